@@ -1,0 +1,114 @@
+// The import rules of the design: core is pure, stages depend on core only, adapters implement what the
+// stages declare, commands compose. Everything else is what typescript-eslint recommends.
+import tseslint from 'typescript-eslint'
+
+const parts = ['adapters', 'collector', 'commands', 'console', 'forwarder', 'client', 'local']
+
+/** Forbids imports of sibling folders under src, by folder name. */
+function withoutFolders(names, message) {
+  return {
+    group: names.flatMap((name) => [`**/${name}/**`, `**/src/${name}/**`]),
+    message,
+  }
+}
+
+const stage = (name) => ({
+  files: [`src/${name}/**/*.ts`],
+  rules: {
+    'no-restricted-imports': [
+      'error',
+      {
+        patterns: [
+          withoutFolders(
+            parts.filter((part) => part !== name),
+            'A stage depends on core and on interfaces that it declares itself (design.md, Layout).',
+          ),
+          {
+            group: ['kafkajs', 'undici', 'avsc', '@kafkajs/*', 'prom-client', 'pino', 'fastify'],
+            allowTypeImports: true,
+            message: 'Only adapters talk to the outside.',
+          },
+        ],
+      },
+    ],
+  },
+})
+
+export default tseslint.config(
+  { ignores: ['dist/**', '.postrider/**', 'node_modules/**'] },
+  ...tseslint.configs.recommended,
+  {
+    files: ['**/*.ts'],
+    rules: {
+      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
+      '@typescript-eslint/consistent-type-imports': 'error',
+      'no-console': ['error', { allow: ['error'] }],
+      eqeqeq: ['error', 'always'],
+      'prefer-const': 'error',
+    },
+  },
+  { files: ['scripts/**', 'bench/**'], rules: { 'no-console': 'off' } },
+  {
+    files: ['src/core/**/*.ts'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          patterns: [
+            { group: ['node:*'], message: 'core is pure: no node:* in it.' },
+            {
+              regex: '^\\.\\./',
+              message: 'core imports nothing from outside core.',
+            },
+            { regex: '^[^.]', message: 'core imports nothing from outside core.' },
+          ],
+        },
+      ],
+      'no-restricted-globals': [
+        'error',
+        ...[
+          'setTimeout',
+          'setInterval',
+          'setImmediate',
+          'queueMicrotask',
+          'process',
+          'performance',
+          'fetch',
+          'crypto',
+        ].map((name) => ({
+          name,
+          message: 'core has no clock, no randomness and no I/O: take it as an argument.',
+        })),
+      ],
+      'no-restricted-properties': [
+        'error',
+        { object: 'Date', property: 'now', message: 'core has no clock: take the time as an argument.' },
+        { object: 'Math', property: 'random', message: 'core has no randomness: take it as an argument.' },
+      ],
+      'no-restricted-syntax': [
+        'error',
+        { selector: "NewExpression[callee.name='Date'][arguments.length=0]", message: 'core has no clock.' },
+      ],
+    },
+  },
+  stage('forwarder'),
+  stage('collector'),
+  stage('console'),
+  stage('client'),
+  {
+    files: ['src/adapters/**/*.ts', 'src/local/**/*.ts'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          patterns: [
+            withoutFolders(
+              ['commands', 'client'],
+              'Adapters are composed by commands, not the other way round.',
+            ),
+          ],
+        },
+      ],
+    },
+  },
+)

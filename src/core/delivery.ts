@@ -1,0 +1,102 @@
+import type { CallType } from './analytics-call.ts'
+import type { OutcomeKind } from './outcome.ts'
+
+/** Where a record was first read from. Offsets stay below 2^53. */
+export interface Origin {
+  topic: string
+  partition: number
+  offset: number
+}
+
+/** How the last attempt at one endpoint of a delivery ended. Times are epoch milliseconds. */
+export interface EndpointOutcome {
+  endpointId: string
+  kind: OutcomeKind
+  status: number | null
+  durationMs: number
+  at: number
+  detail: string | null
+}
+
+/** The last HTTP response that a delivery got, for people who look into a failure. */
+export interface LastResponse {
+  endpointId: string
+  status: number
+  /** At most the first 2 KB. */
+  body: Uint8Array
+  durationMs: number
+  at: number
+}
+
+/**
+ * One call on its way to one destination, as it travels through the retry tiers and into the dead letters.
+ * The body's bytes are fixed at the first rendering.
+ */
+export interface Delivery {
+  /** `<messageId>:<destinationId>` */
+  id: string
+  messageId: string
+  sourceId: string
+  destinationId: string
+  type: CallType
+  body: Uint8Array
+  /** Ids of the endpoints (URLs) still to try. */
+  endpointIds: string[]
+  /** Rounds of sending that reached at least one endpoint. */
+  attempts: number
+  /** Times the delivery was handed to a retry tier. */
+  handOvers: number
+  firstAttemptAt: number | null
+  firstHandOverAt: number | null
+  /** No attempt before this time (Retry-After); null when the tier's delay is all. */
+  notBefore: number | null
+  /** The last outcome per endpoint tried so far. */
+  outcomes: EndpointOutcome[]
+  lastResponse: LastResponse | null
+  origin: Origin
+}
+
+/** The closed set of reasons for a dead letter (contracts.md). */
+export const deadLetterReasons = [
+  'expired',
+  'not_attempted',
+  'rejected',
+  'gone',
+  'redirect',
+  'tls',
+  'blocked',
+  'unknown_source',
+  'undecodable',
+  'invalid_call',
+  'internal_error',
+  'too_large',
+] as const
+export type DeadLetterReason = (typeof deadLetterReasons)[number]
+
+/** A delivery in a retry tier's topic. */
+export interface RetryDelivery extends Delivery {
+  /** When it was handed over; due at `handedOverAt` plus its tier's delay. */
+  handedOverAt: number
+  /** Who handed it over: `<member id>/<epoch>`; tells the copies of one delivery apart after a crash. */
+  owner: string
+}
+
+/**
+ * What finally failed. Either `delivery` is set (it can be sent again), or `raw` (a record that never became a
+ * delivery; it replays as raw bytes to its origin's topic), or neither (`too_large`: only origin, size and hash
+ * are kept).
+ */
+export interface DeadLetter {
+  reason: DeadLetterReason
+  /** One line or a stack, for people. */
+  detail: string | null
+  failedAt: number
+  origin: Origin
+  owner: string
+  delivery: Delivery | null
+  raw: Uint8Array | null
+  rawKey: Uint8Array | null
+  /** Of the body or the raw bytes that were left out, when they were. */
+  omittedBytes: number | null
+  omittedSha256: string | null
+}

@@ -1,0 +1,18 @@
+const unitMs: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** Parses `250ms 5s 1m 4h 7d` into milliseconds; null when the text is not of that form. */
+export function parseDuration(text: string): number | null {
+  const match = /^(\d{1,12})(ms|s|m|h|d)$/.exec(text.trim())
+  if (!match) return null
+  return Number(match[1]) * unitMs[match[2]!]!
+}
+
+/** Formats milliseconds as the largest unit that divides them: `90s`, `2h`, `1500ms`. */
+export function formatDuration(ms: number): string {
+  if (ms !== 0) {
+    for (const unit of ['h', 'm', 's']) {
+      if (ms % unitMs[unit]! === 0) return `${ms / unitMs[unit]!}${unit}`
+    }
+  }
+  return `${ms}ms`
+}

@@ -1,0 +1,51 @@
+/** The closed set of what one attempt at one URL can come to (contracts.md, Metrics). */
+export const outcomeKinds = [
+  'success',
+  'timeout',
+  'status_5xx',
+  'status_4xx',
+  'status_429',
+  'gone',
+  'redirect',
+  'network',
+  'tls',
+  'blocked',
+  'deferred',
+] as const
+export type OutcomeKind = (typeof outcomeKinds)[number]
+
+/** What one attempt at one URL came to. An HTTP failure is a value, never an exception. */
+export interface Outcome {
+  kind: OutcomeKind
+  /** HTTP status, or null when there was no response. */
+  status: number | null
+  /** The wait the receiver asked for by Retry-After, in ms from the response; null when it asked for none. */
+  retryAfterMs: number | null
+  /** At most the first 2 KB of the response's body; null when there was none, and on success. */
+  body: Uint8Array | null
+  /** From taking the request off its queue to the end of the response, in ms. */
+  durationMs: number
+  /** One line for people: an error code or message. Never holds a secret. Null on success. */
+  detail: string | null
+}
+
+/** The outcome of a delivery that was not attempted: its endpoint's breaker is open, or it holds others back. */
+export function deferredOutcome(detail: string): Outcome {
+  return { kind: 'deferred', status: null, retryAfterMs: null, body: null, durationMs: 0, detail }
+}
+
+/** Whether another attempt may succeed (contracts.md, The webhook request). */
+export function canRetry(outcome: Outcome): boolean {
+  switch (outcome.kind) {
+    case 'timeout':
+    case 'status_5xx':
+    case 'status_429':
+    case 'network':
+    case 'deferred':
+      return true
+    case 'status_4xx':
+      return outcome.status === 408 || outcome.status === 425
+    default:
+      return false
+  }
+}

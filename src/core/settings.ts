@@ -1,0 +1,44 @@
+/** A secret as it lies in the settings log: AES-256-GCM, every part base64url. Opened only where it is used. */
+export interface SealedSecret {
+  keyId: string
+  iv: string
+  ciphertext: string
+  tag: string
+  /** Shown to people instead of the secret; keyed, so it cannot be guessed from outside. */
+  fingerprint: string
+}
+
+export interface Source {
+  id: string
+  name: string
+  writeKey: string
+  enabled: boolean
+}
+
+/** One URL of a destination. The id stays when the list is edited. */
+export interface Endpoint {
+  id: string
+  url: string
+  headers: { name: string; value: SealedSecret }[]
+  /** When the receiver last answered 410; null once the URL was changed or the destination enabled anew. */
+  goneAt: number | null
+}
+
+export interface Destination {
+  id: string
+  name: string
+  type: 'Webhooks'
+  sourceIds: string[]
+  urls: Endpoint[]
+  sharedSecret: SealedSecret | null
+  enabled: boolean
+}
+
+export interface SettingsState {
+  /** Events accepted so far, in the whole log. */
+  version: number
+  sources: ReadonlyMap<string, Source>
+  destinations: ReadonlyMap<string, Destination>
+}
+
+export const initialSettings: SettingsState = { version: 0, sources: new Map(), destinations: new Map() }

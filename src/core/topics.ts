@@ -1,0 +1,32 @@
+/** A retry tier: its name as it stands in the topic's name, and its delay. */
+export interface Tier {
+  name: string
+  delayMs: number
+}
+
+/** The names of all topics under one prefix (contracts.md, Topics). */
+export interface TopicNames {
+  calls: string
+  retry(tierName: string): string
+  /** Every retry topic begins with this; the rest is the tier's name. */
+  retryPrefix: string
+  deadLetters: string
+  deliveries: string
+  settings: string
+  memberships: string
+  erasures: string
+}
+
+export function topicNames(prefix: string): TopicNames {
+  const retryPrefix = `${prefix}webhooks.retry.`
+  return {
+    calls: `${prefix}analytics.calls`,
+    retry: (tierName) => retryPrefix + tierName,
+    retryPrefix,
+    deadLetters: `${prefix}webhooks.dead-letters`,
+    deliveries: `${prefix}webhooks.deliveries`,
+    settings: `${prefix}webhooks.settings`,
+    memberships: `${prefix}analytics.memberships`,
+    erasures: `${prefix}webhooks.erasures`,
+  }
+}

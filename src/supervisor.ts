@@ -1,0 +1,36 @@
+/** Every long-lived part looks the same: it runs until the signal aborts, then drains and resolves. */
+export interface Part {
+  name: string
+  /** Resolves once stopped and drained; rejects when the part cannot go on. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+/**
+ * Runs parts side by side until the signal aborts or one of them fails; then stops the others in the reverse
+ * order of their start, each drained before the next is asked. Rethrows the first failure.
+ */
+export async function superviseParts(parts: readonly Part[], signal: AbortSignal): Promise<void> {
+  const failures: unknown[] = []
+  let wake = () => {}
+  const stopping = new Promise<void>((resolve) => (wake = resolve))
+  if (signal.aborted) wake()
+  signal.addEventListener('abort', wake, { once: true })
+  const running = parts.map((part) => {
+    const controller = new AbortController()
+    const ended = part.run(controller.signal).then(
+      () => wake(),
+      (error: unknown) => {
+        failures.push(error)
+        wake()
+      },
+    )
+    return { controller, ended }
+  })
+  await stopping
+  for (const { controller, ended } of running.reverse()) {
+    controller.abort()
+    await ended
+  }
+  signal.removeEventListener('abort', wake)
+  if (failures.length > 0) throw failures[0]
+}
