@@ -27,3 +27,32 @@ export interface WebhookTransport {
   /** Closes every connection, after `graceMs` by force. */
   close(graceMs: number): Promise<void>
 }
+
+export type DispositionLabel = 'delivered' | 'retried' | 'deferred' | 'dead_lettered' | 'skipped' | 'erased'
+
+/** Counts of one destination. Looked up once per destination, so the hot path hashes no labels. */
+export interface DestinationMetrics {
+  /** One attempt at one URL; `deferred` is not an attempt and is not passed. */
+  attempt(outcome: Outcome): void
+  disposition(label: DispositionLabel): void
+  deadLetter(reason: string): void
+}
+
+/** What is read at each scrape rather than counted. */
+export interface ForwarderGauges {
+  inFlight(): number
+  endpoints(): Iterable<{ destinationId: string; urlId: string; inFlight: number; breakerOpen: boolean }>
+  /** Own partitions only: the broker's end offset less the committed one. */
+  lag(): Iterable<{ topic: string; partition: number; lag: number }>
+}
+
+export interface ForwarderMetrics {
+  /** `none` stands for records that never had a destination. */
+  destination(id: string): DestinationMetrics
+  retryScheduled(tier: string): void
+  /** From the due time to the start of the attempt. */
+  retryLateness(seconds: number): void
+  lostOffsets(topic: string, count: number): void
+  produced(seconds: number): void
+  watch(gauges: ForwarderGauges): void
+}
