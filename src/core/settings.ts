@@ -41,4 +41,15 @@ export interface SettingsState {
   destinations: ReadonlyMap<string, Destination>
 }
 
-export const initialSettings: SettingsState = { version: 0, sources: new Map(), destinations: new Map() }
+/** The state that decisions need: what is configured, and which endpoint ids were ever given out. */
+export interface SettingsAggregate extends SettingsState {
+  /** By destination id: the highest number of an endpoint id (`u1`, `u2`, …) so far. Ids are never reused. */
+  endpointsMade: ReadonlyMap<string, number>
+}
+
+export const initialSettings: SettingsAggregate = {
+  version: 0,
+  sources: new Map(),
+  destinations: new Map(),
+  endpointsMade: new Map(),
+}

@@ -1,0 +1,31 @@
+export const maxUrlLength = 2_048
+
+/**
+ * What is wrong with a webhook URL (contracts.md, Settings), one phrase a fault. The URL itself is not repeated:
+ * it may hold a token.
+ */
+export function urlFaults(text: string): string[] {
+  const faults: string[] = []
+  if (text.length > maxUrlLength)
+    faults.push(`is ${text.length} characters long, at most ${maxUrlLength} are allowed`)
+  // The URL parser would take these away silently.
+  if (/[\s\u0000-\u001f\u007f]/.test(text)) faults.push('holds white space or control characters')
+  const url = URL.parse(text)
+  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(text)?.[1]
+  if (url !== null && scheme !== undefined && !/^https?$/i.test(scheme)) {
+    faults.push(`begins with "${scheme}:", only http:// and https:// are allowed`)
+  } else if (url === null || !/^https?:\/\//i.test(text)) {
+    faults.push('is not an absolute URL such as https://example.com/hook')
+  }
+  if (url !== null && (url.username !== '' || url.password !== ''))
+    faults.push('holds a user name or password: send them in a header instead')
+  return faults
+}
+
+/** One spelling for all spellings of one URL; what is compared to find a URL that is there already. */
+export function canonicalUrl(text: string): string {
+  const url = URL.parse(text)
+  if (url === null) return text
+  url.hash = ''
+  return url.href
+}

@@ -1,0 +1,189 @@
+import { canonicalUrl, urlFaults } from './endpoint-url.ts'
+import type { HeaderEdit, NewSecret, SettingsCommand } from './settings-commands.ts'
+import type { EndpointSettings } from './settings-events.ts'
+import type { Decision, Fault } from './settings-decision.ts'
+import { idFaults, nameFaults } from './settings-source-rules.ts'
+import type { SealedSecret, SettingsAggregate } from './settings.ts'
+import { headerNameFaults, headerSetFaults, headerValueFaults } from './static-headers.ts'
+
+type Create = Extract<SettingsCommand, { type: 'create_destination' }>
+type Update = Extract<SettingsCommand, { type: 'update_destination' }>
+
+export const maxUrls = 5
+export const maxSecretBytes = 256
+
+export function decideDestinationCreate(command: Create, state: SettingsAggregate): Decision {
+  const { id, name, sourceIds, enabled, sharedSecret } = command
+  const edited = editUrls({ id, urls: command.urls, headers: command.headers, current: [] }, state)
+  const faults = [
+    ...idFaults(id),
+    ...(state.destinations.has(id)
+      ? [fault('conflict', 'id', `destination "${id}" exists already, and ids are never reused`)]
+      : []),
+    ...nameFaults(name),
+    ...sourceFaults(sourceIds, state),
+    ...edited.faults,
+    ...secretFaults(sharedSecret),
+  ]
+  if (faults.length > 0) return { accepted: false, faults }
+  return {
+    accepted: true,
+    event: {
+      type: 'destination_created',
+      destination: {
+        id,
+        name,
+        type: 'Webhooks',
+        sourceIds,
+        urls: edited.urls,
+        sharedSecret: sharedSecret?.sealed ?? null,
+        enabled,
+      },
+    },
+  }
+}
+
+export function decideDestinationUpdate(command: Update, state: SettingsAggregate): Decision {
+  const { id, name, sourceIds, urls, sharedSecret } = command
+  const headers = command.headers ?? []
+  const current = state.destinations.get(id)
+  if (!current)
+    return { accepted: false, faults: [fault('not_found', 'id', `destination "${id}" does not exist`)] }
+  const urlsChange = urls !== undefined || headers.length > 0
+  const changes = name !== undefined || sourceIds !== undefined || urlsChange || sharedSecret !== undefined
+  const edited = editUrls(
+    { id, urls: urls ?? current.urls.map(({ url }) => url), headers, current: current.urls },
+    state,
+  )
+  const faults = [
+    ...(changes
+      ? []
+      : [fault('usage', 'id', 'nothing to change: give a name, sources, URLs, headers or a secret')]),
+    ...(name === undefined ? [] : nameFaults(name)),
+    ...(sourceIds === undefined ? [] : sourceFaults(sourceIds, state)),
+    ...(urlsChange ? edited.faults : []),
+    ...secretFaults(sharedSecret ?? null),
+  ]
+  if (faults.length > 0) return { accepted: false, faults }
+  return {
+    accepted: true,
+    event: {
+      type: 'destination_updated',
+      id,
+      ...(name === undefined ? {} : { name }),
+      ...(sourceIds === undefined ? {} : { sourceIds }),
+      ...(urlsChange ? { urls: edited.urls } : {}),
+      ...(sharedSecret === undefined ? {} : { sharedSecret: sharedSecret?.sealed ?? null }),
+    },
+  }
+}
+
+function sourceFaults(sourceIds: readonly string[], state: SettingsAggregate): Fault[] {
+  if (sourceIds.length === 0) return [fault('usage', 'sourceIds', 'at least one source is needed')]
+  return [
+    ...repeated(sourceIds).map((id) => fault('usage', 'sourceIds', `source "${id}" is named twice`)),
+    ...[...new Set(sourceIds)]
+      .filter((id) => !state.sources.has(id))
+      .map((id) => fault('not_found', 'sourceIds', `source "${id}" does not exist`)),
+  ]
+}
+
+function secretFaults(secret: NewSecret | null): Fault[] {
+  if (secret === null) return []
+  const bytes = byteLength(secret.text)
+  if (bytes >= 1 && bytes <= maxSecretBytes) return []
+  return [
+    fault(
+      'usage',
+      'sharedSecret',
+      `the shared secret is ${bytes} bytes long, 1-${maxSecretBytes} are allowed`,
+    ),
+  ]
+}
+
+interface UrlEdit {
+  id: string
+  urls: readonly string[]
+  headers: readonly HeaderEdit[]
+  current: readonly EndpointSettings[]
+}
+
+/**
+ * The new list of URLs. One that was there keeps its id and headers; any other gets an id that this destination
+ * never had, and no headers: a header's value must not wander to a host that it was not meant for.
+ */
+function editUrls(edit: UrlEdit, state: SettingsAggregate): { urls: EndpointSettings[]; faults: Fault[] } {
+  const faults: Fault[] = []
+  if (edit.urls.length === 0) faults.push(fault('usage', 'urls', 'at least one URL is needed'))
+  if (edit.urls.length > maxUrls)
+    faults.push(fault('usage', 'urls', `${edit.urls.length} URLs are given, at most ${maxUrls} are allowed`))
+  edit.urls.forEach((url, index) => {
+    for (const phrase of urlFaults(url)) faults.push(fault('usage', 'urls', `URL ${index + 1} ${phrase}`))
+    const first = edit.urls.findIndex((other) => canonicalUrl(other) === canonicalUrl(url))
+    if (first < index) faults.push(fault('usage', 'urls', `URL ${index + 1} is the same as URL ${first + 1}`))
+  })
+  let made = state.endpointsMade.get(edit.id) ?? 0
+  const urls = edit.urls.map((url): EndpointSettings => {
+    const kept = edit.current.find((endpoint) => canonicalUrl(endpoint.url) === canonicalUrl(url))
+    return kept ? { id: kept.id, url, headers: kept.headers } : { id: `u${++made}`, url, headers: [] }
+  })
+  faults.push(...headerFaults(edit.headers, urls.length))
+  if (faults.length > 0) return { urls, faults }
+  const withHeaders = urls.map((url, index) => ({
+    ...url,
+    headers: editHeaders(
+      url.headers,
+      edit.headers.filter(({ urlNumber }) => urlNumber === index + 1),
+    ),
+  }))
+  withHeaders.forEach(({ headers }, index) => {
+    const sizes = headers.map(({ name, value }) => ({ name, valueBytes: sealedByteLength(value) }))
+    for (const phrase of headerSetFaults(sizes))
+      faults.push(fault('usage', 'headers', `URL ${index + 1} ${phrase}`))
+  })
+  return { urls: withHeaders, faults }
+}
+
+function headerFaults(edits: readonly HeaderEdit[], urlCount: number): Fault[] {
+  const faults: Fault[] = []
+  for (const { urlNumber, name, value } of edits) {
+    const label = `header ${JSON.stringify(name)} of URL ${urlNumber}`
+    if (!Number.isInteger(urlNumber) || urlNumber < 1 || urlNumber > urlCount)
+      faults.push(
+        fault('usage', 'headers', `${label}: there is no such URL, they are numbered from 1 to ${urlCount}`),
+      )
+    const phrases = [...headerNameFaults(name), ...(value === null ? [] : headerValueFaults(value.text))]
+    for (const phrase of phrases) faults.push(fault('usage', 'headers', `${label} ${phrase}`))
+  }
+  const keys = edits.map(({ urlNumber, name }) => `${name.toLowerCase()} of URL ${urlNumber}`)
+  for (const key of repeated(keys)) faults.push(fault('usage', 'headers', `header ${key} is given twice`))
+  return faults
+}
+
+function editHeaders(
+  current: EndpointSettings['headers'],
+  edits: readonly HeaderEdit[],
+): EndpointSettings['headers'] {
+  const edited = new Set(edits.map(({ name }) => name.toLowerCase()))
+  return [
+    ...current.filter(({ name }) => !edited.has(name.toLowerCase())),
+    ...edits.flatMap(({ name, value }) => (value === null ? [] : [{ name, value: value.sealed }])),
+  ]
+}
+
+/** AES-GCM keeps the length; unpadded base64url has 4 characters for 3 bytes. */
+function sealedByteLength(sealed: SealedSecret): number {
+  return Math.floor((sealed.ciphertext.length * 3) / 4)
+}
+
+function byteLength(text: string): number {
+  return new TextEncoder().encode(text).length
+}
+
+function repeated(values: readonly string[]): string[] {
+  return [...new Set(values.filter((value, index) => values.indexOf(value) < index))]
+}
+
+function fault(code: Fault['code'], field: string, message: string): Fault {
+  return { code, field, message }
+}
