@@ -1,3 +1,6 @@
+import { readEnvironment } from './config/read-environment.ts'
+import type { Environment } from './config/read-environment.ts'
+import type { VariableName } from './config/variables.ts'
 import type { Tier } from './core/topics.ts'
 
 /** Everything that the environment decides, checked once at start. */
@@ -32,6 +35,56 @@ export interface Config {
   secretsKeys: Uint8Array[]
   /** For `setup` only. */
   partitions: { calls: number; retry: number; deadLetters: number; deliveries: number; memberships: number }
+  /** For `setup` only; -1 leaves it to the brokers. */
   replicationFactor: number
   logLevel: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent'
+}
+
+/**
+ * The environment as one checked object. Throws PostriderError 'usage' with one line for each variable that is
+ * wrong. `spell` gives the name by which a line calls a variable, for values that came from a flag.
+ */
+export function loadConfig(env: Environment, spell: (name: VariableName) => string = (name) => name): Config {
+  const values = readEnvironment(env, spell)
+  const mechanism = values.KAFKA_SASL_MECHANISM
+  return {
+    kafka: {
+      brokers: values.KAFKA_BROKERS,
+      ssl: values.KAFKA_SSL,
+      sasl: mechanism && {
+        mechanism,
+        username: values.KAFKA_SASL_USERNAME!,
+        password: values.KAFKA_SASL_PASSWORD!,
+      },
+    },
+    registry: {
+      url: values.SCHEMA_REGISTRY_URL,
+      username: values.SCHEMA_REGISTRY_USERNAME,
+      password: values.SCHEMA_REGISTRY_PASSWORD,
+    },
+    topicPrefix: values.TOPIC_PREFIX,
+    groupId: values.GROUP_ID,
+    retryTiers: values.RETRY_TIERS,
+    retryWindowMs: values.RETRY_WINDOW,
+    webhookTimeoutMs: values.WEBHOOK_TIMEOUT,
+    ledger: values.LEDGER,
+    maxInFlight: values.MAX_IN_FLIGHT,
+    maxInFlightPerEndpoint: values.MAX_IN_FLIGHT_PER_ENDPOINT,
+    allowedNetworks: values.WEBHOOK_ALLOWED_NETWORKS ?? [],
+    webhookCaFile: values.WEBHOOK_CA_FILE,
+    collectorPort: values.COLLECTOR_PORT,
+    consolePort: values.CONSOLE_PORT,
+    metricsPort: values.METRICS_PORT,
+    adminToken: values.ADMIN_TOKEN,
+    secretsKeys: values.SECRETS_KEY ?? [],
+    partitions: {
+      calls: values.PARTITIONS_CALLS,
+      retry: values.PARTITIONS_RETRY,
+      deadLetters: values.PARTITIONS_DEAD_LETTERS,
+      deliveries: values.PARTITIONS_DELIVERIES,
+      memberships: values.PARTITIONS_MEMBERSHIPS,
+    },
+    replicationFactor: values.REPLICATION_FACTOR ?? -1,
+    logLevel: values.LOG_LEVEL,
+  }
 }

@@ -1,0 +1,66 @@
+import pino from 'pino'
+import type { Logger } from 'pino'
+import type { Config } from '../config.ts'
+
+export type { Logger } from 'pino'
+
+/** Fields that may hold a secret wherever they turn up in a log line. */
+const secretFields = [
+  'password',
+  'secret',
+  'sharedSecret',
+  'secretsKeys',
+  'adminToken',
+  'writeKey',
+  'signature',
+  'authorization',
+  'headers',
+  'sasl',
+]
+
+/**
+ * JSON lines with the level as a word and the time in UTC. Nothing that logs should hand over a secret; as a
+ * safety net, fields that are named like one are left out, and the configured secrets themselves are struck
+ * out of every line.
+ */
+export function createLog(options: {
+  level: Config['logLevel']
+  /** Commands whose output is on stdout log on stderr. */
+  to: 'stdout' | 'stderr'
+  /** Values that must never be seen. */
+  secrets?: readonly string[]
+}): Logger {
+  // Short ones would strike out half of every line, and are no secrets.
+  const secrets = (options.secrets ?? [])
+    .filter((secret) => secret.length >= 6)
+    .map((secret) => JSON.stringify(secret).slice(1, -1))
+  return pino(
+    {
+      level: options.level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      redact: { paths: secretFields.flatMap((field) => [field, `*.${field}`]), censor: '…' },
+      hooks: {
+        streamWrite: (line) => secrets.reduce((text, secret) => text.replaceAll(secret, '…'), line),
+      },
+    },
+    // Synchronous, so that the line that says why the process ends is written before it does.
+    pino.destination({ dest: options.to === 'stdout' ? 1 : 2, sync: true }),
+  )
+}
+
+/** The secrets of a configuration, as they could turn up in a line. */
+export function secretsOf(config: Config): string[] {
+  const { kafka, registry, adminToken, secretsKeys } = config
+  return [
+    kafka.sasl?.password,
+    registry.password,
+    adminToken,
+    ...secretsKeys.flatMap((key) => [
+      Buffer.from(key).toString('hex'),
+      Buffer.from(key).toString('base64'),
+      Buffer.from(key).toString('base64url'),
+    ]),
+  ].filter((secret) => typeof secret === 'string')
+}

@@ -1,0 +1,120 @@
+// What every command shares: settings, log, a Kafka client, stopping, and how errors become exit codes.
+import { Option } from 'commander'
+import type { Command } from 'commander'
+import type { Kafka } from 'kafkajs'
+import { createKafka } from '../adapters/kafka/client.ts'
+import { createLog, secretsOf } from '../adapters/log.ts'
+import type { Logger } from '../adapters/log.ts'
+import { loadConfig } from '../config.ts'
+import type { Config } from '../config.ts'
+import { layered, readDevEnv } from '../config/dev-env.ts'
+import type { Environment } from '../config/read-environment.ts'
+import { variableNames, variables } from '../config/variables.ts'
+import type { VariableName } from '../config/variables.ts'
+import { PostriderError } from '../errors.ts'
+import { failWith } from './fail.ts'
+import { logStrayErrorsTo } from './stray-errors.ts'
+
+export interface Context {
+  config: Config
+  log: Logger
+  /** One client for the whole command; made when first asked for. */
+  kafka(): Kafka
+}
+
+export interface ContextOptions {
+  /** Runs until told to stop: logs on stdout at info. Else on stderr, at warn unless LOG_LEVEL is set. */
+  longLived?: boolean
+  /** Whether `.postrider/dev.env` counts; `dev` itself, which writes it, does not read it. Default true. */
+  devEnv?: boolean
+}
+
+/**
+ * The settings and tools of a command that was called: a flag beats the environment, which beats
+ * `.postrider/dev.env`, which beats the default. Throws PostriderError 'usage' for wrong settings.
+ */
+export function loadContext(command: Command, options: ContextOptions = {}): Context {
+  const flags = settingFlags(command)
+  const devEnv = options.devEnv === false ? {} : readDevEnv(process.cwd())
+  const env = layered(flags, process.env, devEnv)
+  const config = loadConfig(env, (name) => {
+    if (flags[name]) return flagOf(name)
+    return process.env[name] || !devEnv[name] ? name : `${name} (in .postrider/dev.env)`
+  })
+  if (!options.longLived && !env.LOG_LEVEL) config.logLevel = 'warn'
+  const log = createLog({
+    level: config.logLevel,
+    to: options.longLived ? 'stdout' : 'stderr',
+    secrets: secretsOf(config),
+  })
+  logStrayErrorsTo(log)
+  let kafka: Kafka | undefined
+  return { config, log, kafka: () => (kafka ??= createKafka(config, log)) }
+}
+
+const flagOf = (name: VariableName): string => `--${name.toLowerCase().replaceAll('_', '-')}`
+
+/** A flag that sets an environment variable's setting, for commands where that is handy: `--metrics-port <value>`. */
+export function settingOption(name: VariableName): Option {
+  const { meaning, takes } = variables[name]
+  return new Option(`${flagOf(name)} <value>`, `${meaning} Takes ${takes}. Else ${name}.`)
+}
+
+/** The settings that were given as flags, on the command itself or before it. */
+function settingFlags(command: Command): Environment {
+  const given: Record<string, unknown> = command.optsWithGlobals()
+  const flags: Record<string, string> = {}
+  for (const name of variableNames) {
+    const key = name.toLowerCase().replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
+    const text = given[key]
+    if (text === '')
+      throw new PostriderError('usage', `${flagOf(name)} is empty; it takes ${variables[name].takes}`)
+    if (typeof text === 'string') flags[name] = text
+  }
+  return flags
+}
+
+/**
+ * Wraps a command's action: what it throws becomes one line on stderr and the exit code (2 for wrong usage, else
+ * 1). An action that only partly succeeded sets `process.exitCode` itself.
+ */
+export function runAction<A extends unknown[]>(
+  action: (...args: A) => Promise<void> | void,
+): (...args: A) => Promise<void> {
+  return async (...args) => {
+    try {
+      await action(...args)
+    } catch (error) {
+      failWith(error)
+    }
+  }
+}
+
+const exitCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
+
+/** npm passes a Ctrl-C on to a process that the terminal has already told: one key, two signals. */
+const sameKeyMs = 500
+
+let stopping: AbortSignal | undefined
+
+/**
+ * Aborts on SIGINT, SIGTERM or a closed terminal; a second one ends the process at once. Until this is called,
+ * the first one does. The same signal at every call.
+ */
+export function stopSignal(): AbortSignal {
+  if (stopping) return stopping
+  const controller = new AbortController()
+  stopping = controller.signal
+  let firstAt: number | undefined
+  for (const [name, exitCode] of Object.entries(exitCodes)) {
+    process.on(name, () => {
+      if (firstAt === undefined) {
+        firstAt = performance.now()
+        controller.abort()
+      } else if (performance.now() - firstAt > sameKeyMs) {
+        process.exit(exitCode)
+      }
+    })
+  }
+  return stopping
+}

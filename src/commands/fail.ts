@@ -1,0 +1,21 @@
+import { PostriderError, messageOf } from '../errors.ts'
+
+/** How long a failed command may take to close what it had opened before it is ended regardless. */
+const closingMs = 2_000
+
+/** Says on stderr what went wrong and sets the exit code: 2 for wrong usage, else 1. */
+export function failWith(error: unknown): void {
+  console.error(describeError(error))
+  process.exitCode = error instanceof PostriderError && error.code === 'usage' ? 2 : 1
+  if (process.env.LOG_LEVEL === 'debug' || process.env.LOG_LEVEL === 'trace') console.error(error)
+  setTimeout(() => process.exit(), closingMs).unref()
+}
+
+function describeError(error: unknown): string {
+  // Wrong settings are a line each; everything else is one line.
+  if (error instanceof PostriderError && error.code === 'usage') return `postrider: ${error.message}`
+  if (error instanceof Error && error.name.startsWith('KafkaJS'))
+    return `postrider: Kafka: ${messageOf(error)}. Check KAFKA_BROKERS and that Kafka is up (\`postrider dev\` starts one)`
+  if (error instanceof PostriderError) return `postrider: ${messageOf(error)}`
+  return `postrider: ${messageOf(error)} (LOG_LEVEL=debug shows where)`
+}

@@ -1,0 +1,51 @@
+// How commands print: lists as aligned tables for people, as JSON lines with --json.
+
+/** One value on a line of its own. Bytes are shown as base64, maps and sets never get here. */
+export function printJson(value: unknown): void {
+  print(JSON.stringify(value, (_key, part: unknown) => bytesAsBase64(part)))
+}
+
+/** Buffers have turned themselves into `{type: 'Buffer', data}` before a replacer sees them. */
+function bytesAsBase64(part: unknown): unknown {
+  if (part instanceof Uint8Array) return Buffer.from(part).toString('base64')
+  if (typeof part === 'object' && part !== null && 'type' in part && part.type === 'Buffer' && 'data' in part)
+    return Buffer.from(part.data as number[]).toString('base64')
+  return part
+}
+
+export function print(line: string): void {
+  process.stdout.write(`${line}\n`)
+}
+
+/**
+ * Rows under headings, in columns as wide as their widest cell; numbers stand to the right. Text from outside
+ * (names, URLs) cannot move the cursor: control characters are shown as `?`.
+ */
+export function table(headings: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
+  const cells = [headings, ...rows].map((row) => row.map((cell) => printable(String(cell))))
+  const widths = headings.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)))
+  return cells
+    .map((row, index) =>
+      row
+        .map((cell, column) =>
+          index > 0 && typeof rows[index - 1]?.[column] === 'number'
+            ? cell.padStart(widths[column]!)
+            : cell.padEnd(widths[column]!),
+        )
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
+}
+
+export function printTable(
+  headings: readonly string[],
+  rows: readonly (readonly (string | number)[])[],
+): void {
+  print(table(headings, rows))
+}
+
+/** Text from outside on one line of a terminal. */
+export function printable(text: string): string {
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, '?')
+}

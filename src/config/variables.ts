@@ -1,0 +1,192 @@
+// Every environment variable: the one place where its default, what it takes and what it means are written.
+import { formatDuration } from '../core/duration.ts'
+import {
+  brokerList,
+  certificateFile,
+  duration,
+  flag,
+  httpUrl,
+  keyList,
+  matching,
+  networkList,
+  oneOf,
+  tierList,
+  whole,
+} from './readers.ts'
+import type { Reader } from './readers.ts'
+
+export interface Variable<T> {
+  reader: Reader<T>
+  /** As one would write it in the environment; null when there is none and the value is then null. */
+  default: string | null
+  takes: string
+  meaning: string
+  /** Never shown; can also be given as the path of a file, in `<NAME>_FILE`. */
+  secret: boolean
+}
+
+const fourHours = 4 * 3_600_000
+const fiveSeconds = 5_000
+
+/** With a default the value is always there, without one it may be null. */
+type Value<T, D> = D extends string ? T : T | null
+
+function variable<T, const D extends string | null>(
+  reader: Reader<T>,
+  {
+    default: preset,
+    takes,
+    meaning,
+    secret,
+  }: Omit<Variable<T>, 'reader' | 'secret'> & { default: D; secret?: true },
+): Variable<T> & { value?: Value<T, D> } {
+  return { reader, default: preset, takes, meaning, secret: secret ?? false }
+}
+
+const partitions = (preset: string, topic: string) =>
+  variable(whole(1, 10_000), {
+    default: preset,
+    takes: 'a whole number from 1 to 10000',
+    meaning: `Partitions of ${topic} when \`setup\` creates it.`,
+  })
+
+const port = (preset: string, meaning: string) =>
+  variable(whole(0, 65_535), {
+    default: preset,
+    takes: 'a port, or 0 for any that is free',
+    meaning,
+  })
+
+export const variables = {
+  KAFKA_BROKERS: variable(brokerList, {
+    default: 'localhost:9092',
+    takes: 'host:port, several separated by commas',
+    meaning: 'Brokers to begin with; the others are learnt from them.',
+  }),
+  KAFKA_SSL: variable(flag, {
+    default: 'false',
+    takes: 'true or false',
+    meaning: 'TLS to the brokers. NODE_EXTRA_CA_CERTS adds roots.',
+  }),
+  KAFKA_SASL_MECHANISM: variable(oneOf('plain', 'scram-sha-256', 'scram-sha-512'), {
+    default: null,
+    takes: 'plain, scram-sha-256 or scram-sha-512, with KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD',
+    meaning: 'How to log in to the brokers.',
+  }),
+  KAFKA_SASL_USERNAME: variable(matching(/^.+$/), {
+    default: null,
+    takes: 'a name, with KAFKA_SASL_MECHANISM and KAFKA_SASL_PASSWORD',
+    meaning: 'Who logs in to the brokers.',
+  }),
+  KAFKA_SASL_PASSWORD: variable(matching(/^.+$/), {
+    default: null,
+    takes: 'a password, with KAFKA_SASL_MECHANISM and KAFKA_SASL_USERNAME',
+    meaning: 'Its password.',
+    secret: true,
+  }),
+  SCHEMA_REGISTRY_URL: variable(httpUrl, {
+    default: 'http://localhost:8081',
+    takes: 'an http or https URL without credentials',
+    meaning: 'A schema registry that speaks the Confluent API.',
+  }),
+  SCHEMA_REGISTRY_USERNAME: variable(matching(/^.+$/), {
+    default: null,
+    takes: 'a name, with SCHEMA_REGISTRY_PASSWORD',
+    meaning: 'Who logs in to the registry (Basic).',
+  }),
+  SCHEMA_REGISTRY_PASSWORD: variable(matching(/^.+$/), {
+    default: null,
+    takes: 'a password, with SCHEMA_REGISTRY_USERNAME',
+    meaning: 'Its password.',
+    secret: true,
+  }),
+  TOPIC_PREFIX: variable(matching(/^[\w.-]{0,100}$/), {
+    default: '',
+    takes: 'at most 100 of A-Z a-z 0-9 . _ -',
+    meaning: 'Put before every topic’s name. With `GROUP_ID` it keeps deployments on one Kafka apart.',
+  }),
+  GROUP_ID: variable(matching(/^[\w.-]{1,200}$/), {
+    default: 'postrider',
+    takes: '1 to 200 of A-Z a-z 0-9 . _ -',
+    meaning: 'The consumer group for calls; `<GROUP_ID>.retries` is the one for the retry tiers.',
+  }),
+  RETRY_TIERS: variable(tierList(fourHours, 16), {
+    default: '10s,30s,1m,5m,15m,30m,1h,2h',
+    takes: `1 to 16 durations in ascending order, each at most ${formatDuration(fourHours)}, separated by commas`,
+    meaning: 'How long to wait before each further attempt; one topic each. Run `setup` after a change.',
+  }),
+  RETRY_WINDOW: variable(duration(1, fourHours), {
+    default: '4h',
+    takes: 'a duration (250ms 5s 1m 4h) of at most 4h',
+    meaning: 'No attempt later than this after a delivery’s first.',
+  }),
+  WEBHOOK_TIMEOUT: variable(duration(10, fiveSeconds), {
+    default: '5s',
+    takes: 'a duration (250ms 5s) from 10ms to 5s',
+    meaning: 'An attempt that has no complete response by then has timed out.',
+  }),
+  LEDGER: variable(oneOf('failures', 'all'), {
+    default: 'failures',
+    takes: 'failures or all',
+    meaning: 'What `webhooks.deliveries` records: all but plain first-time deliveries, or everything.',
+  }),
+  MAX_IN_FLIGHT: variable(whole(1, 100_000), {
+    default: '4096',
+    takes: 'a whole number from 1 to 100000',
+    meaning: 'Requests that one process has under way at once.',
+  }),
+  MAX_IN_FLIGHT_PER_ENDPOINT: variable(whole(1, 100_000), {
+    default: '512',
+    takes: 'a whole number from 1 to 100000',
+    meaning: 'Requests that one process has under way to one URL of a destination at once.',
+  }),
+  WEBHOOK_ALLOWED_NETWORKS: variable(networkList, {
+    default: null,
+    takes: 'CIDRs (10.1.0.0/16,fd00::/8), separated by commas',
+    meaning:
+      'Private networks that webhooks may reach. All other private and loopback addresses are refused.',
+  }),
+  WEBHOOK_CA_FILE: variable(certificateFile, {
+    default: null,
+    takes: 'the path of a PEM file with certificates',
+    meaning: 'Roots to trust at webhooks, beside Node’s own.',
+  }),
+  COLLECTOR_PORT: port('8080', 'Where the collector listens.'),
+  CONSOLE_PORT: port('8090', 'Where the console listens.'),
+  METRICS_PORT: port('9464', 'Where `/metrics`, `/healthz` and `/readyz` are. 0 picks one and prints it.'),
+  ADMIN_TOKEN: variable(matching(/^[\x21-\x7e]{1,1024}$/), {
+    default: null,
+    takes: 'up to 1024 printable ASCII characters without spaces',
+    meaning: 'The console’s API takes it as a Bearer token.',
+    secret: true,
+  }),
+  SECRETS_KEY: variable(keyList, {
+    default: null,
+    takes: '32 bytes as 64 hex digits or as base64; older keys after a comma',
+    meaning:
+      'Encrypts shared secrets and header values in the settings log. `openssl rand -hex 32` makes one.',
+    secret: true,
+  }),
+  PARTITIONS_CALLS: partitions('12', '`analytics.calls`'),
+  PARTITIONS_RETRY: partitions('6', 'each `webhooks.retry.…`'),
+  PARTITIONS_DEAD_LETTERS: partitions('6', '`webhooks.dead-letters`'),
+  PARTITIONS_DELIVERIES: partitions('6', '`webhooks.deliveries`'),
+  PARTITIONS_MEMBERSHIPS: partitions('6', '`analytics.memberships`'),
+  REPLICATION_FACTOR: variable(whole(1, 100), {
+    default: null,
+    takes: 'a whole number from 1 to 100',
+    meaning: 'Copies of each topic when `setup` creates it. Unset: the brokers’ own default.',
+  }),
+  LOG_LEVEL: variable(oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'), {
+    default: 'info',
+    takes: 'trace, debug, info, warn, error, fatal or silent',
+    meaning: 'The least severe lines to log. Commands that do one thing and end: `warn` unless set.',
+  }),
+}
+
+export type VariableName = keyof typeof variables
+export const variableNames = Object.keys(variables) as VariableName[]
+
+export type Values = {
+  [N in VariableName]: Exclude<(typeof variables)[N]['value'], undefined>
+}

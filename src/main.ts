@@ -1,0 +1,104 @@
+#!/usr/bin/env node
+import { existsSync, readFileSync } from 'node:fs'
+import { Command, CommanderError } from 'commander'
+import { failWith } from './commands/fail.ts'
+import { guardProcess } from './commands/stray-errors.ts'
+
+interface Entry {
+  name: string
+  summary: string
+}
+
+/** In the order of a first acquaintance. A command's file is read only when it is asked for. */
+const entries: Entry[] = [
+  { name: 'dev', summary: 'a local Kafka and registry, all parts and a demo: what `npm start` runs' },
+  { name: 'setup', summary: 'create topics and register schemas' },
+  { name: 'forwarder', summary: 'deliver calls to webhooks, until SIGTERM' },
+  { name: 'run', summary: 'run several parts in one process, until SIGTERM' },
+  { name: 'produce', summary: 'write calls, one JSON object a line, to Kafka' },
+  { name: 'receive', summary: 'a receiver that prints and verifies what arrives' },
+  { name: 'sources', summary: 'where calls come from' },
+  { name: 'destinations', summary: 'where calls go to: URLs, headers, shared secrets' },
+  { name: 'dead-letters', summary: 'what finally failed: list, show, replay' },
+]
+
+/** Settings that make sense for every command; each is also an environment variable. */
+const globalOptions: [flags: string, description: string][] = [
+  ['--kafka-brokers <list>', 'host:port, several separated by commas. Else KAFKA_BROKERS.'],
+  ['--schema-registry-url <url>', 'Else SCHEMA_REGISTRY_URL.'],
+  ['--topic-prefix <prefix>', 'Put before every topic’s name. Else TOPIC_PREFIX.'],
+  ['--log-level <level>', 'trace, debug, info, warn, error, fatal or silent. Else LOG_LEVEL.'],
+]
+
+/** The first word that is neither a flag nor a global flag's value; after `help`, the next one. */
+function commandAskedFor(args: readonly string[]): string | undefined {
+  const takesValue = new Set(globalOptions.map(([flags]) => flags.split(' ')[0]))
+  for (let at = 0; at < args.length; at++) {
+    const arg = args[at]!
+    if (takesValue.has(arg)) at++
+    else if (!arg.startsWith('-') && arg !== 'help') return arg
+  }
+  return undefined
+}
+
+const fileOf = (name: string): URL => new URL(`./commands/${name}.ts`, import.meta.url)
+
+async function load(name: string): Promise<Command> {
+  const loaded = (await import(fileOf(name).href)) as Record<string, () => Command>
+  const make = loaded[`${name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase())}Command`]
+  if (!make) throw new Error(`${name} exports no command`)
+  return make()
+}
+
+function version(): string {
+  const file = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(file) as { version: string }).version
+}
+
+/** Commands that were not made by their parent have taken over nothing of it. */
+function inherit(command: Command, parent: Command): void {
+  command.copyInheritedSettings(parent)
+  for (const child of command.commands) inherit(child, command)
+}
+
+async function program(args: readonly string[]): Promise<Command> {
+  const root = new Command('postrider')
+    .description('Delivers analytics calls from Kafka to your own URLs.')
+    .version(version())
+    .exitOverride()
+    .showSuggestionAfterError()
+    .configureHelp({ showGlobalOptions: true, sortSubcommands: false })
+    .configureOutput({ outputError: (text, write) => write(oneLine(text, args)) })
+  for (const [flags, description] of globalOptions) root.option(flags, description)
+  const asked = commandAskedFor(args)
+  for (const { name, summary } of entries) {
+    if (!existsSync(fileOf(name))) continue
+    const command = name === asked ? await load(name) : new Command(name)
+    inherit(command.summary(summary), root)
+    root.addCommand(command)
+  }
+  return root
+}
+
+/** Commander puts a suggestion on a line of its own. */
+function oneLine(text: string, args: readonly string[]): string {
+  const asked = entries.find(({ name }) => name === commandAskedFor(args))
+  const help = ['postrider', ...(asked ? [asked.name] : []), '--help'].join(' ')
+  return `postrider: ${text
+    .trim()
+    .replace(/^error: /, '')
+    .replace(/\s*\n\s*/g, ' ')}. See \`${help}\`\n`
+}
+
+async function main(): Promise<void> {
+  guardProcess()
+  const args = process.argv.slice(2)
+  try {
+    await (await program(args)).parseAsync(args, { from: 'user' })
+  } catch (error) {
+    if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2
+    else failWith(error)
+  }
+}
+
+await main()
