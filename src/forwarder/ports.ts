@@ -1,5 +1,8 @@
 // What the forwarder needs of the outside. Adapters implement these, commands put them together.
+import type { AnalyticsCall } from '../core/analytics-call.ts'
+import type { DeadLetter, RetryDelivery } from '../core/delivery.ts'
 import type { Outcome } from '../core/outcome.ts'
+import type { SettingsState } from '../core/settings.ts'
 
 /** One delivery's request; the same bytes go to every URL and every later attempt. */
 export interface SignedRequest {
@@ -55,4 +58,98 @@ export interface ForwarderMetrics {
   lostOffsets(topic: string, count: number): void
   produced(seconds: number): void
   watch(gauges: ForwarderGauges): void
+}
+
+/** A record as it was fetched; the shape is kafkajs's, so that nothing is copied on the way. */
+export interface FetchedRecord {
+  offset: string
+  key: Buffer | null
+  value: Buffer | null
+}
+
+export interface TopicPartition {
+  topic: string
+  partition: number
+}
+
+export interface CommittedPartition extends TopicPartition {
+  /** Null where nothing was committed yet. */
+  position: number | null
+  metadata: string | null
+  /** The first offset that the log still holds. */
+  logStart: number
+}
+
+export interface PartitionCommit extends TopicPartition {
+  position: number
+  metadata: string
+}
+
+/** Learns what a consumer group's member is given. Called synchronously, in the order of events. */
+export interface RecordListener {
+  /**
+   * A new epoch: exactly these partitions are ours now. `continued` is false when the membership was broken in
+   * between (a new member id), so that somebody else may have owned any of them.
+   */
+  assigned(partitions: readonly TopicPartition[], owner: string, continued: boolean): void
+  /** Nothing is ours any more, until the next `assigned`. */
+  lost(): void
+  records(topic: string, partition: number, records: readonly FetchedRecord[]): void
+}
+
+/** A member of a consumer group that enqueues and never waits. */
+export interface RecordSource {
+  start(listener: RecordListener): Promise<void>
+  /** Rejects when the source cannot go on. */
+  readonly failed: Promise<never>
+  committed(partitions: readonly TopicPartition[]): Promise<CommittedPartition[]>
+  /** True once the broker has acknowledged it under the present epoch; false when it has not: nothing is known. */
+  commit(commits: readonly PartitionCommit[]): Promise<boolean>
+  pause(partition: TopicPartition): void
+  resume(partition: TopicPartition): void
+  /** False once the last heartbeat is older than two thirds of the session timeout. */
+  isFresh(): boolean
+  /** Connected and a member of its group. */
+  isReady(): boolean
+  /** Leaves the group. */
+  stop(): Promise<void>
+}
+
+/** Decodes without waiting where it can. */
+export interface RecordDecoder<T> {
+  /** Undefined when the writer's schema is not known yet: `load` it first. Throws `undecodable`. */
+  tryDecode(value: Buffer | null): T | undefined
+  /** Throws `registry_unavailable` (try again) or `undecodable` (final). */
+  load(value: Buffer): Promise<void>
+}
+
+export interface Decoders {
+  calls: RecordDecoder<AnalyticsCall>
+  /** All tiers share one schema. */
+  retries: RecordDecoder<RetryDelivery>
+}
+
+export interface Encoders {
+  retry(tierName: string, record: RetryDelivery): Buffer
+  deadLetter(record: DeadLetter): Buffer
+}
+
+export interface OutgoingRecord {
+  key: Buffer | null
+  value: Buffer
+  headers?: Record<string, string>
+}
+
+/** Appends records with acks=all. */
+export interface RecordSink {
+  /** Rejects with `too_large` when the broker refuses a record for its size; tries again for ever otherwise. */
+  append(lots: readonly { topic: string; records: readonly OutgoingRecord[] }[]): Promise<'ok' | 'too_large'>
+}
+
+/** The settings, live. */
+export interface SettingsSource {
+  readonly state: SettingsState
+  onChange(listener: (state: SettingsState) => void): void
+  /** Resolves once everything that lay in the log at the time of the call is folded. */
+  catchUp(): Promise<void>
 }

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import kafkajs from 'kafkajs'
-import type { Kafka, LogEntry, logLevel as KafkaLogLevel } from 'kafkajs'
+import type { Kafka, LogEntry, SASLOptions, logLevel as KafkaLogLevel } from 'kafkajs'
 import type { Logger } from 'pino'
 import type { Config } from '../../config.ts'
 
@@ -46,7 +46,7 @@ export function createKafka(config: Pick<Config, 'kafka'>, log: Logger): Kafka {
     clientId: 'postrider',
     brokers,
     ssl,
-    ...(sasl ? { sasl } : {}),
+    ...(sasl ? { sasl: sasl as SASLOptions } : {}),
     connectionTimeout: 3_000,
     requestTimeout: 30_000,
     retry: { initialRetryTime: 100, maxRetryTime: 5_000, retries: 5 },

@@ -1,0 +1,96 @@
+import type { DeadLetterReason } from './delivery.ts'
+import { canRetry, type Outcome } from './outcome.ts'
+import type { Tier } from './topics.ts'
+
+export interface RetryPolicy {
+  /** Ascending by delay, at least one. */
+  tiers: readonly Tier[]
+  /** From the first attempt, or from the first hand-over where there was none before, in ms. */
+  windowMs: number
+}
+
+/** How one round of sending (all endpoints still to try, at once) ended for a delivery. */
+export interface Round {
+  /** One per endpoint tried or deferred, in the order of the destination's URLs. */
+  outcomes: readonly { endpointId: string; outcome: Outcome }[]
+  /** Rounds that reached an endpoint, this one included. */
+  attempts: number
+  handOvers: number
+  firstAttemptAt: number | null
+  firstHandOverAt: number | null
+  now: number
+}
+
+/** What becomes of a delivery. */
+export type Disposition =
+  | { kind: 'delivered' }
+  | {
+      kind: 'retry'
+      tier: Tier
+      endpointIds: string[]
+      /** Not before this time although the tier may be due (Retry-After); null when the tier is all. */
+      notBefore: number | null
+      /** No endpoint was reached in this round. */
+      deferred: boolean
+    }
+  | { kind: 'dead_letter'; reason: DeadLetterReason }
+
+const finalReasons: Partial<Record<Outcome['kind'], DeadLetterReason>> = {
+  status_4xx: 'rejected',
+  gone: 'gone',
+  redirect: 'redirect',
+  tls: 'tls',
+  blocked: 'blocked',
+}
+
+/** The one place that decides a delivery's fate (contracts.md, The webhook request; design.md, point 6). */
+export function decide(round: Round, policy: RetryPolicy): Disposition {
+  if (round.outcomes.some(({ outcome }) => outcome.kind === 'success')) return { kind: 'delivered' }
+  const again = round.outcomes.filter(({ outcome }) => canRetry(outcome))
+  if (again.length === 0) {
+    const first = round.outcomes[0]
+    return { kind: 'dead_letter', reason: (first && finalReasons[first.outcome.kind]) ?? 'internal_error' }
+  }
+  const deadline = windowEnd(round, policy)
+  const asked = Math.max(...again.map(({ outcome }) => outcome.retryAfterMs ?? 0))
+  const step = policy.tiers[Math.min(round.handOvers, policy.tiers.length - 1)]!
+  const wait = asked > step.delayMs ? Math.min(round.now + asked, deadline) - round.now : step.delayMs
+  const tier = chooseTier(round.now, wait, deadline, policy)
+  if (!tier) {
+    return { kind: 'dead_letter', reason: round.attempts === 0 ? 'not_attempted' : 'expired' }
+  }
+  return {
+    kind: 'retry',
+    tier,
+    endpointIds: again.map(({ endpointId }) => endpointId),
+    notBefore: asked > 0 ? Math.min(round.now + asked, deadline) : null,
+    deferred: again.every(({ outcome }) => outcome.kind === 'deferred'),
+  }
+}
+
+/**
+ * A delivery came due in its tier before its `notBefore`: the tier to wait on in, without an attempt. Null: try
+ * now, since the time has come or no tier fits into what is left of the window.
+ */
+export function hopTier(
+  record: { notBefore: number | null; firstAttemptAt: number | null; firstHandOverAt: number | null },
+  now: number,
+  policy: RetryPolicy,
+): Tier | null {
+  if (record.notBefore === null || record.notBefore <= now) return null
+  return chooseTier(now, record.notBefore - now, windowEnd({ ...record, now }, policy), policy)
+}
+
+function windowEnd(
+  times: { firstAttemptAt: number | null; firstHandOverAt: number | null; now: number },
+  policy: RetryPolicy,
+): number {
+  return (times.firstAttemptAt ?? times.firstHandOverAt ?? times.now) + policy.windowMs
+}
+
+/** The smallest tier that covers the wait; if that would overshoot the window, the largest that fits. */
+function chooseTier(now: number, wait: number, deadline: number, policy: RetryPolicy): Tier | null {
+  const covering = policy.tiers.find((tier) => tier.delayMs >= wait) ?? policy.tiers[policy.tiers.length - 1]!
+  if (now + covering.delayMs <= deadline) return covering
+  return policy.tiers.findLast((tier) => now + tier.delayMs <= deadline) ?? null
+}

@@ -1,0 +1,152 @@
+/**
+ * The finished offsets above a commit's position, as they ride in the commit's metadata (design.md, point 8).
+ * Text: `1.<form>.<base64url>`, where the form is `r` (run lengths), `b` (bitset) or `-` (none). What follows a
+ * third dot is left alone: it is the ledger's.
+ */
+export interface OffsetRun {
+  /** First offset of the run. */
+  start: number
+  /** One past the last offset. */
+  end: number
+}
+
+/** The broker takes 4,096 bytes of metadata; some are kept free for the ledger's chain. */
+export const metadataLimit = 4_000
+const reservedBytes = 120
+const payloadLimit = Math.floor(((metadataLimit - reservedBytes - 4) * 3) / 4)
+
+function varintSize(value: number): number {
+  let size = 1
+  while (value >= 128) {
+    value = Math.floor(value / 128)
+    size++
+  }
+  return size
+}
+
+/** Gap and length of each run in turn, as varints: the gap is from the end of the run before. */
+function runsSize(position: number, runs: readonly OffsetRun[]): number {
+  let size = 0
+  let at = position
+  for (const run of runs) {
+    size += varintSize(run.start - at) + varintSize(run.end - run.start)
+    at = run.end
+  }
+  return size
+}
+
+function encodeRuns(position: number, runs: readonly OffsetRun[]): Uint8Array {
+  const bytes = new Uint8Array(runsSize(position, runs))
+  let length = 0
+  const put = (value: number) => {
+    while (value >= 128) {
+      bytes[length++] = (value % 128) | 128
+      value = Math.floor(value / 128)
+    }
+    bytes[length++] = value
+  }
+  let at = position
+  for (const run of runs) {
+    put(run.start - at)
+    put(run.end - run.start)
+    at = run.end
+  }
+  return bytes
+}
+
+function encodeBitset(position: number, runs: readonly OffsetRun[]): Uint8Array {
+  const last = runs[runs.length - 1]!
+  const bytes = new Uint8Array(Math.ceil((last.end - position) / 8))
+  for (const run of runs) {
+    for (let bit = run.start - position; bit < run.end - position; bit++) bytes[bit >> 3]! |= 1 << (bit & 7)
+  }
+  return bytes
+}
+
+/** Leaves out the smallest runs until the rest fits: those offsets are repeated after a crash, never lost. */
+function largestThatFit(position: number, runs: readonly OffsetRun[]): readonly OffsetRun[] {
+  const lengths = runs.map((run) => run.end - run.start).sort((a, b) => a - b)
+  let low = 0
+  let high = lengths.length
+  let kept: readonly OffsetRun[] = []
+  while (low < high) {
+    const middle = (low + high) >> 1
+    const least = lengths[middle]!
+    // Of runs as long as the shortest one kept, the earliest stay.
+    let ties = lengths.length - middle - lengths.filter((length) => length > least).length
+    const candidate = runs.filter((run) => {
+      const length = run.end - run.start
+      return length > least || (length === least && ties-- > 0)
+    })
+    if (runsSize(position, candidate) <= payloadLimit) {
+      kept = candidate
+      high = middle
+    } else {
+      low = middle + 1
+    }
+  }
+  return kept
+}
+
+/**
+ * @param position the offset committed: every offset below it is finished
+ * @param runs finished runs above `position`, ascending, apart from each other
+ */
+export function encodeFinished(position: number, runs: readonly OffsetRun[]): string {
+  const last = runs[runs.length - 1]
+  if (last === undefined) return '1.-.'
+  const bitsetSize = Math.ceil((last.end - position) / 8)
+  const size = runsSize(position, runs)
+  if (bitsetSize < size && bitsetSize <= payloadLimit) return `1.b.${toBase64(encodeBitset(position, runs))}`
+  const fitting = size <= payloadLimit ? runs : largestThatFit(position, runs)
+  return `1.r.${toBase64(encodeRuns(position, fitting))}`
+}
+
+/** The runs that `encodeFinished` wrote; none for metadata that is not of that form (another tool's commit). */
+export function decodeFinished(position: number, metadata: string | null | undefined): OffsetRun[] {
+  const match = /^1\.([rb-])\.([A-Za-z0-9_-]*)(?:\..*)?$/.exec(metadata ?? '')
+  if (!match) return []
+  const bytes = fromBase64(match[2]!)
+  return match[1] === 'b' ? decodeBitset(position, bytes) : decodeRuns(position, bytes)
+}
+
+function decodeRuns(position: number, bytes: Uint8Array): OffsetRun[] {
+  const runs: OffsetRun[] = []
+  let index = 0
+  const take = (): number | null => {
+    let value = 0
+    let factor = 1
+    while (index < bytes.length) {
+      const byte = bytes[index++]!
+      value += (byte & 127) * factor
+      if (byte < 128) return value
+      factor *= 128
+    }
+    return null
+  }
+  let at = position
+  while (index < bytes.length) {
+    const gap = take()
+    const length = take()
+    if (gap === null || length === null) return runs
+    const start = at + gap
+    at = start + length
+    if (length > 0) runs.push({ start, end: at })
+  }
+  return runs
+}
+
+function decodeBitset(position: number, bytes: Uint8Array): OffsetRun[] {
+  const runs: OffsetRun[] = []
+  let open: OffsetRun | null = null
+  for (let bit = 0; bit < bytes.length * 8; bit++) {
+    const finished = (bytes[bit >> 3]! & (1 << (bit & 7))) !== 0
+    if (!finished) open = null
+    else if (open) open.end = position + bit + 1
+    else runs.push((open = { start: position + bit, end: position + bit + 1 }))
+  }
+  return runs
+}
+
+const toBase64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64url')
+const fromBase64 = (text: string): Uint8Array => Buffer.from(text, 'base64url')

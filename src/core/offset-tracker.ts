@@ -1,0 +1,155 @@
+import type { OffsetRun } from './offset-runs.ts'
+
+/** What `add` says of an offset that is no work: it was added before, or is finished already. */
+export const noWork = -1
+
+/**
+ * Which offsets of one partition are finished. Offsets are added as they are fetched, ascending; contiguity is
+ * over those, since control records and compaction leave holes. The position is the offset to commit: every
+ * offset fetched below it is finished.
+ *
+ * A ring of the offsets between the first unfinished one and the last one fetched; `add` and `finish` take
+ * constant time.
+ */
+export class OffsetTracker {
+  #offsets = new Float64Array(256)
+  #finished = new Uint8Array(256)
+  #mask = 255
+  /** Sequence number of the first unfinished offset, and one past that of the last one added. */
+  #head = 0
+  #tail = 0
+  #lastAdded = -1
+  /** Every offset below this is finished, whoever finished it. */
+  #floor = 0
+  /** Finished runs at or above the floor that have not been added yet, ascending. */
+  #known: OffsetRun[] = []
+  #finishedAhead = 0
+  /** Counts changes of the position or of the finished set, so that a committer sees whether there are any. */
+  #changes = 0
+
+  /** The offset to commit; null while nothing is known of the partition. */
+  get position(): number | null {
+    if (this.#head < this.#tail) return this.#offsets[this.#head & this.#mask]!
+    const position = Math.max(this.#lastAdded + 1, this.#floor)
+    return position === 0 && this.#lastAdded < 0 ? null : position
+  }
+
+  /** Offsets between the first unfinished one and the last one added: what the tracker holds in memory. */
+  get size(): number {
+    return this.#tail - this.#head
+  }
+
+  get unfinished(): number {
+    return this.size - this.#finishedAhead
+  }
+
+  get changes(): number {
+    return this.#changes
+  }
+
+  get lastAdded(): number {
+    return this.#lastAdded
+  }
+
+  /**
+   * Takes what a commit says: all below `position` and in `runs` is finished. Called before the first `add` of a
+   * partition gained, and again when a partition stays through a rebalance: finished is a fact, so the two are
+   * united.
+   */
+  restore(position: number, runs: readonly OffsetRun[]): void {
+    this.#floor = Math.max(this.#floor, position)
+    const above = this.#lastAdded + 1
+    this.#known = runs.filter((run) => run.end > above).map((run) => ({ ...run }))
+    for (let sequence = this.#head; sequence < this.#tail; sequence++) {
+      const offset = this.#offsets[sequence & this.#mask]!
+      if (offset < position || runs.some((run) => offset >= run.start && offset < run.end)) {
+        this.#mark(sequence)
+      }
+    }
+    this.#advance()
+    this.#changes++
+  }
+
+  /**
+   * Adds an offset that was fetched.
+   * @returns its sequence number, for `finish`; `noWork` when it was added before or is finished already
+   */
+  add(offset: number): number {
+    if (offset <= this.#lastAdded) return noWork
+    this.#lastAdded = offset
+    if (this.#tail - this.#head > this.#mask) this.#grow()
+    const sequence = this.#tail++
+    const slot = sequence & this.#mask
+    this.#offsets[slot] = offset
+    this.#finished[slot] = 0
+    if (this.#knownFinished(offset)) {
+      this.finish(sequence)
+      return noWork
+    }
+    return sequence
+  }
+
+  /** Idempotent: a second `finish` of one sequence number changes nothing. */
+  finish(sequence: number): void {
+    if (sequence < this.#head || sequence >= this.#tail) return
+    if (this.#mark(sequence)) this.#changes++
+    if (sequence === this.#head) this.#advance()
+  }
+
+  isFinished(sequence: number): boolean {
+    return sequence < this.#head || this.#finished[sequence & this.#mask] === 1
+  }
+
+  /** The finished runs above the position, ascending. A hole belongs to the offset before it. */
+  finishedRuns(): OffsetRun[] {
+    const runs: OffsetRun[] = []
+    let left = this.#finishedAhead
+    let open: OffsetRun | null = null
+    for (let sequence = this.#head; left > 0 && sequence < this.#tail; sequence++) {
+      const slot = sequence & this.#mask
+      if (this.#finished[slot] === 0) {
+        open = null
+        continue
+      }
+      left--
+      const offset = this.#offsets[slot]!
+      if (open) open.end = offset + 1
+      else runs.push((open = { start: offset, end: offset + 1 }))
+    }
+    return runs
+  }
+
+  #mark(sequence: number): boolean {
+    const slot = sequence & this.#mask
+    if (this.#finished[slot] === 1) return false
+    this.#finished[slot] = 1
+    this.#finishedAhead++
+    return true
+  }
+
+  #advance(): void {
+    while (this.#head < this.#tail && this.#finished[this.#head & this.#mask] === 1) {
+      this.#head++
+      this.#finishedAhead--
+    }
+  }
+
+  #knownFinished(offset: number): boolean {
+    if (offset < this.#floor) return true
+    while (this.#known.length > 0 && this.#known[0]!.end <= offset) this.#known.shift()
+    return this.#known.length > 0 && offset >= this.#known[0]!.start
+  }
+
+  #grow(): void {
+    const capacity = (this.#mask + 1) * 2
+    const offsets = new Float64Array(capacity)
+    const finished = new Uint8Array(capacity)
+    for (let sequence = this.#head; sequence < this.#tail; sequence++) {
+      offsets[sequence & (capacity - 1)] = this.#offsets[sequence & this.#mask]!
+      finished[sequence & (capacity - 1)] = this.#finished[sequence & this.#mask]!
+    }
+    this.#offsets = offsets
+    this.#finished = finished
+    this.#mask = capacity - 1
+  }
+}
