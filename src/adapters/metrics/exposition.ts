@@ -1,0 +1,44 @@
+// Prometheus' text format 0.0.4 (prometheus.io/docs/instrumenting/exposition_formats), written directly:
+// prom-client's registry takes 22-50 ms of the event loop for 1,000 label sets of one histogram.
+
+/**
+ * Something with metric families to show. Yields text that ends with a line's end; whoever writes it out may
+ * let other work go on between two pieces, so a piece should not take longer than about a millisecond.
+ */
+export interface Exposed {
+  expose(): Iterable<string>
+}
+
+export function heading(name: string, type: 'counter' | 'gauge' | 'histogram', help: string): string {
+  return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`
+}
+
+/** `{a="1",b="2"}` with values escaped; nothing when there are none. */
+export function labels(pairs: Readonly<Record<string, string>>): string {
+  const list = Object.entries(pairs).map(([name, value]) => `${name}="${escapeValue(value)}"`)
+  return list.length > 0 ? `{${list.join(',')}}` : ''
+}
+
+export function escapeValue(value: string): string {
+  if (!/[\\"\n]/.test(value)) return value
+  return value.replace(/\\/g, '\\\\').replace(/"/g, '\\"').replace(/\n/g, '\\n')
+}
+
+/** One family's lines from a long row of sources, in pieces of at most `size` sources each. */
+export function* inPieces<T>(
+  head: string,
+  sources: Iterable<T>,
+  lines: (source: T) => string,
+  size = 100,
+): Generator<string> {
+  let piece = head
+  let count = 0
+  for (const source of sources) {
+    piece += lines(source)
+    if (++count % size === 0) {
+      yield piece
+      piece = ''
+    }
+  }
+  if (piece !== '') yield piece
+}

@@ -1,0 +1,114 @@
+import type { DestinationMetrics, ForwarderGauges, ForwarderMetrics } from '../../forwarder/ports.ts'
+import { DestinationCounts, exposeDestinations } from './destination-counts.ts'
+import { escapeValue, heading, inPieces, labels } from './exposition.ts'
+import type { Exposed } from './exposition.ts'
+import { Histogram } from './histogram.ts'
+
+/** Ids come from records: beyond this many of one kind, the rest is counted under `other`. */
+const mostLabels = 10_000
+const other = 'other'
+
+const latenessBounds = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800]
+const produceBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+
+/** Counts what the forwarder does, and shows it. The gauges are read at each scrape. */
+export class ForwarderCounts implements ForwarderMetrics, Exposed {
+  readonly #destinations = new Map<string, DestinationCounts>()
+  readonly #retries = new Map<string, number>()
+  readonly #lost = new Map<string, number>()
+  readonly #lateness = new Histogram(latenessBounds)
+  readonly #produce = new Histogram(produceBounds)
+  #gauges: ForwarderGauges | null = null
+
+  destination(id: string): DestinationMetrics {
+    const known = this.#destinations.get(id)
+    if (known) return known
+    if (this.#destinations.size >= mostLabels && id !== other) return this.destination(other)
+    const made = new DestinationCounts(id)
+    this.#destinations.set(id, made)
+    return made
+  }
+
+  retryScheduled(tier: string): void {
+    add(this.#retries, tier, 1)
+  }
+
+  retryLateness(seconds: number): void {
+    this.#lateness.observe(seconds)
+  }
+
+  lostOffsets(topic: string, count: number): void {
+    add(this.#lost, topic, count)
+  }
+
+  produced(seconds: number): void {
+    this.#produce.observe(seconds)
+  }
+
+  /** The last ones handed over are read. */
+  watch(gauges: ForwarderGauges): void {
+    this.#gauges = gauges
+  }
+
+  *expose(): Generator<string> {
+    yield* exposeDestinations([...this.#destinations.values()])
+    yield counters('postrider_retries_scheduled_total', 'Deliveries handed to a tier.', 'tier', this.#retries)
+    yield (
+      heading('postrider_retry_lateness_seconds', 'histogram', 'From due to the start of the attempt.') +
+      this.#lateness.lines('postrider_retry_lateness_seconds', '')
+    )
+    yield counters(
+      'postrider_lost_offsets_total',
+      'Records that retention removed unread.',
+      'topic',
+      this.#lost,
+    )
+    yield (
+      heading('postrider_kafka_produce_duration_seconds', 'histogram', 'Of one lot, with acks=all.') +
+      this.#produce.lines('postrider_kafka_produce_duration_seconds', '')
+    )
+    if (this.#gauges) yield* exposeGauges(this.#gauges)
+  }
+}
+
+function add(counts: Map<string, number>, label: string, count: number): void {
+  const known = counts.has(label) || counts.size < mostLabels ? label : other
+  counts.set(known, (counts.get(known) ?? 0) + count)
+}
+
+function counters(name: string, help: string, label: string, counts: ReadonlyMap<string, number>): string {
+  let text = heading(name, 'counter', help)
+  for (const [value, count] of counts) text += `${name}${labels({ [label]: value })} ${count}\n`
+  return text
+}
+
+function* exposeGauges(gauges: ForwarderGauges): Generator<string> {
+  yield (
+    heading('postrider_in_flight', 'gauge', 'Requests under way.') +
+    `postrider_in_flight ${gauges.inFlight()}\n`
+  )
+  // Taken at once, for a piece of the page may be written a while after the one before.
+  const endpoints = [...gauges.endpoints()]
+  const labelsOf = (endpoint: (typeof endpoints)[number]) =>
+    `{destination="${escapeValue(endpoint.destinationId)}",url_id="${escapeValue(endpoint.urlId)}"}`
+  yield* inPieces(
+    heading('postrider_endpoint_in_flight', 'gauge', 'Requests under way to one URL.'),
+    endpoints,
+    (endpoint) => `postrider_endpoint_in_flight${labelsOf(endpoint)} ${endpoint.inFlight}\n`,
+  )
+  yield* inPieces(
+    heading(
+      'postrider_endpoint_breaker_open',
+      'gauge',
+      '1 while deliveries to this URL are deferred unsent.',
+    ),
+    endpoints,
+    (endpoint) => `postrider_endpoint_breaker_open${labelsOf(endpoint)} ${endpoint.breakerOpen ? 1 : 0}\n`,
+  )
+  yield* inPieces(
+    heading('postrider_consumer_lag', 'gauge', 'Records behind the end, in partitions of this process.'),
+    gauges.lag(),
+    ({ topic, partition, lag }) =>
+      `postrider_consumer_lag${labels({ topic, partition: String(partition) })} ${lag}\n`,
+  )
+}
