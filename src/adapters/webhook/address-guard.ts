@@ -1,0 +1,144 @@
+import { lookup as systemLookup, type LookupAddress } from 'node:dns'
+import { isIP, type LookupFunction } from 'node:net'
+import ipaddr from 'ipaddr.js'
+import { PostriderError } from '../../errors.ts'
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6
+type Network = [Address, number]
+
+/** No address of the host may be connected to. Its message says which address and why, and nothing secret. */
+export class AddressNotAllowedError extends Error {
+  readonly code = 'ADDRESS_NOT_ALLOWED'
+  override name = 'AddressNotAllowedError'
+}
+
+const globalUnicast = ipaddr.parseCIDR('2000::/3')
+
+/**
+ * Keeps webhooks out of networks that the URL's author should not reach through us: loopback, private, link-local
+ * (with the clouds' metadata services), unique-local, CGNAT, multicast, reserved. It decides on addresses, at
+ * connect time, so neither a DNS answer nor a later change of it (rebinding) gets round it.
+ */
+export class AddressGuard {
+  readonly #allowed: Network[]
+  readonly #lookup: LookupFunction
+  /** Look-ups under way: connections that open together share one answer. Nothing is kept afterwards. */
+  readonly #pending = new Map<string, ((error: Error | null, addresses: LookupAddress[]) => void)[]>()
+
+  /** `allowedNetworks` are CIDRs that may be reached although they are not public. Throws `usage` on a bad one. */
+  constructor(allowedNetworks: readonly string[], lookup: LookupFunction = systemLookup) {
+    this.#allowed = allowedNetworks.map(parseNetwork)
+    this.#lookup = lookup
+  }
+
+  /** Null when the address may be connected to, else what kind of address it is. */
+  refusal(address: string): string | null {
+    if (isIP(address) === 0) return 'not an IP address'
+    return this.#refusalOf(ipaddr.parse(address))
+  }
+
+  #refusalOf(address: Address): string | null {
+    if (this.#allowed.some((network) => network[0].kind() === address.kind() && matches(address, network)))
+      return null
+    if (address.kind() === 'ipv4') {
+      const range = address.range()
+      return range === 'unicast' ? null : range
+    }
+    const inner = embeddedIPv4(address as ipaddr.IPv6)
+    if (inner !== null) {
+      const refusal = this.#refusalOf(inner)
+      return refusal === null ? null : `${refusal}, within an IPv6 address`
+    }
+    const range = address.range()
+    if (range !== 'unicast') return range
+    return matches(address, globalUnicast) ? null : 'not global unicast'
+  }
+
+  /**
+   * A look-up for `net.connect` that answers only with addresses that may be connected to, and with
+   * AddressNotAllowedError when there is none. All of them are given, so that the choice between IPv4 and IPv6
+   * stays Node's (autoSelectFamily).
+   */
+  readonly lookup: LookupFunction = (hostname, options, callback) => {
+    const family = options.family === 4 || options.family === 6 ? options.family : 0
+    this.#resolve(hostname, family, (error, addresses) => {
+      if (error) return callback(error, '', 0)
+      if (options.all) return callback(null, addresses)
+      callback(null, addresses[0]!.address, addresses[0]!.family)
+    })
+  }
+
+  #resolve(
+    hostname: string,
+    family: 0 | 4 | 6,
+    callback: (error: Error | null, addresses: LookupAddress[]) => void,
+  ) {
+    const key = `${family} ${hostname}`
+    const waiting = this.#pending.get(key)
+    if (waiting !== undefined) {
+      waiting.push(callback)
+      return
+    }
+    const callbacks = [callback]
+    this.#pending.set(key, callbacks)
+    this.#lookup(hostname, { all: true, family }, (error, answer) => {
+      this.#pending.delete(key)
+      let failure: Error | null = error
+      let addresses: LookupAddress[] = []
+      if (failure === null) {
+        const found = (Array.isArray(answer) ? answer : [{ address: answer, family: isIP(answer) }]).filter(
+          ({ address }) => typeof address === 'string' && address !== '',
+        )
+        addresses = found.filter(({ address }) => this.refusal(address) === null)
+        if (addresses.length === 0) failure = refusalError(hostname, found, this)
+      }
+      for (const each of callbacks) each(failure, addresses)
+    })
+  }
+}
+
+function refusalError(hostname: string, found: LookupAddress[], guard: AddressGuard): Error {
+  const first = found[0]
+  if (first === undefined) {
+    return Object.assign(new Error(`${hostname} has no address`), { code: 'ENOTFOUND' })
+  }
+  return notAllowed(first.address, guard.refusal(first.address)!, hostname)
+}
+
+/** `hostname` is what resolved to the address, when it was not given as such. */
+export function notAllowed(address: string, refusal: string, hostname?: string): AddressNotAllowedError {
+  const of = hostname === undefined ? '' : ` of ${hostname}`
+  return new AddressNotAllowedError(`the address ${address}${of} is not allowed (${refusal})`)
+}
+
+function parseNetwork(text: string): Network {
+  try {
+    return ipaddr.parseCIDR(text.trim())
+  } catch {
+    throw new PostriderError(
+      'usage',
+      `WEBHOOK_ALLOWED_NETWORKS: '${text}' is not a network: give CIDRs such as 10.1.0.0/16 or fd00::/8`,
+    )
+  }
+}
+
+function matches(address: Address, network: Network): boolean {
+  return address.kind() === 'ipv4'
+    ? (address as ipaddr.IPv4).match(network as [ipaddr.IPv4, number])
+    : (address as ipaddr.IPv6).match(network as [ipaddr.IPv6, number])
+}
+
+/** The IPv4 address that a packet to this IPv6 address may end at: mapped, translated, NAT64, 6to4, compatible. */
+function embeddedIPv4(address: ipaddr.IPv6): ipaddr.IPv4 | null {
+  const parts = address.parts
+  const range = address.range()
+  if (range === '6to4') return fromParts(parts[1]!, parts[2]!)
+  // 64:ff9b:1::/48 (local-use NAT64, RFC 8215) may place the IPv4 address elsewhere: never allowed by what it holds.
+  if (range === 'rfc6052') return parts[2] === 0 ? fromParts(parts[6]!, parts[7]!) : null
+  if (range === 'ipv4Mapped' || range === 'rfc6145') return fromParts(parts[6]!, parts[7]!)
+  return null
+}
+
+function fromParts(high: number, low: number): ipaddr.IPv4 {
+  return new ipaddr.IPv4([high >> 8, high & 0xff, low >> 8, low & 0xff])
+}

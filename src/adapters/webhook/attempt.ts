@@ -1,0 +1,184 @@
+import type { Dispatcher } from 'undici'
+import type { Outcome, OutcomeKind } from '../../core/outcome.ts'
+import { keptResponseBytes, maxResponseBytes, outcomeKindOf } from '../../core/response.ts'
+import { parseRetryAfter } from '../../core/retry-after.ts'
+import type { AttemptSink, SignedRequest } from '../../forwarder/ports.ts'
+import type { Connection } from './connection.ts'
+import type { Expiring } from './deadlines.ts'
+import { failureOf, wasClosedUnderneath } from './failure.ts'
+
+/** The part of an endpoint that its attempts use. */
+export interface AttemptOwner {
+  readonly timeoutMs: number
+  /** Epoch ms, for a Retry-After that is a date. */
+  now(): number
+  /** The attempt is over; `reusable` says whether its connection can take another request. */
+  finish(attempt: Attempt, reusable: boolean): void
+  /** Sends the attempt once more, on a new connection. */
+  restart(attempt: Attempt): void
+}
+
+/**
+ * One attempt: undici's handler of the request, its own entry among the deadlines, and the one place that turns
+ * what happens into an Outcome. One object per request; no closure and no promise on the way to a response.
+ */
+export class Attempt implements Dispatcher.DispatchHandler, Expiring {
+  readonly request: SignedRequest
+  earlier: Expiring | null = null
+  later: Expiring | null = null
+  readonly expiresAt: number
+  /** Null before the first start, and for an attempt that never gets one. */
+  connection: Connection | null = null
+  /** Within `send()`: a failure that undici reports this early waits for the next microtask. */
+  starting = false
+  /** The deadline has passed, and taken the attempt off the list of deadlines. */
+  expired = false
+  readonly #owner: AttemptOwner
+  readonly #sink: AttemptSink
+  readonly #startedAt: number
+  #settled = false
+  #restarted = false
+  #written = false
+  #answered = false
+  #status = 0
+  #retryAfterMs: number | null = null
+  #received = 0
+  #kept: Buffer | null = null
+
+  constructor(owner: AttemptOwner, request: SignedRequest, sink: AttemptSink, startedAt: number) {
+    this.request = request
+    this.expiresAt = startedAt + owner.timeoutMs
+    this.#owner = owner
+    this.#sink = sink
+    this.#startedAt = startedAt
+  }
+
+  /** The connection is there and the request is being written. */
+  onRequestStart(): void {
+    this.#written = true
+  }
+
+  /** The first byte of a response, before its status line is whole. */
+  onResponseStarted(): void {
+    this.#answered = true
+  }
+
+  onResponseStart(
+    _controller: unknown,
+    status: number,
+    headers: Record<string, string | string[] | undefined>,
+  ): void {
+    // An interim response (1xx) is followed by the final one.
+    if (status < 200) return
+    this.#status = status
+    if (status < 300) return
+    const header = headers['retry-after']
+    const value = Array.isArray(header) ? header[0] : header
+    if (value !== undefined) this.#retryAfterMs = parseRetryAfter(value, this.#owner.now())
+  }
+
+  onResponseData(_controller: unknown, chunk: Buffer): void {
+    if (this.#settled) return
+    this.#received += chunk.length
+    if (this.#status >= 300) this.#keep(chunk)
+    if (this.#received > maxResponseBytes) this.#settleByStatus(false)
+  }
+
+  onResponseEnd(): void {
+    this.#settleByStatus(true)
+  }
+
+  onResponseError(_controller: unknown, error: Error): void {
+    if (this.#settled) return
+    if (this.#mayRestart(error)) {
+      this.#restarted = true
+      this.#written = false
+      this.#owner.restart(this)
+      return
+    }
+    const { kind, detail } = failureOf(error, this.connection?.untrusted ?? false)
+    this.fail(kind, this.#status === 0 ? detail : `${detail} (response cut off after status ${this.#status})`)
+  }
+
+  expire(): void {
+    this.expired = true
+    const limit = `within ${this.#owner.timeoutMs} ms`
+    if (!this.#written) this.fail('timeout', `no connection ${limit}`)
+    else if (this.#status === 0) this.fail('timeout', `no response ${limit}`)
+    else this.fail('timeout', `no complete response ${limit} (status ${this.#status})`)
+  }
+
+  /** Ends the attempt without a response, and with it its connection. */
+  fail(kind: OutcomeKind, detail: string): void {
+    this.#settle(kind, null, null, detail, false)
+  }
+
+  /**
+   * A keep-alive connection that the server closes just as we write says nothing about the endpoint. The request
+   * then goes out once more on a new connection, within the same deadline and as the same attempt, provided that
+   * the connection had served before and that not one byte of a response has come. That is as safe as any retry:
+   * the receiver may have taken the first copy, and tells the second by Idempotency-Key or messageId. (Go's
+   * net/http does the same for requests that carry an Idempotency-Key.)
+   */
+  #mayRestart(error: Error): boolean {
+    return (
+      !this.#restarted &&
+      this.#written &&
+      !this.#answered &&
+      this.connection !== null &&
+      this.connection.responses > 0 &&
+      wasClosedUnderneath(error)
+    )
+  }
+
+  /** Copies: a chunk is a window on the socket's read buffer, which is much larger. */
+  #keep(chunk: Buffer): void {
+    const before = this.#kept
+    if (before === null) this.#kept = Buffer.from(chunk.subarray(0, keptResponseBytes))
+    else if (before.length < keptResponseBytes)
+      this.#kept = Buffer.concat([before, chunk.subarray(0, keptResponseBytes - before.length)])
+  }
+
+  #settleByStatus(complete: boolean): void {
+    const status = this.#status
+    const kind = outcomeKindOf(status)
+    this.#settle(kind, status, this.#kept, kind === 'success' ? null : `status ${status}`, complete)
+  }
+
+  #settle(
+    kind: OutcomeKind,
+    status: number | null,
+    body: Uint8Array | null,
+    detail: string | null,
+    reusable: boolean,
+  ): void {
+    if (this.#settled) return
+    this.#settled = true
+    const outcome: Outcome = {
+      kind,
+      status,
+      retryAfterMs: this.#retryAfterMs,
+      body,
+      durationMs: performance.now() - this.#startedAt,
+      detail,
+    }
+    if (this.starting) {
+      queueMicrotask(() => this.#end(outcome, reusable))
+      return
+    }
+    this.#end(outcome, reusable)
+  }
+
+  #end(outcome: Outcome, reusable: boolean): void {
+    // First, so that a sink that sends the next request at once finds this connection free.
+    this.#owner.finish(this, reusable)
+    try {
+      this.#sink.onOutcome(outcome)
+    } catch (error) {
+      // undici would take it for the request's failure and swallow it.
+      setImmediate(() => {
+        throw error
+      })
+    }
+  }
+}

@@ -1,0 +1,60 @@
+import type { Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
+import { Client, type buildConnector } from 'undici'
+import type { Attempt } from './attempt.ts'
+
+/** undici's connector also returns the socket that it is connecting, which its types leave out. */
+export type Connector = (options: buildConnector.Options, callback: buildConnector.Callback) => Socket
+
+/** Whoever keeps connections learns here that one was closed: by the server, by its idle timeout, by an error. */
+export interface ConnectionOwner {
+  onClosed(connection: Connection): void
+}
+
+/**
+ * One connection to an endpoint: an undici Client that has one request under way at the most. It connects at the
+ * first request. undici's Pool does the same, but looks through all its clients for a free one at each request.
+ */
+export class Connection {
+  readonly client: Client
+  /** What it carries now; null while it is free. */
+  attempt: Attempt | null = null
+  /** Complete responses on the present socket: the server may close a used one at the very moment we write. */
+  responses = 0
+  /** The server's certificate was not trusted; no request was written. */
+  untrusted = false
+  #socket: Socket | null = null
+
+  constructor(origin: string, keepAliveMs: number, connector: Connector, owner: ConnectionOwner) {
+    this.client = new Client(origin, {
+      connect: (options, callback) => {
+        this.responses = 0
+        const socket = connector(options, (...result) => {
+          // Node sets this when, and only when, it refused the certificate (chain, dates or name).
+          if (result[0] !== null && socket instanceof TLSSocket && socket.authorizationError)
+            this.untrusted = true
+          callback(...result)
+        })
+        this.#socket = socket
+      },
+      pipelining: 1,
+      keepAliveTimeout: keepAliveMs,
+      // The deadline is ours, over everything from look-up to the last byte; undici's own timers are per phase
+      // and up to half a second late.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    })
+    const onClosed = () => owner.onClosed(this)
+    this.client.on('disconnect', onClosed)
+    this.client.on('connectionError', onClosed)
+  }
+
+  /** Closes the socket whatever it is doing; also one that is still connecting, which undici would leave be. */
+  destroy(): void {
+    if (this.client.destroyed) return
+    this.client.destroy(null, ignore)
+    this.#socket?.destroy()
+  }
+}
+
+function ignore(): void {}

@@ -1,0 +1,57 @@
+/** An entry of Deadlines. The links live in the entry itself: nothing is allocated per request. */
+export interface Expiring {
+  earlier: Expiring | null
+  later: Expiring | null
+  /** Monotonic, in ms. */
+  expiresAt: number
+  /** Called at most once, only after `expiresAt`; the entry has been removed by then. */
+  expire(): void
+}
+
+/**
+ * Deadlines that all lie equally far ahead: the order of adding is the order of expiry, so a linked list and one
+ * timer serve any number of requests. The timer is set to the oldest entry's deadline and, when that entry has
+ * been removed meanwhile, moves on: under load it fires about once a timeout rather than once a request.
+ */
+export class Deadlines {
+  #head: Expiring | null = null
+  #tail: Expiring | null = null
+  #timer: NodeJS.Timeout | null = null
+
+  /** `entry.expiresAt` must not lie before that of any entry added earlier. */
+  add(entry: Expiring): void {
+    entry.earlier = this.#tail
+    entry.later = null
+    if (this.#tail === null) this.#head = entry
+    else this.#tail.later = entry
+    this.#tail = entry
+    if (this.#timer === null) this.#arm(entry.expiresAt - performance.now())
+  }
+
+  /** The entry must be in the list. */
+  remove(entry: Expiring): void {
+    if (entry.earlier === null) this.#head = entry.later
+    else entry.earlier.later = entry.later
+    if (entry.later === null) this.#tail = entry.earlier
+    else entry.later.earlier = entry.earlier
+    entry.earlier = null
+    entry.later = null
+  }
+
+  /** The timer does not keep the process alive: what it watches over (a socket, a look-up) does. */
+  #arm(ms: number): void {
+    this.#timer = setTimeout(this.#onTimer, Math.max(1, Math.ceil(ms))).unref()
+  }
+
+  readonly #onTimer = () => {
+    this.#timer = null
+    const now = performance.now()
+    while (this.#head !== null && this.#head.expiresAt <= now) {
+      const entry = this.#head
+      this.remove(entry)
+      entry.expire()
+    }
+    // `expire` may have added entries, and with the first one a timer.
+    if (this.#head !== null && this.#timer === null) this.#arm(this.#head.expiresAt - performance.now())
+  }
+}

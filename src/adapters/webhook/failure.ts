@@ -1,0 +1,27 @@
+import type { OutcomeKind } from '../../core/outcome.ts'
+import { AddressNotAllowedError } from './address-guard.ts'
+
+/** The outcome of a request that undici or Node gave up, with a line for people that holds no URL and no secret. */
+export function failureOf(error: Error, untrusted: boolean): { kind: OutcomeKind; detail: string } {
+  if (error instanceof AddressNotAllowedError) return { kind: 'blocked', detail: error.message }
+  return { kind: untrusted ? 'tls' : 'network', detail: describe(error) }
+}
+
+/** The other side, or something between, closed the connection: as when a keep-alive connection ends of age. */
+export function wasClosedUnderneath(error: Error): boolean {
+  const code = codeOf(error)
+  return code === 'ECONNRESET' || code === 'EPIPE' || code === 'ECONNABORTED' || code === 'UND_ERR_SOCKET'
+}
+
+function codeOf(error: Error): string | null {
+  return 'code' in error && typeof error.code === 'string' ? error.code : null
+}
+
+function describe(error: Error): string {
+  // Several addresses were tried: the message of the whole is empty.
+  const each = error instanceof AggregateError ? error.errors.filter((one) => one instanceof Error) : []
+  const message = each.length > 0 ? each.map((one) => one.message).join('; ') : error.message || error.name
+  const code = codeOf(error)
+  const line = code === null || message.includes(code) ? message : `${code}: ${message}`
+  return line.replace(/\s+/g, ' ').slice(0, 300)
+}

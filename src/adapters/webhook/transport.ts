@@ -1,0 +1,79 @@
+import { isIP, type LookupFunction } from 'node:net'
+import { buildConnector } from 'undici'
+import type { WebhookTransport } from '../../forwarder/ports.ts'
+import { AddressGuard, notAllowed } from './address-guard.ts'
+import type { Connector } from './connection.ts'
+import { Deadlines } from './deadlines.ts'
+import { WebhookEndpoint, type EndpointSettings } from './endpoint.ts'
+import { loadTrust } from './trust.ts'
+
+export interface WebhookTransportOptions {
+  /** From send() to the last byte of the response: look-up, connect and TLS included. In ms; default 5,000. */
+  timeoutMs?: number
+  /** CIDRs that may be reached although they are not public. */
+  allowedNetworks: readonly string[]
+  /** A PEM file with roots to trust besides Node's own. */
+  caFile: string | null
+  /** Resolves host names; default the system's. Its answers are vetted whoever gives them. */
+  lookup?: LookupFunction
+  /** The wall clock in epoch ms, for Retry-After dates; default Date.now. */
+  now?: () => number
+}
+
+/**
+ * Webhooks over HTTP/1.1 by undici. Throws PostriderError `usage` for a bad network or CA file.
+ *
+ * Certificates are always verified: NODE_TLS_REJECT_UNAUTHORIZED has no effect here.
+ */
+export function createWebhookTransport(options: WebhookTransportOptions): WebhookTransport {
+  const guard = new AddressGuard(options.allowedNetworks, options.lookup)
+  const secureContext = loadTrust(options.caFile)
+  const connector = buildConnector({
+    allowH2: false,
+    rejectUnauthorized: true,
+    lookup: guard.lookup,
+    // Deadlines end a connect too.
+    timeout: 0,
+    ...(secureContext && { secureContext }),
+  }) as Connector
+
+  const endpoints = new Set<WebhookEndpoint>()
+  let onEmpty: (() => void) | null = null
+  const settings: EndpointSettings = {
+    timeoutMs: options.timeoutMs ?? 5_000,
+    deadlines: new Deadlines(),
+    connector,
+    now: options.now ?? Date.now,
+    refusal(hostname) {
+      const address = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
+      if (isIP(address) === 0) return null
+      const refusal = guard.refusal(address)
+      return refusal === null ? null : notAllowed(address, refusal).message
+    },
+    onClosed(endpoint) {
+      endpoints.delete(endpoint)
+      if (endpoints.size === 0) onEmpty?.()
+    },
+  }
+
+  return {
+    open(target) {
+      const endpoint = new WebhookEndpoint(target.url, target.headers, settings)
+      endpoints.add(endpoint)
+      return endpoint
+    },
+
+    async close(graceMs) {
+      for (const endpoint of [...endpoints]) endpoint.close()
+      if (endpoints.size > 0) {
+        const drained = Promise.withResolvers<void>()
+        onEmpty = drained.resolve
+        const timer = setTimeout(() => {
+          for (const endpoint of [...endpoints]) endpoint.abort()
+        }, graceMs)
+        await drained.promise
+        clearTimeout(timer)
+      }
+    },
+  }
+}
