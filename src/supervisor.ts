@@ -6,8 +6,9 @@ export interface Part {
 }
 
 /**
- * Runs parts side by side until the signal aborts or one of them fails; then stops the others in the reverse
- * order of their start, each drained before the next is asked. Rethrows the first failure.
+ * Starts parts in their order and runs them side by side until the signal aborts or one of them fails; then stops the others in the reverse
+ * order of their start, each drained before the next is asked. A part that ends by itself stops the others too.
+ * Rethrows the first failure, once all have ended.
  */
 export async function superviseParts(parts: readonly Part[], signal: AbortSignal): Promise<void> {
   const failures: unknown[] = []
@@ -17,7 +18,8 @@ export async function superviseParts(parts: readonly Part[], signal: AbortSignal
   signal.addEventListener('abort', wake, { once: true })
   const running = parts.map((part) => {
     const controller = new AbortController()
-    const ended = part.run(controller.signal).then(
+    // Through a promise, so that a part that throws before its first await cannot leave the others running.
+    const ended = (async () => part.run(controller.signal))().then(
       () => wake(),
       (error: unknown) => {
         failures.push(error)
