@@ -42,6 +42,8 @@ export interface Answer {
   body?: string | Uint8Array
   /** Before anything is sent, in ms. */
   delayMs?: number
+  /** Sends an interim response (103) first. */
+  earlyHints?: boolean
   /**
    * `hang`: never answers. `drip`: sends head and then one byte of body every `everyMs`, for ever. `reset`: closes
    * the connection by RST. `close`: closes it by FIN. `raw`: writes `bytes` as they are and closes.
@@ -51,7 +53,7 @@ export interface Answer {
     | { do: 'drip'; everyMs: number }
     | { do: 'reset' }
     | { do: 'close' }
-    | { do: 'raw'; bytes: string; keepOpen?: boolean }
+    | { do: 'raw'; bytes: string }
 }
 
 export interface Receiver {
@@ -140,6 +142,7 @@ export async function startReceiver(t: TestContext, options: ReceiverOptions = {
   const give = (answer: Answer, response: ServerResponse) => {
     const { status = 200, headers = {}, body = '', instead } = answer
     const socket = response.socket
+    if (answer.earlyHints) response.writeEarlyHints({ link: '</style.css>; rel=preload' })
     switch (instead?.do) {
       case undefined:
         response.writeHead(status, headers).end(body)
@@ -164,7 +167,7 @@ export async function startReceiver(t: TestContext, options: ReceiverOptions = {
         break
       case 'raw':
         socket?.write(instead.bytes)
-        if (!instead.keepOpen) socket?.end()
+        socket?.end()
     }
   }
 

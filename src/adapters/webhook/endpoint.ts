@@ -50,7 +50,7 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner, Connection
     const fixed = ['User-Agent', 'postrider/1.0', 'Content-Type', 'application/json']
     const own = Object.entries(headers).flat()
     // `#start` fills in the empty values.
-    this.#signedHeaders = [...fixed, 'Idempotency-Key', '', 'X-Signature', '', ...own]
+    this.#signedHeaders = [...fixed, 'X-Signature', '', 'Idempotency-Key', '', ...own]
     this.#unsignedHeaders = [...fixed, 'Idempotency-Key', '', ...own]
     this.#options = { method: 'POST', path: parsed.pathname + parsed.search, headers: [], body: null }
   }
@@ -112,9 +112,13 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner, Connection
 
   #start(attempt: Attempt, connection: Connection): void {
     const { signature, idempotencyKey, body } = attempt.request
-    const headers = signature === null ? this.#unsignedHeaders : this.#signedHeaders
-    headers[5] = idempotencyKey
-    if (signature !== null) headers[7] = signature
+    let headers = this.#unsignedHeaders
+    if (signature === null) headers[5] = idempotencyKey
+    else {
+      headers = this.#signedHeaders
+      headers[5] = signature
+      headers[7] = idempotencyKey
+    }
     this.#options.headers = headers
     this.#options.body = body
     attempt.connection = connection

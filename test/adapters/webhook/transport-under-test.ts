@@ -1,0 +1,45 @@
+import { createHmac } from 'node:crypto'
+import type { TestContext } from 'node:test'
+import {
+  createWebhookTransport,
+  type WebhookTransportOptions,
+} from '../../../src/adapters/webhook/transport.ts'
+import type { Outcome } from '../../../src/core/outcome.ts'
+import type { EndpointClient, SignedRequest, WebhookTransport } from '../../../src/forwarder/ports.ts'
+
+export const loopback = ['127.0.0.0/8', '::1/128']
+
+/** A transport that may reach loopback, closed after the test. */
+export function openTransport(
+  t: TestContext,
+  options: Partial<WebhookTransportOptions> = {},
+): WebhookTransport {
+  const transport = createWebhookTransport({ allowedNetworks: loopback, caFile: null, ...options })
+  t.after(() => transport.close(0))
+  return transport
+}
+
+export function requestOf(text = '{"type":"track"}', secret: string | null = null): SignedRequest {
+  const body = Buffer.from(text)
+  return {
+    body,
+    signature: secret === null ? null : createHmac('sha1', secret).update(body).digest('hex'),
+    idempotencyKey: 'm1:crm',
+  }
+}
+
+/** Sends and waits for the outcome; rejects when it comes from within send() or more than once. */
+export function send(endpoint: EndpointClient, request = requestOf()): Promise<Outcome> {
+  return new Promise((resolve, reject) => {
+    let within = true
+    let count = 0
+    endpoint.send(request, {
+      onOutcome(outcome) {
+        if (within) reject(new Error('the outcome came from within send()'))
+        if (++count > 1) throw new Error('a second outcome for one attempt')
+        resolve(outcome)
+      },
+    })
+    within = false
+  })
+}

@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Outcome } from '../../../src/core/outcome.ts'
+import { startReceiver, type Answer } from '../../support/receivers.ts'
+import { openTransport, requestOf, send } from './transport-under-test.ts'
+
+test('sends the body as it is, with our headers first and then the static ones', async (t) => {
+  const receiver = await startReceiver(t, { secret: 'geheim' })
+  const endpoint = openTransport(t).open({
+    url: `${receiver.url}?a=1&b=%20`,
+    headers: { Authorization: 'Bearer abc', 'x-Shop': 'Zürich' },
+  })
+  const text = '{"type":"track","event":"Kauf für 5 €"}'
+  const outcome = await send(endpoint, requestOf(text, 'geheim'))
+  assert.deepEqual(
+    { ...outcome, durationMs: 0 },
+    { kind: 'success', status: 200, retryAfterMs: null, body: null, durationMs: 0, detail: null },
+  )
+  assert.ok(outcome.durationMs > 0 && outcome.durationMs < 5_000)
+  const [request] = await receiver.waitFor(1)
+  assert.equal(request!.method, 'POST')
+  assert.equal(request!.path, '/hook?a=1&b=%20')
+  assert.equal(request!.body.toString(), text)
+  assert.equal(request!.signature, 'valid')
+  assert.deepEqual(
+    request!.rawHeaders.filter((_, index) => index % 2 === 0),
+    [
+      'host',
+      'connection',
+      'User-Agent',
+      'Content-Type',
+      'X-Signature',
+      'Idempotency-Key',
+      'Authorization',
+      'x-Shop',
+      'content-length',
+    ],
+  )
+  assert.equal(request!.headers['user-agent'], 'postrider/1.0')
+  assert.equal(request!.headers['content-type'], 'application/json')
+  assert.equal(request!.headers['idempotency-key'], 'm1:crm')
+  assert.equal(request!.headers['authorization'], 'Bearer abc')
+  assert.equal(Number(request!.headers['content-length']), Buffer.byteLength(text))
+})
+
+test('leaves X-Signature out when there is no secret, also after a signed request', async (t) => {
+  const receiver = await startReceiver(t, { secret: 'geheim' })
+  const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
+  await send(endpoint, requestOf('{}', 'geheim'))
+  await send(endpoint, requestOf('{}'))
+  assert.deepEqual(
+    (await receiver.waitFor(2)).map(({ signature }) => signature),
+    ['valid', 'absent'],
+  )
+})
+
+const answers: [string, Answer, Partial<Outcome>][] = [
+  ['204', { status: 204 }, { kind: 'success', status: 204, body: null }],
+  ['302', { status: 302, headers: { location: '/elsewhere' } }, { kind: 'redirect', status: 302 }],
+  ['400 with a body', { status: 400, body: 'no such field' }, { kind: 'status_4xx', status: 400 }],
+  ['408', { status: 408 }, { kind: 'status_4xx', status: 408 }],
+  ['410', { status: 410 }, { kind: 'gone', status: 410 }],
+  [
+    '429 with seconds',
+    { status: 429, headers: { 'retry-after': '7' } },
+    { kind: 'status_429', retryAfterMs: 7_000 },
+  ],
+  [
+    '503 with a date',
+    { status: 503, headers: { 'retry-after': 'Sun, 06 Nov 1994 08:49:37 GMT' } },
+    { kind: 'status_5xx', status: 503, retryAfterMs: 17_000 },
+  ],
+  [
+    '503 with nonsense',
+    { status: 503, headers: { 'retry-after': 'soon' } },
+    { kind: 'status_5xx', retryAfterMs: null },
+  ],
+  ['an early hint before the answer', { earlyHints: true }, { kind: 'success', status: 200 }],
+  ['a reset', { instead: { do: 'reset' } }, { kind: 'network', status: null }],
+  ['a close', { instead: { do: 'close' } }, { kind: 'network', status: null }],
+  [
+    'what is not HTTP',
+    { instead: { do: 'raw', bytes: 'SSH-2.0-OpenSSH_9.6\r\n' } },
+    { kind: 'network', status: null },
+  ],
+  [
+    'less than Content-Length says',
+    { instead: { do: 'raw', bytes: 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc' } },
+    { kind: 'network', status: null },
+  ],
+]
+for (const [what, answer, expected] of answers) {
+  test(`an endpoint's answer becomes an outcome: ${what}`, async (t) => {
+    const receiver = await startReceiver(t)
+    const transport = openTransport(t, { now: () => Date.UTC(1994, 10, 6, 8, 49, 20) })
+    const endpoint = transport.open({ url: receiver.url, headers: {} })
+    receiver.answer(answer, { status: 200 })
+    const outcome = await send(endpoint)
+    for (const [key, value] of Object.entries(expected)) {
+      assert.deepEqual(outcome[key as keyof Outcome], value, `${key} of ${JSON.stringify(outcome)}`)
+    }
+    if (answer.body !== undefined) assert.equal(Buffer.from(outcome.body!).toString(), answer.body)
+    if (outcome.kind !== 'success') assert.match(outcome.detail!, /./)
+    // Whatever came of it, the next request is none the worse, and nothing else was requested (no redirect).
+    assert.equal((await send(endpoint)).kind, 'success')
+    assert.equal((await receiver.waitFor(2)).length, 2)
+  })
+}
+
+test('keeps the first 2 KB of a failed response', async (t) => {
+  const receiver = await startReceiver(t)
+  const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
+  const body = Array.from({ length: 5_000 }, (_, index) => String.fromCharCode(97 + (index % 26))).join('')
+  receiver.answer({ status: 500, body })
+  const outcome = await send(endpoint)
+  assert.equal(Buffer.from(outcome.body!).toString(), body.slice(0, 2_048))
+})
+
+test('reads 64 KB of a response, then lets the status decide and drops the connection', async (t) => {
+  const receiver = await startReceiver(t)
+  const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
+  receiver.answer({ body: 'x'.repeat(64 * 1024) }, { status: 500, body: 'y'.repeat(3_000_000) }, {})
+  assert.equal((await send(endpoint)).kind, 'success')
+  const failed = await send(endpoint)
+  assert.equal(failed.kind, 'status_5xx')
+  assert.equal(failed.body!.length, 2_048)
+  assert.equal((await send(endpoint)).kind, 'success')
+  assert.deepEqual(
+    receiver.requests.map(({ connection }) => connection),
+    [1, 1, 2],
+  )
+})
+
+test('uses one connection for one request at a time, and as many as there are at once', async (t) => {
+  const receiver = await startReceiver(t)
+  const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
+  for (let i = 0; i < 5; i++) await send(endpoint)
+  assert.equal(receiver.connections(), 1)
+  receiver.answer({ delayMs: 50 })
+  await Promise.all(Array.from({ length: 20 }, () => send(endpoint)))
+  assert.equal(receiver.connections(), 20)
+  await Promise.all(Array.from({ length: 20 }, () => send(endpoint)))
+  assert.equal(receiver.connections(), 20)
+})
+
+test('sends again on a new connection when the server closes a used one under the request', async (t) => {
+  const receiver = await startReceiver(t)
+  const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
+  await send(endpoint)
+  receiver.answer({ instead: { do: 'reset' } }, {})
+  assert.equal((await send(endpoint)).kind, 'success')
+  assert.deepEqual(
+    receiver.requests.map(({ connection }) => connection),
+    [1, 1, 2],
+  )
+})
+
+test('does not send a third time, nor again what broke on a fresh connection', async (t) => {
+  const receiver = await startReceiver(t)
+  const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
+  receiver.answer({ instead: { do: 'reset' } }, {}, { instead: { do: 'reset' } })
+  assert.equal((await send(endpoint)).kind, 'network')
+  assert.equal(receiver.requests.length, 1)
+  assert.equal((await send(endpoint)).kind, 'success')
+  assert.equal((await send(endpoint)).kind, 'network')
+  assert.equal(receiver.requests.length, 4)
+})
+
+test('a refused connection and an unknown name are network failures', async (t) => {
+  const receiver = await startReceiver(t)
+  await receiver.close()
+  const notFound = Object.assign(new Error('getaddrinfo ENOTFOUND shop.test'), { code: 'ENOTFOUND' })
+  const transport = openTransport(t, { lookup: (_name, _options, callback) => callback(notFound, []) })
+  const refused = await send(transport.open({ url: receiver.url, headers: {} }))
+  assert.equal(refused.kind, 'network')
+  assert.match(refused.detail!, /ECONNREFUSED/)
+  const unknown = await send(transport.open({ url: 'http://shop.test/?token=hush', headers: {} }))
+  assert.equal(unknown.kind, 'network')
+  assert.match(unknown.detail!, /ENOTFOUND/)
+  assert.doesNotMatch(unknown.detail!, /hush/)
+})
+
+test('an error in the sink is not taken for an outcome, and is not swallowed', async (t) => {
+  const receiver = await startReceiver(t)
+  const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
+  const thrown = new Promise<Error>((resolve) => {
+    process.setUncaughtExceptionCaptureCallback(resolve)
+    t.after(() => process.setUncaughtExceptionCaptureCallback(null))
+  })
+  let count = 0
+  endpoint.send(requestOf(), {
+    onOutcome() {
+      count++
+      throw new Error('a bug')
+    },
+  })
+  assert.equal((await thrown).message, 'a bug')
+  assert.equal((await send(endpoint)).kind, 'success')
+  assert.equal(count, 1)
+})
