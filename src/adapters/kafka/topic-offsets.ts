@@ -1,0 +1,38 @@
+import type { Kafka } from 'kafkajs'
+import { PostriderError } from '../../errors.ts'
+
+/** What a partition holds: offsets from `low` up to, not including, `high`. */
+export interface OffsetRange {
+  partition: number
+  low: number
+  high: number
+}
+
+/**
+ * The ranges of all partitions now; with `since` (epoch milliseconds), `low` is the first record with that
+ * timestamp or a later one. Throws `setup` when the topic does not exist, and what kafkajs throws when no broker
+ * answers.
+ */
+export async function fetchRange(kafka: Kafka, topic: string, since?: number): Promise<OffsetRange[]> {
+  const admin = kafka.admin({ retry: { retries: 1 } })
+  try {
+    await admin.connect()
+    // Asking for the offsets of a topic that is missing takes many tries, and brokers may create it.
+    if (!(await admin.listTopics()).includes(topic))
+      throw new PostriderError('setup', `topic ${topic} does not exist: run \`postrider setup\` first`)
+    const ranges = (await admin.fetchTopicOffsets(topic)).map(({ partition, low, high }) => ({
+      partition,
+      low: Number(low),
+      high: Number(high),
+    }))
+    if (since === undefined) return ranges
+    const starts = await admin.fetchTopicOffsetsByTimestamp(topic, since)
+    return ranges.map(({ partition, low, high }) => {
+      const start = Number(starts.find((found) => found.partition === partition)?.offset ?? high)
+      // What came in between the two questions lies behind the end.
+      return { partition, low: Math.min(Math.max(low, start), high), high }
+    })
+  } finally {
+    await admin.disconnect().catch(() => {})
+  }
+}
