@@ -25,3 +25,15 @@ export interface AnalyticsCall {
   context: string | null
   integrations: string | null
 }
+
+/**
+ * The key of a call's record: calls of one user lie in one partition, in order. userId, else anonymousId; alias:
+ * previousId, so that it comes after the calls under the old id. An empty id counts as absent; null when there is
+ * none, which no valid call has.
+ */
+export function partitionKey(
+  call: Pick<AnalyticsCall, 'type' | 'userId' | 'anonymousId' | 'previousId'>,
+): string | null {
+  if (call.type === 'alias') return call.previousId || null
+  return call.userId || call.anonymousId || null
+}

@@ -1,3 +1,5 @@
+import { parseDuration } from './duration.ts'
+
 /** A retry tier: its name as it stands in the topic's name, and its delay. */
 export interface Tier {
   name: string
@@ -29,4 +31,15 @@ export function topicNames(prefix: string): TopicNames {
     memberships: `${prefix}analytics.memberships`,
     erasures: `${prefix}webhooks.erasures`,
   }
+}
+
+/**
+ * The tier of a retry topic, its delay read from its name; null for any other topic. A tier that was taken out of
+ * the settings still has to drain, and its topic's name is all that is left of it.
+ */
+export function tierOfTopic(names: TopicNames, topic: string): Tier | null {
+  if (!topic.startsWith(names.retryPrefix)) return null
+  const name = topic.slice(names.retryPrefix.length)
+  const delayMs = parseDuration(name)
+  return delayMs === null || delayMs === 0 ? null : { name, delayMs }
 }

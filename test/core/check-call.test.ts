@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { AnalyticsCall } from '../../src/core/analytics-call.ts'
+import { checkCall } from '../../src/core/check-call.ts'
+import { earliestTimestamp, latestTimestamp } from '../../src/core/timestamp.ts'
+import { someCall } from '../support/calls.ts'
+
+const bare: Partial<AnalyticsCall> = { userId: null, event: null }
+
+test('the least that each type needs is enough', () => {
+  const enough: Partial<AnalyticsCall>[] = [
+    { type: 'identify', userId: 'u' },
+    { type: 'identify', anonymousId: 'a' },
+    { type: 'page', anonymousId: 'a' },
+    { type: 'screen', userId: 'u' },
+    { type: 'track', userId: 'u', event: 'E' },
+    { type: 'track', anonymousId: 'a', event: 'E' },
+    { type: 'group', userId: 'u', groupId: 'g' },
+    { type: 'group', anonymousId: 'a', groupId: 'g' },
+    { type: 'alias', userId: 'new', previousId: 'old' },
+    { type: 'delete', userId: 'u' },
+    { type: 'delete', userId: 'u', timestamp: earliestTimestamp, receivedAt: latestTimestamp, sentAt: 0 },
+    { type: 'track', userId: 'u', event: 'E', properties: ' {"a":1.0} ', context: '{}', integrations: '{}' },
+  ]
+  for (const given of enough) assert.equal(checkCall(someCall({ ...bare, ...given })), null)
+})
+
+const faults: [given: Partial<AnalyticsCall>, names: RegExp][] = [
+  [{ type: 'unknown' }, /^type is unknown/],
+  [{ messageId: '' }, /^messageId/],
+  [{ sourceId: '' }, /^sourceId/],
+  [{ ...bare, type: 'identify' }, /^userId and anonymousId/],
+  [{ ...bare, type: 'page' }, /^userId and anonymousId/],
+  [{ ...bare, type: 'screen', userId: '', anonymousId: '' }, /^userId and anonymousId/],
+  [{ type: 'track', userId: null }, /^userId and anonymousId/],
+  [{ type: 'track', event: null }, /^event/],
+  [{ type: 'track', event: '' }, /^event/],
+  [{ type: 'group' }, /^groupId/],
+  [{ type: 'group', groupId: 'g', userId: null }, /^userId and anonymousId/],
+  [{ type: 'alias' }, /^previousId/],
+  [{ type: 'alias', previousId: 'old', userId: null, anonymousId: 'a' }, /^userId/],
+  [{ type: 'delete', userId: null, anonymousId: 'a' }, /^userId/],
+  [{ timestamp: latestTimestamp + 1 }, /^timestamp lies outside/],
+  [{ timestamp: earliestTimestamp - 1 }, /^timestamp lies outside/],
+  [{ receivedAt: 2 ** 53 - 2 }, /^receivedAt lies outside/],
+  [{ sentAt: -(2 ** 53) + 2 }, /^sentAt lies outside/],
+  [{ properties: '{},"userId":"x"' }, /^properties is not/],
+  [{ traits: '[]' }, /^traits is not/],
+  [{ context: '' }, /^context is not/],
+  [{ integrations: '{"All":false' }, /^integrations is not/],
+]
+
+test('every other call is refused with one line that names the field', () => {
+  for (const [given, names] of faults) {
+    const line = checkCall(someCall(given))
+    assert.ok(line !== null, JSON.stringify(given))
+    assert.match(line, names)
+    assert.doesNotMatch(line, /\n/)
+  }
+})

@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { partitionKey } from '../../src/core/analytics-call.ts'
+import { tierOfTopic, topicNames } from '../../src/core/topics.ts'
+import { someCall } from '../support/calls.ts'
+
+test('a retry topic tells its tier and delay by its name', () => {
+  const names = topicNames('eu.')
+  assert.deepEqual(tierOfTopic(names, 'eu.webhooks.retry.90s'), { name: '90s', delayMs: 90_000 })
+  assert.deepEqual(tierOfTopic(names, names.retry('2h')), { name: '2h', delayMs: 7_200_000 })
+  for (const topic of [
+    'webhooks.retry.10s',
+    'eu.webhooks.retry.',
+    'eu.webhooks.retry.soon',
+    'eu.webhooks.retry.0s',
+    names.calls,
+  ])
+    assert.equal(tierOfTopic(names, topic), null, topic)
+})
+
+test('a call lies under its user, an alias under the old id', () => {
+  assert.equal(partitionKey(someCall({ anonymousId: 'a' })), 'u-1')
+  assert.equal(partitionKey(someCall({ userId: null, anonymousId: 'a' })), 'a')
+  assert.equal(partitionKey(someCall({ userId: '', anonymousId: 'a' })), 'a')
+  assert.equal(partitionKey(someCall({ type: 'alias', previousId: 'old' })), 'old')
+  assert.equal(partitionKey(someCall({ type: 'alias' })), null)
+  assert.equal(partitionKey(someCall({ userId: null })), null)
+})
