@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Kafka, logLevel } from 'kafkajs'
+import '../adapters/kafka/client.ts' // Mends kafkajs's timer, which would print a warning.
 import { PostriderError } from '../errors.ts'
 import { prepareFolder, runJavaTool, startJavaServer, type LocalServer } from './java-server.ts'
 import type { LocalParts } from './parts.ts'
@@ -100,6 +101,9 @@ function serverProperties(port: number, controllerPort: number): Record<string, 
     'offsets.topic.num.partitions': 4,
     'transaction.state.log.num.partitions': 4,
     'group.initial.rebalance.delay.ms': 0,
+    // After a kill the next start has to wait this long (9 s unless set), until the broker of before counts as gone.
+    'broker.session.timeout.ms': 3000,
+    'broker.heartbeat.interval.ms': 500,
     // A misspelt topic is an error, not a new topic.
     'auto.create.topics.enable': false,
     // A project left alone for weeks goes on where it stopped (7 days is the default).

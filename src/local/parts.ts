@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -102,7 +103,7 @@ async function ensureFolder(
     throw new PostriderError('local', `cannot write to the cache folder: ${messageOf(error)}: ${advice}`)
   })
   await removeLeftovers(cacheDir)
-  const partial = `${folder}.partial-${process.pid}`
+  const partial = `${folder}.partial-${process.pid}-${randomBytes(4).toString('hex')}`
   try {
     await mkdir(partial)
     await fill(partial)
@@ -124,7 +125,7 @@ const isFolder = (path: string) =>
 /** Removes what downloads that were killed have left behind. */
 async function removeLeftovers(cacheDir: string): Promise<void> {
   for (const name of await readdir(cacheDir)) {
-    const pid = /\.partial-(\d+)$/.exec(name)?.[1]
+    const pid = /\.partial-(\d+)-/.exec(name)?.[1]
     if (pid && !isAlive(Number(pid))) await rm(join(cacheDir, name), { recursive: true, force: true })
   }
 }
@@ -181,7 +182,6 @@ function run(
 
 /** Maven's first line of error, without its colours, else the last line of output. */
 function reasonIn(output: string): string {
-  // eslint-disable-next-line no-control-regex
   const lines = output.replace(/\u001b\[[0-9;]*m/g, '').split(/[\r\n]+/)
   const error = lines.find((line) => /\[ERROR\]/.test(line)) ?? lines.filter((line) => line.trim()).at(-1)
   return (error ?? 'it wrote nothing').replace('[ERROR] ', '').trim().slice(0, 400)

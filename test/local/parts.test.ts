@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict'
+import { chmod, mkdir, readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test, type TestContext } from 'node:test'
+import { findJava } from '../../src/local/java.ts'
+import { defaultCacheDir, ensureLocalParts } from '../../src/local/parts.ts'
+import { temporaryFolder } from '../support/rig.ts'
+
+/** A folder with commands that are shell scripts, to be a PATH. */
+async function pathWith(t: TestContext, scripts: Record<string, string>): Promise<string> {
+  const folder = await temporaryFolder(t)
+  for (const [name, script] of Object.entries(scripts)) {
+    await writeFile(join(folder, name), `#!/bin/sh\n${script}\n`)
+    await chmod(join(folder, name), 0o755)
+  }
+  return folder
+}
+
+const java17 = `echo 'openjdk version "17.0.15" 2025-04-15' >&2`
+
+/** Does what Maven does here, as far as the cache can tell. Called as: mvn … -DoutputDirectory=<folder>. */
+const fakeMaven = `
+for arg; do case $arg in -DoutputDirectory=*) out=\${arg#-DoutputDirectory=};; esac; done
+case "$*" in
+  *copy-dependencies*) echo kafka > "$out/kafka.jar";;
+  *) /bin/mkdir -p "$out/x/lib" && echo app > "$out/x/app.jar" && echo lib > "$out/x/lib/lib.jar" &&
+     PATH=/bin:/usr/bin tar -czf "$out/apicurio-registry-app-3.0.9-all.tar.gz" -C "$out/x" app.jar lib;;
+esac`
+
+test('without Java, one line names both ways on', async (t) => {
+  const env = { PATH: await pathWith(t, {}) }
+  await assert.rejects(ensureLocalParts({ env }), {
+    code: 'local',
+    message:
+      'Java is not installed, and the local Kafka and schema registry need Java 17 or later and Maven: install both, ' +
+      'or install Docker and run everything in containers with `docker compose up`, ' +
+      'or set KAFKA_BROKERS and SCHEMA_REGISTRY_URL to those that you have',
+  })
+})
+
+test('without Java but with Docker, the line says which command to use', async (t) => {
+  const env = { PATH: await pathWith(t, { docker: '' }) }
+  await assert.rejects(ensureLocalParts({ env }), {
+    code: 'local',
+    message: /install both, or run everything in containers with `docker compose up` \(Docker is here\)/,
+  })
+})
+
+test('a Java that is too old, or does not run, is named', async (t) => {
+  const old = await pathWith(t, { java: `echo 'java version "1.8.0_412"' >&2` })
+  await assert.rejects(findJava({ PATH: old }), { message: /\/java is Java 8, which is too old,/ })
+  const broken = await pathWith(t, { java: 'exit 1' })
+  await assert.rejects(findJava({ PATH: broken }), { message: /\/java does not run,/ })
+})
+
+test("JAVA_HOME's Java is taken before the PATH's", async (t) => {
+  const home = await temporaryFolder(t)
+  await mkdir(join(home, 'bin'))
+  await writeFile(join(home, 'bin/java'), `#!/bin/sh\n${java17}\n`, { mode: 0o755 })
+  const path = await pathWith(t, { java: 'exit 1' })
+  assert.equal(await findJava({ PATH: path, JAVA_HOME: home }), join(home, 'bin/java'))
+})
+
+test('without Maven, the line says so while the jars are not in the cache, and not after', async (t) => {
+  const cacheDir = await temporaryFolder(t)
+  const env = { PATH: await pathWith(t, { java: java17 }) }
+  await assert.rejects(ensureLocalParts({ cacheDir, env }), {
+    code: 'local',
+    message: /^Maven is not installed/,
+  })
+  assert.deepEqual(await readdir(cacheDir), [])
+  await mkdir(join(cacheDir, 'kafka-4.3.1'))
+  await mkdir(join(cacheDir, 'apicurio-registry-3.0.9'))
+  await ensureLocalParts({ cacheDir, env })
+})
+
+test('a download that fails says why and leaves nothing behind; the next one succeeds', async (t) => {
+  const cacheDir = await temporaryFolder(t)
+  const failing = await pathWith(t, {
+    java: java17,
+    mvn: `echo '[ERROR] Could not transfer artifact: repository unreachable'; exit 1`,
+  })
+  await assert.rejects(ensureLocalParts({ cacheDir, env: { PATH: failing } }), {
+    code: 'local',
+    message: /mvn failed with exit code 1: Could not transfer artifact: repository unreachable/,
+  })
+  assert.deepEqual(await readdir(cacheDir), [])
+
+  const working = await pathWith(t, { java: java17, mvn: fakeMaven })
+  await ensureLocalParts({ cacheDir, env: { PATH: `${working}:/usr/bin:/bin` } })
+  assert.deepEqual((await readdir(cacheDir)).sort(), ['apicurio-registry-3.0.9', 'kafka-4.3.1'])
+})
+
+test('several processes may fill the cache at once, and what a killed one left is removed', async (t) => {
+  const cacheDir = await temporaryFolder(t)
+  await mkdir(join(cacheDir, 'kafka-4.3.1.partial-99999999-00'))
+  const path = await pathWith(t, { java: java17, mvn: fakeMaven })
+  const env = { PATH: `${path}:/usr/bin:/bin` }
+  await Promise.all([1, 2, 3].map(() => ensureLocalParts({ cacheDir, env })))
+  assert.deepEqual((await readdir(cacheDir)).sort(), ['apicurio-registry-3.0.9', 'kafka-4.3.1'])
+  assert.deepEqual((await readdir(join(cacheDir, 'kafka-4.3.1'))).sort(), ['kafka.jar', 'pom.xml'])
+})
+
+test('the cache is shared by all checkouts of a user, and can be moved', () => {
+  assert.equal(defaultCacheDir({ XDG_CACHE_HOME: '/c' }), '/c/postrider')
+  assert.equal(defaultCacheDir({ XDG_CACHE_HOME: '/c', POSTRIDER_CACHE: '/d' }), '/d')
+})
