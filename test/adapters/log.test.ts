@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { test } from 'node:test'
+
+const module = new URL('../../src/adapters/log.ts', import.meta.url)
+
+/** Runs code in a process of its own, for the log writes to the process's own streams. */
+function logged(code: string): { out: string; err: string } {
+  const script = `import { createLog } from ${JSON.stringify(module.href)}\n${code}`
+  const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module-typescript', '-e', script], {
+    encoding: 'utf8',
+  })
+  return { out: stdout, err: stderr }
+}
+
+test('a line is JSON with a level in words and a time in UTC', () => {
+  const { out, err } = logged(`createLog({ level: 'info', to: 'stdout' }).info({ delivery: 'm:d' }, 'hello')`)
+  assert.equal(err, '')
+  const line = JSON.parse(out) as Record<string, string>
+  assert.equal(line.level, 'info')
+  assert.equal(line.msg, 'hello')
+  assert.equal(line.delivery, 'm:d')
+  assert.match(line.time!, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+})
+
+test('a secret that slips into a line is struck out, by its value or by its field’s name', () => {
+  const { out, err } = logged(`
+    const log = createLog({ level: 'info', to: 'stderr', secrets: ['hunter"2-and-more', 'short'] })
+    log.warn({ err: new Error('login with hunter"2-and-more failed') }, 'hunter"2-and-more')
+    log.warn({ sharedSecret: 's3cr3t', target: { headers: { 'X-Key': 's3cr3t' } } }, 'a short line')`)
+  assert.equal(out, '')
+  assert.ok(!err.includes('hunter'))
+  assert.ok(!err.includes('s3cr3t'))
+  assert.match(err, /login with … failed/)
+  assert.match(err, /a short line/)
+  for (const line of err.trim().split('\n')) JSON.parse(line)
+})
