@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { test } from 'node:test'
+
+const url = (path: string) => JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href)
+const imports = `
+  import { Command } from ${JSON.stringify(import.meta.resolve('commander'))}
+  import { loadContext, runAction, settingOption, stopSignal } from ${url('commands/context.ts')}
+  import { guardProcess } from ${url('commands/stray-errors.ts')}
+  import { PostriderError } from ${url('errors.ts')}
+`
+const nodeArgs = (code: string) => ['--input-type=module-typescript', '-e', imports + code]
+
+/** Runs a command's code in a process of its own, outside of any checkout. */
+function run(code: string, env: Record<string, string> = {}) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, nodeArgs(code), {
+    encoding: 'utf8',
+    cwd: '/',
+    env: { PATH: process.env.PATH, ...env },
+  })
+  return { status, stdout, stderr }
+}
+
+test('what an action throws becomes one line and an exit code: 2 for wrong usage, else 1', () => {
+  const failing = (error: string) => run(`await runAction(async () => { throw ${error} })()`)
+  assert.deepEqual(failing(`new PostriderError('usage', '--rate is "x"; it takes a number')`), {
+    status: 2,
+    stdout: '',
+    stderr: 'postrider: --rate is "x"; it takes a number\n',
+  })
+  assert.deepEqual(failing(`new PostriderError('not_found', 'there is no\\n source shop')`), {
+    status: 1,
+    stdout: '',
+    stderr: 'postrider: there is no source shop\n',
+  })
+  assert.equal(failing(`new TypeError('x is undefined')`).stderr.split('\n').length, 2)
+  assert.match(
+    failing(`Object.assign(new Error('connect ECONNREFUSED'), { name: 'KafkaJSConnectionError' })`).stderr,
+    /^postrider: Kafka: connect ECONNREFUSED\. Check KAFKA_BROKERS/,
+  )
+})
+
+test('a failed command ends although something is still open', () => {
+  const { status } = run(`setInterval(() => {}, 1_000); await runAction(() => { throw new Error('x') })()`)
+  assert.equal(status, 1)
+})
+
+const command = (args: string, options = '{}') => `
+  const command = new Command('x').addOption(settingOption('METRICS_PORT'))
+    .action(runAction((_options, command) => {
+      const { config, log } = loadContext(command, ${options})
+      console.log(JSON.stringify([config.metricsPort, config.groupId, config.logLevel]))
+      log.info('an info line')
+    }))
+  await command.parseAsync(${args}, { from: 'user' })`
+
+test('a flag beats the environment, and an error calls the setting by the flag', () => {
+  const env = { METRICS_PORT: '1', GROUP_ID: 'g' }
+  assert.equal(run(command(`['--metrics-port', '0']`), env).stdout, '[0,"g","warn"]\n')
+  assert.equal(run(command(`[]`), env).stdout, '[1,"g","warn"]\n')
+  const wrong = run(command(`['--metrics-port', 'x']`), env)
+  assert.deepEqual([wrong.status, wrong.stdout], [2, ''])
+  assert.match(wrong.stderr, /^postrider: --metrics-port is "x"; it takes a port/)
+  assert.match(run(command(`['--metrics-port', '']`), env).stderr, /^postrider: --metrics-port is empty/)
+  assert.match(run(command(`[]`), { METRICS_PORT: 'x' }).stderr, /^postrider: METRICS_PORT is "x"/)
+})
+
+test('a command that does one thing logs from warn on, on stderr; one that runs logs at info on stdout', () => {
+  assert.deepEqual(run(command(`[]`)), { status: 0, stdout: '[9464,"postrider","warn"]\n', stderr: '' })
+  const asked = run(command(`[]`), { LOG_LEVEL: 'info' })
+  assert.equal(asked.stdout, '[9464,"postrider","info"]\n')
+  assert.match(asked.stderr, /an info line/)
+  assert.match(run(command(`[]`, '{ longLived: true }')).stdout, /"info"\]\n\{.*an info line/)
+})
+
+test('kafkajs’s stray rejection of a produce request does not end the process; any other does', () => {
+  const stray = (name: string) =>
+    run(`
+      guardProcess()
+      Promise.reject(Object.assign(new Error('timed out'), { name: '${name}' }))
+      setTimeout(() => console.log('still here'), 20)`)
+  assert.equal(stray('KafkaJSRequestTimeoutError').stdout, 'still here\n')
+  assert.deepEqual(stray('Error'), { status: 1, stdout: '', stderr: 'postrider: a bug: timed out\n' })
+})
+
+test('a signal stops in order, twice by one key is once, and a later one ends the process', async (t) => {
+  const code = `
+    stopSignal().addEventListener('abort', () => console.log('stopping'))
+    setInterval(() => {}, 1_000)
+    console.log('up')`
+  const child = spawn(process.execPath, nodeArgs(code), { cwd: '/', stdio: ['ignore', 'pipe', 'inherit'] })
+  t.after(() => child.kill('SIGKILL'))
+  const exited = once(child, 'exit')
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  assert.equal((await lines.next()).value, 'up')
+  child.kill('SIGINT')
+  assert.equal((await lines.next()).value, 'stopping')
+  const stoppingAt = performance.now()
+  while (child.exitCode === null) {
+    child.kill('SIGTERM')
+    await Promise.race([exited, sleep(20)])
+  }
+  assert.ok(performance.now() - stoppingAt > 400, 'the key’s second signal was not taken for a second key')
+  assert.deepEqual(await exited, [143, null])
+})

@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { table } from '../../src/commands/output.ts'
+
+test('columns are as wide as their widest cell, and numbers stand to the right', () => {
+  const rows = [
+    ['crm', 3],
+    ['warehouse', 120],
+  ]
+  assert.equal(
+    table(['destination', 'attempts'], rows),
+    ['destination  attempts', 'crm                 3', 'warehouse         120'].join('\n'),
+  )
+})
+
+test('text from outside cannot move the cursor', () => {
+  assert.equal(table(['name'], [['a\u001b[2Jb\nc\u202e']]), 'name\na?[2Jb?c?')
+})

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { accessSync, constants, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { test } from 'node:test'
+
+const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
+
+/** Runs the CLI as a user would, outside of any checkout. */
+function postrider(...args: string[]) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], {
+    encoding: 'utf8',
+    cwd: '/',
+    env: { PATH: process.env.PATH },
+  })
+  return { status, stdout, stderr }
+}
+
+const commands = [
+  'dev',
+  'setup',
+  'forwarder',
+  'run',
+  'produce',
+  'receive',
+  'sources',
+  'destinations',
+  'dead-letters',
+]
+
+test('help lists every command, and each has help of its own', () => {
+  const { status, stdout } = postrider('--help')
+  assert.equal(status, 0)
+  for (const name of commands) assert.match(stdout, new RegExp(`^  ${name} {2,}\\S`, 'm'))
+  for (const name of commands) {
+    const help = postrider(name, '--help')
+    assert.deepEqual([help.status, help.stderr], [0, ''], name)
+    assert.match(help.stdout, new RegExp(`^Usage: postrider ${name}`))
+    assert.match(help.stdout, /--kafka-brokers/, 'global flags are shown')
+  }
+})
+
+test('the version is the package’s', () => {
+  const file = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
+  assert.equal(postrider('--version').stdout.trim(), (JSON.parse(file) as { version: string }).version)
+})
+
+test('wrong usage is one line that says what to do, with exit code 2', () => {
+  const cases: [args: string[], line: RegExp][] = [
+    [
+      ['dead-letter'],
+      /^postrider: unknown command 'dead-letter' \(Did you mean dead-letters\?\)\. See `postrider --help`$/,
+    ],
+    [
+      ['dead-letters', 'lst'],
+      /^postrider: unknown command 'lst' \(Did you mean list\?\)\. See `postrider dead-letters --help`$/,
+    ],
+    [['setup', '--foo'], /^postrider: unknown option '--foo'\. See `postrider setup --help`$/],
+    [['--kafka-brokers', 'x', 'dead-letters', 'list'], /^postrider: --kafka-brokers is "x"/],
+    [['dead-letters', 'list', '--kafka-brokers', 'x'], /^postrider: --kafka-brokers is "x"/],
+  ]
+  for (const [args, line] of cases) {
+    const { status, stdout, stderr } = postrider(...args)
+    assert.deepEqual([status, stdout], [2, ''], args.join(' '))
+    assert.match(stderr.trimEnd(), line)
+    assert.equal(stderr.trimEnd().split('\n').length, 1)
+  }
+})
+
+test('without a command it shows what there is, with exit code 2', () => {
+  const { status, stderr } = postrider()
+  assert.equal(status, 2)
+  assert.match(stderr, /^Usage: postrider/)
+})
+
+test('the entry can be run as it is', () => {
+  accessSync(main, constants.X_OK)
+  assert.match(readFileSync(main, 'utf8'), /^#!\/usr\/bin\/env node\n/)
+})
