@@ -12,6 +12,8 @@ export class AddressNotAllowedError extends Error {
   override name = 'AddressNotAllowedError'
 }
 
+/** Azure's metadata and host services; the other clouds' lie in link-local, unique-local or CGNAT networks. */
+const azureHost = ipaddr.parseCIDR('168.63.129.16/32')
 const globalUnicast = ipaddr.parseCIDR('2000::/3')
 
 /**
@@ -41,6 +43,7 @@ export class AddressGuard {
     if (this.#allowed.some((network) => network[0].kind() === address.kind() && matches(address, network)))
       return null
     if (address.kind() === 'ipv4') {
+      if (matches(address, azureHost)) return 'metadata service'
       const range = address.range()
       return range === 'unicast' ? null : range
     }

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startReceiver } from '../../support/receivers.ts'
+import { openTransport, send } from './transport-under-test.ts'
+
+async function untilNoConnection(receiver: { openConnections(): number }): Promise<void> {
+  const deadline = Date.now() + 2_000
+  while (receiver.openConnections() > 0) {
+    assert.ok(Date.now() < deadline, `${receiver.openConnections()} connections are still open`)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+test('closing lets what is on the wire end, then closes the connections', async (t) => {
+  const receiver = await startReceiver(t)
+  const transport = openTransport(t)
+  const endpoint = transport.open({ url: receiver.url, headers: {} })
+  receiver.answer({ delayMs: 100 })
+  const pending = Promise.all([send(endpoint), send(endpoint)])
+  await receiver.waitFor(2)
+  endpoint.close()
+  endpoint.close()
+  assert.equal((await send(endpoint)).kind, 'network')
+  await transport.close(5_000)
+  assert.ok((await pending).every(({ kind }) => kind === 'success'))
+  await untilNoConnection(receiver)
+  assert.equal(receiver.requests.length, 2)
+})
+
+test('closing ends by force what takes longer than the grace', async (t) => {
+  const receiver = await startReceiver(t)
+  const transport = openTransport(t)
+  const endpoint = transport.open({ url: receiver.url, headers: {} })
+  receiver.answer({ instead: { do: 'hang' } })
+  const pending = send(endpoint)
+  await receiver.waitFor(1)
+  const before = Date.now()
+  await transport.close(50)
+  assert.ok(Date.now() - before < 1_000)
+  const outcome = await pending
+  assert.equal(outcome.kind, 'network')
+  assert.match(outcome.detail!, /stopped/)
+  await untilNoConnection(receiver)
+  await transport.close(50)
+})
+
+test('closing one endpoint leaves the others alone', async (t) => {
+  const receiver = await startReceiver(t)
+  const transport = openTransport(t)
+  const [one, other] = [
+    transport.open({ url: receiver.url, headers: {} }),
+    transport.open({ url: receiver.url, headers: {} }),
+  ]
+  await send(one)
+  await send(other)
+  one.close()
+  assert.equal((await send(other)).kind, 'success')
+  assert.equal(receiver.requests[2]!.connection, 2)
+})
+
+test('lets go of connections that the server closes, and opens new ones', async (t) => {
+  const receiver = await startReceiver(t)
+  const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
+  receiver.answer({ delayMs: 20 })
+  for (let round = 1; round <= 3; round++) {
+    const outcomes = await Promise.all(Array.from({ length: 5 }, () => send(endpoint)))
+    assert.ok(outcomes.every(({ kind }) => kind === 'success'))
+    assert.equal(receiver.connections(), 5 * round)
+    receiver.dropConnections()
+    await untilNoConnection(receiver)
+  }
+})

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
+import { test, type TestContext } from 'node:test'
+import type { LookupFunction } from 'node:net'
+import type { Outcome } from '../../../src/core/outcome.ts'
+import { startReceiver } from '../../support/receivers.ts'
+import { openTransport, send } from './transport-under-test.ts'
+
+const timeoutMs = 300
+/** Timers are late when the machine is busy; the promise on a machine of one's own is 20 ms. */
+const lateMs = 150
+
+function assertTimedOut(outcome: Outcome): void {
+  assert.equal(outcome.kind, 'timeout', JSON.stringify(outcome))
+  assert.equal(outcome.status, null)
+  assert.ok(outcome.durationMs >= timeoutMs, `${outcome.durationMs} ms is early`)
+  assert.ok(outcome.durationMs < timeoutMs + lateMs, `${outcome.durationMs} ms is late`)
+}
+
+/** Accepts connections and says nothing. */
+async function startMute(t: TestContext): Promise<{ port: number; sockets: Set<Socket> }> {
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    socket.on('close', () => sockets.delete(socket))
+    socket.resume()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return { port: (server.address() as AddressInfo).port, sockets }
+}
+
+async function until(holds: () => boolean, withinMs = 2_000): Promise<void> {
+  const deadline = Date.now() + withinMs
+  while (!holds()) {
+    assert.ok(Date.now() < deadline, `not within ${withinMs} ms: ${holds}`)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+test('times out when no response comes, and closes the connection', async (t) => {
+  const receiver = await startReceiver(t)
+  const endpoint = openTransport(t, { timeoutMs }).open({ url: receiver.url, headers: {} })
+  receiver.answer({ instead: { do: 'hang' } }, {})
+  assertTimedOut(await send(endpoint))
+  await until(() => receiver.openConnections() === 0)
+  assert.equal((await send(endpoint)).kind, 'success')
+})
+
+test('times out when a response goes on for longer, however often a byte comes', async (t) => {
+  const receiver = await startReceiver(t)
+  const endpoint = openTransport(t, { timeoutMs }).open({ url: receiver.url, headers: {} })
+  receiver.answer({ instead: { do: 'drip', everyMs: 20 } })
+  const outcome = await send(endpoint)
+  assertTimedOut(outcome)
+  assert.match(outcome.detail!, /status 200/)
+  await until(() => receiver.openConnections() === 0)
+})
+
+test('times out while a name is being looked up, and counts that time', async (t) => {
+  const receiver = await startReceiver(t)
+  let slow: { run: () => void; at: number } | null = null
+  const lookup: LookupFunction = (_name, _options, callback) => {
+    slow = { run: () => callback(null, [{ address: '127.0.0.1', family: 4 }]), at: performance.now() }
+  }
+  const transport = openTransport(t, { timeoutMs, lookup })
+  const endpoint = transport.open({ url: `http://shop.test:${receiver.port}/`, headers: {} })
+  assertTimedOut(await send(endpoint))
+  // The answer that comes too late opens no connection and sends nothing; the next request is a new one.
+  slow!.run()
+  slow = null
+  const next = send(endpoint)
+  await until(() => slow !== null)
+  slow!.run()
+  assert.equal((await next).kind, 'success')
+  assert.equal(receiver.connections(), 1)
+  assert.equal(receiver.requests.length, 1)
+})
+
+test('times out within the TLS handshake, and closes that connection', async (t) => {
+  const mute = await startMute(t)
+  const transport = openTransport(t, { timeoutMs })
+  const outcome = send(transport.open({ url: `https://127.0.0.1:${mute.port}/`, headers: {} }))
+  await until(() => mute.sockets.size === 1)
+  assertTimedOut(await outcome)
+  await until(() => mute.sockets.size === 0)
+})
+
+test('each of many requests has its own deadline', async (t) => {
+  const receiver = await startReceiver(t)
+  const transport = openTransport(t, { timeoutMs })
+  const endpoint = transport.open({ url: receiver.url, headers: {} })
+  receiver.answer((request) =>
+    request.path.endsWith('hang') ? { instead: { do: 'hang' } } : { delayMs: 20, status: 200 },
+  )
+  const hanging = transport.open({ url: `${receiver.url}/hang`, headers: {} })
+  const outcomes: Promise<Outcome>[] = []
+  const fine: Promise<Outcome>[] = []
+  for (let i = 0; i < 10; i++) {
+    outcomes.push(send(hanging))
+    fine.push(send(endpoint), send(endpoint))
+    await new Promise((resolve) => setTimeout(resolve, 13))
+  }
+  for (const outcome of await Promise.all(outcomes)) assertTimedOut(outcome)
+  for (const outcome of await Promise.all(fine)) assert.equal(outcome.kind, 'success')
+})
+
+test('a request that is sent again on a new connection keeps its first deadline', async (t) => {
+  const receiver = await startReceiver(t)
+  const endpoint = openTransport(t, { timeoutMs }).open({ url: receiver.url, headers: {} })
+  await send(endpoint)
+  receiver.answer({ delayMs: 200, instead: { do: 'reset' } }, { instead: { do: 'hang' } })
+  assertTimedOut(await send(endpoint))
+  assert.equal(receiver.requests.length, 3)
+})

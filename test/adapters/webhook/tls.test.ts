@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import type { LookupFunction } from 'node:net'
+import { test } from 'node:test'
+import { createWebhookTransport } from '../../../src/adapters/webhook/transport.ts'
+import { createAuthority, selfSigned } from '../../support/certificates.ts'
+import { startReceiver } from '../../support/receivers.ts'
+import { openTransport, send } from './transport-under-test.ts'
+
+const lookup: LookupFunction = (_name, _options, callback) =>
+  callback(null, [{ address: '127.0.0.1', family: 4 }])
+
+test('delivers to a certificate of an own authority, and again over the same connection', async (t) => {
+  const authority = await createAuthority(t)
+  const receiver = await startReceiver(t, { tls: await authority.issue({ names: ['shop.test'] }) })
+  const endpoint = openTransport(t, { caFile: authority.caFile, lookup }).open({
+    url: `https://shop.test:${receiver.port}/hook`,
+    headers: {},
+  })
+  for (let i = 0; i < 2; i++) assert.equal((await send(endpoint)).kind, 'success')
+  assert.deepEqual(
+    receiver.requests.map(({ connection }) => connection),
+    [1, 1],
+  )
+  // A further connection resumes the session.
+  receiver.answer({ delayMs: 30 })
+  const both = await Promise.all([send(endpoint), send(endpoint)])
+  assert.ok(both.every(({ kind }) => kind === 'success'))
+})
+
+test('delivers to an address that the certificate names', async (t) => {
+  const authority = await createAuthority(t)
+  const receiver = await startReceiver(t, { tls: await authority.issue() })
+  const transport = openTransport(t, { caFile: authority.caFile })
+  const outcome = await send(transport.open({ url: receiver.url, headers: {} }))
+  assert.equal(outcome.kind, 'success', JSON.stringify(outcome))
+})
+
+for (const [what, make] of [
+  ['self-signed', async () => ({ tls: await selfSigned(), caFile: null })],
+  [
+    'expired',
+    async (t) => {
+      const authority = await createAuthority(t)
+      return { tls: await authority.issue({ expired: true }), caFile: authority.caFile }
+    },
+  ],
+  [
+    'for another host',
+    async (t) => {
+      const authority = await createAuthority(t)
+      const tls = await authority.issue({ names: ['other.test'], addresses: [] })
+      return { tls, caFile: authority.caFile }
+    },
+  ],
+  [
+    'of an unknown authority',
+    async (t) => {
+      const [known, unknown] = [await createAuthority(t), await createAuthority(t)]
+      return { tls: await unknown.issue(), caFile: known.caFile }
+    },
+  ],
+] satisfies [
+  string,
+  (
+    t: import('node:test').TestContext,
+  ) => Promise<{ tls: { cert: string; key: string }; caFile: string | null }>,
+][]) {
+  test(`sends nothing to a server whose certificate is ${what}`, async (t) => {
+    const { tls, caFile } = await make(t)
+    const receiver = await startReceiver(t, { tls })
+    process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0'
+    t.after(() => delete process.env['NODE_TLS_REJECT_UNAUTHORIZED'])
+    const transport = openTransport(t, { caFile, lookup })
+    for (const host of ['localhost', '127.0.0.1']) {
+      const endpoint = transport.open({ url: `https://${host}:${receiver.port}/`, headers: {} })
+      const outcome = await send(endpoint)
+      assert.equal(outcome.kind, 'tls', JSON.stringify(outcome))
+      assert.match(outcome.detail!, /./)
+    }
+    assert.equal(receiver.requests.length, 0)
+  })
+}
+
+test('a server that speaks no TLS, and a reset in the handshake, are network failures', async (t) => {
+  const plain = await startReceiver(t)
+  const transport = openTransport(t)
+  const outcome = await send(transport.open({ url: `https://127.0.0.1:${plain.port}/`, headers: {} }))
+  assert.equal(outcome.kind, 'network', JSON.stringify(outcome))
+})
+
+test('a CA file that is missing, empty or broken stops the start with its name', async (t) => {
+  const { caFile } = await createAuthority(t)
+  const create = (file: string) => createWebhookTransport({ allowedNetworks: [], caFile: file })
+  assert.throws(() => create(`${caFile}.not-there`), {
+    code: 'usage',
+    message: /^WEBHOOK_CA_FILE: cannot read .*not-there/,
+  })
+  await writeFile(caFile, 'nothing of use')
+  assert.throws(() => create(caFile), { code: 'usage', message: /holds no certificate in PEM form/ })
+  await writeFile(caFile, '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n')
+  assert.throws(() => create(caFile), { code: 'usage', message: /certificate 1 of .* is broken/ })
+})
