@@ -1,0 +1,66 @@
+// Builds what can be published into dist/, a package of its own: JavaScript and type declarations under
+// dist/src, the schemas where the code looks for them, and a package.json without what only a checkout needs.
+// (Node runs TypeScript as it is, but not below node_modules.)
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { chmod, cp, glob, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+
+const root = join(import.meta.dirname, '..')
+const dist = join(root, 'dist')
+
+interface Manifest {
+  bin: Record<string, string>
+  exports?: Record<string, { types: string; default: string }>
+  [key: string]: unknown
+}
+
+await rm(dist, { recursive: true, force: true })
+const tsc = join(root, 'node_modules/typescript/bin/tsc')
+const { status } = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.build.json'], {
+  cwd: root,
+  stdio: 'inherit',
+})
+if (status !== 0) process.exit(status ?? 1)
+
+// What stands beside the code and is read at run time.
+for await (const file of glob('src/**/*.!(ts)', { cwd: root })) await copy(file)
+for (const path of ['schemas', 'LICENSE', 'README.md']) if (existsSync(join(root, path))) await copy(path)
+
+const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as Manifest
+const { name, version, description, license, type, engines, dependencies } = manifest
+const bin = Object.fromEntries(
+  Object.entries(manifest.bin).map(([command, file]) => [command, toJavaScript(file)]),
+)
+const published = {
+  name,
+  version,
+  description,
+  license,
+  type,
+  engines,
+  bin,
+  ...exportsOf(manifest),
+  dependencies,
+}
+await writeFile(join(dist, 'package.json'), `${JSON.stringify(published, null, 2)}\n`)
+for (const file of Object.values(bin)) await chmod(join(dist, file), 0o755)
+
+async function copy(path: string): Promise<void> {
+  await mkdir(dirname(join(dist, path)), { recursive: true })
+  await cp(join(root, path), join(dist, path), { recursive: true })
+}
+
+function toJavaScript(file: string): string {
+  return file.replace(/\.ts$/, '.js')
+}
+
+/** The entries that applications import: in the checkout `exports` names the TypeScript files. */
+function exportsOf(manifest: Manifest): Pick<Manifest, 'exports'> {
+  if (!manifest.exports) return {}
+  const entries = Object.entries(manifest.exports).map(([entry, target]) => {
+    const file = toJavaScript(target.default)
+    return [entry, { types: file.replace(/\.js$/, '.d.ts'), default: file }]
+  })
+  return { exports: Object.fromEntries(entries) }
+}
