@@ -85,6 +85,15 @@ export interface PartitionCommit extends TopicPartition {
   metadata: string
 }
 
+/** What one fetch brought of a partition. */
+export interface FetchedBatch {
+  /** Ascending; empty when there were only control records. */
+  records: readonly FetchedRecord[]
+  /** The offset that was asked for, and one past the last one that the batch covers. */
+  from: number
+  to: number
+}
+
 /** Learns what a consumer group's member is given. Called synchronously, in the order of events. */
 export interface RecordListener {
   /**
@@ -94,7 +103,7 @@ export interface RecordListener {
   assigned(partitions: readonly TopicPartition[], owner: string, continued: boolean): void
   /** Nothing is ours any more, until the next `assigned`. */
   lost(): void
-  records(topic: string, partition: number, records: readonly FetchedRecord[]): void
+  fetched(topic: string, partition: number, batch: FetchedBatch): void
 }
 
 /** A member of a consumer group that enqueues and never waits. */
@@ -107,6 +116,8 @@ export interface RecordSource {
   commit(commits: readonly PartitionCommit[]): Promise<boolean>
   pause(partition: TopicPartition): void
   resume(partition: TopicPartition): void
+  /** The next fetch begins there. */
+  seek(partition: TopicPartition, offset: number): void
   /** False once the last heartbeat is older than two thirds of the session timeout. */
   isFresh(): boolean
   /** Connected and a member of its group. */
@@ -132,6 +143,8 @@ export interface Decoders {
 export interface Encoders {
   retry(tierName: string, record: RetryDelivery): Buffer
   deadLetter(record: DeadLetter): Buffer
+  /** The ledger's record of offsets that retention took before they were delivered. */
+  lost(range: TopicPartition & { first: number; last: number; at: number }): Buffer
 }
 
 export interface OutgoingRecord {

@@ -1,0 +1,291 @@
+import { performance } from 'node:perf_hooks'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Admin, Consumer, ConsumerCrashEvent, EachBatchPayload, Kafka } from 'kafkajs'
+import type { Logger } from 'pino'
+import { PostriderError, messageOf } from '../../errors.ts'
+import type {
+  CommittedPartition,
+  PartitionCommit,
+  RecordListener,
+  RecordSource,
+  TopicPartition,
+} from '../../forwarder/ports.ts'
+import { stickyAssigner } from './sticky-assigner.ts'
+
+export interface GroupSourceOptions {
+  kafka: Kafka
+  groupId: string
+  topics: readonly string[]
+  /** The broker takes a member for dead after this long without a heartbeat, in ms. */
+  sessionTimeoutMs: number
+  /**
+   * How long a fetch waits for something to come, in ms. kafkajs also sleeps that long when all partitions are
+   * paused, so a resume can be that late.
+   */
+  maxWaitMs: number
+  log: Logger
+}
+
+/** Bugs in a row after which the source gives up. Infrastructure that is away does not count. */
+const maxBugs = 5
+const maxBackOffMs = 5_000
+
+type CommitPayload = Parameters<EachBatchPayload['commitOffsetsIfNecessary']>[0]
+
+/**
+ * A member of a consumer group on kafkajs. Its handler only hands batches on: one that waits would hold up the
+ * heartbeats and every other partition of the broker.
+ *
+ * | state | until |
+ * |---|---|
+ * | connecting | the first GROUP_JOIN; broken off by an error, it begins again after a pause |
+ * | member | CRASH: everything is lost, then connecting again with a new member id |
+ * | stopped | for good |
+ */
+export class GroupSource implements RecordSource {
+  readonly #options: GroupSourceOptions
+  readonly #log: Logger
+  readonly failed: Promise<never>
+  #fail: (error: unknown) => void = () => {}
+  #listener: RecordListener | null = null
+  #consumer: Consumer | null = null
+  #admin: Admin | null = null
+  #running: Promise<void> | null = null
+  readonly #stopping = new AbortController()
+  #owned: Record<string, number[]> = {}
+  #generation = 0
+  #memberId = ''
+  #epoch = 0
+  #joined = false
+  #lastHeartbeat = -Infinity
+  #bugs = 0
+  /** The newest batch's way to commit: it belongs to the consumer that is running now. */
+  #commitOffsets: EachBatchPayload['commitOffsetsIfNecessary'] | null = null
+  #acknowledged: unknown = null
+
+  constructor(options: GroupSourceOptions) {
+    this.#options = options
+    this.#log = options.log.child({ group: options.groupId })
+    this.failed = new Promise((_, reject) => (this.#fail = reject))
+    this.failed.catch(() => {})
+  }
+
+  start(listener: RecordListener): Promise<void> {
+    this.#listener = listener
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#running = this.#live(resolve)
+    return promise
+  }
+
+  isFresh(): boolean {
+    return performance.now() - this.#lastHeartbeat < (this.#options.sessionTimeoutMs * 2) / 3
+  }
+
+  isReady(): boolean {
+    return this.#joined && this.isFresh()
+  }
+
+  pause({ topic, partition }: TopicPartition): void {
+    this.#consumer?.pause([{ topic, partitions: [partition] }])
+  }
+
+  resume({ topic, partition }: TopicPartition): void {
+    this.#consumer?.resume([{ topic, partitions: [partition] }])
+  }
+
+  seek({ topic, partition }: TopicPartition, offset: number): void {
+    this.#consumer?.seek({ topic, partition, offset: String(offset) })
+  }
+
+  async committed(partitions: readonly TopicPartition[]): Promise<CommittedPartition[]> {
+    const admin = await this.#connectedAdmin()
+    const topics = [...new Set(partitions.map(({ topic }) => topic))]
+    try {
+      const offsets = await admin.fetchOffsets({ groupId: this.#options.groupId, topics })
+      const starts = await Promise.all(topics.map((topic) => admin.fetchTopicOffsets(topic)))
+      return partitions.map(({ topic, partition }) => {
+        const found = offsets
+          .find((entry) => entry.topic === topic)
+          ?.partitions.find((entry) => entry.partition === partition)
+        const start = starts[topics.indexOf(topic)]!.find((entry) => entry.partition === partition)
+        const position = Number(found?.offset ?? -1)
+        return {
+          topic,
+          partition,
+          position: position < 0 ? null : position,
+          metadata: found?.metadata ?? null,
+          logStart: Number(start?.low ?? 0),
+        }
+      })
+    } catch (error) {
+      await this.#dropAdmin()
+      throw error
+    }
+  }
+
+  /**
+   * Must be called in the turn of the event loop in which its offsets were looked up: kafkajs takes the
+   * generation at the call, so no assignment can come between the two.
+   */
+  async commit(commits: readonly PartitionCommit[]): Promise<boolean> {
+    const commitOffsets = this.#commitOffsets
+    if (!commitOffsets || !this.#joined) return false
+    const byTopic = new Map<string, { partition: number; offset: string; metadata: string }[]>()
+    for (const { topic, partition, position, metadata } of commits) {
+      const list = byTopic.get(topic) ?? []
+      list.push({ partition, offset: String(position), metadata })
+      byTopic.set(topic, list)
+    }
+    const topics = [...byTopic].map(([topic, partitions]) => ({ topic, partitions }))
+    try {
+      await commitOffsets({ topics } as CommitPayload)
+    } catch (error) {
+      this.#log.debug({ err: error }, 'a commit was not acknowledged')
+    }
+    // Only the event is the acknowledgement: the call can resolve without having committed.
+    return this.#acknowledged === topics
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    await this.#consumer?.disconnect().catch(() => {})
+    await this.#running
+    await this.#dropAdmin()
+  }
+
+  async #live(started: () => void): Promise<void> {
+    const { signal } = this.#stopping
+    for (let wait = 200; !signal.aborted; wait = Math.min(wait * 2, maxBackOffMs)) {
+      const began = performance.now()
+      try {
+        await this.#runOnce(started)
+      } catch (error) {
+        if (signal.aborted) return
+        if (this.#isFatal(error)) {
+          this.#fail(error)
+          return
+        }
+        this.#log.warn({ retryInMs: wait }, `the consumer broke off: ${messageOf(error)}`)
+      }
+      if (performance.now() - began > 60_000) {
+        wait = 100
+        this.#bugs = 0
+      }
+      await delay(wait, undefined, { signal }).catch(() => {})
+    }
+  }
+
+  /** Errors of kafkajs are the infrastructure's; anything else is a bug of ours, borne a few times. */
+  #isFatal(error: unknown): boolean {
+    if (error instanceof PostriderError) return !error.canRetry
+    const name = error instanceof Error ? error.name : ''
+    return !name.startsWith('KafkaJS') && ++this.#bugs > maxBugs
+  }
+
+  /** One consumer's life: rejects when it crashes, resolves when it was stopped. */
+  async #runOnce(started: () => void): Promise<void> {
+    const { kafka, groupId, topics, sessionTimeoutMs, maxWaitMs } = this.#options
+    const consumer = kafka.consumer({
+      groupId,
+      sessionTimeout: sessionTimeoutMs,
+      rebalanceTimeout: Math.max(sessionTimeoutMs, 30_000),
+      heartbeatInterval: Math.min(1_000, Math.floor(sessionTimeoutMs / 5)),
+      maxWaitTimeInMs: maxWaitMs,
+      // Records are small and handed on at once: what a fetch brings should be worked off in well under a second.
+      maxBytesPerPartition: 512 * 1024,
+      maxBytes: 8 * 1024 * 1024,
+      allowAutoTopicCreation: false,
+      partitionAssigners: [stickyAssigner(() => ({ owned: this.#owned, generation: this.#generation }))],
+      // Starting anew is ours to do, with everything dropped first.
+      retry: { restartOnFailure: () => Promise.resolve(false) },
+    })
+    this.#consumer = consumer
+    const crashed = new Promise<never>((_, reject) => {
+      consumer.on('consumer.crash', ({ payload }: ConsumerCrashEvent) => reject(payload.error))
+    })
+    crashed.catch(() => {})
+    this.#watch(consumer, started)
+    try {
+      await consumer.connect()
+      await consumer.subscribe({ topics: [...topics], fromBeginning: true })
+      await consumer.run({
+        autoCommit: false,
+        eachBatch: (payload) => {
+          if (consumer === this.#consumer) this.#hand(payload)
+          return Promise.resolve()
+        },
+      })
+      const stopped = new Promise<void>((resolve) => {
+        if (this.#stopping.signal.aborted) resolve()
+        this.#stopping.signal.addEventListener('abort', () => resolve(), { once: true })
+      })
+      await Promise.race([crashed, stopped])
+    } finally {
+      this.#consumer = null
+      this.#commitOffsets = null
+      this.#joined = false
+      this.#lastHeartbeat = -Infinity
+      this.#owned = {}
+      this.#memberId = ''
+      if (!this.#stopping.signal.aborted) this.#listener!.lost()
+      await consumer.disconnect().catch(() => {})
+    }
+  }
+
+  #watch(consumer: Consumer, started: () => void): void {
+    const current = () => consumer === this.#consumer
+    consumer.on('consumer.group_join', ({ payload }) => {
+      if (!current()) return
+      const continued = payload.memberId === this.#memberId
+      this.#memberId = payload.memberId
+      this.#owned = payload.memberAssignment
+      this.#joined = true
+      this.#lastHeartbeat = performance.now()
+      const partitions = Object.entries(payload.memberAssignment).flatMap(([topic, ids]) =>
+        ids.map((partition) => ({ topic, partition })),
+      )
+      this.#listener!.assigned(partitions, `${payload.memberId}/${++this.#epoch}`, continued)
+      started()
+    })
+    consumer.on('consumer.heartbeat', ({ payload }) => {
+      if (!current()) return
+      this.#lastHeartbeat = performance.now()
+      this.#generation = Number(payload.groupGenerationId)
+    })
+    consumer.on('consumer.commit_offsets', ({ payload }) => {
+      this.#acknowledged = payload.topics
+    })
+    // A batch of nothing but control records never reaches the handler, but reading goes on behind it.
+    consumer.on('consumer.start_batch_process', ({ payload }) => {
+      if (!current() || payload.batchSize > 0) return
+      const to = Number(payload.lastOffset) + 1
+      const from = payload.firstOffset === null ? to : Number(payload.firstOffset)
+      this.#listener!.fetched(payload.topic, payload.partition, { records: [], from, to })
+    })
+  }
+
+  #hand({ batch, commitOffsetsIfNecessary }: EachBatchPayload): void {
+    this.#commitOffsets = commitOffsetsIfNecessary
+    const from = Number((batch as unknown as { fetchedOffset: string }).fetchedOffset)
+    this.#listener!.fetched(batch.topic, batch.partition, {
+      records: batch.messages,
+      from,
+      to: Number(batch.lastOffset()) + 1,
+    })
+  }
+
+  async #connectedAdmin(): Promise<Admin> {
+    if (!this.#admin) {
+      const admin = this.#options.kafka.admin()
+      await admin.connect()
+      this.#admin = admin
+    }
+    return this.#admin
+  }
+
+  async #dropAdmin(): Promise<void> {
+    const admin = this.#admin
+    this.#admin = null
+    await admin?.disconnect().catch(() => {})
+  }
+}

@@ -1,0 +1,126 @@
+import type { AnalyticsCall } from '../core/analytics-call.ts'
+import { renderBody } from '../core/body.ts'
+import { checkCall } from '../core/check-call.ts'
+import { allowsWebhooks } from '../core/integrations.ts'
+import { DeliveryRun } from './delivery-run.ts'
+import type { DestinationRuntime } from './destination-runtime.ts'
+import type { Dispatcher } from './dispatcher.ts'
+import type { EndpointQueue } from './endpoint-queue.ts'
+import { Refusal, fullEndpoint, refusalOf, type Intake } from './intake.ts'
+import type { Block, PartitionWork } from './partition-work.ts'
+import type { RecordDecoder } from './ports.ts'
+import type { Routing } from './routing.ts'
+import type { SchemaLoader } from './schema-loader.ts'
+import type { SettingsCatchUp } from './settings-catch-up.ts'
+import type { Settler } from './settler.ts'
+
+/** The plan of a record: to whom it goes. No destinations: it is skipped. */
+interface Plan {
+  call: AnalyticsCall
+  destinations: readonly DestinationRuntime[]
+}
+
+export interface CallsIntakeParts {
+  decoder: RecordDecoder<AnalyticsCall>
+  schemas: SchemaLoader
+  routing: Routing
+  catchUp: SettingsCatchUp
+  dispatcher: Dispatcher
+  settler: Settler
+}
+
+/** Calls topic: decode → check → plan → render → one run per destination (design.md, points 3 and 4). */
+export class CallsIntake implements Intake {
+  readonly #parts: CallsIntakeParts
+
+  constructor(parts: CallsIntakeParts) {
+    this.#parts = parts
+  }
+
+  take(partition: PartitionWork): Block | null {
+    const { dispatcher, settler } = this.#parts
+    if (dispatcher.isFull) return { kind: 'full' }
+    let plan: Plan | Block
+    try {
+      plan = (partition.head as Plan | null) ?? this.#plan(partition)
+    } catch (error) {
+      const record = partition.peek()!
+      const { reason, detail } = refusalOf(error)
+      settler.deadRecord(partition.take(), record, reason, detail)
+      return null
+    }
+    if ('kind' in plan) return plan
+    const now = Date.now()
+    for (const destination of plan.destinations) {
+      const full = fullEndpoint(destination.endpoints, false, now)
+      if (full) {
+        partition.head = plan
+        return { kind: 'endpoint', endpoint: full }
+      }
+    }
+    this.#admit(partition, plan, now)
+    return null
+  }
+
+  endpointsAhead(partition: PartitionWork, ahead: number): readonly EndpointQueue[] {
+    const record = partition.peekAhead(ahead)
+    if (!record) return []
+    try {
+      const call = this.#parts.decoder.tryDecode(record.value)
+      const route = call && this.#parts.routing.route(call.sourceId)
+      if (!route?.enabled || !allowsWebhooks(call!.integrations)) return []
+      return route.destinations.flatMap((destination) => destination.endpoints)
+    } catch {
+      return []
+    }
+  }
+
+  #plan(partition: PartitionWork): Plan | Block {
+    const { decoder, schemas, routing, catchUp } = this.#parts
+    const { value } = partition.peek()!
+    const call = decoder.tryDecode(value)
+    if (call === undefined) return schemas.load(decoder, value!)
+    const fault = checkCall(call)
+    if (fault !== null) throw new Refusal('invalid_call', fault)
+    const route = routing.route(call.sourceId)
+    if (!route) {
+      // Decided only after catching up with the settings log's end: the source may just have been made.
+      const pending = catchUp.since(partition.fetchedAt)
+      if (pending) return { kind: 'pending', settled: pending }
+      throw new Refusal('unknown_source', `there is no source ${JSON.stringify(call.sourceId.slice(0, 100))}`)
+    }
+    if (!route.enabled || !allowsWebhooks(call.integrations)) return { call, destinations: [] }
+    return { call, destinations: route.destinations }
+  }
+
+  #admit(partition: PartitionWork, { call, destinations }: Plan, now: number): void {
+    const { dispatcher, settler } = this.#parts
+    const record = partition.peek()!
+    const work = partition.take()
+    if (destinations.length === 0) {
+      settler.skipRecord(work)
+      return
+    }
+    let body: Buffer
+    try {
+      body = Buffer.from(renderBody(call))
+    } catch (error) {
+      settler.deadRecord(work, record, 'internal_error', refusalOf(error).detail)
+      return
+    }
+    const key = record.key === null ? null : record.key.toString('latin1')
+    work.remaining = destinations.length
+    for (const destination of destinations) {
+      const delivery = {
+        id: `${call.messageId}:${destination.id}`,
+        messageId: call.messageId,
+        sourceId: call.sourceId,
+        type: call.type as Exclude<typeof call.type, 'unknown'>,
+        body,
+      }
+      dispatcher.admit(
+        new DeliveryRun(work, destination, delivery, key, null, null, destination.endpoints, now),
+      )
+    }
+  }
+}

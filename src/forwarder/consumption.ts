@@ -1,0 +1,235 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { decodeFinished, encodeFinished } from '../core/offset-runs.ts'
+import { messageOf } from '../errors.ts'
+import { PartitionWork, type PartitionOwner } from './partition-work.ts'
+import type {
+  CommittedPartition,
+  FetchedBatch,
+  PartitionCommit,
+  RecordListener,
+  RecordSource,
+  TopicPartition,
+} from './ports.ts'
+
+/** Records of one partition that wait to be taken: above the first it is paused, below the second resumed. */
+const pauseAbove = 4_000
+const resumeBelow = 2_000
+/** Offsets that one partition's tracker may span: what the committed map can nearly always hold. */
+const maxSpan = 100_000
+
+export interface ConsumptionEvents {
+  /** There may be something to take. */
+  wake(partition: PartitionWork): void
+  /** Partitions were lost: what of them is queued must go. */
+  lost(): void
+  /** Retention ran past what we had committed. */
+  offsetsLost(partition: TopicPartition, first: number, last: number): void
+}
+
+interface Log {
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+}
+
+const keyOf = (topic: string, partition: number): string => `${topic}/${partition}`
+
+/**
+ * The partitions that one member of a consumer group owns, through rebalances: what stays keeps its tracker and
+ * its work, what is lost is dropped, and of what is gained nothing is taken before its committed map is read.
+ */
+export class Consumption implements RecordListener, PartitionOwner {
+  readonly #source: RecordSource
+  readonly #events: ConsumptionEvents
+  readonly #log: Log
+  readonly #partitions = new Map<string, PartitionWork>()
+  /** Counts assignments; what was begun under an earlier one is void. */
+  #epoch = 0
+  #member = ''
+  #committing: Promise<void> | null = null
+
+  constructor(source: RecordSource, events: ConsumptionEvents, log: Log) {
+    this.#source = source
+    this.#events = events
+    this.#log = log
+  }
+
+  get owner(): string {
+    return this.#member
+  }
+
+  isFresh(): boolean {
+    return this.#source.isFresh()
+  }
+
+  partitions(): Iterable<PartitionWork> {
+    return this.#partitions.values()
+  }
+
+  /** All partitions that are ours may be worked on. */
+  get isReady(): boolean {
+    return this.#source.isReady() && [...this.#partitions.values()].every((partition) => partition.restored)
+  }
+
+  assigned(assigned: readonly TopicPartition[], owner: string, continued: boolean): void {
+    const epoch = ++this.#epoch
+    this.#member = owner
+    const keys = new Set(assigned.map(({ topic, partition }) => keyOf(topic, partition)))
+    let lost = 0
+    for (const [key, partition] of this.#partitions) {
+      if (continued && keys.has(key)) continue
+      partition.drop()
+      this.#partitions.delete(key)
+      lost++
+    }
+    if (lost > 0) this.#events.lost()
+    const gained = assigned.filter(({ topic, partition }) => !this.#partitions.has(keyOf(topic, partition)))
+    for (const { topic, partition } of gained) {
+      this.#partitions.set(keyOf(topic, partition), new PartitionWork(topic, partition, this))
+    }
+    // kafkajs forgets pauses when it starts anew, and a batch under this epoch is needed to commit at all: every
+    // partition begins unpaused and is paused again as it fills.
+    for (const partition of this.#partitions.values()) {
+      partition.paused = false
+      this.#source.resume(partition)
+    }
+    this.#log.info(
+      { owned: assigned.length, gained: gained.length, lost, kept: assigned.length - gained.length },
+      'partitions assigned',
+    )
+    void this.#restore(assigned, epoch)
+  }
+
+  lost(): void {
+    this.#epoch++
+    for (const partition of this.#partitions.values()) partition.drop()
+    this.#partitions.clear()
+    this.#events.lost()
+  }
+
+  fetched(topic: string, partitionId: number, batch: FetchedBatch): void {
+    const partition = this.#partitions.get(keyOf(topic, partitionId))
+    // What is dropped here is asked for again: once the committed map is known, or from where reading broke off.
+    if (!partition?.restored || partition.jumping) return
+    if (batch.from > partition.nextFetch! && !partition.sought) {
+      void this.#goBack(partition)
+      return
+    }
+    partition.sought = false
+    partition.nextFetch = Math.max(partition.nextFetch!, batch.to)
+    if (batch.records.length === 0) return
+    partition.fetchedAt = Date.now()
+    partition.push(batch)
+    if (!partition.block) this.#events.wake(partition)
+    if (this.#isFull(partition)) this.#pause(partition)
+  }
+
+  /** A record was taken from the partition, or finished: it may have room again. */
+  finished(partition: PartitionWork): void {
+    if (partition.paused && partition.alive) this.#resumeWhenRoomy(partition)
+  }
+
+  /** Commits what has changed since the last commit. One commit is under way at a time. */
+  commit(): Promise<void> {
+    this.#committing ??= this.#commit().finally(() => (this.#committing = null))
+    return this.#committing
+  }
+
+  async #commit(): Promise<void> {
+    // From here to the call of `commit` nothing may come in between, and nothing may have come just before: in a
+    // turn of its own, no assignment is half done.
+    await new Promise((resolve) => setImmediate(resolve))
+    const dirty: { partition: PartitionWork; changes: number; position: number }[] = []
+    const commits: PartitionCommit[] = []
+    for (const partition of this.#partitions.values()) {
+      const { tracker } = partition
+      const { position, changes } = tracker
+      if (!partition.restored || position === null || changes === partition.committedChanges) continue
+      dirty.push({ partition, changes, position })
+      const metadata = encodeFinished(position, tracker.finishedRuns())
+      commits.push({ topic: partition.topic, partition: partition.partition, position, metadata })
+    }
+    if (commits.length === 0) return
+    if (!(await this.#source.commit(commits))) return
+    for (const { partition, changes, position } of dirty) {
+      partition.committedChanges = changes
+      partition.committedPosition = position
+    }
+  }
+
+  #isFull(partition: PartitionWork): boolean {
+    return partition.buffered > pauseAbove || partition.tracker.size > maxSpan - pauseAbove
+  }
+
+  #pause(partition: PartitionWork): void {
+    if (partition.paused) return
+    partition.paused = true
+    this.#source.pause(partition)
+  }
+
+  #resumeWhenRoomy(partition: PartitionWork): void {
+    if (partition.buffered >= resumeBelow || partition.tracker.size > maxSpan - 2 * pauseAbove) return
+    partition.paused = false
+    this.#source.resume(partition)
+  }
+
+  /** Reads the committed map for all that is ours: the gained begin with it, the kept are united with it. */
+  async #restore(assigned: readonly TopicPartition[], epoch: number): Promise<void> {
+    if (assigned.length === 0) return
+    const committed = await this.#committed(assigned, epoch)
+    if (!committed || epoch !== this.#epoch) return
+    for (const entry of committed) {
+      const partition = this.#partitions.get(keyOf(entry.topic, entry.partition))
+      if (!partition) continue
+      const { position } = entry
+      if (position !== null) {
+        partition.tracker.restore(position, decodeFinished(position, entry.metadata))
+        partition.committedPosition = position
+        if (!partition.restored && entry.logStart > position) {
+          this.#events.offsetsLost(partition, position, entry.logStart - 1)
+        }
+      }
+      if (!partition.restored) {
+        partition.committedChanges = partition.tracker.changes
+        partition.nextFetch = Math.max(position ?? 0, entry.logStart)
+        partition.restored = true
+        // What was fetched in the meantime was dropped: once more from the start.
+        partition.sought = true
+        this.#source.seek(partition, partition.nextFetch)
+      }
+    }
+  }
+
+  async #committed(
+    assigned: readonly TopicPartition[],
+    epoch: number,
+  ): Promise<CommittedPartition[] | undefined> {
+    for (let wait = 50; epoch === this.#epoch; wait = Math.min(wait * 2, 5_000)) {
+      try {
+        return await this.#source.committed(assigned)
+      } catch (error) {
+        this.#log.warn({ retryInMs: wait }, `committed offsets cannot be read: ${messageOf(error)}`)
+        await delay(wait)
+      }
+    }
+    return undefined
+  }
+
+  /**
+   * A batch begins beyond what was read so far: retention ran past us (kafkajs then begins at the log's start), or
+   * the batch was asked for under an earlier assignment. Either way the consumer goes back to what is known.
+   */
+  async #goBack(partition: PartitionWork): Promise<void> {
+    partition.jumping = true
+    const found = await this.#committed([partition], this.#epoch)
+    partition.jumping = false
+    if (!found || !partition.alive) return
+    const { logStart } = found[0]!
+    const expected = partition.nextFetch!
+    if (logStart > expected) {
+      this.#events.offsetsLost(partition, expected, logStart - 1)
+      partition.nextFetch = logStart
+    }
+    partition.sought = true
+    this.#source.seek(partition, partition.nextFetch!)
+  }
+}

@@ -1,0 +1,174 @@
+import type { CallType } from '../core/analytics-call.ts'
+import type { Delivery, EndpointOutcome, LastResponse, Origin } from '../core/delivery.ts'
+import type { Outcome } from '../core/outcome.ts'
+import type { DestinationRuntime } from './destination-runtime.ts'
+import type { EndpointQueue } from './endpoint-queue.ts'
+import type { RecordWork } from './partition-work.ts'
+import type { AttemptSink, SignedRequest } from './ports.ts'
+
+/**
+ * A delivery that is being worked on: one round of sending to every endpoint still to try. It is the request
+ * that all its attempts share, so that the hot path makes one object a delivery and one an attempt.
+ */
+export class DeliveryRun implements SignedRequest {
+  readonly work: RecordWork
+  readonly destination: DestinationRuntime
+  readonly idempotencyKey: string
+  readonly messageId: string
+  readonly sourceId: string
+  readonly type: CallType
+  readonly body: Uint8Array
+  /** The Kafka key, one character a byte; null when the record had none. */
+  readonly key: string | null
+  signature: string | null = null
+
+  /** What earlier rounds left; null at the first. */
+  readonly earlier: Delivery | null
+  /** When a retry came due, epoch ms; null at the first round. */
+  readonly dueAt: number | null
+  firstAttemptAt: number | null = null
+  /** An endpoint was reached in this round. */
+  reached = false
+
+  /** Endpoints where this run holds a place, from admission to the outcome. */
+  reserved: readonly EndpointQueue[]
+  /** Outcomes still to come in this round. */
+  pending = 0
+  settled = false
+  outcomes: { endpointId: string; outcome: Outcome; at: number }[] | null = null
+
+  /** The next run of the same key at the same destination, and, on a lane's first run, the last one. */
+  next: DeliveryRun | null = null
+  last: DeliveryRun | null = null
+  readonly admittedAt: number
+
+  constructor(
+    work: RecordWork,
+    destination: DestinationRuntime,
+    call: { id: string; messageId: string; sourceId: string; type: CallType; body: Uint8Array },
+    key: string | null,
+    earlier: Delivery | null,
+    dueAt: number | null,
+    reserved: readonly EndpointQueue[],
+    admittedAt: number,
+  ) {
+    this.work = work
+    this.destination = destination
+    this.idempotencyKey = call.id
+    this.messageId = call.messageId
+    this.sourceId = call.sourceId
+    this.type = call.type
+    this.body = call.body
+    this.key = key
+    this.earlier = earlier
+    this.dueAt = dueAt
+    this.firstAttemptAt = earlier?.firstAttemptAt ?? null
+    this.reserved = reserved
+    this.admittedAt = admittedAt
+  }
+
+  get isRetry(): boolean {
+    return this.earlier !== null
+  }
+
+  get origin(): Origin {
+    if (this.earlier) return this.earlier.origin
+    const { partition, offset } = this.work
+    return { topic: partition.topic, partition: partition.partition, offset }
+  }
+
+  /** Rounds that reached an endpoint, this one included. */
+  get attempts(): number {
+    return (this.earlier?.attempts ?? 0) + (this.reached ? 1 : 0)
+  }
+
+  /** The delivery as it goes into a tier or a dead letter after this round. */
+  toDelivery(endpointIds: string[], notBefore: number | null, handedOverAt: number | null): Delivery {
+    return {
+      id: this.idempotencyKey,
+      messageId: this.messageId,
+      sourceId: this.sourceId,
+      destinationId: this.destination.id,
+      type: this.type,
+      body: this.body,
+      endpointIds,
+      attempts: this.attempts,
+      handOvers: (this.earlier?.handOvers ?? 0) + (handedOverAt === null ? 0 : 1),
+      firstAttemptAt: this.firstAttemptAt,
+      firstHandOverAt: this.earlier?.firstHandOverAt ?? handedOverAt,
+      notBefore,
+      outcomes: this.#history(),
+      lastResponse: this.#lastResponse(),
+      origin: this.origin,
+    }
+  }
+
+  #history(): EndpointOutcome[] {
+    const byEndpoint = new Map((this.earlier?.outcomes ?? []).map((outcome) => [outcome.endpointId, outcome]))
+    for (const { endpointId, outcome, at } of this.outcomes ?? []) {
+      if (outcome.kind === 'deferred' && byEndpoint.has(endpointId)) continue
+      const { kind, status, durationMs, detail } = outcome
+      byEndpoint.set(endpointId, { endpointId, kind, status, durationMs, at, detail })
+    }
+    return [...byEndpoint.values()]
+  }
+
+  #lastResponse(): LastResponse | null {
+    const answered = (this.outcomes ?? []).findLast(({ outcome }) => outcome.status !== null)
+    if (!answered) return this.earlier?.lastResponse ?? null
+    const { endpointId, outcome, at } = answered
+    return {
+      endpointId,
+      status: outcome.status!,
+      body: outcome.body ?? new Uint8Array(0),
+      durationMs: outcome.durationMs,
+      at,
+    }
+  }
+}
+
+/** One attempt of a run at one endpoint: a link of the endpoint's queue, then the sink of the outcome. */
+export class Attempt implements AttemptSink {
+  readonly run: DeliveryRun
+  readonly endpoint: EndpointQueue
+  readonly queuedAt: number
+  next: Attempt | null = null
+
+  constructor(run: DeliveryRun, endpoint: EndpointQueue, queuedAt: number) {
+    this.run = run
+    this.endpoint = endpoint
+    this.queuedAt = queuedAt
+  }
+
+  onOutcome(outcome: Outcome): void {
+    this.endpoint.ended(this, outcome)
+  }
+}
+
+/** First in, first out, by links: no array to shift. */
+export class AttemptFifo {
+  #first: Attempt | null = null
+  #last: Attempt | null = null
+  length = 0
+
+  get first(): Attempt | null {
+    return this.#first
+  }
+
+  push(attempt: Attempt): void {
+    if (this.#last) this.#last.next = attempt
+    else this.#first = attempt
+    this.#last = attempt
+    this.length++
+  }
+
+  shift(): Attempt | null {
+    const attempt = this.#first
+    if (!attempt) return null
+    this.#first = attempt.next
+    if (!this.#first) this.#last = null
+    attempt.next = null
+    this.length--
+    return attempt
+  }
+}

@@ -1,0 +1,282 @@
+import type { Breaker } from '../core/breaker.ts'
+import type { Outcome } from '../core/outcome.ts'
+import { Attempt, type DeliveryRun } from './delivery-run.ts'
+import type { DestinationRuntime } from './destination-runtime.ts'
+import { breakerOpen, holdsOthersBack, type EndpointHost, type EndpointQueue } from './endpoint-queue.ts'
+import type { PartitionWork } from './partition-work.ts'
+
+/** Who takes over when the sending of a round is over, or cannot begin. */
+export interface DispatchResults {
+  /** All outcomes are in, or one of them is a success. */
+  settled(run: DeliveryRun): void
+  /** Nothing to send to: the destination is disabled, or the URLs still to try are gone. */
+  skipped(run: DeliveryRun): void
+  /** An exception tied to this delivery. */
+  failed(run: DeliveryRun, error: unknown): void
+  /** One attempt has ended, for counting and logging. */
+  attempted(attempt: Attempt, outcome: Outcome): void
+  retryStarted(run: DeliveryRun): void
+  breakerChanged(endpoint: EndpointQueue, from: Breaker['phase'], to: Breaker['phase']): void
+  /** A partition that was blocked may be looked at again. */
+  wake(partition: PartitionWork): void
+}
+
+/**
+ * Sends runs: each in its lane's order, to all endpoints at once, within the process's slots for requests on the
+ * wire, which endpoints take in turns.
+ */
+export class Dispatcher implements EndpointHost {
+  readonly #results: DispatchResults
+  readonly #maxInFlight: number
+  readonly #maxAdmitted: number
+  #inFlight = 0
+  #admitted = 0
+  #stopping = false
+  /** Endpoints that have work and found no slot, first come first served, each for one request a turn. */
+  readonly #hungry = new Set<EndpointQueue>()
+  readonly #waiting = new Set<PartitionWork>()
+  readonly #ready: DeliveryRun[] = []
+  #draining = false
+
+  constructor(results: DispatchResults, maxInFlight: number) {
+    this.#results = results
+    this.#maxInFlight = maxInFlight
+    this.#maxAdmitted = Math.max(1_000, maxInFlight * 10)
+  }
+
+  /** Requests on the wire. */
+  get inFlight(): number {
+    return this.#inFlight
+  }
+
+  /** Deliveries admitted whose round is not over. */
+  get admitted(): number {
+    return this.#admitted
+  }
+
+  get isFull(): boolean {
+    return this.#admitted >= this.#maxAdmitted
+  }
+
+  /** The partition waits until fewer deliveries are under way. */
+  wakeWhenRoomy(partition: PartitionWork): void {
+    this.#waiting.add(partition)
+  }
+
+  /** Takes a run whose endpoints had room; `run.reserved` are the places it takes. */
+  admit(run: DeliveryRun): void {
+    this.#admitted++
+    for (const endpoint of run.reserved) endpoint.reserve(run.isRetry)
+    if (run.destination.enter(run)) this.#start(run)
+  }
+
+  /** Nothing starts any more; what is on the wire ends. */
+  stop(): void {
+    this.#stopping = true
+  }
+
+  /** After partitions were lost: what of them is queued goes, unsent. */
+  dropLost(endpoints: Iterable<EndpointQueue>): void {
+    for (const endpoint of endpoints) endpoint.dropLost()
+  }
+
+  /** A breaker opened: what is queued at the endpoint is deferred. */
+  deferQueued(endpoint: EndpointQueue, olderThanMs = 0): void {
+    const outcome = olderThanMs > 0 ? holdsOthersBack() : breakerOpen()
+    const now = Date.now()
+    for (const attempt of endpoint.takeQueued(now, olderThanMs))
+      this.#conclude(attempt.run, endpoint, outcome, now)
+  }
+
+  /** Starts runs that have waited in a lane for too long although nobody can take them: they will be deferred. */
+  deferWaiting(destination: DestinationRuntime, before: number): void {
+    for (const run of destination.takeWaiting(before)) this.#ready.push(run)
+    this.#drain()
+  }
+
+  // What endpoints ask for.
+
+  takeSlot(endpoint: EndpointQueue): boolean {
+    if (this.#inFlight < this.#maxInFlight) {
+      this.#inFlight++
+      return true
+    }
+    this.#hungry.add(endpoint)
+    return false
+  }
+
+  releaseSlot(): void {
+    this.#inFlight--
+  }
+
+  mayStart(attempt: Attempt): 'send' | 'wait' | 'drop' | 'skip' {
+    const { partition } = attempt.run.work
+    if (!partition.alive) return 'drop'
+    if (!attempt.run.destination.enabled) return 'skip'
+    return this.#stopping || !partition.owner.isFresh() ? 'wait' : 'send'
+  }
+
+  ended(attempt: Attempt, outcome: Outcome): void {
+    this.#results.attempted(attempt, outcome)
+    const now = Date.now()
+    this.#conclude(attempt.run, attempt.endpoint, outcome, now)
+    attempt.endpoint.pump(now)
+    this.#feedHungry(now)
+  }
+
+  dropped(attempt: Attempt): void {
+    const { run, endpoint } = attempt
+    endpoint.release(run.isRetry, Date.now())
+    this.#abandon(run)
+  }
+
+  skipped(attempt: Attempt): void {
+    const { run, endpoint } = attempt
+    endpoint.release(run.isRetry, Date.now())
+    if (run.settled) return
+    run.settled = true
+    this.#end(run)
+    this.#results.skipped(run)
+    this.#drain()
+  }
+
+  /** The endpoint's URL was taken out of the settings: it is dropped from the deliveries that wait for it. */
+  removed(endpoint: EndpointQueue): void {
+    for (const attempt of endpoint.takeQueued(Date.now(), 0)) {
+      const { run } = attempt
+      if (run.settled || run.pending > 1 || run.outcomes) {
+        endpoint.release(run.isRetry, Date.now())
+        if (!run.settled && --run.pending === 0) this.#settle(run)
+      } else {
+        this.skipped(attempt)
+      }
+    }
+  }
+
+  wake(partition: PartitionWork): void {
+    this.#results.wake(partition)
+  }
+
+  breakerChanged(endpoint: EndpointQueue, from: Breaker['phase'], to: Breaker['phase']): void {
+    this.#results.breakerChanged(endpoint, from, to)
+    if (to === 'open') this.deferQueued(endpoint)
+    if (endpoint.waiters.size > 0) endpoint.wakeWaiters(Date.now())
+  }
+
+  // Runs.
+
+  #start(run: DeliveryRun): void {
+    if (!run.work.partition.alive) {
+      this.#releaseAll(run)
+      this.#abandon(run)
+      return
+    }
+    try {
+      this.#send(run)
+    } catch (error) {
+      this.#releaseAll(run)
+      this.#end(run)
+      this.#results.failed(run, error)
+    }
+  }
+
+  #send(run: DeliveryRun): void {
+    const now = Date.now()
+    const targets = this.#targets(run)
+    if (targets !== run.reserved) {
+      for (const endpoint of targets) endpoint.reserve(run.isRetry)
+      this.#releaseAll(run)
+      run.reserved = targets
+    }
+    if (targets.length === 0) {
+      this.#end(run)
+      this.#results.skipped(run)
+      return
+    }
+    run.signature = run.destination.sign(run.body)
+    run.pending = targets.length
+    for (const endpoint of targets) {
+      const room = !endpoint.shedding || !endpoint.isFull(run.isRetry, now)
+      if (room && endpoint.offer(new Attempt(run, endpoint, now), now)) continue
+      this.#conclude(run, endpoint, room ? breakerOpen() : holdsOthersBack(), now)
+    }
+    if (run.dueAt !== null && run.reached) this.#results.retryStarted(run)
+  }
+
+  /** The endpoints of the moment: an edited URL list takes effect at the next attempt. */
+  #targets(run: DeliveryRun): readonly EndpointQueue[] {
+    const { destination, earlier } = run
+    if (!destination.enabled) return []
+    if (!earlier) return destination.endpoints
+    const left = destination.endpoints.filter((endpoint) => earlier.endpointIds.includes(endpoint.id))
+    const same =
+      left.length === run.reserved.length && left.every((endpoint, index) => endpoint === run.reserved[index])
+    return same ? run.reserved : left
+  }
+
+  /** One endpoint's outcome is known. A success decides at once: the other requests end by themselves. */
+  #conclude(run: DeliveryRun, endpoint: EndpointQueue, outcome: Outcome, now: number): void {
+    endpoint.release(run.isRetry, now)
+    if (run.settled) return
+    if (outcome.kind === 'success') {
+      this.#settle(run)
+      return
+    }
+    run.outcomes ??= []
+    run.outcomes.push({ endpointId: endpoint.id, outcome, at: now })
+    if (--run.pending === 0) this.#settle(run)
+  }
+
+  #settle(run: DeliveryRun): void {
+    run.settled = true
+    this.#end(run)
+    this.#results.settled(run)
+    this.#drain()
+  }
+
+  /** Its partition was lost: nothing is decided, the next owner sends it. */
+  #abandon(run: DeliveryRun): void {
+    if (run.settled) return
+    run.settled = true
+    this.#end(run)
+    this.#drain()
+  }
+
+  #end(run: DeliveryRun): void {
+    this.#admitted--
+    if (this.#waiting.size > 0 && this.#admitted < this.#maxAdmitted * 0.75) {
+      for (const partition of this.#waiting) this.#results.wake(partition)
+      this.#waiting.clear()
+    }
+    const next = run.destination.leave(run)
+    if (next) this.#ready.push(next)
+  }
+
+  #releaseAll(run: DeliveryRun): void {
+    const now = Date.now()
+    for (const endpoint of run.reserved) endpoint.release(run.isRetry, now)
+    run.reserved = []
+  }
+
+  /** A loop rather than recursion: a lane of a thousand may be deferred in one go. */
+  #drain(): void {
+    if (this.#draining) return
+    this.#draining = true
+    for (let run = this.#ready.shift(); run; run = this.#ready.shift()) this.#start(run)
+    this.#draining = false
+  }
+
+  #feedHungry(now: number): void {
+    for (const endpoint of this.#hungry) {
+      if (this.#inFlight >= this.#maxInFlight) return
+      this.#hungry.delete(endpoint)
+      endpoint.pump(now)
+    }
+  }
+
+  /** Looks again at queues that were not allowed to start anything, or found no slot. */
+  pumpAll(endpoints: Iterable<EndpointQueue>): void {
+    const now = Date.now()
+    for (const endpoint of endpoints) if (endpoint.queued > 0) endpoint.pump(now)
+  }
+}

@@ -1,0 +1,265 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { RetryPolicy } from '../core/disposition.ts'
+import type { SealedSecret } from '../core/settings.ts'
+import type { TopicNames } from '../core/topics.ts'
+import { logBreaker, logFailedAttempt, type Log } from './attempt-log.ts'
+import { CallsIntake } from './calls-intake.ts'
+import { Consumption, type ConsumptionEvents } from './consumption.ts'
+import { Dispatcher } from './dispatcher.ts'
+import type { EndpointBounds } from './endpoint-queue.ts'
+import { HandOver } from './hand-over.ts'
+import { HoldBack } from './hold-back.ts'
+import type { Intake } from './intake.ts'
+import { Lag } from './lag.ts'
+import type { PartitionWork } from './partition-work.ts'
+import type {
+  Decoders,
+  Encoders,
+  ForwarderMetrics,
+  RecordSink,
+  RecordSource,
+  SettingsSource,
+  TopicPartition,
+  WebhookTransport,
+} from './ports.ts'
+import { RetriesIntake } from './retries-intake.ts'
+import { Routing } from './routing.ts'
+import { SchemaLoader } from './schema-loader.ts'
+import { SettingsCatchUp } from './settings-catch-up.ts'
+import { Settler } from './settler.ts'
+import { Taker } from './taker.ts'
+
+export interface ForwarderParts {
+  calls: RecordSource
+  retries: RecordSource
+  decoders: Decoders
+  encoders: Encoders
+  sink: RecordSink
+  settings: SettingsSource
+  openSecret(sealed: SealedSecret): string
+  transport: WebhookTransport
+  metrics: ForwarderMetrics
+  topics: TopicNames
+  tierDelayMs(topic: string): number
+  endOffsets(topics: readonly string[]): Promise<(TopicPartition & { end: number; start: number })[]>
+  /** An endpoint answered 410. Called for each such answer; must not throw. */
+  reportGone(destinationId: string, urlId: string): void
+  policy: RetryPolicy
+  bounds: EndpointBounds
+  maxInFlight: number
+  /** What retry and dead letter topics take (max.message.bytes). */
+  maxRecordBytes: number
+  /** How long a stop waits for what is on the wire and for hand-overs, in ms. */
+  drainMs: number
+  log: Log
+}
+
+const commitIntervalMs = 100
+const watchIntervalMs = 250
+const lagIntervalMs = 5_000
+
+/** analytics.calls and the retry tiers → signed POSTs (design.md, The forwarder's engine). */
+export class Forwarder {
+  readonly name = 'forwarder'
+  readonly #parts: ForwarderParts
+  readonly #stopping = new AbortController()
+  readonly #calls: Consumption
+  readonly #retries: Consumption
+  readonly #routing: Routing
+  readonly #dispatcher: Dispatcher
+  readonly #settler: Settler
+  readonly #handOver: HandOver
+  readonly #taker: Taker
+  readonly #holdBack: HoldBack
+  readonly #lag: Lag
+  readonly #schemas: SchemaLoader
+  #failed: (error: unknown) => void = () => {}
+
+  constructor(parts: ForwarderParts) {
+    this.#parts = parts
+    const { log, metrics } = parts
+    const { signal } = this.#stopping
+    const events: ConsumptionEvents = {
+      wake: (partition) => this.#taker.wake(partition),
+      lost: () => this.#dispatcher.dropLost(this.#routing.endpoints()),
+      offsetsLost: (partition, first, last) => this.#offsetsLost(partition, first, last),
+    }
+    this.#calls = new Consumption(parts.calls, events, log)
+    this.#retries = new Consumption(parts.retries, events, log)
+    this.#handOver = new HandOver(parts.sink, parts.maxRecordBytes, (error) => this.#failed(error))
+    this.#settler = new Settler({ ...parts, handOver: this.#handOver })
+    this.#dispatcher = new Dispatcher(
+      {
+        settled: (run) => this.#settler.settle(run),
+        skipped: (run) => this.#settler.skip(run),
+        failed: (run, error) => this.#settler.fail(run, error),
+        attempted: (attempt, outcome) => {
+          attempt.run.destination.metrics.attempt(outcome)
+          if (outcome.kind === 'success') return
+          logFailedAttempt(log, attempt, outcome)
+          if (outcome.kind === 'gone') parts.reportGone(attempt.endpoint.destinationId, attempt.endpoint.id)
+        },
+        retryStarted: (run) => metrics.retryLateness(Math.max(0, Date.now() - run.dueAt!) / 1_000),
+        breakerChanged: (endpoint, _from, to) => logBreaker(log, endpoint, to),
+        wake: (partition) => this.#taker.wake(partition),
+      },
+      parts.maxInFlight,
+    )
+    this.#routing = new Routing({
+      host: this.#dispatcher,
+      bounds: parts.bounds,
+      transport: parts.transport,
+      metrics,
+      openSecret: (sealed) => parts.openSecret(sealed),
+      removed: (endpoint) => this.#dispatcher.removed(endpoint),
+    })
+    this.#schemas = new SchemaLoader(log, signal)
+    const shared = {
+      schemas: this.#schemas,
+      routing: this.#routing,
+      catchUp: new SettingsCatchUp(parts.settings, log, signal),
+      dispatcher: this.#dispatcher,
+      settler: this.#settler,
+    }
+    const callsIntake = new CallsIntake({ ...shared, decoder: parts.decoders.calls })
+    const retriesIntake = new RetriesIntake({
+      ...shared,
+      decoder: parts.decoders.retries,
+      policy: parts.policy,
+      tierDelayMs: (topic) => parts.tierDelayMs(topic),
+    })
+    const intakeOf = (partition: PartitionWork): Intake =>
+      partition.owner === this.#calls ? callsIntake : retriesIntake
+    this.#taker = new Taker(
+      intakeOf,
+      (partition) => this.#dispatcher.wakeWhenRoomy(partition),
+      (partition) => partition.owner.finished(partition),
+    )
+    this.#holdBack = new HoldBack(this.#routing, this.#dispatcher, intakeOf, log)
+    this.#lag = new Lag([this.#calls, this.#retries], (topics) => parts.endOffsets(topics))
+    metrics.watch({
+      inFlight: () => this.#dispatcher.inFlight,
+      endpoints: () => this.#endpointGauges(),
+      lag: () => this.#lag.read(),
+    })
+  }
+
+  /** Null when it takes work, else why not. */
+  problem(): string | null {
+    if (!this.#calls.isReady) return 'not a member of the consumer group yet'
+    if (!this.#retries.isReady) return "not a member of the retries' consumer group yet"
+    if (this.#schemas.isWaiting) return 'records wait for the schema registry'
+    return null
+  }
+
+  /** The settings must have been folded to their end before. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { settings, calls, retries } = this.#parts
+    this.#routing.apply(settings.state)
+    settings.onChange(() => this.#applySettings())
+    const failed = new Promise<never>((_, reject) => (this.#failed = reject))
+    const stopped = new Promise<void>((resolve) => {
+      if (signal.aborted) resolve()
+      signal.addEventListener('abort', () => resolve(), { once: true })
+    })
+    const timers = [
+      setInterval(() => this.#commitAll(), commitIntervalMs),
+      setInterval(() => this.#watch(), watchIntervalMs),
+      setInterval(() => void this.#lag.refresh().catch(() => {}), lagIntervalMs),
+    ]
+    try {
+      const started = Promise.all([calls.start(this.#calls), retries.start(this.#retries)])
+      await Promise.race([started.then(() => stopped), stopped, failed, calls.failed, retries.failed])
+      await this.#drain()
+    } finally {
+      for (const timer of timers) clearInterval(timer)
+      this.#stopping.abort()
+      this.#taker.stop()
+      this.#dispatcher.stop()
+      await Promise.all([calls.stop(), retries.stop()])
+      for (const consumption of [this.#calls, this.#retries]) consumption.lost()
+      await this.#parts.transport.close(0)
+    }
+  }
+
+  /** Stop taking → finish what is on the wire → hand over → commit; leaving the group comes after. */
+  async #drain(): Promise<void> {
+    this.#taker.stop()
+    this.#dispatcher.stop()
+    const deadline = Date.now() + this.#parts.drainMs
+    while (this.#dispatcher.inFlight > 0 && Date.now() < deadline) await delay(5)
+    await Promise.race([
+      this.#handOver.settled(),
+      delay(Math.max(0, deadline - Date.now()), undefined, { ref: false }),
+    ])
+    for (const consumption of [this.#calls, this.#retries]) {
+      // The commit that may be under way holds less than what is finished by now.
+      await consumption.commit()
+      await consumption.commit()
+    }
+    if (this.#dispatcher.inFlight > 0) {
+      this.#parts.log.warn({ requests: this.#dispatcher.inFlight }, 'stopped before all requests had ended')
+    }
+  }
+
+  #commitAll(): void {
+    for (const consumption of [this.#calls, this.#retries]) {
+      consumption.commit().catch((error: unknown) => this.#failed(error))
+    }
+  }
+
+  #watch(): void {
+    this.#holdBack.tick(Date.now())
+    // After a pause in the heartbeats nothing else would look at the queues again.
+    this.#dispatcher.pumpAll(this.#routing.endpoints())
+  }
+
+  #applySettings(): void {
+    try {
+      this.#routing.apply(this.#parts.settings.state)
+    } catch (error) {
+      this.#failed(error)
+      return
+    }
+    for (const consumption of [this.#calls, this.#retries]) {
+      for (const partition of consumption.partitions()) {
+        if (partition.block?.kind !== 'endpoint') continue
+        // The head was planned with settings that have passed.
+        partition.head = null
+        partition.block.endpoint.waiters.delete(partition)
+        this.#taker.wake(partition)
+      }
+    }
+  }
+
+  #offsetsLost({ topic, partition }: TopicPartition, first: number, last: number): void {
+    const { log, metrics, encoders, topics } = this.#parts
+    const count = last - first + 1
+    metrics.lostOffsets(topic, count)
+    log.error(
+      { topic, partition, first, last, count },
+      `lost ${first}..${last}: retention ran past this group`,
+    )
+    const value = encoders.lost({ topic, partition, first, last, at: Date.now() })
+    const refused = () => log.error({ topic, partition, first, last }, 'the ledger refuses a record')
+    this.#handOver.append(
+      topics.deliveries,
+      { key: Buffer.from(`${topic}/${partition}`), value },
+      () => {},
+      refused,
+    )
+  }
+
+  *#endpointGauges() {
+    const now = Date.now()
+    for (const endpoint of this.#routing.endpoints()) {
+      const { destinationId, id: urlId, inFlight } = endpoint
+      yield {
+        destinationId,
+        urlId,
+        inFlight,
+        breakerOpen: endpoint.breaker.phase === 'open' && now < endpoint.breaker.openUntil,
+      }
+    }
+  }
+}

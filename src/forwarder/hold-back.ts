@@ -1,0 +1,88 @@
+import type { Dispatcher } from './dispatcher.ts'
+import type { EndpointQueue } from './endpoint-queue.ts'
+import type { Intake } from './intake.ts'
+import type { PartitionWork } from './partition-work.ts'
+import type { Routing } from './routing.ts'
+
+/** How long an endpoint may hold back other endpoints' work before its own is deferred, in ms. */
+export const holdBackLimitMs = 2_000
+/** Records looked at behind a blocked head, spread over what is buffered. */
+const samples = 64
+
+/**
+ * Finds endpoints that hold others back: a partition waits for one of them, and behind its head stand records
+ * for an endpoint that has nothing to do. Alone, a slow endpoint holds nobody back and its backlog is lag.
+ */
+export class HoldBack {
+  readonly #routing: Routing
+  readonly #dispatcher: Dispatcher
+  readonly #intakeOf: (partition: PartitionWork) => Intake
+  readonly #log: { warn(fields: object, message: string): void }
+  #shift = 0
+
+  constructor(
+    routing: Routing,
+    dispatcher: Dispatcher,
+    intakeOf: (partition: PartitionWork) => Intake,
+    log: { warn(fields: object, message: string): void },
+  ) {
+    this.#routing = routing
+    this.#dispatcher = dispatcher
+    this.#intakeOf = intakeOf
+    this.#log = log
+  }
+
+  /** Called a few times a second. */
+  tick(now: number): void {
+    this.#shift++
+    let sheds = false
+    for (const endpoint of this.#routing.endpoints()) {
+      if (!endpoint.shedding) this.#watch(endpoint, now)
+      if (endpoint.shedding) this.#dispatcher.deferQueued(endpoint, holdBackLimitMs)
+      sheds ||= endpoint.shedding || endpoint.breaker.phase !== 'closed'
+      if (endpoint.waiters.size > 0) endpoint.wakeWaiters(now)
+    }
+    if (sheds) this.#deferLanes(now)
+  }
+
+  #watch(endpoint: EndpointQueue, now: number): void {
+    if (endpoint.waiters.size === 0 || !this.#holdsOthers(endpoint)) {
+      endpoint.holdingSince = null
+      return
+    }
+    endpoint.holdingSince ??= now
+    if (now - endpoint.holdingSince < holdBackLimitMs) return
+    endpoint.shedding = true
+    this.#log.warn(
+      { destination: endpoint.destinationId, urlId: endpoint.id, admitted: endpoint.admittedCalls },
+      'an endpoint is too slow for its calls and holds others back: what it cannot take goes to the retry tiers',
+    )
+    endpoint.wakeWaiters(now)
+  }
+
+  #holdsOthers(endpoint: EndpointQueue): boolean {
+    for (const partition of endpoint.waiters) {
+      const intake = this.#intakeOf(partition)
+      const stride = Math.max(1, Math.floor(partition.buffered / samples))
+      for (let ahead = 0; ahead < partition.buffered; ahead += stride) {
+        const place = ahead === 0 ? 0 : ahead + (this.#shift % stride)
+        for (const other of intake.endpointsAhead(partition, place)) {
+          if (other !== endpoint && other.isIdle) return true
+        }
+      }
+    }
+    return false
+  }
+
+  /** Where all of a destination's endpoints defer, nobody is served by waiting for one's turn. */
+  #deferLanes(now: number): void {
+    for (const destination of this.#routing.destinations()) {
+      if (
+        destination.endpoints.length > 0 &&
+        destination.endpoints.every((endpoint) => endpoint.defers(now))
+      ) {
+        this.#dispatcher.deferWaiting(destination, now - holdBackLimitMs)
+      }
+    }
+  }
+}

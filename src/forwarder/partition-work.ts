@@ -1,0 +1,145 @@
+import { OffsetTracker, noWork } from '../core/offset-tracker.ts'
+import type { FetchedBatch, FetchedRecord } from './ports.ts'
+
+/**
+ * Why a partition's head cannot be taken now. Whoever blocks it wakes it: the endpoint when it has room, the
+ * promise when it settles, the clock, or the dispatcher when fewer deliveries are under way.
+ */
+export type Block =
+  | { kind: 'endpoint'; endpoint: BlockingEndpoint }
+  | { kind: 'pending'; settled: Promise<void> }
+  | { kind: 'until'; at: number }
+  | { kind: 'full' }
+
+/** What a blocked partition needs to know of the endpoint that it waits for. */
+export interface BlockingEndpoint {
+  readonly waiters: Set<PartitionWork>
+}
+
+/** What a partition's work needs to know of the consumer group's member that owns it. */
+export interface PartitionOwner {
+  /** `<member id>/<epoch>` at present. */
+  readonly owner: string
+  isFresh(): boolean
+  /** A record of the partition was finished. */
+  finished(partition: PartitionWork): void
+}
+
+/**
+ * One partition that is ours: what was fetched and not taken yet, and which offsets are finished. It lives from
+ * the assignment to the loss of the partition; `alive` is false from then on, and whatever still belongs to it is
+ * dropped unsent or ends uncommitted.
+ */
+export class PartitionWork {
+  readonly topic: string
+  readonly partition: number
+  readonly owner: PartitionOwner
+  readonly tracker = new OffsetTracker()
+  alive = true
+  /** Nothing is taken before the committed map has been read. */
+  restored = false
+  paused = false
+  /** When the newest records arrived, epoch ms. */
+  fetchedAt = 0
+  /** Set while the head waits for something. */
+  block: Block | null = null
+  blockedTimer: NodeJS.Timeout | null = null
+  /** Queued to be looked at by the taker. */
+  queued = false
+  /** The head, decoded and planned, kept while it waits; whose shape only its intake knows. */
+  head: unknown = null
+  /** What the tracker's changes were when they were last committed. */
+  committedChanges = 0
+  committedPosition: number | null = null
+
+  #records: FetchedRecord[] = []
+  #sequences: number[] = []
+  #next = 0
+  /** Where the next batch must begin, or before; null while not known. */
+  nextFetch: number | null = null
+  /** A batch began beyond that: everything is dropped until the consumer was told to go back. */
+  jumping = false
+  /** The consumer was told to go back: its next batch is right wherever it begins. */
+  sought = false
+
+  constructor(topic: string, partition: number, owner: PartitionOwner) {
+    this.topic = topic
+    this.partition = partition
+    this.owner = owner
+  }
+
+  /** Records fetched and not taken. */
+  get buffered(): number {
+    return this.#records.length - this.#next
+  }
+
+  push({ records }: FetchedBatch): void {
+    for (const record of records) {
+      const sequence = this.tracker.add(Number(record.offset))
+      if (sequence === noWork) continue
+      this.#records.push(record)
+      this.#sequences.push(sequence)
+    }
+  }
+
+  peek(): FetchedRecord | null {
+    return this.#records[this.#next] ?? null
+  }
+
+  /** The record `ahead` places behind the head; null beyond what is buffered. */
+  peekAhead(ahead: number): FetchedRecord | null {
+    return this.#records[this.#next + ahead] ?? null
+  }
+
+  /** Takes the head; call it only after `peek` gave one. */
+  take(): RecordWork {
+    const record = this.#records[this.#next]!
+    const sequence = this.#sequences[this.#next]!
+    this.#next++
+    this.head = null
+    if (this.#next === this.#records.length) {
+      this.#records = []
+      this.#sequences = []
+      this.#next = 0
+    } else if (this.#next >= 1_024 && this.#next * 2 >= this.#records.length) {
+      this.#records = this.#records.slice(this.#next)
+      this.#sequences = this.#sequences.slice(this.#next)
+      this.#next = 0
+    }
+    return new RecordWork(this, sequence, Number(record.offset))
+  }
+
+  /** The partition is lost: nothing of it is sent or finished any more. */
+  drop(): void {
+    this.alive = false
+    this.#records = []
+    this.#sequences = []
+    this.#next = 0
+    this.head = null
+    if (this.blockedTimer) clearTimeout(this.blockedTimer)
+    this.blockedTimer = null
+    if (this.block?.kind === 'endpoint') this.block.endpoint.waiters.delete(this)
+    this.block = null
+  }
+}
+
+/** A record that was taken: finished once all its deliveries are. */
+export class RecordWork {
+  readonly partition: PartitionWork
+  readonly sequence: number
+  readonly offset: number
+  /** Deliveries that are not finished yet. */
+  remaining = 1
+
+  constructor(partition: PartitionWork, sequence: number, offset: number) {
+    this.partition = partition
+    this.sequence = sequence
+    this.offset = offset
+  }
+
+  finishOne(): void {
+    if (--this.remaining > 0 || !this.partition.alive) return
+    this.partition.tracker.finish(this.sequence)
+    this.partition.owner.finished(this.partition)
+  }
+}

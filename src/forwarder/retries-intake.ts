@@ -1,0 +1,103 @@
+import type { RetryDelivery } from '../core/delivery.ts'
+import { hopTier, type RetryPolicy } from '../core/disposition.ts'
+import { DeliveryRun } from './delivery-run.ts'
+import type { Dispatcher } from './dispatcher.ts'
+import type { EndpointQueue } from './endpoint-queue.ts'
+import { Refusal, fullEndpoint, refusalOf, type Intake } from './intake.ts'
+import type { Block, PartitionWork } from './partition-work.ts'
+import type { RecordDecoder } from './ports.ts'
+import type { Routing } from './routing.ts'
+import type { SchemaLoader } from './schema-loader.ts'
+import type { SettingsCatchUp } from './settings-catch-up.ts'
+import type { Settler } from './settler.ts'
+
+export interface RetriesIntakeParts {
+  decoder: RecordDecoder<RetryDelivery>
+  /** The delay of the tier that a retry topic stands for, in ms. */
+  tierDelayMs(topic: string): number
+  policy: RetryPolicy
+  schemas: SchemaLoader
+  routing: Routing
+  catchUp: SettingsCatchUp
+  dispatcher: Dispatcher
+  settler: Settler
+}
+
+/**
+ * Retry tiers: the head is due at its hand-over plus the tier's delay, never early; then the same engine sends it.
+ */
+export class RetriesIntake implements Intake {
+  readonly #parts: RetriesIntakeParts
+
+  constructor(parts: RetriesIntakeParts) {
+    this.#parts = parts
+  }
+
+  take(partition: PartitionWork): Block | null {
+    const { dispatcher, settler, policy } = this.#parts
+    if (dispatcher.isFull) return { kind: 'full' }
+    const record = partition.peek()!
+    try {
+      const retry = (partition.head as RetryDelivery | null) ?? this.#decode(partition)
+      if ('kind' in retry) return retry
+      partition.head = retry
+      const now = Date.now()
+      const dueAt = retry.handedOverAt + this.#parts.tierDelayMs(partition.topic)
+      if (dueAt > now) return { kind: 'until', at: dueAt }
+      const hop = hopTier(retry, now, policy)
+      if (hop) {
+        settler.hop(partition.take(), keyOf(record.key), hop.name, retry)
+        return null
+      }
+      return this.#send(partition, retry, dueAt, now)
+    } catch (error) {
+      const { reason, detail } = refusalOf(error)
+      settler.deadRecord(partition.take(), record, reason, detail)
+      return null
+    }
+  }
+
+  endpointsAhead(partition: PartitionWork, ahead: number): readonly EndpointQueue[] {
+    const record = partition.peekAhead(ahead)
+    if (!record) return []
+    try {
+      const retry = this.#parts.decoder.tryDecode(record.value)
+      if (!retry) return []
+      if (retry.handedOverAt + this.#parts.tierDelayMs(partition.topic) > Date.now()) return []
+      return this.#endpoints(retry)
+    } catch {
+      return []
+    }
+  }
+
+  #decode(partition: PartitionWork): RetryDelivery | Block {
+    const { decoder, schemas } = this.#parts
+    const { value } = partition.peek()!
+    return decoder.tryDecode(value) ?? schemas.load(decoder, value!)
+  }
+
+  #send(partition: PartitionWork, retry: RetryDelivery, dueAt: number, now: number): Block | null {
+    const { routing, catchUp, dispatcher } = this.#parts
+    const destination = routing.destination(retry.destinationId)
+    if (!destination) {
+      const pending = catchUp.since(partition.fetchedAt)
+      if (pending) return { kind: 'pending', settled: pending }
+      throw new Refusal('unknown_source', `there is no destination ${JSON.stringify(retry.destinationId)}`)
+    }
+    const endpoints = this.#endpoints(retry)
+    const full = fullEndpoint(endpoints, true, now)
+    if (full) return { kind: 'endpoint', endpoint: full }
+    const key = keyOf(partition.peek()!.key)
+    const work = partition.take()
+    dispatcher.admit(new DeliveryRun(work, destination, retry, key, retry, dueAt, endpoints, now))
+    return null
+  }
+
+  #endpoints(retry: RetryDelivery): readonly EndpointQueue[] {
+    const destination = this.#parts.routing.destination(retry.destinationId)
+    if (!destination?.enabled) return []
+    return destination.endpoints.filter((endpoint) => retry.endpointIds.includes(endpoint.id))
+  }
+}
+
+const keyOf = (key: Buffer | null): string | null => (key === null ? null : key.toString('latin1'))

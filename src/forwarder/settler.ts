@@ -1,0 +1,241 @@
+import { createHash } from 'node:crypto'
+import type { DeadLetter, DeadLetterReason, Delivery, RetryDelivery } from '../core/delivery.ts'
+import { decide, type RetryPolicy } from '../core/disposition.ts'
+import type { TopicNames } from '../core/topics.ts'
+import type { DeliveryRun } from './delivery-run.ts'
+import type { HandOver } from './hand-over.ts'
+import type { RecordWork } from './partition-work.ts'
+import type { Encoders, FetchedRecord, ForwarderMetrics } from './ports.ts'
+
+export interface SettlerParts {
+  policy: RetryPolicy
+  topics: TopicNames
+  encoders: Encoders
+  handOver: HandOver
+  metrics: ForwarderMetrics
+  log: { error(fields: object, message: string): void; warn(fields: object, message: string): void }
+}
+
+/**
+ * Ends rounds: decides what becomes of a delivery, writes what must be kept, and only then finishes it at its
+ * record.
+ */
+export class Settler {
+  readonly #parts: SettlerParts
+
+  constructor(parts: SettlerParts) {
+    this.#parts = parts
+  }
+
+  /** A round is over. The hot path is a delivery without a failed outcome. */
+  settle(run: DeliveryRun): void {
+    const { metrics } = run.destination
+    if (run.outcomes === null || run.pending > 0) {
+      metrics.disposition('delivered')
+      run.work.finishOne()
+      return
+    }
+    const now = Date.now()
+    const order = run.destination.endpoints.map((endpoint) => endpoint.id)
+    run.outcomes.sort((a, b) => order.indexOf(a.endpointId) - order.indexOf(b.endpointId))
+    const disposition = decide(
+      {
+        outcomes: run.outcomes,
+        attempts: run.attempts,
+        handOvers: run.earlier?.handOvers ?? 0,
+        firstAttemptAt: run.firstAttemptAt,
+        firstHandOverAt: run.earlier?.firstHandOverAt ?? null,
+        now,
+      },
+      this.#parts.policy,
+    )
+    if (disposition.kind === 'delivered') {
+      metrics.disposition('delivered')
+      run.work.finishOne()
+    } else if (disposition.kind === 'retry') {
+      const { tier, endpointIds, notBefore, deferred } = disposition
+      this.#retry(run.work, run.key, tier.name, run.toDelivery(endpointIds, notBefore, now), now, () => {
+        metrics.disposition(deferred ? 'deferred' : 'retried')
+        run.work.finishOne()
+      })
+    } else {
+      const ids = run.outcomes.map(({ endpointId }) => endpointId)
+      this.#deadDelivery(run, disposition.reason, null, run.toDelivery(ids, null, null), now)
+    }
+  }
+
+  skip(run: DeliveryRun): void {
+    run.destination.metrics.disposition('skipped')
+    run.work.finishOne()
+  }
+
+  /** A record with nobody to deliver it to. */
+  skipRecord(work: RecordWork): void {
+    this.#parts.metrics.destination('none').disposition('skipped')
+    work.finishOne()
+  }
+
+  /** An exception tied to one delivery: it is kept with its stack, and the partition goes on. */
+  fail(run: DeliveryRun, error: unknown): void {
+    const detail = stackOf(error)
+    this.#parts.log.error(
+      { delivery: run.idempotencyKey, err: error },
+      'a delivery could not be sent for a bug of ours',
+    )
+    const ids = run.destination.endpoints.map((endpoint) => endpoint.id)
+    this.#deadDelivery(run, 'internal_error', detail, run.toDelivery(ids, null, null), Date.now())
+  }
+
+  /** A retry that came due before its `notBefore`: on to the next tier, without an attempt. */
+  hop(work: RecordWork, key: string | null, tierName: string, delivery: Delivery): void {
+    const now = Date.now()
+    this.#retry(work, key, tierName, { ...delivery, handOvers: delivery.handOvers + 1 }, now, () =>
+      work.finishOne(),
+    )
+  }
+
+  /** A record that never becomes a delivery: kept as it came. */
+  deadRecord(work: RecordWork, record: FetchedRecord, reason: DeadLetterReason, detail: string): void {
+    const { partition, offset } = work
+    const letter: DeadLetter = {
+      reason,
+      detail,
+      failedAt: Date.now(),
+      origin: { topic: partition.topic, partition: partition.partition, offset },
+      owner: partition.owner.owner,
+      delivery: null,
+      raw: record.value,
+      rawKey: record.key,
+      omittedBytes: null,
+      omittedSha256: null,
+    }
+    this.#parts.log.warn(
+      { reason, detail: detail.split('\n', 1)[0], ...letter.origin },
+      'a record is kept as a dead letter',
+    )
+    this.#writeLetter(letter, record.key, () => {
+      const metrics = this.#parts.metrics.destination('none')
+      metrics.deadLetter(reason)
+      metrics.disposition('dead_lettered')
+      work.finishOne()
+    })
+  }
+
+  #retry(
+    work: RecordWork,
+    key: string | null,
+    tierName: string,
+    delivery: Delivery,
+    now: number,
+    done: () => void,
+  ): void {
+    const record: RetryDelivery = { ...delivery, handedOverAt: now, owner: work.partition.owner.owner }
+    this.#parts.handOver.append(
+      this.#parts.topics.retry(tierName),
+      {
+        key: keyBytes(key),
+        value: this.#parts.encoders.retry(tierName, record),
+        headers: originHeaders(delivery.origin),
+      },
+      () => {
+        this.#parts.metrics.retryScheduled(tierName)
+        done()
+      },
+      () => {
+        const letter = this.#letter(
+          work,
+          'too_large',
+          'the delivery is larger than a retry topic takes',
+          delivery,
+          now,
+        )
+        this.#writeLetter(letter, keyBytes(key), () => {
+          this.#parts.metrics.destination(delivery.destinationId).deadLetter('too_large')
+          this.#parts.metrics.destination(delivery.destinationId).disposition('dead_lettered')
+          work.finishOne()
+        })
+      },
+    )
+  }
+
+  #deadDelivery(
+    run: DeliveryRun,
+    reason: DeadLetterReason,
+    detail: string | null,
+    delivery: Delivery,
+    now: number,
+  ): void {
+    this.#writeLetter(this.#letter(run.work, reason, detail, delivery, now), keyBytes(run.key), () => {
+      run.destination.metrics.deadLetter(reason)
+      run.destination.metrics.disposition('dead_lettered')
+      run.work.finishOne()
+    })
+  }
+
+  #letter(
+    work: RecordWork,
+    reason: DeadLetterReason,
+    detail: string | null,
+    delivery: Delivery,
+    now: number,
+  ): DeadLetter {
+    return {
+      reason,
+      detail,
+      failedAt: now,
+      origin: delivery.origin,
+      owner: work.partition.owner.owner,
+      delivery,
+      raw: null,
+      rawKey: null,
+      omittedBytes: null,
+      omittedSha256: null,
+    }
+  }
+
+  /** What is too large even for the dead letters keeps its origin, size and hash. */
+  #writeLetter(letter: DeadLetter, key: Buffer | null, done: () => void): void {
+    const { handOver, encoders, topics } = this.#parts
+    const headers = originHeaders(letter.origin)
+    handOver.append(topics.deadLetters, { key, value: encoders.deadLetter(letter), headers }, done, () => {
+      const bytes = letter.delivery?.body ?? letter.raw ?? new Uint8Array(0)
+      const small: DeadLetter = {
+        ...letter,
+        reason: 'too_large',
+        detail: `${letter.reason}: ${letter.detail ?? 'larger than the dead letter topic takes'}`.slice(
+          0,
+          1_000,
+        ),
+        delivery: letter.delivery && { ...letter.delivery, body: new Uint8Array(0) },
+        raw: null,
+        rawKey: null,
+        omittedBytes: bytes.length,
+        omittedSha256: createHash('sha256').update(bytes).digest('hex'),
+      }
+      // A key of more than a few hundred bytes may be what is too large.
+      const shortKey = key && key.length <= 1_024 ? key : null
+      handOver.append(
+        topics.deadLetters,
+        { key: shortKey, value: encoders.deadLetter(small), headers },
+        done,
+        () => {
+          this.#parts.log.error(
+            { ...letter.origin },
+            'the dead letter topic refuses even the smallest dead letter',
+          )
+          throw new Error('the dead letter topic takes no records of a few KB: check its max.message.bytes')
+        },
+      )
+    })
+  }
+}
+
+const keyBytes = (key: string | null): Buffer | null => (key === null ? null : Buffer.from(key, 'latin1'))
+
+const originHeaders = (origin: { topic: string; partition: number; offset: number }) => ({
+  'postrider-origin': `${origin.topic}/${origin.partition}/${origin.offset}`,
+})
+
+function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+}

@@ -1,0 +1,102 @@
+import type { Intake } from './intake.ts'
+import type { Block, PartitionWork } from './partition-work.ts'
+
+/** Records taken in one turn of the event loop: answers and heartbeats come in between. */
+const turn = 128
+/** Node's timers take no more. */
+const maxTimerMs = 2 ** 31 - 1
+
+/**
+ * Takes records from partitions in turns, one each, as long as there is room for them. A partition whose head
+ * must wait is set aside until whoever it waits for wakes it.
+ */
+export class Taker {
+  readonly #intakeOf: (partition: PartitionWork) => Intake
+  readonly #whenRoomy: (partition: PartitionWork) => void
+  readonly #took: (partition: PartitionWork) => void
+  readonly #ready: PartitionWork[] = []
+  #scheduled = false
+  #stopped = false
+
+  /**
+   * @param whenRoomy the partition waits for the dispatcher to have room
+   * @param took a record of the partition was taken
+   */
+  constructor(
+    intakeOf: (partition: PartitionWork) => Intake,
+    whenRoomy: (partition: PartitionWork) => void,
+    took: (partition: PartitionWork) => void,
+  ) {
+    this.#intakeOf = intakeOf
+    this.#whenRoomy = whenRoomy
+    this.#took = took
+  }
+
+  stop(): void {
+    this.#stopped = true
+    this.#ready.length = 0
+  }
+
+  /** There is something new to take, or what the head waited for has come. */
+  wake(partition: PartitionWork): void {
+    partition.block = null
+    if (partition.blockedTimer) clearTimeout(partition.blockedTimer)
+    partition.blockedTimer = null
+    if (partition.queued || this.#stopped) return
+    partition.queued = true
+    this.#ready.push(partition)
+    this.#schedule()
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return
+    this.#scheduled = true
+    setImmediate(() => {
+      this.#scheduled = false
+      this.#takeTurn()
+      if (this.#ready.length > 0) this.#schedule()
+    })
+  }
+
+  #takeTurn(): void {
+    for (let left = turn; left > 0 && this.#ready.length > 0; left--) {
+      const partition = this.#ready.shift()!
+      partition.queued = false
+      if (!partition.alive || partition.block || partition.buffered === 0) continue
+      const block = this.#intakeOf(partition).take(partition)
+      if (block) {
+        this.#setAside(partition, block)
+        continue
+      }
+      this.#took(partition)
+      if (partition.buffered > 0) {
+        partition.queued = true
+        this.#ready.push(partition)
+      }
+    }
+  }
+
+  #setAside(partition: PartitionWork, block: Block): void {
+    partition.block = block
+    switch (block.kind) {
+      case 'endpoint':
+        block.endpoint.waiters.add(partition)
+        return
+      case 'full':
+        this.#whenRoomy(partition)
+        return
+      case 'until':
+        partition.blockedTimer = setTimeout(
+          () => this.wake(partition),
+          Math.min(Math.max(block.at - Date.now(), 1), maxTimerMs),
+        )
+        return
+      case 'pending': {
+        const again = () => {
+          if (partition.block === block) this.wake(partition)
+        }
+        block.settled.then(again, again)
+      }
+    }
+  }
+}
