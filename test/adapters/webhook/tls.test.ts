@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import type { LookupFunction } from 'node:net'
-import { test } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import { createWebhookTransport } from '../../../src/adapters/webhook/transport.ts'
 import { createAuthority, selfSigned } from '../../support/certificates.ts'
 import { startReceiver } from '../../support/receivers.ts'
@@ -62,9 +62,7 @@ for (const [what, make] of [
   ],
 ] satisfies [
   string,
-  (
-    t: import('node:test').TestContext,
-  ) => Promise<{ tls: { cert: string; key: string }; caFile: string | null }>,
+  (t: TestContext) => Promise<{ tls: { cert: string; key: string }; caFile: string | null }>,
 ][]) {
   test(`sends nothing to a server whose certificate is ${what}`, async (t) => {
     const { tls, caFile } = await make(t)
