@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { EachBatchPayload, IHeaders, Kafka } from 'kafkajs'
 import { PostriderError, messageOf } from '../../errors.ts'
 import type { Logger } from '../log.ts'
+import { Positions } from './positions.ts'
 import { fetchRange, type OffsetRange } from './topic-offsets.ts'
 import { within } from './within.ts'
 
@@ -20,7 +21,7 @@ export interface TopicRecord {
 export interface TopicReaderOptions {
   kafka: Kafka
   topic: string
-  /** The reader's consumer group is this name, a dot and random letters; it commits nothing and is deleted. */
+  /** Consumer groups are this name, a dot and random letters; they commit nothing and are deleted. */
   groupPrefix: string
   log: Logger
   /**
@@ -48,16 +49,12 @@ export interface TopicReaderOptions {
  */
 export type ReaderState = 'connecting' | 'reading' | 'failed' | 'closed'
 
-interface Waiter {
-  targets: ReadonlyMap<number, number>
-  resolve: () => void
-  reject: (error: unknown) => void
-}
-
 const firstBackOffMs = 200
 const maxBackOffMs = 5_000
 /** While somebody waits for the end: how often to look whether retention took away what was still to come. */
 const recheckMs = 1_000
+/** Without a heartbeat for so long the brokers count as away, whatever the sockets say. */
+const silentMs = 10_000
 /** Bounds closing when Kafka is away. */
 const closingMs = 3_000
 
@@ -66,26 +63,27 @@ const closingMs = 3_000
  * of its own. Offsets are held here and never committed: a new consumer goes on where the last one was.
  */
 export class TopicReader {
-  readonly groupId: string
   /** Resolves when closed; rejects when the reader failed. */
   readonly ended: Promise<void>
   readonly #options: TopicReaderOptions
-  readonly #positions: Map<number, number>
-  readonly #waiters = new Set<Waiter>()
+  readonly #positions: Positions
   readonly #stop = new AbortController()
-  #end: { resolve: () => void; reject: (error: unknown) => void }
+  readonly #end: { resolve: () => void; reject: (error: unknown) => void }
   #state: ReaderState = 'connecting'
   #caughtUp = false
   #started = false
-  #joined = false
+  /** Every group that a consumer of this reader joined. */
+  readonly #groups: string[] = []
+  /** The last answer of the group's coordinator, which is asked every 3 s; monotonic ms. */
+  #aliveAt = 0
+  #failure: { error: unknown } | null = null
   #loop: Promise<void> = Promise.resolve()
   #closing: Promise<void> | null = null
   #recheck: NodeJS.Timeout | null = null
 
   constructor(options: TopicReaderOptions) {
     this.#options = options
-    this.#positions = new Map(options.from)
-    this.groupId = `${options.groupPrefix}.${randomBytes(6).toString('hex')}`
+    this.#positions = new Positions(options.from)
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.ended = promise
     this.#end = { resolve, reject }
@@ -98,7 +96,7 @@ export class TopicReader {
 
   /** Whether the brokers can be reached now, as far as is known. */
   get connected(): boolean {
-    return this.#state === 'reading'
+    return this.#state === 'reading' && performance.now() - this.#aliveAt < silentMs
   }
 
   /** Whether everything was handled once that the topic held at the start. */
@@ -134,17 +132,18 @@ export class TopicReader {
     this.#stop.abort()
     // With brokers that do not answer, kafkajs cannot be stopped while it joins; it is once it gave up.
     await within(closingMs, this.#loop).catch(() => {})
-    if (this.#joined) await this.#deleteGroup()
+    if (this.#groups.length > 0) await this.#deleteGroups()
     this.#state = 'closed'
-    this.#settleWaiters(stopped(this.#options.topic))
+    this.#positions.rejectWaiters(this.#stopped())
     this.#end.resolve()
   }
 
   #fail(error: unknown): void {
-    if (this.#state === 'failed' || this.#stop.signal.aborted) return
+    if (this.#stop.signal.aborted) return
+    this.#failure = { error }
     this.#state = 'failed'
     this.#stop.abort()
-    this.#settleWaiters(error)
+    this.#positions.rejectWaiters(error)
     this.#end.reject(error)
   }
 
@@ -162,9 +161,11 @@ export class TopicReader {
 
   /** Consumes until a crash, whose error it returns, or until the reader stops. */
   async #consumeOnce(onJoin: () => void): Promise<unknown> {
-    const { kafka, topic } = this.#options
+    const { kafka, topic, groupPrefix } = this.#options
+    // A group for each consumer: one that crashed stays a member for as long as its session, and holds up joining.
+    const groupId = `${groupPrefix}.${randomBytes(6).toString('hex')}`
     const consumer = kafka.consumer({
-      groupId: this.groupId,
+      groupId,
       allowAutoTopicCreation: false,
       // A fetch under way delays stopping by as much; records that come in end the wait at once.
       maxWaitTimeInMs: 500,
@@ -180,13 +181,16 @@ export class TopicReader {
         if (position !== undefined) consumer.seek({ topic, partition, offset: String(position) })
         if ((position ?? 0) >= this.#until(partition)) consumer.pause([{ topic, partitions: [partition] }])
       }
-      this.#joined = true
+      if (!this.#groups.includes(groupId)) this.#groups.push(groupId)
+      this.#aliveAt = performance.now()
       if (this.#state === 'connecting') this.#state = 'reading'
       onJoin()
     })
+    consumer.on(consumer.events.HEARTBEAT, () => void (this.#aliveAt = performance.now()))
     // Said for batches without a visible record too (control records, compaction): positions pass over holes.
     consumer.on(consumer.events.END_BATCH_PROCESS, ({ payload }) => {
-      if (!this.#stop.signal.aborted) this.#advance(payload.partition, Number(payload.lastOffset) + 1)
+      if (!this.#stop.signal.aborted)
+        this.#positions.advance(payload.partition, Number(payload.lastOffset) + 1)
     })
     const stopped = aborted(this.#stop.signal)
     try {
@@ -223,7 +227,7 @@ export class TopicReader {
           timestamp: Number(message.timestamp),
         }
         if (this.#stop.signal.aborted || !(await this.#handleRecord(record))) return
-        this.#advance(partition, offset + 1)
+        this.#positions.advance(partition, offset + 1)
       }
       if (Number(batch.lastOffset()) + 1 >= until) pausePartition()
     } finally {
@@ -257,35 +261,16 @@ export class TopicReader {
     return until ? (until.get(partition) ?? 0) : Infinity
   }
 
-  #advance(partition: number, position: number): void {
-    if (position <= (this.#positions.get(partition) ?? 0)) return
-    this.#positions.set(partition, position)
-    for (const waiter of this.#waiters) if (this.#isPast(waiter.targets)) waiter.resolve()
-  }
-
-  #isPast(targets: ReadonlyMap<number, number>): boolean {
-    for (const [partition, target] of targets)
-      if ((this.#positions.get(partition) ?? 0) < target) return false
-    return true
-  }
-
   async #reach(targets: ReadonlyMap<number, number>, signal?: AbortSignal): Promise<void> {
-    if (this.#isPast(targets)) return
-    if (this.#state === 'failed') await this.ended
-    if (this.#stop.signal.aborted) throw stopped(this.#options.topic)
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const waiter = { targets, resolve, reject }
-    const onAbort = () => reject(unavailable(this.#options.topic, 'it was not read to its end in time'))
-    if (signal?.aborted) onAbort()
-    signal?.addEventListener('abort', onAbort, { once: true })
-    this.#waiters.add(waiter)
+    if (this.#positions.isPast(targets)) return
+    if (this.#stop.signal.aborted) throw this.#stopped()
+    const late = () => unavailable(this.#options.topic, 'it was not read to its end in time')
+    const reached = this.#positions.reach(targets, late, signal)
     this.#scheduleRecheck()
     try {
-      await promise
+      await reached
     } finally {
-      this.#waiters.delete(waiter)
-      signal?.removeEventListener('abort', onAbort)
-      if (this.#waiters.size === 0 && this.#recheck) {
+      if (!this.#positions.awaited && this.#recheck) {
         clearTimeout(this.#recheck)
         this.#recheck = null
       }
@@ -297,29 +282,25 @@ export class TopicReader {
     this.#recheck ??= setTimeout(async () => {
       try {
         const ranges = await fetchRange(this.#options.kafka, this.#options.topic)
-        for (const { partition, low } of ranges) this.#advance(partition, low)
+        for (const { partition, low } of ranges) this.#positions.advance(partition, low)
       } catch {
         // Brokers that are away are the consumer's to report.
       }
       this.#recheck = null
-      if (this.#waiters.size > 0) this.#scheduleRecheck()
+      if (this.#positions.awaited) this.#scheduleRecheck()
     }, recheckMs)
-  }
-
-  #settleWaiters(error: unknown): void {
-    for (const waiter of this.#waiters) waiter.reject(error)
   }
 
   async #fetchRanges(signal: AbortSignal | undefined): Promise<OffsetRange[]> {
     const { kafka, topic, log } = this.#options
     const stop = signal ? AbortSignal.any([signal, this.#stop.signal]) : this.#stop.signal
     for (let failures = 0, last: unknown = null; ; failures++) {
-      if (stop.aborted) throw last === null ? stopped(topic) : unavailable(topic, messageOf(last))
+      if (this.#stop.signal.aborted) throw this.#stopped()
+      if (stop.aborted) throw unavailable(topic, messageOf(last ?? 'no answer in time'))
       const gone = aborted(stop)
       try {
         const ranges = await Promise.race([fetchRange(kafka, topic), gone.promise])
         if (ranges) return ranges
-        last ??= 'no answer'
       } catch (error) {
         if (error instanceof PostriderError && !error.canRetry) throw error
         last = error
@@ -331,16 +312,21 @@ export class TopicReader {
     }
   }
 
+  /** What those learn who still want something of a reader that failed or was closed. */
+  #stopped(): unknown {
+    return this.#failure ? this.#failure.error : unavailable(this.#options.topic, 'reading was stopped')
+  }
+
   /** Best effort: Kafka forgets an empty group without offsets by itself, later. */
-  async #deleteGroup(): Promise<void> {
+  async #deleteGroups(): Promise<void> {
     const admin = this.#options.kafka.admin({ retry: { retries: 1 } })
     try {
       await within(
         closingMs,
-        admin.connect().then(() => admin.deleteGroups([this.groupId])),
+        admin.connect().then(() => admin.deleteGroups(this.#groups)),
       )
     } catch (error) {
-      this.#options.log.debug({ groupId: this.groupId, error: messageOf(error) }, 'a group was left behind')
+      this.#options.log.debug({ groups: this.#groups, error: messageOf(error) }, 'groups were left behind')
     } finally {
       await admin.disconnect().catch(() => {})
     }
@@ -372,8 +358,4 @@ function aborted(signal: AbortSignal): { promise: Promise<null>; release: () => 
 
 function unavailable(topic: string, reason: string): PostriderError {
   return new PostriderError('kafka_unavailable', `cannot read topic ${topic}: ${reason}`)
-}
-
-function stopped(topic: string): PostriderError {
-  return unavailable(topic, 'reading was stopped')
 }

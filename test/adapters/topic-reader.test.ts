@@ -1,0 +1,248 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { test, type TestContext } from 'node:test'
+import kafkajs, { type Kafka } from 'kafkajs'
+import pino from 'pino'
+import { createKafka } from '../../src/adapters/kafka/client.ts'
+import { readRange } from '../../src/adapters/kafka/read-range.ts'
+import { TopicReader, type TopicRecord } from '../../src/adapters/kafka/topic-reader.ts'
+import { PostriderError } from '../../src/errors.ts'
+import { brokers, uniquePrefix } from '../support/rig.ts'
+
+const log = pino({ level: 'silent' })
+const kafka = createKafka({ kafka: { brokers: brokers(), ssl: false, sasl: null } }, log)
+
+async function makeTopic(t: TestContext, partitions: number): Promise<string> {
+  const topic = `${uniquePrefix()}read`
+  const admin = kafka.admin()
+  await admin.connect()
+  await admin.createTopics({ topics: [{ topic, numPartitions: partitions }], waitForLeaders: true })
+  t.after(async () => {
+    await admin.deleteTopics({ topics: [topic] })
+    await admin.disconnect()
+  })
+  return topic
+}
+
+async function produce(topic: string, values: string[], partition = 0): Promise<void> {
+  const producer = kafka.producer({ createPartitioner: kafkajs.Partitioners.DefaultPartitioner })
+  await producer.connect()
+  await producer.send({ topic, messages: values.map((value) => ({ value, partition })) })
+  await producer.disconnect()
+}
+
+const numbered = (count: number, prefix = ''): string[] =>
+  Array.from({ length: count }, (_, index) => `${prefix}${index}`)
+
+function makeReader(
+  t: TestContext,
+  topic: string,
+  onRecord: (record: TopicRecord) => void | Promise<void> = () => {},
+  client: Kafka = kafka,
+): TopicReader {
+  const reader = new TopicReader({ kafka: client, topic, groupPrefix: 'test.reader', log, onRecord })
+  t.after(() => reader.close())
+  return reader
+}
+
+/** Polls with a deadline. */
+async function until(condition: () => boolean | Promise<boolean>, what: string, ms = 15_000): Promise<void> {
+  const deadline = Date.now() + ms
+  while (!(await condition())) {
+    if (Date.now() > deadline) assert.fail(`not within ${ms} ms: ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
+
+test('starts with everything that the topic holds, in order, and follows it live', async (t) => {
+  const topic = await makeTopic(t, 2)
+  await produce(topic, numbered(500, 'a'), 0)
+  const seen: string[] = []
+  const reader = makeReader(t, topic, ({ value }) => void seen.push(value!.toString()))
+  await reader.start()
+  assert.deepEqual(seen, numbered(500, 'a'))
+  assert.equal(reader.caughtUp, true)
+  assert.equal(reader.connected, true)
+
+  await produce(topic, ['live'], 1)
+  await reader.readToEnd()
+  assert.deepEqual(seen.at(-1), 'live')
+})
+
+test('starts at once on a topic that is empty, and on one whose records were all deleted', async (t) => {
+  const topic = await makeTopic(t, 2)
+  await produce(topic, numbered(10), 0)
+  const admin = kafka.admin()
+  await admin.connect()
+  t.after(() => admin.disconnect())
+  await admin.fetchTopicOffsets(topic)
+  await admin.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: '-1' }] })
+  const seen: TopicRecord[] = []
+  const reader = makeReader(t, topic, (record) => void seen.push(record))
+  await reader.start()
+  assert.deepEqual(seen, [])
+
+  await produce(topic, ['after'], 0)
+  await reader.readToEnd()
+  assert.deepEqual(
+    seen.map(({ offset }) => offset),
+    [10],
+  )
+})
+
+test('reaches the end of a topic that ends in control records', async (t) => {
+  const topic = await makeTopic(t, 1)
+  const producer = kafka.producer({
+    transactionalId: topic,
+    maxInFlightRequests: 1,
+    idempotent: true,
+    createPartitioner: kafkajs.Partitioners.DefaultPartitioner,
+  })
+  await producer.connect()
+  t.after(() => producer.disconnect())
+  for (const end of ['commit', 'abort'] as const) {
+    const transaction = await producer.transaction()
+    await transaction.send({ topic, messages: [{ value: end }] })
+    await transaction[end]()
+  }
+  const seen: string[] = []
+  const reader = makeReader(t, topic, ({ value }) => void seen.push(value!.toString()))
+  await reader.start(AbortSignal.timeout(10_000))
+  assert.deepEqual(seen, ['commit'])
+})
+
+test('says which command makes a missing topic', async (t) => {
+  const topic = `${uniquePrefix()}missing`
+  const reader = makeReader(t, topic)
+  await assert.rejects(reader.start(), (error: unknown) => {
+    assert(error instanceof PostriderError)
+    assert.equal(error.code, 'setup')
+    assert.match(error.message, /missing does not exist: run `postrider setup`/)
+    return true
+  })
+})
+
+test('gives up on brokers that are away when the signal says so, and not before', async (t) => {
+  const away = createKafka({ kafka: { brokers: ['127.0.0.1:1'], ssl: false, sasl: null } }, log)
+  const reader = makeReader(t, 'any', () => {}, away)
+  const began = Date.now()
+  await assert.rejects(reader.start(AbortSignal.timeout(1_500)), { code: 'kafka_unavailable' })
+  const took = Date.now() - began
+  assert(took >= 1_400 && took < 2_500, `${took} ms`)
+})
+
+test('goes on where it was after the brokers were away, with every record once', async (t) => {
+  const topic = await makeTopic(t, 1)
+  await produce(topic, numbered(20, 'before'))
+  const line = cuttableLine()
+  const seen: string[] = []
+  const reader = makeReader(t, topic, ({ value }) => void seen.push(value!.toString()), line.kafka)
+  await reader.start()
+
+  line.cut()
+  await until(() => !reader.connected, 'the reader notices')
+  await produce(topic, numbered(20, 'after'))
+  line.mend()
+  await until(() => seen.length >= 40, 'the rest arrives')
+  assert.equal(reader.connected, true)
+  assert.deepEqual(seen, [...numbered(20, 'before'), ...numbered(20, 'after')])
+})
+
+test('tries a record again while what it needs is away, and fails for good on any other error', async (t) => {
+  const topic = await makeTopic(t, 1)
+  await produce(topic, ['waits', 'poison', 'never'])
+  let failures = 2
+  const seen: string[] = []
+  const reader = makeReader(t, topic, ({ value }) => {
+    if (failures-- > 0) throw new PostriderError('registry_unavailable', 'away')
+    if (value!.toString() === 'poison') throw new PostriderError('undecodable', 'what is this')
+    seen.push(value!.toString())
+  })
+  await assert.rejects(reader.start(), { code: 'undecodable' })
+  await assert.rejects(reader.ended, { code: 'undecodable' })
+  await assert.rejects(reader.readToEnd(), { code: 'undecodable' })
+  assert.deepEqual(seen, ['waits'])
+  assert.equal(reader.state, 'failed')
+})
+
+test('closes quickly, twice if asked, and leaves no group behind', async (t) => {
+  const topic = await makeTopic(t, 1)
+  const groupPrefix = `${topic}.group`
+  const reader = new TopicReader({ kafka, topic, groupPrefix, log, onRecord: () => {} })
+  t.after(() => reader.close())
+  await reader.start()
+  const admin = kafka.admin()
+  await admin.connect()
+  t.after(() => admin.disconnect())
+  const exists = async (): Promise<boolean> =>
+    (await admin.listGroups()).groups.some(({ groupId }) => groupId.startsWith(groupPrefix))
+  await until(exists, 'the group is there')
+  const began = Date.now()
+  await Promise.all([reader.close(), reader.close()])
+  assert(Date.now() - began < 2_000, `${Date.now() - began} ms`)
+  assert.equal(await exists(), false)
+  assert.equal(reader.state, 'closed')
+})
+
+test('a range holds what the topic held at the call, from a time on, and then ends', async (t) => {
+  const topic = await makeTopic(t, 3)
+  await produce(topic, numbered(100, 'old'), 0)
+  const since = Date.now() + 1
+  await until(() => Date.now() > since, 'a later millisecond')
+  await produce(topic, numbered(100, 'new'), 0)
+  await produce(topic, numbered(5, 'other'), 1)
+  const seen: string[] = []
+  let total = 0
+  const range = readRange({
+    kafka,
+    topic,
+    groupPrefix: 'test.range',
+    log,
+    since,
+    onRange: (count) => (total = count),
+  })
+  for await (const { value } of range) {
+    if (seen.length === 0) await produce(topic, ['too late'], 0)
+    seen.push(value!.toString())
+  }
+  assert.equal(total, 105)
+  assert.deepEqual(seen.toSorted(), [...numbered(100, 'new'), ...numbered(5, 'other')].toSorted())
+})
+
+test('a range of an empty topic ends at once, and one that is left early cleans up', async (t) => {
+  const topic = await makeTopic(t, 2)
+  const range = () => readRange({ kafka, topic, groupPrefix: 'test.range', log })
+  for await (const _ of range()) assert.fail('there is nothing')
+  await produce(topic, numbered(1_000), 1)
+  let count = 0
+  for await (const _ of range()) if (++count === 10) break
+  assert.equal(count, 10)
+})
+
+/** A client whose connections can all be cut, and refused until mended. */
+function cuttableLine(): { kafka: Kafka; cut(): void; mend(): void } {
+  const sockets = new Set<Socket>()
+  let isCut = false
+  const client = new kafkajs.Kafka({
+    brokers: brokers(),
+    logLevel: kafkajs.logLevel.NOTHING,
+    retry: { initialRetryTime: 50, retries: 2 },
+    socketFactory: ({ host, port, onConnect }) => {
+      const socket = connect(isCut ? { host: '127.0.0.1', port: 1 } : { host, port }, onConnect)
+      sockets.add(socket)
+      void once(socket, 'close')
+        .catch(() => {})
+        .finally(() => sockets.delete(socket))
+      return socket
+    },
+  })
+  return {
+    kafka: client,
+    cut() {
+      isCut = true
+      for (const socket of sockets) socket.destroy(new Error('cut'))
+    },
+    mend: () => void (isCut = false),
+  }
+}
