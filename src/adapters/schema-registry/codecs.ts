@@ -1,0 +1,77 @@
+import type { Logger } from 'pino'
+import type { Config } from '../../config.ts'
+import type { AnalyticsCall } from '../../core/analytics-call.ts'
+import type { DeadLetter } from '../../core/delivery.ts'
+import type { DeliveryEvent } from '../../core/delivery-event.ts'
+import type { TopicNames } from '../../core/topics.ts'
+import { deadLetters, retryDeliveries } from './delivery-fields.ts'
+import type { KeyedRetryDelivery } from './delivery-fields.ts'
+import { RecordCodec } from './record-codec.ts'
+import type { Mapping } from './record-codec.ts'
+import { RecordReader } from './record-reader.ts'
+import { Registry } from './registry.ts'
+import { recordSchema } from './schemas.ts'
+import type { RecordName } from './schemas.ts'
+import { subjectOf } from './subjects.ts'
+
+/** A record of `webhooks.settings`. `at` is in epoch milliseconds, `data` the event as JSON text. */
+export interface SettingsRecord {
+  commandId: string
+  expectedVersion: number
+  at: number
+  aggregate: string
+  aggregateId: string
+  type: string
+  data: string
+}
+
+export interface Codecs {
+  calls: RecordCodec<AnalyticsCall>
+  /** All tiers share one schema and read each other's records; each writes under its own topic's subject. */
+  retries(tierName: string): RecordCodec<KeyedRetryDelivery>
+  deadLetters: RecordCodec<DeadLetter>
+  settings: RecordCodec<SettingsRecord>
+  deliveries: RecordCodec<DeliveryEvent>
+}
+
+/** The record's fields are the type's own. */
+const asItIs: Mapping<never> = {
+  toFields: (record) => record,
+  fromFields: (fields) => fields as never,
+}
+
+/**
+ * A codec for each topic. Asks the registry for nothing yet: await `ready()` of each codec that is to write.
+ */
+export function createCodecs(options: {
+  registry: Config['registry']
+  topics: TopicNames
+  log: Logger
+  /** How long a request to the registry may take. */
+  timeoutMs?: number
+}): Codecs {
+  const { topics, log } = options
+  const registry = new Registry(options.registry, options.timeoutMs)
+  // `setup` registers this one for every deployment.
+  const knownSubject = subjectOf(topics.calls)
+  const readerOf = (name: RecordName) => new RecordReader(recordSchema(name), registry, knownSubject, log)
+  const codec = <T>(topic: string, name: RecordName, mapping: Mapping<T>, reader = readerOf(name)) =>
+    new RecordCodec<T>(subjectOf(topic), recordSchema(name), registry, reader, mapping)
+
+  const retryReader = readerOf('retryDelivery')
+  const retries = new Map<string, RecordCodec<KeyedRetryDelivery>>()
+  return {
+    calls: codec<AnalyticsCall>(topics.calls, 'analyticsCall', asItIs),
+    retries(tierName) {
+      let found = retries.get(tierName)
+      if (found === undefined) {
+        found = codec(topics.retry(tierName), 'retryDelivery', retryDeliveries, retryReader)
+        retries.set(tierName, found)
+      }
+      return found
+    },
+    deadLetters: codec(topics.deadLetters, 'deadLetter', deadLetters),
+    settings: codec<SettingsRecord>(topics.settings, 'settingsEvent', asItIs),
+    deliveries: codec<DeliveryEvent>(topics.deliveries, 'deliveryEvent', asItIs),
+  }
+}

@@ -1,0 +1,131 @@
+// Between the deliveries of core and the records `RetryDelivery` and `DeadLetter`. Enums that a later version
+// extended are read as their default, `unknown`, which core does not have.
+import type { CallType } from '../../core/analytics-call.ts'
+import type {
+  DeadLetter,
+  DeadLetterReason,
+  Delivery,
+  EndpointOutcome,
+  RetryDelivery,
+} from '../../core/delivery.ts'
+import type { OutcomeKind } from '../../core/outcome.ts'
+import { PostriderError } from '../../errors.ts'
+import type { Mapping } from './record-codec.ts'
+
+/** The call's Kafka key stands in the record too, for readers of other languages; it may be left out here. */
+export type KeyedRetryDelivery = RetryDelivery & { key?: Uint8Array | null }
+
+type Fields<T, K extends keyof T, Unknown> = Omit<T, K> & Record<K, T[K] | Unknown>
+type OutcomeFields = Fields<EndpointOutcome, 'kind', 'unknown'>
+type DeliveryFields = Omit<Delivery, 'type' | 'outcomes'> & {
+  key: Uint8Array | null
+  type: CallType | 'unknown'
+  outcomes: OutcomeFields[]
+}
+type RetryFields = DeliveryFields & Pick<RetryDelivery, 'handedOverAt' | 'owner'>
+type DeadLetterFields = Omit<DeadLetter, 'reason' | 'delivery'> & {
+  reason: DeadLetterReason | 'unknown'
+  delivery: DeliveryFields | null
+}
+
+export const retryDeliveries: Mapping<KeyedRetryDelivery> = {
+  toFields: (record) => ({
+    ...deliveryFields(record, record.key ?? null),
+    handedOverAt: record.handedOverAt,
+    owner: record.owner,
+  }),
+  fromFields: (read) => {
+    const fields = read as RetryFields
+    return { ...delivery(fields), key: fields.key, handedOverAt: fields.handedOverAt, owner: fields.owner }
+  },
+}
+
+export const deadLetters: Mapping<DeadLetter> = {
+  toFields: (record) => ({
+    ...record,
+    raw: bytes(record.raw),
+    rawKey: bytes(record.rawKey),
+    delivery: record.delivery && deliveryFields(record.delivery, record.rawKey),
+  }),
+  fromFields: (read) => {
+    const {
+      reason,
+      detail,
+      failedAt,
+      origin,
+      owner,
+      delivery: nested,
+      raw,
+      rawKey,
+      ...omitted
+    } = read as DeadLetterFields
+    return {
+      reason: reason === 'unknown' ? 'internal_error' : reason,
+      detail,
+      failedAt,
+      origin,
+      owner,
+      delivery: nested && delivery(nested),
+      raw,
+      rawKey,
+      omittedBytes: omitted.omittedBytes,
+      omittedSha256: omitted.omittedSha256,
+    }
+  },
+}
+
+function deliveryFields(record: Delivery, key: Uint8Array | null): DeliveryFields {
+  const { lastResponse } = record
+  return {
+    id: record.id,
+    messageId: record.messageId,
+    sourceId: record.sourceId,
+    destinationId: record.destinationId,
+    key: bytes(key),
+    type: record.type,
+    body: bytes(record.body),
+    endpointIds: record.endpointIds,
+    attempts: record.attempts,
+    handOvers: record.handOvers,
+    firstAttemptAt: record.firstAttemptAt,
+    firstHandOverAt: record.firstHandOverAt,
+    notBefore: record.notBefore,
+    outcomes: record.outcomes,
+    lastResponse: lastResponse && { ...lastResponse, body: bytes(lastResponse.body) },
+    origin: record.origin,
+  }
+}
+
+function delivery(fields: DeliveryFields): Delivery {
+  const { type } = fields
+  if (type === 'unknown')
+    throw new PostriderError('undecodable', `delivery ${fields.id} is of a type that a later version added`)
+  return {
+    id: fields.id,
+    messageId: fields.messageId,
+    sourceId: fields.sourceId,
+    destinationId: fields.destinationId,
+    type,
+    body: fields.body,
+    endpointIds: fields.endpointIds,
+    attempts: fields.attempts,
+    handOvers: fields.handOvers,
+    firstAttemptAt: fields.firstAttemptAt,
+    firstHandOverAt: fields.firstHandOverAt,
+    notBefore: fields.notBefore,
+    outcomes: fields.outcomes.map((outcome) => ({ ...outcome, kind: kindOf(outcome.kind) })),
+    lastResponse: fields.lastResponse,
+    origin: fields.origin,
+  }
+}
+
+/** An outcome that this version does not know was retried by the one that wrote it, as a network failure is. */
+const kindOf = (kind: OutcomeKind | 'unknown'): OutcomeKind => (kind === 'unknown' ? 'network' : kind)
+
+/** avsc writes Buffers only. Shares the bytes. */
+function bytes(given: Uint8Array): Buffer
+function bytes(given: Uint8Array | null): Buffer | null
+function bytes(given: Uint8Array | null): Buffer | null {
+  if (given === null || Buffer.isBuffer(given)) return given
+  return Buffer.from(given.buffer, given.byteOffset, given.byteLength)
+}

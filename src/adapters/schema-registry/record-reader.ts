@@ -1,0 +1,159 @@
+import type { Type } from 'avsc'
+import type { Logger } from 'pino'
+import { PostriderError, messageOf } from '../../errors.ts'
+import { BoundedTap } from './bounded-tap.ts'
+import { hasEndlessItems } from './endless-items.ts'
+import type { Registry } from './registry.ts'
+import type { RecordSchema } from './schemas.ts'
+
+/** How long an id that the registry does not have, or whose schema is not ours, is not asked for again, in ms. */
+const refusalMs = 10_000
+/** Anybody can write any id: beyond this many the refusals are forgotten. */
+const mostRefusals = 1_000
+
+/** The magic byte and the schema's id (Confluent wire format). */
+export const headerBytes = 5
+
+/** An avsc type or resolver, by the method that both read with. */
+interface ReadsFrom {
+  _read(tap: BoundedTap): unknown
+}
+
+interface Refusal {
+  error: PostriderError
+  until: number
+}
+
+/**
+ * Reads one kind of record whatever version of its schema it was written with. The way from each writer's schema
+ * to ours is compiled once; after that reading is synchronous.
+ */
+export class RecordReader {
+  readonly #schema: RecordSchema
+  readonly #registry: Registry
+  readonly #log: Logger
+  /** A subject that the registry must know if it is the one that the records were written with. */
+  readonly #knownSubject: string
+  readonly #ways = new Map<number, ReadsFrom>()
+  readonly #refusals = new Map<number, Refusal>()
+  readonly #loading = new Map<number, Promise<void>>()
+  readonly #tap = new BoundedTap()
+  #lastId = 0
+  #lastWay: ReadsFrom | undefined
+
+  constructor(schema: RecordSchema, registry: Registry, knownSubject: string, log: Logger) {
+    this.#schema = schema
+    this.#registry = registry
+    this.#knownSubject = knownSubject
+    this.#log = log
+  }
+
+  /** Registered as ours: nothing has to be fetched for it. */
+  knowOwn(id: number): void {
+    this.#ways.set(id, this.#schema.type as unknown as ReadsFrom)
+  }
+
+  /** The record as avsc gives it; undefined when its schema has to be loaded first. Throws 'undecodable'. */
+  tryRead(value: Buffer | null): unknown {
+    const id = idOf(value)
+    let way = this.#lastWay
+    if (id !== this.#lastId || way === undefined) {
+      way = this.#ways.get(id)
+      if (way === undefined) {
+        this.#throwRefusal(id)
+        return undefined
+      }
+      this.#lastId = id
+      this.#lastWay = way
+    }
+    const tap = this.#tap
+    tap.reset(value!, headerBytes)
+    let record: unknown
+    try {
+      record = way._read(tap)
+    } catch (error) {
+      throw undecodable(`the bytes are no ${this.#schema.name} of schema ${id}: ${messageOf(error)}`, error)
+    } finally {
+      tap.release()
+    }
+    if (!tap.isAtEnd) throw undecodable(`the bytes go on behind the ${this.#schema.name} of schema ${id}`)
+    return record
+  }
+
+  /** Fetches the writer's schema. Throws 'registry_unavailable' (try again) or 'undecodable' (final). */
+  load(value: Buffer): Promise<void> {
+    const id = idOf(value)
+    let loading = this.#loading.get(id)
+    if (loading === undefined) {
+      loading = this.#load(id).finally(() => this.#loading.delete(id))
+      this.#loading.set(id, loading)
+    }
+    return loading
+  }
+
+  async #load(id: number): Promise<void> {
+    if (this.#ways.has(id)) return
+    this.#throwRefusal(id)
+    try {
+      this.#ways.set(id, this.#wayFrom(await this.#fetch(id), id))
+      this.#log.debug(
+        { schemaId: id, record: this.#schema.name },
+        'learned a schema that records are written with',
+      )
+    } catch (error) {
+      if (error instanceof PostriderError && error.code === 'undecodable') this.#refuse(id, error)
+      throw error
+    }
+  }
+
+  async #fetch(id: number): Promise<Type> {
+    try {
+      return await this.#registry.schema(id)
+    } catch (error) {
+      if (!(error instanceof PostriderError) || error.code !== 'undecodable') throw error
+      // A registry that was set up anew, or a wrong URL, has no schema for any record: that is no record's fault.
+      if (await this.#registry.knows(this.#knownSubject)) throw error
+      throw new PostriderError(
+        'registry_unavailable',
+        `the schema registry at ${this.#registry.url} knows neither schema ${id} nor ${this.#knownSubject}: is it the one that the records were written with?`,
+      )
+    }
+  }
+
+  #wayFrom(writer: Type, id: number): ReadsFrom {
+    const { name, type } = this.#schema
+    if (writer.name !== name) throw undecodable(`schema ${id} is ${writer.name ?? 'unnamed'}, not ${name}`)
+    if (hasEndlessItems(writer)) throw undecodable(`schema ${id} has a list of items without bytes`)
+    if (type.equals(writer)) return type as unknown as ReadsFrom
+    try {
+      return type.createResolver(writer) as unknown as ReadsFrom
+    } catch (error) {
+      throw undecodable(`schema ${id} cannot be read as ${name}: ${messageOf(error)}`, error)
+    }
+  }
+
+  #throwRefusal(id: number): void {
+    const refusal = this.#refusals.get(id)
+    if (refusal === undefined) return
+    if (performance.now() < refusal.until) throw refusal.error
+    this.#refusals.delete(id)
+  }
+
+  #refuse(id: number, error: PostriderError): void {
+    if (this.#refusals.size >= mostRefusals) this.#refusals.clear()
+    this.#refusals.set(id, { error, until: performance.now() + refusalMs })
+  }
+}
+
+function idOf(value: Buffer | null): number {
+  if (value === null) throw undecodable('the record has no value')
+  if (value.length < headerBytes)
+    throw undecodable(`the record has ${value.length} bytes; a header alone has ${headerBytes}`)
+  if (value[0] !== 0)
+    throw undecodable('the record does not begin with the magic byte 0 of the Confluent format')
+  return value.readInt32BE(1)
+}
+
+function undecodable(message: string, cause?: unknown): PostriderError {
+  return new PostriderError('undecodable', message, cause === undefined ? {} : { cause })
+}

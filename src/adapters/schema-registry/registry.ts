@@ -1,0 +1,169 @@
+import { COMPATIBILITY, SchemaRegistry, SchemaType } from '@kafkajs/confluent-schema-registry'
+import avro from 'avsc'
+import type { Type } from 'avsc'
+import type { Config } from '../../config.ts'
+import { PostriderError, messageOf } from '../../errors.ts'
+import type { RecordSchema } from './schemas.ts'
+
+/** Levels under which a new version can read what an older one wrote. */
+const backwardLevels = [
+  COMPATIBILITY.BACKWARD,
+  COMPATIBILITY.BACKWARD_TRANSITIVE,
+  COMPATIBILITY.FULL,
+  COMPATIBILITY.FULL_TRANSITIVE,
+]
+
+/** How long a request to the registry may take, in ms. */
+const requestTimeoutMs = 5_000
+
+/**
+ * The schema registry, each request bounded by a deadline. Every method throws PostriderError
+ * 'registry_unavailable' when the registry is away, too slow, or answers with anything that it should not.
+ */
+export class Registry {
+  readonly url: string
+  readonly #client: SchemaRegistry
+  readonly #timeoutMs: number
+
+  constructor(config: Config['registry'], timeoutMs = requestTimeoutMs) {
+    this.url = config.url.replace(/\/+$/, '')
+    this.#timeoutMs = timeoutMs
+    this.#client = new SchemaRegistry({
+      host: this.url,
+      ...(config.username === null
+        ? {}
+        : { auth: { username: config.username, password: config.password ?? '' } }),
+      // Whoever asks knows better whether and when to ask again.
+      retry: { retries: 0 },
+      // Frees the socket; the promise itself is bounded in `#ask`, for the client forgets about a response that
+      // stops halfway.
+      middlewares: [
+        () => ({
+          prepareRequest: async (next) =>
+            (await next()).enhance({ signal: AbortSignal.timeout(timeoutMs) as never }),
+        }),
+      ],
+    })
+  }
+
+  /** The schema of an id. Throws PostriderError 'undecodable' when there is none, or none that is Avro. */
+  async schema(id: number): Promise<Type> {
+    const schema = await this.#ask(`schema ${id}`, async () => {
+      try {
+        return await this.#client.getSchema(id)
+      } catch (error) {
+        if (isResponse(error)) throw error
+        throw new PostriderError('undecodable', `schema ${id} makes no sense: ${messageOf(error)}`, {
+          cause: error,
+        })
+      }
+    })
+    if (schema === null) throw new PostriderError('undecodable', `the registry has no schema ${id}`)
+    if (!avro.Type.isType(schema)) throw new PostriderError('undecodable', `schema ${id} is not Avro`)
+    return schema as unknown as Type
+  }
+
+  /** The id of exactly this schema under the subject; null when it is not registered there. */
+  async idOf(subject: string, schema: RecordSchema): Promise<number | null> {
+    const id = await this.#ask(subject, () => this.#client.getRegistryIdBySchema(subject, asAvro(schema)))
+    return id === null ? null : this.#checkedId(subject, id)
+  }
+
+  /** Whether the subject has any version. */
+  async knows(subject: string): Promise<boolean> {
+    const id = await this.#ask(subject, () => this.#client.getLatestSchemaId(subject))
+    return id !== null && this.#checkedId(subject, id) > 0
+  }
+
+  /**
+   * Registers the schema as the subject's newest version and gives its id. A new subject gets BACKWARD
+   * compatibility; one that exists keeps its own. Throws PostriderError 'setup' when the subject's level lets
+   * schemas in that break readers, or when the registry finds the schema incompatible with its older versions.
+   */
+  async register(subject: string, schema: RecordSchema): Promise<number> {
+    const isNew = !(await this.knows(subject))
+    for (const compatibility of backwardLevels) {
+      try {
+        const registered = await this.#ask(subject, () =>
+          this.#client.register(asAvro(schema), { subject, compatibility, updateConfig: isNew }),
+        )
+        if (registered !== null) return this.#checkedId(subject, registered.id)
+      } catch (error) {
+        const refusal = refusalOf(error, subject)
+        if (refusal !== 'other level') throw refusal
+      }
+    }
+    throw new PostriderError(
+      'setup',
+      `subject ${subject} has a compatibility level that lets a schema in that consumers cannot read; set it to BACKWARD in the registry (PUT ${this.url}/config/${subject} {"compatibility":"BACKWARD"}), then run \`postrider setup\` again`,
+    )
+  }
+
+  /**
+   * Null for a 404. Errors of the client itself, and what a registry refuses (409, 422), are passed on; all
+   * others become 'registry_unavailable'.
+   */
+  async #ask<T>(what: string, request: () => Promise<T>): Promise<T | null> {
+    let timer: NodeJS.Timeout | undefined
+    const deadline = new Promise<never>((_resolve, reject) => {
+      timer = setTimeout(
+        () => reject(this.#unavailable(what, `no answer within ${this.#timeoutMs} ms`)),
+        this.#timeoutMs,
+      )
+    })
+    try {
+      return await Promise.race([request(), deadline])
+    } catch (error) {
+      // What the client makes of a 404 when it looks a schema up.
+      if (error instanceof Error && error.name === 'ConfluentSchemaRegistryError') return null
+      if (!isResponse(error)) throw error
+      if (error.status === 404) return null
+      if (error.status === 409 || error.status === 422) throw error
+      throw this.#unavailable(what, reasonOf(error), error)
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** Something else than a registry may answer 200 too. */
+  #checkedId(subject: string, id: unknown): number {
+    if (typeof id === 'number') return id
+    throw this.#unavailable(subject, 'what answers there is no schema registry')
+  }
+
+  #unavailable(what: string, reason: string, cause?: unknown): PostriderError {
+    return new PostriderError(
+      'registry_unavailable',
+      `the schema registry at ${this.url} gave no answer about ${what}: ${reason}`,
+      { cause },
+    )
+  }
+}
+
+const asAvro = (schema: RecordSchema) =>
+  ({ type: SchemaType.AVRO, schema: JSON.stringify(schema.json) }) as const
+
+/** What the client throws for every request that went wrong; without a response the status is 400. */
+interface FailedResponse extends Error {
+  status: number
+}
+
+const isResponse = (error: unknown): error is FailedResponse =>
+  error instanceof Error && 'status' in error && typeof error.status === 'number'
+
+function reasonOf(error: FailedResponse): string {
+  if (error.status === 401 || error.status === 403)
+    return `it refuses the login (${error.status}); check SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD`
+  return messageOf(error)
+}
+
+function refusalOf(error: unknown, subject: string): unknown {
+  if (error instanceof Error && error.name === 'ConfluentSchemaRegistryCompatibilityError')
+    return 'other level'
+  if (!isResponse(error)) return error
+  return new PostriderError(
+    'setup',
+    `the registry refuses the schema of ${subject} (${error.status}): ${messageOf(error)}. Its versions there are not Postrider's own: use another TOPIC_PREFIX, or delete the subject`,
+    { cause: error },
+  )
+}

@@ -1,0 +1,53 @@
+import type { Config } from '../../config.ts'
+import { topicNames } from '../../core/topics.ts'
+import type { Registry } from './registry.ts'
+import { recordSchema } from './schemas.ts'
+import type { RecordName } from './schemas.ts'
+
+/** TopicNameStrategy: what a topic's values are registered under. */
+export const subjectOf = (topic: string): string => `${topic}-value`
+
+/** Which record lies in which of the deployment's topics. */
+export function recordTopics(
+  config: Pick<Config, 'topicPrefix' | 'retryTiers'>,
+): [topic: string, record: RecordName][] {
+  const topics = topicNames(config.topicPrefix)
+  return [
+    [topics.calls, 'analyticsCall'],
+    ...config.retryTiers.map(({ name }): [string, RecordName] => [topics.retry(name), 'retryDelivery']),
+    [topics.deadLetters, 'deadLetter'],
+    [topics.deliveries, 'deliveryEvent'],
+    [topics.settings, 'settingsEvent'],
+    [topics.memberships, 'membership'],
+    [topics.erasures, 'erasure'],
+  ]
+}
+
+export interface SubjectReport {
+  subject: string
+  id: number
+  /** `registered` now, or `present` already. */
+  result: 'registered' | 'present'
+}
+
+/**
+ * Registers each topic's schema that is not registered yet. Idempotent. Throws PostriderError 'setup' for a
+ * subject that cannot take it, 'registry_unavailable'.
+ */
+export async function registerSchemas(
+  registry: Registry,
+  config: Pick<Config, 'topicPrefix' | 'retryTiers'>,
+): Promise<SubjectReport[]> {
+  const reports: SubjectReport[] = []
+  for (const [topic, name] of recordTopics(config)) {
+    const subject = subjectOf(topic)
+    const schema = recordSchema(name)
+    const present = await registry.idOf(subject, schema)
+    reports.push(
+      present === null
+        ? { subject, id: await registry.register(subject, schema), result: 'registered' }
+        : { subject, id: present, result: 'present' },
+    )
+  }
+  return reports
+}
