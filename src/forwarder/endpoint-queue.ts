@@ -1,3 +1,4 @@
+import { ConcurrencyLimit } from '../core/concurrency-limit.ts'
 import { breakerEvent, closedBreaker, cooledBreaker, stepBreaker, type Breaker } from '../core/breaker.ts'
 import { deferredOutcome, type Outcome } from '../core/outcome.ts'
 import { AttemptFifo, type Attempt } from './delivery-run.ts'
@@ -21,9 +22,10 @@ export interface EndpointHost {
 }
 
 export interface EndpointBounds {
-  /** Requests on the wire at once. */
+  /** Requests on the wire at once: the limit moves between these, as fast as the endpoint answers. */
+  minInFlight: number
   maxInFlight: number
-  /** Deliveries admitted and without an outcome, for new calls and for retries each. */
+  /** Deliveries admitted and without an outcome, for new calls and for retries each; twice the limit if that is more. */
   maxAdmitted: number
   /** A queue whose first attempt waits longer than this takes no more, in ms. */
   maxWaitMs: number
@@ -63,6 +65,7 @@ export class EndpointQueue {
   readonly #retries = new AttemptFifo()
   readonly #host: EndpointHost
   readonly #bounds: EndpointBounds
+  readonly #limit: ConcurrencyLimit
 
   constructor(
     destinationId: string,
@@ -78,11 +81,20 @@ export class EndpointQueue {
     this.target = target
     this.#host = host
     this.#bounds = bounds
+    this.#limit = new ConcurrencyLimit({
+      min: Math.min(bounds.minInFlight, bounds.maxInFlight),
+      max: bounds.maxInFlight,
+    })
   }
 
   /** Nothing waits for its turn on the wire: work that came now would be sent now. */
   get isIdle(): boolean {
-    return this.queued === 0 && this.inFlight < this.#bounds.maxInFlight
+    return this.queued === 0 && this.inFlight < this.#limit.value
+  }
+
+  /** Places for deliveries without an outcome, for new calls and for retries each. */
+  get #places(): number {
+    return Math.max(this.#bounds.maxAdmitted, this.#limit.value * 2)
   }
 
   get queued(): number {
@@ -91,7 +103,7 @@ export class EndpointQueue {
 
   isFull(retry: boolean, now: number): boolean {
     const admitted = retry ? this.admittedRetries : this.admittedCalls
-    if (admitted >= this.#bounds.maxAdmitted) return true
+    if (admitted >= this.#places) return true
     const first = (retry ? this.#retries : this.#calls).first
     return first !== null && now - first.queuedAt > this.#bounds.maxWaitMs
   }
@@ -111,7 +123,7 @@ export class EndpointQueue {
   release(retry: boolean, now: number): void {
     if (retry) this.admittedRetries--
     else this.admittedCalls--
-    const half = this.#bounds.maxAdmitted / 2
+    const half = this.#places / 2
     if (this.shedding && this.admittedCalls < half && this.admittedRetries < half) {
       this.shedding = false
       this.holdingSince = null
@@ -122,8 +134,8 @@ export class EndpointQueue {
   /** Partitions that wait here may go on once there is room, or once they need not wait any more. */
   wakeWaiters(now: number): void {
     const roomy =
-      this.admittedCalls <= this.#bounds.maxAdmitted * 0.75 &&
-      this.admittedRetries <= this.#bounds.maxAdmitted * 0.75 &&
+      this.admittedCalls <= this.#places * 0.75 &&
+      this.admittedRetries <= this.#places * 0.75 &&
       !this.isFull(false, now) &&
       !this.isFull(true, now)
     if (!roomy && !this.defers(now)) return
@@ -145,7 +157,7 @@ export class EndpointQueue {
 
   /** Sends what may be sent now. */
   pump(now: number): void {
-    while (this.inFlight < this.#bounds.maxInFlight) {
+    while (this.inFlight < this.#limit.value) {
       const queue = this.#retries.length > 0 ? this.#retries : this.#calls
       const attempt = queue.first
       if (!attempt) return
@@ -175,12 +187,15 @@ export class EndpointQueue {
 
   /** The outcome of an attempt that was sent. */
   ended(attempt: Attempt, outcome: Outcome): void {
+    const now = Date.now()
+    if (outcome.kind === 'timeout' || outcome.kind === 'status_429') this.#limit.overloaded()
+    else if (outcome.status !== null) this.#limit.answered(outcome.durationMs, this.inFlight, now)
     this.inFlight--
     this.#host.releaseSlot()
     const event = breakerEvent(outcome)
     if (event) {
       const before = this.breaker
-      this.breaker = stepBreaker(before, event, Date.now())
+      this.breaker = stepBreaker(before, event, now)
       if (this.breaker.phase !== before.phase) {
         this.#host.breakerChanged(this, before.phase, this.breaker.phase)
       }
