@@ -17,6 +17,7 @@ export interface Config {
   registry: { url: string; username: string | null; password: string | null }
   topicPrefix: string
   groupId: string
+  sessionTimeoutMs: number
   /** Ascending by delay. */
   retryTiers: Tier[]
   retryWindowMs: number
@@ -64,6 +65,7 @@ export function loadConfig(env: Environment, spell: (name: VariableName) => stri
     },
     topicPrefix: values.TOPIC_PREFIX,
     groupId: values.GROUP_ID,
+    sessionTimeoutMs: values.SESSION_TIMEOUT,
     retryTiers: values.RETRY_TIERS,
     retryWindowMs: values.RETRY_WINDOW,
     webhookTimeoutMs: values.WEBHOOK_TIMEOUT,

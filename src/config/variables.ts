@@ -110,6 +110,12 @@ export const variables = {
     takes: '1 to 200 of A-Z a-z 0-9 . _ -',
     meaning: 'The consumer group for calls; `<GROUP_ID>.retries` is the one for the retry tiers.',
   }),
+  SESSION_TIMEOUT: variable(duration(1_000, 5 * 60_000), {
+    default: '10s',
+    takes: 'a duration (10s 1m) from 1s to 5m, within what the brokers allow (group.min.session.timeout.ms)',
+    meaning:
+      'How long a forwarder that is silent keeps its partitions. One that was frozen for two thirds of it sends nothing more.',
+  }),
   RETRY_TIERS: variable(tierList(fourHours, 16), {
     default: '10s,30s,1m,5m,15m,30m,1h,2h',
     takes: `1 to 16 durations in ascending order, each at most ${formatDuration(fourHours)}, separated by commas`,
@@ -136,9 +142,10 @@ export const variables = {
     meaning: 'Requests that one process has under way at once.',
   }),
   MAX_IN_FLIGHT_PER_ENDPOINT: variable(whole(1, 100_000), {
-    default: '512',
+    default: '2048',
     takes: 'a whole number from 1 to 100000',
-    meaning: 'Requests that one process has under way to one URL of a destination at once.',
+    meaning:
+      'Requests that one process has under way to one URL of a destination at once, at most: how many it is at a time is found out.',
   }),
   WEBHOOK_ALLOWED_NETWORKS: variable(networkList, {
     default: null,

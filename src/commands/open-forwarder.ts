@@ -1,0 +1,232 @@
+import type { LookupFunction } from 'node:net'
+import type { Kafka } from 'kafkajs'
+import { GroupSource } from '../adapters/kafka/group-source.ts'
+import { KafkaSink } from '../adapters/kafka/record-sink.ts'
+import type { Logger } from '../adapters/log.ts'
+import { ForwarderCounts } from '../adapters/metrics/forwarder-metrics.ts'
+import type { ReadinessCheck } from '../adapters/monitoring-server.ts'
+import { createCodecs, type Codecs } from '../adapters/schema-registry/codecs.ts'
+import { createSecrets } from '../adapters/secrets.ts'
+import { SettingsLog } from '../adapters/settings-log.ts'
+import { createWebhookTransport } from '../adapters/webhook/transport.ts'
+import type { Config } from '../config.ts'
+import { tierOfTopic, topicNames, type TopicNames } from '../core/topics.ts'
+import { PostriderError, messageOf } from '../errors.ts'
+import { Forwarder } from '../forwarder/forwarder.ts'
+import type { Encoders, TopicPartition } from '../forwarder/ports.ts'
+import type { Part } from '../supervisor.ts'
+
+export interface OpenForwarderOptions {
+  config: Config
+  kafka: Kafka
+  log: Logger
+  /** Resolves webhook host names; default the system's. */
+  lookup?: LookupFunction
+}
+
+export interface OpenForwarder {
+  part: Part
+  counts: ForwarderCounts
+  checks: ReadinessCheck[]
+}
+
+/** What retry topics and dead letters take by contract (max.message.bytes), less room for the batch's header. */
+const maxRecordBytes = 4 * 1024 * 1024 - 1_024
+const minInFlightPerEndpoint = 64
+const admittedPerEndpoint = 1_000
+const queueWaitMs = 2_000
+/** Beyond the webhook timeout, for hand-overs and the last commit. */
+const drainMarginMs = 5_000
+const fetchWaitMs = 250
+const retryFetchWaitMs = 200
+
+/** Puts the forwarder together. Throws `setup` where topics or schemas are missing; nothing runs yet. */
+export async function openForwarder(options: OpenForwarderOptions): Promise<OpenForwarder> {
+  const { config, kafka, log } = options
+  const topics = topicNames(config.topicPrefix)
+  const codecs = createCodecs({ registry: config.registry, topics, log })
+  const retryTopics = await existingRetryTopics(kafka, topics, config)
+  await readyToWrite(codecs, config)
+
+  const counts = new ForwarderCounts()
+  const transport = createWebhookTransport({
+    timeoutMs: config.webhookTimeoutMs,
+    allowedNetworks: config.allowedNetworks,
+    caFile: config.webhookCaFile,
+    ...(options.lookup && { lookup: options.lookup }),
+  })
+  const settings = new SettingsLog({
+    kafka,
+    topic: topics.settings,
+    groupId: config.groupId,
+    codec: codecs.settings,
+    log,
+  })
+  const sink = new KafkaSink(kafka, log, (seconds) => counts.produced(seconds))
+  const sourceOf = (groupId: string, sourceTopics: readonly string[], maxWaitMs: number) =>
+    new GroupSource({
+      kafka,
+      groupId,
+      topics: sourceTopics,
+      sessionTimeoutMs: config.sessionTimeoutMs,
+      maxWaitMs,
+      log,
+    })
+  const delays = new Map(retryTopics.map((topic) => [topic, tierOfTopic(topics, topic)!.delayMs]))
+  const ends = endOffsetsBy(kafka)
+  const secrets = createSecrets(config.secretsKeys)
+  const forwarder = new Forwarder({
+    calls: sourceOf(config.groupId, [topics.calls], fetchWaitMs),
+    retries: sourceOf(`${config.groupId}.retries`, retryTopics, retryFetchWaitMs),
+    decoders: { calls: codecs.calls, retries: codecs.retries(config.retryTiers[0]!.name) },
+    encoders: encodersOf(codecs),
+    sink,
+    settings,
+    openSecret: (sealed) => secrets.open(sealed),
+    transport,
+    metrics: counts,
+    topics,
+    tierDelayMs: (topic) => delays.get(topic)!,
+    endOffsets: ends.read,
+    reportGone: goneReporter(settings, log),
+    policy: { tiers: config.retryTiers, windowMs: config.retryWindowMs },
+    bounds: {
+      minInFlight: minInFlightPerEndpoint,
+      maxInFlight: config.maxInFlightPerEndpoint,
+      maxAdmitted: admittedPerEndpoint,
+      maxWaitMs: queueWaitMs,
+    },
+    maxInFlight: config.maxInFlight,
+    maxRecordBytes,
+    drainMs: config.webhookTimeoutMs + drainMarginMs,
+    log,
+  })
+  return {
+    counts,
+    checks: [
+      { name: 'settings', problem: () => (settings.connected ? null : 'the settings log cannot be read') },
+      { name: 'forwarder', problem: () => forwarder.problem() },
+    ],
+    part: {
+      name: 'forwarder',
+      async run(signal) {
+        try {
+          await settings.start(signal)
+          if (!signal.aborted) await Promise.race([forwarder.run(signal), failureOf(settings)])
+        } catch (error) {
+          if (!signal.aborted) throw error
+        } finally {
+          await Promise.all([settings.close(), sink.close(), ends.close(), transport.close(0)])
+        }
+      },
+    },
+  }
+}
+
+/** The settings log holding something unreadable ends the process: it must not go on with half of them. */
+function failureOf(settings: SettingsLog): Promise<never> {
+  return settings.ended.then(() => new Promise<never>(() => {}))
+}
+
+/** Every tier's topic that exists, so that tiers taken out of the settings still drain. */
+async function existingRetryTopics(kafka: Kafka, topics: TopicNames, config: Config): Promise<string[]> {
+  const admin = kafka.admin()
+  try {
+    await admin.connect()
+    const existing = await admin.listTopics()
+    const needed = [
+      topics.calls,
+      topics.deadLetters,
+      topics.deliveries,
+      topics.settings,
+      ...config.retryTiers.map(({ name }) => topics.retry(name)),
+    ]
+    const missing = needed.filter((topic) => !existing.includes(topic))
+    if (missing.length > 0) {
+      throw new PostriderError('setup', `no topic ${missing.join(', ')}: run \`postrider setup\``)
+    }
+    return existing.filter((topic) => tierOfTopic(topics, topic) !== null)
+  } finally {
+    await admin.disconnect().catch(() => {})
+  }
+}
+
+async function readyToWrite(codecs: Codecs, config: Config): Promise<void> {
+  await Promise.all([
+    codecs.calls.ready(),
+    codecs.deadLetters.ready(),
+    codecs.deliveries.ready(),
+    codecs.settings.ready(),
+    ...config.retryTiers.map(({ name }) => codecs.retries(name).ready()),
+  ])
+}
+
+function encodersOf(codecs: Codecs): Encoders {
+  return {
+    retry: (tierName, record) => codecs.retries(tierName).encode(record),
+    deadLetter: (record) => codecs.deadLetters.encode(record),
+    lost: ({ topic, partition, first, last, at }) =>
+      codecs.deliveries.encode({
+        type: 'lost',
+        at,
+        messageId: null,
+        sourceId: null,
+        destinationId: null,
+        deliveryId: null,
+        topic,
+        partition,
+        firstOffset: first,
+        lastOffset: last,
+        disposition: null,
+        reason: null,
+        detail: `lost ${first}..${last}: retention ran past the consumer group`,
+      }),
+  }
+}
+
+/** An admin client of its own for the lag gauge: it must wait for nothing else, and nothing for it. */
+function endOffsetsBy(kafka: Kafka) {
+  const admin = kafka.admin({ retry: { retries: 0 } })
+  let connected: Promise<void> | null = null
+  return {
+    async read(names: readonly string[]): Promise<(TopicPartition & { end: number; start: number })[]> {
+      connected ??= admin.connect()
+      try {
+        await connected
+        const found = await Promise.all(names.map((topic) => admin.fetchTopicOffsets(topic)))
+        return found.flatMap((partitions, index) =>
+          partitions.map(({ partition, high, low }) => ({
+            topic: names[index]!,
+            partition,
+            end: Number(high),
+            start: Number(low),
+          })),
+        )
+      } catch (error) {
+        connected = null
+        await admin.disconnect().catch(() => {})
+        throw error
+      }
+    },
+    async close(): Promise<void> {
+      await admin.disconnect().catch(() => {})
+    },
+  }
+}
+
+/** Writes a 410 into the settings, so that `destinations show` says it; once per endpoint. */
+function goneReporter(settings: SettingsLog, log: Logger): (destinationId: string, urlId: string) => void {
+  const reporting = new Set<string>()
+  return (destinationId, urlId) => {
+    const key = `${destinationId}/${urlId}`
+    const endpoint = settings.state.destinations.get(destinationId)?.urls.find(({ id }) => id === urlId)
+    if (!endpoint || endpoint.goneAt !== null || reporting.has(key)) return
+    reporting.add(key)
+    settings
+      .execute({ type: 'report_endpoint_gone', destinationId, urlId, at: Date.now() })
+      .catch((error: unknown) =>
+        log.warn({ destination: destinationId, urlId }, `not noted as gone: ${messageOf(error)}`),
+      )
+      .finally(() => reporting.delete(key))
+  }
+}
