@@ -48,8 +48,10 @@ export function loadContext(command: Command, options: ContextOptions = {}): Con
     secrets: secretsOf(config),
   })
   logStrayErrorsTo(log)
+  // A command that ends says in one line what kafkajs would say at each try.
+  const kafkaLog = options.longLived || env.LOG_LEVEL ? log : log.child({}, { level: 'error' })
   let kafka: Kafka | undefined
-  return { config, log, kafka: () => (kafka ??= createKafka(config, log)) }
+  return { config, log, kafka: () => (kafka ??= createKafka(config, kafkaLog)) }
 }
 
 const flagOf = (name: VariableName): string => `--${name.toLowerCase().replaceAll('_', '-')}`

@@ -1,0 +1,133 @@
+import { Command } from 'commander'
+import { createCodecs } from '../adapters/schema-registry/codecs.ts'
+import { topicNames } from '../core/topics.ts'
+import { PostriderError } from '../errors.ts'
+import { loadContext, runAction, stopSignal } from './context.ts'
+import { headings, jsonOf, pageOf, rowOf, summaryOf } from './dead-letters/describe.ts'
+import { addFilterOptions, passes, readFilter } from './dead-letters/filter.ts'
+import type { FilterOptions } from './dead-letters/filter.ts'
+import { readRate, replay } from './dead-letters/replay.ts'
+import { allLetters, lettersById } from './dead-letters/stored-letter.ts'
+import type { LetterSource, StoredLetter } from './dead-letters/stored-letter.ts'
+import { print, printJson, printTable } from './output.ts'
+
+export function deadLettersCommand(): Command {
+  const command = new Command('dead-letters').description(
+    'What finally failed: deliveries, and records that never became one. An ID is that of a dead letter as ' +
+      '`list` shows it (`<partition>-<offset>`), or a delivery’s (`<messageId>:<destinationId>`).',
+  )
+  addFilterOptions(command.command('list').summary('the newest dead letters'))
+    .description('The newest dead letters, the newest last.')
+    .option('--limit <count>', 'how many (default: 50; with --json all, in the order of their partitions)')
+    .option('--json', 'one JSON object a line')
+    .action(runAction(list))
+  command
+    .command('show <id>')
+    .description(
+      'All that is known of one: attempts, last response, body. Of a delivery: each time it failed.',
+    )
+    .option('--json', 'one JSON object a line')
+    .action(runAction(show))
+  addFilterOptions(command.command('replay [id...]').summary('send dead letters again'))
+    .description(
+      'Sends dead letters again, through the shortest retry tier, to all URLs that their destination has now, ' +
+        'with a retry window that starts anew. Records that never became a delivery go back, as they were, to ' +
+        'the topic they came from. Without ids and filters: all of them. A replay keeps the delivery’s id ' +
+        '(Idempotency-Key) and its body with the messageId, so replaying twice sends twice what receivers can ' +
+        'tell by these.',
+    )
+    .option('--dry-run', 'show what would be sent, and send nothing')
+    .option('--rate <count>', 'at most so many a second (50 or 50/s)')
+    .option('--json', 'one JSON object a line')
+    .action(runAction(replayThem))
+  return command
+}
+
+const defaultLimit = 50
+
+async function list(
+  options: FilterOptions & { limit?: string; json?: true },
+  command: Command,
+): Promise<void> {
+  const limit = readLimit(options.limit) ?? (options.json ? null : defaultLimit)
+  const filter = readFilter(options, Date.now())
+  const { letters } = open(command)
+  const newest: StoredLetter[] = []
+  let count = 0
+  for await (const stored of allLetters(letters, { since: filter.since })) {
+    if (!passes(filter, stored)) continue
+    count++
+    if (limit === null) printJson(summaryOf(stored))
+    else {
+      newest.push(stored)
+      // Whatever the topic holds, only so many are kept.
+      if (newest.length >= 2 * limit + 1_000) keepNewest(newest, limit)
+    }
+  }
+  if (limit === null) return
+  keepNewest(newest, limit)
+  if (options.json) newest.forEach((stored) => printJson(summaryOf(stored)))
+  else if (count === 0) print('no dead letters')
+  else printTable(headings, newest.map(rowOf))
+  if (count > limit) console.error(`the newest ${limit} of ${count}; --limit shows more`)
+}
+
+function keepNewest(stored: StoredLetter[], limit: number): void {
+  stored.sort((a, b) => a.failedAt - b.failedAt || a.record.offset - b.record.offset)
+  stored.splice(0, stored.length - limit)
+}
+
+async function show(id: string, options: { json?: true }, command: Command): Promise<void> {
+  const found = await lettersById(open(command).letters, id)
+  if (options.json) found.forEach((stored) => printJson(jsonOf(stored)))
+  else print(found.map(pageOf).join('\n\n'))
+}
+
+async function replayThem(
+  ids: string[],
+  options: FilterOptions & { dryRun?: true; rate?: string; json?: true },
+  command: Command,
+): Promise<void> {
+  const isFiltered = [options.reason, options.destination, options.since, options.until].some(Boolean)
+  if (ids.length > 0 && isFiltered)
+    throw new PostriderError(
+      'usage',
+      'give either ids or filters (--reason, --destination, --since, --until)',
+    )
+  const filter = readFilter(options, Date.now())
+  const rate = readRate(options.rate)
+  const { context, codecs, letters } = open(command)
+  const request = {
+    ids,
+    filter,
+    rate,
+    dryRun: options.dryRun ?? false,
+    json: options.json ?? false,
+  }
+  if (!(await replay(context, codecs, letters, request, stopSignal()))) process.exitCode = 1
+}
+
+function readLimit(text: string | undefined): number | null {
+  if (text === undefined) return null
+  const limit = /^\d{1,7}$/.test(text) ? Number(text) : 0
+  if (limit > 0) return limit
+  throw new PostriderError(
+    'usage',
+    `--limit is ${JSON.stringify(text)}; it takes a whole number from 1 to 9999999`,
+  )
+}
+
+function open(command: Command) {
+  const context = loadContext(command)
+  const { config, log } = context
+  const topics = topicNames(config.topicPrefix)
+  const codecs = createCodecs({ registry: config.registry, topics, log })
+  const letters: LetterSource = {
+    kafka: context.kafka(),
+    topic: topics.deadLetters,
+    groupPrefix: `${config.groupId}.dead-letters`,
+    log,
+    decode: (value) => codecs.deadLetters.decode(value),
+  }
+  return { context, codecs, letters }
+}

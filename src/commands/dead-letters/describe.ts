@@ -1,0 +1,186 @@
+// How dead letters are shown: a row, a page, or JSON.
+import type { DeadLetter, EndpointOutcome } from '../../core/delivery.ts'
+import { printable } from '../output.ts'
+import type { StoredLetter } from './stored-letter.ts'
+
+export const headings = ['id', 'failed', 'reason', 'destination', 'attempts', 'status']
+
+export function rowOf({ id, letter, failedAt }: StoredLetter): (string | number)[] {
+  const delivery = letter?.delivery
+  return [
+    id,
+    isoOf(failedAt).replace(/\.\d{3}Z$/, 'Z'),
+    letter?.reason ?? 'unreadable',
+    delivery?.destinationId ?? '-',
+    delivery?.attempts ?? '-',
+    statusOf(letter) ?? '-',
+  ]
+}
+
+export function summaryOf({ id, letter, problem, failedAt }: StoredLetter): object {
+  const delivery = letter?.delivery
+  return {
+    id,
+    failedAt: isoOf(failedAt),
+    reason: letter?.reason ?? null,
+    detail: letter ? letter.detail : problem,
+    deliveryId: delivery?.id ?? null,
+    messageId: delivery?.messageId ?? null,
+    sourceId: delivery?.sourceId ?? null,
+    destinationId: delivery?.destinationId ?? null,
+    type: delivery?.type ?? null,
+    attempts: delivery?.attempts ?? null,
+    status: statusOf(letter),
+    origin: letter?.origin ?? null,
+  }
+}
+
+/** Everything, with bytes as `{text}` where they are UTF-8 and as `{base64}` where they are not. */
+export function jsonOf(stored: StoredLetter): object {
+  const { letter, record } = stored
+  if (!letter) return { ...summaryOf(stored), value: record.value && jsonBytes(record.value) }
+  const { delivery, raw, rawKey, failedAt, ...rest } = letter
+  return {
+    id: stored.id,
+    failedAt: isoOf(failedAt),
+    ...rest,
+    delivery: delivery && {
+      ...delivery,
+      body: jsonBytes(delivery.body),
+      firstAttemptAt: isoOrNull(delivery.firstAttemptAt),
+      firstHandOverAt: isoOrNull(delivery.firstHandOverAt),
+      notBefore: isoOrNull(delivery.notBefore),
+      outcomes: delivery.outcomes.map((outcome) => ({ ...outcome, at: isoOf(outcome.at) })),
+      lastResponse: delivery.lastResponse && {
+        ...delivery.lastResponse,
+        at: isoOf(delivery.lastResponse.at),
+        body: jsonBytes(delivery.lastResponse.body),
+      },
+      key: record.key && jsonBytes(record.key),
+    },
+    raw: raw && jsonBytes(raw),
+    rawKey: rawKey && jsonBytes(rawKey),
+  }
+}
+
+/** All of it, for people. */
+export function pageOf({ id, letter, problem, record, failedAt }: StoredLetter): string {
+  if (!letter)
+    return lines([
+      ['dead letter', id],
+      ['written', isoOf(failedAt)],
+      ['unreadable', problem],
+      ['value', record.value && readable(record.value)],
+    ])
+  const { delivery, origin } = letter
+  const { lastResponse } = delivery ?? {}
+  return lines([
+    ['dead letter', id],
+    ['failed', isoOf(failedAt)],
+    ['reason', letter.reason],
+    ['detail', letter.detail && block(letter.detail)],
+    ['delivery', delivery?.id],
+    ['source', delivery?.sourceId],
+    ['destination', delivery?.destinationId],
+    ['type', delivery?.type],
+    ['attempts', delivery?.attempts],
+    ['hand-overs', delivery?.handOvers],
+    ['first attempt', isoOrNull(delivery?.firstAttemptAt)],
+    ['first hand-over', isoOrNull(delivery?.firstHandOverAt)],
+    ['URLs left', delivery?.endpointIds.join(' ')],
+    ['origin', `${origin.topic} partition ${origin.partition} offset ${origin.offset}`],
+    ['owner', letter.owner],
+    ...(delivery?.outcomes ?? []).map((outcome): Line => [
+      `last at ${outcome.endpointId}`,
+      outcomeOf(outcome),
+    ]),
+    [
+      'last response',
+      lastResponse &&
+        `${lastResponse.endpointId} ${lastResponse.status} after ${Math.round(lastResponse.durationMs)} ms, ` +
+          `${isoOf(lastResponse.at)}${readable(lastResponse.body)}`,
+    ],
+    [
+      'left out',
+      letter.omittedBytes === null ? null : `${letter.omittedBytes} bytes, SHA-256 ${letter.omittedSha256}`,
+    ],
+    ['key', record.key && readable(record.key)],
+    ['body', delivery && letter.omittedBytes === null ? readable(delivery.body) : null],
+    ['record’s key', letter.rawKey && readable(letter.rawKey)],
+    ['record', letter.raw && readable(letter.raw)],
+  ])
+}
+
+type Line = [label: string, value: string | number | null | undefined]
+
+const labelWidth = 16
+
+function lines(all: Line[]): string {
+  return all
+    .filter(([, value]) => value !== null && value !== undefined && value !== '')
+    .map(([label, value]) => `${printable(label).padEnd(labelWidth)}${value}`)
+    .join('\n')
+}
+
+function outcomeOf({ kind, status, durationMs, at, detail }: EndpointOutcome): string {
+  const what = status === null ? kind : `${kind} ${status}`
+  const why = detail === null ? '' : `: ${printable(detail)}`
+  return `${what} after ${Math.round(durationMs)} ms, ${isoOf(at)}${why}`
+}
+
+/** The HTTP status of the last attempt, or what else it came to. */
+function statusOf(letter: DeadLetter | null): string | number | null {
+  const outcomes = letter?.delivery?.outcomes ?? []
+  const last = outcomes.reduce<EndpointOutcome | null>(
+    (latest, outcome) => (latest && latest.at > outcome.at ? latest : outcome),
+    null,
+  )
+  return last ? (last.status ?? last.kind) : (letter?.delivery?.lastResponse?.status ?? null)
+}
+
+/** A record can hold times that no calendar does. */
+export function isoOf(at: number): string {
+  const date = new Date(at)
+  return Number.isNaN(date.getTime()) ? `${at} ms` : date.toISOString()
+}
+
+const isoOrNull = (at: number | null | undefined): string | null =>
+  at === null || at === undefined ? null : isoOf(at)
+
+/** What fits on a page of a terminal, roughly; --json has all. */
+const mostHexBytes = 2_048
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+function textOf(bytes: Uint8Array): string | null {
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    return null
+  }
+}
+
+function jsonBytes(bytes: Uint8Array): object {
+  const text = textOf(bytes)
+  return text === null ? { base64: Buffer.from(bytes).toString('base64') } : { text }
+}
+
+/** An indented block below its label: text as it is, anything else as hex. */
+function readable(bytes: Uint8Array): string {
+  const text = textOf(bytes)
+  if (text !== null && !/[\u0000-\u0008\u000e-\u001f]/.test(text)) return block(text)
+  const hex = Buffer.from(bytes.subarray(0, mostHexBytes)).toString('hex')
+  const rest = bytes.length - mostHexBytes
+  const rows = hex.match(/.{1,64}/g) ?? []
+  return block(
+    [`${bytes.length} bytes`, ...rows, ...(rest > 0 ? [`… ${rest} more bytes; --json has all`] : [])].join(
+      '\n',
+    ),
+  )
+}
+
+const block = (text: string): string =>
+  text
+    .split('\n')
+    .map((line) => `\n  ${printable(line.replace(/\r$/, '').replaceAll('\t', '  '))}`)
+    .join('')

@@ -1,0 +1,62 @@
+import type { DeadLetter, RetryDelivery } from './delivery.ts'
+import type { Destination } from './settings.ts'
+import type { TopicNames } from './topics.ts'
+
+/** What replaying a dead letter comes to. */
+export type Replay =
+  /** The delivery goes through the shortest tier, as if it had never been tried. */
+  | { kind: 'delivery'; record: RetryDelivery }
+  /** A record that never became a delivery goes back as it was to the topic that it came from. */
+  | { kind: 'raw'; topic: string; key: Uint8Array | null; value: Uint8Array }
+  | { kind: 'refused'; why: string }
+
+export interface ReplayTerms {
+  now: number
+  /** Stands in the record for who handed it over. */
+  owner: string
+  topics: TopicNames
+  /** The delivery's destination as it is set up now, if there is one. */
+  destination: Destination | null
+}
+
+const refused = (why: string): Replay => ({ kind: 'refused', why })
+
+/**
+ * How a dead letter is sent again: all of the destination's present URLs, a window that starts anew, and the same
+ * id and body, by which receivers tell what they have already had.
+ */
+export function planReplay(letter: DeadLetter, terms: ReplayTerms): Replay {
+  if (letter.omittedBytes !== null) return refused(`its ${letter.omittedBytes} bytes were too large to keep`)
+  if (letter.reason === 'too_large') return refused('it is too large for a retry topic')
+  if (letter.delivery) return planDelivery(letter.delivery, terms)
+  if (letter.raw === null) return refused('its record had no value')
+  const { topic } = letter.origin
+  const { calls, retryPrefix } = terms.topics
+  if (topic !== calls && !topic.startsWith(retryPrefix))
+    return refused(`it came from ${topic}, which this deployment does not read`)
+  return { kind: 'raw', topic, key: letter.rawKey, value: letter.raw }
+}
+
+function planDelivery(
+  delivery: NonNullable<DeadLetter['delivery']>,
+  { now, owner, destination }: ReplayTerms,
+): Replay {
+  if (destination && !destination.enabled)
+    return refused(`destination ${destination.id} is disabled; enable it first`)
+  return {
+    kind: 'delivery',
+    record: {
+      ...delivery,
+      endpointIds: destination ? destination.urls.map(({ id }) => id) : delivery.endpointIds,
+      attempts: 0,
+      handOvers: 0,
+      firstAttemptAt: null,
+      firstHandOverAt: now,
+      notBefore: null,
+      outcomes: [],
+      lastResponse: null,
+      handedOverAt: now,
+      owner,
+    },
+  }
+}
