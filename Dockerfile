@@ -1,0 +1,21 @@
+# Postrider in one image: `docker run … postrider <command>`; without a command, the forwarder.
+FROM node:24-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci
+COPY tsconfig.json tsconfig.build.json LICENSE README.md ./
+COPY scripts scripts
+COPY schemas schemas
+COPY src src
+RUN npm run build && npm prune --omit=dev
+
+FROM node:24-slim
+ENV NODE_ENV=production
+WORKDIR /app
+COPY --from=build /app/node_modules node_modules
+COPY --from=build /app/dist .
+USER node
+# /metrics, /healthz and /readyz
+EXPOSE 9464
+ENTRYPOINT ["node", "src/main.js"]
+CMD ["forwarder"]

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { cp, mkdir, readdir, readFile, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { before, test } from 'node:test'
+import { promisify } from 'node:util'
+import { temporaryFolder } from '../support/rig.ts'
+
+const run = promisify(execFile)
+const root = join(import.meta.dirname, '../..')
+const dist = join(root, 'dist')
+
+before(async () => {
+  await assert.doesNotReject(readdir(dist), 'dist/ is there: `npm run build` makes it, as `npm test` does')
+})
+
+test('what is published runs from below node_modules, with every command of the checkout', async (t) => {
+  const project = await temporaryFolder(t)
+  const installed = join(project, 'node_modules/postrider')
+  await mkdir(join(project, 'node_modules'))
+  await cp(dist, installed, { recursive: true })
+  // Its dependencies, as an installation would put them beside it.
+  const { dependencies } = JSON.parse(await readFile(join(installed, 'package.json'), 'utf8')) as {
+    dependencies: Record<string, string>
+  }
+  await symlink(join(root, 'node_modules'), join(installed, 'node_modules'))
+  assert.ok(dependencies.kafkajs)
+  const published = await run(process.execPath, [join(installed, 'src/main.js'), '--help'], { cwd: project })
+  const checkout = await run(process.execPath, [join(root, 'src/main.ts'), '--help'], { cwd: project })
+  assert.equal(published.stdout, checkout.stdout)
+  assert.match(published.stdout, /setup/)
+  const version = await run(join(installed, 'src/main.js'), ['--version'], { cwd: project })
+  const checkoutVersion = await run(process.execPath, [join(root, 'src/main.ts'), '--version'])
+  assert.equal(version.stdout, checkoutVersion.stdout)
+})
+
+test('what is published holds the schemas, type declarations and licence, and nothing of the checkout', async () => {
+  assert.deepEqual(await readdir(join(dist, 'schemas')), await readdir(join(root, 'schemas')))
+  const files = await readdir(dist, { recursive: true })
+  for (const file of ['LICENSE', 'src/main.js', 'src/config.d.ts']) assert.ok(files.includes(file), file)
+  assert.deepEqual(
+    files.filter((file) => /(?<!\.d)\.ts$/.test(file) || file.startsWith('test')),
+    [],
+  )
+  const manifest = JSON.parse(await readFile(join(dist, 'package.json'), 'utf8')) as Record<string, unknown>
+  assert.ok(!manifest.private && !manifest.scripts && !manifest.devDependencies)
+  assert.deepEqual(manifest.bin, { postrider: 'src/main.js' })
+})

@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import Ajv from 'ajv'
+import addFormats from 'ajv-formats'
+import { parse } from 'yaml'
+import { loadConfig } from '../../src/config.ts'
+
+const root = join(import.meta.dirname, '../..')
+const text = (path: string) => readFile(join(root, path), 'utf8')
+/** `<<` merges are part of YAML 1.1 and of compose, and off unless asked for. */
+const yaml = async (path: string): Promise<unknown> => parse(await text(path), { merge: true })
+
+interface Service {
+  image: string
+  command?: string[]
+  environment?: Record<string, string | number>
+  ports?: string[]
+  volumes?: string[]
+  depends_on?: Record<string, { condition: string }> | string[]
+  healthcheck?: { test: string[] }
+}
+const compose = async () =>
+  (await yaml('docker-compose.yml')) as {
+    services: Record<string, Service>
+    volumes: Record<string, unknown>
+  }
+
+/** The compose specification's own schema, as a linter for compose files ships it. */
+async function composeSchema(): Promise<object> {
+  const schema = JSON.parse(await text('node_modules/dclint/schemas/compose.schema.json')) as object
+  // Ajv knows draft-07 by its http name.
+  return { ...schema, $schema: 'http://json-schema.org/draft-07/schema#' }
+}
+
+test('docker-compose.yml is what the compose specification allows', async () => {
+  const ajv = new Ajv.default({ strict: false, allErrors: true })
+  addFormats.default(ajv)
+  const validate = ajv.compile(await composeSchema())
+  assert.ok(validate(await compose()), ajv.errorsText(validate.errors, { separator: '\n' }))
+  assert.ok(!validate({ services: { kafka: { imagine: 'x' } } }), 'the schema refuses what is not in it')
+})
+
+test('every port of docker-compose.yml is published on the loopback interface only', async () => {
+  for (const [name, { ports }] of Object.entries((await compose()).services)) {
+    for (const port of ports ?? []) assert.match(port, /^127\.0\.0\.1:/, name)
+  }
+})
+
+test('the services of docker-compose.yml wait for services that can tell, and use volumes that exist', async () => {
+  const { services, volumes } = await compose()
+  for (const [name, { depends_on = [], volumes: mounts = [] }] of Object.entries(services)) {
+    const waits = Array.isArray(depends_on) ? depends_on.map((other) => [other, null] as const) : null
+    for (const [other, wait] of waits ?? Object.entries(depends_on)) {
+      assert.ok(services[other], `${name} waits for ${other}`)
+      if (wait && 'condition' in wait && wait.condition === 'service_healthy') {
+        assert.ok(services[other].healthcheck, `${other} can tell whether it is healthy`)
+      }
+    }
+    for (const mount of mounts) {
+      const source = mount.split(':')[0] as string
+      assert.ok(
+        source.startsWith('./') ? existsSync(join(root, source)) : source in volumes,
+        `${name}: ${mount}`,
+      )
+    }
+  }
+})
+
+test("Postrider's settings in docker-compose.yml are ones that it takes, and a missing SECRETS_KEY stops it", async () => {
+  const { services } = await compose()
+  for (const name of ['setup', 'forwarder', 'cli']) {
+    const environment = services[name]?.environment ?? {}
+    const env: Record<string, string> = {}
+    for (const [variable, value] of Object.entries(environment)) {
+      env[variable] = String(value).replace(/^\$\{\w+:-(.*)\}$/, '$1')
+    }
+    assert.match(String(env.SECRETS_KEY), /^\$\{SECRETS_KEY:\?[^}]+\}$/)
+    const config = loadConfig({ ...env, SECRETS_KEY: 'ab'.repeat(32) })
+    const [host, port] = config.kafka.brokers[0]!.split(':')
+    const listeners = String(services.kafka?.environment?.KAFKA_ADVERTISED_LISTENERS)
+    assert.match(listeners, new RegExp(`INSIDE://${host}:${port}(,|$)`))
+    assert.equal(new URL(config.registry.url).hostname, 'registry')
+  }
+})
+
+test('Prometheus scrapes the port that the forwarder serves its metrics on', async () => {
+  const { services } = await compose()
+  const prometheus = (await yaml('prometheus.yml')) as {
+    scrape_configs: { job_name: string; dns_sd_configs: { names: string[]; type: string; port: number }[] }[]
+  }
+  const [job] = prometheus.scrape_configs
+  const [discovery] = job?.dns_sd_configs ?? []
+  assert.deepEqual(discovery?.names, ['forwarder'])
+  assert.equal(discovery.port, loadConfig({}).metricsPort)
+  assert.match(services.forwarder?.ports?.[0] ?? '', new RegExp(`:${discovery.port}$`))
+})
+
+test('the Dockerfile copies what is there and is let through, and does not run as root', async () => {
+  const lines = (await text('Dockerfile')).split('\n')
+  const letThrough = (await text('.dockerignore')).split('\n').filter((line) => line.startsWith('!'))
+  const copied = lines
+    .filter((line) => line.startsWith('COPY ') && !line.includes('--from='))
+    .flatMap((line) => line.split(' ').slice(1, -1))
+  assert.ok(copied.length > 5)
+  for (const path of copied) {
+    assert.ok(existsSync(join(root, path)), `${path} is there`)
+    assert.ok(letThrough.includes(`!${path}`), `.dockerignore lets ${path} through`)
+  }
+  const lastStage = lines.slice(lines.findLastIndex((line) => line.startsWith('FROM ')))
+  assert.ok(lastStage.includes('USER node'))
+  const { devDependencies } = JSON.parse(await text('package.json')) as { devDependencies: { node: string } }
+  const [major] = devDependencies.node.split('.')
+  assert.match(
+    lastStage[0] as string,
+    new RegExp(`^FROM node:${major}-slim`),
+    'the Node that the tests run on',
+  )
+})
