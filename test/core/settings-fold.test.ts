@@ -1,0 +1,227 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { NewSecret, SettingsCommand } from '../../src/core/settings-commands.ts'
+import { decide } from '../../src/core/settings-decide.ts'
+import { evolve } from '../../src/core/settings-events.ts'
+import {
+  foldRecord,
+  initialFold,
+  type SettingsFold,
+  type SettingsRecord,
+} from '../../src/core/settings-fold.ts'
+import { initialSettings, type SettingsAggregate } from '../../src/core/settings.ts'
+
+const secret: NewSecret = {
+  text: 'x',
+  sealed: { keyId: 'k', iv: 'i', ciphertext: 'eA', tag: 't', fingerprint: 'f' },
+}
+
+// Few ids, keys and URLs, so that commands meet one another.
+const sourceId = fc.constantFrom('a', 'b', 'c', 'No!')
+const destinationId = fc.constantFrom('x', 'y', 'z')
+const writeKey = fc.constantFrom('k1', 'k2', 'k3', 'not:one')
+const url = fc.constantFrom('https://1.example/', 'https://2.example/', 'https://3.example/', 'ftp://no/')
+const urls = fc.array(url, { maxLength: 4 })
+const headers = fc.array(
+  fc.record({
+    urlNumber: fc.integer({ min: 0, max: 3 }),
+    name: fc.constantFrom('X-A', 'x-a', 'X-B', 'Host'),
+    value: fc.constantFrom(secret, null),
+  }),
+  { maxLength: 2 },
+)
+const sourceIds = fc.array(sourceId, { maxLength: 2 })
+const optional = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined })
+const name = fc.constantFrom('One', 'Two')
+const command: fc.Arbitrary<SettingsCommand> = fc.oneof(
+  fc.record({
+    type: fc.constant('create_source' as const),
+    id: sourceId,
+    name,
+    writeKey,
+    enabled: fc.boolean(),
+  }),
+  fc.record({
+    type: fc.constant('update_source' as const),
+    id: sourceId,
+    name: optional(name),
+    writeKey: optional(writeKey),
+  }),
+  fc.record({ type: fc.constantFrom('enable_source' as const, 'disable_source' as const), id: sourceId }),
+  fc.record({
+    type: fc.constant('create_destination' as const),
+    id: destinationId,
+    name,
+    sourceIds,
+    urls,
+    headers,
+    sharedSecret: fc.constantFrom(secret, null),
+    enabled: fc.boolean(),
+  }),
+  fc.record({
+    type: fc.constant('update_destination' as const),
+    id: destinationId,
+    name: optional(name),
+    sourceIds: optional(sourceIds),
+    urls: optional(urls),
+    headers: optional(headers),
+    sharedSecret: optional(fc.constantFrom(secret, null)),
+  }),
+  fc.record({
+    type: fc.constantFrom('enable_destination' as const, 'disable_destination' as const),
+    id: destinationId,
+  }),
+  fc.record({
+    type: fc.constant('report_endpoint_gone' as const),
+    destinationId,
+    urlId: fc.constantFrom('u1', 'u2', 'u3'),
+    at: fc.integer({ min: 1, max: 9 }),
+  }),
+)
+
+/** The rules that hold in every state, whatever was asked (contracts.md, Settings). */
+function assertValid(state: SettingsAggregate): void {
+  const keys = [...state.sources.values()].map((source) => source.writeKey)
+  assert.equal(new Set(keys).size, keys.length, 'write keys are unique')
+  for (const destination of state.destinations.values()) {
+    assert(destination.sourceIds.length > 0)
+    for (const id of destination.sourceIds) assert(state.sources.has(id), `source ${id} dangles`)
+    assert(destination.urls.length >= 1 && destination.urls.length <= 5)
+    assert.equal(new Set(destination.urls.map(({ id }) => id)).size, destination.urls.length)
+    assert.equal(new Set(destination.urls.map((endpoint) => endpoint.url)).size, destination.urls.length)
+    for (const endpoint of destination.urls) {
+      assert.match(endpoint.url, /^https:/)
+      const names = endpoint.headers.map((header) => header.name.toLowerCase())
+      assert.equal(new Set(names).size, names.length)
+      assert(!names.includes('host'))
+    }
+  }
+}
+
+test('no row of commands leads to a state that breaks a rule, and no endpoint id ever means two URLs', () => {
+  fc.assert(
+    fc.property(fc.array(command, { maxLength: 60 }), (commands) => {
+      let state: SettingsAggregate = initialSettings
+      const meaning = new Map<string, string>()
+      for (const next of commands) {
+        const decision = decide(next, state)
+        assert.deepEqual(decide(next, state), decision, 'the same decision on the same state')
+        if (!decision.accepted) {
+          assert(decision.faults.length > 0)
+          continue
+        }
+        if (decision.event === null) continue
+        const version = state.version
+        state = evolve(state, decision.event)
+        assert.equal(state.version, version + 1)
+        assertValid(state)
+        for (const destination of state.destinations.values())
+          for (const endpoint of destination.urls) {
+            const key = `${destination.id}/${endpoint.id}`
+            assert.equal(meaning.get(key) ?? endpoint.url, endpoint.url)
+            meaning.set(key, endpoint.url)
+          }
+      }
+    }),
+    { numRuns: 300 },
+  )
+})
+
+/** Several writers at once, each deciding on the state of some moment; what they append, some of it twice. */
+const appended: fc.Arbitrary<SettingsRecord[]> = fc
+  .array(
+    fc.record({
+      command,
+      behind: fc.nat({ max: 2 }),
+      ahead: fc.nat({ max: 20 }),
+      copies: fc.nat({ max: 2 }),
+    }),
+    { maxLength: 40 },
+  )
+  .map((moves) => {
+    const log: SettingsRecord[] = []
+    const states: SettingsAggregate[] = [initialSettings]
+    let fold = initialFold
+    moves.forEach(({ command: next, behind, ahead, copies }, index) => {
+      const seen = states[Math.max(0, states.length - 1 - behind)]!
+      const decision = decide(next, seen)
+      if (!decision.accepted || decision.event === null) return
+      // Now and then a version that lies ahead, as a log that lost its end would leave it.
+      const expectedVersion = seen.version + (ahead === 20 ? 1 : 0)
+      const record = { commandId: `c${index}`, expectedVersion, at: index, event: decision.event }
+      for (let copy = 0; copy <= copies; copy++) {
+        log.push(record)
+        fold = foldRecord(fold, record).fold
+        if (fold.state !== states.at(-1)) states.push(fold.state)
+      }
+      // A late copy, of the kind that a producer's retry leaves behind.
+      if (copies === 2) log.push(log[Math.floor(log.length / 2)]!)
+    })
+    return log
+  })
+
+const foldAll = (records: readonly SettingsRecord[], from: SettingsFold = initialFold): SettingsFold =>
+  records.reduce((fold, record) => {
+    try {
+      return foldRecord(fold, record).fold
+    } catch {
+      // An event of something that does not exist: no writer of ours makes one at that version.
+      return fold
+    }
+  }, from)
+
+test('two writers that interleave and append twice fold to the state of the rule by the letter', () => {
+  fc.assert(
+    fc.property(appended, (records) => {
+      // By the letter: every command id is remembered.
+      const seen = new Set<string>()
+      let state: SettingsAggregate = initialSettings
+      for (const record of records) {
+        if (seen.has(record.commandId)) continue
+        seen.add(record.commandId)
+        if (record.expectedVersion !== state.version) continue
+        try {
+          state = evolve(state, record.event)
+        } catch {
+          // As in foldAll.
+        }
+      }
+      assert.deepEqual(foldAll(records).state, state)
+    }),
+    { numRuns: 300 },
+  )
+})
+
+test('a reader that stops and starts anywhere comes to the same state, and copies change nothing', () => {
+  fc.assert(
+    fc.property(appended, fc.nat(), (records, cut) => {
+      const whole = foldAll(records)
+      const at = records.length === 0 ? 0 : cut % records.length
+      assert.deepEqual(foldAll(records.slice(at), foldAll(records.slice(0, at))), whole)
+      const doubled = records.flatMap((record) => [record, record])
+      assert.deepEqual(foldAll(doubled).state, whole.state)
+    }),
+    { numRuns: 200 },
+  )
+})
+
+test('of two events on one version the first counts, and the second is stale', () => {
+  const record = (commandId: string, expectedVersion: number, id: string): SettingsRecord => ({
+    commandId,
+    expectedVersion,
+    at: 0,
+    event: { type: 'source_created', source: { id, name: id, writeKey: id, enabled: true } },
+  })
+  const first = foldRecord(initialFold, record('1', 0, 'a'))
+  assert.equal(first.verdict, 'accepted')
+  const second = foldRecord(first.fold, record('2', 0, 'b'))
+  assert.equal(second.verdict, 'stale')
+  assert.deepEqual([...second.fold.state.sources.keys()], ['a'])
+  const ahead = foldRecord(second.fold, record('3', 2, 'c'))
+  assert.equal(ahead.verdict, 'stale')
+  const third = foldRecord(ahead.fold, record('4', 1, 'd'))
+  assert.equal(third.verdict, 'accepted')
+  assert.equal(foldRecord(third.fold, record('3', 2, 'c')).verdict, 'repeated')
+  assert.equal(third.fold.state.version, 2)
+})
