@@ -15,6 +15,8 @@ import { fromFields, toFields, type SettingsEventFields } from './settings-recor
 
 /** Settings events to and from bytes. A registry that is away: an error with `canRetry`. */
 export interface SettingsCodec {
+  /** Awaited before the first `encode`; cheap when repeated. */
+  ready(): Promise<void>
   encode(fields: SettingsEventFields): Buffer | Promise<Buffer>
   decode(value: Buffer): Promise<unknown>
 }
@@ -143,6 +145,7 @@ export class SettingsLog {
   async #append(event: SettingsEvent, expectedVersion: number): Promise<Verdict> {
     const { codec, topic, now = Date.now } = this.#options
     const record: SettingsRecord = { commandId: randomUUID(), expectedVersion, at: now(), event }
+    await codec.ready()
     const value = await codec.encode(toFields(record))
     const verdict = new Promise<Verdict>((resolve) => this.#verdicts.set(record.commandId, resolve))
     try {

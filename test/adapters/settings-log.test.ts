@@ -1,0 +1,257 @@
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import kafkajs from 'kafkajs'
+import pino from 'pino'
+import { createKafka } from '../../src/adapters/kafka/client.ts'
+import { readRange } from '../../src/adapters/kafka/read-range.ts'
+import { createCodecs } from '../../src/adapters/schema-registry/codecs.ts'
+import { Registry } from '../../src/adapters/schema-registry/registry.ts'
+import { recordSchema } from '../../src/adapters/schema-registry/schemas.ts'
+import { subjectOf } from '../../src/adapters/schema-registry/subjects.ts'
+import { createSecrets } from '../../src/adapters/secrets.ts'
+import { SettingsLog, SettingsRefused, type SettingsCodec } from '../../src/adapters/settings-log.ts'
+import { toFields } from '../../src/adapters/settings-record.ts'
+import type { SettingsCommand } from '../../src/core/settings-commands.ts'
+import { topicNames } from '../../src/core/topics.ts'
+import { PostriderError } from '../../src/errors.ts'
+import { brokers, registryUrl, uniquePrefix } from '../support/rig.ts'
+
+const log = pino({ level: 'silent' })
+const kafka = createKafka({ kafka: { brokers: brokers(), ssl: false, sasl: null } }, log)
+const registry = { url: registryUrl(), username: null, password: null }
+
+interface Rig {
+  topic: string
+  codec: SettingsCodec
+  /** A log of its own, started and closed after the test. */
+  open(codec?: SettingsCodec): Promise<SettingsLog>
+  append(...values: (Buffer | null)[]): Promise<void>
+}
+
+async function makeRig(t: TestContext): Promise<Rig> {
+  const topics = topicNames(uniquePrefix())
+  const topic = topics.settings
+  const admin = kafka.admin()
+  await admin.connect()
+  await admin.createTopics({ topics: [{ topic, numPartitions: 1 }], waitForLeaders: true })
+  const producer = kafka.producer({ createPartitioner: kafkajs.Partitioners.DefaultPartitioner })
+  await producer.connect()
+  const logs: SettingsLog[] = []
+  t.after(async () => {
+    await Promise.all(logs.map((one) => one.close()))
+    await producer.disconnect()
+    await admin.deleteTopics({ topics: [topic] })
+    await admin.disconnect()
+  })
+  await new Registry(registry).register(subjectOf(topic), recordSchema('settingsEvent'))
+  // Its registry and its cache are the process's own, as in the product.
+  const codec = createCodecs({ registry, topics, log }).settings
+  await codec.ready()
+  return {
+    topic,
+    codec,
+    async open(own = createCodecs({ registry, topics, log }).settings) {
+      const settings = new SettingsLog({ kafka, topic, groupId: 'test', codec: own, log })
+      logs.push(settings)
+      await settings.start(AbortSignal.timeout(20_000))
+      return settings
+    },
+    async append(...values) {
+      await producer.send({ topic, messages: values.map((value) => ({ key: 'any', value })) })
+    },
+  }
+}
+
+const source = (id: string, writeKey = `key-${id}`): SettingsCommand => ({
+  type: 'create_source',
+  id,
+  name: id.toUpperCase(),
+  writeKey,
+  enabled: true,
+})
+
+test('a follower sees a change within a second, and a restart folds the same state', async (t) => {
+  const rig = await makeRig(t)
+  const [writer, follower] = await Promise.all([rig.open(), rig.open()])
+  const seen = Promise.withResolvers<number>()
+  follower.onChange((state) => state.sources.has('shop') && seen.resolve(performance.now()))
+  const began = performance.now()
+  const state = await writer.execute(source('shop'))
+  assert.equal(state.sources.get('shop')?.writeKey, 'key-shop')
+  assert((await seen.promise) - began < 1_000)
+
+  await writer.execute({ type: 'disable_source', id: 'shop' })
+  await follower.catchUp()
+  const restarted = await rig.open()
+  assert.equal(restarted.state.version, 2)
+  assert.deepEqual(restarted.state, writer.state)
+  assert.deepEqual(follower.state, writer.state)
+})
+
+test('two writers at once lose nobody’s change, and agree', async (t) => {
+  const rig = await makeRig(t)
+  const [one, two] = await Promise.all([rig.open(), rig.open()])
+  const names = Array.from({ length: 8 }, (_, index) => `s${index}`)
+  await Promise.all(names.flatMap((id) => [one.execute(source(`a${id}`)), two.execute(source(`b${id}`))]))
+  await Promise.all([one.catchUp(), two.catchUp()])
+  assert.equal(one.state.sources.size, 16)
+  assert.equal(one.state.version, 16)
+  assert.deepEqual(one.state, two.state)
+  // Some of them did write on a version that had passed: the log holds more records than events.
+  assert((await countRecords(rig.topic)) > 16, 'the writers never met')
+})
+
+test('of two writers who want the same write key one gets it and the other is told', async (t) => {
+  const rig = await makeRig(t)
+  const [one, two] = await Promise.all([rig.open(), rig.open()])
+  const results = await Promise.allSettled([
+    one.execute(source('left', 'same')),
+    two.execute(source('right', 'same')),
+  ])
+  const [refused, ...others] = results.filter((result) => result.status === 'rejected')
+  assert.equal(others.length, 0)
+  assert(refused?.reason instanceof SettingsRefused)
+  assert.equal(refused.reason.code, 'conflict')
+  assert.match(refused.reason.message, /^the write key is in use by source "(left|right)"$/)
+  await one.catchUp()
+  assert.equal(one.state.sources.size, 1)
+})
+
+test('a caller that names a version gets a conflict once it has passed, and nothing is written', async (t) => {
+  const rig = await makeRig(t)
+  const [one, two] = await Promise.all([rig.open(), rig.open()])
+  const { version } = await one.execute(source('shop'))
+  const rename: SettingsCommand = { type: 'update_source', id: 'shop', name: 'Mine' }
+  await one.execute({ ...rename, name: 'Theirs' }, { expectedVersion: version })
+  await assert.rejects(one.execute(rename, { expectedVersion: version }), { code: 'conflict' })
+
+  // The other writer has not read of it yet when it decides; the log's verdict tells it.
+  await two.catchUp()
+  const together = [one, two].map((each) => each.execute(rename, { expectedVersion: version + 1 }))
+  const results = await Promise.allSettled(together)
+  assert.deepEqual(results.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
+  assert.equal((await rig.open()).state.version, version + 2)
+})
+
+test('what a producer appends twice, or on a version that has passed, is ignored by every reader', async (t) => {
+  const rig = await makeRig(t)
+  const before = await rig.open()
+  const record = (commandId: string, expectedVersion: number, id: string) =>
+    rig.codec.encode(
+      toFields({
+        commandId,
+        expectedVersion,
+        at: 1,
+        event: { type: 'source_created', source: { id, name: id, writeKey: id, enabled: true } },
+      }),
+    )
+  const first = await record('c1', 0, 'a')
+  await rig.append(first, first, await record('c2', 0, 'b'), first, await record('c3', 1, 'c'))
+  await before.catchUp()
+  assert.deepEqual([...before.state.sources.keys()], ['a', 'c'])
+  assert.equal(before.state.version, 2)
+  assert.deepEqual((await rig.open()).state, before.state)
+  await before.execute(source('d'))
+  assert.equal(before.state.version, 3)
+})
+
+test('secrets lie in the topic encrypted, and are opened by whoever has the key', async (t) => {
+  const rig = await makeRig(t)
+  const settings = await rig.open()
+  const secrets = createSecrets([Buffer.alloc(32, 7)])
+  const hidden = { shared: 'sh4red-s3cret-text', header: 'Bearer t0ken-text' }
+  const sealed = (text: string) => ({ text, sealed: secrets.seal(text) })
+  await settings.execute(source('shop'))
+  await settings.execute({
+    type: 'create_destination',
+    id: 'crm',
+    name: 'CRM',
+    sourceIds: ['shop'],
+    urls: ['https://a.example/'],
+    headers: [{ urlNumber: 1, name: 'Authorization', value: sealed(hidden.header) }],
+    sharedSecret: sealed(hidden.shared),
+    enabled: true,
+  })
+  const bytes: Buffer[] = []
+  for await (const { key, value } of readRange({ kafka, topic: rig.topic, groupPrefix: 'test', log }))
+    bytes.push(key!, value!)
+  const text = Buffer.concat(bytes).toString('latin1')
+  assert.match(text, /destination_created/)
+  for (const secret of Object.values(hidden)) {
+    for (const encoding of ['utf8', 'base64', 'base64url', 'hex'] as const)
+      assert(!text.includes(Buffer.from(secret).toString(encoding).replace(/=+$/, '')), encoding)
+  }
+  const destination = (await rig.open()).state.destinations.get('crm')!
+  assert.equal(secrets.open(destination.sharedSecret!), hidden.shared)
+  assert.equal(secrets.open(destination.urls[0]!.headers[0]!.value), hidden.header)
+})
+
+test('a record that cannot be read stops the log with its offset, and is never skipped', async (t) => {
+  const rig = await makeRig(t)
+  const running = await rig.open()
+  await running.execute(source('shop'))
+  await rig.append(Buffer.from('no avro at all'))
+  const expected = (error: unknown) => {
+    assert(error instanceof PostriderError)
+    assert.equal(error.code, 'undecodable')
+    assert.match(error.message, /webhooks\.settings holds a record at offset 1 that cannot be read: /)
+    return true
+  }
+  await assert.rejects(running.ended, expected)
+  await assert.rejects(rig.open(), expected)
+  await assert.rejects(running.execute(source('late')), expected)
+})
+
+test('an event of a newer version stops the log rather than being passed over', async (t) => {
+  const rig = await makeRig(t)
+  const event = { type: 'planet_moved', id: 'x' }
+  const fields = { commandId: 'c', expectedVersion: 0, at: 1, aggregate: 'planet', aggregateId: 'x' }
+  await rig.append(await rig.codec.encode({ ...fields, type: event.type, data: JSON.stringify(event) }))
+  await assert.rejects(rig.open(), /offset 0 that cannot be read: .*upgrade, if a newer Postrider/)
+})
+
+test('a registry that is away delays the fold and fails nothing', async (t) => {
+  const rig = await makeRig(t)
+  await (await rig.open()).execute(source('shop'))
+  let away = 2
+  const flaky: SettingsCodec = {
+    ready: () => rig.codec.ready(),
+    encode: (fields) => rig.codec.encode(fields),
+    async decode(value) {
+      if (away-- > 0) throw new PostriderError('registry_unavailable', 'away')
+      return rig.codec.decode(value)
+    },
+  }
+  assert.equal((await rig.open(flaky)).state.version, 1)
+})
+
+test('a listener that throws harms nobody, and one that left hears nothing', async (t) => {
+  const rig = await makeRig(t)
+  const settings = await rig.open()
+  const versions: number[] = []
+  settings.onChange(() => {
+    throw new Error('a listener’s own bug')
+  })
+  const leave = settings.onChange(({ version }) => versions.push(version))
+  await settings.execute(source('a'))
+  leave()
+  await settings.execute(source('b'))
+  assert.deepEqual(versions, [1])
+})
+
+test('close is quick and can be repeated, and a closed log says so', async (t) => {
+  const rig = await makeRig(t)
+  const settings = await rig.open()
+  const began = performance.now()
+  await settings.close()
+  await settings.close()
+  assert(performance.now() - began < 2_000)
+  await settings.ended
+  await assert.rejects(settings.catchUp(), { code: 'kafka_unavailable' })
+})
+
+async function countRecords(topic: string): Promise<number> {
+  let count = 0
+  for await (const _ of readRange({ kafka, topic, groupPrefix: 'test', log })) count++
+  return count
+}
