@@ -1,0 +1,121 @@
+import type { Config } from '../../config.ts'
+import { topicNames } from '../../core/topics.ts'
+
+const dayMs = 86_400_000
+const megabyte = 1_048_576
+
+/** What a topic's setting must be, as a text or as bounds of a number, -1 standing for no limit. */
+export type Requirement = { is: string } | { least: number; most?: number }
+
+/** One topic as `setup` creates it and as the processes need it (contracts.md, Topics). */
+export interface TopicSpec {
+  name: string
+  partitions: number
+  /** Its records must lie in one order: more partitions, or fewer, cannot be. */
+  exactPartitions: boolean
+  /** What it is created with. */
+  settings: Record<string, string>
+  /** What loses or holds up records when it is otherwise. */
+  required: Record<string, Requirement>
+  /** What an operator may have had reasons to choose otherwise: said, and no more. */
+  advised: Record<string, Requirement>
+}
+
+export type TopicConfig = Pick<Config, 'topicPrefix' | 'retryTiers' | 'partitions' | 'replicationFactor'>
+
+/** Retention must not follow an imported call's own time. */
+const appendTime = 'LogAppendTime'
+
+export function topicSpecs(config: TopicConfig): TopicSpec[] {
+  const names = topicNames(config.topicPrefix)
+  const { partitions } = config
+  // 1 MB for calls and 4 MB for what they turn into, so that the largest that gets in can also be handed on.
+  return [
+    {
+      ...ordinary(names.calls, partitions.calls, 7 * dayMs, megabyte),
+      required: {
+        ...needed,
+        'max.message.bytes': { least: megabyte, most: 3 * megabyte },
+      },
+      advised: { 'retention.ms': { least: 7 * dayMs } },
+    },
+    ...config.retryTiers.map(({ name, delayMs }) =>
+      whole(ordinary(names.retry(name), partitions.retry, delayMs + 7 * dayMs, 4 * megabyte)),
+    ),
+    {
+      ...ordinary(names.deadLetters, partitions.deadLetters, 30 * dayMs, 4 * megabyte),
+      advised: { 'retention.ms': { least: 30 * dayMs } },
+    },
+    {
+      ...ordinary(names.deliveries, partitions.deliveries, 9 * dayMs, 4 * megabyte),
+      advised: { 'retention.ms': { least: 9 * dayMs } },
+    },
+    single(names.settings, -1),
+    {
+      name: names.memberships,
+      partitions: partitions.memberships,
+      exactPartitions: false,
+      settings: { 'message.timestamp.type': appendTime, 'cleanup.policy': 'compact' },
+      required: { 'message.timestamp.type': { is: appendTime }, 'cleanup.policy': { is: 'compact' } },
+      advised: {},
+    },
+    single(names.erasures, 40 * dayMs),
+  ]
+}
+
+const needed: Record<string, Requirement> = {
+  'message.timestamp.type': { is: appendTime },
+  'cleanup.policy': { is: 'delete' },
+}
+
+function ordinary(name: string, partitions: number, retentionMs: number, maxBytes: number): TopicSpec {
+  return {
+    name,
+    partitions,
+    exactPartitions: false,
+    settings: {
+      'message.timestamp.type': appendTime,
+      'cleanup.policy': 'delete',
+      'retention.ms': String(retentionMs),
+      'max.message.bytes': String(maxBytes),
+    },
+    required: { ...needed, 'max.message.bytes': { least: maxBytes } },
+    advised: {},
+  }
+}
+
+/** Nothing of it may go before its time: no limit on its size, whatever the brokers' default is. */
+function whole(spec: TopicSpec): TopicSpec {
+  return {
+    ...spec,
+    settings: { ...spec.settings, 'retention.bytes': '-1' },
+    required: {
+      ...spec.required,
+      'retention.ms': { least: Number(spec.settings['retention.ms']) },
+      'retention.bytes': { is: '-1' },
+    },
+  }
+}
+
+/** Everybody folds it from its first record on. */
+function single(name: string, retentionMs: number): TopicSpec {
+  const { 'max.message.bytes': _brokers, ...settings } = ordinary(name, 1, retentionMs, 0).settings
+  return whole({ name, partitions: 1, exactPartitions: true, settings, required: needed, advised: {} })
+}
+
+/** Whether a setting's value meets a requirement; -1 is larger than any number. */
+export function meets(value: string | undefined, requirement: Requirement): boolean {
+  if (value === undefined) return false
+  if ('is' in requirement) return value === requirement.is
+  const number = unlimited(Number(value))
+  return number >= unlimited(requirement.least) && number <= (requirement.most ?? Infinity)
+}
+
+const unlimited = (number: number): number => (number === -1 ? Infinity : number)
+
+export function describeRequirement(requirement: Requirement): string {
+  if ('is' in requirement) return requirement.is
+  if (requirement.least === -1) return '-1'
+  const most = requirement.most === undefined ? '' : ` and at most ${requirement.most}`
+  return `at least ${requirement.least}${most}`
+}
