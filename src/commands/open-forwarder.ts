@@ -2,6 +2,7 @@ import type { LookupFunction } from 'node:net'
 import type { Kafka } from 'kafkajs'
 import { GroupSource } from '../adapters/kafka/group-source.ts'
 import { KafkaSink } from '../adapters/kafka/record-sink.ts'
+import { checkTopics, retryTopics } from '../adapters/kafka/topics.ts'
 import type { Logger } from '../adapters/log.ts'
 import { ForwarderCounts } from '../adapters/metrics/forwarder-metrics.ts'
 import type { ReadinessCheck } from '../adapters/monitoring-server.ts'
@@ -10,7 +11,7 @@ import { createSecrets } from '../adapters/secrets.ts'
 import { SettingsLog } from '../adapters/settings-log.ts'
 import { createWebhookTransport } from '../adapters/webhook/transport.ts'
 import type { Config } from '../config.ts'
-import { tierOfTopic, topicNames, type TopicNames } from '../core/topics.ts'
+import { tierOfTopic, topicNames } from '../core/topics.ts'
 import { PostriderError, messageOf } from '../errors.ts'
 import { Forwarder } from '../forwarder/forwarder.ts'
 import type { Encoders, TopicPartition } from '../forwarder/ports.ts'
@@ -45,7 +46,7 @@ export async function openForwarder(options: OpenForwarderOptions): Promise<Open
   const { config, kafka, log } = options
   const topics = topicNames(config.topicPrefix)
   const codecs = createCodecs({ registry: config.registry, topics, log })
-  const retryTopics = await existingRetryTopics(kafka, topics, config)
+  const retryTopics = await checkedRetryTopics(kafka, config, log)
   await readyToWrite(codecs, config)
 
   const counts = new ForwarderCounts()
@@ -128,24 +129,20 @@ function failureOf(settings: SettingsLog): Promise<never> {
   return settings.ended.then(() => new Promise<never>(() => {}))
 }
 
-/** Every tier's topic that exists, so that tiers taken out of the settings still drain. */
-async function existingRetryTopics(kafka: Kafka, topics: TopicNames, config: Config): Promise<string[]> {
+/**
+ * Every tier's topic that exists, so that tiers taken out of the settings still drain. Topics that are missing stop
+ * the start; settings that differ from the contract are told.
+ */
+async function checkedRetryTopics(kafka: Kafka, config: Config, log: Logger): Promise<string[]> {
   const admin = kafka.admin()
   try {
     await admin.connect()
-    const existing = await admin.listTopics()
-    const needed = [
-      topics.calls,
-      topics.deadLetters,
-      topics.deliveries,
-      topics.settings,
-      ...config.retryTiers.map(({ name }) => topics.retry(name)),
-    ]
-    const missing = needed.filter((topic) => !existing.includes(topic))
-    if (missing.length > 0) {
-      throw new PostriderError('setup', `no topic ${missing.join(', ')}: run \`postrider setup\``)
-    }
-    return existing.filter((topic) => tierOfTopic(topics, topic) !== null)
+    const problems = await checkTopics(admin, config)
+    const errors = problems.filter(({ severity }) => severity === 'error')
+    if (missing.length > 0)
+      throw new PostriderError('setup', missing.map(({ message }) => message).join('; '))
+    for (const { topic, message } of problems) log.warn({ topic }, message)
+    return (await retryTopics(admin, config.topicPrefix)).map(({ topic }) => topic)
   } finally {
     await admin.disconnect().catch(() => {})
   }

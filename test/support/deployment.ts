@@ -1,0 +1,239 @@
+import type { TestContext } from 'node:test'
+import kafkajs from 'kafkajs'
+import type { Admin, Kafka, Producer } from 'kafkajs'
+import pino from 'pino'
+import { createKafka } from '../../src/adapters/kafka/client.ts'
+import { readRange } from '../../src/adapters/kafka/read-range.ts'
+import { ensureTopics } from '../../src/adapters/kafka/topics.ts'
+import type { TopicRecord } from '../../src/adapters/kafka/topic-reader.ts'
+import type { ForwarderCounts } from '../../src/adapters/metrics/forwarder-metrics.ts'
+import { createCodecs, type Codecs } from '../../src/adapters/schema-registry/codecs.ts'
+import { Registry } from '../../src/adapters/schema-registry/registry.ts'
+import { registerSchemas } from '../../src/adapters/schema-registry/subjects.ts'
+import { createSecrets, type Secrets } from '../../src/adapters/secrets.ts'
+import { SettingsLog } from '../../src/adapters/settings-log.ts'
+import { openForwarder, type OpenForwarderOptions } from '../../src/commands/open-forwarder.ts'
+import { loadConfig, type Config } from '../../src/config.ts'
+import type { AnalyticsCall } from '../../src/core/analytics-call.ts'
+import type { DeadLetter } from '../../src/core/delivery.ts'
+import { topicNames, type TopicNames } from '../../src/core/topics.ts'
+import { brokers, registryUrl, uniquePrefix } from './rig.ts'
+
+/** A log line, parsed. */
+export type LogLine = Record<string, unknown> & { level: number; msg: string }
+
+export interface RunningForwarder {
+  counts: ForwarderCounts
+  log: LogLine[]
+  /** Null when it takes work. */
+  problem(): string | null
+  /** Stops it in good order; rejects with what it failed with. */
+  stop(): Promise<void>
+}
+
+/**
+ * A deployment of its own on the run's Kafka and registry: topics, schemas, settings, and whatever forwarders a
+ * test starts. All of it is gone after the test.
+ */
+export interface Deployment {
+  env: Record<string, string>
+  config: Config
+  topics: TopicNames
+  kafka: Kafka
+  admin: Admin
+  producer: Producer
+  codecs: Codecs
+  secrets: Secrets
+  settings: SettingsLog
+  /** One source (`shop` unless named) and one destination of it. */
+  destination(given: {
+    id?: string
+    source?: string
+    urls: string[]
+    secret?: string | null
+    headers?: { urlNumber: number; name: string; value: string }[]
+  }): Promise<void>
+  produce(calls: readonly AnalyticsCall[]): Promise<void>
+  /** Starts a forwarder in this process and waits until it takes work. */
+  forwarder(options?: Partial<OpenForwarderOptions>): Promise<RunningForwarder>
+  /** What the topic holds now. */
+  read(topic: string): Promise<TopicRecord[]>
+  deadLetters(): Promise<DeadLetter[]>
+  /** Committed offset of each partition of the topic; 0 where nothing was committed. */
+  committed(topic: string, groupId?: string): Promise<number[]>
+  /** Resolves once the calls group has committed everything that the calls topic holds. */
+  drained(withinMs?: number): Promise<void>
+}
+
+const secretsKey = '0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef'
+
+export async function deploy(t: TestContext, env: Record<string, string> = {}): Promise<Deployment> {
+  const prefix = uniquePrefix()
+  const fullEnv = {
+    KAFKA_BROKERS: brokers().join(','),
+    SCHEMA_REGISTRY_URL: registryUrl(),
+    TOPIC_PREFIX: prefix,
+    GROUP_ID: `${prefix}group`,
+    SECRETS_KEY: secretsKey,
+    RETRY_TIERS: '300ms,600ms',
+    WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+    PARTITIONS_CALLS: '4',
+    PARTITIONS_RETRY: '2',
+    PARTITIONS_DEAD_LETTERS: '1',
+    PARTITIONS_DELIVERIES: '1',
+    METRICS_PORT: '0',
+    ...env,
+  }
+  const config = loadConfig(fullEnv)
+  const topics = topicNames(prefix)
+  const silent = pino({ level: 'silent' })
+  const kafka = createKafka(config, silent)
+  const admin = kafka.admin()
+  await admin.connect()
+  await ensureTopics(admin, config)
+  await registerSchemas(new Registry(config.registry), config)
+  const codecs = createCodecs({ registry: config.registry, topics, log: silent })
+  await Promise.all([codecs.calls.ready(), codecs.settings.ready()])
+  const producer = kafka.producer({ createPartitioner: kafkajs.Partitioners.DefaultPartitioner })
+  await producer.connect()
+  const secrets = createSecrets(config.secretsKeys)
+  const settings = new SettingsLog({
+    kafka,
+    topic: topics.settings,
+    groupId: config.groupId,
+    codec: codecs.settings,
+    log: silent,
+  })
+  await settings.start()
+
+  const forwarders = new Set<() => Promise<void>>()
+  t.after(async () => {
+    await Promise.all([...forwarders].map((stop) => stop().catch(() => {})))
+    await settings.close()
+    await producer.disconnect()
+    const all = (await admin.listTopics()).filter((topic) => topic.startsWith(prefix))
+    await admin.deleteTopics({ topics: all }).catch(() => {})
+    const { groups } = await admin.listGroups()
+    const ours = groups.map(({ groupId }) => groupId).filter((id) => id.startsWith(prefix))
+    if (ours.length > 0) await admin.deleteGroups(ours).catch(() => {})
+    await admin.disconnect()
+  })
+
+  const read = async (topic: string): Promise<TopicRecord[]> => {
+    const records: TopicRecord[] = []
+    const range = readRange({ kafka, topic, groupPrefix: `${prefix}read`, log: silent })
+    for await (const record of range) records.push(record)
+    return records
+  }
+  const committed = async (topic: string, groupId = config.groupId): Promise<number[]> => {
+    const [found] = await admin.fetchOffsets({ groupId, topics: [topic] })
+    return found!.partitions
+      .sort((a, b) => a.partition - b.partition)
+      .map(({ offset }) => Math.max(0, Number(offset)))
+  }
+
+  return {
+    env: fullEnv,
+    config,
+    topics,
+    kafka,
+    admin,
+    producer,
+    codecs,
+    secrets,
+    settings,
+    async destination({ id = 'crm', source = 'shop', urls, secret = 's3cret', headers = [] }) {
+      if (!settings.state.sources.has(source)) {
+        await settings.execute({
+          type: 'create_source',
+          id: source,
+          name: source,
+          writeKey: `key-of-${source}`,
+          enabled: true,
+        })
+      }
+      await settings.execute({
+        type: 'create_destination',
+        id,
+        name: id,
+        sourceIds: [source],
+        urls,
+        headers: headers.map(({ value, ...header }) => ({
+          ...header,
+          value: { text: value, sealed: secrets.seal(value) },
+        })),
+        sharedSecret: secret === null ? null : { text: secret, sealed: secrets.seal(secret) },
+        enabled: true,
+      })
+    },
+    async produce(calls) {
+      for (let start = 0; start < calls.length; start += 1_000) {
+        await producer.send({
+          topic: topics.calls,
+          acks: -1,
+          messages: calls.slice(start, start + 1_000).map((call) => ({
+            key: call.type === 'alias' ? call.previousId : (call.userId ?? call.anonymousId),
+            value: codecs.calls.encode(call),
+          })),
+        })
+      }
+    },
+    async forwarder(options = {}) {
+      const lines: LogLine[] = []
+      const log = pino({ level: 'debug' }, { write: (line) => void lines.push(JSON.parse(line) as LogLine) })
+      const open = await openForwarder({ config, kafka: createKafka(config, silent), log, ...options })
+      const stopping = new AbortController()
+      const ended = open.part.run(stopping.signal)
+      let failure: unknown = null
+      ended.catch((error: unknown) => (failure = error))
+      const stop = async () => {
+        forwarders.delete(stop)
+        stopping.abort()
+        await ended
+      }
+      forwarders.add(stop)
+      const problem = () =>
+        open.checks.map((check) => check.problem()).find((found) => found !== null) ?? null
+      await until(() => {
+        if (failure) throw failure as Error
+        return problem() === null
+      }, 20_000)
+      return { counts: open.counts, log: lines, problem, stop }
+    },
+    read,
+    async deadLetters() {
+      const records = await read(topics.deadLetters)
+      return Promise.all(records.map(({ value }) => codecs.deadLetters.decode(value)))
+    },
+    committed,
+    async drained(withinMs = 20_000) {
+      await until(async () => {
+        const [ends, offsets] = await Promise.all([
+          admin.fetchTopicOffsets(topics.calls),
+          committed(topics.calls),
+        ])
+        return ends.every(({ partition, high }) => offsets[partition]! >= Number(high))
+      }, withinMs)
+    },
+  }
+}
+
+/** Looks every 20 ms until it is so; rejects when it is not within `withinMs`. */
+export async function until(
+  condition: () => boolean | Promise<boolean>,
+  withinMs = 10_000,
+  what = 'what was waited for',
+): Promise<void> {
+  const deadline = Date.now() + withinMs
+  while (!(await condition())) {
+    if (Date.now() > deadline) throw new Error(`${what} did not come about within ${withinMs} ms`)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
+/** A line that the forwarder logs, now or within `withinMs`. */
+export async function logged(forwarder: RunningForwarder, text: string, withinMs = 10_000): Promise<LogLine> {
+  const find = () => forwarder.log.find(({ msg }) => msg.includes(text))
+  await until(() => find() !== undefined, withinMs, `the log line "${text}"`)
+  return find()!
+}
