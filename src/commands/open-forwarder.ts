@@ -139,8 +139,8 @@ async function checkedRetryTopics(kafka: Kafka, config: Config, log: Logger): Pr
     await admin.connect()
     const problems = await checkTopics(admin, config)
     const errors = problems.filter(({ severity }) => severity === 'error')
-    if (missing.length > 0)
-      throw new PostriderError('setup', missing.map(({ message }) => message).join('; '))
+    if (errors.length > 0)
+      throw new PostriderError('setup', errors.map(({ message }) => message).join('; '))
     for (const { topic, message } of problems) log.warn({ topic }, message)
     return (await retryTopics(admin, config.topicPrefix)).map(({ topic }) => topic)
   } finally {
