@@ -79,25 +79,25 @@ export function pageOf({ id, letter, problem, record, failedAt }: StoredLetter):
     ['failed', isoOf(failedAt)],
     ['reason', letter.reason],
     ['detail', letter.detail && block(letter.detail)],
-    ['delivery', delivery?.id],
-    ['source', delivery?.sourceId],
-    ['destination', delivery?.destinationId],
+    ['delivery', delivery && printable(delivery.id)],
+    ['source', delivery && printable(delivery.sourceId)],
+    ['destination', delivery && printable(delivery.destinationId)],
     ['type', delivery?.type],
     ['attempts', delivery?.attempts],
     ['hand-overs', delivery?.handOvers],
     ['first attempt', isoOrNull(delivery?.firstAttemptAt)],
     ['first hand-over', isoOrNull(delivery?.firstHandOverAt)],
-    ['URLs left', delivery?.endpointIds.join(' ')],
-    ['origin', `${origin.topic} partition ${origin.partition} offset ${origin.offset}`],
-    ['owner', letter.owner],
+    ['URLs left', delivery && printable(delivery.endpointIds.join(' '))],
+    ['origin', `${printable(origin.topic)} partition ${origin.partition} offset ${origin.offset}`],
+    ['owner', printable(letter.owner)],
     ...(delivery?.outcomes ?? []).map((outcome): Line => [
-      `last at ${outcome.endpointId}`,
+      `last at ${printable(outcome.endpointId)}`,
       outcomeOf(outcome),
     ]),
     [
       'last response',
       lastResponse &&
-        `${lastResponse.endpointId} ${lastResponse.status} after ${Math.round(lastResponse.durationMs)} ms, ` +
+        `${printable(lastResponse.endpointId)} ${lastResponse.status} after ${Math.round(lastResponse.durationMs)} ms, ` +
           `${isoOf(lastResponse.at)}${readable(lastResponse.body)}`,
     ],
     [
@@ -118,7 +118,7 @@ const labelWidth = 16
 function lines(all: Line[]): string {
   return all
     .filter(([, value]) => value !== null && value !== undefined && value !== '')
-    .map(([label, value]) => `${printable(label).padEnd(labelWidth)}${value}`)
+    .map(([label, value]) => (String(value).startsWith('\n') ? label : label.padEnd(labelWidth)) + value)
     .join('\n')
 }
 
@@ -168,7 +168,7 @@ function jsonBytes(bytes: Uint8Array): object {
 /** An indented block below its label: text as it is, anything else as hex. */
 function readable(bytes: Uint8Array): string {
   const text = textOf(bytes)
-  if (text !== null && !/[\u0000-\u0008\u000e-\u001f]/.test(text)) return block(text)
+  if (text !== null && !text.includes('\0')) return block(text)
   const hex = Buffer.from(bytes.subarray(0, mostHexBytes)).toString('hex')
   const rest = bytes.length - mostHexBytes
   const rows = hex.match(/.{1,64}/g) ?? []

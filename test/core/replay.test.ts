@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { planReplay } from '../../src/core/replay.ts'
+import type { Destination } from '../../src/core/settings.ts'
+import { topicNames } from '../../src/core/topics.ts'
+import { deadLetter, delivery } from '../support/dead-letters.ts'
+
+const now = Date.UTC(2026, 1, 1)
+const crm: Destination = {
+  id: 'crm',
+  name: 'CRM',
+  type: 'Webhooks',
+  sourceIds: ['shop'],
+  urls: ['u2', 'u5'].map((id) => ({ id, url: `https://${id}.example/`, headers: [], goneAt: null })),
+  sharedSecret: null,
+  enabled: true,
+}
+const terms = { now, owner: 'replay/0-1', topics: topicNames(''), destination: crm }
+
+test('a delivery starts anew, at every URL that its destination has now, with the same id and body', () => {
+  const failed = delivery('m1')
+  const planned = planReplay(deadLetter({ delivery: failed }), terms)
+  assert.deepEqual(planned, {
+    kind: 'delivery',
+    record: {
+      ...failed,
+      endpointIds: ['u2', 'u5'],
+      attempts: 0,
+      handOvers: 0,
+      firstAttemptAt: null,
+      firstHandOverAt: now,
+      notBefore: null,
+      outcomes: [],
+      lastResponse: null,
+      handedOverAt: now,
+      owner: 'replay/0-1',
+    },
+  })
+})
+
+test('a destination that is not known keeps the URLs of the record', () => {
+  const planned = planReplay(deadLetter({ delivery: delivery('m1') }), { ...terms, destination: null })
+  assert.deepEqual(planned.kind === 'delivery' && planned.record.endpointIds, ['u2'])
+})
+
+test('a delivery to a disabled destination is refused, for it would only be skipped', () => {
+  const planned = planReplay(deadLetter({ delivery: delivery('m1') }), {
+    ...terms,
+    destination: { ...crm, enabled: false },
+  })
+  assert.deepEqual(planned, { kind: 'refused', why: 'destination crm is disabled; enable it first' })
+})
+
+test('a record that never became a delivery goes back as it was, to a topic of this deployment only', () => {
+  const raw = Buffer.from([0, 1, 2])
+  const rawKey = Buffer.from('ann')
+  const letter = deadLetter({ reason: 'undecodable', raw, rawKey })
+  assert.deepEqual(planReplay(letter, terms), {
+    kind: 'raw',
+    topic: 'analytics.calls',
+    key: rawKey,
+    value: raw,
+  })
+  const elsewhere = planReplay({ ...letter, origin: { topic: 'payments', partition: 0, offset: 1 } }, terms)
+  assert.deepEqual(elsewhere, {
+    kind: 'refused',
+    why: 'it came from payments, which this deployment does not read',
+  })
+})
+
+test('what was too large to keep, or to hand on, is refused', () => {
+  const kinds = [
+    deadLetter({ reason: 'too_large', omittedBytes: 5_000_000, omittedSha256: 'ab' }),
+    deadLetter({
+      reason: 'too_large',
+      delivery: delivery('m1', { body: new Uint8Array(0) }),
+      omittedBytes: 7,
+    }),
+    deadLetter({ reason: 'too_large', delivery: delivery('m1') }),
+    deadLetter({ reason: 'undecodable' }),
+  ]
+  assert.deepEqual(
+    kinds
+      .map((letter) => planReplay(letter, terms))
+      .map((planned) => planned.kind === 'refused' && planned.why),
+    [
+      'its 5000000 bytes were too large to keep',
+      'its 7 bytes were too large to keep',
+      'it is too large for a retry topic',
+      'its record had no value',
+    ],
+  )
+})

@@ -1,0 +1,65 @@
+import type { DeadLetter, Delivery } from '../../src/core/delivery.ts'
+
+export const failedAt = Date.UTC(2026, 0, 31, 12)
+
+/** A delivery that was tried at both of two URLs and refused with a 404 by the second. */
+export function delivery(messageId: string, fields: Partial<Delivery> = {}): Delivery {
+  const destinationId = fields.destinationId ?? 'crm'
+  return {
+    id: `${messageId}:${destinationId}`,
+    messageId,
+    sourceId: 'shop',
+    destinationId,
+    type: 'track',
+    body: Buffer.from(`{"version":1,"type":"track","messageId":"${messageId}"}`),
+    endpointIds: ['u2'],
+    attempts: 3,
+    handOvers: 2,
+    firstAttemptAt: failedAt - 60_000,
+    firstHandOverAt: failedAt - 59_000,
+    notBefore: failedAt,
+    outcomes: [
+      {
+        endpointId: 'u1',
+        kind: 'timeout',
+        status: null,
+        durationMs: 5_000,
+        at: failedAt - 60_000,
+        detail: 'no answer',
+      },
+      {
+        endpointId: 'u2',
+        kind: 'status_4xx',
+        status: 404,
+        durationMs: 12.4,
+        at: failedAt - 10,
+        detail: null,
+      },
+    ],
+    lastResponse: {
+      endpointId: 'u2',
+      status: 404,
+      body: Buffer.from('no such\u001b[2J page'),
+      durationMs: 12.4,
+      at: failedAt - 10,
+    },
+    origin: { topic: 'analytics.calls', partition: 3, offset: 99 },
+    ...fields,
+  }
+}
+
+export function deadLetter(fields: Partial<DeadLetter> = {}): DeadLetter {
+  return {
+    reason: 'rejected',
+    detail: null,
+    failedAt,
+    origin: fields.delivery?.origin ?? { topic: 'analytics.calls', partition: 3, offset: 99 },
+    owner: 'member/1',
+    delivery: null,
+    raw: null,
+    rawKey: null,
+    omittedBytes: null,
+    omittedSha256: null,
+    ...fields,
+  }
+}
