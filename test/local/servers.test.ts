@@ -25,6 +25,9 @@ const adminOf = async (t: TestContext, brokers: string[], retries = 2) => {
 /** What a client made: without the broker's own topics. */
 const ownTopics = async (admin: Admin) => (await admin.listTopics()).filter((name) => !name.startsWith('__'))
 
+/** Folders may be called anything, though settings have separators and escapes. */
+const oddName = 'my data, \\n; ü=1'
+
 /** A folder for servers. They are ended, and then it is removed (`after` runs what was registered first first). */
 async function serverFolder(t: TestContext) {
   const servers: { kill(): unknown }[] = []
@@ -95,7 +98,8 @@ test('a broker keeps its topics, its cluster id and its port over a stop and ove
 })
 
 test('a local broker', async (t) => {
-  const { folder: dataDir, keep } = await serverFolder(t)
+  const { folder, keep } = await serverFolder(t)
+  const dataDir = join(folder, oddName)
   const parts = await ensureLocalParts()
   const kafka = keep(await startLocalKafka({ parts, dataDir }))
 
@@ -142,7 +146,8 @@ test('a local broker', async (t) => {
 })
 
 test('a registry gives a schema the same id after a crash in the moment of its registration', async (t) => {
-  const { folder: dataDir, keep } = await serverFolder(t)
+  const { folder, keep } = await serverFolder(t)
+  const dataDir = join(folder, oddName)
   const parts = await ensureLocalParts()
   const first = keep(await startLocalRegistry({ parts, dataDir }))
   const ids: number[] = []
