@@ -9,7 +9,8 @@ export class MetricsPage {
   readonly #exposed: Exposed[] = []
 
   constructor() {
-    collectDefaultMetrics({ register: this.#node })
+    // Looking every 10 ms, as prom-client does by default, takes half a percent of a core from an idle process.
+    collectDefaultMetrics({ register: this.#node, eventLoopMonitoringPrecision: 100 })
   }
 
   add(exposed: Exposed): void {
