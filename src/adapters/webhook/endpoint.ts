@@ -1,5 +1,6 @@
 import type { Dispatcher } from 'undici'
 import type { AttemptSink, EndpointClient, SignedRequest } from '../../forwarder/ports.ts'
+import { PostriderError } from '../../errors.ts'
 import { Attempt, type AttemptOwner } from './attempt.ts'
 import { Connection, type ConnectionOwner, type Connector } from './connection.ts'
 import type { Deadlines } from './deadlines.ts'
@@ -43,6 +44,8 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner, Connection
 
   constructor(url: string, headers: Readonly<Record<string, string>>, settings: EndpointSettings) {
     const parsed = new URL(url)
+    if (parsed.protocol !== 'http:' && parsed.protocol !== 'https:')
+      throw new PostriderError('usage', `a webhook's URL begins with http or https, not ${parsed.protocol}`)
     this.timeoutMs = settings.timeoutMs
     this.#settings = settings
     this.#origin = parsed.origin

@@ -70,3 +70,23 @@ test('lets go of connections that the server closes, and opens new ones', async 
     await untilNoConnection(receiver)
   }
 })
+
+test('uses the last freed connection first, and closes those that are not used, before the server does', async (t) => {
+  // The server announces 3 s; a client keeps away from the last two of them.
+  const receiver = await startReceiver(t, { keepAliveMs: 3_000 })
+  const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
+  receiver.answer({ delayMs: 20 })
+  await Promise.all(Array.from({ length: 5 }, () => send(endpoint)))
+  assert.equal(receiver.openConnections(), 5)
+  receiver.answer({})
+  const used = new Set<number>()
+  const until = Date.now() + 2_000
+  while (receiver.openConnections() > 1) {
+    assert.ok(Date.now() < until, `${receiver.openConnections()} connections are still open`)
+    await send(endpoint)
+    used.add(receiver.requests.at(-1)!.connection)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  assert.equal(used.size, 1)
+  assert.equal(receiver.connections(), 5)
+})

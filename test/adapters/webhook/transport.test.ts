@@ -198,3 +198,13 @@ test('an error in the sink is not taken for an outcome, and is not swallowed', a
   assert.equal((await send(endpoint)).kind, 'success')
   assert.equal(count, 1)
 })
+
+test('what undici refuses to send is a failed attempt, and does not come out of send()', async (t) => {
+  const receiver = await startReceiver(t)
+  const transport = openTransport(t)
+  const outcome = await send(transport.open({ url: receiver.url, headers: { 'x-price': '5 €' } }))
+  assert.equal(outcome.kind, 'network')
+  assert.match(outcome.detail!, /invalid x-price header/)
+  assert.equal(receiver.connections(), 0)
+  assert.throws(() => transport.open({ url: 'ftp://shop.test/', headers: {} }), { code: 'usage' })
+})
