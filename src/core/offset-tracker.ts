@@ -58,13 +58,13 @@ export class OffsetTracker {
    */
   restore(position: number, runs: readonly OffsetRun[]): void {
     this.#floor = Math.max(this.#floor, position)
-    const above = this.#lastAdded + 1
-    this.#known = runs.filter((run) => run.end > above).map((run) => ({ ...run }))
+    const above = Math.max(this.#lastAdded + 1, this.#floor)
+    this.#known = unite([...this.#known, ...runs], above)
+    let next = 0
     for (let sequence = this.#head; sequence < this.#tail; sequence++) {
       const offset = this.#offsets[sequence & this.#mask]!
-      if (offset < position || runs.some((run) => offset >= run.start && offset < run.end)) {
-        this.#mark(sequence)
-      }
+      while (next < runs.length && runs[next]!.end <= offset) next++
+      if (offset < this.#floor || (next < runs.length && offset >= runs[next]!.start)) this.#mark(sequence)
     }
     this.#advance()
     this.#changes++
@@ -100,7 +100,10 @@ export class OffsetTracker {
     return sequence < this.#head || this.#finished[sequence & this.#mask] === 1
   }
 
-  /** The finished runs above the position, ascending. A hole belongs to the offset before it. */
+  /**
+   * The finished runs above the position, ascending: also those that were restored and not fetched again yet, or
+   * a second crash would repeat them. A hole belongs to the offset before it.
+   */
   finishedRuns(): OffsetRun[] {
     const runs: OffsetRun[] = []
     let left = this.#finishedAhead
@@ -115,6 +118,13 @@ export class OffsetTracker {
       const offset = this.#offsets[slot]!
       if (open) open.end = offset + 1
       else runs.push((open = { start: offset, end: offset + 1 }))
+    }
+    for (const { start, end } of this.#known) {
+      const from = Math.max(start, this.#lastAdded + 1)
+      if (from >= end) continue
+      const last = runs[runs.length - 1]
+      if (last && last.end === from) last.end = end
+      else runs.push({ start: from, end })
     }
     return runs
   }
@@ -152,4 +162,17 @@ export class OffsetTracker {
     this.#finished = finished
     this.#mask = capacity - 1
   }
+}
+
+/** The parts of the runs at or above `from`, ascending and apart from each other. */
+function unite(runs: readonly OffsetRun[], from: number): OffsetRun[] {
+  const united: OffsetRun[] = []
+  for (const run of [...runs].sort((a, b) => a.start - b.start)) {
+    const start = Math.max(run.start, from)
+    if (start >= run.end) continue
+    const last = united[united.length - 1]
+    if (last && start <= last.end) last.end = Math.max(last.end, run.end)
+    else united.push({ start, end: run.end })
+  }
+  return united
 }
