@@ -1,0 +1,254 @@
+import assert from 'node:assert/strict'
+import { before, test } from 'node:test'
+import fc from 'fast-check'
+import pino from 'pino'
+import { createCodecs } from '../../../src/adapters/schema-registry/codecs.ts'
+import type { Codecs } from '../../../src/adapters/schema-registry/codecs.ts'
+import { Registry } from '../../../src/adapters/schema-registry/registry.ts'
+import { registerSchemas } from '../../../src/adapters/schema-registry/subjects.ts'
+import { deadLetterReasons } from '../../../src/core/delivery.ts'
+import type { DeadLetter, RetryDelivery } from '../../../src/core/delivery.ts'
+import type { DeliveryEvent } from '../../../src/core/delivery-event.ts'
+import { outcomeKinds } from '../../../src/core/outcome.ts'
+import { topicNames } from '../../../src/core/topics.ts'
+import { PostriderError } from '../../../src/errors.ts'
+import { someCall } from '../../support/calls.ts'
+import { registryUrl, uniquePrefix } from '../../support/rig.ts'
+
+const prefix = uniquePrefix()
+const config = {
+  topicPrefix: prefix,
+  retryTiers: [
+    { name: '10s', delayMs: 10_000 },
+    { name: '1m', delayMs: 60_000 },
+  ],
+}
+const registry = { url: registryUrl(), username: null, password: null }
+const log = pino({ level: 'silent' })
+const codecsOf = (topicPrefix: string): Codecs =>
+  createCodecs({ registry, topics: topicNames(topicPrefix), log })
+
+const codecs = codecsOf(prefix)
+
+before(async () => {
+  await registerSchemas(new Registry(registry), config)
+  await Promise.all([
+    codecs.calls.ready(),
+    codecs.retries('10s').ready(),
+    codecs.retries('1m').ready(),
+    codecs.deadLetters.ready(),
+    codecs.settings.ready(),
+    codecs.deliveries.ready(),
+  ])
+})
+
+/** Records come back as instances of avsc's classes; what counts is their fields. */
+const plain = <T>(record: T): T => structuredClone(record)
+
+const origin = { topic: 'analytics.calls', partition: 3, offset: 2 ** 40 }
+
+const retry: RetryDelivery = {
+  id: 'm-1:crm',
+  messageId: 'm-1',
+  sourceId: 'shop',
+  destinationId: 'crm',
+  type: 'track',
+  body: Buffer.from('{"version":1}'),
+  endpointIds: ['u1', 'u2'],
+  attempts: 2,
+  handOvers: 3,
+  firstAttemptAt: 1_700_000_000_000,
+  firstHandOverAt: null,
+  notBefore: null,
+  outcomes: outcomeKinds.map((kind, index) => ({
+    endpointId: `u${index}`,
+    kind,
+    status: index % 2 ? 503 : null,
+    durationMs: index + 0.25,
+    at: 1_700_000_000_001 + index,
+    detail: index % 2 ? null : 'ECONNRESET',
+  })),
+  lastResponse: { endpointId: 'u1', status: 503, body: Buffer.from([0, 255]), durationMs: 12.5, at: 1 },
+  origin,
+  handedOverAt: 1_700_000_000_002,
+  owner: 'member-1/4',
+}
+
+const { handedOverAt: _handedOverAt, owner: _owner, ...delivery } = retry
+
+const deadLetter: DeadLetter = {
+  reason: 'expired',
+  detail: 'line one\nline two',
+  failedAt: 1_700_000_000_003,
+  origin,
+  owner: 'member-1/4',
+  delivery,
+  raw: null,
+  rawKey: Buffer.from('u-1'),
+  omittedBytes: null,
+  omittedSha256: null,
+}
+
+const deliveryEvent: DeliveryEvent = {
+  type: 'lost',
+  at: 5,
+  messageId: null,
+  sourceId: null,
+  destinationId: null,
+  deliveryId: null,
+  topic: 'analytics.calls',
+  partition: 1,
+  firstOffset: 10,
+  lastOffset: 2 ** 41,
+  disposition: null,
+  reason: null,
+  detail: null,
+}
+
+test('every field of every record comes back as it was', () => {
+  const calls = [
+    someCall(),
+    someCall({
+      type: 'alias',
+      previousId: 'old',
+      sentAt: -5,
+      context: '{"n":1.50}',
+      name: '',
+      anonymousId: 'é😀',
+    }),
+  ]
+  for (const call of calls) assert.deepEqual({ ...codecs.calls.tryDecode(codecs.calls.encode(call)) }, call)
+
+  const value = codecs.retries('10s').encode({ ...retry, key: Buffer.from('u-1') })
+  const back = codecs.retries('1m').tryDecode(value)!
+  assert.deepEqual(plain(back), plain({ ...retry, key: Buffer.from('u-1') }))
+  assert.equal(codecs.retries('10s').tryDecode(codecs.retries('10s').encode(retry))!.key, null)
+  const bare = { ...retry, outcomes: [], endpointIds: [], lastResponse: null, body: new Uint8Array([1, 2]) }
+  assert.deepEqual(
+    plain(codecs.retries('1m').tryDecode(codecs.retries('10s').encode(bare))!.body),
+    plain(bare.body),
+  )
+
+  const letters: DeadLetter[] = [
+    ...deadLetterReasons.map((reason) => ({ ...deadLetter, reason })),
+    { ...deadLetter, reason: 'undecodable', delivery: null, raw: Buffer.from([1, 0, 2]), rawKey: null },
+    { ...deadLetter, reason: 'too_large', delivery: null, omittedBytes: 5_000_000, omittedSha256: 'ab' },
+  ]
+  for (const letter of letters) {
+    const { delivery: nested, ...rest } = codecs.deadLetters.tryDecode(codecs.deadLetters.encode(letter))!
+    const { delivery: given, ...expected } = letter
+    assert.deepEqual(plain(rest), plain(expected))
+    assert.deepEqual(plain(nested), plain(given))
+  }
+
+  const event = {
+    commandId: 'c',
+    expectedVersion: 7,
+    at: 9,
+    aggregate: 'source',
+    aggregateId: 's',
+    type: 't',
+    data: '{}',
+  }
+  assert.deepEqual({ ...codecs.settings.tryDecode(codecs.settings.encode(event)) }, event)
+  assert.deepEqual({ ...codecs.deliveries.tryDecode(codecs.deliveries.encode(deliveryEvent)) }, deliveryEvent)
+})
+
+test('a record begins with the magic byte and the id, and shares no bytes with the next', () => {
+  const first = codecs.calls.encode(someCall({ messageId: 'first' }))
+  const copy = Buffer.from(first)
+  codecs.calls.encode(someCall({ messageId: 'other' }))
+  assert.deepEqual(first, copy)
+  assert.equal(first[0], 0)
+  assert.ok(first.readInt32BE(1) > 0)
+})
+
+test('records of any size are written, large ones after small ones and the other way round', () => {
+  for (const size of [10, 70_000, 4_000_000, 20, 65_536, 65_500]) {
+    const call = someCall({ properties: `{"a":"${'é'.repeat(size / 2)}"}` })
+    assert.deepEqual({ ...codecs.calls.tryDecode(codecs.calls.encode(call)) }, call)
+  }
+})
+
+test('all retry tiers read each other, and the registry is asked once for their schema', async () => {
+  const fresh = codecsOf(prefix)
+  const value = codecs.retries('10s').encode(retry)
+  assert.equal(fresh.retries('1m').tryDecode(value), undefined)
+  await fresh.retries('30m').load(value)
+  assert.equal(fresh.retries('1m').tryDecode(value)!.id, retry.id)
+  assert.equal(fresh.retries('1m'), fresh.retries('1m'))
+})
+
+test('a schema that is not registered is named with the command that registers it', async () => {
+  await assert.rejects(
+    codecsOf(`${prefix}none.`).calls.ready(),
+    (error) =>
+      error instanceof PostriderError &&
+      error.code === 'setup' &&
+      error.message.includes(`${prefix}none.analytics.calls-value: run \`postrider setup\``),
+  )
+  assert.throws(() => codecsOf(prefix).calls.encode(someCall()), /ready\(\) comes before encode/)
+})
+
+function undecodable(value: Buffer | null, message: RegExp): void {
+  assert.throws(
+    () => codecs.calls.tryDecode(value),
+    (error) => error instanceof PostriderError && error.code === 'undecodable' && message.test(error.message),
+  )
+}
+
+test('bytes that are no such record are undecodable, each with its reason', () => {
+  const good = codecs.calls.encode(someCall())
+  undecodable(null, /no value/)
+  undecodable(Buffer.alloc(0), /0 bytes/)
+  undecodable(Buffer.from([0, 0, 0, 0]), /4 bytes/)
+  undecodable(Buffer.concat([Buffer.from([1]), good.subarray(1)]), /magic byte/)
+  undecodable(Buffer.from('{"type":"track"}'), /magic byte/)
+  undecodable(Buffer.concat([good, Buffer.from([0])]), /go on behind/)
+  for (let cut = 5; cut < good.length; cut++) undecodable(good.subarray(0, cut), /end too early/)
+})
+
+test('property: no bytes take long, read past their end or throw anything else', () => {
+  const header = codecs.calls.encode(someCall()).subarray(0, 5)
+  const retryHeader = codecs.retries('10s').encode(retry).subarray(0, 5)
+  const good = codecs.retries('10s').encode(retry)
+  const bytes = fc.uint8Array({ maxLength: 60 })
+  const damaged = fc.array(fc.tuple(fc.nat(good.length - 6), fc.nat(255)), { minLength: 1, maxLength: 4 })
+  const ends = (attempt: () => unknown) => {
+    try {
+      attempt()
+    } catch (error) {
+      assert.ok(error instanceof PostriderError && error.code === 'undecodable', String(error))
+    }
+  }
+  fc.assert(
+    fc.property(bytes, damaged, (tail, hits) => {
+      ends(() => codecs.calls.tryDecode(Buffer.concat([header, tail])))
+      ends(() => codecs.retries('10s').tryDecode(Buffer.concat([retryHeader, tail])))
+      const record = Buffer.from(good)
+      for (const [at, byte] of hits) record[5 + at] = byte
+      ends(() => codecs.retries('10s').tryDecode(record))
+    }),
+    { numRuns: 5_000 },
+  )
+})
+
+test('a time that no calendar holds can be read, so that the call is invalid and not its bytes', () => {
+  const value = codecs.calls.encode(someCall({ timestamp: 0, receivedAt: 1 }))
+  const at = value.indexOf(Buffer.from([0x00, 0x02, 0x00]), 20)
+  assert.ok(at > 0)
+  const largest = Buffer.from([0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01])
+  const record = Buffer.concat([value.subarray(0, at), largest, value.subarray(at + 1)])
+  const call = codecs.calls.tryDecode(record)!
+  assert.ok(call.timestamp > 8e15)
+  assert.equal(call.receivedAt, 1)
+})
+
+test('decoded bytes do not keep the fetch that they came in', () => {
+  const value = Buffer.concat([Buffer.alloc(1_000_000), codecs.retries('10s').encode(retry)]).subarray(
+    1_000_000,
+  )
+  const { body, lastResponse } = codecs.retries('10s').tryDecode(value)!
+  assert.notEqual(body.buffer, value.buffer)
+  assert.notEqual(lastResponse!.body.buffer, value.buffer)
+})

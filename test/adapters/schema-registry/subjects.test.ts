@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Registry } from '../../../src/adapters/schema-registry/registry.ts'
+import { recordSchema } from '../../../src/adapters/schema-registry/schemas.ts'
+import { registerSchemas } from '../../../src/adapters/schema-registry/subjects.ts'
+import { PostriderError } from '../../../src/errors.ts'
+import { registerSchema } from '../../support/registry.ts'
+import { registryUrl, uniquePrefix } from '../../support/rig.ts'
+
+const registry = () => new Registry({ url: registryUrl(), username: null, password: null })
+const tiers = [{ name: '10s', delayMs: 10_000 }]
+
+async function level(subject: string): Promise<unknown> {
+  const response = await fetch(`${registryUrl()}/config/${subject}`)
+  return ((await response.json()) as { compatibilityLevel?: string }).compatibilityLevel
+}
+
+async function setLevel(subject: string, compatibility: string): Promise<void> {
+  await fetch(`${registryUrl()}/config/${subject}`, {
+    method: 'PUT',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ compatibility }),
+  })
+}
+
+/** The call's schema as it could have been before a field was added. */
+function older(): object {
+  const schema = structuredClone(recordSchema('analyticsCall').json)
+  schema.fields = schema.fields.filter(({ name }) => name !== 'category')
+  return schema
+}
+
+test('each topic’s schema is registered once, with BACKWARD compatibility', async () => {
+  const config = { topicPrefix: uniquePrefix(), retryTiers: tiers }
+  const first = await registerSchemas(registry(), config)
+  assert.deepEqual(
+    first.map(({ subject, result }) => `${subject.slice(config.topicPrefix.length)} ${result}`),
+    [
+      'analytics.calls-value registered',
+      'webhooks.retry.10s-value registered',
+      'webhooks.dead-letters-value registered',
+      'webhooks.deliveries-value registered',
+      'webhooks.settings-value registered',
+      'analytics.memberships-value registered',
+      'webhooks.erasures-value registered',
+    ],
+  )
+  for (const { subject } of first) assert.equal(await level(subject), 'BACKWARD')
+  const second = await registerSchemas(registry(), config)
+  assert.deepEqual(
+    second,
+    first.map((report) => ({ ...report, result: 'present' })),
+  )
+})
+
+test('an older version stays beside the newer, and a stricter level stays as it was set', async () => {
+  const config = { topicPrefix: uniquePrefix(), retryTiers: tiers }
+  const subject = `${config.topicPrefix}analytics.calls-value`
+  const olderId = await registerSchema(subject, older())
+  await setLevel(subject, 'FULL_TRANSITIVE')
+  const [calls] = await registerSchemas(registry(), config)
+  assert.equal(calls!.result, 'registered')
+  assert.notEqual(calls!.id, olderId)
+  assert.equal(await level(subject), 'FULL_TRANSITIVE')
+})
+
+test('a level that lets everything in is left alone and named with what to do', async () => {
+  const config = { topicPrefix: uniquePrefix(), retryTiers: tiers }
+  const subject = `${config.topicPrefix}analytics.calls-value`
+  await registerSchema(subject, older())
+  await setLevel(subject, 'NONE')
+  await assert.rejects(
+    registerSchemas(registry(), config),
+    (error) =>
+      error instanceof PostriderError &&
+      error.code === 'setup' &&
+      error.message.includes(`subject ${subject} has a compatibility level`) &&
+      error.message.includes('set it to BACKWARD'),
+  )
+  assert.equal(await level(subject), 'NONE')
+})
+
+test('a subject that holds somebody else’s schema refuses ours, and says so', async () => {
+  const config = { topicPrefix: uniquePrefix(), retryTiers: tiers }
+  const subject = `${config.topicPrefix}analytics.calls-value`
+  await registerSchema(subject, {
+    type: 'record',
+    name: 'AnalyticsCall',
+    namespace: 'postrider',
+    fields: [{ name: 'messageId', type: 'int' }],
+  })
+  await setLevel(subject, 'BACKWARD')
+  await assert.rejects(
+    registerSchemas(registry(), config),
+    (error) =>
+      error instanceof PostriderError &&
+      error.code === 'setup' &&
+      error.message.startsWith(`the registry refuses the schema of ${subject} (409)`),
+  )
+})
