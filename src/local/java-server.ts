@@ -83,7 +83,7 @@ export async function startJavaServer(options: {
   }
 }
 
-/** The environment and arguments that every start of a Java tool in a state folder needs, run to its end. */
+/** Runs a Java tool in a state folder to its end. Throws a `local` error with the log's last words if it fails. */
 export async function runJavaTool(options: {
   what: string
   java: string
