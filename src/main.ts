@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { existsSync, readFileSync } from 'node:fs'
+import { extname } from 'node:path'
 import { Command, CommanderError } from 'commander'
 import { failWith } from './commands/fail.ts'
 import { guardProcess } from './commands/stray-errors.ts'
@@ -41,7 +42,9 @@ function commandAskedFor(args: readonly string[]): string | undefined {
   return undefined
 }
 
-const fileOf = (name: string): URL => new URL(`./commands/${name}.ts`, import.meta.url)
+/** TypeScript in a checkout, JavaScript in what is built. */
+const fileOf = (name: string): URL =>
+  new URL(`./commands/${name}${extname(import.meta.filename)}`, import.meta.url)
 
 async function load(name: string): Promise<Command> {
   const loaded = (await import(fileOf(name).href)) as Record<string, () => Command>

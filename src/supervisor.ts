@@ -6,9 +6,9 @@ export interface Part {
 }
 
 /**
- * Starts parts in their order and runs them side by side until the signal aborts or one of them fails; then stops the others in the reverse
- * order of their start, each drained before the next is asked. A part that ends by itself stops the others too.
- * Rethrows the first failure, once all have ended.
+ * Starts parts in their order and runs them side by side until the signal aborts or one of them fails; then stops
+ * the others in the reverse order, each drained before the next is asked. A part that ends by itself stops the
+ * others too. Rethrows the first failure, once all have ended.
  */
 export async function superviseParts(parts: readonly Part[], signal: AbortSignal): Promise<void> {
   const failures: unknown[] = []
