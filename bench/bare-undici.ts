@@ -1,0 +1,49 @@
+// The reference: a bare `undici.request` loop over the same bodies with the same HMAC, and nothing else. Bodies are
+// rendered before the clock starts.
+import { createHmac } from 'node:crypto'
+import { Pool } from 'undici'
+import { renderBody } from '../src/core/body.ts'
+import { nthCall, sharedSecret } from './calls.ts'
+
+interface Order {
+  url: string
+  requests: number
+  users: number
+  inFlight: number
+}
+
+async function run({ url, requests, users, inFlight }: Order): Promise<void> {
+  const bodies = Array.from({ length: Math.min(requests, 100_000) }, (_, index) =>
+    renderBody(nthCall(index, users)),
+  )
+  const { origin, pathname } = new URL(url)
+  const pool = new Pool(origin, { connections: inFlight })
+  const cpu = process.cpuUsage()
+  let next = 0
+  const loop = async () => {
+    while (next < requests) {
+      const index = next++
+      const body = Buffer.from(bodies[index % bodies.length]!)
+      const response = await pool.request({
+        method: 'POST',
+        path: pathname,
+        headers: {
+          'User-Agent': 'postrider/1.0',
+          'Content-Type': 'application/json',
+          'X-Signature': createHmac('sha1', sharedSecret).update(body).digest('hex'),
+          'Idempotency-Key': `bench-${index.toString().padStart(10, '0')}:crm`,
+        },
+        body,
+      })
+      await response.body.dump()
+    }
+  }
+  await Promise.all(Array.from({ length: inFlight }, loop))
+  const { user, system } = process.cpuUsage(cpu)
+  process.send!({ kind: 'finished', cpuMs: (user + system) / 1_000 })
+  await pool.close()
+}
+
+process.on('message', (order: Order) => void run(order))
+process.on('disconnect', () => process.exit())
+process.send!({ kind: 'listening' })

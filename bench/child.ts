@@ -1,0 +1,69 @@
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+
+/** What a child of the benchmark tells by IPC. */
+export type Told = { kind: string } & Record<string, number>
+
+const hasTaskset = process.platform === 'linux' && spawnSync('taskset', ['--version']).status === 0
+
+/** Whether processes are bound to cores; without it figures of one core are not to be had. */
+export const bindsCores = hasTaskset
+
+/** A process of the benchmark on one core, spoken to by IPC. */
+export class Child {
+  readonly #process: ChildProcess
+  #exited = false
+
+  constructor(file: string, options: { core: number; args?: string[]; env?: Record<string, string> }) {
+    const command = [
+      process.execPath,
+      ...benchFlags,
+      fileURLToPath(new URL(file, import.meta.url)),
+      ...(options.args ?? []),
+    ]
+    const [program, ...rest] = hasTaskset ? ['taskset', '-c', String(options.core), ...command] : command
+    this.#process = spawn(program!, rest, {
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      env: { ...process.env, ...options.env },
+    })
+    this.#process.on('exit', () => (this.#exited = true))
+    process.on('exit', () => this.#process.kill('SIGKILL'))
+  }
+
+  /** The next thing of this kind that the child tells. */
+  told(kind: string): Promise<Told> {
+    return new Promise((resolve, reject) => {
+      const onMessage = (message: Told) => {
+        if (message.kind !== kind) return
+        this.#process.off('message', onMessage)
+        this.#process.off('exit', onExit)
+        resolve(message)
+      }
+      const onExit = () => reject(new Error(`a process of the benchmark ended before it told "${kind}"`))
+      this.#process.on('message', onMessage)
+      this.#process.on('exit', onExit)
+    })
+  }
+
+  ask(message: object, kind: string): Promise<Told> {
+    const told = this.told(kind)
+    this.#process.send(message)
+    return told
+  }
+
+  send(message: object): void {
+    this.#process.send(message)
+  }
+
+  async end(): Promise<void> {
+    if (this.#exited) return
+    const ended = new Promise((resolve) => this.#process.once('exit', resolve))
+    this.#process.disconnect()
+    const timer = setTimeout(() => this.#process.kill('SIGKILL'), 20_000)
+    await ended
+    clearTimeout(timer)
+  }
+}
+
+/** For profiling: BENCH_NODE_FLAGS="--cpu-prof --cpu-prof-dir=/tmp/prof". */
+const benchFlags = (process.env.BENCH_NODE_FLAGS ?? '').split(' ').filter(Boolean)

@@ -1,0 +1,40 @@
+// The product as it is, in a process of its own: a forwarder composed as the command does it, with /metrics served
+// and scraped. It tells its CPU time and memory when asked.
+import { get } from 'node:http'
+import pino from 'pino'
+import { createKafka } from '../src/adapters/kafka/client.ts'
+import { MetricsPage } from '../src/adapters/metrics/page.ts'
+import { openMonitoringServer } from '../src/adapters/monitoring-server.ts'
+import { openForwarder } from '../src/commands/open-forwarder.ts'
+import { loadConfig } from '../src/config.ts'
+import { superviseParts } from '../src/supervisor.ts'
+
+const config = loadConfig(process.env)
+const log = pino({ level: 'warn' }, pino.destination(2))
+const stopping = new AbortController()
+const scrapeMs = 5_000
+
+process.on('message', (message: { stop?: boolean }) => {
+  if (message.stop) stopping.abort()
+  else {
+    const { user, system } = process.cpuUsage()
+    process.send!({
+      kind: 'usage',
+      cpuMs: (user + system) / 1_000,
+      rssMb: process.memoryUsage.rss() / 2 ** 20,
+    })
+  }
+})
+process.on('disconnect', () => stopping.abort())
+
+const { part, counts, checks } = await openForwarder({ config, kafka: createKafka(config, log), log })
+const page = new MetricsPage()
+page.add(counts)
+const monitoring = await openMonitoringServer({ port: 0, host: '127.0.0.1', page, checks, log })
+const scrapes = setInterval(() => {
+  get(`http://127.0.0.1:${monitoring.port}/metrics`, (response) => response.resume()).on('error', () => {})
+}, scrapeMs)
+process.send!({ kind: 'listening' })
+await superviseParts([monitoring, part], stopping.signal)
+clearInterval(scrapes)
+if (process.connected) process.disconnect()

@@ -1,0 +1,154 @@
+import { spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { readFile, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import kafkajs from 'kafkajs'
+import type { Kafka } from 'kafkajs'
+import pino from 'pino'
+import { createKafka } from '../src/adapters/kafka/client.ts'
+import { ensureTopics } from '../src/adapters/kafka/topics.ts'
+import { createCodecs, type Codecs } from '../src/adapters/schema-registry/codecs.ts'
+import { Registry } from '../src/adapters/schema-registry/registry.ts'
+import { registerSchemas } from '../src/adapters/schema-registry/subjects.ts'
+import { createSecrets } from '../src/adapters/secrets.ts'
+import { SettingsLog } from '../src/adapters/settings-log.ts'
+import { loadConfig, type Config } from '../src/config.ts'
+import type { AnalyticsCall } from '../src/core/analytics-call.ts'
+import { topicNames, type TopicNames } from '../src/core/topics.ts'
+import { startLocalKafka } from '../src/local/kafka.ts'
+import { ensureLocalParts } from '../src/local/parts.ts'
+import { startLocalRegistry } from '../src/local/registry.ts'
+import { bindsCores } from './child.ts'
+import { sharedSecret } from './calls.ts'
+
+/** A Kafka and a registry for one run of the benchmarks. */
+export interface Servers {
+  env: Record<string, string>
+  /** CPU time of the broker so far, in ms; null where that is not to be had. */
+  brokerCpuMs(): Promise<number | null>
+  stop(): Promise<void>
+}
+
+/** Everything but what is measured runs on the other core. */
+export const measuredCore = 0
+export const otherCore = 1
+
+export async function startServers(): Promise<Servers> {
+  if (bindsCores) spawnSync('taskset', ['-pc', String(otherCore), String(process.pid)])
+  const dataDir = await mkdtemp(join(tmpdir(), 'postrider-bench-'))
+  const parts = await ensureLocalParts()
+  const kafka = await startLocalKafka({ parts, dataDir: join(dataDir, 'kafka'), port: 0 })
+  const registry = await startLocalRegistry({ parts, dataDir: join(dataDir, 'registry'), port: 0 })
+  return {
+    env: { KAFKA_BROKERS: kafka.brokers.join(','), SCHEMA_REGISTRY_URL: registry.url },
+    brokerCpuMs: () => cpuOf(kafka.pid),
+    async stop() {
+      await Promise.all([kafka.stop(), registry.stop()])
+      await rm(dataDir, { recursive: true, force: true, maxRetries: 5 })
+    },
+  }
+}
+
+/** utime and stime from /proc, which count in hundredths of a second. */
+async function cpuOf(pid: number): Promise<number | null> {
+  try {
+    const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return (Number(fields[11]) + Number(fields[12])) * 10
+  } catch {
+    return null
+  }
+}
+
+/** Topics, schemas and settings of one workload. */
+export interface Deployment {
+  env: Record<string, string>
+  config: Config
+  topics: TopicNames
+  kafka: Kafka
+  codecs: Codecs
+  produce(count: number, nth: (index: number) => AnalyticsCall, label: string): Promise<void>
+  destination(id: string, sourceId: string, urls: string[]): Promise<void>
+  close(): Promise<void>
+}
+
+export async function deploy(servers: Servers, extra: Record<string, string> = {}): Promise<Deployment> {
+  const prefix = `bench${randomBytes(3).toString('hex')}.`
+  const env = {
+    ...servers.env,
+    TOPIC_PREFIX: prefix,
+    GROUP_ID: `${prefix}group`,
+    SECRETS_KEY: randomBytes(32).toString('hex'),
+    WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+    ...extra,
+  }
+  const config = loadConfig(env)
+  const log = pino({ level: 'warn' }, pino.destination(2))
+  const kafka = createKafka(config, log)
+  const topics = topicNames(prefix)
+  const admin = kafka.admin()
+  await admin.connect()
+  await ensureTopics(admin, config)
+  await registerSchemas(new Registry(config.registry), config)
+  const codecs = createCodecs({ registry: config.registry, topics, log })
+  await Promise.all([codecs.calls.ready(), codecs.settings.ready()])
+  const settings = new SettingsLog({
+    kafka,
+    topic: topics.settings,
+    groupId: config.groupId,
+    codec: codecs.settings,
+    log,
+  })
+  await settings.start()
+  const secrets = createSecrets(config.secretsKeys)
+  const producer = kafka.producer({ createPartitioner: kafkajs.Partitioners.DefaultPartitioner })
+  await producer.connect()
+  return {
+    env,
+    config,
+    topics,
+    kafka,
+    codecs,
+    async produce(count, nth, label) {
+      const lot = 2_000
+      for (let start = 0; start < count; start += lot) {
+        const messages = Array.from({ length: Math.min(lot, count - start) }, (_, i) => {
+          const call = nth(start + i)
+          return { key: call.userId, value: codecs.calls.encode(call) }
+        })
+        await producer.send({ topic: topics.calls, acks: -1, messages })
+        if (process.stderr.isTTY)
+          process.stderr.write(`\r${label}: produced ${start + messages.length} of ${count}`)
+      }
+      if (process.stderr.isTTY) process.stderr.write('\r\u001b[K')
+    },
+    async destination(id, sourceId, urls) {
+      if (!settings.state.sources.has(sourceId)) {
+        await settings.execute({
+          type: 'create_source',
+          id: sourceId,
+          name: sourceId,
+          writeKey: `key-${sourceId}`,
+          enabled: true,
+        })
+      }
+      const secret = { text: sharedSecret, sealed: secrets.seal(sharedSecret) }
+      await settings.execute({
+        type: 'create_destination',
+        id,
+        name: id,
+        sourceIds: [sourceId],
+        urls,
+        headers: [],
+        sharedSecret: secret,
+        enabled: true,
+      })
+    },
+    async close() {
+      await settings.close()
+      await producer.disconnect()
+      await admin.disconnect()
+    },
+  }
+}
