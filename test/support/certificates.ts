@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -43,7 +44,8 @@ export async function selfSigned(): Promise<ServerCertificate> {
 
 /** A certificate authority of this test's own. */
 export async function createAuthority(t: TestContext): Promise<TestAuthority> {
-  const root = await generate(attributes('Postrider test root'), {
+  // A name of its own: issuers are looked up by name, and a second root of the same name would hide this one.
+  const root = await generate(attributes(`Postrider test root ${randomBytes(4).toString('hex')}`), {
     keyType: 'ec',
     algorithm: 'sha256',
     extensions: [

@@ -37,7 +37,6 @@ export class Attempt implements Dispatcher.DispatchHandler, Expiring {
   readonly #sink: AttemptSink
   readonly #startedAt: number
   #settled = false
-  #restarted = false
   #written = false
   #answered = false
   #status = 0
@@ -91,7 +90,6 @@ export class Attempt implements Dispatcher.DispatchHandler, Expiring {
   onResponseError(_controller: unknown, error: Error): void {
     if (this.#settled) return
     if (this.#mayRestart(error)) {
-      this.#restarted = true
       this.#written = false
       this.#owner.restart(this)
       return
@@ -118,11 +116,11 @@ export class Attempt implements Dispatcher.DispatchHandler, Expiring {
    * then goes out once more on a new connection, within the same deadline and as the same attempt, provided that
    * the connection had served before and that not one byte of a response has come. That is as safe as any retry:
    * the receiver may have taken the first copy, and tells the second by Idempotency-Key or messageId. (Go's
-   * net/http does the same for requests that carry an Idempotency-Key.)
+   * net/http does the same for requests that carry an Idempotency-Key.) It cannot happen twice: the new connection has
+   * not served before.
    */
   #mayRestart(error: Error): boolean {
     return (
-      !this.#restarted &&
       this.#written &&
       !this.#answered &&
       this.connection !== null &&

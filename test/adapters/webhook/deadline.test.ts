@@ -51,6 +51,15 @@ test('times out when no response comes, and closes the connection', async (t) =>
   assert.equal((await send(endpoint)).kind, 'success')
 })
 
+test('an interim response is no response', async (t) => {
+  const receiver = await startReceiver(t)
+  const endpoint = openTransport(t, { timeoutMs }).open({ url: receiver.url, headers: {} })
+  receiver.answer({ earlyHints: true, instead: { do: 'hang' } })
+  const outcome = await send(endpoint)
+  assertTimedOut(outcome)
+  assert.match(outcome.detail!, /^no response within/)
+})
+
 test('times out when a response goes on for longer, however often a byte comes', async (t) => {
   const receiver = await startReceiver(t)
   const endpoint = openTransport(t, { timeoutMs }).open({ url: receiver.url, headers: {} })

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import type { LookupFunction } from 'node:net'
 import { test, type TestContext } from 'node:test'
+import { promisify } from 'node:util'
 import { createWebhookTransport } from '../../../src/adapters/webhook/transport.ts'
 import { createAuthority, selfSigned } from '../../support/certificates.ts'
 import { startReceiver } from '../../support/receivers.ts'
@@ -85,6 +87,27 @@ test('a server that speaks no TLS, and a reset in the handshake, are network fai
   const transport = openTransport(t)
   const outcome = await send(transport.open({ url: `https://127.0.0.1:${plain.port}/`, headers: {} }))
   assert.equal(outcome.kind, 'network', JSON.stringify(outcome))
+})
+
+test('a CA file adds to the roots that Node trusts, and takes none away', async (t) => {
+  const [nodes, own] = [await createAuthority(t), await createAuthority(t)]
+  const receivers = [
+    await startReceiver(t, { tls: await nodes.issue() }),
+    await startReceiver(t, { tls: await own.issue() }),
+  ]
+  const script = `
+    import { createWebhookTransport } from ${JSON.stringify(new URL('../../../src/adapters/webhook/transport.ts', import.meta.url))}
+    const transport = createWebhookTransport({ allowedNetworks: ['127.0.0.0/8'], caFile: ${JSON.stringify(own.caFile)} })
+    for (const url of ${JSON.stringify(receivers.map(({ url }) => url))}) {
+      const request = { body: Buffer.from('{}'), signature: null, idempotencyKey: 'm:d' }
+      transport.open({ url, headers: {} }).send(request, { onOutcome: ({ kind }) => console.log(kind) })
+    }
+    await transport.close(5_000)
+  `
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {
+    env: { ...process.env, NODE_EXTRA_CA_CERTS: nodes.caFile },
+  })
+  assert.equal(stdout, 'success\nsuccess\n')
 })
 
 test('a CA file that is missing, empty or broken stops the start with its name', async (t) => {

@@ -166,6 +166,21 @@ test('does not send a third time, nor again what broke on a fresh connection', a
   assert.equal(receiver.requests.length, 4)
 })
 
+test('a connection that was opened anew for the next request counts as fresh', async (t) => {
+  const receiver = await startReceiver(t)
+  const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
+  receiver.answer({ headers: { connection: 'close' } }, { instead: { do: 'reset' } }, {})
+  // Sent from within the first outcome, so that it waits on the connection that is closing.
+  const second = await new Promise<Outcome>((resolve) => {
+    endpoint.send(requestOf(), {
+      onOutcome: () => endpoint.send(requestOf(), { onOutcome: resolve }),
+    })
+  })
+  assert.equal(second.kind, 'network')
+  assert.equal(receiver.requests.length, 2)
+  assert.equal(receiver.connections(), 2)
+})
+
 test('a refused connection and an unknown name are network failures', async (t) => {
   const receiver = await startReceiver(t)
   await receiver.close()
