@@ -110,7 +110,10 @@ export class Consumption implements RecordListener, PartitionOwner {
     const partition = this.#partitions.get(keyOf(topic, partitionId))
     // What is dropped here is asked for again: once the committed map is known, or from where reading broke off.
     if (!partition?.restored || partition.jumping) return
-    if (batch.from > partition.nextFetch! && !partition.sought) {
+    // After a seek the batch that was asked for begins where it was told to; one with records that begins beyond
+    // was on its way already. Only one of nothing but control records cannot tell where it was asked for.
+    const askedFor = partition.sought && batch.records.length === 0
+    if (batch.from > partition.nextFetch! && !askedFor) {
       void this.#goBack(partition)
       return
     }

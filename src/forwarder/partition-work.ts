@@ -59,7 +59,7 @@ export class PartitionWork {
   nextFetch: number | null = null
   /** A batch began beyond that: everything is dropped until the consumer was told to go back. */
   jumping = false
-  /** The consumer was told to go back: its next batch is right wherever it begins. */
+  /** The consumer was told to go back, and no batch has come since. */
   sought = false
 
   constructor(topic: string, partition: number, owner: PartitionOwner) {
