@@ -85,7 +85,9 @@ function windowEnd(
   times: { firstAttemptAt: number | null; firstHandOverAt: number | null; now: number },
   policy: RetryPolicy,
 ): number {
-  return (times.firstAttemptAt ?? times.firstHandOverAt ?? times.now) + policy.windowMs
+  const { firstAttemptAt, firstHandOverAt, now } = times
+  // A hand-over that came before any attempt began the window; the first attempt after it does not begin it anew.
+  return Math.min(firstAttemptAt ?? now, firstHandOverAt ?? now) + policy.windowMs
 }
 
 /** The smallest tier that covers the wait; if that would overshoot the window, the largest that fits. */
