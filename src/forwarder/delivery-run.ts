@@ -29,6 +29,8 @@ export class DeliveryRun implements SignedRequest {
   firstAttemptAt: number | null = null
   /** An endpoint was reached in this round. */
   reached = false
+  /** It waited in its lane for too long while nobody could take it: it is deferred without an attempt. */
+  passedOver = false
 
   /** Endpoints where this run holds a place, from admission to the outcome. */
   reserved: readonly EndpointQueue[]

@@ -34,6 +34,8 @@ export class Dispatcher implements EndpointHost {
   #stopping = false
   /** Endpoints that have work and found no slot, first come first served, each for one request a turn. */
   readonly #hungry = new Set<EndpointQueue>()
+  /** The hungry one whose turn it is. */
+  #fed: EndpointQueue | null = null
   readonly #waiting = new Set<PartitionWork>()
   readonly #ready: DeliveryRun[] = []
   #draining = false
@@ -88,16 +90,25 @@ export class Dispatcher implements EndpointHost {
       this.#conclude(attempt.run, endpoint, outcome, now)
   }
 
-  /** Starts runs that have waited in a lane for too long although nobody can take them: they will be deferred. */
+  /**
+   * Defers runs that have waited in a lane for too long although nobody can take them. None of them is sent, not
+   * even as a probe: the one before it in its lane may be on the wire.
+   */
   deferWaiting(destination: DestinationRuntime, before: number): void {
-    for (const run of destination.takeWaiting(before)) this.#ready.push(run)
+    for (const run of destination.takeWaiting(before)) {
+      run.passedOver = true
+      this.#ready.push(run)
+    }
     this.#drain()
   }
 
   // What endpoints ask for.
 
   takeSlot(endpoint: EndpointQueue): boolean {
-    if (this.#inFlight < this.#maxInFlight) {
+    // Whoever is hungry was here before: without turns, an endpoint with a long queue would keep every slot.
+    const itsTurn = this.#hungry.size === 0 || this.#fed === endpoint
+    if (itsTurn && this.#inFlight < this.#maxInFlight) {
+      this.#fed = null
       this.#inFlight++
       return true
     }
@@ -140,6 +151,20 @@ export class Dispatcher implements EndpointHost {
     this.#drain()
   }
 
+  failed(attempt: Attempt, error: unknown): void {
+    const { run, endpoint } = attempt
+    endpoint.release(run.isRetry, Date.now())
+    if (run.settled) return
+    run.settled = true
+    this.#end(run)
+    this.#results.failed(run, error)
+    this.#drain()
+  }
+
+  retryStarted(run: DeliveryRun): void {
+    this.#results.retryStarted(run)
+  }
+
   /** The endpoint's URL was taken out of the settings: it is dropped from the deliveries that wait for it. */
   removed(endpoint: EndpointQueue): void {
     for (const attempt of endpoint.takeQueued(Date.now(), 0)) {
@@ -174,7 +199,9 @@ export class Dispatcher implements EndpointHost {
     try {
       this.#send(run)
     } catch (error) {
+      // Planning and signing come before the first endpoint is offered anything.
       this.#releaseAll(run)
+      run.settled = true
       this.#end(run)
       this.#results.failed(run, error)
     }
@@ -196,11 +223,10 @@ export class Dispatcher implements EndpointHost {
     run.signature = run.destination.sign(run.body)
     run.pending = targets.length
     for (const endpoint of targets) {
-      const room = !endpoint.shedding || !endpoint.isFull(run.isRetry, now)
-      if (room && endpoint.offer(new Attempt(run, endpoint, now), now)) continue
-      this.#conclude(run, endpoint, room ? breakerOpen() : holdsOthersBack(), now)
+      const deferred = run.passedOver || (endpoint.shedding && endpoint.isFull(run.isRetry, now))
+      if (!deferred && endpoint.offer(new Attempt(run, endpoint, now), now)) continue
+      this.#conclude(run, endpoint, endpoint.shedding ? holdsOthersBack() : breakerOpen(), now)
     }
-    if (run.dueAt !== null && run.reached) this.#results.retryStarted(run)
   }
 
   /** The endpoints of the moment: an edited URL list takes effect at the next attempt. */
@@ -218,6 +244,11 @@ export class Dispatcher implements EndpointHost {
   #conclude(run: DeliveryRun, endpoint: EndpointQueue, outcome: Outcome, now: number): void {
     endpoint.release(run.isRetry, now)
     if (run.settled) return
+    // The next owner of a lost partition sends it again: a retry of ours beside that would be one too many.
+    if (outcome.kind !== 'success' && !run.work.partition.alive) {
+      this.#abandon(run)
+      return
+    }
     if (outcome.kind === 'success') {
       this.#settle(run)
       return
@@ -230,7 +261,11 @@ export class Dispatcher implements EndpointHost {
   #settle(run: DeliveryRun): void {
     run.settled = true
     this.#end(run)
-    this.#results.settled(run)
+    try {
+      this.#results.settled(run)
+    } catch (error) {
+      this.#results.failed(run, error)
+    }
     this.#drain()
   }
 
@@ -262,15 +297,20 @@ export class Dispatcher implements EndpointHost {
   #drain(): void {
     if (this.#draining) return
     this.#draining = true
-    for (let run = this.#ready.shift(); run; run = this.#ready.shift()) this.#start(run)
-    this.#draining = false
+    try {
+      for (let run = this.#ready.shift(); run; run = this.#ready.shift()) this.#start(run)
+    } finally {
+      this.#draining = false
+    }
   }
 
   #feedHungry(now: number): void {
-    for (const endpoint of this.#hungry) {
-      if (this.#inFlight >= this.#maxInFlight) return
+    while (this.#hungry.size > 0 && this.#inFlight < this.#maxInFlight) {
+      const [endpoint] = this.#hungry as Iterable<EndpointQueue> as [EndpointQueue]
       this.#hungry.delete(endpoint)
+      this.#fed = endpoint
       endpoint.pump(now)
+      this.#fed = null
     }
   }
 

@@ -1,7 +1,7 @@
 import { ConcurrencyLimit } from '../core/concurrency-limit.ts'
 import { breakerEvent, closedBreaker, cooledBreaker, stepBreaker, type Breaker } from '../core/breaker.ts'
 import { deferredOutcome, type Outcome } from '../core/outcome.ts'
-import { AttemptFifo, type Attempt } from './delivery-run.ts'
+import { AttemptFifo, type Attempt, type DeliveryRun } from './delivery-run.ts'
 import type { PartitionWork } from './partition-work.ts'
 import type { EndpointClient } from './ports.ts'
 
@@ -16,6 +16,10 @@ export interface EndpointHost {
   dropped(attempt: Attempt): void
   /** Its destination was disabled while it waited. */
   skipped(attempt: Attempt): void
+  /** An exception of ours at sending it. */
+  failed(attempt: Attempt, error: unknown): void
+  /** The first request of a round that came due in a retry tier goes out. */
+  retryStarted(run: DeliveryRun): void
   /** There is room again: these partitions may go on. */
   wake(partition: PartitionWork): void
   breakerChanged(endpoint: EndpointQueue, from: Breaker['phase'], to: Breaker['phase']): void
@@ -180,8 +184,15 @@ export class EndpointQueue {
       if (!run.reached) {
         run.reached = true
         run.firstAttemptAt ??= now
+        if (run.dueAt !== null) this.#host.retryStarted(run)
       }
-      this.client.send(run, attempt)
+      try {
+        this.client.send(run, attempt)
+      } catch (error) {
+        this.inFlight--
+        this.#host.releaseSlot()
+        this.#host.failed(attempt, error)
+      }
     }
   }
 
@@ -216,7 +227,9 @@ export class EndpointQueue {
   dropLost(): void {
     for (const queue of [this.#retries, this.#calls]) {
       for (let left = queue.length; left > 0; left--) {
-        const attempt = queue.shift()!
+        const attempt = queue.shift()
+        // Dropping one may let others of its lane start, and those that were queued here go out.
+        if (!attempt) break
         if (attempt.run.work.partition.alive) queue.push(attempt)
         else this.#host.dropped(attempt)
       }
