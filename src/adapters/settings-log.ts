@@ -28,6 +28,8 @@ export interface SettingsLogOptions {
   groupId: string
   codec: SettingsCodec
   log: Logger
+  /** As the topic reader's: short for those who close soon. */
+  maxWaitMs?: number
   /** Epoch milliseconds. */
   now?: () => number
 }
@@ -69,6 +71,7 @@ export class SettingsLog {
       topic: options.topic,
       groupPrefix: `${options.groupId}.settings`,
       log: options.log,
+      ...(options.maxWaitMs !== undefined && { maxWaitMs: options.maxWaitMs }),
       onRecord: (record) => this.#take(record),
     })
   }

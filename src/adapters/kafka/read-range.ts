@@ -33,6 +33,8 @@ export async function* readRange(options: ReadRangeOptions): AsyncGenerator<Topi
     log,
     from: new Map(ranges.map(({ partition, low }) => [partition, low])),
     until: new Map(ranges.map(({ partition, high }) => [partition, high])),
+    // It ends soon, and should then end at once.
+    maxWaitMs: 50,
     onRecord: (record) => slot.put(record),
   })
   reader.start(signal).then(

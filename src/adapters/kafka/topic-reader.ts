@@ -37,6 +37,11 @@ export interface TopicReaderOptions {
    * was handled. Partitions that are not named are not read.
    */
   until?: ReadonlyMap<number, number>
+  /**
+   * How long a fetch waits for records, in ms; default 500. Closing takes up to as long, and an idle reader asks
+   * as often. Records that come in end the wait at once.
+   */
+  maxWaitMs?: number
 }
 
 /**
@@ -161,14 +166,13 @@ export class TopicReader {
 
   /** Consumes until a crash, whose error it returns, or until the reader stops. */
   async #consumeOnce(onJoin: () => void): Promise<unknown> {
-    const { kafka, topic, groupPrefix } = this.#options
+    const { kafka, topic, groupPrefix, maxWaitMs = 500 } = this.#options
     // A group for each consumer: one that crashed stays a member for as long as its session, and holds up joining.
     const groupId = `${groupPrefix}.${randomBytes(6).toString('hex')}`
     const consumer = kafka.consumer({
       groupId,
       allowAutoTopicCreation: false,
-      // A fetch under way delays stopping by as much; records that come in end the wait at once.
-      maxWaitTimeInMs: 500,
+      maxWaitTimeInMs: maxWaitMs,
       // What kafkajs would restart by itself we restart as well: one way to recover, for all errors.
       retry: { retries: 2, restartOnFailure: async () => false },
     })
@@ -357,5 +361,8 @@ function aborted(signal: AbortSignal): { promise: Promise<null>; release: () => 
 }
 
 function unavailable(topic: string, reason: string): PostriderError {
-  return new PostriderError('kafka_unavailable', `cannot read topic ${topic}: ${reason}`)
+  return new PostriderError(
+    'kafka_unavailable',
+    `cannot read topic ${topic}: ${reason}. Check KAFKA_BROKERS and that Kafka is up`,
+  )
 }

@@ -1,0 +1,68 @@
+import { createHmac, randomUUID } from 'node:crypto'
+import type { Secrets } from '../../adapters/secrets.ts'
+import { renderBody } from '../../core/body.ts'
+import type { Outcome } from '../../core/outcome.ts'
+import type { Destination } from '../../core/settings.ts'
+import type { SignedRequest, WebhookTransport } from '../../forwarder/ports.ts'
+
+export interface SampleResult {
+  /** From 1. */
+  number: number
+  url: string
+  outcome: Outcome
+}
+
+/**
+ * Sends one sample call to each URL of a destination at once, as the forwarder would: signed, with the static
+ * headers, the same bytes to all. Once only, and nothing of it reaches Kafka. Throws `secrets_key` when a secret
+ * cannot be opened.
+ */
+export async function sendSample(
+  destination: Destination,
+  parts: { transport: WebhookTransport; secrets: Secrets; now: number },
+): Promise<SampleResult[]> {
+  const { transport, secrets, now } = parts
+  const request = sampleRequest(destination, secrets, now)
+  const targets = destination.urls.map(({ url, headers }) => ({
+    url,
+    headers: Object.fromEntries(headers.map(({ name, value }) => [name, secrets.open(value)])),
+  }))
+  return Promise.all(
+    targets.map(async (target, index) => {
+      const client = transport.open(target)
+      const outcome = await new Promise<Outcome>((resolve) => client.send(request, { onOutcome: resolve }))
+      client.close()
+      return { number: index + 1, url: target.url, outcome }
+    }),
+  )
+}
+
+function sampleRequest(destination: Destination, secrets: Secrets, now: number): SignedRequest {
+  const messageId = `test-${randomUUID()}`
+  const text = renderBody({
+    messageId,
+    sourceId: destination.sourceIds[0] ?? '',
+    type: 'track',
+    userId: 'postrider-test',
+    anonymousId: null,
+    previousId: null,
+    groupId: null,
+    event: 'Postrider Test',
+    name: null,
+    category: null,
+    timestamp: now,
+    receivedAt: now,
+    sentAt: null,
+    properties: '{"test":true}',
+    traits: null,
+    context: null,
+    integrations: null,
+  })
+  const body = Buffer.from(text)
+  const { sharedSecret } = destination
+  return {
+    body,
+    signature: sharedSecret && createHmac('sha1', secrets.open(sharedSecret)).update(body).digest('hex'),
+    idempotencyKey: `${messageId}:${destination.id}`,
+  }
+}

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { makeSettingsCli } from '../support/settings-cli.ts'
+
+test('a source is made, shown, changed and turned off, and running parts see each step', async (t) => {
+  const cli = await makeSettingsCli(t)
+  const follower = await cli.open()
+
+  const created = await cli.run('sources', 'create', '--id', 'shop', '--name', 'Shop')
+  assert.deepEqual([created.status, created.stderr], [0, ''])
+  const key = /^source "shop" created; its write key is ([0-9a-f]{32})\n$/.exec(created.stdout)?.[1]
+  assert(key, created.stdout)
+  await follower.catchUp()
+  assert.equal(follower.state.sources.get('shop')?.writeKey, key)
+
+  await cli.json('sources', 'create', '--id', 'app', '--name', 'App', '--write-key', 'my-key')
+  const listed = await cli.run('sources', 'list')
+  assert.equal(
+    listed.stdout,
+    'ID    NAME  STATE    DESTINATIONS\nshop  Shop  enabled  -\napp   App   enabled  -\n',
+  )
+
+  assert.match((await cli.run('sources', 'show', 'shop')).stdout, new RegExp(`^write key +${key}$`, 'm'))
+  await cli.json('sources', 'update', 'shop', '--name', 'New', '--write-key', 'other')
+  assert.equal((await cli.run('sources', 'disable', 'shop')).stdout, 'source "shop" is disabled\n')
+  assert.deepEqual(await cli.json('sources', 'show', 'shop'), [
+    { id: 'shop', name: 'New', writeKey: 'other', enabled: false, destinationIds: [] },
+  ])
+  await cli.json('sources', 'enable', 'shop')
+  const all = await cli.json('sources', 'list')
+  assert.deepEqual(
+    all.map(({ id, enabled }) => [id, enabled]),
+    [
+      ['shop', true],
+      ['app', true],
+    ],
+  )
+})
+
+test('what is refused is one line on stderr with its exit code, and changes nothing', async (t) => {
+  const cli = await makeSettingsCli(t)
+  await cli.json('sources', 'create', '--id', 'shop', '--name', 'Shop', '--write-key', 'my-key')
+  const cases: [args: string[], status: number, line: string][] = [
+    [
+      ['create', '--id', 'Shop!', '--name', ' ', '--write-key', 'a:b'],
+      2,
+      'postrider: id "Shop!" must be 1-64 of a-z, 0-9, "_" and "-", and begin with a letter or digit; the name is empty; the write key must be 1-128 visible ASCII characters without a colon\n',
+    ],
+    [
+      ['create', '--id', 'shop', '--name', 'Again', '--write-key', 'my-key-2'],
+      1,
+      'postrider: source "shop" exists already, and ids are never reused\n',
+    ],
+    [
+      ['create', '--id', 'other', '--name', 'Other', '--write-key', 'my-key'],
+      1,
+      'postrider: the write key is in use by source "shop"\n',
+    ],
+    [['update', 'shop'], 2, 'postrider: nothing to change: give a name or a write key\n'],
+    [['disable', 'nope'], 1, 'postrider: source "nope" does not exist\n'],
+    [['show', 'nope'], 1, 'postrider: source "nope" does not exist; `postrider sources list` shows all\n'],
+  ]
+  for (const [args, status, line] of cases) {
+    const result = await cli.run('sources', ...args)
+    assert.deepEqual([result.status, result.stderr, result.stdout], [status, line, ''])
+  }
+  assert.equal((await cli.open()).state.version, 1)
+})
+
+test('brokers that are away, and topics that are missing, get a line that says what to do', async (t) => {
+  const away = await makeSettingsCli(t, { KAFKA_BROKERS: '127.0.0.1:1' })
+  const began = Date.now()
+  const list = away.run('sources', 'list')
+  const missing = await makeSettingsCli(t, { TOPIC_PREFIX: 'never.made.' })
+  const topics = await missing.run('sources', 'list')
+  assert.equal(topics.status, 1)
+  assert.equal(
+    topics.stderr,
+    'postrider: topic never.made.webhooks.settings does not exist: run `postrider setup` first\n',
+  )
+  const { status, stderr } = await list
+  assert.equal(status, 1)
+  const lines = stderr.trimEnd().split('\n')
+  assert.match(lines.at(-1)!, /^postrider: .*ECONNREFUSED.*KAFKA_BROKERS/)
+  assert.equal(lines.length, 1, stderr)
+  assert(Date.now() - began < 20_000)
+})
