@@ -113,7 +113,7 @@ export async function startReceiver(t: TestContext, options: ReceiverOptions = {
         json: () => JSON.parse(body.toString('utf8')) as Record<string, unknown>,
         at: Date.now(),
         signature: checkSignature(body, message.headers['x-signature'], secret),
-        connection: numberOf(message.socket),
+        connection: acceptedOf(message.socket)?.[1] ?? 0,
       }
       requests.push(request)
       const next = answers.length > 1 ? answers.shift()! : answers[0]!
@@ -126,9 +126,9 @@ export async function startReceiver(t: TestContext, options: ReceiverOptions = {
   }
 
   // For TLS the request's socket wraps the one that was accepted: they share their remote port.
-  const numberOf = (socket: Socket) => {
-    for (const [accepted, number] of sockets) if (accepted.remotePort === socket.remotePort) return number
-    return 0
+  const acceptedOf = (socket: Socket | null): [Socket, number] | null => {
+    for (const entry of sockets) if (entry[0].remotePort === socket?.remotePort) return entry
+    return null
   }
 
   const later = (ms: number, run: () => void) => {
@@ -160,7 +160,7 @@ export async function startReceiver(t: TestContext, options: ReceiverOptions = {
         break
       }
       case 'reset':
-        socket?.resetAndDestroy()
+        acceptedOf(socket)?.[0].resetAndDestroy()
         break
       case 'close':
         socket?.end()
