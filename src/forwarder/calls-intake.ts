@@ -9,6 +9,7 @@ import type { EndpointQueue } from './endpoint-queue.ts'
 import { Refusal, fullEndpoint, refusalOf, type Intake } from './intake.ts'
 import type { Block, PartitionWork } from './partition-work.ts'
 import type { RecordDecoder } from './ports.ts'
+import type { Room } from './room.ts'
 import type { Routing } from './routing.ts'
 import type { SchemaLoader } from './schema-loader.ts'
 import type { SettingsCatchUp } from './settings-catch-up.ts'
@@ -27,6 +28,7 @@ export interface CallsIntakeParts {
   catchUp: SettingsCatchUp
   dispatcher: Dispatcher
   settler: Settler
+  room: Room
 }
 
 /** Calls topic: decode → check → plan → render → one run per destination (design.md, points 3 and 4). */
@@ -38,8 +40,8 @@ export class CallsIntake implements Intake {
   }
 
   take(partition: PartitionWork): Block | null {
-    const { dispatcher, settler } = this.#parts
-    if (dispatcher.isFull) return { kind: 'full' }
+    const { room, settler } = this.#parts
+    if (room.isFull) return { kind: 'full' }
     let plan: Plan | Block
     try {
       plan = (partition.head as Plan | null) ?? this.#plan(partition)
@@ -94,7 +96,7 @@ export class CallsIntake implements Intake {
   }
 
   #admit(partition: PartitionWork, { call, destinations }: Plan, now: number): void {
-    const { dispatcher, settler } = this.#parts
+    const { dispatcher, settler, room } = this.#parts
     const record = partition.peek()!
     const work = partition.take()
     if (destinations.length === 0) {
@@ -118,6 +120,7 @@ export class CallsIntake implements Intake {
         type: call.type as Exclude<typeof call.type, 'unknown'>,
         body,
       }
+      room.take(body.length)
       dispatcher.admit(
         new DeliveryRun(work, destination, delivery, key, null, null, destination.endpoints, now),
       )

@@ -11,9 +11,15 @@ import type {
   TopicPartition,
 } from './ports.ts'
 
-/** Records of one partition that wait to be taken: above the first it is paused, below the second resumed. */
-const pauseAbove = 4_000
-const resumeBelow = 2_000
+/**
+ * Records that wait to be taken, of all partitions together and of one at least, in number and in bytes: above that
+ * a partition is paused, below half of it resumed. It takes kafkajs a moment to fetch again: so much must be there
+ * to bridge it.
+ */
+const bufferedRecords = { all: 48_000, one: 2_000 }
+const bufferedBytes = { all: 24 * 1024 * 1024, one: 1024 * 1024 }
+/** What one fetch may still bring of a partition that is about to be paused. */
+const fetchMargin = 4_000
 /** Offsets that one partition's tracker may span: what the committed map can nearly always hold. */
 const maxSpan = 100_000
 
@@ -160,7 +166,15 @@ export class Consumption implements RecordListener, PartitionOwner {
   }
 
   #isFull(partition: PartitionWork): boolean {
-    return partition.buffered > pauseAbove || partition.tracker.size > maxSpan - pauseAbove
+    return (
+      partition.buffered > this.#share(bufferedRecords) ||
+      partition.bufferedBytes > this.#share(bufferedBytes) ||
+      partition.tracker.size > maxSpan - fetchMargin
+    )
+  }
+
+  #share({ all, one }: { all: number; one: number }): number {
+    return Math.max(one, all / this.#partitions.size)
   }
 
   #pause(partition: PartitionWork): void {
@@ -170,7 +184,12 @@ export class Consumption implements RecordListener, PartitionOwner {
   }
 
   #resumeWhenRoomy(partition: PartitionWork): void {
-    if (partition.buffered >= resumeBelow || partition.tracker.size > maxSpan - 2 * pauseAbove) return
+    if (
+      partition.buffered > this.#share(bufferedRecords) / 2 ||
+      partition.bufferedBytes > this.#share(bufferedBytes) / 2 ||
+      partition.tracker.size > maxSpan - 2 * fetchMargin
+    )
+      return
     partition.paused = false
     this.#source.resume(partition)
   }

@@ -16,6 +16,8 @@ export interface DispatchResults {
   /** One attempt has ended, for counting and logging. */
   attempted(attempt: Attempt, outcome: Outcome): void
   retryStarted(run: DeliveryRun): void
+  /** Its partition was lost: nothing is decided, the next owner sends it. */
+  abandoned(run: DeliveryRun): void
   breakerChanged(endpoint: EndpointQueue, from: Breaker['phase'], to: Breaker['phase']): void
   /** A partition that was blocked may be looked at again. */
   wake(partition: PartitionWork): void
@@ -28,7 +30,6 @@ export interface DispatchResults {
 export class Dispatcher implements EndpointHost {
   readonly #results: DispatchResults
   readonly #maxInFlight: number
-  readonly #maxAdmitted: number
   #inFlight = 0
   #admitted = 0
   #stopping = false
@@ -36,14 +37,12 @@ export class Dispatcher implements EndpointHost {
   readonly #hungry = new Set<EndpointQueue>()
   /** The hungry one whose turn it is. */
   #fed: EndpointQueue | null = null
-  readonly #waiting = new Set<PartitionWork>()
   readonly #ready: DeliveryRun[] = []
   #draining = false
 
   constructor(results: DispatchResults, maxInFlight: number) {
     this.#results = results
     this.#maxInFlight = maxInFlight
-    this.#maxAdmitted = Math.max(1_000, maxInFlight * 10)
   }
 
   /** Requests on the wire. */
@@ -54,15 +53,6 @@ export class Dispatcher implements EndpointHost {
   /** Deliveries admitted whose round is not over. */
   get admitted(): number {
     return this.#admitted
-  }
-
-  get isFull(): boolean {
-    return this.#admitted >= this.#maxAdmitted
-  }
-
-  /** The partition waits until fewer deliveries are under way. */
-  wakeWhenRoomy(partition: PartitionWork): void {
-    this.#waiting.add(partition)
   }
 
   /** Takes a run whose endpoints had room; `run.reserved` are the places it takes. */
@@ -269,20 +259,16 @@ export class Dispatcher implements EndpointHost {
     this.#drain()
   }
 
-  /** Its partition was lost: nothing is decided, the next owner sends it. */
   #abandon(run: DeliveryRun): void {
     if (run.settled) return
     run.settled = true
     this.#end(run)
+    this.#results.abandoned(run)
     this.#drain()
   }
 
   #end(run: DeliveryRun): void {
     this.#admitted--
-    if (this.#waiting.size > 0 && this.#admitted < this.#maxAdmitted * 0.75) {
-      for (const partition of this.#waiting) this.#results.wake(partition)
-      this.#waiting.clear()
-    }
     const next = run.destination.leave(run)
     if (next) this.#ready.push(next)
   }

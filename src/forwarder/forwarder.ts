@@ -23,6 +23,7 @@ import type {
   WebhookTransport,
 } from './ports.ts'
 import { RetriesIntake } from './retries-intake.ts'
+import { Room } from './room.ts'
 import { Routing } from './routing.ts'
 import { SchemaLoader } from './schema-loader.ts'
 import { SettingsCatchUp } from './settings-catch-up.ts'
@@ -54,6 +55,8 @@ export interface ForwarderParts {
   log: Log
 }
 
+/** Bodies of deliveries under way, hand-overs included. */
+const maxBytesUnderWay = 64 * 1024 * 1024
 const commitIntervalMs = 100
 const watchIntervalMs = 250
 const lagIntervalMs = 5_000
@@ -69,6 +72,7 @@ export class Forwarder {
   readonly #dispatcher: Dispatcher
   readonly #settler: Settler
   readonly #handOver: HandOver
+  readonly #room: Room
   readonly #taker: Taker
   readonly #holdBack: HoldBack
   readonly #lag: Lag
@@ -87,7 +91,10 @@ export class Forwarder {
     this.#calls = new Consumption(parts.calls, events, log)
     this.#retries = new Consumption(parts.retries, events, log)
     this.#handOver = new HandOver(parts.sink, parts.maxRecordBytes, (error) => this.#failed(error))
-    this.#settler = new Settler({ ...parts, handOver: this.#handOver })
+    this.#room = new Room(Math.max(1_000, parts.maxInFlight * 10), maxBytesUnderWay, (partition) =>
+      this.#taker.wake(partition),
+    )
+    this.#settler = new Settler({ ...parts, handOver: this.#handOver, room: this.#room })
     this.#dispatcher = new Dispatcher(
       {
         settled: (run) => this.#settler.settle(run),
@@ -100,6 +107,7 @@ export class Forwarder {
           if (outcome.kind === 'gone') parts.reportGone(attempt.endpoint.destinationId, attempt.endpoint.id)
         },
         retryStarted: (run) => metrics.retryLateness(Math.max(0, Date.now() - run.dueAt!) / 1_000),
+        abandoned: (run) => this.#room.free(run.body.length),
         breakerChanged: (endpoint, _from, to) => logBreaker(log, endpoint, to),
         wake: (partition) => this.#taker.wake(partition),
       },
@@ -120,6 +128,7 @@ export class Forwarder {
       catchUp: new SettingsCatchUp(parts.settings, log, signal),
       dispatcher: this.#dispatcher,
       settler: this.#settler,
+      room: this.#room,
     }
     const callsIntake = new CallsIntake({ ...shared, decoder: parts.decoders.calls })
     const retriesIntake = new RetriesIntake({
@@ -132,7 +141,7 @@ export class Forwarder {
       partition.owner === this.#calls ? callsIntake : retriesIntake
     this.#taker = new Taker(
       intakeOf,
-      (partition) => this.#dispatcher.wakeWhenRoomy(partition),
+      (partition) => this.#room.wait(partition),
       (partition) => partition.owner.finished(partition),
     )
     this.#holdBack = new HoldBack(this.#routing, this.#dispatcher, intakeOf, log)

@@ -55,6 +55,7 @@ export class PartitionWork {
   #records: FetchedRecord[] = []
   #sequences: number[] = []
   #next = 0
+  #bytes = 0
   /** Where the next batch must begin, or before; null while not known. */
   nextFetch: number | null = null
   /** A batch began beyond that: everything is dropped until the consumer was told to go back. */
@@ -73,12 +74,18 @@ export class PartitionWork {
     return this.#records.length - this.#next
   }
 
+  /** Bytes of their values. */
+  get bufferedBytes(): number {
+    return this.#bytes
+  }
+
   push({ records }: FetchedBatch): void {
     for (const record of records) {
       const sequence = this.tracker.add(Number(record.offset))
       if (sequence === noWork) continue
       this.#records.push(record)
       this.#sequences.push(sequence)
+      this.#bytes += record.value?.length ?? 0
     }
   }
 
@@ -96,6 +103,7 @@ export class PartitionWork {
     const record = this.#records[this.#next]!
     const sequence = this.#sequences[this.#next]!
     this.#next++
+    this.#bytes -= record.value?.length ?? 0
     this.head = null
     if (this.#next === this.#records.length) {
       this.#records = []
@@ -115,6 +123,7 @@ export class PartitionWork {
     this.#records = []
     this.#sequences = []
     this.#next = 0
+    this.#bytes = 0
     this.head = null
     if (this.blockedTimer) clearTimeout(this.blockedTimer)
     this.blockedTimer = null

@@ -6,6 +6,7 @@ import type { EndpointQueue } from './endpoint-queue.ts'
 import { Refusal, fullEndpoint, refusalOf, type Intake } from './intake.ts'
 import type { Block, PartitionWork } from './partition-work.ts'
 import type { RecordDecoder } from './ports.ts'
+import type { Room } from './room.ts'
 import type { Routing } from './routing.ts'
 import type { SchemaLoader } from './schema-loader.ts'
 import type { SettingsCatchUp } from './settings-catch-up.ts'
@@ -21,6 +22,7 @@ export interface RetriesIntakeParts {
   catchUp: SettingsCatchUp
   dispatcher: Dispatcher
   settler: Settler
+  room: Room
 }
 
 /**
@@ -34,8 +36,8 @@ export class RetriesIntake implements Intake {
   }
 
   take(partition: PartitionWork): Block | null {
-    const { dispatcher, settler, policy } = this.#parts
-    if (dispatcher.isFull) return { kind: 'full' }
+    const { room, settler, policy } = this.#parts
+    if (room.isFull) return { kind: 'full' }
     const record = partition.peek()!
     try {
       const retry = (partition.head as RetryDelivery | null) ?? this.#decode(partition)
@@ -77,7 +79,7 @@ export class RetriesIntake implements Intake {
   }
 
   #send(partition: PartitionWork, retry: RetryDelivery, dueAt: number, now: number): Block | null {
-    const { routing, catchUp, dispatcher } = this.#parts
+    const { routing, catchUp, dispatcher, room } = this.#parts
     const destination = routing.destination(retry.destinationId)
     if (!destination) {
       const pending = catchUp.since(partition.fetchedAt)
@@ -89,6 +91,7 @@ export class RetriesIntake implements Intake {
     if (full) return { kind: 'endpoint', endpoint: full }
     const key = keyOf(partition.peek()!.key)
     const work = partition.take()
+    room.take(retry.body.length)
     dispatcher.admit(new DeliveryRun(work, destination, retry, key, retry, dueAt, endpoints, now))
     return null
   }

@@ -5,6 +5,7 @@ import type { TopicNames } from '../core/topics.ts'
 import type { DeliveryRun } from './delivery-run.ts'
 import type { HandOver } from './hand-over.ts'
 import type { RecordWork } from './partition-work.ts'
+import type { Room } from './room.ts'
 import type { Encoders, FetchedRecord, ForwarderMetrics } from './ports.ts'
 
 export interface SettlerParts {
@@ -12,6 +13,7 @@ export interface SettlerParts {
   topics: TopicNames
   encoders: Encoders
   handOver: HandOver
+  room: Room
   metrics: ForwarderMetrics
   log: { error(fields: object, message: string): void; warn(fields: object, message: string): void }
 }
@@ -32,7 +34,7 @@ export class Settler {
     const { metrics } = run.destination
     if (run.outcomes === null || run.pending > 0) {
       metrics.disposition('delivered')
-      run.work.finishOne()
+      this.#finish(run)
       return
     }
     const now = Date.now()
@@ -51,13 +53,12 @@ export class Settler {
     )
     if (disposition.kind === 'delivered') {
       metrics.disposition('delivered')
-      run.work.finishOne()
+      this.#finish(run)
     } else if (disposition.kind === 'retry') {
       const { tier, endpointIds, notBefore, deferred } = disposition
-      this.#retry(run.work, run.key, tier.name, run.toDelivery(endpointIds, notBefore, now), now, () => {
-        metrics.disposition(deferred ? 'deferred' : 'retried')
-        run.work.finishOne()
-      })
+      const delivery = run.toDelivery(endpointIds, notBefore, now)
+      const label = deferred ? 'deferred' : 'retried'
+      this.#retry(run.work, run.key, tier.name, delivery, now, label, () => this.#finish(run))
     } else {
       const ids = run.outcomes.map(({ endpointId }) => endpointId)
       this.#deadDelivery(run, disposition.reason, null, run.toDelivery(ids, null, null), now)
@@ -66,6 +67,11 @@ export class Settler {
 
   skip(run: DeliveryRun): void {
     run.destination.metrics.disposition('skipped')
+    this.#finish(run)
+  }
+
+  #finish(run: DeliveryRun): void {
+    this.#parts.room.free(run.body.length)
     run.work.finishOne()
   }
 
@@ -89,14 +95,19 @@ export class Settler {
   /** A retry that came due before its `notBefore`: on to the next tier, without an attempt. */
   hop(work: RecordWork, key: string | null, tierName: string, delivery: Delivery): void {
     const now = Date.now()
-    this.#retry(work, key, tierName, { ...delivery, handOvers: delivery.handOvers + 1 }, now, () =>
-      work.finishOne(),
-    )
+    const bytes = delivery.body.length
+    this.#parts.room.take(bytes)
+    this.#retry(work, key, tierName, { ...delivery, handOvers: delivery.handOvers + 1 }, now, null, () => {
+      this.#parts.room.free(bytes)
+      work.finishOne()
+    })
   }
 
   /** A record that never becomes a delivery: kept as it came. */
   deadRecord(work: RecordWork, record: FetchedRecord, reason: DeadLetterReason, detail: string): void {
     const { partition, offset } = work
+    const bytes = record.value?.length ?? 0
+    this.#parts.room.take(bytes)
     const letter: DeadLetter = {
       reason,
       detail,
@@ -117,6 +128,7 @@ export class Settler {
       const metrics = this.#parts.metrics.destination('none')
       metrics.deadLetter(reason)
       metrics.disposition('dead_lettered')
+      this.#parts.room.free(bytes)
       work.finishOne()
     })
   }
@@ -127,7 +139,8 @@ export class Settler {
     tierName: string,
     delivery: Delivery,
     now: number,
-    done: () => void,
+    label: 'deferred' | 'retried' | null,
+    finish: () => void,
   ): void {
     const record: RetryDelivery = { ...delivery, handedOverAt: now, owner: work.partition.owner.owner }
     this.#parts.handOver.append(
@@ -138,8 +151,10 @@ export class Settler {
         headers: originHeaders(delivery.origin),
       },
       () => {
-        this.#parts.metrics.retryScheduled(tierName)
-        done()
+        const { metrics } = this.#parts
+        metrics.retryScheduled(tierName)
+        if (label) metrics.destination(delivery.destinationId).disposition(label)
+        finish()
       },
       () => {
         const letter = this.#letter(
@@ -152,7 +167,7 @@ export class Settler {
         this.#writeLetter(letter, keyBytes(key), () => {
           this.#parts.metrics.destination(delivery.destinationId).deadLetter('too_large')
           this.#parts.metrics.destination(delivery.destinationId).disposition('dead_lettered')
-          work.finishOne()
+          finish()
         })
       },
     )
@@ -168,7 +183,7 @@ export class Settler {
     this.#writeLetter(this.#letter(run.work, reason, detail, delivery, now), keyBytes(run.key), () => {
       run.destination.metrics.deadLetter(reason)
       run.destination.metrics.disposition('dead_lettered')
-      run.work.finishOne()
+      this.#finish(run)
     })
   }
 

@@ -1,0 +1,48 @@
+import type { PartitionWork } from './partition-work.ts'
+
+/**
+ * What everything under way may hold together, from the moment a record is taken until it is finished or handed
+ * over, in number and in bytes. While there is no room no record is taken, whatever its destination.
+ */
+export class Room {
+  readonly #maxCount: number
+  readonly #maxBytes: number
+  readonly #wake: (partition: PartitionWork) => void
+  readonly #waiting = new Set<PartitionWork>()
+  #count = 0
+  #bytes = 0
+
+  constructor(maxCount: number, maxBytes: number, wake: (partition: PartitionWork) => void) {
+    this.#maxCount = maxCount
+    this.#maxBytes = maxBytes
+    this.#wake = wake
+  }
+
+  get count(): number {
+    return this.#count
+  }
+
+  get isFull(): boolean {
+    return this.#count >= this.#maxCount || this.#bytes >= this.#maxBytes
+  }
+
+  take(bytes: number): void {
+    this.#count++
+    this.#bytes += bytes
+  }
+
+  free(bytes: number): void {
+    this.#count--
+    this.#bytes -= bytes
+    if (this.#waiting.size === 0) return
+    if (this.#count > this.#maxCount * 0.75 || this.#bytes > this.#maxBytes * 0.75) return
+    const waiting = [...this.#waiting]
+    this.#waiting.clear()
+    for (const partition of waiting) this.#wake(partition)
+  }
+
+  /** The partition is woken once there is room again. */
+  wait(partition: PartitionWork): void {
+    this.#waiting.add(partition)
+  }
+}
