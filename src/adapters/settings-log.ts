@@ -9,7 +9,7 @@ import { foldRecord, initialFold, type SettingsRecord, type Verdict } from '../c
 import type { SettingsState } from '../core/settings.ts'
 import { PostriderError, messageOf } from '../errors.ts'
 import { TopicReader, type TopicRecord } from './kafka/topic-reader.ts'
-import { within } from './kafka/within.ts'
+import { within } from './kafka/waiting.ts'
 import type { Logger } from './log.ts'
 import { fromFields, toFields, type SettingsEventFields } from './settings-record.ts'
 

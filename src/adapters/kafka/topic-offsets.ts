@@ -1,5 +1,7 @@
 import type { Kafka } from 'kafkajs'
-import { PostriderError } from '../../errors.ts'
+import { PostriderError, messageOf } from '../../errors.ts'
+import type { Logger } from '../log.ts'
+import { aborted, backOff, pause } from './waiting.ts'
 
 /** What a partition holds: offsets from `low` up to, not including, `high`. */
 export interface OffsetRange {
@@ -35,4 +37,37 @@ export async function fetchRange(kafka: Kafka, topic: string, since?: number): P
   } finally {
     await admin.disconnect().catch(() => {})
   }
+}
+
+/**
+ * As `fetchRange`, but waits for brokers that are away until `stop` aborts, and then throws what was in the way.
+ * A missing topic is no reason to wait.
+ */
+export async function awaitRange(
+  kafka: Kafka,
+  topic: string,
+  log: Logger,
+  stop: AbortSignal,
+): Promise<OffsetRange[]> {
+  let inTheWay: unknown = new Error('no answer in time')
+  for (let failures = 0; !stop.aborted; failures++) {
+    const stopped = aborted(stop)
+    try {
+      const ranges = await Promise.race([fetchRange(kafka, topic), stopped.promise])
+      if (ranges) return ranges
+    } catch (error) {
+      if (error instanceof PostriderError && !error.canRetry) throw error
+      inTheWay = error
+      log.warn({ topic, error: messageOf(error) }, 'a topic cannot be read yet; trying again')
+      await pause(backOff(failures), stop)
+    } finally {
+      stopped.release()
+    }
+  }
+  throw inTheWay
+}
+
+/** By partition, the offset behind the last record; partitions that hold nothing are left out. */
+export function endsOf(ranges: readonly OffsetRange[]): Map<number, number> {
+  return new Map(ranges.filter(({ low, high }) => low < high).map(({ partition, high }) => [partition, high]))
 }

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { setTimeout as delay } from 'node:timers/promises'
 import type { EachBatchPayload, IHeaders, Kafka } from 'kafkajs'
 import { PostriderError, messageOf } from '../../errors.ts'
 import type { Logger } from '../log.ts'
 import { Positions } from './positions.ts'
-import { fetchRange, type OffsetRange } from './topic-offsets.ts'
-import { within } from './within.ts'
+import { awaitRange, endsOf, fetchRange } from './topic-offsets.ts'
+import { consumeUntilCrash, deleteGroups } from './throwaway-consumer.ts'
+import { backOff, pause, within } from './waiting.ts'
 
 /** A record as it lies in a topic. `timestamp` is in epoch milliseconds (the broker's, for LogAppendTime). */
 export interface TopicRecord {
@@ -54,8 +54,6 @@ export interface TopicReaderOptions {
  */
 export type ReaderState = 'connecting' | 'reading' | 'failed' | 'closed'
 
-const firstBackOffMs = 200
-const maxBackOffMs = 5_000
 /** While somebody waits for the end: how often to look whether retention took away what was still to come. */
 const recheckMs = 1_000
 /** Without a heartbeat for so long the brokers count as away, whatever the sockets say. */
@@ -116,7 +114,7 @@ export class TopicReader {
   async start(signal?: AbortSignal): Promise<void> {
     if (this.#started) throw new Error('a topic reader is started once')
     this.#started = true
-    const ends = this.#options.until ?? endsOf(await this.#fetchRanges(signal))
+    const ends = this.#options.until ?? (await this.#ends(signal))
     if (!this.#stop.signal.aborted) this.#loop = this.#consumeForEver()
     await this.#reach(ends, signal)
     this.#caughtUp = true
@@ -124,7 +122,7 @@ export class TopicReader {
 
   /** Resolves once everything was handled that the topic holds now. Errors as `start`. */
   async readToEnd(signal?: AbortSignal): Promise<void> {
-    await this.#reach(endsOf(await this.#fetchRanges(signal)), signal)
+    await this.#reach(await this.#ends(signal), signal)
   }
 
   /** Idempotent. Waits for the record being handled, whose signal aborts. */
@@ -137,7 +135,7 @@ export class TopicReader {
     this.#stop.abort()
     // With brokers that do not answer, kafkajs cannot be stopped while it joins; it is once it gave up.
     await within(closingMs, this.#loop).catch(() => {})
-    if (this.#groups.length > 0) await this.#deleteGroups()
+    await deleteGroups(this.#options.kafka, this.#groups, this.#options.log)
     this.#state = 'closed'
     this.#positions.rejectWaiters(this.#stopped())
     this.#end.resolve()
@@ -164,50 +162,27 @@ export class TopicReader {
     }
   }
 
-  /** Consumes until a crash, whose error it returns, or until the reader stops. */
-  async #consumeOnce(onJoin: () => void): Promise<unknown> {
+  #consumeOnce(onJoin: () => void): Promise<unknown> {
     const { kafka, topic, groupPrefix, maxWaitMs = 500 } = this.#options
     // A group for each consumer: one that crashed stays a member for as long as its session, and holds up joining.
     const groupId = `${groupPrefix}.${randomBytes(6).toString('hex')}`
-    const consumer = kafka.consumer({
+    return consumeUntilCrash({
+      kafka,
+      topic,
       groupId,
-      allowAutoTopicCreation: false,
-      maxWaitTimeInMs: maxWaitMs,
-      // What kafkajs would restart by itself we restart as well: one way to recover, for all errors.
-      retry: { retries: 2, restartOnFailure: async () => false },
+      maxWaitMs,
+      stop: this.#stop.signal,
+      position: (partition) => this.#positions.get(partition),
+      until: (partition) => this.#until(partition),
+      onAlive: () => {
+        this.#aliveAt = performance.now()
+        if (!this.#groups.includes(groupId)) this.#groups.push(groupId)
+        if (this.#state === 'connecting') this.#state = 'reading'
+        onJoin()
+      },
+      onBatch: (payload) => this.#handleBatch(payload),
+      onPassed: (partition, next) => this.#positions.advance(partition, next),
     })
-    const crash = Promise.withResolvers<unknown>()
-    consumer.on(consumer.events.CRASH, ({ payload }) => crash.resolve(payload.error))
-    consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
-      // Nothing is committed, so each join would begin at the beginning again.
-      for (const partition of payload.memberAssignment[topic] ?? []) {
-        const position = this.#positions.get(partition)
-        if (position !== undefined) consumer.seek({ topic, partition, offset: String(position) })
-        if ((position ?? 0) >= this.#until(partition)) consumer.pause([{ topic, partitions: [partition] }])
-      }
-      if (!this.#groups.includes(groupId)) this.#groups.push(groupId)
-      this.#aliveAt = performance.now()
-      if (this.#state === 'connecting') this.#state = 'reading'
-      onJoin()
-    })
-    consumer.on(consumer.events.HEARTBEAT, () => void (this.#aliveAt = performance.now()))
-    // Said for batches without a visible record too (control records, compaction): positions pass over holes.
-    consumer.on(consumer.events.END_BATCH_PROCESS, ({ payload }) => {
-      if (!this.#stop.signal.aborted)
-        this.#positions.advance(payload.partition, Number(payload.lastOffset) + 1)
-    })
-    const stopped = aborted(this.#stop.signal)
-    try {
-      await consumer.connect()
-      await consumer.subscribe({ topics: [topic], fromBeginning: true })
-      await consumer.run({ autoCommit: false, eachBatch: (payload) => this.#handleBatch(payload) })
-      return await Promise.race([crash.promise, stopped.promise])
-    } catch (error) {
-      return error
-    } finally {
-      stopped.release()
-      await within(closingMs, consumer.disconnect()).catch(() => {})
-    }
   }
 
   /** Never throws: kafkajs would restart, or for some errors stop for good. */
@@ -295,24 +270,14 @@ export class TopicReader {
     }, recheckMs)
   }
 
-  async #fetchRanges(signal: AbortSignal | undefined): Promise<OffsetRange[]> {
+  async #ends(signal: AbortSignal | undefined): Promise<Map<number, number>> {
     const { kafka, topic, log } = this.#options
     const stop = signal ? AbortSignal.any([signal, this.#stop.signal]) : this.#stop.signal
-    for (let failures = 0, last: unknown = null; ; failures++) {
+    try {
+      return endsOf(await awaitRange(kafka, topic, log, stop))
+    } catch (error) {
       if (this.#stop.signal.aborted) throw this.#stopped()
-      if (stop.aborted) throw unavailable(topic, messageOf(last ?? 'no answer in time'))
-      const gone = aborted(stop)
-      try {
-        const ranges = await Promise.race([fetchRange(kafka, topic), gone.promise])
-        if (ranges) return ranges
-      } catch (error) {
-        if (error instanceof PostriderError && !error.canRetry) throw error
-        last = error
-        log.warn({ topic, error: messageOf(error) }, 'a topic cannot be read yet; trying again')
-        await pause(backOff(failures), stop)
-      } finally {
-        gone.release()
-      }
+      throw stop.aborted ? unavailable(topic, messageOf(error)) : error
     }
   }
 
@@ -320,44 +285,6 @@ export class TopicReader {
   #stopped(): unknown {
     return this.#failure ? this.#failure.error : unavailable(this.#options.topic, 'reading was stopped')
   }
-
-  /** Best effort: Kafka forgets an empty group without offsets by itself, later. */
-  async #deleteGroups(): Promise<void> {
-    const admin = this.#options.kafka.admin({ retry: { retries: 1 } })
-    try {
-      await within(
-        closingMs,
-        admin.connect().then(() => admin.deleteGroups(this.#groups)),
-      )
-    } catch (error) {
-      this.#options.log.debug({ groups: this.#groups, error: messageOf(error) }, 'groups were left behind')
-    } finally {
-      await admin.disconnect().catch(() => {})
-    }
-  }
-}
-
-function endsOf(ranges: readonly OffsetRange[]): Map<number, number> {
-  // Where all was deleted, or nothing was ever written, there is nothing to wait for.
-  return new Map(ranges.filter(({ low, high }) => low < high).map(({ partition, high }) => [partition, high]))
-}
-
-function backOff(failures: number): number {
-  return Math.min(maxBackOffMs, firstBackOffMs * 2 ** failures)
-}
-
-/** Waits, or less when the signal aborts. */
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await delay(ms, undefined, { signal }).catch(() => {})
-}
-
-/** Resolves to null when the signal aborts; `release` takes the listener away again. */
-function aborted(signal: AbortSignal): { promise: Promise<null>; release: () => void } {
-  const { promise, resolve } = Promise.withResolvers<null>()
-  const onAbort = () => resolve(null)
-  if (signal.aborted) onAbort()
-  signal.addEventListener('abort', onAbort, { once: true })
-  return { promise, release: () => signal.removeEventListener('abort', onAbort) }
 }
 
 function unavailable(topic: string, reason: string): PostriderError {

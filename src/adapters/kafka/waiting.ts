@@ -1,0 +1,34 @@
+import { setTimeout as delay } from 'node:timers/promises'
+
+const firstBackOffMs = 200
+const maxBackOffMs = 5_000
+
+/** How long to wait after so many failures in a row, in ms. */
+export function backOff(failures: number): number {
+  return Math.min(maxBackOffMs, firstBackOffMs * 2 ** failures)
+}
+
+/** Waits, or less when the signal aborts. */
+export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await delay(ms, undefined, { signal }).catch(() => {})
+}
+
+/** Resolves to null when the signal aborts; `release` takes the listener away again. */
+export function aborted(signal: AbortSignal): { promise: Promise<null>; release: () => void } {
+  const { promise, resolve } = Promise.withResolvers<null>()
+  const onAbort = () => resolve(null)
+  if (signal.aborted) onAbort()
+  signal.addEventListener('abort', onAbort, { once: true })
+  return { promise, release: () => signal.removeEventListener('abort', onAbort) }
+}
+
+/** The promise's result, or an error after `ms`. For calls of clients that have no deadline of their own. */
+export async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms)
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
