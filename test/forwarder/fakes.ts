@@ -1,0 +1,263 @@
+// In-memory stand-ins for the forwarder's ports. Whatever talks to a real Kafka or a real receiver is tested under
+// test/pipeline and test/faults.
+import type { Outcome } from '../../src/core/outcome.ts'
+import { DeliveryRun, type Attempt } from '../../src/forwarder/delivery-run.ts'
+import { DestinationRuntime } from '../../src/forwarder/destination-runtime.ts'
+import { Dispatcher, type DispatchResults } from '../../src/forwarder/dispatcher.ts'
+import { EndpointQueue, type EndpointBounds } from '../../src/forwarder/endpoint-queue.ts'
+import { PartitionWork, type PartitionOwner } from '../../src/forwarder/partition-work.ts'
+import type {
+  AttemptSink,
+  CommittedPartition,
+  DestinationMetrics,
+  EndpointClient,
+  FetchedRecord,
+  PartitionCommit,
+  RecordSource,
+  SignedRequest,
+  TopicPartition,
+} from '../../src/forwarder/ports.ts'
+
+export const outcome = (kind: Outcome['kind'], given: Partial<Outcome> = {}): Outcome => ({
+  kind,
+  status: kind === 'success' ? 200 : kind === 'status_5xx' ? 503 : null,
+  retryAfterMs: null,
+  body: null,
+  durationMs: 1,
+  detail: null,
+  ...given,
+})
+
+export const record = (offset: number, key = 'u-1', value = 'value'): FetchedRecord => ({
+  offset: String(offset),
+  key: Buffer.from(key),
+  value: Buffer.from(value),
+})
+
+export const quiet = { info() {}, warn() {}, error() {} }
+
+export const noMetrics: DestinationMetrics = { attempt() {}, disposition() {}, deadLetter() {} }
+
+/** A receiver's connections: requests stay on the wire until the test answers them. */
+export class FakeClient implements EndpointClient {
+  readonly onWire: { request: SignedRequest; sink: AttemptSink }[] = []
+  /** Ids of all that was ever sent, in order. */
+  readonly sent: string[] = []
+  closed = false
+  /** Thrown at the next send. */
+  fault: Error | null = null
+
+  send(request: SignedRequest, sink: AttemptSink): void {
+    if (this.fault) {
+      const { fault } = this
+      this.fault = null
+      throw fault
+    }
+    this.sent.push(request.idempotencyKey)
+    this.onWire.push({ request, sink })
+  }
+
+  close(): void {
+    this.closed = true
+  }
+
+  /** The oldest request on the wire, or the one with that id, ends. */
+  answer(kind: Outcome['kind'], id?: string): void {
+    const index = id === undefined ? 0 : this.onWire.findIndex((one) => one.request.idempotencyKey === id)
+    const [ended] = this.onWire.splice(index, 1)
+    if (!ended) throw new Error(`nothing on the wire${id === undefined ? '' : ` with id ${id}`}`)
+    ended.sink.onOutcome(outcome(kind))
+  }
+}
+
+export class FakeOwner implements PartitionOwner {
+  owner = 'member/1'
+  fresh = true
+
+  isFresh(): boolean {
+    return this.fresh
+  }
+
+  finished(): void {}
+}
+
+/** A dispatcher with destinations whose endpoints are fake, and a book of what became of each run. */
+export class Engine {
+  readonly dispatcher: Dispatcher
+  readonly destinations = new Map<string, DestinationRuntime>()
+  readonly clients = new Map<string, FakeClient>()
+  readonly endpoints: EndpointQueue[] = []
+  readonly owner = new FakeOwner()
+  readonly settled: DeliveryRun[] = []
+  readonly skipped: DeliveryRun[] = []
+  readonly failed: { run: DeliveryRun; error: unknown }[] = []
+  readonly abandoned: DeliveryRun[] = []
+  readonly attempted: { attempt: Attempt; outcome: Outcome }[] = []
+  readonly lateStarts: DeliveryRun[] = []
+  readonly woken: PartitionWork[] = []
+  readonly #bounds: EndpointBounds
+  #offset = 0
+
+  constructor(bounds: Partial<EndpointBounds> = {}, maxInFlight = 1_000) {
+    this.#bounds = { minInFlight: 4, maxInFlight: 4, maxAdmitted: 100, maxWaitMs: 2_000, ...bounds }
+    const results: DispatchResults = {
+      settled: (run) => void this.settled.push(run),
+      skipped: (run) => void this.skipped.push(run),
+      failed: (run, error) => void this.failed.push({ run, error }),
+      abandoned: (run) => void this.abandoned.push(run),
+      attempted: (attempt, result) => void this.attempted.push({ attempt, outcome: result }),
+      retryStarted: (run) => void this.lateStarts.push(run),
+      breakerChanged: () => {},
+      wake: (partition) => void this.woken.push(partition),
+    }
+    this.dispatcher = new Dispatcher(results, maxInFlight)
+  }
+
+  partition(id = 0, topic = 'calls'): PartitionWork {
+    return new PartitionWork(topic, id, this.owner)
+  }
+
+  destination(id: string, urls = 1): DestinationRuntime {
+    const runtime = new DestinationRuntime(id, noMetrics)
+    runtime.endpoints = Array.from({ length: urls }, (_, index) => this.endpoint(id, `u${index + 1}`))
+    this.destinations.set(id, runtime)
+    return runtime
+  }
+
+  endpoint(destinationId: string, id: string): EndpointQueue {
+    const client = new FakeClient()
+    this.clients.set(`${destinationId}/${id}`, client)
+    const queue = new EndpointQueue(destinationId, id, client, '', this.dispatcher, this.#bounds)
+    this.endpoints.push(queue)
+    return queue
+  }
+
+  client(destinationId: string, id = 'u1'): FakeClient {
+    return this.clients.get(`${destinationId}/${id}`)!
+  }
+
+  /** A run of a record that was taken from the partition just now. */
+  run(
+    id: string,
+    destination: DestinationRuntime,
+    given: { partition?: PartitionWork; key?: string | null; retry?: string[]; dueAt?: number } = {},
+  ): DeliveryRun {
+    const partition = given.partition ?? this.partition()
+    const offset = Math.max(this.#offset++, partition.tracker.lastAdded + 1)
+    partition.push({ records: [record(offset)], from: offset, to: offset + 1 })
+    const work = partition.take()
+    const body = Buffer.from(id)
+    const earlier = given.retry && {
+      id,
+      messageId: id,
+      sourceId: 's',
+      destinationId: destination.id,
+      type: 'track' as const,
+      body,
+      endpointIds: given.retry,
+      attempts: 1,
+      handOvers: 1,
+      firstAttemptAt: 1,
+      firstHandOverAt: 2,
+      notBefore: null,
+      outcomes: [],
+      lastResponse: null,
+      origin: { topic: 'calls', partition: 0, offset },
+    }
+    return new DeliveryRun(
+      work,
+      destination,
+      { id, messageId: id, sourceId: 's', type: 'track', body },
+      given.key === undefined ? id : given.key,
+      earlier ?? null,
+      given.dueAt ?? (earlier ? Date.now() : null),
+      destination.endpoints.filter((endpoint) => !earlier || earlier.endpointIds.includes(endpoint.id)),
+      Date.now(),
+    )
+  }
+
+  admit(...given: Parameters<Engine['run']>): DeliveryRun {
+    const run = this.run(...given)
+    this.dispatcher.admit(run)
+    return run
+  }
+
+  /** What is taken anywhere: nothing, once all is over. */
+  held(): Record<string, number> {
+    const sum = (of: (endpoint: EndpointQueue) => number) =>
+      this.endpoints.reduce((total, endpoint) => total + of(endpoint), 0)
+    return {
+      dispatcherInFlight: this.dispatcher.inFlight,
+      dispatcherAdmitted: this.dispatcher.admitted,
+      endpointInFlight: sum((endpoint) => endpoint.inFlight),
+      endpointCalls: sum((endpoint) => endpoint.admittedCalls),
+      endpointRetries: sum((endpoint) => endpoint.admittedRetries),
+      queued: sum((endpoint) => endpoint.queued),
+    }
+  }
+}
+
+export const nothingHeld: Record<string, number> = {
+  dispatcherInFlight: 0,
+  dispatcherAdmitted: 0,
+  endpointInFlight: 0,
+  endpointCalls: 0,
+  endpointRetries: 0,
+  queued: 0,
+}
+
+/** A consumer group's member whose broker is the test. */
+export class FakeSource implements RecordSource {
+  readonly failed = new Promise<never>(() => {})
+  readonly commits: PartitionCommit[][] = []
+  readonly seeks: { partition: number; offset: number }[] = []
+  readonly paused = new Set<number>()
+  /** What `committed` answers; a test may make it wait or fail. */
+  committedMap: () => Promise<Partial<CommittedPartition>[]> = () => Promise.resolve([])
+  acknowledges: () => Promise<boolean> = () => Promise.resolve(true)
+
+  start(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  async committed(partitions: readonly TopicPartition[]): Promise<CommittedPartition[]> {
+    const found = await this.committedMap()
+    return partitions.map(({ topic, partition }) => ({
+      topic,
+      partition,
+      position: null,
+      metadata: null,
+      logStart: 0,
+      ...found.find((entry) => (entry.partition ?? 0) === partition),
+    }))
+  }
+
+  commit(commits: readonly PartitionCommit[]): Promise<boolean> {
+    this.commits.push([...commits])
+    return this.acknowledges()
+  }
+
+  pause({ partition }: TopicPartition): void {
+    this.paused.add(partition)
+  }
+
+  resume({ partition }: TopicPartition): void {
+    this.paused.delete(partition)
+  }
+
+  seek({ partition }: TopicPartition, offset: number): void {
+    this.seeks.push({ partition, offset })
+  }
+
+  isFresh(): boolean {
+    return true
+  }
+
+  isReady(): boolean {
+    return true
+  }
+
+  stop(): Promise<void> {
+    return Promise.resolve()
+  }
+}
