@@ -214,7 +214,7 @@ test('only what changed is committed, with the finished offsets above the positi
   const { source, consumption, own, fetch, work } = consume()
   await own([0, 1])
   await consumption.commit()
-  assert.deepEqual(source.commits, [])
+  assert.equal(source.commits.length, 0)
   fetch(0, 5)
   fetch(0, 5, 1)
   const [first, , third] = take(work(), 3)

@@ -1,0 +1,298 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { defaultBreakerLimits } from '../../src/core/breaker.ts'
+import { Engine, nothingHeld } from './fakes.ts'
+
+const ids = (runs: readonly { idempotencyKey: string }[]) => runs.map((run) => run.idempotencyKey)
+const openBreaker = (until: number) => ({
+  phase: 'open' as const,
+  failures: 0,
+  openUntil: until,
+  coolDownMs: 1_000,
+  probes: 0,
+})
+
+test('first attempts of one key at one destination run one after another, different keys side by side', () => {
+  const engine = new Engine()
+  const crm = engine.destination('crm')
+  for (const id of ['a1', 'a2', 'a3']) engine.admit(id, crm, { key: 'a' })
+  engine.admit('b1', crm, { key: 'b' })
+  const client = engine.client('crm')
+  assert.deepEqual(client.sent, ['a1', 'b1'])
+  client.answer('success', 'a1')
+  assert.deepEqual(client.sent, ['a1', 'b1', 'a2'])
+  client.answer('status_5xx', 'a2')
+  assert.deepEqual(client.sent, ['a1', 'b1', 'a2', 'a3'])
+  client.answer('success')
+  client.answer('success')
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('an endpoint that hangs does not hold up another destination of the same key', () => {
+  const engine = new Engine()
+  const hangs = engine.destination('hangs')
+  const well = engine.destination('well')
+  for (let index = 0; index < 20; index++) {
+    engine.admit(`h${index}`, hangs, { key: 'a' })
+    engine.admit(`w${index}`, well, { key: 'a' })
+    engine.client('well').answer('success')
+  }
+  assert.equal(engine.client('well').sent.length, 20)
+  assert.deepEqual(engine.client('hangs').sent, ['h0'])
+})
+
+test('an endpoint that hangs uses up its own requests in flight only', () => {
+  const engine = new Engine({ minInFlight: 3, maxInFlight: 3 })
+  const hangs = engine.destination('hangs')
+  const well = engine.destination('well')
+  for (let index = 0; index < 10; index++) engine.admit(`h${index}`, hangs)
+  engine.admit('w', well)
+  assert.equal(engine.client('hangs').onWire.length, 3)
+  assert.deepEqual(engine.client('well').sent, ['w'])
+})
+
+test('with all slots of the process taken, endpoints get them in turns: a long queue starves nobody', () => {
+  const engine = new Engine({ minInFlight: 10, maxInFlight: 10 }, 2)
+  const busy = engine.destination('busy')
+  const other = engine.destination('other')
+  for (let index = 0; index < 10; index++) engine.admit(`b${index}`, busy, { key: index < 5 ? 'lane' : null })
+  engine.admit('o1', other)
+  engine.admit('o2', other)
+  assert.deepEqual(engine.client('other').sent, [])
+  // The busy one came first, so its is the first turn; from then on they alternate.
+  engine.client('busy').answer('success')
+  engine.client('busy').answer('success')
+  assert.deepEqual(engine.client('other').sent, ['o1'])
+  engine.client('busy').answer('success')
+  engine.client('busy').answer('success')
+  assert.deepEqual(engine.client('other').sent, ['o1', 'o2'])
+  let left = 100
+  while (engine.dispatcher.inFlight > 0 && left-- > 0) {
+    for (const client of engine.clients.values()) if (client.onWire.length > 0) client.answer('success')
+  }
+  assert.equal(engine.settled.length, 12)
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('due retries go before new calls, and do not wait for their key', () => {
+  const engine = new Engine({ minInFlight: 1, maxInFlight: 1 })
+  const crm = engine.destination('crm')
+  engine.admit('first', crm, { key: 'a' })
+  engine.admit('call', crm, { key: 'b' })
+  engine.admit('retry', crm, { key: 'a', retry: ['u1'] })
+  engine.client('crm').answer('success')
+  engine.client('crm').answer('success')
+  assert.deepEqual(engine.client('crm').sent, ['first', 'retry', 'call'])
+})
+
+test('how late a retry starts is told when its first request goes out, queued or not', () => {
+  const engine = new Engine({ minInFlight: 1, maxInFlight: 1 })
+  const crm = engine.destination('crm', 2)
+  engine.admit('first', crm)
+  engine.admit('retry', crm, { retry: ['u1', 'u2'] })
+  assert.deepEqual(ids(engine.lateStarts), [])
+  engine.client('crm').answer('success')
+  engine.client('crm', 'u2').answer('success')
+  assert.deepEqual(ids(engine.lateStarts), ['retry'])
+})
+
+test('all URLs are tried at once; one success decides, and the others end by themselves', () => {
+  const engine = new Engine()
+  const crm = engine.destination('crm', 3)
+  engine.admit('d', crm)
+  engine.client('crm', 'u1').answer('status_5xx')
+  assert.deepEqual(ids(engine.settled), [])
+  engine.client('crm', 'u2').answer('success')
+  assert.deepEqual(ids(engine.settled), ['d'])
+  engine.client('crm', 'u3').answer('timeout')
+  assert.deepEqual(ids(engine.settled), ['d'])
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('a retry goes only to the URLs that are still to try', () => {
+  const engine = new Engine()
+  engine.admit('r', engine.destination('crm', 3), { retry: ['u2'] })
+  assert.deepEqual(engine.client('crm', 'u1').sent, [])
+  assert.deepEqual(engine.client('crm', 'u2').sent, ['r'])
+})
+
+test('a breaker that opens defers what is queued and what waits in lanes, without an attempt', () => {
+  const engine = new Engine({ minInFlight: 30, maxInFlight: 30 })
+  const crm = engine.destination('crm')
+  const { failures } = defaultBreakerLimits
+  for (let index = 0; index < failures; index++) engine.admit(`f${index}`, crm)
+  for (let index = 0; index < 60; index++) engine.admit(`q${index}`, crm, { key: index < 2 ? 'f0' : null })
+  for (let index = 0; index < failures; index++) engine.client('crm').answer('network', `f${index}`)
+  assert.equal(engine.endpoints[0]!.breaker.phase, 'open')
+  const deferred = engine.settled.filter((run) => run.outcomes?.[0]?.outcome.kind === 'deferred')
+  assert.ok(deferred.length >= 20 && deferred.every((run) => run.attempts === 0), `${deferred.length}`)
+  engine.admit('later', crm)
+  assert.equal(engine.settled.at(-1)!.idempotencyKey, 'later')
+  assert.ok(!engine.client('crm').sent.includes('later'))
+})
+
+test('half open, only as many probes as its ramp allows are on the wire; the others are deferred', () => {
+  const engine = new Engine()
+  const crm = engine.destination('crm')
+  engine.endpoints[0]!.breaker = openBreaker(Date.now() - 1)
+  for (const id of ['probe', 'x', 'y']) engine.admit(id, crm)
+  assert.deepEqual(engine.client('crm').sent, ['probe'])
+  assert.deepEqual(ids(engine.settled), ['x', 'y'])
+  engine.client('crm').answer('success')
+  for (const id of ['p1', 'p2', 'z']) engine.admit(id, crm)
+  assert.deepEqual(engine.client('crm').sent, ['probe', 'p1', 'p2'])
+})
+
+test('what has waited too long in a lane is deferred and never sent beside the one before it', () => {
+  const engine = new Engine()
+  const crm = engine.destination('crm')
+  engine.admit('on the wire', crm, { key: 'a' })
+  engine.admit('waits', crm, { key: 'a' })
+  engine.admit('waits too', crm, { key: 'a' })
+  for (const breaker of [engine.endpoints[0]!.breaker, openBreaker(Date.now() - 1)]) {
+    engine.endpoints[0]!.breaker = breaker
+    engine.dispatcher.deferWaiting(crm, Date.now() + 1)
+    assert.deepEqual(engine.client('crm').sent, ['on the wire'])
+  }
+  assert.deepEqual(ids(engine.settled), ['waits', 'waits too'])
+  assert.ok(
+    engine.settled.every((run) => run.outcomes![0]!.outcome.kind === 'deferred' && run.attempts === 0),
+  )
+  engine.admit('next', crm, { key: 'a' })
+  engine.endpoints[0]!.breaker = { ...openBreaker(0), phase: 'closed' }
+  engine.client('crm').answer('success')
+  engine.client('crm').answer('success')
+  assert.deepEqual(engine.client('crm').sent, ['on the wire', 'next'])
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('a destination that is disabled skips what waits, queued or in a lane, and what comes', () => {
+  const engine = new Engine({ minInFlight: 1, maxInFlight: 1 })
+  const crm = engine.destination('crm')
+  engine.admit('sent', crm, { key: 'a' })
+  engine.admit('in lane', crm, { key: 'a' })
+  engine.admit('queued', crm, { key: 'b' })
+  crm.enabled = false
+  engine.client('crm').answer('status_5xx')
+  engine.admit('comes', crm)
+  assert.deepEqual(ids(engine.settled), ['sent'])
+  assert.deepEqual(ids(engine.skipped).sort(), ['comes', 'in lane', 'queued'])
+  assert.deepEqual(engine.client('crm').sent, ['sent'])
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('a URL that was removed is dropped from the deliveries that wait for it; with none left they are skipped', () => {
+  const engine = new Engine({ minInFlight: 1, maxInFlight: 1 })
+  const crm = engine.destination('crm', 2)
+  const [gone, stays] = crm.endpoints as [(typeof crm.endpoints)[0], (typeof crm.endpoints)[0]]
+  engine.admit('first', crm, { key: 'a' })
+  engine.admit('queued at both', crm, { key: 'b' })
+  engine.admit('only there', crm, { retry: ['u1'] })
+  engine.admit('in lane', crm, { key: 'a' })
+  crm.endpoints = [stays]
+  gone.closed = true
+  engine.dispatcher.removed(gone)
+  assert.deepEqual(ids(engine.skipped), ['only there'])
+  engine.client('crm', 'u1').answer('status_5xx')
+  for (let left = 3; left > 0; left--) engine.client('crm', 'u2').answer('success')
+  assert.deepEqual(engine.client('crm', 'u1').sent, ['first'])
+  assert.deepEqual(ids(engine.settled).sort(), ['first', 'in lane', 'queued at both'])
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('a URL that was removed after the others had failed leaves the decision to those', () => {
+  const engine = new Engine({ minInFlight: 1, maxInFlight: 1 })
+  const crm = engine.destination('crm', 2)
+  engine.admit('first', crm)
+  engine.admit('second', crm)
+  const [, gone] = crm.endpoints
+  engine.client('crm', 'u1').answer('success')
+  engine.client('crm', 'u1').answer('status_5xx')
+  crm.endpoints = crm.endpoints.slice(0, 1)
+  engine.dispatcher.removed(gone!)
+  assert.deepEqual(ids(engine.settled), ['first', 'second'])
+  assert.deepEqual(
+    engine.settled[1]!.outcomes!.map(({ endpointId }) => endpointId),
+    ['u1'],
+  )
+})
+
+test('work of lost partitions is never sent, and gives its places back at once', () => {
+  const engine = new Engine({ minInFlight: 1, maxInFlight: 1 })
+  const crm = engine.destination('crm')
+  const lost = engine.partition(1)
+  const kept = engine.partition(2)
+  engine.admit('on the wire', crm, { partition: lost, key: 'a' })
+  engine.admit('in lane', crm, { partition: lost, key: 'a' })
+  engine.admit('queued', crm, { partition: lost, key: 'b' })
+  engine.admit('kept', crm, { partition: kept, key: 'c' })
+  lost.drop()
+  engine.dispatcher.dropLost(engine.endpoints)
+  assert.equal(engine.endpoints[0]!.queued, 1)
+  engine.client('crm').answer('status_5xx')
+  assert.deepEqual(engine.settled, [], 'nothing is decided for it: the next owner sends it')
+  engine.client('crm').answer('success')
+  assert.deepEqual(engine.client('crm').sent, ['on the wire', 'kept'])
+  assert.deepEqual(ids(engine.abandoned).sort(), ['in lane', 'on the wire', 'queued'])
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('without fresh heartbeats nothing starts, and everything does once they are back', () => {
+  const engine = new Engine()
+  const crm = engine.destination('crm')
+  engine.owner.fresh = false
+  for (const id of ['a', 'b']) engine.admit(id, crm)
+  assert.deepEqual(engine.client('crm').sent, [])
+  engine.owner.fresh = true
+  engine.dispatcher.pumpAll(engine.endpoints)
+  assert.deepEqual(engine.client('crm').sent, ['a', 'b'])
+})
+
+test('once stopped nothing starts, and what is on the wire ends', () => {
+  const engine = new Engine()
+  const crm = engine.destination('crm')
+  engine.admit('a1', crm, { key: 'a' })
+  engine.admit('a2', crm, { key: 'a' })
+  engine.dispatcher.stop()
+  engine.client('crm').answer('success')
+  assert.deepEqual(engine.client('crm').sent, ['a1'])
+  assert.equal(engine.dispatcher.inFlight, 0)
+})
+
+test('an exception at sending fails that delivery alone: its lane goes on and no place is lost', () => {
+  const engine = new Engine()
+  const crm = engine.destination('crm', 2)
+  engine.client('crm', 'u2').fault = new Error('a bug')
+  engine.admit('bad', crm, { key: 'a' })
+  engine.admit('good', crm, { key: 'a' })
+  assert.deepEqual(
+    engine.failed.map(({ run, error }) => [run.idempotencyKey, String(error)]),
+    [['bad', 'Error: a bug']],
+  )
+  engine.client('crm', 'u1').answer('success', 'bad')
+  engine.client('crm', 'u1').answer('success', 'good')
+  engine.client('crm', 'u2').answer('success', 'good')
+  assert.deepEqual(ids(engine.settled), ['good'])
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('an exception at signing fails that delivery alone', () => {
+  const engine = new Engine()
+  const crm = engine.destination('crm')
+  crm.sign = () => {
+    throw new Error('a bug')
+  }
+  engine.admit('bad', crm)
+  assert.equal(engine.failed.length, 1)
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('ten thousand runs of one key that are deferred at once do not overflow the stack', () => {
+  const engine = new Engine({ maxAdmitted: 20_000 })
+  const crm = engine.destination('crm')
+  for (let index = 0; index < 10_000; index++) engine.admit(`d${index}`, crm, { key: 'a' })
+  engine.endpoints[0]!.breaker = openBreaker(Date.now() + 60_000)
+  engine.client('crm').answer('network')
+  assert.equal(engine.settled.length, 10_000)
+  assert.deepEqual(engine.held(), nothingHeld)
+})

@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict'
+import { setImmediate as turn } from 'node:timers/promises'
+import { test } from 'node:test'
+import { HandOver } from '../../src/forwarder/hand-over.ts'
+import type { OutgoingRecord, RecordSink } from '../../src/forwarder/ports.ts'
+
+interface Lot {
+  topic: string
+  ids: string[]
+  bytes: number
+  answer: PromiseWithResolvers<'ok' | 'too_large'>
+}
+
+/** A broker that answers when the test says so; `auto` answers at once. */
+function handOver({
+  maxRecordBytes = 4 * 1024 * 1024,
+  auto,
+}: { maxRecordBytes?: number; auto?: (lot: Lot) => 'ok' | 'too_large' } = {}) {
+  const lots: Lot[] = []
+  const sink: RecordSink = {
+    append(all) {
+      const { topic, records } = all[0]!
+      const ids = records.map(({ value }) => value.subarray(0, 6).toString().trimEnd())
+      const bytes = records.reduce((sum, { value }) => sum + value.length, 0)
+      const lot = { topic, ids, bytes, answer: Promise.withResolvers<'ok' | 'too_large'>() }
+      lots.push(lot)
+      if (auto) lot.answer.resolve(auto(lot))
+      return lot.answer.promise
+    },
+  }
+  const ended: string[] = []
+  const failures: unknown[] = []
+  const subject = new HandOver(sink, maxRecordBytes, (error) => failures.push(error))
+  const append = (id: string, bytes = 10, topic = 'retry.10s') => {
+    const record: OutgoingRecord = { key: Buffer.from('k'), value: Buffer.from(id.padEnd(bytes)) }
+    subject.append(
+      topic,
+      record,
+      () => ended.push(id),
+      () => ended.push(`${id} too large`),
+    )
+  }
+  return { subject, lots, ended, failures, append }
+}
+
+test('what comes in one turn goes in one lot, and counts as handed over only once the broker has it', async () => {
+  const { subject, lots, ended, append } = handOver()
+  append('a')
+  append('b')
+  assert.equal(lots.length, 0)
+  await turn()
+  assert.deepEqual(
+    lots.map(({ ids }) => ids),
+    [['a', 'b']],
+  )
+  assert.deepEqual(ended, [])
+  assert.equal(subject.open, 2)
+  lots[0]!.answer.resolve('ok')
+  await turn()
+  assert.deepEqual(ended, ['a', 'b'])
+  assert.equal(subject.open, 0)
+})
+
+test('one lot a topic is under way at a time, in order; topics do not wait for each other', async () => {
+  const { lots, ended, append } = handOver()
+  append('a1', 10, 'a')
+  await turn()
+  append('a2', 10, 'a')
+  append('b1', 10, 'b')
+  await turn()
+  assert.deepEqual(
+    lots.map(({ ids }) => ids),
+    [['a1'], ['b1']],
+  )
+  lots[1]!.answer.resolve('ok')
+  await turn()
+  lots[0]!.answer.resolve('ok')
+  await turn()
+  lots[2]!.answer.resolve('ok')
+  await turn()
+  assert.deepEqual(ended, ['b1', 'a1', 'a2'])
+})
+
+test('lots are bounded by bytes and by count, and keep the order', async () => {
+  const { subject, lots, ended, append } = handOver({ auto: () => 'ok' })
+  const big = Array.from({ length: 20 }, (_, index) => `big${index}`)
+  for (const id of big) append(id, 100 * 1024)
+  const small = Array.from({ length: 2_500 }, (_, index) => `s${index}`)
+  for (const id of small) append(id)
+  await subject.settled()
+  assert.deepEqual(ended, [...big, ...small])
+  for (const { bytes, ids } of lots) {
+    assert.ok(bytes <= 512 * 1024, `${bytes} bytes`)
+    assert.ok(ids.length <= 1_000)
+  }
+})
+
+test('one record larger than a lot goes alone', async () => {
+  const { subject, lots, append } = handOver({ auto: () => 'ok' })
+  append('a')
+  append('huge', 1024 * 1024)
+  append('b')
+  await subject.settled()
+  assert.deepEqual(
+    lots.map(({ ids }) => ids),
+    [['a'], ['huge'], ['b']],
+  )
+})
+
+test('a lot that the broker finds too large is split: only the record at fault is refused', async () => {
+  const { subject, ended, append } = handOver({
+    auto: ({ ids }) => (ids.includes('bad') ? 'too_large' : 'ok'),
+  })
+  for (const id of ['a', 'bad', 'b']) append(id)
+  await subject.settled()
+  assert.deepEqual(ended, ['a', 'bad too large', 'b'])
+})
+
+test('what is larger than the topic takes is refused without asking, however close', async () => {
+  const { subject, lots, ended, append } = handOver({ maxRecordBytes: 2_000, auto: () => 'ok' })
+  append('big', 2_000)
+  assert.deepEqual(ended, ['big too large'])
+  append('fits', 1_400)
+  await subject.settled()
+  assert.deepEqual(
+    lots.map(({ ids }) => ids),
+    [['fits']],
+  )
+})
+
+test('settled() waits for all that was appended, and for what a refusal appends in its place', async () => {
+  const { subject, lots, append } = handOver()
+  await subject.settled()
+  let settled = false
+  subject.append(
+    'retry.10s',
+    { key: null, value: Buffer.from('first') },
+    () => {},
+    () => append('letter', 10, 'dead-letters'),
+  )
+  const waiting = subject.settled().then(() => (settled = true))
+  await turn()
+  lots[0]!.answer.resolve('too_large')
+  await turn()
+  await turn()
+  assert.equal(settled, false)
+  assert.deepEqual(lots[1]!.ids, ['letter'])
+  lots[1]!.answer.resolve('ok')
+  await waiting
+})
+
+test('a broker that cannot go on is a failure, and nothing counts as handed over', async () => {
+  const { subject, lots, ended, failures, append } = handOver()
+  append('a')
+  await turn()
+  lots[0]!.answer.reject(new Error('stopped'))
+  await turn()
+  assert.deepEqual(failures.map(String), ['Error: stopped'])
+  assert.deepEqual(ended, [])
+  assert.equal(subject.open, 1)
+})
