@@ -114,7 +114,7 @@ export class PartitionWork {
       this.#sequences = this.#sequences.slice(this.#next)
       this.#next = 0
     }
-    return new RecordWork(this, sequence, Number(record.offset))
+    return new RecordWork(this, sequence, Number(record.offset), traceparentOf(record))
   }
 
   /** The partition is lost: nothing of it is sent or finished any more. */
@@ -137,13 +137,16 @@ export class RecordWork {
   readonly partition: PartitionWork
   readonly sequence: number
   readonly offset: number
+  /** The W3C trace that the record's producer named in its headers. */
+  readonly traceparent: string | null
   /** Deliveries that are not finished yet. */
   remaining = 1
 
-  constructor(partition: PartitionWork, sequence: number, offset: number) {
+  constructor(partition: PartitionWork, sequence: number, offset: number, traceparent: string | null) {
     this.partition = partition
     this.sequence = sequence
     this.offset = offset
+    this.traceparent = traceparent
   }
 
   finishOne(): void {
@@ -151,4 +154,11 @@ export class RecordWork {
     this.partition.tracker.finish(this.sequence)
     this.partition.owner.finished(this.partition)
   }
+}
+
+function traceparentOf({ headers }: FetchedRecord): string | null {
+  const value = headers?.traceparent
+  if (value === undefined) return null
+  const text = Buffer.isBuffer(value) ? value.toString('latin1') : value
+  return typeof text === 'string' && /^[\x20-\x7e]{1,256}$/.test(text) ? text : null
 }

@@ -65,6 +65,7 @@ export interface FetchedRecord {
   offset: string
   key: Buffer | null
   value: Buffer | null
+  headers?: { traceparent?: unknown }
 }
 
 export interface TopicPartition {
@@ -141,7 +142,8 @@ export interface Decoders {
 }
 
 export interface Encoders {
-  retry(tierName: string, record: RetryDelivery): Buffer
+  /** The Kafka key stands in the record too, for readers of other languages. */
+  retry(tierName: string, record: RetryDelivery & { key: Uint8Array | null }): Buffer
   deadLetter(record: DeadLetter): Buffer
   /** The ledger's record of offsets that retention took before they were delivered. */
   lost(range: TopicPartition & { first: number; last: number; at: number }): Buffer

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto'
 import type { DeadLetter, DeadLetterReason, Delivery, RetryDelivery } from '../core/delivery.ts'
 import { decide, type RetryPolicy } from '../core/disposition.ts'
 import type { TopicNames } from '../core/topics.ts'
+import { DeadLetters, headersOf } from './dead-letters.ts'
 import type { DeliveryRun } from './delivery-run.ts'
 import type { HandOver } from './hand-over.ts'
 import type { RecordWork } from './partition-work.ts'
@@ -24,9 +24,11 @@ export interface SettlerParts {
  */
 export class Settler {
   readonly #parts: SettlerParts
+  readonly #letters: DeadLetters
 
   constructor(parts: SettlerParts) {
     this.#parts = parts
+    this.#letters = new DeadLetters(parts.topics.deadLetters, parts.handOver, parts.encoders)
   }
 
   /** A round is over. The hot path is a delivery without a failed outcome. */
@@ -124,7 +126,7 @@ export class Settler {
       { reason, detail: detail.split('\n', 1)[0], ...letter.origin },
       'a record is kept as a dead letter',
     )
-    this.#writeLetter(letter, record.key, () => {
+    this.#letters.write(work, letter, () => {
       const metrics = this.#parts.metrics.destination('none')
       metrics.deadLetter(reason)
       metrics.disposition('dead_lettered')
@@ -147,8 +149,8 @@ export class Settler {
       this.#parts.topics.retry(tierName),
       {
         key: keyBytes(key),
-        value: this.#parts.encoders.retry(tierName, record),
-        headers: originHeaders(delivery.origin),
+        value: this.#parts.encoders.retry(tierName, { ...record, key: keyBytes(key) }),
+        headers: headersOf(work, delivery.origin),
       },
       () => {
         const { metrics } = this.#parts
@@ -159,12 +161,13 @@ export class Settler {
       () => {
         const letter = this.#letter(
           work,
+          key,
           'too_large',
           'the delivery is larger than a retry topic takes',
           delivery,
           now,
         )
-        this.#writeLetter(letter, keyBytes(key), () => {
+        this.#letters.write(work, letter, () => {
           this.#parts.metrics.destination(delivery.destinationId).deadLetter('too_large')
           this.#parts.metrics.destination(delivery.destinationId).disposition('dead_lettered')
           finish()
@@ -180,7 +183,7 @@ export class Settler {
     delivery: Delivery,
     now: number,
   ): void {
-    this.#writeLetter(this.#letter(run.work, reason, detail, delivery, now), keyBytes(run.key), () => {
+    this.#letters.write(run.work, this.#letter(run.work, run.key, reason, detail, delivery, now), () => {
       run.destination.metrics.deadLetter(reason)
       run.destination.metrics.disposition('dead_lettered')
       this.#finish(run)
@@ -189,6 +192,7 @@ export class Settler {
 
   #letter(
     work: RecordWork,
+    key: string | null,
     reason: DeadLetterReason,
     detail: string | null,
     delivery: Delivery,
@@ -202,54 +206,14 @@ export class Settler {
       owner: work.partition.owner.owner,
       delivery,
       raw: null,
-      rawKey: null,
+      rawKey: keyBytes(key),
       omittedBytes: null,
       omittedSha256: null,
     }
   }
-
-  /** What is too large even for the dead letters keeps its origin, size and hash. */
-  #writeLetter(letter: DeadLetter, key: Buffer | null, done: () => void): void {
-    const { handOver, encoders, topics } = this.#parts
-    const headers = originHeaders(letter.origin)
-    handOver.append(topics.deadLetters, { key, value: encoders.deadLetter(letter), headers }, done, () => {
-      const bytes = letter.delivery?.body ?? letter.raw ?? new Uint8Array(0)
-      const small: DeadLetter = {
-        ...letter,
-        reason: 'too_large',
-        detail: `${letter.reason}: ${letter.detail ?? 'larger than the dead letter topic takes'}`.slice(
-          0,
-          1_000,
-        ),
-        delivery: letter.delivery && { ...letter.delivery, body: new Uint8Array(0) },
-        raw: null,
-        rawKey: null,
-        omittedBytes: bytes.length,
-        omittedSha256: createHash('sha256').update(bytes).digest('hex'),
-      }
-      // A key of more than a few hundred bytes may be what is too large.
-      const shortKey = key && key.length <= 1_024 ? key : null
-      handOver.append(
-        topics.deadLetters,
-        { key: shortKey, value: encoders.deadLetter(small), headers },
-        done,
-        () => {
-          this.#parts.log.error(
-            { ...letter.origin },
-            'the dead letter topic refuses even the smallest dead letter',
-          )
-          throw new Error('the dead letter topic takes no records of a few KB: check its max.message.bytes')
-        },
-      )
-    })
-  }
 }
 
 const keyBytes = (key: string | null): Buffer | null => (key === null ? null : Buffer.from(key, 'latin1'))
-
-const originHeaders = (origin: { topic: string; partition: number; offset: number }) => ({
-  'postrider-origin': `${origin.topic}/${origin.partition}/${origin.offset}`,
-})
 
 function stackOf(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
