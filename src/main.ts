@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-import { existsSync, readFileSync } from 'node:fs'
+import './thread-pool.ts'
+import { readFileSync } from 'node:fs'
 import { extname } from 'node:path'
 import { Command, CommanderError } from 'commander'
 import { failWith } from './commands/fail.ts'
@@ -75,7 +76,6 @@ async function program(args: readonly string[]): Promise<Command> {
   for (const [flags, description] of globalOptions) root.option(flags, description)
   const asked = commandAskedFor(args)
   for (const { name, summary } of entries) {
-    if (!existsSync(fileOf(name))) continue
     const command = name === asked ? await load(name) : new Command(name)
     inherit(command.summary(summary), root)
     root.addCommand(command)
