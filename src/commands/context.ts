@@ -25,8 +25,8 @@ export interface Context {
 export interface ContextOptions {
   /** Runs until told to stop: logs on stdout at info. Else on stderr, at warn unless LOG_LEVEL is set. */
   longLived?: boolean
-  /** Whether `.postrider/dev.env` counts; `dev` itself, which writes it, does not read it. Default true. */
-  devEnv?: boolean
+  /** In place of what `.postrider/dev.env` says: for `dev` itself, which writes it. */
+  devEnv?: Environment
 }
 
 /**
@@ -35,7 +35,7 @@ export interface ContextOptions {
  */
 export function loadContext(command: Command, options: ContextOptions = {}): Context {
   const flags = settingFlags(command)
-  const devEnv = options.devEnv === false ? {} : readDevEnv(process.cwd())
+  const devEnv = options.devEnv ?? readDevEnv(process.cwd())
   const env = layered(flags, process.env, devEnv)
   const config = loadConfig(env, (name) => {
     if (flags[name]) return flagOf(name)

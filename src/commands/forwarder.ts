@@ -1,9 +1,6 @@
 import { Command } from 'commander'
-import { MetricsPage } from '../adapters/metrics/page.ts'
-import { openMonitoringServer } from '../adapters/monitoring-server.ts'
-import { superviseParts } from '../supervisor.ts'
-import { loadContext, runAction, settingOption, stopSignal } from './context.ts'
-import { openForwarder } from './open-forwarder.ts'
+import { runAction, settingOption } from './context.ts'
+import { runParts } from './run-parts.ts'
 
 export function forwarderCommand(): Command {
   return new Command('forwarder')
@@ -13,16 +10,5 @@ export function forwarderCommand(): Command {
     )
     .addOption(settingOption('METRICS_PORT'))
     .addOption(settingOption('GROUP_ID'))
-    .action(
-      runAction(async (_flags: unknown, command: Command) => {
-        const { config, log, kafka } = loadContext(command, { longLived: true })
-        const signal = stopSignal()
-        const { part, counts, checks } = await openForwarder({ config, kafka: kafka(), log })
-        const page = new MetricsPage()
-        page.add(counts)
-        const monitoring = await openMonitoringServer({ port: config.metricsPort, page, checks, log })
-        await superviseParts([monitoring, part], signal)
-        log.info('stopped')
-      }),
-    )
+    .action(runAction((_flags: unknown, command: Command) => runParts(['forwarder'], command)))
 }

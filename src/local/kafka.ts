@@ -19,6 +19,8 @@ export interface LocalKafkaOptions {
   dataDir: string
   /** 0 (the default) picks a free one; start again with the `port` of before to be the same broker to clients. */
   port?: number
+  /** What changes the port, for the line that says that it is taken: `--kafka-port`. */
+  portSetting?: string
   /** Server properties on top of ours. */
   properties?: Record<string, string | number | boolean>
   /** 512 MB unless told. */
@@ -52,7 +54,7 @@ async function startOnce(options: LocalKafkaOptions, dataDir: string): Promise<L
     throw new PostriderError(
       'local',
       `port ${port} is taken: if a Kafka listens there, set KAFKA_BROKERS=127.0.0.1:${port} to use it; ` +
-        'otherwise stop what listens there',
+        `otherwise stop what listens there${options.portSetting ? `, or give another port with ${options.portSetting}` : ''}`,
     )
   }
   const controllerPort = await freePort([port])

@@ -14,8 +14,13 @@ export interface LocalRegistryOptions {
   dataDir: string
   /** 0 (the default) picks a free one. */
   port?: number
+  /** What changes the port, for the line that says that it is taken: `--registry-port`. */
+  portSetting?: string
   signal?: AbortSignal
 }
+
+/** The base of the Confluent API of a local registry. */
+export const localRegistryUrl = (port: number): string => `http://127.0.0.1:${port}/apis/ccompat/v7`
 
 /**
  * Starts a real schema registry (Apicurio, which speaks Confluent's API) on 127.0.0.1, and resolves once it
@@ -40,10 +45,11 @@ async function startOnce(options: LocalRegistryOptions, dataDir: string): Promis
     throw new PostriderError(
       'local',
       `port ${port} is taken: if a schema registry listens there, set SCHEMA_REGISTRY_URL and KAFKA_BROKERS ` +
-        'to use it and its Kafka; otherwise stop what listens there',
+        'to use it and its Kafka; otherwise stop what listens there' +
+        (options.portSetting ? `, or give another port with ${options.portSetting}` : ''),
     )
   }
-  const url = `http://127.0.0.1:${port}/apis/ccompat/v7`
+  const url = localRegistryUrl(port)
   const server = await startJavaServer({
     name: 'the schema registry',
     java: options.parts.java,

@@ -1,0 +1,199 @@
+import { relative } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Command, Option } from 'commander'
+import { MetricsPage } from '../adapters/metrics/page.ts'
+import { openMonitoringServer } from '../adapters/monitoring-server.ts'
+import { PostriderError } from '../errors.ts'
+import { asPart } from '../local/java-server.ts'
+import { superviseParts, type Part } from '../supervisor.ts'
+import { loadContext, runAction, settingOption, stopSignal, type Context } from './context.ts'
+import { Arrivals } from './dev/arrivals.ts'
+import { prepareDemo, type Demo } from './dev/demo-parts.ts'
+import { DevState } from './dev/dev-state.ts'
+import { sayNext } from './dev/next-steps.ts'
+import { sendSamples } from './dev/samples.ts'
+import { Screen } from './dev/screen.ts'
+import { startServers } from './dev/servers.ts'
+import { devDefaults, leaveForOthers } from './dev/settings.ts'
+import { openForwarder, type OpenForwarder } from './open-forwarder.ts'
+import { runSetup } from './setup.ts'
+
+interface DevFlags {
+  kafkaPort: string
+  registryPort: string
+  receiverPort?: string
+  kafkaBrokers?: string
+  schemaRegistryUrl?: string
+}
+
+export function devCommand(): Command {
+  return new Command('dev')
+    .description(
+      'What `npm start` runs: a real Kafka and schema registry as child processes, topics and schemas, the\n' +
+        'forwarder, and a demo: a source, a destination and its receiver. The first run sends sample calls.\n' +
+        'Everything is kept in .postrider/ between runs. Ctrl-C ends everything.\n\n' +
+        'With KAFKA_BROKERS set, that Kafka and the registry at SCHEMA_REGISTRY_URL are used instead.',
+    )
+    .addOption(portOption('--kafka-port', 'the local Kafka', 'DEV_KAFKA_PORT').default('9092'))
+    .addOption(
+      portOption('--registry-port', 'the local schema registry', 'DEV_REGISTRY_PORT').default('8081'),
+    )
+    .addOption(
+      portOption(
+        '--receiver-port',
+        'the demo’s receiver (default: that of the run before)',
+        'DEV_RECEIVER_PORT',
+      ),
+    )
+    .addOption(settingOption('METRICS_PORT'))
+    .action(runAction((_flags: unknown, command: Command) => dev(command)))
+}
+
+const portOption = (flag: string, whose: string, variable: string): Option =>
+  new Option(`${flag} <port>`, `The port of ${whose}.`).env(variable)
+
+async function dev(command: Command): Promise<void> {
+  const signal = stopSignal()
+  const flags = command.optsWithGlobals<DevFlags>()
+  const local = localPorts(flags)
+  const receiverPort = flags.receiverPort === undefined ? null : portOf('--receiver-port', flags.receiverPort)
+  const state = new DevState(process.cwd())
+  const defaults = devDefaults(state, local)
+  const context = loadContext(command, { devEnv: defaults })
+  const screen = new Screen()
+  screen.say(`Postrider, to try out and develop with. State: ${relative('', state.folder)}/. Ctrl-C ends.\n`)
+  // What is open and does not run as a part yet; closing again what a part has closed does nothing.
+  const closers: (() => Promise<unknown>)[] = []
+  try {
+    const parts: Part[] = []
+    if (local) {
+      const { folder } = state
+      const ports = { kafkaPort: local.kafka, registryPort: local.registry }
+      const { kafka, registry } = await startServers({ folder, ...ports, screen, signal })
+      closers.push(() => Promise.all([kafka.stop(), registry.stop()]))
+      parts.push(asPart(kafka), asPart(registry))
+    } else {
+      screen.ready('Kafka', `${context.config.kafka.brokers.join()}, not started here`)
+      screen.ready('registry', `${context.config.registry.url}, not started here`)
+    }
+    await leaveForOthers(state, context.config, defaults)
+    await ensureSetup(context, screen)
+    signal.throwIfAborted()
+    const arrivals = new Arrivals(screen)
+    const demo = await prepareDemo(context, state, { port: receiverPort, arrivals, local: local !== null })
+    closers.push(demo.close)
+    for (const line of demo.warnings) screen.say(`  note: ${line}`)
+    const forwarder = await openForwarder({
+      config: context.config,
+      kafka: context.kafka(),
+      log: context.log,
+    })
+    const page = new MetricsPage()
+    page.add(forwarder.counts)
+    const monitoring = await openMonitoringServer({
+      port: context.config.metricsPort,
+      // Whatever else listens on this machine is nobody else's business.
+      host: '127.0.0.1',
+      page,
+      checks: forwarder.checks,
+      log: context.log,
+    })
+    closers.push(monitoring.close)
+    screen.ready('receiver', demo.url)
+    screen.ready('metrics', `http://localhost:${monitoring.port}/metrics`)
+    parts.push(monitoring, demo.part, forwarder.part)
+    await runAll(parts, signal, screen, (stopping) =>
+      introduce(
+        { context, state, screen, arrivals, forwarder, demo, metricsPort: monitoring.port },
+        stopping,
+      ),
+    )
+    screen.say('Stopped.')
+  } catch (error) {
+    if (!signal.aborted) throw error
+  } finally {
+    for (const close of closers.reverse()) await close()
+  }
+}
+
+/** Null when the brokers are the user's own. Throws `usage` when only the registry is. */
+function localPorts(flags: DevFlags): { kafka: number; registry: number } | null {
+  const brokers = flags.kafkaBrokers || process.env.KAFKA_BROKERS?.trim()
+  const registry = flags.schemaRegistryUrl || process.env.SCHEMA_REGISTRY_URL?.trim()
+  if (brokers) return null
+  if (registry)
+    throw new PostriderError(
+      'usage',
+      'SCHEMA_REGISTRY_URL is set and KAFKA_BROKERS is not: set both to use your own, or neither for local ones',
+    )
+  const ports = {
+    kafka: portOf('--kafka-port', flags.kafkaPort),
+    registry: portOf('--registry-port', flags.registryPort),
+  }
+  if (ports.kafka === ports.registry)
+    throw new PostriderError('usage', `--kafka-port and --registry-port are both ${ports.kafka}`)
+  return ports
+}
+
+function portOf(flag: string, text: string): number {
+  const port = Number(text)
+  if (/^\d+$/.test(text) && port >= 1 && port <= 65_535) return port
+  const variable = `DEV_${flag.slice(2).replace('-', '_').toUpperCase()}`
+  throw new PostriderError(
+    'usage',
+    `${flag} (${variable}) is ${JSON.stringify(text)}; it takes a port from 1 to 65535`,
+  )
+}
+
+async function ensureSetup({ config, log }: Context, screen: Screen): Promise<void> {
+  screen.progress('topics', 'looking')
+  const { topics, subjects, problems } = await runSetup(config, log)
+  const created = (reports: readonly { result: string }[]) =>
+    reports.filter(({ result }) => result !== 'present').length
+  const counted = (what: string, reports: readonly { result: string }[]) =>
+    created(reports) > 0 ? `${created(reports)} ${what} created` : `${reports.length} ${what} in place`
+  screen.ready('setup', `${counted('topics', topics)}, ${counted('schemas', subjects)}`)
+  for (const { message } of problems) screen.say(`  note: ${message}`)
+}
+
+/** Runs the parts until the signal; `beside` runs with them, and ends them when it fails. */
+async function runAll(
+  parts: readonly Part[],
+  signal: AbortSignal,
+  screen: Screen,
+  beside: (stopping: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const failed = new AbortController()
+  const stopping = AbortSignal.any([signal, failed.signal])
+  signal.addEventListener('abort', () => screen.say('\nStopping: what is under way is finished first.'))
+  const ended = new AbortController()
+  const running = superviseParts(parts, stopping).finally(() => ended.abort())
+  const telling = beside(AbortSignal.any([stopping, ended.signal])).catch((error: unknown) => {
+    failed.abort()
+    if (!signal.aborted && !ended.signal.aborted) throw error
+  })
+  await Promise.all([running, telling])
+}
+
+interface Introduced {
+  context: Context
+  state: DevState
+  screen: Screen
+  arrivals: Arrivals
+  forwarder: OpenForwarder
+  demo: Demo
+  metricsPort: number
+}
+
+/** Once the forwarder takes work: the samples of a first run, then what to do next. */
+async function introduce(given: Introduced, signal: AbortSignal): Promise<void> {
+  const { context, state, screen, arrivals, forwarder } = given
+  screen.progress('forwarder', 'joining its group')
+  while (forwarder.checks.some(({ problem }) => problem() !== null)) await sleep(50, undefined, { signal })
+  screen.ready('forwarder', `ready, as group ${context.config.groupId}`)
+  if (state.get('DEV_SAMPLES') === null) {
+    await sendSamples(context, arrivals, screen, signal)
+    await state.set({ DEV_SAMPLES: 'sent' })
+  }
+  sayNext(screen, context.config, { metricsPort: given.metricsPort, receiverUrl: given.demo.url })
+}

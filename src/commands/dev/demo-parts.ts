@@ -1,0 +1,113 @@
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
+import { createSecrets } from '../../adapters/secrets.ts'
+import { SettingsLog } from '../../adapters/settings-log.ts'
+import { topicNames } from '../../core/topics.ts'
+import { PostriderError } from '../../errors.ts'
+import { freePort, isPortFree } from '../../local/ports.ts'
+import type { Part } from '../../supervisor.ts'
+import type { Context } from '../context.ts'
+import { startReceiver } from '../receive.ts'
+import type { Arrivals } from './arrivals.ts'
+import { demoId, ensureDemo, sealedDestinations } from './demo.ts'
+import type { DevState } from './dev-state.ts'
+import { notLeft } from './settings.ts'
+
+export interface Demo {
+  url: string
+  part: Part
+  close(): Promise<void>
+  /** What the user should know, a line each. */
+  warnings: string[]
+}
+
+/** Where the receiver listens in a first run, when it is free. */
+const firstPort = 4010
+const settingsMs = 30_000
+const urlOf = (port: number | string): string => `http://127.0.0.1:${port}/`
+
+/**
+ * Starts the demo's receiver and makes its source and destination. Throws `secrets_key` when the settings of
+ * brokers that are the user's own hold secrets of another key: `dev` would deliver their calls unsigned or not at
+ * all.
+ */
+export async function prepareDemo(
+  context: Context,
+  state: DevState,
+  options: { port: number | null; arrivals: Arrivals; local: boolean },
+): Promise<Demo> {
+  const secret = state.get('DEV_SHARED_SECRET') ?? randomBytes(16).toString('hex')
+  const before = state.get('DEV_RECEIVER_PORT')
+  const port = options.port ?? (await portLikeBefore(Number(before ?? firstPort)))
+  const receiver = await startReceiver({
+    port,
+    secret,
+    onRequest: (webhook) => options.arrivals.take(webhook),
+  })
+  try {
+    const sealed = await putIntoSettings(context, options.local, {
+      url: receiver.url,
+      formerUrl: before === null ? null : urlOf(before),
+      secret,
+    })
+    // Only now: until the destination has followed, its URL is that of the run before.
+    await state.set({ DEV_SHARED_SECRET: secret, DEV_RECEIVER_PORT: String(port) })
+    const missing = notLeft(context.config)
+    return {
+      url: receiver.url,
+      close: () => receiver.close(),
+      part: {
+        name: 'demo receiver',
+        async run(signal) {
+          if (!signal.aborted) await once(signal, 'abort')
+          await receiver.close()
+        },
+      },
+      warnings: [
+        ...sealed,
+        ...(missing.length > 0
+          ? [`set ${missing.join(', ')} in other terminals too: secrets of yours are not written down`]
+          : []),
+      ],
+    }
+  } catch (error) {
+    await receiver.close()
+    throw error
+  }
+}
+
+const portLikeBefore = async (port: number): Promise<number> =>
+  (await isPortFree(port)) ? port : freePort([port])
+
+/** Gives a line for each destination whose secrets cannot be opened. */
+async function putIntoSettings(
+  { config, kafka, log }: Context,
+  local: boolean,
+  receiver: Parameters<typeof ensureDemo>[2],
+): Promise<string[]> {
+  const topics = topicNames(config.topicPrefix)
+  const secrets = createSecrets(config.secretsKeys)
+  const settings = new SettingsLog({
+    kafka: kafka(),
+    topic: topics.settings,
+    groupId: config.groupId,
+    codec: createCodecs({ registry: config.registry, topics, log }).settings,
+    log,
+    maxWaitMs: 50,
+  })
+  try {
+    await settings.start(AbortSignal.timeout(settingsMs))
+    // On a Kafka of our own, the demo's secret is simply set anew when its key is lost.
+    const sealed = sealedDestinations(settings, secrets, local ? demoId : null)
+    if (sealed.length > 0 && !local)
+      throw new PostriderError(
+        'secrets_key',
+        `${sealed.join('; ')}; or keep \`dev\` apart from that deployment with TOPIC_PREFIX and GROUP_ID of its own`,
+      )
+    await ensureDemo(settings, secrets, receiver)
+    return sealed
+  } finally {
+    await settings.close()
+  }
+}

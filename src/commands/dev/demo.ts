@@ -1,0 +1,78 @@
+import { randomBytes } from 'node:crypto'
+import type { Secrets } from '../../adapters/secrets.ts'
+import type { SettingsLog } from '../../adapters/settings-log.ts'
+import { PostriderError, messageOf } from '../../errors.ts'
+
+/** The demo's source, and the destination that its calls go to. */
+export const demoId = 'demo'
+
+export interface DemoReceiver {
+  url: string
+  /** Where it was in the run before; null when it was nowhere. */
+  formerUrl: string | null
+  secret: string
+}
+
+/**
+ * Makes the demo's source and destination, or lets the destination follow its receiver where that moved. Everything
+ * else about them stays as the user left it.
+ */
+export async function ensureDemo(
+  settings: SettingsLog,
+  secrets: Secrets,
+  receiver: DemoReceiver,
+): Promise<void> {
+  if (!settings.state.sources.has(demoId))
+    await settings.execute({
+      type: 'create_source',
+      id: demoId,
+      name: 'Demo',
+      writeKey: randomBytes(16).toString('hex'),
+      enabled: true,
+    })
+  const sharedSecret = { text: receiver.secret, sealed: secrets.seal(receiver.secret) }
+  const present = settings.state.destinations.get(demoId)
+  if (!present) {
+    await settings.execute({
+      type: 'create_destination',
+      id: demoId,
+      name: 'Demo receiver',
+      sourceIds: [demoId],
+      urls: [receiver.url],
+      headers: [],
+      sharedSecret,
+      enabled: true,
+    })
+    return
+  }
+  const urls = present.urls.map(({ url }) => (url === receiver.formerUrl ? receiver.url : url))
+  const moved = urls.some((url, at) => url !== present.urls[at]!.url)
+  // Fingerprints are keyed: they also differ where another SECRETS_KEY sealed the same secret.
+  const sealedAnew = present.sharedSecret?.fingerprint !== sharedSecret.sealed.fingerprint
+  if (moved || sealedAnew)
+    await settings.execute({
+      type: 'update_destination',
+      id: demoId,
+      ...(moved && { urls }),
+      ...(sealedAnew && { sharedSecret }),
+    })
+}
+
+/**
+ * The destinations of which a secret cannot be opened, with why: their calls could not be signed. `except` leaves
+ * one out.
+ */
+export function sealedDestinations(settings: SettingsLog, secrets: Secrets, except: string | null): string[] {
+  return [...settings.state.destinations.values()]
+    .filter(({ id }) => id !== except)
+    .flatMap(({ id, sharedSecret, urls }) => {
+      const sealed = [sharedSecret, ...urls.flatMap(({ headers }) => headers.map(({ value }) => value))]
+      try {
+        for (const secret of sealed) if (secret) secrets.open(secret)
+        return []
+      } catch (error) {
+        if (!(error instanceof PostriderError)) throw error
+        return [`destination ${JSON.stringify(id)}: ${messageOf(error)}`]
+      }
+    })
+}

@@ -1,0 +1,54 @@
+import { randomBytes } from 'node:crypto'
+import type { Config } from '../../config.ts'
+import type { Environment } from '../../config/read-environment.ts'
+import { localRegistryUrl } from '../../local/registry.ts'
+import type { DevState } from './dev-state.ts'
+
+/** Receivers on this machine may be reached; nothing but `dev` allows that by itself. */
+const loopback = '127.0.0.0/8,::1/128'
+
+const fromUser = (name: string): boolean =>
+  Boolean(process.env[name]?.trim() || process.env[`${name}_FILE`]?.trim())
+
+/** What holds for `dev` where neither a flag nor the environment says otherwise. */
+export function devDefaults(state: DevState, ports: { kafka: number; registry: number } | null): Environment {
+  return {
+    ...(ports && {
+      KAFKA_BROKERS: `127.0.0.1:${ports.kafka}`,
+      SCHEMA_REGISTRY_URL: localRegistryUrl(ports.registry),
+    }),
+    SECRETS_KEY: state.get('SECRETS_KEY') ?? state.get('DEV_SECRETS_KEY') ?? randomBytes(32).toString('hex'),
+    WEBHOOK_ALLOWED_NETWORKS: loopback,
+    LEDGER: 'all',
+  }
+}
+
+/**
+ * Leaves what commands in a second terminal need to find this run. Secrets that the user gave are not written
+ * down: a key made in an earlier run is then kept under a name that nothing else reads.
+ */
+export async function leaveForOthers(state: DevState, config: Config, defaults: Environment): Promise<void> {
+  const keyFromUser = fromUser('SECRETS_KEY')
+  const key = defaults.SECRETS_KEY!
+  await state.set({
+    KAFKA_BROKERS: config.kafka.brokers.join(),
+    KAFKA_SSL: config.kafka.ssl ? 'true' : null,
+    SCHEMA_REGISTRY_URL: config.registry.url,
+    TOPIC_PREFIX: config.topicPrefix,
+    GROUP_ID: config.groupId,
+    RETRY_TIERS: config.retryTiers.map(({ name }) => name).join(),
+    WEBHOOK_ALLOWED_NETWORKS: config.allowedNetworks.join(),
+    LEDGER: config.ledger,
+    SECRETS_KEY: keyFromUser ? null : key,
+    DEV_SECRETS_KEY: keyFromUser ? key : null,
+  })
+}
+
+/** The variables that a second terminal has to set by itself, since secrets are not written down. */
+export function notLeft(config: Config): string[] {
+  return [
+    ...(fromUser('SECRETS_KEY') ? ['SECRETS_KEY'] : []),
+    ...(config.kafka.sasl ? ['KAFKA_SASL_…'] : []),
+    ...(config.registry.username ? ['SCHEMA_REGISTRY_USERNAME and …_PASSWORD'] : []),
+  ]
+}
