@@ -1,0 +1,255 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { OutcomeKind } from '../../src/core/outcome.ts'
+import type { DeliveryRun } from '../../src/forwarder/delivery-run.ts'
+import type { PartitionWork } from '../../src/forwarder/partition-work.ts'
+import { Engine, nothingHeld } from './fakes.ts'
+
+type Step =
+  | { kind: 'admit'; destination: number; partition: number; key: number; retry: boolean }
+  | { kind: 'answer'; client: number; pick: number; outcome: OutcomeKind }
+  | { kind: 'lose' | 'toggle' | 'remove' | 'restore' | 'defer' | 'cool' | 'shed' | 'fault'; which: number }
+  | { kind: 'fresh'; is: boolean }
+  | { kind: 'pump' }
+
+const outcomes: OutcomeKind[] = [
+  'success',
+  'timeout',
+  'status_5xx',
+  'status_4xx',
+  'network',
+  'network',
+  'network',
+]
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 12,
+    arbitrary: fc.record({
+      kind: fc.constant('admit' as const),
+      destination: fc.nat(2),
+      partition: fc.nat(2),
+      key: fc.nat(4),
+      retry: fc.boolean(),
+    }),
+  },
+  {
+    weight: 10,
+    arbitrary: fc.record({
+      kind: fc.constant('answer' as const),
+      client: fc.nat(9),
+      pick: fc.nat(9),
+      outcome: fc.constantFrom(...outcomes),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constantFrom(
+        'lose' as const,
+        'toggle' as const,
+        'remove' as const,
+        'restore' as const,
+        'defer' as const,
+        'cool' as const,
+        'shed' as const,
+        'fault' as const,
+      ),
+      which: fc.nat(9),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('fresh' as const), is: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('pump' as const) }) },
+)
+
+/** The engine in a world where everything happens in any order, with a check after each step. */
+class World {
+  readonly engine = new Engine({ minInFlight: 2, maxInFlight: 2, maxAdmitted: 8 }, 5)
+  readonly admitted: DeliveryRun[] = []
+  readonly #partitions: PartitionWork[] = [0, 1, 2].map((id) => this.engine.partition(id))
+  readonly #ids = ['a', 'b', 'c']
+  readonly #wrong: string[] = []
+  #made = 0
+
+  constructor() {
+    this.#ids.forEach((id, index) => this.engine.destination(id, index + 1))
+    // Whatever is sent must be allowed at that moment.
+    for (const [name, client] of this.engine.clients) this.#watch(name, client)
+  }
+
+  #watch(name: string, client: ReturnType<Engine['client']>): void {
+    const send = client.send.bind(client)
+    client.send = (request, sink) => {
+      const run = request as DeliveryRun
+      // Noted, not thrown: an exception at sending is one of the things that the engine puts up with.
+      const must = (holds: boolean, otherwise: string) => {
+        if (!holds) this.#wrong.push(`${run.idempotencyKey} at ${name}: ${otherwise}`)
+      }
+      must(run.work.partition.alive, 'sent although its partition is lost')
+      must(run.destination.enabled, 'sent to a disabled destination')
+      must(this.engine.owner.fresh, 'sent without fresh heartbeats')
+      must(!client.closed, 'sent to a URL that was removed')
+      // A run that one URL has taken leaves its lane; what is still queued of it at other URLs goes out all the same.
+      if (!run.isRetry && run.key !== null && !run.settled) {
+        for (const other of this.admitted) {
+          const sameLane = other.destination === run.destination && other.key === run.key && !other.isRetry
+          const underWay = other !== run && other.reached && !other.settled
+          must(!sameLane || !underWay, `sent beside ${other.idempotencyKey} of the same lane`)
+        }
+      }
+      send(request, sink)
+    }
+  }
+
+  do(step: Step): void {
+    const { engine } = this
+    const { dispatcher, endpoints } = engine
+    switch (step.kind) {
+      case 'admit': {
+        const destination = engine.destinations.get(this.#ids[step.destination]!)!
+        const id = `d${this.#made++}`
+        const retry = destination.endpoints.filter((_, index) => index !== step.key).map((each) => each.id)
+        const run = engine.run(id, destination, {
+          partition: this.#partitions[step.partition]!,
+          key: step.key === 0 ? null : `k${step.key}`,
+          ...(step.retry ? { retry } : {}),
+        })
+        this.admitted.push(run)
+        dispatcher.admit(run)
+        return
+      }
+      case 'answer': {
+        const busy = [...engine.clients.values()].filter((client) => client.onWire.length > 0)
+        const client = busy[step.client % busy.length]
+        if (client)
+          client.answer(step.outcome, client.onWire[step.pick % client.onWire.length]!.request.idempotencyKey)
+        return
+      }
+      case 'lose': {
+        const index = step.which % 3
+        this.#partitions[index]!.drop()
+        this.#partitions[index] = engine.partition(index)
+        dispatcher.dropLost(endpoints)
+        return
+      }
+      case 'toggle': {
+        const destination = engine.destinations.get(this.#ids[step.which % 3]!)!
+        destination.enabled = !destination.enabled
+        return
+      }
+      case 'remove': {
+        const destination = engine.destinations.get(this.#ids[step.which % 3]!)!
+        const [gone, ...others] = destination.endpoints
+        if (!gone) return
+        destination.endpoints = others
+        gone.closed = true
+        gone.client.close()
+        dispatcher.removed(gone)
+        return
+      }
+      case 'restore': {
+        const id = this.#ids[step.which % 3]!
+        const destination = engine.destinations.get(id)!
+        const name = `n${endpoints.length}`
+        destination.endpoints = [...destination.endpoints, engine.endpoint(id, name)].slice(-5)
+        this.#watch(`${id}/${name}`, engine.client(id, name))
+        return
+      }
+      case 'defer': {
+        dispatcher.deferWaiting(engine.destinations.get(this.#ids[step.which % 3]!)!, Infinity)
+        return
+      }
+      case 'cool': {
+        const endpoint = endpoints[step.which % endpoints.length]!
+        if (endpoint.breaker.phase === 'open') endpoint.breaker = { ...endpoint.breaker, openUntil: 0 }
+        else endpoint.breaker = { ...endpoint.breaker, failures: 19 }
+        return
+      }
+      case 'shed': {
+        const endpoint = endpoints[step.which % endpoints.length]!
+        endpoint.shedding = true
+        dispatcher.deferQueued(endpoint, 0)
+        return
+      }
+      case 'fault': {
+        const client = [...engine.clients.values()][step.which % engine.clients.size]!
+        client.fault = new Error('a bug')
+        return
+      }
+      case 'fresh':
+        engine.owner.fresh = step.is
+        return
+      case 'pump':
+        dispatcher.pumpAll(endpoints)
+    }
+  }
+
+  check(): void {
+    const { engine } = this
+    assert.deepEqual(this.#wrong, [])
+    for (const [name, count] of Object.entries(engine.held())) assert.ok(count >= 0, `${name}: ${count}`)
+    const onWire = [...engine.clients.values()].reduce((sum, client) => sum + client.onWire.length, 0)
+    assert.equal(engine.dispatcher.inFlight, onWire)
+    assert.ok(onWire <= 5, 'more on the wire than the process may have')
+    for (const endpoint of engine.endpoints) assert.ok(endpoint.inFlight <= 2)
+    const over = this.#ended()
+    assert.equal(new Set(over).size, over.length, 'a run ended twice')
+    assert.equal(engine.dispatcher.admitted, this.admitted.length - over.length)
+  }
+
+  #ended(): DeliveryRun[] {
+    const { settled, skipped, failed, abandoned } = this.engine
+    return [...settled, ...skipped, ...failed.map(({ run }) => run), ...abandoned]
+  }
+
+  /** The world calms down: heartbeats come, everything on the wire is answered. */
+  end(outcome: OutcomeKind): void {
+    const { engine } = this
+    engine.owner.fresh = true
+    for (let left = 10_000; engine.dispatcher.admitted > 0 || engine.dispatcher.inFlight > 0; left--) {
+      assert.ok(left > 0, `stuck: ${JSON.stringify(engine.held())}`)
+      engine.dispatcher.pumpAll(engine.endpoints)
+      for (const client of engine.clients.values()) if (client.onWire.length > 0) client.answer(outcome)
+    }
+    this.check()
+    assert.deepEqual(engine.held(), nothingHeld)
+    for (const run of this.admitted) assert.ok(run.settled || this.engine.skipped.includes(run))
+  }
+}
+
+test('in whatever order things happen: each run ends once, lanes keep their order, and all places are given back', () => {
+  fc.assert(
+    fc.property(
+      fc.array(step, { maxLength: 150, size: 'max' }),
+      fc.constantFrom<OutcomeKind[]>('success', 'network', 'status_4xx'),
+      (steps, last) => {
+        const world = new World()
+        for (const each of steps) {
+          world.do(each)
+          world.check()
+        }
+        world.end(last)
+      },
+    ),
+    { numRuns: 300 },
+  )
+})
+
+test('losing every partition gives every place back once the requests on the wire have ended', () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 80, size: 'max' }), (steps) => {
+      const world = new World()
+      for (const each of steps) world.do(each)
+      for (const which of [0, 1, 2]) world.do({ kind: 'lose', which })
+      const { engine } = world
+      const before = [...engine.clients.values()].reduce((sum, client) => sum + client.sent.length, 0)
+      assert.equal(engine.held().queued, 0)
+      for (const client of engine.clients.values()) while (client.onWire.length > 0) client.answer('timeout')
+      const after = [...engine.clients.values()].reduce((sum, client) => sum + client.sent.length, 0)
+      assert.equal(after, before)
+      world.check()
+      assert.deepEqual(engine.held(), nothingHeld)
+    }),
+    { numRuns: 200 },
+  )
+})
