@@ -27,7 +27,7 @@ process.on('message', (message: { stop?: boolean }) => {
 })
 process.on('disconnect', () => stopping.abort())
 
-const { part, counts, checks } = await openForwarder({ config, kafka: createKafka(config, log), log })
+const { part, counts, checks } = openForwarder({ config, kafka: createKafka(config, log), log })
 const page = new MetricsPage()
 page.add(counts)
 const monitoring = await openMonitoringServer({ port: 0, host: '127.0.0.1', page, checks, log })

@@ -15,6 +15,7 @@ import { tierOfTopic, topicNames } from '../core/topics.ts'
 import { PostriderError, messageOf } from '../errors.ts'
 import { Forwarder } from '../forwarder/forwarder.ts'
 import type { Encoders, TopicPartition } from '../forwarder/ports.ts'
+import { restarting } from '../restarts.ts'
 import type { Part } from '../supervisor.ts'
 
 export interface OpenForwarderOptions {
@@ -41,15 +42,45 @@ const drainMarginMs = 5_000
 const fetchWaitMs = 250
 const retryFetchWaitMs = 200
 
-/** Puts the forwarder together. Throws `setup` where topics or schemas are missing; nothing runs yet. */
-export async function openForwarder(options: OpenForwarderOptions): Promise<OpenForwarder> {
+/**
+ * The forwarder as a part that starts anew while Kafka or the registry is away and, a bounded number of times,
+ * after a bug. Its run rejects with `setup` where topics or schemas are missing.
+ */
+export function openForwarder(options: OpenForwarderOptions): OpenForwarder {
+  const counts = new ForwarderCounts()
+  let current: Life | null = null
+  const make = (): Part => ({
+    name: 'forwarder',
+    async run(signal) {
+      try {
+        current = await assemble(options, counts)
+        if (!signal.aborted) await current.run(signal)
+      } finally {
+        current = null
+      }
+    },
+  })
+  return {
+    counts,
+    checks: [{ name: 'forwarder', problem: () => (current ? current.problem() : 'it is starting') }],
+    part: restarting('forwarder', make, options.log),
+  }
+}
+
+/** A forwarder from its start to its end, with everything that it holds open. */
+interface Life {
+  run(signal: AbortSignal): Promise<void>
+  /** Null when it takes work, else why not. */
+  problem(): string | null
+}
+
+async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts): Promise<Life> {
   const { config, kafka, log } = options
   const topics = topicNames(config.topicPrefix)
   const codecs = createCodecs({ registry: config.registry, topics, log })
   const retryTopics = await checkedRetryTopics(kafka, config, log)
   await readyToWrite(codecs, config)
 
-  const counts = new ForwarderCounts()
   const transport = createWebhookTransport({
     timeoutMs: config.webhookTimeoutMs,
     allowedNetworks: config.allowedNetworks,
@@ -103,30 +134,28 @@ export async function openForwarder(options: OpenForwarderOptions): Promise<Open
     log,
   })
   return {
-    counts,
-    checks: [
-      { name: 'settings', problem: () => (settings.connected ? null : 'the settings log cannot be read') },
-      { name: 'forwarder', problem: () => forwarder.problem() },
-    ],
-    part: {
-      name: 'forwarder',
-      async run(signal) {
-        try {
-          await settings.start(signal)
-          if (!signal.aborted) await Promise.race([forwarder.run(signal), failureOf(settings)])
-        } catch (error) {
-          if (!signal.aborted) throw error
-        } finally {
-          await Promise.all([settings.close(), sink.close(), ends.close(), transport.close(0)])
-        }
-      },
+    problem: () => (settings.connected ? forwarder.problem() : 'the settings log cannot be read'),
+    async run(signal) {
+      const stopping = new AbortController()
+      const stop = () => stopping.abort()
+      signal.addEventListener('abort', stop, { once: true })
+      try {
+        await settings.start(signal)
+        // A settings log with something unreadable in it ends the part: it must not go on with half of them.
+        const unreadable = settings.ended.then(() => new Promise<never>(() => {}))
+        const running = forwarder.run(stopping.signal)
+        await Promise.race([running, unreadable]).finally(async () => {
+          stop()
+          await running.catch(() => {})
+        })
+      } catch (error) {
+        if (!signal.aborted) throw error
+      } finally {
+        signal.removeEventListener('abort', stop)
+        await Promise.all([settings.close(), sink.close(), ends.close(), transport.close(0)])
+      }
     },
   }
-}
-
-/** The settings log holding something unreadable ends the process: it must not go on with half of them. */
-function failureOf(settings: SettingsLog): Promise<never> {
-  return settings.ended.then(() => new Promise<never>(() => {}))
 }
 
 /**
@@ -139,8 +168,7 @@ async function checkedRetryTopics(kafka: Kafka, config: Config, log: Logger): Pr
     await admin.connect()
     const problems = await checkTopics(admin, config)
     const errors = problems.filter(({ severity }) => severity === 'error')
-    if (errors.length > 0)
-      throw new PostriderError('setup', errors.map(({ message }) => message).join('; '))
+    if (errors.length > 0) throw new PostriderError('setup', errors.map(({ message }) => message).join('; '))
     for (const { topic, message } of problems) log.warn({ topic }, message)
     return (await retryTopics(admin, config.topicPrefix)).map(({ topic }) => topic)
   } finally {

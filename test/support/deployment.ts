@@ -181,7 +181,7 @@ export async function deploy(t: TestContext, env: Record<string, string> = {}): 
     async forwarder(options = {}) {
       const lines: LogLine[] = []
       const log = pino({ level: 'debug' }, { write: (line) => void lines.push(JSON.parse(line) as LogLine) })
-      const open = await openForwarder({ config, kafka: createKafka(config, silent), log, ...options })
+      const open = openForwarder({ config, kafka: createKafka(config, silent), log, ...options })
       const stopping = new AbortController()
       const ended = open.part.run(stopping.signal)
       let failure: unknown = null
