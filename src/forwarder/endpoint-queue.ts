@@ -127,12 +127,18 @@ export class EndpointQueue {
   release(retry: boolean, now: number): void {
     if (retry) this.admittedRetries--
     else this.admittedCalls--
-    const half = this.#places / 2
-    if (this.shedding && this.admittedCalls < half && this.admittedRetries < half) {
-      this.shedding = false
-      this.holdingSince = null
-    }
     if (this.waiters.size > 0) this.wakeWaiters(now)
+  }
+
+  /**
+   * Ends shedding once less than half of the room is taken. To be called a few times a second, not at each release:
+   * deferring what is queued makes room at once, and it would end before anything was let past.
+   */
+  stopSheddingIfRoomy(): void {
+    const half = this.#places / 2
+    if (!this.shedding || this.admittedCalls >= half || this.admittedRetries >= half) return
+    this.shedding = false
+    this.holdingSince = null
   }
 
   /** Partitions that wait here may go on once there is room, or once they need not wait any more. */

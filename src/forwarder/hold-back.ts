@@ -37,6 +37,7 @@ export class HoldBack {
     this.#shift++
     let sheds = false
     for (const endpoint of this.#routing.endpoints()) {
+      endpoint.stopSheddingIfRoomy()
       if (!endpoint.shedding) this.#watch(endpoint, now)
       if (endpoint.shedding) this.#dispatcher.deferQueued(endpoint, holdBackLimitMs)
       sheds ||= endpoint.shedding || endpoint.breaker.phase !== 'closed'

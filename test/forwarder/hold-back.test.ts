@@ -1,0 +1,233 @@
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import type { Destination } from '../../src/core/settings.ts'
+import { DeliveryRun } from '../../src/forwarder/delivery-run.ts'
+import { Dispatcher } from '../../src/forwarder/dispatcher.ts'
+import { HoldBack, holdBackLimitMs } from '../../src/forwarder/hold-back.ts'
+import { fullEndpoint, type Intake } from '../../src/forwarder/intake.ts'
+import { PartitionWork } from '../../src/forwarder/partition-work.ts'
+import { Routing } from '../../src/forwarder/routing.ts'
+import { FakeClient, FakeOwner, noMetrics, quiet, record } from './fakes.ts'
+
+const t0 = Date.UTC(2026, 0, 1)
+const places = 10
+
+const destination = (id: string): Destination => ({
+  id,
+  name: id,
+  type: 'Webhooks',
+  sourceIds: ['shop'],
+  urls: [{ id: 'u1', url: `http://${id}.example/`, headers: [], goneAt: null }],
+  sharedSecret: null,
+  enabled: true,
+})
+
+/** A partition whose records name the destination that they are for, and a clock that the test moves. */
+function world(t: TestContext, ids: readonly string[]) {
+  t.mock.timers.enable({ apis: ['Date'], now: t0 })
+  const clients = new Map<string, FakeClient>()
+  const settled: DeliveryRun[] = []
+  const woken: PartitionWork[] = []
+  const dispatcher = new Dispatcher(
+    {
+      settled: (run) => void settled.push(run),
+      skipped: () => {},
+      failed: () => {},
+      abandoned: () => {},
+      attempted: () => {},
+      retryStarted: () => {},
+      breakerChanged: () => {},
+      wake: (partition) => {
+        partition.block = null
+        woken.push(partition)
+      },
+    },
+    1_000,
+  )
+  const routing = new Routing({
+    host: dispatcher,
+    bounds: { minInFlight: 2, maxInFlight: 2, maxAdmitted: places, maxWaitMs: 2_000 },
+    transport: {
+      open({ url }) {
+        const client = new FakeClient()
+        clients.set(new URL(url).hostname.split('.')[0]!, client)
+        return client
+      },
+      close: () => Promise.resolve(),
+    },
+    metrics: {
+      destination: () => noMetrics,
+      retryScheduled() {},
+      retryLateness() {},
+      lostOffsets() {},
+      produced() {},
+      watch() {},
+    },
+    openSecret: () => '',
+    removed: (endpoint) => dispatcher.removed(endpoint),
+  })
+  routing.apply({
+    version: 1,
+    sources: new Map([['shop', { id: 'shop', name: 'Shop', writeKey: 'k', enabled: true }]]),
+    destinations: new Map(ids.map((id) => [id, destination(id)])),
+  })
+  const partition = new PartitionWork('calls', 0, new FakeOwner())
+  const endpointsOf = (id: string) => routing.destination(id)!.endpoints
+  const intake: Intake = {
+    take: () => null,
+    endpointsAhead: (from, ahead) => {
+      const next = from.peekAhead(ahead)
+      return next ? endpointsOf(next.value!.toString()) : []
+    },
+  }
+  const log = { warns: 0, warn: () => void log.warns++ }
+  const holdBack = new HoldBack(routing, dispatcher, () => intake, { ...quiet, warn: log.warn })
+  let offset = 0
+  const fetch = (id: string, count: number) => {
+    const records = Array.from({ length: count }, () => record(offset++, `k${offset}`, id))
+    partition.push({ records, from: offset - count, to: offset })
+  }
+  /** What the taker does: takes as long as there is room, then waits at the endpoint that has none. */
+  const takeAll = () => {
+    while (!partition.block && partition.buffered > 0) {
+      const { value, key } = partition.peek()!
+      const target = routing.destination(value!.toString())!
+      const full = fullEndpoint(target.endpoints, false, Date.now())
+      if (full) {
+        partition.block = { kind: 'endpoint', endpoint: full }
+        full.waiters.add(partition)
+        return
+      }
+      const work = partition.take()
+      const call = {
+        id: `${target.id}-${work.offset}`,
+        messageId: 'm',
+        sourceId: 'shop',
+        type: 'track' as const,
+        body: Buffer.from('{}'),
+      }
+      dispatcher.admit(
+        new DeliveryRun(work, target, call, key!.toString(), null, null, target.endpoints, Date.now()),
+      )
+    }
+  }
+  /** Time passes, in the steps in which the engine looks. */
+  const pass = (ms: number, meanwhile: () => void = () => {}) => {
+    for (let passed = 0; passed < ms; passed += 250) {
+      t.mock.timers.setTime(Date.now() + 250)
+      holdBack.tick(Date.now())
+      meanwhile()
+      takeAll()
+    }
+  }
+  const deferred = () =>
+    settled.filter((run) => run.outcomes?.some(({ outcome }) => outcome.kind === 'deferred'))
+  return {
+    clients,
+    dispatcher,
+    routing,
+    partition,
+    settled,
+    woken,
+    log,
+    endpointsOf,
+    fetch,
+    takeAll,
+    pass,
+    deferred,
+  }
+}
+
+test('an endpoint that is slow and alone is only lag: nothing is deferred however long it takes', (t) => {
+  const { clients, partition, fetch, takeAll, pass, deferred, endpointsOf } = world(t, ['slow', 'well'])
+  fetch('slow', 500)
+  takeAll()
+  assert.equal(partition.buffered, 500 - places)
+  // Two every ten seconds.
+  for (let index = 0; index < 12; index++) {
+    pass(10_000)
+    for (let two = 2; two > 0; two--) clients.get('slow')!.answer('success')
+  }
+  pass(250)
+  assert.equal(deferred().length, 0)
+  assert.equal(endpointsOf('slow')[0]!.shedding, false)
+  assert.ok(clients.get('slow')!.sent.length >= 24)
+})
+
+test('an endpoint that holds back work of an idle one sheds after 2 s, not before, and the other is served', (t) => {
+  const { clients, log, fetch, takeAll, pass, deferred, endpointsOf } = world(t, ['slow', 'well'])
+  fetch('slow', 200)
+  fetch('well', 5)
+  takeAll()
+  const [slow] = endpointsOf('slow')
+  pass(holdBackLimitMs)
+  assert.equal(slow!.shedding, false)
+  assert.deepEqual(clients.get('well')!.sent, [])
+  pass(250)
+  assert.equal(slow!.shedding, true)
+  assert.equal(log.warns, 1)
+  const well = clients.get('well')!
+  assert.ok(well.sent.length > 0, 'what was held back goes out')
+  assert.ok(deferred().length > 100)
+  assert.ok(deferred().every((run) => run.destination.id === 'slow' && run.attempts === 0))
+})
+
+test('it sheds only what it cannot take, and stops when less than half of its room is taken', (t) => {
+  const { clients, fetch, takeAll, pass, endpointsOf } = world(t, ['slow', 'well'])
+  fetch('slow', 50)
+  fetch('well', 1)
+  takeAll()
+  pass(holdBackLimitMs + 250)
+  const [slow] = endpointsOf('slow')
+  assert.equal(slow!.shedding, true)
+  const client = clients.get('slow')!
+  assert.ok(client.onWire.length > 0, 'it still gets what it can take')
+  let left = 100
+  while (slow!.admittedCalls >= places / 2 && left-- > 0) client.answer('success')
+  pass(250)
+  assert.equal(slow!.shedding, false)
+  assert.equal(slow!.holdingSince, null)
+  fetch('slow', 1)
+  const before = client.sent.length
+  takeAll()
+  assert.ok(client.sent.length > before || slow!.queued > 0)
+})
+
+test('an endpoint that gets on again within 2 s sheds nothing', (t) => {
+  const { clients, fetch, takeAll, pass, deferred, endpointsOf } = world(t, ['slow', 'well'])
+  fetch('slow', 20)
+  fetch('well', 1)
+  takeAll()
+  pass(1_500)
+  const client = clients.get('slow')!
+  pass(5_000, () => {
+    while (client.onWire.length > 0) client.answer('success')
+  })
+  assert.equal(deferred().length, 0)
+  assert.equal(endpointsOf('slow')[0]!.shedding, false)
+  assert.equal(client.sent.length, 20)
+  assert.equal(clients.get('well')!.sent.length, 1)
+})
+
+test('others that have their hands full are not held back', (t) => {
+  const { clients, fetch, takeAll, pass, deferred, endpointsOf } = world(t, ['slow', 'busy'])
+  fetch('busy', 5)
+  fetch('slow', 50)
+  fetch('busy', 5)
+  takeAll()
+  assert.equal(clients.get('busy')!.onWire.length, 2)
+  pass(20_000)
+  assert.equal(deferred().length, 0)
+  assert.equal(endpointsOf('slow')[0]!.shedding, false)
+})
+
+test('work far behind a blocked head is seen as well, wherever it stands', (t) => {
+  const { fetch, takeAll, pass, endpointsOf, clients } = world(t, ['slow', 'well'])
+  fetch('slow', 3_000)
+  fetch('well', 200)
+  fetch('slow', 1_000)
+  takeAll()
+  pass(holdBackLimitMs + 1_000)
+  assert.equal(endpointsOf('slow')[0]!.shedding, true)
+  assert.ok(clients.get('well')!.sent.length > 0)
+})
