@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { someCall } from '../support/calls.ts'
+import { deploy, until } from '../support/deployment.ts'
+import { startReceiver } from '../support/receivers.ts'
+import { connect, counted, dispositions, samplesOf, tierRecords } from '../support/samples.ts'
+
+const secret = 's3cret'
+
+test('a call that cannot be delivered walks the tiers until its window ends', async (t) => {
+  const windowMs = 2_000
+  const deployment = await deploy(t, { RETRY_TIERS: '300ms,600ms', RETRY_WINDOW: `${windowMs}ms` })
+  const forwarder = await deployment.forwarder()
+  const receiver = await startReceiver(t, { secret })
+  receiver.answer({ status: 503, body: 'x'.repeat(5_000) })
+  await connect(deployment, forwarder, { id: 'crm', urls: [receiver.url] })
+  await deployment.produce([someCall({ sourceId: 'crm' })])
+  await counted(forwarder, dispositions('crm', 'dead_lettered'), 1)
+  const { requests } = receiver
+  const [record] = await deployment.read(deployment.topics.deadLetters)
+  const letter = await deployment.codecs.deadLetters.decode(record!.value)
+  const { delivery } = letter
+  assert.equal(letter.reason, 'expired')
+  assert.ok(requests.length >= 3 && requests.length <= 6, `${requests.length} attempts`)
+  assert.equal(delivery!.attempts, requests.length)
+  assert.equal(delivery!.handOvers, requests.length - 1)
+  assert.deepEqual(
+    new Set(requests.map((request) => request.body.toString())),
+    new Set([Buffer.from(delivery!.body).toString()]),
+  )
+  assert.deepEqual(new Set(requests.map(({ headers }) => headers['idempotency-key'])), new Set(['m-1:crm']))
+  assert.equal(delivery!.lastResponse!.status, 503)
+  assert.equal(delivery!.lastResponse!.body.length, 2_048)
+  assert.equal(delivery!.outcomes[0]!.kind, 'status_5xx')
+  const [call] = await deployment.read(deployment.topics.calls)
+  const origin = { topic: deployment.topics.calls, partition: call!.partition, offset: call!.offset }
+  assert.deepEqual({ ...letter.origin }, origin)
+  assert.deepEqual({ ...delivery!.origin }, origin)
+  assert.equal(record!.key!.toString(), 'u-1')
+  assert.equal(
+    String(record!.headers['postrider-origin']),
+    `${origin.topic}/${origin.partition}/${origin.offset}`,
+  )
+  const waits = await tierRecords(deployment, 'crm')
+  assert.deepEqual(
+    waits.slice(0, 2).map(({ tier }) => tier),
+    ['300ms', '600ms'],
+  )
+  const lateness = waits.map(({ dueAt }, index) => requests[index + 1]!.at - dueAt)
+  t.diagnostic(`late by ${lateness.join(', ')} ms`)
+  assert.ok(lateness.every((late) => late >= 0))
+  // The shortest tier would have overshot the window.
+  assert.ok(letter.failedAt + 300 > delivery!.firstAttemptAt! + windowMs)
+  const page = samplesOf(forwarder)
+  assert.equal(page.get('postrider_dead_letters_total{destination="crm",reason="expired"}'), 1)
+  assert.equal(page.get(dispositions('crm', 'retried')), requests.length - 1)
+  const scheduled = ['300ms', '600ms'].map((tier) =>
+    page.get(`postrider_retries_scheduled_total{tier="${tier}"}`)!,
+  )
+  assert.equal(scheduled[0]! + scheduled[1]!, requests.length - 1)
+  assert.equal(
+    page.get('postrider_webhook_attempts_total{destination="crm",outcome="status_5xx"}'),
+    requests.length,
+  )
+})
+
+test('a tier that is taken out of the settings still drains', async (t) => {
+  const deployment = await deploy(t, { RETRY_TIERS: '700ms,1500ms' })
+  const receiver = await startReceiver(t)
+  receiver.answer({ status: 503 }, { status: 503 }, { status: 200 })
+  const first = await deployment.forwarder()
+  await connect(deployment, first, { id: 'crm', urls: [receiver.url] })
+  await deployment.produce([someCall({ sourceId: 'crm' })])
+  await counted(first, 'postrider_retries_scheduled_total{tier="1500ms"}', 1)
+  await first.stop()
+  const retryTiers = deployment.config.retryTiers.slice(0, 1)
+  await deployment.forwarder({ config: { ...deployment.config, retryTiers } })
+  const requests = await receiver.waitFor(3)
+  assert.ok(requests[2]!.at - requests[1]!.at >= 1_500)
+  await until(async () => {
+    const topic = deployment.topics.retry('1500ms')
+    const done = await deployment.committed(topic, `${deployment.config.groupId}.retries`)
+    return done.reduce((sum, offset) => sum + offset, 0) === 1
+  })
+})
