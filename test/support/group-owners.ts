@@ -1,0 +1,48 @@
+import type { TestContext } from 'node:test'
+import kafkajs from 'kafkajs'
+import type { Deployment } from './deployment.ts'
+
+const { AssignerProtocol } = kafkajs
+
+/** Who owned each partition of the calls topic, as the group's coordinator saw it. */
+export interface OwnerWatch {
+  /** Member ids that owned the partition, in order; one entry if it never moved. */
+  history: string[][]
+  /** How many members the group has now. */
+  members(): number
+  stop(): Promise<void>
+}
+
+/** Looks every 25 ms while the group is stable. */
+export function watchOwners(t: TestContext, deployment: Deployment): OwnerWatch {
+  const { admin, config, topics } = deployment
+  const history: string[][] = Array.from({ length: config.partitions.calls }, () => [])
+  let members = 0
+  let stopped = false
+  const look = async () => {
+    const { groups } = await admin.describeGroups([config.groupId])
+    const group = groups[0]!
+    if (group.state !== 'Stable') return
+    members = group.members.length
+    for (const { memberId, memberAssignment } of group.members) {
+      const assigned = AssignerProtocol.MemberAssignment.decode(memberAssignment)?.assignment ?? {}
+      for (const partition of assigned[topics.calls] ?? []) {
+        const owners = (history[partition] ??= [])
+        if (owners.at(-1) !== memberId) owners.push(memberId)
+      }
+    }
+  }
+  const loop = async () => {
+    while (!stopped) {
+      await look().catch(() => {})
+      await new Promise((resolve) => setTimeout(resolve, 25))
+    }
+  }
+  const running = loop()
+  const stop = async () => {
+    stopped = true
+    await running
+  }
+  t.after(stop)
+  return { history, members: () => members, stop }
+}
