@@ -29,9 +29,9 @@ interface DevFlags {
 export function devCommand(): Command {
   return new Command('dev')
     .description(
-      'What `npm start` runs: a real Kafka and schema registry as child processes, topics and schemas, the\n' +
-        'forwarder, and a demo: a source, a destination and its receiver. The first run sends sample calls.\n' +
-        'Everything is kept in .postrider/ between runs. Ctrl-C ends everything.\n\n' +
+      'What `npm start` runs: a real Kafka and schema registry as child processes, topics and schemas, the ' +
+        'forwarder, and a demo (source, destination, receiver). The first run sends sample calls. Everything is ' +
+        'kept in .postrider/ between runs; Ctrl-C ends everything.\n\n' +
         'With KAFKA_BROKERS set, that Kafka and the registry at SCHEMA_REGISTRY_URL are used instead.',
     )
     .addOption(portOption('--kafka-port', 'the local Kafka', 'DEV_KAFKA_PORT').default('9092'))
@@ -108,7 +108,9 @@ async function dev(command: Command): Promise<void> {
         stopping,
       ),
     )
-    screen.say('Stopped.')
+    screen.say(
+      `Stopped. What was kept is in ${relative('', state.folder)}/; the next run goes on from there.`,
+    )
   } catch (error) {
     if (!signal.aborted) throw error
   } finally {
