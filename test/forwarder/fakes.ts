@@ -13,6 +13,7 @@ import type {
   EndpointClient,
   FetchedRecord,
   PartitionCommit,
+  RecordListener,
   RecordSource,
   SignedRequest,
   TopicPartition,
@@ -216,7 +217,10 @@ export class FakeSource implements RecordSource {
   committedMap: () => Promise<Partial<CommittedPartition>[]> = () => Promise.resolve([])
   acknowledges: () => Promise<boolean> = () => Promise.resolve(true)
 
-  start(): Promise<void> {
+  listener: RecordListener | null = null
+
+  start(listener: RecordListener): Promise<void> {
+    this.listener = listener
     return Promise.resolve()
   }
 

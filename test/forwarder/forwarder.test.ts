@@ -1,0 +1,327 @@
+import assert from 'node:assert/strict'
+import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
+import { test, type TestContext } from 'node:test'
+import type { AnalyticsCall } from '../../src/core/analytics-call.ts'
+import type { DeadLetter, RetryDelivery } from '../../src/core/delivery.ts'
+import type { Destination, SettingsState } from '../../src/core/settings.ts'
+import { topicNames } from '../../src/core/topics.ts'
+import { PostriderError } from '../../src/errors.ts'
+import { Forwarder } from '../../src/forwarder/forwarder.ts'
+import type { RecordDecoder } from '../../src/forwarder/ports.ts'
+import { someCall } from '../support/calls.ts'
+import { FakeClient, FakeSource, noMetrics, outcome, quiet } from './fakes.ts'
+
+const topics = topicNames('')
+const tier = topics.retry('10s')
+const parked = { name: '10s', delayMs: 10_000 }
+
+const decoder = <T>(): RecordDecoder<T> => ({
+  tryDecode(value) {
+    try {
+      return JSON.parse(String(value)) as T
+    } catch {
+      throw new PostriderError('undecodable', 'not JSON')
+    }
+  },
+  load: () => Promise.resolve(),
+})
+
+async function until(holds: () => boolean, what: string): Promise<void> {
+  const deadline = Date.now() + 5_000
+  while (!holds()) {
+    assert.ok(Date.now() < deadline, `never: ${what}`)
+    await delay(5)
+  }
+}
+
+/** The whole engine between fakes, running. */
+async function engine(t: TestContext, given: { urls?: number } = {}) {
+  const calls = new FakeSource()
+  const retries = new FakeSource()
+  const clients: FakeClient[] = []
+  const appended: { topic: string; record: RetryDelivery & DeadLetter }[] = []
+  const broker = { accepts: Promise.resolve() }
+  const crm: Destination = {
+    id: 'crm',
+    name: 'CRM',
+    type: 'Webhooks',
+    sourceIds: ['shop'],
+    urls: Array.from({ length: given.urls ?? 1 }, (_, index) => ({
+      id: `u${index + 1}`,
+      url: `http://127.0.0.${index + 1}/`,
+      headers: [],
+      goneAt: null,
+    })),
+    sharedSecret: null,
+    enabled: true,
+  }
+  const shop = { id: 'shop', name: 'Shop', writeKey: 'k', enabled: true }
+  const settings = {
+    state: {
+      version: 1,
+      sources: new Map([['shop', shop]]),
+      destinations: new Map([['crm', crm]]),
+    } as SettingsState,
+    caughtUp: 0,
+    atCatchUp: () => {},
+    change: () => {},
+    onChange(listener: (state: SettingsState) => void) {
+      this.change = () => listener(this.state)
+    },
+    catchUp() {
+      this.caughtUp++
+      this.atCatchUp()
+      return Promise.resolve()
+    },
+  }
+  const forwarder = new Forwarder({
+    calls,
+    retries,
+    decoders: { calls: decoder<AnalyticsCall>(), retries: decoder<RetryDelivery>() },
+    encoders: {
+      retry: (_, record) => Buffer.from(JSON.stringify(record)),
+      deadLetter: (record) => Buffer.from(JSON.stringify(record)),
+      lost: (range) => Buffer.from(JSON.stringify(range)),
+    },
+    sink: {
+      async append(lots) {
+        await broker.accepts
+        for (const { topic, records } of lots) {
+          for (const { value } of records) appended.push({ topic, record: JSON.parse(value.toString()) })
+        }
+        return 'ok'
+      },
+    },
+    settings,
+    openSecret: () => 'secret',
+    transport: {
+      open: () => {
+        const client = new FakeClient()
+        clients.push(client)
+        return client
+      },
+      close: () => Promise.resolve(),
+    },
+    metrics: {
+      destination: () => noMetrics,
+      retryScheduled() {},
+      retryLateness() {},
+      lostOffsets() {},
+      produced() {},
+      watch() {},
+    },
+    topics,
+    tierDelayMs: () => parked.delayMs,
+    endOffsets: () => Promise.resolve([]),
+    reportGone() {},
+    policy: { tiers: [parked, { name: '1h', delayMs: 3_600_000 }], windowMs: 4 * 3_600_000 },
+    bounds: { minInFlight: 4, maxInFlight: 4, maxAdmitted: 100, maxWaitMs: 2_000 },
+    maxInFlight: 100,
+    maxRecordBytes: 1_000_000,
+    drainMs: 2_000,
+    log: quiet,
+  })
+  const stop = new AbortController()
+  const running = forwarder.run(stop.signal)
+  t.after(async () => {
+    stop.abort()
+    await running
+  })
+  for (const [source, topic] of [
+    [calls, topics.calls],
+    [retries, tier],
+  ] as const) {
+    source.listener!.assigned([{ topic, partition: 0 }], 'member/1', true)
+  }
+  await until(() => calls.seeks.length > 0 && retries.seeks.length > 0, 'restored')
+  const feed = (source: FakeSource, topic: string) => {
+    let next = 0
+    return (value: string, key = 'u-1') => {
+      const offset = next++
+      const one = { offset: String(offset), key: Buffer.from(key), value: Buffer.from(value) }
+      source.listener!.fetched(topic, 0, { records: [one], from: offset, to: offset + 1 })
+    }
+  }
+  const call = feed(calls, topics.calls)
+  const position = (source: FakeSource) => source.commits.at(-1)?.[0]?.position ?? 0
+  return {
+    calls,
+    retries,
+    clients,
+    appended,
+    broker,
+    crm,
+    settings,
+    call: (messageId: string, more: Partial<AnalyticsCall> = {}) =>
+      call(JSON.stringify(someCall({ messageId, ...more }))),
+    raw: call,
+    retry: feed(retries, tier),
+    committed: () => position(calls),
+    committedRetries: () => position(retries),
+    stop,
+    running,
+  }
+}
+
+const waiting = (given: Partial<RetryDelivery>): string =>
+  JSON.stringify({
+    id: 'm:crm',
+    messageId: 'm',
+    sourceId: 'shop',
+    destinationId: 'crm',
+    type: 'track',
+    body: [123, 125],
+    endpointIds: ['u1'],
+    attempts: 1,
+    handOvers: 1,
+    firstAttemptAt: Date.now() - parked.delayMs,
+    firstHandOverAt: Date.now() - parked.delayMs,
+    notBefore: null,
+    outcomes: [],
+    lastResponse: null,
+    origin: { topic: topics.calls, partition: 0, offset: 0 },
+    handedOverAt: Date.now() - parked.delayMs,
+    owner: 'x/1',
+    ...given,
+  })
+
+test('a delivered call is committed', async (t) => {
+  const { clients, call, committed } = await engine(t)
+  call('a')
+  await until(() => clients[0]!.onWire.length === 1, 'sent')
+  assert.equal(committed(), 0)
+  clients[0]!.answer('success')
+  await until(() => committed() === 1, 'committed')
+})
+
+test('a failed call counts as finished only once its retry is with the broker', async (t) => {
+  const { clients, call, committed, broker, appended, calls } = await engine(t)
+  const held = Promise.withResolvers<void>()
+  broker.accepts = held.promise
+  call('a', { userId: 'u-1' })
+  call('b', { userId: 'u-2' })
+  await until(() => clients[0]!.onWire.length >= 1, 'sent')
+  clients[0]!.answer('status_5xx')
+  await until(() => clients[0]!.onWire.length === 1, 'the next of the key goes out')
+  clients[0]!.answer('success')
+  await until(() => calls.commits.length > 0, 'b is finished above the position')
+  assert.equal(committed(), 0)
+  held.resolve()
+  await until(() => committed() === 2, 'committed')
+  const [{ topic, record }] = appended as [(typeof appended)[0]]
+  assert.equal(topic, tier)
+  assert.deepEqual([record.attempts, record.handOvers, record.endpointIds], [1, 1, ['u1']])
+  assert.ok(record.handedOverAt >= record.firstAttemptAt!)
+})
+
+test('a record that cannot be decoded, or is no valid call, becomes a dead letter and stops nobody', async (t) => {
+  const { clients, raw, call, committed, appended } = await engine(t)
+  raw('no JSON')
+  call('b', { event: null })
+  call('c')
+  await until(() => clients[0]!.onWire.length === 1, 'c is sent')
+  clients[0]!.answer('success')
+  await until(() => committed() === 3, 'committed')
+  assert.deepEqual(
+    appended.map(({ topic, record }) => [topic, record.reason, record.origin.offset]),
+    [
+      [topics.deadLetters, 'undecodable', 0],
+      [topics.deadLetters, 'invalid_call', 1],
+    ],
+  )
+})
+
+test('a source is called unknown only after catching up with the settings log', async (t) => {
+  const { clients, call, settings, appended, committed } = await engine(t)
+  settings.atCatchUp = () => {
+    const sources = new Map(settings.state.sources).set('new', {
+      id: 'new',
+      name: 'N',
+      writeKey: 'n',
+      enabled: true,
+    })
+    const crm = settings.state.destinations.get('crm')!
+    settings.state = {
+      version: 3,
+      sources,
+      destinations: new Map([['crm', { ...crm, sourceIds: ['shop', 'new'] }]]),
+    }
+    settings.change()
+  }
+  call('a', { sourceId: 'new' })
+  await until(() => clients[0]!.onWire.length === 1, 'sent')
+  clients[0]!.answer('success')
+  call('b', { sourceId: 'nobody' })
+  await until(() => committed() === 2, 'committed')
+  assert.deepEqual(
+    appended.map(({ record }) => record.reason),
+    ['unknown_source'],
+  )
+  assert.ok(settings.caughtUp >= 2)
+})
+
+test('a retry is never early, and goes out within a second of its due time', async (t) => {
+  const { clients, retry, committedRetries } = await engine(t)
+  const due = Date.now() + 300
+  retry(waiting({ handedOverAt: due - parked.delayMs }))
+  await until(() => clients[0]!.onWire.length === 1, 'sent')
+  const sentAt = Date.now()
+  assert.ok(sentAt >= due && sentAt < due + 1_000, `${sentAt - due} ms after it was due`)
+  clients[0]!.answer('success')
+  await until(() => committedRetries() === 1, 'committed')
+})
+
+test('a retry that is due before its Retry-After hops on without an attempt', async (t) => {
+  const { clients, retry, appended, committedRetries } = await engine(t)
+  const notBefore = Date.now() + 5_000
+  retry(waiting({ notBefore }))
+  await until(() => committedRetries() === 1, 'committed')
+  assert.deepEqual(clients[0]!.sent, [])
+  const [{ topic, record }] = appended as [(typeof appended)[0]]
+  assert.deepEqual([topic, record.attempts, record.handOvers, record.notBefore], [tier, 1, 2, notBefore])
+})
+
+test('a retry whose URLs were all removed is skipped', async (t) => {
+  const { clients, retry, appended, committedRetries } = await engine(t)
+  retry(waiting({ endpointIds: ['u9'] }))
+  await until(() => committedRetries() === 1, 'committed')
+  assert.deepEqual([clients[0]!.sent, appended], [[], []])
+})
+
+test('a retry whose last URL fails for good ends as a dead letter that keeps its history', async (t) => {
+  const { clients, retry, appended, committedRetries } = await engine(t, { urls: 2 })
+  const earlier = {
+    endpointId: 'u2',
+    kind: 'status_4xx' as const,
+    status: 404,
+    durationMs: 1,
+    at: 1,
+    detail: null,
+  }
+  retry(waiting({ outcomes: [earlier] }))
+  await until(() => clients[0]!.onWire.length === 1, 'sent')
+  const [one] = clients[0]!.onWire.splice(0)
+  one!.sink.onOutcome(outcome('gone', { status: 410 }))
+  await until(() => committedRetries() === 1, 'committed')
+  const [{ topic, record }] = appended as [(typeof appended)[0]]
+  assert.deepEqual([topic, record.reason], [topics.deadLetters, 'gone'])
+  assert.deepEqual(
+    record.delivery!.outcomes.map(({ kind }) => kind),
+    ['status_4xx', 'gone'],
+  )
+  assert.equal(record.delivery!.attempts, 2)
+  assert.deepEqual(clients[1]!.sent, [])
+})
+
+test('a stop lets what is on the wire end, starts nothing more, and commits what ended', async (t) => {
+  const { clients, call, stop, running, committed } = await engine(t)
+  call('a')
+  call('b')
+  await until(() => clients[0]!.onWire.length === 1, 'a is sent')
+  stop.abort()
+  await turn()
+  clients[0]!.answer('success')
+  await running
+  assert.deepEqual(clients[0]!.sent, ['a:crm'])
+  assert.equal(committed(), 1)
+})
