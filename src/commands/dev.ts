@@ -83,7 +83,7 @@ async function dev(command: Command): Promise<void> {
     const demo = await prepareDemo(context, state, { port: receiverPort, arrivals, local: local !== null })
     closers.push(demo.close)
     for (const line of demo.warnings) screen.say(`  note: ${line}`)
-    const forwarder = await openForwarder({
+    const forwarder = openForwarder({
       config: context.config,
       kafka: context.kafka(),
       log: context.log,

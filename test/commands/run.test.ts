@@ -26,10 +26,7 @@ test('run forwarder takes work until SIGTERM', async (t) => {
   await run.writes('metrics at http://localhost:')
   const port = /metrics at http:\/\/localhost:(\d+)/.exec(run.written())![1]
   const readiness = await fetch(`http://127.0.0.1:${port}/readyz`)
-  assert.deepEqual(Object.keys(((await readiness.json()) as { checks: object }).checks), [
-    'settings',
-    'forwarder',
-  ])
+  assert.ok('forwarder' in ((await readiness.json()) as { checks: object }).checks)
   run.signal('SIGTERM')
   assert.equal(await run.ended, 0, run.written())
   assert.match(run.written(), /"msg":"stopped"/)
