@@ -232,9 +232,9 @@ export class Forwarder {
     }
     for (const consumption of [this.#calls, this.#retries]) {
       for (const partition of consumption.partitions()) {
-        if (partition.block?.kind !== 'endpoint') continue
-        // The head was planned with settings that have passed.
+        // A head that waits was planned with settings that have passed.
         partition.head = null
+        if (partition.block?.kind !== 'endpoint') continue
         partition.block.endpoint.waiters.delete(partition)
         this.#taker.wake(partition)
       }

@@ -3,7 +3,7 @@ import { test, type TestContext } from 'node:test'
 import type { Destination } from '../../src/core/settings.ts'
 import { DeliveryRun } from '../../src/forwarder/delivery-run.ts'
 import { Dispatcher } from '../../src/forwarder/dispatcher.ts'
-import { HoldBack, holdBackLimitMs } from '../../src/forwarder/hold-back.ts'
+import { HoldBack } from '../../src/forwarder/hold-back.ts'
 import { fullEndpoint, type Intake } from '../../src/forwarder/intake.ts'
 import { PartitionWork } from '../../src/forwarder/partition-work.ts'
 import { Routing } from '../../src/forwarder/routing.ts'
@@ -11,6 +11,8 @@ import { FakeClient, FakeOwner, noMetrics, quiet, record } from './fakes.ts'
 
 const t0 = Date.UTC(2026, 0, 1)
 const places = 10
+/** The bound of design.md, point 5. */
+const limitMs = 2_000
 
 const destination = (id: string): Destination => ({
   id,
@@ -160,7 +162,7 @@ test('an endpoint that holds back work of an idle one sheds after 2 s, not befor
   fetch('well', 5)
   takeAll()
   const [slow] = endpointsOf('slow')
-  pass(holdBackLimitMs)
+  pass(limitMs)
   assert.equal(slow!.shedding, false)
   assert.deepEqual(clients.get('well')!.sent, [])
   pass(250)
@@ -177,7 +179,7 @@ test('it sheds only what it cannot take, and stops when less than half of its ro
   fetch('slow', 50)
   fetch('well', 1)
   takeAll()
-  pass(holdBackLimitMs + 250)
+  pass(limitMs + 250)
   const [slow] = endpointsOf('slow')
   assert.equal(slow!.shedding, true)
   const client = clients.get('slow')!
@@ -227,7 +229,7 @@ test('work far behind a blocked head is seen as well, wherever it stands', (t) =
   fetch('well', 200)
   fetch('slow', 1_000)
   takeAll()
-  pass(holdBackLimitMs + 1_000)
+  pass(limitMs + 1_000)
   assert.equal(endpointsOf('slow')[0]!.shedding, true)
   assert.ok(clients.get('well')!.sent.length > 0)
 })
