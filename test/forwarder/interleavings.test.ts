@@ -206,7 +206,8 @@ class World {
   end(outcome: OutcomeKind): void {
     const { engine } = this
     engine.owner.fresh = true
-    for (let left = 10_000; engine.dispatcher.admitted > 0 || engine.dispatcher.inFlight > 0; left--) {
+    const busy = () => Object.values(engine.held()).some((count) => count > 0)
+    for (let left = 10_000; busy(); left--) {
       assert.ok(left > 0, `stuck: ${JSON.stringify(engine.held())}`)
       engine.dispatcher.pumpAll(engine.endpoints)
       for (const client of engine.clients.values()) if (client.onWire.length > 0) client.answer(outcome)
