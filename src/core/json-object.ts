@@ -12,8 +12,17 @@ let closers = new Uint8Array(64)
  */
 export function isJsonObject(text: string): boolean {
   if (text === '{}') return true
-  let at = spaceEnd(text, 0)
+  const at = spaceEnd(text, 0)
   if (text.charCodeAt(at) !== openBrace) return false
+  const end = valueEnd(text, at)
+  return end >= 0 && spaceEnd(text, end) === text.length
+}
+
+// Each of these gives the position behind what begins at `at`, or -1 when it is not well-formed. Beyond the
+// text's end charCodeAt is NaN, which equals nothing and compares as false.
+
+/** Behind the JSON value of any kind that begins at `at`. However deep it is nested, the stack does not grow. */
+export function valueEnd(text: string, at: number): number {
   let depth = 0
   for (;;) {
     // A value begins at `at`.
@@ -26,25 +35,25 @@ export function isJsonObject(text: string): boolean {
       } else {
         if (depth === closers.length) closers = grown(closers)
         closers[depth++] = closer
-        if (closer === closeBrace && (at = keyEnd(text, at)) < 0) return false
+        if (closer === closeBrace && (at = keyEnd(text, at)) < 0) return -1
         continue
       }
     } else if ((at = scalarEnd(text, at, first)) < 0) {
-      return false
+      return -1
     }
     // A value has ended before `at`; containers may end with it.
     for (;;) {
+      if (depth === 0) return at
       at = spaceEnd(text, at)
-      if (depth === 0) return at === text.length
       const next = text.charCodeAt(at++)
       const closer = closers[depth - 1]
       if (next === closer) {
         depth--
         continue
       }
-      if (next !== comma) return false
+      if (next !== comma) return -1
       at = spaceEnd(text, at)
-      if (closer === closeBrace && (at = keyEnd(text, at)) < 0) return false
+      if (closer === closeBrace && (at = keyEnd(text, at)) < 0) return -1
       break
     }
   }
@@ -56,10 +65,7 @@ function grown(array: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
   return larger
 }
 
-// Each of these gives the position behind what begins at `at`, or -1 when it is not well-formed. Beyond the
-// text's end charCodeAt is NaN, which equals nothing and compares as false.
-
-function spaceEnd(text: string, at: number): number {
+export function spaceEnd(text: string, at: number): number {
   for (;;) {
     const code = text.charCodeAt(at)
     if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return at
@@ -83,7 +89,8 @@ function scalarEnd(text: string, at: number, first: number): number {
   return text.startsWith('false', at) ? at + 5 : -1
 }
 
-function stringEnd(text: string, at: number): number {
+/** Behind the string, quotes included. */
+export function stringEnd(text: string, at: number): number {
   for (;;) {
     const code = text.charCodeAt(++at)
     if (code === quote) return at + 1

@@ -1,30 +1,14 @@
 import { callTypes } from './analytics-call.ts'
 import type { AnalyticsCall, CallType } from './analytics-call.ts'
-import { parseTimestamp } from './timestamp.ts'
+import { eachMember, stringOf } from './json-members.ts'
+import { spaceEnd } from './json-object.ts'
+import { Fault, readId, readMap, readString, readTime } from './tracking-fields.ts'
+import type { CallFault } from './tracking-fields.ts'
+import { mergedUnder } from './tracking-merge.ts'
+import type { SharedMap } from './tracking-merge.ts'
+import { correctedTimestamp } from './tracking-time.ts'
 
-/** What is wrong with a call as JSON; the tracking API's own codes (facts/tracking-api.md). */
-export interface CallFault {
-  code:
-    | 'invalid_json'
-    | 'type_unknown'
-    | 'no_user_anon_id'
-    | 'id_required'
-    | 'id_not_string'
-    | 'event_not_defined'
-    | 'event_not_string'
-    | 'name_not_string'
-    | 'category_not_string'
-    | 'properties_not_object'
-    | 'traits_not_object'
-    | 'context_not_object'
-    | 'integrations_not_object'
-    | 'previous_id_required'
-    | 'group_id_required'
-    | 'timestamp_invalid'
-    | 'message_id_too_long'
-    | 'source_required'
-  message: string
-}
+export type { CallFault } from './tracking-fields.ts'
 
 export type TrackingCall = { call: AnalyticsCall; fault: null } | { call: null; fault: CallFault }
 
@@ -38,85 +22,152 @@ export interface CallDefaults {
   newMessageId(): string
 }
 
+/** How the calls of one request are read. */
+export interface RequestRules extends CallDefaults {
+  sourceId: string
+  /** The route's; null where each call names its own. */
+  type: CallType | null
+  /** The batch's, in epoch milliseconds, for calls without one. */
+  sentAt: number | null
+  /** Whether the client's clock is corrected (`correctedTimestamp`); an import's times stay as they are. */
+  correctsClock: boolean
+  /** The batch's, merged under each call's own. */
+  context: SharedMap | null
+  integrations: SharedMap | null
+  /** Becomes `context.ip` where there is none; null adds nothing. */
+  ip: SharedMap | null
+}
+
 const mostMessageIdLength = 100
 
-// JSON.parse source text access and JSON.rawJSON, which TypeScript's library does not know yet.
-const json = JSON as unknown as {
-  parse(
-    text: string,
-    reviver: (key: string, value: unknown, context: { source?: string }) => unknown,
-  ): unknown
-  rawJSON(text: string): unknown
-  isRawJSON(value: unknown): value is { rawJSON: string }
-}
+// A field's place in `values`.
+const [type, userId, anonymousId, previousId, groupId, messageId, sourceId] = [0, 1, 2, 3, 4, 5, 6]
+const [event, name, category, timestamp, originalTimestamp, sentAt] = [7, 8, 9, 10, 11, 12]
+const [properties, traits, context, integrations] = [13, 14, 15, 16]
 
-/** Keeps numbers as they are spelled: 1.50 and 12345678901234567890 come out as they went in. */
-const keepSpelling = (_key: string, value: unknown, { source }: { source?: string }): unknown =>
-  typeof value === 'number' && source !== undefined ? json.rawJSON(source) : value
+const places = new Map(
+  Object.entries({
+    type,
+    userId,
+    anonymousId,
+    previousId,
+    groupId,
+    messageId,
+    sourceId,
+    event,
+    name,
+    category,
+    timestamp,
+    originalTimestamp,
+    sentAt,
+    properties,
+    traits,
+    context,
+    integrations,
+  }),
+)
 
-class Fault extends Error {
-  readonly fault: CallFault
-
-  constructor(code: CallFault['code'], message: string) {
-    super(message)
-    this.fault = { code, message }
-  }
-}
+/** The JSON text of each field of the call being read; '' for those that it does not have. */
+const values = new Array<string>(places.size).fill('')
 
 /**
  * Reads one call in the shape of the tracking API's batch items: `type`, `userId`, `properties`, `timestamp` and
  * so on. Nulls count as absent, ids may be numbers, a page's `traits` without `properties` are its properties.
- * What it gives passes `checkCall`. Unlike the API it takes `sourceId`, and `delete`.
+ * Free-form maps stay the text that they are. What it gives passes `checkCall`. Unlike the API it takes `sourceId`,
+ * and `delete`.
  */
 export function readTrackingCall(text: string, defaults: CallDefaults): TrackingCall {
+  return caught(() => {
+    const end = scan(text, spaceEnd(text, 0))
+    if (end < 0 || spaceEnd(text, end) !== text.length) throw notAnObject(text)
+    const source = readId('sourceId', values[sourceId]!) ?? defaults.sourceId
+    if (source === null) throw new Fault('source_required', 'sourceId is missing')
+    return built(typeOf(values[type]!), source, defaults, {
+      sentAt: readTime('sentAt', values[sentAt]!),
+      correctsClock: false,
+    })
+  })
+}
+
+/**
+ * Reads the call of a request whose object begins at `at`. It takes what `readTrackingCall` does, but for
+ * `sourceId`, which it does not look at, and `delete`, which only Postrider itself makes.
+ */
+export function readRequestCall(text: string, at: number, rules: RequestRules): TrackingCall {
+  return caught(() => {
+    if (scan(text, at) < 0) throw new Fault('invalid_json', 'not a JSON object')
+    const callType = rules.type ?? typeOf(values[type]!)
+    if (callType === 'delete') throw unknownType()
+    const call = built(callType, rules.sourceId, rules, {
+      sentAt: readTime('sentAt', values[sentAt]!) ?? rules.sentAt,
+      correctsClock: rules.correctsClock,
+    })
+    call.context = mergedUnder(mergedUnder(call.context, rules.context), rules.ip)
+    call.integrations = mergedUnder(call.integrations, rules.integrations)
+    return call
+  })
+}
+
+function caught(read: () => AnalyticsCall): TrackingCall {
   try {
-    return { call: callOf(parsed(text), defaults), fault: null }
+    return { call: read(), fault: null }
   } catch (error) {
     if (error instanceof Fault) return { call: null, fault: error.fault }
     throw error
   }
 }
 
-type Item = Record<string, unknown>
-
-function parsed(text: string): Item {
-  let value: unknown
-  try {
-    value = json.parse(text, keepSpelling)
-  } catch (error) {
-    // A RangeError: nested too deep for the stack.
-    const reason = error instanceof Error ? error.message.replace(/\s*\n\s*/g, ' ') : 'it cannot be read'
-    throw new Fault('invalid_json', `not valid JSON: ${reason}`)
-  }
-  if (!isObject(value)) throw new Fault('invalid_json', 'not a JSON object')
-  return value
+/** Fills `values`; gives the position behind the object, or -1. */
+function scan(text: string, at: number): number {
+  values.fill('')
+  return eachMember(text, at, (key, start, end) => {
+    const place = places.get(key)
+    if (place !== undefined) values[place] = text.slice(start, end)
+  })
 }
 
-function callOf(item: Item, defaults: CallDefaults): AnalyticsCall {
-  const { receivedAt } = defaults
-  const type = typeOf(item)
-  const userId = id(item, 'userId')
-  const anonymousId = id(item, 'anonymousId')
-  const call: AnalyticsCall = {
-    messageId: messageId(item) ?? defaults.newMessageId(),
-    sourceId: id(item, 'sourceId') ?? defaults.sourceId ?? '',
-    type,
-    userId,
-    anonymousId,
-    previousId: id(item, 'previousId'),
-    groupId: id(item, 'groupId'),
-    event: string(item, 'event', 'event_not_string'),
-    name: string(item, 'name', 'name_not_string'),
-    category: string(item, 'category', 'category_not_string'),
-    timestamp: time(item, 'timestamp') ?? time(item, 'originalTimestamp') ?? receivedAt,
-    receivedAt,
-    sentAt: time(item, 'sentAt'),
-    properties: map(item, 'properties', 'properties_not_object'),
-    traits: map(item, 'traits', 'traits_not_object'),
-    context: map(item, 'context', 'context_not_object'),
-    integrations: map(item, 'integrations', 'integrations_not_object'),
+function notAnObject(text: string): Fault {
+  try {
+    JSON.parse(text)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message.replace(/\s*\n\s*/g, ' ') : 'it cannot be read'
+    return new Fault('invalid_json', `not valid JSON: ${reason}`)
   }
-  if (type === 'page' && call.properties === null) {
+  return new Fault('invalid_json', 'not a JSON object')
+}
+
+/** The call of `values`. */
+function built(
+  callType: CallType,
+  source: string,
+  { receivedAt, newMessageId }: CallDefaults,
+  time: { sentAt: number | null; correctsClock: boolean },
+): AnalyticsCall {
+  const call: AnalyticsCall = {
+    messageId: givenMessageId() ?? newMessageId(),
+    sourceId: source,
+    type: callType,
+    userId: readId('userId', values[userId]!),
+    anonymousId: readId('anonymousId', values[anonymousId]!),
+    previousId: readId('previousId', values[previousId]!),
+    groupId: readId('groupId', values[groupId]!),
+    event: readString('event', values[event]!, 'event_not_string'),
+    name: readString('name', values[name]!, 'name_not_string'),
+    category: readString('category', values[category]!, 'category_not_string'),
+    timestamp: correctedTimestamp({
+      timestamp: readTime('timestamp', values[timestamp]!),
+      originalTimestamp: readTime('originalTimestamp', values[originalTimestamp]!),
+      sentAt: time.correctsClock ? time.sentAt : null,
+      receivedAt,
+    }),
+    receivedAt,
+    sentAt: time.sentAt,
+    properties: readMap('properties', values[properties]!, 'properties_not_object'),
+    traits: readMap('traits', values[traits]!, 'traits_not_object'),
+    context: readMap('context', values[context]!, 'context_not_object'),
+    integrations: readMap('integrations', values[integrations]!, 'integrations_not_object'),
+  }
+  if (callType === 'page' && call.properties === null) {
     call.properties = call.traits
     call.traits = null
   }
@@ -124,14 +175,23 @@ function callOf(item: Item, defaults: CallDefaults): AnalyticsCall {
   return call
 }
 
-function typeOf(item: Item): CallType {
-  const { type } = item
-  if ((callTypes as readonly unknown[]).includes(type)) return type as CallType
-  throw new Fault('type_unknown', `type must be one of ${callTypes.join(', ')}`)
+function typeOf(json: string): CallType {
+  const found = json.startsWith('"') ? stringOf(json) : ''
+  if ((callTypes as readonly string[]).includes(found)) return found as CallType
+  throw unknownType()
+}
+
+const unknownType = () =>
+  new Fault('type_unknown', `type must be one of ${callTypes.filter((each) => each !== 'delete').join(', ')}`)
+
+function givenMessageId(): string | null {
+  const given = readId('messageId', values[messageId]!)
+  if (given !== null && given.length > mostMessageIdLength)
+    throw new Fault('message_id_too_long', `messageId has more than ${mostMessageIdLength} characters`)
+  return given
 }
 
 function checkRequired(call: AnalyticsCall): void {
-  if (call.sourceId === '') throw new Fault('source_required', 'sourceId is missing')
   if (call.type === 'alias') {
     if (call.userId === null) throw new Fault('id_required', 'userId is missing; alias needs one')
     if (call.previousId === null)
@@ -147,49 +207,3 @@ function checkRequired(call: AnalyticsCall): void {
   if (call.type === 'group' && call.groupId === null)
     throw new Fault('group_id_required', 'groupId is missing; group needs one')
 }
-
-/** Seen in the wild: ids as numbers. An empty one is none. */
-function id(item: Item, field: string): string | null {
-  const value = item[field] ?? null
-  if (json.isRawJSON(value)) return value.rawJSON
-  if (value === null || value === '') return null
-  if (typeof value !== 'string') throw new Fault('id_not_string', `${field} must be a string`)
-  return value.toWellFormed()
-}
-
-function messageId(item: Item): string | null {
-  const given = id(item, 'messageId')
-  if (given !== null && given.length > mostMessageIdLength)
-    throw new Fault('message_id_too_long', `messageId has more than ${mostMessageIdLength} characters`)
-  return given
-}
-
-function string(item: Item, field: string, code: CallFault['code']): string | null {
-  const value = item[field] ?? null
-  if (value === null) return null
-  if (typeof value !== 'string') throw new Fault(code, `${field} must be a string`)
-  // Lone surrogates have no UTF-8.
-  return value.toWellFormed()
-}
-
-function map(item: Item, field: string, code: CallFault['code']): string | null {
-  const value = item[field] ?? null
-  if (value === null) return null
-  if (!isObject(value)) throw new Fault(code, `${field} must be an object`)
-  return JSON.stringify(value)
-}
-
-function time(item: Item, field: string): number | null {
-  const value = item[field] ?? null
-  if (value === null) return null
-  const epochMs = typeof value === 'string' ? parseTimestamp(value) : null
-  if (epochMs === null)
-    throw new Fault(
-      'timestamp_invalid',
-      `${field} must be an ISO 8601 time in the years 1 to 9999, such as 2026-01-31T12:00:00.000Z`,
-    )
-  return epochMs
-}
-
-const isObject = (value: unknown): value is Item =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !json.isRawJSON(value)

@@ -1,0 +1,37 @@
+import { isTimestamp } from './timestamp.ts'
+
+/** Less than this, the client's clock is right and the network slow. */
+const leastSkewMs = 5_000
+/** A `timestamp` that was given for something so long before the request is no reading of the client's clock. */
+const historicMs = 86_400_000
+
+/** What a request says of a call's time, in epoch milliseconds. */
+export interface ClientTimes {
+  timestamp: number | null
+  originalTimestamp: number | null
+  sentAt: number | null
+  receivedAt: number
+}
+
+/**
+ * When a call happened by the server's clock: `receivedAt − (sentAt − timestamp)`, which takes out what the
+ * client's clock is off by. A time that the caller chose stays as it is: without `sentAt`, for a skew under 5 s, or
+ * when `timestamp` lies more than 24 h before `sentAt`. `originalTimestamp` stands in for a missing `timestamp`
+ * (one SDK puts a chosen time in `timestamp` and now in the other), and `receivedAt` for both (facts/tracking-api.md,
+ * Time).
+ */
+export function correctedTimestamp({
+  timestamp,
+  originalTimestamp,
+  sentAt,
+  receivedAt,
+}: ClientTimes): number {
+  const said = timestamp ?? originalTimestamp
+  if (said === null) return receivedAt
+  if (sentAt === null) return said
+  const skew = receivedAt - sentAt
+  if (Math.abs(skew) < leastSkewMs) return said
+  if (timestamp !== null && timestamp < sentAt - historicMs) return said
+  const corrected = said + skew
+  return isTimestamp(corrected) ? corrected : said
+}
