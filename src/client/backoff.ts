@@ -1,0 +1,26 @@
+/** How often a batch is tried again, and how long after. Times in ms. */
+export interface RetryPolicy {
+  /** After the first attempt; may be Infinity. */
+  retries: number
+  firstBackoffMs: number
+  mostBackoffMs: number
+}
+
+/** Whoever answers must not be able to stop a client for ever. */
+const longestRetryAfterMs = 300_000
+
+/**
+ * The wait before the `retry`-th retry (from 1): doubles from one to the next, and of that somewhere between the
+ * half and the whole, so that clients that failed together do not come back together. A longer Retry-After is
+ * honoured up to 5 minutes. `random` is in [0, 1).
+ */
+export function backoffMs(
+  policy: RetryPolicy,
+  retry: number,
+  retryAfterMs: number | null,
+  random: number,
+): number {
+  const whole = Math.min(policy.firstBackoffMs * 2 ** (retry - 1), policy.mostBackoffMs)
+  const asked = Math.min(retryAfterMs ?? 0, longestRetryAfterMs)
+  return Math.max(whole * (0.5 + random / 2), asked)
+}

@@ -1,0 +1,16 @@
+import { formatTimestamp } from '../core/timestamp.ts'
+import type { Batch } from './transport.ts'
+
+/** 500 KB: of the whole request body, in bytes of UTF-8 as they are sent. */
+export const mostBatchBytes = 500 * 1_024
+
+const opening = '{"batch":['
+const closing = (sentAt: number): string => `],"sentAt":"${formatTimestamp(sentAt)}"}`
+
+/** What the body has around its calls; between two calls there is one byte more. */
+export const envelopeBytes = opening.length + closing(0).length
+
+/** The body of `POST /v1/batch`. */
+export function batchBody({ items, sentAt }: Batch): string {
+  return opening + items.join(',') + closing(sentAt)
+}

@@ -1,0 +1,79 @@
+import type { WrittenCall } from './write-call.ts'
+
+/**
+ * Calls between being taken and being settled: those that wait, and those on their way, which hold their room
+ * until they are delivered or given up. First in, first out.
+ */
+export class CallQueue {
+  readonly #mostCalls: number
+  readonly #mostBytes: number
+  #waiting: WrittenCall[] = []
+  /** Before this index everything has been taken out. */
+  #head = 0
+  #waitingBytes = 0
+  #heldCalls = 0
+  #heldBytes = 0
+
+  constructor(limits: { calls: number; bytes: number }) {
+    this.#mostCalls = limits.calls
+    this.#mostBytes = limits.bytes
+  }
+
+  /** Calls that are not on their way yet. */
+  get waiting(): number {
+    return this.#waiting.length - this.#head
+  }
+
+  /** Bytes of their JSON. */
+  get waitingBytes(): number {
+    return this.#waitingBytes
+  }
+
+  get isFull(): boolean {
+    return this.#heldCalls >= this.#mostCalls || this.#heldBytes >= this.#mostBytes
+  }
+
+  /** For how many calls of this size there is room. */
+  roomFor(bytes: number): number {
+    return Math.min(
+      this.#mostCalls - this.#heldCalls,
+      Math.floor((this.#mostBytes - this.#heldBytes) / bytes),
+    )
+  }
+
+  /** False, and nothing changed, when there is no room. */
+  offer(call: WrittenCall): boolean {
+    if (this.#heldCalls >= this.#mostCalls || this.#heldBytes + call.bytes > this.#mostBytes) return false
+    this.#waiting.push(call)
+    this.#waitingBytes += call.bytes
+    this.#heldCalls++
+    this.#heldBytes += call.bytes
+    return true
+  }
+
+  /** The oldest, as many as fit into a body, each with the byte that parts it from the next. */
+  take(mostCalls: number, mostBytes: number): WrittenCall[] {
+    const batch: WrittenCall[] = []
+    let bytes = -1
+    for (let at = this.#head; at < this.#waiting.length && batch.length < mostCalls; at++) {
+      const call = this.#waiting[at]!
+      bytes += call.bytes + 1
+      if (bytes > mostBytes) break
+      batch.push(call)
+      this.#waitingBytes -= call.bytes
+    }
+    this.#head += batch.length
+    // Moved rarely, so that taking from the front costs the same however much waits.
+    if (this.#head * 2 >= this.#waiting.length) {
+      this.#waiting = this.#waiting.slice(this.#head)
+      this.#head = 0
+    }
+    return batch
+  }
+
+  /** These were on their way and hold no room any more. */
+  settle(batch: readonly WrittenCall[]): void {
+    this.#heldCalls -= batch.length
+    for (const { bytes } of batch) this.#heldBytes -= bytes
+  }
+}

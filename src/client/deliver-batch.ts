@@ -1,0 +1,125 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { messageOf } from '../errors.ts'
+import { backoffMs } from './backoff.ts'
+import type { RetryPolicy } from './backoff.ts'
+import type { Debug } from './debug.ts'
+import { DeliveryError } from './errors.ts'
+import type { DeliveryErrorCode, UndeliveredCall } from './errors.ts'
+import type { RejectedItem, SendResult, Transport } from './transport.ts'
+import type { WrittenCall } from './write-call.ts'
+
+/**
+ * Sends one batch until each of its calls is delivered or given up, under the same messageIds each time. Gives an
+ * error for those that were given up, each call in one of them at the most; never rejects. Gives up at once when
+ * the signal aborts.
+ */
+export async function deliverBatch(
+  batch: readonly WrittenCall[],
+  by: { transport: Transport; policy: RetryPolicy; debug: Debug | null; signal: AbortSignal },
+): Promise<DeliveryError[]> {
+  const { transport, policy, debug, signal } = by
+  const failures: DeliveryError[] = []
+  const givenUp = (code: DeliveryErrorCode, message: string) => {
+    const reason = `${message} (${transport.name})`
+    failures.push(
+      new DeliveryError(code, `${counted(left.length)} not delivered: ${reason}`, all(left, reason)),
+    )
+    return failures
+  }
+  const nameRejected = (rejected: readonly RejectedItem[]): number => {
+    const items = new Map(rejected.map((item) => [item.index, item]))
+    const named = left.filter((_call, index) => items.has(index))
+    if (named.length > 0) failures.push(rejection(left, items))
+    left = left.filter((_call, index) => !items.has(index))
+    return named.length
+  }
+  let left = batch
+  let retries = 0
+  for (;;) {
+    if (signal.aborted) return givenUp('close_deadline', 'the client closed before they could be sent')
+    const result = await attempt(left, transport, signal)
+    if (result === null) return givenUp('close_deadline', 'the client closed before an answer came')
+    debug?.(`${counted(left.length)} to ${transport.name}: ${describe(result)}`)
+    switch (result.kind) {
+      case 'accepted':
+        nameRejected(result.rejected)
+        return failures
+      case 'rejected':
+        if (nameRejected(result.rejected) === 0) return givenUp('refused', 'rejected, no call being named')
+        if (left.length === 0) return failures
+        continue
+      case 'refused':
+        return givenUp('refused', result.message)
+      case 'unavailable': {
+        if (++retries > policy.retries)
+          return givenUp('retries_exhausted', `${result.message}, at the last of ${retries} attempts`)
+        const waitMs = backoffMs(policy, retries, result.retryAfterMs, Math.random())
+        debug?.(`again in ${Math.round(waitMs)} ms`)
+        // Rejects only when the signal aborts, which the loop sees by itself.
+        await delay(waitMs, undefined, { signal }).catch(() => {})
+      }
+    }
+  }
+}
+
+/** One attempt; null when the signal aborts before its result is there. */
+function attempt(
+  calls: readonly WrittenCall[],
+  transport: Transport,
+  signal: AbortSignal,
+): Promise<SendResult | null> {
+  return new Promise((resolve) => {
+    const onAbort = () => resolve(null)
+    signal.addEventListener('abort', onAbort)
+    const items = calls.map(({ json }) => json)
+    // Through a promise, for a transport of somebody else's may throw as well as reject.
+    Promise.resolve()
+      .then(() => transport.send({ items, sentAt: Date.now() }, signal))
+      .catch((error: unknown): SendResult => {
+        return { kind: 'unavailable', message: messageOf(error), retryAfterMs: null }
+      })
+      .then((result) => {
+        signal.removeEventListener('abort', onAbort)
+        resolve(result)
+      })
+  })
+}
+
+function rejection(
+  calls: readonly WrittenCall[],
+  rejected: ReadonlyMap<number, RejectedItem>,
+): DeliveryError {
+  const named = calls.flatMap((call, index) => {
+    const item = rejected.get(index)
+    return item ? [undelivered(call, [item.code, item.message].filter(Boolean).join(': '))] : []
+  })
+  const others = named.length > 1 ? ', and others' : ''
+  return new DeliveryError(
+    'rejected',
+    `${counted(named.length)} rejected: ${named[0]!.reason}${others}`,
+    named,
+  )
+}
+
+const all = (calls: readonly WrittenCall[], reason: string): UndeliveredCall[] =>
+  calls.map((call) => undelivered(call, reason))
+
+const undelivered = ({ messageId, type, json }: WrittenCall, reason: string): UndeliveredCall => ({
+  messageId,
+  type,
+  json,
+  reason,
+})
+
+function describe(result: SendResult): string {
+  switch (result.kind) {
+    case 'accepted':
+      return result.rejected.length === 0 ? 'accepted' : `accepted but for ${result.rejected.length}`
+    case 'rejected':
+      return `${result.rejected.length} of them rejected, the others once more`
+    default:
+      return `${result.kind}: ${result.message}`
+  }
+}
+
+const counted = (calls: number): string => (calls === 1 ? '1 call' : `${calls} calls`)
