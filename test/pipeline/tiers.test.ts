@@ -14,7 +14,12 @@ test('a call that cannot be delivered walks the tiers until its window ends', as
   const receiver = await startReceiver(t, { secret })
   receiver.answer({ status: 503, body: 'x'.repeat(5_000) })
   await connect(deployment, forwarder, { id: 'crm', urls: [receiver.url] })
-  await deployment.produce([someCall({ sourceId: 'crm' })])
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+  const value = deployment.codecs.calls.encode(someCall({ sourceId: 'crm' }))
+  await deployment.producer.send({
+    topic: deployment.topics.calls,
+    messages: [{ key: 'u-1', value, headers: { traceparent } }],
+  })
   await counted(forwarder, dispositions('crm', 'dead_lettered'), 1)
   const { requests } = receiver
   const [record] = await deployment.read(deployment.topics.deadLetters)
@@ -36,11 +41,12 @@ test('a call that cannot be delivered walks the tiers until its window ends', as
   const origin = { topic: deployment.topics.calls, partition: call!.partition, offset: call!.offset }
   assert.deepEqual({ ...letter.origin }, origin)
   assert.deepEqual({ ...delivery!.origin }, origin)
-  assert.equal(record!.key!.toString(), 'u-1')
-  assert.equal(
-    String(record!.headers['postrider-origin']),
-    `${origin.topic}/${origin.partition}/${origin.offset}`,
-  )
+  const kept = await deployment.read(deployment.topics.retry('300ms'))
+  for (const { key, headers } of [record!, ...kept]) {
+    assert.equal(key!.toString(), 'u-1')
+    assert.equal(String(headers.traceparent), traceparent)
+    assert.equal(String(headers['postrider-origin']), `${origin.topic}/${origin.partition}/${origin.offset}`)
+  }
   const waits = await tierRecords(deployment, 'crm')
   assert.deepEqual(
     waits.slice(0, 2).map(({ tier }) => tier),

@@ -28,15 +28,15 @@ export const dispositions = (destination: string, disposition: string): string =
   `postrider_deliveries_total{destination="${destination}",disposition="${disposition}"}`
 
 /**
- * A source and a destination of one id, and a forwarder that knows both. (A call that comes between the two events
+ * A source and a destination, of one id unless told otherwise, and a forwarder that knows both. (A call that comes between the two events
  * in the settings log has nobody to go to.)
  */
 export async function connect(
   deployment: Deployment,
   forwarder: RunningForwarder,
-  given: { id: string } & Omit<Parameters<Deployment['destination']>[0], 'id' | 'source'>,
+  given: { id: string } & Parameters<Deployment['destination']>[0],
 ): Promise<void> {
-  await deployment.destination({ ...given, source: given.id })
+  await deployment.destination({ source: given.id, ...given })
   const gauge = `postrider_endpoint_in_flight{destination="${given.id}",url_id="u1"}`
   await until(() => samplesOf(forwarder).has(gauge), 5_000, `that the forwarder knows ${given.id}`)
 }
