@@ -48,6 +48,8 @@ export class Consumption implements RecordListener, PartitionOwner {
   readonly #events: ConsumptionEvents
   readonly #log: Log
   readonly #partitions = new Map<string, PartitionWork>()
+  /** What was dropped when the membership broke, until it is known whether it is ours again. */
+  readonly #remembered = new Map<string, PartitionWork>()
   /** Counts assignments; what was begun under an earlier one is void. */
   #epoch = 0
   #member = ''
@@ -84,9 +86,11 @@ export class Consumption implements RecordListener, PartitionOwner {
     for (const [key, partition] of this.#partitions) {
       if (continued && keys.has(key)) continue
       partition.drop()
+      if (partition.restored) this.#remembered.set(key, partition)
       this.#partitions.delete(key)
       lost++
     }
+    for (const key of this.#remembered.keys()) if (!keys.has(key)) this.#remembered.delete(key)
     if (lost > 0) this.#events.lost()
     const gained = assigned.filter(({ topic, partition }) => !this.#partitions.has(keyOf(topic, partition)))
     for (const { topic, partition } of gained) {
@@ -107,7 +111,10 @@ export class Consumption implements RecordListener, PartitionOwner {
 
   lost(): void {
     this.#epoch++
-    for (const partition of this.#partitions.values()) partition.drop()
+    for (const [key, partition] of this.#partitions) {
+      partition.drop()
+      if (partition.restored) this.#remembered.set(key, partition)
+    }
     this.#partitions.clear()
     this.#events.lost()
   }
@@ -123,11 +130,13 @@ export class Consumption implements RecordListener, PartitionOwner {
       void this.#goBack(partition)
       return
     }
+    const goesOn = batch.from <= partition.nextFetch!
     partition.sought = false
     partition.nextFetch = Math.max(partition.nextFetch!, batch.to)
+    partition.push(batch)
+    if (goesOn) partition.tracker.reach(batch.to)
     if (batch.records.length === 0) return
     partition.fetchedAt = Date.now()
-    partition.push(batch)
     if (!partition.block) this.#events.wake(partition)
     if (this.#isFull(partition)) this.#pause(partition)
   }
@@ -200,18 +209,22 @@ export class Consumption implements RecordListener, PartitionOwner {
     const committed = await this.#committed(assigned, epoch)
     if (!committed || epoch !== this.#epoch) return
     for (const entry of committed) {
-      const partition = this.#partitions.get(keyOf(entry.topic, entry.partition))
+      const key = keyOf(entry.topic, entry.partition)
+      const partition = this.#partitions.get(key)
       if (!partition) continue
       const { position } = entry
       if (position !== null) {
         partition.tracker.restore(position, decodeFinished(position, entry.metadata))
         partition.committedPosition = position
-        if (!partition.restored && entry.logStart > position) {
-          this.#events.offsetsLost(partition, position, entry.logStart - 1)
-        }
       }
       if (!partition.restored) {
         partition.committedChanges = partition.tracker.changes
+        const before = this.#remembered.get(key)
+        this.#remembered.delete(key)
+        if (position !== null) {
+          if (before) recall(partition, before, position)
+          this.#reportLost(partition, partition.tracker.position!, entry.logStart)
+        }
         partition.nextFetch = Math.max(position ?? 0, entry.logStart)
         partition.restored = true
         // What was fetched in the meantime was dropped: once more from the start.
@@ -219,6 +232,19 @@ export class Consumption implements RecordListener, PartitionOwner {
         this.#source.seek(partition, partition.nextFetch)
       }
     }
+  }
+
+  /** Offsets from `from` on that lie before the log's start and are not finished are gone. */
+  #reportLost(partition: PartitionWork, from: number, logStart: number): void {
+    if (logStart <= from) return
+    const { tracker } = partition
+    let next = from
+    for (const { start, end } of [...tracker.finishedRuns(), { start: logStart, end: logStart }]) {
+      const last = Math.min(start, logStart) - 1
+      if (last >= next) this.#events.offsetsLost(partition, next, last)
+      next = Math.max(next, end)
+    }
+    tracker.reach(logStart)
   }
 
   async #committed(
@@ -247,11 +273,19 @@ export class Consumption implements RecordListener, PartitionOwner {
     if (!found || !partition.alive) return
     const { logStart } = found[0]!
     const expected = partition.nextFetch!
-    if (logStart > expected) {
-      this.#events.offsetsLost(partition, expected, logStart - 1)
-      partition.nextFetch = logStart
-    }
+    this.#reportLost(partition, expected, logStart)
+    partition.nextFetch = Math.max(expected, logStart)
     partition.sought = true
-    this.#source.seek(partition, partition.nextFetch!)
+    this.#source.seek(partition, partition.nextFetch)
   }
+}
+
+/**
+ * What this process had finished of the partition before its membership broke is finished, whoever owned it since.
+ * Only an offset that was set back, by hand or with a topic made anew, means that all of it is wanted again.
+ */
+function recall({ tracker }: PartitionWork, before: PartitionWork, position: number): void {
+  const finished = before.tracker.position
+  if (finished === null || position < (before.committedPosition ?? 0)) return
+  tracker.restore(finished, before.tracker.finishedRuns())
 }

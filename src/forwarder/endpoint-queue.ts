@@ -55,6 +55,8 @@ export class EndpointQueue {
   /** URL and headers as they were when the client was opened, to see a change. */
   target: string
   breaker: Breaker = closedBreaker
+  /** When the breaker became half open: what was sent before says nothing about its probes. */
+  #probingSince = 0
   inFlight = 0
   /** Deliveries that hold a place here: waiting for their key's turn, queued, or on the wire. */
   admittedCalls = 0
@@ -210,7 +212,8 @@ export class EndpointQueue {
     this.inFlight--
     this.#host.releaseSlot()
     const event = breakerEvent(outcome)
-    if (event) {
+    const early = this.breaker.phase === 'half_open' && attempt.queuedAt < this.#probingSince
+    if (event && !early) {
       const before = this.breaker
       this.breaker = stepBreaker(before, event, now)
       if (this.breaker.phase !== before.phase) {
@@ -245,7 +248,9 @@ export class EndpointQueue {
   #cool(now: number): void {
     const before = this.breaker
     this.breaker = cooledBreaker(before, now)
-    if (this.breaker.phase !== before.phase) this.#host.breakerChanged(this, before.phase, this.breaker.phase)
+    if (this.breaker.phase === before.phase) return
+    this.#probingSince = now
+    this.#host.breakerChanged(this, before.phase, this.breaker.phase)
   }
 }
 

@@ -144,7 +144,7 @@ export class Forwarder {
       (partition) => this.#room.wait(partition),
       (partition) => partition.owner.finished(partition),
     )
-    this.#holdBack = new HoldBack(this.#routing, this.#dispatcher, intakeOf, log)
+    this.#holdBack = new HoldBack(this.#routing, this.#dispatcher, intakeOf, log, () => this.#room.waiting)
     this.#lag = new Lag([this.#calls, this.#retries], (topics) => parts.endOffsets(topics))
     metrics.watch({
       inFlight: () => this.#dispatcher.inFlight,

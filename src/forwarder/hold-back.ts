@@ -18,6 +18,8 @@ export class HoldBack {
   readonly #dispatcher: Dispatcher
   readonly #intakeOf: (partition: PartitionWork) => Intake
   readonly #log: { warn(fields: object, message: string): void }
+  /** Partitions that wait because everything under way fills the process's room. */
+  readonly #waitingForRoom: () => ReadonlySet<PartitionWork>
   #shift = 0
 
   constructor(
@@ -25,11 +27,13 @@ export class HoldBack {
     dispatcher: Dispatcher,
     intakeOf: (partition: PartitionWork) => Intake,
     log: { warn(fields: object, message: string): void },
+    waitingForRoom: () => ReadonlySet<PartitionWork> = () => new Set(),
   ) {
     this.#routing = routing
     this.#dispatcher = dispatcher
     this.#intakeOf = intakeOf
     this.#log = log
+    this.#waitingForRoom = waitingForRoom
   }
 
   /** Called a few times a second. */
@@ -47,7 +51,7 @@ export class HoldBack {
   }
 
   #watch(endpoint: EndpointQueue, now: number): void {
-    if (endpoint.waiters.size === 0 || !this.#holdsOthers(endpoint)) {
+    if (!this.#holdsOthers(endpoint, now)) {
       endpoint.holdingSince = null
       return
     }
@@ -61,8 +65,15 @@ export class HoldBack {
     endpoint.wakeWaiters(now)
   }
 
-  #holdsOthers(endpoint: EndpointQueue): boolean {
-    for (const partition of endpoint.waiters) {
+  /** Many slow endpoints, none of them at its own bound, can fill the room together: then each holds others back. */
+  #holdsOthers(endpoint: EndpointQueue, now: number): boolean {
+    if (this.#isInTheWay(endpoint, endpoint.waiters)) return true
+    const overdue = endpoint.isFull(false, now) || endpoint.isFull(true, now)
+    return overdue && this.#isInTheWay(endpoint, this.#waitingForRoom())
+  }
+
+  #isInTheWay(endpoint: EndpointQueue, partitions: ReadonlySet<PartitionWork>): boolean {
+    for (const partition of partitions) {
       const intake = this.#intakeOf(partition)
       const stride = Math.max(1, Math.floor(partition.buffered / samples))
       for (let ahead = 0; ahead < partition.buffered; ahead += stride) {

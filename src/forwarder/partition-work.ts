@@ -150,9 +150,10 @@ export class RecordWork {
   }
 
   finishOne(): void {
-    if (--this.remaining > 0 || !this.partition.alive) return
+    if (--this.remaining > 0) return
+    // Of a lost partition too: nothing of it is committed, but should it be ours again, finished is a fact.
     this.partition.tracker.finish(this.sequence)
-    this.partition.owner.finished(this.partition)
+    if (this.partition.alive) this.partition.owner.finished(this.partition)
   }
 }
 

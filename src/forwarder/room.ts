@@ -41,6 +41,10 @@ export class Room {
     for (const partition of waiting) this.#wake(partition)
   }
 
+  get waiting(): ReadonlySet<PartitionWork> {
+    return this.#waiting
+  }
+
   /** The partition is woken once there is room again. */
   wait(partition: PartitionWork): void {
     this.#waiting.add(partition)
