@@ -89,6 +89,13 @@ export class OffsetTracker {
     return sequence
   }
 
+  /** All below `end` has been fetched: what of it was not added is a hole (control records, compaction). */
+  reach(end: number): void {
+    if (end <= this.#lastAdded + 1) return
+    this.#lastAdded = end - 1
+    if (this.#head === this.#tail) this.#changes++
+  }
+
   /** Idempotent: a second `finish` of one sequence number changes nothing. */
   finish(sequence: number): void {
     if (sequence < this.#head || sequence >= this.#tail) return

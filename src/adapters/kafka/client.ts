@@ -26,7 +26,36 @@ function stopIdleSpin(): void {
   }
 }
 
+interface OffsetManager {
+  autoCommit: boolean
+  cluster: {
+    fetchTopicsOffset(topics: unknown[]): Promise<{ partitions: { offset: string }[] }[]>
+  }
+  topicConfigurations: Record<string, object>
+  resolvedOffsets: Record<string, Record<number, string>>
+  setDefaultOffset(at: { topic: string; partition: number }): Promise<void>
+}
+
+/**
+ * Where retention has taken what a consumer would read next, kafkajs 2.2.4 commits `earliest` in place of the
+ * group's offset, also when committing is not its business (autoCommit off): what was finished, and from where on
+ * records are missing, would be known to nobody. With the mend it reads on at the log's start and commits nothing.
+ */
+function keepCommitsWhenOutOfRange(): void {
+  const require = createRequire(import.meta.url)
+  const manager = require('kafkajs/src/consumer/offsetManager') as { prototype: OffsetManager }
+  const commitDefault = manager.prototype.setDefaultOffset
+  manager.prototype.setDefaultOffset = async function (this: OffsetManager, at) {
+    if (this.autoCommit) return commitDefault.call(this, at)
+    const { topic, partition } = at
+    const asked = { topic, partitions: [{ partition }], ...this.topicConfigurations[topic] }
+    const [found] = await this.cluster.fetchTopicsOffset([asked])
+    this.resolvedOffsets[topic]![partition] = found!.partitions[0]!.offset
+  }
+}
+
 stopIdleSpin()
+keepCommitsWhenOutOfRange()
 
 type PinoLevel = 'error' | 'warn' | 'info' | 'debug'
 

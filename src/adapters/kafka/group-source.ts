@@ -29,6 +29,10 @@ export interface GroupSourceOptions {
 /** Bugs in a row after which the source gives up. Infrastructure that is away does not count. */
 const maxBugs = 5
 const maxBackOffMs = 5_000
+/** How soon partitions that were added to a topic are noticed, in ms. */
+const metadataMaxAgeMs = 10_000
+/** Requests that only a member of the group gets an answer to. */
+const provesMembership = new Set(['SyncGroup', 'Heartbeat'])
 
 type CommitPayload = Parameters<EachBatchPayload['commitOffsetsIfNecessary']>[0]
 
@@ -57,7 +61,9 @@ export class GroupSource implements RecordSource {
   #memberId = ''
   #epoch = 0
   #joined = false
+  /** When the broker's last sign that we are a member was asked for, monotonic. */
   #lastHeartbeat = -Infinity
+  #askedAt = -Infinity
   #bugs = 0
   /** The newest batch's way to commit: it belongs to the consumer that is running now. */
   #commitOffsets: EachBatchPayload['commitOffsetsIfNecessary'] | null = null
@@ -194,6 +200,7 @@ export class GroupSource implements RecordSource {
       // Records are small and handed on at once: what a fetch brings should be worked off in well under a second.
       maxBytesPerPartition: 512 * 1024,
       maxBytes: 8 * 1024 * 1024,
+      metadataMaxAge: metadataMaxAgeMs,
       allowAutoTopicCreation: false,
       partitionAssigners: [stickyAssigner(() => ({ owned: this.#owned, generation: this.#generation }))],
       // Starting anew is ours to do, with everything dropped first.
@@ -240,16 +247,22 @@ export class GroupSource implements RecordSource {
       this.#memberId = payload.memberId
       this.#owned = payload.memberAssignment
       this.#joined = true
-      this.#lastHeartbeat = performance.now()
+      this.#lastHeartbeat = this.#askedAt
       const partitions = Object.entries(payload.memberAssignment).flatMap(([topic, ids]) =>
         ids.map((partition) => ({ topic, partition })),
       )
       this.#listener!.assigned(partitions, `${payload.memberId}/${++this.#epoch}`, continued)
       started()
     })
+    // The answer to a heartbeat may have lain here while this process was frozen: what it says was true when it was
+    // asked for. kafkajs tells of the request just before it tells of what came of it.
+    consumer.on('consumer.network.request', ({ payload }) => {
+      if (!current() || !provesMembership.has(payload.apiName)) return
+      this.#askedAt = performance.now() - Math.max(0, Date.now() - payload.sentAt)
+    })
     consumer.on('consumer.heartbeat', ({ payload }) => {
       if (!current()) return
-      this.#lastHeartbeat = performance.now()
+      this.#lastHeartbeat = this.#askedAt
       this.#generation = Number(payload.groupGenerationId)
     })
     consumer.on('consumer.commit_offsets', ({ payload }) => {
