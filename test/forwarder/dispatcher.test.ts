@@ -143,6 +143,19 @@ test('half open, only as many probes as its ramp allows are on the wire; the oth
   assert.deepEqual(engine.client('crm').sent, ['probe', 'p1', 'p2'])
 })
 
+test('half open, what was sent before the breaker opened says nothing about the probes', async () => {
+  const engine = new Engine()
+  const crm = engine.destination('crm')
+  engine.admit('early', crm)
+  await new Promise((resolve) => setTimeout(resolve, 5))
+  engine.endpoints[0]!.breaker = openBreaker(Date.now() - 1)
+  engine.admit('probe', crm)
+  engine.client('crm').answer('network', 'early')
+  assert.equal(engine.endpoints[0]!.breaker.phase, 'half_open')
+  engine.client('crm').answer('network', 'probe')
+  assert.equal(engine.endpoints[0]!.breaker.phase, 'open')
+})
+
 test('what has waited too long in a lane is deferred and never sent beside the one before it', () => {
   const engine = new Engine()
   const crm = engine.destination('crm')

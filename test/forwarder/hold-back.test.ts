@@ -82,8 +82,15 @@ function world(t: TestContext, ids: readonly string[]) {
       return next ? endpointsOf(next.value!.toString()) : []
     },
   }
+  const waitingForRoom = new Set<PartitionWork>()
   const log = { warns: 0, warn: () => void log.warns++ }
-  const holdBack = new HoldBack(routing, dispatcher, () => intake, { ...quiet, warn: log.warn })
+  const holdBack = new HoldBack(
+    routing,
+    dispatcher,
+    () => intake,
+    { ...quiet, warn: log.warn },
+    () => waitingForRoom,
+  )
   let offset = 0
   const fetch = (id: string, count: number) => {
     const records = Array.from({ length: count }, () => record(offset++, `k${offset}`, id))
@@ -129,6 +136,7 @@ function world(t: TestContext, ids: readonly string[]) {
     dispatcher,
     routing,
     partition,
+    waitingForRoom,
     settled,
     woken,
     log,
@@ -232,4 +240,22 @@ test('work far behind a blocked head is seen as well, wherever it stands', (t) =
   pass(limitMs + 1_000)
   assert.equal(endpointsOf('slow')[0]!.shedding, true)
   assert.ok(clients.get('well')!.sent.length > 0)
+})
+
+test('slow endpoints that fill the room together, none of them at its own bound, shed what is overdue', (t) => {
+  const { partition, waitingForRoom, fetch, takeAll, pass, deferred, endpointsOf } = world(t, [
+    'slow',
+    'well',
+  ])
+  fetch('slow', places - 1)
+  takeAll()
+  fetch('well', 1)
+  // As the taker leaves it when the process's room is full.
+  partition.block = { kind: 'full' }
+  waitingForRoom.add(partition)
+  pass(limitMs)
+  assert.equal(deferred().length, 0)
+  pass(limitMs + 500)
+  assert.equal(endpointsOf('slow')[0]!.shedding, true)
+  assert.ok(deferred().length > 0)
 })
