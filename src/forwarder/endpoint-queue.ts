@@ -57,6 +57,7 @@ export class EndpointQueue {
   breaker: Breaker = closedBreaker
   /** When the breaker became half open: what was sent before says nothing about its probes. */
   #probingSince = 0
+  #probesOnWire = 0
   inFlight = 0
   /** Deliveries that hold a place here: waiting for their key's turn, queued, or on the wire. */
   admittedCalls = 0
@@ -160,7 +161,8 @@ export class EndpointQueue {
     if (this.closed) return false
     this.#cool(now)
     if (this.breaker.phase === 'open') return false
-    if (this.breaker.phase === 'half_open' && this.inFlight + this.queued >= this.breaker.probes) return false
+    if (this.breaker.phase === 'half_open' && this.#probesOnWire + this.queued >= this.breaker.probes)
+      return false
     if (attempt.run.isRetry) this.#retries.push(attempt)
     else this.#calls.push(attempt)
     this.pump(now)
@@ -188,6 +190,7 @@ export class EndpointQueue {
       if (!this.#host.takeSlot(this)) return
       queue.shift()
       this.inFlight++
+      if (this.breaker.phase === 'half_open') this.#probesOnWire++
       const run = attempt.run
       if (!run.reached) {
         run.reached = true
@@ -212,8 +215,9 @@ export class EndpointQueue {
     this.inFlight--
     this.#host.releaseSlot()
     const event = breakerEvent(outcome)
-    const early = this.breaker.phase === 'half_open' && attempt.queuedAt < this.#probingSince
-    if (event && !early) {
+    const isProbe = attempt.queuedAt >= this.#probingSince
+    if (isProbe && this.#probesOnWire > 0) this.#probesOnWire--
+    if (event && (isProbe || this.breaker.phase !== 'half_open')) {
       const before = this.breaker
       this.breaker = stepBreaker(before, event, now)
       if (this.breaker.phase !== before.phase) {
@@ -250,6 +254,7 @@ export class EndpointQueue {
     this.breaker = cooledBreaker(before, now)
     if (this.breaker.phase === before.phase) return
     this.#probingSince = now
+    this.#probesOnWire = 0
     this.#host.breakerChanged(this, before.phase, this.breaker.phase)
   }
 }
