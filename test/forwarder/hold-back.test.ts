@@ -243,10 +243,7 @@ test('work far behind a blocked head is seen as well, wherever it stands', (t) =
 })
 
 test('slow endpoints that fill the room together, none of them at its own bound, shed what is overdue', (t) => {
-  const { partition, waitingForRoom, fetch, takeAll, pass, deferred, endpointsOf } = world(t, [
-    'slow',
-    'well',
-  ])
+  const { partition, waitingForRoom, log, fetch, takeAll, pass, deferred } = world(t, ['slow', 'well'])
   fetch('slow', places - 1)
   takeAll()
   fetch('well', 1)
