@@ -16,6 +16,7 @@ import { AnalyticsError } from './errors.ts'
 import type { DeliveryError, UndeliveredCall } from './errors.ts'
 import { longestTimeoutMs, readOptions } from './options.ts'
 import type { AnalyticsOptions, Settings } from './options.ts'
+import { Turnstile } from './turnstile.ts'
 import { mostCallBytes, writeCall } from './write-call.ts'
 
 const mostItemBytes = mostBatchBytes - envelopeBytes
@@ -48,6 +49,7 @@ export class Analytics {
   readonly #settings: Settings
   readonly #debug: Debug | null
   readonly #queue: CallQueue
+  readonly #turnstile = new Turnstile(() => this.#queue.roomFor(mostCallBytes))
   readonly #givingUp = new AbortController()
   #isSending = false
   #timer: NodeJS.Timeout | null = null
@@ -60,7 +62,6 @@ export class Analytics {
   /** Up to this count of accepted calls a flush was asked for. */
   #flushTo = 0
   #flushWaiters: { upTo: number; resolve(): void }[] = []
-  #readyWaiters: (() => void)[] = []
   #closed: Promise<CloseResult> | null = null
   #undelivered: UndeliveredCall[] = []
 
@@ -105,12 +106,10 @@ export class Analytics {
    * at once: the next call says so.
    */
   ready(): Promise<void> {
-    if (this.#closed !== null || (this.#readyWaiters.length === 0 && this.#hasRoom)) return Promise.resolve()
-    this.#requestFlush()
-    return new Promise((resolve) => {
-      this.#readyWaiters.push(resolve)
-      this.#wakeReady()
-    })
+    if (this.#closed !== null) return Promise.resolve()
+    const ready = this.#turnstile.wait()
+    if (this.#turnstile.someWait) this.#requestFlush()
+    return ready
   }
 
   /** Resolves once every call that was taken before is delivered, or was named in `onError`. Sends without delay. */
@@ -136,7 +135,7 @@ export class Analytics {
     this.#debug?.(`closes within ${timeoutMs} ms`)
     const deadline = setTimeout(() => this.#givingUp.abort(), Math.min(timeoutMs, longestTimeoutMs))
     // Who waits for room learns from the next call that there is none any more.
-    for (const resolve of this.#readyWaiters.splice(0)) resolve()
+    this.#turnstile.letAllIn()
     await this.flush()
     clearTimeout(deadline)
     await within(transportCloseMs, async () => transport.close()).catch((error: unknown) =>
@@ -212,7 +211,7 @@ export class Analytics {
       this.#queue.settle(batch)
       this.#settled += batch.length
       this.#wakeFlushed()
-      this.#wakeReady()
+      this.#turnstile.letIn()
     } while (this.#isDue)
     this.#isSending = false
     if (this.#queue.waiting > 0) this.#timer = setTimeout(() => this.#startSending(), this.#untilDueMs)
@@ -230,17 +229,6 @@ export class Analytics {
     let done = 0
     while (done < this.#flushWaiters.length && this.#flushWaiters[done]!.upTo <= this.#settled) done++
     for (const { resolve } of this.#flushWaiters.splice(0, done)) resolve()
-  }
-
-  get #hasRoom(): boolean {
-    return this.#queue.roomFor(mostCallBytes) > 0
-  }
-
-  /** No more than there is room for; and if those made no call, the next. */
-  #wakeReady(): void {
-    if (this.#readyWaiters.length === 0 || !this.#hasRoom) return
-    for (const resolve of this.#readyWaiters.splice(0, this.#queue.roomFor(mostCallBytes))) resolve()
-    if (this.#readyWaiters.length > 0) setImmediate(() => this.#wakeReady())
   }
 }
 

@@ -62,27 +62,38 @@ export async function deliverBatch(
   }
 }
 
-/** One attempt; null when the signal aborts before its result is there. */
+/** One attempt; null when the signal aborts before its result is there. Never rejects, whoever wrote the transport. */
 function attempt(
   calls: readonly WrittenCall[],
   transport: Transport,
   signal: AbortSignal,
 ): Promise<SendResult | null> {
   return new Promise((resolve) => {
-    const onAbort = () => resolve(null)
+    const settle = (result: SendResult | null) => {
+      signal.removeEventListener('abort', onAbort)
+      resolve(result)
+    }
+    const onAbort = () => settle(null)
     signal.addEventListener('abort', onAbort)
     const items = calls.map(({ json }) => json)
-    // Through a promise, for a transport of somebody else's may throw as well as reject.
-    Promise.resolve()
-      .then(() => transport.send({ items, sentAt: Date.now() }, signal))
-      .catch((error: unknown): SendResult => {
-        return { kind: 'unavailable', message: messageOf(error), retryAfterMs: null }
-      })
-      .then((result) => {
-        signal.removeEventListener('abort', onAbort)
-        resolve(result)
-      })
+    const sending = async () => checked(await transport.send({ items, sentAt: Date.now() }, signal))
+    sending().then(settle, (error: unknown) =>
+      settle({ kind: 'unavailable', message: messageOf(error), retryAfterMs: null }),
+    )
   })
+}
+
+function checked(result: SendResult): SendResult {
+  switch (result.kind) {
+    case 'accepted':
+    case 'rejected':
+      if (Array.isArray(result.rejected)) return result
+      break
+    case 'refused':
+    case 'unavailable':
+      return result
+  }
+  throw new Error('the transport gave no result')
 }
 
 function rejection(

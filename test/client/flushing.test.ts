@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { AnalyticsError } from '../../src/client/index.ts'
+import { clientOf, trackSome } from '../support/clients.ts'
+import { collectorDouble, writeKey } from '../support/collector-double.ts'
+
+const never = 2 ** 31 - 1
+const sizes = (requests: { items: unknown[] }[]) => requests.map(({ items }) => items.length)
+
+test('a batch is a POST to /v1/batch with the key, what was called, and when it was sent', async (t) => {
+  const collector = await collectorDouble(t)
+  const client = clientOf(t, collector)
+  const before = Date.now()
+  client.track({ userId: 'u-1', event: 'Signed Up', messageId: 'm-1' })
+  client.identify({ userId: 'u-1', traits: { plan: 'pro' }, messageId: 'm-2' })
+  await client.flush()
+  const [request] = collector.requests
+  assert.equal(request!.method, 'POST')
+  assert.equal(request!.path, '/v1/batch')
+  assert.equal(request!.headers['content-type'], 'application/json')
+  assert.deepEqual(
+    request!.items.map(({ type, messageId }) => [type, messageId]),
+    [
+      ['track', 'm-1'],
+      ['identify', 'm-2'],
+    ],
+  )
+  assert.match(request!.sentAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+  assert.ok(Date.parse(request!.sentAt) >= before && Date.parse(request!.sentAt) <= Date.now())
+  assert.deepEqual(collector.faults, [])
+})
+
+test('an endpoint with a path is used as it is, one without gets /v1/batch', async (t) => {
+  const collector = await collectorDouble(t)
+  for (const [path, expected] of [
+    ['', '/v1/batch'],
+    ['/', '/v1/batch'],
+    ['?a=b', '/v1/batch?a=b'],
+    ['/v1/import', '/v1/import'],
+    ['/behind/a/proxy/', '/behind/a/proxy/'],
+  ]) {
+    const client = clientOf(t, { url: collector.url + path })
+    client.identify({ userId: 'u-1' })
+    await client.close()
+    assert.equal(collector.requests.at(-1)!.path, expected)
+  }
+})
+
+test('flushAt calls start a request, fewer wait for flushAfter', async (t) => {
+  const collector = await collectorDouble(t)
+  const client = clientOf(t, collector, { flushAfter: 300 })
+  const begin = performance.now()
+  trackSome(client, 20)
+  await collector.received(1)
+  trackSome(client, 19, 20)
+  await collector.received(2)
+  assert.deepEqual(sizes(collector.requests), [20, 19])
+  const [byCount, byTime] = collector.requests.map(({ at }) => at - begin)
+  assert.ok(byCount! < 250, `the first after ${byCount} ms`)
+  assert.ok(byTime! >= 295, `the second after ${byTime} ms`)
+})
+
+test('size is another name of flushAt', async (t) => {
+  const collector = await collectorDouble(t)
+  const client = clientOf(t, collector, { size: 3, flushAfter: never })
+  trackSome(client, 3)
+  await collector.received(1)
+  assert.deepEqual(sizes(collector.requests), [3])
+})
+
+test('flushAt 1 sends each call at once, in a request of its own', async (t) => {
+  const collector = await collectorDouble(t)
+  const client = clientOf(t, collector, { flushAt: 1, flushAfter: never })
+  trackSome(client, 1)
+  await collector.received(1)
+  const ids = trackSome(client, 5, 1)
+  await collector.received(6)
+  assert.deepEqual(sizes(collector.requests), [1, 1, 1, 1, 1, 1])
+  assert.deepEqual([...collector.taken.keys()], ['m-0', ...ids])
+})
+
+test('calls that gather while a request is under way go together in the next, in their order', async (t) => {
+  const collector = await collectorDouble(t)
+  let release = () => {}
+  collector.answer({ after: new Promise<void>((resolve) => (release = resolve)) })
+  const client = clientOf(t, collector, { flushAfter: never })
+  const first = trackSome(client, 20)
+  await collector.received(1)
+  const later = trackSome(client, 130, 20)
+  release()
+  await client.flush()
+  assert.deepEqual(sizes(collector.requests), [20, 130])
+  assert.deepEqual([...collector.taken.keys()], [...first, ...later])
+})
+
+test('500 KB start a request, and none is larger, counted in bytes of what is sent', async (t) => {
+  const collector = await collectorDouble(t)
+  const client = clientOf(t, collector, { flushAt: 10_000, flushAfter: never })
+  // 3 bytes a character: 60 calls of 29 KB.
+  const properties = { text: '€'.repeat(9_900) }
+  let before = 0
+  for (let index = 0; index < 60; index++) {
+    client.track({ userId: 'u-1', event: 'Large', messageId: `m-${index}`, properties })
+    if (index === 16) {
+      await new Promise(setImmediate)
+      before = collector.requests.length
+    }
+  }
+  assert.equal(before, 0, '17 calls do not fill a request')
+  await collector.received(3)
+  await client.flush()
+  assert.equal(collector.taken.size, 60)
+  assert.deepEqual(sizes(collector.requests), [17, 17, 17, 9])
+  assert.ok(collector.requests.every(({ bytes }) => bytes <= 512_000))
+  assert.deepEqual(collector.faults, [])
+})
+
+test('flush waits for every call before it, those already on their way too', async (t) => {
+  const collector = await collectorDouble(t)
+  let release = () => {}
+  collector.answer({ after: new Promise<void>((resolve) => (release = resolve)) })
+  const client = clientOf(t, collector, { flushAfter: never })
+  trackSome(client, 20)
+  await collector.received(1)
+  let flushed = false
+  const flushing = client.flush().then(() => (flushed = true))
+  trackSome(client, 1, 20)
+  const later = client.flush()
+  assert.equal(flushed, false)
+  release()
+  await flushing
+  assert.ok(collector.taken.has('m-19'))
+  await later
+  assert.ok(collector.taken.has('m-20'))
+})
+
+test('flush of an empty client resolves at once', async (t) => {
+  const client = clientOf(t, { url: 'http://127.0.0.1:1' })
+  await client.flush()
+  assert.deepEqual(client.failures, [])
+})
+
+test('one connection serves all requests, and is gone after close', async (t) => {
+  const collector = await collectorDouble(t)
+  const client = clientOf(t, collector)
+  for (let round = 0; round < 5; round++) {
+    trackSome(client, 20, round * 20)
+    await client.flush()
+    assert.equal(await collector.connections(), 1)
+  }
+  await client.close()
+  while ((await collector.connections()) > 0) await new Promise(setImmediate)
+})
+
+test('a full queue refuses the call, and ready waits for room', async (t) => {
+  const collector = await collectorDouble(t)
+  let release = () => {}
+  collector.answer({ after: new Promise<void>((resolve) => (release = resolve)) })
+  const client = clientOf(t, collector, { maxQueued: 20, flushAfter: never })
+  const ids = trackSome(client, 20)
+  await collector.received(1)
+  assert.throws(
+    () => trackSome(client, 1, 20),
+    (error: unknown) => error instanceof AnalyticsError && error.code === 'queue_full',
+  )
+  let isReady = false
+  const ready = client.ready().then(() => (isReady = true))
+  await new Promise(setImmediate)
+  assert.equal(isReady, false)
+  release()
+  await ready
+  ids.push(...trackSome(client, 1, 20))
+  await client.flush()
+  assert.deepEqual([...collector.taken.keys()], ids)
+})
+
+test('a queue is bounded in bytes as well, and a full one is sent although it is short of flushAt', async (t) => {
+  const collector = await collectorDouble(t)
+  const client = clientOf(t, collector, { maxQueuedBytes: 65_536, flushAfter: never })
+  const large = () => client.identify({ userId: 'u-1', traits: { text: 'x'.repeat(30_000) } })
+  large()
+  large()
+  assert.throws(large, (error: unknown) => error instanceof AnalyticsError && error.code === 'queue_full')
+  await client.ready()
+  assert.equal(collector.taken.size, 2)
+  large()
+})
+
+test('who awaits ready never meets a full queue, however many wait', async (t) => {
+  const collector = await collectorDouble(t)
+  const client = clientOf(t, collector, { maxQueued: 25 })
+  const loops = Array.from({ length: 40 }, async (_, loop) => {
+    for (let call = 0; call < 10; call++) {
+      await client.ready()
+      // Half of those that are let in have nothing to say.
+      if (call % 2 === 0) trackSome(client, 1, loop * 10 + call)
+    }
+  })
+  await Promise.all(loops)
+  await client.flush()
+  assert.equal(collector.taken.size, 200)
+})
+
+test('the write key stands in no error and no property that can be printed', async (t) => {
+  const { inspect } = await import('node:util')
+  const client = clientOf(t, { url: 'http://127.0.0.1:1' })
+  assert.ok(!inspect(client, { depth: 10, showHidden: true }).includes(writeKey))
+  assert.ok(!JSON.stringify(client).includes(writeKey))
+})
