@@ -106,3 +106,31 @@ test('a signal stops in order, twice by one key is once, and a later one ends th
   assert.ok(performance.now() - stoppingAt > 400, 'the key’s second signal was not taken for a second key')
   assert.deepEqual(await exited, [143, null])
 })
+
+test('under npm, whose shell keeps a SIGTERM to itself, the end of that shell stops too', async (t) => {
+  const code = `
+    const keep = setInterval(() => {}, 1_000)
+    stopSignal().addEventListener('abort', () => {
+      console.log('stopping')
+      clearInterval(keep)
+    })
+    console.log(process.pid)`
+  const shell = spawn('sh', ['-c', '"$@"; exit 0', 'sh', process.execPath, ...nodeArgs(code)], {
+    cwd: '/',
+    env: { PATH: process.env.PATH, npm_lifecycle_event: 'start' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  t.after(() => shell.kill('SIGKILL'))
+  const lines = createInterface({ input: shell.stdout })[Symbol.asyncIterator]()
+  const pid = Number((await lines.next()).value)
+  t.after(() => {
+    try {
+      process.kill(pid, 'SIGKILL')
+    } catch {
+      // Gone, as it should be.
+    }
+  })
+  shell.kill('SIGTERM')
+  assert.equal((await lines.next()).value, 'stopping')
+  assert.equal((await lines.next()).done, true, 'it ended')
+})
