@@ -15,6 +15,7 @@ interface Entry {
 const entries: Entry[] = [
   { name: 'dev', summary: 'a local Kafka and registry, all parts and a demo: what `npm start` runs' },
   { name: 'setup', summary: 'create topics and register schemas' },
+  { name: 'collector', summary: 'take calls over HTTP, until SIGTERM' },
   { name: 'forwarder', summary: 'deliver calls to webhooks, until SIGTERM' },
   { name: 'run', summary: 'run several parts in one process, until SIGTERM' },
   { name: 'produce', summary: 'write calls, one JSON object a line, to Kafka' },

@@ -5,6 +5,7 @@ import { KafkaSink } from '../adapters/kafka/record-sink.ts'
 import { checkTopics, retryTopics } from '../adapters/kafka/topics.ts'
 import type { Logger } from '../adapters/log.ts'
 import { ForwarderCounts } from '../adapters/metrics/forwarder-metrics.ts'
+import type { ProduceDurations } from '../adapters/metrics/produce-durations.ts'
 import type { ReadinessCheck } from '../adapters/monitoring-server.ts'
 import { createCodecs, type Codecs } from '../adapters/schema-registry/codecs.ts'
 import { createSecrets } from '../adapters/secrets.ts'
@@ -24,6 +25,8 @@ export interface OpenForwarderOptions {
   log: Logger
   /** Resolves webhook host names; default the system's. */
   lookup?: LookupFunction
+  /** Shared with other parts of this process, which then show it; its own unless given. */
+  produceDurations?: ProduceDurations
 }
 
 export interface OpenForwarder {
@@ -47,7 +50,7 @@ const retryFetchWaitMs = 200
  * after a bug. Its run rejects with `setup` where topics or schemas are missing.
  */
 export function openForwarder(options: OpenForwarderOptions): OpenForwarder {
-  const counts = new ForwarderCounts()
+  const counts = new ForwarderCounts(options.produceDurations)
   let current: Life | null = null
   const make = (): Part => ({
     name: 'forwarder',

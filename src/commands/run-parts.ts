@@ -1,9 +1,11 @@
 import type { Command } from 'commander'
 import type { Exposed } from '../adapters/metrics/exposition.ts'
 import { MetricsPage } from '../adapters/metrics/page.ts'
+import { ProduceDurations } from '../adapters/metrics/produce-durations.ts'
 import { openMonitoringServer, type ReadinessCheck } from '../adapters/monitoring-server.ts'
 import { superviseParts, type Part } from '../supervisor.ts'
 import { loadContext, stopSignal, type Context } from './context.ts'
+import { openCollector } from './open-collector.ts'
 import { openForwarder } from './open-forwarder.ts'
 
 /** A part that is put together and does not run yet. */
@@ -13,9 +15,18 @@ interface OpenPart {
   checks: ReadinessCheck[]
 }
 
+type PartMaker = (context: Context, shared: { produceDurations: ProduceDurations }) => OpenPart
+
 /** Every part that there is, by the name that commands use; each has a command of its own too. */
-export const partMakers: ReadonlyMap<string, (context: Context) => Promise<OpenPart>> = new Map([
-  ['forwarder', ({ config, log, kafka }) => openForwarder({ config, kafka: kafka(), log })],
+export const partMakers: ReadonlyMap<string, PartMaker> = new Map<string, PartMaker>([
+  [
+    'collector',
+    ({ config, log, kafka }, shared) => openCollector({ config, kafka: kafka(), log, ...shared }),
+  ],
+  [
+    'forwarder',
+    ({ config, log, kafka }, shared) => openForwarder({ config, kafka: kafka(), log, ...shared }),
+  ],
 ])
 
 /** Runs parts side by side in this process until it is told to stop: one log, one `/metrics`. */
@@ -23,9 +34,10 @@ export async function runParts(names: readonly string[], command: Command): Prom
   const context = loadContext(command, { longLived: true })
   const { config, log } = context
   const signal = stopSignal()
-  const opened: OpenPart[] = []
-  for (const name of names) opened.push(await partMakers.get(name)!(context))
+  const produceDurations = new ProduceDurations()
+  const opened = names.map((name) => partMakers.get(name)!(context, { produceDurations }))
   const page = new MetricsPage()
+  page.add(produceDurations)
   for (const { counts } of opened) page.add(counts)
   const monitoring = await openMonitoringServer({
     port: config.metricsPort,

@@ -56,6 +56,8 @@ export interface Deployment {
   produce(calls: readonly AnalyticsCall[]): Promise<void>
   /** Starts a forwarder in this process and waits until it takes work. */
   forwarder(options?: Partial<OpenForwarderOptions>): Promise<RunningForwarder>
+  /** Ended before the deployment is, by a test that does not end it itself. */
+  endFirst(stop: () => Promise<unknown>): void
   /** What the topic holds now. */
   read(topic: string): Promise<TopicRecord[]>
   deadLetters(): Promise<DeadLetter[]>
@@ -106,7 +108,7 @@ export async function deploy(t: TestContext, env: Record<string, string> = {}): 
   })
   await settings.start()
 
-  const forwarders = new Set<() => Promise<void>>()
+  const forwarders = new Set<() => Promise<unknown>>()
   t.after(async () => {
     await Promise.all([...forwarders].map((stop) => stop().catch(() => {})))
     await settings.close()
@@ -200,6 +202,7 @@ export async function deploy(t: TestContext, env: Record<string, string> = {}): 
       }, 20_000)
       return { counts: open.counts, log: lines, problem, stop }
     },
+    endFirst: (stop) => void forwarders.add(stop),
     read,
     async deadLetters() {
       const records = await read(topics.deadLetters)

@@ -3,13 +3,13 @@ import { DestinationCounts, exposeDestinations } from './destination-counts.ts'
 import { escapeValue, heading, inPieces, labels } from './exposition.ts'
 import type { Exposed } from './exposition.ts'
 import { Histogram } from './histogram.ts'
+import { ProduceDurations } from './produce-durations.ts'
 
 /** Ids come from records: beyond this many of one kind, the rest is counted under `other`. */
 const mostLabels = 10_000
 const other = 'other'
 
 const latenessBounds = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800]
-const produceBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
 /** Counts what the forwarder does, and shows it. The gauges are read at each scrape. */
 export class ForwarderCounts implements ForwarderMetrics, Exposed {
@@ -17,8 +17,15 @@ export class ForwarderCounts implements ForwarderMetrics, Exposed {
   readonly #retries = new Map<string, number>()
   readonly #lost = new Map<string, number>()
   readonly #lateness = new Histogram(latenessBounds)
-  readonly #produce = new Histogram(produceBounds)
+  readonly #produce: ProduceDurations
+  readonly #showsProduce: boolean
   #gauges: ForwarderGauges | null = null
+
+  /** `shared` is counted into, and shown by whoever shares it. */
+  constructor(shared?: ProduceDurations) {
+    this.#produce = shared ?? new ProduceDurations()
+    this.#showsProduce = shared === undefined
+  }
 
   destination(id: string): DestinationMetrics {
     const known = this.#destinations.get(id)
@@ -63,10 +70,7 @@ export class ForwarderCounts implements ForwarderMetrics, Exposed {
       'topic',
       this.#lost,
     )
-    yield (
-      heading('postrider_kafka_produce_duration_seconds', 'histogram', 'Of one lot, with acks=all.') +
-      this.#produce.lines('postrider_kafka_produce_duration_seconds', '')
-    )
+    if (this.#showsProduce) yield* this.#produce.expose()
     if (this.#gauges) yield* exposeGauges(this.#gauges)
   }
 }

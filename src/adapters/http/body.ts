@@ -1,0 +1,83 @@
+import { isUtf8 } from 'node:buffer'
+import type { IncomingMessage } from 'node:http'
+import { promisify } from 'node:util'
+import { gunzip } from 'node:zlib'
+import { bodyTooLarge, overloaded, refusal } from '../../collector/answers.ts'
+import type { Answer } from '../../collector/answers.ts'
+import type { Hold } from '../../collector/room.ts'
+
+const unzip = promisify(gunzip)
+
+/** What a body was refused with, or `null` when its sender has gone away. */
+export class BodyRefused extends Error {
+  readonly answer: Answer | null
+
+  constructor(answer: Answer | null) {
+    super('the body was refused')
+    this.answer = answer
+  }
+}
+
+/**
+ * The text of a request's body, whatever its Content-Type. What comes in is counted against the room as it comes,
+ * and against the limit before and after decompression. Rejects with BodyRefused; what is left of the body is then
+ * read and thrown away, for as long as requests may take, so that the sender gets to see the answer.
+ */
+export async function readBody(message: IncomingMessage, hold: Hold, mostBytes: number): Promise<string> {
+  const encoding = message.headers['content-encoding']?.trim().toLowerCase() ?? ''
+  if (!['', 'identity', 'gzip', 'x-gzip'].includes(encoding))
+    throw new BodyRefused(refusal(400, 'encoding_unknown', 'Content-Encoding must be gzip, or none'))
+  if (Number(message.headers['content-length'] ?? 0) > mostBytes)
+    throw new BodyRefused(bodyTooLarge(mostBytes))
+  const bytes = await allOf(message, hold, mostBytes)
+  // JSON never begins so: some clients do not say that they compress.
+  const isGzip = encoding.endsWith('gzip') || (bytes[0] === 0x1f && bytes[1] === 0x8b)
+  return textOf(isGzip ? await unzipped(bytes, hold, mostBytes) : bytes)
+}
+
+function allOf(message: IncomingMessage, hold: Hold, mostBytes: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let length = 0
+    const settle = (answer: Answer | null) => {
+      message.off('data', onData).off('end', onEnd).off('close', onGone).off('error', onGone)
+      message.on('error', () => {})
+      message.resume()
+      reject(new BodyRefused(answer))
+    }
+    const onData = (chunk: Buffer) => {
+      length += chunk.length
+      if (length > mostBytes) return settle(bodyTooLarge(mostBytes))
+      if (!hold.takeBytes(chunk.length)) return settle(overloaded)
+      chunks.push(chunk)
+    }
+    const onEnd = () => {
+      message.off('close', onGone).off('error', onGone)
+      resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
+    }
+    const onGone = () => settle(null)
+    message.on('data', onData).on('end', onEnd).on('close', onGone).on('error', onGone)
+  })
+}
+
+/** Stops as soon as more than the limit has come out, however much is still to come. */
+async function unzipped(bytes: Buffer, hold: Hold, mostBytes: number): Promise<Buffer> {
+  let out: Buffer
+  try {
+    out = await unzip(bytes, { maxOutputLength: mostBytes })
+  } catch (error) {
+    const tooLarge = (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE'
+    throw new BodyRefused(
+      tooLarge
+        ? bodyTooLarge(mostBytes)
+        : refusal(400, 'invalid_gzip', 'the body is not what gzip makes, or not all of it'),
+    )
+  }
+  if (!hold.takeBytes(out.length)) throw new BodyRefused(overloaded)
+  return out
+}
+
+function textOf(bytes: Buffer): string {
+  if (!isUtf8(bytes)) throw new BodyRefused(refusal(400, 'invalid_json', 'the body is not UTF-8'))
+  return bytes.toString('utf8')
+}

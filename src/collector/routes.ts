@@ -1,0 +1,45 @@
+import type { CallType } from '../core/analytics-call.ts'
+
+/** What a path of the tracking API takes. */
+export interface Route {
+  /** Null on the routes of batches, whose calls say it themselves. */
+  type: CallType | null
+  isBatch: boolean
+  /** Whether the client's clock is corrected: an import's times are history. */
+  correctsClock: boolean
+  /** The routes of browsers: the key may be in the query, and the caller's address is the user's. */
+  isClientSide: boolean
+}
+
+const types = ['identify', 'track', 'page', 'screen', 'group', 'alias'] as const
+
+const callRoute = (type: CallType, isClientSide: boolean): Route => ({
+  type,
+  isBatch: false,
+  correctsClock: true,
+  isClientSide,
+})
+const batchRoute = (given: Partial<Route>): Route => ({
+  type: null,
+  isBatch: true,
+  correctsClock: true,
+  isClientSide: false,
+  ...given,
+})
+
+/** By path, in lower case. */
+export const postRoutes: ReadonlyMap<string, Route> = new Map([
+  ...types.map((type) => [`/v1/${type}`, callRoute(type, false)] as const),
+  ...types.map((type) => [`/v1/${type[0]!}`, callRoute(type, true)] as const),
+  ['/v1/batch', batchRoute({})],
+  ['/v1/import', batchRoute({ correctsClock: false })],
+  ['/v1/b', batchRoute({ isClientSide: true })],
+])
+
+/** By the path's last part, in lower case: `/v1/pixel/{type}`. */
+export const pixelRoutes: ReadonlyMap<string, Route> = new Map(
+  types.flatMap((type) => [
+    [type, callRoute(type, true)] as const,
+    [type[0]!, callRoute(type, true)] as const,
+  ]),
+)

@@ -1,0 +1,225 @@
+import { randomInt } from 'node:crypto'
+import type { Kafka } from 'kafkajs'
+import { openCollectorServer } from '../adapters/http/collector-server.ts'
+import { LotWriter } from '../adapters/kafka/lot-writer.ts'
+import { readTail } from '../adapters/kafka/read-tail.ts'
+import { checkTopics } from '../adapters/kafka/topics.ts'
+import type { Logger } from '../adapters/log.ts'
+import { CollectorCounts } from '../adapters/metrics/collector-metrics.ts'
+import { ProduceDurations } from '../adapters/metrics/produce-durations.ts'
+import type { ReadinessCheck } from '../adapters/monitoring-server.ts'
+import { createCodecs } from '../adapters/schema-registry/codecs.ts'
+import type { Codecs } from '../adapters/schema-registry/codecs.ts'
+import { SettingsLog } from '../adapters/settings-log.ts'
+import { unavailable } from '../collector/answers.ts'
+import { Collector } from '../collector/collector.ts'
+import type { CollectRequest } from '../collector/collector.ts'
+import { RecentCalls } from '../collector/recent-calls.ts'
+import { Room } from '../collector/room.ts'
+import type { RoomLimits } from '../collector/room.ts'
+import { WriteKeys } from '../collector/write-keys.ts'
+import type { Config } from '../config.ts'
+import { RecentIds } from '../core/recent-ids.ts'
+import { topicNames } from '../core/topics.ts'
+import { PostriderError } from '../errors.ts'
+import { restarting } from '../restarts.ts'
+import type { Part } from '../supervisor.ts'
+
+export interface OpenCollectorOptions {
+  config: Config
+  kafka: Kafka
+  log: Logger
+  /** Shared with other parts of this process, which then show it; its own unless given. */
+  produceDurations?: ProduceDurations
+  /** All interfaces unless given. */
+  host?: string
+  limits?: RoomLimits
+  /** A request that is not complete by then is cut off, in ms. */
+  requestMs?: number
+  /** Kafka must acknowledge within, in ms. */
+  deadlineMs?: number
+}
+
+export interface OpenCollector {
+  part: Part
+  counts: CollectorCounts
+  checks: ReadinessCheck[]
+  /** Resolves to the port once it listens, which it does from the start on: it answers 503 until it is ready. */
+  listening: Promise<number>
+}
+
+const defaultLimits: RoomLimits = { calls: 50_000, bytes: 64 << 20 }
+/** UTF-16 units: about 700,000 ids in 64 MB, which are there only once they are used. */
+const recentUnits = 32 << 20
+/** What is read again at the start to know retries by. */
+const tailMs = 10 * 60_000
+const tailRecords = 200_000
+/** How long requests under way may take at the end; beyond what Kafka may take. */
+const graceMs = 10_000
+
+/**
+ * The collector as a part. It listens from its start to its end; behind that, it starts anew while Kafka or the
+ * registry is away and, a bounded number of times, after a bug. Its run rejects with `local` for a port that is
+ * taken, and with `setup` where topics or schemas are missing.
+ */
+export function openCollector(options: OpenCollectorOptions): OpenCollector {
+  const { config, log } = options
+  const ownDurations = options.produceDurations ? [] : [new ProduceDurations()]
+  const produceDurations = options.produceDurations ?? ownDurations[0]!
+  const counts = new CollectorCounts(ownDurations)
+  const room = new Room(options.limits ?? defaultLimits)
+  // Kept over a new start: what was acknowledged stays so.
+  const recent = new RecentCalls(new RecentIds(recentUnits, randomInt(2 ** 32)))
+  const listening = Promise.withResolvers<number>()
+  listening.promise.catch(() => {})
+  let current: Life | null = null
+  const make = (): Part => ({
+    name: 'collector',
+    async run(signal) {
+      const life = assemble(options, { recent, counts, produceDurations })
+      try {
+        await life.run(signal, () => (current = life))
+      } finally {
+        current = null
+      }
+    },
+  })
+  const serving = restarting('collector', make, log)
+  return {
+    counts,
+    listening: listening.promise,
+    checks: [{ name: 'collector', problem: () => (current ? current.problem() : 'it is starting') }],
+    part: {
+      name: 'collector',
+      async run(signal) {
+        const server = await openCollectorServer({
+          port: config.collectorPort,
+          room,
+          collect: (request) => (current ? current.collect(request) : Promise.resolve(unavailable)),
+          log,
+          ...(options.host && { host: options.host }),
+          ...(options.requestMs && { requestMs: options.requestMs }),
+        }).catch((error: unknown) => {
+          listening.reject(error)
+          throw error
+        })
+        listening.resolve(server.port)
+        log.info({ port: server.port }, `collecting at http://localhost:${server.port}/v1/batch`)
+        const stopping = new AbortController()
+        // First no request comes in any more, then what they wait for may end.
+        const stop = () => void server.close(graceMs).then(() => stopping.abort())
+        if (signal.aborted) stop()
+        signal.addEventListener('abort', stop, { once: true })
+        try {
+          await serving.run(stopping.signal)
+        } finally {
+          signal.removeEventListener('abort', stop)
+          await server.close(graceMs)
+        }
+      },
+    },
+  }
+}
+
+/** A collector from its start to its end, with everything that it holds open. */
+interface Life {
+  run(signal: AbortSignal, onReady: () => void): Promise<void>
+  collect(request: CollectRequest): ReturnType<Collector['collect']>
+  /** Null when it takes work, else why not. */
+  problem(): string | null
+}
+
+function assemble(
+  { config, kafka, log, deadlineMs }: OpenCollectorOptions,
+  kept: { recent: RecentCalls; counts: CollectorCounts; produceDurations: ProduceDurations },
+): Life {
+  const topics = topicNames(config.topicPrefix)
+  const codecs = createCodecs({ registry: config.registry, topics, log })
+  const settings = new SettingsLog({
+    kafka,
+    topic: topics.settings,
+    groupId: config.groupId,
+    codec: codecs.settings,
+    log,
+  })
+  const writer = new LotWriter({
+    kafka,
+    topic: topics.calls,
+    codec: codecs.calls,
+    log,
+    produced: (seconds) => kept.produceDurations.observe(seconds),
+    ...(deadlineMs && { deadlineMs }),
+  })
+  const collector = new Collector({
+    keys: new WriteKeys(settings),
+    recent: kept.recent,
+    sink: writer,
+    metrics: kept.counts,
+  })
+  return {
+    collect: (request) => collector.collect(request),
+    problem: () => (settings.connected ? writer.problem() : 'the settings log cannot be read'),
+    async run(signal, onReady) {
+      try {
+        await checkCallsTopic(kafka, config, log)
+        await Promise.all([codecs.calls.ready(), settings.start(signal)])
+        writer.start()
+        await recall(kafka, config, codecs, kept.recent, log, signal)
+        if (signal.aborted) return
+        onReady()
+        const stopped = new Promise<void>((resolve) =>
+          signal.addEventListener('abort', () => resolve(), { once: true }),
+        )
+        // A settings log with something unreadable in it ends the part: it must not go on with half of them.
+        await Promise.race([stopped, settings.ended])
+      } catch (error) {
+        if (!signal.aborted) throw error
+      } finally {
+        await Promise.all([settings.close(), writer.close()])
+      }
+    },
+  }
+}
+
+async function checkCallsTopic(kafka: Kafka, config: Config, log: Logger): Promise<void> {
+  const admin = kafka.admin()
+  try {
+    await admin.connect()
+    const { calls, settings } = topicNames(config.topicPrefix)
+    const problems = await checkTopics(admin, config, [calls, settings])
+    const errors = problems.filter(({ severity }) => severity === 'error')
+    if (errors.length > 0) throw new PostriderError('setup', errors.map(({ message }) => message).join('; '))
+    for (const { topic, message } of problems) log.warn({ topic }, message)
+  } finally {
+    await admin.disconnect().catch(() => {})
+  }
+}
+
+/** Learns from the topic's tail which calls came last, so that a retry after a restart is known as one. */
+async function recall(
+  kafka: Kafka,
+  config: Config,
+  { calls }: Codecs,
+  recent: RecentCalls,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<void> {
+  await readTail({
+    kafka,
+    topic: topicNames(config.topicPrefix).calls,
+    groupPrefix: `${config.groupId}.recent`,
+    log,
+    since: Date.now() - tailMs,
+    atMost: tailRecords,
+    signal,
+    async onRecord({ value }) {
+      try {
+        const { sourceId, messageId } = calls.tryDecode(value) ?? (await calls.decode(value))
+        recent.remember(RecentCalls.key(sourceId, messageId))
+      } catch (error) {
+        // No call that anybody could send again; the forwarder makes it a dead letter.
+        if (!(error instanceof PostriderError && error.code === 'undecodable')) throw error
+      }
+    },
+  })
+}
