@@ -20,7 +20,9 @@ export function backoffMs(
   retryAfterMs: number | null,
   random: number,
 ): number {
-  const whole = Math.min(policy.firstBackoffMs * 2 ** (retry - 1), policy.mostBackoffMs)
+  // Bounded, for a first wait of 0 times Infinity would be none of both.
+  const factor = 2 ** Math.min(retry - 1, 40)
+  const whole = Math.min(policy.firstBackoffMs * factor, policy.mostBackoffMs)
   const asked = Math.min(retryAfterMs ?? 0, longestRetryAfterMs)
   return Math.max(whole * (0.5 + random / 2), asked)
 }
