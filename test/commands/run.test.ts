@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { partMakers } from '../../src/commands/run-parts.ts'
 import { makeCheckout } from '../support/checkout.ts'
 import { deploy } from '../support/deployment.ts'
 
 test('run takes parts by name, and says which there are', async (t) => {
   const { start } = await makeCheckout(t)
   const cases: [args: string[], line: string][] = [
-    [['run', 'colector'], 'postrider: there is no part "colector"; there is: forwarder\n'],
+    [
+      ['run', 'forwarder', 'colector'],
+      `postrider: there is no part "colector"; there is: ${[...partMakers.keys()].join(', ')}\n`,
+    ],
     [
       ['run', 'forwarder', 'forwarder'],
       'postrider: forwarder is named twice; for more of one part, start more processes (`postrider forwarder`)\n',
