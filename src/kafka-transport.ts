@@ -64,10 +64,13 @@ export class KafkaTransport implements Transport {
 
   /** Throws AnalyticsError `invalid_option`. */
   constructor(options: KafkaTransportOptions) {
-    if (!/^[a-z0-9][a-z0-9_-]{0,63}$/.test(options.sourceId))
+    if (typeof options.sourceId !== 'string' || !/^[a-z0-9][a-z0-9_-]{0,63}$/.test(options.sourceId))
       throw new AnalyticsError('invalid_option', 'sourceId must be the id of a source, such as shop')
-    if ((options.brokers === undefined) === (options.kafka === undefined))
+    const hasBrokers = Array.isArray(options.brokers) && options.brokers.length > 0
+    if (hasBrokers === (options.kafka !== undefined))
       throw new AnalyticsError('invalid_option', 'give brokers, or kafka: a kafkajs client of your own')
+    // An empty one would stand for the default of the environment variable.
+    if (!options.schemaRegistryUrl) throw new AnalyticsError('invalid_option', 'schemaRegistryUrl is missing')
     const config = configOf(options)
     const topics = topicNames(config.topicPrefix)
     const log = createLog({ level: 'silent', to: 'stderr' })

@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Analytics, AnalyticsError, type DeliveryError } from '../../src/client/index.ts'
+import { KafkaTransport, type KafkaTransportOptions } from '../../src/kafka-transport.ts'
+import { deploy, type Deployment } from '../support/deployment.ts'
+import { brokers, ownKafka, registryUrl, uniquePrefix } from '../support/rig.ts'
+
+const read = async (deployment: Deployment) =>
+  Promise.all(
+    (await deployment.read(deployment.topics.calls)).map(async ({ key, value, partition, offset }) => ({
+      key: String(key),
+      partition,
+      offset,
+      call: await deployment.codecs.calls.decode(value),
+    })),
+  )
+
+const transportOf = (deployment: Deployment, extra: Partial<KafkaTransportOptions> = {}) =>
+  new KafkaTransport({
+    brokers: brokers(),
+    schemaRegistryUrl: registryUrl(),
+    topicPrefix: deployment.config.topicPrefix,
+    sourceId: 'shop',
+    ...extra,
+  })
+
+test('calls lie in analytics.calls as every producer writes them, under their keys', async (t) => {
+  const deployment = await deploy(t)
+  const client = new Analytics('', { transport: transportOf(deployment) })
+  const timestamp = new Date('2012-12-02T00:30:08.276Z')
+  const before = Date.now()
+  client.track({ anonymousId: 'old', event: 'E', properties: { n: 1.5 }, messageId: 'm-1' })
+  client.alias({ userId: 'new', previousId: 'old', messageId: 'm-2' })
+  client.identify({ userId: 7, traits: { a: 'é' }, timestamp, messageId: 'm-3' })
+  client.page({ userId: 'u', name: 'Home', traits: { path: '/' }, messageId: 'm-4' })
+  client.group({ userId: 'u', groupId: 'g', integrations: { All: false }, messageId: 'm-5' })
+  client.screen({ userId: 'u', name: 'S', context: { ip: '1.1.1.1' }, messageId: 'm-6' })
+  assert.deepEqual(await client.close(), { undelivered: [] })
+  const after = Date.now()
+  const records = (await read(deployment)).sort((a, b) => (a.call.messageId < b.call.messageId ? -1 : 1))
+  assert.deepEqual(
+    records.map(({ key, call }) => [key, call.type, call.messageId]),
+    [
+      ['old', 'track', 'm-1'],
+      ['old', 'alias', 'm-2'],
+      ['7', 'identify', 'm-3'],
+      ['u', 'page', 'm-4'],
+      ['u', 'group', 'm-5'],
+      ['u', 'screen', 'm-6'],
+    ],
+  )
+  const calls = records.map(({ call }) => call)
+  for (const call of calls) {
+    assert.equal(call.sourceId, 'shop')
+    assert.ok(call.receivedAt >= before && call.receivedAt <= after)
+    assert.equal(call.sentAt, call.receivedAt)
+    assert.ok(call.messageId === 'm-3' || (call.timestamp >= before && call.timestamp <= after))
+  }
+  assert.equal(calls[2]!.timestamp, timestamp.getTime())
+  assert.equal(calls[0]!.properties, '{"n":1.5}')
+  assert.equal(calls[2]!.traits, '{"a":"é"}')
+  assert.equal(calls[3]!.properties, '{"path":"/"}')
+  assert.equal(calls[4]!.integrations, '{"All":false}')
+  assert.match(calls[5]!.context!, /"ip":"1.1.1.1"/)
+  assert.match(calls[5]!.context!, /"name":"postrider"/)
+  // One partition a user, as Java's producers choose it, which is how the deployment's own producer does.
+  await deployment.produce([{ ...calls[0]!, messageId: 'm-7' }])
+  const partitions = (await read(deployment)).filter(({ key }) => key === 'old').map((each) => each.partition)
+  assert.equal(new Set(partitions).size, 1)
+  assert.equal(partitions.length, 3)
+})
+
+test('a kafkajs client of the application serves as well', async (t) => {
+  const deployment = await deploy(t)
+  const transport = new KafkaTransport({
+    kafka: deployment.kafka,
+    schemaRegistryUrl: registryUrl(),
+    topicPrefix: deployment.config.topicPrefix,
+    sourceId: 'shop',
+  })
+  const client = new Analytics('', { transport, flushAt: 1 })
+  for (let index = 0; index < 50; index++) client.track({ userId: 'u', event: 'E', messageId: `m-${index}` })
+  await client.close()
+  const records = (await read(deployment)).sort((a, b) => Number(a.offset) - Number(b.offset))
+  assert.deepEqual(
+    records.map(({ call }) => call.messageId),
+    Array.from({ length: 50 }, (_, index) => `m-${index}`),
+  )
+})
+
+test('without setup, the error says to run it', async () => {
+  const failures: DeliveryError[] = []
+  const transport = new KafkaTransport({
+    brokers: brokers(),
+    schemaRegistryUrl: registryUrl(),
+    topicPrefix: uniquePrefix(),
+    sourceId: 'shop',
+  })
+  const client = new Analytics('', { transport, retries: 0, onError: (error) => failures.push(error) })
+  client.track({ userId: 'u', event: 'E' })
+  await client.close()
+  assert.match(failures[0]!.message, /run `postrider setup`/)
+})
+
+// In a test of its own within, so that the deployment is cleared away before its Kafka.
+test('with a broker of its own', async (t) => {
+  const kafka = await ownKafka(t)
+  await t.test('calls of an outage arrive after it', async (t) => {
+    const deployment = await deploy(t, { KAFKA_BROKERS: kafka.brokers.join(',') })
+    const failures: DeliveryError[] = []
+    const client = new Analytics('', {
+      transport: transportOf(deployment, { brokers: kafka.brokers }),
+      retries: Infinity,
+      closeTimeout: 60_000,
+      onError: (error) => failures.push(error),
+    })
+    const ids = new Set<string>()
+    const track = () => {
+      const messageId = `m-${ids.size}`
+      client.track({ userId: `u-${ids.size % 9}`, event: 'E', messageId })
+      ids.add(messageId)
+    }
+    for (let index = 0; index < 100; index++) track()
+    await client.flush()
+    await kafka.kill()
+    for (let index = 0; index < 100; index++) track()
+    void client.flush()
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    await kafka.start()
+    for (let index = 0; index < 100; index++) track()
+    assert.deepEqual(await client.close(), { undelivered: [] })
+    assert.deepEqual(failures, [])
+    const arrived = new Set((await read(deployment)).map(({ call }) => call.messageId))
+    assert.deepEqual(arrived, ids)
+  })
+})
+
+test('what is wrong with the options is named', () => {
+  const good = { brokers: ['127.0.0.1:9092'], schemaRegistryUrl: 'http://127.0.0.1:8081', sourceId: 'shop' }
+  const table: [object, RegExp][] = [
+    [{ ...good, sourceId: 'The Shop' }, /sourceId/],
+    [{ ...good, sourceId: undefined }, /sourceId/],
+    [{ ...good, brokers: undefined }, /brokers, or kafka/],
+    [{ ...good, brokers: ['nowhere'] }, /brokers/],
+    [{ ...good, brokers: [] }, /brokers/],
+    [{ ...good, schemaRegistryUrl: 'registry' }, /schemaRegistryUrl/],
+    [{ ...good, schemaRegistryUrl: undefined }, /schemaRegistryUrl/],
+    [{ ...good, schemaRegistryUrl: '' }, /schemaRegistryUrl/],
+    [{ ...good, topicPrefix: 'a b' }, /topicPrefix/],
+  ]
+  for (const [options, message] of table)
+    assert.throws(
+      () => new KafkaTransport(options as KafkaTransportOptions),
+      (error: unknown) =>
+        error instanceof AnalyticsError && error.code === 'invalid_option' && message.test(error.message),
+      String(message),
+    )
+})
