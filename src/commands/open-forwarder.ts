@@ -42,8 +42,8 @@ const admittedPerEndpoint = 1_000
 const queueWaitMs = 2_000
 /** Beyond the webhook timeout, for hand-overs and the last commit. */
 const drainMarginMs = 5_000
-const fetchWaitMs = 250
-const retryFetchWaitMs = 200
+/** A stop waits for the fetch that is under way, and a heartbeat goes out after it. */
+const fetchWaitMs = 1_000
 
 /**
  * The forwarder as a part that starts anew while Kafka or the registry is away and, a bounded number of times,
@@ -98,21 +98,21 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
     log,
   })
   const sink = new KafkaSink(kafka, log, (seconds) => counts.produced(seconds))
-  const sourceOf = (groupId: string, sourceTopics: readonly string[], maxWaitMs: number) =>
+  const sourceOf = (groupId: string, sourceTopics: readonly string[]) =>
     new GroupSource({
       kafka,
       groupId,
       topics: sourceTopics,
       sessionTimeoutMs: config.sessionTimeoutMs,
-      maxWaitMs,
+      maxWaitMs: Math.min(fetchWaitMs, config.sessionTimeoutMs / 10),
       log,
     })
   const delays = new Map(retryTopics.map((topic) => [topic, tierOfTopic(topics, topic)!.delayMs]))
   const ends = endOffsetsBy(kafka)
   const secrets = createSecrets(config.secretsKeys)
   const forwarder = new Forwarder({
-    calls: sourceOf(config.groupId, [topics.calls], fetchWaitMs),
-    retries: sourceOf(`${config.groupId}.retries`, retryTopics, retryFetchWaitMs),
+    calls: sourceOf(config.groupId, [topics.calls]),
+    retries: sourceOf(`${config.groupId}.retries`, retryTopics),
     decoders: { calls: codecs.calls, retries: codecs.retries(config.retryTiers[0]!.name) },
     encoders: encodersOf(codecs),
     sink,

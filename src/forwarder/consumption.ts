@@ -12,12 +12,12 @@ import type {
 } from './ports.ts'
 
 /**
- * Records that wait to be taken, of all partitions together and of one at least, in number and in bytes: above that
- * a partition is paused, below half of it resumed. It takes kafkajs a moment to fetch again: so much must be there
- * to bridge it.
+ * Records that wait to be taken, in number and in bytes: what all partitions share, and what each may have in any
+ * case. Above its share a partition is paused, below half of it resumed. It takes kafkajs a moment to fetch again: so
+ * much must be there to bridge it.
  */
-const bufferedRecords = { all: 48_000, one: 2_000 }
-const bufferedBytes = { all: 24 * 1024 * 1024, one: 1024 * 1024 }
+const bufferedRecords = { all: 24_000, one: 2_000 }
+const bufferedBytes = { all: 16 * 1024 * 1024, one: 1024 * 1024 }
 /** What one fetch may still bring of a partition that is about to be paused. */
 const fetchMargin = 4_000
 /** Offsets that one partition's tracker may span: what the committed map can nearly always hold. */
@@ -175,15 +175,27 @@ export class Consumption implements RecordListener, PartitionOwner {
   }
 
   #isFull(partition: PartitionWork): boolean {
-    return (
-      partition.buffered > this.#share(bufferedRecords) ||
-      partition.bufferedBytes > this.#share(bufferedBytes) ||
-      partition.tracker.size > maxSpan - fetchMargin
-    )
+    return this.#exceeds(partition, 1) || partition.tracker.size > maxSpan - fetchMargin
   }
 
-  #share({ all, one }: { all: number; one: number }): number {
-    return Math.max(one, all / this.#partitions.size)
+  /**
+   * Whether more is buffered of the partition than `part` of its share: what the others leave over, so that a busy
+   * one among idle ones has nearly all; but no hoard for one whose head has to wait.
+   */
+  #exceeds(partition: PartitionWork, part: number): boolean {
+    const { buffered, bufferedBytes: bytes } = partition
+    if (buffered <= bufferedRecords.one * part && bytes <= bufferedBytes.one * part) return false
+    if (partition.block) return true
+    let others = -buffered
+    let otherBytes = -bytes
+    for (const each of this.#partitions.values()) {
+      others += each.buffered
+      otherBytes += each.bufferedBytes
+    }
+    return (
+      buffered > Math.max(bufferedRecords.one, bufferedRecords.all - others) * part ||
+      bytes > Math.max(bufferedBytes.one, bufferedBytes.all - otherBytes) * part
+    )
   }
 
   #pause(partition: PartitionWork): void {
@@ -193,12 +205,7 @@ export class Consumption implements RecordListener, PartitionOwner {
   }
 
   #resumeWhenRoomy(partition: PartitionWork): void {
-    if (
-      partition.buffered > this.#share(bufferedRecords) / 2 ||
-      partition.bufferedBytes > this.#share(bufferedBytes) / 2 ||
-      partition.tracker.size > maxSpan - 2 * fetchMargin
-    )
-      return
+    if (this.#exceeds(partition, 0.5) || partition.tracker.size > maxSpan - 2 * fetchMargin) return
     partition.paused = false
     this.#source.resume(partition)
   }

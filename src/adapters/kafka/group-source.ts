@@ -18,10 +18,7 @@ export interface GroupSourceOptions {
   topics: readonly string[]
   /** The broker takes a member for dead after this long without a heartbeat, in ms. */
   sessionTimeoutMs: number
-  /**
-   * How long a fetch waits for something to come, in ms. kafkajs also sleeps that long when all partitions are
-   * paused, so a resume can be that late.
-   */
+  /** How long a fetch waits for something to come, in ms; for a moment only while partitions are paused. */
   maxWaitMs: number
   log: Logger
 }
@@ -198,8 +195,8 @@ export class GroupSource implements RecordSource {
       heartbeatInterval: Math.min(1_000, Math.floor(sessionTimeoutMs / 5)),
       maxWaitTimeInMs: maxWaitMs,
       // Records are small and handed on at once: what a fetch brings should be worked off in well under a second.
-      maxBytesPerPartition: 512 * 1024,
-      maxBytes: 8 * 1024 * 1024,
+      maxBytesPerPartition: 256 * 1024,
+      maxBytes: 3 * 1024 * 1024,
       metadataMaxAge: metadataMaxAgeMs,
       allowAutoTopicCreation: false,
       partitionAssigners: [stickyAssigner(() => ({ owned: this.#owned, generation: this.#generation }))],

@@ -1,0 +1,82 @@
+// What kafkajs 2.2.4, the last of its releases, does that we cannot work with, mended where it does it. Each mend has a
+// test that fails without it, on a real broker.
+import { createRequire } from 'node:module'
+
+const require = createRequire(import.meta.url)
+
+interface RequestQueue {
+  pending: unknown[]
+  throttledUntil: number
+  scheduleCheckPendingRequests(): void
+}
+
+/**
+ * kafkajs 2.2.4 checks its request queue by a timer whose delay is negative while nothing throttles it: Node
+ * then warns, and the check runs every millisecond for ever (tulios/kafkajs issues 1556 and 1751). With nothing
+ * pending there is nothing to check: each new request looks at the queue by itself.
+ */
+function stopIdleSpin(): void {
+  const queue = require('kafkajs/src/network/requestQueue') as { prototype: RequestQueue }
+  const schedule = queue.prototype.scheduleCheckPendingRequests
+  queue.prototype.scheduleCheckPendingRequests = function (this: RequestQueue) {
+    if (this.pending.length > 0 || this.throttledUntil > Date.now()) schedule.call(this)
+  }
+}
+
+interface OffsetManager {
+  autoCommit: boolean
+  cluster: {
+    fetchTopicsOffset(topics: unknown[]): Promise<{ partitions: { offset: string }[] }[]>
+  }
+  topicConfigurations: Record<string, object>
+  resolvedOffsets: Record<string, Record<number, string>>
+  setDefaultOffset(at: { topic: string; partition: number }): Promise<void>
+}
+
+/**
+ * Where retention has taken what a consumer would read next, kafkajs 2.2.4 commits `earliest` in place of the
+ * group's offset, also when committing is not its business (autoCommit off): what was finished, and from where on
+ * records are missing, would be known to nobody. With the mend it reads on at the log's start and commits nothing.
+ */
+function keepCommitsWhenOutOfRange(): void {
+  const manager = require('kafkajs/src/consumer/offsetManager') as { prototype: OffsetManager }
+  const commitDefault = manager.prototype.setDefaultOffset
+  manager.prototype.setDefaultOffset = async function (this: OffsetManager, at) {
+    if (this.autoCommit) return commitDefault.call(this, at)
+    const { topic, partition } = at
+    const asked = { topic, partitions: [{ partition }], ...this.topicConfigurations[topic] }
+    const [found] = await this.cluster.fetchTopicsOffset([asked])
+    this.resolvedOffsets[topic]![partition] = found!.partitions[0]!.offset
+  }
+}
+
+interface ConsumerGroup {
+  maxWaitTime: number
+  subscriptionState: { paused(): unknown[] }
+  fetch(nodeId: unknown): Promise<unknown[]>
+}
+
+/** How long a fetch may wait while partitions are paused, in ms. */
+const pausedWaitMs = 50
+
+/**
+ * A fetch of kafkajs asks for the partitions that are not paused, and waits for one of them to have something; with
+ * all of them paused it sleeps for as long. A partition that is resumed meanwhile waits with it, although what it
+ * has buffered may last for less. So while any is paused a fetch waits for a moment only, and as long as it was told
+ * to while there is nothing to do.
+ */
+function fetchSoonAfterResume(): void {
+  const group = require('kafkajs/src/consumer/consumerGroup') as { prototype: ConsumerGroup }
+  const told = new WeakMap<ConsumerGroup, number>()
+  const fetch = group.prototype.fetch
+  group.prototype.fetch = function (this: ConsumerGroup, nodeId) {
+    if (!told.has(this)) told.set(this, this.maxWaitTime)
+    const most = told.get(this)!
+    this.maxWaitTime = this.subscriptionState.paused().length > 0 ? Math.min(most, pausedWaitMs) : most
+    return fetch.call(this, nodeId)
+  }
+}
+
+stopIdleSpin()
+keepCommitsWhenOutOfRange()
+fetchSoonAfterResume()

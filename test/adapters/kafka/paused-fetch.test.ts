@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import pino from 'pino'
+import { createKafka } from '../../../src/adapters/kafka/client.ts'
+import { until } from '../../support/deployment.ts'
+import { brokers, uniquePrefix } from '../../support/rig.ts'
+
+test('a partition that is resumed is fetched at once, however long fetches may wait', async (t) => {
+  const kafka = createKafka(
+    { kafka: { brokers: brokers(), ssl: false, sasl: null } },
+    pino({ level: 'silent' }),
+  )
+  const topic = `${uniquePrefix()}paused`
+  const admin = kafka.admin()
+  const producer = kafka.producer()
+  const consumer = kafka.consumer({ groupId: topic, maxWaitTimeInMs: 20_000, heartbeatInterval: 1_000 })
+  t.after(async () => {
+    await Promise.all([consumer.disconnect(), producer.disconnect()])
+    await admin.deleteTopics({ topics: [topic] })
+    await admin.deleteGroups([topic])
+    await admin.disconnect()
+  })
+  await Promise.all([admin.connect(), producer.connect(), consumer.connect()])
+  await admin.createTopics({ topics: [{ topic, numPartitions: 1 }], waitForLeaders: true })
+  await consumer.subscribe({ topic, fromBeginning: true })
+  const seen: string[] = []
+  let fetches = 0
+  consumer.on('consumer.fetch_start', () => fetches++)
+  await consumer.run({
+    autoCommit: false,
+    eachBatch: ({ batch }) => {
+      seen.push(...batch.messages.map(({ value }) => value!.toString()))
+      consumer.pause([{ topic }])
+      return Promise.resolve()
+    },
+  })
+  await producer.send({ topic, messages: [{ value: 'first' }] })
+  await until(() => seen.length === 1)
+  await producer.send({ topic, messages: [{ value: 'second' }] })
+  const before = fetches
+  await until(() => fetches > before + 3, 10_000, 'a fetch loop that turns while all is paused')
+  assert.deepEqual(seen, ['first'])
+  consumer.resume([{ topic }])
+  await until(() => seen.length === 2, 10_000, 'the record after the resume')
+})
