@@ -70,9 +70,14 @@ export async function openCollectorServer(options: CollectorServerOptions): Prom
     log.error({ err: error, path: request.url.split('?')[0] }, 'a request failed by a bug')
     send(reply, refusal(500, 'internal_error', 'the collector failed; send this again later'))
   })
+  let closing: Promise<void> | null = null
+  // Also on requests that came in before: else their connections would stay open until the grace has passed.
+  app.addHook('onSend', (_request, reply, payload, done) => {
+    if (closing) reply.header('Connection', 'close')
+    done(null, payload)
+  })
   addRoutes(app, options)
   await listen(app, port, host)
-  let closing: Promise<void> | null = null
   return {
     port: (app.server.address() as AddressInfo).port,
     close: (graceMs) => (closing ??= closeServer(app, graceMs)),
