@@ -174,7 +174,7 @@ export class Forwarder {
     const timers = [
       setInterval(() => this.#commitAll(), commitIntervalMs),
       setInterval(() => this.#watch(), watchIntervalMs),
-      setInterval(() => void this.#lag.refresh().catch(() => {}), lagIntervalMs),
+      setInterval(() => void this.#lag.refreshIfWatched().catch(() => {}), lagIntervalMs),
     ]
     try {
       const started = Promise.all([calls.start(this.#calls), retries.start(this.#retries)])

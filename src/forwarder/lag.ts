@@ -1,12 +1,16 @@
 import type { Consumption } from './consumption.ts'
 import type { TopicPartition } from './ports.ts'
 
+/** How long after a look at the lag the brokers go on being asked, in ms. */
+const watchedMs = 60_000
+
 /** Lag of the partitions that are ours: the broker's end offset less what is committed. */
 export class Lag {
   readonly #consumptions: readonly Consumption[]
   readonly #endOffsets: (
     topics: readonly string[],
   ) => Promise<(TopicPartition & { end: number; start: number })[]>
+  #readAt = 0
   #ends = new Map<string, { end: number; start: number }>()
 
   constructor(
@@ -17,7 +21,23 @@ export class Lag {
     this.#endOffsets = endOffsets
   }
 
-  /** Asks the brokers anew; what they said last stays when they are away. */
+  /** What the brokers said last; that stays when they are away. The first look has them asked. */
+  *read(): Iterable<{ topic: string; partition: number; lag: number }> {
+    const watched = this.#isWatched
+    this.#readAt = Date.now()
+    if (!watched) this.refresh().catch(() => {})
+    yield* this.#lags()
+  }
+
+  /** Called every few seconds. Where nobody scrapes, nothing is asked: an idle process stays idle. */
+  async refreshIfWatched(): Promise<void> {
+    if (this.#isWatched) await this.refresh()
+  }
+
+  get #isWatched(): boolean {
+    return Date.now() - this.#readAt < watchedMs
+  }
+
   async refresh(): Promise<void> {
     const topics = new Set<string>()
     for (const consumption of this.#consumptions) {
@@ -30,7 +50,7 @@ export class Lag {
     )
   }
 
-  *read(): Iterable<{ topic: string; partition: number; lag: number }> {
+  *#lags(): Iterable<{ topic: string; partition: number; lag: number }> {
     for (const consumption of this.#consumptions) {
       for (const { topic, partition, committedPosition } of consumption.partitions()) {
         const ends = this.#ends.get(`${topic}/${partition}`)
