@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto'
 import type { CallType } from '../core/analytics-call.ts'
 import type { Source } from '../core/settings.ts'
 import { readRequestCall } from '../core/tracking-call.ts'
-import type { RequestRules } from '../core/tracking-call.ts'
+import type { RequestRules, TrackingCall } from '../core/tracking-call.ts'
 import { sharedMap } from '../core/tracking-merge.ts'
-import { readTrackingRequest, tooLarge } from '../core/tracking-request.ts'
-import type { TrackingRequest } from '../core/tracking-request.ts'
+import { mostCallBytes, readTrackingRequest } from '../core/tracking-request.ts'
+import type { ScannedCall, TrackingRequest } from '../core/tracking-request.ts'
 import { faulty, overloaded, refusal, success, successBut, unavailable } from './answers.ts'
 import type { Answer, RejectedCall } from './answers.ts'
 import type { CallSink, CollectorMetrics, Lot } from './ports.ts'
@@ -94,12 +94,12 @@ export class Collector {
   }
 
   async #write(
-    { route, text, ip, hold }: CollectRequest,
+    { route, ip, hold }: CollectRequest,
     { calls, sentAt, context, integrations }: TrackingRequest,
     source: Source,
     receivedAt: number,
   ): Promise<Answer> {
-    const count = calls.length / 2
+    const count = calls.length
     if (count === 0) return success
     if (this.#sink.problem() !== null) return this.#refused(source, route.type, 'unavailable', count)
     if (!hold.takeCalls(count)) return this.#refused(source, route.type, 'overloaded', count)
@@ -121,10 +121,8 @@ export class Collector {
     const rejected: RejectedCall[] = []
     const pending = new Pending(source.id)
     for (let index = 0; index < count; index++) {
-      const [start, end] = [calls[2 * index]!, calls[2 * index + 1]!]
       isOwnId = true
-      const large = tooLarge(text, start, end)
-      const { call, fault } = large ? { call: null, fault: large } : readRequestCall(text, start, rules)
+      const { call, fault } = readScanned(calls[index]!, rules)
       if (fault) {
         this.#rejected(source, route.type, 1)
         rejected.push({ index, ...fault })
@@ -159,6 +157,15 @@ export class Collector {
     this.#metrics.calls(source.id, type, result, count)
     return result === 'unavailable' ? unavailable : overloaded
   }
+}
+
+function readScanned({ fields, isTooLarge }: ScannedCall, rules: RequestRules): TrackingCall {
+  if (isTooLarge) {
+    const message = `the call has more than ${mostCallBytes} bytes`
+    return { call: null, fault: { code: 'message_too_large', message } }
+  }
+  if (fields === null) return { call: null, fault: { code: 'invalid_json', message: 'not a JSON object' } }
+  return readRequestCall(fields, rules)
 }
 
 /** The calls of one request that wait for their lots: one or two lots, nearly always. */

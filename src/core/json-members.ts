@@ -8,11 +8,14 @@ const [quote, comma, colon] = [0x22, 0x2c, 0x3a]
  * the text. Values are checked and not built, so that numbers keep their spelling and nothing is made of what is
  * not asked for. Gives the position behind the object; -1 when there is no well-formed object (members before the
  * fault have been told of then). A key may come twice: the last one counts.
+ *
+ * `look` finds the end of a value; with one of one's own a value can be read while it is checked.
  */
 export function eachMember(
   text: string,
   at: number,
   tell: (key: string, start: number, end: number) => void,
+  look: (key: string, text: string, start: number) => number = endOfAny,
 ): number {
   if (text.charCodeAt(at) !== openBrace) return -1
   at = spaceEnd(text, at + 1)
@@ -24,9 +27,10 @@ export function eachMember(
     at = spaceEnd(text, at)
     if (text.charCodeAt(at) !== colon) return -1
     const start = spaceEnd(text, at + 1)
-    at = valueEnd(text, start)
+    const key = stringOf(text.slice(keyStart, keyEnd))
+    at = look(key, text, start)
     if (at < 0) return -1
-    tell(stringOf(text.slice(keyStart, keyEnd)), start, at)
+    tell(key, start, at)
     at = spaceEnd(text, at)
     const next = text.charCodeAt(at++)
     if (next === closeBrace) return at
@@ -35,13 +39,20 @@ export function eachMember(
   }
 }
 
+const endOfAny = (_key: string, text: string, start: number): number => valueEnd(text, start)
+
 /** As `eachMember`, for the elements of the array that begins at `at`. */
-export function eachElement(text: string, at: number, tell: (start: number, end: number) => void): number {
+export function eachElement(
+  text: string,
+  at: number,
+  tell: (start: number, end: number) => void,
+  look: (text: string, start: number) => number = valueEnd,
+): number {
   if (text.charCodeAt(at) !== openBracket) return -1
   at = spaceEnd(text, at + 1)
   if (text.charCodeAt(at) === closeBracket) return at + 1
   for (;;) {
-    const end = valueEnd(text, at)
+    const end = look(text, at)
     if (end < 0) return -1
     tell(at, end)
     at = spaceEnd(text, end)

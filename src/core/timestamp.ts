@@ -47,6 +47,36 @@ const iso8601 =
  * (31 April), and times outside the years 1 to 9999.
  */
 export function parseTimestamp(text: string): number | null {
+  return parsedToday(text) ?? parsed(text)
+}
+
+/** The day that was read last, as `YYYY-MM-DDT`, and its beginning. */
+let readDate = ''
+let readDay = NaN
+
+/** `YYYY-MM-DDTHH:MM:SS.sssZ`, as most clients write, of the day that was read last; null for any other. */
+function parsedToday(text: string): number | null {
+  if (text.length !== 24 || !text.startsWith(readDate) || readDate === '') return null
+  const hours = digits(text, 11, 2)
+  const minutes = digits(text, 14, 2)
+  const seconds = digits(text, 17, 2)
+  const ms = digits(text, 20, 3)
+  if (text[13] !== ':' || text[16] !== ':' || text[19] !== '.' || text[23] !== 'Z') return null
+  // NaN for what is no digit compares as false.
+  if (!(hours < 24 && minutes < 60 && seconds < 60 && ms < 1_000)) return null
+  return readDay + ((hours * 60 + minutes) * 60 + seconds) * 1_000 + ms
+}
+
+function digits(text: string, at: number, count: number): number {
+  let value = 0
+  for (const end = at + count; at < end; at++) {
+    const digit = text.charCodeAt(at) - 0x30
+    value = digit >= 0 && digit <= 9 ? value * 10 + digit : NaN
+  }
+  return value
+}
+
+function parsed(text: string): number | null {
   const match = iso8601.exec(text)
   if (!match) return null
   const [year, month, day, hours, minutes, seconds] = match.slice(1, 7).map((part) => Number(part ?? 0))
@@ -61,5 +91,10 @@ export function parseTimestamp(text: string): number | null {
   if (offsetHours > 23 || offsetMinutes > 59) return null
   const offset = (match[8] === '-' ? -1 : 1) * (offsetHours * 60 + offsetMinutes)
   const epochMs = date.getTime() + ((hours! * 60 + minutes! - offset) * 60 + seconds!) * 1_000 + ms
-  return isTimestamp(epochMs) ? epochMs : null
+  if (!isTimestamp(epochMs)) return null
+  if (text.length === 24 && text[10] === 'T') {
+    readDate = text.slice(0, 11)
+    readDay = date.getTime()
+  }
+  return epochMs
 }

@@ -67,8 +67,8 @@ const places = new Map(
   }),
 )
 
-/** The JSON text of each field of the call being read; '' for those that it does not have. */
-const values = new Array<string>(places.size).fill('')
+/** A call's fields as JSON text, by their place; '' for those that it does not have. */
+export type CallFields = string[]
 
 /**
  * Reads one call in the shape of the tracking API's batch items: `type`, `userId`, `properties`, `timestamp` and
@@ -78,11 +78,12 @@ const values = new Array<string>(places.size).fill('')
  */
 export function readTrackingCall(text: string, defaults: CallDefaults): TrackingCall {
   return caught(() => {
-    const end = scan(text, spaceEnd(text, 0))
+    const values: CallFields = []
+    const end = scanCall(text, spaceEnd(text, 0), values)
     if (end < 0 || spaceEnd(text, end) !== text.length) throw notAnObject(text)
     const source = readId('sourceId', values[sourceId]!) ?? defaults.sourceId
     if (source === null) throw new Fault('source_required', 'sourceId is missing')
-    return built(typeOf(values[type]!), source, defaults, {
+    return built(values, typeOf(values[type]!), source, defaults, {
       sentAt: readTime('sentAt', values[sentAt]!),
       correctsClock: false,
     })
@@ -90,21 +91,38 @@ export function readTrackingCall(text: string, defaults: CallDefaults): Tracking
 }
 
 /**
- * Reads the call of a request whose object begins at `at`. It takes what `readTrackingCall` does, but for
- * `sourceId`, which it does not look at, and `delete`, which only Postrider itself makes.
+ * Makes the call of what `scanCall` found in a request. It takes what `readTrackingCall` does, but for `sourceId`,
+ * which it does not look at, and `delete`, which only Postrider itself makes.
  */
-export function readRequestCall(text: string, at: number, rules: RequestRules): TrackingCall {
+export function readRequestCall(values: CallFields, rules: RequestRules): TrackingCall {
   return caught(() => {
-    if (scan(text, at) < 0) throw new Fault('invalid_json', 'not a JSON object')
     const callType = rules.type ?? typeOf(values[type]!)
     if (callType === 'delete') throw unknownType()
-    const call = built(callType, rules.sourceId, rules, {
+    const call = built(values, callType, rules.sourceId, rules, {
       sentAt: readTime('sentAt', values[sentAt]!) ?? rules.sentAt,
       correctsClock: rules.correctsClock,
     })
     call.context = mergedUnder(mergedUnder(call.context, rules.context), rules.ip)
     call.integrations = mergedUnder(call.integrations, rules.integrations)
     return call
+  })
+}
+
+/**
+ * Fills `into` with the fields of the object that begins at `at`, and tells `others` of every member that is none.
+ * Gives the position behind the object; -1 when there is no well-formed one.
+ */
+export function scanCall(
+  text: string,
+  at: number,
+  into: CallFields,
+  others?: (key: string, start: number, end: number) => void,
+): number {
+  for (let place = 0; place < places.size; place++) into[place] = ''
+  return eachMember(text, at, (key, start, end) => {
+    const place = places.get(key)
+    if (place !== undefined) into[place] = text.slice(start, end)
+    else others?.(key, start, end)
   })
 }
 
@@ -117,15 +135,6 @@ function caught(read: () => AnalyticsCall): TrackingCall {
   }
 }
 
-/** Fills `values`; gives the position behind the object, or -1. */
-function scan(text: string, at: number): number {
-  values.fill('')
-  return eachMember(text, at, (key, start, end) => {
-    const place = places.get(key)
-    if (place !== undefined) values[place] = text.slice(start, end)
-  })
-}
-
 function notAnObject(text: string): Fault {
   try {
     JSON.parse(text)
@@ -136,15 +145,15 @@ function notAnObject(text: string): Fault {
   return new Fault('invalid_json', 'not a JSON object')
 }
 
-/** The call of `values`. */
 function built(
+  values: CallFields,
   callType: CallType,
   source: string,
   { receivedAt, newMessageId }: CallDefaults,
   time: { sentAt: number | null; correctsClock: boolean },
 ): AnalyticsCall {
   const call: AnalyticsCall = {
-    messageId: givenMessageId() ?? newMessageId(),
+    messageId: givenMessageId(values) ?? newMessageId(),
     sourceId: source,
     type: callType,
     userId: readId('userId', values[userId]!),
@@ -184,7 +193,7 @@ function typeOf(json: string): CallType {
 const unknownType = () =>
   new Fault('type_unknown', `type must be one of ${callTypes.filter((each) => each !== 'delete').join(', ')}`)
 
-function givenMessageId(): string | null {
+function givenMessageId(values: CallFields): string | null {
   const given = readId('messageId', values[messageId]!)
   if (given !== null && given.length > mostMessageIdLength)
     throw new Fault('message_id_too_long', `messageId has more than ${mostMessageIdLength} characters`)

@@ -1,5 +1,7 @@
 import { eachElement, eachMember, stringOf } from './json-members.ts'
-import { spaceEnd } from './json-object.ts'
+import { spaceEnd, valueEnd } from './json-object.ts'
+import { scanCall } from './tracking-call.ts'
+import type { CallFields } from './tracking-call.ts'
 import { Fault, readMap, readTime } from './tracking-fields.ts'
 import type { CallFault } from './tracking-fields.ts'
 import { sharedMap } from './tracking-merge.ts'
@@ -14,67 +16,121 @@ const mostCalls = 10_000
 /** What a batch's calls may come to, each with the batch's own context and integrations. */
 const mostMergedBytes = 8 << 20
 
+/** One call of a request, as far as it was read: it is still to be checked. */
+export interface ScannedCall {
+  /** Null for what is no object. */
+  fields: CallFields | null
+  isTooLarge: boolean
+}
+
 /** A request's body, read as far as it concerns all of its calls. */
 export interface TrackingRequest {
-  writeKey: string | null
-  /** Where each call's text begins and ends, by turns. */
-  calls: number[]
+  calls: ScannedCall[]
   /** A batch's own; epoch milliseconds. */
   sentAt: number | null
   context: SharedMap | null
   integrations: SharedMap | null
 }
 
-export type ReadRequest =
-  | { request: TrackingRequest; fault: null; writeKey: string | null }
-  | { request: null; fault: CallFault; writeKey: string | null }
+export type ReadRequest = { writeKey: string | null } & (
+  { request: TrackingRequest; fault: null } | { request: null; fault: CallFault }
+)
 
 /**
  * Reads the body of a request: one call, or a `batch` of them with what they share. What is wrong here is wrong
- * with the whole request. The write key is given even then, when it was found.
+ * with the whole request. The write key is given even then, when it was found. Each byte is looked at once.
  */
 export function readTrackingRequest(text: string, isBatch: boolean): ReadRequest {
-  let writeKey: string | null = null
+  const body = new Body(text)
   try {
-    const start = spaceEnd(text, text.charCodeAt(0) === 0xfeff ? 1 : 0)
-    const values: Partial<Record<string, string>> = {}
-    const calls: number[] = isBatch ? [] : [start, 0]
-    let batchAt = -1
-    const end = eachMember(text, start, (key, at, to) => {
-      if (key === 'batch') batchAt = at
-      else if (key === 'writeKey' || key === 'sentAt' || key === 'context' || key === 'integrations')
-        values[key] = text.slice(at, to)
-    })
-    if (values.writeKey?.startsWith('"')) writeKey = stringOf(values.writeKey)
-    if (end < 0 || spaceEnd(text, end) !== text.length)
-      throw new Fault('invalid_json', 'the body is not one JSON object')
-    if (!isBatch) {
-      calls[1] = end
-      const request = { writeKey, calls, sentAt: null, context: null, integrations: null }
-      return { request, fault: null, writeKey }
-    }
-    if (batchAt < 0 || eachElement(text, batchAt, (at, to) => void calls.push(at, to)) < 0)
-      throw new Fault('empty_batch', 'batch must be an array of calls')
-    if (calls.length / 2 > mostCalls)
-      throw new Fault('too_many_calls', `batch has more than ${mostCalls} calls`)
-    const context = readMap('context', values.context ?? '', 'context_not_object')
-    const integrations = readMap('integrations', values.integrations ?? '', 'integrations_not_object')
-    checkShared((context?.length ?? 0) + (integrations?.length ?? 0), calls.length / 2)
-    return {
-      request: {
-        writeKey,
-        calls,
-        sentAt: readTime('sentAt', values.sentAt ?? ''),
-        context: context === null ? null : sharedMap(context),
-        integrations: integrations === null ? null : sharedMap(integrations),
-      },
-      fault: null,
-      writeKey,
-    }
+    return { request: isBatch ? body.batch() : body.call(), fault: null, writeKey: body.writeKey }
   } catch (error) {
-    if (error instanceof Fault) return { request: null, fault: error.fault, writeKey }
+    if (error instanceof Fault) return { request: null, fault: error.fault, writeKey: body.writeKey }
     throw error
   }
+}
+
+class Body {
+  writeKey: string | null = null
+  readonly #text: string
+  readonly #start: number
+
+  constructor(text: string) {
+    this.#text = text
+    // A byte order mark.
+    this.#start = spaceEnd(text, text.charCodeAt(0) === 0xfeff ? 1 : 0)
+  }
+
+  call(): TrackingRequest {
+    const text = this.#text
+    const fields: CallFields = []
+    const end = scanCall(text, this.#start, fields, (key, start, to) => this.#take(key, start, to))
+    this.#checkEnd(end)
+    const call = { fields, isTooLarge: isTooLarge(text, this.#start, end) }
+    return { calls: [call], sentAt: null, context: null, integrations: null }
+  }
+
+  batch(): TrackingRequest {
+    const text = this.#text
+    const values = new Map<string, string>()
+    let calls: ScannedCall[] | null = null
+    const end = eachMember(
+      text,
+      this.#start,
+      (key, start, to) => {
+        if (shared.has(key)) values.set(key, text.slice(start, to))
+        else this.#take(key, start, to)
+      },
+      (key, _text, start) => {
+        if (key !== 'batch' || text[start] !== '[') return valueEnd(text, start)
+        calls = []
+        return scanCalls(text, start, calls)
+      },
+    )
+    this.#checkEnd(end)
+    const found = calls as ScannedCall[] | null
+    if (found === null) throw new Fault('empty_batch', 'batch must be an array of calls')
+    const read = (key: string) => values.get(key) ?? ''
+    const context = readMap('context', read('context'), 'context_not_object')
+    const integrations = readMap('integrations', read('integrations'), 'integrations_not_object')
+    checkShared((context?.length ?? 0) + (integrations?.length ?? 0), found.length)
+    return {
+      calls: found,
+      sentAt: readTime('sentAt', read('sentAt')),
+      context: context === null ? null : sharedMap(context),
+      integrations: integrations === null ? null : sharedMap(integrations),
+    }
+  }
+
+  #take(key: string, start: number, end: number): void {
+    if (key === 'writeKey' && this.#text[start] === '"')
+      this.writeKey = stringOf(this.#text.slice(start, end))
+  }
+
+  #checkEnd(end: number): void {
+    if (end < 0 || spaceEnd(this.#text, end) !== this.#text.length)
+      throw new Fault('invalid_json', 'the body is not one JSON object')
+  }
+}
+
+/** What a batch's calls share. */
+const shared = new Set(['sentAt', 'context', 'integrations'])
+
+function scanCalls(text: string, at: number, into: ScannedCall[]): number {
+  let fields: CallFields | null
+  return eachElement(
+    text,
+    at,
+    (start, end) => {
+      if (into.length === mostCalls)
+        throw new Fault('too_many_calls', `batch has more than ${mostCalls} calls`)
+      into.push({ fields, isTooLarge: isTooLarge(text, start, end) })
+    },
+    (_text, start) => {
+      fields = text[start] === '{' ? [] : null
+      return fields ? scanCall(text, start, fields) : valueEnd(text, start)
+    },
+  )
 }
 
 /** A batch's context would let a small body fill the memory: each call gets a copy. */
@@ -88,16 +144,11 @@ function checkShared(length: number, calls: number): void {
     )
 }
 
-/** Null when the call may be as large as it is, in bytes of UTF-8. */
-export function tooLarge(text: string, start: number, end: number): CallFault | null {
+function isTooLarge(text: string, start: number, end: number): boolean {
   const length = end - start
   // A UTF-16 code unit takes at most three bytes.
-  if (
-    length * 3 <= mostCallBytes ||
-    (length <= mostCallBytes && utf8Length(text, start, end) <= mostCallBytes)
-  )
-    return null
-  return { code: 'message_too_large', message: `the call has more than ${mostCallBytes} bytes` }
+  if (length * 3 <= mostCallBytes) return false
+  return length > mostCallBytes || utf8Length(text, start, end) > mostCallBytes
 }
 
 function utf8Length(text: string, start: number, end: number): number {

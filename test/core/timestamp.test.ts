@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { earliestTimestamp, formatTimestamp, isTimestamp, latestTimestamp } from '../../src/core/timestamp.ts'
+import {
+  earliestTimestamp,
+  formatTimestamp,
+  isTimestamp,
+  latestTimestamp,
+  parseTimestamp,
+} from '../../src/core/timestamp.ts'
 
 test('writes UTC with milliseconds', () => {
   const table: [number, string][] = [
@@ -27,5 +33,26 @@ test('property: writes what toISOString writes, in any order of days', () => {
     fc.property(fc.array(fc.integer({ min: earliestTimestamp, max: latestTimestamp })), (times) => {
       for (const ms of times) assert.equal(formatTimestamp(ms), new Date(ms).toISOString())
     }),
+  )
+})
+
+test('property: reads what it writes, in any order of days, and what is nearly so only as the calendar has it', () => {
+  const time = fc.integer({ min: earliestTimestamp, max: latestTimestamp })
+  fc.assert(
+    fc.property(
+      fc.array(time, { minLength: 1, maxLength: 5 }),
+      fc.nat(23),
+      fc.string({ minLength: 1, maxLength: 1 }),
+      (times, at, char) => {
+        for (const epochMs of [...times, ...times])
+          assert.equal(parseTimestamp(formatTimestamp(epochMs)), epochMs)
+        const text = formatTimestamp(times[0]!)
+        const damaged = text.slice(0, at) + char + text.slice(at + 1)
+        // Twice: the second time its day may be known.
+        for (const read of [parseTimestamp(damaged), parseTimestamp(damaged)])
+          if (read !== null && damaged.endsWith('Z') && damaged[10] === 'T' && damaged[19] === '.')
+            assert.equal(formatTimestamp(read), damaged)
+      },
+    ),
   )
 })

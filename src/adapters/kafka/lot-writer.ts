@@ -13,7 +13,7 @@ const { Partitioners } = kafkajs
 /** acks=all: every in-sync replica has it. */
 const allReplicas = -1
 /** kafkajs sorts a lot by partition in quadratic time. */
-const mostInLot = 2_000
+const mostInLot = 1_000
 /** The topic's max.message.bytes holds for all of one partition's records in a lot together, hence for the lot. */
 const mostLotBytes = 1_048_576 - 4_096
 /** What a record takes beside its key and value, at the most. */
