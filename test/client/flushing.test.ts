@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { envelopeBytes } from '../../src/client/batch.ts'
 import { AnalyticsError } from '../../src/client/index.ts'
+import { writeCall } from '../../src/client/write-call.ts'
 import { clientOf, trackSome } from '../support/clients.ts'
 import { collectorDouble, writeKey } from '../support/collector-double.ts'
+import { until } from '../support/deployment.ts'
 
 const never = 2 ** 31 - 1
 const sizes = (requests: { items: unknown[] }[]) => requests.map(({ items }) => items.length)
@@ -115,6 +118,31 @@ test('500 KB start a request, and none is larger, counted in bytes of what is se
   assert.deepEqual(collector.faults, [])
 })
 
+test('a request of exactly 500 KB is one, of one byte more it is two', async (t) => {
+  for (const [more, requests] of [
+    [0, 1],
+    [1, 2],
+  ] as const) {
+    const collector = await collectorDouble(t)
+    const client = clientOf(t, collector, { flushAt: 10_000, flushAfter: never })
+    const call = (length: number) => ({
+      userId: 'u',
+      messageId: 'm-10',
+      traits: { text: 'x'.repeat(length) },
+    })
+    const shortest = writeCall('identify', call(0), Date.now()).bytes
+    const bytes = 512_000 - envelopeBytes - 15
+    for (let index = 0; index < 16; index++) {
+      const size = Math.floor(bytes / 16) + (index === 0 ? (bytes % 16) + more : 0)
+      client.identify({ ...call(size - shortest), messageId: `m-${index + 10}` })
+    }
+    await client.flush()
+    assert.equal(collector.requests.length, requests)
+    assert.ok(collector.requests[0]!.bytes === 512_000 || more === 1)
+    assert.deepEqual(collector.faults, [])
+  }
+})
+
 test('flush waits for every call before it, those already on their way too', async (t) => {
   const collector = await collectorDouble(t)
   let release = () => {}
@@ -126,6 +154,7 @@ test('flush waits for every call before it, those already on their way too', asy
   const flushing = client.flush().then(() => (flushed = true))
   trackSome(client, 1, 20)
   const later = client.flush()
+  await new Promise(setImmediate)
   assert.equal(flushed, false)
   release()
   await flushing
@@ -149,7 +178,8 @@ test('one connection serves all requests, and is gone after close', async (t) =>
     assert.equal(await collector.connections(), 1)
   }
   await client.close()
-  while ((await collector.connections()) > 0) await new Promise(setImmediate)
+  // Long before the server would close it for having been idle.
+  await until(async () => (await collector.connections()) === 0, 1_000, 'the end of the connection')
 })
 
 test('a full queue refuses the call, and ready waits for room', async (t) => {

@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { AnalyticsError } from '../../src/client/index.ts'
 import { clientOf, trackSome } from '../support/clients.ts'
 import { collectorDouble, writeKey } from '../support/collector-double.ts'
+import { until } from '../support/deployment.ts'
 
 const entry = new URL('../../src/client/index.ts', import.meta.url).href
 const never = 2 ** 31 - 1
@@ -87,7 +88,7 @@ test('close cuts off a request that hangs, and a wait that was asked for', async
     await collector.received(1)
     const { undelivered } = await client.close({ timeout: 50 })
     assert.equal(undelivered.length, ids.length)
-    while ((await collector.connections()) > 0) await new Promise(setImmediate)
+    await until(async () => (await collector.connections()) === 0, 1_000, 'the end of the connection')
   }
 })
 

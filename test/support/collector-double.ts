@@ -50,7 +50,7 @@ export interface CollectorDouble {
   always: Answer
   /** Calls with such an event are rejected. */
   rejectedEvents: Set<unknown>
-  /** With which status rejected calls are named. */
+  /** With which status rejected calls are named. With 400 the others are not taken either. */
   rejectedStatus: 200 | 400
   /** Connections that are open. */
   connections(): Promise<number>
@@ -137,10 +137,13 @@ export async function collectorDouble(t: TestContext, port = 0): Promise<Collect
       if (fault) double.faults.push(fault.message)
       if (double.rejectedEvents.has(item.event)) {
         rejected.push({ index, code: 'event_not_string', message: 'event must be a string' })
-      } else if (!double.taken.has(item.messageId)) {
-        double.taken.set(item.messageId, item)
       }
     })
+    if (rejected.length > 0 && double.rejectedStatus === 400) return rejected
+    for (const item of batch) {
+      if (!double.rejectedEvents.has(item.event) && !double.taken.has(item.messageId))
+        double.taken.set(item.messageId, item)
+    }
     return rejected
   }
   return double
