@@ -69,9 +69,9 @@ export function readMap(field: string, json: string, code: CallFault['code']): s
   throw new Fault(code, `${field} must be an object`)
 }
 
-/** Epoch milliseconds. */
+/** Epoch milliseconds. An empty text, which a Go SDK writes for no time, is none. */
 export function readTime(field: string, json: string): number | null {
-  if (isAbsent(json)) return null
+  if (isAbsent(json) || json === '""') return null
   const epochMs = isString(json) ? parseTimestamp(stringOf(json)) : null
   if (epochMs !== null) return epochMs
   throw new Fault(

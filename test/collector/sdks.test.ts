@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { collected, startCollector, writeKey } from '../support/collectors.ts'
+import { deploy, until } from '../support/deployment.ts'
+import { startReceiver } from '../support/receivers.ts'
+
+/** Of a webhook, as far as the test looks at it. */
+interface Body extends Record<string, unknown> {
+  type: string
+  timestamp: string
+  context: { device?: object; ip?: string; locale?: string; library?: { name: string } }
+}
+
+const script = fileURLToPath(new URL('../support/sdk-client.ts', import.meta.url))
+const hourMs = 3_600_000
+
+function runSdk(
+  sdk: string,
+  url: string,
+  skewMs: number,
+): Promise<{ status: number | null; stderr: string }> {
+  const child = spawn(process.execPath, [script, sdk, url, writeKey, String(skewMs)])
+  let stderr = ''
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
+  return new Promise((resolve) => child.on('close', (status) => resolve({ status, stderr })))
+}
+
+for (const [sdk, skewMs] of [
+  ['segment', hourMs],
+  ['rudder', -hourMs],
+] as const) {
+  test(`what the ${sdk} SDK sends arrives, signed, each type whole, with times right although its clock is an hour off`, async (t) => {
+    const receiver = await startReceiver(t, { secret: 's3cret' })
+    const deployment = await deploy(t)
+    await deployment.destination({ urls: [receiver.url] })
+    const collector = await startCollector(deployment)
+    await deployment.forwarder()
+    const before = Date.now()
+    const { status, stderr } = await runSdk(sdk, collector.url, skewMs)
+    assert.equal(status, 0, stderr)
+    const requests = await receiver.waitFor(8, 20_000)
+    await deployment.drained()
+    assert.equal(receiver.requests.length, 8)
+    for (const { signature } of requests) assert.equal(signature, 'valid')
+
+    const bodies = requests.map((request) => request.json() as Body)
+    const of = (type: string, event?: string) =>
+      bodies.find((body) => body.type === type && body.event === event)!
+    const core = ({
+      timestamp: _time,
+      messageId: _id,
+      context: _context,
+      ...rest
+    }: Record<string, unknown>) => rest
+    const common = { version: 1, userId: 'u-1', anonymousId: 'a-1' }
+    assert.deepEqual(core(of('identify')), { ...common, type: 'identify', traits: { plan: 'pro', seats: 3 } })
+    assert.deepEqual(core(of('track', 'Signed Up')), {
+      ...common,
+      type: 'track',
+      event: 'Signed Up',
+      properties: { total: 27.5, nested: { list: [1, null, 'ü'] } },
+    })
+    const page = core(of('page')) as { properties: { url: string } }
+    assert.equal(page.properties.url, 'https://shop.example/')
+    assert.equal(of('page').category, 'Docs')
+    assert.equal(of('screen').name, 'Home')
+    assert.deepEqual(of('screen').context.device, { model: 'x', type: 'ios' })
+    assert.deepEqual(core(of('group')), {
+      ...common,
+      type: 'group',
+      groupId: 'g-1',
+      traits: { 'number of seats': 5 },
+    })
+    assert.deepEqual(core(of('alias')), { version: 1, type: 'alias', 'Previous ID': 'a-1', 'User ID': 'u-1' })
+    const { context } = of('identify')
+    assert.deepEqual([context.ip, context.locale], ['192.0.2.9', 'de'])
+    assert.match(context.library!.name, /analytics-node|rudder/)
+    assert.ok(of('track', 'Here'))
+    assert.equal(of('track', 'Nowhere'), undefined)
+
+    assert.equal(of('track', 'Long Ago').timestamp, '2020-02-29T12:34:56.789Z')
+    for (const body of bodies) {
+      if (body.event === 'Long Ago') continue
+      const at = Date.parse(body.timestamp)
+      assert.ok(at > before - 5_000 && at < Date.now() + 5_000, `${body.type} at ${body.timestamp}`)
+    }
+    assert.equal((await collected(deployment)).length, 9)
+    assert.equal(new Set((await collected(deployment)).map(({ messageId }) => messageId)).size, 9)
+    await until(() => collector.problem() === null)
+  })
+}
