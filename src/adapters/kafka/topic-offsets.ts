@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Kafka } from 'kafkajs'
 import { PostriderError, messageOf } from '../../errors.ts'
 import type { Logger } from '../log.ts'
@@ -22,13 +23,13 @@ export async function fetchRange(kafka: Kafka, topic: string, since?: number): P
     // Asking for the offsets of a topic that is missing takes many tries, and brokers may create it.
     if (!(await admin.listTopics()).includes(topic))
       throw new PostriderError('setup', `topic ${topic} does not exist: run \`postrider setup\` first`)
-    const ranges = (await admin.fetchTopicOffsets(topic)).map(({ partition, low, high }) => ({
+    const ranges = (await onceLed(() => admin.fetchTopicOffsets(topic))).map(({ partition, low, high }) => ({
       partition,
       low: Number(low),
       high: Number(high),
     }))
     if (since === undefined) return ranges
-    const starts = await admin.fetchTopicOffsetsByTimestamp(topic, since)
+    const starts = await onceLed(() => admin.fetchTopicOffsetsByTimestamp(topic, since))
     return ranges.map(({ partition, low, high }) => {
       const start = Number(starts.find((found) => found.partition === partition)?.offset ?? high)
       // What came in between the two questions lies behind the end.
@@ -36,6 +37,22 @@ export async function fetchRange(kafka: Kafka, topic: string, since?: number): P
     })
   } finally {
     await admin.disconnect().catch(() => {})
+  }
+}
+
+/** A partition that was just made, or whose leader has just moved, is not led for a moment: kafkajs does not wait. */
+const leaderWaits = { times: 20, ms: 100 }
+
+async function onceLed<T>(ask: () => Promise<T>): Promise<T> {
+  for (let times = 1; ; times++) {
+    try {
+      return await ask()
+    } catch (error) {
+      const { type } = error as { type?: string }
+      const moves = type === 'NOT_LEADER_FOR_PARTITION' || type === 'LEADER_NOT_AVAILABLE'
+      if (!moves || times >= leaderWaits.times) throw error
+      await delay(leaderWaits.ms)
+    }
   }
 }
 
