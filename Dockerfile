@@ -15,7 +15,7 @@ WORKDIR /app
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/dist .
 USER node
-# /metrics, /healthz and /readyz
-EXPOSE 9464
+# The collector; /metrics, /healthz and /readyz
+EXPOSE 8080 9464
 ENTRYPOINT ["node", "src/main.js"]
 CMD ["forwarder"]

@@ -71,7 +71,7 @@ test('the services of docker-compose.yml wait for services that can tell, and us
 
 test("Postrider's settings in docker-compose.yml are ones that it takes, and a missing SECRETS_KEY stops it", async () => {
   const { services } = await compose()
-  for (const name of ['setup', 'forwarder', 'cli']) {
+  for (const name of ['setup', 'collector', 'forwarder', 'cli']) {
     const environment = services[name]?.environment ?? {}
     const env: Record<string, string> = {}
     for (const [variable, value] of Object.entries(environment)) {
@@ -86,16 +86,28 @@ test("Postrider's settings in docker-compose.yml are ones that it takes, and a m
   }
 })
 
-test('Prometheus scrapes the port that the forwarder serves its metrics on', async () => {
+test('Prometheus scrapes the port that the parts serve their metrics on', async () => {
   const { services } = await compose()
   const prometheus = (await yaml('prometheus.yml')) as {
     scrape_configs: { job_name: string; dns_sd_configs: { names: string[]; type: string; port: number }[] }[]
   }
   const [job] = prometheus.scrape_configs
   const [discovery] = job?.dns_sd_configs ?? []
-  assert.deepEqual(discovery?.names, ['forwarder'])
+  assert.deepEqual(discovery?.names, ['collector', 'forwarder'])
   assert.equal(discovery.port, loadConfig({}).metricsPort)
+  for (const name of discovery.names)
+    assert.match(
+      services[name]?.healthcheck?.test.join() ?? '',
+      new RegExp(`:${discovery.port}/readyz`),
+      name,
+    )
   assert.match(services.forwarder?.ports?.[0] ?? '', new RegExp(`:${discovery.port}$`))
+})
+
+test('the collector is published on the port that clients look for it at', async () => {
+  const { collectorPort } = loadConfig({})
+  const { ports } = (await compose()).services.collector!
+  assert.deepEqual(ports, [`127.0.0.1:${collectorPort}:${collectorPort}`])
 })
 
 test('the Dockerfile copies what is there and is let through, and does not run as root', async () => {
