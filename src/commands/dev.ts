@@ -2,7 +2,8 @@ import { relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command, Option } from 'commander'
 import { MetricsPage } from '../adapters/metrics/page.ts'
-import { openMonitoringServer } from '../adapters/monitoring-server.ts'
+import { ProduceDurations } from '../adapters/metrics/produce-durations.ts'
+import { openMonitoringServer, type ReadinessCheck } from '../adapters/monitoring-server.ts'
 import { PostriderError } from '../errors.ts'
 import { asPart } from '../local/java-server.ts'
 import { superviseParts, type Part } from '../supervisor.ts'
@@ -15,6 +16,7 @@ import { sendSamples } from './dev/samples.ts'
 import { Screen } from './dev/screen.ts'
 import { startServers } from './dev/servers.ts'
 import { devDefaults, leaveForOthers } from './dev/settings.ts'
+import { openCollector, type OpenCollector } from './open-collector.ts'
 import { openForwarder, type OpenForwarder } from './open-forwarder.ts'
 import { runSetup } from './setup.ts'
 
@@ -30,8 +32,8 @@ export function devCommand(): Command {
   return new Command('dev')
     .description(
       'What `npm start` runs: a real Kafka and schema registry as child processes, topics and schemas, the ' +
-        'forwarder, and a demo (source, destination, receiver). The first run sends sample calls. Everything is ' +
-        'kept in .postrider/ between runs; Ctrl-C ends everything.\n\n' +
+        'collector, the forwarder, and a demo (source, destination, receiver). The first run sends sample calls. ' +
+        'Everything is kept in .postrider/ between runs; Ctrl-C ends everything.\n\n' +
         'With KAFKA_BROKERS set, that Kafka and the registry at SCHEMA_REGISTRY_URL are used instead.',
     )
     .addOption(portOption('--kafka-port', 'the local Kafka', 'DEV_KAFKA_PORT').default('9092'))
@@ -45,9 +47,13 @@ export function devCommand(): Command {
         'DEV_RECEIVER_PORT',
       ),
     )
+    .addOption(settingOption('COLLECTOR_PORT'))
     .addOption(settingOption('METRICS_PORT'))
     .action(runAction((_flags: unknown, command: Command) => dev(command)))
 }
+
+/** What listens on this machine is nobody else's business. */
+const ownHost = '127.0.0.1'
 
 const portOption = (flag: string, whose: string, variable: string): Option =>
   new Option(`${flag} <port>`, `The port of ${whose}.`).env(variable)
@@ -83,28 +89,26 @@ async function dev(command: Command): Promise<void> {
     const demo = await prepareDemo(context, state, { port: receiverPort, arrivals, local: local !== null })
     closers.push(demo.close)
     for (const line of demo.warnings) screen.say(`  note: ${line}`)
-    const forwarder = openForwarder({
-      config: context.config,
-      kafka: context.kafka(),
-      log: context.log,
-    })
+    const produceDurations = new ProduceDurations()
+    const shared = { config: context.config, kafka: context.kafka(), log: context.log, produceDurations }
+    const forwarder = openForwarder(shared)
+    const collector = openCollector({ ...shared, host: ownHost })
     const page = new MetricsPage()
-    page.add(forwarder.counts)
+    for (const counts of [produceDurations, collector.counts, forwarder.counts]) page.add(counts)
     const monitoring = await openMonitoringServer({
       port: context.config.metricsPort,
-      // Whatever else listens on this machine is nobody else's business.
-      host: '127.0.0.1',
+      host: ownHost,
       page,
-      checks: forwarder.checks,
+      checks: [...collector.checks, ...forwarder.checks],
       log: context.log,
     })
     closers.push(monitoring.close)
     screen.ready('receiver', demo.url)
     screen.ready('metrics', `http://localhost:${monitoring.port}/metrics`)
-    parts.push(monitoring, demo.part, forwarder.part)
+    parts.push(monitoring, demo.part, forwarder.part, collector.part)
     await runAll(parts, signal, screen, (stopping) =>
       introduce(
-        { context, state, screen, arrivals, forwarder, demo, metricsPort: monitoring.port },
+        { context, state, screen, arrivals, collector, forwarder, demo, metricsPort: monitoring.port },
         stopping,
       ),
     )
@@ -182,20 +186,33 @@ interface Introduced {
   state: DevState
   screen: Screen
   arrivals: Arrivals
+  collector: OpenCollector
   forwarder: OpenForwarder
   demo: Demo
   metricsPort: number
 }
 
-/** Once the forwarder takes work: the samples of a first run, then what to do next. */
+/** Once the parts take work: the samples of a first run, then what to do next. */
 async function introduce(given: Introduced, signal: AbortSignal): Promise<void> {
-  const { context, state, screen, arrivals, forwarder } = given
+  const { context, state, screen, arrivals, collector, forwarder, demo, metricsPort } = given
   screen.progress('forwarder', 'joining its group')
-  while (forwarder.checks.some(({ problem }) => problem() !== null)) await sleep(50, undefined, { signal })
+  await readiness(forwarder.checks, signal)
   screen.ready('forwarder', `ready, as group ${context.config.groupId}`)
+  await readiness(collector.checks, signal)
+  const collectorUrl = `http://${ownHost}:${await collector.listening}`
+  screen.ready('collector', collectorUrl)
   if (state.get('DEV_SAMPLES') === null) {
     await sendSamples(context, arrivals, screen, signal)
     await state.set({ DEV_SAMPLES: 'sent' })
   }
-  sayNext(screen, context.config, { metricsPort: given.metricsPort, receiverUrl: given.demo.url })
+  sayNext(screen, context.config, {
+    collectorUrl,
+    writeKey: demo.writeKey,
+    metricsPort,
+    receiverUrl: demo.url,
+  })
+}
+
+async function readiness(checks: readonly ReadinessCheck[], signal: AbortSignal): Promise<void> {
+  while (checks.some(({ problem }) => problem() !== null)) await sleep(50, undefined, { signal })
 }

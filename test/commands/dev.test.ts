@@ -17,7 +17,7 @@ const ready = 'Ctrl-C ends everything.\n\n'
 
 /** Ports of this test's own for everything that `dev` listens on. */
 async function ownPorts() {
-  const names = ['DEV_KAFKA_PORT', 'DEV_REGISTRY_PORT', 'DEV_RECEIVER_PORT', 'METRICS_PORT']
+  const names = ['DEV_KAFKA_PORT', 'DEV_REGISTRY_PORT', 'DEV_RECEIVER_PORT', 'COLLECTOR_PORT', 'METRICS_PORT']
   const ports: number[] = []
   for (const _ of names) ports.push(await freePort(ports))
   const env = Object.fromEntries(names.map((name, at) => [name, String(ports[at])]))
@@ -62,6 +62,34 @@ test('dev starts everything, shows verified samples once, keeps its state and le
     const page = await (await fetch(`http://127.0.0.1:${env.METRICS_PORT}/metrics`)).text()
     assert.match(page, /^postrider_deliveries_total\{destination="demo",disposition="delivered"\} 7$/m)
   })
+
+  await t.test(
+    'the commands that it shows to type send calls over HTTP, and they arrive verified',
+    async () => {
+      const [, url, key, body] = /\n {2}curl (\S+) -u (\w+): -d '(.*)'\n/.exec(first.written())!
+      assert.equal(url, `http://127.0.0.1:${env.COLLECTOR_PORT}/v1/track`)
+      assert.match(first.written(), new RegExp(`\n {2}collector +http://127.0.0.1:${env.COLLECTOR_PORT}\n`))
+      // As curl sends it.
+      const headers = {
+        authorization: `Basic ${Buffer.from(`${key}:`).toString('base64')}`,
+        'content-type': 'application/x-www-form-urlencoded',
+      }
+      const answer = await fetch(url!, { method: 'POST', headers, body: body! })
+      assert.equal(await answer.text(), '{"success":true}')
+      await first.writes('track     me         Hello              signature verified\n', 10_000)
+
+      const show = checkout.start(['sources', 'show', 'demo'])
+      assert.equal(await show.ended, 0)
+      assert.ok(show.written().includes(key!))
+
+      // Where the package's own name leads to its source, as in a checkout.
+      const [, script] = /\n {2}npx node --input-type=module -e "\n(.*?)\n {2}"\n/s.exec(first.written())!
+      const options = { cwd: join(import.meta.dirname, '..', '..'), encoding: 'utf8' } as const
+      const node = spawnSync(process.execPath, ['--input-type=module', '-e', script!], options)
+      assert.equal(node.stderr, '')
+      await first.writes('track     me         Hello from Node    signature verified\n', 10_000)
+    },
+  )
 
   await t.test('a second run in the same folder is told so, and the first goes on', async () => {
     const { env: others } = await ownPorts()
@@ -115,7 +143,7 @@ test('with KAFKA_BROKERS, dev uses that Kafka and starts none', async (t) => {
   const { KAFKA_BROKERS, SCHEMA_REGISTRY_URL, TOPIC_PREFIX, GROUP_ID } = deployment.env
   const given = { KAFKA_BROKERS, SCHEMA_REGISTRY_URL, TOPIC_PREFIX, GROUP_ID } as Record<string, string>
   const checkout = await makeCheckout(t)
-  const dev = checkout.start(['dev'], { ...given, METRICS_PORT: '0' })
+  const dev = checkout.start(['dev'], { ...given, COLLECTOR_PORT: '0', METRICS_PORT: '0' })
   await dev.writes(ready)
   assert.match(dev.written(), new RegExp(`Kafka +${KAFKA_BROKERS}, not started here\n`))
   assert.match(dev.written(), /All 6 arrived/)
@@ -125,7 +153,7 @@ test('with KAFKA_BROKERS, dev uses that Kafka and starts none', async (t) => {
 
   await t.test('and keeps off a deployment whose secrets it cannot open', async (t) => {
     const elsewhere = await makeCheckout(t)
-    const refused = elsewhere.start(['dev'], { ...given, METRICS_PORT: '0' })
+    const refused = elsewhere.start(['dev'], { ...given, COLLECTOR_PORT: '0', METRICS_PORT: '0' })
     assert.equal(await refused.ended, 1)
     assert.match(
       refused.written(),
@@ -138,8 +166,11 @@ test('a key in the environment is used and not written down', async (t) => {
   const deployment = await deploy(t)
   const checkout = await makeCheckout(t)
   const { KAFKA_BROKERS, SCHEMA_REGISTRY_URL, TOPIC_PREFIX, GROUP_ID, SECRETS_KEY } = deployment.env
-  const given = { KAFKA_BROKERS, SCHEMA_REGISTRY_URL, TOPIC_PREFIX, GROUP_ID, SECRETS_KEY, METRICS_PORT: '0' }
-  const dev = checkout.start(['dev'], given as Record<string, string>)
+  const given = { KAFKA_BROKERS, SCHEMA_REGISTRY_URL, TOPIC_PREFIX, GROUP_ID, SECRETS_KEY }
+  const dev = checkout.start(['dev'], { ...given, COLLECTOR_PORT: '0', METRICS_PORT: '0' } as Record<
+    string,
+    string
+  >)
   await dev.writes(ready)
   assert.match(dev.written(), /note: set SECRETS_KEY in other terminals too/)
   const written = await devEnv(checkout)
@@ -164,6 +195,7 @@ test('a port that is taken is named with what to do, and nothing is left running
       /^postrider: port \d+ is taken: .*, or give another port with --kafka-port \(DEV_KAFKA_PORT\)$/m,
     ],
     ['METRICS_PORT', /^postrider: METRICS_PORT is \d+, a port that is taken; give another one/m],
+    ['COLLECTOR_PORT', /^postrider: COLLECTOR_PORT is \d+, a port that is taken; give another one/m],
     ['DEV_RECEIVER_PORT', /^postrider: port \d+ of 127\.0\.0\.1 is taken: give another one$/m],
   ]
   for (const [variable, line] of cases) {

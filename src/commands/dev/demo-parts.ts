@@ -16,6 +16,8 @@ import { notLeft } from './settings.ts'
 
 export interface Demo {
   url: string
+  /** Of the demo's source. */
+  writeKey: string
   part: Part
   close(): Promise<void>
   /** What the user should know, a line each. */
@@ -46,7 +48,7 @@ export async function prepareDemo(
     onRequest: (webhook) => options.arrivals.take(webhook),
   })
   try {
-    const sealed = await putIntoSettings(context, options.local, {
+    const { sealed, writeKey } = await putIntoSettings(context, options.local, {
       url: receiver.url,
       formerUrl: before === null ? null : urlOf(before),
       secret,
@@ -56,6 +58,7 @@ export async function prepareDemo(
     const missing = notLeft(context.config)
     return {
       url: receiver.url,
+      writeKey,
       close: () => receiver.close(),
       part: {
         name: 'demo receiver',
@@ -80,12 +83,12 @@ export async function prepareDemo(
 const portLikeBefore = async (port: number): Promise<number> =>
   (await isPortFree(port)) ? port : freePort([port])
 
-/** Gives a line for each destination whose secrets cannot be opened. */
+/** `sealed` has a line for each destination whose secrets cannot be opened. */
 async function putIntoSettings(
   { config, kafka, log }: Context,
   local: boolean,
   receiver: Parameters<typeof ensureDemo>[2],
-): Promise<string[]> {
+): Promise<{ sealed: string[]; writeKey: string }> {
   const topics = topicNames(config.topicPrefix)
   const secrets = createSecrets(config.secretsKeys)
   const settings = new SettingsLog({
@@ -106,7 +109,7 @@ async function putIntoSettings(
         `${sealed.join('; ')}; or keep \`dev\` apart from that deployment with TOPIC_PREFIX and GROUP_ID of its own`,
       )
     await ensureDemo(settings, secrets, receiver)
-    return sealed
+    return { sealed, writeKey: settings.state.sources.get(demoId)!.writeKey }
   } finally {
     await settings.close()
   }

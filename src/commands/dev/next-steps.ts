@@ -3,19 +3,36 @@ import { topicNames } from '../../core/topics.ts'
 import { demoId } from './demo.ts'
 import type { Screen } from './screen.ts'
 
+export interface Places {
+  collectorUrl: string
+  /** Of the demo's source. Not secret: browsers publish such keys. */
+  writeKey: string
+  metricsPort: number
+  receiverUrl: string
+}
+
 /** What to type next, to be copied as it stands. */
-export function sayNext(
-  screen: Screen,
-  config: Config,
-  { metricsPort, receiverUrl }: { metricsPort: number; receiverUrl: string },
-): void {
+export function sayNext(screen: Screen, config: Config, places: Places): void {
+  const { collectorUrl, metricsPort, receiverUrl } = places
+  // A key that the user has chosen may have characters that a shell takes for its own.
+  const writeKey = /^[\w.-]+$/.test(places.writeKey) ? places.writeKey : 'WRITE_KEY'
   const { calls } = topicNames(config.topicPrefix)
-  const call = `{"type":"track","userId":"me","event":"Hello","properties":{"n":1}}`
   screen.say(`
 In a second terminal, in this folder:
 
-  # a call of your own: into ${calls}, out to ${receiverUrl}
-  echo '${call}' | npx postrider produce --source ${demoId}
+  # a call of your own, over HTTP: into ${calls}, out to ${receiverUrl}
+  curl ${collectorUrl}/v1/track -u ${writeKey}: -d '{"userId":"me","event":"Hello","properties":{"n":1}}'
+
+  # one by the client library; \`npx postrider sources show ${demoId}\` prints the write key
+  npx node --input-type=module -e "
+    import { Analytics } from 'postrider'
+    const analytics = new Analytics('${writeKey}', { endpoint: '${collectorUrl}' })
+    analytics.track({ userId: 'me', event: 'Hello from Node' })
+    await analytics.close()
+  "
+
+  # one straight into Kafka
+  echo '{"type":"track","userId":"me","event":"Hello"}' | npx postrider produce --source ${demoId}
 
   # where calls come from and go to; a destination of your own
   npx postrider sources list
