@@ -1,6 +1,7 @@
 // What kafkajs 2.2.4, the last of its releases, does that we cannot work with, mended where it does it. Each mend has a
 // test that fails without it, on a real broker.
 import { createRequire } from 'node:module'
+import { encodeProduceFaster } from './produce-encoding.ts'
 
 const require = createRequire(import.meta.url)
 
@@ -80,3 +81,4 @@ function fetchSoonAfterResume(): void {
 stopIdleSpin()
 keepCommitsWhenOutOfRange()
 fetchSoonAfterResume()
+encodeProduceFaster()

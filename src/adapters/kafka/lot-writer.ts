@@ -1,14 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import kafkajs from 'kafkajs'
 import type { Kafka, Message, Producer } from 'kafkajs'
 import type { CallSink, Lot } from '../../collector/ports.ts'
 import { partitionKey } from '../../core/analytics-call.ts'
 import type { AnalyticsCall } from '../../core/analytics-call.ts'
 import { messageOf } from '../../errors.ts'
 import type { Logger } from '../log.ts'
+import { murmur2Partitioner } from './produce-encoding.ts'
 import { backOff, within } from './waiting.ts'
-
-const { Partitioners } = kafkajs
 
 /** acks=all: every in-sync replica has it. */
 const allReplicas = -1
@@ -192,7 +190,7 @@ export class LotWriter implements CallSink {
       const producer = kafka.producer({
         allowAutoTopicCreation: false,
         // murmur2, as Java's producers and librdkafka's murmur2_random: one user's calls share a partition.
-        createPartitioner: Partitioners.DefaultPartitioner,
+        createPartitioner: murmur2Partitioner,
         retry: { retries: 3, initialRetryTime: 100, maxRetryTime: 1_000 },
       })
       const connecting = producer.connect()

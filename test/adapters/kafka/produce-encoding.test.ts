@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+import { createRequire } from 'node:module'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { encodeProduce, murmur2 } from '../../../src/adapters/kafka/produce-encoding.ts'
+import type { ProduceOptions } from '../../../src/adapters/kafka/produce-encoding.ts'
+
+const require = createRequire(import.meta.url)
+const original = require('kafkajs/src/protocol/requests/produce/v3/request.js') as (
+  options: ProduceOptions,
+) => { encode(): Promise<{ buffer: Buffer }> }
+const kafkajsMurmur2 = require('kafkajs/src/producer/partitioners/default/murmur2.js') as (
+  key: Buffer,
+) => number
+
+const now = Date.UTC(2026, 0, 2, 3, 4, 5, 678)
+const bytes = fc
+  .oneof(fc.uint8Array({ maxLength: 70 }), fc.uint8Array({ minLength: 8_100, maxLength: 8_300, size: 'max' }))
+  .map((array) => Buffer.from(array))
+const message = fc.record({
+  key: fc.oneof(fc.string({ unit: 'binary', maxLength: 20 }), fc.constant(null), bytes),
+  value: fc.oneof(bytes, fc.constant(null)),
+})
+const options = fc.record({
+  acks: fc.constantFrom(-1, 1),
+  timeout: fc.nat(),
+  topicData: fc.array(
+    fc.record({
+      topic: fc.string({ maxLength: 20 }),
+      partitions: fc.array(
+        fc.record({ partition: fc.nat(100), messages: fc.array(message, { minLength: 1, maxLength: 90 }) }),
+        { maxLength: 3 },
+      ),
+    }),
+    { maxLength: 2 },
+  ),
+})
+
+test('property: the bytes are those of kafkajs', async (t) => {
+  t.mock.timers.enable({ apis: ['Date'], now })
+  await fc.assert(
+    fc.asyncProperty(options, async (given) => {
+      const { buffer } = await original(given).encode()
+      assert.ok(encodeProduce(given, now).buffer.equals(buffer))
+    }),
+    { numRuns: 200 },
+  )
+})
+
+test('a lot of many records is encoded as kafkajs encodes it', async (t) => {
+  t.mock.timers.enable({ apis: ['Date'], now })
+  const messages = Array.from({ length: 20_000 }, (_, n) => ({ key: `k${n}`, value: Buffer.from(`v${n}`) }))
+  const given = {
+    acks: -1,
+    timeout: 30_000,
+    topicData: [{ topic: 't', partitions: [{ partition: 0, messages }] }],
+  }
+  const { buffer } = await original(given).encode()
+  assert.ok(encodeProduce(given, now).buffer.equals(buffer))
+})
+
+test('property: keys hash as kafkajs hashes them', () => {
+  fc.assert(
+    fc.property(bytes, (key) => assert.equal(murmur2(key), kafkajsMurmur2(key))),
+    { numRuns: 1_000 },
+  )
+})
