@@ -1,3 +1,5 @@
+import type { DestinationOptions } from './destination-options.ts'
+
 /** A secret as it lies in the settings log: AES-256-GCM, every part base64url. Opened only where it is used. */
 export interface SealedSecret {
   keyId: string
@@ -30,7 +32,11 @@ export interface Destination {
   type: 'Webhooks'
   sourceIds: string[]
   urls: Endpoint[]
+  /** The newest: it signs X-Signature. */
   sharedSecret: SealedSecret | null
+  /** Still active beside it, until receivers know the newest; never without one. */
+  earlierSecret: SealedSecret | null
+  options: DestinationOptions
   enabled: boolean
 }
 

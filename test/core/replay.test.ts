@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { defaultOptions } from '../../src/core/destination-options.ts'
 import { planReplay } from '../../src/core/replay.ts'
 import type { Destination } from '../../src/core/settings.ts'
 import { topicNames } from '../../src/core/topics.ts'
@@ -13,6 +14,8 @@ const crm: Destination = {
   sourceIds: ['shop'],
   urls: ['u2', 'u5'].map((id) => ({ id, url: `https://${id}.example/`, headers: [], goneAt: null })),
   sharedSecret: null,
+  earlierSecret: null,
+  options: defaultOptions,
   enabled: true,
 }
 const terms = { now, owner: 'replay/0-1', topics: topicNames(''), destination: crm }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
 import { test, type TestContext } from 'node:test'
+import { defaultOptions } from '../../src/core/destination-options.ts'
 import type { AnalyticsCall } from '../../src/core/analytics-call.ts'
 import type { DeadLetter, RetryDelivery } from '../../src/core/delivery.ts'
 import type { Destination, SettingsState } from '../../src/core/settings.ts'
@@ -53,6 +54,8 @@ async function engine(t: TestContext, given: { urls?: number } = {}) {
       goneAt: null,
     })),
     sharedSecret: null,
+    earlierSecret: null,
+    options: defaultOptions,
     enabled: true,
   }
   const shop = { id: 'shop', name: 'Shop', writeKey: 'k', enabled: true }
