@@ -21,6 +21,7 @@ const entries: Entry[] = [
   { name: 'receive', summary: 'a receiver that prints and verifies what arrives' },
   { name: 'sources', summary: 'where calls come from' },
   { name: 'destinations', summary: 'where calls go to: URLs, headers, shared secrets' },
+  { name: 'secrets', summary: 'change the key that shared secrets are encrypted with' },
   { name: 'dead-letters', summary: 'what finally failed: list, show, replay' },
 ]
 
