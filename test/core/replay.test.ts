@@ -94,3 +94,16 @@ test('what was too large to keep, or to hand on, is refused', () => {
     ],
   )
 })
+
+test('a delivery of one URL is replayed to that URL alone, and refused once the URL was taken away', () => {
+  const letterOf = (urlId: string) => {
+    const { messageId, destinationId } = delivery('m:1')
+    return deadLetter({ delivery: { ...delivery('m:1'), id: `${messageId}:${destinationId}:${urlId}` } })
+  }
+  const planned = planReplay(letterOf('u5'), terms)
+  assert.deepEqual(planned.kind === 'delivery' && planned.record.endpointIds, ['u5'])
+  assert.deepEqual(planReplay(letterOf('u1'), terms), {
+    kind: 'refused',
+    why: 'its URL, u1, was taken out of destination crm',
+  })
+})
