@@ -51,6 +51,8 @@ const destination = z.object({
   enabled: z.boolean(),
 })
 const id = z.string()
+const kind = z.enum(['audience', 'trait'])
+const at = z.number().int()
 
 /** Fields that a newer Postrider added are left out; a type that it added is refused. */
 const event: z.ZodType<SettingsEvent> = z.discriminatedUnion('type', [
@@ -83,7 +85,33 @@ const event: z.ZodType<SettingsEvent> = z.discriminatedUnion('type', [
     earlierSecret: sealed.optional(),
     headers: z.array(z.object({ urlId: z.string(), name: z.string(), value: sealed })),
   }),
-  z.object({ type: z.literal('endpoint_gone'), id, urlId: z.string(), at: z.number().int() }),
+  z.object({ type: z.literal('endpoint_gone'), id, urlId: z.string(), at }),
+  z.object({
+    type: z.literal('computation_created'),
+    kind,
+    id,
+    name: z.string(),
+    key: z.string(),
+    sourceId: z.string(),
+  }),
+  z.object({
+    type: z.literal('sync_started'),
+    kind,
+    id,
+    syncId: z.string(),
+    mode: z.enum(['full', 'change', 'farewell']),
+    at,
+  }),
+  z.object({
+    type: z.literal('sync_finished'),
+    kind,
+    id,
+    syncId: z.string(),
+    at,
+    entered: z.number(),
+    left: z.number(),
+  }),
+  z.object({ type: z.literal('computation_deleted'), kind, id }),
 ])
 
 const fields = z.object({

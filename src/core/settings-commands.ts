@@ -1,3 +1,4 @@
+import type { ComputationCommand } from './settings-computation-rules.ts'
 import type { OptionsEdit } from './destination-options.ts'
 import type { Resealed } from './settings-secrets.ts'
 import type { SealedSecret } from './settings.ts'
@@ -21,6 +22,7 @@ export interface HeaderEdit {
  * a URL that was in the old one keeps its id and headers, wherever it stands now.
  */
 export type SettingsCommand =
+  | ComputationCommand
   | { type: 'create_source'; id: string; name: string; writeKey: string; enabled: boolean }
   | { type: 'update_source'; id: string; name?: string | undefined; writeKey?: string | undefined }
   | { type: 'enable_source' | 'disable_source'; id: string }

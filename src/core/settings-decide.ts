@@ -1,3 +1,4 @@
+import { decideComputation } from './settings-computation-rules.ts'
 import { decideDestinationCreate, decideDestinationUpdate } from './settings-destination-rules.ts'
 import type { SettingsCommand } from './settings-commands.ts'
 import type { Decision } from './settings-decision.ts'
@@ -52,6 +53,11 @@ export function decide(command: SettingsCommand, state: SettingsAggregate): Deci
         event: places && { type: 'secrets_resealed', id: command.id, ...places },
       }
     }
+    case 'create_computation':
+    case 'start_sync':
+    case 'finish_sync':
+    case 'delete_computation':
+      return decideComputation(command, state)
     case 'report_endpoint_gone': {
       const url = state.destinations
         .get(command.destinationId)

@@ -1,3 +1,4 @@
+import { evolveComputations, type ComputationEvent, type ComputationKind } from './computations.ts'
 import { defaultOptions, editOptions, type OptionsEdit } from './destination-options.ts'
 import { withResealed, type ResealedPlaces } from './settings-secrets.ts'
 import type { Destination, Endpoint, SealedSecret, SettingsAggregate, Source } from './settings.ts'
@@ -37,9 +38,13 @@ export type SettingsEvent =
   | ({ type: 'secrets_resealed'; id: string } & ResealedPlaces)
   /** A receiver answered 410; `at` is in epoch milliseconds. */
   | { type: 'endpoint_gone'; id: string; urlId: string; at: number }
+  | ComputationEvent
 
 /** Which aggregate an event belongs to: the key of its record. */
-export function aggregateOf(event: SettingsEvent): { aggregate: 'source' | 'destination'; id: string } {
+export function aggregateOf(event: SettingsEvent): {
+  aggregate: 'source' | 'destination' | ComputationKind
+  id: string
+} {
   switch (event.type) {
     case 'source_created':
       return { aggregate: 'source', id: event.source.id }
@@ -49,6 +54,11 @@ export function aggregateOf(event: SettingsEvent): { aggregate: 'source' | 'dest
       return { aggregate: 'source', id: event.id }
     case 'destination_created':
       return { aggregate: 'destination', id: event.destination.id }
+    case 'computation_created':
+    case 'sync_started':
+    case 'sync_finished':
+    case 'computation_deleted':
+      return { aggregate: event.kind, id: event.id }
     default:
       return { aggregate: 'destination', id: event.id }
   }
@@ -108,6 +118,11 @@ export function evolve(state: SettingsAggregate, event: SettingsEvent): Settings
       const destination = existing(state.destinations, event.id, event.type)
       return withDestination(next, { ...destination, enabled: false })
     }
+    case 'computation_created':
+    case 'sync_started':
+    case 'sync_finished':
+    case 'computation_deleted':
+      return { ...next, computations: evolveComputations(state.computations, event) }
     case 'endpoint_gone': {
       const destination = existing(state.destinations, event.id, event.type)
       return withDestination(next, {
