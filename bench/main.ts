@@ -5,12 +5,13 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { audiences } from './audiences.ts'
 import { memory } from './memory.ts'
 import { startServers } from './rig.ts'
 import { throughput } from './throughput.ts'
 import type { Result, Workload } from './workload.ts'
 
-const workloads: Workload[] = [throughput, memory]
+const workloads: Workload[] = [throughput, memory, audiences]
 
 const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
