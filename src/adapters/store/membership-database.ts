@@ -83,10 +83,13 @@ export class MembershipDatabase {
   }
 
   beginList(): void {
+    this.#endList()
     this.#db.exec('DELETE FROM temp.given; DELETE FROM temp.changes')
   }
 
   give({ userId, value, member, line }: Given): number | null {
+    // One transaction for many users, until something else needs its own.
+    if (!this.#db.isTransaction) this.#db.exec('BEGIN')
     const { changes } = this.#give.run(userId, value, member ? 1 : 0, line)
     if (Number(changes) === 1) return null
     const row = this.#db.prepare('SELECT line FROM temp.given WHERE user = ?').get(userId)
@@ -94,6 +97,7 @@ export class MembershipDatabase {
   }
 
   async compare(audienceId: string, full: boolean): Promise<{ entered: number; left: number }> {
+    this.#endList()
     await this.#bySlices('SELECT user FROM temp.given WHERE user > ? ORDER BY user LIMIT 1 OFFSET ?', [], {
       sql: `INSERT INTO temp.changes SELECT g.user, g.member, g.value
         FROM temp.given g LEFT JOIN memberships m ON m.audience = ? AND m.user = g.user
@@ -178,7 +182,12 @@ export class MembershipDatabase {
     }
   }
 
+  #endList(): void {
+    if (this.#db.isTransaction) this.#db.exec('COMMIT')
+  }
+
   #inTransaction(work: () => void): void {
+    this.#endList()
     this.#db.exec('BEGIN IMMEDIATE')
     try {
       work()
@@ -204,8 +213,8 @@ function opened(file: string, origin: string): DatabaseSync {
 
 function prepared(db: DatabaseSync, origin: string): DatabaseSync {
   try {
-    // A view may lose its last commits: they come again. 32 MB of pages at the most, temporary tables on disk.
-    db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -32000;
+    // A view may lose its last commits: they come again. 48 MB of pages at the most, temporary tables on disk.
+    db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -24000; PRAGMA temp.cache_size = -24000;
       PRAGMA temp_store = FILE; PRAGMA journal_size_limit = 16000000;
       CREATE TABLE IF NOT EXISTS built_from (origin TEXT, form INTEGER);`)
     const built = db.prepare('SELECT origin, form FROM built_from').get()
