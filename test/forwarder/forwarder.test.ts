@@ -64,6 +64,7 @@ async function engine(t: TestContext, given: { urls?: number; options?: OptionsE
       version: 1,
       sources: new Map([['shop', shop]]),
       destinations: new Map([['crm', crm]]),
+      computations: new Map(),
     } as SettingsState,
     caughtUp: 0,
     atCatchUp: () => {},
@@ -248,6 +249,7 @@ test('a source is called unknown only after catching up with the settings log', 
       version: 3,
       sources,
       destinations: new Map([['crm', { ...crm, sourceIds: ['shop', 'new'] }]]),
+      computations: new Map(),
     }
     settings.change()
   }

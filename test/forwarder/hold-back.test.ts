@@ -75,6 +75,7 @@ function world(t: TestContext, ids: readonly string[]) {
     version: 1,
     sources: new Map([['shop', { id: 'shop', name: 'Shop', writeKey: 'k', enabled: true }]]),
     destinations: new Map(ids.map((id) => [id, destination(id)])),
+    computations: new Map(),
   })
   const partition = new PartitionWork('calls', 0, new FakeOwner())
   const endpointsOf = (id: string) => routing.destination(id)!.endpoints
