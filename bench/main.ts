@@ -7,12 +7,13 @@ import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { collector } from './collector.ts'
 import { client } from './client.ts'
+import { audiences } from './audiences.ts'
 import { memory } from './memory.ts'
 import { startServers } from './rig.ts'
 import { throughput } from './throughput.ts'
 import type { Result, Workload } from './workload.ts'
 
-const workloads: Workload[] = [throughput, memory, collector, client]
+const workloads: Workload[] = [throughput, memory, collector, client, audiences]
 
 const { values: flags, positionals } = parseArgs({
   allowPositionals: true,

@@ -36,6 +36,8 @@ export interface Config {
   secretsKeys: Uint8Array[]
   /** For `setup` only. */
   partitions: { calls: number; retry: number; deadLetters: number; deliveries: number; memberships: number }
+  /** A folder. */
+  storePath: string
   /** For `setup` only; -1 leaves it to the brokers. */
   replicationFactor: number
   logLevel: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent'
@@ -86,6 +88,7 @@ export function loadConfig(env: Environment, spell: (name: VariableName) => stri
       deliveries: values.PARTITIONS_DELIVERIES,
       memberships: values.PARTITIONS_MEMBERSHIPS,
     },
+    storePath: values.STORE_PATH,
     replicationFactor: values.REPLICATION_FACTOR ?? -1,
     logLevel: values.LOG_LEVEL,
   }

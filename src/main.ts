@@ -22,6 +22,9 @@ const entries: Entry[] = [
   { name: 'receive', summary: 'a receiver that prints and verifies what arrives' },
   { name: 'sources', summary: 'where calls come from' },
   { name: 'destinations', summary: 'where calls go to: URLs, headers, shared secrets' },
+  { name: 'secrets', summary: 'change the key that shared secrets are encrypted with' },
+  { name: 'audiences', summary: 'who is in them: sync lists of users, tell destinations who came and went' },
+  { name: 'traits', summary: 'computed traits: sync values of users, tell destinations what changed' },
   { name: 'dead-letters', summary: 'what finally failed: list, show, replay' },
 ]
 

@@ -9,6 +9,8 @@ const secretFields = [
   'password',
   'secret',
   'sharedSecret',
+  'earlierSecret',
+  'addSecret',
   'secretsKeys',
   'adminToken',
   'writeKey',

@@ -4,6 +4,8 @@ import { PostriderError } from '../errors.ts'
 
 /** Seals and opens secrets of the settings log (contracts.md, Settings). Errors: `secrets_key`. */
 export interface Secrets {
+  /** Names the key that seals, the first one; null when there is none. */
+  readonly keyId: string | null
   /** Encrypts under the first key. Throws when there is none. */
   seal(text: string): SealedSecret
   /** Throws when the key that sealed it is not among SECRETS_KEY, or the bytes were tampered with. */
@@ -26,6 +28,8 @@ export function createSecrets(keys: readonly Uint8Array[]): Secrets {
   const first = known[0]
 
   return {
+    keyId: first?.id ?? null,
+
     seal(text) {
       if (!first)
         throw new PostriderError(

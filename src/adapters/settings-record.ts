@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { callTypes } from '../core/analytics-call.ts'
+import { deliverToChoices } from '../core/destination-options.ts'
 import { aggregateOf, type SettingsEvent } from '../core/settings-events.ts'
 import type { SettingsRecord } from '../core/settings-fold.ts'
 import { PostriderError } from '../errors.ts'
@@ -30,6 +32,14 @@ const endpoint = z.object({
   url: z.string(),
   headers: z.array(z.object({ name: z.string(), value: sealed })),
 })
+const options = z
+  .object({
+    standardWebhooks: z.boolean(),
+    types: z.array(z.enum(callTypes)).nullable(),
+    events: z.array(z.string()).nullable(),
+    deliverTo: z.enum(deliverToChoices),
+  })
+  .partial()
 const destination = z.object({
   id: z.string(),
   name: z.string(),
@@ -37,9 +47,12 @@ const destination = z.object({
   sourceIds: z.array(z.string()),
   urls: z.array(endpoint),
   sharedSecret: sealed.nullable(),
+  options: options.optional(),
   enabled: z.boolean(),
 })
 const id = z.string()
+const kind = z.enum(['audience', 'trait'])
+const at = z.number().int()
 
 /** Fields that a newer Postrider added are left out; a type that it added is refused. */
 const event: z.ZodType<SettingsEvent> = z.discriminatedUnion('type', [
@@ -60,10 +73,45 @@ const event: z.ZodType<SettingsEvent> = z.discriminatedUnion('type', [
     sourceIds: z.array(z.string()).optional(),
     urls: z.array(endpoint).optional(),
     sharedSecret: sealed.nullable().optional(),
+    earlierSecret: sealed.optional(),
+    options: options.optional(),
   }),
   z.object({ type: z.literal('destination_enabled'), id }),
   z.object({ type: z.literal('destination_disabled'), id }),
-  z.object({ type: z.literal('endpoint_gone'), id, urlId: z.string(), at: z.number().int() }),
+  z.object({
+    type: z.literal('secrets_resealed'),
+    id,
+    sharedSecret: sealed.optional(),
+    earlierSecret: sealed.optional(),
+    headers: z.array(z.object({ urlId: z.string(), name: z.string(), value: sealed })),
+  }),
+  z.object({ type: z.literal('endpoint_gone'), id, urlId: z.string(), at }),
+  z.object({
+    type: z.literal('computation_created'),
+    kind,
+    id,
+    name: z.string(),
+    key: z.string(),
+    sourceId: z.string(),
+  }),
+  z.object({
+    type: z.literal('sync_started'),
+    kind,
+    id,
+    syncId: z.string(),
+    mode: z.enum(['full', 'change', 'farewell']),
+    at,
+  }),
+  z.object({
+    type: z.literal('sync_finished'),
+    kind,
+    id,
+    syncId: z.string(),
+    at,
+    entered: z.number(),
+    left: z.number(),
+  }),
+  z.object({ type: z.literal('computation_deleted'), kind, id }),
 ])
 
 const fields = z.object({

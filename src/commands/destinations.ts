@@ -5,12 +5,14 @@ import { PostriderError } from '../errors.ts'
 import { runAction } from './context.ts'
 import { headings, linesOf, rowOf, viewOf } from './destinations/describe.ts'
 import {
+  addRotationFlags,
   addSecretFlags,
   headerEdits,
   repeatable,
-  sharedSecret,
+  secretEdit,
   type EndpointFlags,
 } from './destinations/flags.ts'
+import { addOptionFlags, optionsEdit, type OptionFlags } from './destinations/option-flags.ts'
 import { sendSample } from './destinations/sample-call.ts'
 import { print, printJson, printTable } from './output.ts'
 import { settingsSession } from './settings-session.ts'
@@ -25,22 +27,24 @@ export function destinationsCommand(): Command {
       'encrypted (SECRETS_KEY) and never shown again, only as fingerprints. Changes take effect in running ' +
       'parts at once.',
   )
-  addSecretFlags(
-    command
-      .command('create')
-      .summary('add a destination')
-      .description(
-        'Adds a destination. An id is never changed or reused. If sending to any one of the URLs succeeds, a call ' +
-          'counts as delivered.',
-      )
-      .requiredOption('--id <id>', '1-64 of a-z, 0-9, "_" and "-"')
-      .requiredOption('--name <name>', 'for people')
-      .addOption(
-        repeatable('--source <id>', 'a source whose calls it gets; repeatable').makeOptionMandatory(),
-      )
-      .addOption(
-        repeatable('--url <url>', 'http or https, absolute; repeatable, at most 5').makeOptionMandatory(),
-      ),
+  addOptionFlags(
+    addSecretFlags(
+      command
+        .command('create')
+        .summary('add a destination')
+        .description(
+          'Adds a destination. An id is never changed or reused. If sending to any one of the URLs succeeds, a call ' +
+            'counts as delivered, unless --deliver-to every is chosen.',
+        )
+        .requiredOption('--id <id>', '1-64 of a-z, 0-9, "_" and "-"')
+        .requiredOption('--name <name>', 'for people')
+        .addOption(
+          repeatable('--source <id>', 'a source whose calls it gets; repeatable').makeOptionMandatory(),
+        )
+        .addOption(
+          repeatable('--url <url>', 'http or https, absolute; repeatable, at most 5').makeOptionMandatory(),
+        ),
+    ),
   )
     .option('--disabled', 'sends nothing until it is enabled')
     .option('--json', 'as JSON')
@@ -57,22 +61,25 @@ export function destinationsCommand(): Command {
     .description('One destination, with the ids of its URLs, and since when one of them is gone (410).')
     .option('--json', 'as JSON')
     .action(runAction(show))
-  addSecretFlags(
-    command
-      .command('update <id>')
-      .summary('change what is given')
-      .description(
-        'Changes what is given, and nothing else. --source and --url give the whole new list; a URL that stays ' +
-          'keeps its id and headers, a new one has none. --header sets one header and leaves the others; URLs are ' +
-          'counted in the new list.',
-      )
-      .option('--name <name>', 'for people')
-      .addOption(repeatable('--source <id>', 'a source whose calls it gets; repeatable'))
-      .addOption(repeatable('--url <url>', 'http or https, absolute; repeatable, at most 5'))
-      .addOption(
-        repeatable('--remove-header <header>', 'takes a header away, as "URL-number:Name"; repeatable'),
-      )
-      .option('--remove-secret', 'no longer sign requests'),
+  addOptionFlags(
+    addRotationFlags(
+      addSecretFlags(
+        command
+          .command('update <id>')
+          .summary('change what is given')
+          .description(
+            'Changes what is given, and nothing else. --source and --url give the whole new list; a URL that stays ' +
+              'keeps its id and headers, a new one has none. --header sets one header and leaves the others; URLs are ' +
+              'counted in the new list.',
+          )
+          .option('--name <name>', 'for people')
+          .addOption(repeatable('--source <id>', 'a source whose calls it gets; repeatable'))
+          .addOption(repeatable('--url <url>', 'http or https, absolute; repeatable, at most 5'))
+          .addOption(
+            repeatable('--remove-header <header>', 'takes a header away, as "URL-number:Name"; repeatable'),
+          ),
+      ),
+    ),
   )
     .option('--json', 'as JSON')
     .action(runAction(update))
@@ -99,7 +106,7 @@ export function destinationsCommand(): Command {
   return command
 }
 
-interface CreateFlags extends JsonFlag, EndpointFlags {
+interface CreateFlags extends JsonFlag, EndpointFlags, OptionFlags {
   id: string
   name: string
   source: string[]
@@ -110,7 +117,7 @@ interface CreateFlags extends JsonFlag, EndpointFlags {
 async function create(flags: CreateFlags, command: Command): Promise<void> {
   const { run, secrets } = settingsSession(command)
   const headers = headerEdits(flags, secrets)
-  const secret = sharedSecret(flags, secrets)
+  const { sharedSecret = null } = secretEdit(flags, secrets)
   await run(async (settings) => {
     const state = await settings.execute({
       type: 'create_destination',
@@ -119,7 +126,8 @@ async function create(flags: CreateFlags, command: Command): Promise<void> {
       sourceIds: flags.source,
       urls: flags.url,
       headers,
-      sharedSecret: secret ?? null,
+      sharedSecret,
+      options: optionsEdit(flags),
       enabled: !flags.disabled,
     })
     if (flags.json) printJson(viewOf(destinationIn(state, flags.id)))
@@ -149,7 +157,7 @@ async function show(id: string, { json }: JsonFlag, command: Command): Promise<v
   })
 }
 
-interface UpdateFlags extends JsonFlag, EndpointFlags {
+interface UpdateFlags extends JsonFlag, EndpointFlags, OptionFlags {
   name?: string
   source?: string[]
   url?: string[]
@@ -158,7 +166,7 @@ interface UpdateFlags extends JsonFlag, EndpointFlags {
 async function update(id: string, flags: UpdateFlags, command: Command): Promise<void> {
   const { run, secrets } = settingsSession(command)
   const headers = headerEdits(flags, secrets)
-  const secret = sharedSecret(flags, secrets)
+  const secret = secretEdit(flags, secrets)
   await run(async (settings) => {
     const state = await settings.execute({
       type: 'update_destination',
@@ -167,7 +175,8 @@ async function update(id: string, flags: UpdateFlags, command: Command): Promise
       sourceIds: flags.source,
       urls: flags.url,
       headers,
-      sharedSecret: secret,
+      ...secret,
+      options: optionsEdit(flags),
     })
     if (flags.json) printJson(viewOf(destinationIn(state, id)))
     else print(`destination "${id}" updated`)

@@ -179,6 +179,12 @@ export const variables = {
   PARTITIONS_DEAD_LETTERS: partitions('6', '`webhooks.dead-letters`'),
   PARTITIONS_DELIVERIES: partitions('6', '`webhooks.deliveries`'),
   PARTITIONS_MEMBERSHIPS: partitions('6', '`analytics.memberships`'),
+  STORE_PATH: variable(matching(/^.+$/), {
+    default: '.postrider/store',
+    takes: 'the path of a folder, which is made if it is not there',
+    meaning:
+      'Where views of topics are kept in SQLite files (memberships of audiences and computed traits). It can be deleted: what is needed is built again from Kafka.',
+  }),
   REPLICATION_FACTOR: variable(whole(1, 100), {
     default: null,
     takes: 'a whole number from 1 to 100',

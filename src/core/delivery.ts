@@ -33,7 +33,7 @@ export interface LastResponse {
  * The body's bytes are fixed at the first rendering.
  */
 export interface Delivery {
-  /** `<messageId>:<destinationId>` */
+  /** `<messageId>:<destinationId>`, or `<messageId>:<destinationId>:<urlId>` where each URL is a delivery of its own. */
   id: string
   messageId: string
   sourceId: string
@@ -54,6 +54,17 @@ export interface Delivery {
   outcomes: EndpointOutcome[]
   lastResponse: LastResponse | null
   origin: Origin
+}
+
+/** What follows the messageId in a delivery's id. */
+export function deliveryIdSuffix(destinationId: string, urlId: string | null): string {
+  return urlId === null ? `:${destinationId}` : `:${destinationId}:${urlId}`
+}
+
+/** The URL that a delivery is for; null when it is for any of its destination's. */
+export function urlIdOf({ id, messageId, destinationId }: Delivery): string | null {
+  const ofAny = messageId + deliveryIdSuffix(destinationId, null)
+  return id.startsWith(`${ofAny}:`) ? id.slice(ofAny.length + 1) : null
 }
 
 /** The closed set of reasons for a dead letter (contracts.md). */

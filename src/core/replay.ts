@@ -1,4 +1,4 @@
-import type { DeadLetter, RetryDelivery } from './delivery.ts'
+import { urlIdOf, type DeadLetter, type RetryDelivery } from './delivery.ts'
 import type { Destination } from './settings.ts'
 import type { TopicNames } from './topics.ts'
 
@@ -22,8 +22,8 @@ export interface ReplayTerms {
 const refused = (why: string): Replay => ({ kind: 'refused', why })
 
 /**
- * How a dead letter is sent again: all of the destination's present URLs, a window that starts anew, and the same
- * id and body, by which receivers tell what they have already had.
+ * How a dead letter is sent again: all of the destination's present URLs (or the one that the delivery is for), a
+ * window that starts anew, and the same id and body, by which receivers tell what they have already had.
  */
 export function planReplay(letter: DeadLetter, terms: ReplayTerms): Replay {
   if (letter.omittedBytes !== null) return refused(`its ${letter.omittedBytes} bytes were too large to keep`)
@@ -43,11 +43,15 @@ function planDelivery(
 ): Replay {
   if (destination && !destination.enabled)
     return refused(`destination ${destination.id} is disabled; enable it first`)
+  const urlId = urlIdOf(delivery)
+  const urls = destination?.urls.filter(({ id }) => urlId === null || id === urlId)
+  if (urls?.length === 0)
+    return refused(`its URL, ${urlId}, was taken out of destination ${delivery.destinationId}`)
   return {
     kind: 'delivery',
     record: {
       ...delivery,
-      endpointIds: destination ? destination.urls.map(({ id }) => id) : delivery.endpointIds,
+      endpointIds: urls ? urls.map(({ id }) => id) : delivery.endpointIds,
       attempts: 0,
       handOvers: 0,
       firstAttemptAt: null,

@@ -1,3 +1,6 @@
+import type { ComputationCommand } from './settings-computation-rules.ts'
+import type { OptionsEdit } from './destination-options.ts'
+import type { Resealed } from './settings-secrets.ts'
 import type { SealedSecret } from './settings.ts'
 
 /** A secret on its way in: `text` is checked and forgotten, `sealed` is what the event carries. */
@@ -19,6 +22,7 @@ export interface HeaderEdit {
  * a URL that was in the old one keeps its id and headers, wherever it stands now.
  */
 export type SettingsCommand =
+  | ComputationCommand
   | { type: 'create_source'; id: string; name: string; writeKey: string; enabled: boolean }
   | { type: 'update_source'; id: string; name?: string | undefined; writeKey?: string | undefined }
   | { type: 'enable_source' | 'disable_source'; id: string }
@@ -30,6 +34,7 @@ export type SettingsCommand =
       urls: string[]
       headers: HeaderEdit[]
       sharedSecret: NewSecret | null
+      options?: OptionsEdit | undefined
       enabled: boolean
     }
   | {
@@ -39,9 +44,16 @@ export type SettingsCommand =
       sourceIds?: string[] | undefined
       urls?: string[] | undefined
       headers?: HeaderEdit[] | undefined
-      /** Null takes the secret away. */
+      /** Replaces all that there are; null takes them away. */
       sharedSecret?: NewSecret | null | undefined
+      /** Becomes the newest, beside the one that there is. */
+      addSecret?: NewSecret | undefined
+      /** Fingerprints. */
+      removeSecrets?: string[] | undefined
+      options?: OptionsEdit | undefined
     }
   | { type: 'enable_destination' | 'disable_destination'; id: string }
+  /** Its secrets were sealed under another key; where `from` does not lie any more, nothing is done. */
+  | { type: 'reseal_secrets'; id: string; resealed: Resealed[] }
   /** The forwarder got a 410 from this URL; `at` is in epoch milliseconds. */
   | { type: 'report_endpoint_gone'; destinationId: string; urlId: string; at: number }

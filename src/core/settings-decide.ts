@@ -1,6 +1,8 @@
+import { decideComputation } from './settings-computation-rules.ts'
 import { decideDestinationCreate, decideDestinationUpdate } from './settings-destination-rules.ts'
 import type { SettingsCommand } from './settings-commands.ts'
 import type { Decision } from './settings-decision.ts'
+import { resealedPlaces } from './settings-secrets.ts'
 import { decideSourceCreate, decideSourceUpdate } from './settings-source-rules.ts'
 import type { SettingsAggregate } from './settings.ts'
 
@@ -43,6 +45,19 @@ export function decide(command: SettingsCommand, state: SettingsAggregate): Deci
         event: destination.enabled ? { type: 'destination_disabled', id: command.id } : null,
       }
     }
+    case 'reseal_secrets': {
+      const destination = state.destinations.get(command.id)
+      const places = destination ? resealedPlaces(destination, command.resealed) : null
+      return {
+        accepted: true,
+        event: places && { type: 'secrets_resealed', id: command.id, ...places },
+      }
+    }
+    case 'create_computation':
+    case 'start_sync':
+    case 'finish_sync':
+    case 'delete_computation':
+      return decideComputation(command, state)
     case 'report_endpoint_gone': {
       const url = state.destinations
         .get(command.destinationId)

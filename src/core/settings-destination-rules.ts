@@ -1,7 +1,16 @@
 import { canonicalUrl, urlFaults } from './endpoint-url.ts'
-import type { HeaderEdit, NewSecret, SettingsCommand } from './settings-commands.ts'
+import {
+  defaultOptions,
+  editOptions,
+  givenOptions,
+  optionsConflicts,
+  optionsFaults,
+  type DestinationOptions,
+} from './destination-options.ts'
+import type { HeaderEdit, SettingsCommand } from './settings-commands.ts'
 import type { EndpointSettings } from './settings-events.ts'
 import type { Decision, Fault } from './settings-decision.ts'
+import { editSecrets } from './settings-secrets.ts'
 import { idFaults, nameFaults } from './settings-source-rules.ts'
 import type { SealedSecret, SettingsAggregate } from './settings.ts'
 import { headerNameFaults, headerSetFaults, headerValueFaults } from './static-headers.ts'
@@ -10,10 +19,9 @@ type Create = Extract<SettingsCommand, { type: 'create_destination' }>
 type Update = Extract<SettingsCommand, { type: 'update_destination' }>
 
 export const maxUrls = 5
-export const maxSecretBytes = 256
 
 export function decideDestinationCreate(command: Create, state: SettingsAggregate): Decision {
-  const { id, name, sourceIds, enabled, sharedSecret } = command
+  const { id, name, sourceIds, enabled, sharedSecret, options = {} } = command
   const edited = editUrls({ id, urls: command.urls, headers: command.headers, current: [] }, state)
   const faults = [
     ...idFaults(id),
@@ -23,7 +31,9 @@ export function decideDestinationCreate(command: Create, state: SettingsAggregat
     ...nameFaults(name),
     ...sourceFaults(sourceIds, state),
     ...edited.faults,
-    ...secretFaults(sharedSecret),
+    ...editSecrets({ sharedSecret }, unsigned).faults,
+    ...optionsFaults(options),
+    ...together('usage', editOptions(defaultOptions, options), sharedSecret !== null),
   ]
   if (faults.length > 0) return { accepted: false, faults }
   return {
@@ -37,6 +47,7 @@ export function decideDestinationCreate(command: Create, state: SettingsAggregat
         sourceIds,
         urls: edited.urls,
         sharedSecret: sharedSecret?.sealed ?? null,
+        ...(command.options && { options: givenOptions(command.options) }),
         enabled,
       },
     },
@@ -44,13 +55,15 @@ export function decideDestinationCreate(command: Create, state: SettingsAggregat
 }
 
 export function decideDestinationUpdate(command: Update, state: SettingsAggregate): Decision {
-  const { id, name, sourceIds, urls, sharedSecret } = command
+  const { id, name, sourceIds, urls, options = {} } = command
   const headers = command.headers ?? []
   const current = state.destinations.get(id)
   if (!current)
     return { accepted: false, faults: [fault('not_found', 'id', `destination "${id}" does not exist`)] }
   const urlsChange = urls !== undefined || headers.length > 0
-  const changes = name !== undefined || sourceIds !== undefined || urlsChange || sharedSecret !== undefined
+  const optionsChange = Object.keys(givenOptions(options)).length > 0
+  const { secrets, faults: secretFaults } = editSecrets(command, current)
+  const changes = name !== undefined || sourceIds !== undefined || urlsChange || secrets || optionsChange
   const edited = editUrls(
     { id, urls: urls ?? current.urls.map(({ url }) => url), headers, current: current.urls },
     state,
@@ -58,11 +71,25 @@ export function decideDestinationUpdate(command: Update, state: SettingsAggregat
   const faults = [
     ...(changes
       ? []
-      : [fault('usage', 'id', 'nothing to change: give a name, sources, URLs, headers or a secret')]),
+      : [
+          fault(
+            'usage',
+            'id',
+            'nothing to change: give a name, sources, URLs, headers, a secret or an option',
+          ),
+        ]),
     ...(name === undefined ? [] : nameFaults(name)),
     ...(sourceIds === undefined ? [] : sourceFaults(sourceIds, state)),
     ...(urlsChange ? edited.faults : []),
-    ...secretFaults(sharedSecret ?? null),
+    ...secretFaults,
+    ...optionsFaults(options),
+    ...(secrets || optionsChange
+      ? together(
+          'conflict',
+          editOptions(current.options, options),
+          (secrets ?? current).sharedSecret !== null,
+        )
+      : []),
   ]
   if (faults.length > 0) return { accepted: false, faults }
   return {
@@ -73,7 +100,9 @@ export function decideDestinationUpdate(command: Update, state: SettingsAggregat
       ...(name === undefined ? {} : { name }),
       ...(sourceIds === undefined ? {} : { sourceIds }),
       ...(urlsChange ? { urls: edited.urls } : {}),
-      ...(sharedSecret === undefined ? {} : { sharedSecret: sharedSecret?.sealed ?? null }),
+      ...(secrets && { sharedSecret: secrets.sharedSecret }),
+      ...(secrets?.earlierSecret && { earlierSecret: secrets.earlierSecret }),
+      ...(optionsChange && { options: givenOptions(options) }),
     },
   }
 }
@@ -88,17 +117,11 @@ function sourceFaults(sourceIds: readonly string[], state: SettingsAggregate): F
   ]
 }
 
-function secretFaults(secret: NewSecret | null): Fault[] {
-  if (secret === null) return []
-  const bytes = byteLength(secret.text)
-  if (bytes >= 1 && bytes <= maxSecretBytes) return []
-  return [
-    fault(
-      'usage',
-      'sharedSecret',
-      `the shared secret is ${bytes} bytes long, 1-${maxSecretBytes} are allowed`,
-    ),
-  ]
+const unsigned = { sharedSecret: null, earlierSecret: null }
+
+/** What does not go together in the destination as it would be. */
+function together(code: Fault['code'], options: DestinationOptions, isSigned: boolean): Fault[] {
+  return optionsConflicts(options, isSigned).map(({ field, message }) => fault(code, field, message))
 }
 
 interface UrlEdit {
@@ -174,10 +197,6 @@ function editHeaders(
 /** AES-GCM keeps the length; unpadded base64url has 4 characters for 3 bytes. */
 function sealedByteLength(sealed: SealedSecret): number {
   return Math.floor((sealed.ciphertext.length * 3) / 4)
-}
-
-function byteLength(text: string): number {
-  return new TextEncoder().encode(text).length
 }
 
 function repeated(values: readonly string[]): string[] {

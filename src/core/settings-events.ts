@@ -1,8 +1,14 @@
+import { evolveComputations, type ComputationEvent, type ComputationKind } from './computations.ts'
+import { defaultOptions, editOptions, type OptionsEdit } from './destination-options.ts'
+import { withResealed, type ResealedPlaces } from './settings-secrets.ts'
 import type { Destination, Endpoint, SealedSecret, SettingsAggregate, Source } from './settings.ts'
 
 /** A URL as an event carries it: whether it is gone is not a setting. */
 export type EndpointSettings = Omit<Endpoint, 'goneAt'>
-export type DestinationSettings = Omit<Destination, 'urls'> & { urls: EndpointSettings[] }
+export type DestinationSettings = Omit<Destination, 'urls' | 'earlierSecret' | 'options'> & {
+  urls: EndpointSettings[]
+  options?: OptionsEdit | undefined
+}
 
 /**
  * What can have happened to the settings. Kept for ever, so a type's fields are only ever added, as optional.
@@ -20,16 +26,25 @@ export type SettingsEvent =
       name?: string | undefined
       sourceIds?: string[] | undefined
       urls?: EndpointSettings[] | undefined
-      /** Null takes the secret away. */
+      /** Null takes all secrets away. */
       sharedSecret?: SealedSecret | null | undefined
+      /** Stays active beside `sharedSecret`, which is there too; absent: that one replaced all. */
+      earlierSecret?: SealedSecret | undefined
+      options?: OptionsEdit | undefined
     }
   | { type: 'destination_enabled'; id: string }
   | { type: 'destination_disabled'; id: string }
+  /** The same secrets under another key. */
+  | ({ type: 'secrets_resealed'; id: string } & ResealedPlaces)
   /** A receiver answered 410; `at` is in epoch milliseconds. */
   | { type: 'endpoint_gone'; id: string; urlId: string; at: number }
+  | ComputationEvent
 
 /** Which aggregate an event belongs to: the key of its record. */
-export function aggregateOf(event: SettingsEvent): { aggregate: 'source' | 'destination'; id: string } {
+export function aggregateOf(event: SettingsEvent): {
+  aggregate: 'source' | 'destination' | ComputationKind
+  id: string
+} {
   switch (event.type) {
     case 'source_created':
       return { aggregate: 'source', id: event.source.id }
@@ -39,6 +54,11 @@ export function aggregateOf(event: SettingsEvent): { aggregate: 'source' | 'dest
       return { aggregate: 'source', id: event.id }
     case 'destination_created':
       return { aggregate: 'destination', id: event.destination.id }
+    case 'computation_created':
+    case 'sync_started':
+    case 'sync_finished':
+    case 'computation_deleted':
+      return { aggregate: event.kind, id: event.id }
     default:
       return { aggregate: 'destination', id: event.id }
   }
@@ -67,7 +87,12 @@ export function evolve(state: SettingsAggregate, event: SettingsEvent): Settings
       return withSource(next, { ...source, enabled: event.type === 'source_enabled' })
     }
     case 'destination_created':
-      return withDestination(next, { ...event.destination, urls: notGone(event.destination.urls) })
+      return withDestination(next, {
+        ...event.destination,
+        urls: notGone(event.destination.urls),
+        earlierSecret: null,
+        options: editOptions(defaultOptions, event.destination.options ?? {}),
+      })
     case 'destination_updated': {
       const destination = existing(state.destinations, event.id, event.type)
       return withDestination(next, {
@@ -76,9 +101,15 @@ export function evolve(state: SettingsAggregate, event: SettingsEvent): Settings
         sourceIds: event.sourceIds ?? destination.sourceIds,
         // Whoever edits a destination looks after it: a URL that was gone gets another chance.
         urls: notGone(event.urls ?? destination.urls),
-        sharedSecret: event.sharedSecret === undefined ? destination.sharedSecret : event.sharedSecret,
+        ...(event.sharedSecret !== undefined && {
+          sharedSecret: event.sharedSecret,
+          earlierSecret: event.earlierSecret ?? null,
+        }),
+        options: editOptions(destination.options, event.options ?? {}),
       })
     }
+    case 'secrets_resealed':
+      return withDestination(next, withResealed(existing(state.destinations, event.id, event.type), event))
     case 'destination_enabled': {
       const destination = existing(state.destinations, event.id, event.type)
       return withDestination(next, { ...destination, enabled: true, urls: notGone(destination.urls) })
@@ -87,6 +118,11 @@ export function evolve(state: SettingsAggregate, event: SettingsEvent): Settings
       const destination = existing(state.destinations, event.id, event.type)
       return withDestination(next, { ...destination, enabled: false })
     }
+    case 'computation_created':
+    case 'sync_started':
+    case 'sync_finished':
+    case 'computation_deleted':
+      return { ...next, computations: evolveComputations(state.computations, event) }
     case 'endpoint_gone': {
       const destination = existing(state.destinations, event.id, event.type)
       return withDestination(next, {

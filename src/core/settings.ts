@@ -1,3 +1,6 @@
+import type { Computations } from './computations.ts'
+import type { DestinationOptions } from './destination-options.ts'
+
 /** A secret as it lies in the settings log: AES-256-GCM, every part base64url. Opened only where it is used. */
 export interface SealedSecret {
   keyId: string
@@ -30,7 +33,11 @@ export interface Destination {
   type: 'Webhooks'
   sourceIds: string[]
   urls: Endpoint[]
+  /** The newest: it signs X-Signature. */
   sharedSecret: SealedSecret | null
+  /** Still active beside it, until receivers know the newest; never without one. */
+  earlierSecret: SealedSecret | null
+  options: DestinationOptions
   enabled: boolean
 }
 
@@ -39,6 +46,8 @@ export interface SettingsState {
   version: number
   sources: ReadonlyMap<string, Source>
   destinations: ReadonlyMap<string, Destination>
+  /** Audiences and computed traits, by id; deleted ones too. */
+  computations: Computations
 }
 
 /** The state that decisions need: what is configured, and which endpoint ids were ever given out. */
@@ -51,5 +60,6 @@ export const initialSettings: SettingsAggregate = {
   version: 0,
   sources: new Map(),
   destinations: new Map(),
+  computations: new Map(),
   endpointsMade: new Map(),
 }

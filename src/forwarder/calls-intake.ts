@@ -10,7 +10,7 @@ import { Refusal, fullEndpoint, refusalOf, type Intake } from './intake.ts'
 import type { Block, PartitionWork } from './partition-work.ts'
 import type { RecordDecoder } from './ports.ts'
 import type { Room } from './room.ts'
-import type { Routing } from './routing.ts'
+import type { Route, Routing } from './routing.ts'
 import type { SchemaLoader } from './schema-loader.ts'
 import type { SettingsCatchUp } from './settings-catch-up.ts'
 import type { Settler } from './settler.ts'
@@ -19,6 +19,8 @@ import type { Settler } from './settler.ts'
 interface Plan {
   call: AnalyticsCall
   destinations: readonly DestinationRuntime[]
+  /** Destinations that chose not to get it; null where none of them chooses. */
+  unwanted: readonly DestinationRuntime[] | null
 }
 
 export interface CallsIntakeParts {
@@ -71,7 +73,7 @@ export class CallsIntake implements Intake {
       const call = this.#parts.decoder.tryDecode(record.value)
       const route = call && this.#parts.routing.route(call.sourceId)
       if (!route?.enabled || !allowsWebhooks(call!.integrations)) return []
-      return route.destinations.flatMap((destination) => destination.endpoints)
+      return wanting(route, call!).flatMap((destination) => destination.endpoints)
     } catch {
       return []
     }
@@ -91,16 +93,25 @@ export class CallsIntake implements Intake {
       if (pending) return { kind: 'pending', settled: pending }
       throw new Refusal('unknown_source', `there is no source ${JSON.stringify(call.sourceId.slice(0, 100))}`)
     }
-    if (!route.enabled || !allowsWebhooks(call.integrations)) return { call, destinations: [] }
-    return { call, destinations: route.destinations }
+    if (!route.enabled || !allowsWebhooks(call.integrations))
+      return { call, destinations: [], unwanted: null }
+    if (!route.filtered) return { call, destinations: route.destinations, unwanted: null }
+    const destinations = wanting(route, call)
+    return {
+      call,
+      destinations,
+      unwanted: route.destinations.filter((destination) => !destinations.includes(destination)),
+    }
   }
 
-  #admit(partition: PartitionWork, { call, destinations }: Plan, now: number): void {
+  #admit(partition: PartitionWork, { call, destinations, unwanted }: Plan, now: number): void {
     const { dispatcher, settler, room } = this.#parts
     const record = partition.peek()!
     const work = partition.take()
+    if (unwanted) settler.skipUnwanted(unwanted)
     if (destinations.length === 0) {
-      settler.skipRecord(work)
+      if (unwanted?.length) work.finishOne()
+      else settler.skipRecord(work)
       return
     }
     let body: Buffer
@@ -114,7 +125,7 @@ export class CallsIntake implements Intake {
     work.remaining = destinations.length
     for (const destination of destinations) {
       const delivery = {
-        id: `${call.messageId}:${destination.id}`,
+        id: destination.deliveryId(call.messageId),
         messageId: call.messageId,
         sourceId: call.sourceId,
         type: call.type as Exclude<typeof call.type, 'unknown'>,
@@ -126,4 +137,11 @@ export class CallsIntake implements Intake {
       )
     }
   }
+}
+
+function wanting({ destinations, filtered }: Route, call: AnalyticsCall): readonly DestinationRuntime[] {
+  if (!filtered) return destinations
+  const { type, event } = call
+  if (type === 'unknown') return destinations
+  return destinations.filter(({ filter }) => filter === null || filter(type, event))
 }

@@ -4,7 +4,7 @@ import type { Outcome } from '../core/outcome.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
 import type { RecordWork } from './partition-work.ts'
-import type { AttemptSink, SignedRequest } from './ports.ts'
+import type { AttemptSigner, AttemptSink, SignedRequest } from './ports.ts'
 
 /**
  * A delivery that is being worked on: one round of sending to every endpoint still to try. It is the request
@@ -21,6 +21,7 @@ export class DeliveryRun implements SignedRequest {
   /** The Kafka key, one character a byte; null when the record had none. */
   readonly key: string | null
   signature: string | null = null
+  signer: AttemptSigner | null = null
 
   /** What earlier rounds left; null at the first. */
   readonly earlier: Delivery | null

@@ -211,6 +211,7 @@ export class Dispatcher implements EndpointHost {
       return
     }
     run.signature = run.destination.sign(run.body)
+    run.signer = run.destination.signer
     run.pending = targets.length
     for (const endpoint of targets) {
       const deferred = run.passedOver || (endpoint.shedding && endpoint.isFull(run.isRetry, now))

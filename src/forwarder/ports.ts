@@ -4,12 +4,20 @@ import type { DeadLetter, RetryDelivery } from '../core/delivery.ts'
 import type { Outcome } from '../core/outcome.ts'
 import type { SettingsState } from '../core/settings.ts'
 
+/** Signs each attempt anew, for its signature holds the attempt's time. */
+export interface AttemptSigner {
+  /** The value of `webhook-signature`. `timestamp`: seconds since 1970. */
+  sign(id: string, timestamp: string, body: Uint8Array): string
+}
+
 /** One delivery's request; the same bytes go to every URL and every later attempt. */
 export interface SignedRequest {
   body: Uint8Array
   /** Lowercase hex HMAC-SHA1 of the body; null when the destination has no shared secret. */
   signature: string | null
   idempotencyKey: string
+  /** Adds the headers of Standard Webhooks; only beside a `signature`. */
+  signer?: AttemptSigner | null
 }
 
 /** Whoever sends learns of the outcome here: an object rather than a closure, for there is one per attempt. */

@@ -1,3 +1,5 @@
+import { callFilter } from '../core/destination-options.ts'
+import { activeSecrets } from '../core/settings-secrets.ts'
 import type { Destination, Endpoint, SealedSecret, SettingsState } from '../core/settings.ts'
 import { DestinationRuntime } from './destination-runtime.ts'
 import { EndpointQueue, type EndpointBounds, type EndpointHost } from './endpoint-queue.ts'
@@ -5,8 +7,10 @@ import type { ForwarderMetrics, WebhookTransport } from './ports.ts'
 
 export interface Route {
   enabled: boolean
-  /** Enabled destinations of the source. */
+  /** Enabled destinations of the source; one that delivers to every URL stands here once for each of them. */
   destinations: readonly DestinationRuntime[]
+  /** Some of them do not get every call. */
+  filtered: boolean
 }
 
 export interface RoutingParts {
@@ -24,6 +28,8 @@ export class Routing {
   readonly #parts: RoutingParts
   #routes = new Map<string, Route>()
   readonly #destinations = new Map<string, DestinationRuntime>()
+  /** By destination and URL id, of destinations that deliver to every URL, or did: their lanes may not be empty yet. */
+  readonly #perUrl = new Map<string, Map<string, DestinationRuntime>>()
   readonly #endpoints = new Map<string, EndpointQueue>()
   /** What of the settings a runtime was made of, to leave alone what did not change. */
   readonly #applied = new Map<string, Destination>()
@@ -40,8 +46,9 @@ export class Routing {
     return this.#destinations.get(id)
   }
 
-  destinations(): Iterable<DestinationRuntime> {
-    return this.#destinations.values()
+  *destinations(): Iterable<DestinationRuntime> {
+    yield* this.#destinations.values()
+    for (const runtimes of this.#perUrl.values()) yield* runtimes.values()
   }
 
   endpoints(): Iterable<EndpointQueue> {
@@ -57,34 +64,60 @@ export class Routing {
     }
     const bySource = new Map<string, DestinationRuntime[]>()
     for (const destination of state.destinations.values()) {
-      const runtime = this.#destinations.get(destination.id)!
       if (!destination.enabled) continue
+      const runtimes = this.#planned(destination)
       for (const sourceId of destination.sourceIds) {
         const list = bySource.get(sourceId)
-        if (list) list.push(runtime)
-        else bySource.set(sourceId, [runtime])
+        if (list) list.push(...runtimes)
+        else bySource.set(sourceId, [...runtimes])
       }
     }
     this.#routes = new Map(
-      [...state.sources.values()].map((source) => [
-        source.id,
-        { enabled: source.enabled, destinations: bySource.get(source.id) ?? [] },
-      ]),
+      [...state.sources.values()].map(({ id, enabled }) => {
+        const destinations = bySource.get(id) ?? []
+        return [id, { enabled, destinations, filtered: destinations.some(({ filter }) => filter !== null) }]
+      }),
     )
   }
 
+  /** What calls are planned for. */
+  #planned({ id, urls, options }: Destination): DestinationRuntime[] {
+    if (options.deliverTo === 'any') return [this.#destinations.get(id)!]
+    const runtimes = this.#perUrl.get(id)!
+    return urls.map((url) => runtimes.get(url.id)!)
+  }
+
   #applyDestination(destination: Destination): void {
-    let runtime = this.#destinations.get(destination.id)
-    if (!runtime) {
-      runtime = new DestinationRuntime(destination.id, this.#parts.metrics.destination(destination.id))
-      this.#destinations.set(destination.id, runtime)
+    const { id, urls, options, enabled } = destination
+    const whole = this.#destinations.get(id) ?? this.#newRuntime(id, null)
+    this.#destinations.set(id, whole)
+    const perUrl = this.#perUrl.get(id) ?? new Map<string, DestinationRuntime>()
+    if (options.deliverTo === 'every') {
+      this.#perUrl.set(id, perUrl)
+      for (const url of urls) if (!perUrl.has(url.id)) perUrl.set(url.id, this.#newRuntime(id, url.id))
     }
-    const { openSecret } = this.#parts
-    runtime.setSecret(destination.sharedSecret ? openSecret(destination.sharedSecret) : null)
-    const before = runtime.endpoints
-    runtime.endpoints = destination.urls.map((endpoint) => this.#endpoint(destination.id, endpoint))
-    runtime.enabled = destination.enabled
-    for (const gone of before) if (!runtime.endpoints.includes(gone)) this.#close(gone)
+    const secrets = activeSecrets(destination).map((sealed) => this.#parts.openSecret(sealed))
+    const filter = callFilter(options)
+    const before = whole.endpoints
+    const endpoints = urls.map((endpoint) => this.#endpoint(id, endpoint))
+    const set = (runtime: DestinationRuntime, its: readonly EndpointQueue[]) => {
+      runtime.setSecrets(secrets, options.standardWebhooks)
+      runtime.filter = filter
+      runtime.endpoints = its
+      runtime.enabled = enabled
+    }
+    set(whole, endpoints)
+    for (const [urlId, runtime] of perUrl) {
+      const its = endpoints.filter((endpoint) => endpoint.id === urlId)
+      set(runtime, its)
+      // Its lanes end by themselves: without a URL, what waits in them is skipped.
+      if (its.length === 0) perUrl.delete(urlId)
+    }
+    for (const gone of before) if (!endpoints.includes(gone)) this.#close(gone)
+  }
+
+  #newRuntime(id: string, urlId: string | null): DestinationRuntime {
+    return new DestinationRuntime(id, this.#parts.metrics.destination(id), urlId)
   }
 
   #endpoint(destinationId: string, endpoint: Endpoint): EndpointQueue {

@@ -3,6 +3,7 @@ import { decide, type RetryPolicy } from '../core/disposition.ts'
 import type { TopicNames } from '../core/topics.ts'
 import { DeadLetters, headersOf } from './dead-letters.ts'
 import type { DeliveryRun } from './delivery-run.ts'
+import type { DestinationRuntime } from './destination-runtime.ts'
 import type { HandOver } from './hand-over.ts'
 import type { RecordWork } from './partition-work.ts'
 import type { Room } from './room.ts'
@@ -81,6 +82,11 @@ export class Settler {
   skipRecord(work: RecordWork): void {
     this.#parts.metrics.destination('none').disposition('skipped')
     work.finishOne()
+  }
+
+  /** A call that these destinations chose not to get. */
+  skipUnwanted(destinations: readonly DestinationRuntime[]): void {
+    for (const { metrics } of destinations) metrics.disposition('skipped')
   }
 
   /** An exception tied to one delivery: it is kept with its stack, and the partition goes on. */

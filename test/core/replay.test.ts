@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { defaultOptions } from '../../src/core/destination-options.ts'
 import { planReplay } from '../../src/core/replay.ts'
 import type { Destination } from '../../src/core/settings.ts'
 import { topicNames } from '../../src/core/topics.ts'
@@ -13,6 +14,8 @@ const crm: Destination = {
   sourceIds: ['shop'],
   urls: ['u2', 'u5'].map((id) => ({ id, url: `https://${id}.example/`, headers: [], goneAt: null })),
   sharedSecret: null,
+  earlierSecret: null,
+  options: defaultOptions,
   enabled: true,
 }
 const terms = { now, owner: 'replay/0-1', topics: topicNames(''), destination: crm }
@@ -90,4 +93,17 @@ test('what was too large to keep, or to hand on, is refused', () => {
       'its record had no value',
     ],
   )
+})
+
+test('a delivery of one URL is replayed to that URL alone, and refused once the URL was taken away', () => {
+  const letterOf = (urlId: string) => {
+    const { messageId, destinationId } = delivery('m:1')
+    return deadLetter({ delivery: { ...delivery('m:1'), id: `${messageId}:${destinationId}:${urlId}` } })
+  }
+  const planned = planReplay(letterOf('u5'), terms)
+  assert.deepEqual(planned.kind === 'delivery' && planned.record.endpointIds, ['u5'])
+  assert.deepEqual(planReplay(letterOf('u1'), terms), {
+    kind: 'refused',
+    why: 'its URL, u1, was taken out of destination crm',
+  })
 })

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { defaultOptions, type OptionsEdit } from '../../src/core/destination-options.ts'
 import type { HeaderEdit, NewSecret, SettingsCommand } from '../../src/core/settings-commands.ts'
 import { decide } from '../../src/core/settings-decide.ts'
 import { leadingCode } from '../../src/core/settings-decision.ts'
@@ -83,6 +84,8 @@ test('a source and a destination are made as they were asked for', () => {
       },
     ],
     sharedSecret: secret('s3cret').sealed,
+    earlierSecret: null,
+    options: defaultOptions,
     enabled: true,
   })
 })
@@ -321,4 +324,153 @@ test('what is on or off already makes no event', () => {
   assert.equal(off.sources.get('shop')!.enabled, false)
   assert.equal(destination(off).enabled, false)
   assert.deepEqual(decide({ type: 'disable_source', id: 'shop' }, off), { accepted: true, event: null })
+})
+
+const update = (given: object): SettingsCommand => ({ type: 'update_destination', id: 'crm', ...given })
+const fingerprints = (state: SettingsAggregate) =>
+  [destination(state).sharedSecret, destination(state).earlierSecret].map(
+    (sealed) => sealed?.fingerprint ?? null,
+  )
+
+test('a secret that is added signs, the one before it stays active; a third one is refused', () => {
+  const added = after(shop, crm, update({ addSecret: secret('new!') }))
+  assert.deepEqual(fingerprints(added), ['fp-new!', 'fp-s3cr'])
+  assert.deepEqual(faultsOf(update({ addSecret: secret('third') }), added), [
+    '2 shared secrets are active (fingerprints fp-new!, fp-s3cr): take one away first',
+  ])
+  assert.deepEqual(faultsOf(update({ addSecret: secret('new!') }), added), [
+    'that shared secret is active already',
+  ])
+  const first = after(shop, { ...crm, sharedSecret: null }, update({ addSecret: secret('new!') }))
+  assert.deepEqual(fingerprints(first), ['fp-new!', null])
+})
+
+test('a secret is taken away by its fingerprint, also in one step with the next; a new one replaces all', () => {
+  const both = [shop, crm, update({ addSecret: secret('new!') })]
+  assert.deepEqual(fingerprints(after(...both, update({ removeSecrets: ['fp-s3cr'] }))), ['fp-new!', null])
+  assert.deepEqual(fingerprints(after(...both, update({ removeSecrets: ['fp-new!'] }))), ['fp-s3cr', null])
+  assert.deepEqual(fingerprints(after(...both, update({ removeSecrets: ['fp-s3cr', 'fp-new!'] }))), [
+    null,
+    null,
+  ])
+  assert.deepEqual(
+    fingerprints(after(...both, update({ removeSecrets: ['fp-s3cr'], addSecret: secret('more') }))),
+    ['fp-more', 'fp-new!'],
+  )
+  assert.deepEqual(fingerprints(after(...both, update({ sharedSecret: secret('sole') }))), ['fp-sole', null])
+  assert.deepEqual(fingerprints(after(...both, update({ sharedSecret: null }))), [null, null])
+  assert.deepEqual(fingerprints(after(...both, update({ name: 'Other' }))), ['fp-new!', 'fp-s3cr'])
+  assert.deepEqual(faultsOf(update({ removeSecrets: ['fp-none'] }), after(...both)), [
+    'no shared secret with the fingerprint "fp-none" is active',
+  ])
+  assert.deepEqual(faultsOf(update({ sharedSecret: null, addSecret: secret('more') }), after(...both)), [
+    'a secret either replaces those that there are or goes beside them',
+  ])
+  assert.deepEqual(faultsOf(update({ addSecret: secret('') }), after(...both.slice(0, 2))), [
+    'the shared secret is 0 bytes long, 1-256 are allowed',
+  ])
+})
+
+test('secrets that were sealed anew take their places; one that was changed meanwhile is left alone', () => {
+  const anew = (text: string) => ({ ...secret(text).sealed, keyId: 'k2', iv: 'i2', tag: `t-${text}` })
+  const sealed = (text: string): NewSecret => ({ text, sealed: { ...secret(text).sealed, tag: `t-${text}` } })
+  const state = after(
+    shop,
+    { ...crm, sharedSecret: sealed('s3cret'), headers: [{ urlNumber: 2, name: 'X-A', value: sealed('a') }] },
+    update({ addSecret: sealed('new!') }),
+    { type: 'report_endpoint_gone', destinationId: 'crm', urlId: 'u1', at: 5 },
+  )
+  const reseal: SettingsCommand = {
+    type: 'reseal_secrets',
+    id: 'crm',
+    resealed: ['s3cret', 'new!', 'a', 'gone'].map((text) => ({ from: sealed(text).sealed, to: anew(text) })),
+  }
+  const decision = decide(reseal, state)
+  assert(decision.accepted && decision.event)
+  const resealed = evolve(state, decision.event)
+  assert.deepEqual(destination(resealed), {
+    ...destination(state),
+    sharedSecret: anew('new!'),
+    earlierSecret: anew('s3cret'),
+    // That it is gone stays: nobody looked after it.
+    urls: [
+      { id: 'u1', url: 'https://a.example/hook', headers: [], goneAt: 5 },
+      {
+        id: 'u2',
+        url: 'https://b.example/hook',
+        headers: [{ name: 'X-A', value: anew('a') }],
+        goneAt: null,
+      },
+    ],
+  })
+  assert.deepEqual(decide(reseal, resealed), { accepted: true, event: null }, 'asked again')
+  assert.deepEqual(decide({ ...reseal, id: 'nowhere' }, resealed), { accepted: true, event: null })
+  const changed = evolve(state, {
+    type: 'destination_updated',
+    id: 'crm',
+    sharedSecret: sealed('latest').sealed,
+  })
+  const left = decide(reseal, changed)
+  assert(left.accepted && left.event?.type === 'secrets_resealed')
+  assert.equal(left.event.sharedSecret, undefined)
+  assert.equal(left.event.headers.length, 1)
+})
+
+test('options are off until they are chosen, change one by one, and are checked', () => {
+  const optionsAfter = (...edits: OptionsEdit[]) =>
+    destination(after(shop, crm, ...edits.map((options) => update({ options })))).options
+  assert.deepEqual(optionsAfter({ types: ['track'] }, { deliverTo: 'every' }, { standardWebhooks: true }), {
+    standardWebhooks: true,
+    types: ['track'],
+    events: null,
+    deliverTo: 'every',
+  })
+  assert.deepEqual(
+    optionsAfter({ types: ['track'], events: ['A'] }, { types: null, events: null }),
+    defaultOptions,
+  )
+  assert.deepEqual(destination(after(shop, { ...crm, options: { events: ['A'] } })).options, {
+    ...defaultOptions,
+    events: ['A'],
+  })
+  const state = after(shop, crm)
+  assert.deepEqual(
+    faultsOf(update({ options: { types: ['track', 'track', 'tracks'], events: ['', 'A', 'A'] } }), state),
+    [
+      'call type "track" is named twice',
+      'call type "tracks" is none of identify, track, page, screen, group, alias, delete',
+      'event 1 is 0 characters long, 1-255 are allowed',
+      'event "A" is named twice',
+    ],
+  )
+  assert.deepEqual(faultsOf(update({ options: { types: [], events: [] } }), state).length, 3)
+  assert.deepEqual(faultsOf(update({ options: {} }), state), [
+    'nothing to change: give a name, sources, URLs, headers, a secret or an option',
+  ])
+  assert.deepEqual(faultsOf({ ...crm, options: { types: ['page'], events: ['A'] } }, after(shop)), [
+    'events are names of track calls, which are not among the types that are sent',
+  ])
+  assert.equal(
+    faultsOf(update({ options: { types: ['page'] } }), after(shop, { ...crm, options: { events: ['A'] } }))
+      .length,
+    1,
+    'the events were chosen before',
+  )
+})
+
+test('Standard Webhooks need a secret, whichever of the two comes last', () => {
+  const message = 'Standard Webhooks are signed, and the destination has no shared secret to sign with'
+  const standard = { standardWebhooks: true }
+  assert.deepEqual(faultsOf({ ...crm, sharedSecret: null, options: standard }, after(shop)), [message])
+  const bare = after(shop, { ...crm, sharedSecret: null })
+  assert.deepEqual(faultsOf(update({ options: standard }), bare), [message])
+  const signed = after(shop, { ...crm, options: standard })
+  assert.deepEqual(faultsOf(update({ sharedSecret: null }), signed), [message])
+  assert.deepEqual(faultsOf(update({ removeSecrets: ['fp-s3cr'] }), signed), [message])
+  const off = after(
+    shop,
+    { ...crm, options: standard },
+    update({ sharedSecret: null, options: { standardWebhooks: false } }),
+  )
+  assert.equal(destination(off).options.standardWebhooks, false)
 })

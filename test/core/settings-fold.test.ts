@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import type { CallType } from '../../src/core/analytics-call.ts'
+import type { OptionsEdit } from '../../src/core/destination-options.ts'
 import type { NewSecret, SettingsCommand } from '../../src/core/settings-commands.ts'
 import { decide } from '../../src/core/settings-decide.ts'
 import { evolve } from '../../src/core/settings-events.ts'
@@ -34,9 +36,23 @@ const headers = fc.array(
   }),
   { maxLength: 2 },
 )
+const others = ['a', 'b', 'c'].map((text): NewSecret => ({
+  text,
+  sealed: { ...secret.sealed, tag: text, fingerprint: text },
+}))
+const resealed = fc.constantFrom(secret, ...others).map(({ sealed }) => ({
+  from: sealed,
+  to: { ...sealed, keyId: 'k2' },
+}))
 const sourceIds = fc.uniqueArray(sourceId, { minLength: 1, maxLength: 2 })
 const optional = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined })
 const name = fc.constantFrom('One', 'Two')
+const options: fc.Arbitrary<OptionsEdit> = fc.record({
+  standardWebhooks: optional(fc.boolean()),
+  types: optional(fc.constantFrom<(CallType[] | null)[]>(null, ['track', 'page'], ['page'], [])),
+  events: optional(fc.constantFrom(null, ['A'], ['A', 'A'])),
+  deliverTo: optional(fc.constantFrom('any' as const, 'every' as const)),
+})
 const command: fc.Arbitrary<SettingsCommand> = fc.oneof(
   fc.record({
     type: fc.constant('create_source' as const),
@@ -60,6 +76,7 @@ const command: fc.Arbitrary<SettingsCommand> = fc.oneof(
     urls,
     headers,
     sharedSecret: fc.constantFrom(secret, null),
+    options: optional(options),
     enabled: fc.boolean(),
   }),
   fc.record({
@@ -69,7 +86,15 @@ const command: fc.Arbitrary<SettingsCommand> = fc.oneof(
     sourceIds: optional(sourceIds),
     urls: optional(urls),
     headers: optional(headers),
-    sharedSecret: optional(fc.constantFrom(secret, null)),
+    sharedSecret: fc.option(fc.constantFrom(secret, null), { nil: undefined, freq: 1 }),
+    addSecret: optional(fc.constantFrom(secret, ...others)),
+    removeSecrets: fc.option(fc.subarray(['f', 'a', 'b']), { nil: undefined, freq: 2 }),
+    options: optional(options),
+  }),
+  fc.record({
+    type: fc.constant('reseal_secrets' as const),
+    id: destinationId,
+    resealed: fc.array(resealed, { maxLength: 3 }),
   }),
   fc.record({
     type: fc.constantFrom('enable_destination' as const, 'disable_destination' as const),
@@ -93,6 +118,14 @@ function assertValid(state: SettingsAggregate): void {
     assert(destination.urls.length >= 1 && destination.urls.length <= 5)
     assert.equal(new Set(destination.urls.map(({ id }) => id)).size, destination.urls.length)
     assert.equal(new Set(destination.urls.map((endpoint) => endpoint.url)).size, destination.urls.length)
+    const { sharedSecret, earlierSecret } = destination
+    const { standardWebhooks, types, events } = destination.options
+    assert(sharedSecret || !earlierSecret, 'an earlier secret stands beside a newer one')
+    if (earlierSecret) assert.notEqual(earlierSecret.fingerprint, sharedSecret!.fingerprint)
+    assert(sharedSecret || !standardWebhooks, 'Standard Webhooks are signed')
+    assert(types?.length !== 0 && events?.length !== 0, 'a choice of nothing')
+    assert(!events || new Set(events).size === events.length)
+    assert(!events || !types || types.includes('track'))
     for (const endpoint of destination.urls) {
       assert.match(endpoint.url, /^https:/)
       const names = endpoint.headers.map((header) => header.name.toLowerCase())

@@ -3,6 +3,7 @@ import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
 import { test, type TestContext } from 'node:test'
 import type { AnalyticsCall } from '../../src/core/analytics-call.ts'
 import type { DeadLetter, RetryDelivery } from '../../src/core/delivery.ts'
+import { defaultOptions, editOptions, type OptionsEdit } from '../../src/core/destination-options.ts'
 import type { Destination, SettingsState } from '../../src/core/settings.ts'
 import { topicNames } from '../../src/core/topics.ts'
 import { PostriderError } from '../../src/errors.ts'
@@ -35,7 +36,7 @@ async function until(holds: () => boolean, what: string): Promise<void> {
 }
 
 /** The whole engine between fakes, running. */
-async function engine(t: TestContext, given: { urls?: number } = {}) {
+async function engine(t: TestContext, given: { urls?: number; options?: OptionsEdit } = {}) {
   const calls = new FakeSource()
   const retries = new FakeSource()
   const clients: FakeClient[] = []
@@ -53,6 +54,8 @@ async function engine(t: TestContext, given: { urls?: number } = {}) {
       goneAt: null,
     })),
     sharedSecret: null,
+    earlierSecret: null,
+    options: editOptions(defaultOptions, given.options ?? {}),
     enabled: true,
   }
   const shop = { id: 'shop', name: 'Shop', writeKey: 'k', enabled: true }
@@ -61,6 +64,7 @@ async function engine(t: TestContext, given: { urls?: number } = {}) {
       version: 1,
       sources: new Map([['shop', shop]]),
       destinations: new Map([['crm', crm]]),
+      computations: new Map(),
     } as SettingsState,
     caughtUp: 0,
     atCatchUp: () => {},
@@ -245,6 +249,7 @@ test('a source is called unknown only after catching up with the settings log', 
       version: 3,
       sources,
       destinations: new Map([['crm', { ...crm, sourceIds: ['shop', 'new'] }]]),
+      computations: new Map(),
     }
     settings.change()
   }
@@ -324,4 +329,78 @@ test('a stop lets what is on the wire end, starts nothing more, and commits what
   await running
   assert.deepEqual(clients[0]!.sent, ['a:crm'])
   assert.equal(committed(), 1)
+})
+
+test('a call that a destination did not choose is finished without a request', async (t) => {
+  const { clients, call, committed } = await engine(t, { options: { types: ['identify'] } })
+  call('a')
+  call('b', { type: 'delete' })
+  await until(() => clients[0]!.onWire.length === 1, 'b is sent')
+  assert.equal(clients[0]!.onWire[0]!.request.idempotencyKey, 'b:crm')
+  clients[0]!.answer('success')
+  await until(() => committed() === 2, 'committed')
+  assert.deepEqual(clients[0]!.sent, ['b:crm'])
+})
+
+test('where every URL is delivered to, a record is finished once each of them has its fate', async (t) => {
+  const { clients, call, committed, appended } = await engine(t, { urls: 2, options: { deliverTo: 'every' } })
+  const [one, two] = clients as [FakeClient, FakeClient]
+  call('a')
+  call('b')
+  await until(() => one.onWire.length === 1 && two.onWire.length === 1, 'sent')
+  one.answer('success', 'a:crm:u1')
+  await until(() => one.onWire.length === 1, "the first URL's next goes out")
+  one.answer('success', 'b:crm:u1')
+  two.answer('status_5xx', 'a:crm:u2')
+  await until(() => committed() === 1, 'a is finished')
+  const [{ record }] = appended as [(typeof appended)[0]]
+  assert.deepEqual([record.id, record.destinationId, record.endpointIds], ['a:crm:u2', 'crm', ['u2']])
+  await until(() => two.onWire.length === 1, "the second URL's next goes out")
+  two.answer('success', 'b:crm:u2')
+  await until(() => committed() === 2, 'b is finished')
+  assert.equal(appended.length, 1)
+})
+
+test('what waits in the order of a URL goes on when the destination changes to any, and stays one delivery', async (t) => {
+  const { clients, call, committed, settings, crm } = await engine(t, {
+    urls: 2,
+    options: { deliverTo: 'every' },
+  })
+  const [one, two] = clients as [FakeClient, FakeClient]
+  call('a')
+  call('b')
+  await until(() => one.onWire.length === 1 && two.onWire.length === 1, 'sent')
+  const any = { ...crm, options: editOptions(crm.options, { deliverTo: 'any' }) }
+  settings.state = { ...settings.state, version: 2, destinations: new Map([['crm', any]]) }
+  settings.change()
+  call('c', { userId: 'u-2' })
+  await until(() => one.onWire.length === 2 && two.onWire.length === 2, 'c is sent')
+  one.answer('success', 'a:crm:u1')
+  two.answer('success', 'a:crm:u2')
+  await until(() => one.onWire.length === 2 && two.onWire.length === 2, 'b is sent')
+  one.answer('success', 'b:crm:u1')
+  one.answer('success', 'c:crm')
+  two.answer('success', 'b:crm:u2')
+  await until(() => committed() === 3, 'all are finished')
+  assert.deepEqual(one.sent, ['a:crm:u1', 'c:crm', 'b:crm:u1'])
+})
+
+test('what waits in the order of a URL that is taken away is skipped', async (t) => {
+  const { clients, call, committed, settings, crm } = await engine(t, {
+    urls: 2,
+    options: { deliverTo: 'every' },
+  })
+  const [one, two] = clients as [FakeClient, FakeClient]
+  call('a')
+  call('b')
+  await until(() => one.onWire.length === 1 && two.onWire.length === 1, 'sent')
+  const less = { ...crm, urls: crm.urls.slice(1) }
+  settings.state = { ...settings.state, version: 2, destinations: new Map([['crm', less]]) }
+  settings.change()
+  one.answer('success', 'a:crm:u1')
+  two.answer('success', 'a:crm:u2')
+  await until(() => two.onWire.length === 1, 'b is sent to the other')
+  two.answer('success', 'b:crm:u2')
+  await until(() => committed() === 2, 'all are finished')
+  assert.deepEqual(one.sent, ['a:crm:u1'])
 })

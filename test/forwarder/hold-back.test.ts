@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
+import { defaultOptions } from '../../src/core/destination-options.ts'
 import type { Destination } from '../../src/core/settings.ts'
 import { DeliveryRun } from '../../src/forwarder/delivery-run.ts'
 import { Dispatcher } from '../../src/forwarder/dispatcher.ts'
@@ -21,6 +22,8 @@ const destination = (id: string): Destination => ({
   sourceIds: ['shop'],
   urls: [{ id: 'u1', url: `http://${id}.example/`, headers: [], goneAt: null }],
   sharedSecret: null,
+  earlierSecret: null,
+  options: defaultOptions,
   enabled: true,
 })
 
@@ -72,6 +75,7 @@ function world(t: TestContext, ids: readonly string[]) {
     version: 1,
     sources: new Map([['shop', { id: 'shop', name: 'Shop', writeKey: 'k', enabled: true }]]),
     destinations: new Map(ids.map((id) => [id, destination(id)])),
+    computations: new Map(),
   })
   const partition = new PartitionWork('calls', 0, new FakeOwner())
   const endpointsOf = (id: string) => routing.destination(id)!.endpoints

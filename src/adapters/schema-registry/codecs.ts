@@ -3,6 +3,7 @@ import type { Config } from '../../config.ts'
 import type { AnalyticsCall } from '../../core/analytics-call.ts'
 import type { DeadLetter } from '../../core/delivery.ts'
 import type { DeliveryEvent } from '../../core/delivery-event.ts'
+import type { Membership } from '../../core/membership.ts'
 import type { TopicNames } from '../../core/topics.ts'
 import { deadLetters, retryDeliveries } from './delivery-fields.ts'
 import type { KeyedRetryDelivery } from './delivery-fields.ts'
@@ -32,6 +33,7 @@ export interface Codecs {
   deadLetters: RecordCodec<DeadLetter>
   settings: RecordCodec<SettingsRecord>
   deliveries: RecordCodec<DeliveryEvent>
+  memberships: RecordCodec<Membership>
 }
 
 /** The record's fields are the type's own. */
@@ -73,5 +75,6 @@ export function createCodecs(options: {
     deadLetters: codec(topics.deadLetters, 'deadLetter', deadLetters),
     settings: codec<SettingsRecord>(topics.settings, 'settingsEvent', asItIs),
     deliveries: codec<DeliveryEvent>(topics.deliveries, 'deliveryEvent', asItIs),
+    memberships: codec<Membership>(topics.memberships, 'membership', asItIs),
   }
 }

@@ -35,10 +35,12 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner, Connection
   readonly #refusal: string | null
   readonly #connections = new Set<Connection>()
   readonly #free: Connection[] = []
-  /** One object, and two arrays of headers, for every request: undici reads them within dispatch(). */
+  /** One object, and three arrays of headers, for every request: undici reads them within dispatch(). */
   readonly #options: Dispatcher.DispatchOptions
   readonly #signedHeaders: string[]
   readonly #unsignedHeaders: string[]
+  /** With the headers of Standard Webhooks. */
+  readonly #standardHeaders: string[]
   #inFlight = 0
   #closed = false
 
@@ -54,6 +56,8 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner, Connection
     const own = Object.entries(headers).flat()
     // `#start` fills in the empty values.
     this.#signedHeaders = [...fixed, 'X-Signature', '', 'Idempotency-Key', '', ...own]
+    const standard = ['webhook-id', '', 'webhook-timestamp', '', 'webhook-signature', '']
+    this.#standardHeaders = [...fixed, 'X-Signature', '', 'Idempotency-Key', '', ...standard, ...own]
     this.#unsignedHeaders = [...fixed, 'Idempotency-Key', '', ...own]
     this.#options = { method: 'POST', path: parsed.pathname + parsed.search, headers: [], body: null }
   }
@@ -114,11 +118,18 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner, Connection
   }
 
   #start(attempt: Attempt, connection: Connection): void {
-    const { signature, idempotencyKey, body } = attempt.request
+    const { signature, idempotencyKey, body, signer } = attempt.request
     let headers = this.#unsignedHeaders
     if (signature === null) headers[5] = idempotencyKey
     else {
       headers = this.#signedHeaders
+      if (signer) {
+        headers = this.#standardHeaders
+        const timestamp = String(Math.floor(this.#settings.now() / 1_000))
+        headers[9] = idempotencyKey
+        headers[11] = timestamp
+        headers[13] = signer.sign(idempotencyKey, timestamp, body)
+      }
       headers[5] = signature
       headers[7] = idempotencyKey
     }

@@ -1,14 +1,17 @@
+import type { DestinationOptions } from '../../core/destination-options.ts'
 import type { Destination, SealedSecret } from '../../core/settings.ts'
 import { printable } from '../output.ts'
 
 /** A destination as it may be shown: of secrets only the fingerprint, and which key sealed it. */
-export interface DestinationView {
+export interface DestinationView extends DestinationOptions {
   id: string
   name: string
   type: string
   enabled: boolean
   sourceIds: string[]
   sharedSecret: { fingerprint: string; keyId: string } | null
+  /** Still active beside the newest one. */
+  earlierSecret: { fingerprint: string; keyId: string } | null
   urls: {
     /** From 1, as `--header` counts. */
     number: number
@@ -21,7 +24,7 @@ export interface DestinationView {
 }
 
 export function viewOf(destination: Destination): DestinationView {
-  const { id, name, type, enabled, sourceIds, sharedSecret, urls } = destination
+  const { id, name, type, enabled, sourceIds, sharedSecret, earlierSecret, options, urls } = destination
   return {
     id,
     name,
@@ -29,6 +32,8 @@ export function viewOf(destination: Destination): DestinationView {
     enabled,
     sourceIds,
     sharedSecret: sharedSecret && shownOf(sharedSecret),
+    earlierSecret: earlierSecret && shownOf(earlierSecret),
+    ...options,
     urls: urls.map((url, index) => ({
       number: index + 1,
       id: url.id,
@@ -58,13 +63,20 @@ export function rowOf(view: DestinationView): (string | number)[] {
 }
 
 export function linesOf(view: DestinationView): string[] {
-  const { sharedSecret } = view
+  const { sharedSecret, earlierSecret, types, events } = view
   return [
     `id             ${view.id}`,
     `name           ${printable(view.name)}`,
     `state          ${view.enabled ? 'enabled' : 'disabled'}`,
     `sources        ${view.sourceIds.join(', ')}`,
     `shared secret  ${sharedSecret ? `fingerprint ${sharedSecret.fingerprint}` : 'none: requests are not signed'}`,
+    ...(earlierSecret ? [`               fingerprint ${earlierSecret.fingerprint}, still active`] : []),
+    ...(view.standardWebhooks ? ['signatures     Standard Webhooks too'] : []),
+    ...(types ? [`call types     ${types.join(', ')}`] : []),
+    ...(events
+      ? events.map((event, index) => `${index === 0 ? 'events ' : '       '}        ${printable(event)}`)
+      : []),
+    ...(view.deliverTo === 'every' ? ['deliver to     every URL, each with retries of its own'] : []),
     ...view.urls.flatMap(({ number, id, url, headers, goneAt }) => [
       `URL ${number}          ${printable(url)} (id ${id})`,
       ...headers.map(({ name, fingerprint }) => `               ${name}: fingerprint ${fingerprint}`),

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Option, type Command } from 'commander'
 import type { Secrets } from '../../adapters/secrets.ts'
 import type { HeaderEdit, NewSecret } from '../../core/settings-commands.ts'
+import type { SecretsEdit } from '../../core/settings-secrets.ts'
 import { PostriderError } from '../../errors.ts'
 
 export interface EndpointFlags {
@@ -9,7 +10,10 @@ export interface EndpointFlags {
   removeHeader?: string[]
   secret?: string
   secretFile?: string
-  removeSecret?: true
+  addSecret?: string
+  addSecretFile?: string
+  /** True: all of them. */
+  removeSecret?: string[] | true
 }
 
 const collect = (value: string, previous: string[] = []): string[] => [...previous, value]
@@ -30,13 +34,35 @@ export function addSecretFlags(command: Command): Command {
       new Option('--secret <secret>', 'sign requests with this shared secret, 1-256 bytes').conflicts([
         'secretFile',
         'removeSecret',
+        'addSecret',
+        'addSecretFile',
       ]),
     )
     .addOption(
       new Option(
         '--secret-file <file>',
         'the same from a file, less the line’s end: it shows in no process list or shell history',
-      ).conflicts('removeSecret'),
+      ).conflicts(['removeSecret', 'addSecret', 'addSecretFile']),
+    )
+}
+
+/** The flags for changing from one shared secret to another; only `update` has them. */
+export function addRotationFlags(command: Command): Command {
+  return command
+    .addOption(
+      new Option(
+        '--add-secret <secret>',
+        'sign with this shared secret from now on; the one before it stays active beside it',
+      ).conflicts('addSecretFile'),
+    )
+    .addOption(new Option('--add-secret-file <file>', 'the same from a file, less the line’s end'))
+    .addOption(
+      new Option(
+        '--remove-secret [fingerprint]',
+        'takes the secret with this fingerprint away, or all: then requests are not signed; repeatable',
+      ).argParser((value: string, previous: string[] | true = []) =>
+        previous === true ? true : [...previous, value],
+      ),
     )
 }
 
@@ -64,19 +90,32 @@ export function headerEdits(flags: EndpointFlags, secrets: Secrets): HeaderEdit[
   return [...set, ...removed]
 }
 
-/** The shared secret that the flags ask for: null to remove it, undefined when they do not speak of it. */
-export function sharedSecret(flags: EndpointFlags, secrets: Secrets): NewSecret | null | undefined {
-  if (flags.removeSecret) return null
-  if (flags.secret !== undefined) return newSecret(flags.secret, secrets)
-  if (flags.secretFile === undefined) return undefined
-  let text: string
+/** What the flags ask for in shared secrets. Throws `usage`. */
+export function secretEdit(flags: EndpointFlags, secrets: Secrets): SecretsEdit {
+  const sharedSecret = given(flags.secret, flags.secretFile, '--secret-file', secrets)
+  const addSecret = given(flags.addSecret, flags.addSecretFile, '--add-secret-file', secrets)
+  const { removeSecret } = flags
+  // All go; one that is added replaces them.
+  if (removeSecret === true) return { sharedSecret: addSecret ?? null }
+  return { sharedSecret, addSecret, removeSecrets: removeSecret }
+}
+
+function given(
+  text: string | undefined,
+  file: string | undefined,
+  fileFlag: string,
+  secrets: Secrets,
+): NewSecret | undefined {
+  if (text !== undefined) return newSecret(text, secrets)
+  if (file === undefined) return undefined
+  let content: string
   try {
-    text = readFileSync(flags.secretFile, 'utf8')
+    content = readFileSync(file, 'utf8')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    throw new PostriderError('usage', `--secret-file ${flags.secretFile} cannot be read (${code})`)
+    throw new PostriderError('usage', `${fileFlag} ${file} cannot be read (${code})`)
   }
-  return newSecret(text.replace(/\r?\n$/, ''), secrets)
+  return newSecret(content.replace(/\r?\n$/, ''), secrets)
 }
 
 function newSecret(text: string, secrets: Secrets): NewSecret {

@@ -1,9 +1,12 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import type { Secrets } from '../../adapters/secrets.ts'
 import { renderBody } from '../../core/body.ts'
+import { deliveryIdSuffix } from '../../core/delivery.ts'
 import type { Outcome } from '../../core/outcome.ts'
+import { activeSecrets } from '../../core/settings-secrets.ts'
 import type { Destination } from '../../core/settings.ts'
 import type { SignedRequest, WebhookTransport } from '../../forwarder/ports.ts'
+import { StandardSigner } from '../../forwarder/standard-webhooks.ts'
 
 export interface SampleResult {
   /** From 1. */
@@ -22,14 +25,16 @@ export async function sendSample(
   parts: { transport: WebhookTransport; secrets: Secrets; now: number },
 ): Promise<SampleResult[]> {
   const { transport, secrets, now } = parts
-  const request = sampleRequest(destination, secrets, now)
-  const targets = destination.urls.map(({ url, headers }) => ({
+  const requestTo = sampleRequests(destination, secrets, now)
+  const targets = destination.urls.map(({ id, url, headers }) => ({
+    id,
     url,
     headers: Object.fromEntries(headers.map(({ name, value }) => [name, secrets.open(value)])),
   }))
   return Promise.all(
     targets.map(async (target, index) => {
       const client = transport.open(target)
+      const request = requestTo(target.id)
       const outcome = await new Promise<Outcome>((resolve) => client.send(request, { onOutcome: resolve }))
       client.close()
       return { number: index + 1, url: target.url, outcome }
@@ -37,7 +42,12 @@ export async function sendSample(
   )
 }
 
-function sampleRequest(destination: Destination, secrets: Secrets, now: number): SignedRequest {
+/** The request of each URL, by the URL's id. */
+function sampleRequests(
+  destination: Destination,
+  secrets: Secrets,
+  now: number,
+): (urlId: string) => SignedRequest {
   const messageId = `test-${randomUUID()}`
   const text = renderBody({
     messageId,
@@ -59,10 +69,14 @@ function sampleRequest(destination: Destination, secrets: Secrets, now: number):
     integrations: null,
   })
   const body = Buffer.from(text)
-  const { sharedSecret } = destination
-  return {
+  const { standardWebhooks, deliverTo } = destination.options
+  const active = activeSecrets(destination).map((sealed) => secrets.open(sealed))
+  const signature = active[0] === undefined ? null : createHmac('sha1', active[0]).update(body).digest('hex')
+  const signer = standardWebhooks && signature !== null ? new StandardSigner(active) : null
+  return (urlId) => ({
     body,
-    signature: sharedSecret && createHmac('sha1', secrets.open(sharedSecret)).update(body).digest('hex'),
-    idempotencyKey: `${messageId}:${destination.id}`,
-  }
+    signature,
+    idempotencyKey: messageId + deliveryIdSuffix(destination.id, deliverTo === 'every' ? urlId : null),
+    signer,
+  })
 }

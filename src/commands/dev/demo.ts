@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Secrets } from '../../adapters/secrets.ts'
 import type { SettingsLog } from '../../adapters/settings-log.ts'
+import { sealedSecrets } from '../../core/settings-secrets.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 
 /** The demo's source, and the destination that its calls go to. */
@@ -65,10 +66,10 @@ export async function ensureDemo(
 export function sealedDestinations(settings: SettingsLog, secrets: Secrets, except: string | null): string[] {
   return [...settings.state.destinations.values()]
     .filter(({ id }) => id !== except)
-    .flatMap(({ id, sharedSecret, urls }) => {
-      const sealed = [sharedSecret, ...urls.flatMap(({ headers }) => headers.map(({ value }) => value))]
+    .flatMap((destination) => {
+      const { id } = destination
       try {
-        for (const secret of sealed) if (secret) secrets.open(secret)
+        for (const sealed of sealedSecrets(destination)) secrets.open(sealed)
         return []
       } catch (error) {
         if (!(error instanceof PostriderError)) throw error

@@ -54,6 +54,33 @@ test('leaves X-Signature out when there is no secret, also after a signed reques
   )
 })
 
+test('signs each attempt anew where there is a signer, and leaves the headers out where there is none', async (t) => {
+  const receiver = await startReceiver(t, { secret: 'geheim' })
+  let now = 1_700_000_000_999
+  const endpoint = openTransport(t, { now: () => now }).open({
+    url: receiver.url,
+    headers: { 'x-shop': 'a' },
+  })
+  const signer = {
+    sign: (id: string, timestamp: string, body: Uint8Array) => `v1,${id}/${timestamp}/${body.length}`,
+  }
+  const request = { ...requestOf('{}', 'geheim'), signer }
+  await send(endpoint, request)
+  now += 1_000
+  await send(endpoint, request)
+  await send(endpoint, requestOf('{}', 'geheim'))
+  const [first, second, third] = await receiver.waitFor(3)
+  assert.deepEqual(first!.rawHeaders.slice(4, -2), [
+    ...['User-Agent', 'postrider/1.0', 'Content-Type', 'application/json'],
+    ...['X-Signature', String(first!.headers['x-signature']), 'Idempotency-Key', 'm1:crm'],
+    ...['webhook-id', 'm1:crm', 'webhook-timestamp', '1700000000'],
+    ...['webhook-signature', 'v1,m1:crm/1700000000/2', 'x-shop', 'a'],
+  ])
+  assert.equal(second!.headers['webhook-signature'], 'v1,m1:crm/1700000001/2')
+  assert.equal(third!.headers['webhook-signature'], undefined)
+  assert.deepEqual([first!.signature, third!.signature], ['valid', 'valid'])
+})
+
 const answers: [string, Answer, Partial<Outcome>][] = [
   ['204', { status: 204 }, { kind: 'success', status: 204, body: null }],
   ['302', { status: 302, headers: { location: '/elsewhere' } }, { kind: 'redirect', status: 302 }],

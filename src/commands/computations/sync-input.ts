@@ -1,0 +1,70 @@
+import { createReadStream, statSync } from 'node:fs'
+import { addAbortSignal } from 'node:stream'
+import { SingleBar } from 'cli-progress'
+import type { Given } from '../../console/computations/ports.ts'
+import { checkedId, readList } from '../../console/computations/read-list.ts'
+import type { SyncOptions } from '../../console/computations/sync.ts'
+import { PostriderError, messageOf } from '../../errors.ts'
+import { stopSignal } from '../context.ts'
+
+/** The list in a file, or on stdin for `-`. Throws `usage` for what cannot be read; ends with the command. */
+export function listIn(
+  file: string,
+  kind: 'audience' | 'trait',
+  member = true,
+): AsyncGenerator<Given, void, undefined> {
+  if (file !== '-') {
+    try {
+      if (statSync(file).isDirectory())
+        throw new PostriderError('usage', `${file} is a folder; give a file with a line for each user`)
+    } catch (error) {
+      if (error instanceof PostriderError) throw error
+      throw new PostriderError('usage', `cannot read ${file}: ${messageOf(error)}`, { cause: error })
+    }
+  } else if (process.stdin.isTTY) {
+    console.error('Reading from the terminal: a line for each user, Ctrl-D ends.')
+  }
+  const input = file === '-' ? process.stdin : createReadStream(file)
+  return readList(addAbortSignal(stopSignal(), input), kind, member)
+}
+
+/** Users named by flags and in files, those who join first. */
+export async function* changesIn(given: {
+  add: readonly string[]
+  remove: readonly string[]
+  addFile: string | undefined
+  removeFile: string | undefined
+}): AsyncGenerator<Given, void, undefined> {
+  for (const [ids, member] of [
+    [given.add, true],
+    [given.remove, false],
+  ] as const)
+    for (const userId of ids) yield { userId: checkedId(userId, 0), value: null, member, line: 0 }
+  if (given.addFile !== undefined) yield* listIn(given.addFile, 'audience', true)
+  if (given.removeFile !== undefined) yield* listIn(given.removeFile, 'audience', false)
+}
+
+const phases = { finishing: 'finishing the sync before', reading: 'reading', sending: 'sending' }
+
+/** A bar on stderr if that is a terminal. */
+export function syncProgress(): Required<Pick<SyncOptions, 'onProgress'>> & { stop(): void } {
+  if (!process.stderr.isTTY) return { onProgress: () => {}, stop: () => {} }
+  let shown: string | null = null
+  let bar: SingleBar | null = null
+  return {
+    onProgress(phase, done, total) {
+      if (shown !== phase) {
+        bar?.stop()
+        shown = phase
+        const format =
+          total === null
+            ? `${phases[phase]}: {value} users, {duration_formatted}`
+            : `${phases[phase]}: {bar} {percentage}%  {value} of {total} users, {eta_formatted} left`
+        bar = new SingleBar({ stream: process.stderr, clearOnComplete: true, etaBuffer: 100, format })
+        bar.start(total ?? 0, 0)
+      }
+      bar!.update(done)
+    },
+    stop: () => bar?.stop(),
+  }
+}

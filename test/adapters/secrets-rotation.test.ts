@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { test } from 'node:test'
+import { rotateSecrets, type RotatedSettings } from '../../src/adapters/secrets-rotation.ts'
+import { createSecrets, type Secrets } from '../../src/adapters/secrets.ts'
+import type { SettingsCommand } from '../../src/core/settings-commands.ts'
+import { decide } from '../../src/core/settings-decide.ts'
+import { evolve } from '../../src/core/settings-events.ts'
+import { sealedSecrets } from '../../src/core/settings-secrets.ts'
+import { initialSettings, type SettingsAggregate } from '../../src/core/settings.ts'
+
+const [oldKey, newKey, otherKey] = [randomBytes(32), randomBytes(32), randomBytes(32)]
+const oldOnly = createSecrets([oldKey])
+const both = createSecrets([newKey, oldKey])
+const newOnly = createSecrets([newKey])
+
+/** The settings in memory; `before` runs before each command, as a crash or another writer would. */
+class Settings implements RotatedSettings {
+  state: SettingsAggregate = initialSettings
+  before: (command: SettingsCommand) => void = () => {}
+
+  apply(command: SettingsCommand): void {
+    const decision = decide(command, this.state)
+    assert(decision.accepted, JSON.stringify(decision))
+    if (decision.event) this.state = evolve(this.state, decision.event)
+  }
+
+  async execute(command: SettingsCommand): Promise<SettingsAggregate> {
+    this.before(command)
+    this.apply(command)
+    return this.state
+  }
+
+  opened(secrets: Secrets): string[][] {
+    return [...this.state.destinations.values()].map((destination) =>
+      sealedSecrets(destination).map((sealed) => secrets.open(sealed)),
+    )
+  }
+}
+
+/** Two destinations with two shared secrets and one header each. */
+function settingsUnder(secrets: Secrets): Settings {
+  const settings = new Settings()
+  const secret = (text: string) => ({ text, sealed: secrets.seal(text) })
+  settings.apply({ type: 'create_source', id: 'shop', name: 'Shop', writeKey: 'k', enabled: true })
+  for (const id of ['crm', 'mail']) {
+    settings.apply({
+      type: 'create_destination',
+      id,
+      name: id,
+      sourceIds: ['shop'],
+      urls: ['https://a.example/'],
+      headers: [{ urlNumber: 1, name: 'X-Token', value: secret(`${id}-header`) }],
+      sharedSecret: secret(`${id}-earlier`),
+      enabled: true,
+    })
+    settings.apply({ type: 'update_destination', id, addSecret: secret(`${id}-newest`) })
+  }
+  return settings
+}
+
+const texts = ['crm', 'mail'].map((id) => [`${id}-newest`, `${id}-earlier`, `${id}-header`])
+
+test('everything is sealed anew under the first key, and the old one is needed no longer', async () => {
+  const settings = settingsUnder(oldOnly)
+  assert.throws(() => settings.opened(newOnly))
+  const { version } = settings.state
+  assert.deepEqual(await rotateSecrets(settings, both, { dryRun: true }), {
+    keyId: newOnly.keyId,
+    destinations: ['crm', 'mail'].map((id) => ({ id, rotated: 3, current: 0, problems: [] })),
+  })
+  assert.equal(settings.state.version, version, 'a dry run changes nothing')
+  const { destinations } = await rotateSecrets(settings, both, { dryRun: false })
+  assert.deepEqual(
+    destinations.map(({ rotated }) => rotated),
+    [3, 3],
+  )
+  assert.deepEqual(settings.opened(newOnly), texts)
+  assert.equal(settings.state.version, version + 2, 'one event a destination')
+  const again = await rotateSecrets(settings, newOnly, { dryRun: false })
+  assert.deepEqual(
+    again.destinations.map(({ rotated, current }) => [rotated, current]),
+    [
+      [0, 3],
+      [0, 3],
+    ],
+  )
+  assert.equal(settings.state.version, version + 2)
+})
+
+test('a rotation that broke off goes on where it was', async () => {
+  const settings = settingsUnder(oldOnly)
+  settings.before = (command) => {
+    if (command.type === 'reseal_secrets' && command.id === 'mail') throw new Error('the network is gone')
+  }
+  await assert.rejects(rotateSecrets(settings, both, { dryRun: false }), /network/)
+  assert.deepEqual(settings.opened(both), texts, 'both keys still open all')
+  settings.before = () => {}
+  const { destinations } = await rotateSecrets(settings, both, { dryRun: false })
+  assert.deepEqual(
+    destinations.map(({ rotated, current }) => [rotated, current]),
+    [
+      [0, 3],
+      [3, 0],
+    ],
+  )
+  assert.deepEqual(settings.opened(newOnly), texts)
+})
+
+test('what another writer sets meanwhile is kept, and sealed anew too where it used the old key', async () => {
+  const settings = settingsUnder(oldOnly)
+  settings.before = () => {
+    settings.before = () => {}
+    const sharedSecret = { text: 'meanwhile', sealed: oldOnly.seal('meanwhile') }
+    settings.apply({ type: 'update_destination', id: 'crm', sharedSecret })
+  }
+  await rotateSecrets(settings, both, { dryRun: false })
+  assert.deepEqual(settings.opened(newOnly), [['meanwhile', 'crm-header'], texts[1]])
+})
+
+test('a secret that no key opens is told, and does not stop the others', async () => {
+  const settings = settingsUnder(oldOnly)
+  const lost = { text: 'lost', sealed: createSecrets([otherKey]).seal('lost') }
+  settings.apply({ type: 'update_destination', id: 'crm', sharedSecret: lost })
+  const { destinations } = await rotateSecrets(settings, both, { dryRun: false })
+  assert.deepEqual(
+    destinations.map(({ rotated }) => rotated),
+    [1, 3],
+  )
+  assert.match(destinations[0]!.problems.join(), /which is not in SECRETS_KEY/)
+  assert.deepEqual(settings.opened(createSecrets([newKey, otherKey])), [['lost', 'crm-header'], texts[1]])
+  await assert.rejects(rotateSecrets(settings, createSecrets([]), { dryRun: false }), { code: 'secrets_key' })
+})
