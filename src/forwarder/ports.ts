@@ -15,6 +15,7 @@ export interface SignedRequest {
   body: Uint8Array
   /** Lowercase hex HMAC-SHA1 of the body; null when the destination has no shared secret. */
   signature: string | null
+  /** The delivery's id, whatever its characters. */
   idempotencyKey: string
   /** Adds the headers of Standard Webhooks; only beside a `signature`. */
   signer?: AttemptSigner | null

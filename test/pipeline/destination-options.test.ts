@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { test } from 'node:test'
+import { Webhook } from 'standardwebhooks'
 import type { CallType } from '../../src/core/analytics-call.ts'
 import type { OptionsEdit } from '../../src/core/destination-options.ts'
 import { someCall } from '../support/calls.ts'
@@ -80,6 +81,10 @@ test('what is chosen for a destination', async (t) => {
       assert.equal(request.headers['webhook-id'], 'm-1:std')
       assert.deepEqual(standardSigners(request, keys), ['newest', 'earlier'])
       assert.equal(request.signature, 'valid', 'X-Signature is made with the newest')
+      // The published library, as receivers use it.
+      const headers = request.headers as Record<string, string>
+      new Webhook(whsec('the newest secret')).verify(request.body.toString(), headers)
+      new Webhook('not base64', { format: 'raw' }).verify(request.body.toString(), headers)
     }
     // The tier holds it for more than a second.
     assert.notEqual(first.headers['webhook-timestamp'], second.headers['webhook-timestamp'])

@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici'
+import { headerText } from '../../core/header-text.ts'
 import type { AttemptSink, EndpointClient, SignedRequest } from '../../forwarder/ports.ts'
 import { PostriderError } from '../../errors.ts'
 import { Attempt, type AttemptOwner } from './attempt.ts'
@@ -118,20 +119,21 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner, Connection
   }
 
   #start(attempt: Attempt, connection: Connection): void {
-    const { signature, idempotencyKey, body, signer } = attempt.request
+    const { signature, body, signer } = attempt.request
+    const id = headerText(attempt.request.idempotencyKey)
     let headers = this.#unsignedHeaders
-    if (signature === null) headers[5] = idempotencyKey
+    if (signature === null) headers[5] = id
     else {
       headers = this.#signedHeaders
       if (signer) {
         headers = this.#standardHeaders
         const timestamp = String(Math.floor(this.#settings.now() / 1_000))
-        headers[9] = idempotencyKey
+        headers[9] = id
         headers[11] = timestamp
-        headers[13] = signer.sign(idempotencyKey, timestamp, body)
+        headers[13] = signer.sign(id, timestamp, body)
       }
       headers[5] = signature
-      headers[7] = idempotencyKey
+      headers[7] = id
     }
     this.#options.headers = headers
     this.#options.body = body
