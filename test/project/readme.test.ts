@@ -1,15 +1,20 @@
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { createHmac } from 'node:crypto'
+import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { test, type TestContext } from 'node:test'
+import { CollectorCounts } from '../../src/adapters/metrics/collector-metrics.ts'
 import { ForwarderCounts } from '../../src/adapters/metrics/forwarder-metrics.ts'
+import { Analytics } from '../../src/client/index.ts'
+import type { AnalyticsOptions } from '../../src/client/index.ts'
 import { settingsTable } from '../../src/config/table.ts'
 import { variableNames } from '../../src/config/variables.ts'
 import { findCommand } from '../../src/local/java.ts'
 import { freePort } from '../../src/local/ports.ts'
+import { collectorDouble, writeKey } from '../support/collector-double.ts'
 import { until } from '../support/deployment.ts'
 import { temporaryFolder } from '../support/rig.ts'
 
@@ -75,9 +80,63 @@ test('every metric that the README names is exposed, and every one exposed is na
   const counts = new ForwarderCounts()
   counts.destination('crm')
   counts.watch({ inFlight: () => 0, endpoints: () => [], lag: () => [] })
-  const exposed = [...[...counts.expose()].join('').matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name!)
+  const collected = new CollectorCounts()
+  collected.calls('shop', 'track', 'accepted', 1)
+  const pages = [...counts.expose(), ...collected.expose()]
+  const exposed = [...pages.join('').matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name!)
   const inTable = [...readme.matchAll(/^\| `(postrider_\w+)/gm)].map(([, name]) => name!)
   assert.deepEqual(inTable.sort(), exposed.sort())
+})
+
+test('the README’s options of the client are those that there are', () => {
+  const rows = /\n\| option +\| default .*?\n\n/s.exec(readme)![0]
+  const named = [...rows.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name!)
+  const wrong = { none: 1 } as AnalyticsOptions
+  // It says which there are.
+  assert.throws(
+    () => new Analytics('key', wrong),
+    ({ message }: Error) => {
+      assert.deepEqual(named.sort(), message.split('there are ')[1]!.split(', ').sort())
+      return true
+    },
+  )
+})
+
+/** The words in quotes of a type. */
+const wordsOf = (file: string, type: RegExp): string[] => {
+  const [text] = type.exec(readFileSync(join(root, file), 'utf8'))!
+  return [...text.matchAll(/'(\w+)'/g)].map(([, word]) => word!)
+}
+
+test('the README names every code that the client and the collector give', () => {
+  const codes = [
+    ...wordsOf('src/client/errors.ts', /type AnalyticsErrorCode =[^]*?\n\n/),
+    ...wordsOf('src/client/errors.ts', /type DeliveryErrorCode =[^]*?\n\n/),
+    ...wordsOf('src/core/tracking-fields.ts', /interface CallFault[^]*?\n\}/),
+  ]
+  assert.ok(codes.length > 20)
+  assert.deepEqual(
+    // Kafka's own: over HTTP, the write key is the source.
+    codes.filter((code) => code !== 'source_required' && !readme.includes(`\`${code}\``)),
+    [],
+  )
+})
+
+test('the README’s example of the client sends its calls', async (t) => {
+  const collector = await collectorDouble(t)
+  const examples = blocks('js').filter((code) => code.includes("from 'postrider'\n\n"))
+  assert.equal(examples.length, 1)
+  const code = examples[0]!.replace('http://127.0.0.1:8080', collector.url)
+  const env = { PATH: process.env.PATH, WRITE_KEY: writeKey }
+  const child = spawn(process.execPath, ['--input-type=module', '-e', code], {
+    cwd: root,
+    env,
+    stdio: 'inherit',
+  })
+  const [status] = (await once(child, 'exit')) as [number]
+  assert.equal(status, 0)
+  assert.equal(collector.taken.size, 2)
+  assert.deepEqual(collector.faults, [])
 })
 
 for (const file of ['README.md', 'test/README.md'])
