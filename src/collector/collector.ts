@@ -168,33 +168,36 @@ function readScanned({ fields, isTooLarge }: ScannedCall, rules: RequestRules): 
   return readRequestCall(fields, rules)
 }
 
+interface WaitingCalls {
+  lot: Lot
+  type: CallType
+  isDuplicate: boolean
+  count: number
+}
+
 /** The calls of one request that wait for their lots: one or two lots, nearly always. */
 class Pending {
   readonly #sourceId: string
-  readonly #calls: { type: CallType; lot: Lot; isDuplicate: boolean }[] = []
+  readonly #waiting: WaitingCalls[] = []
 
   constructor(sourceId: string) {
     this.#sourceId = sourceId
   }
 
   add(type: CallType, lot: Lot, isDuplicate: boolean): void {
-    this.#calls.push({ type, lot, isDuplicate })
+    const last = this.#waiting.at(-1)
+    if (last?.lot === lot && last.type === type && last.isDuplicate === isDuplicate) last.count++
+    else this.#waiting.push({ lot, type, isDuplicate, count: 1 })
   }
 
   /** Whether all of them are written. */
   async end(metrics: CollectorMetrics): Promise<boolean> {
-    const results = new Map<Lot, boolean>()
-    for (const { lot } of this.#calls) if (!results.has(lot)) results.set(lot, await lot.written)
     let allWritten = true
-    for (const { type, lot, isDuplicate } of this.#calls) {
-      const written = results.get(lot)!
+    for (const { lot, type, isDuplicate, count } of this.#waiting) {
+      const written = await lot.written
       if (!written) allWritten = false
-      metrics.calls(
-        this.#sourceId,
-        type,
-        !written ? 'unavailable' : isDuplicate ? 'duplicate' : 'accepted',
-        1,
-      )
+      const result = !written ? 'unavailable' : isDuplicate ? 'duplicate' : 'accepted'
+      metrics.calls(this.#sourceId, type, result, count)
     }
     return allWritten
   }
