@@ -9,6 +9,11 @@ const hasTaskset = process.platform === 'linux' && spawnSync('taskset', ['--vers
 /** Whether processes are bound to cores; without it figures of one core are not to be had. */
 export const bindsCores = hasTaskset
 
+const running = new Set<ChildProcess>()
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGKILL')
+})
+
 /** A process of the benchmark on one core, spoken to by IPC. */
 export class Child {
   readonly #process: ChildProcess
@@ -26,8 +31,11 @@ export class Child {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
       env: { ...process.env, ...options.env },
     })
-    this.#process.on('exit', () => (this.#exited = true))
-    process.on('exit', () => this.#process.kill('SIGKILL'))
+    this.#process.on('exit', () => {
+      this.#exited = true
+      running.delete(this.#process)
+    })
+    running.add(this.#process)
   }
 
   /** The next thing of this kind that the child tells. */
