@@ -166,7 +166,7 @@ export interface OutgoingRecord {
 
 /** Appends records with acks=all. */
 export interface RecordSink {
-  /** Rejects with `too_large` when the broker refuses a record for its size; tries again for ever otherwise. */
+  /** Resolves to `too_large` when the broker refuses a record for its size; tries again for ever otherwise. */
   append(lots: readonly { topic: string; records: readonly OutgoingRecord[] }[]): Promise<'ok' | 'too_large'>
 }
 
