@@ -74,6 +74,11 @@ export class DeliveryRun implements SignedRequest {
     return this.earlier !== null
   }
 
+  /** It was sent in an earlier round; a delivery that was only ever deferred is still at its first attempt. */
+  get wasAttempted(): boolean {
+    return this.earlier !== null && this.earlier.attempts > 0
+  }
+
   get origin(): Origin {
     if (this.earlier) return this.earlier.origin
     const { partition, offset } = this.work
@@ -135,6 +140,8 @@ export class Attempt implements AttemptSink {
   readonly run: DeliveryRun
   readonly endpoint: EndpointQueue
   readonly queuedAt: number
+  /** What the endpoint's pace gave for it when it was sent. */
+  paceRound = 0
   next: Attempt | null = null
 
   constructor(run: DeliveryRun, endpoint: EndpointQueue, queuedAt: number) {

@@ -42,7 +42,7 @@ test('an endpoint that hangs does not hold up another destination of the same ke
 })
 
 test('an endpoint that hangs uses up its own requests in flight only', () => {
-  const engine = new Engine({ minInFlight: 3, maxInFlight: 3 })
+  const engine = new Engine({ inFlight: 3 })
   const hangs = engine.destination('hangs')
   const well = engine.destination('well')
   for (let index = 0; index < 10; index++) engine.admit(`h${index}`, hangs)
@@ -52,7 +52,7 @@ test('an endpoint that hangs uses up its own requests in flight only', () => {
 })
 
 test('with all slots of the process taken, endpoints get them in turns: a long queue starves nobody', () => {
-  const engine = new Engine({ minInFlight: 10, maxInFlight: 10 }, 2)
+  const engine = new Engine({ inFlight: 10 }, 2)
   const busy = engine.destination('busy')
   const other = engine.destination('other')
   for (let index = 0; index < 10; index++) engine.admit(`b${index}`, busy, { key: index < 5 ? 'lane' : null })
@@ -75,7 +75,7 @@ test('with all slots of the process taken, endpoints get them in turns: a long q
 })
 
 test('due retries go before new calls, and do not wait for their key', () => {
-  const engine = new Engine({ minInFlight: 1, maxInFlight: 1 })
+  const engine = new Engine({ inFlight: 1 })
   const crm = engine.destination('crm')
   engine.admit('first', crm, { key: 'a' })
   engine.admit('call', crm, { key: 'b' })
@@ -86,7 +86,7 @@ test('due retries go before new calls, and do not wait for their key', () => {
 })
 
 test('how late a retry starts is told when its first request goes out, queued or not', () => {
-  const engine = new Engine({ minInFlight: 1, maxInFlight: 1 })
+  const engine = new Engine({ inFlight: 1 })
   const crm = engine.destination('crm', 2)
   engine.admit('first', crm)
   engine.admit('retry', crm, { retry: ['u1', 'u2'] })
@@ -117,7 +117,7 @@ test('a retry goes only to the URLs that are still to try', () => {
 })
 
 test('a breaker that opens defers what is queued and what waits in lanes, without an attempt', () => {
-  const engine = new Engine({ minInFlight: 30, maxInFlight: 30 })
+  const engine = new Engine({ inFlight: 30 })
   const crm = engine.destination('crm')
   const { failures } = defaultBreakerLimits
   for (let index = 0; index < failures; index++) engine.admit(`f${index}`, crm)
@@ -180,7 +180,7 @@ test('what has waited too long in a lane is deferred and never sent beside the o
 })
 
 test('a destination that is disabled skips what waits, queued or in a lane, and what comes', () => {
-  const engine = new Engine({ minInFlight: 1, maxInFlight: 1 })
+  const engine = new Engine({ inFlight: 1 })
   const crm = engine.destination('crm')
   engine.admit('sent', crm, { key: 'a' })
   engine.admit('in lane', crm, { key: 'a' })
@@ -195,7 +195,7 @@ test('a destination that is disabled skips what waits, queued or in a lane, and 
 })
 
 test('a URL that was removed is dropped from the deliveries that wait for it; with none left they are skipped', () => {
-  const engine = new Engine({ minInFlight: 1, maxInFlight: 1 })
+  const engine = new Engine({ inFlight: 1 })
   const crm = engine.destination('crm', 2)
   const [gone, stays] = crm.endpoints as [(typeof crm.endpoints)[0], (typeof crm.endpoints)[0]]
   engine.admit('first', crm, { key: 'a' })
@@ -214,7 +214,7 @@ test('a URL that was removed is dropped from the deliveries that wait for it; wi
 })
 
 test('a URL that was removed after the others had failed leaves the decision to those', () => {
-  const engine = new Engine({ minInFlight: 1, maxInFlight: 1 })
+  const engine = new Engine({ inFlight: 1 })
   const crm = engine.destination('crm', 2)
   engine.admit('first', crm)
   engine.admit('second', crm)
@@ -231,7 +231,7 @@ test('a URL that was removed after the others had failed leaves the decision to 
 })
 
 test('work of lost partitions is never sent, and gives its places back at once', () => {
-  const engine = new Engine({ minInFlight: 1, maxInFlight: 1 })
+  const engine = new Engine({ inFlight: 1 })
   const crm = engine.destination('crm')
   const lost = engine.partition(1)
   const kept = engine.partition(2)
@@ -301,7 +301,7 @@ test('an exception at signing fails that delivery alone', () => {
 })
 
 test('ten thousand runs of one key that are deferred at once do not overflow the stack', () => {
-  const engine = new Engine({ maxAdmitted: 20_000 })
+  const engine = new Engine({ places: 20_000 })
   const crm = engine.destination('crm')
   for (let index = 0; index < 10_000; index++) engine.admit(`d${index}`, crm, { key: 'a' })
   engine.endpoints[0]!.breaker = openBreaker(Date.now() + 60_000)

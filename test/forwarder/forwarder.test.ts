@@ -119,7 +119,7 @@ async function engine(t: TestContext, given: { urls?: number; options?: OptionsE
     endOffsets: () => Promise.resolve([]),
     reportGone() {},
     policy: { tiers: [parked, { name: '1h', delayMs: 3_600_000 }], windowMs: 4 * 3_600_000 },
-    bounds: { minInFlight: 4, maxInFlight: 4, maxAdmitted: 100, maxWaitMs: 2_000 },
+    bounds: { inFlight: 4, places: 100, maxWaitMs: 2_000 },
     maxInFlight: 100,
     maxRecordBytes: 1_000_000,
     drainMs: 2_000,

@@ -51,7 +51,7 @@ function world(t: TestContext, ids: readonly string[]) {
   )
   const routing = new Routing({
     host: dispatcher,
-    bounds: { minInFlight: 2, maxInFlight: 2, maxAdmitted: places, maxWaitMs: 2_000 },
+    bounds: { inFlight: 2, places: places, maxWaitMs: 2_000 },
     transport: {
       open({ url }) {
         const client = new FakeClient()

@@ -64,7 +64,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 /** The engine in a world where everything happens in any order, with a check after each step. */
 class World {
-  readonly engine = new Engine({ minInFlight: 2, maxInFlight: 2, maxAdmitted: 8 }, 5)
+  readonly engine = new Engine({ inFlight: 2, places: 8 }, 5)
   readonly admitted: DeliveryRun[] = []
   readonly #partitions: PartitionWork[] = [0, 1, 2].map((id) => this.engine.partition(id))
   readonly #ids = ['a', 'b', 'c']
