@@ -58,7 +58,8 @@ export class EndpointPace {
 
   /** Moves to what the breaker is at `now`. */
   advance(now: number): void {
-    if (this.#breaker.phase !== 'closed') this.#become(elapsedBreaker(this.#breaker, now, this.#breakerLimits))
+    if (this.#breaker.phase !== 'closed')
+      this.#become(elapsedBreaker(this.#breaker, now, this.#breakerLimits))
   }
 
   /** Whether one more may be sent; `inFlight` are all that are under way. Advance it first. */

@@ -168,7 +168,14 @@ export class Engine {
   run(
     id: string,
     destination: DestinationRuntime,
-    given: { partition?: PartitionWork; key?: string | null; retry?: string[]; dueAt?: number } = {},
+    given: {
+      partition?: PartitionWork
+      key?: string | null
+      retry?: string[]
+      /** Of the retry, before this round. */
+      attempts?: number
+      dueAt?: number
+    } = {},
   ): DeliveryRun {
     const partition = given.partition ?? this.partition()
     const offset = Math.max(this.#offset++, partition.tracker.lastAdded + 1)
@@ -183,7 +190,7 @@ export class Engine {
       type: 'track' as const,
       body,
       endpointIds: given.retry,
-      attempts: 1,
+      attempts: given.attempts ?? 1,
       handOvers: 1,
       firstAttemptAt: 1,
       firstHandOverAt: 2,
