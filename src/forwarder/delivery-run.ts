@@ -75,9 +75,7 @@ export class DeliveryRun implements SignedRequest {
   }
 
   get origin(): Origin {
-    if (this.earlier) return this.earlier.origin
-    const { partition, offset } = this.work
-    return { topic: partition.topic, partition: partition.partition, offset }
+    return this.earlier?.origin ?? this.work.place
   }
 
   /** Rounds that reached an endpoint, this one included. */
