@@ -22,6 +22,8 @@ export interface EndpointHost {
   deferred(attempt: Attempt, deferral: Deferral): void
   /** An exception of ours at sending it. */
   failed(attempt: Attempt, error: unknown): void
+  /** What is queued there has nowhere to go any more: the URL was taken out of the settings. */
+  removed(endpoint: EndpointQueue): void
   /** The first request of a round that came due in a retry tier goes out. */
   retryStarted(run: DeliveryRun): void
   /** A partition waits here from now on. */

@@ -203,11 +203,26 @@ export class EndpointQueue {
     try {
       this.client.send(run, attempt)
     } catch (error) {
-      this.#pace.withdrawn(attempt.paceRound)
-      this.inFlight--
-      this.#host.slots.release()
+      this.#notSent(attempt)
       this.#host.failed(attempt, error)
     }
+  }
+
+  /**
+   * The connection for an attempt is there at last. True if it must not go out any more, or not now: it counts as
+   * never sent, and is dropped, skipped or first in the queue again.
+   */
+  withdraw(attempt: Attempt): boolean {
+    const verdict = this.#host.mayStart(attempt)
+    if (verdict === 'send') return false
+    this.#notSent(attempt)
+    if (verdict === 'drop') this.#host.dropped(attempt)
+    else if (verdict === 'skip') this.#host.skipped(attempt)
+    else {
+      ;(attempt.run.isRetry ? this.#retries : this.#calls).unshift(attempt)
+      if (this.closed) this.#host.removed(this)
+    }
+    return true
   }
 
   /** The outcome of an attempt that was sent. */
@@ -241,6 +256,12 @@ export class EndpointQueue {
         else this.#host.dropped(attempt)
       }
     }
+  }
+
+  #notSent(attempt: Attempt): void {
+    this.#pace.withdrawn(attempt.paceRound)
+    this.inFlight--
+    this.#host.slots.release()
   }
 
   #advance(now: number): void {

@@ -10,10 +10,10 @@ export interface SlotUser {
 const looks = 2
 
 /**
- * The process's slots for requests on the wire, shared so that nobody who hangs can take them all: each user may hold
- * at most as many as are free (Dynamic Queue Length Thresholds, Choudhury and Hahne 1998, with a factor of one). One
- * user alone gets half of them, ten that want all they can get a eleventh each, and there is always as much left for
- * whoever comes next. Who finds none at all waits for its turn, for one slot each.
+ * The process's slots for requests on the wire, shared so that nobody can take them all: each user may take another
+ * one only while it holds fewer than are free (Dynamic Queue Length Thresholds, Choudhury and Hahne 1998, with a factor
+ * of one). One user alone gets half of them, n that want all they can get an n+1st each, with as many left for whoever
+ * comes next. Who finds none at all waits for its turn, for one slot each.
  */
 export class Slots {
   readonly #max: number

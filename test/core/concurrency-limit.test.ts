@@ -49,8 +49,8 @@ function simulate(limit: ConcurrencyLimit, receiver: Receiver, forMs: number, cp
   return {
     perSecond: (secondHalf.length / (forMs / 2)) * 1_000,
     limit: limits.at(-1)!,
-    least: Math.min(...limits),
-    most: Math.max(...limits),
+    least: limits.reduce((least, each) => Math.min(least, each)),
+    most: limits.reduce((most, each) => Math.max(most, each)),
     at: (ms: number) => limits[done.findIndex((each) => each >= ms)]!,
   }
 }
@@ -86,7 +86,10 @@ test('a receiver that becomes slower is not starved for it, and one that becomes
   const limit = new ConcurrencyLimit(bounds)
   const result = simulate(limit, changing, 200_000, 0.2)
   assert.ok(result.least >= 32, `${result.least}`)
-  assert.ok(result.at(119_000) >= 400, `${result.at(119_000)} at once at 100 ms, of 500 that one core can send`)
+  assert.ok(
+    result.at(119_000) >= 400,
+    `${result.at(119_000)} at once at 100 ms, of 500 that one core can send`,
+  )
   assert.ok(result.perSecond >= 0.9 * 5_000, `${result.perSecond}`)
 })
 

@@ -238,7 +238,7 @@ test('a 429 with Retry-After stops the endpoint, not just the delivery: what wou
   for (const id of ['p', 'q', 'r']) engine.admit(id, crm)
   assert.deepEqual(engine.client('crm').sent, ['a', 'b', 'p'], 'it begins again with one')
   engine.client('crm').answer('success', 'p')
-  assert.deepEqual(engine.client('crm').sent, ['a', 'b', 'p', 'q'])
+  assert.deepEqual(engine.client('crm').sent, ['a', 'b', 'p', 'q', 'r'])
 })
 
 test('a short pause is waited for: nothing is deferred', (t) => {
@@ -397,6 +397,34 @@ test('without fresh heartbeats nothing starts, and everything does once they are
   engine.owner.fresh = true
   engine.dispatcher.pumpAll(engine.endpoints)
   assert.deepEqual(engine.client('crm').sent, ['a', 'b'])
+})
+
+test('a request whose connection took its time is sent only if it still may be: else it is dropped, or waits first in line', () => {
+  const engine = new Engine({ inFlight: 2 })
+  const crm = engine.destination('crm')
+  const client = engine.client('crm')
+  const lost = engine.partition(1)
+  engine.admit('kept', crm)
+  engine.admit('lost', crm, { partition: lost })
+  engine.admit('queued', crm)
+  client.connected('kept')
+  assert.equal(client.onWire.length, 2)
+
+  engine.owner.fresh = false
+  lost.drop()
+  client.connected('kept')
+  client.connected('lost')
+  assert.deepEqual(client.onWire, [])
+  assert.deepEqual(ids(engine.abandoned), ['lost'])
+  assert.equal(engine.dispatcher.inFlight, 0)
+
+  engine.owner.fresh = true
+  engine.dispatcher.pumpAll(engine.endpoints)
+  assert.deepEqual(client.sent, ['kept', 'lost', 'kept', 'queued'])
+  client.answer('success')
+  client.answer('success')
+  assert.deepEqual(ids(engine.settled), ['kept', 'queued'])
+  assert.deepEqual(engine.held(), nothingHeld)
 })
 
 test('once stopped nothing starts, and what is on the wire ends', () => {

@@ -111,7 +111,9 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
       if (full) {
         partition.block = { kind: 'endpoint', endpoint: full }
         full.wait(partition)
-        return
+        // It may have been woken at once.
+        if (partition.block) return
+        continue
       }
       const work = partition.take()
       const call = {

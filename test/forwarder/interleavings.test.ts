@@ -9,6 +9,7 @@ import { Engine, nothingHeld } from './fakes.ts'
 type Step =
   | { kind: 'admit'; destination: number; partition: number; key: number; retry: boolean }
   | { kind: 'answer'; client: number; pick: number; outcome: OutcomeKind; retryAfterMs: number | null }
+  | { kind: 'connect'; client: number; pick: number }
   | { kind: 'lose' | 'toggle' | 'remove' | 'restore' | 'defer' | 'shed' | 'fault'; which: number }
   | { kind: 'fresh'; is: boolean }
   | { kind: 'pass'; ms: number }
@@ -44,6 +45,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       outcome: fc.constantFrom(...outcomes),
       retryAfterMs: fc.option(fc.nat(10_000), { freq: 2 }),
     }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('connect' as const), client: fc.nat(9), pick: fc.nat(9) }),
   },
   {
     weight: 3,
@@ -136,6 +141,12 @@ class World {
         const client = busy[step.client % busy.length]
         const id = client?.onWire[step.pick % client.onWire.length]!.request.idempotencyKey
         client?.answer(step.outcome, id, { retryAfterMs: step.retryAfterMs })
+        return
+      }
+      case 'connect': {
+        const busy = [...engine.clients.values()].filter((client) => client.onWire.length > 0)
+        const client = busy[step.client % busy.length]
+        client?.connected(client.onWire[step.pick % client.onWire.length]!.request.idempotencyKey)
         return
       }
       case 'lose': {
