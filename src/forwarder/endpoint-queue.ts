@@ -18,7 +18,8 @@ import type { EndpointClient } from './ports.ts'
  * | shedding | full, and it has held back others' work | is deferred while there is no room |
  * | closed by its breaker | `phases` of core/breaker.ts | is deferred |
  *
- * Shedding ends when less than half of the room is taken and the queue is less than half as deep.
+ * Shedding ends when less than half of its share has been taken and the queue has been less than half as deep for
+ * `maxWaitMs`.
  */
 export class EndpointQueue {
   readonly destinationId: string
@@ -33,6 +34,7 @@ export class EndpointQueue {
   /** Since when it has been holding back others' work without a break, epoch ms. */
   holdingSince: number | null = null
   shedding = false
+  #roomySince: number | null = null
   /** Taken out of the settings: what is on the wire ends, nothing new comes. */
   closed = false
   readonly waiters = new Set<PartitionWork>()
@@ -126,11 +128,19 @@ export class EndpointQueue {
    * would end before anything was let past.
    */
   stopSheddingIfRoomy(now: number): void {
+    if (!this.shedding) return
     const half = this.#places / 2
-    if (!this.shedding || this.admittedCalls >= half || this.admittedRetries >= half) return
-    if (this.#longestWait(now) >= this.#maxWaitMs / 2) return
+    const roomy =
+      this.admittedCalls < half && this.admittedRetries < half && this.#longestWait(now) < this.#maxWaitMs / 2
+    if (!roomy) {
+      this.#roomySince = null
+      return
+    }
+    this.#roomySince ??= now
+    if (now - this.#roomySince < this.#maxWaitMs) return
     this.shedding = false
     this.holdingSince = null
+    this.#roomySince = null
   }
 
   /** Partitions that wait here may go on once there is room, or once they need not wait any more. */
@@ -146,15 +156,22 @@ export class EndpointQueue {
     this.waiters.clear()
   }
 
-  /** Queues an attempt, or says why it is to be deferred: then nothing of it is kept here. */
-  offer(attempt: Attempt, now: number): Deferral | null {
-    const { run } = attempt
+  /** Why a run that has its place here is to be deferred rather than queued; null: it is not. */
+  refusal(run: DeliveryRun, now: number): Deferral | null {
     if (this.closed) return { reason: 'breaker', waitMs: 0 }
     this.#advance(now)
     const deferral = this.#pace.deferral(this.queued, now)
     if (deferral) return deferral
     if (run.passedOver || (this.shedding && this.isFull(run.isRetry, now)))
       return { reason: 'slow', waitMs: 0 }
+    return null
+  }
+
+  /** Queues an attempt, or says why it is to be deferred: then nothing of it is kept here. */
+  offer(attempt: Attempt, now: number): Deferral | null {
+    const { run } = attempt
+    const refusal = this.refusal(run, now)
+    if (refusal) return refusal
     if (run.isRetry) this.#retries.push(attempt)
     else this.#calls.push(attempt)
     this.pump(now)

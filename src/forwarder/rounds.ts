@@ -39,7 +39,11 @@ export class Rounds {
   admit(run: DeliveryRun): void {
     this.#open++
     for (const endpoint of run.reserved) endpoint.reserve(run)
-    if (run.destination.enter(run)) this.#start(run)
+    if (refusedByAll(run) && run.destination.isBusy(run)) {
+      // Nobody is served by its waiting for its turn.
+      run.passedOver = true
+      this.#start(run)
+    } else if (run.destination.enter(run)) this.#start(run)
   }
 
   /**
@@ -187,6 +191,11 @@ export class Rounds {
       this.#draining = false
     }
   }
+}
+
+function refusedByAll(run: DeliveryRun): boolean {
+  for (const endpoint of run.reserved) if (endpoint.refusal(run, run.admittedAt) === null) return false
+  return run.reserved.length > 0
 }
 
 /** The endpoints of the moment: an edited URL list takes effect at the next attempt. */
