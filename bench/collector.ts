@@ -26,6 +26,8 @@ interface Run {
   failed: number
   /** Shares of one core while it ran. */
   cpu: number
+  /** User and system time of the process that is measured, in µs a call. */
+  cpuUs: number
   posterCpu: number
   brokerCpu: number | null
 }
@@ -49,7 +51,7 @@ export const collector: Workload = {
       single: [],
       bareSingle: [],
     }
-    const produced: { lot: number; inFlight: number; perSecond: number; cpuShare: number }[] = []
+    const produced: { lot: number; inFlight: number; perSecond: number; cpuShare: number; cpuUs: number }[] = []
     const measured = async (file: string, env: Record<string, string>, loads: [Run[], Load][]) => {
       const child = new Child(file, { core: measuredCore, env })
       const { port } = await child.told('listening')
@@ -70,7 +72,8 @@ export const collector: Workload = {
       await child.told('listening')
       for (const tried of lotsTried) {
         const { perSecond, cpuShare } = await child.ask({ ...tried, warmUpMs, measureMs }, 'produced')
-        produced.push({ ...tried, perSecond: perSecond!, cpuShare: cpuShare! })
+        const cpuUs = round2((cpuShare! * 1e6) / perSecond!)
+        produced.push({ ...tried, perSecond: perSecond!, cpuShare: cpuShare!, cpuUs })
       }
       await child.end()
     }
@@ -140,9 +143,12 @@ async function post(
   load: Load,
   measureMs: number,
 ): Promise<Run> {
+  const warm = poster.told('warm')
+  const posted = poster.ask({ port, writeKey: 'key-shop', ...load, warmUpMs, measureMs }, 'posted')
+  await warm
   const broker = await servers.brokerCpuMs()
   const before = await child.ask({}, 'usage')
-  const told = await poster.ask({ port, writeKey: 'key-shop', ...load, warmUpMs, measureMs }, 'posted')
+  const told = await posted
   const after = await child.ask({}, 'usage')
   const brokerAfter = await servers.brokerCpuMs()
   const elapsedMs = after.at! - before.at!
@@ -152,6 +158,7 @@ async function post(
     p99Ms: round2(told.p99Ms!),
     failed: told.failed!,
     cpu: round2((after.cpuMs! - before.cpuMs!) / elapsedMs),
+    cpuUs: round2(((after.cpuMs! - before.cpuMs!) * 1_000) / ((told.perSecond! * measureMs) / 1_000)),
     posterCpu: round2(told.cpuShare!),
     brokerCpu: broker === null || brokerAfter === null ? null : round2((brokerAfter - broker) / elapsedMs),
   }

@@ -1,4 +1,4 @@
-import { eachMember, stringOf } from '../../core/json-members.ts'
+import { eachMember, keyOf, stringOf } from '../../core/json-members.ts'
 import { spaceEnd } from '../../core/json-object.ts'
 import { PostriderError } from '../../errors.ts'
 import type { Given } from './ports.ts'
@@ -53,7 +53,8 @@ function textOf(bytes: Uint8Array, line: number): string {
 
 function readValue(text: string, line: number): { userId: string; value: string | null } {
   let [userId, value] = ['', '']
-  const end = eachMember(text, spaceEnd(text, 0), (key, from, to) => {
+  const end = eachMember(text, spaceEnd(text, 0), (keyStart, keyEnd, from, to) => {
+    const key = keyOf(text, keyStart, keyEnd)
     if (key === 'userId') userId = text.slice(from, to)
     if (key === 'value') value = text.slice(from, to)
   })

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { encodeProduce, murmur2 } from '../../../src/adapters/kafka/produce-encoding.ts'
+import { murmur2, murmur2OfText } from '../../../src/adapters/kafka/murmur2.ts'
+import { encodeProduce } from '../../../src/adapters/kafka/produce-encoding.ts'
 import type { ProduceOptions } from '../../../src/adapters/kafka/produce-encoding.ts'
 
 const require = createRequire(import.meta.url)
@@ -63,5 +64,13 @@ test('property: keys hash as kafkajs hashes them', () => {
   fc.assert(
     fc.property(bytes, (key) => assert.equal(murmur2(key), kafkajsMurmur2(key))),
     { numRuns: 1_000 },
+  )
+})
+
+test('property: a key as text hashes as its UTF-8 does', () => {
+  const text = fc.oneof(fc.string({ maxLength: 40 }), fc.string({ unit: 'binary', maxLength: 40 }))
+  fc.assert(
+    fc.property(text, (key) => assert.equal(murmur2OfText(key), murmur2(Buffer.from(key)))),
+    { numRuns: 3_000 },
   )
 })
