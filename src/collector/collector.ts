@@ -25,7 +25,7 @@ export interface CollectRequest {
   basicKey: string | null
   bearerKey: string | null
   queryKey: string | null
-  /** The caller's address. */
+  /** The caller's address; '' when it could not be told. */
   ip: string
   /** What this request takes of the collector's room; released by whoever answers. */
   hold: Hold
@@ -118,7 +118,7 @@ export class Collector {
       correctsClock: route.correctsClock,
       context,
       integrations,
-      ip: route.isClientSide ? sharedMap(`{"ip":${JSON.stringify(ip)}}`) : null,
+      ip: route.isClientSide && ip !== '' ? sharedMap(`{"ip":${JSON.stringify(ip)}}`) : null,
     }
     const rejected: RejectedCall[] = []
     const pending = new Pending(source.id)

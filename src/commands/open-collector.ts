@@ -94,6 +94,7 @@ export function openCollector(options: OpenCollectorOptions): OpenCollector {
       async run(signal) {
         const server = await openCollectorServer({
           port: config.collectorPort,
+          trustedProxies: config.trustedProxies,
           room,
           collect: (request) => (current ? current.collect(request) : Promise.resolve(unavailable)),
           log,

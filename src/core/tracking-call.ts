@@ -54,7 +54,10 @@ export function readTrackingCall(text: string, defaults: CallDefaults): Tracking
     const given = new GivenFields(text, ownSpans, 0)
     const source = given.id(field.sourceId) ?? defaults.sourceId
     if (source === null) throw new Fault('source_required', 'sourceId is missing')
-    return built(given, given.type(), source, defaults, { sentAt: given.time(field.sentAt), correctsClock: false })
+    return built(given, given.type(), source, defaults, {
+      sentAt: given.time(field.sentAt),
+      correctsClock: false,
+    })
   })
 }
 

@@ -117,8 +117,7 @@ export function readTime(field: string, text: string, start: number, end: number
 export function readType(text: string, start: number, end: number): CallType | null {
   if (!isString(text, start, end)) return null
   const length = end - start - 2
-  for (const type of callTypes)
-    if (type.length === length && text.startsWith(type, start + 1)) return type
+  for (const type of callTypes) if (type.length === length && text.startsWith(type, start + 1)) return type
   const said = stringOf(text.slice(start, end))
   return callTypes.find((type) => type === said) ?? null
 }

@@ -137,7 +137,7 @@ export class LotWriter implements CallSink {
     const producer = this.#producer!
     this.#sentAt = performance.now()
     // kafkajs sorts messages by partition in quadratic time: it gets one for each.
-    const messages = lot.bundles as Message[]
+    const messages: Message[] = lot.bundles
     const sending = producer.send({ topic, acks: allReplicas, messages })
     try {
       await within(deadlineMs, sending)
@@ -173,9 +173,9 @@ export class LotWriter implements CallSink {
         createPartitioner: this.#partitioner,
         retry: { retries: 3, initialRetryTime: 100, maxRetryTime: 1_000 },
       })
-      const connecting = Promise.all([producer.connect(), partitionsOf(kafka, topic)])
+      const [connecting, counting] = [producer.connect(), partitionsOf(kafka, topic)]
       try {
-        const [, partitions] = await within(connectWithinMs, connecting)
+        const [, partitions] = await within(connectWithinMs, Promise.all([connecting, counting]))
         this.#partitions = partitions
         this.#producer = producer
         if (this.#state === 'connecting') this.#state = 'writing'
@@ -183,7 +183,7 @@ export class LotWriter implements CallSink {
       } catch (error) {
         this.#reason = `Kafka cannot be reached: ${messageOf(error)}`
         log.warn({ topic, error: messageOf(error) }, 'the collector cannot reach Kafka; trying again')
-        void connecting.catch(() => {}).then(() => producer.disconnect().catch(() => {}))
+        void Promise.allSettled([connecting, counting]).then(() => producer.disconnect().catch(() => {}))
         await delay(Math.min(backOff(failures), 1_000), undefined, { signal }).catch(() => {})
       }
     }

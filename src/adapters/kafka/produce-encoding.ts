@@ -165,7 +165,7 @@ function sizeAtMost(topicData: ProduceOptions['topicData']): number {
       if (bundle) size += bundle.bytes
       else
         for (const { key, value } of messages as ProducedMessage[])
-        size += mostRecordHeadBytes + Math.max(0, byteLength(key)) + Math.max(0, byteLength(value))
+          size += mostRecordHeadBytes + Math.max(0, byteLength(key)) + Math.max(0, byteLength(value))
     }
   }
   return size

@@ -31,8 +31,8 @@ export class RecordBundle {
     this.partition = partition
   }
 
-  /** kafkajs's own encoding asks for it: it would make one record of the bundle. */
-  get key(): never {
+  /** kafkajs's own encoding, which would make one record of the bundle, asks for it first. */
+  get timestamp(): never {
     throw new Error('a bundle of records can only be encoded by encodeProduce')
   }
 
