@@ -9,8 +9,10 @@ import type { PartitionWork } from './partition-work.ts'
 export interface DispatchResults {
   /** All outcomes are in, or one of them is a success. */
   settled(run: DeliveryRun): void
-  /** Nothing to send to: the destination is disabled, or the URLs still to try are gone. */
+  /** Nothing to send to: the destination is disabled, the URLs still to try are gone, or the retry was revoked. */
   skipped(run: DeliveryRun): void
+  /** Asked of retries before each attempt: it must not be sent any more. */
+  isRevoked(run: DeliveryRun): boolean
   /** An exception tied to this delivery. */
   failed(run: DeliveryRun, error: unknown): void
   /** One attempt has ended, for counting and logging. */
@@ -113,7 +115,7 @@ export class Dispatcher implements EndpointHost {
   mayStart(attempt: Attempt): 'send' | 'wait' | 'drop' | 'skip' {
     const { partition } = attempt.run.work
     if (!partition.alive) return 'drop'
-    if (!attempt.run.destination.enabled) return 'skip'
+    if (!this.#mayBeSent(attempt.run)) return 'skip'
     return this.#stopping || !partition.owner.isFresh() ? 'wait' : 'send'
   }
 
@@ -223,12 +225,16 @@ export class Dispatcher implements EndpointHost {
   /** The endpoints of the moment: an edited URL list takes effect at the next attempt. */
   #targets(run: DeliveryRun): readonly EndpointQueue[] {
     const { destination, earlier } = run
-    if (!destination.enabled) return []
+    if (!this.#mayBeSent(run)) return []
     if (!earlier) return destination.endpoints
     const left = destination.endpoints.filter((endpoint) => earlier.endpointIds.includes(endpoint.id))
     const same =
       left.length === run.reserved.length && left.every((endpoint, index) => endpoint === run.reserved[index])
     return same ? run.reserved : left
+  }
+
+  #mayBeSent(run: DeliveryRun): boolean {
+    return run.destination.enabled && !(run.isRetry && this.#results.isRevoked(run))
   }
 
   /** One endpoint's outcome is known. A success decides at once: the other requests end by themselves. */
