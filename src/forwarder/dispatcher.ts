@@ -115,7 +115,8 @@ export class Dispatcher implements EndpointHost {
   mayStart(attempt: Attempt): 'send' | 'wait' | 'drop' | 'skip' {
     const { partition } = attempt.run.work
     if (!partition.alive) return 'drop'
-    if (!this.#mayBeSent(attempt.run)) return 'skip'
+    if (!attempt.run.destination.enabled) return 'skip'
+    if (attempt.run.isRetry && this.#results.isRevoked(attempt.run)) return 'skip'
     return this.#stopping || !partition.owner.isFresh() ? 'wait' : 'send'
   }
 
@@ -225,16 +226,12 @@ export class Dispatcher implements EndpointHost {
   /** The endpoints of the moment: an edited URL list takes effect at the next attempt. */
   #targets(run: DeliveryRun): readonly EndpointQueue[] {
     const { destination, earlier } = run
-    if (!this.#mayBeSent(run)) return []
+    if (!destination.enabled) return []
     if (!earlier) return destination.endpoints
     const left = destination.endpoints.filter((endpoint) => earlier.endpointIds.includes(endpoint.id))
     const same =
       left.length === run.reserved.length && left.every((endpoint, index) => endpoint === run.reserved[index])
     return same ? run.reserved : left
-  }
-
-  #mayBeSent(run: DeliveryRun): boolean {
-    return run.destination.enabled && !(run.isRetry && this.#results.isRevoked(run))
   }
 
   /** One endpoint's outcome is known. A success decides at once: the other requests end by themselves. */
