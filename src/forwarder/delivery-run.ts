@@ -78,7 +78,7 @@ export class DeliveryRun implements SignedRequest {
   }
 
   get origin(): Origin {
-    return this.earlier ? this.earlier.origin : this.work.origin
+    return this.earlier?.origin ?? this.work.place
   }
 
   /** Rounds that reached an endpoint, this one included. */

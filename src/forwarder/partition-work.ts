@@ -157,9 +157,10 @@ export class RecordWork {
     return this.#timestamp === undefined ? null : Number(this.#timestamp)
   }
 
-  get origin(): Origin {
-    const { partition, offset, appendedAt } = this
-    return { topic: partition.topic, partition: partition.partition, offset, appendedAt }
+  /** Where it lies. */
+  get place(): Origin {
+    const { topic, partition } = this.partition
+    return { topic, partition, offset: this.offset, appendedAt: this.appendedAt }
   }
 
   finishOne(): void {

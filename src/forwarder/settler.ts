@@ -156,8 +156,9 @@ export class Settler {
       reason,
       detail,
       failedAt: Date.now(),
-      origin: work.origin,
+      origin: work.place,
       owner: work.partition.owner.owner,
+      from: work.place,
       delivery: null,
       raw: record.value,
       rawKey: record.key,
@@ -186,7 +187,12 @@ export class Settler {
     label: 'deferred' | 'retried' | null,
     finish: () => void,
   ): void {
-    const record: RetryDelivery = { ...delivery, handedOverAt: now, owner: work.partition.owner.owner }
+    const record: RetryDelivery = {
+      ...delivery,
+      handedOverAt: now,
+      owner: work.partition.owner.owner,
+      from: work.place,
+    }
     this.#parts.handOver.append(
       this.#parts.topics.retry(tierName),
       {
@@ -246,6 +252,7 @@ export class Settler {
       failedAt: now,
       origin: delivery.origin,
       owner: work.partition.owner.owner,
+      from: work.place,
       delivery,
       raw: null,
       rawKey: keyBytes(key),

@@ -61,6 +61,7 @@ export function deadLetter(fields: Partial<DeadLetter> = {}): DeadLetter {
       appendedAt: failedAt - 61_000,
     },
     owner: 'member/1',
+    from: { topic: 'analytics.calls', partition: 3, offset: 99, appendedAt: failedAt - 20 },
     delivery: null,
     raw: null,
     rawKey: null,

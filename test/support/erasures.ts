@@ -21,11 +21,9 @@ export async function appendErasures(deployment: Deployment, ...given: Partial<E
   await producer.send({
     topic: topics.erasures,
     acks: -1,
-    messages: given
-      .map(someErasure)
-      .map((erasure) => ({
-        key: erasureKey(erasure.sourceId, erasure.userId),
-        value: codecs.erasures.encode(erasure),
-      })),
+    messages: given.map(someErasure).map((erasure) => ({
+      key: erasureKey(erasure.sourceId, erasure.userId),
+      value: codecs.erasures.encode(erasure),
+    })),
   })
 }
