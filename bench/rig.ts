@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { readFile, mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import kafkajs from 'kafkajs'
@@ -19,12 +19,14 @@ import { topicNames, type TopicNames } from '../src/core/topics.ts'
 import { startLocalKafka } from '../src/local/kafka.ts'
 import { ensureLocalParts } from '../src/local/parts.ts'
 import { startLocalRegistry } from '../src/local/registry.ts'
-import { bindsCores } from './child.ts'
+import { bindsCores, Child } from './child.ts'
+import { processMs } from './cpu.ts'
 import { sharedSecret } from './calls.ts'
 
 /** A Kafka and a registry for one run of the benchmarks. */
 export interface Servers {
   env: Record<string, string>
+  brokerPid: number
   /** CPU time of the broker so far, in ms; null where that is not to be had. */
   brokerCpuMs(): Promise<number | null>
   stop(): Promise<void>
@@ -42,22 +44,12 @@ export async function startServers(): Promise<Servers> {
   const registry = await startLocalRegistry({ parts, dataDir: join(dataDir, 'registry'), port: 0 })
   return {
     env: { KAFKA_BROKERS: kafka.brokers.join(','), SCHEMA_REGISTRY_URL: registry.url },
-    brokerCpuMs: () => cpuOf(kafka.pid),
+    brokerPid: kafka.pid,
+    brokerCpuMs: () => processMs(kafka.pid),
     async stop() {
       await Promise.all([kafka.stop(), registry.stop()])
       await rm(dataDir, { recursive: true, force: true, maxRetries: 5 })
     },
-  }
-}
-
-/** utime and stime from /proc, which count in hundredths of a second. */
-async function cpuOf(pid: number): Promise<number | null> {
-  try {
-    const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return (Number(fields[11]) + Number(fields[12])) * 10
-  } catch {
-    return null
   }
 }
 
@@ -151,4 +143,18 @@ export async function deploy(servers: Servers, extra: Record<string, string> = {
       await admin.disconnect()
     },
   }
+}
+
+/** A deployment with `count` sources, each with one destination with one URL, each of them an endpoint of its own. */
+export async function deployMany(
+  servers: Servers,
+  count: number,
+  extra: Record<string, string> = {},
+): Promise<{ deployment: Deployment; receiver: Child }> {
+  const deployment = await deploy(servers, extra)
+  const receiver = new Child('./endpoints.ts', { core: otherCore, args: [String(count)] })
+  const { ports } = (await receiver.told('listening')) as unknown as { ports: number[] }
+  for (const [index, port] of ports.entries())
+    await deployment.destination(`destination-${index}`, `source-${index}`, [`http://127.0.0.1:${port}/hook`])
+  return { deployment, receiver }
 }
