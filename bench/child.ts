@@ -1,4 +1,6 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
+import { mkdirSync, openSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** What a child of the benchmark tells by IPC. Lists come beside numbers where their kind says so. */
@@ -8,6 +10,11 @@ const hasTaskset = process.platform === 'linux' && spawnSync('taskset', ['--vers
 
 /** Whether processes are bound to cores; without it figures of one core are not to be had. */
 export const bindsCores = hasTaskset
+
+/** What the measured processes print: their logs as users have them, which cost what they cost users. */
+export const outputFile = join(import.meta.dirname, 'results', 'output.log')
+mkdirSync(dirname(outputFile), { recursive: true })
+const output = openSync(outputFile, 'w')
 
 const running = new Set<ChildProcess>()
 process.on('exit', () => {
@@ -32,7 +39,7 @@ export class Child {
     ]
     const [program, ...rest] = hasTaskset ? ['taskset', '-c', String(options.core), ...command] : command
     this.#process = spawn(program!, rest, {
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      stdio: ['ignore', output, 'inherit', 'ipc'],
       env: { ...process.env, ...options.env },
     })
     this.#process.on('exit', () => {

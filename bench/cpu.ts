@@ -52,7 +52,9 @@ export async function processMs(pid: number): Promise<number | null> {
 
 async function coreTicks(core: number): Promise<{ total: number; idle: number } | null> {
   try {
-    const line = (await readFile('/proc/stat', 'utf8')).split('\n').find((each) => each.startsWith(`cpu${core} `))
+    const line = (await readFile('/proc/stat', 'utf8'))
+      .split('\n')
+      .find((each) => each.startsWith(`cpu${core} `))
     if (!line) return null
     // user nice system idle iowait irq softirq steal; guests are counted within user.
     const ticks = line.split(' ').slice(1, 9).map(Number)

@@ -78,9 +78,7 @@ export function noVerdict(uses: readonly CpuUse[]): string | null {
   const busy = uses.map(({ otherCore: share }) => share)
   if (busy.includes(null)) return 'no verdict: how busy the other core was is not to be had here'
   const busiest = Math.max(...(busy as number[]))
-  return busiest > mostBusy
-    ? `no verdict: the receiver's core was ${Math.round(busiest * 100)} % busy`
-    : null
+  return busiest > mostBusy ? `no verdict: the receiver's core was ${Math.round(busiest * 100)} % busy` : null
 }
 
 /** Each process's CPU in one line. */

@@ -1,6 +1,6 @@
 // Several receivers on raw sockets in one process, a port each, each with a behaviour that can be changed while it
-// runs. Every healthy one keeps how long after its due time each call came: `pacer.ts` writes that time into the
-// messageId, on the machine's monotonic clock.
+// runs. Every healthy one keeps how long after its due time each call came. That time stands in the messageId:
+// `due-<µs>-…` on the machine's monotonic clock, `wall-<ms>-…` on the one that retries are due by.
 import { createServer, type Socket } from 'node:net'
 import { monotonicMs } from './clock.ts'
 import { Milestones } from './milestones.ts'
@@ -13,7 +13,7 @@ export type Question =
   | { total: true }
   /** Milestones of these endpoints' requests together. */
   | { expect: number; warmUp: number; counted: number[] }
-  /** Latencies of calls due in the window (monotonic ms), of these endpoints. */
+  /** Latencies of calls due in the window (ms on their own clock), of these endpoints. */
   | { from: number; to: number; of: number[] }
 
 interface Endpoint {
@@ -40,10 +40,13 @@ const answers: Record<Behaviour, (socket: Socket) => void> = {
   reset: (socket) => void socket.resetAndDestroy(),
 }
 
-const endpoints = Array.from(
-  { length: Number(process.argv[2]) },
-  (): Endpoint => ({ counted: false, behaviour: 'ok', requests: 0, dueAt: [], latencies: [] }),
-)
+const endpoints = Array.from({ length: Number(process.argv[2]) }, (): Endpoint => ({
+  counted: false,
+  behaviour: 'ok',
+  requests: 0,
+  dueAt: [],
+  latencies: [],
+}))
 
 const milestones = new Milestones()
 
@@ -51,11 +54,11 @@ function arrived(endpoint: Endpoint, head: string): void {
   endpoint.requests++
   if (endpoint.counted) milestones.arrived()
   if (endpoint.behaviour !== 'ok') return
-  const due = /dempotency-[Kk]ey: due-(\d+)-/.exec(head)?.[1]
-  if (due === undefined) return
-  const dueAt = Number(due) / 1_000
+  const [, clock, digits] = /dempotency-[Kk]ey: (due|wall)-(\d+)-/.exec(head) ?? []
+  if (clock === undefined) return
+  const dueAt = clock === 'due' ? Number(digits) / 1_000 : Number(digits)
   endpoint.dueAt.push(dueAt)
-  endpoint.latencies.push(monotonicMs() - dueAt)
+  endpoint.latencies.push((clock === 'due' ? monotonicMs() : Date.now()) - dueAt)
 }
 
 function quantiles(from: number, to: number, of: readonly number[]) {
@@ -67,7 +70,7 @@ function quantiles(from: number, to: number, of: readonly number[]) {
   }
   const sorted = Float64Array.from(all).sort()
   const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN
-  return { count: sorted.length, p50: at(0.5), p90: at(0.9), p99: at(0.99), most: at(1) }
+  return { count: sorted.length, least: at(0), p50: at(0.5), p90: at(0.9), p99: at(0.99), most: at(1) }
 }
 
 const ports = await Promise.all(

@@ -1,9 +1,8 @@
-// The product as it is, in a process of its own: a forwarder composed as the command does it, with /metrics served
-// and scraped. It tells when it is ready for work, and its
-// CPU time and memory when asked.
+// The product as it is, in a process of its own: a forwarder composed as the command does it, with its log and with
+// /metrics served and scraped. It tells when it is ready for work, and its CPU time and memory when asked.
 import { get } from 'node:http'
-import pino from 'pino'
 import { createKafka } from '../src/adapters/kafka/client.ts'
+import { createLog, secretsOf } from '../src/adapters/log.ts'
 import { MetricsPage } from '../src/adapters/metrics/page.ts'
 import { openMonitoringServer } from '../src/adapters/monitoring-server.ts'
 import { openForwarder } from '../src/commands/open-forwarder.ts'
@@ -11,7 +10,7 @@ import { loadConfig } from '../src/config.ts'
 import { superviseParts } from '../src/supervisor.ts'
 
 const config = loadConfig(process.env)
-const log = pino({ level: 'warn' }, pino.destination(2))
+const log = createLog({ level: config.logLevel, to: 'stdout', secrets: secretsOf(config) })
 const stopping = new AbortController()
 const scrapeMs = 5_000
 

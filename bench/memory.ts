@@ -16,7 +16,8 @@ const mostSpreadMb = 60
 /** The forwarder's memory along a long backlog. */
 export const memory: Workload = {
   name: 'memory',
-  summary: 'resident memory along a backlog, after its first 200,000 calls (the goal is for --calls 10000000)',
+  summary:
+    'resident memory along a backlog, after its first 200,000 calls (the goal is for --calls 10000000)',
   sizes: { calls: 2_000_000 },
   quick: { calls: 300_000 },
   async run(servers, sizes) {
@@ -33,7 +34,12 @@ export const memory: Workload = {
     const warm = receiver.told('warm')
     const child = new Child('./forwarding.ts', { core: measuredCore, env: deployment.env })
     await warm
-    const pids = { forwarder: child.pid, receiver: receiver.pid, kafka: servers.brokerPid, bench: process.pid }
+    const pids = {
+      forwarder: child.pid,
+      receiver: receiver.pid,
+      kafka: servers.brokerPid,
+      bench: process.pid,
+    }
     const watch = await watchCpu(pids, otherCore)
     const samples: (Record<string, number> & { count: number; rssMb: number })[] = []
     const sample = async () => {

@@ -14,9 +14,7 @@ export function plot(values: readonly number[], unit: string, end: string): stri
   const lines = Array.from({ length: rows }, (_, line) => {
     const level = (top * (rows - line)) / rows
     const below = (top * (rows - line - 1)) / rows
-    const cells = heights.map((height) =>
-      height >= level ? '█' : height > (level + below) / 2 ? '▄' : ' ',
-    )
+    const cells = heights.map((height) => (height >= level ? '█' : height > (level + below) / 2 ? '▄' : ' '))
     return `  ${Math.round(level).toString().padStart(6)} ${unit} │${cells.join('')}`
   })
   const gap = ' '.repeat(Math.max(1, wide - 1 - end.length))

@@ -3,10 +3,10 @@ import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import kafkajs from 'kafkajs'
 import type { Kafka } from 'kafkajs'
 import pino from 'pino'
 import { createKafka } from '../src/adapters/kafka/client.ts'
+import { murmur2Partitioner } from '../src/adapters/kafka/produce-encoding.ts'
 import { ensureTopics } from '../src/adapters/kafka/topics.ts'
 import { createCodecs, type Codecs } from '../src/adapters/schema-registry/codecs.ts'
 import { Registry } from '../src/adapters/schema-registry/registry.ts'
@@ -31,6 +31,9 @@ export interface Servers {
   brokerCpuMs(): Promise<number | null>
   stop(): Promise<void>
 }
+
+/** Records in one request of the producer: kafkajs sorts them by partition in quadratic time. */
+const lot = 2_000
 
 /** Everything but what is measured runs on the other core. */
 export const measuredCore = 0
@@ -60,7 +63,15 @@ export interface Deployment {
   topics: TopicNames
   kafka: Kafka
   codecs: Codecs
+  append(
+    topic: string,
+    count: number,
+    nth: (index: number) => { key: string; value: Buffer },
+    label: string,
+  ): Promise<void>
   produce(count: number, nth: (index: number) => AnalyticsCall, label: string): Promise<void>
+  /** Of a destination that was made here. */
+  endpointIds(destinationId: string): string[]
   destination(id: string, sourceId: string, urls: string[]): Promise<void>
   close(): Promise<void>
 }
@@ -94,27 +105,35 @@ export async function deploy(servers: Servers, extra: Record<string, string> = {
   })
   await settings.start()
   const secrets = createSecrets(config.secretsKeys)
-  const producer = kafka.producer({ createPartitioner: kafkajs.Partitioners.DefaultPartitioner })
+  const producer = kafka.producer({ createPartitioner: murmur2Partitioner })
   await producer.connect()
+  const append: Deployment['append'] = async (topic, count, nth, label) => {
+    for (let start = 0; start < count; start += lot) {
+      const messages = Array.from({ length: Math.min(lot, count - start) }, (_, index) => nth(start + index))
+      await producer.send({ topic, acks: -1, messages })
+      if (process.stderr.isTTY)
+        process.stderr.write(`\r${label}: produced ${start + messages.length} of ${count}`)
+    }
+    if (process.stderr.isTTY) process.stderr.write('\r\u001b[K')
+  }
   return {
     env,
     config,
     topics,
     kafka,
     codecs,
-    async produce(count, nth, label) {
-      const lot = 2_000
-      for (let start = 0; start < count; start += lot) {
-        const messages = Array.from({ length: Math.min(lot, count - start) }, (_, i) => {
-          const call = nth(start + i)
-          return { key: call.userId, value: codecs.calls.encode(call) }
-        })
-        await producer.send({ topic: topics.calls, acks: -1, messages })
-        if (process.stderr.isTTY)
-          process.stderr.write(`\r${label}: produced ${start + messages.length} of ${count}`)
-      }
-      if (process.stderr.isTTY) process.stderr.write('\r\u001b[K')
-    },
+    append,
+    produce: (count, nth, label) =>
+      append(
+        topics.calls,
+        count,
+        (index) => {
+          const call = nth(index)
+          return { key: call.userId!, value: codecs.calls.encode(call) }
+        },
+        label,
+      ),
+    endpointIds: (id) => settings.state.destinations.get(id)!.urls.map((url) => url.id),
     async destination(id, sourceId, urls) {
       if (!settings.state.sources.has(sourceId)) {
         await settings.execute({
