@@ -110,6 +110,7 @@ function parked(index: number, dueAt: number, endpointIds: string[]): RetryDeliv
     lastResponse: null,
     origin: { topic: 'calls', partition: 0, offset: index },
     handedOverAt,
+    from: null,
     owner: 'bench/1',
   }
 }
