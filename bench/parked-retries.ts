@@ -108,7 +108,7 @@ function parked(index: number, dueAt: number, endpointIds: string[]): RetryDeliv
       detail: null,
     })),
     lastResponse: null,
-    origin: { topic: 'calls', partition: 0, offset: index },
+    origin: { topic: 'calls', partition: 0, offset: index, appendedAt: handedOverAt },
     handedOverAt,
     from: null,
     owner: 'bench/1',
