@@ -94,3 +94,12 @@ export function fromPairs(pairs: readonly number[], start: number): OffsetRun[] 
   }
   return runs
 }
+
+/** Adds runs to a list of runs that mostly lie before them; the list is changed. */
+export function addRuns(list: OffsetRun[], runs: readonly OffsetRun[]): void {
+  const first = runs[0]
+  if (!first) return
+  let at = list.length
+  while (at > 0 && list[at - 1]!.end >= first.start) at--
+  list.push(...joinRuns(list.splice(at), runs))
+}

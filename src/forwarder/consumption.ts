@@ -1,14 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Cover } from '../core/offset-cover.ts'
 import { decodeFinished, tallyIdOf } from '../core/offset-runs.ts'
-import type { ResultCodes } from '../core/result-log.ts'
 import { messageOf } from '../errors.ts'
-import type { Cut } from './partition-ledger.ts'
+import { Committer, type TallySink } from './committer.ts'
 import { PartitionWork, type PartitionOwner } from './partition-work.ts'
 import type {
   CommittedPartition,
   FetchedBatch,
-  PartitionTally,
   RecordListener,
   RecordSource,
   TopicPartition,
@@ -35,13 +33,6 @@ export interface ConsumptionEvents {
   offsetsLost(partition: TopicPartition, first: number, last: number): void
 }
 
-/** Where commits are told of before they are made. */
-export interface TallySink {
-  readonly codes: ResultCodes
-  /** Resolves once all of them are with the broker, and not before; rejects when there is no going on. */
-  tally(tallies: readonly PartitionTally[]): Promise<void>
-}
-
 interface Log {
   info(fields: object, message: string): void
   warn(fields: object, message: string): void
@@ -56,7 +47,7 @@ const keyOf = (topic: string, partition: number): string => `${topic}/${partitio
 export class Consumption implements RecordListener, PartitionOwner {
   readonly #source: RecordSource
   readonly #events: ConsumptionEvents
-  readonly #ledger: TallySink
+  readonly #committer: Committer
   readonly #log: Log
   readonly #partitions = new Map<string, PartitionWork>()
   /** What was dropped when the membership broke, until it is known whether it is ours again. */
@@ -64,12 +55,11 @@ export class Consumption implements RecordListener, PartitionOwner {
   /** Counts assignments; what was begun under an earlier one is void. */
   #epoch = 0
   #member = ''
-  #committing: Promise<void> | null = null
 
   constructor(source: RecordSource, events: ConsumptionEvents, ledger: TallySink, log: Log) {
     this.#source = source
     this.#events = events
-    this.#ledger = ledger
+    this.#committer = new Committer(source, ledger, this)
     this.#log = log
   }
 
@@ -158,51 +148,12 @@ export class Consumption implements RecordListener, PartitionOwner {
     if (partition.paused && partition.alive) this.#resumeWhenRoomy(partition)
   }
 
-  /** Commits what has changed since the last commit, told first. One commit is under way at a time. */
+  tick(): Promise<void> {
+    return this.#committer.tick()
+  }
+
   commit(): Promise<void> {
-    this.#committing ??= this.#commit().finally(() => (this.#committing = null))
-    return this.#committing
-  }
-
-  async #commit(): Promise<void> {
-    // No assignment is half done in a turn of its own.
-    await new Promise((resolve) => setImmediate(resolve))
-    const told = this.#cut()
-    if (told.length === 0) return
-    await this.#ledger.tally(
-      told.map(({ partition: { topic, partition }, cut: { tally } }) => ({ topic, partition, tally })),
-    )
-    // Again; and from here to the call of `commit` nothing may come in between.
-    await new Promise((resolve) => setImmediate(resolve))
-    const ours = told.filter(({ partition }) => partition.alive)
-    if (ours.length === 0) return
-    const commits = ours.map(({ partition: { topic, partition }, cut: { position, metadata } }) => ({
-      topic,
-      partition,
-      position,
-      metadata,
-    }))
-    if (!(await this.#source.commit(commits))) return
-    for (const { partition, cut, changes } of ours) {
-      if (!partition.ledger.acknowledge(cut)) continue
-      partition.committedChanges = changes
-      partition.committedPosition = cut.position
-      this.finished(partition)
-    }
-  }
-
-  /** What each partition has to commit. */
-  #cut(): { partition: PartitionWork; cut: Cut; changes: number }[] {
-    const found: { partition: PartitionWork; cut: Cut; changes: number }[] = []
-    for (const partition of this.#partitions.values()) {
-      const { tracker, ledger } = partition
-      const { position, changes } = tracker
-      if (!partition.restored || position === null || changes === partition.committedChanges) continue
-      const cut = ledger.cut(tracker, position, this.#source.groupId, this.#ledger.codes)
-      if (cut) found.push({ partition, cut, changes })
-      else partition.committedChanges = changes
-    }
-    return found
+    return this.#committer.commit()
   }
 
   #isFull(partition: PartitionWork): boolean {

@@ -224,7 +224,7 @@ export class Forwarder {
 
   #commitAll(): void {
     for (const consumption of [this.#calls, this.#retries]) {
-      consumption.commit().catch((error: unknown) => this.#failed(error))
+      consumption.tick().catch((error: unknown) => this.#failed(error))
     }
   }
 
@@ -256,7 +256,10 @@ export class Forwarder {
     const { log, metrics } = this.#parts
     const count = last - first + 1
     metrics.lostOffsets(topic, count)
-    log.error({ topic, partition, first, last, count }, `lost ${first}..${last}: retention ran past this group`)
+    log.error(
+      { topic, partition, first, last, count },
+      `lost ${first}..${last}: retention ran past this group`,
+    )
     this.#ledger.lost({ topic, partition }, first, last)
   }
 

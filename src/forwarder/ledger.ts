@@ -9,7 +9,7 @@ import type {
 import type { Delivery } from '../core/delivery.ts'
 import type { Outcome } from '../core/outcome.ts'
 import { ResultCodes } from '../core/result-log.ts'
-import type { TallySink } from './consumption.ts'
+import type { TallySink } from './committer.ts'
 import type { Attempt, DeliveryRun } from './delivery-run.ts'
 import type { HandOver } from './hand-over.ts'
 import type { RecordWork } from './partition-work.ts'
@@ -181,7 +181,7 @@ export class Ledger implements TallySink {
       owner: work.partition.ledger.owner,
       ...given,
     })
-    this.#append(event, given.messageId == null ? null : Buffer.from(given.messageId))
+    this.#append(event, given.messageId ? Buffer.from(given.messageId) : null)
   }
 
   #append(event: DeliveryEvent, key: Buffer | null): void {

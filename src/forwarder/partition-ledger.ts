@@ -32,6 +32,9 @@ interface Earlier {
   finished: readonly OffsetRun[]
 }
 
+const fewRuns = 8
+const mostBetween = 256
+
 /** 12 characters of base64url. */
 const tallyId = (): string => randomBytes(9).toString('base64url')
 
@@ -51,6 +54,8 @@ export class PartitionLedger {
   /** What the last acknowledged commit holds. */
   #base: Cover = none
   #predecessor: string | null = null
+  /** Tallies acknowledged since one that repeated what its base held. A partition taken over begins with one. */
+  #sinceRepeated = mostBetween
 
   constructor(owner: string) {
     this.owner = owner
@@ -140,7 +145,7 @@ export class PartitionLedger {
       group,
       start: base.position,
       position,
-      before: this.#predecessor === null ? toPairs(base.runs, base.position) : [],
+      before: this.#repeatsBase() ? toPairs(base.runs, base.position) : null,
       finished: toPairs(told, base.position),
       lost: toPairs(bothRuns(told, this.#lost), base.position),
       records: sums.records,
@@ -151,11 +156,19 @@ export class PartitionLedger {
     return { position, metadata: withTally(metadata, tally.id), tally, cover, base, told }
   }
 
+  /** Where there is little to repeat a reader may begin anywhere, else at every so manieth. */
+  #repeatsBase(): boolean {
+    return (
+      this.#predecessor === null || this.#base.runs.length <= fewRuns || this.#sinceRepeated >= mostBetween
+    )
+  }
+
   /** False: the committed map was read again in between, and the chain goes on from there. */
   acknowledge({ cover, base, told, tally }: Cut): boolean {
     if (base !== this.#base) return false
     this.#base = cover
     this.#predecessor = tally.id
+    this.#sinceRepeated = tally.before === null ? this.#sinceRepeated + 1 : 0
     this.#forget(told)
     return true
   }

@@ -2,7 +2,7 @@
 // test/pipeline and test/faults.
 import type { Outcome } from '../../src/core/outcome.ts'
 import { ResultCodes } from '../../src/core/result-log.ts'
-import type { TallySink } from '../../src/forwarder/consumption.ts'
+import type { TallySink } from '../../src/forwarder/committer.ts'
 import { DeliveryRun, type Attempt } from '../../src/forwarder/delivery-run.ts'
 import { DestinationRuntime } from '../../src/forwarder/destination-runtime.ts'
 import { Dispatcher, type DispatchResults } from '../../src/forwarder/dispatcher.ts'
