@@ -1,4 +1,4 @@
-import type { AnalyticsCall } from '../core/analytics-call.ts'
+import { usersOf, type AnalyticsCall } from '../core/analytics-call.ts'
 import type { NotPlannedReason, PlannedDestination } from '../core/delivery-event.ts'
 import { renderBody } from '../core/body.ts'
 import { checkCall } from '../core/check-call.ts'
@@ -10,7 +10,7 @@ import type { EndpointQueue } from './endpoint-queue.ts'
 import { Refusal, fullEndpoint, refusalOf, type Intake } from './intake.ts'
 import type { Ledger } from './ledger.ts'
 import type { Block, PartitionWork } from './partition-work.ts'
-import type { FetchedRecord, RecordDecoder } from './ports.ts'
+import type { RecordDecoder } from './ports.ts'
 import type { Room } from './room.ts'
 import type { Route, Routing } from './routing.ts'
 import type { SchemaLoader } from './schema-loader.ts'
@@ -53,7 +53,7 @@ export class CallsIntake implements Intake {
     } catch (error) {
       const record = partition.peek()!
       const { reason, detail } = refusalOf(error)
-      settler.deadRecord(partition.take(), record, reason, detail, this.#callOf(record))
+      settler.deadRecord(partition.take(), record, reason, detail, this.#callIn(record.value))
       return null
     }
     if ('kind' in plan) return plan
@@ -82,10 +82,10 @@ export class CallsIntake implements Intake {
     }
   }
 
-  /** What is known of a record that is refused. */
-  #callOf(record: FetchedRecord): AnalyticsCall | null {
+  /** Of a record that becomes a dead letter; null when it cannot be read. */
+  #callIn(value: Buffer | null): AnalyticsCall | null {
     try {
-      return this.#parts.decoder.tryDecode(record.value) ?? null
+      return this.#parts.decoder.tryDecode(value) ?? null
     } catch {
       return null
     }
@@ -138,11 +138,13 @@ export class CallsIntake implements Intake {
     }
     for (const destination of unwanted) settler.skipUnwanted(work, destination)
     const key = record.key === null ? null : record.key.toString('latin1')
+    const userIds = usersOf(call)
     for (const destination of destinations) {
       const delivery = {
         id: destination.deliveryId(call.messageId),
         messageId: call.messageId,
         sourceId: call.sourceId,
+        userIds,
         type: call.type as Exclude<typeof call.type, 'unknown'>,
         body,
       }

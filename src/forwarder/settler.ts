@@ -1,11 +1,12 @@
+import type { AnalyticsCall } from '../core/analytics-call.ts'
 import type { DeadLetter, DeadLetterReason, Delivery, RetryDelivery } from '../core/delivery.ts'
 import type { DispositionLabel } from '../core/delivery-event.ts'
 import { decide, type RetryPolicy } from '../core/disposition.ts'
 import type { Tier, TopicNames } from '../core/topics.ts'
-import type { AnalyticsCall } from '../core/analytics-call.ts'
 import { DeadLetters, headersOf } from './dead-letters.ts'
 import type { DeliveryRun } from './delivery-run.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
+import type { Erased } from './erased.ts'
 import type { HandOver } from './hand-over.ts'
 import type { DispositionDetails, Ledger } from './ledger.ts'
 import type { RecordWork } from './partition-work.ts'
@@ -19,6 +20,7 @@ export interface SettlerParts {
   handOver: HandOver
   ledger: Ledger
   room: Room
+  erased: Erased
   metrics: ForwarderMetrics
   log: { error(fields: object, message: string): void; warn(fields: object, message: string): void }
 }
@@ -58,6 +60,8 @@ export class Settler {
     )
     if (disposition.kind === 'delivered') {
       this.#finish(run, 'delivered')
+    } else if (this.#parts.erased.run(run)) {
+      this.#finish(run, 'erased')
     } else if (disposition.kind === 'retry') {
       const { tier, endpointIds, notBefore, deferred } = disposition
       const delivery = run.toDelivery(endpointIds, notBefore, now)
@@ -73,8 +77,10 @@ export class Settler {
     }
   }
 
+  /** Nothing was sent in this round: nobody is left to send it to, or its user was erased. */
   skip(run: DeliveryRun): void {
-    this.#finish(run, 'skipped')
+    const erased = run.isRetry && this.#parts.erased.run(run)
+    this.#finish(run, erased ? 'erased' : 'skipped')
   }
 
   /** What the delivery led to is with the broker. */
@@ -85,6 +91,14 @@ export class Settler {
     ledger.disposed(run, disposition, details)
     room.free(run.body.length)
     work.finishOne(ledger.codes.code(destination.id, disposition))
+  }
+
+  /** A deletion request covers a retry that came due. */
+  eraseRetry(work: RecordWork, retry: RetryDelivery): void {
+    const { ledger, metrics } = this.#parts
+    metrics.destination(retry.destinationId).disposition('erased')
+    ledger.moved(work, retry, 'erased', {})
+    work.finishOne(ledger.codes.code(retry.destinationId, 'erased'))
   }
 
   /** A call with nobody to deliver it to. */
@@ -108,6 +122,10 @@ export class Settler {
       { delivery: run.idempotencyKey, err: error },
       'a delivery could not be sent for a bug of ours',
     )
+    if (this.#parts.erased.run(run)) {
+      this.#finish(run, 'erased')
+      return
+    }
     const ids = run.destination.endpoints.map((endpoint) => endpoint.id)
     this.#deadDelivery(run, 'internal_error', detail, run.toDelivery(ids, null, null), Date.now())
   }
@@ -130,15 +148,25 @@ export class Settler {
     })
   }
 
-  /** A record that never becomes a delivery: kept as it came. */
+  /**
+   * A record that never becomes a delivery: kept as it came. `call` is what it holds, as far as it can be read, `about`
+   * what is known of the call that it is about.
+   */
   deadRecord(
     work: RecordWork,
     record: FetchedRecord,
     reason: DeadLetterReason,
     detail: string,
-    call: Pick<AnalyticsCall, 'messageId' | 'sourceId' | 'type'> | null,
+    call: AnalyticsCall | null,
+    about: Pick<AnalyticsCall, 'messageId' | 'sourceId' | 'type'> | null = call,
   ): void {
-    const { partition } = work
+    const { ledger } = this.#parts
+    if (this.#parts.erased.record(work, record.key, call, reason)) {
+      this.#parts.metrics.destination('none').disposition('erased')
+      ledger.recordDisposed(work, 'erased', {}, about)
+      work.finishOne(ledger.codes.code(null, 'erased'))
+      return
+    }
     const bytes = record.value?.length ?? 0
     this.#parts.room.take(bytes)
     const letter: DeadLetter = {
@@ -146,7 +174,7 @@ export class Settler {
       detail,
       failedAt: Date.now(),
       origin: work.place,
-      owner: partition.ledger.owner,
+      owner: work.partition.ledger.owner,
       from: work.place,
       delivery: null,
       raw: record.value,
@@ -159,11 +187,10 @@ export class Settler {
       'a record is kept as a dead letter',
     )
     this.#letters.write(work, letter, () => {
-      const { ledger } = this.#parts
       const metrics = this.#parts.metrics.destination('none')
       metrics.deadLetter(reason)
       metrics.disposition('dead_lettered')
-      ledger.recordDisposed(work, 'dead_lettered', { reason, detail: firstLine(detail) }, call)
+      ledger.recordDisposed(work, 'dead_lettered', { reason, detail: firstLine(detail) }, about)
       this.#parts.room.free(bytes)
       work.finishOne(ledger.codes.code(null, 'dead_lettered'))
     })
