@@ -1,7 +1,7 @@
 // What `audiences` and `traits` have in common.
 import type { Command } from 'commander'
 import type { SettingsLog } from '../../adapters/settings-log.ts'
-import type { Given } from '../../console/computations/ports.ts'
+import type { GivenLot } from '../../console/computations/ports.ts'
 import { computationIn, type SyncReport } from '../../console/computations/sync.ts'
 import type { Computation, ComputationKind } from '../../core/computations.ts'
 import { stopSignal } from '../context.ts'
@@ -74,7 +74,7 @@ export async function showAction(
 
 export async function syncAction(
   { kind, id, mode }: { kind: ComputationKind; id: string; mode: 'full' | 'change' },
-  list: () => AsyncIterable<Given>,
+  list: () => AsyncIterable<GivenLot>,
   { json, allowEmpty }: JsonFlag & { allowEmpty?: true },
   command: Command,
 ): Promise<void> {
