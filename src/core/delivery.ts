@@ -6,6 +6,11 @@ export interface Origin {
   topic: string
   partition: number
   offset: number
+  /**
+   * When the broker appended the record, epoch milliseconds (LogAppendTime). It stays through hand-overs and replays:
+   * deletion requests cover what was appended before them. Null in records of a version that did not note it.
+   */
+  appendedAt: number | null
 }
 
 /** How the last attempt at one endpoint of a delivery ended. Times are epoch milliseconds. */
@@ -38,6 +43,8 @@ export interface Delivery {
   messageId: string
   sourceId: string
   destinationId: string
+  /** Whom the call is of (`usersOf`); empty in records of a version that did not note it. */
+  userIds: readonly string[]
   type: CallType
   body: Uint8Array
   /** Ids of the endpoints (URLs) still to try. */
@@ -88,8 +95,13 @@ export type DeadLetterReason = (typeof deadLetterReasons)[number]
 export interface RetryDelivery extends Delivery {
   /** When it was handed over; due at `handedOverAt` plus its tier's delay. */
   handedOverAt: number
-  /** Who handed it over: `<member id>/<epoch>`; tells the copies of one delivery apart after a crash. */
+  /**
+   * Who handed it over: `<member id>/<epoch>` under which the partition of `from` was taken over. With `from` it tells
+   * the copies of one delivery apart that a crash makes.
+   */
   owner: string
+  /** The record whose attempt or hop led to this one, the call's or another tier's; null of a replay. */
+  from: Origin | null
 }
 
 /**
@@ -103,7 +115,10 @@ export interface DeadLetter {
   detail: string | null
   failedAt: number
   origin: Origin
+  /** Who gave it up, as a retry's. */
   owner: string
+  /** The record that was being worked on, the call's or a tier's; null of one written before there was a ledger. */
+  from: Origin | null
   delivery: Delivery | null
   raw: Uint8Array | null
   rawKey: Uint8Array | null

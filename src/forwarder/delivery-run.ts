@@ -16,6 +16,8 @@ export class DeliveryRun implements SignedRequest {
   readonly idempotencyKey: string
   readonly messageId: string
   readonly sourceId: string
+  /** Whom the call is of (`usersOf`). */
+  readonly userIds: readonly string[]
   readonly type: CallType
   readonly body: Uint8Array
   /** The Kafka key, one character a byte; null when the record had none. */
@@ -48,7 +50,7 @@ export class DeliveryRun implements SignedRequest {
   constructor(
     work: RecordWork,
     destination: DestinationRuntime,
-    call: { id: string; messageId: string; sourceId: string; type: CallType; body: Uint8Array },
+    call: Pick<Delivery, 'id' | 'messageId' | 'sourceId' | 'userIds' | 'type' | 'body'>,
     key: string | null,
     earlier: Delivery | null,
     dueAt: number | null,
@@ -60,6 +62,7 @@ export class DeliveryRun implements SignedRequest {
     this.idempotencyKey = call.id
     this.messageId = call.messageId
     this.sourceId = call.sourceId
+    this.userIds = call.userIds
     this.type = call.type
     this.body = call.body
     this.key = key
@@ -75,9 +78,7 @@ export class DeliveryRun implements SignedRequest {
   }
 
   get origin(): Origin {
-    if (this.earlier) return this.earlier.origin
-    const { partition, offset } = this.work
-    return { topic: partition.topic, partition: partition.partition, offset }
+    return this.earlier?.origin ?? this.work.place
   }
 
   /** Rounds that reached an endpoint, this one included. */
@@ -92,6 +93,7 @@ export class DeliveryRun implements SignedRequest {
       messageId: this.messageId,
       sourceId: this.sourceId,
       destinationId: this.destination.id,
+      userIds: this.userIds,
       type: this.type,
       body: this.body,
       endpointIds,
@@ -146,6 +148,10 @@ export class Attempt implements AttemptSink {
   onOutcome(outcome: Outcome): void {
     this.endpoint.ended(this, outcome)
   }
+
+  withdraw(): boolean {
+    return this.endpoint.withdraw(this)
+  }
 }
 
 /** First in, first out, by links: no array to shift. */
@@ -162,6 +168,13 @@ export class AttemptFifo {
     if (this.#last) this.#last.next = attempt
     else this.#first = attempt
     this.#last = attempt
+    this.length++
+  }
+
+  unshift(attempt: Attempt): void {
+    attempt.next = this.#first
+    this.#first = attempt
+    this.#last ??= attempt
     this.length++
   }
 

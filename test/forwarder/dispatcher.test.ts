@@ -194,6 +194,21 @@ test('a destination that is disabled skips what waits, queued or in a lane, and 
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
+test('a retry that is revoked is not sent, queued or just come; a first attempt cannot be revoked', () => {
+  const engine = new Engine({ minInFlight: 1, maxInFlight: 1 })
+  const crm = engine.destination('crm')
+  engine.admit('sent', crm)
+  engine.admit('call', crm)
+  engine.admit('queued', crm, { retry: ['u1'] })
+  engine.admit('stays', crm, { retry: ['u1'] })
+  for (const id of ['call', 'queued', 'comes']) engine.revoked.add(id)
+  engine.admit('comes', crm, { retry: ['u1'] })
+  for (let answers = 0; answers < 3; answers++) engine.client('crm').answer('success')
+  assert.deepEqual(ids(engine.skipped).sort(), ['comes', 'queued'])
+  assert.deepEqual(engine.client('crm').sent, ['sent', 'stays', 'call'])
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
 test('a URL that was removed is dropped from the deliveries that wait for it; with none left they are skipped', () => {
   const engine = new Engine({ minInFlight: 1, maxInFlight: 1 })
   const crm = engine.destination('crm', 2)
@@ -259,6 +274,34 @@ test('without fresh heartbeats nothing starts, and everything does once they are
   engine.owner.fresh = true
   engine.dispatcher.pumpAll(engine.endpoints)
   assert.deepEqual(engine.client('crm').sent, ['a', 'b'])
+})
+
+test('a request whose connection took its time is sent only if it still may be: else it is dropped, or waits first in line', () => {
+  const engine = new Engine({ minInFlight: 2, maxInFlight: 2 })
+  const crm = engine.destination('crm')
+  const client = engine.client('crm')
+  const lost = engine.partition(1)
+  engine.admit('kept', crm)
+  engine.admit('lost', crm, { partition: lost })
+  engine.admit('queued', crm)
+  client.connected('kept')
+  assert.equal(client.onWire.length, 2)
+
+  engine.owner.fresh = false
+  lost.drop()
+  client.connected('kept')
+  client.connected('lost')
+  assert.deepEqual(client.onWire, [])
+  assert.deepEqual(ids(engine.abandoned), ['lost'])
+  assert.equal(engine.dispatcher.inFlight, 0)
+
+  engine.owner.fresh = true
+  engine.dispatcher.pumpAll(engine.endpoints)
+  assert.deepEqual(client.sent, ['kept', 'lost', 'kept', 'queued'])
+  client.answer('success')
+  client.answer('success')
+  assert.deepEqual(ids(engine.settled), ['kept', 'queued'])
+  assert.deepEqual(engine.held(), nothingHeld)
 })
 
 test('once stopped nothing starts, and what is on the wire ends', () => {

@@ -10,7 +10,7 @@ import { PostriderError } from '../../src/errors.ts'
 import { Forwarder } from '../../src/forwarder/forwarder.ts'
 import type { RecordDecoder } from '../../src/forwarder/ports.ts'
 import { someCall } from '../support/calls.ts'
-import { FakeClient, FakeSource, noMetrics, outcome, quiet } from './fakes.ts'
+import { FakeClient, FakeSource, noErasures, noMetrics, outcome, quiet } from './fakes.ts'
 
 const topics = topicNames('')
 const tier = topics.retry('10s')
@@ -85,7 +85,7 @@ async function engine(t: TestContext, given: { urls?: number; options?: OptionsE
     encoders: {
       retry: (_, record) => Buffer.from(JSON.stringify(record)),
       deadLetter: (record) => Buffer.from(JSON.stringify(record)),
-      lost: (range) => Buffer.from(JSON.stringify(range)),
+      event: (event) => Buffer.from(JSON.stringify(event)),
     },
     sink: {
       async append(lots) {
@@ -97,6 +97,7 @@ async function engine(t: TestContext, given: { urls?: number; options?: OptionsE
       },
     },
     settings,
+    erasures: noErasures,
     openSecret: () => 'secret',
     transport: {
       open: () => {
@@ -186,6 +187,7 @@ const waiting = (given: Partial<RetryDelivery>): string =>
     origin: { topic: topics.calls, partition: 0, offset: 0 },
     handedOverAt: Date.now() - parked.delayMs,
     owner: 'x/1',
+    from: null,
     ...given,
   })
 

@@ -3,15 +3,8 @@ import type { Computation, ComputationKind, SyncMode } from '../../core/computat
 import { membershipCalls, type Membership } from '../../core/membership.ts'
 import { computationWords } from '../../core/settings-computation-rules.ts'
 import { PostriderError } from '../../errors.ts'
-import type {
-  Change,
-  GivenLot,
-  Lease,
-  MembershipSink,
-  MembershipStore,
-  Settings,
-  StagedList,
-} from './ports.ts'
+import type { Settings } from '../ports.ts'
+import type { Change, GivenLot, Lease, MembershipSink, MembershipStore, StagedList } from './ports.ts'
 
 export interface SyncPorts {
   settings: Settings
