@@ -12,6 +12,8 @@ import { Slots } from './slots.ts'
 
 /** Who learns of what happens at the endpoints. */
 export interface DispatchResults extends RoundResults {
+  /** Asked of retries before each attempt: it must not be sent any more. */
+  isRevoked(run: DeliveryRun): boolean
   /** One attempt has ended, for counting and logging. */
   attempted(attempt: Attempt, outcome: Outcome): void
   retryStarted(run: DeliveryRun): void
@@ -91,6 +93,7 @@ export class Dispatcher implements EndpointHost {
     const { partition } = attempt.run.work
     if (!partition.alive) return 'drop'
     if (!attempt.run.destination.enabled) return 'skip'
+    if (attempt.run.isRetry && this.#results.isRevoked(attempt.run)) return 'skip'
     return this.#stopping || !partition.owner.isFresh() ? 'wait' : 'send'
   }
 

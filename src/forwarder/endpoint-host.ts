@@ -16,7 +16,7 @@ export interface EndpointHost {
   mayStart(attempt: Attempt): 'send' | 'wait' | 'drop' | 'skip'
   ended(attempt: Attempt, outcome: Outcome): void
   dropped(attempt: Attempt): void
-  /** Its destination was disabled while it waited. */
+  /** Its destination was disabled while it waited, or it was revoked. */
   skipped(attempt: Attempt): void
   /** It is not sent now, and was taken out of the queue. */
   deferred(attempt: Attempt, deferral: Deferral): void

@@ -8,7 +8,7 @@ import type { EndpointQueue } from './endpoint-queue.ts'
 export interface RoundResults {
   /** All outcomes are in, or one of them is a success. */
   settled(run: DeliveryRun): void
-  /** Nothing to send to: the destination is disabled, or the URLs still to try are gone. */
+  /** Nothing to send to: the destination is disabled, the URLs still to try are gone, or the retry was revoked. */
   skipped(run: DeliveryRun): void
   /** An exception tied to this delivery. */
   failed(run: DeliveryRun, error: unknown): void

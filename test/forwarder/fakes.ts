@@ -5,6 +5,8 @@ import type { DeferralReason } from '../../src/core/deferral.ts'
 import type { PaceBounds } from '../../src/core/endpoint-pace.ts'
 import type { Outcome } from '../../src/core/outcome.ts'
 import { defaultTrickle, type BudgetBounds } from '../../src/core/retry-budget.ts'
+import { ResultCodes } from '../../src/core/result-log.ts'
+import type { TallySink } from '../../src/forwarder/committer.ts'
 import { DeliveryRun, type Attempt } from '../../src/forwarder/delivery-run.ts'
 import { DestinationRuntime } from '../../src/forwarder/destination-runtime.ts'
 import { Dispatcher, type DispatchResults } from '../../src/forwarder/dispatcher.ts'
@@ -17,6 +19,8 @@ import type {
   EndpointClient,
   FetchedRecord,
   PartitionCommit,
+  PartitionTally,
+  ErasureSource,
   RecordListener,
   RecordSource,
   SignedRequest,
@@ -58,6 +62,8 @@ export const paceBounds = (
   budget: { share: 1, ...defaultTrickle, ...given.budget },
   maxWaitMs: given.maxWaitMs ?? 2_000,
 })
+/** Nobody was erased. */
+export const noErasures: ErasureSource = { isEmpty: true, covers: () => false, pending: () => null }
 
 /** A receiver's connections: requests stay on the wire until the test answers them. */
 export class FakeClient implements EndpointClient {
@@ -118,6 +124,8 @@ export class Engine {
   readonly owner = new FakeOwner()
   readonly settled: DeliveryRun[] = []
   readonly skipped: DeliveryRun[] = []
+  /** Ids of retries that must not be sent any more. */
+  readonly revoked = new Set<string>()
   readonly failed: { run: DeliveryRun; error: unknown }[] = []
   readonly abandoned: DeliveryRun[] = []
   readonly attempted: { attempt: Attempt; outcome: Outcome }[] = []
@@ -135,6 +143,7 @@ export class Engine {
     const results: DispatchResults = {
       settled: (run) => void this.settled.push(run),
       skipped: (run) => void this.skipped.push(run),
+      isRevoked: (run) => this.revoked.has(run.idempotencyKey),
       failed: (run, error) => void this.failed.push({ run, error }),
       abandoned: (run) => void this.abandoned.push(run),
       deferred: (_, reason) => void this.deferrals.push(reason),
@@ -194,6 +203,7 @@ export class Engine {
       messageId: id,
       sourceId: 's',
       destinationId: destination.id,
+      userIds: ['u-1'],
       type: 'track' as const,
       body,
       endpointIds: given.retry,
@@ -204,12 +214,12 @@ export class Engine {
       notBefore: null,
       outcomes: [],
       lastResponse: null,
-      origin: { topic: 'calls', partition: 0, offset },
+      origin: { topic: 'calls', partition: 0, offset, appendedAt: 1 },
     }
     return new DeliveryRun(
       work,
       destination,
-      { id, messageId: id, sourceId: 's', type: 'track', body },
+      { id, messageId: id, sourceId: 's', userIds: ['u-1'], type: 'track', body },
       given.key === undefined ? id : given.key,
       earlier ?? null,
       given.dueAt ?? (earlier ? Date.now() : null),
@@ -248,8 +258,28 @@ export const nothingHeld: Record<string, number> = {
   queued: 0,
 }
 
+/** A ledger that keeps what it is told, and tells a test of it before it acknowledges. */
+export class FakeTallies implements TallySink {
+  readonly codes = new ResultCodes()
+  readonly told: PartitionTally[] = []
+  acknowledges: () => Promise<void> = () => Promise.resolve()
+
+  constructor() {
+    this.codes.code('crm', 'delivered')
+  }
+
+  tally(tallies: readonly PartitionTally[]): Promise<void> {
+    this.told.push(...tallies)
+    return this.acknowledges()
+  }
+}
+
+/** What a delivery came to that tells of nothing else: the first code that there is. */
+export const delivered = new ResultCodes().code('crm', 'delivered')
+
 /** A consumer group's member whose broker is the test. */
 export class FakeSource implements RecordSource {
+  readonly groupId = 'group'
   readonly failed = new Promise<never>(() => {})
   readonly commits: PartitionCommit[][] = []
   readonly seeks: { partition: number; offset: number }[] = []

@@ -36,6 +36,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
     {
       settled: (run) => void settled.push(run),
       skipped: () => {},
+      isRevoked: () => false,
       failed: () => {},
       abandoned: () => {},
       attempted: () => {},
@@ -120,6 +121,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
         id: `${target.id}-${work.offset}`,
         messageId: 'm',
         sourceId: 'shop',
+        userIds: ['u-1'],
         type: 'track' as const,
         body: Buffer.from('{}'),
       }
