@@ -26,6 +26,7 @@ const entries: Entry[] = [
   { name: 'audiences', summary: 'who is in them: sync lists of users, tell destinations who came and went' },
   { name: 'traits', summary: 'computed traits: sync values of users, tell destinations what changed' },
   { name: 'dead-letters', summary: 'what finally failed: list, show, replay' },
+  { name: 'why', summary: 'the life of one call: where it went, each attempt, what became of it' },
 ]
 
 /** Settings that make sense for every command; each is also an environment variable. */
