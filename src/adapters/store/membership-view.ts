@@ -24,11 +24,17 @@ export class MembershipView {
   readonly database: MembershipDatabase
   readonly #reader: TopicReader
   readonly #codec: MembershipViewOptions['codec']
+  readonly #openRoom: () => MembershipDatabase
   #lot: ViewRecord[] = []
 
-  private constructor(options: MembershipViewOptions, database: MembershipDatabase) {
+  private constructor(
+    options: MembershipViewOptions,
+    database: MembershipDatabase,
+    openRoom: () => MembershipDatabase,
+  ) {
     const { kafka, topic, groupId, log } = options
     this.database = database
+    this.#openRoom = openRoom
     this.#codec = options.codec
     this.#reader = new TopicReader({
       kafka,
@@ -46,14 +52,16 @@ export class MembershipView {
     const { kafka, topic, folder, log } = options
     const ranges = await fetchRange(kafka, topic)
     const file = join(folder, `${topic}.sqlite`)
-    const database = new MembershipDatabase(file, `${await clusterOf(kafka)} ${topic}`)
+    const origin = `${await clusterOf(kafka)} ${topic}`
+    const openRoom = () => new MembershipDatabase(file, origin)
+    const database = openRoom()
     const positions = database.positions()
     const highs = new Map(ranges.map(({ partition, high }) => [partition, high]))
     if ([...positions].some(([partition, next]) => next > (highs.get(partition) ?? 0))) {
       log.warn({ topic, file }, 'the topic was made anew: its view is built again')
       database.clear()
     }
-    const view = new MembershipView(options, database)
+    const view = new MembershipView(options, database, openRoom)
     try {
       await view.#reader.start(signal)
       view.#flush()
@@ -62,6 +70,16 @@ export class MembershipView {
       await view.close()
       throw error
     }
+  }
+
+  /** Resolves when closed; rejects when the topic holds what cannot be read. */
+  get ended(): Promise<void> {
+    return this.#reader.ended
+  }
+
+  /** A connection of its own to the same view, with room for one list. Close it. */
+  openRoom(): MembershipDatabase {
+    return this.#openRoom()
   }
 
   async catchUp(): Promise<void> {

@@ -5,41 +5,24 @@ import { MembershipWriter } from '../../adapters/kafka/membership-writer.ts'
 import type { Logger } from '../../adapters/log.ts'
 import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import type { SettingsLog } from '../../adapters/settings-log.ts'
+import type { MembershipDatabase } from '../../adapters/store/membership-database.ts'
 import { MembershipView } from '../../adapters/store/membership-view.ts'
 import type { Config } from '../../config.ts'
-import type { Given } from '../../console/computations/ports.ts'
+import type { Computations } from '../../console/computations/ports.ts'
 import {
   computationIn,
   deleteComputation,
   syncComputation,
-  type SyncOptions,
   type SyncPorts,
-  type SyncReport,
 } from '../../console/computations/sync.ts'
 import type { ComputationKind } from '../../core/computations.ts'
 import { computationWords } from '../../core/settings-computation-rules.ts'
 import { topicNames } from '../../core/topics.ts'
 
-/**
- * Audiences and computed traits, for commands and API alike. One sync at a time uses it: it has room for one list.
- * Definitions are made by `settings.execute`.
- */
-export interface OpenComputations {
-  sync(
-    kind: ComputationKind,
-    id: string,
-    mode: 'full' | 'change',
-    list: AsyncIterable<Given>,
-    options?: SyncOptions,
-  ): Promise<SyncReport>
-  remove(
-    kind: ComputationKind,
-    id: string,
-    notify: boolean,
-    options?: SyncOptions,
-  ): Promise<{ notified: number }>
-  /** Members now, or users with a value. */
-  count(kind: ComputationKind, id: string): Promise<number>
+export interface OpenComputations extends Computations {
+  /** Resolves when closed; rejects when memberships cannot be read any more. */
+  readonly ended: Promise<void>
+  /** Only when nothing is under way any more. */
   close(): Promise<void>
 }
 
@@ -56,24 +39,26 @@ export async function openComputations(
     { kafka, topic: topics.memberships, groupId, folder: config.storePath, codec: codecs.memberships, log },
     signal,
   )
-  const store = view.database
-  const writer = new MembershipWriter(kafka, topics, codecs)
-  let connected: Promise<void> | null = null
-  const portsOf = (kind: ComputationKind): SyncPorts => ({
+  const portsOf = (
+    kind: ComputationKind,
+    room: MembershipDatabase,
+    writer: MembershipWriter,
+    connect: () => Promise<void>,
+  ): SyncPorts => ({
     settings,
     store: {
       catchUp: () => view.catchUp(),
-      count: (id) => store.count(id),
-      beginList: () => store.beginList(),
-      give: (given) => store.give(given),
-      compare: (id, full) => store.compare(id, full),
-      changesAfter: (userId, most) => store.changesAfter(userId, most),
-      writtenBy: (id, syncId, userId, most) => store.writtenBy(id, syncId, userId, most),
-      usersAfter: (id, userId, most) => store.usersAfter(id, userId, most),
+      count: (id) => room.count(id),
+      beginList: () => room.beginList(),
+      give: (given) => room.give(given),
+      compare: (id, full) => room.compare(id, full),
+      changesAfter: (userId, most) => room.changesAfter(userId, most),
+      writtenBy: (id, syncId, userId, most) => room.writtenBy(id, syncId, userId, most),
+      usersAfter: (id, userId, most) => room.usersAfter(id, userId, most),
     },
     sink: writer,
     async acquire(id) {
-      await (connected ??= writer.connect())
+      await connect()
       const what = `${computationWords[kind]} "${id}"`
       return GroupLease.acquire({
         kafka,
@@ -86,17 +71,29 @@ export async function openComputations(
     newSyncId: () => randomBytes(9).toString('base64url'),
     now: Date.now,
   })
+  const inRoom = async <T>(kind: ComputationKind, work: (ports: SyncPorts) => Promise<T>): Promise<T> => {
+    const room = view.openRoom()
+    // Its own: what fails of one sync is no other's.
+    const writer = new MembershipWriter(kafka, topics, codecs)
+    let connected: Promise<void> | null = null
+    try {
+      return await work(portsOf(kind, room, writer, () => (connected ??= writer.connect())))
+    } finally {
+      room.close()
+      await writer.close()
+    }
+  }
   return {
     sync: (kind, id, mode, list, options) =>
-      syncComputation({ kind, id, mode }, list, portsOf(kind), options),
-    remove: (kind, id, notify, options) => deleteComputation({ kind, id, notify }, portsOf(kind), options),
+      inRoom(kind, (ports) => syncComputation({ kind, id, mode }, list, ports, options)),
+    remove: (kind, id, notify, options) =>
+      inRoom(kind, (ports) => deleteComputation({ kind, id, notify }, ports, options)),
     async count(kind, id) {
       computationIn(settings, kind, id)
       await view.catchUp()
-      return store.count(id)
+      return view.database.count(id)
     },
-    async close() {
-      await Promise.allSettled([view.close(), writer.close()])
-    },
+    ended: view.ended,
+    close: () => view.close(),
   }
 }

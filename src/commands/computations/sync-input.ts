@@ -25,7 +25,7 @@ export function listIn(
     console.error('Reading from the terminal: a line for each user, Ctrl-D ends.')
   }
   const input = file === '-' ? process.stdin : createReadStream(file)
-  return readList(addAbortSignal(stopSignal(), input), kind, member)
+  return readList(addAbortSignal(stopSignal(), input), kind === 'trait' ? 'value' : 'id', member)
 }
 
 /** Users named by flags and in files, those who join first. */

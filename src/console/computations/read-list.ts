@@ -11,22 +11,28 @@ const mostLineBytes = 64 * 1_024
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
+/** `id`: an id. `member`: `{"userId"}`, with `"member": false` for who is out. `value`: `{"userId", "value"}`. */
+export type LineForm = 'id' | 'member' | 'value'
+
 /**
- * The users of a list: one id a line, or for a trait one `{"userId", "value"}`. Reads as it goes. Throws `usage`
+ * The users of a list, one a line; `member` says whether plain ids are in or out. Reads as it goes. Throws `usage`
  * with the line's number for the first one that is empty, too long, or not text.
  */
 export async function* readList(
   input: AsyncIterable<Uint8Array>,
-  kind: 'audience' | 'trait',
+  form: LineForm,
   member = true,
 ): AsyncGenerator<Given, void, undefined> {
   for await (const { bytes, line } of byLine(input)) {
     const text = textOf(bytes, line)
-    if (kind === 'audience') {
+    if (form === 'id') {
       yield { userId: checkedId(text, line), value: null, member, line }
+    } else if (form === 'member') {
+      const { userId, isIn } = readMember(text, line)
+      yield { userId: checkedId(userId, line), value: null, member: isIn, line }
     } else {
       const { userId, value } = readValue(text, line)
-      yield { userId: checkedId(userId, line), value, member: member && value !== null, line }
+      yield { userId: checkedId(userId, line), value, member: value !== null, line }
     }
   }
 }
@@ -51,19 +57,36 @@ function textOf(bytes: Uint8Array, line: number): string {
   }
 }
 
+function readMember(text: string, line: number): { userId: string; isIn: boolean } {
+  const { userId, member = 'true' } = readObject(text, line)
+  if (member !== 'true' && member !== 'false')
+    throw wrong(line, 'has a member that is neither true nor false')
+  return { userId: idOf(userId, line), isIn: member === 'true' }
+}
+
 function readValue(text: string, line: number): { userId: string; value: string | null } {
-  let [userId, value] = ['', '']
-  const end = eachMember(text, spaceEnd(text, 0), (key, from, to) => {
-    if (key === 'userId') userId = text.slice(from, to)
-    if (key === 'value') value = text.slice(from, to)
-  })
-  if (end < 0 || spaceEnd(text, end) !== text.length) throw wrong(line, 'is not a JSON object')
-  if (!userId.startsWith('"')) throw wrong(line, 'has no userId that is a string')
-  if (value === '') throw wrong(line, 'has no value')
+  const { userId, value } = readObject(text, line)
+  const id = idOf(userId, line)
+  if (value === undefined) throw wrong(line, 'has no value')
   const compact = withoutSpace(value)
   if (Buffer.byteLength(compact) > mostValueBytes)
     throw wrong(line, `has a value of more than ${mostValueBytes} bytes`)
-  return { userId: stringOf(userId), value: compact === 'null' ? null : compact }
+  return { userId: id, value: compact === 'null' ? null : compact }
+}
+
+function idOf(json: string | undefined, line: number): string {
+  if (!json?.startsWith('"')) throw wrong(line, 'has no userId that is a string')
+  return stringOf(json)
+}
+
+/** The members of a line's object, as JSON text; of one that is there twice the last. */
+function readObject(text: string, line: number): Partial<Record<'userId' | 'value' | 'member', string>> {
+  const found: Record<string, string> = {}
+  const end = eachMember(text, spaceEnd(text, 0), (key, from, to) => {
+    if (key === 'userId' || key === 'value' || key === 'member') found[key] = text.slice(from, to)
+  })
+  if (end < 0 || spaceEnd(text, end) !== text.length) throw wrong(line, 'is not a JSON object')
+  return found
 }
 
 /** JSON text without the space between its parts: that alone is no change. Numbers keep their spelling. */

@@ -23,8 +23,12 @@ export interface SyncPorts {
 export interface SyncOptions {
   /** An empty full list makes everybody leave: only when it is meant. */
   allowEmpty?: boolean
-  onProgress?: (phase: 'finishing' | 'reading' | 'sending', done: number, total: number | null) => void
+  onProgress?: (phase: SyncPhase, done: number, total: number | null) => void
+  /** Ends it early, with what the signal aborts with: the next sync finishes what was begun. */
+  signal?: AbortSignal
 }
+
+export type SyncPhase = 'finishing' | 'reading' | 'sending'
 
 export interface SyncReport {
   /** Null when nobody changed: then no sync was begun. */
@@ -115,7 +119,7 @@ export async function deleteComputation(
     await settings.execute({ type: 'delete_computation', kind, id })
     await store.catchUp()
     for (let users = store.usersAfter(id, '', lotSize); users.length > 0;) {
-      lease.check()
+      goOn(lease, options)
       await sink.writeMemberships(users.map((userId) => ({ audienceId: id, userId, membership: null })))
       users = store.usersAfter(id, users.at(-1)!, lotSize)
     }
@@ -124,6 +128,11 @@ export async function deleteComputation(
   } finally {
     await lease.release()
   }
+}
+
+function goOn(lease: Lease, { signal }: SyncOptions): void {
+  lease.check()
+  signal?.throwIfAborted()
 }
 
 async function stage(
@@ -150,15 +159,16 @@ async function finishOpenSync(
   computation: Computation,
   lease: Lease,
   { settings, store, sink, now }: SyncPorts,
-  { onProgress }: SyncOptions,
+  options: SyncOptions,
 ): Promise<number> {
+  const { onProgress } = options
   const { openSync, kind, id } = computation
   if (openSync === null) return 0
   const { syncId } = openSync
   const counts = { entered: 0, left: 0 }
   let lot = store.writtenBy(id, syncId, '', lotSize)
   while (lot.length > 0) {
-    lease.check()
+    goOn(lease, options)
     for (const membership of lot) {
       counts[membership.member ? 'entered' : 'left']++
       await sink.writeCall(membershipCall(membership, computation, syncMessageId(membership)))
@@ -177,20 +187,20 @@ async function send(
   total: number,
   lease: Lease,
   { store, sink, now }: SyncPorts,
-  { onProgress }: SyncOptions,
+  options: SyncOptions,
 ): Promise<void> {
   const audienceId = computation.id
   let sent = 0
   let lot = store.changesAfter('', lotSize)
   while (lot.length > 0) {
-    lease.check()
+    goOn(lease, options)
     const memberships = lot.map((change): Membership => ({ ...change, audienceId, syncId, at: now() }))
     await sink.writeMemberships(
       memberships.map((membership) => ({ audienceId, userId: membership.userId, membership })),
     )
     for (const membership of memberships)
       await sink.writeCall(membershipCall(membership, computation, syncMessageId(membership)))
-    onProgress?.('sending', (sent += lot.length), total)
+    options.onProgress?.('sending', (sent += lot.length), total)
     lot = store.changesAfter(lot.at(-1)!.userId, lotSize)
   }
   await sink.flushCalls()
