@@ -25,6 +25,11 @@ export interface SignedRequest {
 /** Whoever sends learns of the outcome here: an object rather than a closure, for there is one per attempt. */
 export interface AttemptSink {
   onOutcome(outcome: Outcome): void
+  /**
+   * Asked when the request could not be written within send(), for its connection had to be made, and is about to be
+   * written: true takes it back, unsent and without an outcome. A process that was frozen in between must not send what has another owner by now.
+   */
+  withdraw?(): boolean
 }
 
 /** Connections to one URL. The forwarder bounds how many requests are under way; this opens what that needs. */
