@@ -84,7 +84,6 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
   takeBodies(app)
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(securityHeaders)
-    if (closing) reply.header('Connection', 'close')
     // The document says nothing of this deployment.
     if (request.routeOptions.url === documentUrl) return
     const verdict = judge(request.headers.authorization)
@@ -95,6 +94,11 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
     reply.headers({ 'WWW-Authenticate': `Bearer realm="postrider"${error}`, Connection: 'close' })
     send(reply, refusal('unauthorized', unauthorized[verdict]))
     return reply
+  })
+  // Also on requests that came in before: else their connections would stay open until the grace has passed.
+  app.addHook('onSend', (_request, reply, payload, done) => {
+    if (closing) reply.header('Connection', 'close')
+    done(null, payload)
   })
   app.addHook('onResponse', (request, reply, done) => {
     const operation = operationOf(request)
