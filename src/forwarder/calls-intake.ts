@@ -1,4 +1,4 @@
-import type { AnalyticsCall } from '../core/analytics-call.ts'
+import { usersOf, type AnalyticsCall } from '../core/analytics-call.ts'
 import { renderBody } from '../core/body.ts'
 import { checkCall } from '../core/check-call.ts'
 import { allowsWebhooks } from '../core/integrations.ts'
@@ -50,7 +50,7 @@ export class CallsIntake implements Intake {
     } catch (error) {
       const record = partition.peek()!
       const { reason, detail } = refusalOf(error)
-      settler.deadRecord(partition.take(), record, reason, detail)
+      settler.deadRecord(partition.take(), record, reason, detail, this.#callIn(record.value))
       return null
     }
     if ('kind' in plan) return plan
@@ -76,6 +76,15 @@ export class CallsIntake implements Intake {
       return wanting(route, call!).flatMap((destination) => destination.endpoints)
     } catch {
       return []
+    }
+  }
+
+  /** Of a record that becomes a dead letter; null when it cannot be read. */
+  #callIn(value: Buffer | null): AnalyticsCall | null {
+    try {
+      return this.#parts.decoder.tryDecode(value) ?? null
+    } catch {
+      return null
     }
   }
 
@@ -118,16 +127,18 @@ export class CallsIntake implements Intake {
     try {
       body = Buffer.from(renderBody(call))
     } catch (error) {
-      settler.deadRecord(work, record, 'internal_error', refusalOf(error).detail)
+      settler.deadRecord(work, record, 'internal_error', refusalOf(error).detail, call)
       return
     }
     const key = record.key === null ? null : record.key.toString('latin1')
+    const userIds = usersOf(call)
     work.remaining = destinations.length
     for (const destination of destinations) {
       const delivery = {
         id: destination.deliveryId(call.messageId),
         messageId: call.messageId,
         sourceId: call.sourceId,
+        userIds,
         type: call.type as Exclude<typeof call.type, 'unknown'>,
         body,
       }

@@ -8,6 +8,7 @@ import { CallsIntake } from './calls-intake.ts'
 import { Consumption, type ConsumptionEvents } from './consumption.ts'
 import { Dispatcher } from './dispatcher.ts'
 import type { EndpointBounds } from './endpoint-queue.ts'
+import { Erased } from './erased.ts'
 import { HandOver } from './hand-over.ts'
 import { HoldBack } from './hold-back.ts'
 import type { Intake } from './intake.ts'
@@ -16,6 +17,7 @@ import type { PartitionWork } from './partition-work.ts'
 import type {
   Decoders,
   Encoders,
+  ErasureSource,
   ForwarderMetrics,
   RecordSink,
   RecordSource,
@@ -38,6 +40,7 @@ export interface ForwarderParts {
   encoders: Encoders
   sink: RecordSink
   settings: SettingsSource
+  erasures: ErasureSource
   openSecret(sealed: SealedSecret): string
   transport: WebhookTransport
   metrics: ForwarderMetrics
@@ -95,11 +98,13 @@ export class Forwarder {
     this.#room = new Room(Math.max(1_000, parts.maxInFlight * 10), maxBytesUnderWay, (partition) =>
       this.#taker.wake(partition),
     )
-    this.#settler = new Settler({ ...parts, handOver: this.#handOver, room: this.#room })
+    const erased = new Erased(parts.erasures)
+    this.#settler = new Settler({ ...parts, handOver: this.#handOver, room: this.#room, erased })
     this.#dispatcher = new Dispatcher(
       {
         settled: (run) => this.#settler.settle(run),
         skipped: (run) => this.#settler.skip(run),
+        isRevoked: (run) => erased.run(run),
         failed: (run, error) => this.#settler.fail(run, error),
         attempted: (attempt, outcome) => {
           attempt.run.destination.metrics.attempt(outcome)
@@ -137,6 +142,7 @@ export class Forwarder {
       decoder: parts.decoders.retries,
       policy: parts.policy,
       tierDelayMs: (topic) => parts.tierDelayMs(topic),
+      erased,
     })
     const intakeOf = (partition: PartitionWork): Intake =>
       partition.owner === this.#calls ? callsIntake : retriesIntake
@@ -162,7 +168,7 @@ export class Forwarder {
     return null
   }
 
-  /** The settings must have been folded to their end before. */
+  /** The settings and the erasures must have been folded to their end before. */
   async run(signal: AbortSignal): Promise<void> {
     const { settings, calls, retries } = this.#parts
     this.#routing.apply(settings.state)

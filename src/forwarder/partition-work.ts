@@ -115,7 +115,7 @@ export class PartitionWork {
       this.#sequences = this.#sequences.slice(this.#next)
       this.#next = 0
     }
-    return new RecordWork(this, sequence, Number(record.offset), traceparentOf(record))
+    return new RecordWork(this, sequence, record)
   }
 
   /** The partition is lost: nothing of it is sent or finished any more. */
@@ -140,20 +140,27 @@ export class RecordWork {
   readonly offset: number
   /** The W3C trace that the record's producer named in its headers. */
   readonly traceparent: string | null
+  readonly #timestamp: string | undefined
   /** Deliveries that are not finished yet. */
   remaining = 1
 
-  constructor(partition: PartitionWork, sequence: number, offset: number, traceparent: string | null) {
+  constructor(partition: PartitionWork, sequence: number, record: FetchedRecord) {
     this.partition = partition
     this.sequence = sequence
-    this.offset = offset
-    this.traceparent = traceparent
+    this.offset = Number(record.offset)
+    this.traceparent = traceparentOf(record)
+    this.#timestamp = record.timestamp
+  }
+
+  /** When the broker appended the record, epoch milliseconds; null when it does not say. */
+  get appendedAt(): number | null {
+    return this.#timestamp === undefined ? null : Number(this.#timestamp)
   }
 
   /** Where it lies. */
   get place(): Origin {
     const { topic, partition } = this.partition
-    return { topic, partition, offset: this.offset }
+    return { topic, partition, offset: this.offset, appendedAt: this.appendedAt }
   }
 
   finishOne(): void {

@@ -2,6 +2,7 @@
 import type { AnalyticsCall } from '../core/analytics-call.ts'
 import type { DeadLetter, RetryDelivery } from '../core/delivery.ts'
 import type { DeliveryEvent, DispositionLabel } from '../core/delivery-event.ts'
+import type { ErasableCall } from '../core/erasures.ts'
 import type { Outcome } from '../core/outcome.ts'
 import type { SettingsState } from '../core/settings.ts'
 
@@ -79,6 +80,8 @@ export interface FetchedRecord {
   key: Buffer | null
   value: Buffer | null
   headers?: { traceparent?: unknown }
+  /** Epoch milliseconds in digits: when the broker appended it. */
+  timestamp?: string
 }
 
 export interface TopicPartition {
@@ -180,4 +183,13 @@ export interface SettingsSource {
   onChange(listener: (state: SettingsState) => void): void
   /** Resolves once everything that lay in the log at the time of the call is folded. */
   catchUp(): Promise<void>
+}
+
+/** Who was erased by deletion requests, live. */
+export interface ErasureSource {
+  /** Nobody was. */
+  readonly isEmpty: boolean
+  covers(call: ErasableCall): boolean
+  /** Null when everything is folded that was appended up to a moment ago; else what to wait for and look again. */
+  pending(): Promise<void> | null
 }

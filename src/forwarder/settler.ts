@@ -1,9 +1,11 @@
+import type { AnalyticsCall } from '../core/analytics-call.ts'
 import type { DeadLetter, DeadLetterReason, Delivery, RetryDelivery } from '../core/delivery.ts'
 import { decide, type RetryPolicy } from '../core/disposition.ts'
 import type { TopicNames } from '../core/topics.ts'
 import { DeadLetters, headersOf } from './dead-letters.ts'
 import type { DeliveryRun } from './delivery-run.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
+import type { Erased } from './erased.ts'
 import type { HandOver } from './hand-over.ts'
 import type { RecordWork } from './partition-work.ts'
 import type { Room } from './room.ts'
@@ -15,6 +17,7 @@ export interface SettlerParts {
   encoders: Encoders
   handOver: HandOver
   room: Room
+  erased: Erased
   metrics: ForwarderMetrics
   log: { error(fields: object, message: string): void; warn(fields: object, message: string): void }
 }
@@ -57,6 +60,8 @@ export class Settler {
     if (disposition.kind === 'delivered') {
       metrics.disposition('delivered')
       this.#finish(run)
+    } else if (this.#parts.erased.run(run)) {
+      this.#erase(run)
     } else if (disposition.kind === 'retry') {
       const { tier, endpointIds, notBefore, deferred } = disposition
       const delivery = run.toDelivery(endpointIds, notBefore, now)
@@ -68,9 +73,26 @@ export class Settler {
     }
   }
 
+  /** Nothing was sent in this round: nobody is left to send it to, or its user was erased. */
   skip(run: DeliveryRun): void {
+    if (run.isRetry && this.#parts.erased.run(run)) {
+      this.#erase(run)
+      return
+    }
     run.destination.metrics.disposition('skipped')
     this.#finish(run)
+  }
+
+  /** A deletion request covers it: it is neither sent again nor kept. */
+  #erase(run: DeliveryRun): void {
+    run.destination.metrics.disposition('erased')
+    this.#finish(run)
+  }
+
+  /** The same of a retry that came due. */
+  eraseRetry(work: RecordWork, retry: RetryDelivery): void {
+    this.#parts.metrics.destination(retry.destinationId).disposition('erased')
+    work.finishOne()
   }
 
   #finish(run: DeliveryRun): void {
@@ -96,6 +118,10 @@ export class Settler {
       { delivery: run.idempotencyKey, err: error },
       'a delivery could not be sent for a bug of ours',
     )
+    if (this.#parts.erased.run(run)) {
+      this.#erase(run)
+      return
+    }
     const ids = run.destination.endpoints.map((endpoint) => endpoint.id)
     this.#deadDelivery(run, 'internal_error', detail, run.toDelivery(ids, null, null), Date.now())
   }
@@ -111,9 +137,19 @@ export class Settler {
     })
   }
 
-  /** A record that never becomes a delivery: kept as it came. */
-  deadRecord(work: RecordWork, record: FetchedRecord, reason: DeadLetterReason, detail: string): void {
-    const { partition } = work
+  /** A record that never becomes a delivery: kept as it came. `call` is what it holds, as far as it can be read. */
+  deadRecord(
+    work: RecordWork,
+    record: FetchedRecord,
+    reason: DeadLetterReason,
+    detail: string,
+    call: AnalyticsCall | null,
+  ): void {
+    if (this.#parts.erased.record(work, record.key, call, reason)) {
+      this.#parts.metrics.destination('none').disposition('erased')
+      work.finishOne()
+      return
+    }
     const bytes = record.value?.length ?? 0
     this.#parts.room.take(bytes)
     const letter: DeadLetter = {
@@ -121,7 +157,7 @@ export class Settler {
       detail,
       failedAt: Date.now(),
       origin: work.place,
-      owner: partition.owner.owner,
+      owner: work.partition.owner.owner,
       from: work.place,
       delivery: null,
       raw: record.value,

@@ -47,7 +47,7 @@ const letters = [
   deadLetter({
     reason: 'undecodable',
     detail: 'the bytes end too early',
-    origin: { topic: topics.calls, partition: 1, offset: 7 },
+    origin: { topic: topics.calls, partition: 1, offset: 7, appendedAt: null },
     raw: Buffer.from([0, 0, 0, 0, 9, 255]),
     rawKey: Buffer.from('ann'),
   }),

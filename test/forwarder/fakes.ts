@@ -13,6 +13,7 @@ import type {
   EndpointClient,
   FetchedRecord,
   PartitionCommit,
+  ErasureSource,
   RecordListener,
   RecordSource,
   SignedRequest,
@@ -36,6 +37,9 @@ export const record = (offset: number, key = 'u-1', value = 'value'): FetchedRec
 })
 
 export const quiet = { info() {}, warn() {}, error() {} }
+
+/** Nobody was erased. */
+export const noErasures: ErasureSource = { isEmpty: true, covers: () => false, pending: () => null }
 
 export const noMetrics: DestinationMetrics = { attempt() {}, disposition() {}, deadLetter() {} }
 
@@ -98,6 +102,8 @@ export class Engine {
   readonly owner = new FakeOwner()
   readonly settled: DeliveryRun[] = []
   readonly skipped: DeliveryRun[] = []
+  /** Ids of retries that must not be sent any more. */
+  readonly revoked = new Set<string>()
   readonly failed: { run: DeliveryRun; error: unknown }[] = []
   readonly abandoned: DeliveryRun[] = []
   readonly attempted: { attempt: Attempt; outcome: Outcome }[] = []
@@ -111,6 +117,7 @@ export class Engine {
     const results: DispatchResults = {
       settled: (run) => void this.settled.push(run),
       skipped: (run) => void this.skipped.push(run),
+      isRevoked: (run) => this.revoked.has(run.idempotencyKey),
       failed: (run, error) => void this.failed.push({ run, error }),
       abandoned: (run) => void this.abandoned.push(run),
       attempted: (attempt, result) => void this.attempted.push({ attempt, outcome: result }),
@@ -160,6 +167,7 @@ export class Engine {
       messageId: id,
       sourceId: 's',
       destinationId: destination.id,
+      userIds: ['u-1'],
       type: 'track' as const,
       body,
       endpointIds: given.retry,
@@ -170,12 +178,12 @@ export class Engine {
       notBefore: null,
       outcomes: [],
       lastResponse: null,
-      origin: { topic: 'calls', partition: 0, offset },
+      origin: { topic: 'calls', partition: 0, offset, appendedAt: 1 },
     }
     return new DeliveryRun(
       work,
       destination,
-      { id, messageId: id, sourceId: 's', type: 'track', body },
+      { id, messageId: id, sourceId: 's', userIds: ['u-1'], type: 'track', body },
       given.key === undefined ? id : given.key,
       earlier ?? null,
       given.dueAt ?? (earlier ? Date.now() : null),

@@ -10,7 +10,7 @@ import { PostriderError } from '../../src/errors.ts'
 import { Forwarder } from '../../src/forwarder/forwarder.ts'
 import type { RecordDecoder } from '../../src/forwarder/ports.ts'
 import { someCall } from '../support/calls.ts'
-import { FakeClient, FakeSource, noMetrics, outcome, quiet } from './fakes.ts'
+import { FakeClient, FakeSource, noErasures, noMetrics, outcome, quiet } from './fakes.ts'
 
 const topics = topicNames('')
 const tier = topics.retry('10s')
@@ -97,6 +97,7 @@ async function engine(t: TestContext, given: { urls?: number; options?: OptionsE
       },
     },
     settings,
+    erasures: noErasures,
     openSecret: () => 'secret',
     transport: {
       open: () => {

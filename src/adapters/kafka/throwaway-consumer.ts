@@ -1,6 +1,7 @@
 import type { EachBatchPayload, Kafka } from 'kafkajs'
 import { messageOf } from '../../errors.ts'
 import type { Logger } from '../log.ts'
+import type { FetchFreshness } from './fetch-freshness.ts'
 import { aborted, within } from './waiting.ts'
 
 /** Bounds what is done at the end when Kafka is away, in ms. */
@@ -23,6 +24,7 @@ export interface Consuming {
   onBatch: (payload: EachBatchPayload) => Promise<void>
   /** A batch was passed, be it without a visible record (control records, compaction); not said once stopped. */
   onPassed: (partition: number, nextOffset: number) => void
+  freshness: FetchFreshness
 }
 
 /** Consumes all partitions until a crash, whose error it returns, or until `stop` aborts. Never throws. */
@@ -47,7 +49,16 @@ export async function consumeUntilCrash(consuming: Consuming): Promise<unknown> 
     consuming.onAlive()
   })
   consumer.on(consumer.events.HEARTBEAT, () => consuming.onAlive())
+  const { freshness } = consuming
+  freshness.restart()
+  // The events' types leave out what they carry.
+  const brokerOf = (payload: unknown): string => String((payload as { nodeId?: unknown }).nodeId)
+  consumer.on(consumer.events.FETCH_START, ({ payload }) =>
+    freshness.started(brokerOf(payload), performance.now()),
+  )
+  consumer.on(consumer.events.FETCH, ({ payload }) => freshness.answered(brokerOf(payload)))
   consumer.on(consumer.events.END_BATCH_PROCESS, ({ payload }) => {
+    if (Number(payload.offsetLag) > 0) freshness.moreBehind()
     if (!stop.aborted) consuming.onPassed(payload.partition, Number(payload.lastOffset) + 1)
   })
   const stopped = aborted(stop)

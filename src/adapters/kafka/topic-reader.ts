@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { EachBatchPayload, IHeaders, Kafka } from 'kafkajs'
 import { PostriderError, messageOf } from '../../errors.ts'
 import type { Logger } from '../log.ts'
+import { FetchFreshness } from './fetch-freshness.ts'
 import { Positions } from './positions.ts'
 import { awaitRange, endsOf, fetchRange } from './topic-offsets.ts'
 import { consumeUntilCrash, deleteGroups } from './throwaway-consumer.ts'
@@ -70,6 +71,7 @@ export class TopicReader {
   readonly ended: Promise<void>
   readonly #options: TopicReaderOptions
   readonly #positions: Positions
+  readonly #freshness = new FetchFreshness()
   readonly #stop = new AbortController()
   readonly #end: { resolve: () => void; reject: (error: unknown) => void }
   #state: ReaderState = 'connecting'
@@ -100,6 +102,11 @@ export class TopicReader {
   /** Whether the brokers can be reached now, as far as is known. */
   get connected(): boolean {
     return this.#state === 'reading' && performance.now() - this.#aliveAt < silentMs
+  }
+
+  /** Everything that was appended by then has been handled; monotonic ms. It moves on about every `maxWaitMs`. */
+  get freshAsOf(): number {
+    return this.#freshness.asOf
   }
 
   /** Whether everything was handled once that the topic held at the start. */
@@ -182,6 +189,7 @@ export class TopicReader {
       },
       onBatch: (payload) => this.#handleBatch(payload),
       onPassed: (partition, next) => this.#positions.advance(partition, next),
+      freshness: this.#freshness,
     })
   }
 

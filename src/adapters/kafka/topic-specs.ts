@@ -1,4 +1,5 @@
 import type { Config } from '../../config.ts'
+import { erasureKeptMs } from '../../core/erasures.ts'
 import { topicNames } from '../../core/topics.ts'
 
 const dayMs = 86_400_000
@@ -59,7 +60,7 @@ export function topicSpecs(config: TopicConfig): TopicSpec[] {
       required: { 'message.timestamp.type': { is: appendTime }, 'cleanup.policy': { is: 'compact' } },
       advised: {},
     },
-    single(names.erasures, 40 * dayMs),
+    single(names.erasures, erasureKeptMs),
   ]
 }
 

@@ -3,6 +3,7 @@ import type { Config } from '../../config.ts'
 import type { AnalyticsCall } from '../../core/analytics-call.ts'
 import type { DeadLetter } from '../../core/delivery.ts'
 import type { DeliveryEvent } from '../../core/delivery-event.ts'
+import type { Erasure } from '../../core/erasures.ts'
 import type { Membership } from '../../core/membership.ts'
 import type { TopicNames } from '../../core/topics.ts'
 import { deadLetters, retryDeliveries } from './delivery-fields.ts'
@@ -34,6 +35,7 @@ export interface Codecs {
   settings: RecordCodec<SettingsRecord>
   deliveries: RecordCodec<DeliveryEvent>
   memberships: RecordCodec<Membership>
+  erasures: RecordCodec<Erasure>
 }
 
 /** The record's fields are the type's own. */
@@ -76,5 +78,6 @@ export function createCodecs(options: {
     settings: codec<SettingsRecord>(topics.settings, 'settingsEvent', asItIs),
     deliveries: codec<DeliveryEvent>(topics.deliveries, 'deliveryEvent', asItIs),
     memberships: codec<Membership>(topics.memberships, 'membership', asItIs),
+    erasures: codec<Erasure>(topics.erasures, 'erasure', asItIs),
   }
 }
