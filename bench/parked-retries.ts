@@ -91,6 +91,7 @@ function parked(index: number, dueAt: number, endpointIds: string[]): RetryDeliv
     messageId,
     sourceId: 'source-0',
     destinationId: 'destination-0',
+    userIds: [call.userId!],
     type: 'track',
     body: Buffer.from(renderBody(call)),
     endpointIds,

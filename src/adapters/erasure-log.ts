@@ -80,9 +80,10 @@ export class ErasureLog implements ErasureSource {
     this.#startedAt = began
   }
 
-  /** Resolves once everything that lay in the log at the time of the call is folded. */
-  catchUp(signal?: AbortSignal): Promise<void> {
-    return this.#reader.readToEnd(signal)
+  /** Itself, once everything is folded that lay in the log at the time of the call. */
+  async current(signal?: AbortSignal): Promise<this> {
+    await this.#reader.readToEnd(signal)
+    return this
   }
 
   /** Idempotent. */

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { Kafka } from 'kafkajs'
+import { ErasureLog } from '../adapters/erasure-log.ts'
 import { openConsoleServer } from '../adapters/http/console-server.ts'
 import { checkTopics } from '../adapters/kafka/topics.ts'
 import type { Logger } from '../adapters/log.ts'
@@ -13,7 +14,6 @@ import { createWebhookTransport } from '../adapters/webhook/transport.ts'
 import type { Config } from '../config.ts'
 import { operations } from '../console/api/operations.ts'
 import type { ConsoleServices } from '../console/api/services.ts'
-import type { Computations } from '../console/computations/ports.ts'
 import { topicNames } from '../core/topics.ts'
 import { PostriderError } from '../errors.ts'
 import { restarting } from '../restarts.ts'
@@ -39,9 +39,6 @@ export interface OpenConsole {
 
 /** How long requests under way may take at the end. */
 const graceMs = 10_000
-/** How long a request waits for memberships that are still being read, after a start without a store. */
-const membershipsMs = 10_000
-
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
   version: string
 }
@@ -62,13 +59,13 @@ export function openConsole(options: OpenConsoleOptions): OpenConsole {
   const counts = new ConsoleCounts()
   const listening = Promise.withResolvers<number>()
   listening.promise.catch(() => {})
-  let current: Life | null = null
+  let current: { life: Life; services: ConsoleServices } | null = null
   const make = (): Part => ({
     name: 'console',
     async run(signal) {
       const life = assemble(options)
       try {
-        await life.run(signal, () => (current = life))
+        await life.run(signal, (services) => (current = { life, services }))
       } finally {
         current = null
       }
@@ -78,7 +75,7 @@ export function openConsole(options: OpenConsoleOptions): OpenConsole {
   return {
     counts,
     listening: listening.promise,
-    checks: [{ name: 'console', problem: () => (current ? current.problem() : 'it is starting') }],
+    checks: [{ name: 'console', problem: () => (current ? current.life.problem() : 'it is starting') }],
     part: {
       name: 'console',
       async run(signal) {
@@ -115,8 +112,7 @@ export function openConsole(options: OpenConsoleOptions): OpenConsole {
 
 /** A console from its start to its end, with everything that it holds open. */
 interface Life {
-  services: ConsoleServices
-  run(signal: AbortSignal, onReady: () => void): Promise<void>
+  run(signal: AbortSignal, onReady: (services: ConsoleServices) => void): Promise<void>
   /** Null when it takes work, else why not. */
   problem(): string | null
 }
@@ -125,80 +121,56 @@ function assemble({ config, kafka, log }: OpenConsoleOptions): Life {
   const topics = topicNames(config.topicPrefix)
   const codecs = createCodecs({ registry: config.registry, topics, log })
   const secrets = createSecrets(config.secretsKeys)
-  const settings = new SettingsLog({
-    kafka,
-    topic: topics.settings,
-    groupId: config.groupId,
-    codec: codecs.settings,
-    log,
-  })
+  const { groupId } = config
+  const settings = new SettingsLog({ kafka, topic: topics.settings, groupId, codec: codecs.settings, log })
   const transport = createWebhookTransport({
     timeoutMs: config.webhookTimeoutMs,
     allowedNetworks: config.allowedNetworks,
     caFile: config.webhookCaFile,
   })
-  const deadLetters = openDeadLetters({ config, kafka, log }, async (signal) => {
-    await settings.catchUp(signal)
-    return settings.state.destinations
-  })
-  const computations = Promise.withResolvers<OpenComputations>()
-  computations.promise.catch(() => {})
-  return {
-    services: {
-      settings,
-      secrets,
-      sendSample: (destination) => sendSample(destination, { transport, secrets, now: Date.now() }),
-      deadLetters,
-      computations: onceThere(computations.promise),
-      now: Date.now,
+  const erasures = new ErasureLog({ kafka, topic: topics.erasures, groupId, codec: codecs.erasures, log })
+  const deadLetters = openDeadLetters(
+    { config, kafka, log },
+    async (signal) => {
+      await settings.catchUp(signal)
+      return settings.state.destinations
     },
-    problem: () => (settings.connected ? null : 'the settings log cannot be read'),
+    (signal) => erasures.current(signal),
+  )
+  return {
+    problem() {
+      if (!settings.connected) return 'the settings log cannot be read'
+      return erasures.connected ? null : 'the deletions’ log cannot be read'
+    },
     async run(signal, onReady) {
       const ending = new AbortController()
-      let opening: Promise<OpenComputations> | null = null
+      let computations: OpenComputations | null = null
       try {
         await checkOwnTopics(kafka, config, log)
-        await Promise.all([codecs.settings.ready(), settings.start(signal)])
+        await Promise.all([codecs.settings.ready(), settings.start(signal), erasures.start(signal)])
+        computations = await openComputations({ config, kafka, log, settings }, ending.signal)
         if (signal.aborted) return
-        onReady()
+        onReady({
+          settings,
+          secrets,
+          sendSample: (destination) => sendSample(destination, { transport, secrets, now: Date.now() }),
+          deadLetters,
+          computations,
+          now: Date.now,
+        })
         const stopped = new Promise<void>((resolve) =>
           signal.addEventListener('abort', () => resolve(), { once: true }),
         )
-        // Beside the rest: after a start without a store there may be millions of memberships to read.
-        opening = openComputations({ config, kafka, log, settings }, ending.signal)
-        opening.then(computations.resolve, computations.reject)
-        const unreadable = computations.promise.then(({ ended }) => ended.then(() => stopped))
         // A log with something unreadable in it ends the part: it must not go on with half of it.
-        await Promise.race([stopped, settings.ended, unreadable])
+        await Promise.race([stopped, settings.ended, erasures.ended])
       } catch (error) {
         if (!signal.aborted) throw error
       } finally {
         ending.abort()
-        computations.reject(new PostriderError('kafka_unavailable', 'the console is starting anew'))
-        const opened = await opening?.catch(() => null)
-        await Promise.allSettled([opened?.close(), settings.close(), transport.close(0)])
+        computations?.close()
+        await Promise.all([settings.close(), erasures.close(), transport.close(0)])
       }
     },
-  }
-}
-
-/** Audiences and computed traits once their members are read; who comes before waits for a while. */
-function onceThere(opening: Promise<Computations>): Computations {
-  const opened = async (): Promise<Computations> => {
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<never>((_, reject) => {
-      const error = () =>
-        reject(
-          new PostriderError('kafka_unavailable', 'the members of audiences are still being read from Kafka'),
-        )
-      timer = setTimeout(error, membershipsMs)
-    })
-    return Promise.race([opening, late]).finally(() => clearTimeout(timer))
-  }
-  return {
-    sync: async (...given) => (await opened()).sync(...given),
-    remove: async (...given) => (await opened()).remove(...given),
-    count: async (...given) => (await opened()).count(...given),
   }
 }
 

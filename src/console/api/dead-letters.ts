@@ -21,7 +21,12 @@ const filterShape = {
 }
 
 const originSchema = z
-  .object({ topic: z.string(), partition: z.number().int(), offset: z.number().int() })
+  .object({
+    topic: z.string(),
+    partition: z.number().int(),
+    offset: z.number().int(),
+    appendedAt: z.string().nullable(),
+  })
   .meta({ id: 'Origin' })
 
 const summarySchema = z
