@@ -95,7 +95,7 @@ test('a bad line is named by its number and changes nothing, however late it com
     ['{"userId":"a","member":1}', /line 2 has a member that is neither/],
     ['{"userId":"u0"}', /line 2 names the user of line 1 again/],
     [`{"userId":"${'x'.repeat(1_025)}"}`, /line 2 holds an id of more than 1024 bytes/],
-    ['', /line 2 is not a JSON object/],
+    ['', /line 2 is empty/],
   ]
   for (const [line, why] of cases) {
     const body = `{"userId":"u0"}\n${line}\n{"userId":"z"}`

@@ -7,6 +7,7 @@ import { writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { CollectorCounts } from '../../src/adapters/metrics/collector-metrics.ts'
+import { ConsoleCounts } from '../../src/adapters/metrics/console-metrics.ts'
 import { ForwarderCounts } from '../../src/adapters/metrics/forwarder-metrics.ts'
 import { Analytics } from '../../src/client/index.ts'
 import type { AnalyticsOptions } from '../../src/client/index.ts'
@@ -82,7 +83,9 @@ test('every metric that the README names is exposed, and every one exposed is na
   counts.watch({ inFlight: () => 0, endpoints: () => [], lag: () => [] })
   const collected = new CollectorCounts()
   collected.calls('shop', 'track', 'accepted', 1)
-  const pages = [...counts.expose(), ...collected.expose()]
+  const asked = new ConsoleCounts()
+  asked.request('listSources', 200)
+  const pages = [...counts.expose(), ...collected.expose(), ...asked.expose()]
   const exposed = [...pages.join('').matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name!)
   const inTable = [...readme.matchAll(/^\| `(postrider_\w+)/gm)].map(([, name]) => name!)
   assert.deepEqual(inTable.sort(), exposed.sort())
