@@ -13,6 +13,7 @@ import { Analytics } from '../../src/client/index.ts'
 import type { AnalyticsOptions } from '../../src/client/index.ts'
 import { settingsTable } from '../../src/config/table.ts'
 import { variableNames } from '../../src/config/variables.ts'
+import { apiErrorCodes } from '../../src/console/api/errors.ts'
 import { findCommand } from '../../src/local/java.ts'
 import { freePort } from '../../src/local/ports.ts'
 import { collectorDouble, writeKey } from '../support/collector-double.ts'
@@ -111,10 +112,11 @@ const wordsOf = (file: string, type: RegExp): string[] => {
   return [...text.matchAll(/'(\w+)'/g)].map(([, word]) => word!)
 }
 
-test('the README names every code that the client and the collector give', () => {
+test('the README names every code that the client, the collector and the console give', () => {
   const codes = [
     ...wordsOf('src/client/errors.ts', /type AnalyticsErrorCode =[^]*?\n\n/),
     ...wordsOf('src/client/errors.ts', /type DeliveryErrorCode =[^]*?\n\n/),
+    ...apiErrorCodes,
     ...wordsOf('src/core/tracking-fields.ts', /interface CallFault[^]*?\n\}/),
   ]
   assert.ok(codes.length > 20)

@@ -29,7 +29,7 @@ const statusOf = {
 } as const
 
 export type ApiErrorCode = keyof typeof statusOf
-const apiErrorCodes = Object.keys(statusOf) as [ApiErrorCode, ...ApiErrorCode[]]
+export const apiErrorCodes = Object.keys(statusOf) as [ApiErrorCode, ...ApiErrorCode[]]
 
 export const errorSchema = z
   .object({
