@@ -1,4 +1,4 @@
-import { eachMember, stringOf } from '../../core/json-members.ts'
+import { eachMember, keyOf, stringOf } from '../../core/json-members.ts'
 import { spaceEnd } from '../../core/json-object.ts'
 import { PostriderError } from '../../errors.ts'
 import type { GivenLot } from './ports.ts'
@@ -118,7 +118,8 @@ function idOf(json: string | undefined, at: string): string {
 /** The members of a line's object, as JSON text; of one that is there twice the last. */
 function readObject(text: string, at: string): Partial<Record<'userId' | 'value' | 'member', string>> {
   const found: Record<string, string> = {}
-  const end = eachMember(text, spaceEnd(text, 0), (key, from, to) => {
+  const end = eachMember(text, spaceEnd(text, 0), (keyStart, keyEnd, from, to) => {
+    const key = keyOf(text, keyStart, keyEnd)
     if (key === 'userId' || key === 'value' || key === 'member') found[key] = text.slice(from, to)
   })
   if (end < 0 || spaceEnd(text, end) !== text.length)
