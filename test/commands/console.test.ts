@@ -34,7 +34,8 @@ test('all parts run in one process; SIGTERM finishes requests first, and the tok
   }
   const run = start(['run', 'collector', 'forwarder', 'console'], env)
   await run.writes('admin API at http://localhost:')
-  const port = (what: string) => Number(new RegExp(`${what} at http://localhost:(\\d+)`).exec(run.written())![1])
+  const port = (what: string) =>
+    Number(new RegExp(`${what} at http://localhost:(\\d+)`).exec(run.written())![1])
   const ready = async () => (await fetch(`http://127.0.0.1:${port('metrics')}/readyz`)).status === 200
   await until(ready, 30_000)
   const headers = { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' }
