@@ -78,7 +78,7 @@ test('the README’s requests to the admin API do what they say', async (t) => {
   const [status] = (await once(child, 'close')) as [number]
   assert.equal(status, 0, written)
   const [sample] = receiver.requests
-  assert.equal(sample?.signature, 'verified')
+  assert.equal(sample?.signature, 'valid')
   assert.equal(sample.headers['x-team'], 'blue')
   assert.match(written, /"succeeded":true/)
   assert.match(written, /"entered":2,/)

@@ -76,7 +76,7 @@ export async function syncComputation(
     if (mode === 'full' && given === 0 && !options.allowEmpty)
       throw new PostriderError(
         'usage',
-        'the list is empty, so everybody would leave; give --allow-empty if that is meant',
+        'the list is empty, so everybody would leave; give --allow-empty (in the admin API allowEmpty=true) if that is meant',
       )
     const lease = await ports.acquire(id)
     try {
