@@ -133,6 +133,7 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
     tierDelayMs: (topic) => delays.get(topic)!,
     endOffsets: ends.read,
     reportGone: goneReporter(settings, log),
+    everything: config.ledger === 'all',
     policy: { tiers: config.retryTiers, windowMs: config.retryWindowMs },
     bounds: {
       minInFlight: minInFlightPerEndpoint,

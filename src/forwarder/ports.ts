@@ -4,6 +4,7 @@ import type { DeadLetter, RetryDelivery } from '../core/delivery.ts'
 import type { DeliveryEvent, DispositionLabel } from '../core/delivery-event.ts'
 import type { ErasableCall } from '../core/erasures.ts'
 import type { Outcome } from '../core/outcome.ts'
+import type { Tally } from '../core/tally.ts'
 import type { SettingsState } from '../core/settings.ts'
 
 /** Signs each attempt anew, for its signature holds the attempt's time. */
@@ -97,6 +98,11 @@ export interface CommittedPartition extends TopicPartition {
   logStart: number
 }
 
+/** What a commit of the partition will declare finished. */
+export interface PartitionTally extends TopicPartition {
+  tally: Tally
+}
+
 export interface PartitionCommit extends TopicPartition {
   position: number
   metadata: string
@@ -125,6 +131,7 @@ export interface RecordListener {
 
 /** A member of a consumer group that enqueues and never waits. */
 export interface RecordSource {
+  readonly groupId: string
   start(listener: RecordListener): Promise<void>
   /** Rejects when the source cannot go on. */
   readonly failed: Promise<never>

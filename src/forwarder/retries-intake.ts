@@ -56,13 +56,14 @@ export class RetriesIntake implements Intake {
       }
       const hop = hopTier(retry, now, policy)
       if (hop) {
-        settler.hop(partition.take(), keyOf(record.key), hop.name, retry)
+        settler.hop(partition.take(), keyOf(record.key), hop, retry)
         return null
       }
       return this.#send(partition, retry, dueAt, now)
     } catch (error) {
       const { reason, detail } = refusalOf(error)
-      settler.deadRecord(partition.take(), record, reason, detail, null)
+      const retry = partition.head as RetryDelivery | null
+      settler.deadRecord(partition.take(), record, reason, detail, null, retry)
       return null
     }
   }

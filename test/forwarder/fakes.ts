@@ -1,6 +1,8 @@
 // In-memory stand-ins for the forwarder's ports. Whatever talks to a real Kafka or a real receiver is tested under
 // test/pipeline and test/faults.
 import type { Outcome } from '../../src/core/outcome.ts'
+import { ResultCodes } from '../../src/core/result-log.ts'
+import type { TallySink } from '../../src/forwarder/committer.ts'
 import { DeliveryRun, type Attempt } from '../../src/forwarder/delivery-run.ts'
 import { DestinationRuntime } from '../../src/forwarder/destination-runtime.ts'
 import { Dispatcher, type DispatchResults } from '../../src/forwarder/dispatcher.ts'
@@ -13,6 +15,7 @@ import type {
   EndpointClient,
   FetchedRecord,
   PartitionCommit,
+  PartitionTally,
   ErasureSource,
   RecordListener,
   RecordSource,
@@ -222,8 +225,28 @@ export const nothingHeld: Record<string, number> = {
   queued: 0,
 }
 
+/** A ledger that keeps what it is told, and tells a test of it before it acknowledges. */
+export class FakeTallies implements TallySink {
+  readonly codes = new ResultCodes()
+  readonly told: PartitionTally[] = []
+  acknowledges: () => Promise<void> = () => Promise.resolve()
+
+  constructor() {
+    this.codes.code('crm', 'delivered')
+  }
+
+  tally(tallies: readonly PartitionTally[]): Promise<void> {
+    this.told.push(...tallies)
+    return this.acknowledges()
+  }
+}
+
+/** What a delivery came to that tells of nothing else: the first code that there is. */
+export const delivered = new ResultCodes().code('crm', 'delivered')
+
 /** A consumer group's member whose broker is the test. */
 export class FakeSource implements RecordSource {
+  readonly groupId = 'group'
   readonly failed = new Promise<never>(() => {})
   readonly commits: PartitionCommit[][] = []
   readonly seeks: { partition: number; offset: number }[] = []
