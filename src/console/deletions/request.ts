@@ -8,8 +8,10 @@ import { DeletionRefused, userIdFaults } from '../user-ids.ts'
 import { recordedDeletions } from './history.ts'
 import type { DeletionOptions, DeletionPorts, DeletionReport, Deletions, ResumeReport } from './ports.ts'
 
-/** Erasures that are written together, and calls between two looks at the signal. */
-const lotSize = 1_000
+/** Erasures that are written together: those of most requests at once, which Kafka takes whole or not at all. */
+const erasuresAtOnce = 5_000
+/** Calls between two looks at the signal. */
+const callsAtOnce = 500
 
 /** The same user and source always give the same, so a delete call that is written again is known as such. */
 const hashOf = ({ sourceId, userId }: Erasure): string =>
@@ -41,15 +43,15 @@ export async function requestDeletion(
   const request: DeletionRequest = { requestId: ports.newRequestId(at), userIds, at }
   options.onStart?.(request.requestId)
   const erasures = [...erasuresOf(request, affected)]
-  for (let done = 0; done < erasures.length; done += lotSize) {
+  for (let done = 0; done < erasures.length; done += erasuresAtOnce) {
     goOn(request.requestId, options)
     options.onProgress?.('erasing', done, erasures.length)
-    await ports.erasures.write(erasures.slice(done, done + lotSize))
+    await ports.erasures.write(erasures.slice(done, done + erasuresAtOnce))
   }
   const owed = erasures.filter(({ destinationIds }) => destinationIds.length > 0)
   let told = 0
   for (const erasure of owed) {
-    if (told % lotSize === 0) goOn(request.requestId, options)
+    if (told % callsAtOnce === 0) goOn(request.requestId, options)
     await ports.calls.write(callOf(erasure))
     options.onProgress?.('telling', ++told, owed.length)
   }
@@ -89,7 +91,7 @@ export async function resumeDeletions(
     const call = callOf(erasure)
     if (seen.has(call.messageId)) continue
     seen.add(call.messageId)
-    if (told % lotSize === 0) goOn(erasure.requestId, options)
+    if (told % callsAtOnce === 0) goOn(erasure.requestId, options)
     await ports.calls.write(call)
     report.told++
     options.onProgress?.('telling', ++told, owed)
