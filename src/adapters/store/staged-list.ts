@@ -9,6 +9,8 @@ import { BucketFile, bucketOf, buckets } from './bucket-file.ts'
 // Neither ids nor JSON text hold a tab or a line feed.
 const out = '-'
 
+/** How long others, the lease's heartbeat among them, wait for their turn. */
+const mostMsAtOnce = 10
 /** How many changes are given at once. */
 const lotSize = 1_000
 
@@ -43,6 +45,7 @@ export class StagedList implements Port {
 
   async compare(audienceId: string, full: boolean): Promise<{ entered: number; left: number }> {
     const counts = { entered: 0, left: 0 }
+    let yieldedAt = performance.now()
     for (let bucket = 0; bucket < buckets; bucket++) {
       const entries = this.#given.read(bucket)
       if (entries.length === 0 && !full) continue
@@ -59,7 +62,9 @@ export class StagedList implements Port {
         else if (entry !== undefined && !sameEntry(entry, held)) change(entry, 'entered')
       }
       for (const entry of given.values()) if (!isOut(entry)) change(entry, 'entered')
+      if (performance.now() - yieldedAt < mostMsAtOnce) continue
       await setImmediate()
+      yieldedAt = performance.now()
     }
     return counts
   }
