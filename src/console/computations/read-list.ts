@@ -1,4 +1,4 @@
-import { eachMember, stringOf } from '../../core/json-members.ts'
+import { eachMember, keyOf, stringOf } from '../../core/json-members.ts'
 import { spaceEnd } from '../../core/json-object.ts'
 import { PostriderError } from '../../errors.ts'
 import type { GivenLot } from './ports.ts'
@@ -74,7 +74,8 @@ const wrong = (at: string, what: string): PostriderError =>
 
 function readValue(text: string, at: string): { userId: string; value: string | null } {
   let [userId, value] = ['', '']
-  const end = eachMember(text, spaceEnd(text, 0), (key, from, to) => {
+  const end = eachMember(text, spaceEnd(text, 0), (keyStart, keyEnd, from, to) => {
+    const key = keyOf(text, keyStart, keyEnd)
     if (key === 'userId') userId = text.slice(from, to)
     if (key === 'value') value = text.slice(from, to)
   })
