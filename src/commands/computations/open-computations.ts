@@ -43,6 +43,10 @@ export interface OpenComputations {
   close(): Promise<void>
 }
 
+/** The consumer group whose leader may sync this audience or trait. Deployments that share a GROUP_ID are apart. */
+const syncGroup = ({ groupId, topicPrefix }: Config, id: string): string =>
+  `${groupId}.sync.${topicPrefix}${id}`
+
 /** Rejects with `setup`, `kafka_unavailable`, `registry_unavailable`, and `local` for the store's file. */
 export async function openComputations(
   { config, kafka, log, settings }: { config: Config; kafka: Kafka; log: Logger; settings: Settings },
@@ -82,7 +86,7 @@ export async function openComputations(
       const what = `${computationWords[kind]} "${id}"`
       return GroupLease.acquire({
         kafka,
-        groupId: `${groupId}.sync.${id}`,
+        groupId: syncGroup(config, id),
         topic: topics.settings,
         sessionTimeoutMs,
         what,
