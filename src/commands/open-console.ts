@@ -20,6 +20,7 @@ import { restarting } from '../restarts.ts'
 import type { Part } from '../supervisor.ts'
 import { openComputations, type OpenComputations } from './computations/open-computations.ts'
 import { openDeadLetters } from './dead-letters/open-dead-letters.ts'
+import { openMessages, type OpenMessages } from './why/open-messages.ts'
 
 export interface OpenConsoleOptions {
   config: Config
@@ -145,10 +146,12 @@ function assemble({ config, kafka, log }: OpenConsoleOptions): Life {
     async run(signal, onReady) {
       const ending = new AbortController()
       let computations: OpenComputations | null = null
+      let messages: OpenMessages | null = null
       try {
         await checkOwnTopics(kafka, config, log)
         await Promise.all([codecs.settings.ready(), settings.start(signal), erasures.start(signal)])
         computations = await openComputations({ config, kafka, log, settings }, ending.signal)
+        messages = await openMessages({ config, kafka, log }, (stop) => erasures.current(stop))
         if (signal.aborted) return
         onReady({
           settings,
@@ -156,6 +159,7 @@ function assemble({ config, kafka, log }: OpenConsoleOptions): Life {
           sendSample: (destination) => sendSample(destination, { transport, secrets, now: Date.now() }),
           deadLetters,
           computations,
+          messages,
           now: Date.now,
         })
         const stopped = new Promise<void>((resolve) =>
@@ -168,6 +172,7 @@ function assemble({ config, kafka, log }: OpenConsoleOptions): Life {
       } finally {
         ending.abort()
         computations?.close()
+        messages?.close()
         await Promise.all([settings.close(), erasures.close(), transport.close(0)])
       }
     },

@@ -8,7 +8,7 @@ import { topicNames } from '../core/topics.ts'
 import { loadContext, runAction, stopSignal } from './context.ts'
 import { print, printJson } from './output.ts'
 import { pageOf } from './why/describe.ts'
-import { openMessages } from './why/open-why.ts'
+import { openMessages } from './why/open-messages.ts'
 import { IndexProgress } from './why/progress.ts'
 
 export function whyCommand(): Command {

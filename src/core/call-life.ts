@@ -1,5 +1,6 @@
 // The life of one copy of a call, put together from what the topics hold of it: `postrider why`.
 import type { DispositionLabel } from './delivery-event.ts'
+import type { DestinationCounts } from './tally.ts'
 import {
   placeKey,
   type AttemptTrace,
@@ -69,8 +70,10 @@ export interface CopyLife {
 }
 
 export function lifeOf(facts: CopyFacts): CopyLife {
-  const { place, plans, planBy, traces, finish } = facts
+  const { place, planBy, traces, finish } = facts
   const isRepeat = repeats(traces, finish)
+  const counted = traces.filter((trace) => !isRepeat(trace))
+  const plans = supported(facts.plans, counted, finish(place))
   const letters = traces.filter((trace) => trace.kind === 'letter')
   const steps = traces
     .flatMap((trace): Step[] => {
@@ -93,8 +96,14 @@ export function lifeOf(facts: CopyFacts): CopyLife {
   const deliveries = [...ids.values()].map((id) => {
     const its = (trace: Trace) =>
       trace.kind !== 'planned' && trace.destinationId === id.destinationId && trace.ofUrlId === id.urlId
-    const told = traces.filter((trace) => its(trace) && !isRepeat(trace))
-    return { ...id, ...(stateByTraces(told, finish) ?? untold(id.destinationId, finish(place), isCertain)) }
+    const told = counted.filter(its)
+    const inAll = plans.every((plan) =>
+      plan.some((line) => line.reason === null && line.destinationId === id.destinationId),
+    )
+    return {
+      ...id,
+      ...(stateByTraces(told, finish) ?? untold(id.destinationId, finish(place), isCertain, inAll)),
+    }
   })
   return {
     plan:
@@ -103,6 +112,46 @@ export function lifeOf(facts: CopyFacts): CopyLife {
     deliveries,
     record: deliveries.length > 0 ? null : recordState(facts, isRepeat),
   }
+}
+
+/**
+ * Those of the plans that go with what happened. A destination that a plan gives the call to has got it, or something
+ * is told of it; one that a plan keeps it from has had nothing told of it, nor has it got every call of the tally. All
+ * plans, where none goes with it.
+ */
+function supported(
+  plans: CopyFacts['plans'],
+  traces: readonly Trace[],
+  { tally }: Finish,
+): CopyFacts['plans'] {
+  if (plans.length < 2) return plans
+  const told = new Set(
+    traces.flatMap((trace) =>
+      trace.kind === 'planned' || trace.destinationId === null ? [] : [trace.destinationId],
+    ),
+  )
+  const counts = new Map(tally?.counts.map((each) => [each.destinationId, each]))
+  const given = new Set(told)
+  for (const lines of plans)
+    for (const [id, its] of Map.groupBy(lines, ({ destinationId }) => destinationId))
+      if (tally && tally.records > 0 && givenTo(counts.get(id)) >= tally.records * its.length) given.add(id)
+  const left = plans.filter(
+    (plan) =>
+      [...given].every((id) => plan.some(({ destinationId }) => destinationId === id)) &&
+      plan.every(({ destinationId: id, reason }) => {
+        if (reason === null) return told.has(id) || !tally || (counts.get(id)?.delivered ?? 0) > 0
+        if (told.has(id)) return false
+        return reason === 'not_chosen' ? !tally || (counts.get(id)?.skipped ?? 0) > 0 : !given.has(id)
+      }),
+  )
+  return left.length > 0 ? left : plans
+}
+
+/** Deliveries of a destination, a round from a tier counted like one; and calls that it did not choose. */
+function givenTo(counts: DestinationCounts | undefined): number {
+  if (!counts) return 0
+  const { delivered, retried, deferred, deadLettered, skipped, erased } = counts
+  return delivered + retried + deferred + deadLettered + skipped + erased
 }
 
 /** At one time an attempt comes before what it led to. */
@@ -216,14 +265,19 @@ function inTier({ place, attempts, tier, dueAt, notBefore }: RetryTrace, finish:
  * Of a delivery nothing is told by itself: only that all went well at the first attempt, or that it was skipped, is left
  * untold. Once the record is finished, its tally says which of the two happened to the deliveries that it tells of.
  */
-function untold(destinationId: string, { finished, tally }: Finish, isCertain: boolean): Ended {
+function untold(
+  destinationId: string,
+  { finished, tally }: Finish,
+  isCertain: boolean,
+  inAll: boolean,
+): Ended {
   const open = { ...nothingMore, at: null, attempts: null }
   if (!finished) return { ...open, state: 'open' }
   const counts = tally?.counts.find((each) => each.destinationId === destinationId)
   if (!tally || !counts) return { ...open, state: 'unknown' }
   const at = tally.at
   const { delivered, skipped } = counts
-  if (delivered > 0 && (skipped === 0 || isCertain))
+  if (delivered > 0 && inAll && (skipped === 0 || isCertain))
     return { ...open, state: 'delivered', at, attempts: 1, byTally: true }
   if (delivered === 0 && skipped > 0) return { ...open, state: 'skipped', at, attempts: 0, byTally: true }
   return { ...open, state: 'unknown' }

@@ -194,10 +194,11 @@ export interface TallyFact {
   at: number
   /** Under whom the record was finished. */
   owner: string
-  /** What became of the deliveries of all records that it tells of. */
-  counts: Pick<DestinationCounts, 'destinationId' | 'delivered' | 'skipped'>[]
+  /** How many records it tells of, and what became of all their deliveries. */
+  records: number
+  counts: readonly DestinationCounts[]
 }
 
 /** What is kept of a tally. */
 export type TallyTrace = Pick<Tally, 'id' | 'predecessor' | 'start' | 'finished' | 'owner' | 'earlier'> &
-  Pick<TallyFact, 'at' | 'counts'>
+  Pick<TallyFact, 'at' | 'records' | 'counts'>

@@ -133,8 +133,8 @@ export class TraceDatabase {
   ): void {
     const runs = fromPairs(tally.finished, tally.start)
     if (!runs || runs.length === 0) return
-    const { id, predecessor, at, start, finished, owner, earlier, counts } = tally
-    const rest = { start, finished, owner, earlier, counts }
+    const { id, predecessor, at, start, finished, owner, earlier, records, counts } = tally
+    const rest = { start, finished, owner, earlier, records, counts }
     const row: SQLInputValue[] = [
       this.#topicId(topic),
       of,
@@ -193,10 +193,10 @@ export class TraceDatabase {
       )
       .iterate(topic, partition, offset, tip)
     for (const { at, tally } of rows) {
-      const { start, finished, owner, earlier, counts } = JSON.parse(String(tally)) as TallyTrace
+      const { start, finished, owner, earlier, records, counts } = JSON.parse(String(tally)) as TallyTrace
       if (!isInRuns(fromPairs(finished, start) ?? [], offset)) continue
       const before = earlier.find((each) => isInRuns(fromPairs(each.finished, start) ?? [], offset))
-      return { at: Number(at), owner: before?.owner ?? owner, counts }
+      return { at: Number(at), owner: before?.owner ?? owner, records, counts }
     }
     return null
   }

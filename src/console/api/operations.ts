@@ -1,6 +1,7 @@
 import { computationOperations } from './computations.ts'
 import { deadLetterOperations } from './dead-letters.ts'
 import { destinationOperations } from './destinations.ts'
+import { messageOperations } from './messages.ts'
 import type { Operation } from './operation.ts'
 import { secretOperations } from './secrets.ts'
 import { sourceOperations } from './sources.ts'
@@ -11,5 +12,6 @@ export const operations: readonly Operation[] = [
   ...destinationOperations,
   ...computationOperations,
   ...deadLetterOperations,
+  ...messageOperations,
   ...secretOperations,
 ]

@@ -137,9 +137,11 @@ function plansOf(
   const inForce = settings.filter(
     ({ since }, index) => since <= span.to && (settings[index + 1]?.since ?? Infinity) >= span.from,
   )
+  // Who has not taken it up yet goes by the settings of that moment.
+  const counting = facts.finish(place).finished || traces.length > 0 ? inForce : inForce.slice(-1)
   const plans = plansUnder(
     call,
-    inForce.map(({ state }) => state),
+    counting.map(({ state }) => state),
   )
   return {
     planBy: 'settings',
