@@ -26,6 +26,7 @@ const entries: Entry[] = [
   { name: 'audiences', summary: 'who is in them: sync lists of users, tell destinations who came and went' },
   { name: 'traits', summary: 'computed traits: sync values of users, tell destinations what changed' },
   { name: 'dead-letters', summary: 'what finally failed: list, show, replay' },
+  { name: 'audit', summary: 'prove that every call is accounted for, or name what is missing' },
 ]
 
 /** Settings that make sense for every command; each is also an environment variable. */

@@ -117,8 +117,7 @@ export class LedgerChain<S extends FactSink> {
     }
     const one: Told = { tally, at, told }
     const lineage = this.#lineageOf(tally) ?? this.#begin(tally, before)
-    addRuns(this.#seen, told)
-    this.#seenFrom = Math.min(this.#seenFrom, tally.start)
+    if (this.#seenFrom !== Infinity) addRuns(this.#seen, told)
     if (!lineage) return
     if (lineage.candidates.size >= mostCandidates) {
       const [oldest] = lineage.candidates.keys()
@@ -147,28 +146,27 @@ export class LedgerChain<S extends FactSink> {
     const lineage = new Lineage<S>({ position: start, runs: before }, predecessor, this.#newSink())
     this.#lineages.push(lineage)
     if (this.#lineages.length > mostLineages) this.#lineages.shift()
-    // What lies before was told of by nobody whom this chain knows: by tallies that it does not go on from, or not at all.
-    if (predecessor === null) this.#checkBreak(lineage)
+    this.#checkBreak(lineage)
+    this.#seenFrom = Math.min(this.#seenFrom, start)
+    addRuns(this.#seen, before)
     return lineage
   }
 
-  /** A chain that begins where others are known: somebody else has committed in between. */
-  #checkBreak({ start, faults }: Lineage<S>): void {
+  /**
+   * A chain begins where others are known: a tally is missing in between, or somebody else has committed. All that any
+   * tally told of did happen, whether it is a fact of this chain or not; the rest is told of by nobody.
+   */
+  #checkBreak({ start, faults, tip }: Lineage<S>): void {
     if (this.#seenFrom === Infinity) return
-    const untold = lessRuns(
-      joinRuns([{ start: this.#seenFrom, end: start.position }], start.runs),
-      this.#seen,
-    )
-    const notBefore = lessRuns(untold, [{ start: 0, end: this.#seenFrom }])
-    if (notBefore.length > 0)
-      faults.push({ kind: 'gap', runs: notBefore, why: 'somebody other than a forwarder committed them' })
-    const again = lessRuns(bothRuns(this.#seen, [{ start: start.position, end: Infinity }]), start.runs)
+    const why = tip === null ? 'somebody other than a forwarder committed' : `tally ${tip} is missing`
+    const held = joinRuns([{ start: 0, end: start.position }], start.runs)
+    const untold = lessRuns(held, joinRuns([{ start: 0, end: this.#seenFrom }], this.#seen))
+    if (untold.length > 0)
+      faults.push({ kind: 'gap', runs: untold, why: `they are told of by nobody: ${why}` })
+    if (tip !== null) return
+    const again = lessRuns(this.#seen, held)
     if (again.length > 0)
-      faults.push({
-        kind: 'overlap',
-        runs: again,
-        why: 'somebody other than a forwarder set the committed offset back',
-      })
+      faults.push({ kind: 'overlap', runs: again, why: `they were set back, and come again: ${why}` })
   }
 
   /** Once all that the ledger held when the commit was read has been added. */
