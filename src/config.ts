@@ -21,6 +21,7 @@ export interface Config {
   /** Ascending by delay. */
   retryTiers: Tier[]
   retryWindowMs: number
+  retryBudgetPercent: number
   webhookTimeoutMs: number
   ledger: 'failures' | 'all'
   maxInFlight: number
@@ -29,6 +30,8 @@ export interface Config {
   allowedNetworks: string[]
   webhookCaFile: string | null
   collectorPort: number
+  /** CIDRs of proxies whose X-Forwarded-For is believed. */
+  trustedProxies: string[]
   consolePort: number
   metricsPort: number
   adminToken: string | null
@@ -70,6 +73,7 @@ export function loadConfig(env: Environment, spell: (name: VariableName) => stri
     sessionTimeoutMs: values.SESSION_TIMEOUT,
     retryTiers: values.RETRY_TIERS,
     retryWindowMs: values.RETRY_WINDOW,
+    retryBudgetPercent: values.RETRY_BUDGET,
     webhookTimeoutMs: values.WEBHOOK_TIMEOUT,
     ledger: values.LEDGER,
     maxInFlight: values.MAX_IN_FLIGHT,
@@ -77,6 +81,7 @@ export function loadConfig(env: Environment, spell: (name: VariableName) => stri
     allowedNetworks: values.WEBHOOK_ALLOWED_NETWORKS ?? [],
     webhookCaFile: values.WEBHOOK_CA_FILE,
     collectorPort: values.COLLECTOR_PORT,
+    trustedProxies: values.TRUSTED_PROXIES ?? [],
     consolePort: values.CONSOLE_PORT,
     metricsPort: values.METRICS_PORT,
     adminToken: values.ADMIN_TOKEN,

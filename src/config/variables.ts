@@ -126,6 +126,12 @@ export const variables = {
     takes: 'a duration (250ms 5s 1m 4h) of at most 4h',
     meaning: 'No attempt later than this after a delivery’s first.',
   }),
+  RETRY_BUDGET: variable(whole(1, 1_000), {
+    default: '100',
+    takes: 'a whole number of percent, from 1 to 1000',
+    meaning:
+      'Retries that may fail at one URL, of its first attempts in the last ten minutes; ten a second may in any case. Beyond that, retries wait in the tiers.',
+  }),
   WEBHOOK_TIMEOUT: variable(duration(10, fiveSeconds), {
     default: '5s',
     takes: 'a duration (250ms 5s) from 10ms to 5s',
@@ -159,6 +165,12 @@ export const variables = {
     meaning: 'Roots to trust at webhooks, beside Node’s own.',
   }),
   COLLECTOR_PORT: port('8080', 'Where the collector listens.'),
+  TRUSTED_PROXIES: variable(networkList, {
+    default: null,
+    takes: 'CIDRs (10.1.0.0/16,fd00::/8), separated by commas',
+    meaning:
+      'Where the collector’s own proxies are: what they say in `X-Forwarded-For` is believed, so that `context.ip` is the caller’s. Nobody else’s is.',
+  }),
   CONSOLE_PORT: port('8090', 'Where the console listens.'),
   METRICS_PORT: port('9464', 'Where `/metrics`, `/healthz` and `/readyz` are. 0 picks one and prints it.'),
   ADMIN_TOKEN: variable(matching(/^[\x21-\x7e]{1,1024}$/), {

@@ -13,6 +13,8 @@ export interface Consuming {
   /** Of this consumer alone. Nothing is committed under it. */
   groupId: string
   maxWaitMs: number
+  /** Of each partition. */
+  fetchBytes: number
   stop: AbortSignal
   /** Where to go on; undefined: at the partition's beginning. */
   position: (partition: number) => number | undefined
@@ -34,6 +36,7 @@ export async function consumeUntilCrash(consuming: Consuming): Promise<unknown> 
     groupId,
     allowAutoTopicCreation: false,
     maxWaitTimeInMs: consuming.maxWaitMs,
+    maxBytesPerPartition: consuming.fetchBytes,
     // What kafkajs would restart by itself its caller restarts as well: one way to recover, for all errors.
     retry: { retries: 2, restartOnFailure: async () => false },
   })

@@ -43,6 +43,8 @@ export interface TopicReaderOptions {
    * as often. Records that come in end the wait at once.
    */
   maxWaitMs?: number
+  /** How much a fetch asks of each partition, in bytes; default 1 MB. All of a fetch lies in memory at once. */
+  fetchBytes?: number
 }
 
 /**
@@ -170,7 +172,7 @@ export class TopicReader {
   }
 
   #consumeOnce(onJoin: () => void): Promise<unknown> {
-    const { kafka, topic, groupPrefix, maxWaitMs = 500 } = this.#options
+    const { kafka, topic, groupPrefix, maxWaitMs = 500, fetchBytes = 1_048_576 } = this.#options
     // A group for each consumer: one that crashed stays a member for as long as its session, and holds up joining.
     const groupId = `${groupPrefix}.${randomBytes(6).toString('hex')}`
     return consumeUntilCrash({
@@ -178,6 +180,7 @@ export class TopicReader {
       topic,
       groupId,
       maxWaitMs,
+      fetchBytes,
       stop: this.#stop.signal,
       position: (partition) => this.#positions.get(partition),
       until: (partition) => this.#until(partition),

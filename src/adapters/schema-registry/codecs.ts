@@ -6,6 +6,7 @@ import type { DeliveryEvent } from '../../core/delivery-event.ts'
 import type { Erasure } from '../../core/erasures.ts'
 import type { Membership } from '../../core/membership.ts'
 import type { TopicNames } from '../../core/topics.ts'
+import { writeAnalyticsCall } from './analytics-call-writer.ts'
 import { deadLetters, retryDeliveries } from './delivery-fields.ts'
 import type { KeyedRetryDelivery } from './delivery-fields.ts'
 import { RecordCodec } from './record-codec.ts'
@@ -65,7 +66,7 @@ export function createCodecs(options: {
   const retryReader = readerOf('retryDelivery')
   const retries = new Map<string, RecordCodec<KeyedRetryDelivery>>()
   return {
-    calls: codec<AnalyticsCall>(topics.calls, 'analyticsCall', asItIs),
+    calls: codec<AnalyticsCall>(topics.calls, 'analyticsCall', { ...asItIs, write: writeAnalyticsCall }),
     retries(tierName) {
       let found = retries.get(tierName)
       if (found === undefined) {
