@@ -1,6 +1,6 @@
 // Which tallies of one partition are facts: those that the committed metadata leads back to, one naming the other as
 // its predecessor. Read in the order in which they were written, in memory that does not grow with their number.
-import { addRuns, bothRuns, fromPairs, joinRuns, lessRuns, type Cover } from './offset-cover.ts'
+import { addRuns, bothRuns, fromPairs, holdsCover, joinRuns, lessRuns, type Cover } from './offset-cover.ts'
 import type { OffsetRun } from './offset-runs.ts'
 import type { Tally } from './tally.ts'
 
@@ -46,6 +46,10 @@ class Lineage<S extends FactSink> {
     this.cover = start
     this.tip = tip
     this.sink = sink
+  }
+
+  beginsAt(start: Cover): boolean {
+    return holdsCover(this.start, start) && holdsCover(start, this.start)
   }
 
   advance({ tally, at, told }: Told): void {
@@ -116,7 +120,7 @@ export class LedgerChain<S extends FactSink> {
       return
     }
     const one: Told = { tally, at, told }
-    const lineage = this.#lineageOf(tally) ?? this.#begin(tally, before)
+    const lineage = this.#lineageOf(tally, before) ?? this.#begin(tally, before)
     if (this.#seenFrom !== Infinity) addRuns(this.#seen, told)
     if (!lineage) return
     if (lineage.candidates.size >= mostCandidates) {
@@ -130,9 +134,11 @@ export class LedgerChain<S extends FactSink> {
     this.#lineages = []
   }
 
-  #lineageOf({ predecessor }: Tally): Lineage<S> | undefined {
+  #lineageOf({ predecessor, start }: Tally, before: OffsetRun[] | null): Lineage<S> | undefined {
     for (const lineage of this.#lineages) {
-      if (lineage.tip === predecessor) return lineage
+      // Without a predecessor a tally goes on from a beginning, which there may have been more than one of.
+      const begins = predecessor !== null || lineage.beginsAt({ position: start, runs: before ?? [] })
+      if (lineage.tip === predecessor && begins) return lineage
       const confirmed = predecessor === null ? undefined : lineage.candidates.get(predecessor)
       if (!confirmed) continue
       lineage.advance(confirmed)
@@ -188,15 +194,20 @@ export class LedgerChain<S extends FactSink> {
 
   /** The committed metadata names no tally that is there: retention took it, or somebody else committed. */
   #withoutChain(committed: OffsetRun[]): Chain<S> {
-    const faults = [...this.#faults]
     const from = this.#seenFrom === Infinity ? [] : [{ start: this.#seenFrom, end: Infinity }]
     const untold = lessRuns(bothRuns(committed, from), this.#seen)
-    if (untold.length > 0)
-      faults.push({
-        kind: 'gap',
-        runs: untold,
-        why: 'they are committed, and no tally that the ledger holds tells of them',
-      })
-    return { start: this.#committed, cover: this.#committed, sink: this.#newSink(), faults }
+    const why = 'they are committed, and no tally that the ledger holds tells of them'
+    const gap: ChainFault[] = untold.length > 0 ? [{ kind: 'gap', runs: untold, why }] : []
+    // What was told before is audited all the same, its newest tally taken for the one that was committed.
+    const last = this.#lineages[this.#lineages.length - 1]
+    const newest = last && [...last.candidates.values()].pop()
+    if (newest) last.advance(newest)
+    const { start, cover, sink, faults } = last ?? {
+      start: this.#committed,
+      cover: this.#committed,
+      sink: this.#newSink(),
+      faults: [],
+    }
+    return { start, cover, sink, faults: [...this.#faults, ...faults, ...gap] }
   }
 }
