@@ -35,6 +35,8 @@ export class PartitionFacts implements FactSink {
   readonly counts = new Map<string | null, DestinationCounts>()
   /** What is told of so far; null while nothing is. */
   cover: Cover | null = null
+  /** When the first tally was written, epoch ms. */
+  since: number | null = null
   tallies = 0
   records = 0
   lost = 0
@@ -51,6 +53,7 @@ export class PartitionFacts implements FactSink {
   add({ tally, at, told, cover }: Fact): void {
     if (at >= this.#until) return
     this.cover = cover
+    this.since ??= at
     this.tallies++
     this.records += tally.records
     for (const { start, end } of fromPairs(tally.lost, tally.start) ?? []) this.lost += end - start

@@ -59,6 +59,8 @@ export interface PartitionLine extends Place {
   /** Where the chain begins, and how far it tells. */
   from: number
   to: number
+  /** When its first tally was written, epoch ms; null where there is none. */
+  since: number | null
   records: number
   lost: number
   tallies: number
@@ -234,9 +236,9 @@ export class Audit {
       }
       const sums = this.#terms.isTier(topic) ? tiers : calls
       for (const counts of sink.counts.values()) addCounts(entryOf(sums, counts.destinationId), counts)
-      const { records, lost, tallies } = sink
+      const { since, records, lost, tallies } = sink
       const to = sink.cover?.position ?? start.position
-      partitions.push({ group, topic, partition, from: start.position, to, records, lost, tallies })
+      partitions.push({ group, topic, partition, from: start.position, to, since, records, lost, tallies })
       faults.push(...this.#segmentFaults(of, sink))
     }
     const destinations = equationOf(calls, tiers, this.#tiers)

@@ -12,9 +12,10 @@ export function pageOf(report: AuditReport): string {
     audited.length === 0
       ? 'the ledger tells of nothing in this time'
       : table(
-          ['partition', 'from', 'to', 'records', 'lost', 'tallies'],
-          audited.map(({ topic, partition, from, to, records, lost, tallies }) => [
+          ['partition', 'since', 'from', 'to', 'records', 'lost', 'tallies'],
+          audited.map(({ topic, partition, since, from, to, records, lost, tallies }) => [
             `${topic}/${partition}`,
+            new Date(since!).toISOString(),
             from,
             to,
             records,
