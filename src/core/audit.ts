@@ -136,8 +136,9 @@ export class Audit {
   constructor(terms: AuditTerms) {
     this.#terms = terms
     for (const of of terms.partitions) {
-      const position = of.position ?? 0
-      const committed: Cover = { position, runs: decodeFinished(position, of.metadata) }
+      const { position, metadata } = of
+      const committed: Cover | null =
+        position === null ? null : { position, runs: decodeFinished(position, metadata) }
       const chain = new LedgerChain(committed, tallyIdOf(of.metadata), () => new PartitionFacts(terms.until))
       this.#watched.set(keyOf(of), { of, chain, result: null, before: [] })
     }

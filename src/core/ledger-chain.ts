@@ -80,12 +80,13 @@ export interface Chain<S extends FactSink> {
 
 /** Beginnings kept at a time: more than one only where somebody other than a forwarder committed. */
 const mostLineages = 8
+const nothing: Cover = { position: 0, runs: [] }
 /** Commits that failed in a row leave so many tallies behind at the most that can still turn out to be facts. */
 const mostCandidates = 10_000
 
 /** The tallies of one partition, and which of them are facts by what its group has committed. */
 export class LedgerChain<S extends FactSink> {
-  readonly #committed: Cover
+  readonly #committed: Cover | null
   readonly #tip: string | null
   readonly #newSink: () => S
   #lineages: Lineage<S>[] = []
@@ -96,10 +97,10 @@ export class LedgerChain<S extends FactSink> {
   #seenFrom = Infinity
 
   /**
-   * @param committed what the group has committed
+   * @param committed what the group has committed; null: nothing
    * @param tip the id in that commit's metadata
    */
-  constructor(committed: Cover, tip: string | null, newSink: () => S) {
+  constructor(committed: Cover | null, tip: string | null, newSink: () => S) {
     this.#committed = committed
     this.#tip = tip
     this.#newSink = newSink
@@ -178,7 +179,8 @@ export class LedgerChain<S extends FactSink> {
   /** Once all that the ledger held when the commit was read has been added. */
   end(): Chain<S> {
     const found = this.#found
-    const committed = joinRuns([{ start: 0, end: this.#committed.position }], this.#committed.runs)
+    const { position, runs } = this.#committed ?? nothing
+    const committed = joinRuns([{ start: 0, end: position }], runs)
     if (!found) return this.#withoutChain(committed)
     const { cover, start, sink } = found
     const held = joinRuns([{ start: 0, end: cover.position }], cover.runs)
@@ -192,22 +194,40 @@ export class LedgerChain<S extends FactSink> {
     return { start, cover, sink, faults }
   }
 
-  /** The committed metadata names no tally that is there: retention took it, or somebody else committed. */
+  /** The committed metadata names no tally that is there: none was committed yet, or somebody else committed. */
   #withoutChain(committed: OffsetRun[]): Chain<S> {
-    const from = this.#seenFrom === Infinity ? [] : [{ start: this.#seenFrom, end: Infinity }]
-    const untold = lessRuns(bothRuns(committed, from), this.#seen)
-    const why = 'they are committed, and no tally that the ledger holds tells of them'
-    const gap: ChainFault[] = untold.length > 0 ? [{ kind: 'gap', runs: untold, why }] : []
-    // What was told before is audited all the same, its newest tally taken for the one that was committed.
     const last = this.#lineages[this.#lineages.length - 1]
-    const newest = last && [...last.candidates.values()].pop()
-    if (newest) last.advance(newest)
-    const { start, cover, sink, faults } = last ?? {
-      start: this.#committed,
-      cover: this.#committed,
-      sink: this.#newSink(),
-      faults: [],
+    const faults = [...this.#faults, ...(last?.faults ?? [])]
+    const from = this.#seenFrom === Infinity ? [] : [{ start: this.#seenFrom, end: Infinity }]
+    const named = faults.reduce<OffsetRun[]>((all, { runs }) => joinRuns(all, runs), [])
+    const untold = lessRuns(bothRuns(committed, from), joinRuns(this.#seen, named))
+    if (untold.length > 0)
+      faults.push({
+        kind: 'gap',
+        runs: untold,
+        why: 'they are committed, and no tally that the ledger holds tells of them',
+      })
+    if (!last || this.#isAtStartOf(last)) {
+      const start = last?.start ?? this.#committed ?? nothing
+      return { start, cover: start, sink: this.#newSink(), faults }
     }
-    return { start, cover, sink, faults: [...this.#faults, ...faults, ...gap] }
+    // What was told before is audited all the same, its newest tally taken for one that was committed.
+    const newest = [...last.candidates.values()]
+      .reverse()
+      .find(({ told }) => this.#tip === null || lessRuns(told, committed).length === 0)
+    const before = last.faults.length
+    if (newest) last.advance(newest)
+    faults.push(...last.faults.slice(before))
+    const held = joinRuns([{ start: 0, end: last.cover.position }], last.cover.runs)
+    const again = lessRuns(bothRuns(held, this.#seen), committed)
+    if (again.length > 0)
+      faults.push({ kind: 'overlap', runs: again, why: 'they were set back, and are to come again' })
+    const { start, cover, sink } = last
+    return { start, cover, sink, faults }
+  }
+
+  /** The lineage's tallies may all have been committed after the commit was read, or not at all. */
+  #isAtStartOf(lineage: Lineage<S>): boolean {
+    return this.#committed === null || lineage.beginsAt(this.#committed)
   }
 }

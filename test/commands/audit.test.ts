@@ -78,25 +78,31 @@ test('audit says where it begins and what it found, and exits with 1 where anyth
     assert.deepEqual(await audited('--until', time), before)
   })
 
-  await t.test('a gap: a line with topic, partition and offsets, exit code 1, also with --follow', async (t) => {
-    await calls.produce(8)
-    const skip = [{ partition: 0, offset: '47' }]
-    await admin.setOffsets({ groupId: config.groupId, topic: topics.calls, partitions: skip })
-    const { status, stdout } = await run(t, deployment)
-    assert.equal(status, 1)
-    assert.match(stdout, new RegExp(`^GAP ${topics.calls.replaceAll('.', '\\.')}/0 offsets 42\\.\\.46: `, 'm'))
-    assert.match(stdout, /^NOT everything is accounted for: 1 fault /m)
-    const following = start(t, deployment, '--follow', '--json')
-    following.stderr.resume()
-    const lines: string[] = []
-    for await (const line of createInterface(following.stdout)) {
-      lines.push(line)
-      if (lines.length === 2) following.kill('SIGTERM')
-    }
-    if (following.exitCode === null) await once(following, 'exit')
-    assert.equal(following.exitCode, 1)
-    for (const line of lines) assert.equal((JSON.parse(line) as AuditReport).faults.length, 1)
-  })
+  await t.test(
+    'a gap: a line with topic, partition and offsets, exit code 1, also with --follow',
+    async (t) => {
+      await calls.produce(8)
+      const skip = [{ partition: 0, offset: '47' }]
+      await admin.setOffsets({ groupId: config.groupId, topic: topics.calls, partitions: skip })
+      const { status, stdout } = await run(t, deployment)
+      assert.equal(status, 1)
+      assert.match(
+        stdout,
+        new RegExp(`^GAP ${topics.calls.replaceAll('.', '\\.')}/0 offsets 42\\.\\.46: `, 'm'),
+      )
+      assert.match(stdout, /^NOT everything is accounted for: 1 fault /m)
+      const following = start(t, deployment, '--follow', '--json')
+      following.stderr.resume()
+      const lines: string[] = []
+      for await (const line of createInterface(following.stdout)) {
+        lines.push(line)
+        if (lines.length === 2) following.kill('SIGTERM')
+      }
+      if (following.exitCode === null) await once(following, 'exit')
+      assert.equal(following.exitCode, 1)
+      for (const line of lines) assert.equal((JSON.parse(line) as AuditReport).faults.length, 1)
+    },
+  )
 
   await t.test('what it is told wrong it says in one line, with exit code 2', async (t) => {
     const { status, stdout, stderr } = await run(t, deployment, '--since', 'yesterday')

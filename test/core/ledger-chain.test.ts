@@ -28,7 +28,7 @@ const tally = (
 })
 
 /** What the tallies come to where this was committed, with the id of the last of them or another one. */
-function chainOf(committed: Cover, tip: string | null, tallies: readonly Tally[]) {
+function chainOf(committed: Cover | null, tip: string | null, tallies: readonly Tally[]) {
   const chain = new LedgerChain(committed, tip, () => {
     const ids: string[] = []
     return { ids, add: (fact: Fact) => void ids.push(fact.tally.id) }
@@ -104,12 +104,26 @@ test('a commit by somebody else is a gap or an overlap, whichever way it went', 
   const back = tally('d', null, 15, 30)
   assert.deepEqual(chainOf(at(30), 'd', [a, b, back]).faults, [{ kind: 'overlap', runs: [[15, 19]] }])
   assert.deepEqual(chainOf(at(25), null, [a, b]).faults, [{ kind: 'gap', runs: [[20, 24]] }])
+  assert.deepEqual(chainOf(at(15), null, [a, b]).faults, [{ kind: 'overlap', runs: [[15, 19]] }])
+})
+
+test('tallies from the last commit on are no facts yet, be theirs to come or never made', () => {
+  const none = { facts: [], from: 0, faults: [] }
+  assert.deepEqual(chainOf(null, null, [a]), none)
+  assert.deepEqual(chainOf(null, null, [a, b, c]), none)
+  assert.deepEqual(chainOf(at(0), null, [a]), none)
+  const later = tally('l', null, 10, 20)
+  assert.deepEqual(chainOf(null, null, [later]), { ...none, from: 10 })
 })
 
 test('offsets beyond the position are told of where they finish, and not again where the position reaches them', () => {
   const beyond = tally('b', 'a', 10, 10, { finished: [3, 4], records: 4 })
   const reached = tally('c', 'b', 10, 20, { before: [3, 4], finished: [0, 3, 4, 3], records: 6 })
-  assert.deepEqual(chainOf(at(20), 'c', [a, beyond, reached]), { facts: ['a', 'b', 'c'], from: 0, faults: [] })
+  assert.deepEqual(chainOf(at(20), 'c', [a, beyond, reached]), {
+    facts: ['a', 'b', 'c'],
+    from: 0,
+    faults: [],
+  })
 })
 
 test('a tally whose offsets are no offsets is named', () => {
