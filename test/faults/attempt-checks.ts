@@ -15,6 +15,8 @@ export interface DeliveryEvidence {
   arrivals: Int32Array
   handOvers: Int32Array
   deadLetters: Int32Array
+  /** All that is known of it, for a finding. */
+  dossier: () => string[]
 }
 
 interface Context {
@@ -28,6 +30,8 @@ interface Context {
 /** Clocks of this machine are read by several processes, in whole ms. */
 const roundingMs = 2
 const skewMs = 1_000
+/** How long requests of one round may be apart: queued for 2 s, and a busy machine. */
+const queueWaitMs = 3_000
 const expired = deadLetterReasons.indexOf('expired')
 const notAttempted = deadLetterReasons.indexOf('not_attempted')
 const smallest = tierSets.map((set) => Math.min(...set.split(',').map((tier) => parseDuration(tier)!)))
@@ -38,7 +42,7 @@ export function checkAttempts(context: Context, delivery: DeliveryEvidence): boo
   const during = context.injected.filter((fault) => fault.from <= to && fault.to + windowMs >= from)
   const clocksFarOff = during.some(({ kind }) => kind === 'clock-jumped')
   const tolerance = during.some(({ kind }) => kind === 'clock-skewed') ? 2 * skewMs : roundingMs
-  checkPlaces(context, delivery)
+  checkPlaces(context, delivery, clocksFarOff ? null : tolerance)
   checkBytes(context, delivery)
   if (clocksFarOff) return true
   checkEarliness(context, delivery, tolerance)
@@ -55,57 +59,79 @@ function lifeOf({ evidence }: Context, { calls, arrivals, deadLetters, handOvers
   return { from, to }
 }
 
-/** Whoever sends has a record for it, of the calls or of a tier, that no commit holds as finished yet. */
-function checkPlaces({ evidence, watch, rig, findings }: Context, delivery: DeliveryEvidence): void {
+/**
+ * Whoever sends has a record for it, of the calls or of a tier, whose time has come and that no commit holds as
+ * finished yet. Once one URL of a delivery took it, the others' requests that were queued with it still go out.
+ */
+function checkPlaces(context: Context, delivery: DeliveryEvidence, tolerance: number | null): void {
+  const { evidence, watch, rig, findings } = context
   const { arrivals, handOvers, tierTopics } = evidence
-  for (const row of delivery.arrivals) {
+  const isOpen = (at: number): boolean =>
+    delivery.calls.some(
+      (call) =>
+        call.at <= at + roundingMs && watch.finishedBy(rig.topics.calls, call.partition, call.offset) >= at,
+    ) ||
+    delivery.handOvers.some((record) => {
+      const { topic } = tierTopics[handOvers.get('topic', record)]!
+      const partition = handOvers.get('partition', record)
+      const finishedBy = watch.finishedBy(topic, partition, handOvers.get('offset', record))
+      const from = tolerance === null ? handOvers.get('at', record) : dueAt(evidence, record) - tolerance
+      return from <= at + roundingMs && finishedBy >= at
+    })
+  const { destination, url: only } = delivery.slot
+  const together = only === null && destination.urls.length > 1
+  for (const [index, row] of delivery.arrivals.entries()) {
     const at = arrivals.get('at', row)
-    const isOpen =
-      delivery.calls.some(
-        (call) =>
-          call.at <= at + roundingMs && watch.finishedBy(rig.topics.calls, call.partition, call.offset) >= at,
-      ) ||
-      delivery.handOvers.some((record) => {
-        const { topic } = tierTopics[handOvers.get('topic', record)]!
-        const partition = handOvers.get('partition', record)
-        const finishedBy = watch.finishedBy(topic, partition, handOvers.get('offset', record))
-        return handOvers.get('at', record) <= at + roundingMs && finishedBy >= at
-      })
-    if (!isOpen) findings.add('sent after its commit', `${delivery.name} at ${at}`)
+    const url = arrivals.get('url', row)
+    const isWithAnother = [...delivery.arrivals.subarray(0, index)].some((other) => {
+      const before = arrivals.get('at', other)
+      return arrivals.get('url', other) !== url && at - before <= queueWaitMs && isOpen(before)
+    })
+    if (!isOpen(at) && !(together && isWithAnother))
+      findings.add('sent without an open record', `${delivery.name} at ${at}`, delivery.dossier)
   }
 }
 
 function checkBytes({ evidence, findings }: Context, delivery: DeliveryEvidence): void {
   const bodies = new Set([...delivery.arrivals].map((row) => evidence.arrivals.get('body', row)))
-  if (bodies.size > 1) findings.add('other bytes at a later attempt', delivery.name)
+  if (bodies.size > 1) findings.add('other bytes at a later attempt', delivery.name, delivery.dossier)
 }
 
 /**
- * A first attempt needs a call's record, a later one a hand-over whose time has come. With more requests than those
- * at some moment, but not in the end, one of them came too early; what is too many in the end is a repeat.
+ * Where nothing was repeated, the requests to a URL and the rounds that reached it are the same ones, and each round
+ * but the first has its hand-over. Where something was, `checkPlaces` still holds requests to hand-overs.
  */
 function checkEarliness(
   { evidence, findings }: Context,
   delivery: DeliveryEvidence,
   tolerance: number,
 ): void {
-  const { arrivals, handOvers } = evidence
-  if (delivery.handOvers.length === 0) return
+  const { arrivals, handOvers, deadLetters } = evidence
+  const chain = [...delivery.handOvers].sort(
+    (a, b) => handOvers.get('handOvers', a) - handOvers.get('handOvers', b),
+  )
+  if (chain.length === 0 || delivery.calls.length > 1 || delivery.deadLetters.length > 1) return
+  if (chain.some((row, index) => handOvers.get('handOvers', row) !== index + 1)) return
+  const attempts = chain.map((row) => handOvers.get('attempts', row))
+  const [letter] = delivery.deadLetters
+  // Without a dead letter the last round was the one that delivered.
+  attempts.push(letter === undefined ? attempts.at(-1)! + 1 : deadLetters.get('attempts', letter))
   const urls = new Set([...delivery.arrivals].map((row) => arrivals.get('url', row)))
   for (const url of urls) {
+    const rounds = [null, ...chain].filter(
+      (row, round) =>
+        attempts[round]! > (attempts[round - 1] ?? 0) &&
+        (row === null || isUrl(handOvers.get('urls', row), url)),
+    )
     const came = [...delivery.arrivals]
       .filter((row) => arrivals.get('url', row) === url)
       .map((row) => arrivals.get('at', row))
       .sort((a, b) => a - b)
-    const due = [...delivery.handOvers]
-      .filter((row) => isUrl(handOvers.get('urls', row), url))
-      .map((row) => dueAt(evidence, row))
-      .sort((a, b) => a - b)
-    const repeats = Math.max(0, came.length - delivery.calls.length - due.length)
-    for (const [index, at] of came.entries()) {
-      const needed = index - delivery.calls.length - repeats
-      if (needed >= 0 && due[needed]! > at + tolerance)
-        findings.add('too early', `${delivery.name} by ${due[needed]! - at} ms at ${at}`)
+    if (came.length !== rounds.length) continue
+    for (const [index, row] of rounds.entries()) {
+      const early = row === null ? 0 : dueAt(evidence, row) - came[index]!
+      if (early > tolerance)
+        findings.add('too early', `${delivery.name} by ${early} ms at ${came[index]!}`, delivery.dossier)
     }
   }
 }
@@ -152,21 +178,25 @@ function checkWindows(context: Context, delivery: DeliveryEvidence, tolerance: n
     const next = historyOf(handOvers, row)
     const isFirst = next.handOvers === 1
     if (!isFirst && !rows.some((before) => before !== row && follows(before, next, 1)))
-      findings.add('counts that do not follow', `${delivery.name}, hand-over ${next.handOvers}`)
+      findings.add(
+        'counts that do not follow',
+        `${delivery.name}, hand-over ${next.handOvers}`,
+        delivery.dossier,
+      )
     const due = handOvers.get('handedOverAt', row) + all.tierTopics[handOvers.get('topic', row)]!.delayMs
     if (due > windowStart(next) + windowMs + tolerance)
-      findings.add('beyond the window', `${delivery.name}, hand-over ${next.handOvers}`)
+      findings.add('beyond the window', `${delivery.name}, hand-over ${next.handOvers}`, delivery.dossier)
   }
   for (const row of delivery.deadLetters) {
     const next = historyOf(deadLetters, row)
     if (next.handOvers > 0 && !rows.some((before) => follows(before, next, 0)))
-      findings.add('counts that do not follow', `${delivery.name}, dead letter`)
+      findings.add('counts that do not follow', `${delivery.name}, dead letter`, delivery.dossier)
     const reason = deadLetters.get('reason', row)
     const isGivenUp = reason === expired || reason === notAttempted
     if (isGivenUp && (reason === notAttempted) !== (next.attempts === 0))
-      findings.add('wrong reasons', `${delivery.name}: ${next.attempts} attempts`)
+      findings.add('wrong reasons', `${delivery.name}: ${next.attempts} attempts`, delivery.dossier)
     const left = windowStart(next) + windowMs - deadLetters.get('failedAt', row)
     if (isGivenUp && left - tolerance > Math.max(...smallest))
-      findings.add('given up too early', `${delivery.name} with ${left} ms left`)
+      findings.add('given up too early', `${delivery.name} with ${left} ms left`, delivery.dossier)
   }
 }

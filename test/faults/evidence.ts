@@ -7,7 +7,7 @@ import { deadLetterReasons, type DeadLetterReason, type Delivery } from '../../s
 import { tierOfTopic } from '../../src/core/topics.ts'
 import { answerKinds, type AnswerKind } from './answers.ts'
 import { Columns } from './columns.ts'
-import { slots } from './destinations.ts'
+import { expectation, slots } from './destinations.ts'
 import { urlPathIndex } from './receivers.ts'
 import type { Rig } from './rig.ts'
 
@@ -49,6 +49,8 @@ export interface Evidence {
     | 'firstAttemptAt'
     | 'firstHandOverAt'
   >
+  /** What was tried, in words, of dead letters that a delivery should not have: by row. */
+  unexpectedLetters: Map<number, string>
   tierTopics: { topic: string; delayMs: number }[]
   /** Records that became no delivery, by where they came from (`partition/offset`): how often, by reason. */
   deadRecords: Map<string, DeadLetterReason[]>
@@ -98,6 +100,7 @@ export async function gatherEvidence(rig: Rig, arrivalsFile: string): Promise<Ev
       ...(['firstAttemptAt', 'firstHandOverAt'] as const),
     ]),
     tierTopics: names.map(({ topic }) => ({ topic, delayMs: tierOfTopic(rig.topics, topic)!.delayMs })),
+    unexpectedLetters: new Map(),
     deadRecords: new Map(),
     wrongRequests: new Map(),
     strangers: [],
@@ -167,6 +170,14 @@ async function readDeadLetters(rig: Rig, evidence: Evidence): Promise<void> {
       continue
     }
     const reason = deadLetterReasons.indexOf(letter.reason)
+    const expected = expectation(slots[delivery % slots.length]!, Math.floor(delivery / slots.length))
+    if (!expected.reasons.includes(letter.reason))
+      evidence.unexpectedLetters.set(
+        evidence.deadLetters.length,
+        letter.delivery.outcomes
+          .map(({ endpointId, kind, detail, at }) => `${endpointId} ${kind} (${detail}) at ${at}`)
+          .join('; '),
+      )
     const at = Number(timestamp)
     evidence.deadLetters.push({ delivery, reason, at, failedAt: letter.failedAt, ...times(letter.delivery) })
   }

@@ -138,16 +138,27 @@ export class ForwarderSeat {
     }
   }
 
-  /** Lines beside its log, and lines of the levels error and fatal, of all its lives. */
+  /** Lines beside its log, and lines of the levels error and fatal, of all its lives: but for failed attempts. */
   async complaints(): Promise<string[]> {
     const found: string[] = []
     for (let start = 1; start <= this.#starts; start++) {
       const file = join(this.#folder, `${this.name}-${start}.log`)
       const text = await readFile(file, 'utf8').catch(() => '')
-      for (const line of text.split('\n')) if (line !== '') found.push(`${this.name}-${start}: ${line}`)
+      for (const line of text.split('\n'))
+        if (line !== '' && !isExpected(line)) found.push(`${this.name}-${start}: ${line}`)
     }
     return found
   }
 }
 
 const describe = ({ code, signal }: ChildExit): string => signal ?? `exit code ${code}`
+
+/** One line for each attempt that failed for good is what is promised. */
+function isExpected(line: string): boolean {
+  try {
+    const { outcome } = JSON.parse(line) as { outcome?: string }
+    return outcome === 'tls' || outcome === 'gone'
+  } catch {
+    return false
+  }
+}

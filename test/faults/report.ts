@@ -1,7 +1,7 @@
 import { faultKinds } from './fault-kinds.ts'
 import type { Findings } from './findings.ts'
 import type { Options } from './options.ts'
-import type { Schedule } from './schedule.ts'
+import type { Injected, Schedule } from './schedule.ts'
 import type { UsageWatch } from './usage-watch.ts'
 import type { Tally } from './verdict.ts'
 
@@ -12,6 +12,8 @@ export interface Report {
   passed: boolean
   tally: Tally
   faults: Record<string, number>
+  /** In the order in which they began; times are epoch ms. */
+  injected: readonly Injected[]
   notInjected: { kind: string; reason: string }[]
   usage: ReturnType<UsageWatch['summary']>
   findings: ReturnType<Findings['toJSON']>
@@ -38,6 +40,7 @@ export function makeReport(given: {
     passed: findings.isEmpty,
     tally,
     faults,
+    injected: schedule.injected,
     notInjected: schedule.notInjected,
     usage: usage.summary(),
     findings: findings.toJSON(),

@@ -3,6 +3,7 @@ import type { Groups } from './columns.ts'
 import type { CommitWatch } from './commit-watch.ts'
 import { expectation, slots, type Slot } from './destinations.ts'
 import { checkAttempts, type DeliveryEvidence } from './attempt-checks.ts'
+import { dossierOf } from './dossier.ts'
 import { answerOf, reasonOf, type Evidence } from './evidence.ts'
 import { disturbing } from './fault-kinds.ts'
 import type { Rig } from './rig.ts'
@@ -125,6 +126,7 @@ function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number
     arrivals: groups.arrivals.of(number),
     handOvers: groups.handOvers.of(number),
     deadLetters: groups.deadLetters.of(number),
+    dossier: () => dossierOf(judging, delivery),
   }
   tally.deliveries++
   const expected = expectation(slot, seq)
@@ -137,7 +139,7 @@ function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number
   if (taken) tally.delivered++
   else if (letters === 0 && maybe) tally.deliveredOrNot++
   else if (letters === 0 && expected.skipped) tally.skipped++
-  else if (letters === 0) findings.add('lost', `${name}: neither delivered nor dead`)
+  else if (letters === 0) findings.add('lost', `${name}: neither delivered nor dead`, delivery.dossier)
 
   const timesUnclear = checkAttempts(judging, delivery)
   if (timesUnclear) tally.uncheckedForClocks++
@@ -152,7 +154,7 @@ function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number
       ({ from, to }) => from < failedAt && to + settleMs > delivery.calls[0]!.at,
     )
     if (gaveUp && expected.delivered && (timesUnclear || disturbed)) tally.givenUpAtHealthy++
-    else findings.add('wrong reasons', `${name}: ${reason}`)
+    else findings.add('wrong reasons', `${name}: ${reason}`, delivery.dossier)
   }
   countRepeats(judging, delivery)
 }
@@ -185,6 +187,6 @@ function countRepeats(judging: Judging, delivery: DeliveryEvidence): void {
     if (cause) {
       tally.repeatedByFaults++
       tally.repeatedBy[cause.kind] = (tally.repeatedBy[cause.kind] ?? 0) + 1
-    } else findings.add('repeats without a cause', `${delivery.name} at ${first} and ${at}`)
+    } else findings.add('repeats without a cause', `${delivery.name} at ${first} and ${at}`, delivery.dossier)
   }
 }
