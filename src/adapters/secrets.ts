@@ -1,16 +1,8 @@
 import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, randomBytes } from 'node:crypto'
-import type { SealedSecret } from '../core/settings.ts'
+import type { Secrets } from '../console/ports.ts'
 import { PostriderError } from '../errors.ts'
 
-/** Seals and opens secrets of the settings log (contracts.md, Settings). Errors: `secrets_key`. */
-export interface Secrets {
-  /** Names the key that seals, the first one; null when there is none. */
-  readonly keyId: string | null
-  /** Encrypts under the first key. Throws when there is none. */
-  seal(text: string): SealedSecret
-  /** Throws when the key that sealed it is not among SECRETS_KEY, or the bytes were tampered with. */
-  open(sealed: SealedSecret): string
-}
+export type { Secrets } from '../console/ports.ts'
 
 interface Key {
   id: string
@@ -19,8 +11,9 @@ interface Key {
 }
 
 /**
- * `keys` are 32 bytes each: the first encrypts, all of them open. A ciphertext is not bound to its place
- * (destination, URL, header): an edit of the URL list moves sealed headers without opening them.
+ * Seals and opens secrets of the settings log (contracts.md, Settings). `keys` are 32 bytes each: the first
+ * encrypts, all of them open. A ciphertext is not bound to its place (destination, URL, header): an edit of the URL
+ * list moves sealed headers without opening them.
  */
 export function createSecrets(keys: readonly Uint8Array[]): Secrets {
   const known = keys.map(deriveKey)

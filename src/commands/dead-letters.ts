@@ -1,14 +1,18 @@
 import { Command } from 'commander'
+import { SettingsLog } from '../adapters/settings-log.ts'
 import { createCodecs } from '../adapters/schema-registry/codecs.ts'
+import { jsonOf, summaryOf } from '../console/dead-letters/describe.ts'
+import { passes } from '../console/dead-letters/filter.ts'
+import type { StoredLetter } from '../console/dead-letters/ports.ts'
+import { replayLetters } from '../console/dead-letters/replay.ts'
 import { topicNames } from '../core/topics.ts'
 import { PostriderError } from '../errors.ts'
-import { loadContext, runAction, stopSignal } from './context.ts'
-import { headings, jsonOf, pageOf, rowOf, summaryOf } from './dead-letters/describe.ts'
-import { addFilterOptions, passes, readFilter } from './dead-letters/filter.ts'
+import { loadContext, runAction, stopSignal, type Context } from './context.ts'
+import { headings, pageOf, rowOf } from './dead-letters/describe.ts'
+import { addFilterOptions, readFilter } from './dead-letters/filter.ts'
 import type { FilterOptions } from './dead-letters/filter.ts'
-import { readRate, replay } from './dead-letters/replay.ts'
-import { allLetters, lettersById } from './dead-letters/stored-letter.ts'
-import type { LetterSource, StoredLetter } from './dead-letters/stored-letter.ts'
+import { openDeadLetters } from './dead-letters/open-dead-letters.ts'
+import { PrintedReport, readRate } from './dead-letters/report.ts'
 import { print, printJson, printTable } from './output.ts'
 
 export function deadLettersCommand(): Command {
@@ -54,7 +58,7 @@ async function list(
   const { letters } = open(command)
   const newest: StoredLetter[] = []
   let count = 0
-  for await (const stored of allLetters(letters, { since: filter.since })) {
+  for await (const stored of letters.all({ since: filter.since })) {
     if (!passes(filter, stored)) continue
     count++
     if (limit === null) printJson(summaryOf(stored))
@@ -78,7 +82,7 @@ function keepNewest(stored: StoredLetter[], limit: number): void {
 }
 
 async function show(id: string, options: { json?: true }, command: Command): Promise<void> {
-  const found = await lettersById(open(command).letters, id)
+  const found = await open(command).letters.byId(id)
   if (options.json) found.forEach((stored) => printJson(jsonOf(stored)))
   else print(found.map(pageOf).join('\n\n'))
 }
@@ -96,15 +100,16 @@ async function replayThem(
     )
   const filter = readFilter(options, Date.now())
   const rate = readRate(options.rate)
-  const { context, codecs, letters } = open(command)
-  const request = {
-    ids,
-    filter,
-    rate,
-    dryRun: options.dryRun ?? false,
-    json: options.json ?? false,
+  const { dryRun = false, json = false } = options
+  const ports = open(command)
+  const report = new PrintedReport({ dryRun, json })
+  const signal = stopSignal()
+  try {
+    await replayLetters({ ids, filter, rate, dryRun }, ports, report, signal)
+  } finally {
+    report.print(signal.aborted)
   }
-  if (!(await replay(context, codecs, letters, request, stopSignal()))) process.exitCode = 1
+  if (report.refused > 0 || signal.aborted) process.exitCode = 1
 }
 
 function readLimit(text: string | undefined): number | null {
@@ -120,14 +125,25 @@ function readLimit(text: string | undefined): number | null {
 function open(command: Command) {
   const context = loadContext(command)
   const { config, log } = context
+  return openDeadLetters({ config, kafka: context.kafka(), log }, (signal) =>
+    destinationsNow(context, signal),
+  )
+}
+
+/** Read once, when a replay asks for them: looking at dead letters needs no settings. */
+async function destinationsNow({ config, kafka, log }: Context, signal: AbortSignal) {
   const topics = topicNames(config.topicPrefix)
-  const codecs = createCodecs({ registry: config.registry, topics, log })
-  const letters: LetterSource = {
-    kafka: context.kafka(),
-    topic: topics.deadLetters,
-    groupPrefix: `${config.groupId}.dead-letters`,
+  const settings = new SettingsLog({
+    kafka: kafka(),
+    topic: topics.settings,
+    groupId: config.groupId,
+    codec: createCodecs({ registry: config.registry, topics, log }).settings,
     log,
-    decode: (value) => codecs.deadLetters.decode(value),
+  })
+  try {
+    await settings.start(signal)
+  } finally {
+    await settings.close()
   }
-  return { context, codecs, letters }
+  return settings.state.destinations
 }

@@ -1,9 +1,8 @@
 import { Command } from 'commander'
 import { createWebhookTransport } from '../adapters/webhook/transport.ts'
-import type { Destination, SettingsState } from '../core/settings.ts'
-import { PostriderError } from '../errors.ts'
+import { destinationIn, destinationView, type DestinationView } from '../console/destinations.ts'
 import { runAction } from './context.ts'
-import { headings, linesOf, rowOf, viewOf } from './destinations/describe.ts'
+import { headings, linesOf, rowOf } from './destinations/describe.ts'
 import {
   addRotationFlags,
   addSecretFlags,
@@ -13,12 +12,25 @@ import {
   type EndpointFlags,
 } from './destinations/flags.ts'
 import { addOptionFlags, optionsEdit, type OptionFlags } from './destinations/option-flags.ts'
-import { sendSample } from './destinations/sample-call.ts'
-import { print, printJson, printTable } from './output.ts'
+import { sendSample } from '../adapters/webhook/sample-call.ts'
+import { printJson, printTable } from './output.ts'
+import {
+  addListCommand,
+  addTurnCommands,
+  say,
+  showAction,
+  type JsonFlag,
+  type Kind,
+} from './settings-actions.ts'
 import { settingsSession } from './settings-session.ts'
 
-interface JsonFlag {
-  json?: true
+const destinations: Kind<DestinationView> = {
+  name: 'destination',
+  all: (state) => [...state.destinations.values()].map(destinationView),
+  one: (state, id) => destinationView(destinationIn(state, id)),
+  headings,
+  row: rowOf,
+  lines: linesOf,
 }
 
 export function destinationsCommand(): Command {
@@ -49,18 +61,15 @@ export function destinationsCommand(): Command {
     .option('--disabled', 'sends nothing until it is enabled')
     .option('--json', 'as JSON')
     .action(runAction(create))
-  command
-    .command('list')
-    .summary('all destinations')
-    .description('All destinations.')
-    .option('--json', 'one JSON object a line')
-    .action(runAction(list))
+  addListCommand(command, destinations)
   command
     .command('show <id>')
     .summary('one destination, and whether its URLs are gone')
     .description('One destination, with the ids of its URLs, and since when one of them is gone (410).')
     .option('--json', 'as JSON')
-    .action(runAction(show))
+    .action(
+      runAction((id: string, flags: JsonFlag, self: Command) => showAction(destinations, id, flags, self)),
+    )
   addOptionFlags(
     addRotationFlags(
       addSecretFlags(
@@ -83,17 +92,16 @@ export function destinationsCommand(): Command {
   )
     .option('--json', 'as JSON')
     .action(runAction(update))
-  for (const type of ['enable', 'disable'] as const)
-    command
-      .command(`${type} <id>`)
-      .summary(type === 'enable' ? 'send to it, also to URLs that were gone' : 'send it nothing')
-      .description(
-        type === 'enable'
-          ? 'Sends to it again, also to URLs that were gone.'
-          : 'Sends it nothing more: its calls, waiting retries included, are skipped and counted.',
-      )
-      .option('--json', 'as JSON')
-      .action(runAction((id: string, options: JsonFlag, self: Command) => turn(type, id, options, self)))
+  addTurnCommands(command, destinations, {
+    enable: {
+      summary: 'send to it, also to URLs that were gone',
+      description: 'Sends to it again, also to URLs that were gone.',
+    },
+    disable: {
+      summary: 'send it nothing',
+      description: 'Sends it nothing more: its calls, waiting retries included, are skipped and counted.',
+    },
+  })
   command
     .command('test <id>')
     .summary('send one sample call to each URL')
@@ -119,7 +127,7 @@ async function create(flags: CreateFlags, command: Command): Promise<void> {
   const headers = headerEdits(flags, secrets)
   const { sharedSecret = null } = secretEdit(flags, secrets)
   await run(async (settings) => {
-    const state = await settings.execute({
+    await settings.execute({
       type: 'create_destination',
       id: flags.id,
       name: flags.name,
@@ -130,30 +138,9 @@ async function create(flags: CreateFlags, command: Command): Promise<void> {
       options: optionsEdit(flags),
       enabled: !flags.disabled,
     })
-    if (flags.json) printJson(viewOf(destinationIn(state, flags.id)))
-    else
-      print(
-        `destination "${flags.id}" created${flags.disabled ? ', disabled' : ''}; ` +
-          `\`postrider destinations test ${flags.id}\` sends a sample call`,
-      )
-  })
-}
-
-async function list({ json }: JsonFlag, command: Command): Promise<void> {
-  await settingsSession(command).run(({ state }) => {
-    const views = [...state.destinations.values()].map(viewOf)
-    if (json) views.forEach(printJson)
-    else if (views.length === 0)
-      print('no destinations; `postrider destinations create --help` shows how to add one')
-    else printTable(headings, views.map(rowOf))
-  })
-}
-
-async function show(id: string, { json }: JsonFlag, command: Command): Promise<void> {
-  await settingsSession(command).run(({ state }) => {
-    const view = viewOf(destinationIn(state, id))
-    if (json) printJson(view)
-    else linesOf(view).forEach(print)
+    const disabled = flags.disabled ? ', disabled' : ''
+    const next = `\`postrider destinations test ${flags.id}\` sends a sample call`
+    say(destinations, settings, flags.id, flags, `destination "${flags.id}" created${disabled}; ${next}`)
   })
 }
 
@@ -168,7 +155,7 @@ async function update(id: string, flags: UpdateFlags, command: Command): Promise
   const headers = headerEdits(flags, secrets)
   const secret = secretEdit(flags, secrets)
   await run(async (settings) => {
-    const state = await settings.execute({
+    await settings.execute({
       type: 'update_destination',
       id,
       name: flags.name,
@@ -178,21 +165,7 @@ async function update(id: string, flags: UpdateFlags, command: Command): Promise
       ...secret,
       options: optionsEdit(flags),
     })
-    if (flags.json) printJson(viewOf(destinationIn(state, id)))
-    else print(`destination "${id}" updated`)
-  })
-}
-
-async function turn(
-  type: 'enable' | 'disable',
-  id: string,
-  { json }: JsonFlag,
-  command: Command,
-): Promise<void> {
-  await settingsSession(command).run(async (settings) => {
-    const state = await settings.execute({ type: `${type}_destination`, id })
-    if (json) printJson(viewOf(destinationIn(state, id)))
-    else print(`destination "${id}" is ${type}d`)
+    say(destinations, settings, id, flags, `destination "${id}" updated`)
   })
 }
 
@@ -230,14 +203,4 @@ async function test(id: string, { json }: JsonFlag, command: Command): Promise<v
       await transport.close(0)
     }
   })
-}
-
-function destinationIn(state: SettingsState, id: string): Destination {
-  const destination = state.destinations.get(id)
-  if (!destination)
-    throw new PostriderError(
-      'not_found',
-      `destination ${JSON.stringify(id)} does not exist; \`postrider destinations list\` shows all`,
-    )
-  return destination
 }

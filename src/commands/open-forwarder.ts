@@ -193,22 +193,7 @@ function encodersOf(codecs: Codecs): Encoders {
   return {
     retry: (tierName, record) => codecs.retries(tierName).encode(record),
     deadLetter: (record) => codecs.deadLetters.encode(record),
-    lost: ({ topic, partition, first, last, at }) =>
-      codecs.deliveries.encode({
-        type: 'lost',
-        at,
-        messageId: null,
-        sourceId: null,
-        destinationId: null,
-        deliveryId: null,
-        topic,
-        partition,
-        firstOffset: first,
-        lastOffset: last,
-        disposition: null,
-        reason: null,
-        detail: `lost ${first}..${last}: retention ran past the consumer group`,
-      }),
+    event: (event) => codecs.deliveries.encode(event),
   }
 }
 

@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { rotateSecrets } from '../adapters/secrets-rotation.ts'
+import { rotateSecrets } from '../console/secrets-rotation.ts'
 import { PostriderError } from '../errors.ts'
 import { runAction } from './context.ts'
 import { print, printJson, printTable } from './output.ts'

@@ -1,8 +1,42 @@
+import type { CallType } from './analytics-call.ts'
+import type { Tally } from './tally.ts'
+
 /** What `webhooks.deliveries` tells. `unknown` is a type that a later version added. */
-export const deliveryEventTypes = ['lost', 'attempt_failed', 'disposition'] as const
+export const deliveryEventTypes = [
+  'lost',
+  'attempt_failed',
+  'disposition',
+  'planned',
+  'attempt_succeeded',
+  'tally',
+] as const
 export type DeliveryEventType = (typeof deliveryEventTypes)[number]
 
-/** What happened to a call on its way, or what never could. Times are epoch milliseconds. */
+/** What can become of a delivery, or of a record without one, in one round. */
+export const dispositionLabels = [
+  'delivered',
+  'retried',
+  'deferred',
+  'dead_lettered',
+  'skipped',
+  'erased',
+] as const
+export type DispositionLabel = (typeof dispositionLabels)[number]
+
+/** Why a destination of the call's source does not get it. */
+export type NotPlannedReason = 'source_disabled' | 'destination_disabled' | 'integrations' | 'not_chosen'
+
+/** One destination of a call's source: the delivery planned for it, or why there is none. */
+export interface PlannedDestination {
+  destinationId: string
+  deliveryId: string | null
+  reason: NotPlannedReason | null
+}
+
+/**
+ * What happened to a call on its way, or what never could: `schemas/delivery-event.avsc` says which fields each type
+ * sets. Times are epoch milliseconds.
+ */
 export interface DeliveryEvent {
   type: DeliveryEventType | 'unknown'
   at: number
@@ -10,15 +44,62 @@ export interface DeliveryEvent {
   sourceId: string | null
   destinationId: string | null
   deliveryId: string | null
-  /** Where the record lay. */
+  /** Where the record lay that was worked on: the call's, or a tier's. */
   topic: string | null
   partition: number | null
   /** The record's offset; for `lost` the first and the last offset that are gone. */
   firstOffset: number | null
   lastOffset: number | null
-  /** delivered, retried, deferred, dead_lettered, skipped or erased. */
-  disposition: string | null
-  /** A dead letter's reason or an outcome's kind. */
+  disposition: DispositionLabel | null
+  /** A dead letter's reason, an attempt's outcome, or why a record was skipped. */
   reason: string | null
   detail: string | null
+  callType: CallType | null
+  receivedAt: number | null
+  plan: PlannedDestination[]
+  urlId: string | null
+  attempt: number | null
+  status: number | null
+  durationMs: number | null
+  tier: string | null
+  dueAt: number | null
+  notBefore: number | null
+  /** `<member id>/<epoch>` under which the record's partition was taken over. */
+  owner: string | null
+  tally: Tally | null
+}
+
+/** An event of which everything that `given` does not say is null. */
+export function deliveryEvent(
+  type: DeliveryEventType,
+  at: number,
+  given: Partial<DeliveryEvent>,
+): DeliveryEvent {
+  return { ...blank, type, at, ...given }
+}
+
+const blank: Omit<DeliveryEvent, 'type' | 'at'> = {
+  messageId: null,
+  sourceId: null,
+  destinationId: null,
+  deliveryId: null,
+  topic: null,
+  partition: null,
+  firstOffset: null,
+  lastOffset: null,
+  disposition: null,
+  reason: null,
+  detail: null,
+  callType: null,
+  receivedAt: null,
+  plan: [],
+  urlId: null,
+  attempt: null,
+  status: null,
+  durationMs: null,
+  tier: null,
+  dueAt: null,
+  notBefore: null,
+  owner: null,
+  tally: null,
 }

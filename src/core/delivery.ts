@@ -88,8 +88,13 @@ export type DeadLetterReason = (typeof deadLetterReasons)[number]
 export interface RetryDelivery extends Delivery {
   /** When it was handed over; due at `handedOverAt` plus its tier's delay. */
   handedOverAt: number
-  /** Who handed it over: `<member id>/<epoch>`; tells the copies of one delivery apart after a crash. */
+  /**
+   * Who handed it over: `<member id>/<epoch>` under which the partition of `from` was taken over. With `from` it tells
+   * the copies of one delivery apart that a crash makes.
+   */
   owner: string
+  /** The record whose attempt or hop led to this one, the call's or another tier's; null of a replay. */
+  from: Origin | null
 }
 
 /**
@@ -103,7 +108,10 @@ export interface DeadLetter {
   detail: string | null
   failedAt: number
   origin: Origin
+  /** Who gave it up, as a retry's. */
   owner: string
+  /** The record that was being worked on, the call's or a tier's; null of one written before there was a ledger. */
+  from: Origin | null
   delivery: Delivery | null
   raw: Uint8Array | null
   rawKey: Uint8Array | null

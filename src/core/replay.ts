@@ -61,6 +61,7 @@ function planDelivery(
       lastResponse: null,
       handedOverAt: now,
       owner,
+      from: null,
     },
   }
 }

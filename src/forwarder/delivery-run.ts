@@ -75,9 +75,7 @@ export class DeliveryRun implements SignedRequest {
   }
 
   get origin(): Origin {
-    if (this.earlier) return this.earlier.origin
-    const { partition, offset } = this.work
-    return { topic: partition.topic, partition: partition.partition, offset }
+    return this.earlier?.origin ?? this.work.place
   }
 
   /** Rounds that reached an endpoint, this one included. */
@@ -146,6 +144,10 @@ export class Attempt implements AttemptSink {
   onOutcome(outcome: Outcome): void {
     this.endpoint.ended(this, outcome)
   }
+
+  withdraw(): boolean {
+    return this.endpoint.withdraw(this)
+  }
 }
 
 /** First in, first out, by links: no array to shift. */
@@ -162,6 +164,13 @@ export class AttemptFifo {
     if (this.#last) this.#last.next = attempt
     else this.#first = attempt
     this.#last = attempt
+    this.length++
+  }
+
+  unshift(attempt: Attempt): void {
+    attempt.next = this.#first
+    this.#first = attempt
+    this.#last ??= attempt
     this.length++
   }
 

@@ -18,6 +18,8 @@ export interface EndpointHost {
   skipped(attempt: Attempt): void
   /** An exception of ours at sending it. */
   failed(attempt: Attempt, error: unknown): void
+  /** What is queued there has nowhere to go any more: the URL was taken out of the settings. */
+  removed(endpoint: EndpointQueue): void
   /** The first request of a round that came due in a retry tier goes out. */
   retryStarted(run: DeliveryRun): void
   /** There is room again: these partitions may go on. */
@@ -205,6 +207,25 @@ export class EndpointQueue {
         this.#host.failed(attempt, error)
       }
     }
+  }
+
+  /**
+   * The connection for an attempt is there at last. True if it must not go out any more, or not now: it counts as
+   * never sent, and is dropped, skipped or first in the queue again.
+   */
+  withdraw(attempt: Attempt): boolean {
+    const verdict = this.#host.mayStart(attempt)
+    if (verdict === 'send') return false
+    this.inFlight--
+    this.#host.releaseSlot()
+    if (attempt.queuedAt >= this.#probingSince && this.#probesOnWire > 0) this.#probesOnWire--
+    if (verdict === 'drop') this.#host.dropped(attempt)
+    else if (verdict === 'skip') this.#host.skipped(attempt)
+    else {
+      ;(attempt.run.isRetry ? this.#retries : this.#calls).unshift(attempt)
+      if (this.closed) this.#host.removed(this)
+    }
+    return true
   }
 
   /** The outcome of an attempt that was sent. */

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { deliveryEvent } from '../core/delivery-event.ts'
 import type { RetryPolicy } from '../core/disposition.ts'
 import type { SealedSecret } from '../core/settings.ts'
 import type { TopicNames } from '../core/topics.ts'
@@ -249,7 +250,15 @@ export class Forwarder {
       { topic, partition, first, last, count },
       `lost ${first}..${last}: retention ran past this group`,
     )
-    const value = encoders.lost({ topic, partition, first, last, at: Date.now() })
+    const value = encoders.event(
+      deliveryEvent('lost', Date.now(), {
+        topic,
+        partition,
+        firstOffset: first,
+        lastOffset: last,
+        detail: `lost ${first}..${last}: retention ran past the consumer group`,
+      }),
+    )
     const refused = () => log.error({ topic, partition, first, last }, 'the ledger refuses a record')
     this.#handOver.append(
       topics.deliveries,

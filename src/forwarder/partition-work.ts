@@ -1,3 +1,4 @@
+import type { Origin } from '../core/delivery.ts'
 import { OffsetTracker, noWork } from '../core/offset-tracker.ts'
 import type { FetchedBatch, FetchedRecord } from './ports.ts'
 
@@ -147,6 +148,12 @@ export class RecordWork {
     this.sequence = sequence
     this.offset = offset
     this.traceparent = traceparent
+  }
+
+  /** Where it lies. */
+  get place(): Origin {
+    const { topic, partition } = this.partition
+    return { topic, partition, offset: this.offset }
   }
 
   finishOne(): void {

@@ -1,6 +1,7 @@
 // What the forwarder needs of the outside. Adapters implement these, commands put them together.
 import type { AnalyticsCall } from '../core/analytics-call.ts'
 import type { DeadLetter, RetryDelivery } from '../core/delivery.ts'
+import type { DeliveryEvent, DispositionLabel } from '../core/delivery-event.ts'
 import type { Outcome } from '../core/outcome.ts'
 import type { SettingsState } from '../core/settings.ts'
 
@@ -24,6 +25,11 @@ export interface SignedRequest {
 /** Whoever sends learns of the outcome here: an object rather than a closure, for there is one per attempt. */
 export interface AttemptSink {
   onOutcome(outcome: Outcome): void
+  /**
+   * Asked when the request could not be written within send(), for its connection had to be made, and is about to be
+   * written: true takes it back, unsent and without an outcome. A process that was frozen in between must not send what has another owner by now.
+   */
+  withdraw?(): boolean
 }
 
 /** Connections to one URL. The forwarder bounds how many requests are under way; this opens what that needs. */
@@ -39,8 +45,6 @@ export interface WebhookTransport {
   /** Closes every connection, after `graceMs` by force. */
   close(graceMs: number): Promise<void>
 }
-
-export type DispositionLabel = 'delivered' | 'retried' | 'deferred' | 'dead_lettered' | 'skipped' | 'erased'
 
 /** Counts of one destination. Looked up once per destination, so the hot path hashes no labels. */
 export interface DestinationMetrics {
@@ -154,8 +158,8 @@ export interface Encoders {
   /** The Kafka key stands in the record too, for readers of other languages. */
   retry(tierName: string, record: RetryDelivery & { key: Uint8Array | null }): Buffer
   deadLetter(record: DeadLetter): Buffer
-  /** The ledger's record of offsets that retention took before they were delivered. */
-  lost(range: TopicPartition & { first: number; last: number; at: number }): Buffer
+  /** A record of the ledger. */
+  event(event: DeliveryEvent): Buffer
 }
 
 export interface OutgoingRecord {

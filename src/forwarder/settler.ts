@@ -113,15 +113,16 @@ export class Settler {
 
   /** A record that never becomes a delivery: kept as it came. */
   deadRecord(work: RecordWork, record: FetchedRecord, reason: DeadLetterReason, detail: string): void {
-    const { partition, offset } = work
+    const { partition } = work
     const bytes = record.value?.length ?? 0
     this.#parts.room.take(bytes)
     const letter: DeadLetter = {
       reason,
       detail,
       failedAt: Date.now(),
-      origin: { topic: partition.topic, partition: partition.partition, offset },
+      origin: work.place,
       owner: partition.owner.owner,
+      from: work.place,
       delivery: null,
       raw: record.value,
       rawKey: record.key,
@@ -150,7 +151,12 @@ export class Settler {
     label: 'deferred' | 'retried' | null,
     finish: () => void,
   ): void {
-    const record: RetryDelivery = { ...delivery, handedOverAt: now, owner: work.partition.owner.owner }
+    const record: RetryDelivery = {
+      ...delivery,
+      handedOverAt: now,
+      owner: work.partition.owner.owner,
+      from: work.place,
+    }
     this.#parts.handOver.append(
       this.#parts.topics.retry(tierName),
       {
@@ -210,6 +216,7 @@ export class Settler {
       failedAt: now,
       origin: delivery.origin,
       owner: work.partition.owner.owner,
+      from: work.place,
       delivery,
       raw: null,
       rawKey: keyBytes(key),

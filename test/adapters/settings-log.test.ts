@@ -15,6 +15,7 @@ import type { SettingsCommand } from '../../src/core/settings-commands.ts'
 import { topicNames } from '../../src/core/topics.ts'
 import { PostriderError } from '../../src/errors.ts'
 import { brokers, registryUrl, uniquePrefix } from '../support/rig.ts'
+import { createTopics } from '../../src/adapters/kafka/create-topics.ts'
 
 const log = pino({ level: 'silent' })
 const kafka = createKafka({ kafka: { brokers: brokers(), ssl: false, sasl: null } }, log)
@@ -33,7 +34,7 @@ async function makeRig(t: TestContext): Promise<Rig> {
   const topic = topics.settings
   const admin = kafka.admin()
   await admin.connect()
-  await admin.createTopics({ topics: [{ topic, numPartitions: 1 }], waitForLeaders: true })
+  await createTopics(admin, [{ topic, numPartitions: 1 }])
   const producer = kafka.producer({ createPartitioner: kafkajs.Partitioners.DefaultPartitioner })
   await producer.connect()
   const logs: SettingsLog[] = []

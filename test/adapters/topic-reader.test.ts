@@ -9,6 +9,7 @@ import { readRange } from '../../src/adapters/kafka/read-range.ts'
 import { TopicReader, type TopicRecord } from '../../src/adapters/kafka/topic-reader.ts'
 import { PostriderError } from '../../src/errors.ts'
 import { brokers, uniquePrefix } from '../support/rig.ts'
+import { createTopics } from '../../src/adapters/kafka/create-topics.ts'
 
 const log = pino({ level: 'silent' })
 const kafka = createKafka({ kafka: { brokers: brokers(), ssl: false, sasl: null } }, log)
@@ -17,7 +18,7 @@ async function makeTopic(t: TestContext, partitions: number): Promise<string> {
   const topic = `${uniquePrefix()}read`
   const admin = kafka.admin()
   await admin.connect()
-  await admin.createTopics({ topics: [{ topic, numPartitions: partitions }], waitForLeaders: true })
+  await createTopics(admin, [{ topic, numPartitions: partitions }])
   t.after(async () => {
     await admin.deleteTopics({ topics: [topic] })
     await admin.disconnect()

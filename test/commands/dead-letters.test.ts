@@ -18,6 +18,7 @@ import { loadConfig } from '../../src/config.ts'
 import { topicNames } from '../../src/core/topics.ts'
 import { deadLetter, delivery, failedAt } from '../support/dead-letters.ts'
 import { brokers, registryUrl, uniquePrefix } from '../support/rig.ts'
+import { createTopics } from '../../src/adapters/kafka/create-topics.ts'
 
 const prefix = uniquePrefix()
 const env = {
@@ -58,10 +59,10 @@ const unreadableId = `0-${letters.length}`
 
 before(async () => {
   await admin.connect()
-  await admin.createTopics({
-    topics: all.map((topic) => ({ topic, numPartitions: 1 })),
-    waitForLeaders: true,
-  })
+  await createTopics(
+    admin,
+    all.map((topic) => ({ topic, numPartitions: 1 })),
+  )
   await registerSchemas(new Registry(config.registry), config)
   await Promise.all([codecs.deadLetters.ready(), codecs.settings.ready()])
   await addDestination()

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { commandRig } from '../support/command-rig.ts'
+import { createTopics } from '../../src/adapters/kafka/create-topics.ts'
 
 const lines = (text: string): Record<string, unknown>[] =>
   text
@@ -26,7 +27,7 @@ test('setup makes everything, says so, and has nothing to do the second time', a
 test('a wrong topic fails setup with one line that names it, and --fix mends it', async (t) => {
   const rig = await commandRig(t)
   const topic = `${rig.prefix}webhooks.dead-letters`
-  await rig.admin.createTopics({ topics: [{ topic }], waitForLeaders: true })
+  await createTopics(rig.admin, [{ topic }])
   const wrong = await rig.run('', 'setup')
   assert.equal(wrong.status, 1)
   assert.match(

@@ -37,6 +37,7 @@ test('a delivery starts anew, at every URL that its destination has now, with th
       lastResponse: null,
       handedOverAt: now,
       owner: 'replay/0-1',
+      from: null,
     },
   })
 })

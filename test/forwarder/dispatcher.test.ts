@@ -261,6 +261,34 @@ test('without fresh heartbeats nothing starts, and everything does once they are
   assert.deepEqual(engine.client('crm').sent, ['a', 'b'])
 })
 
+test('a request whose connection took its time is sent only if it still may be: else it is dropped, or waits first in line', () => {
+  const engine = new Engine({ minInFlight: 2, maxInFlight: 2 })
+  const crm = engine.destination('crm')
+  const client = engine.client('crm')
+  const lost = engine.partition(1)
+  engine.admit('kept', crm)
+  engine.admit('lost', crm, { partition: lost })
+  engine.admit('queued', crm)
+  client.connected('kept')
+  assert.equal(client.onWire.length, 2)
+
+  engine.owner.fresh = false
+  lost.drop()
+  client.connected('kept')
+  client.connected('lost')
+  assert.deepEqual(client.onWire, [])
+  assert.deepEqual(ids(engine.abandoned), ['lost'])
+  assert.equal(engine.dispatcher.inFlight, 0)
+
+  engine.owner.fresh = true
+  engine.dispatcher.pumpAll(engine.endpoints)
+  assert.deepEqual(client.sent, ['kept', 'lost', 'kept', 'queued'])
+  client.answer('success')
+  client.answer('success')
+  assert.deepEqual(ids(engine.settled), ['kept', 'queued'])
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
 test('once stopped nothing starts, and what is on the wire ends', () => {
   const engine = new Engine()
   const crm = engine.destination('crm')

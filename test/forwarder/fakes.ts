@@ -62,6 +62,13 @@ export class FakeClient implements EndpointClient {
     this.closed = true
   }
 
+  /** The connection of a request is there at last: it goes out, or is taken back. */
+  connected(id: string): void {
+    const index = this.onWire.findIndex((one) => one.request.idempotencyKey === id)
+    const [one] = this.onWire.splice(index, 1)
+    if (!one!.sink.withdraw!()) this.onWire.splice(index, 0, one!)
+  }
+
   /** The oldest request on the wire, or the one with that id, ends. */
   answer(kind: Outcome['kind'], id?: string): void {
     const index = id === undefined ? 0 : this.onWire.findIndex((one) => one.request.idempotencyKey === id)

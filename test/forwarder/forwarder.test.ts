@@ -85,7 +85,7 @@ async function engine(t: TestContext, given: { urls?: number; options?: OptionsE
     encoders: {
       retry: (_, record) => Buffer.from(JSON.stringify(record)),
       deadLetter: (record) => Buffer.from(JSON.stringify(record)),
-      lost: (range) => Buffer.from(JSON.stringify(range)),
+      event: (event) => Buffer.from(JSON.stringify(event)),
     },
     sink: {
       async append(lots) {
@@ -186,6 +186,7 @@ const waiting = (given: Partial<RetryDelivery>): string =>
     origin: { topic: topics.calls, partition: 0, offset: 0 },
     handedOverAt: Date.now() - parked.delayMs,
     owner: 'x/1',
+    from: null,
     ...given,
   })
 

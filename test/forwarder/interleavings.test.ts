@@ -9,6 +9,7 @@ import { Engine, nothingHeld } from './fakes.ts'
 type Step =
   | { kind: 'admit'; destination: number; partition: number; key: number; retry: boolean }
   | { kind: 'answer'; client: number; pick: number; outcome: OutcomeKind }
+  | { kind: 'connect'; client: number; pick: number }
   | { kind: 'lose' | 'toggle' | 'remove' | 'restore' | 'defer' | 'cool' | 'shed' | 'fault'; which: number }
   | { kind: 'fresh'; is: boolean }
   | { kind: 'pump' }
@@ -41,6 +42,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       pick: fc.nat(9),
       outcome: fc.constantFrom(...outcomes),
     }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('connect' as const), client: fc.nat(9), pick: fc.nat(9) }),
   },
   {
     weight: 3,
@@ -123,6 +128,12 @@ class World {
         const client = busy[step.client % busy.length]
         if (client)
           client.answer(step.outcome, client.onWire[step.pick % client.onWire.length]!.request.idempotencyKey)
+        return
+      }
+      case 'connect': {
+        const busy = [...engine.clients.values()].filter((client) => client.onWire.length > 0)
+        const client = busy[step.client % busy.length]
+        client?.connected(client.onWire[step.pick % client.onWire.length]!.request.idempotencyKey)
         return
       }
       case 'lose': {

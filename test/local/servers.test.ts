@@ -13,6 +13,7 @@ import { isPortFree } from '../../src/local/ports.ts'
 import { startLocalRegistry } from '../../src/local/registry.ts'
 import { isAlive } from '../../src/local/state-folder.ts'
 import { ownKafka, temporaryFolder } from '../support/rig.ts'
+import { createTopics } from '../../src/adapters/kafka/create-topics.ts'
 
 const adminOf = async (t: TestContext, brokers: string[], retries = 2) => {
   const kafka = new Kafka({ brokers, logLevel: logLevel.NOTHING, retry: { retries } })
@@ -83,7 +84,7 @@ async function until(what: string, deadlineMs: number, isTrue: () => boolean | P
 test('a broker keeps its topics, its cluster id and its port over a stop and over a crash', async (t) => {
   const kafka = await ownKafka(t)
   const before = await adminOf(t, kafka.brokers)
-  await before.createTopics({ topics: [{ topic: 'kept', numPartitions: 3 }] })
+  await createTopics(before, [{ topic: 'kept', numPartitions: 3 }])
   const { clusterId } = (await before.describeCluster()) as { clusterId: string }
   await before.disconnect()
 
@@ -166,7 +167,7 @@ test('both servers end when the process that started them is killed, and start a
   const { parent, started } = await startParent(t, folder)
   const id = await registerSchema(started.registry.url, 'kept')
   const before = await adminOf(t, [`127.0.0.1:${started.kafka.port}`])
-  await before.createTopics({ topics: [{ topic: 'kept' }] })
+  await createTopics(before, [{ topic: 'kept' }])
   await before.disconnect()
 
   parent.kill('SIGKILL')

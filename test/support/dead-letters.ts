@@ -55,6 +55,7 @@ export function deadLetter(fields: Partial<DeadLetter> = {}): DeadLetter {
     failedAt,
     origin: fields.delivery?.origin ?? { topic: 'analytics.calls', partition: 3, offset: 99 },
     owner: 'member/1',
+    from: { topic: 'analytics.calls', partition: 3, offset: 99 },
     delivery: null,
     raw: null,
     rawKey: null,

@@ -11,6 +11,7 @@ import { subjectOf } from '../../src/adapters/schema-registry/subjects.ts'
 import { SettingsLog } from '../../src/adapters/settings-log.ts'
 import { topicNames } from '../../src/core/topics.ts'
 import { brokers, registryUrl, uniquePrefix } from './rig.ts'
+import { createTopics } from '../../src/adapters/kafka/create-topics.ts'
 
 export interface CliResult {
   status: number | null
@@ -41,10 +42,7 @@ export async function makeSettingsCli(
   const logs: SettingsLog[] = []
   const admin = kafka.admin()
   await admin.connect()
-  await admin.createTopics({
-    topics: [{ topic: topics.settings, numPartitions: 1 }],
-    waitForLeaders: true,
-  })
+  await createTopics(admin, [{ topic: topics.settings, numPartitions: 1 }])
   t.after(async () => {
     await Promise.all(logs.map((one) => one.close()))
     await admin.deleteTopics({ topics: [topics.settings] })

@@ -5,12 +5,12 @@ import { tierOfTopic, topicNames } from '../../core/topics.ts'
 import type { Tier } from '../../core/topics.ts'
 import { describeRequirement, meets, topicSpecs } from './topic-specs.ts'
 import type { TopicConfig, TopicSpec } from './topic-specs.ts'
+import { createTopics } from './create-topics.ts'
 
 const { ConfigResourceTypes, ConfigSource } = kafkajs
 
 /** Kafka's error for a topic that somebody else has just created. */
 const alreadyExists = 'TOPIC_ALREADY_EXISTS'
-const creationTimeoutMs = 15_000
 
 export interface TopicProblem {
   topic: string
@@ -98,7 +98,7 @@ async function create(admin: Admin, specs: readonly TopicSpec[], replicationFact
     configEntries: Object.entries(settings).map(([key, value]) => ({ name: key, value })),
   }))
   try {
-    await admin.createTopics({ topics, waitForLeaders: true, timeout: creationTimeoutMs })
+    await createTopics(admin, topics)
   } catch (error) {
     const refused = refusals(error)
     if (refused.length === 0) throw error

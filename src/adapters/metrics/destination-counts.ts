@@ -1,21 +1,14 @@
 import { deadLetterReasons } from '../../core/delivery.ts'
 import type { DeadLetterReason } from '../../core/delivery.ts'
+import { dispositionLabels as dispositions, type DispositionLabel } from '../../core/delivery-event.ts'
 import { outcomeKinds } from '../../core/outcome.ts'
 import type { Outcome } from '../../core/outcome.ts'
-import type { DestinationMetrics, DispositionLabel } from '../../forwarder/ports.ts'
+import type { DestinationMetrics } from '../../forwarder/ports.ts'
 import { escapeValue, heading, inPieces } from './exposition.ts'
 import { Histogram } from './histogram.ts'
 
 /** `deferred` is an outcome of a delivery, but no attempt was made. */
 const attemptKinds = outcomeKinds.filter((kind) => kind !== 'deferred')
-const dispositions: readonly DispositionLabel[] = [
-  'delivered',
-  'retried',
-  'deferred',
-  'dead_lettered',
-  'skipped',
-  'erased',
-]
 /** A status outside of 100-599 is of class `other`. */
 const codeClasses = ['other', '1xx', '2xx', '3xx', '4xx', '5xx'] as const
 

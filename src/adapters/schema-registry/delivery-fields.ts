@@ -22,7 +22,7 @@ type DeliveryFields = Omit<Delivery, 'type' | 'outcomes'> & {
   type: CallType | 'unknown'
   outcomes: OutcomeFields[]
 }
-type RetryFields = DeliveryFields & Pick<RetryDelivery, 'handedOverAt' | 'owner'>
+type RetryFields = DeliveryFields & Pick<RetryDelivery, 'handedOverAt' | 'owner' | 'from'>
 type DeadLetterFields = Omit<DeadLetter, 'reason' | 'delivery'> & {
   reason: DeadLetterReason | 'unknown'
   delivery: DeliveryFields | null
@@ -33,10 +33,12 @@ export const retryDeliveries: Mapping<KeyedRetryDelivery> = {
     ...deliveryFields(record, record.key ?? null),
     handedOverAt: record.handedOverAt,
     owner: record.owner,
+    from: record.from,
   }),
   fromFields: (read) => {
     const fields = read as RetryFields
-    return { ...delivery(fields), key: fields.key, handedOverAt: fields.handedOverAt, owner: fields.owner }
+    const { key, handedOverAt, owner, from } = fields
+    return { ...delivery(fields), key, handedOverAt, owner, from }
   },
 }
 
@@ -54,6 +56,7 @@ export const deadLetters: Mapping<DeadLetter> = {
       failedAt,
       origin,
       owner,
+      from,
       delivery: nested,
       raw,
       rawKey,
@@ -65,6 +68,7 @@ export const deadLetters: Mapping<DeadLetter> = {
       failedAt,
       origin,
       owner,
+      from,
       delivery: nested && delivery(nested),
       raw,
       rawKey,

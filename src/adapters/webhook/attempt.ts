@@ -52,8 +52,15 @@ export class Attempt implements Dispatcher.DispatchHandler, Expiring {
     this.#startedAt = startedAt
   }
 
-  /** The connection is there and the request is being written. */
-  onRequestStart(): void {
+  /** The connection is there and the request is being written, unless it is not wanted any more. */
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    // Within send() nothing can have changed; undici waits for a new connection, and a turn for one that was idle.
+    if (!this.starting && !this.#settled && this.#sink.withdraw?.()) {
+      this.#settled = true
+      controller.abort(new Error('withdrawn'))
+      this.#owner.finish(this, false)
+      return
+    }
     this.#written = true
   }
 

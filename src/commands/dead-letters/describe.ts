@@ -1,7 +1,8 @@
-// How dead letters are shown: a row, a page, or JSON.
-import type { DeadLetter, EndpointOutcome } from '../../core/delivery.ts'
+// How dead letters are shown to people: a row, or a page.
+import { isoOf, isoOrNull, statusOf, textOf } from '../../console/dead-letters/describe.ts'
+import type { StoredLetter } from '../../console/dead-letters/ports.ts'
+import type { EndpointOutcome } from '../../core/delivery.ts'
 import { printable } from '../output.ts'
-import type { StoredLetter } from './stored-letter.ts'
 
 export const headings = ['id', 'failed', 'reason', 'destination', 'attempts', 'status']
 
@@ -15,52 +16,6 @@ export function rowOf({ id, letter, failedAt }: StoredLetter): (string | number)
     delivery?.attempts ?? '-',
     statusOf(letter) ?? '-',
   ]
-}
-
-export function summaryOf({ id, letter, problem, failedAt }: StoredLetter): object {
-  const delivery = letter?.delivery
-  return {
-    id,
-    failedAt: isoOf(failedAt),
-    reason: letter?.reason ?? null,
-    detail: letter ? letter.detail : problem,
-    deliveryId: delivery?.id ?? null,
-    messageId: delivery?.messageId ?? null,
-    sourceId: delivery?.sourceId ?? null,
-    destinationId: delivery?.destinationId ?? null,
-    type: delivery?.type ?? null,
-    attempts: delivery?.attempts ?? null,
-    status: statusOf(letter),
-    origin: letter?.origin ?? null,
-  }
-}
-
-/** Everything, with bytes as `{text}` where they are UTF-8 and as `{base64}` where they are not. */
-export function jsonOf(stored: StoredLetter): object {
-  const { letter, record } = stored
-  if (!letter) return { ...summaryOf(stored), value: record.value && jsonBytes(record.value) }
-  const { delivery, raw, rawKey, failedAt, ...rest } = letter
-  return {
-    id: stored.id,
-    failedAt: isoOf(failedAt),
-    ...rest,
-    delivery: delivery && {
-      ...delivery,
-      body: jsonBytes(delivery.body),
-      firstAttemptAt: isoOrNull(delivery.firstAttemptAt),
-      firstHandOverAt: isoOrNull(delivery.firstHandOverAt),
-      notBefore: isoOrNull(delivery.notBefore),
-      outcomes: delivery.outcomes.map((outcome) => ({ ...outcome, at: isoOf(outcome.at) })),
-      lastResponse: delivery.lastResponse && {
-        ...delivery.lastResponse,
-        at: isoOf(delivery.lastResponse.at),
-        body: jsonBytes(delivery.lastResponse.body),
-      },
-      key: record.key && jsonBytes(record.key),
-    },
-    raw: raw && jsonBytes(raw),
-    rawKey: rawKey && jsonBytes(rawKey),
-  }
 }
 
 /** All of it, for people. */
@@ -128,42 +83,8 @@ function outcomeOf({ kind, status, durationMs, at, detail }: EndpointOutcome): s
   return `${what} after ${Math.round(durationMs)} ms, ${isoOf(at)}${why}`
 }
 
-/** The HTTP status of the last attempt, or what else it came to. */
-function statusOf(letter: DeadLetter | null): string | number | null {
-  const outcomes = letter?.delivery?.outcomes ?? []
-  const last = outcomes.reduce<EndpointOutcome | null>(
-    (latest, outcome) => (latest && latest.at > outcome.at ? latest : outcome),
-    null,
-  )
-  return last ? (last.status ?? last.kind) : (letter?.delivery?.lastResponse?.status ?? null)
-}
-
-/** A record can hold times that no calendar does. */
-export function isoOf(at: number): string {
-  const date = new Date(at)
-  return Number.isNaN(date.getTime()) ? `${at} ms` : date.toISOString()
-}
-
-const isoOrNull = (at: number | null | undefined): string | null =>
-  at === null || at === undefined ? null : isoOf(at)
-
 /** What fits on a page of a terminal, roughly; --json has all. */
 const mostHexBytes = 2_048
-
-const utf8 = new TextDecoder('utf-8', { fatal: true })
-
-function textOf(bytes: Uint8Array): string | null {
-  try {
-    return utf8.decode(bytes)
-  } catch {
-    return null
-  }
-}
-
-function jsonBytes(bytes: Uint8Array): object {
-  const text = textOf(bytes)
-  return text === null ? { base64: Buffer.from(bytes).toString('base64') } : { text }
-}
 
 /** An indented block below its label: text as it is, anything else as hex. */
 function readable(bytes: Uint8Array): string {

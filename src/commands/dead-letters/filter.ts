@@ -1,24 +1,16 @@
 import { Option } from 'commander'
 import type { Command } from 'commander'
+import type { Filter } from '../../console/dead-letters/filter.ts'
 import { deadLetterReasons } from '../../core/delivery.ts'
 import type { DeadLetterReason } from '../../core/delivery.ts'
 import { parseMoment } from '../../core/moment.ts'
 import { PostriderError } from '../../errors.ts'
-import type { StoredLetter } from './stored-letter.ts'
 
 export interface FilterOptions {
   reason?: string[]
   destination?: string[]
   since?: string
   until?: string
-}
-
-/** Times are epoch milliseconds; null lets everything pass. */
-export interface Filter {
-  reasons: ReadonlySet<string> | null
-  destinations: ReadonlySet<string> | null
-  since: number | null
-  until: number | null
 }
 
 export const collect = (value: string, before: string[] | undefined): string[] => [...(before ?? []), value]
@@ -62,11 +54,4 @@ function readMoment(flag: string, text: string | undefined, now: number): number
     'usage',
     `${flag} is ${JSON.stringify(text)}; it takes an ISO time such as 2026-01-31T12:00:00Z, or a duration such as 2h`,
   )
-}
-
-export function passes(filter: Filter, { letter, failedAt }: StoredLetter): boolean {
-  if (filter.since !== null && failedAt < filter.since) return false
-  if (filter.until !== null && failedAt >= filter.until) return false
-  if (filter.reasons && !filter.reasons.has(letter?.reason ?? '')) return false
-  return !filter.destinations || filter.destinations.has(letter?.delivery?.destinationId ?? '')
 }

@@ -1,52 +1,6 @@
-import type { DestinationOptions } from '../../core/destination-options.ts'
-import type { Destination, SealedSecret } from '../../core/settings.ts'
+// How destinations are shown to people: a row, or a page.
+import type { DestinationView } from '../../console/destinations.ts'
 import { printable } from '../output.ts'
-
-/** A destination as it may be shown: of secrets only the fingerprint, and which key sealed it. */
-export interface DestinationView extends DestinationOptions {
-  id: string
-  name: string
-  type: string
-  enabled: boolean
-  sourceIds: string[]
-  sharedSecret: { fingerprint: string; keyId: string } | null
-  /** Still active beside the newest one. */
-  earlierSecret: { fingerprint: string; keyId: string } | null
-  urls: {
-    /** From 1, as `--header` counts. */
-    number: number
-    id: string
-    url: string
-    headers: { name: string; fingerprint: string; keyId: string }[]
-    /** ISO 8601; null unless the receiver answered 410. */
-    goneAt: string | null
-  }[]
-}
-
-export function viewOf(destination: Destination): DestinationView {
-  const { id, name, type, enabled, sourceIds, sharedSecret, earlierSecret, options, urls } = destination
-  return {
-    id,
-    name,
-    type,
-    enabled,
-    sourceIds,
-    sharedSecret: sharedSecret && shownOf(sharedSecret),
-    earlierSecret: earlierSecret && shownOf(earlierSecret),
-    ...options,
-    urls: urls.map((url, index) => ({
-      number: index + 1,
-      id: url.id,
-      url: url.url,
-      headers: url.headers.map((header) => ({ name: header.name, ...shownOf(header.value) })),
-      goneAt: url.goneAt === null ? null : new Date(url.goneAt).toISOString(),
-    })),
-  }
-}
-
-function shownOf({ fingerprint, keyId }: SealedSecret): { fingerprint: string; keyId: string } {
-  return { fingerprint, keyId }
-}
 
 export const headings = ['ID', 'NAME', 'STATE', 'SOURCES', 'URLS', 'SIGNED']
 

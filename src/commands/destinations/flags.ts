@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Option, type Command } from 'commander'
-import type { Secrets } from '../../adapters/secrets.ts'
+import { newSecret } from '../../console/destinations.ts'
+import type { Secrets } from '../../console/ports.ts'
 import type { HeaderEdit, NewSecret } from '../../core/settings-commands.ts'
 import type { SecretsEdit } from '../../core/settings-secrets.ts'
 import { PostriderError } from '../../errors.ts'
@@ -116,10 +117,6 @@ function given(
     throw new PostriderError('usage', `${fileFlag} ${file} cannot be read (${code})`)
   }
   return newSecret(content.replace(/\r?\n$/, ''), secrets)
-}
-
-function newSecret(text: string, secrets: Secrets): NewSecret {
-  return { text, sealed: secrets.seal(text) }
 }
 
 function ordinal(number: number): string {

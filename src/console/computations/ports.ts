@@ -1,7 +1,5 @@
 import type { AnalyticsCall } from '../../core/analytics-call.ts'
 import type { Membership } from '../../core/membership.ts'
-import type { SettingsCommand } from '../../core/settings-commands.ts'
-import type { SettingsState } from '../../core/settings.ts'
 
 /** A user as a list names it; `value` is JSON text, null for an audience and to take a value away. */
 export interface Given {
@@ -52,12 +50,6 @@ export interface MembershipSink {
   writeCall(call: AnalyticsCall): Promise<void>
   /** Resolves once every call is acknowledged by all replicas. */
   flushCalls(): Promise<void>
-}
-
-export interface Settings {
-  readonly state: SettingsState
-  catchUp(): Promise<void>
-  execute(command: SettingsCommand): Promise<SettingsState>
 }
 
 /** Held by one process at a time for one audience or trait. */

@@ -3,7 +3,8 @@ import type { Computation, ComputationKind, SyncMode } from '../../core/computat
 import { membershipCall, type Membership } from '../../core/membership.ts'
 import { computationWords } from '../../core/settings-computation-rules.ts'
 import { PostriderError } from '../../errors.ts'
-import type { Given, Lease, MembershipSink, MembershipStore, Settings } from './ports.ts'
+import type { Settings } from '../ports.ts'
+import type { Given, Lease, MembershipSink, MembershipStore } from './ports.ts'
 
 /** Memberships that are written and acknowledged together, before their calls. */
 const lotSize = 1_000

@@ -4,6 +4,7 @@ import pino from 'pino'
 import { createKafka } from '../../../src/adapters/kafka/client.ts'
 import { until } from '../../support/deployment.ts'
 import { brokers, uniquePrefix } from '../../support/rig.ts'
+import { createTopics } from '../../../src/adapters/kafka/create-topics.ts'
 
 test('a partition that is resumed is fetched at once, however long fetches may wait', async (t) => {
   const kafka = createKafka(
@@ -21,7 +22,7 @@ test('a partition that is resumed is fetched at once, however long fetches may w
     await admin.disconnect()
   })
   await Promise.all([admin.connect(), producer.connect(), consumer.connect()])
-  await admin.createTopics({ topics: [{ topic, numPartitions: 1 }], waitForLeaders: true })
+  await createTopics(admin, [{ topic, numPartitions: 1 }])
   await consumer.subscribe({ topic, fromBeginning: true })
   const seen: string[] = []
   let fetches = 0

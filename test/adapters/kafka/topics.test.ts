@@ -12,6 +12,7 @@ import { loadConfig } from '../../../src/config.ts'
 import { topicNames } from '../../../src/core/topics.ts'
 import { PostriderError } from '../../../src/errors.ts'
 import { brokers, uniquePrefix } from '../../support/rig.ts'
+import { createTopics } from '../../../src/adapters/kafka/create-topics.ts'
 
 const { ConfigResourceTypes } = kafkajs
 
@@ -116,18 +117,15 @@ test('wrong settings are named, mended only when told to, and other settings sta
     replicationFactor: 1,
     configEntries: Object.entries(settings).map(([name, value]) => ({ name, value })),
   })
-  await admin.createTopics({
-    waitForLeaders: true,
-    topics: [
-      made(names.calls, 3, { 'retention.ms': '3600000', 'max.message.bytes': '9000000' }),
-      made(names.retry('10s'), 1, {
-        'message.timestamp.type': 'LogAppendTime',
-        'segment.ms': '7200000',
-        'retention.ms': '700000000',
-      }),
-      made(names.settings, 2, { 'cleanup.policy': 'compact' }),
-    ],
-  })
+  await createTopics(admin, [
+    made(names.calls, 3, { 'retention.ms': '3600000', 'max.message.bytes': '9000000' }),
+    made(names.retry('10s'), 1, {
+      'message.timestamp.type': 'LogAppendTime',
+      'segment.ms': '7200000',
+      'retention.ms': '700000000',
+    }),
+    made(names.settings, 2, { 'cleanup.policy': 'compact' }),
+  ])
   const told = (await ensureTopics(admin, config)).flatMap(({ problems }) => problems)
   const lines = told.map(({ severity, message }) => `${severity} ${message.replaceAll(prefix, '')}`)
   assert.deepEqual(lines, [
@@ -159,10 +157,10 @@ test('wrong settings are named, mended only when told to, and other settings sta
 test('retry topics of tiers that left the settings are still found, with the delay in their name', async (t) => {
   const { admin, config, prefix } = await rig(t)
   await ensureTopics(admin, config)
-  await admin.createTopics({
-    waitForLeaders: true,
-    topics: ['webhooks.retry.90s', 'webhooks.retry.soon'].map((topic) => ({ topic: prefix + topic })),
-  })
+  await createTopics(
+    admin,
+    ['webhooks.retry.90s', 'webhooks.retry.soon'].map((topic) => ({ topic: prefix + topic })),
+  )
   assert.deepEqual(await retryTopics(admin, prefix), [
     { topic: `${prefix}webhooks.retry.10s`, tier: { name: '10s', delayMs: 10_000 } },
     { topic: `${prefix}webhooks.retry.90s`, tier: { name: '90s', delayMs: 90_000 } },

@@ -8,7 +8,7 @@ import { Registry } from '../../../src/adapters/schema-registry/registry.ts'
 import { registerSchemas } from '../../../src/adapters/schema-registry/subjects.ts'
 import { deadLetterReasons } from '../../../src/core/delivery.ts'
 import type { DeadLetter, RetryDelivery } from '../../../src/core/delivery.ts'
-import type { DeliveryEvent } from '../../../src/core/delivery-event.ts'
+import { deliveryEvent } from '../../../src/core/delivery-event.ts'
 import { outcomeKinds } from '../../../src/core/outcome.ts'
 import { topicNames } from '../../../src/core/topics.ts'
 import { PostriderError } from '../../../src/errors.ts'
@@ -72,9 +72,10 @@ const retry: RetryDelivery = {
   origin,
   handedOverAt: 1_700_000_000_002,
   owner: 'member-1/4',
+  from: { topic: 'webhooks.retry.10s', partition: 2, offset: 2 ** 40 },
 }
 
-const { handedOverAt: _handedOverAt, owner: _owner, ...delivery } = retry
+const { handedOverAt: _handedOverAt, owner: _owner, from: _from, ...delivery } = retry
 
 const deadLetter: DeadLetter = {
   reason: 'expired',
@@ -82,6 +83,7 @@ const deadLetter: DeadLetter = {
   failedAt: 1_700_000_000_003,
   origin,
   owner: 'member-1/4',
+  from: origin,
   delivery,
   raw: null,
   rawKey: Buffer.from('u-1'),
@@ -89,21 +91,53 @@ const deadLetter: DeadLetter = {
   omittedSha256: null,
 }
 
-const deliveryEvent: DeliveryEvent = {
-  type: 'lost',
-  at: 5,
-  messageId: null,
-  sourceId: null,
-  destinationId: null,
-  deliveryId: null,
+const lost = deliveryEvent('lost', 5, {
   topic: 'analytics.calls',
   partition: 1,
   firstOffset: 10,
   lastOffset: 2 ** 41,
-  disposition: null,
-  reason: null,
-  detail: null,
-}
+})
+
+const planned = deliveryEvent('planned', 6, {
+  messageId: 'm',
+  sourceId: 'shop',
+  callType: 'track',
+  receivedAt: 1_700_000_000_000,
+  plan: [
+    { destinationId: 'crm', deliveryId: 'm:crm', reason: null },
+    { destinationId: 'mail', deliveryId: null, reason: 'not_chosen' },
+  ],
+})
+
+const tallied = deliveryEvent('tally', 7, {
+  topic: 'analytics.calls',
+  partition: 1,
+  tally: {
+    id: 'b',
+    predecessor: 'a',
+    group: 'postrider',
+    start: 2 ** 40,
+    position: 2 ** 40 + 7,
+    before: [3, 4],
+    finished: [0, 7, 300, 1],
+    lost: [0, 2],
+    records: 6,
+    owner: 'member-1/4',
+    earlier: [{ owner: 'member-0/3', finished: [1, 1] }],
+    counts: [
+      {
+        destinationId: null,
+        delivered: 0,
+        retried: 0,
+        deferred: 0,
+        deadLettered: 1,
+        skipped: 2,
+        erased: 0,
+      },
+      { destinationId: 'crm', delivered: 3, retried: 1, deferred: 0, deadLettered: 0, skipped: 0, erased: 1 },
+    ],
+  },
+})
 
 test('every field of every record comes back as it was', () => {
   const calls = [
@@ -151,7 +185,8 @@ test('every field of every record comes back as it was', () => {
     data: '{}',
   }
   assert.deepEqual({ ...codecs.settings.tryDecode(codecs.settings.encode(event)) }, event)
-  assert.deepEqual({ ...codecs.deliveries.tryDecode(codecs.deliveries.encode(deliveryEvent)) }, deliveryEvent)
+  for (const event of [lost, planned, tallied])
+    assert.deepEqual(plain(codecs.deliveries.tryDecode(codecs.deliveries.encode(event))!), plain(event))
 })
 
 test('a record begins with the magic byte and the id, and shares no bytes with the next', () => {

@@ -1,14 +1,10 @@
-import type { SettingsCommand } from '../core/settings-commands.ts'
 import { sealedSecrets } from '../core/settings-secrets.ts'
-import type { Destination, SealedSecret, SettingsState } from '../core/settings.ts'
+import type { Destination, SealedSecret } from '../core/settings.ts'
 import { PostriderError, messageOf } from '../errors.ts'
-import type { Secrets } from './secrets.ts'
+import type { Secrets, Settings } from './ports.ts'
 
 /** The part of the settings log that a rotation uses. */
-export interface RotatedSettings {
-  readonly state: SettingsState
-  execute(command: SettingsCommand): Promise<SettingsState>
-}
+export type RotatedSettings = Pick<Settings, 'state' | 'execute'>
 
 export interface RotatedDestination {
   id: string

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
-import { rotateSecrets, type RotatedSettings } from '../../src/adapters/secrets-rotation.ts'
+import { rotateSecrets, type RotatedSettings } from '../../src/console/secrets-rotation.ts'
 import { createSecrets, type Secrets } from '../../src/adapters/secrets.ts'
 import type { SettingsCommand } from '../../src/core/settings-commands.ts'
 import { decide } from '../../src/core/settings-decide.ts'

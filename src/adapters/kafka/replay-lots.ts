@@ -1,17 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import kafkajs from 'kafkajs'
 import type { IHeaders, Kafka, Message, Producer } from 'kafkajs'
+import type { Outgoing, ReplaySink, ReplaySinkOptions } from '../../console/dead-letters/ports.ts'
 import { PostriderError } from '../../errors.ts'
-import type { StoredLetter } from './stored-letter.ts'
-
-/** A dead letter on its way back. */
-export interface Outgoing {
-  stored: StoredLetter
-  topic: string
-  key: Buffer | null
-  value: Buffer
-  headers: IHeaders
-}
 
 /** A lot stays below the broker's limit on a partition's batch whichever partition its records fall to. */
 const lotBytes = 512 * 1_024
@@ -23,7 +14,7 @@ const lotsPerSecond = 5
  * Appends records with acks=all, in lots, at most so many a second. `taken` and `tooLarge` learn of each record
  * once it is decided.
  */
-export class ReplayLots {
+export class ReplayLots implements ReplaySink {
   readonly #producer: Producer
   readonly #rate: number | null
   readonly #most: number
@@ -35,15 +26,7 @@ export class ReplayLots {
   #sent = 0
   #startedAt = 0
 
-  constructor(options: {
-    kafka: Kafka
-    /** Records a second; null for as many as Kafka takes. */
-    rate: number | null
-    /** Ends a wait early. */
-    signal: AbortSignal
-    taken: (outgoing: Outgoing) => void
-    tooLarge: (outgoing: Outgoing) => void
-  }) {
+  constructor(options: ReplaySinkOptions & { kafka: Kafka }) {
     // murmur2, as all producers here (contracts.md, Topics): one user's records share a partition.
     this.#producer = options.kafka.producer({
       allowAutoTopicCreation: false,
@@ -106,4 +89,10 @@ export class ReplayLots {
   }
 }
 
-const messageOf = ({ key, value, headers }: Outgoing): Message => ({ key, value, headers })
+const messageOf = ({ key, value, headers }: Outgoing): Message => ({
+  key: key && asBuffer(key),
+  value: asBuffer(value),
+  headers: headers as IHeaders,
+})
+
+const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)

@@ -1,24 +1,11 @@
 import type { Kafka } from 'kafkajs'
-import { readRange } from '../../adapters/kafka/read-range.ts'
-import { fetchRange } from '../../adapters/kafka/topic-offsets.ts'
-import { TopicReader } from '../../adapters/kafka/topic-reader.ts'
-import type { TopicRecord } from '../../adapters/kafka/topic-reader.ts'
-import type { Logger } from '../../adapters/log.ts'
+import type { DeadLetterStore, ReadOptions, StoredLetter } from '../../console/dead-letters/ports.ts'
 import type { DeadLetter } from '../../core/delivery.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
-
-/** A record of the dead letter topic. */
-export interface StoredLetter {
-  /** `<partition>-<offset>`: stable, and there for every record, a delivery's or not. */
-  id: string
-  record: TopicRecord
-  /** Null when the record itself cannot be read. */
-  letter: DeadLetter | null
-  /** Why it cannot be read. */
-  problem: string | null
-  /** Epoch milliseconds; when it was written, where that is all that is known. */
-  failedAt: number
-}
+import type { Logger } from '../log.ts'
+import { readRange } from './read-range.ts'
+import { fetchRange } from './topic-offsets.ts'
+import { TopicReader, type TopicRecord } from './topic-reader.ts'
 
 export interface LetterSource {
   kafka: Kafka
@@ -32,11 +19,15 @@ export interface LetterSource {
 /** Brokers' clocks, which stamp records, and forwarders', which say when a delivery failed, may differ by this. */
 const clockSkewMs = 600_000
 
-/** Every dead letter there is now, in order within a partition. */
-export async function* allLetters(
-  source: LetterSource,
-  options: { since?: number | null; signal?: AbortSignal; onRange?: (total: number) => void },
-): AsyncGenerator<StoredLetter> {
+/** The dead letters of a topic. Each call reads the topic anew. */
+export function deadLetterStore(source: LetterSource): DeadLetterStore {
+  return {
+    all: (options = {}) => allLetters(source, options),
+    byId: (id, signal) => lettersById(source, id, signal),
+  }
+}
+
+async function* allLetters(source: LetterSource, options: ReadOptions): AsyncGenerator<StoredLetter> {
   const { since, signal, onRange } = options
   const range = readRange({
     ...source,
@@ -49,15 +40,7 @@ export async function* allLetters(
 
 const positionForm = /^(\d{1,5})-(\d{1,15})$/
 
-/**
- * The dead letters of that id, oldest first: one for a `<partition>-<offset>`; for a delivery id all that the
- * delivery ever came to. Throws `not_found`.
- */
-export async function lettersById(
-  source: LetterSource,
-  id: string,
-  signal?: AbortSignal,
-): Promise<StoredLetter[]> {
+async function lettersById(source: LetterSource, id: string, signal?: AbortSignal): Promise<StoredLetter[]> {
   const position = positionForm.exec(id)
   if (position) return [await letterAt(source, Number(position[1]), Number(position[2]), signal)]
   const found: StoredLetter[] = []

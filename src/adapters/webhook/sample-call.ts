@@ -1,5 +1,4 @@
 import { createHmac, randomUUID } from 'node:crypto'
-import type { Secrets } from '../../adapters/secrets.ts'
 import { renderBody } from '../../core/body.ts'
 import { deliveryIdSuffix } from '../../core/delivery.ts'
 import type { Outcome } from '../../core/outcome.ts'
@@ -7,6 +6,7 @@ import { activeSecrets } from '../../core/settings-secrets.ts'
 import type { Destination } from '../../core/settings.ts'
 import type { SignedRequest, WebhookTransport } from '../../forwarder/ports.ts'
 import { StandardSigner } from '../../forwarder/standard-webhooks.ts'
+import type { Secrets } from '../secrets.ts'
 
 export interface SampleResult {
   /** From 1. */

@@ -1,0 +1,37 @@
+import type { Kafka } from 'kafkajs'
+import { deadLetterStore } from '../../adapters/kafka/dead-letter-store.ts'
+import { ReplayLots } from '../../adapters/kafka/replay-lots.ts'
+import type { Logger } from '../../adapters/log.ts'
+import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
+import type { Config } from '../../config.ts'
+import type { ReplayPorts } from '../../console/dead-letters/ports.ts'
+import { topicNames } from '../../core/topics.ts'
+
+/** Dead letters and their replay, for commands and API alike. Holds nothing open between calls. */
+export function openDeadLetters(
+  { config, kafka, log }: { config: Config; kafka: Kafka; log: Logger },
+  destinations: ReplayPorts['destinations'],
+): ReplayPorts {
+  const topics = topicNames(config.topicPrefix)
+  const codecs = createCodecs({ registry: config.registry, topics, log })
+  const { name } = config.retryTiers[0]!
+  const tier = codecs.retries(name)
+  return {
+    letters: deadLetterStore({
+      kafka,
+      topic: topics.deadLetters,
+      groupPrefix: `${config.groupId}.dead-letters`,
+      log,
+      decode: (value) => codecs.deadLetters.decode(value),
+    }),
+    topics,
+    destinations,
+    tier: { name, ready: () => tier.ready(), encode: (record) => tier.encode(record) },
+    async openSink(options) {
+      const lots = new ReplayLots({ kafka, ...options })
+      await lots.connect()
+      return lots
+    },
+    now: Date.now,
+  }
+}

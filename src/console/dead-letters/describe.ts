@@ -1,0 +1,84 @@
+// Dead letters as the admin API and `--json` show them.
+import type { DeadLetter, EndpointOutcome } from '../../core/delivery.ts'
+import type { StoredLetter } from './ports.ts'
+
+export function summaryOf({ id, letter, problem, failedAt }: StoredLetter): object {
+  const delivery = letter?.delivery
+  return {
+    id,
+    failedAt: isoOf(failedAt),
+    reason: letter?.reason ?? null,
+    detail: letter ? letter.detail : problem,
+    deliveryId: delivery?.id ?? null,
+    messageId: delivery?.messageId ?? null,
+    sourceId: delivery?.sourceId ?? null,
+    destinationId: delivery?.destinationId ?? null,
+    type: delivery?.type ?? null,
+    attempts: delivery?.attempts ?? null,
+    status: statusOf(letter),
+    origin: letter?.origin ?? null,
+  }
+}
+
+/** Everything, with bytes as `{text}` where they are UTF-8 and as `{base64}` where they are not. */
+export function jsonOf(stored: StoredLetter): object {
+  const { letter, record } = stored
+  if (!letter) return { ...summaryOf(stored), value: record.value && jsonBytes(record.value) }
+  const { delivery, raw, rawKey, failedAt, ...rest } = letter
+  return {
+    id: stored.id,
+    failedAt: isoOf(failedAt),
+    ...rest,
+    delivery: delivery && {
+      ...delivery,
+      body: jsonBytes(delivery.body),
+      firstAttemptAt: isoOrNull(delivery.firstAttemptAt),
+      firstHandOverAt: isoOrNull(delivery.firstHandOverAt),
+      notBefore: isoOrNull(delivery.notBefore),
+      outcomes: delivery.outcomes.map((outcome) => ({ ...outcome, at: isoOf(outcome.at) })),
+      lastResponse: delivery.lastResponse && {
+        ...delivery.lastResponse,
+        at: isoOf(delivery.lastResponse.at),
+        body: jsonBytes(delivery.lastResponse.body),
+      },
+      key: record.key && jsonBytes(record.key),
+    },
+    raw: raw && jsonBytes(raw),
+    rawKey: rawKey && jsonBytes(rawKey),
+  }
+}
+
+/** The HTTP status of the last attempt, or what else it came to. */
+export function statusOf(letter: DeadLetter | null): string | number | null {
+  const outcomes = letter?.delivery?.outcomes ?? []
+  const last = outcomes.reduce<EndpointOutcome | null>(
+    (latest, outcome) => (latest && latest.at > outcome.at ? latest : outcome),
+    null,
+  )
+  return last ? (last.status ?? last.kind) : (letter?.delivery?.lastResponse?.status ?? null)
+}
+
+/** A record can hold times that no calendar does. */
+export function isoOf(at: number): string {
+  const date = new Date(at)
+  return Number.isNaN(date.getTime()) ? `${at} ms` : date.toISOString()
+}
+
+export const isoOrNull = (at: number | null | undefined): string | null =>
+  at === null || at === undefined ? null : isoOf(at)
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** Null for what is not UTF-8. */
+export function textOf(bytes: Uint8Array): string | null {
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    return null
+  }
+}
+
+function jsonBytes(bytes: Uint8Array): object {
+  const text = textOf(bytes)
+  return text === null ? { base64: Buffer.from(bytes).toString('base64') } : { text }
+}

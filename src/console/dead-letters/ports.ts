@@ -1,0 +1,91 @@
+import type { DeadLetter, RetryDelivery } from '../../core/delivery.ts'
+import type { Destination } from '../../core/settings.ts'
+import type { TopicNames } from '../../core/topics.ts'
+
+type HeaderValue = Uint8Array | string | (Uint8Array | string)[] | undefined
+
+/** A record of a topic as it lies there. `timestamp` is the broker's, in epoch milliseconds. */
+export interface StoredRecord {
+  partition: number
+  offset: number
+  key: Uint8Array | null
+  value: Uint8Array | null
+  headers: Record<string, HeaderValue>
+  timestamp: number
+}
+
+/** A record of the dead letter topic. */
+export interface StoredLetter {
+  /** `<partition>-<offset>`: stable, and there for every record, a delivery's or not. */
+  id: string
+  record: StoredRecord
+  /** Null when the record itself cannot be read. */
+  letter: DeadLetter | null
+  /** Why it cannot be read. */
+  problem: string | null
+  /** Epoch milliseconds; when it was written, where that is all that is known. */
+  failedAt: number
+}
+
+export interface ReadOptions {
+  /** Epoch milliseconds: what failed before may be left out. */
+  since?: number | null
+  signal?: AbortSignal
+  /** Told once, before the first: how many there are to look at, about. */
+  onRange?: (total: number) => void
+}
+
+/** The dead letter topic. All reject with `kafka_unavailable`, `registry_unavailable` or `setup`. */
+export interface DeadLetterStore {
+  /** Every dead letter there is now, in order within a partition. */
+  all(options?: ReadOptions): AsyncIterable<StoredLetter>
+  /**
+   * The dead letters of that id, oldest first: one for a `<partition>-<offset>`; for a delivery id all that the
+   * delivery ever came to. Throws `not_found`.
+   */
+  byId(id: string, signal?: AbortSignal): Promise<StoredLetter[]>
+}
+
+/** A dead letter on its way back. */
+export interface Outgoing {
+  stored: StoredLetter
+  topic: string
+  key: Uint8Array | null
+  value: Uint8Array
+  headers: StoredRecord['headers']
+}
+
+/** Appends records, acknowledged by all replicas, at most so many a second. */
+export interface ReplaySink {
+  add(outgoing: Outgoing): Promise<void>
+  /** Resolves once each record that was added is decided. */
+  flush(): Promise<void>
+  close(): Promise<void>
+}
+
+export interface ReplaySinkOptions {
+  /** Records a second; null for as many as Kafka takes. */
+  rate: number | null
+  /** Ends a wait early. */
+  signal: AbortSignal
+  /** Each of the two learns of a record once it is decided. */
+  taken: (outgoing: Outgoing) => void
+  tooLarge: (outgoing: Outgoing) => void
+}
+
+export interface ReplayPorts {
+  letters: DeadLetterStore
+  topics: TopicNames
+  /** The destinations as they are now. */
+  destinations(signal: AbortSignal): Promise<ReadonlyMap<string, Destination>>
+  /** The shortest tier, where replays begin. */
+  tier: {
+    name: string
+    /** Resolves once `encode` can be called. */
+    ready(): Promise<void>
+    encode(record: RetryDelivery & { key: Uint8Array | null }): Uint8Array
+  }
+  openSink(options: ReplaySinkOptions): Promise<ReplaySink>
+  /** Epoch milliseconds. */
+  now(): number
+}

@@ -1,0 +1,139 @@
+import { planReplay } from '../../core/replay.ts'
+import { passes, type Filter } from './filter.ts'
+import type { DeadLetterStore, Outgoing, ReplayPorts, ReplaySink, StoredLetter } from './ports.ts'
+
+export interface ReplayRequest {
+  /** Empty: by filter. */
+  ids: readonly string[]
+  filter: Filter
+  /** Only tells what would be done. */
+  dryRun: boolean
+  /** Records a second; null for as many as Kafka takes. */
+  rate: number | null
+}
+
+/** What became of one dead letter. */
+export interface ReplayVerdict {
+  stored: StoredLetter
+  /** The topic that it goes to; null when it cannot be replayed. */
+  to: string | null
+  why: string | null
+}
+
+/** Learns what a replay does, as it goes. */
+export interface ReplayReport {
+  /** How many dead letters there are to look at, about; before any. */
+  range(total: number): void
+  /** One more was looked at. */
+  looked(): void
+  add(verdict: ReplayVerdict): void
+  /** A further dead letter of a delivery that was taken already was left out. */
+  addRepeated(): void
+}
+
+/**
+ * Sends dead letters again (contracts.md), or with a dry run says what would be sent. All ids are looked up before
+ * anything is sent: `not_found`. Ends early, without an error, when the signal aborts; the same request then goes
+ * on, and repeats what was sent.
+ */
+export async function replayLetters(
+  request: ReplayRequest,
+  ports: ReplayPorts,
+  report: ReplayReport,
+  signal: AbortSignal,
+): Promise<void> {
+  const { letters, tier } = ports
+  let sink: ReplaySink | null = null
+  try {
+    await tier.ready()
+    const chosen =
+      request.ids.length > 0
+        ? await newestOfEach(letters, request.ids, report, signal)
+        : letters.all({
+            since: request.filter.since,
+            signal,
+            onRange: (total) => report.range(total),
+          })
+    const plan = await planner(ports, signal)
+    if (!request.dryRun)
+      sink = await ports.openSink({
+        rate: request.rate,
+        signal,
+        taken: ({ stored, topic }) => report.add({ stored, to: topic, why: null }),
+        tooLarge: ({ stored, topic }) =>
+          report.add({ stored, to: null, why: `it is larger than ${topic} takes` }),
+      })
+    const seen = new Set<string>()
+    for await (const stored of chosen) {
+      if (signal.aborted) break
+      report.looked()
+      if (!passes(request.filter, stored)) continue
+      const deliveryId = stored.letter?.delivery?.id
+      // A delivery that was replayed and failed again has several; its newest attempt is not of interest here.
+      if (deliveryId !== undefined && seen.has(deliveryId)) {
+        report.addRepeated()
+        continue
+      }
+      const planned = plan(stored)
+      if ('why' in planned) {
+        report.add({ stored, to: null, why: planned.why })
+        continue
+      }
+      if (deliveryId !== undefined) seen.add(deliveryId)
+      if (sink) await sink.add(planned)
+      else report.add({ stored, to: planned.topic, why: null })
+    }
+    await sink?.flush()
+  } catch (error) {
+    if (!signal.aborted) throw error
+  } finally {
+    await sink?.close()
+  }
+}
+
+/** By id: of a delivery that failed several times the newest. */
+async function newestOfEach(
+  letters: DeadLetterStore,
+  ids: readonly string[],
+  report: ReplayReport,
+  signal: AbortSignal,
+): Promise<StoredLetter[]> {
+  const found: StoredLetter[] = []
+  for (const id of new Set(ids)) found.push((await letters.byId(id, signal)).at(-1)!)
+  report.range(found.length)
+  return found
+}
+
+/** What one dead letter becomes, on the settings as they are now. */
+async function planner(
+  { topics, tier, now, ...ports }: ReplayPorts,
+  signal: AbortSignal,
+): Promise<(stored: StoredLetter) => Outgoing | { why: string }> {
+  const destinations = await ports.destinations(signal)
+  return (stored) => {
+    const { letter, record, id, problem } = stored
+    if (!letter) return { why: `it cannot be read: ${problem}` }
+    const planned = planReplay(letter, {
+      now: now(),
+      owner: `replay/${id}`,
+      topics,
+      destination: destinations.get(letter.delivery?.destinationId ?? '') ?? null,
+    })
+    if (planned.kind === 'refused') return { why: planned.why }
+    if (planned.kind === 'raw')
+      return {
+        stored,
+        topic: planned.topic,
+        key: planned.key,
+        value: planned.value,
+        headers: record.headers.traceparent ? { traceparent: record.headers.traceparent } : {},
+      }
+    return {
+      stored,
+      topic: topics.retry(tier.name),
+      key: record.key,
+      value: tier.encode({ ...planned.record, key: record.key }),
+      headers: record.headers,
+    }
+  }
+}

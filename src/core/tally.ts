@@ -1,0 +1,38 @@
+// What one commit newly declares finished, and what became of it: `schemas/delivery-event.avsc`, Tally.
+
+/** What became of the deliveries of one destination; null stands for records that were for none, or were no call. */
+export interface DestinationCounts {
+  destinationId: string | null
+  delivered: number
+  /** Handed to a retry tier after an attempt, or without one. */
+  retried: number
+  deferred: number
+  deadLettered: number
+  skipped: number
+  erased: number
+}
+
+export interface Tally {
+  id: string
+  /** The id in the last acknowledged commit's metadata; null where a chain begins. */
+  predecessor: string | null
+  /** The consumer group that commits. */
+  group: string
+  /** The position of the last acknowledged commit, or where reading began. */
+  start: number
+  position: number
+  /**
+   * Offsets, here and below, as pairs of numbers: a gap and a length in turn, the gap from the end of the run before,
+   * at first from `start`. Here: beyond `start`, held as finished by the last commit; only where a chain begins.
+   */
+  before: number[]
+  finished: number[]
+  lost: number[]
+  /** Records that were finished; holes and lost offsets are none. */
+  records: number
+  /** `<member id>/<epoch>`, as in the retry records and dead letters that the finished records came to. */
+  owner: string
+  /** Offsets that were finished under another one: by the same process, before its membership broke. */
+  earlier: { owner: string; finished: number[] }[]
+  counts: DestinationCounts[]
+}
