@@ -66,18 +66,23 @@ function lifeOf({ evidence }: Context, { calls, arrivals, deadLetters, handOvers
 function checkPlaces(context: Context, delivery: DeliveryEvidence, tolerance: number | null): void {
   const { evidence, watch, rig, findings } = context
   const { arrivals, handOvers, tierTopics } = evidence
-  const isOpen = (at: number): boolean =>
-    delivery.calls.some(
-      (call) =>
-        call.at <= at + roundingMs && watch.finishedBy(rig.topics.calls, call.partition, call.offset) >= at,
-    ) ||
-    delivery.handOvers.some((record) => {
-      const { topic } = tierTopics[handOvers.get('topic', record)]!
-      const partition = handOvers.get('partition', record)
-      const finishedBy = watch.finishedBy(topic, partition, handOvers.get('offset', record))
-      const from = tolerance === null ? handOvers.get('at', record) : dueAt(evidence, record) - tolerance
-      return from <= at + roundingMs && finishedBy >= at
-    })
+  const isOpen = (at: number): boolean => {
+    const since = evidence.lags.sentSince(at)
+    return (
+      delivery.calls.some(
+        (call) =>
+          call.at <= at + roundingMs &&
+          watch.finishedBy(rig.topics.calls, call.partition, call.offset) >= since,
+      ) ||
+      delivery.handOvers.some((record) => {
+        const { topic } = tierTopics[handOvers.get('topic', record)]!
+        const partition = handOvers.get('partition', record)
+        const finishedBy = watch.finishedBy(topic, partition, handOvers.get('offset', record))
+        const from = tolerance === null ? handOvers.get('at', record) : dueAt(evidence, record) - tolerance
+        return from <= at + roundingMs && finishedBy >= since
+      })
+    )
+  }
   const { destination, url: only } = delivery.slot
   const together = only === null && destination.urls.length > 1
   for (const [index, row] of delivery.arrivals.entries()) {

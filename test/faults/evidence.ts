@@ -9,6 +9,7 @@ import { answerKinds, type AnswerKind } from './answers.ts'
 import { Columns } from './columns.ts'
 import { expectation, slots } from './destinations.ts'
 import { urlPathIndex } from './receivers.ts'
+import { Lags } from './lags.ts'
 import type { Rig } from './rig.ts'
 
 /** Where a record lies, and when the broker took it (epoch ms). */
@@ -23,6 +24,7 @@ export interface Evidence {
   /** By number: the records of each call. */
   calls: Written[][]
   arrivals: Columns<'delivery' | 'url' | 'at' | 'answer' | 'body'>
+  lags: Lags
   /** Hand-overs to a tier. Times that are not set: -1. `topic` counts `tierNames`. */
   handOvers: Columns<
     | 'delivery'
@@ -82,6 +84,7 @@ export async function gatherEvidence(rig: Rig, arrivalsFile: string): Promise<Ev
   const evidence: Evidence = {
     calls: [],
     arrivals: new Columns(['delivery', 'url', 'at', 'answer', 'body']),
+    lags: new Lags(),
     handOvers: new Columns([
       ...([
         'delivery',
@@ -185,6 +188,11 @@ async function readDeadLetters(rig: Rig, evidence: Evidence): Promise<void> {
 
 async function readArrivals(file: string, evidence: Evidence): Promise<void> {
   for await (const line of createInterface({ input: createReadStream(file) })) {
+    if (line.startsWith('lag ')) {
+      const [, from, to] = line.split(' ').map(Number) as [number, number, number]
+      evidence.lags.add(from, to)
+      continue
+    }
     const [at, path, answer, body, fault, id] = line.split(' ') as [
       string,
       string,

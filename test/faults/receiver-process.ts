@@ -29,6 +29,8 @@ const signedPaths = new Set<string>(
   destinations.flatMap(({ id, urls, signed }) => (signed ? urls.map((_, url) => `/${id}/${url}`) : [])),
 )
 const secrets = new Map<string, string[]>()
+const lagTickMs = 10
+const lagMs = 25
 const beganAt = performance.now()
 let random = new Random(0)
 let file: WriteStream | null = null
@@ -82,9 +84,20 @@ function onRequest(message: IncomingMessage, response: ServerResponse): void {
   })
 }
 
+/** Turns of the event loop that took long: what was read in them may have lain there since they began. */
+function noteLag(): void {
+  let last = performance.now()
+  setInterval(() => {
+    const now = performance.now()
+    const at = Date.now()
+    if (now - last > lagMs) file?.write(`lag ${Math.round(at - (now - last))} ${at}\n`)
+    last = now
+  }, lagTickMs)
+}
+
 async function listen(server: Server): Promise<number> {
   server.on('connection', (socket) => socket.on('error', () => {}))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  await new Promise<void>((resolve) => server.listen({ port: 0, host: '127.0.0.1', backlog: 4_096 }, resolve))
   return (server.address() as AddressInfo).port
 }
 
@@ -97,6 +110,7 @@ async function begin(seed: number, path: string): Promise<void> {
   tls.on('tlsClientError', () => {})
   const resets = createTcpServer((socket) => socket.resetAndDestroy())
   const [httpPort, tlsPort, resetsPort] = await Promise.all([listen(http), listen(tls), listen(resets)])
+  noteLag()
   setInterval(() => tell({ kind: 'requests', count, wrong }), 500)
   tell({ kind: 'ready', http: httpPort, tls: tlsPort, resets: resetsPort })
 }
