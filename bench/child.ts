@@ -1,13 +1,20 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
+import { mkdirSync, openSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** What a child of the benchmark tells by IPC. */
+/** What a child of the benchmark tells by IPC. Lists come beside numbers where their kind says so. */
 export type Told = { kind: string } & Record<string, number>
 
 const hasTaskset = process.platform === 'linux' && spawnSync('taskset', ['--version']).status === 0
 
 /** Whether processes are bound to cores; without it figures of one core are not to be had. */
 export const bindsCores = hasTaskset
+
+/** What the measured processes print: their logs as users have them, which cost what they cost users. */
+export const outputFile = join(import.meta.dirname, 'results', 'output.log')
+mkdirSync(dirname(outputFile), { recursive: true })
+const output = openSync(outputFile, 'w')
 
 const running = new Set<ChildProcess>()
 process.on('exit', () => {
@@ -19,16 +26,20 @@ export class Child {
   readonly #process: ChildProcess
   #exited = false
 
-  constructor(file: string, options: { core: number; args?: string[]; env?: Record<string, string> }) {
+  constructor(
+    file: string,
+    options: { core: number; args?: string[]; env?: Record<string, string>; flags?: string[] },
+  ) {
     const command = [
       process.execPath,
       ...benchFlags,
+      ...(options.flags ?? []),
       fileURLToPath(new URL(file, import.meta.url)),
       ...(options.args ?? []),
     ]
     const [program, ...rest] = hasTaskset ? ['taskset', '-c', String(options.core), ...command] : command
     this.#process = spawn(program!, rest, {
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      stdio: ['ignore', output, 'inherit', 'ipc'],
       env: { ...process.env, ...options.env },
     })
     this.#process.on('exit', () => {
@@ -38,9 +49,13 @@ export class Child {
     running.add(this.#process)
   }
 
+  get pid(): number {
+    return this.#process.pid!
+  }
+
   /** The next thing of this kind that the child tells. */
   told(kind: string): Promise<Told> {
-    return new Promise((resolve, reject) => {
+    const told = new Promise<Told>((resolve, reject) => {
       const onMessage = (message: Told) => {
         if (message.kind !== kind) return
         this.#process.off('message', onMessage)
@@ -51,6 +66,9 @@ export class Child {
       this.#process.on('message', onMessage)
       this.#process.on('exit', onExit)
     })
+    // Whoever asked may still be busy elsewhere when the child ends: it fails once it is awaited.
+    told.catch(() => {})
+    return told
   }
 
   ask(message: object, kind: string): Promise<Told> {

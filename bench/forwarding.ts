@@ -1,8 +1,8 @@
-// The product as it is, in a process of its own: a forwarder composed as the command does it, with /metrics served
-// and scraped. It tells its CPU time and memory when asked.
+// The product as it is, in a process of its own: a forwarder composed as the command does it, with its log and with
+// /metrics served and scraped. It tells when it is ready for work, and its CPU time and memory when asked.
 import { get } from 'node:http'
-import pino from 'pino'
 import { createKafka } from '../src/adapters/kafka/client.ts'
+import { createLog, secretsOf } from '../src/adapters/log.ts'
 import { MetricsPage } from '../src/adapters/metrics/page.ts'
 import { openMonitoringServer } from '../src/adapters/monitoring-server.ts'
 import { openForwarder } from '../src/commands/open-forwarder.ts'
@@ -10,7 +10,7 @@ import { loadConfig } from '../src/config.ts'
 import { superviseParts } from '../src/supervisor.ts'
 
 const config = loadConfig(process.env)
-const log = pino({ level: 'warn' }, pino.destination(2))
+const log = createLog({ level: config.logLevel, to: 'stdout', secrets: secretsOf(config) })
 const stopping = new AbortController()
 const scrapeMs = 5_000
 
@@ -18,10 +18,15 @@ process.on('message', (message: { stop?: boolean }) => {
   if (message.stop) stopping.abort()
   else {
     const { user, system } = process.cpuUsage()
+    const { rss, heapTotal, heapUsed, external, arrayBuffers } = process.memoryUsage()
     process.send!({
       kind: 'usage',
       cpuMs: (user + system) / 1_000,
-      rssMb: process.memoryUsage.rss() / 2 ** 20,
+      rssMb: rss / 2 ** 20,
+      heapTotalMb: heapTotal / 2 ** 20,
+      heapUsedMb: heapUsed / 2 ** 20,
+      externalMb: external / 2 ** 20,
+      arrayBuffersMb: arrayBuffers / 2 ** 20,
     })
   }
 })
@@ -35,6 +40,12 @@ const scrapes = setInterval(() => {
   get(`http://127.0.0.1:${monitoring.port}/metrics`, (response) => response.resume()).on('error', () => {})
 }, scrapeMs)
 process.send!({ kind: 'listening' })
+const readiness = setInterval(() => {
+  if (checks.some(({ problem }) => problem() !== null)) return
+  clearInterval(readiness)
+  process.send!({ kind: 'ready' })
+}, 20)
 await superviseParts([monitoring, part], stopping.signal)
+clearInterval(readiness)
 clearInterval(scrapes)
 if (process.connected) process.disconnect()

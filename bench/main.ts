@@ -5,64 +5,80 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { collector } from './collector.ts'
-import { client } from './client.ts'
 import { audiences } from './audiences.ts'
+import { client } from './client.ts'
+import { collector } from './collector.ts'
+import { flood } from './flood.ts'
+import { isolation } from './isolation.ts'
+import { latency } from './latency.ts'
+import { ledger } from './ledger.ts'
+import { manyDestinations } from './many-destinations.ts'
 import { memory } from './memory.ts'
+import { parkedRetries } from './parked-retries.ts'
+import { processes } from './processes.ts'
+import { profile } from './profile.ts'
+import { printHelp, printResult } from './report.ts'
 import { startServers } from './rig.ts'
-import { throughput } from './throughput.ts'
-import type { Result, Workload } from './workload.ts'
+import { slowReceiver, throughput } from './throughput.ts'
+import type { Result, Sizes, Workload } from './workload.ts'
 
-const workloads: Workload[] = [throughput, memory, collector, client, audiences]
+const workloads: Workload[] = [
+  ...[throughput, slowReceiver, profile, latency, isolation, flood, manyDestinations, processes],
+  ...[parkedRetries, ledger, memory, collector, client, audiences],
+]
+/** For workloads that do not say what is quick for them. */
+const quickSizes: Sizes = { calls: 20_000, rounds: 1 }
 
 const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     calls: { type: 'string' },
     rounds: { type: 'string' },
+    seconds: { type: 'string' },
+    quick: { type: 'boolean', default: false },
     out: { type: 'string', default: join(import.meta.dirname, 'results', 'latest.json') },
     help: { type: 'boolean', short: 'h' },
   },
 })
 
-const chosen =
-  positionals.length === 0 ? workloads : workloads.filter(({ name }) => positionals.includes(name))
 const unknown = positionals.filter((name) => !workloads.some((workload) => workload.name === name))
+const given: Sizes = {}
+for (const name of ['calls', 'rounds', 'seconds'] as const) {
+  const text = flags[name]
+  if (text === undefined) continue
+  given[name] = Number(text)
+  if (!Number.isInteger(given[name]) || given[name] < 1) unknown.push(`--${name} ${text}`)
+}
 if (flags.help || unknown.length > 0) {
-  if (unknown.length > 0) console.error(`no workload ${unknown.join(', ')}`)
-  console.log('npm run bench -- [WORKLOAD …] [--calls N] [--rounds N] [--out FILE]\n')
-  for (const { name, summary } of workloads) console.log(`  ${name.padEnd(12)} ${summary}`)
-  process.exit(flags.help ? 0 : 2)
+  if (unknown.length > 0) console.error(`neither a workload nor a size: ${unknown.join(', ')}\n`)
+  printHelp(workloads)
+  process.exit(unknown.length > 0 ? 2 : 0)
 }
 
+const chosen =
+  positionals.length === 0 ? workloads : workloads.filter(({ name }) => positionals.includes(name))
 const machine = { cpu: cpus()[0]?.model ?? 'unknown', cores: cpus().length, node: process.version }
-const results: Record<string, Result> = {}
+const results: Record<string, Result & { sizes: Sizes; seconds: number }> = {}
+await mkdir(dirname(flags.out), { recursive: true })
 const servers = await startServers()
 try {
-  for (const { name, summary, run } of chosen) {
+  for (const { name, summary, sizes = {}, quick = quickSizes, run } of chosen) {
     console.log(`\n${name}: ${summary}`)
-    const result = await run(servers, {
-      ...(flags.calls && { calls: Number(flags.calls) }),
-      ...(flags.rounds && { rounds: Number(flags.rounds) }),
-    })
-    results[name] = result
-    print(result)
+    const chosenSizes = { ...sizes, ...(flags.quick && quick), ...given }
+    const began = performance.now()
+    const result = await run(servers, chosenSizes)
+    const seconds = Math.round((performance.now() - began) / 1_000)
+    printResult(result)
+    results[name] = { ...result, sizes: chosenSizes, seconds }
+    // After each one: a later one that breaks off takes nothing away.
+    await save()
   }
 } finally {
   await servers.stop()
 }
-await mkdir(dirname(flags.out), { recursive: true })
-await writeFile(flags.out, `${JSON.stringify({ at: new Date().toISOString(), machine, results }, null, 2)}\n`)
 console.log(`\n${machine.cores} × ${machine.cpu}, Node ${machine.node}. Everything measured: ${flags.out}`)
 
-function print({ rows, ratio, goal, verdict }: Result): void {
-  for (const { what, unit, value, cpu } of rows) {
-    const share = cpu === undefined ? '' : `   ${Math.round(cpu * 100)} % of a core`
-    console.log(`  ${what.padEnd(34)} ${value.toLocaleString('en').padStart(10)} ${unit}${share}`)
-  }
-  if (ratio === null) return
-  console.log(
-    `  ${'ratio'.padEnd(34)} ${ratio.toFixed(3).padStart(10)}${goal === null ? '' : `   (goal ${goal})`}`,
-  )
-  if (verdict) console.log(`  ${verdict}`)
+async function save(): Promise<void> {
+  const content = { at: new Date().toISOString(), machine, quick: flags.quick, results }
+  await writeFile(flags.out, `${JSON.stringify(content, null, 2)}\n`)
 }

@@ -61,7 +61,10 @@ async function run(order: Order): Promise<void> {
   const times: number[] = []
   let [answered, failed] = [0, 0]
   let cpu = process.cpuUsage()
-  setTimeout(() => (cpu = process.cpuUsage()), order.warmUpMs)
+  setTimeout(() => {
+    cpu = process.cpuUsage()
+    process.send!({ kind: 'warm' })
+  }, order.warmUpMs)
   const idle: (() => void)[] = []
   const due: number[] = []
   const sockets: Socket[] = []

@@ -1,12 +1,12 @@
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { readFile, mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import kafkajs from 'kafkajs'
 import type { Kafka } from 'kafkajs'
 import pino from 'pino'
 import { createKafka } from '../src/adapters/kafka/client.ts'
+import { murmur2Partitioner } from './murmur2-partitioner.ts'
 import { ensureTopics } from '../src/adapters/kafka/topics.ts'
 import { createCodecs, type Codecs } from '../src/adapters/schema-registry/codecs.ts'
 import { Registry } from '../src/adapters/schema-registry/registry.ts'
@@ -19,16 +19,21 @@ import { topicNames, type TopicNames } from '../src/core/topics.ts'
 import { startLocalKafka } from '../src/local/kafka.ts'
 import { ensureLocalParts } from '../src/local/parts.ts'
 import { startLocalRegistry } from '../src/local/registry.ts'
-import { bindsCores } from './child.ts'
+import { bindsCores, Child } from './child.ts'
+import { processMs } from './cpu.ts'
 import { sharedSecret } from './calls.ts'
 
 /** A Kafka and a registry for one run of the benchmarks. */
 export interface Servers {
   env: Record<string, string>
+  brokerPid: number
   /** CPU time of the broker so far, in ms; null where that is not to be had. */
   brokerCpuMs(): Promise<number | null>
   stop(): Promise<void>
 }
+
+/** Records in one request of the producer: kafkajs sorts them by partition in quadratic time. */
+const lot = 2_000
 
 /** Everything but what is measured runs on the other core. */
 export const measuredCore = 0
@@ -42,22 +47,12 @@ export async function startServers(): Promise<Servers> {
   const registry = await startLocalRegistry({ parts, dataDir: join(dataDir, 'registry'), port: 0 })
   return {
     env: { KAFKA_BROKERS: kafka.brokers.join(','), SCHEMA_REGISTRY_URL: registry.url },
-    brokerCpuMs: () => cpuOf(kafka.pid),
+    brokerPid: kafka.pid,
+    brokerCpuMs: () => processMs(kafka.pid),
     async stop() {
       await Promise.all([kafka.stop(), registry.stop()])
       await rm(dataDir, { recursive: true, force: true, maxRetries: 5 })
     },
-  }
-}
-
-/** utime and stime from /proc, which count in hundredths of a second. */
-async function cpuOf(pid: number): Promise<number | null> {
-  try {
-    const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return (Number(fields[11]) + Number(fields[12])) * 10
-  } catch {
-    return null
   }
 }
 
@@ -68,7 +63,15 @@ export interface Deployment {
   topics: TopicNames
   kafka: Kafka
   codecs: Codecs
+  append(
+    topic: string,
+    count: number,
+    nth: (index: number) => { key: string; value: Buffer },
+    label: string,
+  ): Promise<void>
   produce(count: number, nth: (index: number) => AnalyticsCall, label: string): Promise<void>
+  /** Of a destination that was made here. */
+  endpointIds(destinationId: string): string[]
   destination(id: string, sourceId: string, urls: string[]): Promise<void>
   close(): Promise<void>
 }
@@ -102,27 +105,35 @@ export async function deploy(servers: Servers, extra: Record<string, string> = {
   })
   await settings.start()
   const secrets = createSecrets(config.secretsKeys)
-  const producer = kafka.producer({ createPartitioner: kafkajs.Partitioners.DefaultPartitioner })
+  const producer = kafka.producer({ createPartitioner: murmur2Partitioner })
   await producer.connect()
+  const append: Deployment['append'] = async (topic, count, nth, label) => {
+    for (let start = 0; start < count; start += lot) {
+      const messages = Array.from({ length: Math.min(lot, count - start) }, (_, index) => nth(start + index))
+      await producer.send({ topic, acks: -1, messages })
+      if (process.stderr.isTTY)
+        process.stderr.write(`\r${label}: produced ${start + messages.length} of ${count}`)
+    }
+    if (process.stderr.isTTY) process.stderr.write('\r\u001b[K')
+  }
   return {
     env,
     config,
     topics,
     kafka,
     codecs,
-    async produce(count, nth, label) {
-      const lot = 2_000
-      for (let start = 0; start < count; start += lot) {
-        const messages = Array.from({ length: Math.min(lot, count - start) }, (_, i) => {
-          const call = nth(start + i)
-          return { key: call.userId, value: codecs.calls.encode(call) }
-        })
-        await producer.send({ topic: topics.calls, acks: -1, messages })
-        if (process.stderr.isTTY)
-          process.stderr.write(`\r${label}: produced ${start + messages.length} of ${count}`)
-      }
-      if (process.stderr.isTTY) process.stderr.write('\r\u001b[K')
-    },
+    append,
+    produce: (count, nth, label) =>
+      append(
+        topics.calls,
+        count,
+        (index) => {
+          const call = nth(index)
+          return { key: call.userId!, value: codecs.calls.encode(call) }
+        },
+        label,
+      ),
+    endpointIds: (id) => settings.state.destinations.get(id)!.urls.map((url) => url.id),
     async destination(id, sourceId, urls) {
       if (!settings.state.sources.has(sourceId)) {
         await settings.execute({
@@ -151,4 +162,18 @@ export async function deploy(servers: Servers, extra: Record<string, string> = {
       await admin.disconnect()
     },
   }
+}
+
+/** A deployment with `count` sources, each with one destination with one URL, each of them an endpoint of its own. */
+export async function deployMany(
+  servers: Servers,
+  count: number,
+  extra: Record<string, string> = {},
+): Promise<{ deployment: Deployment; receiver: Child }> {
+  const deployment = await deploy(servers, extra)
+  const receiver = new Child('./endpoints.ts', { core: otherCore, args: [String(count)] })
+  const { ports } = (await receiver.told('listening')) as unknown as { ports: number[] }
+  for (const [index, port] of ports.entries())
+    await deployment.destination(`destination-${index}`, `source-${index}`, [`http://127.0.0.1:${port}/hook`])
+  return { deployment, receiver }
 }

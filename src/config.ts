@@ -29,6 +29,8 @@ export interface Config {
   allowedNetworks: string[]
   webhookCaFile: string | null
   collectorPort: number
+  /** CIDRs of proxies whose X-Forwarded-For is believed. */
+  trustedProxies: string[]
   consolePort: number
   metricsPort: number
   adminToken: string | null
@@ -77,6 +79,7 @@ export function loadConfig(env: Environment, spell: (name: VariableName) => stri
     allowedNetworks: values.WEBHOOK_ALLOWED_NETWORKS ?? [],
     webhookCaFile: values.WEBHOOK_CA_FILE,
     collectorPort: values.COLLECTOR_PORT,
+    trustedProxies: values.TRUSTED_PROXIES ?? [],
     consolePort: values.CONSOLE_PORT,
     metricsPort: values.METRICS_PORT,
     adminToken: values.ADMIN_TOKEN,

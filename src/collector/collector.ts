@@ -3,13 +3,15 @@ import type { CallType } from '../core/analytics-call.ts'
 import type { Source } from '../core/settings.ts'
 import { readRequestCall } from '../core/tracking-call.ts'
 import type { RequestRules, TrackingCall } from '../core/tracking-call.ts'
+import type { CallFault } from '../core/tracking-fields.ts'
 import { sharedMap } from '../core/tracking-merge.ts'
-import { mostCallBytes, readTrackingRequest } from '../core/tracking-request.ts'
-import type { ScannedCall, TrackingRequest } from '../core/tracking-request.ts'
+import { isNoObject, isTooLarge, mostCallBytes, readTrackingRequest } from '../core/tracking-request.ts'
+import type { ScannedCalls, TrackingRequest } from '../core/tracking-request.ts'
+import { spansPerCall } from '../core/tracking-scan.ts'
 import { faulty, overloaded, refusal, success, successBut, unavailable } from './answers.ts'
 import type { Answer, RejectedCall } from './answers.ts'
 import type { CallSink, CollectorMetrics, Lot } from './ports.ts'
-import { RecentCalls } from './recent-calls.ts'
+import type { RecentCalls } from './recent-calls.ts'
 import type { Hold } from './room.ts'
 import type { Route } from './routes.ts'
 import type { WriteKeys } from './write-keys.ts'
@@ -23,7 +25,7 @@ export interface CollectRequest {
   basicKey: string | null
   bearerKey: string | null
   queryKey: string | null
-  /** The caller's address. */
+  /** The caller's address; '' when it could not be told. */
   ip: string
   /** What this request takes of the collector's room; released by whoever answers. */
   hold: Hold
@@ -99,7 +101,7 @@ export class Collector {
     source: Source,
     receivedAt: number,
   ): Promise<Answer> {
-    const count = calls.length
+    const { count } = calls
     if (count === 0) return success
     if (this.#sink.problem() !== null) return this.#refused(source, route.type, 'unavailable', count)
     if (!hold.takeCalls(count)) return this.#refused(source, route.type, 'overloaded', count)
@@ -116,13 +118,14 @@ export class Collector {
       correctsClock: route.correctsClock,
       context,
       integrations,
-      ip: route.isClientSide ? sharedMap(`{"ip":${JSON.stringify(ip)}}`) : null,
+      ip: route.isClientSide && ip !== '' ? sharedMap(`{"ip":${JSON.stringify(ip)}}`) : null,
     }
     const rejected: RejectedCall[] = []
     const pending = new Pending(source.id)
+    const recent = this.#recent.of(source.id)
     for (let index = 0; index < count; index++) {
       isOwnId = true
-      const { call, fault } = readScanned(calls[index]!, rules)
+      const { call, fault } = readScanned(calls, index, rules)
       if (fault) {
         this.#rejected(source, route.type, 1)
         rejected.push({ index, ...fault })
@@ -130,14 +133,14 @@ export class Collector {
       }
       const { type } = call as { type: CallType }
       // Nobody can send an id again that was made here.
-      const key = isOwnId ? RecentCalls.key(source.id, call.messageId) : null
-      const seen = key === null ? null : this.#recent.seen(key)
+      const hash = isOwnId ? recent.hashOf(call.messageId) : null
+      const seen = hash === null ? null : recent.seen(call.messageId, hash)
       if (seen === 'written') {
         this.#metrics.calls(source.id, type, 'duplicate', 1)
         continue
       }
       const lot = seen ?? this.#sink.add(call)
-      if (seen === null && key !== null) this.#recent.begin(key, lot)
+      if (seen === null && hash !== null) recent.begin(call.messageId, hash, lot)
       pending.add(type, lot, seen !== null)
     }
     if (!(await pending.end(this.#metrics))) return unavailable
@@ -159,14 +162,17 @@ export class Collector {
   }
 }
 
-function readScanned({ fields, isTooLarge }: ScannedCall, rules: RequestRules): TrackingCall {
-  if (isTooLarge) {
-    const message = `the call has more than ${mostCallBytes} bytes`
-    return { call: null, fault: { code: 'message_too_large', message } }
-  }
-  if (fields === null) return { call: null, fault: { code: 'invalid_json', message: 'not a JSON object' } }
-  return readRequestCall(fields, rules)
+function readScanned({ text, spans, found }: ScannedCalls, index: number, rules: RequestRules): TrackingCall {
+  if (found[index] === isTooLarge) return { call: null, fault: tooLarge }
+  if (found[index] === isNoObject) return { call: null, fault: noObject }
+  return readRequestCall(text, spans, index * spansPerCall, rules)
 }
+
+const tooLarge: CallFault = {
+  code: 'message_too_large',
+  message: `the call has more than ${mostCallBytes} bytes`,
+}
+const noObject: CallFault = { code: 'invalid_json', message: 'not a JSON object' }
 
 interface WaitingCalls {
   lot: Lot

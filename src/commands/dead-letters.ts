@@ -1,9 +1,11 @@
 import { Command } from 'commander'
+import { ErasureLog } from '../adapters/erasure-log.ts'
+import { fetchRange } from '../adapters/kafka/topic-offsets.ts'
 import { SettingsLog } from '../adapters/settings-log.ts'
 import { createCodecs } from '../adapters/schema-registry/codecs.ts'
 import { jsonOf, summaryOf } from '../console/dead-letters/describe.ts'
-import { passes } from '../console/dead-letters/filter.ts'
-import type { StoredLetter } from '../console/dead-letters/ports.ts'
+import { passes, type Filter } from '../console/dead-letters/filter.ts'
+import type { DeadLetterStore, ReplayPorts, StoredLetter } from '../console/dead-letters/ports.ts'
 import { replayLetters } from '../console/dead-letters/replay.ts'
 import { topicNames } from '../core/topics.ts'
 import { PostriderError } from '../errors.ts'
@@ -55,7 +57,15 @@ async function list(
 ): Promise<void> {
   const limit = readLimit(options.limit) ?? (options.json ? null : defaultLimit)
   const filter = readFilter(options, Date.now())
-  const { letters } = open(command)
+  await withDeadLetters(command, ({ letters }) => printNewest(letters, filter, limit, options.json ?? false))
+}
+
+async function printNewest(
+  letters: DeadLetterStore,
+  filter: Filter,
+  limit: number | null,
+  json: boolean,
+): Promise<void> {
   const newest: StoredLetter[] = []
   let count = 0
   for await (const stored of letters.all({ since: filter.since })) {
@@ -70,7 +80,7 @@ async function list(
   }
   if (limit === null) return
   keepNewest(newest, limit)
-  if (options.json) newest.forEach((stored) => printJson(summaryOf(stored)))
+  if (json) newest.forEach((stored) => printJson(summaryOf(stored)))
   else if (count === 0) print('no dead letters')
   else printTable(headings, newest.map(rowOf))
   if (count > limit) console.error(`the newest ${limit} of ${count}; --limit shows more`)
@@ -82,9 +92,11 @@ function keepNewest(stored: StoredLetter[], limit: number): void {
 }
 
 async function show(id: string, options: { json?: true }, command: Command): Promise<void> {
-  const found = await open(command).letters.byId(id)
-  if (options.json) found.forEach((stored) => printJson(jsonOf(stored)))
-  else print(found.map(pageOf).join('\n\n'))
+  await withDeadLetters(command, async ({ letters }) => {
+    const found = await letters.byId(id)
+    if (options.json) found.forEach((stored) => printJson(jsonOf(stored)))
+    else print(found.map(pageOf).join('\n\n'))
+  })
 }
 
 async function replayThem(
@@ -101,11 +113,12 @@ async function replayThem(
   const filter = readFilter(options, Date.now())
   const rate = readRate(options.rate)
   const { dryRun = false, json = false } = options
-  const ports = open(command)
   const report = new PrintedReport({ dryRun, json })
   const signal = stopSignal()
   try {
-    await replayLetters({ ids, filter, rate, dryRun }, ports, report, signal)
+    await withDeadLetters(command, (ports) =>
+      replayLetters({ ids, filter, rate, dryRun }, ports, report, signal),
+    )
   } finally {
     report.print(signal.aborted)
   }
@@ -122,12 +135,33 @@ function readLimit(text: string | undefined): number | null {
   )
 }
 
-function open(command: Command) {
+async function withDeadLetters(command: Command, use: (ports: ReplayPorts) => Promise<void>): Promise<void> {
   const context = loadContext(command)
   const { config, log } = context
-  return openDeadLetters({ config, kafka: context.kafka(), log }, (signal) =>
-    destinationsNow(context, signal),
-  )
+  const topics = topicNames(config.topicPrefix)
+  const kafka = context.kafka()
+  const erasures = new ErasureLog({
+    kafka,
+    topic: topics.erasures,
+    groupId: config.groupId,
+    codec: createCodecs({ registry: config.registry, topics, log }).erasures,
+    log,
+    maxWaitMs: 50,
+  })
+  // A part waits for brokers for ever; somebody at a terminal wants to know.
+  await fetchRange(kafka, topics.erasures)
+  try {
+    await erasures.start()
+    await use(
+      openDeadLetters(
+        { config, kafka, log },
+        (signal) => destinationsNow(context, signal),
+        (signal) => erasures.current(signal),
+      ),
+    )
+  } finally {
+    await erasures.close()
+  }
 }
 
 /** Read once, when a replay asks for them: looking at dead letters needs no settings. */

@@ -94,6 +94,7 @@ export function openCollector(options: OpenCollectorOptions): OpenCollector {
       async run(signal) {
         const server = await openCollectorServer({
           port: config.collectorPort,
+          trustedProxies: config.trustedProxies,
           room,
           collect: (request) => (current ? current.collect(request) : Promise.resolve(unavailable)),
           log,
@@ -215,7 +216,7 @@ async function recall(
     async onRecord({ value }) {
       try {
         const { sourceId, messageId } = calls.tryDecode(value) ?? (await calls.decode(value))
-        recent.remember(RecentCalls.key(sourceId, messageId))
+        recent.of(sourceId).remember(messageId)
       } catch (error) {
         // No call that anybody could send again; the forwarder makes it a dead letter.
         if (!(error instanceof PostriderError && error.code === 'undecodable')) throw error

@@ -1,5 +1,6 @@
 import type { LookupFunction } from 'node:net'
 import type { Kafka } from 'kafkajs'
+import { ErasureLog } from '../adapters/erasure-log.ts'
 import { GroupSource } from '../adapters/kafka/group-source.ts'
 import { KafkaSink } from '../adapters/kafka/record-sink.ts'
 import { checkTopics, retryTopics } from '../adapters/kafka/topics.ts'
@@ -97,6 +98,13 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
     codec: codecs.settings,
     log,
   })
+  const erasures = new ErasureLog({
+    kafka,
+    topic: topics.erasures,
+    groupId: config.groupId,
+    codec: codecs.erasures,
+    log,
+  })
   const sink = new KafkaSink(kafka, log, (seconds) => counts.produced(seconds))
   const sourceOf = (groupId: string, sourceTopics: readonly string[]) =>
     new GroupSource({
@@ -117,6 +125,7 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
     encoders: encodersOf(codecs),
     sink,
     settings,
+    erasures,
     openSecret: (sealed) => secrets.open(sealed),
     transport,
     metrics: counts,
@@ -124,6 +133,7 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
     tierDelayMs: (topic) => delays.get(topic)!,
     endOffsets: ends.read,
     reportGone: goneReporter(settings, log),
+    everything: config.ledger === 'all',
     policy: { tiers: config.retryTiers, windowMs: config.retryWindowMs },
     bounds: {
       minInFlight: minInFlightPerEndpoint,
@@ -137,15 +147,21 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
     log,
   })
   return {
-    problem: () => (settings.connected ? forwarder.problem() : 'the settings log cannot be read'),
+    problem() {
+      if (!settings.connected) return 'the settings log cannot be read'
+      if (!erasures.connected) return 'the log of deletion requests cannot be read'
+      return forwarder.problem()
+    },
     async run(signal) {
       const stopping = new AbortController()
       const stop = () => stopping.abort()
       signal.addEventListener('abort', stop, { once: true })
       try {
-        await settings.start(signal)
-        // A settings log with something unreadable in it ends the part: it must not go on with half of them.
-        const unreadable = settings.ended.then(() => new Promise<never>(() => {}))
+        await Promise.all([settings.start(signal), erasures.start(signal)])
+        // A log with something unreadable in it ends the part: it must not go on with half of what it says.
+        const unreadable = Promise.all([settings.ended, erasures.ended]).then(
+          () => new Promise<never>(() => {}),
+        )
         const running = forwarder.run(stopping.signal)
         await Promise.race([running, unreadable]).finally(async () => {
           stop()
@@ -155,7 +171,13 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
         if (!signal.aborted) throw error
       } finally {
         signal.removeEventListener('abort', stop)
-        await Promise.all([settings.close(), sink.close(), ends.close(), transport.close(0)])
+        await Promise.all([
+          settings.close(),
+          erasures.close(),
+          sink.close(),
+          ends.close(),
+          transport.close(0),
+        ])
       }
     },
   }

@@ -159,6 +159,12 @@ export const variables = {
     meaning: 'Roots to trust at webhooks, beside Node’s own.',
   }),
   COLLECTOR_PORT: port('8080', 'Where the collector listens.'),
+  TRUSTED_PROXIES: variable(networkList, {
+    default: null,
+    takes: 'CIDRs (10.1.0.0/16,fd00::/8), separated by commas',
+    meaning:
+      'Where the collector’s own proxies are: what they say in `X-Forwarded-For` is believed, so that `context.ip` is the caller’s. Nobody else’s is.',
+  }),
   CONSOLE_PORT: port('8090', 'Where the console listens.'),
   METRICS_PORT: port('9464', 'Where `/metrics`, `/healthz` and `/readyz` are. 0 picks one and prints it.'),
   ADMIN_TOKEN: variable(matching(/^[\x21-\x7e]{1,1024}$/), {

@@ -37,3 +37,16 @@ export function partitionKey(
   if (call.type === 'alias') return call.previousId || null
   return call.userId || call.anonymousId || null
 }
+
+/**
+ * Whom a call is of, for deletion requests: its key, and the `userId` of an alias too, whose body holds both. (An
+ * anonymousId beside a `userId` is not asked after: it may be shared.)
+ */
+export function usersOf(
+  call: Pick<AnalyticsCall, 'type' | 'userId' | 'anonymousId' | 'previousId'>,
+): string[] {
+  const key = partitionKey(call)
+  if (call.type === 'alias' && call.userId && call.userId !== key)
+    return key ? [key, call.userId] : [call.userId]
+  return key ? [key] : []
+}

@@ -6,6 +6,11 @@ export interface Origin {
   topic: string
   partition: number
   offset: number
+  /**
+   * When the broker appended the record, epoch milliseconds (LogAppendTime). It stays through hand-overs and replays:
+   * deletion requests cover what was appended before them. Null in records of a version that did not note it.
+   */
+  appendedAt: number | null
 }
 
 /** How the last attempt at one endpoint of a delivery ended. Times are epoch milliseconds. */
@@ -38,6 +43,8 @@ export interface Delivery {
   messageId: string
   sourceId: string
   destinationId: string
+  /** Whom the call is of (`usersOf`); empty in records of a version that did not note it. */
+  userIds: readonly string[]
   type: CallType
   body: Uint8Array
   /** Ids of the endpoints (URLs) still to try. */

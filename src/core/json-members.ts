@@ -4,18 +4,18 @@ const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x
 const [quote, comma, colon] = [0x22, 0x2c, 0x3a]
 
 /**
- * Walks the object that begins at `at` and tells of each member: its key, and where its value begins and ends in
- * the text. Values are checked and not built, so that numbers keep their spelling and nothing is made of what is
- * not asked for. Gives the position behind the object; -1 when there is no well-formed object (members before the
- * fault have been told of then). A key may come twice: the last one counts.
+ * Walks the object that begins at `at` and tells of each member where its key, quotes included, and its value begin
+ * and end in the text. Values are checked and not built, so that numbers keep their spelling and nothing is made of
+ * what is not asked for. Gives the position behind the object; -1 when there is no well-formed object (members before
+ * the fault have been told of then). A key may come twice: the last one counts.
  *
  * `look` finds the end of a value; with one of one's own a value can be read while it is checked.
  */
 export function eachMember(
   text: string,
   at: number,
-  tell: (key: string, start: number, end: number) => void,
-  look: (key: string, text: string, start: number) => number = endOfAny,
+  tell: (keyStart: number, keyEnd: number, start: number, end: number) => void,
+  look: (text: string, start: number, keyStart: number, keyEnd: number) => number = valueEnd,
 ): number {
   if (text.charCodeAt(at) !== openBrace) return -1
   at = spaceEnd(text, at + 1)
@@ -27,10 +27,9 @@ export function eachMember(
     at = spaceEnd(text, at)
     if (text.charCodeAt(at) !== colon) return -1
     const start = spaceEnd(text, at + 1)
-    const key = stringOf(text.slice(keyStart, keyEnd))
-    at = look(key, text, start)
+    at = look(text, start, keyStart, keyEnd)
     if (at < 0) return -1
-    tell(key, start, at)
+    tell(keyStart, keyEnd, start, at)
     at = spaceEnd(text, at)
     const next = text.charCodeAt(at++)
     if (next === closeBrace) return at
@@ -39,7 +38,9 @@ export function eachMember(
   }
 }
 
-const endOfAny = (_key: string, text: string, start: number): number => valueEnd(text, start)
+/** What a key that `eachMember` tells of says. */
+export const keyOf = (text: string, keyStart: number, keyEnd: number): string =>
+  stringOf(text.slice(keyStart, keyEnd))
 
 /** As `eachMember`, for the elements of the array that begins at `at`. */
 export function eachElement(

@@ -15,29 +15,42 @@ export interface Membership {
   at: number
 }
 
+/** A record where it lies in its topic; `membership` is null where it was taken away. */
+export interface PlacedMembership {
+  partition: number
+  offset: number
+  /** The broker's, epoch milliseconds. */
+  timestamp: number
+  audienceId: string
+  userId: string
+  membership: Membership | null
+}
+
 /** The key of its record. Ids of audiences hold no `/`. */
 export const membershipKey = (audienceId: string, userId: string): string => `${audienceId}/${userId}`
 
 /**
- * The identify call by which destinations learn of a membership. The same membership always gives the same call;
- * `messageId` is a hash of audience, user and sync.
+ * Makes the identify calls by which destinations learn of memberships. The same membership always gives the same
+ * call; `messageId` is a hash of audience, user and sync.
  */
-export function membershipCall(
-  membership: Membership,
-  { kind, key, id, sourceId }: Computation,
-  messageId: string,
-): AnalyticsCall {
-  const { member, value, userId, at } = membership
-  const told = kind === 'audience' ? String(member) : (value ?? 'null')
-  const personas = {
-    computation_class: kind,
-    computation_id: id,
-    computation_key: key,
-    // A deployment is one tenant: the source is what stands for a space.
-    namespace: sourceId,
-    space_id: sourceId,
-  }
-  return {
+export function membershipCalls({
+  kind,
+  key,
+  id,
+  sourceId,
+}: Computation): (membership: Membership, messageId: string) => AnalyticsCall {
+  const traits = `{${JSON.stringify(key)}:`
+  const context = JSON.stringify({
+    personas: {
+      computation_class: kind,
+      computation_id: id,
+      computation_key: key,
+      // A deployment is one tenant: the source is what stands for a space.
+      namespace: sourceId,
+      space_id: sourceId,
+    },
+  })
+  return ({ member, value, userId, at }, messageId) => ({
     messageId,
     sourceId,
     type: 'identify',
@@ -52,8 +65,8 @@ export function membershipCall(
     receivedAt: at,
     sentAt: null,
     properties: null,
-    traits: `{${JSON.stringify(key)}:${told}}`,
-    context: JSON.stringify({ personas }),
+    traits: `${traits}${kind === 'audience' ? String(member) : (value ?? 'null')}}`,
+    context,
     integrations: '{"All":false,"Webhooks":true}',
-  }
+  })
 }

@@ -1,7 +1,7 @@
 /**
  * The finished offsets above a commit's position, as they ride in the commit's metadata (design.md, point 8).
- * Text: `1.<form>.<base64url>`, where the form is `r` (run lengths), `b` (bitset) or `-` (none). What follows a
- * third dot is left alone: it is the ledger's.
+ * Text: `1.<form>.<base64url>`, where the form is `r` (run lengths), `b` (bitset) or `-` (none), and, behind a
+ * third dot, the id of the tally that tells of the commit.
  */
 export interface OffsetRun {
   /** First offset of the run. */
@@ -63,12 +63,21 @@ function encodeBitset(position: number, runs: readonly OffsetRun[]): Uint8Array 
   return bytes
 }
 
-/** Leaves out the smallest runs until the rest fits: those offsets are repeated after a crash, never lost. */
-function largestThatFit(position: number, runs: readonly OffsetRun[]): readonly OffsetRun[] {
-  const lengths = runs.map((run) => run.end - run.start).sort((a, b) => a - b)
+/**
+ * Leaves out the smallest runs until the rest fits: those offsets are repeated after a crash, never lost. Null where
+ * not even those that must stay fit.
+ */
+function largestThatFit(
+  position: number,
+  runs: readonly OffsetRun[],
+  mustStay: ReadonlySet<OffsetRun>,
+): readonly OffsetRun[] | null {
+  const free = runs.filter((run) => !mustStay.has(run))
+  const lengths = free.map((run) => run.end - run.start).sort((a, b) => a - b)
+  const needed = runs.filter((run) => mustStay.has(run))
+  let kept = runsSize(position, needed) <= payloadLimit ? needed : null
   let low = 0
   let high = lengths.length
-  let kept: readonly OffsetRun[] = []
   while (low < high) {
     const middle = (low + high) >> 1
     const least = lengths[middle]!
@@ -76,7 +85,7 @@ function largestThatFit(position: number, runs: readonly OffsetRun[]): readonly 
     let ties = lengths.length - middle - lengths.filter((length) => length > least).length
     const candidate = runs.filter((run) => {
       const length = run.end - run.start
-      return length > least || (length === least && ties-- > 0)
+      return mustStay.has(run) || length > least || (length === least && ties-- > 0)
     })
     if (runsSize(position, candidate) <= payloadLimit) {
       kept = candidate
@@ -88,18 +97,79 @@ function largestThatFit(position: number, runs: readonly OffsetRun[]): readonly 
   return kept
 }
 
+/** What of the runs goes into the metadata, and its text without the ledger's part. */
+export interface FinishedMap {
+  runs: readonly OffsetRun[]
+  metadata: string
+}
+
 /**
+ * What is once in a committed map stays there: the ledger counts it as told. So runs that hold any of `committed` come
+ * first. They have room: either they are not more than they were, or a bitset that held them before is shorter now.
  * @param position the offset committed: every offset below it is finished
  * @param runs finished runs above `position`, ascending, apart from each other
+ * @param committed the runs of the last acknowledged map; they lie within `runs` or below the position
  */
-export function encodeFinished(position: number, runs: readonly OffsetRun[]): string {
+export function fitFinished(
+  position: number,
+  runs: readonly OffsetRun[],
+  committed: readonly OffsetRun[] = [],
+): FinishedMap {
   const last = runs[runs.length - 1]
-  if (last === undefined) return '1.-.'
+  if (last === undefined) return { runs, metadata: '1.-.' }
   const bitsetSize = Math.ceil((last.end - position) / 8)
   const size = runsSize(position, runs)
-  if (bitsetSize < size && bitsetSize <= payloadLimit) return `1.b.${toBase64(encodeBitset(position, runs))}`
-  const fitting = size <= payloadLimit ? runs : largestThatFit(position, runs)
-  return `1.r.${toBase64(encodeRuns(position, fitting))}`
+  if (bitsetSize < size && bitsetSize <= payloadLimit) return asBitset(position, runs)
+  if (size <= payloadLimit) return asRuns(position, runs)
+  const before = clipped(committed, position, Infinity)
+  const largest = largestThatFit(position, runs, holding(runs, before))
+  if (largest) return asRuns(position, largest)
+  const horizon = position + payloadLimit * 8
+  if (before[before.length - 1]!.end <= horizon) return asBitset(position, clipped(runs, position, horizon))
+  return asRuns(position, before)
+}
+
+const asBitset = (position: number, runs: readonly OffsetRun[]): FinishedMap => ({
+  runs,
+  metadata: `1.b.${toBase64(encodeBitset(position, runs))}`,
+})
+
+const asRuns = (position: number, runs: readonly OffsetRun[]): FinishedMap => ({
+  runs,
+  metadata: `1.r.${toBase64(encodeRuns(position, runs))}`,
+})
+
+/** The parts of the runs from `from` up to, not including, `to`. */
+function clipped(runs: readonly OffsetRun[], from: number, to: number): OffsetRun[] {
+  return runs
+    .filter(({ start, end }) => end > from && start < to)
+    .map(({ start, end }) => ({ start: Math.max(start, from), end: Math.min(end, to) }))
+}
+
+/** Those of the runs that hold any of `parts`. Both ascending. */
+function holding(runs: readonly OffsetRun[], parts: readonly OffsetRun[]): ReadonlySet<OffsetRun> {
+  const found = new Set<OffsetRun>()
+  let next = 0
+  for (const part of parts) {
+    while (next < runs.length && runs[next]!.end <= part.start) next++
+    if (next < runs.length && runs[next]!.start < part.end) found.add(runs[next]!)
+  }
+  return found
+}
+
+/** The text of `fitFinished` where nothing was committed before. */
+export function encodeFinished(position: number, runs: readonly OffsetRun[]): string {
+  return fitFinished(position, runs).metadata
+}
+
+/** Metadata that ends in the id of the tally which tells of its commit. The id has at most 100 characters, no dot. */
+export function withTally(metadata: string, tallyId: string): string {
+  return `${metadata}.${tallyId}`
+}
+
+/** The id of the tally that a commit's metadata names; null for one that names none. */
+export function tallyIdOf(metadata: string | null | undefined): string | null {
+  return /^1\.[rb-]\.[A-Za-z0-9_-]*\.([A-Za-z0-9_-]+)$/.exec(metadata ?? '')?.[1] ?? null
 }
 
 /** The runs that `encodeFinished` wrote; none for metadata that is not of that form (another tool's commit). */

@@ -1,10 +1,14 @@
+/** Of an id in the ring: its length, and its scope in two halves. */
+const headUnits = 3
+
 /**
  * The ids that were seen last, exactly, in memory that is fixed beforehand: texts lie one behind the other in a
  * ring, and when it is full the oldest are forgotten. A hash table of places in the ring finds them. Neither makes
- * garbage, however many ids pass through.
+ * garbage, however many ids pass through. Ids of different scopes, which are 32-bit numbers, are different. Their
+ * hashes are the caller's to keep: each look-up would have to go over the whole id again.
  */
 export class RecentIds {
-  /** Each id as its length, then its UTF-16 code units; none goes over the ring's end. */
+  /** Each id as its length, its scope's lower and upper half, then its UTF-16 code units; none goes over the ring's end. */
   readonly #ring: Uint16Array
   /** Place in the ring + 1; 0 is free. Open addressing, linear probing. */
   readonly #table: Uint32Array
@@ -18,7 +22,7 @@ export class RecentIds {
   readonly #seed: number
 
   /**
-   * `units`: the ids' lengths together, plus one each. Takes 2 bytes a unit, and a quarter more. `seed` is a random
+   * `units`: the ids' lengths together, plus three each. Takes 2 bytes a unit, and a quarter more. `seed` is a random
    * 32-bit number, so that nobody can choose ids that share a slot.
    */
   constructor(units: number, seed: number) {
@@ -35,21 +39,38 @@ export class RecentIds {
     return this.#size
   }
 
-  has(id: string): boolean {
-    return this.#table[this.#slotOf(id)] !== 0
+  /** What the other methods want beside the id. */
+  hashOf(scope: number, id: string): number {
+    let hash = hashOfScope(this.#seed, scope & 0xffff, scope >>> 16)
+    for (let at = 0; at < id.length; at++) hash = Math.imul(hash ^ id.charCodeAt(at), prime)
+    return spread(hash)
+  }
+
+  has(scope: number, id: string, hash: number): boolean {
+    for (let slot = hash & this.#mask; ; slot = (slot + 1) & this.#mask) {
+      const place = this.#table[slot]! - 1
+      if (place < 0) return false
+      if (this.#isAt(place, scope, id)) return true
+    }
   }
 
   /** Seen again, an id is as old as before. One that is longer than a quarter of the ring is not remembered. */
-  add(id: string): void {
-    const units = id.length + 1
-    if (id.length > 0xffff || units > this.#ring.length / 4 || this.has(id)) return
+  add(scope: number, id: string, hash: number): void {
+    const { length } = id
+    const units = length + headUnits
+    if (length > 0xffff || units > this.#ring.length / 4 || this.has(scope, id, hash)) return
     this.#makeRoom(units)
+    const ring = this.#ring
     const place = this.#head
-    this.#ring[place] = id.length
-    for (let at = 0; at < id.length; at++) this.#ring[place + 1 + at] = id.charCodeAt(at)
+    ring[place] = length
+    ring[place + 1] = scope & 0xffff
+    ring[place + 2] = scope >>> 16
+    for (let at = 0; at < length; at++) ring[place + headUnits + at] = id.charCodeAt(at)
     this.#head += units
     this.#size++
-    this.#table[this.#slotOf(id)] = place + 1
+    let slot = hash & this.#mask
+    while (this.#table[slot] !== 0) slot = (slot + 1) & this.#mask
+    this.#table[slot] = place + 1
   }
 
   #makeRoom(units: number): void {
@@ -74,7 +95,7 @@ export class RecentIds {
   #forgetOldest(): void {
     const place = this.#tail
     this.#remove(place)
-    this.#tail += this.#ring[place]! + 1
+    this.#tail += this.#ring[place]! + headUnits
     this.#size--
     if (this.#tail >= this.#end && this.#tail > this.#head) {
       this.#tail = 0
@@ -97,33 +118,31 @@ export class RecentIds {
     table[free] = 0
   }
 
-  /** The slot that holds the id, or the free one where it belongs. */
-  #slotOf(id: string): number {
-    let hash = this.#seed
-    for (let at = 0; at < id.length; at++) hash = Math.imul(hash ^ id.charCodeAt(at), 0x01000193)
-    for (let slot = spread(hash) & this.#mask; ; slot = (slot + 1) & this.#mask) {
-      const place = this.#table[slot]! - 1
-      if (place < 0 || this.#isAt(place, id)) return slot
-    }
-  }
-
-  /** FNV-1a over the id at this place, as `#slotOf` has it. */
+  /** As `hashOf` has it, of the id at this place. FNV-1a. */
   #hashAt(place: number): number {
-    let hash = this.#seed
-    const end = place + 1 + this.#ring[place]!
-    for (let at = place + 1; at < end; at++) hash = Math.imul(hash ^ this.#ring[at]!, 0x01000193)
+    const ring = this.#ring
+    let hash = hashOfScope(this.#seed, ring[place + 1]!, ring[place + 2]!)
+    const end = place + headUnits + ring[place]!
+    for (let at = place + headUnits; at < end; at++) hash = Math.imul(hash ^ ring[at]!, prime)
     return spread(hash)
   }
 
-  #isAt(place: number, id: string): boolean {
-    if (this.#ring[place] !== id.length) return false
+  #isAt(place: number, scope: number, id: string): boolean {
+    const ring = this.#ring
+    if (ring[place] !== id.length) return false
+    if (ring[place + 1] !== (scope & 0xffff) || ring[place + 2] !== scope >>> 16) return false
     // Ids differ at their ends.
     for (let at = id.length - 1; at >= 0; at--) {
-      if (this.#ring[place + 1 + at] !== id.charCodeAt(at)) return false
+      if (ring[place + headUnits + at] !== id.charCodeAt(at)) return false
     }
     return true
   }
 }
+
+const prime = 0x01000193
+
+const hashOfScope = (seed: number, lower: number, upper: number): number =>
+  Math.imul(Math.imul(seed ^ lower, prime) ^ upper, prime)
 
 const spread = (hash: number): number => {
   hash = Math.imul(hash ^ (hash >>> 16), 0x7feb352d)

@@ -23,9 +23,10 @@ export interface Tally {
   position: number
   /**
    * Offsets, here and below, as pairs of numbers: a gap and a length in turn, the gap from the end of the run before,
-   * at first from `start`. Here: beyond `start`, held as finished by the last commit; only where a chain begins.
+   * at first from `start`. Here: beyond `start`, held as finished by the last commit. Null where they are not repeated:
+   * a chain's first tally has them, and others from time to time, so that reading can begin there.
    */
-  before: number[]
+  before: number[] | null
   finished: number[]
   lost: number[]
   /** Records that were finished; holes and lost offsets are none. */

@@ -47,25 +47,31 @@ const iso8601 =
  * (31 April), and times outside the years 1 to 9999.
  */
 export function parseTimestamp(text: string): number | null {
-  return parsedToday(text) ?? parsed(text)
+  return parseTimestampToday(text, 0, text.length) ?? parsed(text)
 }
 
 /** The day that was read last, as `YYYY-MM-DDT`, and its beginning. */
 let readDate = ''
 let readDay = NaN
 
-/** `YYYY-MM-DDTHH:MM:SS.sssZ`, as most clients write, of the day that was read last; null for any other. */
-function parsedToday(text: string): number | null {
-  if (text.length !== 24 || !text.startsWith(readDate) || readDate === '') return null
-  const hours = digits(text, 11, 2)
-  const minutes = digits(text, 14, 2)
-  const seconds = digits(text, 17, 2)
-  const ms = digits(text, 20, 3)
-  if (text[13] !== ':' || text[16] !== ':' || text[19] !== '.' || text[23] !== 'Z') return null
+/**
+ * `parseTimestamp` of a part of a text, without making a text of it, for the form and the day that most have:
+ * `YYYY-MM-DDTHH:MM:SS.sssZ` of the day that was read last. Null for any other, which `parseTimestamp` may know.
+ */
+export function parseTimestampToday(text: string, start: number, end: number): number | null {
+  if (end - start !== 24 || !text.startsWith(readDate, start) || readDate === '') return null
+  const hours = digits(text, start + 11, 2)
+  const minutes = digits(text, start + 14, 2)
+  const seconds = digits(text, start + 17, 2)
+  const ms = digits(text, start + 20, 3)
+  if (text.charCodeAt(start + 13) !== colon || text.charCodeAt(start + 16) !== colon) return null
+  if (text.charCodeAt(start + 19) !== dot || text.charCodeAt(start + 23) !== zulu) return null
   // NaN for what is no digit compares as false.
   if (!(hours < 24 && minutes < 60 && seconds < 60 && ms < 1_000)) return null
   return readDay + ((hours * 60 + minutes) * 60 + seconds) * 1_000 + ms
 }
+
+const [colon, dot, zulu] = [0x3a, 0x2e, 0x5a]
 
 function digits(text: string, at: number, count: number): number {
   let value = 0

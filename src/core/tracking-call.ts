@@ -1,11 +1,12 @@
 import { callTypes } from './analytics-call.ts'
 import type { AnalyticsCall, CallType } from './analytics-call.ts'
-import { eachMember, stringOf } from './json-members.ts'
 import { spaceEnd } from './json-object.ts'
-import { Fault, readId, readMap, readString, readTime } from './tracking-fields.ts'
+import { Fault, readId, readMap, readString, readTime, readType } from './tracking-fields.ts'
 import type { CallFault } from './tracking-fields.ts'
 import { mergedUnder } from './tracking-merge.ts'
 import type { SharedMap } from './tracking-merge.ts'
+import { field, fieldNames, scanCall, spansPerCall } from './tracking-scan.ts'
+import type { CallSpans } from './tracking-scan.ts'
 import { correctedTimestamp } from './tracking-time.ts'
 
 export type { CallFault } from './tracking-fields.ts'
@@ -40,36 +41,6 @@ export interface RequestRules extends CallDefaults {
 
 const mostMessageIdLength = 100
 
-// A field's place in `values`.
-const [type, userId, anonymousId, previousId, groupId, messageId, sourceId] = [0, 1, 2, 3, 4, 5, 6]
-const [event, name, category, timestamp, originalTimestamp, sentAt] = [7, 8, 9, 10, 11, 12]
-const [properties, traits, context, integrations] = [13, 14, 15, 16]
-
-const places = new Map(
-  Object.entries({
-    type,
-    userId,
-    anonymousId,
-    previousId,
-    groupId,
-    messageId,
-    sourceId,
-    event,
-    name,
-    category,
-    timestamp,
-    originalTimestamp,
-    sentAt,
-    properties,
-    traits,
-    context,
-    integrations,
-  }),
-)
-
-/** A call's fields as JSON text, by their place; '' for those that it does not have. */
-export type CallFields = string[]
-
 /**
  * Reads one call in the shape of the tracking API's batch items: `type`, `userId`, `properties`, `timestamp` and
  * so on. Nulls count as absent, ids may be numbers, a page's `traits` without `properties` are its properties.
@@ -78,51 +49,42 @@ export type CallFields = string[]
  */
 export function readTrackingCall(text: string, defaults: CallDefaults): TrackingCall {
   return caught(() => {
-    const values: CallFields = []
-    const end = scanCall(text, spaceEnd(text, 0), values)
+    const end = scanCall(text, spaceEnd(text, 0), ownSpans, 0)
     if (end < 0 || spaceEnd(text, end) !== text.length) throw notAnObject(text)
-    const source = readId('sourceId', values[sourceId]!) ?? defaults.sourceId
+    const given = new GivenFields(text, ownSpans, 0)
+    const source = given.id(field.sourceId) ?? defaults.sourceId
     if (source === null) throw new Fault('source_required', 'sourceId is missing')
-    return built(values, typeOf(values[type]!), source, defaults, {
-      sentAt: readTime('sentAt', values[sentAt]!),
+    return built(given, given.type(), source, defaults, {
+      sentAt: given.time(field.sentAt),
       correctsClock: false,
     })
   })
 }
 
+const ownSpans: CallSpans = new Int32Array(spansPerCall)
+
 /**
- * Makes the call of what `scanCall` found in a request. It takes what `readTrackingCall` does, but for `sourceId`,
- * which it does not look at, and `delete`, which only Postrider itself makes.
+ * Makes the call of what `scanCall` found in a request's text: the spans from `base` on. It takes what
+ * `readTrackingCall` does, but for `sourceId`, which it does not look at, and `delete`, which only Postrider itself
+ * makes.
  */
-export function readRequestCall(values: CallFields, rules: RequestRules): TrackingCall {
+export function readRequestCall(
+  text: string,
+  spans: CallSpans,
+  base: number,
+  rules: RequestRules,
+): TrackingCall {
   return caught(() => {
-    const callType = rules.type ?? typeOf(values[type]!)
+    const given = new GivenFields(text, spans, base)
+    const callType = rules.type ?? given.type()
     if (callType === 'delete') throw unknownType()
-    const call = built(values, callType, rules.sourceId, rules, {
-      sentAt: readTime('sentAt', values[sentAt]!) ?? rules.sentAt,
+    const call = built(given, callType, rules.sourceId, rules, {
+      sentAt: given.time(field.sentAt) ?? rules.sentAt,
       correctsClock: rules.correctsClock,
     })
     call.context = mergedUnder(mergedUnder(call.context, rules.context), rules.ip)
     call.integrations = mergedUnder(call.integrations, rules.integrations)
     return call
-  })
-}
-
-/**
- * Fills `into` with the fields of the object that begins at `at`, and tells `others` of every member that is none.
- * Gives the position behind the object; -1 when there is no well-formed one.
- */
-export function scanCall(
-  text: string,
-  at: number,
-  into: CallFields,
-  others?: (key: string, start: number, end: number) => void,
-): number {
-  for (let place = 0; place < places.size; place++) into[place] = ''
-  return eachMember(text, at, (key, start, end) => {
-    const place = places.get(key)
-    if (place !== undefined) into[place] = text.slice(start, end)
-    else others?.(key, start, end)
   })
 }
 
@@ -145,36 +107,76 @@ function notAnObject(text: string): Fault {
   return new Fault('invalid_json', 'not a JSON object')
 }
 
+/** The fields of one call, read as they are asked for; throws a Fault for what a field cannot be. */
+class GivenFields {
+  readonly #text: string
+  readonly #spans: CallSpans
+  readonly #base: number
+
+  constructor(text: string, spans: CallSpans, base: number) {
+    this.#text = text
+    this.#spans = spans
+    this.#base = base
+  }
+
+  id(place: number): string | null {
+    const at = this.#base + 2 * place
+    return readId(fieldNames[place]!, this.#text, this.#spans[at]!, this.#spans[at + 1]!)
+  }
+
+  string(place: number, code: CallFault['code']): string | null {
+    const at = this.#base + 2 * place
+    return readString(fieldNames[place]!, this.#text, this.#spans[at]!, this.#spans[at + 1]!, code)
+  }
+
+  map(place: number, code: CallFault['code']): string | null {
+    const at = this.#base + 2 * place
+    return readMap(fieldNames[place]!, this.#text, this.#spans[at]!, this.#spans[at + 1]!, code)
+  }
+
+  time(place: number): number | null {
+    const at = this.#base + 2 * place
+    return readTime(fieldNames[place]!, this.#text, this.#spans[at]!, this.#spans[at + 1]!)
+  }
+
+  type(): CallType {
+    const at = this.#base + 2 * field.type
+    const found = readType(this.#text, this.#spans[at]!, this.#spans[at + 1]!)
+    if (found === null) throw unknownType()
+    return found
+  }
+}
+
 function built(
-  values: CallFields,
+  given: GivenFields,
   callType: CallType,
   source: string,
   { receivedAt, newMessageId }: CallDefaults,
   time: { sentAt: number | null; correctsClock: boolean },
 ): AnalyticsCall {
   const call: AnalyticsCall = {
-    messageId: givenMessageId(values) ?? newMessageId(),
+    messageId: givenMessageId(given) ?? newMessageId(),
     sourceId: source,
     type: callType,
-    userId: readId('userId', values[userId]!),
-    anonymousId: readId('anonymousId', values[anonymousId]!),
-    previousId: readId('previousId', values[previousId]!),
-    groupId: readId('groupId', values[groupId]!),
-    event: readString('event', values[event]!, 'event_not_string'),
-    name: readString('name', values[name]!, 'name_not_string'),
-    category: readString('category', values[category]!, 'category_not_string'),
+    userId: given.id(field.userId),
+    anonymousId: given.id(field.anonymousId),
+    previousId: given.id(field.previousId),
+    groupId: given.id(field.groupId),
+    event: given.string(field.event, 'event_not_string'),
+    name: given.string(field.name, 'name_not_string'),
+    category: given.string(field.category, 'category_not_string'),
     timestamp: correctedTimestamp({
-      timestamp: readTime('timestamp', values[timestamp]!),
-      originalTimestamp: readTime('originalTimestamp', values[originalTimestamp]!),
+      timestamp: given.time(field.timestamp),
+      originalTimestamp: given.time(field.originalTimestamp),
       sentAt: time.correctsClock ? time.sentAt : null,
       receivedAt,
     }),
     receivedAt,
     sentAt: time.sentAt,
-    properties: readMap('properties', values[properties]!, 'properties_not_object'),
-    traits: readMap('traits', values[traits]!, 'traits_not_object'),
-    context: readMap('context', values[context]!, 'context_not_object'),
-    integrations: readMap('integrations', values[integrations]!, 'integrations_not_object'),
+    properties: given.map(field.properties, 'properties_not_object'),
+    traits: given.map(field.traits, 'traits_not_object'),
+    context: given.map(field.context, 'context_not_object'),
+    integrations: given.map(field.integrations, 'integrations_not_object'),
   }
   if (callType === 'page' && call.properties === null) {
     call.properties = call.traits
@@ -184,20 +186,14 @@ function built(
   return call
 }
 
-function typeOf(json: string): CallType {
-  const found = json.startsWith('"') ? stringOf(json) : ''
-  if ((callTypes as readonly string[]).includes(found)) return found as CallType
-  throw unknownType()
-}
-
 const unknownType = () =>
   new Fault('type_unknown', `type must be one of ${callTypes.filter((each) => each !== 'delete').join(', ')}`)
 
-function givenMessageId(values: CallFields): string | null {
-  const given = readId('messageId', values[messageId]!)
-  if (given !== null && given.length > mostMessageIdLength)
+function givenMessageId(given: GivenFields): string | null {
+  const messageId = given.id(field.messageId)
+  if (messageId !== null && messageId.length > mostMessageIdLength)
     throw new Fault('message_id_too_long', `messageId has more than ${mostMessageIdLength} characters`)
-  return given
+  return messageId
 }
 
 function checkRequired(call: AnalyticsCall): void {

@@ -1,5 +1,7 @@
+import { callTypes } from './analytics-call.ts'
+import type { CallType } from './analytics-call.ts'
 import { stringOf } from './json-members.ts'
-import { parseTimestamp } from './timestamp.ts'
+import { parseTimestamp, parseTimestampToday } from './timestamp.ts'
 
 /** What is wrong with a call, or with a whole request; the tracking API's own codes (facts/tracking-api.md). */
 export interface CallFault {
@@ -38,44 +40,84 @@ export class Fault extends Error {
   }
 }
 
-// Each of these takes a field's name and the JSON text of its value, well-formed and without space around it;
-// '' when the field is not there. A null counts as absent.
+// Each of these takes a field's name and where its value, well-formed and without space around it, lies in a text;
+// 0 and 0 when the field is not there. A null counts as absent.
 
-const isAbsent = (json: string): boolean => json === '' || json === 'null'
-const isString = (json: string): boolean => json.startsWith('"')
-const isNumber = (json: string): boolean => /^[-\d]/.test(json)
+const [quote, backslash, minus] = [0x22, 0x5c, 0x2d]
 
-/** Lone surrogates, which escapes can write, have no UTF-8. */
-const textOf = (json: string): string => stringOf(json).toWellFormed()
+/** The first character of a well-formed value says what it is. */
+const isAbsent = (text: string, start: number, end: number): boolean =>
+  start === end || text.charCodeAt(start) === 0x6e
+const isString = (text: string, start: number, end: number): boolean =>
+  start !== end && text.charCodeAt(start) === quote
+
+function isNumber(text: string, start: number): boolean {
+  const first = text.charCodeAt(start)
+  return first === minus || (first >= 0x30 && first <= 0x39)
+}
+
+/** What the string says. Lone surrogates, which escapes can write, have no UTF-8. */
+function textOf(text: string, start: number, end: number): string {
+  for (let at = start + 1; at < end - 1; at++) {
+    const code = text.charCodeAt(at)
+    if (code === backslash || code >= 0xd800) return stringOf(text.slice(start, end)).toWellFormed()
+  }
+  return text.slice(start + 1, end - 1)
+}
 
 /** Seen in the wild: ids as numbers, which keep their spelling. An empty one is none. */
-export function readId(field: string, json: string): string | null {
-  if (isString(json)) return textOf(json) || null
-  if (isAbsent(json)) return null
-  if (isNumber(json)) return json
+export function readId(field: string, text: string, start: number, end: number): string | null {
+  if (isString(text, start, end)) return textOf(text, start, end) || null
+  if (isAbsent(text, start, end)) return null
+  if (isNumber(text, start)) return text.slice(start, end)
   throw new Fault('id_not_string', `${field} must be a string`)
 }
 
-export function readString(field: string, json: string, code: CallFault['code']): string | null {
-  if (isString(json)) return textOf(json)
-  if (isAbsent(json)) return null
+export function readString(
+  field: string,
+  text: string,
+  start: number,
+  end: number,
+  code: CallFault['code'],
+): string | null {
+  if (isString(text, start, end)) return textOf(text, start, end)
+  if (isAbsent(text, start, end)) return null
   throw new Fault(code, `${field} must be a string`)
 }
 
 /** The object's text as it came. */
-export function readMap(field: string, json: string, code: CallFault['code']): string | null {
-  if (json.startsWith('{')) return json
-  if (isAbsent(json)) return null
+export function readMap(
+  field: string,
+  text: string,
+  start: number,
+  end: number,
+  code: CallFault['code'],
+): string | null {
+  if (isAbsent(text, start, end)) return null
+  if (text.charCodeAt(start) === 0x7b) return text.slice(start, end)
   throw new Fault(code, `${field} must be an object`)
 }
 
 /** Epoch milliseconds. An empty text, which a Go SDK writes for no time, is none. */
-export function readTime(field: string, json: string): number | null {
-  if (isAbsent(json) || json === '""') return null
-  const epochMs = isString(json) ? parseTimestamp(stringOf(json)) : null
-  if (epochMs !== null) return epochMs
+export function readTime(field: string, text: string, start: number, end: number): number | null {
+  if (isAbsent(text, start, end)) return null
+  if (isString(text, start, end)) {
+    if (end - start === 2) return null
+    const epochMs =
+      parseTimestampToday(text, start + 1, end - 1) ?? parseTimestamp(stringOf(text.slice(start, end)))
+    if (epochMs !== null) return epochMs
+  }
   throw new Fault(
     'timestamp_invalid',
     `${field} must be an ISO 8601 time in the years 1 to 9999, such as 2026-01-31T12:00:00.000Z`,
   )
+}
+
+/** One of the API's types, as our own text of it; null for anything else. */
+export function readType(text: string, start: number, end: number): CallType | null {
+  if (!isString(text, start, end)) return null
+  const length = end - start - 2
+  for (const type of callTypes) if (type.length === length && text.startsWith(type, start + 1)) return type
+  const said = stringOf(text.slice(start, end))
+  return callTypes.find((type) => type === said) ?? null
 }

@@ -1,4 +1,4 @@
-import { eachMember } from './json-members.ts'
+import { eachMember, keyOf } from './json-members.ts'
 
 /** An object as text, taken apart once to be merged under many others. */
 export interface SharedMap {
@@ -9,9 +9,10 @@ export interface SharedMap {
 /** `text` is one well-formed JSON object. */
 export function sharedMap(text: string): SharedMap {
   const members = new Map<string, string>()
-  eachMember(text, 0, (key, start, end) =>
-    members.set(key, `${JSON.stringify(key)}:${text.slice(start, end)}`),
-  )
+  eachMember(text, 0, (keyStart, keyEnd, start, end) => {
+    const key = keyOf(text, keyStart, keyEnd)
+    members.set(key, `${JSON.stringify(key)}:${text.slice(start, end)}`)
+  })
   return { text, members: [...members].map(([key, member]) => ({ key, text: member })) }
 }
 
@@ -20,7 +21,7 @@ export function mergedUnder(own: string | null, shared: SharedMap | null): strin
   if (shared === null || shared.members.length === 0) return own
   if (own === null) return shared.text
   const keys = new Set<string>()
-  eachMember(own, 0, (key) => keys.add(key))
+  eachMember(own, 0, (start, end) => keys.add(keyOf(own, start, end)))
   if (keys.size === 0) return shared.text
   const missing = shared.members.filter(({ key }) => !keys.has(key))
   if (missing.length === 0) return own

@@ -1,11 +1,11 @@
-import { eachElement, eachMember, stringOf } from './json-members.ts'
+import { eachElement, eachMember, keyOf, stringOf } from './json-members.ts'
 import { spaceEnd, valueEnd } from './json-object.ts'
-import { scanCall } from './tracking-call.ts'
-import type { CallFields } from './tracking-call.ts'
 import { Fault, readMap, readTime } from './tracking-fields.ts'
 import type { CallFault } from './tracking-fields.ts'
 import { sharedMap } from './tracking-merge.ts'
 import type { SharedMap } from './tracking-merge.ts'
+import { scanCall, spansPerCall } from './tracking-scan.ts'
+import type { CallSpans } from './tracking-scan.ts'
 
 /** Of one call as it was sent, and of what a batch adds to each of its calls: bytes of UTF-8. */
 export const mostCallBytes = 32 << 10
@@ -16,16 +16,20 @@ const mostCalls = 10_000
 /** What a batch's calls may come to, each with the batch's own context and integrations. */
 const mostMergedBytes = 8 << 20
 
-/** One call of a request, as far as it was read: it is still to be checked. */
-export interface ScannedCall {
-  /** Null for what is no object. */
-  fields: CallFields | null
-  isTooLarge: boolean
+/** The calls of one request, as far as they were read: they are still to be checked. */
+export interface ScannedCalls {
+  count: number
+  text: string
+  spans: CallSpans
+  /** What each was found to be. */
+  found: Uint8Array
 }
+
+export const [isCall, isTooLarge, isNoObject] = [0, 1, 2]
 
 /** A request's body, read as far as it concerns all of its calls. */
 export interface TrackingRequest {
-  calls: ScannedCall[]
+  calls: ScannedCalls
   /** A batch's own; epoch milliseconds. */
   sentAt: number | null
   context: SharedMap | null
@@ -63,40 +67,40 @@ class Body {
 
   call(): TrackingRequest {
     const text = this.#text
-    const fields: CallFields = []
-    const end = scanCall(text, this.#start, fields, (key, start, to) => this.#take(key, start, to))
+    const scan = new CallScan(text)
+    const end = scan.call(this.#start, (key, start, to) => this.#take(key, start, to))
     this.#checkEnd(end)
-    const call = { fields, isTooLarge: isTooLarge(text, this.#start, end) }
-    return { calls: [call], sentAt: null, context: null, integrations: null }
+    return { calls: scan.calls(), sentAt: null, context: null, integrations: null }
   }
 
   batch(): TrackingRequest {
     const text = this.#text
-    const values = new Map<string, string>()
-    let calls: ScannedCall[] | null = null
+    const spans = new Map<string, [start: number, end: number]>()
+    const scan = new CallScan(text)
+    let hasCalls = false
     const end = eachMember(
       text,
       this.#start,
-      (key, start, to) => {
-        if (shared.has(key)) values.set(key, text.slice(start, to))
+      (keyStart, keyEnd, start, to) => {
+        const key = keyOf(text, keyStart, keyEnd)
+        if (shared.has(key)) spans.set(key, [start, to])
         else this.#take(key, start, to)
       },
-      (key, _text, start) => {
-        if (key !== 'batch' || text[start] !== '[') return valueEnd(text, start)
-        calls = []
-        return scanCalls(text, start, calls)
+      (_text, start, keyStart, keyEnd) => {
+        if (text[start] !== '[' || keyOf(text, keyStart, keyEnd) !== 'batch') return valueEnd(text, start)
+        hasCalls = true
+        return scan.batch(start)
       },
     )
     this.#checkEnd(end)
-    const found = calls as ScannedCall[] | null
-    if (found === null) throw new Fault('empty_batch', 'batch must be an array of calls')
-    const read = (key: string) => values.get(key) ?? ''
-    const context = readMap('context', read('context'), 'context_not_object')
-    const integrations = readMap('integrations', read('integrations'), 'integrations_not_object')
-    checkShared((context?.length ?? 0) + (integrations?.length ?? 0), found.length)
+    if (!hasCalls) throw new Fault('empty_batch', 'batch must be an array of calls')
+    const of = (key: string): [number, number] => spans.get(key) ?? [0, 0]
+    const context = readMap('context', text, ...of('context'), 'context_not_object')
+    const integrations = readMap('integrations', text, ...of('integrations'), 'integrations_not_object')
+    checkShared((context?.length ?? 0) + (integrations?.length ?? 0), scan.count)
     return {
-      calls: found,
-      sentAt: readTime('sentAt', read('sentAt')),
+      calls: scan.calls(),
+      sentAt: readTime('sentAt', text, ...of('sentAt')),
       context: context === null ? null : sharedMap(context),
       integrations: integrations === null ? null : sharedMap(integrations),
     }
@@ -116,21 +120,62 @@ class Body {
 /** What a batch's calls share. */
 const shared = new Set(['sentAt', 'context', 'integrations'])
 
-function scanCalls(text: string, at: number, into: ScannedCall[]): number {
-  let fields: CallFields | null
-  return eachElement(
-    text,
-    at,
-    (start, end) => {
-      if (into.length === mostCalls)
-        throw new Fault('too_many_calls', `batch has more than ${mostCalls} calls`)
-      into.push({ fields, isTooLarge: isTooLarge(text, start, end) })
-    },
-    (_text, start) => {
-      fields = text[start] === '{' ? [] : null
-      return fields ? scanCall(text, start, fields) : valueEnd(text, start)
-    },
-  )
+/** Where calls are scanned to, until they are known to be all: kept between requests. */
+let spans: CallSpans = new Int32Array(64 * spansPerCall)
+let found = new Uint8Array(64)
+
+class CallScan {
+  count = 0
+  readonly #text: string
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  /** The position behind the call that begins at `at`; -1 when it is no well-formed object. */
+  call(at: number, others?: (key: string, start: number, end: number) => void): number {
+    this.#makeRoom()
+    const end = scanCall(this.#text, at, spans, this.count * spansPerCall, others)
+    found[this.count++] = exceeds(this.#text, at, end) ? isTooLarge : isCall
+    return end
+  }
+
+  /** Of the array that begins at `at`. The last one counts, where a body has several. */
+  batch(at: number): number {
+    this.count = 0
+    return eachElement(
+      this.#text,
+      at,
+      () => {},
+      (text, start) => {
+        if (this.count === mostCalls)
+          throw new Fault('too_many_calls', `batch has more than ${mostCalls} calls`)
+        if (text[start] === '{') return this.call(start)
+        this.#makeRoom()
+        const end = valueEnd(text, start)
+        found[this.count++] = exceeds(text, start, end) ? isTooLarge : isNoObject
+        return end
+      },
+    )
+  }
+
+  calls(): ScannedCalls {
+    return {
+      count: this.count,
+      text: this.#text,
+      spans: spans.slice(0, this.count * spansPerCall),
+      found: found.slice(0, this.count),
+    }
+  }
+
+  #makeRoom(): void {
+    if (this.count < found.length) return
+    const [fewSpans, few] = [spans, found]
+    spans = new Int32Array(2 * fewSpans.length)
+    spans.set(fewSpans)
+    found = new Uint8Array(2 * few.length)
+    found.set(few)
+  }
 }
 
 /** A batch's context would let a small body fill the memory: each call gets a copy. */
@@ -144,7 +189,7 @@ function checkShared(length: number, calls: number): void {
     )
 }
 
-function isTooLarge(text: string, start: number, end: number): boolean {
+function exceeds(text: string, start: number, end: number): boolean {
   const length = end - start
   // A UTF-16 code unit takes at most three bytes.
   if (length * 3 <= mostCallBytes) return false

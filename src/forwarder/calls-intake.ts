@@ -1,4 +1,5 @@
-import type { AnalyticsCall } from '../core/analytics-call.ts'
+import { usersOf, type AnalyticsCall } from '../core/analytics-call.ts'
+import type { NotPlannedReason, PlannedDestination } from '../core/delivery-event.ts'
 import { renderBody } from '../core/body.ts'
 import { checkCall } from '../core/check-call.ts'
 import { allowsWebhooks } from '../core/integrations.ts'
@@ -7,6 +8,7 @@ import type { DestinationRuntime } from './destination-runtime.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
 import { Refusal, fullEndpoint, refusalOf, type Intake } from './intake.ts'
+import type { Ledger } from './ledger.ts'
 import type { Block, PartitionWork } from './partition-work.ts'
 import type { RecordDecoder } from './ports.ts'
 import type { Room } from './room.ts'
@@ -19,8 +21,8 @@ import type { Settler } from './settler.ts'
 interface Plan {
   call: AnalyticsCall
   destinations: readonly DestinationRuntime[]
-  /** Destinations that chose not to get it; null where none of them chooses. */
-  unwanted: readonly DestinationRuntime[] | null
+  /** Destinations that chose not to get it. */
+  unwanted: readonly DestinationRuntime[]
 }
 
 export interface CallsIntakeParts {
@@ -30,6 +32,7 @@ export interface CallsIntakeParts {
   catchUp: SettingsCatchUp
   dispatcher: Dispatcher
   settler: Settler
+  ledger: Ledger
   room: Room
 }
 
@@ -50,7 +53,7 @@ export class CallsIntake implements Intake {
     } catch (error) {
       const record = partition.peek()!
       const { reason, detail } = refusalOf(error)
-      settler.deadRecord(partition.take(), record, reason, detail)
+      settler.deadRecord(partition.take(), record, reason, detail, this.#callIn(record.value))
       return null
     }
     if ('kind' in plan) return plan
@@ -79,6 +82,15 @@ export class CallsIntake implements Intake {
     }
   }
 
+  /** Of a record that becomes a dead letter; null when it cannot be read. */
+  #callIn(value: Buffer | null): AnalyticsCall | null {
+    try {
+      return this.#parts.decoder.tryDecode(value) ?? null
+    } catch {
+      return null
+    }
+  }
+
   #plan(partition: PartitionWork): Plan | Block {
     const { decoder, schemas, routing, catchUp } = this.#parts
     const { value } = partition.peek()!
@@ -93,9 +105,8 @@ export class CallsIntake implements Intake {
       if (pending) return { kind: 'pending', settled: pending }
       throw new Refusal('unknown_source', `there is no source ${JSON.stringify(call.sourceId.slice(0, 100))}`)
     }
-    if (!route.enabled || !allowsWebhooks(call.integrations))
-      return { call, destinations: [], unwanted: null }
-    if (!route.filtered) return { call, destinations: route.destinations, unwanted: null }
+    if (!route.enabled || !allowsWebhooks(call.integrations)) return { call, destinations: [], unwanted: [] }
+    if (!route.filtered) return { call, destinations: route.destinations, unwanted: [] }
     const destinations = wanting(route, call)
     return {
       call,
@@ -105,29 +116,35 @@ export class CallsIntake implements Intake {
   }
 
   #admit(partition: PartitionWork, { call, destinations, unwanted }: Plan, now: number): void {
-    const { dispatcher, settler, room } = this.#parts
+    const { dispatcher, settler, room, ledger, routing } = this.#parts
     const record = partition.peek()!
     const work = partition.take()
-    if (unwanted) settler.skipUnwanted(unwanted)
-    if (destinations.length === 0) {
-      if (unwanted?.length) work.finishOne()
-      else settler.skipRecord(work)
+    if (ledger.everything) {
+      ledger.planned(work, call, planOf(call, destinations, unwanted, routing.route(call.sourceId)))
+    }
+    work.remaining = destinations.length + unwanted.length
+    if (work.remaining === 0) {
+      work.remaining = 1
+      settler.skipRecord(work, call)
       return
     }
     let body: Buffer
     try {
       body = Buffer.from(renderBody(call))
     } catch (error) {
-      settler.deadRecord(work, record, 'internal_error', refusalOf(error).detail)
+      work.remaining = 1
+      settler.deadRecord(work, record, 'internal_error', refusalOf(error).detail, call)
       return
     }
+    for (const destination of unwanted) settler.skipUnwanted(work, destination)
     const key = record.key === null ? null : record.key.toString('latin1')
-    work.remaining = destinations.length
+    const userIds = usersOf(call)
     for (const destination of destinations) {
       const delivery = {
         id: destination.deliveryId(call.messageId),
         messageId: call.messageId,
         sourceId: call.sourceId,
+        userIds,
         type: call.type as Exclude<typeof call.type, 'unknown'>,
         body,
       }
@@ -144,4 +161,30 @@ function wanting({ destinations, filtered }: Route, call: AnalyticsCall): readon
   const { type, event } = call
   if (type === 'unknown') return destinations
   return destinations.filter(({ filter }) => filter === null || filter(type, event))
+}
+
+/** Every destination of the call's source, with the delivery that is planned for it, or why there is none. */
+function planOf(
+  call: AnalyticsCall,
+  destinations: readonly DestinationRuntime[],
+  unwanted: readonly DestinationRuntime[],
+  route: Route | undefined,
+): PlannedDestination[] {
+  const lines: PlannedDestination[] = destinations.map((destination) => ({
+    destinationId: destination.id,
+    deliveryId: destination.deliveryId(call.messageId),
+    reason: null,
+  }))
+  const leaveOut = (ids: Iterable<string>, reason: NotPlannedReason) => {
+    for (const destinationId of new Set(ids)) lines.push({ destinationId, deliveryId: null, reason })
+  }
+  const idsOf = (some: readonly DestinationRuntime[]) => some.map(({ id }) => id)
+  leaveOut(idsOf(unwanted), 'not_chosen')
+  if (!route) return lines
+  if (!route.enabled) leaveOut([...idsOf(route.destinations), ...route.disabled], 'source_disabled')
+  else {
+    if (!allowsWebhooks(call.integrations)) leaveOut(idsOf(route.destinations), 'integrations')
+    leaveOut(route.disabled, 'destination_disabled')
+  }
+  return lines
 }

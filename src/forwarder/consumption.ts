@@ -1,11 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { decodeFinished, encodeFinished } from '../core/offset-runs.ts'
+import type { Cover } from '../core/offset-cover.ts'
+import { decodeFinished, tallyIdOf } from '../core/offset-runs.ts'
 import { messageOf } from '../errors.ts'
+import { Committer, type TallySink } from './committer.ts'
 import { PartitionWork, type PartitionOwner } from './partition-work.ts'
 import type {
   CommittedPartition,
   FetchedBatch,
-  PartitionCommit,
   RecordListener,
   RecordSource,
   TopicPartition,
@@ -46,6 +47,7 @@ const keyOf = (topic: string, partition: number): string => `${topic}/${partitio
 export class Consumption implements RecordListener, PartitionOwner {
   readonly #source: RecordSource
   readonly #events: ConsumptionEvents
+  readonly #committer: Committer
   readonly #log: Log
   readonly #partitions = new Map<string, PartitionWork>()
   /** What was dropped when the membership broke, until it is known whether it is ours again. */
@@ -53,11 +55,11 @@ export class Consumption implements RecordListener, PartitionOwner {
   /** Counts assignments; what was begun under an earlier one is void. */
   #epoch = 0
   #member = ''
-  #committing: Promise<void> | null = null
 
-  constructor(source: RecordSource, events: ConsumptionEvents, log: Log) {
+  constructor(source: RecordSource, events: ConsumptionEvents, ledger: TallySink, log: Log) {
     this.#source = source
     this.#events = events
+    this.#committer = new Committer(source, ledger, this)
     this.#log = log
   }
 
@@ -146,36 +148,16 @@ export class Consumption implements RecordListener, PartitionOwner {
     if (partition.paused && partition.alive) this.#resumeWhenRoomy(partition)
   }
 
-  /** Commits what has changed since the last commit. One commit is under way at a time. */
-  commit(): Promise<void> {
-    this.#committing ??= this.#commit().finally(() => (this.#committing = null))
-    return this.#committing
+  tick(): Promise<void> {
+    return this.#committer.tick()
   }
 
-  async #commit(): Promise<void> {
-    // From here to the call of `commit` nothing may come in between, and nothing may have come just before: in a
-    // turn of its own, no assignment is half done.
-    await new Promise((resolve) => setImmediate(resolve))
-    const dirty: { partition: PartitionWork; changes: number; position: number }[] = []
-    const commits: PartitionCommit[] = []
-    for (const partition of this.#partitions.values()) {
-      const { tracker } = partition
-      const { position, changes } = tracker
-      if (!partition.restored || position === null || changes === partition.committedChanges) continue
-      dirty.push({ partition, changes, position })
-      const metadata = encodeFinished(position, tracker.finishedRuns())
-      commits.push({ topic: partition.topic, partition: partition.partition, position, metadata })
-    }
-    if (commits.length === 0) return
-    if (!(await this.#source.commit(commits))) return
-    for (const { partition, changes, position } of dirty) {
-      partition.committedChanges = changes
-      partition.committedPosition = position
-    }
+  commit(): Promise<void> {
+    return this.#committer.commit()
   }
 
   #isFull(partition: PartitionWork): boolean {
-    return this.#exceeds(partition, 1) || partition.tracker.size > maxSpan - fetchMargin
+    return this.#exceeds(partition, 1) || held(partition) > maxSpan - fetchMargin
   }
 
   /**
@@ -205,7 +187,7 @@ export class Consumption implements RecordListener, PartitionOwner {
   }
 
   #resumeWhenRoomy(partition: PartitionWork): void {
-    if (this.#exceeds(partition, 0.5) || partition.tracker.size > maxSpan - 2 * fetchMargin) return
+    if (this.#exceeds(partition, 0.5) || held(partition) > maxSpan - 2 * fetchMargin) return
     partition.paused = false
     this.#source.resume(partition)
   }
@@ -216,29 +198,44 @@ export class Consumption implements RecordListener, PartitionOwner {
     const committed = await this.#committed(assigned, epoch)
     if (!committed || epoch !== this.#epoch) return
     for (const entry of committed) {
-      const key = keyOf(entry.topic, entry.partition)
-      const partition = this.#partitions.get(key)
+      const partition = this.#partitions.get(keyOf(entry.topic, entry.partition))
       if (!partition) continue
-      const { position } = entry
-      if (position !== null) {
-        partition.tracker.restore(position, decodeFinished(position, entry.metadata))
-        partition.committedPosition = position
-      }
-      if (!partition.restored) {
-        partition.committedChanges = partition.tracker.changes
-        const before = this.#remembered.get(key)
-        this.#remembered.delete(key)
-        if (position !== null) {
-          if (before) recall(partition, before, position)
-          this.#reportLost(partition, partition.tracker.position!, entry.logStart)
-        }
-        partition.nextFetch = Math.max(position ?? 0, entry.logStart)
-        partition.restored = true
-        // What was fetched in the meantime was dropped: once more from the start.
-        partition.sought = true
-        this.#source.seek(partition, partition.nextFetch)
-      }
+      if (partition.restored) this.#reread(partition, entry)
+      else this.#takeOver(partition, entry)
     }
+  }
+
+  /** Somebody else may have had a partition that stayed, for a moment: what was finished then is finished. */
+  #reread(partition: PartitionWork, { position, metadata }: CommittedPartition): void {
+    const { tracker, ledger } = partition
+    if (position === null) return
+    const cover: Cover = { position, runs: decodeFinished(position, metadata) }
+    if (!ledger.adopt(cover, tallyIdOf(metadata))) return
+    tracker.restore(position, cover.runs)
+    partition.committedPosition = position
+  }
+
+  #takeOver(partition: PartitionWork, { position, metadata, logStart }: CommittedPartition): void {
+    const { tracker, ledger } = partition
+    const key = keyOf(partition.topic, partition.partition)
+    const before = this.#remembered.get(key)
+    this.#remembered.delete(key)
+    if (position === null) {
+      ledger.start({ position: logStart, runs: [] }, null)
+    } else {
+      const cover: Cover = { position, runs: decodeFinished(position, metadata) }
+      ledger.start(cover, tallyIdOf(metadata))
+      tracker.restore(position, cover.runs)
+      partition.committedPosition = position
+      partition.committedChanges = tracker.changes
+      if (before) recall(partition, before, position)
+      this.#reportLost(partition, tracker.position!, logStart)
+    }
+    partition.nextFetch = Math.max(position ?? 0, logStart)
+    partition.restored = true
+    // What was fetched in the meantime was dropped: once more from the start.
+    partition.sought = true
+    this.#source.seek(partition, partition.nextFetch)
   }
 
   /** Offsets from `from` on that lie before the log's start and are not finished are gone. */
@@ -248,7 +245,10 @@ export class Consumption implements RecordListener, PartitionOwner {
     let next = from
     for (const { start, end } of [...tracker.finishedRuns(), { start: logStart, end: logStart }]) {
       const last = Math.min(start, logStart) - 1
-      if (last >= next) this.#events.offsetsLost(partition, next, last)
+      if (last >= next) {
+        partition.ledger.lose(next, last)
+        this.#events.offsetsLost(partition, next, last)
+      }
       next = Math.max(next, end)
     }
     tracker.reach(logStart)
@@ -291,8 +291,15 @@ export class Consumption implements RecordListener, PartitionOwner {
  * What this process had finished of the partition before its membership broke is finished, whoever owned it since.
  * Only an offset that was set back, by hand or with a topic made anew, means that all of it is wanted again.
  */
-function recall({ tracker }: PartitionWork, before: PartitionWork, position: number): void {
-  const finished = before.tracker.position
-  if (finished === null || position < (before.committedPosition ?? 0)) return
-  tracker.restore(finished, before.tracker.finishedRuns())
+function recall({ tracker, ledger }: PartitionWork, before: PartitionWork, position: number): void {
+  if (position < (before.committedPosition ?? 0)) return
+  const facts = ledger.recall(before.ledger, before.tracker)
+  let floor = position
+  for (const { start, end } of facts) if (start <= floor) floor = Math.max(floor, end)
+  tracker.restore(floor, facts)
+}
+
+/** What the partition holds in memory: offsets that are not all finished, and results that no commit holds yet. */
+function held({ tracker, ledger }: PartitionWork): number {
+  return Math.max(tracker.size, ledger.size)
 }

@@ -16,6 +16,8 @@ export class DeliveryRun implements SignedRequest {
   readonly idempotencyKey: string
   readonly messageId: string
   readonly sourceId: string
+  /** Whom the call is of (`usersOf`). */
+  readonly userIds: readonly string[]
   readonly type: CallType
   readonly body: Uint8Array
   /** The Kafka key, one character a byte; null when the record had none. */
@@ -48,7 +50,7 @@ export class DeliveryRun implements SignedRequest {
   constructor(
     work: RecordWork,
     destination: DestinationRuntime,
-    call: { id: string; messageId: string; sourceId: string; type: CallType; body: Uint8Array },
+    call: Pick<Delivery, 'id' | 'messageId' | 'sourceId' | 'userIds' | 'type' | 'body'>,
     key: string | null,
     earlier: Delivery | null,
     dueAt: number | null,
@@ -60,6 +62,7 @@ export class DeliveryRun implements SignedRequest {
     this.idempotencyKey = call.id
     this.messageId = call.messageId
     this.sourceId = call.sourceId
+    this.userIds = call.userIds
     this.type = call.type
     this.body = call.body
     this.key = key
@@ -90,6 +93,7 @@ export class DeliveryRun implements SignedRequest {
       messageId: this.messageId,
       sourceId: this.sourceId,
       destinationId: this.destination.id,
+      userIds: this.userIds,
       type: this.type,
       body: this.body,
       endpointIds,

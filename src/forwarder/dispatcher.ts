@@ -9,8 +9,10 @@ import type { PartitionWork } from './partition-work.ts'
 export interface DispatchResults {
   /** All outcomes are in, or one of them is a success. */
   settled(run: DeliveryRun): void
-  /** Nothing to send to: the destination is disabled, or the URLs still to try are gone. */
+  /** Nothing to send to: the destination is disabled, the URLs still to try are gone, or the retry was revoked. */
   skipped(run: DeliveryRun): void
+  /** Asked of retries before each attempt: it must not be sent any more. */
+  isRevoked(run: DeliveryRun): boolean
   /** An exception tied to this delivery. */
   failed(run: DeliveryRun, error: unknown): void
   /** One attempt has ended, for counting and logging. */
@@ -114,6 +116,7 @@ export class Dispatcher implements EndpointHost {
     const { partition } = attempt.run.work
     if (!partition.alive) return 'drop'
     if (!attempt.run.destination.enabled) return 'skip'
+    if (attempt.run.isRetry && this.#results.isRevoked(attempt.run)) return 'skip'
     return this.#stopping || !partition.owner.isFresh() ? 'wait' : 'send'
   }
 

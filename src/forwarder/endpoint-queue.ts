@@ -14,7 +14,7 @@ export interface EndpointHost {
   mayStart(attempt: Attempt): 'send' | 'wait' | 'drop' | 'skip'
   ended(attempt: Attempt, outcome: Outcome): void
   dropped(attempt: Attempt): void
-  /** Its destination was disabled while it waited. */
+  /** Its destination was disabled while it waited, or it was revoked. */
   skipped(attempt: Attempt): void
   /** An exception of ours at sending it. */
   failed(attempt: Attempt, error: unknown): void

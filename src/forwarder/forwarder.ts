@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { deliveryEvent } from '../core/delivery-event.ts'
 import type { RetryPolicy } from '../core/disposition.ts'
 import type { SealedSecret } from '../core/settings.ts'
 import type { TopicNames } from '../core/topics.ts'
@@ -8,14 +7,17 @@ import { CallsIntake } from './calls-intake.ts'
 import { Consumption, type ConsumptionEvents } from './consumption.ts'
 import { Dispatcher } from './dispatcher.ts'
 import type { EndpointBounds } from './endpoint-queue.ts'
+import { Erased } from './erased.ts'
 import { HandOver } from './hand-over.ts'
 import { HoldBack } from './hold-back.ts'
 import type { Intake } from './intake.ts'
 import { Lag } from './lag.ts'
+import { Ledger } from './ledger.ts'
 import type { PartitionWork } from './partition-work.ts'
 import type {
   Decoders,
   Encoders,
+  ErasureSource,
   ForwarderMetrics,
   RecordSink,
   RecordSource,
@@ -38,6 +40,7 @@ export interface ForwarderParts {
   encoders: Encoders
   sink: RecordSink
   settings: SettingsSource
+  erasures: ErasureSource
   openSecret(sealed: SealedSecret): string
   transport: WebhookTransport
   metrics: ForwarderMetrics
@@ -46,6 +49,8 @@ export interface ForwarderParts {
   endOffsets(topics: readonly string[]): Promise<(TopicPartition & { end: number; start: number })[]>
   /** An endpoint answered 410. Called for each such answer; must not throw. */
   reportGone(destinationId: string, urlId: string): void
+  /** The ledger tells of plain first-time deliveries too. */
+  everything: boolean
   policy: RetryPolicy
   bounds: EndpointBounds
   maxInFlight: number
@@ -58,7 +63,10 @@ export interface ForwarderParts {
 
 /** Bodies of deliveries under way, hand-overs included. */
 const maxBytesUnderWay = 64 * 1024 * 1024
-const commitIntervalMs = 100
+/** With the tally that goes first, a commit is acknowledged within 100 ms of what it holds. */
+const commitIntervalMs = 80
+/** How long a stop waits for the last tally and commit in any case, in ms. */
+const lastCommitMs = 1_000
 const watchIntervalMs = 250
 const lagIntervalMs = 5_000
 
@@ -72,6 +80,7 @@ export class Forwarder {
   readonly #routing: Routing
   readonly #dispatcher: Dispatcher
   readonly #settler: Settler
+  readonly #ledger: Ledger
   readonly #handOver: HandOver
   readonly #room: Room
   readonly #taker: Taker
@@ -89,20 +98,25 @@ export class Forwarder {
       lost: () => this.#dispatcher.dropLost(this.#routing.endpoints()),
       offsetsLost: (partition, first, last) => this.#offsetsLost(partition, first, last),
     }
-    this.#calls = new Consumption(parts.calls, events, log)
-    this.#retries = new Consumption(parts.retries, events, log)
     this.#handOver = new HandOver(parts.sink, parts.maxRecordBytes, (error) => this.#failed(error))
     this.#room = new Room(Math.max(1_000, parts.maxInFlight * 10), maxBytesUnderWay, (partition) =>
       this.#taker.wake(partition),
     )
-    this.#settler = new Settler({ ...parts, handOver: this.#handOver, room: this.#room })
+    const written = { ...parts, handOver: this.#handOver, room: this.#room }
+    this.#ledger = new Ledger({ ...written, topic: parts.topics.deliveries })
+    this.#calls = new Consumption(parts.calls, events, this.#ledger, log)
+    this.#retries = new Consumption(parts.retries, events, this.#ledger, log)
+    const erased = new Erased(parts.erasures)
+    this.#settler = new Settler({ ...written, ledger: this.#ledger, erased })
     this.#dispatcher = new Dispatcher(
       {
         settled: (run) => this.#settler.settle(run),
         skipped: (run) => this.#settler.skip(run),
+        isRevoked: (run) => erased.run(run),
         failed: (run, error) => this.#settler.fail(run, error),
         attempted: (attempt, outcome) => {
           attempt.run.destination.metrics.attempt(outcome)
+          this.#ledger.attempted(attempt, outcome)
           if (outcome.kind === 'success') return
           logFailedAttempt(log, attempt, outcome)
           if (outcome.kind === 'gone') parts.reportGone(attempt.endpoint.destinationId, attempt.endpoint.id)
@@ -129,6 +143,7 @@ export class Forwarder {
       catchUp: new SettingsCatchUp(parts.settings, log, signal),
       dispatcher: this.#dispatcher,
       settler: this.#settler,
+      ledger: this.#ledger,
       room: this.#room,
     }
     const callsIntake = new CallsIntake({ ...shared, decoder: parts.decoders.calls })
@@ -137,6 +152,7 @@ export class Forwarder {
       decoder: parts.decoders.retries,
       policy: parts.policy,
       tierDelayMs: (topic) => parts.tierDelayMs(topic),
+      erased,
     })
     const intakeOf = (partition: PartitionWork): Intake =>
       partition.owner === this.#calls ? callsIntake : retriesIntake
@@ -159,10 +175,10 @@ export class Forwarder {
     if (!this.#calls.isReady) return 'not a member of the consumer group yet'
     if (!this.#retries.isReady) return "not a member of the retries' consumer group yet"
     if (this.#schemas.isWaiting) return 'records wait for the schema registry'
-    return null
+    return this.#ledger.problem(Date.now())
   }
 
-  /** The settings must have been folded to their end before. */
+  /** The settings and the erasures must have been folded to their end before. */
   async run(signal: AbortSignal): Promise<void> {
     const { settings, calls, retries } = this.#parts
     this.#routing.apply(settings.state)
@@ -202,11 +218,11 @@ export class Forwarder {
       this.#handOver.settled(),
       delay(Math.max(0, deadline - Date.now()), undefined, { ref: false }),
     ])
-    for (const consumption of [this.#calls, this.#retries]) {
-      // The commit that may be under way holds less than what is finished by now.
-      await consumption.commit()
-      await consumption.commit()
-    }
+    // While Kafka is away there is no last commit: what is not committed is sent again by whoever comes next.
+    await Promise.race([
+      Promise.all([this.#calls, this.#retries].map(commitAll)),
+      delay(Math.max(lastCommitMs, deadline - Date.now()), undefined, { ref: false }),
+    ])
     if (this.#dispatcher.inFlight > 0) {
       this.#parts.log.warn({ requests: this.#dispatcher.inFlight }, 'stopped before all requests had ended')
     }
@@ -214,7 +230,7 @@ export class Forwarder {
 
   #commitAll(): void {
     for (const consumption of [this.#calls, this.#retries]) {
-      consumption.commit().catch((error: unknown) => this.#failed(error))
+      consumption.tick().catch((error: unknown) => this.#failed(error))
     }
   }
 
@@ -243,29 +259,14 @@ export class Forwarder {
   }
 
   #offsetsLost({ topic, partition }: TopicPartition, first: number, last: number): void {
-    const { log, metrics, encoders, topics } = this.#parts
+    const { log, metrics } = this.#parts
     const count = last - first + 1
     metrics.lostOffsets(topic, count)
     log.error(
       { topic, partition, first, last, count },
       `lost ${first}..${last}: retention ran past this group`,
     )
-    const value = encoders.event(
-      deliveryEvent('lost', Date.now(), {
-        topic,
-        partition,
-        firstOffset: first,
-        lastOffset: last,
-        detail: `lost ${first}..${last}: retention ran past the consumer group`,
-      }),
-    )
-    const refused = () => log.error({ topic, partition, first, last }, 'the ledger refuses a record')
-    this.#handOver.append(
-      topics.deliveries,
-      { key: Buffer.from(`${topic}/${partition}`), value },
-      () => {},
-      refused,
-    )
+    this.#ledger.lost({ topic, partition }, first, last)
   }
 
   *#endpointGauges() {
@@ -280,4 +281,10 @@ export class Forwarder {
       }
     }
   }
+}
+
+/** The commit that may be under way holds less than what is finished by now. */
+async function commitAll(consumption: Consumption): Promise<void> {
+  await consumption.commit()
+  await consumption.commit()
 }

@@ -1,5 +1,6 @@
 import type { Origin } from '../core/delivery.ts'
 import { OffsetTracker, noWork } from '../core/offset-tracker.ts'
+import { PartitionLedger } from './partition-ledger.ts'
 import type { FetchedBatch, FetchedRecord } from './ports.ts'
 
 /**
@@ -36,6 +37,8 @@ export class PartitionWork {
   readonly partition: number
   readonly owner: PartitionOwner
   readonly tracker = new OffsetTracker()
+  /** Its owner is the one at the assignment, and stays so through rebalances that the partition stays in. */
+  readonly ledger: PartitionLedger
   alive = true
   /** Nothing is taken before the committed map has been read. */
   restored = false
@@ -68,6 +71,7 @@ export class PartitionWork {
     this.topic = topic
     this.partition = partition
     this.owner = owner
+    this.ledger = new PartitionLedger(owner.owner)
   }
 
   /** Records fetched and not taken. */
@@ -115,7 +119,7 @@ export class PartitionWork {
       this.#sequences = this.#sequences.slice(this.#next)
       this.#next = 0
     }
-    return new RecordWork(this, sequence, Number(record.offset), traceparentOf(record))
+    return new RecordWork(this, sequence, record)
   }
 
   /** The partition is lost: nothing of it is sent or finished any more. */
@@ -140,23 +144,32 @@ export class RecordWork {
   readonly offset: number
   /** The W3C trace that the record's producer named in its headers. */
   readonly traceparent: string | null
+  readonly #timestamp: string | undefined
   /** Deliveries that are not finished yet. */
   remaining = 1
 
-  constructor(partition: PartitionWork, sequence: number, offset: number, traceparent: string | null) {
+  constructor(partition: PartitionWork, sequence: number, record: FetchedRecord) {
     this.partition = partition
     this.sequence = sequence
-    this.offset = offset
-    this.traceparent = traceparent
+    this.offset = Number(record.offset)
+    this.traceparent = traceparentOf(record)
+    this.#timestamp = record.timestamp
+  }
+
+  /** When the broker appended the record, epoch milliseconds; null when it does not say. */
+  get appendedAt(): number | null {
+    return this.#timestamp === undefined ? null : Number(this.#timestamp)
   }
 
   /** Where it lies. */
   get place(): Origin {
     const { topic, partition } = this.partition
-    return { topic, partition, offset: this.offset }
+    return { topic, partition, offset: this.offset, appendedAt: this.appendedAt }
   }
 
-  finishOne(): void {
+  /** One of its deliveries has come to this (see ResultCodes). What it led to must be with the broker. */
+  finishOne(result: number): void {
+    this.partition.ledger.results.add(this.offset, result, this.remaining === 1)
     if (--this.remaining > 0) return
     // Of a lost partition too: nothing of it is committed, but should it be ours again, finished is a fact.
     this.partition.tracker.finish(this.sequence)

@@ -2,7 +2,9 @@
 import type { AnalyticsCall } from '../core/analytics-call.ts'
 import type { DeadLetter, RetryDelivery } from '../core/delivery.ts'
 import type { DeliveryEvent, DispositionLabel } from '../core/delivery-event.ts'
+import type { ErasableCall } from '../core/erasures.ts'
 import type { Outcome } from '../core/outcome.ts'
+import type { Tally } from '../core/tally.ts'
 import type { SettingsState } from '../core/settings.ts'
 
 /** Signs each attempt anew, for its signature holds the attempt's time. */
@@ -81,6 +83,8 @@ export interface FetchedRecord {
   key: Buffer | null
   value: Buffer | null
   headers?: { traceparent?: unknown }
+  /** Epoch milliseconds in digits: when the broker appended it. */
+  timestamp?: string
 }
 
 export interface TopicPartition {
@@ -94,6 +98,11 @@ export interface CommittedPartition extends TopicPartition {
   metadata: string | null
   /** The first offset that the log still holds. */
   logStart: number
+}
+
+/** What a commit of the partition will declare finished. */
+export interface PartitionTally extends TopicPartition {
+  tally: Tally
 }
 
 export interface PartitionCommit extends TopicPartition {
@@ -124,6 +133,7 @@ export interface RecordListener {
 
 /** A member of a consumer group that enqueues and never waits. */
 export interface RecordSource {
+  readonly groupId: string
   start(listener: RecordListener): Promise<void>
   /** Rejects when the source cannot go on. */
   readonly failed: Promise<never>
@@ -182,4 +192,13 @@ export interface SettingsSource {
   onChange(listener: (state: SettingsState) => void): void
   /** Resolves once everything that lay in the log at the time of the call is folded. */
   catchUp(): Promise<void>
+}
+
+/** Who was erased by deletion requests, live. */
+export interface ErasureSource {
+  /** Nobody was. */
+  readonly isEmpty: boolean
+  covers(call: ErasableCall): boolean
+  /** Null when everything is folded that was appended up to a moment ago; else what to wait for and look again. */
+  pending(): Promise<void> | null
 }

@@ -4,6 +4,7 @@ import { hopTier, type RetryPolicy } from '../core/disposition.ts'
 import { DeliveryRun } from './delivery-run.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
+import type { Erased } from './erased.ts'
 import { Refusal, fullEndpoint, refusalOf, type Intake } from './intake.ts'
 import type { Block, PartitionWork } from './partition-work.ts'
 import type { RecordDecoder } from './ports.ts'
@@ -24,6 +25,7 @@ export interface RetriesIntakeParts {
   dispatcher: Dispatcher
   settler: Settler
   room: Room
+  erased: Erased
 }
 
 /**
@@ -37,7 +39,7 @@ export class RetriesIntake implements Intake {
   }
 
   take(partition: PartitionWork): Block | null {
-    const { room, settler, policy } = this.#parts
+    const { room, settler, policy, erased } = this.#parts
     if (room.isFull) return { kind: 'full' }
     const record = partition.peek()!
     try {
@@ -47,15 +49,22 @@ export class RetriesIntake implements Intake {
       const now = Date.now()
       const dueAt = retry.handedOverAt + this.#parts.tierDelayMs(partition.topic)
       if (dueAt > now) return { kind: 'until', at: dueAt }
+      const pending = erased.pending()
+      if (pending) return { kind: 'pending', settled: pending }
+      if (erased.retry(retry, keyOf(record.key))) {
+        settler.eraseRetry(partition.take(), retry)
+        return null
+      }
       const hop = hopTier(retry, now, policy)
       if (hop) {
-        settler.hop(partition.take(), keyOf(record.key), hop.name, retry)
+        settler.hop(partition.take(), keyOf(record.key), hop, retry)
         return null
       }
       return this.#send(partition, retry, dueAt, now)
     } catch (error) {
       const { reason, detail } = refusalOf(error)
-      settler.deadRecord(partition.take(), record, reason, detail)
+      const retry = partition.head as RetryDelivery | null
+      settler.deadRecord(partition.take(), record, reason, detail, null, retry)
       return null
     }
   }

@@ -34,11 +34,25 @@ export class Room {
   free(bytes: number): void {
     this.#count--
     this.#bytes -= bytes
+    this.#wakeWaiting()
+  }
+
+  #wakeWaiting(): void {
     if (this.#waiting.size === 0) return
     if (this.#count > this.#maxCount * 0.75 || this.#bytes > this.#maxBytes * 0.75) return
     const waiting = [...this.#waiting]
     this.#waiting.clear()
     for (const partition of waiting) this.#wake(partition)
+  }
+
+  /** Bytes that are no delivery's: what the ledger is about to tell. */
+  hold(bytes: number): void {
+    this.#bytes += bytes
+  }
+
+  release(bytes: number): void {
+    this.#bytes -= bytes
+    this.#wakeWaiting()
   }
 
   get waiting(): ReadonlySet<PartitionWork> {

@@ -11,6 +11,8 @@ export interface Route {
   destinations: readonly DestinationRuntime[]
   /** Some of them do not get every call. */
   filtered: boolean
+  /** Ids of the source's disabled destinations. */
+  disabled: readonly string[]
 }
 
 export interface RoutingParts {
@@ -63,8 +65,14 @@ export class Routing {
       this.#applyDestination(destination)
     }
     const bySource = new Map<string, DestinationRuntime[]>()
+    const disabled = new Map<string, string[]>()
     for (const destination of state.destinations.values()) {
-      if (!destination.enabled) continue
+      if (!destination.enabled) {
+        for (const sourceId of destination.sourceIds) {
+          disabled.set(sourceId, [...(disabled.get(sourceId) ?? []), destination.id])
+        }
+        continue
+      }
       const runtimes = this.#planned(destination)
       for (const sourceId of destination.sourceIds) {
         const list = bySource.get(sourceId)
@@ -75,7 +83,8 @@ export class Routing {
     this.#routes = new Map(
       [...state.sources.values()].map(({ id, enabled }) => {
         const destinations = bySource.get(id) ?? []
-        return [id, { enabled, destinations, filtered: destinations.some(({ filter }) => filter !== null) }]
+        const filtered = destinations.some(({ filter }) => filter !== null)
+        return [id, { enabled, destinations, filtered, disabled: disabled.get(id) ?? [] }]
       }),
     )
   }

@@ -1,10 +1,14 @@
+import type { AnalyticsCall } from '../core/analytics-call.ts'
 import type { DeadLetter, DeadLetterReason, Delivery, RetryDelivery } from '../core/delivery.ts'
+import type { DispositionLabel } from '../core/delivery-event.ts'
 import { decide, type RetryPolicy } from '../core/disposition.ts'
-import type { TopicNames } from '../core/topics.ts'
+import type { Tier, TopicNames } from '../core/topics.ts'
 import { DeadLetters, headersOf } from './dead-letters.ts'
 import type { DeliveryRun } from './delivery-run.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
+import type { Erased } from './erased.ts'
 import type { HandOver } from './hand-over.ts'
+import type { DispositionDetails, Ledger } from './ledger.ts'
 import type { RecordWork } from './partition-work.ts'
 import type { Room } from './room.ts'
 import type { Encoders, FetchedRecord, ForwarderMetrics } from './ports.ts'
@@ -14,7 +18,9 @@ export interface SettlerParts {
   topics: TopicNames
   encoders: Encoders
   handOver: HandOver
+  ledger: Ledger
   room: Room
+  erased: Erased
   metrics: ForwarderMetrics
   log: { error(fields: object, message: string): void; warn(fields: object, message: string): void }
 }
@@ -34,10 +40,8 @@ export class Settler {
 
   /** A round is over. The hot path is a delivery without a failed outcome. */
   settle(run: DeliveryRun): void {
-    const { metrics } = run.destination
     if (run.outcomes === null || run.pending > 0) {
-      metrics.disposition('delivered')
-      this.#finish(run)
+      this.#finish(run, 'delivered')
       return
     }
     const now = Date.now()
@@ -55,38 +59,60 @@ export class Settler {
       this.#parts.policy,
     )
     if (disposition.kind === 'delivered') {
-      metrics.disposition('delivered')
-      this.#finish(run)
+      this.#finish(run, 'delivered')
+    } else if (this.#parts.erased.run(run)) {
+      this.#finish(run, 'erased')
     } else if (disposition.kind === 'retry') {
       const { tier, endpointIds, notBefore, deferred } = disposition
       const delivery = run.toDelivery(endpointIds, notBefore, now)
       const label = deferred ? 'deferred' : 'retried'
-      this.#retry(run.work, run.key, tier.name, delivery, now, label, () => this.#finish(run))
+      const details = { tier: tier.name, dueAt: now + tier.delayMs, notBefore }
+      this.#retry(run.work, run.key, tier.name, delivery, now, (reason) => {
+        if (reason === null) this.#finish(run, label, details)
+        else this.#finish(run, 'dead_lettered', { reason })
+      })
     } else {
       const ids = run.outcomes.map(({ endpointId }) => endpointId)
       this.#deadDelivery(run, disposition.reason, null, run.toDelivery(ids, null, null), now)
     }
   }
 
+  /** Nothing was sent in this round: nobody is left to send it to, or its user was erased. */
   skip(run: DeliveryRun): void {
-    run.destination.metrics.disposition('skipped')
-    this.#finish(run)
+    const erased = run.isRetry && this.#parts.erased.run(run)
+    this.#finish(run, erased ? 'erased' : 'skipped')
   }
 
-  #finish(run: DeliveryRun): void {
-    this.#parts.room.free(run.body.length)
-    run.work.finishOne()
+  /** What the delivery led to is with the broker. */
+  #finish(run: DeliveryRun, disposition: DispositionLabel, details?: DispositionDetails): void {
+    const { ledger, room } = this.#parts
+    const { destination, work } = run
+    destination.metrics.disposition(disposition)
+    ledger.disposed(run, disposition, details)
+    room.free(run.body.length)
+    work.finishOne(ledger.codes.code(destination.id, disposition))
   }
 
-  /** A record with nobody to deliver it to. */
-  skipRecord(work: RecordWork): void {
-    this.#parts.metrics.destination('none').disposition('skipped')
-    work.finishOne()
+  /** A deletion request covers a retry that came due. */
+  eraseRetry(work: RecordWork, retry: RetryDelivery): void {
+    const { ledger, metrics } = this.#parts
+    metrics.destination(retry.destinationId).disposition('erased')
+    ledger.moved(work, retry, 'erased', {})
+    work.finishOne(ledger.codes.code(retry.destinationId, 'erased'))
   }
 
-  /** A call that these destinations chose not to get. */
-  skipUnwanted(destinations: readonly DestinationRuntime[]): void {
-    for (const { metrics } of destinations) metrics.disposition('skipped')
+  /** A call with nobody to deliver it to. */
+  skipRecord(work: RecordWork, call: AnalyticsCall): void {
+    const { ledger, metrics } = this.#parts
+    metrics.destination('none').disposition('skipped')
+    ledger.recordDisposed(work, 'skipped', {}, call)
+    work.finishOne(ledger.codes.code(null, 'skipped'))
+  }
+
+  /** A call that this destination chose not to get: its part of the record is done. */
+  skipUnwanted(work: RecordWork, { id, metrics }: DestinationRuntime): void {
+    metrics.disposition('skipped')
+    work.finishOne(this.#parts.ledger.codes.code(id, 'skipped'))
   }
 
   /** An exception tied to one delivery: it is kept with its stack, and the partition goes on. */
@@ -96,24 +122,51 @@ export class Settler {
       { delivery: run.idempotencyKey, err: error },
       'a delivery could not be sent for a bug of ours',
     )
+    if (this.#parts.erased.run(run)) {
+      this.#finish(run, 'erased')
+      return
+    }
     const ids = run.destination.endpoints.map((endpoint) => endpoint.id)
     this.#deadDelivery(run, 'internal_error', detail, run.toDelivery(ids, null, null), Date.now())
   }
 
   /** A retry that came due before its `notBefore`: on to the next tier, without an attempt. */
-  hop(work: RecordWork, key: string | null, tierName: string, delivery: Delivery): void {
+  hop(work: RecordWork, key: string | null, tier: Tier, delivery: Delivery): void {
+    const { ledger, metrics, room } = this.#parts
     const now = Date.now()
     const bytes = delivery.body.length
-    this.#parts.room.take(bytes)
-    this.#retry(work, key, tierName, { ...delivery, handOvers: delivery.handOvers + 1 }, now, null, () => {
-      this.#parts.room.free(bytes)
-      work.finishOne()
+    room.take(bytes)
+    const next = { ...delivery, handOvers: delivery.handOvers + 1 }
+    const { destinationId, notBefore } = delivery
+    this.#retry(work, key, tier.name, next, now, (reason) => {
+      const disposition = reason === null ? 'deferred' : 'dead_lettered'
+      if (reason !== null) metrics.destination(destinationId).disposition(disposition)
+      const details = reason === null ? { tier: tier.name, dueAt: now + tier.delayMs, notBefore } : { reason }
+      ledger.moved(work, delivery, disposition, details)
+      room.free(bytes)
+      work.finishOne(ledger.codes.code(destinationId, disposition))
     })
   }
 
-  /** A record that never becomes a delivery: kept as it came. */
-  deadRecord(work: RecordWork, record: FetchedRecord, reason: DeadLetterReason, detail: string): void {
-    const { partition } = work
+  /**
+   * A record that never becomes a delivery: kept as it came. `call` is what it holds, as far as it can be read, `about`
+   * what is known of the call that it is about.
+   */
+  deadRecord(
+    work: RecordWork,
+    record: FetchedRecord,
+    reason: DeadLetterReason,
+    detail: string,
+    call: AnalyticsCall | null,
+    about: Pick<AnalyticsCall, 'messageId' | 'sourceId' | 'type'> | null = call,
+  ): void {
+    const { ledger } = this.#parts
+    if (this.#parts.erased.record(work, record.key, call, reason)) {
+      this.#parts.metrics.destination('none').disposition('erased')
+      ledger.recordDisposed(work, 'erased', {}, about)
+      work.finishOne(ledger.codes.code(null, 'erased'))
+      return
+    }
     const bytes = record.value?.length ?? 0
     this.#parts.room.take(bytes)
     const letter: DeadLetter = {
@@ -121,7 +174,7 @@ export class Settler {
       detail,
       failedAt: Date.now(),
       origin: work.place,
-      owner: partition.owner.owner,
+      owner: work.partition.ledger.owner,
       from: work.place,
       delivery: null,
       raw: record.value,
@@ -130,59 +183,52 @@ export class Settler {
       omittedSha256: null,
     }
     this.#parts.log.warn(
-      { reason, detail: detail.split('\n', 1)[0], ...letter.origin },
+      { reason, detail: firstLine(detail), ...letter.origin },
       'a record is kept as a dead letter',
     )
     this.#letters.write(work, letter, () => {
       const metrics = this.#parts.metrics.destination('none')
       metrics.deadLetter(reason)
       metrics.disposition('dead_lettered')
+      ledger.recordDisposed(work, 'dead_lettered', { reason, detail: firstLine(detail) }, about)
       this.#parts.room.free(bytes)
-      work.finishOne()
+      work.finishOne(ledger.codes.code(null, 'dead_lettered'))
     })
   }
 
+  /** @param done told why it became a dead letter instead; null where it did not */
   #retry(
     work: RecordWork,
     key: string | null,
     tierName: string,
     delivery: Delivery,
     now: number,
-    label: 'deferred' | 'retried' | null,
-    finish: () => void,
+    done: (reason: DeadLetterReason | null) => void,
   ): void {
+    const { metrics, encoders, handOver, topics } = this.#parts
     const record: RetryDelivery = {
       ...delivery,
       handedOverAt: now,
-      owner: work.partition.owner.owner,
+      owner: work.partition.ledger.owner,
       from: work.place,
     }
-    this.#parts.handOver.append(
-      this.#parts.topics.retry(tierName),
+    handOver.append(
+      topics.retry(tierName),
       {
         key: keyBytes(key),
-        value: this.#parts.encoders.retry(tierName, { ...record, key: keyBytes(key) }),
+        value: encoders.retry(tierName, { ...record, key: keyBytes(key) }),
         headers: headersOf(work, delivery.origin),
       },
       () => {
-        const { metrics } = this.#parts
         metrics.retryScheduled(tierName)
-        if (label) metrics.destination(delivery.destinationId).disposition(label)
-        finish()
+        done(null)
       },
       () => {
-        const letter = this.#letter(
-          work,
-          key,
-          'too_large',
-          'the delivery is larger than a retry topic takes',
-          delivery,
-          now,
-        )
-        this.#letters.write(work, letter, () => {
-          this.#parts.metrics.destination(delivery.destinationId).deadLetter('too_large')
-          this.#parts.metrics.destination(delivery.destinationId).disposition('dead_lettered')
-          finish()
+        const reason = 'too_large'
+        const detail = 'the delivery is larger than a retry topic takes'
+        this.#letters.write(work, this.#letter(work, key, reason, detail, delivery, now), () => {
+          metrics.destination(delivery.destinationId).deadLetter(reason)
+          done(reason)
         })
       },
     )
@@ -197,8 +243,7 @@ export class Settler {
   ): void {
     this.#letters.write(run.work, this.#letter(run.work, run.key, reason, detail, delivery, now), () => {
       run.destination.metrics.deadLetter(reason)
-      run.destination.metrics.disposition('dead_lettered')
-      this.#finish(run)
+      this.#finish(run, 'dead_lettered', { reason })
     })
   }
 
@@ -215,7 +260,7 @@ export class Settler {
       detail,
       failedAt: now,
       origin: delivery.origin,
-      owner: work.partition.owner.owner,
+      owner: work.partition.ledger.owner,
       from: work.place,
       delivery,
       raw: null,
@@ -227,6 +272,8 @@ export class Settler {
 }
 
 const keyBytes = (key: string | null): Buffer | null => (key === null ? null : Buffer.from(key, 'latin1'))
+
+const firstLine = (text: string): string => text.split('\n', 1)[0]!
 
 function stackOf(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error)

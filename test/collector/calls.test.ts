@@ -184,6 +184,21 @@ test('calls come in by every route, with the key in every place, and lie in Kafk
     assert.equal((await byId()).get('new')!.sourceId, 'new')
   })
 
+  await t.test('behind a trusted proxy the caller’s address is the one that the proxy tells', async () => {
+    const config = { ...deployment.config, collectorPort: 0, trustedProxies: ['127.0.0.1/32'] }
+    const behind = await startCollector(deployment, { config })
+    const headers = { ...basic, 'X-Forwarded-For': '203.0.113.1, 192.0.2.9' }
+    for (const [to, messageId] of [
+      [behind, 'told'],
+      [collector, 'not-believed'],
+    ] as const)
+      assert.equal((await post(to, '/v1/t', track(messageId), headers)).status, 200)
+    const calls = await byId()
+    assert.equal(calls.get('told')!.context, '{"ip":"192.0.2.9"}')
+    assert.equal(calls.get('not-believed')!.context, '{"ip":"127.0.0.1"}')
+    await behind.stop()
+  })
+
   await t.test('records lie under their user’s key', async () => {
     for (const { key, value } of await deployment.read(deployment.topics.calls)) {
       assert.equal(key!.toString(), partitionKey(await deployment.codecs.calls.decode(value)))

@@ -16,6 +16,9 @@ import { recordTopics, registerSchemas } from '../../src/adapters/schema-registr
 import { SettingsLog } from '../../src/adapters/settings-log.ts'
 import { loadConfig } from '../../src/config.ts'
 import { topicNames } from '../../src/core/topics.ts'
+import { erasureKey } from '../../src/core/erasures.ts'
+import { someCall } from '../support/calls.ts'
+import { someErasure } from '../support/erasures.ts'
 import { deadLetter, delivery, failedAt } from '../support/dead-letters.ts'
 import { brokers, registryUrl, uniquePrefix } from '../support/rig.ts'
 import { createTopics } from '../../src/adapters/kafka/create-topics.ts'
@@ -47,7 +50,7 @@ const letters = [
   deadLetter({
     reason: 'undecodable',
     detail: 'the bytes end too early',
-    origin: { topic: topics.calls, partition: 1, offset: 7 },
+    origin: { topic: topics.calls, partition: 1, offset: 7, appendedAt: null },
     raw: Buffer.from([0, 0, 0, 0, 9, 255]),
     rawKey: Buffer.from('ann'),
   }),
@@ -64,7 +67,7 @@ before(async () => {
     all.map((topic) => ({ topic, numPartitions: 1 })),
   )
   await registerSchemas(new Registry(config.registry), config)
-  await Promise.all([codecs.deadLetters.ready(), codecs.settings.ready()])
+  await Promise.all([codecs.calls.ready(), codecs.deadLetters.ready(), codecs.settings.ready()])
   await addDestination()
   const messages: Message[] = letters.map((letter) => ({
     key: letter.delivery ? 'ann' : null,
@@ -280,3 +283,63 @@ test('what cannot be replayed is reported, and the rest still goes, at the rate 
     { id: '0-4', deliveryId: 'm1:crm', to: tier, replayed: true, why: null },
   ])
 })
+
+test('what a deletion request covers is neither listed nor shown nor replayed; the user’s later calls are', async () => {
+  const before = await listed()
+  assert.ok(before.includes('0-0'))
+  await appendErasure('shop', 'ann')
+  // All of them are ann's: by the call's user, by the call in a raw record, by the key where nothing can be read.
+  const later = deadLetter({
+    delivery: delivery('later', {
+      origin: { topic: topics.calls, partition: 3, offset: 100, appendedAt: Date.now() + 60_000 },
+    }),
+  })
+  const deleted = deadLetter({ delivery: delivery('told', { type: 'delete' }) })
+  const elsewhere = deadLetter({ delivery: delivery('elsewhere', { sourceId: 'blog' }) })
+  const unknown = deadLetter({
+    reason: 'unknown_source',
+    raw: codecs.calls.encode(someCall({ userId: 'ann', sourceId: 'nope' })),
+    rawKey: Buffer.from('else'),
+    origin: { topic: topics.calls, partition: 0, offset: 1, appendedAt: 1_000 },
+  })
+  const next = letters.length + 1
+  await append(
+    [later, deleted, elsewhere, unknown].map((letter) => ({
+      key: 'ann',
+      value: codecs.deadLetters.encode(letter),
+    })),
+  )
+  // 0-3 is too large to say whose it is, and has no key; the foreign record has none either.
+  assert.deepEqual(await listed(), ['0-3', unreadableId, `0-${next}`, `0-${next + 1}`, `0-${next + 2}`])
+  for (const id of ['0-0', 'm1:crm', '0-2', `0-${next + 3}`]) {
+    const shown = await deadLetters('show', id)
+    assert.deepEqual([shown.status, shown.stdout], [1, ''])
+    assert.match(shown.stderr, /dead letter \S+ is of a user who was deleted: it was erased\n$/)
+  }
+  const sentBefore = (await recordsOf(topics.retry('10s'))).length
+  const byId = await deadLetters('replay', `0-${next}`, '0-0')
+  assert.match(byId.stderr, /dead letter 0-0 is of a user who was deleted/)
+  assert.equal((await recordsOf(topics.retry('10s'))).length, sentBefore)
+  const { stdout } = await deadLetters('replay', '--json')
+  const replayed = jsonLines(stdout).filter((line) => line.replayed)
+  assert.deepEqual(
+    replayed.map(({ deliveryId }) => deliveryId),
+    ['later:crm', 'told:crm', 'elsewhere:crm'],
+  )
+})
+
+async function append(messages: Message[]): Promise<void> {
+  const producer = kafka.producer({ createPartitioner: kafkajs.Partitioners.DefaultPartitioner })
+  await producer.connect()
+  await producer.send({ topic: topics.deadLetters, messages })
+  await producer.disconnect()
+}
+
+async function appendErasure(sourceId: string, userId: string): Promise<void> {
+  await codecs.erasures.ready()
+  const producer = kafka.producer({ createPartitioner: kafkajs.Partitioners.DefaultPartitioner })
+  await producer.connect()
+  const value = codecs.erasures.encode(someErasure({ sourceId, userId }))
+  await producer.send({ topic: topics.erasures, messages: [{ key: erasureKey(sourceId, userId), value }] })
+  await producer.disconnect()
+}

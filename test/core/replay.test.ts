@@ -65,7 +65,10 @@ test('a record that never became a delivery goes back as it was, to a topic of t
     key: rawKey,
     value: raw,
   })
-  const elsewhere = planReplay({ ...letter, origin: { topic: 'payments', partition: 0, offset: 1 } }, terms)
+  const elsewhere = planReplay(
+    { ...letter, origin: { topic: 'payments', partition: 0, offset: 1, appendedAt: null } },
+    terms,
+  )
   assert.deepEqual(elsewhere, {
     kind: 'refused',
     why: 'it came from payments, which this deployment does not read',

@@ -5,11 +5,12 @@ import { decodeFinished, encodeFinished } from '../../src/core/offset-runs.ts'
 import { Consumption } from '../../src/forwarder/consumption.ts'
 import type { PartitionWork } from '../../src/forwarder/partition-work.ts'
 import type { FetchedBatch } from '../../src/forwarder/ports.ts'
-import { FakeSource, quiet, record } from './fakes.ts'
+import { FakeSource, FakeTallies, delivered, quiet, record } from './fakes.ts'
 
 /** One member and what its owner was told. */
 function consume() {
   const source = new FakeSource()
+  const tallies = new FakeTallies()
   const told = { woken: 0, lost: 0, gone: [] as [first: number, last: number][] }
   const consumption = new Consumption(
     source,
@@ -18,6 +19,7 @@ function consume() {
       lost: () => void told.lost++,
       offsetsLost: (_, first, last) => void told.gone.push([first, last]),
     },
+    tallies,
     quiet,
   )
   const own = async (partitions: number[], continued = true) => {
@@ -29,7 +31,7 @@ function consume() {
     consumption.fetched('calls', partition, batch(from, to))
   const work = (partition = 0): PartitionWork =>
     [...consumption.partitions()].find((each) => each.partition === partition)!
-  return { source, told, consumption, own, fetch, work }
+  return { source, tallies, told, consumption, own, fetch, work }
 }
 
 function batch(from: number, to: number): FetchedBatch {
@@ -81,7 +83,7 @@ test('a partition that stays keeps its tracker and its work, and what is fetched
   fetch(0, 10)
   const before = work()
   const [first, second] = take(before, 2)
-  second!.finishOne()
+  second!.finishOne(delivered)
   await own([0, 2])
   assert.equal(work(), before)
   assert.equal(told.lost, 1)
@@ -89,7 +91,7 @@ test('a partition that stays keeps its tracker and its work, and what is fetched
   fetch(0, 12)
   assert.equal(before.buffered, 10)
   assert.equal(before.peek()!.offset, '2')
-  first!.finishOne()
+  first!.finishOne(delivered)
   assert.equal(before.tracker.position, 2)
   assert.deepEqual(
     source.seeks.map(({ partition }) => partition),
@@ -118,7 +120,7 @@ test('a partition that is lost is dropped: its queue is gone and what ends late 
   assert.equal(told.lost, 1)
   assert.equal(before.alive, false)
   assert.equal(before.buffered, 0)
-  late!.finishOne()
+  late!.finishOne(delivered)
   await own([0, 1])
   assert.notEqual(work(), before)
   fetch(0, 10)
@@ -218,8 +220,8 @@ test('only what changed is committed, with the finished offsets above the positi
   fetch(0, 5)
   fetch(0, 5, 1)
   const [first, , third] = take(work(), 3)
-  third!.finishOne()
-  first!.finishOne()
+  third!.finishOne(delivered)
+  first!.finishOne(delivered)
   await consumption.commit()
   const [only, ...others] = source.commits.flat()
   assert.deepEqual(others, [])
@@ -233,7 +235,7 @@ test('a commit that was not acknowledged is made again', async () => {
   const { source, consumption, own, fetch, work } = consume()
   await own([0])
   fetch(0, 5)
-  take(work())[0]!.finishOne()
+  take(work())[0]!.finishOne(delivered)
   source.acknowledges = () => Promise.resolve(false)
   await consumption.commit()
   assert.equal(work().committedPosition, null)
@@ -248,12 +250,12 @@ test('one commit is under way at a time, and what finishes meanwhile goes into t
   await own([0])
   fetch(0, 5)
   const works = take(work(), 2)
-  works[0]!.finishOne()
+  works[0]!.finishOne(delivered)
   const { promise, resolve } = Promise.withResolvers<boolean>()
   source.acknowledges = () => promise
   const first = consumption.commit()
-  await turn()
-  works[1]!.finishOne()
+  while (source.commits.length === 0) await turn()
+  works[1]!.finishOne(delivered)
   assert.equal(consumption.commit(), first)
   assert.equal(source.commits.length, 1)
   resolve(true)
@@ -272,13 +274,13 @@ test('a full partition is paused, and resumed once it has room', async () => {
   assert.deepEqual([...source.paused], [0])
   while (work().buffered > 0) {
     const taken = work().take()
-    taken.finishOne()
+    taken.finishOne(delivered)
     consumption.finished(work())
   }
   assert.deepEqual([...source.paused], [])
 })
 
-test('a partition whose head does not end is paused before the map can overflow, and resumed when it ends', async () => {
+test('a partition whose head does not end is paused before the map can overflow, and resumed when it is committed', async () => {
   const { source, consumption, own, fetch, work } = consume()
   await own([0])
   fetch(0, 1)
@@ -287,12 +289,14 @@ test('a partition whose head does not end is paused before the map can overflow,
   while (!source.paused.has(0) && next < 200_000) {
     fetch(next, (next += 1_000))
     while (work().buffered > 0) {
-      work().take().finishOne()
+      work().take().finishOne(delivered)
       consumption.finished(work())
     }
   }
   assert.ok(work().tracker.size <= 100_000, `${work().tracker.size}`)
   assert.ok(source.paused.has(0))
-  head.finishOne()
+  head.finishOne(delivered)
+  // What became of it all is held until a commit has it.
+  await consumption.commit()
   assert.deepEqual([...source.paused], [])
 })

@@ -194,6 +194,21 @@ test('a destination that is disabled skips what waits, queued or in a lane, and 
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
+test('a retry that is revoked is not sent, queued or just come; a first attempt cannot be revoked', () => {
+  const engine = new Engine({ minInFlight: 1, maxInFlight: 1 })
+  const crm = engine.destination('crm')
+  engine.admit('sent', crm)
+  engine.admit('call', crm)
+  engine.admit('queued', crm, { retry: ['u1'] })
+  engine.admit('stays', crm, { retry: ['u1'] })
+  for (const id of ['call', 'queued', 'comes']) engine.revoked.add(id)
+  engine.admit('comes', crm, { retry: ['u1'] })
+  for (let answers = 0; answers < 3; answers++) engine.client('crm').answer('success')
+  assert.deepEqual(ids(engine.skipped).sort(), ['comes', 'queued'])
+  assert.deepEqual(engine.client('crm').sent, ['sent', 'stays', 'call'])
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
 test('a URL that was removed is dropped from the deliveries that wait for it; with none left they are skipped', () => {
   const engine = new Engine({ minInFlight: 1, maxInFlight: 1 })
   const crm = engine.destination('crm', 2)

@@ -1,6 +1,8 @@
 // In-memory stand-ins for the forwarder's ports. Whatever talks to a real Kafka or a real receiver is tested under
 // test/pipeline and test/faults.
 import type { Outcome } from '../../src/core/outcome.ts'
+import { ResultCodes } from '../../src/core/result-log.ts'
+import type { TallySink } from '../../src/forwarder/committer.ts'
 import { DeliveryRun, type Attempt } from '../../src/forwarder/delivery-run.ts'
 import { DestinationRuntime } from '../../src/forwarder/destination-runtime.ts'
 import { Dispatcher, type DispatchResults } from '../../src/forwarder/dispatcher.ts'
@@ -13,6 +15,8 @@ import type {
   EndpointClient,
   FetchedRecord,
   PartitionCommit,
+  PartitionTally,
+  ErasureSource,
   RecordListener,
   RecordSource,
   SignedRequest,
@@ -36,6 +40,9 @@ export const record = (offset: number, key = 'u-1', value = 'value'): FetchedRec
 })
 
 export const quiet = { info() {}, warn() {}, error() {} }
+
+/** Nobody was erased. */
+export const noErasures: ErasureSource = { isEmpty: true, covers: () => false, pending: () => null }
 
 export const noMetrics: DestinationMetrics = { attempt() {}, disposition() {}, deadLetter() {} }
 
@@ -98,6 +105,8 @@ export class Engine {
   readonly owner = new FakeOwner()
   readonly settled: DeliveryRun[] = []
   readonly skipped: DeliveryRun[] = []
+  /** Ids of retries that must not be sent any more. */
+  readonly revoked = new Set<string>()
   readonly failed: { run: DeliveryRun; error: unknown }[] = []
   readonly abandoned: DeliveryRun[] = []
   readonly attempted: { attempt: Attempt; outcome: Outcome }[] = []
@@ -111,6 +120,7 @@ export class Engine {
     const results: DispatchResults = {
       settled: (run) => void this.settled.push(run),
       skipped: (run) => void this.skipped.push(run),
+      isRevoked: (run) => this.revoked.has(run.idempotencyKey),
       failed: (run, error) => void this.failed.push({ run, error }),
       abandoned: (run) => void this.abandoned.push(run),
       attempted: (attempt, result) => void this.attempted.push({ attempt, outcome: result }),
@@ -160,6 +170,7 @@ export class Engine {
       messageId: id,
       sourceId: 's',
       destinationId: destination.id,
+      userIds: ['u-1'],
       type: 'track' as const,
       body,
       endpointIds: given.retry,
@@ -170,12 +181,12 @@ export class Engine {
       notBefore: null,
       outcomes: [],
       lastResponse: null,
-      origin: { topic: 'calls', partition: 0, offset },
+      origin: { topic: 'calls', partition: 0, offset, appendedAt: 1 },
     }
     return new DeliveryRun(
       work,
       destination,
-      { id, messageId: id, sourceId: 's', type: 'track', body },
+      { id, messageId: id, sourceId: 's', userIds: ['u-1'], type: 'track', body },
       given.key === undefined ? id : given.key,
       earlier ?? null,
       given.dueAt ?? (earlier ? Date.now() : null),
@@ -214,8 +225,28 @@ export const nothingHeld: Record<string, number> = {
   queued: 0,
 }
 
+/** A ledger that keeps what it is told, and tells a test of it before it acknowledges. */
+export class FakeTallies implements TallySink {
+  readonly codes = new ResultCodes()
+  readonly told: PartitionTally[] = []
+  acknowledges: () => Promise<void> = () => Promise.resolve()
+
+  constructor() {
+    this.codes.code('crm', 'delivered')
+  }
+
+  tally(tallies: readonly PartitionTally[]): Promise<void> {
+    this.told.push(...tallies)
+    return this.acknowledges()
+  }
+}
+
+/** What a delivery came to that tells of nothing else: the first code that there is. */
+export const delivered = new ResultCodes().code('crm', 'delivered')
+
 /** A consumer group's member whose broker is the test. */
 export class FakeSource implements RecordSource {
+  readonly groupId = 'group'
   readonly failed = new Promise<never>(() => {})
   readonly commits: PartitionCommit[][] = []
   readonly seeks: { partition: number; offset: number }[] = []

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
 import { test, type TestContext } from 'node:test'
 import type { AnalyticsCall } from '../../src/core/analytics-call.ts'
+import type { DeliveryEvent } from '../../src/core/delivery-event.ts'
 import type { DeadLetter, RetryDelivery } from '../../src/core/delivery.ts'
 import { defaultOptions, editOptions, type OptionsEdit } from '../../src/core/destination-options.ts'
 import type { Destination, SettingsState } from '../../src/core/settings.ts'
@@ -10,7 +11,7 @@ import { PostriderError } from '../../src/errors.ts'
 import { Forwarder } from '../../src/forwarder/forwarder.ts'
 import type { RecordDecoder } from '../../src/forwarder/ports.ts'
 import { someCall } from '../support/calls.ts'
-import { FakeClient, FakeSource, noMetrics, outcome, quiet } from './fakes.ts'
+import { FakeClient, FakeSource, noErasures, noMetrics, outcome, quiet } from './fakes.ts'
 
 const topics = topicNames('')
 const tier = topics.retry('10s')
@@ -36,12 +37,16 @@ async function until(holds: () => boolean, what: string): Promise<void> {
 }
 
 /** The whole engine between fakes, running. */
-async function engine(t: TestContext, given: { urls?: number; options?: OptionsEdit } = {}) {
+async function engine(
+  t: TestContext,
+  given: { urls?: number; options?: OptionsEdit; everything?: boolean } = {},
+) {
   const calls = new FakeSource()
   const retries = new FakeSource()
   const clients: FakeClient[] = []
   const appended: { topic: string; record: RetryDelivery & DeadLetter }[] = []
-  const broker = { accepts: Promise.resolve() }
+  const told: DeliveryEvent[] = []
+  const broker = { accepts: Promise.resolve(), acceptsLedger: Promise.resolve() }
   const crm: Destination = {
     id: 'crm',
     name: 'CRM',
@@ -89,14 +94,19 @@ async function engine(t: TestContext, given: { urls?: number; options?: OptionsE
     },
     sink: {
       async append(lots) {
-        await broker.accepts
         for (const { topic, records } of lots) {
-          for (const { value } of records) appended.push({ topic, record: JSON.parse(value.toString()) })
+          const isLedger = topic === topics.deliveries
+          await (isLedger ? broker.acceptsLedger : broker.accepts)
+          for (const { value } of records) {
+            if (isLedger) told.push(JSON.parse(value.toString()) as DeliveryEvent)
+            else appended.push({ topic, record: JSON.parse(value.toString()) })
+          }
         }
         return 'ok'
       },
     },
     settings,
+    erasures: noErasures,
     openSecret: () => 'secret',
     transport: {
       open: () => {
@@ -118,6 +128,7 @@ async function engine(t: TestContext, given: { urls?: number; options?: OptionsE
     tierDelayMs: () => parked.delayMs,
     endOffsets: () => Promise.resolve([]),
     reportGone() {},
+    everything: given.everything ?? false,
     policy: { tiers: [parked, { name: '1h', delayMs: 3_600_000 }], windowMs: 4 * 3_600_000 },
     bounds: { minInFlight: 4, maxInFlight: 4, maxAdmitted: 100, maxWaitMs: 2_000 },
     maxInFlight: 100,
@@ -153,6 +164,7 @@ async function engine(t: TestContext, given: { urls?: number; options?: OptionsE
     retries,
     clients,
     appended,
+    told,
     broker,
     crm,
     settings,

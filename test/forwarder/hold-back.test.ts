@@ -37,6 +37,7 @@ function world(t: TestContext, ids: readonly string[]) {
     {
       settled: (run) => void settled.push(run),
       skipped: () => {},
+      isRevoked: () => false,
       failed: () => {},
       abandoned: () => {},
       attempted: () => {},
@@ -116,6 +117,7 @@ function world(t: TestContext, ids: readonly string[]) {
         id: `${target.id}-${work.offset}`,
         messageId: 'm',
         sourceId: 'shop',
+        userIds: ['u-1'],
         type: 'track' as const,
         body: Buffer.from('{}'),
       }

@@ -3,18 +3,19 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'node:test'
 import { decodeFinished, encodeFinished } from '../../src/core/offset-runs.ts'
 import { Consumption } from '../../src/forwarder/consumption.ts'
-import { FakeSource, quiet, record } from './fakes.ts'
+import { FakeSource, FakeTallies, delivered, quiet, record } from './fakes.ts'
 
 /** A member of a group that owns partition 0. */
 function member() {
   const source = new FakeSource()
+  const tallies = new FakeTallies()
   const gone: [first: number, last: number][] = []
   const events = {
     wake() {},
     lost() {},
     offsetsLost: (_: unknown, first: number, last: number) => void gone.push([first, last]),
   }
-  const consumption = new Consumption(source, events, quiet)
+  const consumption = new Consumption(source, events, tallies, quiet)
   const own = async (continued: boolean) => {
     consumption.assigned([{ topic: 'calls', partition: 0 }], 'member/1', continued)
     await turn()
@@ -30,7 +31,7 @@ function member() {
     source.committedMap = () => Promise.resolve([{ position, metadata, logStart }])
   }
   const takeAll = () => Array.from({ length: work().buffered }, () => work().take())
-  return { source, consumption, gone, own, fetch, work, committed, takeAll }
+  return { source, tallies, consumption, gone, own, fetch, work, committed, takeAll }
 }
 
 for (const [name, breaks] of [
@@ -43,7 +44,7 @@ for (const [name, breaks] of [
     await own(true)
     fetch(0, 10)
     const taken = takeAll()
-    for (const index of [0, 1, 4]) taken[index]!.finishOne()
+    for (const index of [0, 1, 4]) taken[index]!.finishOne(delivered)
     breaks(consumption)
     await own(false)
     fetch(0, 10)
@@ -65,7 +66,7 @@ test('a request that ended while the membership was broken counts too', async ()
   fetch(0, 3)
   const taken = takeAll()
   consumption.lost()
-  taken[1]!.finishOne()
+  taken[1]!.finishOne(delivered)
   await own(false)
   fetch(0, 3)
   assert.deepEqual(
@@ -79,7 +80,7 @@ test('an offset that was set back meanwhile is taken as it is: all of it is want
   committed(5)
   await own(true)
   fetch(5, 10)
-  for (const record of takeAll()) record.finishOne()
+  for (const record of takeAll()) record.finishOne(delivered)
   consumption.lost()
   committed(2)
   await own(false)
@@ -92,7 +93,7 @@ test('what somebody else was given meanwhile is forgotten', async () => {
   committed(0)
   await own(true)
   fetch(0, 10)
-  for (const record of takeAll()) record.finishOne()
+  for (const record of takeAll()) record.finishOne(delivered)
   consumption.lost()
   consumption.assigned([], 'member/2', false)
   await own(true)
@@ -117,11 +118,11 @@ test('holes at the end of a batch are committed with it, but none that lie behin
   await own(true)
   fetch(0, 8, [0, 1, 4])
   const [first, second, third] = takeAll()
-  first!.finishOne()
-  third!.finishOne()
+  first!.finishOne(delivered)
+  third!.finishOne(delivered)
   await consumption.commit()
   assert.equal(source.commits.at(-1)![0]!.position, 1)
-  second!.finishOne()
+  second!.finishOne(delivered)
   await consumption.commit()
   assert.equal(source.commits.at(-1)![0]!.position, 8)
   fetch(8, 11, [])

@@ -94,7 +94,11 @@ test('records that are no calls are kept as they came, and hold nobody up', asyn
     assert.equal(letter.reason, reason, `${what}: ${letter.detail}`)
     assert.deepEqual(letter.raw && Buffer.from(letter.raw), value, what)
     assert.deepEqual(Buffer.from(letter.rawKey!), key)
-    assert.deepEqual({ ...letter.origin }, { topic: topics.calls, partition: 0, offset: index })
+    assert.deepEqual(
+      { ...letter.origin },
+      { topic: topics.calls, partition: 0, offset: index, appendedAt: letter.origin.appendedAt },
+    )
+    assert.ok(Math.abs(letter.origin.appendedAt! - Date.now()) < 600_000)
     assert.equal(letter.delivery, null)
     assert.ok(letter.detail!.length > 0 && !letter.detail!.includes('\n'), what)
   })

@@ -38,7 +38,8 @@ test('a call that cannot be delivered walks the tiers until its window ends', as
   assert.equal(delivery!.lastResponse!.body.length, 2_048)
   assert.equal(delivery!.outcomes[0]!.kind, 'status_5xx')
   const [call] = await deployment.read(deployment.topics.calls)
-  const origin = { topic: deployment.topics.calls, partition: call!.partition, offset: call!.offset }
+  const { partition, offset, timestamp: appendedAt } = call!
+  const origin = { topic: deployment.topics.calls, partition, offset, appendedAt }
   assert.deepEqual({ ...letter.origin }, origin)
   assert.deepEqual({ ...delivery!.origin }, origin)
   const kept = await deployment.read(deployment.topics.retry('300ms'))

@@ -10,6 +10,7 @@ export function delivery(messageId: string, fields: Partial<Delivery> = {}): Del
     messageId,
     sourceId: 'shop',
     destinationId,
+    userIds: ['ann'],
     type: 'track',
     body: Buffer.from(`{"version":1,"type":"track","messageId":"${messageId}"}`),
     endpointIds: ['u2'],
@@ -43,7 +44,7 @@ export function delivery(messageId: string, fields: Partial<Delivery> = {}): Del
       durationMs: 12.4,
       at: failedAt - 10,
     },
-    origin: { topic: 'analytics.calls', partition: 3, offset: 99 },
+    origin: { topic: 'analytics.calls', partition: 3, offset: 99, appendedAt: failedAt - 61_000 },
     ...fields,
   }
 }
@@ -53,9 +54,14 @@ export function deadLetter(fields: Partial<DeadLetter> = {}): DeadLetter {
     reason: 'rejected',
     detail: null,
     failedAt,
-    origin: fields.delivery?.origin ?? { topic: 'analytics.calls', partition: 3, offset: 99 },
+    origin: fields.delivery?.origin ?? {
+      topic: 'analytics.calls',
+      partition: 3,
+      offset: 99,
+      appendedAt: failedAt - 61_000,
+    },
     owner: 'member/1',
-    from: { topic: 'analytics.calls', partition: 3, offset: 99 },
+    from: { topic: 'analytics.calls', partition: 3, offset: 99, appendedAt: failedAt - 20 },
     delivery: null,
     raw: null,
     rawKey: null,

@@ -12,6 +12,7 @@ import { mostBodyBytes } from '../../core/tracking-request.ts'
 import { PostriderError } from '../../errors.ts'
 import type { Logger } from '../log.ts'
 import { BodyRefused, readBody } from './body.ts'
+import { ClientAddress } from './client-address.ts'
 import { allowOrigin, preflight } from './cors.ts'
 import { basicKey, bearerKey } from './write-key.ts'
 
@@ -19,6 +20,8 @@ export interface CollectorServerOptions {
   port: number
   /** All interfaces unless given. */
   host?: string
+  /** CIDRs of proxies whose X-Forwarded-For is believed; none unless given. */
+  trustedProxies?: readonly string[]
   room: Room
   collect(request: CollectRequest): Promise<Answer>
   log: Logger
@@ -90,7 +93,11 @@ async function closeServer(app: FastifyInstance, graceMs: number): Promise<void>
   clearTimeout(force)
 }
 
-function addRoutes(app: FastifyInstance, { room, collect }: CollectorServerOptions): void {
+function addRoutes(
+  app: FastifyInstance,
+  { room, collect, trustedProxies = [] }: CollectorServerOptions,
+): void {
+  const clientAddress = new ClientAddress(trustedProxies)
   const answer = async (
     request: FastifyRequest,
     reply: FastifyReply,
@@ -98,6 +105,8 @@ function addRoutes(app: FastifyInstance, { room, collect }: CollectorServerOptio
   ): Promise<Answer | null> => {
     const hold = new Hold(room)
     reply.raw.once('close', () => hold.release())
+    // Not to be had any more once the sender has gone away.
+    const ip = clientAddress.of(request.socket.remoteAddress ?? '', forwardedFor(request))
     try {
       const isPixel = request.method === 'GET'
       const { authorization } = request.headers
@@ -107,7 +116,7 @@ function addRoutes(app: FastifyInstance, { room, collect }: CollectorServerOptio
         basicKey: basicKey(authorization),
         bearerKey: bearerKey(authorization),
         queryKey: route.isClientSide ? queryText(request, 'writeKey') : null,
-        ip: request.ip.replace(/^::ffff:(?=\d+\.)/, ''),
+        ip,
         hold,
       })
     } catch (error) {
@@ -148,6 +157,10 @@ function send(reply: FastifyReply, { status, body, retryAfter }: Answer): void {
   if (retryAfter !== null) reply.header('Retry-After', String(retryAfter))
   reply.send(body)
 }
+
+/** Node joins several into one, in their order. */
+const forwardedFor = (request: FastifyRequest): string | undefined =>
+  request.headers['x-forwarded-for'] as string | undefined
 
 /** The last value of a parameter of the query. */
 function queryText(request: FastifyRequest, name: string): string | null {

@@ -1,9 +1,7 @@
-import kafkajs from 'kafkajs'
 import type { Kafka, Message, Producer } from 'kafkajs'
 import { partitionKey } from '../../core/analytics-call.ts'
 import type { AnalyticsCall } from '../../core/analytics-call.ts'
-
-const { Partitioners } = kafkajs
+import { murmur2Partitioner } from './produce-encoding.ts'
 
 /** acks=all: every in-sync replica has it. */
 const allReplicas = -1
@@ -46,7 +44,7 @@ export class CallWriter {
     this.#producer = kafka.producer({
       allowAutoTopicCreation: false,
       // murmur2, as Java's producers and librdkafka's murmur2_random: one user's calls share a partition.
-      createPartitioner: Partitioners.DefaultPartitioner,
+      createPartitioner: murmur2Partitioner,
     })
   }
 

@@ -3,6 +3,7 @@ import type { DeadLetterStore, ReadOptions, StoredLetter } from '../../console/d
 import type { DeadLetter } from '../../core/delivery.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 import type { Logger } from '../log.ts'
+import { letterOwner, type RawDecoders } from './letter-owner.ts'
 import { readRange } from './read-range.ts'
 import { fetchRange } from './topic-offsets.ts'
 import { TopicReader, type TopicRecord } from './topic-reader.ts'
@@ -14,6 +15,7 @@ export interface LetterSource {
   log: Logger
   /** Throws `undecodable` for good, or what can be retried. */
   decode(value: Buffer | null): Promise<DeadLetter>
+  raw: RawDecoders
 }
 
 /** Brokers' clocks, which stamp records, and forwarders', which say when a delivery failed, may differ by this. */
@@ -92,11 +94,14 @@ async function read(source: LetterSource, record: TopicRecord): Promise<StoredLe
   for (let tried = 1; ; tried++) {
     try {
       const letter = await source.decode(record.value)
-      return { id, record, letter, problem: null, failedAt: letter.failedAt }
+      const owner = await letterOwner(letter, record, source.raw)
+      return { id, record, letter, problem: null, failedAt: letter.failedAt, owner }
     } catch (error) {
       if (!(error instanceof PostriderError)) throw error
-      if (!error.canRetry)
-        return { id, record, letter: null, problem: messageOf(error), failedAt: record.timestamp }
+      if (!error.canRetry) {
+        const owner = await letterOwner(null, record, source.raw)
+        return { id, record, letter: null, problem: messageOf(error), failedAt: record.timestamp, owner }
+      }
       if (tried === tries) throw error
       await new Promise((resolve) => setTimeout(resolve, betweenTriesMs))
     }

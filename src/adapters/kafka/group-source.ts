@@ -73,6 +73,10 @@ export class GroupSource implements RecordSource {
     this.failed.catch(() => {})
   }
 
+  get groupId(): string {
+    return this.#options.groupId
+  }
+
   start(listener: RecordListener): Promise<void> {
     this.#listener = listener
     const { promise, resolve } = Promise.withResolvers<void>()

@@ -1,13 +1,14 @@
-import { setTimeout as delay } from 'node:timers/promises'
-import type { Admin, Consumer, Kafka } from 'kafkajs'
+import type { Consumer, Kafka } from 'kafkajs'
 import { PostriderError, messageOf } from '../../errors.ts'
 import { within } from './waiting.ts'
 
 const closingMs = 3_000
+/** Beyond what the end of a holder's session takes; brokers let the first of a group wait for 3 s. */
+const joinMs = 15_000
 
 export interface LeaseOptions {
   kafka: Kafka
-  /** The group that stands for what is held: whoever is its only member holds it. */
+  /** The group that stands for what is held. */
   groupId: string
   /** A topic that exists; nothing of it is read. */
   topic: string
@@ -18,13 +19,24 @@ export interface LeaseOptions {
 }
 
 /**
- * Something that one process at a time may hold, over all machines: the brokers know the members of a group, and
- * that they are alive. Two who come at once may both be sent away, never both be let in.
+ * Something that one process at a time may hold, over all machines. It is a consumer group, and its leader is the
+ * holder: brokers name one, the first who came, and keep it for as long as it answers. Who comes later joins for a
+ * moment, which has the brokers ask the holder for a sign of life: with a holder that is alive the answer is no, at
+ * once; one that was killed is dropped when its session ends, and the next in line leads.
+ *
+ * - `joining`: whether it is the leader is not known yet.
+ * - `held`: it leads, and heartbeats are answered.
+ * - `lost`: the brokers may have let another one lead. Final.
+ * - `released`: final.
+ *
+ * joining → held → lost; any of them → released.
  */
 export class GroupLease {
   readonly #consumer: Consumer
   readonly #what: string
   readonly #sessionMs: number
+  /** Known to the brokers by this name. With another one it would be another holder. */
+  #memberId: string | null = null
   #aliveAt = performance.now()
   #lost: string | null = null
 
@@ -34,6 +46,7 @@ export class GroupLease {
     this.#consumer = kafka.consumer({
       groupId,
       sessionTimeout: sessionTimeoutMs,
+      rebalanceTimeout: sessionTimeoutMs,
       heartbeatInterval: Math.floor(sessionTimeoutMs / 6),
       allowAutoTopicCreation: false,
       maxWaitTimeInMs: 100,
@@ -42,38 +55,29 @@ export class GroupLease {
   }
 
   /**
-   * Waits for one that may have been killed, then throws `conflict`. Throws `kafka_unavailable`.
+   * Throws `conflict` when another one holds it, and `kafka_unavailable`. Of several who come at once one gets it.
+   * It waits for as long as a session when the holder was killed.
    */
   static async acquire(options: LeaseOptions): Promise<GroupLease> {
-    const { kafka, groupId, what, sessionTimeoutMs } = options
-    const admin = kafka.admin({ retry: { retries: 2 } })
-    const deadline = performance.now() + sessionTimeoutMs + 2_000
+    const { what, topic } = options
+    const lease = new GroupLease(options)
     try {
-      await admin.connect()
-      while ((await members(admin, groupId)) > 0) {
-        if (performance.now() > deadline) throw busy(what)
-        await delay(250)
-      }
-      const lease = new GroupLease(options)
-      try {
-        await lease.#join(options.topic)
-        if ((await members(admin, groupId)) !== 1) throw busy(what)
-        return lease
-      } catch (error) {
-        await lease.release()
-        throw error
-      }
+      if (!(await lease.#join(topic)))
+        throw new PostriderError(
+          'conflict',
+          `a sync of ${what} is under way elsewhere; nothing was changed: try again when it is through`,
+        )
+      return lease
     } catch (error) {
+      await lease.release()
       if (error instanceof PostriderError) throw error
       throw new PostriderError('kafka_unavailable', `cannot ask who works on ${what}: ${messageOf(error)}`, {
         cause: error,
       })
-    } finally {
-      await admin.disconnect().catch(() => {})
     }
   }
 
-  /** Throws `conflict` once another process may hold it. */
+  /** Throws `conflict` once another one may hold it. */
   check(): void {
     if (this.#lost === null && performance.now() - this.#aliveAt < (this.#sessionMs * 2) / 3) return
     throw new PostriderError(
@@ -86,36 +90,30 @@ export class GroupLease {
     await within(closingMs, this.#consumer.disconnect()).catch(() => {})
   }
 
-  async #join(topic: string): Promise<void> {
-    const joined = Promise.withResolvers<void>()
-    const alive = () => (this.#aliveAt = performance.now())
-    this.#consumer.on(this.#consumer.events.HEARTBEAT, alive)
-    this.#consumer.on(this.#consumer.events.GROUP_JOIN, ({ payload }) => {
-      alive()
-      this.#consumer.pause(
-        Object.entries(payload.memberAssignment).map(([name, partitions]) => ({ topic: name, partitions })),
+  /** Whether it leads. */
+  async #join(topic: string): Promise<boolean> {
+    const joined = Promise.withResolvers<boolean>()
+    const consumer = this.#consumer
+    consumer.on(consumer.events.HEARTBEAT, () => (this.#aliveAt = performance.now()))
+    consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
+      const { memberId, isLeader, memberAssignment } = payload
+      this.#aliveAt = performance.now()
+      if (this.#memberId === null) this.#memberId = memberId
+      // kafkajs joins anew by itself, as somebody else, when its session had ended.
+      else if (memberId !== this.#memberId || !isLeader) this.#lost ??= 'another one was let in meanwhile'
+      consumer.pause(
+        Object.entries(memberAssignment).map(([name, partitions]) => ({ topic: name, partitions })),
       )
-      joined.resolve()
+      joined.resolve(isLeader)
     })
-    this.#consumer.on(this.#consumer.events.CRASH, ({ payload }) => {
-      this.#lost = messageOf(payload.error)
+    consumer.on(consumer.events.CRASH, ({ payload }) => {
+      this.#lost ??= messageOf(payload.error)
       joined.reject(payload.error)
     })
     joined.promise.catch(() => {})
-    await this.#consumer.connect()
-    await this.#consumer.subscribe({ topics: [topic] })
-    await this.#consumer.run({ autoCommit: false, eachBatch: async () => {} })
-    await within(this.#sessionMs + 5_000, joined.promise)
+    await consumer.connect()
+    await consumer.subscribe({ topics: [topic] })
+    await consumer.run({ autoCommit: false, eachBatch: async () => {} })
+    return await within(this.#sessionMs + joinMs, joined.promise)
   }
-}
-
-const busy = (what: string): PostriderError =>
-  new PostriderError(
-    'conflict',
-    `a sync of ${what} is under way elsewhere; nothing was changed: try again when it is through`,
-  )
-
-async function members(admin: Admin, groupId: string): Promise<number> {
-  const { groups } = await admin.describeGroups([groupId])
-  return groups[0]?.members.length ?? 0
 }

@@ -1,27 +1,21 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Kafka, Message, Producer } from 'kafkajs'
+import type { ICustomPartitioner, Kafka, Message, Producer } from 'kafkajs'
 import type { CallSink, Lot } from '../../collector/ports.ts'
-import { partitionKey } from '../../core/analytics-call.ts'
 import type { AnalyticsCall } from '../../core/analytics-call.ts'
-import { messageOf } from '../../errors.ts'
+import { PostriderError, messageOf } from '../../errors.ts'
 import type { Logger } from '../log.ts'
-import { murmur2Partitioner } from './produce-encoding.ts'
+import { CallLot } from './call-lot.ts'
+import type { ValueWriter } from './record-bundle.ts'
 import { backOff, within } from './waiting.ts'
 
 /** acks=all: every in-sync replica has it. */
 const allReplicas = -1
-/** kafkajs sorts a lot by partition in quadratic time. */
-const mostInLot = 1_000
-/** The topic's max.message.bytes holds for all of one partition's records in a lot together, hence for the lot. */
-const mostLotBytes = 1_048_576 - 4_096
-/** What a record takes beside its key and value, at the most. */
-const recordOverheadBytes = 64
 const connectWithinMs = 3_000
 
 export interface LotWriterOptions {
   kafka: Kafka
   topic: string
-  codec: { encode(call: AnalyticsCall): Buffer }
+  codec: ValueWriter<AnalyticsCall>
   log: Logger
   /** Told how long each lot took, in seconds. */
   produced: (seconds: number) => void
@@ -40,20 +34,6 @@ export interface LotWriterOptions {
  */
 type State = 'connecting' | 'writing' | 'closed'
 
-class WaitingLot implements Lot {
-  readonly written: Promise<boolean>
-  readonly settle: (written: boolean) => void
-  readonly messages: Message[] = []
-  readonly since = performance.now()
-  bytes = 0
-
-  constructor() {
-    const { promise, resolve } = Promise.withResolvers<boolean>()
-    this.written = promise
-    this.settle = resolve
-  }
-}
-
 /**
  * Writes the calls of many requests in common lots, acks=all, one lot after another so that each user's calls keep
  * their order. While one is on its way the next one fills; a lot waits a few ms for more only when another has just
@@ -64,10 +44,12 @@ export class LotWriter implements CallSink {
   readonly #options: Required<LotWriterOptions>
   readonly #stopping = new AbortController()
   /** The one that fills is the last. */
-  #lots: WaitingLot[] = []
+  #lots: CallLot[] = []
   #state: State = 'connecting'
   #reason = 'it is connecting to Kafka'
   #producer: Producer | null = null
+  /** Of the topic, as the brokers had it last. */
+  #partitions = 1
   #sending: Promise<void> | null = null
   #scheduled: NodeJS.Timeout | NodeJS.Immediate | null = null
   #sentAt = -Infinity
@@ -88,16 +70,13 @@ export class LotWriter implements CallSink {
 
   /** While there is a problem, the lot has failed already. */
   add(call: AnalyticsCall): Lot {
-    const value = this.#options.codec.encode(call)
-    const key = partitionKey(call)
-    const bytes = value.length + (key === null ? 0 : key.length * 3) + recordOverheadBytes
+    const { codec } = this.#options
     let lot = this.#lots.at(-1)
-    if (lot === undefined || lot.messages.length === mostInLot || lot.bytes + bytes > mostLotBytes) {
-      lot = new WaitingLot()
+    if (lot === undefined || !lot.add(call, codec)) {
+      lot = new CallLot(this.#partitions)
+      lot.add(call, codec)
       this.#lots.push(lot)
     }
-    lot.messages.push({ key, value })
-    lot.bytes += bytes
     if (this.#state === 'writing') this.#schedule()
     else this.#failWaiting()
     return lot
@@ -153,18 +132,20 @@ export class LotWriter implements CallSink {
   }
 
   /** Never rejects. */
-  async #produce(lot: WaitingLot): Promise<void> {
+  async #produce(lot: CallLot): Promise<void> {
     const { topic, deadlineMs, produced, log } = this.#options
     const producer = this.#producer!
     this.#sentAt = performance.now()
-    const sending = producer.send({ topic, acks: allReplicas, messages: lot.messages })
+    // kafkajs sorts messages by partition in quadratic time: it gets one for each.
+    const messages: Message[] = lot.bundles
+    const sending = producer.send({ topic, acks: allReplicas, messages })
     try {
       await within(deadlineMs, sending)
       produced((performance.now() - this.#sentAt) / 1_000)
       lot.settle(true)
     } catch (error) {
       this.#reason = `Kafka does not take calls: ${messageOf(error)}`
-      log.warn({ topic, calls: lot.messages.length, err: error }, 'a lot of calls was not acknowledged')
+      log.warn({ topic, calls: lot.calls, err: error }, 'a lot of calls was not acknowledged')
       // It may go on trying for a while; once it has given up nothing of it is left.
       void sending.catch(() => {}).then(() => producer.disconnect().catch(() => {}))
       producer.disconnect().catch(() => {})
@@ -189,22 +170,43 @@ export class LotWriter implements CallSink {
     for (let failures = 0; !signal.aborted; failures++) {
       const producer = kafka.producer({
         allowAutoTopicCreation: false,
-        // murmur2, as Java's producers and librdkafka's murmur2_random: one user's calls share a partition.
-        createPartitioner: murmur2Partitioner,
+        createPartitioner: this.#partitioner,
         retry: { retries: 3, initialRetryTime: 100, maxRetryTime: 1_000 },
       })
-      const connecting = producer.connect()
+      const [connecting, counting] = [producer.connect(), partitionsOf(kafka, topic)]
       try {
-        await within(connectWithinMs, connecting)
+        const [, partitions] = await within(connectWithinMs, Promise.all([connecting, counting]))
+        this.#partitions = partitions
         this.#producer = producer
         if (this.#state === 'connecting') this.#state = 'writing'
         return
       } catch (error) {
         this.#reason = `Kafka cannot be reached: ${messageOf(error)}`
         log.warn({ topic, error: messageOf(error) }, 'the collector cannot reach Kafka; trying again')
-        void connecting.catch(() => {}).then(() => producer.disconnect().catch(() => {}))
+        void Promise.allSettled([connecting, counting]).then(() => producer.disconnect().catch(() => {}))
         await delay(Math.min(backOff(failures), 1_000), undefined, { signal }).catch(() => {})
       }
     }
+  }
+
+  /** The calls of a lot were sorted when they came in; partitions that were added since serve the next one. */
+  readonly #partitioner: ICustomPartitioner =
+    () =>
+    ({ topic, message: { partition }, partitionMetadata: { length } }) => {
+      this.#partitions = length
+      // kafkajs would leave out, and call written, what goes to a partition that there is not.
+      if (partition! >= length) throw new PostriderError('setup', `${topic} has fewer partitions than before`)
+      return partition!
+    }
+}
+
+async function partitionsOf(kafka: Kafka, topic: string): Promise<number> {
+  const admin = kafka.admin()
+  try {
+    await admin.connect()
+    const { topics } = await admin.fetchTopicMetadata({ topics: [topic] })
+    return topics[0]!.partitions.length
+  } finally {
+    await admin.disconnect().catch(() => {})
   }
 }

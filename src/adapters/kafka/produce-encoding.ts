@@ -1,7 +1,9 @@
-// kafkajs 2.2.4 encodes each record into a buffer of its own, counts its varints by BigInt and lists, and hashes keys
-// the same way: some 6 µs a record. What follows writes the same bytes in a fraction of that.
+// kafkajs 2.2.4 encodes each record into a buffer of its own and counts its varints by BigInt and lists: some 6 µs a
+// record. What follows writes the same bytes in a fraction of that, and takes records that are encoded already.
 import { createRequire } from 'node:module'
-import type { ICustomPartitioner } from 'kafkajs'
+import { crc32c } from './crc32c.ts'
+import { RecordBundle } from './record-bundle.ts'
+import { sizeOfVarint, writeVarint } from './varint.ts'
 
 /** What kafkajs hands to the encoding of a produce request, as far as we use it. */
 export interface ProduceOptions {
@@ -11,8 +13,11 @@ export interface ProduceOptions {
   /** -1, as a number, where the producer is not idempotent. */
   producerId?: unknown
   compression?: number
-  topicData: { topic: string; partitions: { partition: number; messages: ProducedMessage[] }[] }[]
+  topicData: { topic: string; partitions: { partition: number; messages: ProducedMessages }[] }[]
 }
+
+/** Single messages, or one bundle of them. */
+type ProducedMessages = ProducedMessage[] | [RecordBundle]
 
 interface ProducedMessage {
   key?: Buffer | string | null
@@ -67,10 +72,16 @@ function isPlain({ transactionalId, producerId, compression, topicData }: Produc
   if ((transactionalId ?? null) !== null || (compression ?? 0) !== 0) return false
   if ((producerId ?? -1) !== -1) return false
   return topicData.every(({ partitions }) =>
-    partitions.every(({ messages }) =>
-      messages.every(({ headers, timestamp }) => headers === undefined && timestamp === undefined),
-    ),
+    partitions.every(({ messages }) => bundleOf(messages) !== null || messages.every(isPlainMessage)),
   )
+}
+
+const isPlainMessage = ({ headers, timestamp }: ProducedMessage): boolean =>
+  headers === undefined && timestamp === undefined
+
+function bundleOf(messages: ProducedMessages): RecordBundle | null {
+  const [first] = messages
+  return messages.length === 1 && first instanceof RecordBundle ? first : null
 }
 
 /** The body of a produce request, versions 3 to 7, one record batch a partition (KIP-98), in one buffer. */
@@ -96,21 +107,26 @@ export function encodeProduce({ acks, timeout, topicData }: ProduceOptions, now 
   return { buf: buffer, buffer, size: () => buffer.length }
 }
 
-function writeBatch(writer: Writer, messages: readonly ProducedMessage[], now: number): void {
+function writeBatch(writer: Writer, messages: ProducedMessages, now: number): void {
   const { buf, at: start } = writer
+  const bundle = bundleOf(messages)
+  const count = bundle?.count ?? messages.length
   buf.writeBigInt64BE(0n, start) // first offset
   buf.writeInt32BE(0, start + 12) // partition leader epoch
   buf[start + 16] = 2 // magic
   buf.writeInt16BE(0, start + 21) // attributes: no compression, create time
-  buf.writeInt32BE(messages.length - 1, start + 23) // last offset delta
+  buf.writeInt32BE(count - 1, start + 23) // last offset delta
   buf.writeBigInt64BE(BigInt(now), start + 27) // first timestamp
   buf.writeBigInt64BE(BigInt(now), start + 35) // max timestamp
   buf.writeBigInt64BE(-1n, start + 43) // producer id
   buf.writeInt16BE(0, start + 51) // producer epoch
   buf.writeInt32BE(0, start + 53) // first sequence
-  buf.writeInt32BE(messages.length, start + 57)
+  buf.writeInt32BE(count, start + 57)
   writer.at = start + batchHeadBytes
-  for (let index = 0; index < messages.length; index++) writeRecord(writer, messages[index]!, index)
+  if (bundle) writer.at += bundle.copyTo(buf, writer.at)
+  else
+    for (let index = 0; index < messages.length; index++)
+      writeRecord(writer, messages[index] as ProducedMessage, index)
   buf.writeInt32BE(writer.at - start - 12, start + 8)
   buf.writeUInt32BE(crc32c(buf, start + 21, writer.at), start + 17)
 }
@@ -145,8 +161,11 @@ function sizeAtMost(topicData: ProduceOptions['topicData']): number {
     size += topic.length * 3 + 6
     for (const { messages } of partitions) {
       size += batchHeadBytes + 8
-      for (const { key, value } of messages)
-        size += mostRecordHeadBytes + Math.max(0, byteLength(key)) + Math.max(0, byteLength(value))
+      const bundle = bundleOf(messages)
+      if (bundle) size += bundle.bytes
+      else
+        for (const { key, value } of messages as ProducedMessage[])
+          size += mostRecordHeadBytes + Math.max(0, byteLength(key)) + Math.max(0, byteLength(value))
     }
   }
   return size
@@ -168,14 +187,8 @@ class Writer {
     this.at = this.buf.writeInt32BE(value, this.at)
   }
 
-  /** Zigzag, then seven bits a byte, the lowest first. */
   varint(value: number): void {
-    let rest = zigzag(value)
-    while (rest > 0x7f) {
-      this.buf[this.at++] = (rest & 0x7f) | 0x80
-      rest >>>= 7
-    }
-    this.buf[this.at++] = rest
+    this.at = writeVarint(this.buf, this.at, value)
   }
 
   text(text: string): void {
@@ -186,71 +199,4 @@ class Writer {
     if (typeof value === 'string') this.text(value)
     else if (value) this.at += value.copy(this.buf, this.at)
   }
-}
-
-const zigzag = (value: number): number => ((value << 1) ^ (value >> 31)) >>> 0
-
-function sizeOfVarint(value: number): number {
-  const bits = 32 - Math.clz32(zigzag(value))
-  return Math.max(1, Math.ceil(bits / 7))
-}
-
-/** CRC-32C (Castagnoli), four bytes at a time. */
-function crc32c(buffer: Buffer, from: number, to: number): number {
-  let crc = -1
-  let at = from
-  for (; at + 4 <= to; at += 4) {
-    crc ^= buffer[at]! | (buffer[at + 1]! << 8) | (buffer[at + 2]! << 16) | (buffer[at + 3]! << 24)
-    crc =
-      crcTable[768 + (crc & 0xff)]! ^
-      crcTable[512 + ((crc >>> 8) & 0xff)]! ^
-      crcTable[256 + ((crc >>> 16) & 0xff)]! ^
-      crcTable[crc >>> 24]!
-  }
-  for (; at < to; at++) crc = crcTable[(crc ^ buffer[at]!) & 0xff]! ^ (crc >>> 8)
-  return ~crc >>> 0
-}
-
-/** For each byte, and for each byte followed by one, two and three zero bytes. */
-const crcTable = new Int32Array(4 * 256)
-for (let byte = 0; byte < 256; byte++) {
-  let crc = byte
-  for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0x82f63b78 : crc >>> 1
-  crcTable[byte] = crc
-}
-for (let at = 256; at < crcTable.length; at++) {
-  const before = crcTable[at - 256]!
-  crcTable[at] = crcTable[before & 0xff]! ^ (before >>> 8)
-}
-
-/** As Java's producers and kafkajs's default: the key's murmur2, without its sign, modulo the partitions. */
-export const murmur2Partitioner: ICustomPartitioner = () => {
-  let turn = Math.floor(Math.random() * 1_000)
-  return ({ message: { key, partition }, partitionMetadata: { length } }) => {
-    if (partition !== undefined && partition !== null) return partition
-    if (key === null || key === undefined) return turn++ % length
-    return (murmur2(typeof key === 'string' ? Buffer.from(key) : key) & 0x7fffffff) % length
-  }
-}
-
-const seed = 0x9747b28c | 0
-const mixer = 0x5bd1e995
-
-export function murmur2(data: Uint8Array): number {
-  const { length } = data
-  let hash = seed ^ length
-  let at = 0
-  for (; at + 4 <= length; at += 4) {
-    let word = data[at]! | (data[at + 1]! << 8) | (data[at + 2]! << 16) | (data[at + 3]! << 24)
-    word = Math.imul(word, mixer)
-    word ^= word >>> 24
-    hash = Math.imul(hash, mixer) ^ Math.imul(word, mixer)
-  }
-  const rest = length - at
-  if (rest === 3) hash ^= data[at + 2]! << 16
-  if (rest >= 2) hash ^= data[at + 1]! << 8
-  if (rest >= 1) hash = Math.imul(hash ^ data[at]!, mixer)
-  hash ^= hash >>> 13
-  hash = Math.imul(hash, mixer)
-  return hash ^ (hash >>> 15)
 }

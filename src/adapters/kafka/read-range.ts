@@ -1,17 +1,11 @@
-import type { Kafka } from 'kafkajs'
-import type { Logger } from '../log.ts'
+import { readBetween } from './read-between.ts'
+import type { ReadBetweenOptions } from './read-between.ts'
 import { fetchRange } from './topic-offsets.ts'
-import { TopicReader, type TopicRecord } from './topic-reader.ts'
+import type { TopicRecord } from './topic-reader.ts'
 
-export interface ReadRangeOptions {
-  kafka: Kafka
-  topic: string
-  groupPrefix: string
-  log: Logger
+export interface ReadRangeOptions extends Omit<ReadBetweenOptions, 'onRecord'> {
   /** Epoch milliseconds: begins at the first record of each partition with that timestamp or a later one. */
   since?: number | undefined
-  /** Ends the reading early, with an error. */
-  signal?: AbortSignal | undefined
   /** Told once, before the first record: how many offsets lie in the range (holes included), for progress. */
   onRange?: (total: number) => void
 }
@@ -21,31 +15,28 @@ export interface ReadRangeOptions {
  * No more is fetched than the reader takes. Leaving the loop early stops the reading and cleans up.
  */
 export async function* readRange(options: ReadRangeOptions): AsyncGenerator<TopicRecord, void, void> {
-  const { kafka, topic, groupPrefix, log, since, signal } = options
-  const ranges = (await fetchRange(kafka, topic, since)).filter(({ low, high }) => low < high)
-  options.onRange?.(ranges.reduce((total, { low, high }) => total + high - low, 0))
-  if (ranges.length === 0) return
+  const { kafka, topic, groupPrefix, log, since, signal, onRange } = options
+  const ranges = await fetchRange(kafka, topic, since)
+  onRange?.(ranges.reduce((total, { low, high }) => total + high - low, 0))
   const slot = new Slot<TopicRecord>()
-  const reader = new TopicReader({
+  const left = new AbortController()
+  const reading = readBetween(ranges, {
     kafka,
     topic,
     groupPrefix,
     log,
-    from: new Map(ranges.map(({ partition, low }) => [partition, low])),
-    until: new Map(ranges.map(({ partition, high }) => [partition, high])),
-    // It ends soon, and should then end at once.
-    maxWaitMs: 50,
     onRecord: (record) => slot.put(record),
-  })
-  reader.start(signal).then(
+    signal: signal ? AbortSignal.any([signal, left.signal]) : left.signal,
+  }).then(
     () => slot.finish(null),
     (error: unknown) => slot.finish(error),
   )
   try {
     for (let record = await slot.take(); record !== null; record = await slot.take()) yield record
   } finally {
+    left.abort()
     slot.abandon()
-    await reader.close()
+    await reading
   }
 }
 

@@ -1,6 +1,7 @@
 import type { EachBatchPayload, Kafka } from 'kafkajs'
 import { messageOf } from '../../errors.ts'
 import type { Logger } from '../log.ts'
+import type { FetchFreshness } from './fetch-freshness.ts'
 import { aborted, within } from './waiting.ts'
 
 /** Bounds what is done at the end when Kafka is away, in ms. */
@@ -12,6 +13,8 @@ export interface Consuming {
   /** Of this consumer alone. Nothing is committed under it. */
   groupId: string
   maxWaitMs: number
+  /** Of each partition. */
+  fetchBytes: number
   stop: AbortSignal
   /** Where to go on; undefined: at the partition's beginning. */
   position: (partition: number) => number | undefined
@@ -23,6 +26,7 @@ export interface Consuming {
   onBatch: (payload: EachBatchPayload) => Promise<void>
   /** A batch was passed, be it without a visible record (control records, compaction); not said once stopped. */
   onPassed: (partition: number, nextOffset: number) => void
+  freshness: FetchFreshness
 }
 
 /** Consumes all partitions until a crash, whose error it returns, or until `stop` aborts. Never throws. */
@@ -32,6 +36,7 @@ export async function consumeUntilCrash(consuming: Consuming): Promise<unknown> 
     groupId,
     allowAutoTopicCreation: false,
     maxWaitTimeInMs: consuming.maxWaitMs,
+    maxBytesPerPartition: consuming.fetchBytes,
     // What kafkajs would restart by itself its caller restarts as well: one way to recover, for all errors.
     retry: { retries: 2, restartOnFailure: async () => false },
   })
@@ -47,7 +52,16 @@ export async function consumeUntilCrash(consuming: Consuming): Promise<unknown> 
     consuming.onAlive()
   })
   consumer.on(consumer.events.HEARTBEAT, () => consuming.onAlive())
+  const { freshness } = consuming
+  freshness.restart()
+  // The events' types leave out what they carry.
+  const brokerOf = (payload: unknown): string => String((payload as { nodeId?: unknown }).nodeId)
+  consumer.on(consumer.events.FETCH_START, ({ payload }) =>
+    freshness.started(brokerOf(payload), performance.now()),
+  )
+  consumer.on(consumer.events.FETCH, ({ payload }) => freshness.answered(brokerOf(payload)))
   consumer.on(consumer.events.END_BATCH_PROCESS, ({ payload }) => {
+    if (Number(payload.offsetLag) > 0) freshness.moreBehind()
     if (!stop.aborted) consuming.onPassed(payload.partition, Number(payload.lastOffset) + 1)
   })
   const stopped = aborted(stop)

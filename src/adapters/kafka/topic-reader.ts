@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { EachBatchPayload, IHeaders, Kafka } from 'kafkajs'
 import { PostriderError, messageOf } from '../../errors.ts'
 import type { Logger } from '../log.ts'
+import { FetchFreshness } from './fetch-freshness.ts'
 import { Positions } from './positions.ts'
 import { awaitRange, endsOf, fetchRange } from './topic-offsets.ts'
 import { consumeUntilCrash, deleteGroups } from './throwaway-consumer.ts'
@@ -42,6 +43,8 @@ export interface TopicReaderOptions {
    * as often. Records that come in end the wait at once.
    */
   maxWaitMs?: number
+  /** How much a fetch asks of each partition, in bytes; default 1 MB. All of a fetch lies in memory at once. */
+  fetchBytes?: number
 }
 
 /**
@@ -70,6 +73,7 @@ export class TopicReader {
   readonly ended: Promise<void>
   readonly #options: TopicReaderOptions
   readonly #positions: Positions
+  readonly #freshness = new FetchFreshness()
   readonly #stop = new AbortController()
   readonly #end: { resolve: () => void; reject: (error: unknown) => void }
   #state: ReaderState = 'connecting'
@@ -100,6 +104,11 @@ export class TopicReader {
   /** Whether the brokers can be reached now, as far as is known. */
   get connected(): boolean {
     return this.#state === 'reading' && performance.now() - this.#aliveAt < silentMs
+  }
+
+  /** Everything that was appended by then has been handled; monotonic ms. It moves on about every `maxWaitMs`. */
+  get freshAsOf(): number {
+    return this.#freshness.asOf
   }
 
   /** Whether everything was handled once that the topic held at the start. */
@@ -163,7 +172,7 @@ export class TopicReader {
   }
 
   #consumeOnce(onJoin: () => void): Promise<unknown> {
-    const { kafka, topic, groupPrefix, maxWaitMs = 500 } = this.#options
+    const { kafka, topic, groupPrefix, maxWaitMs = 500, fetchBytes = 1_048_576 } = this.#options
     // A group for each consumer: one that crashed stays a member for as long as its session, and holds up joining.
     const groupId = `${groupPrefix}.${randomBytes(6).toString('hex')}`
     return consumeUntilCrash({
@@ -171,6 +180,7 @@ export class TopicReader {
       topic,
       groupId,
       maxWaitMs,
+      fetchBytes,
       stop: this.#stop.signal,
       position: (partition) => this.#positions.get(partition),
       until: (partition) => this.#until(partition),
@@ -182,6 +192,7 @@ export class TopicReader {
       },
       onBatch: (payload) => this.#handleBatch(payload),
       onPassed: (partition, next) => this.#positions.advance(partition, next),
+      freshness: this.#freshness,
     })
   }
 

@@ -1,8 +1,11 @@
 import type { Config } from '../../config.ts'
+import { erasureKeptMs } from '../../core/erasures.ts'
 import { topicNames } from '../../core/topics.ts'
 
 const dayMs = 86_400_000
 const megabyte = 1_048_576
+/** How long the memberships' topic tells of what was deleted from it: views that are older begin anew. */
+export const deletionsKeptMs = 7 * dayMs
 
 /** What a topic's setting must be, as a text or as bounds of a number, -1 standing for no limit. */
 export type Requirement = { is: string } | { least: number; most?: number }
@@ -55,11 +58,19 @@ export function topicSpecs(config: TopicConfig): TopicSpec[] {
       name: names.memberships,
       partitions: partitions.memberships,
       exactPartitions: false,
-      settings: { 'message.timestamp.type': appendTime, 'cleanup.policy': 'compact' },
-      required: { 'message.timestamp.type': { is: appendTime }, 'cleanup.policy': { is: 'compact' } },
+      settings: {
+        'message.timestamp.type': appendTime,
+        'cleanup.policy': 'compact',
+        'delete.retention.ms': String(deletionsKeptMs),
+      },
+      required: {
+        'message.timestamp.type': { is: appendTime },
+        'cleanup.policy': { is: 'compact' },
+        'delete.retention.ms': { least: deletionsKeptMs },
+      },
       advised: {},
     },
-    single(names.erasures, 40 * dayMs),
+    single(names.erasures, erasureKeptMs),
   ]
 }
 

@@ -3,8 +3,10 @@ import type { Config } from '../../config.ts'
 import type { AnalyticsCall } from '../../core/analytics-call.ts'
 import type { DeadLetter } from '../../core/delivery.ts'
 import type { DeliveryEvent } from '../../core/delivery-event.ts'
+import type { Erasure } from '../../core/erasures.ts'
 import type { Membership } from '../../core/membership.ts'
 import type { TopicNames } from '../../core/topics.ts'
+import { writeAnalyticsCall } from './analytics-call-writer.ts'
 import { deadLetters, retryDeliveries } from './delivery-fields.ts'
 import type { KeyedRetryDelivery } from './delivery-fields.ts'
 import { RecordCodec } from './record-codec.ts'
@@ -34,6 +36,7 @@ export interface Codecs {
   settings: RecordCodec<SettingsRecord>
   deliveries: RecordCodec<DeliveryEvent>
   memberships: RecordCodec<Membership>
+  erasures: RecordCodec<Erasure>
 }
 
 /** The record's fields are the type's own. */
@@ -63,7 +66,7 @@ export function createCodecs(options: {
   const retryReader = readerOf('retryDelivery')
   const retries = new Map<string, RecordCodec<KeyedRetryDelivery>>()
   return {
-    calls: codec<AnalyticsCall>(topics.calls, 'analyticsCall', asItIs),
+    calls: codec<AnalyticsCall>(topics.calls, 'analyticsCall', { ...asItIs, write: writeAnalyticsCall }),
     retries(tierName) {
       let found = retries.get(tierName)
       if (found === undefined) {
@@ -76,5 +79,6 @@ export function createCodecs(options: {
     settings: codec<SettingsRecord>(topics.settings, 'settingsEvent', asItIs),
     deliveries: codec<DeliveryEvent>(topics.deliveries, 'deliveryEvent', asItIs),
     memberships: codec<Membership>(topics.memberships, 'membership', asItIs),
+    erasures: codec<Erasure>(topics.erasures, 'erasure', asItIs),
   }
 }

@@ -1,32 +1,30 @@
 import { mkdirSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
-import { setImmediate } from 'node:timers/promises'
-import type { Change, Given } from '../../console/computations/ports.ts'
-import type { Membership } from '../../core/membership.ts'
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import type { Membership, PlacedMembership } from '../../core/membership.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
+import { bucketOf, buckets } from './bucket-file.ts'
 
 /** Another form of the tables is another number: the view is then built anew. */
-const form = 1
-/** Rows that one statement works on: the event loop, and with it the lease's heartbeat, waits no longer. */
-const sliceRows = 20_000
+const form = 2
 
-/** A record of the memberships' topic; `membership` is null where the record was taken away. */
-export interface ViewRecord {
-  partition: number
-  offset: number
-  audienceId: string
-  userId: string
-  membership: Membership | null
+/** Up to where a partition was taken in. */
+export interface Position {
+  next: number
+  /** The broker's time of its newest record, epoch milliseconds. */
+  newest: number
 }
 
 /**
- * The view of one memberships topic in a SQLite file, with the offsets that it has taken in; and, in temporary
- * tables of this connection, one list to compare with it. Several processes may share the file. All of it can be
- * deleted. Memory is bounded by SQLite's page cache.
+ * The view of one memberships topic in a SQLite file, with the offsets that it has taken in. Several processes may
+ * share the file. All of it can be deleted. Memory is bounded by SQLite's page cache.
  */
 export class MembershipDatabase {
   readonly #db: DatabaseSync
+  readonly #put: StatementSync
+  readonly #remove: StatementSync
+  readonly #move: StatementSync
+  readonly #members: StatementSync
 
   /** `origin` names cluster and topic: a file that was built from another is built anew. */
   constructor(file: string, origin: string) {
@@ -40,39 +38,95 @@ export class MembershipDatabase {
         { cause: error },
       )
     }
+    this.#put = this.#db.prepare('INSERT OR REPLACE INTO memberships VALUES (?, ?, ?, ?, ?, ?, ?)')
+    this.#remove = this.#db.prepare('DELETE FROM memberships WHERE audience = ? AND bucket = ? AND user = ?')
+    this.#move = this.#db.prepare('INSERT OR REPLACE INTO positions VALUES (?, ?, ?)')
+    this.#members = this.#db.prepare(
+      `SELECT json_group_array(user || ifnull(char(9) || value, '')) AS entries FROM memberships
+        WHERE audience = ? AND bucket = ? AND member = 1`,
+    )
   }
 
-  /** Next offset by partition. */
-  positions(): Map<number, number> {
-    const rows = this.#db.prepare('SELECT partition, next FROM positions').all()
-    return new Map(rows.map(({ partition, next }) => [Number(partition), Number(next)]))
+  positions(): Map<number, Position> {
+    const rows = this.#db.prepare('SELECT partition, next, newest FROM positions').all()
+    return new Map(
+      rows.map(({ partition, next, newest }) => [
+        Number(partition),
+        { next: Number(next), newest: Number(newest) },
+      ]),
+    )
+  }
+
+  /** `caughtUpAt`: when the view last held all that the topic held, epoch milliseconds; 0: never. */
+  get state(): { beginning: number; caughtUpAt: number } {
+    const { beginning, caught_up_at: at } = this.#db
+      .prepare('SELECT beginning, caught_up_at FROM built_from')
+      .get()!
+    return { beginning: Number(beginning), caughtUpAt: Number(at) }
+  }
+
+  /** Says that the view holds every partition up to these offsets, be there records at them or not. */
+  caughtUp(ends: ReadonlyMap<number, number>, at: number, beginning: number): void {
+    this.#inTransaction(() => {
+      this.#expect(beginning)
+      const positions = this.positions()
+      for (const [partition, end] of ends) {
+        const { next, newest } = positions.get(partition) ?? { next: 0, newest: 0 }
+        if (next < end) this.#move.run(partition, end, newest)
+      }
+      this.#db.prepare('UPDATE built_from SET caught_up_at = ?').run(at)
+    })
   }
 
   /** Forgets everything. */
   clear(): void {
-    this.#inTransaction(() => this.#db.exec('DELETE FROM memberships; DELETE FROM positions'))
+    this.#inTransaction(() =>
+      this.#db.exec(`DELETE FROM memberships; DELETE FROM positions;
+        UPDATE built_from SET caught_up_at = 0, beginning = beginning + 1`),
+    )
   }
 
-  /** Takes records in; those below a partition's position another process has taken in before. */
-  apply(records: readonly ViewRecord[]): void {
-    const put = this.#db.prepare(
-      'INSERT OR REPLACE INTO memberships (audience, user, member, value, sync, at) VALUES (?, ?, ?, ?, ?, ?)',
-    )
-    const remove = this.#db.prepare('DELETE FROM memberships WHERE audience = ? AND user = ?')
-    const move = this.#db.prepare('INSERT OR REPLACE INTO positions (partition, next) VALUES (?, ?)')
+  /**
+   * Takes in records as they were read: where an offset is missing there is none. Throws `conflict` when the view
+   * has begun anew since it had this `beginning`: what lies before the records is missing then.
+   */
+  takeRead(records: readonly PlacedMembership[], beginning: number): void {
     this.#inTransaction(() => {
-      const next = this.positions()
-      for (const { partition, offset, audienceId, userId, membership } of records) {
-        if (offset < (next.get(partition) ?? 0)) continue
-        next.set(partition, offset + 1)
-        if (membership === null) remove.run(audienceId, userId)
-        else {
-          const { member, value, syncId, at } = membership
-          put.run(audienceId, userId, member ? 1 : 0, value, syncId, at)
-        }
-      }
-      for (const [partition, offset] of next) move.run(partition, offset)
+      this.#expect(beginning)
+      this.#take(records, true)
     })
+  }
+
+  /** Takes in records that this process wrote. Where others lie before them they are left to be read. */
+  takeWritten(records: readonly PlacedMembership[]): void {
+    this.#inTransaction(() => this.#take(records, false))
+  }
+
+  /** Those below a partition's position another process has taken in before. */
+  #take(records: readonly PlacedMembership[], overGaps: boolean): void {
+    const positions = this.positions()
+    for (const { partition, offset, timestamp, audienceId, userId, membership } of records) {
+      let position = positions.get(partition)
+      if (position === undefined) positions.set(partition, (position = { next: 0, newest: 0 }))
+      if (offset < position.next || (offset > position.next && !overGaps)) continue
+      position.next = offset + 1
+      position.newest = Math.max(position.newest, timestamp)
+      const bucket = bucketOf(userId)
+      if (membership === null) this.#remove.run(audienceId, bucket, userId)
+      else {
+        const { member, value, syncId, at } = membership
+        this.#put.run(audienceId, bucket, userId, member ? 1 : 0, value, syncId, at)
+      }
+    }
+    for (const [partition, { next, newest }] of positions) this.#move.run(partition, next, newest)
+  }
+
+  #expect(beginning: number): void {
+    if (this.state.beginning !== beginning)
+      throw new PostriderError(
+        'conflict',
+        'another process began to build the view of memberships anew meanwhile; nothing was changed: try again',
+      )
   }
 
   count(audienceId: string): number {
@@ -82,62 +136,17 @@ export class MembershipDatabase {
     return Number(row!.n)
   }
 
-  beginList(): void {
-    this.#endList()
-    this.#db.exec('DELETE FROM temp.given; DELETE FROM temp.changes')
+  /** Who is in, as entries of a staged list. */
+  members(audienceId: string, bucket: number): string[] {
+    return JSON.parse(String(this.#members.get(audienceId, bucket)!.entries)) as string[]
   }
 
-  give({ userId, value, member, line }: Given): number | null {
-    // One transaction for many users, until something else needs its own.
-    if (!this.#db.isTransaction) this.#db.exec('BEGIN')
-    const { changes } = this.#give.run(userId, value, member ? 1 : 0, line)
-    if (Number(changes) === 1) return null
-    const row = this.#db.prepare('SELECT line FROM temp.given WHERE user = ?').get(userId)
-    return Number(row!.line)
-  }
-
-  async compare(audienceId: string, full: boolean): Promise<{ entered: number; left: number }> {
-    this.#endList()
-    await this.#bySlices('SELECT user FROM temp.given WHERE user > ? ORDER BY user LIMIT 1 OFFSET ?', [], {
-      sql: `INSERT INTO temp.changes SELECT g.user, g.member, g.value
-        FROM temp.given g LEFT JOIN memberships m ON m.audience = ? AND m.user = g.user
-        WHERE g.user > ? AND g.user <= ?
-          AND (g.member IS NOT coalesce(m.member, 0) OR (g.member = 1 AND g.value IS NOT m.value))`,
-      audienceId,
-    })
-    if (full)
-      await this.#bySlices(
-        'SELECT user FROM memberships WHERE audience = ? AND user > ? ORDER BY user LIMIT 1 OFFSET ?',
-        [audienceId],
-        {
-          sql: `INSERT INTO temp.changes SELECT m.user, 0, NULL FROM memberships m
-            WHERE m.audience = ? AND m.user > ? AND m.user <= ? AND m.member = 1
-              AND NOT EXISTS (SELECT 1 FROM temp.given g WHERE g.user = m.user)`,
-          audienceId,
-        },
-      )
-    const row = this.#db.prepare('SELECT count(*) AS n, total(member) AS entered FROM temp.changes').get()!
-    return { entered: Number(row.entered), left: Number(row.n) - Number(row.entered) }
-  }
-
-  changesAfter(userId: string, most: number): Change[] {
-    return this.#db
-      .prepare('SELECT user, member, value FROM temp.changes WHERE user > ? ORDER BY user LIMIT ?')
-      .all(userId, most)
-      .map(({ user, member, value }) => ({
-        userId: String(user),
-        member: member === 1,
-        value: value as string | null,
-      }))
-  }
-
-  writtenBy(audienceId: string, syncId: string, userId: string, most: number): Membership[] {
-    return this.#db
-      .prepare(
-        'SELECT user, member, value, at FROM memberships WHERE audience = ? AND user > ? AND sync = ? ORDER BY user LIMIT ?',
-      )
-      .all(audienceId, userId, syncId, most)
-      .map(({ user, member, value, at }) => ({
+  *writtenBy(audienceId: string, syncId: string): Generator<Membership[], void, undefined> {
+    const find = this.#db.prepare(
+      'SELECT user, member, value, at FROM memberships WHERE audience = ? AND bucket = ? AND sync = ?',
+    )
+    for (let bucket = 0; bucket < buckets; bucket++)
+      yield find.all(audienceId, bucket, syncId).map(({ user, member, value, at }) => ({
         audienceId,
         userId: String(user),
         member: member === 1,
@@ -147,55 +156,29 @@ export class MembershipDatabase {
       }))
   }
 
-  usersAfter(audienceId: string, userId: string, most: number): string[] {
-    return this.#db
-      .prepare('SELECT user FROM memberships WHERE audience = ? AND user > ? ORDER BY user LIMIT ?')
-      .all(audienceId, userId, most)
-      .map(({ user }) => String(user))
+  *users(audienceId: string): Generator<string[], void, undefined> {
+    const find = this.#db.prepare('SELECT user FROM memberships WHERE audience = ? AND bucket = ?')
+    for (let bucket = 0; bucket < buckets; bucket++)
+      yield find.all(audienceId, bucket).map(({ user }) => String(user))
   }
 
   close(): void {
     this.#db.close()
   }
 
-  get #give() {
-    return (this.#giving ??= this.#db.prepare(
-      'INSERT OR IGNORE INTO temp.given (user, value, member, line) VALUES (?, ?, ?, ?)',
-    ))
-  }
-  #giving: ReturnType<DatabaseSync['prepare']> | null = null
-
-  async #bySlices(
-    nthUser: string,
-    parameters: string[],
-    { sql, audienceId }: { sql: string; audienceId: string },
-  ): Promise<void> {
-    const find = this.#db.prepare(nthUser)
-    const work = this.#db.prepare(sql)
-    for (let from = ''; ;) {
-      const last = find.get(...parameters, from, sliceRows - 1)?.user as string | undefined
-      // Greater than any text: blobs sort behind all of them.
-      work.run(audienceId, from, last ?? new Uint8Array())
-      if (last === undefined) return
-      from = last
-      await setImmediate()
-    }
-  }
-
-  #endList(): void {
-    if (this.#db.isTransaction) this.#db.exec('COMMIT')
-  }
-
   #inTransaction(work: () => void): void {
-    this.#endList()
-    this.#db.exec('BEGIN IMMEDIATE')
-    try {
-      work()
-      this.#db.exec('COMMIT')
-    } catch (error) {
-      this.#db.exec('ROLLBACK')
-      throw error
-    }
+    inTransaction(this.#db, work)
+  }
+}
+
+function inTransaction(db: DatabaseSync, work: () => void): void {
+  db.exec('BEGIN IMMEDIATE')
+  try {
+    work()
+    db.exec('COMMIT')
+  } catch (error) {
+    db.exec('ROLLBACK')
+    throw error
   }
 }
 
@@ -213,23 +196,27 @@ function opened(file: string, origin: string): DatabaseSync {
 
 function prepared(db: DatabaseSync, origin: string): DatabaseSync {
   try {
-    // A view may lose its last commits: they come again. 48 MB of pages at the most, temporary tables on disk.
-    db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -24000; PRAGMA temp.cache_size = -24000;
-      PRAGMA temp_store = FILE; PRAGMA journal_size_limit = 16000000;
-      CREATE TABLE IF NOT EXISTS built_from (origin TEXT, form INTEGER);`)
-    const built = db.prepare('SELECT origin, form FROM built_from').get()
-    if (built?.origin !== origin || built.form !== form) {
-      db.exec('DROP TABLE IF EXISTS memberships; DROP TABLE IF EXISTS positions; DELETE FROM built_from')
-      db.prepare('INSERT INTO built_from VALUES (?, ?)').run(origin, form)
-    }
-    db.exec(`CREATE TABLE IF NOT EXISTS positions (partition INTEGER PRIMARY KEY, next INTEGER NOT NULL);
-      CREATE TABLE IF NOT EXISTS memberships (audience TEXT, user TEXT, member INTEGER NOT NULL, value TEXT,
-        sync TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (audience, user)) WITHOUT ROWID;
-      CREATE TEMP TABLE given (user TEXT PRIMARY KEY, value TEXT, member INTEGER, line INTEGER) WITHOUT ROWID;
-      CREATE TEMP TABLE changes (user TEXT PRIMARY KEY, member INTEGER, value TEXT) WITHOUT ROWID;`)
+    // A view may lose its last commits: they come again. 24 MB of pages at the most.
+    db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -24000;
+      PRAGMA journal_size_limit = 16000000;`)
+    inTransaction(db, () => makeTables(db, origin))
     return db
   } catch (error) {
     db.close()
     throw error
   }
+}
+
+function makeTables(db: DatabaseSync, origin: string): void {
+  db.exec(
+    'CREATE TABLE IF NOT EXISTS built_from (origin TEXT, form INTEGER, beginning INTEGER, caught_up_at INTEGER)',
+  )
+  const built = db.prepare('SELECT origin, form FROM built_from').get()
+  if (built?.origin === origin && built.form === form) return
+  db.exec(`DROP TABLE IF EXISTS memberships; DROP TABLE IF EXISTS positions; DROP TABLE built_from;
+    CREATE TABLE built_from (origin TEXT, form INTEGER, beginning INTEGER, caught_up_at INTEGER);
+    CREATE TABLE positions (partition INTEGER PRIMARY KEY, next INTEGER NOT NULL, newest INTEGER NOT NULL);
+    CREATE TABLE memberships (audience TEXT, bucket INTEGER, user TEXT, member INTEGER NOT NULL, value TEXT,
+      sync TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (audience, bucket, user)) WITHOUT ROWID;`)
+  db.prepare('INSERT INTO built_from VALUES (?, ?, 0, 0)').run(origin, form)
 }

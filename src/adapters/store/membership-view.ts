@@ -1,13 +1,23 @@
 import { join } from 'node:path'
 import type { Kafka } from 'kafkajs'
-import type { Membership } from '../../core/membership.ts'
+import type { MembershipStore, StagedList as StagedListPort } from '../../console/computations/ports.ts'
+import type { Membership, PlacedMembership } from '../../core/membership.ts'
 import { PostriderError } from '../../errors.ts'
+import { readBetween } from '../kafka/read-between.ts'
 import { fetchRange } from '../kafka/topic-offsets.ts'
-import { TopicReader, type TopicRecord } from '../kafka/topic-reader.ts'
+import type { OffsetRange } from '../kafka/topic-offsets.ts'
+import type { TopicRecord } from '../kafka/topic-reader.ts'
+import { deletionsKeptMs } from '../kafka/topic-specs.ts'
 import type { Logger } from '../log.ts'
-import { MembershipDatabase, type ViewRecord } from './membership-database.ts'
+import { MembershipDatabase, type Position } from './membership-database.ts'
+import { StagedList } from './staged-list.ts'
 
+/** Records that are taken in at once. */
 const lotSize = 5_000
+/** Of each partition: a record takes several times its bytes while it is read. */
+const fetchBytes = 128 * 1_024
+/** A deletion that was not read within the time that the topic keeps it is never known of; with some room. */
+const mostAgeMs = deletionsKeptMs - 6 * 3_600_000
 
 export interface MembershipViewOptions {
   kafka: Kafka
@@ -17,71 +27,131 @@ export interface MembershipViewOptions {
   folder: string
   codec: { decode(value: Buffer): Promise<Membership>; tryDecode(value: Buffer): Membership | undefined }
   log: Logger
+  /** Epoch milliseconds. */
+  now?: () => number
 }
 
-/** Follows the memberships' topic into its database. Close it. */
-export class MembershipView {
-  readonly database: MembershipDatabase
-  readonly #reader: TopicReader
-  readonly #codec: MembershipViewOptions['codec']
-  #lot: ViewRecord[] = []
+/** The memberships' topic, read into its database when it is asked for. Close it. */
+export class MembershipView implements MembershipStore {
+  readonly #options: MembershipViewOptions
+  readonly #file: string
+  readonly #database: MembershipDatabase
+  #catchingUp: Promise<void> = Promise.resolve()
 
-  private constructor(options: MembershipViewOptions, database: MembershipDatabase) {
-    const { kafka, topic, groupId, log } = options
-    this.database = database
-    this.#codec = options.codec
-    this.#reader = new TopicReader({
+  private constructor(options: MembershipViewOptions, cluster: string) {
+    this.#options = options
+    this.#file = join(options.folder, `${options.topic}.sqlite`)
+    this.#database = new MembershipDatabase(this.#file, `${cluster} ${options.topic}`)
+  }
+
+  /** Reads nothing yet. Throws `kafka_unavailable`, and `local` for the file. */
+  static async open(options: MembershipViewOptions): Promise<MembershipView> {
+    return new MembershipView(options, await clusterOf(options.kafka))
+  }
+
+  /** Throws `setup`, `kafka_unavailable`, `registry_unavailable` and `undecodable`. */
+  catchUp(signal?: AbortSignal): Promise<void> {
+    const result = this.#catchingUp.then(() => this.#catchUp(signal))
+    this.#catchingUp = result.catch(() => {})
+    return result
+  }
+
+  count(audienceId: string): number {
+    return this.#database.count(audienceId)
+  }
+
+  openList(): StagedListPort {
+    return new StagedList(this.#options.folder, (audienceId, bucket) =>
+      this.#database.members(audienceId, bucket),
+    )
+  }
+
+  writtenBy(audienceId: string, syncId: string): Iterable<Membership[]> {
+    return this.#database.writtenBy(audienceId, syncId)
+  }
+
+  users(audienceId: string): Iterable<string[]> {
+    return this.#database.users(audienceId)
+  }
+
+  /** Of this process, acknowledged: what is known need not be read back. */
+  takeWritten(records: readonly PlacedMembership[]): void {
+    this.#database.takeWritten(records)
+  }
+
+  close(): void {
+    this.#database.close()
+  }
+
+  async #catchUp(signal?: AbortSignal): Promise<void> {
+    const { kafka, topic, log, groupId, now = Date.now } = this.#options
+    const positions = this.#database.positions()
+    const newest = Math.max(-1, ...[...positions.values()].map((position) => position.newest))
+    // From the first record that is newer than all that the view holds: it must lie behind them.
+    const found = await fetchRange(kafka, topic, newest + 1)
+    const reason = this.#distrust(found, positions, now())
+    if (reason !== null) {
+      log.warn({ topic, file: this.#file }, `${reason}: its view is built anew`)
+      this.#database.clear()
+      positions.clear()
+    }
+    const ranges = found.map(({ partition, high }) => ({
+      partition,
+      low: positions.get(partition)?.next ?? 0,
+      high,
+    }))
+    const { beginning } = this.#database.state
+    const lot = new Lot((records) => this.#database.takeRead(records, beginning))
+    await readBetween(ranges, {
       kafka,
       topic,
       groupPrefix: `${groupId}.memberships`,
       log,
-      maxWaitMs: 50,
-      from: database.positions(),
-      onRecord: (record) => this.#take(record),
+      fetchBytes,
+      signal,
+      onRecord: (record) => this.#read(record, lot),
     })
+    lot.flush()
+    this.#database.caughtUp(new Map(ranges.map(({ partition, high }) => [partition, high])), now(), beginning)
   }
 
-  /** Resolves once it holds all that the topic held. Throws `setup`, `kafka_unavailable`, and `local` for the file. */
-  static async open(options: MembershipViewOptions, signal?: AbortSignal): Promise<MembershipView> {
-    const { kafka, topic, folder, log } = options
-    const ranges = await fetchRange(kafka, topic)
-    const file = join(folder, `${topic}.sqlite`)
-    const database = new MembershipDatabase(file, `${await clusterOf(kafka)} ${topic}`)
-    const positions = database.positions()
-    const highs = new Map(ranges.map(({ partition, high }) => [partition, high]))
-    if ([...positions].some(([partition, next]) => next > (highs.get(partition) ?? 0))) {
-      log.warn({ topic, file }, 'the topic was made anew: its view is built again')
-      database.clear()
-    }
-    const view = new MembershipView(options, database)
-    try {
-      await view.#reader.start(signal)
-      view.#flush()
-      return view
-    } catch (error) {
-      await view.close()
-      throw error
-    }
+  /** Why what the view holds cannot be trusted, if so. */
+  #distrust(
+    ranges: readonly OffsetRange[],
+    positions: ReadonlyMap<number, Position>,
+    now: number,
+  ): string | null {
+    const next = (partition: number) => positions.get(partition)?.next ?? 0
+    if ([...positions].some(([partition]) => !ranges.some((range) => range.partition === partition)))
+      return 'the topic was made anew'
+    if (ranges.some(({ partition, low, high }) => next(partition) > Math.min(low, high)))
+      return 'the topic was made anew'
+    const { caughtUpAt } = this.#database.state
+    const isBehind = ranges.some(({ partition, high }) => next(partition) < high)
+    if (isBehind && positions.size > 0 && now - caughtUpAt > mostAgeMs)
+      return 'records may have been deleted unseen'
+    return null
   }
 
-  async catchUp(): Promise<void> {
-    await this.#reader.readToEnd()
-    this.#flush()
+  #read(record: TopicRecord, lot: Lot): void | Promise<void> {
+    const { codec } = this.#options
+    if (record.value === null) return lot.add(record, null)
+    const membership = codec.tryDecode(record.value)
+    if (membership !== undefined) return lot.add(record, membership)
+    return codec.decode(record.value).then((decoded) => lot.add(record, decoded))
+  }
+}
+
+/** Records on their way into the database. */
+class Lot {
+  readonly #take: (records: PlacedMembership[]) => void
+  #records: PlacedMembership[] = []
+
+  constructor(take: (records: PlacedMembership[]) => void) {
+    this.#take = take
   }
 
-  async close(): Promise<void> {
-    await this.#reader.close()
-    this.database.close()
-  }
-
-  #take(record: TopicRecord): void | Promise<void> {
-    if (record.value === null) return this.#hold(record, null)
-    const membership = this.#codec.tryDecode(record.value)
-    if (membership !== undefined) return this.#hold(record, membership)
-    return this.#codec.decode(record.value).then((decoded) => this.#hold(record, decoded))
-  }
-
-  #hold({ partition, offset, key }: TopicRecord, membership: Membership | null): void {
+  add({ partition, offset, timestamp, key }: TopicRecord, membership: Membership | null): void {
     const at = key?.toString('utf8') ?? ''
     const slash = at.indexOf('/')
     if (membership === null && slash < 0) return
@@ -89,14 +159,14 @@ export class MembershipView {
       audienceId: at.slice(0, slash),
       userId: at.slice(slash + 1),
     }
-    this.#lot.push({ partition, offset, audienceId, userId, membership })
-    if (this.#lot.length >= lotSize) this.#flush()
+    this.#records.push({ partition, offset, timestamp, audienceId, userId, membership })
+    if (this.#records.length >= lotSize) this.flush()
   }
 
-  #flush(): void {
-    const lot = this.#lot
-    this.#lot = []
-    if (lot.length > 0) this.database.apply(lot)
+  flush(): void {
+    const records = this.#records
+    this.#records = []
+    if (records.length > 0) this.#take(records)
   }
 }
 

@@ -1,7 +1,8 @@
 // What `audiences` and `traits` have in common.
 import type { Command } from 'commander'
 import type { SettingsLog } from '../../adapters/settings-log.ts'
-import type { Given } from '../../console/computations/ports.ts'
+import { boundYoungHeap } from '../../adapters/young-heap.ts'
+import type { GivenLot } from '../../console/computations/ports.ts'
 import { computationIn, type SyncReport } from '../../console/computations/sync.ts'
 import type { Computation, ComputationKind } from '../../core/computations.ts'
 import { stopSignal } from '../context.ts'
@@ -74,7 +75,7 @@ export async function showAction(
 
 export async function syncAction(
   { kind, id, mode }: { kind: ComputationKind; id: string; mode: 'full' | 'change' },
-  list: () => AsyncIterable<Given>,
+  list: () => AsyncIterable<GivenLot>,
   { json, allowEmpty }: JsonFlag & { allowEmpty?: true },
   command: Command,
 ): Promise<void> {
@@ -118,6 +119,7 @@ async function withComputations(
   use: (computations: OpenComputations, settings: SettingsLog) => Promise<void>,
 ): Promise<void> {
   const session = settingsSession(command)
+  boundYoungHeap()
   await session.run(async (settings) => {
     const { config, log } = session.context
     const computations = await openComputations(

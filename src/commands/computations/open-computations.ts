@@ -7,7 +7,7 @@ import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import type { SettingsLog } from '../../adapters/settings-log.ts'
 import { MembershipView } from '../../adapters/store/membership-view.ts'
 import type { Config } from '../../config.ts'
-import type { Given } from '../../console/computations/ports.ts'
+import type { GivenLot } from '../../console/computations/ports.ts'
 import {
   computationIn,
   deleteComputation,
@@ -21,15 +21,15 @@ import { computationWords } from '../../core/settings-computation-rules.ts'
 import { topicNames } from '../../core/topics.ts'
 
 /**
- * Audiences and computed traits, for commands and API alike. One sync at a time uses it: it has room for one list.
- * Definitions are made by `settings.execute`.
+ * Audiences and computed traits, for commands and API alike. Several syncs can use it at once, each for another
+ * audience or trait. Definitions are made by `settings.execute`.
  */
 export interface OpenComputations {
   sync(
     kind: ComputationKind,
     id: string,
     mode: 'full' | 'change',
-    list: AsyncIterable<Given>,
+    list: AsyncIterable<GivenLot>,
     options?: SyncOptions,
   ): Promise<SyncReport>
   remove(
@@ -52,24 +52,29 @@ export async function openComputations(
   const { groupId, sessionTimeoutMs } = config
   const codecs = createCodecs({ registry: config.registry, topics, log })
   await Promise.all([codecs.memberships.ready(), codecs.calls.ready()])
-  const view = await MembershipView.open(
-    { kafka, topic: topics.memberships, groupId, folder: config.storePath, codec: codecs.memberships, log },
-    signal,
-  )
-  const store = view.database
-  const writer = new MembershipWriter(kafka, topics, codecs)
+  const view = await MembershipView.open({
+    kafka,
+    topic: topics.memberships,
+    groupId,
+    folder: config.storePath,
+    codec: codecs.memberships,
+    log,
+  })
+  const writer = new MembershipWriter({
+    kafka,
+    topics,
+    codecs,
+    onWritten: (records) => view.takeWritten(records),
+  })
   let connected: Promise<void> | null = null
   const portsOf = (kind: ComputationKind): SyncPorts => ({
     settings,
     store: {
-      catchUp: () => view.catchUp(),
-      count: (id) => store.count(id),
-      beginList: () => store.beginList(),
-      give: (given) => store.give(given),
-      compare: (id, full) => store.compare(id, full),
-      changesAfter: (userId, most) => store.changesAfter(userId, most),
-      writtenBy: (id, syncId, userId, most) => store.writtenBy(id, syncId, userId, most),
-      usersAfter: (id, userId, most) => store.usersAfter(id, userId, most),
+      catchUp: () => view.catchUp(signal),
+      count: (id) => view.count(id),
+      openList: () => view.openList(),
+      writtenBy: (id, syncId) => view.writtenBy(id, syncId),
+      users: (id) => view.users(id),
     },
     sink: writer,
     async acquire(id) {
@@ -92,11 +97,12 @@ export async function openComputations(
     remove: (kind, id, notify, options) => deleteComputation({ kind, id, notify }, portsOf(kind), options),
     async count(kind, id) {
       computationIn(settings, kind, id)
-      await view.catchUp()
-      return store.count(id)
+      await view.catchUp(signal)
+      return view.count(id)
     },
     async close() {
-      await Promise.allSettled([view.close(), writer.close()])
+      view.close()
+      await writer.close()
     },
   }
 }

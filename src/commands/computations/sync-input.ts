@@ -1,18 +1,22 @@
 import { createReadStream, statSync } from 'node:fs'
 import { addAbortSignal } from 'node:stream'
 import { SingleBar } from 'cli-progress'
-import type { Given } from '../../console/computations/ports.ts'
-import { checkedId, readList } from '../../console/computations/read-list.ts'
+import type { GivenLot } from '../../console/computations/ports.ts'
+import { checkedId, place, readList } from '../../console/computations/read-list.ts'
 import type { SyncOptions } from '../../console/computations/sync.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 import { stopSignal } from '../context.ts'
+
+/** Read from a file at once. */
+const chunkBytes = 256 * 1_024
 
 /** The list in a file, or on stdin for `-`. Throws `usage` for what cannot be read; ends with the command. */
 export function listIn(
   file: string,
   kind: 'audience' | 'trait',
   member = true,
-): AsyncGenerator<Given, void, undefined> {
+  name: string | null = null,
+): AsyncGenerator<GivenLot, void, undefined> {
   if (file !== '-') {
     try {
       if (statSync(file).isDirectory())
@@ -24,8 +28,8 @@ export function listIn(
   } else if (process.stdin.isTTY) {
     console.error('Reading from the terminal: a line for each user, Ctrl-D ends.')
   }
-  const input = file === '-' ? process.stdin : createReadStream(file)
-  return readList(addAbortSignal(stopSignal(), input), kind, member)
+  const input = file === '-' ? process.stdin : createReadStream(file, { highWaterMark: chunkBytes })
+  return readList(addAbortSignal(stopSignal(), input), kind, member, name)
 }
 
 /** Users named by flags and in files, those who join first. */
@@ -34,14 +38,16 @@ export async function* changesIn(given: {
   remove: readonly string[]
   addFile: string | undefined
   removeFile: string | undefined
-}): AsyncGenerator<Given, void, undefined> {
-  for (const [ids, member] of [
-    [given.add, true],
-    [given.remove, false],
-  ] as const)
-    for (const userId of ids) yield { userId: checkedId(userId, 0), value: null, member, line: 0 }
-  if (given.addFile !== undefined) yield* listIn(given.addFile, 'audience', true)
-  if (given.removeFile !== undefined) yield* listIn(given.removeFile, 'audience', false)
+}): AsyncGenerator<GivenLot, void, undefined> {
+  for (const [list, users, member] of [
+    ['--add', given.add, true],
+    ['--remove', given.remove, false],
+  ] as const) {
+    for (const user of users) checkedId(user, place(list, 0))
+    yield { users, values: null, member, list, line: 0 }
+  }
+  if (given.addFile !== undefined) yield* listIn(given.addFile, 'audience', true, '--add-file')
+  if (given.removeFile !== undefined) yield* listIn(given.removeFile, 'audience', false, '--remove-file')
 }
 
 const phases = { finishing: 'finishing the sync before', reading: 'reading', sending: 'sending' }

@@ -4,26 +4,38 @@ import { ReplayLots } from '../../adapters/kafka/replay-lots.ts'
 import type { Logger } from '../../adapters/log.ts'
 import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import type { Config } from '../../config.ts'
+import { withoutErased, type KnownErasures } from '../../console/dead-letters/erased.ts'
 import type { ReplayPorts } from '../../console/dead-letters/ports.ts'
 import { topicNames } from '../../core/topics.ts'
 
-/** Dead letters and their replay, for commands and API alike. Holds nothing open between calls. */
+/**
+ * Dead letters and their replay, for commands and API alike. Holds nothing open between calls.
+ *
+ * @param erasures resolves once all deletion requests are known that there are at the call
+ */
 export function openDeadLetters(
   { config, kafka, log }: { config: Config; kafka: Kafka; log: Logger },
   destinations: ReplayPorts['destinations'],
+  erasures: (signal?: AbortSignal) => Promise<KnownErasures>,
 ): ReplayPorts {
   const topics = topicNames(config.topicPrefix)
   const codecs = createCodecs({ registry: config.registry, topics, log })
   const { name } = config.retryTiers[0]!
   const tier = codecs.retries(name)
+  const store = deadLetterStore({
+    kafka,
+    topic: topics.deadLetters,
+    groupPrefix: `${config.groupId}.dead-letters`,
+    log,
+    decode: (value) => codecs.deadLetters.decode(value),
+    raw: {
+      topics,
+      call: (value) => codecs.calls.decode(value),
+      retry: (value) => tier.decode(value),
+    },
+  })
   return {
-    letters: deadLetterStore({
-      kafka,
-      topic: topics.deadLetters,
-      groupPrefix: `${config.groupId}.dead-letters`,
-      log,
-      decode: (value) => codecs.deadLetters.decode(value),
-    }),
+    letters: withoutErased(store, erasures),
     topics,
     destinations,
     tier: { name, ready: () => tier.ready(), encode: (record) => tier.encode(record) },

@@ -1,13 +1,16 @@
 import type { AnalyticsCall } from '../../core/analytics-call.ts'
 import type { Membership } from '../../core/membership.ts'
 
-/** A user as a list names it; `value` is JSON text, null for an audience and to take a value away. */
-export interface Given {
-  userId: string
-  value: string | null
-  /** Whether the user is to be in, or out. */
+/** Users that follow one another in a list. */
+export interface GivenLot {
+  users: readonly string[]
+  /** Of a computed trait: JSON text for each user, null to take the value away. Null for an audience. */
+  values: readonly (string | null)[] | null
+  /** Of an audience: whether they are to be in, or out. */
   member: boolean
-  /** Of the list, from 1. */
+  /** What errors call the list, where there are several. */
+  list: string | null
+  /** Of the first of them, from 1; 0 for those that stand on no line. */
   line: number
 }
 
@@ -17,27 +20,33 @@ export interface Change {
   value: string | null
 }
 
-/** The memberships as they lie in their topic, and room for one list to compare with them. */
+/** The memberships as they lie in their topic. What is given in lots is read while it is asked for. */
 export interface MembershipStore {
   /** Resolves once everything that lay in the topic at the call is in the view. */
   catchUp(): Promise<void>
   /** How many are members now. */
   count(audienceId: string): number
-  /** Empties the room for a list. */
-  beginList(): void
-  /** Adds to the list; gives the line of the same user that stands there already, or null. */
-  give(given: Given): number | null
+  /** Room on disk for a list, to compare with the memberships. Close it. */
+  openList(): StagedList
+  /** The memberships that a sync wrote. */
+  writtenBy(audienceId: string, syncId: string): Iterable<Membership[]>
+  /** The users that the view knows of an audience, members or not. */
+  users(audienceId: string): Iterable<string[]>
+}
+
+/** One list of users. Its memory does not grow with it. Throws `local` when there is no room on disk. */
+export interface StagedList {
+  add(lot: GivenLot): void
+  /** Users that were added. */
+  readonly count: number
   /**
    * Compares the list with the view and keeps what is to change. `full`: members who are not in the list leave.
-   * Works in slices and yields between them.
+   * Works in slices and yields between them. Throws `usage` for a user who stands in the list twice.
    */
   compare(audienceId: string, full: boolean): Promise<{ entered: number; left: number }>
-  /** The next changes after this user (in the store's own order), '' for the first. */
-  changesAfter(userId: string, most: number): Change[]
-  /** The next memberships that a sync wrote, as `changesAfter`. */
-  writtenBy(audienceId: string, syncId: string, userId: string, most: number): Membership[]
-  /** The next users that the view knows of an audience, members or not. */
-  usersAfter(audienceId: string, userId: string, most: number): string[]
+  /** What is to change, after `compare`. */
+  changes(): Iterable<Change[]>
+  close(): void
 }
 
 /** Both reject with `kafka_unavailable`; what was added before may be there all the same. */
@@ -47,7 +56,7 @@ export interface MembershipSink {
     records: readonly { audienceId: string; userId: string; membership: Membership | null }[],
   ): Promise<void>
   /** Resolves when there is room for more. */
-  writeCall(call: AnalyticsCall): Promise<void>
+  writeCalls(calls: readonly AnalyticsCall[]): Promise<void>
   /** Resolves once every call is acknowledged by all replicas. */
   flushCalls(): Promise<void>
 }

@@ -1,7 +1,7 @@
-import { eachMember, stringOf } from '../../core/json-members.ts'
+import { eachMember, keyOf, stringOf } from '../../core/json-members.ts'
 import { spaceEnd } from '../../core/json-object.ts'
 import { PostriderError } from '../../errors.ts'
-import type { Given } from './ports.ts'
+import type { GivenLot } from './ports.ts'
 
 /** An id in UTF-8. */
 export const mostIdBytes = 1_024
@@ -9,87 +9,143 @@ export const mostIdBytes = 1_024
 export const mostValueBytes = 16 * 1_024
 const mostLineBytes = 64 * 1_024
 
-const utf8 = new TextDecoder('utf-8', { fatal: true })
+const lineFeed = 10
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
- * The users of a list: one id a line, or for a trait one `{"userId", "value"}`. Reads as it goes. Throws `usage`
- * with the line's number for the first one that is empty, too long, or not text.
+ * The users of a list: one id a line, or for a trait one `{"userId", "value"}`. Reads as it goes, in lots of as
+ * many lines as came together. Throws `usage` with the line's number for the first one that is empty, too long, or
+ * not text. `list` is what errors call it.
  */
 export async function* readList(
   input: AsyncIterable<Uint8Array>,
   kind: 'audience' | 'trait',
   member = true,
-): AsyncGenerator<Given, void, undefined> {
-  for await (const { bytes, line } of byLine(input)) {
-    const text = textOf(bytes, line)
+  list: string | null = null,
+): AsyncGenerator<GivenLot, void, undefined> {
+  let line = 1
+  for await (const lines of linesOf(input, list)) {
+    const first = line
+    line += lines.length
     if (kind === 'audience') {
-      yield { userId: checkedId(text, line), value: null, member, line }
+      for (let at = 0; at < lines.length; at++)
+        if (!isPlainId(lines[at]!)) checkedId(lines[at]!, place(list, first + at))
+      yield { users: lines, values: null, member, list, line: first }
     } else {
-      const { userId, value } = readValue(text, line)
-      yield { userId: checkedId(userId, line), value, member: member && value !== null, line }
+      const users: string[] = []
+      const values: (string | null)[] = []
+      for (const [at, text] of lines.entries()) {
+        const read = readValue(text, place(list, first + at))
+        users.push(read.userId)
+        values.push(read.value)
+      }
+      yield { users, values, member, list, line: first }
     }
   }
 }
 
-/** Throws `usage`; `line` 0 is an id that was given by itself. */
-export function checkedId(id: string, line: number): string {
-  if (id === '') throw wrong(line, 'is empty')
-  if (Buffer.byteLength(id) > mostIdBytes) throw wrong(line, `holds an id of more than ${mostIdBytes} bytes`)
-  if (/\p{Cc}/u.test(id) || !id.isWellFormed()) throw wrong(line, 'is not text: it holds control characters')
-  if (id.trim() !== id) throw wrong(line, 'begins or ends with white space')
+/** What errors call a line of a list. */
+export function place(list: string | null, line: number): string {
+  if (line === 0) return list ?? 'an id'
+  return list === null ? `line ${line}` : `line ${line} of ${list}`
+}
+
+/** Throws `usage`; `at` is as `place` gives it. */
+export function checkedId(id: string, at: string): string {
+  if (id === '') throw wrong(at, 'is empty')
+  if (Buffer.byteLength(id) > mostIdBytes) throw wrong(at, `holds an id of more than ${mostIdBytes} bytes`)
+  if (/\p{Cc}/u.test(id) || !id.isWellFormed()) throw wrong(at, 'is not text: it holds control characters')
+  if (id.trim() !== id) throw wrong(at, 'begins or ends with white space')
   return id
 }
 
-const wrong = (line: number, what: string): PostriderError =>
-  new PostriderError('usage', `${line === 0 ? 'an id' : `line ${line}`} ${what}; nothing was changed`)
-
-function textOf(bytes: Uint8Array, line: number): string {
-  try {
-    return utf8.decode(bytes)
-  } catch {
-    throw wrong(line, 'is not text in UTF-8')
+/** What most ids are: nothing of `checkedId` can be wrong with them. */
+function isPlainId(id: string): boolean {
+  if (id.length === 0 || id.length > mostIdBytes) return false
+  for (let at = 0; at < id.length; at++) {
+    const code = id.charCodeAt(at)
+    if (code <= 0x20 || code >= 0x7f) return false
   }
+  return true
 }
 
-function readValue(text: string, line: number): { userId: string; value: string | null } {
+const wrong = (at: string, what: string): PostriderError =>
+  new PostriderError('usage', `${at} ${what}; nothing was changed`)
+
+function readValue(text: string, at: string): { userId: string; value: string | null } {
   let [userId, value] = ['', '']
-  const end = eachMember(text, spaceEnd(text, 0), (key, from, to) => {
+  const end = eachMember(text, spaceEnd(text, 0), (keyStart, keyEnd, from, to) => {
+    const key = keyOf(text, keyStart, keyEnd)
     if (key === 'userId') userId = text.slice(from, to)
     if (key === 'value') value = text.slice(from, to)
   })
-  if (end < 0 || spaceEnd(text, end) !== text.length) throw wrong(line, 'is not a JSON object')
-  if (!userId.startsWith('"')) throw wrong(line, 'has no userId that is a string')
-  if (value === '') throw wrong(line, 'has no value')
+  if (end < 0 || spaceEnd(text, end) !== text.length)
+    throw wrong(at, text === '' ? 'is empty' : 'is not a JSON object')
+  if (!userId.startsWith('"')) throw wrong(at, 'has no userId that is a string')
+  if (value === '') throw wrong(at, 'has no value')
   const compact = withoutSpace(value)
   if (Buffer.byteLength(compact) > mostValueBytes)
-    throw wrong(line, `has a value of more than ${mostValueBytes} bytes`)
-  return { userId: stringOf(userId), value: compact === 'null' ? null : compact }
+    throw wrong(at, `has a value of more than ${mostValueBytes} bytes`)
+  return { userId: checkedId(stringOf(userId), at), value: compact === 'null' ? null : compact }
 }
 
 /** JSON text without the space between its parts: that alone is no change. Numbers keep their spelling. */
 const withoutSpace = (json: string): string =>
   json.replace(/("(?:[^"\\]|\\.)*")|[ \t\r\n]+/g, (_, text?: string) => text ?? '')
 
-async function* byLine(
+/** All lines that end within a chunk, without their LF or CRLF; the file's last one needs none. */
+async function* linesOf(
   input: AsyncIterable<Uint8Array>,
-): AsyncGenerator<{ bytes: Uint8Array; line: number }, void, undefined> {
+  list: string | null,
+): AsyncGenerator<string[], void, undefined> {
   let rest = Buffer.alloc(0)
   let line = 0
   for await (const chunk of input) {
     const data = rest.length === 0 ? Buffer.from(chunk) : Buffer.concat([rest, chunk])
-    let from = 0
-    for (let end = data.indexOf(10); end >= 0; end = data.indexOf(10, from)) {
-      yield { bytes: trimmed(data.subarray(from, end), ++line), line }
-      from = end + 1
+    const end = data.lastIndexOf(lineFeed) + 1
+    rest = data.subarray(end)
+    if (end > 0) {
+      const lines = split(data.subarray(0, end - 1), line, list)
+      line += lines.length
+      yield lines
     }
-    rest = data.subarray(from)
-    if (rest.length > mostLineBytes) throw wrong(line + 1, `is longer than ${mostLineBytes} bytes`)
+    if (rest.length > mostLineBytes) throw tooLong(list, line + 1)
   }
-  if (rest.length > 0) yield { bytes: trimmed(rest, ++line), line }
+  if (rest.length > 0) yield split(rest, line, list)
 }
 
-/** Without the CR of CRLF; TextDecoder takes a byte order mark away. */
-function trimmed(bytes: Buffer, line: number): Buffer {
-  if (bytes.length > mostLineBytes) throw wrong(line, `is longer than ${mostLineBytes} bytes`)
-  return bytes.at(-1) === 13 ? bytes.subarray(0, -1) : bytes
+/** The lines of bytes that hold whole ones; `before` of them came earlier. */
+function split(bytes: Buffer, before: number, list: string | null): string[] {
+  const lines = decoded(bytes, before, list).split('\n')
+  for (let at = 0; at < lines.length; at++) {
+    const text = lines[at]!
+    if (text.endsWith('\r')) lines[at] = text.slice(0, -1)
+    if (text.length > mostLineBytes / 3 && Buffer.byteLength(text) > mostLineBytes)
+      throw tooLong(list, before + at + 1)
+  }
+  if (before === 0 && lines[0]!.startsWith('\ufeff')) lines[0] = lines[0]!.slice(1)
+  return lines
 }
+
+function decoded(bytes: Buffer, before: number, list: string | null): string {
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    // Which of the lines it is.
+    let line = before
+    for (let from = 0; from <= bytes.length; line++) {
+      const end = bytes.indexOf(lineFeed, from)
+      const to = end < 0 ? bytes.length : end
+      try {
+        utf8.decode(bytes.subarray(from, to))
+      } catch {
+        throw wrong(place(list, line + 1), 'is not text in UTF-8')
+      }
+      from = to + 1
+    }
+    throw wrong(place(list, before + 1), 'is not text in UTF-8')
+  }
+}
+
+const tooLong = (list: string | null, line: number): PostriderError =>
+  wrong(place(list, line), `is longer than ${mostLineBytes} bytes`)

@@ -1,13 +1,10 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Computation, ComputationKind, SyncMode } from '../../core/computations.ts'
-import { membershipCall, type Membership } from '../../core/membership.ts'
+import { membershipCalls, type Membership } from '../../core/membership.ts'
 import { computationWords } from '../../core/settings-computation-rules.ts'
 import { PostriderError } from '../../errors.ts'
 import type { Settings } from '../ports.ts'
-import type { Given, Lease, MembershipSink, MembershipStore } from './ports.ts'
-
-/** Memberships that are written and acknowledged together, before their calls. */
-const lotSize = 1_000
+import type { Change, GivenLot, Lease, MembershipSink, MembershipStore, StagedList } from './ports.ts'
 
 export interface SyncPorts {
   settings: Settings
@@ -39,7 +36,7 @@ export interface SyncReport {
 
 /** Calls of one membership always carry one messageId, however often they are sent. */
 export function syncMessageId({ audienceId, userId, syncId }: Membership): string {
-  return createHash('sha256').update(`${audienceId}\0${userId}\0${syncId}`).digest('base64url')
+  return hash('sha256', `${audienceId}\0${userId}\0${syncId}`, 'base64url')
 }
 
 export function computationIn(settings: Settings, kind: ComputationKind, id: string): Computation {
@@ -57,38 +54,46 @@ export function computationIn(settings: Settings, kind: ComputationKind, id: str
 /**
  * Tells destinations who came and who went (contracts.md, Audiences). The whole list is read and found right
  * before anything is written. Crash-safe without transactions: a membership is acknowledged before its call is
- * sent, and whoever comes next first sends again what an open sync may not have sent.
+ * sent, and whoever comes next first sends again what an open sync may not have sent. Throws `conflict` while
+ * another sync of it is under way.
  */
 export async function syncComputation(
   { kind, id, mode }: { kind: ComputationKind; id: string; mode: SyncMode },
-  list: AsyncIterable<Given>,
+  lots: AsyncIterable<GivenLot>,
   ports: SyncPorts,
   options: SyncOptions = {},
 ): Promise<SyncReport> {
   const { settings, store } = ports
   computationIn(settings, kind, id)
-  const given = await stage(list, store, options)
-  if (mode === 'full' && given === 0 && !options.allowEmpty)
-    throw new PostriderError(
-      'usage',
-      'the list is empty, so everybody would leave; give --allow-empty if that is meant',
-    )
-  const lease = await ports.acquire(id)
+  const list = store.openList()
   try {
-    // Whoever held the lease before may have written to both.
-    await settings.catchUp()
-    await store.catchUp()
-    const resumed = await finishOpenSync(computationIn(settings, kind, id), lease, ports, options)
-    const { entered, left } = await store.compare(id, mode !== 'change')
-    if (entered + left === 0) return { syncId: null, given, entered, left, resumed }
-    const syncId = ports.newSyncId()
-    await settings.execute({ type: 'start_sync', kind, id, syncId, mode, at: ports.now() })
-    await send(computationIn(settings, kind, id), syncId, entered + left, lease, ports, options)
-    await settings.execute({ type: 'finish_sync', kind, id, syncId, at: ports.now(), entered, left })
-    await store.catchUp()
-    return { syncId, given, entered, left, resumed }
+    await stage(lots, list, options)
+    const given = list.count
+    if (mode === 'full' && given === 0 && !options.allowEmpty)
+      throw new PostriderError(
+        'usage',
+        'the list is empty, so everybody would leave; give --allow-empty if that is meant',
+      )
+    const lease = await ports.acquire(id)
+    try {
+      // Whoever held the lease before may have written to both.
+      await settings.catchUp()
+      await store.catchUp()
+      const computation = computationIn(settings, kind, id)
+      const { entered, left } = await list.compare(id, mode !== 'change')
+      const resumed = await finishOpenSync(computation, lease, ports, options)
+      if (entered + left === 0) return { syncId: null, given, entered, left, resumed }
+      const syncId = ports.newSyncId()
+      await settings.execute({ type: 'start_sync', kind, id, syncId, mode, at: ports.now() })
+      const sending = { computation, syncId, total: entered + left }
+      await send(list.changes(), sending, lease, ports, options)
+      await settings.execute({ type: 'finish_sync', kind, id, syncId, at: ports.now(), entered, left })
+      return { syncId, given, entered, left, resumed }
+    } finally {
+      await lease.release()
+    }
   } finally {
-    await lease.release()
+    list.close()
   }
 }
 
@@ -102,7 +107,7 @@ export async function deleteComputation(
   options: SyncOptions = {},
 ): Promise<{ notified: number }> {
   const { settings, store, sink } = ports
-  const nobody = async function* (): AsyncGenerator<Given> {}
+  const nobody = async function* (): AsyncGenerator<GivenLot> {}
   const found = settings.state.computations.get(id)
   if (!found?.deleted) computationIn(settings, kind, id)
   let notified = 0
@@ -114,12 +119,10 @@ export async function deleteComputation(
   try {
     await settings.execute({ type: 'delete_computation', kind, id })
     await store.catchUp()
-    for (let users = store.usersAfter(id, '', lotSize); users.length > 0;) {
+    for (const users of store.users(id)) {
       lease.check()
       await sink.writeMemberships(users.map((userId) => ({ audienceId: id, userId, membership: null })))
-      users = store.usersAfter(id, users.at(-1)!, lotSize)
     }
-    await store.catchUp()
     return { notified }
   } finally {
     await lease.release()
@@ -127,22 +130,14 @@ export async function deleteComputation(
 }
 
 async function stage(
-  list: AsyncIterable<Given>,
-  store: MembershipStore,
+  lots: AsyncIterable<GivenLot>,
+  list: StagedList,
   { onProgress }: SyncOptions,
-): Promise<number> {
-  store.beginList()
-  let count = 0
-  for await (const given of list) {
-    const earlier = store.give(given)
-    if (earlier !== null)
-      throw new PostriderError(
-        'usage',
-        `line ${given.line} names the user of line ${earlier} again; nothing was changed`,
-      )
-    if (++count % lotSize === 0) onProgress?.('reading', count, null)
+): Promise<void> {
+  for await (const lot of lots) {
+    list.add(lot)
+    onProgress?.('reading', list.count, null)
   }
-  return count
 }
 
 /** The calls of a sync that was cut off may or may not have been sent: its memberships say which there are. */
@@ -155,43 +150,43 @@ async function finishOpenSync(
   const { openSync, kind, id } = computation
   if (openSync === null) return 0
   const { syncId } = openSync
+  const callOf = membershipCalls(computation)
   const counts = { entered: 0, left: 0 }
-  let lot = store.writtenBy(id, syncId, '', lotSize)
-  while (lot.length > 0) {
+  for (const memberships of store.writtenBy(id, syncId)) {
     lease.check()
-    for (const membership of lot) {
-      counts[membership.member ? 'entered' : 'left']++
-      await sink.writeCall(membershipCall(membership, computation, syncMessageId(membership)))
-    }
+    await sink.writeCalls(memberships.map((membership) => callOf(membership, syncMessageId(membership))))
+    for (const { member } of memberships) counts[member ? 'entered' : 'left']++
     onProgress?.('finishing', counts.entered + counts.left, null)
-    lot = store.writtenBy(id, syncId, lot.at(-1)!.userId, lotSize)
   }
   await sink.flushCalls()
   await settings.execute({ type: 'finish_sync', kind, id, syncId, at: now(), ...counts })
   return counts.entered + counts.left
 }
 
+/** While the calls of one lot are made, the next one's memberships are on their way already. */
 async function send(
-  computation: Computation,
-  syncId: string,
-  total: number,
+  changes: Iterable<Change[]>,
+  { computation, syncId, total }: { computation: Computation; syncId: string; total: number },
   lease: Lease,
-  { store, sink, now }: SyncPorts,
+  { sink, now }: SyncPorts,
   { onProgress }: SyncOptions,
 ): Promise<void> {
   const audienceId = computation.id
-  let sent = 0
-  let lot = store.changesAfter('', lotSize)
-  while (lot.length > 0) {
-    lease.check()
-    const memberships = lot.map((change): Membership => ({ ...change, audienceId, syncId, at: now() }))
-    await sink.writeMemberships(
-      memberships.map((membership) => ({ audienceId, userId: membership.userId, membership })),
-    )
-    for (const membership of memberships)
-      await sink.writeCall(membershipCall(membership, computation, syncMessageId(membership)))
-    onProgress?.('sending', (sent += lot.length), total)
-    lot = store.changesAfter(lot.at(-1)!.userId, lotSize)
+  const callOf = membershipCalls(computation)
+  const tell = async (memberships: readonly Membership[]) => {
+    await sink.writeCalls(memberships.map((membership) => callOf(membership, syncMessageId(membership))))
+    onProgress?.('sending', (sent += memberships.length), total)
   }
+  let sent = 0
+  let written: Membership[] = []
+  for (const lot of changes) {
+    lease.check()
+    const at = now()
+    const memberships = lot.map((change): Membership => ({ ...change, audienceId, syncId, at }))
+    const records = memberships.map((membership) => ({ audienceId, userId: membership.userId, membership }))
+    await Promise.all([sink.writeMemberships(records), tell(written)])
+    written = memberships
+  }
+  await tell(written)
   await sink.flushCalls()
 }

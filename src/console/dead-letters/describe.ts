@@ -1,5 +1,5 @@
 // Dead letters as the admin API and `--json` show them.
-import type { DeadLetter, EndpointOutcome } from '../../core/delivery.ts'
+import type { DeadLetter, EndpointOutcome, Origin } from '../../core/delivery.ts'
 import type { StoredLetter } from './ports.ts'
 
 export function summaryOf({ id, letter, problem, failedAt }: StoredLetter): object {
@@ -16,7 +16,7 @@ export function summaryOf({ id, letter, problem, failedAt }: StoredLetter): obje
     type: delivery?.type ?? null,
     attempts: delivery?.attempts ?? null,
     status: statusOf(letter),
-    origin: letter?.origin ?? null,
+    origin: letter && placeOf(letter.origin),
   }
 }
 
@@ -24,13 +24,16 @@ export function summaryOf({ id, letter, problem, failedAt }: StoredLetter): obje
 export function jsonOf(stored: StoredLetter): object {
   const { letter, record } = stored
   if (!letter) return { ...summaryOf(stored), value: record.value && jsonBytes(record.value) }
-  const { delivery, raw, rawKey, failedAt, ...rest } = letter
+  const { delivery, raw, rawKey, failedAt, origin, from, ...rest } = letter
   return {
     id: stored.id,
     failedAt: isoOf(failedAt),
     ...rest,
+    origin: placeOf(origin),
+    from: from && placeOf(from),
     delivery: delivery && {
       ...delivery,
+      origin: placeOf(delivery.origin),
       body: jsonBytes(delivery.body),
       firstAttemptAt: isoOrNull(delivery.firstAttemptAt),
       firstHandOverAt: isoOrNull(delivery.firstHandOverAt),
@@ -47,6 +50,8 @@ export function jsonOf(stored: StoredLetter): object {
     rawKey: rawKey && jsonBytes(rawKey),
   }
 }
+
+const placeOf = (origin: Origin): object => ({ ...origin, appendedAt: isoOrNull(origin.appendedAt) })
 
 /** The HTTP status of the last attempt, or what else it came to. */
 export function statusOf(letter: DeadLetter | null): string | number | null {

@@ -1,4 +1,5 @@
 import type { DeadLetter, RetryDelivery } from '../../core/delivery.ts'
+import type { ErasableCall } from '../../core/erasures.ts'
 import type { Destination } from '../../core/settings.ts'
 import type { TopicNames } from '../../core/topics.ts'
 
@@ -25,6 +26,8 @@ export interface StoredLetter {
   problem: string | null
   /** Epoch milliseconds; when it was written, where that is all that is known. */
   failedAt: number
+  /** What a deletion request is held against. */
+  owner: ErasableCall
 }
 
 export interface ReadOptions {

@@ -45,13 +45,14 @@ before(async () => {
 /** Records come back as instances of avsc's classes; what counts is their fields. */
 const plain = <T>(record: T): T => structuredClone(record)
 
-const origin = { topic: 'analytics.calls', partition: 3, offset: 2 ** 40 }
+const origin = { topic: 'analytics.calls', partition: 3, offset: 2 ** 40, appendedAt: 1_699_999_999_999 }
 
 const retry: RetryDelivery = {
   id: 'm-1:crm',
   messageId: 'm-1',
   sourceId: 'shop',
   destinationId: 'crm',
+  userIds: ['u-1', 'ä'],
   type: 'track',
   body: Buffer.from('{"version":1}'),
   endpointIds: ['u1', 'u2'],
@@ -72,7 +73,7 @@ const retry: RetryDelivery = {
   origin,
   handedOverAt: 1_700_000_000_002,
   owner: 'member-1/4',
-  from: { topic: 'webhooks.retry.10s', partition: 2, offset: 2 ** 40 },
+  from: { topic: 'webhooks.retry.10s', partition: 2, offset: 2 ** 40, appendedAt: null },
 }
 
 const { handedOverAt: _handedOverAt, owner: _owner, from: _from, ...delivery } = retry

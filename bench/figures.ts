@@ -1,0 +1,11 @@
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  return sorted[Math.floor(sorted.length / 2)]!
+}
+
+/** The entry whose figure is the median of all. */
+export function medianBy<T>(all: readonly T[], by: (each: T) => number): T {
+  return [...all].sort((a, b) => by(a) - by(b))[Math.floor(all.length / 2)]!
+}
+
+export const round2 = (value: number): number => Math.round(value * 100) / 100

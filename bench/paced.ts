@@ -1,0 +1,123 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { handedOver, untilFinished, type HandedOver } from './accounts.ts'
+import { Child } from './child.ts'
+import { monotonicMs } from './clock.ts'
+import { watchCpu, type CpuUse } from './cpu.ts'
+import type { Behaviour } from './endpoints.ts'
+import { round2 } from './figures.ts'
+import { deployMany, measuredCore, otherCore, type Servers } from './rig.ts'
+
+/** Load at a rate: for `warmUpS` all endpoints are healthy, then they behave as told. */
+export interface Pace {
+  /** Calls a second to all endpoints together. */
+  rate: number
+  warmUpS: number
+  /** After the change, told apart from what comes after: the forwarder is learning. */
+  onsetS: number
+  seconds: number
+  /** How much of the traffic each endpoint gets, in whole numbers. */
+  weights: number[]
+  behaviours?: Behaviour[]
+  /** Endpoints that get nothing although their turns pass. */
+  silent?: number[]
+  /** Endpoints whose calls' latency is measured; healthy ones. */
+  counted: number[]
+}
+
+/** From when a call was due to be produced until its POST had come, in ms. */
+export interface Latencies {
+  count: number
+  p50: number
+  p90: number
+  p99: number
+  most: number
+}
+
+export interface Paced {
+  lasting: Latencies
+  onset: Latencies | null
+  /** Calls to counted endpoints that had not come half a minute after the last was due. */
+  missing: number
+  /** Of endpoints that do not behave: what was sent to them, and what is in tiers and dead letters. */
+  failing: { sent: number; handedOver: HandedOver } | null
+  /** Where the sender itself was late at most, in ms; it counts in the latencies. */
+  senderLateMs: number
+  use: CpuUse
+}
+
+const users = 10_000
+const missingAfterMs = 30_000
+
+export async function paced(servers: Servers, pace: Pace): Promise<Paced> {
+  const { rate, warmUpS, onsetS, seconds, weights, silent = [], counted } = pace
+  const { deployment, receiver } = await deployMany(servers, weights.length)
+  const child = new Child('./forwarding.ts', { core: measuredCore, env: deployment.env })
+  await child.told('ready')
+  const pacer = new Child('./pacer.ts', { core: otherCore, env: deployment.env })
+  await pacer.told('listening')
+  const pacing = pacer.told('pacing')
+  const over = pacer.told('paced')
+  pacer.send({ rate, seconds: warmUpS + onsetS + seconds, users, weights, silent })
+  const from = (await pacing).from!
+  const [changeAt, lastingFrom, endAt] = [0, onsetS, onsetS + seconds].map(
+    (after) => from + (warmUpS + after) * 1_000,
+  ) as [number, number, number]
+  await delay(changeAt - monotonicMs())
+  if (pace.behaviours) await receiver.ask({ behave: pace.behaviours }, 'behaving')
+  await delay(lastingFrom - monotonicMs())
+  const pids = {
+    forwarder: child.pid,
+    receiver: receiver.pid,
+    sender: pacer.pid,
+    kafka: servers.brokerPid,
+    bench: process.pid,
+  }
+  const watch = await watchCpu(pids, otherCore)
+  await delay(endAt - monotonicMs())
+  const use = await watch.end()
+  const told = (await over) as unknown as { sent: number[]; failed: number; latestMs: number }
+  if (told.failed > 0) throw new Error(`${told.failed} lots could not be produced`)
+  const missing = await untilArrived(receiver, told.sent, counted)
+  const latencies = async (a: number, b: number): Promise<Latencies> => {
+    const { count, p50, p90, p99, most } = await receiver.ask({ from: a, to: b, of: counted }, 'quantiles')
+    return { count: count!, p50: round2(p50!), p90: round2(p90!), p99: round2(p99!), most: round2(most!) }
+  }
+  const result: Paced = {
+    lasting: await latencies(lastingFrom, endAt),
+    onset: onsetS > 0 ? await latencies(changeAt, lastingFrom) : null,
+    missing,
+    failing: null,
+    senderLateMs: round2(told.latestMs),
+    use,
+  }
+  const bad = pace.behaviours?.findIndex((behaviour) => behaviour !== 'ok') ?? -1
+  if (bad >= 0) {
+    await untilFinished(deployment)
+    result.failing = {
+      // In its first seconds it was healthy.
+      sent: told.sent[bad]! - (await healthyBefore(receiver, bad)),
+      handedOver: await handedOver(deployment, `destination-${bad}`),
+    }
+  }
+  await Promise.all([child.end(), pacer.end(), receiver.end(), deployment.close()])
+  return result
+}
+
+async function totals(receiver: Child): Promise<number[]> {
+  const told = (await receiver.ask({ total: true }, 'totals')) as unknown as { requests: number[] }
+  return told.requests
+}
+
+/** How many calls of an endpoint came while it still answered: those whose due times it kept. */
+async function healthyBefore(receiver: Child, endpoint: number): Promise<number> {
+  const { count } = await receiver.ask({ from: 0, to: Number.MAX_VALUE, of: [endpoint] }, 'quantiles')
+  return count!
+}
+
+async function untilArrived(receiver: Child, sent: readonly number[], counted: readonly number[]) {
+  for (const deadline = monotonicMs() + missingAfterMs; ; await delay(100)) {
+    const arrived = await totals(receiver)
+    const missing = counted.reduce((sum, index) => sum + Math.max(0, sent[index]! - arrived[index]!), 0)
+    if (missing === 0 || monotonicMs() > deadline) return missing
+  }
+}

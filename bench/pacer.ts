@@ -1,0 +1,73 @@
+// An open loop in a process of its own: calls go to Kafka when they are due, whoever is slow, and each has its due
+// time (microseconds, monotonic) in its messageId, so that a wait anywhere counts, its own included.
+import pino from 'pino'
+import { createKafka } from '../src/adapters/kafka/client.ts'
+import { murmur2Partitioner } from './murmur2-partitioner.ts'
+import { createCodecs } from '../src/adapters/schema-registry/codecs.ts'
+import { loadConfig } from '../src/config.ts'
+import { topicNames } from '../src/core/topics.ts'
+import { nthCall } from './calls.ts'
+import { monotonicMs } from './clock.ts'
+import { turns } from './turns.ts'
+
+export interface PacerOrder {
+  /** Calls a second, of all sources together. */
+  rate: number
+  seconds: number
+  users: number
+  /** How often each source gets its turn. */
+  weights: number[]
+  /** Sources whose turns pass unused. */
+  silent: number[]
+}
+
+const tickMs = 1
+const config = loadConfig(process.env)
+const log = pino({ level: 'warn' }, pino.destination(2))
+const topics = topicNames(config.topicPrefix)
+const kafka = createKafka(config, log)
+const codec = createCodecs({ registry: config.registry, topics, log }).calls
+await codec.ready()
+const producer = kafka.producer({ createPartitioner: murmur2Partitioner })
+await producer.connect()
+
+async function run({ rate, seconds, users, weights, silent }: PacerOrder): Promise<void> {
+  const order = turns(weights)
+  const startAt = monotonicMs() + 50
+  const total = Math.floor(rate * seconds)
+  const sent = weights.map(() => 0)
+  const under: Promise<unknown>[] = []
+  let failed = 0
+  let latestMs = 0
+  process.send!({ kind: 'pacing', from: startAt })
+  let next = 0
+  const finished = Promise.withResolvers<void>()
+  const timer = setInterval(() => {
+    const now = monotonicMs()
+    const messages: { key: string; value: Buffer }[] = []
+    for (; next < total && startAt + (next * 1_000) / rate <= now; next++) {
+      const source = order[next % order.length]!
+      if (silent.includes(source)) continue
+      const dueAt = startAt + (next * 1_000) / rate
+      const call = {
+        ...nthCall(next, users, `source-${source}`),
+        messageId: `due-${Math.round(dueAt * 1_000)}-${source}-${sent[source]!}`,
+      }
+      sent[source]!++
+      messages.push({ key: call.userId!, value: codec.encode(call) })
+      latestMs = Math.max(latestMs, now - dueAt)
+    }
+    if (messages.length > 0)
+      under.push(producer.send({ topic: topics.calls, acks: -1, messages }).catch(() => failed++))
+    if (next < total) return
+    clearInterval(timer)
+    finished.resolve()
+  }, tickMs)
+  await finished.promise
+  await Promise.all(under)
+  process.send!({ kind: 'paced', from: startAt, sent, failed, latestMs })
+}
+
+process.on('message', (order: PacerOrder) => void run(order))
+process.on('disconnect', () => process.exit())
+process.send!({ kind: 'listening' })

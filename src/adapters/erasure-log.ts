@@ -1,0 +1,125 @@
+import { randomInt } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Kafka } from 'kafkajs'
+import { ErasureIndex, type ErasableCall, type Erasure } from '../core/erasures.ts'
+import { PostriderError, messageOf } from '../errors.ts'
+import type { ErasureSource } from '../forwarder/ports.ts'
+import { TopicReader, type TopicRecord } from './kafka/topic-reader.ts'
+import type { Logger } from './log.ts'
+
+export interface ErasureLogOptions {
+  kafka: Kafka
+  topic: string
+  /** GROUP_ID: the throw-away reader's group begins with it. */
+  groupId: string
+  codec: {
+    tryDecode(value: Buffer | null): Erasure | undefined
+    /** Throws `registry_unavailable` (try again) or `undecodable` (final). */
+    load(value: Buffer): Promise<void>
+  }
+  log: Logger
+  /** As the topic reader's: short for those who close soon. */
+  maxWaitMs?: number
+}
+
+/** How old what is known of erasures may be when a retry is sent: they arrive within milliseconds otherwise. */
+const mostStaleMs = 5_000
+const lookAgainMs = 50
+
+/** Who was erased, folded from `webhooks.erasures` and followed live (contracts.md, Deletions). */
+export class ErasureLog implements ErasureSource {
+  readonly #options: ErasureLogOptions
+  readonly #reader: TopicReader
+  readonly #index = new ErasureIndex(randomInt(2 ** 32))
+  #startedAt = -Infinity
+  #waiting: Promise<void> | null = null
+
+  constructor(options: ErasureLogOptions) {
+    this.#options = options
+    this.#reader = new TopicReader({
+      kafka: options.kafka,
+      topic: options.topic,
+      groupPrefix: `${options.groupId}.erasures`,
+      log: options.log,
+      ...(options.maxWaitMs !== undefined && { maxWaitMs: options.maxWaitMs }),
+      onRecord: (record) => this.#take(record),
+    })
+  }
+
+  get isEmpty(): boolean {
+    return this.#index.size === 0
+  }
+
+  get connected(): boolean {
+    return this.#reader.connected
+  }
+
+  /** Resolves when closed; rejects with `undecodable` when the log holds what nobody can read. */
+  get ended(): Promise<void> {
+    return this.#reader.ended
+  }
+
+  covers(call: ErasableCall): boolean {
+    return this.#index.covers(call)
+  }
+
+  pending(): Promise<void> | null {
+    const asOf = Math.max(this.#startedAt, this.#reader.freshAsOf)
+    if (performance.now() - asOf < mostStaleMs) return null
+    this.#waiting ??= delay(lookAgainMs).finally(() => (this.#waiting = null))
+    return this.#waiting
+  }
+
+  /**
+   * Folds the log to its end as of the call, then follows it. Waits for brokers and registry until the signal
+   * aborts, then throws `kafka_unavailable`; `setup` when the topic is missing. Close it even if this throws.
+   */
+  async start(signal?: AbortSignal): Promise<void> {
+    const began = performance.now()
+    await this.#reader.start(signal)
+    this.#startedAt = began
+  }
+
+  /** Itself, once everything is folded that lay in the log at the time of the call. */
+  async current(signal?: AbortSignal): Promise<this> {
+    await this.#reader.readToEnd(signal)
+    return this
+  }
+
+  /** Idempotent. */
+  close(): Promise<void> {
+    return this.#reader.close()
+  }
+
+  /** Waits only where the record's schema has to be fetched first. */
+  #take(record: TopicRecord): void | Promise<void> {
+    const { codec } = this.#options
+    try {
+      const erasure = codec.tryDecode(record.value)
+      if (erasure === undefined)
+        return codec.load(record.value!).then(() => this.#take(record), this.#failed(record))
+      if (!erasure.finished) this.#index.add(erasure.sourceId, erasure.userId, record.timestamp)
+    } catch (error) {
+      this.#failed(record)(error)
+    }
+  }
+
+  /** Who was erased must not come back because a record cannot be read: its key says who it is as well. */
+  #failed(record: TopicRecord): (error: unknown) => void {
+    return (error) => {
+      if (!(error instanceof PostriderError) || error.canRetry) throw error
+      const { topic, offset, timestamp } = record
+      const key = record.key?.toString('utf8') ?? ''
+      const slash = key.indexOf('/')
+      if (slash < 0)
+        throw new PostriderError(
+          'undecodable',
+          `${topic} holds a record at offset ${offset} that cannot be read, not even by its key: ${messageOf(error)}. ` +
+            'Who was erased cannot be known without it',
+          { cause: error },
+        )
+      this.#options.log.warn({ topic, offset, error: messageOf(error) }, 'an erasure is taken from its key')
+      this.#index.add(key.slice(0, slash), key.slice(slash + 1), timestamp)
+    }
+  }
+}

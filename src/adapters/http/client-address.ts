@@ -1,0 +1,49 @@
+import { isIP } from 'node:net'
+import ipaddr from 'ipaddr.js'
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6
+
+/** Finds the address that a request came from, behind the proxies that are trusted. */
+export class ClientAddress {
+  readonly #trusted: [Address, number][]
+
+  /** `trustedProxies` are CIDRs; with none, it is always the peer's. */
+  constructor(trustedProxies: readonly string[]) {
+    this.#trusted = trustedProxies.map((network) => ipaddr.parseCIDR(network))
+  }
+
+  /**
+   * `peer` is the other end of the connection. Each proxy adds to the right of X-Forwarded-For whom it had the
+   * request from, and anybody can begin one: it is read from the right, for as long as a trusted proxy has written it.
+   * What is no address there (`unknown`) ends it: the proxy's own is then as far as is known.
+   */
+  of(peer: string, forwardedFor: string | undefined): string {
+    let address = plain(peer)
+    if (forwardedFor === undefined || this.#trusted.length === 0) return address
+    const hops = forwardedFor.split(',')
+    while (hops.length > 0 && this.#isTrusted(address)) {
+      const next = addressIn(hops.pop()!.trim())
+      if (next === null) return address
+      address = next
+    }
+    return address
+  }
+
+  #isTrusted(text: string): boolean {
+    if (isIP(text) === 0) return false
+    const address = ipaddr.process(text)
+    return this.#trusted.some(
+      ([network, bits]) => network.kind() === address.kind() && address.match(network, bits),
+    )
+  }
+}
+
+/** IPv4 as it is usually written, also where a socket takes both. */
+const plain = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '')
+
+/** Some proxies add the port, and brackets then: `192.0.2.1:80`, `[2001:db8::1]:80`. */
+function addressIn(hop: string): string | null {
+  const bracketed = /^\[([^\]]*)\](?::\d+)?$/.exec(hop)
+  const text = plain(bracketed ? bracketed[1]! : hop.replace(/^([\d.]+):\d+$/, '$1'))
+  return isIP(text) === 0 ? null : text
+}

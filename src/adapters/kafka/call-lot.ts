@@ -1,0 +1,58 @@
+import type { Lot } from '../../collector/ports.ts'
+import { partitionKey } from '../../core/analytics-call.ts'
+import type { AnalyticsCall } from '../../core/analytics-call.ts'
+import { partitionOfKey } from './murmur2.ts'
+import { RecordBundle } from './record-bundle.ts'
+import type { ValueWriter } from './record-bundle.ts'
+
+/** One lot is one request a broker: more calls save no more, and let those who wait for the first ones wait longer. */
+const mostCalls = 1_000
+/** The topic's max.message.bytes holds for all of one partition's records in a lot together, hence for the lot. */
+const mostBytes = 1_048_576 - 4_096
+
+/** Calls that are written to Kafka together, encoded as they came in and sorted by partition. */
+export class CallLot implements Lot {
+  readonly written: Promise<boolean>
+  readonly settle: (written: boolean) => void
+  readonly since = performance.now()
+  readonly #partitions: number
+  readonly #bundles: (RecordBundle | undefined)[] = []
+  #calls = 0
+  #bytes = 0
+
+  /** `partitions`: how many the topic has. */
+  constructor(partitions: number) {
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    this.written = promise
+    this.settle = resolve
+    this.#partitions = partitions
+  }
+
+  get calls(): number {
+    return this.#calls
+  }
+
+  /** One for each partition that has any: Kafka takes no empty batch. */
+  get bundles(): RecordBundle[] {
+    return this.#bundles.filter((bundle) => bundle !== undefined && bundle.count > 0) as RecordBundle[]
+  }
+
+  /** Whether the call was taken; the first one always is. */
+  add(call: AnalyticsCall, writer: ValueWriter<AnalyticsCall>): boolean {
+    if (this.#calls === mostCalls) return false
+    const key = partitionKey(call)
+    // No call that the collector takes is without a key.
+    const partition = key === null ? 0 : partitionOfKey(key, this.#partitions)
+    const bundle = (this.#bundles[partition] ??= new RecordBundle(partition))
+    const before = bundle.bytes
+    bundle.append(key, call, writer)
+    const bytes = bundle.bytes - before
+    if (this.#bytes + bytes > mostBytes && this.#calls > 0) {
+      bundle.undo()
+      return false
+    }
+    this.#bytes += bytes
+    this.#calls++
+    return true
+  }
+}

@@ -1,0 +1,130 @@
+import { setImmediate } from 'node:timers/promises'
+import type { Change, GivenLot, StagedList as Port } from '../../console/computations/ports.ts'
+import { place } from '../../console/computations/read-list.ts'
+import { PostriderError } from '../../errors.ts'
+import { BucketFile, bucketOf, buckets } from './bucket-file.ts'
+
+// An entry is a user; of a computed trait with a tab and the value; of one who is to be out, with a tab and `out`.
+// Neither ids nor JSON text hold a tab or a line feed.
+const out = '-'
+
+/** How many changes are given at once. */
+const lotSize = 1_000
+
+/**
+ * A list of users on disk, spread over buckets as the view is: list and view are compared bucket by bucket, in
+ * memory. That takes no index over the list, whatever order it comes in.
+ */
+export class StagedList implements Port {
+  count = 0
+  readonly #given: BucketFile
+  readonly #changed: BucketFile
+  readonly #members: (audienceId: string, bucket: number) => string[]
+  /** Where the users of each lot begin among all. */
+  readonly #lots: { from: number; list: string | null; line: number }[] = []
+
+  /** `members` gives the entries of those who are in now, by bucket. */
+  constructor(folder: string, members: (audienceId: string, bucket: number) => string[]) {
+    this.#given = new BucketFile(folder)
+    this.#changed = new BucketFile(folder)
+    this.#members = members
+  }
+
+  add({ users, values, member, list, line }: GivenLot): void {
+    this.#begin(list, line)
+    for (let index = 0; index < users.length; index++) {
+      const user = users[index]!
+      const value = values && values[index]!
+      const state = values ? `\t${value ?? out}` : member ? '' : `\t${out}`
+      this.#given.add(bucketOf(user), user + state, this.count++)
+    }
+  }
+
+  async compare(audienceId: string, full: boolean): Promise<{ entered: number; left: number }> {
+    const counts = { entered: 0, left: 0 }
+    for (let bucket = 0; bucket < buckets; bucket++) {
+      const entries = this.#given.read(bucket)
+      if (entries.length === 0 && !full) continue
+      const given = this.#byUser(bucket, entries)
+      const change = (entry: string, to: keyof typeof counts) => {
+        counts[to]++
+        this.#changed.add(bucket, entry, 0)
+      }
+      for (const held of this.#members(audienceId, bucket)) {
+        const user = userOf(held)
+        const entry = given.get(user)
+        given.delete(user)
+        if (entry === undefined ? full : isOut(entry)) change(`${user}\t${out}`, 'left')
+        else if (entry !== undefined && entry !== held) change(entry, 'entered')
+      }
+      for (const entry of given.values()) if (!isOut(entry)) change(entry, 'entered')
+      await setImmediate()
+    }
+    return counts
+  }
+
+  *changes(): Generator<Change[], void, undefined> {
+    let lot: Change[] = []
+    for (let bucket = 0; bucket < buckets; bucket++)
+      for (const entry of this.#changed.read(bucket)) {
+        lot.push(changeOf(entry))
+        if (lot.length < lotSize) continue
+        yield lot
+        lot = []
+      }
+    if (lot.length > 0) yield lot
+  }
+
+  close(): void {
+    this.#given.close()
+    this.#changed.close()
+  }
+
+  /** A lot that goes on where the one before ended begins nothing. */
+  #begin(list: string | null, line: number): void {
+    const last = this.#lots.at(-1)
+    const goesOn = last && last.list === list && line !== 0 && last.line + this.count - last.from === line
+    if (!goesOn) this.#lots.push({ from: this.count, list, line })
+  }
+
+  #byUser(bucket: number, entries: readonly string[]): Map<string, string> {
+    const given = new Map<string, string>()
+    for (const entry of entries) given.set(userOf(entry), entry)
+    if (given.size < entries.length) throw this.#twice(bucket, entries)
+    return given
+  }
+
+  #twice(bucket: number, entries: readonly string[]): PostriderError {
+    const numbers = this.#given.numbers(bucket)
+    const seen = new Map<string, number>()
+    const second = entries.findIndex((entry, index) => {
+      const known = seen.has(userOf(entry))
+      if (!known) seen.set(userOf(entry), index)
+      return known
+    })
+    const user = userOf(entries[second]!)
+    const [earlier, later] = [seen.get(user)!, second].map((index) => this.#placeOf(numbers[index]!))
+    return new PostriderError(
+      'usage',
+      `${later} names the user of ${earlier} again, ${JSON.stringify(user)}; nothing was changed`,
+    )
+  }
+
+  #placeOf(number: number): string {
+    const { from, list, line } = this.#lots.findLast((lot) => lot.from <= number)!
+    return place(list, line === 0 ? 0 : line + number - from)
+  }
+}
+
+function userOf(entry: string): string {
+  const tab = entry.indexOf('\t')
+  return tab < 0 ? entry : entry.slice(0, tab)
+}
+
+const isOut = (entry: string): boolean => entry.endsWith(`\t${out}`)
+
+function changeOf(entry: string): Change {
+  const userId = userOf(entry)
+  const state = userId.length === entry.length ? null : entry.slice(userId.length + 1)
+  return { userId, member: state !== out, value: state === out ? null : state }
+}

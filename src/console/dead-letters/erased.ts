@@ -1,0 +1,32 @@
+import type { ErasableCall } from '../../core/erasures.ts'
+import { PostriderError } from '../../errors.ts'
+import type { DeadLetterStore, StoredLetter } from './ports.ts'
+
+/** Who was erased by deletion requests, as far as it is folded. */
+export interface KnownErasures {
+  covers(call: ErasableCall): boolean
+}
+
+/**
+ * The same dead letters without those that a deletion request covers: they are as good as gone, and are neither
+ * listed nor shown nor replayed (contracts.md, Deletions).
+ *
+ * @param erasures asked before each reading: resolves once all erasures are folded that there are at the call
+ */
+export function withoutErased(
+  store: DeadLetterStore,
+  erasures: (signal?: AbortSignal) => Promise<KnownErasures>,
+): DeadLetterStore {
+  return {
+    async *all(options = {}) {
+      const known = await erasures(options.signal)
+      for await (const stored of store.all(options)) if (!known.covers(stored.owner)) yield stored
+    },
+    async byId(id, signal) {
+      const [known, found] = [await erasures(signal), await store.byId(id, signal)]
+      const left = found.filter((stored: StoredLetter) => !known.covers(stored.owner))
+      if (left.length > 0) return left
+      throw new PostriderError('not_found', `dead letter ${id} is of a user who was deleted: it was erased`)
+    },
+  }
+}

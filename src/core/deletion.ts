@@ -1,0 +1,88 @@
+import type { AnalyticsCall } from './analytics-call.ts'
+import type { Erasure } from './erasures.ts'
+import type { SettingsState } from './settings.ts'
+
+/** Users of one deletion request, at the most (contracts.md, Deletions). */
+export const mostUsersOfRequest = 5_000
+
+export interface DeletionRequest {
+  requestId: string
+  userIds: readonly string[]
+  /** Epoch milliseconds. */
+  at: number
+}
+
+/** A source whose calls a request covers. */
+export interface AffectedSource {
+  sourceId: string
+  /** Its enabled webhook destinations get a delete call for each user. */
+  tells: boolean
+}
+
+/**
+ * The sources that a request is about: all of them, disabled ones too, unless it names some. Nobody is told of users
+ * of a disabled source, whose calls are not delivered either.
+ */
+export function affectedSources(
+  sourceIds: readonly string[] | null,
+  { sources, destinations }: SettingsState,
+): { affected: AffectedSource[]; unknown: string[] } {
+  const told = new Set<string>()
+  for (const destination of destinations.values())
+    if (destination.enabled) for (const sourceId of destination.sourceIds) told.add(sourceId)
+  const chosen = [...new Set(sourceIds ?? sources.keys())]
+  return {
+    affected: chosen
+      .filter((sourceId) => sources.has(sourceId))
+      .map((sourceId) => ({ sourceId, tells: sources.get(sourceId)!.enabled && told.has(sourceId) })),
+    unknown: chosen.filter((sourceId) => !sources.has(sourceId)),
+  }
+}
+
+/** What a request first writes: a mark for each user and source, in one fixed order. */
+export function* erasuresOf(
+  { requestId, userIds, at }: DeletionRequest,
+  sources: readonly AffectedSource[],
+): Generator<Erasure, void, undefined> {
+  const total = userIds.length * sources.length
+  let number = 0
+  for (const userId of userIds)
+    for (const { sourceId, tells } of sources)
+      yield { sourceId, userId, requestId, at, number: ++number, total, tells, finished: false }
+}
+
+/** What it writes last, when its delete calls are all written: from then on there is nothing to resume. */
+export function finishedNote({ requestId, at }: DeletionRequest, total: number): Erasure {
+  return { sourceId: '', userId: '', requestId, at, number: total + 1, total, tells: false, finished: true }
+}
+
+const prefix = 'delete-'
+
+/** The messageIds of one request's delete calls begin with this. */
+export const deleteIdPrefix = (requestId: string): string => `${prefix}${requestId}-`
+
+/**
+ * The call by which the source's destinations learn that the user is to be forgotten (the spec, Events 1). The same
+ * erasure always gives the same call. `hash` is of source and user.
+ */
+export function deleteCall({ sourceId, userId, requestId, at }: Erasure, hash: string): AnalyticsCall {
+  return {
+    messageId: deleteIdPrefix(requestId) + hash,
+    sourceId,
+    type: 'delete',
+    userId,
+    anonymousId: null,
+    previousId: null,
+    groupId: null,
+    event: null,
+    name: null,
+    category: null,
+    timestamp: at,
+    receivedAt: at,
+    sentAt: null,
+    properties: null,
+    traits: null,
+    context: null,
+    integrations: null,
+  }
+}

@@ -1,0 +1,113 @@
+import type { ResultCodes } from '../core/result-log.ts'
+import type { Cut } from './partition-ledger.ts'
+import type { PartitionWork } from './partition-work.ts'
+import type { PartitionTally, RecordSource } from './ports.ts'
+
+/** Where commits are told of before they are made. */
+export interface TallySink {
+  readonly codes: ResultCodes
+  /** Resolves once all of them are with the broker, and not before; rejects when there is no going on. */
+  tally(tallies: readonly PartitionTally[]): Promise<void>
+}
+
+/** Whose partitions they are. */
+export interface Committed {
+  partitions(): Iterable<PartitionWork>
+  /** Something of the partition was finished, or is held no more. */
+  finished(partition: PartitionWork): void
+}
+
+/** What one partition has to commit. */
+interface Told {
+  partition: PartitionWork
+  cut: Cut
+  /** What the tracker's changes were. */
+  changes: number
+}
+
+/** A few commits fail in every rebalance. */
+const failuresInPassing = 4
+const mostTicksPassed = 32
+
+/** Commits what has changed since the last commit, one commit at a time, each told of before it is made. */
+export class Committer {
+  readonly #source: RecordSource
+  readonly #ledger: TallySink
+  readonly #of: Committed
+  #committing: Promise<void> | null = null
+  /** Commits in a row that were not acknowledged, and how many ticks pass before the next. */
+  #failures = 0
+  #ticksToPass = 0
+
+  constructor(source: RecordSource, ledger: TallySink, of: Committed) {
+    this.#source = source
+    this.#ledger = ledger
+    this.#of = of
+  }
+
+  /** As `commit`; less and less often while commits fail, for each leaves a tally behind that is off the chain. */
+  tick(): Promise<void> {
+    if (this.#ticksToPass > 0) {
+      this.#ticksToPass--
+      return Promise.resolve()
+    }
+    return this.commit()
+  }
+
+  /** A call while one is under way is answered by that one, which may hold less than what is finished by now. */
+  commit(): Promise<void> {
+    this.#committing ??= this.#commit().finally(() => (this.#committing = null))
+    return this.#committing
+  }
+
+  async #commit(): Promise<void> {
+    // No assignment is half done in a turn of its own.
+    await new Promise((resolve) => setImmediate(resolve))
+    const told = this.#cut()
+    if (told.length === 0) return
+    await this.#ledger.tally(
+      told.map(({ partition: { topic, partition }, cut: { tally } }) => ({ topic, partition, tally })),
+    )
+    // Again; and from here to the call of `commit` nothing may come in between.
+    await new Promise((resolve) => setImmediate(resolve))
+    const ours = told.filter(({ partition }) => partition.alive)
+    if (ours.length === 0) return
+    const commits = ours.map(({ partition: { topic, partition }, cut: { position, metadata } }) => ({
+      topic,
+      partition,
+      position,
+      metadata,
+    }))
+    if (await this.#source.commit(commits)) this.#acknowledged(ours)
+    else this.#failed()
+  }
+
+  #cut(): Told[] {
+    const found: Told[] = []
+    for (const partition of this.#of.partitions()) {
+      const { tracker, ledger } = partition
+      const { position, changes } = tracker
+      if (!partition.restored || position === null || changes === partition.committedChanges) continue
+      const cut = ledger.cut(tracker, position, this.#source.groupId, this.#ledger.codes)
+      if (cut) found.push({ partition, cut, changes })
+      else partition.committedChanges = changes
+    }
+    return found
+  }
+
+  #acknowledged(ours: readonly Told[]): void {
+    this.#failures = 0
+    for (const { partition, cut, changes } of ours) {
+      if (!partition.ledger.acknowledge(cut)) continue
+      partition.committedChanges = changes
+      partition.committedPosition = cut.position
+      this.#of.finished(partition)
+    }
+  }
+
+  #failed(): void {
+    this.#failures++
+    this.#ticksToPass =
+      this.#failures < failuresInPassing ? 0 : Math.min(2 ** this.#failures, mostTicksPassed)
+  }
+}

@@ -1,0 +1,52 @@
+import type { AnalyticsCall } from '../core/analytics-call.ts'
+import type { DeadLetterReason, RetryDelivery } from '../core/delivery.ts'
+import { erasableDelivery, erasableRecord } from '../core/erasable.ts'
+import type { DeliveryRun } from './delivery-run.ts'
+import type { RecordWork } from './partition-work.ts'
+import type { ErasureSource } from './ports.ts'
+
+/**
+ * Whether a deletion request covers what is at hand. Asked before each attempt from a tier and before each hand-over;
+ * a call that is still in the calls topic goes out ahead of the `delete` call behind it.
+ */
+export class Erased {
+  readonly #erasures: ErasureSource
+
+  constructor(erasures: ErasureSource) {
+    this.#erasures = erasures
+  }
+
+  /** Null when all erasures of up to a moment ago are known; else what to wait for before an attempt. */
+  pending(): Promise<void> | null {
+    return this.#erasures.pending()
+  }
+
+  run(run: DeliveryRun): boolean {
+    if (this.#erasures.isEmpty) return false
+    if (run.earlier) return this.#covers(run.earlier, run.key, Date.now())
+    const { sourceId, type, userIds, work } = run
+    return this.#erasures.covers({ sourceId, type, userIds, appendedAt: work.appendedAt ?? Date.now() })
+  }
+
+  retry(retry: RetryDelivery, key: string | null): boolean {
+    return !this.#erasures.isEmpty && this.#covers(retry, key, retry.handedOverAt)
+  }
+
+  /** A record that is no delivery; `call` is null when it cannot be read. */
+  record(
+    work: RecordWork,
+    key: Buffer | null,
+    call: AnalyticsCall | null,
+    reason: DeadLetterReason,
+  ): boolean {
+    if (this.#erasures.isEmpty) return false
+    const appendedAt = work.appendedAt ?? Date.now()
+    return this.#erasures.covers(erasableRecord(call, key && key.toString('utf8'), reason, appendedAt))
+  }
+
+  #covers(delivery: Parameters<typeof erasableDelivery>[0], key: string | null, latest: number): boolean {
+    // Keys are held one character a byte.
+    const text = key === null ? null : Buffer.from(key, 'latin1').toString('utf8')
+    return this.#erasures.covers(erasableDelivery(delivery, text, latest))
+  }
+}

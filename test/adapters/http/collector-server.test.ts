@@ -1,0 +1,191 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { test } from 'node:test'
+import type { TestContext } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import pino from 'pino'
+import { openCollectorServer } from '../../../src/adapters/http/collector-server.ts'
+import type { CollectorServerOptions } from '../../../src/adapters/http/collector-server.ts'
+import { refusal, success } from '../../../src/collector/answers.ts'
+import type { CollectRequest } from '../../../src/collector/collector.ts'
+import { Room } from '../../../src/collector/room.ts'
+import { PostriderError } from '../../../src/errors.ts'
+import { until } from '../../support/deployment.ts'
+import { rawRequest, sendRaw } from '../../support/raw-http.ts'
+
+/** A server in front of a `collect` that keeps what it gets. */
+async function underTest(t: TestContext, given: Partial<CollectorServerOptions> = {}) {
+  const got: CollectRequest[] = []
+  const lines: { msg: string; level: number }[] = []
+  const room = new Room({ calls: 10, bytes: 4_000 })
+  const server = await openCollectorServer({
+    port: 0,
+    host: '127.0.0.1',
+    room,
+    log: pino({}, { write: (line) => void lines.push(JSON.parse(line) as { msg: string; level: number }) }),
+    async collect(request) {
+      got.push(request)
+      return success
+    },
+    ...given,
+  })
+  t.after(() => server.close(0))
+  const send = (target: string, headers: string[] = [], body: string | Buffer = '{}', method = 'POST') =>
+    sendRaw(server.port, rawRequest(target, headers, body, method))
+  return { server, room, got, lines, send }
+}
+
+test('takes a request apart: route, text, keys and address', async (t) => {
+  const { got, send } = await underTest(t)
+  const basic = `Authorization: Basic ${btoa('k:')}`
+  assert.equal((await send('/v1/batch', [basic], '{"batch":[]}'))?.status, 200)
+  assert.equal(
+    (await send('/V1/T/?writeKey=q', ['Authorization: Bearer b'], gzipSync('{"a":1}')))?.status,
+    200,
+  )
+  assert.equal((await send('/v1/t?writeKey=a&writeKey=b'))?.status, 200)
+  const data = Buffer.from('{"userId":"\u00ff>?"}').toString('base64')
+  assert.equal((await send(`/v1/pixel/P?writeKey=q&data=${data}`, [], '', 'GET'))?.status, 200)
+  assert.deepEqual(
+    got.map(({ route, text, basicKey, bearerKey, queryKey, ip }) => [
+      route.type,
+      route.isBatch,
+      text,
+      basicKey,
+      bearerKey,
+      queryKey,
+      ip,
+    ]),
+    [
+      [null, true, '{"batch":[]}', 'k', null, null, '127.0.0.1'],
+      ['track', false, '{"a":1}', null, 'b', 'q', '127.0.0.1'],
+      ['track', false, '{}', null, null, 'b', '127.0.0.1'],
+      ['page', false, '{"userId":"\u00ff>?"}', null, null, 'q', '127.0.0.1'],
+    ],
+  )
+})
+
+test('believes X-Forwarded-For of trusted proxies only', async (t) => {
+  const header = ['X-Forwarded-For: 203.0.113.1', 'X-Forwarded-For: 192.0.2.9']
+  const plain = await underTest(t)
+  await plain.send('/v1/t', header)
+  assert.equal(plain.got[0]!.ip, '127.0.0.1')
+  const trusting = await underTest(t, { trustedProxies: ['127.0.0.0/8'] })
+  await trusting.send('/v1/t', header)
+  assert.equal(trusting.got[0]!.ip, '192.0.2.9')
+})
+
+test('what a request holds is free again once it is answered, refused or gone', async (t) => {
+  const waiting: (() => void)[] = []
+  const { server, room, send } = await underTest(t, {
+    collect: ({ hold }) => {
+      hold.takeCalls(3)
+      return new Promise((resolve) => waiting.push(() => resolve(success)))
+    },
+  })
+  const answered = send('/v1/track', [], `{"a":"${'x'.repeat(1_000)}"}`)
+  await until(() => waiting.length === 1)
+  assert.deepEqual([room.calls, room.bytes], [3, 1_008])
+  waiting[0]!()
+  assert.equal((await answered)?.status, 200)
+  await until(() => room.calls === 0 && room.bytes === 0)
+
+  const refused = await send('/v1/track', [], 'x'.repeat(4_001))
+  assert.equal(refused?.status, 429)
+  assert.equal(refused.headers['retry-after'], '1')
+  await until(() => room.bytes === 0)
+
+  const head = 'POST /v1/track HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n'
+  const socket = connect(server.port, '127.0.0.1')
+  socket.write(`${head}${'x'.repeat(500)}`)
+  await until(() => room.bytes === 500)
+  socket.resetAndDestroy()
+  await until(() => room.bytes === 0)
+
+  const gone = connect(server.port, '127.0.0.1')
+  gone.write(`${head}${' '.repeat(1_000)}`)
+  await until(() => waiting.length === 2)
+  gone.resetAndDestroy()
+  await until(() => room.calls === 0 && room.bytes === 0)
+  waiting[1]!()
+})
+
+test('a bug is answered 500 and logged, without what was sent', async (t) => {
+  const { lines, send } = await underTest(t, {
+    collect: () => Promise.reject(new Error('a bug')),
+  })
+  const answer = await send('/v1/t?writeKey=secret-key', [], '{"userId":"private"}')
+  assert.equal(answer?.status, 500)
+  assert.equal((JSON.parse(answer.body) as { code: string }).code, 'internal_error')
+  const text = JSON.stringify(lines)
+  assert.match(text, /a bug/)
+  assert.doesNotMatch(text, /secret-key|private/)
+})
+
+test('answers carry their status, Retry-After and, for pages, the origin; a pixel is a picture only when taken', async (t) => {
+  const { send } = await underTest(t, {
+    collect: async () => refusal(503, 'unavailable', 'later', 7),
+  })
+  const origin = 'Origin: https://shop.example'
+  const answer = await send('/v1/track', [origin])
+  assert.deepEqual(
+    [answer?.status, answer?.headers['retry-after'], answer?.headers['access-control-allow-origin']],
+    [503, '7', 'https://shop.example'],
+  )
+  const pixel = await send('/v1/pixel/page?data=e30=', [origin], '', 'GET')
+  assert.equal(pixel?.status, 503)
+  assert.match(pixel.headers['content-type']!, /^application\/json/)
+  const preflight = await send('/v1/track', [origin], '', 'OPTIONS')
+  assert.equal(preflight?.status, 204)
+  const unknown = await send('/v1/pixel/nothing', [], '', 'GET')
+  assert.equal(unknown?.status, 404)
+})
+
+test('closing answers what is under way, tells it to close, and takes no connection more', async (t) => {
+  const answering = Promise.withResolvers<void>()
+  let asked = 0
+  const { server } = await underTest(t, {
+    async collect() {
+      asked++
+      await answering.promise
+      return success
+    },
+  })
+  const socket = connect(server.port, '127.0.0.1')
+  let text = ''
+  socket.on('data', (chunk) => (text += chunk.toString()))
+  socket.write(rawRequest('/v1/track', [], '{}'))
+  await until(() => asked === 1)
+  const closed = server.close(30_000)
+  assert.equal(server.close(0), closed)
+  await until(async () => (await sendRaw(server.port, rawRequest('/v1/track', [], '{}'))) === null)
+  answering.resolve()
+  await once(socket, 'close')
+  assert.match(text, /^HTTP\/1.1 200 .*connection: close.*\{"success":true\}$/is)
+  await closed
+})
+
+test('closing cuts off what is not answered when the grace has passed', async (t) => {
+  let asked = 0
+  const { server } = await underTest(t, {
+    collect: () => {
+      asked++
+      return new Promise(() => {})
+    },
+  })
+  const answer = sendRaw(server.port, rawRequest('/v1/track', [], '{}'))
+  await until(() => asked === 1)
+  await server.close(50)
+  assert.equal(await answer, null)
+})
+
+test('a port that is taken is said so, with its setting', async (t) => {
+  const { server } = await underTest(t)
+  await assert.rejects(underTest(t, { port: server.port }), (error) => {
+    assert.ok(error instanceof PostriderError)
+    assert.equal(error.code, 'local')
+    assert.match(error.message, new RegExp(`COLLECTOR_PORT is ${server.port}, a port that is taken`))
+    return true
+  })
+})

@@ -1,0 +1,236 @@
+import assert from 'node:assert/strict'
+import { setImmediate as turn } from 'node:timers/promises'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { dispositionLabels, type DispositionLabel } from '../../src/core/delivery-event.ts'
+import { LedgerChain, type Fact } from '../../src/core/ledger-chain.ts'
+import { isInRuns, joinRuns } from '../../src/core/offset-cover.ts'
+import { decodeFinished, tallyIdOf } from '../../src/core/offset-runs.ts'
+import { Consumption } from '../../src/forwarder/consumption.ts'
+import type { RecordWork } from '../../src/forwarder/partition-work.ts'
+import type { PartitionCommit } from '../../src/forwarder/ports.ts'
+import { FakeSource, FakeTallies, quiet, record } from './fakes.ts'
+
+/** What becomes of a commit; `overtaken`: it counts, but the map is read again before its answer comes. */
+type Fate = 'acknowledged' | 'answer lost' | 'refused' | 'overtaken'
+
+type Step =
+  | { kind: 'fetch'; count: number }
+  | { kind: 'take'; count: number }
+  | { kind: 'finish'; pick: number; destination: number; label: DispositionLabel }
+  | { kind: 'commit'; fate: Fate }
+  | { kind: 'stay' | 'break off' | 'new member' | 'crash' | 'move away' }
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('fetch' as const), count: fc.nat(12) }) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('take' as const), count: fc.nat(12) }) },
+  {
+    weight: 14,
+    arbitrary: fc.record({
+      kind: fc.constant('finish' as const),
+      pick: fc.nat(30),
+      destination: fc.nat(2),
+      label: fc.constantFrom(...dispositionLabels),
+    }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant('commit' as const),
+      fate: fc.constantFrom<Fate[]>('acknowledged', 'answer lost', 'refused', 'overtaken'),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constantFrom(
+        'stay' as const,
+        'break off' as const,
+        'new member' as const,
+        'crash' as const,
+        'move away' as const,
+      ),
+    }),
+  },
+)
+
+/** Offsets without a record. */
+const isHole = (offset: number) => offset % 7 === 3 || offset % 11 === 5
+
+/** One partition, its broker, and processes that come and go. */
+class World {
+  readonly source = new FakeSource()
+  readonly tallies = new FakeTallies()
+  /** What every process did, by who did it. */
+  readonly done: { owner: string; offset: number; destination: string | null; label: DispositionLabel }[] = []
+  readonly finished = new Set<string>()
+  #committed: PartitionCommit | null = null
+  #fate: Fate = 'acknowledged'
+  #consumption: Consumption
+  #taken: RecordWork[] = []
+  #members = 0
+
+  constructor() {
+    this.source.committedMap = () => Promise.resolve(this.#committed ? [this.#committed] : [])
+    this.source.acknowledges = async () => {
+      if (this.#fate === 'refused') return false
+      this.#committed = this.source.commits.at(-1)![0]!
+      if (this.#fate === 'overtaken') await this.own(true)
+      return this.#fate !== 'answer lost'
+    }
+    this.#consumption = this.#process()
+  }
+
+  #process(): Consumption {
+    const events = { wake() {}, lost() {}, offsetsLost() {} }
+    return new Consumption(this.source, events, this.tallies, quiet)
+  }
+
+  async own(continued: boolean): Promise<void> {
+    const owner = `m/${++this.#members}`
+    this.#consumption.assigned([{ topic: 'calls', partition: 0 }], owner, continued)
+    await turn()
+  }
+
+  get #work() {
+    return [...this.#consumption.partitions()][0]!
+  }
+
+  async do(step: Step): Promise<void> {
+    switch (step.kind) {
+      case 'fetch': {
+        const from = this.#work.nextFetch!
+        const offsets = Array.from({ length: step.count }, (_, index) => from + index)
+        const records = offsets.filter((offset) => !isHole(offset)).map((offset) => record(offset))
+        this.#consumption.fetched('calls', 0, { records, from, to: from + step.count })
+        return
+      }
+      case 'take': {
+        const count = Math.min(step.count, this.#work.buffered)
+        for (let left = count; left > 0; left--) {
+          const work = this.#work.take()
+          work.remaining = 1 + (work.offset % 3)
+          this.#taken.push(work)
+        }
+        return
+      }
+      case 'finish': {
+        const [work] = this.#taken.splice(step.pick % Math.max(1, this.#taken.length), 1)
+        if (!work) return
+        const { owner } = work.partition.ledger
+        const destination = ['a', 'b', null][step.destination]!
+        this.done.push({ owner, offset: work.offset, destination, label: step.label })
+        work.finishOne(this.tallies.codes.code(destination, step.label))
+        if (work.remaining > 0) this.#taken.push(work)
+        else this.finished.add(`${owner} ${work.offset}`)
+        return
+      }
+      case 'commit':
+        this.#fate = step.fate
+        return this.#consumption.commit()
+      case 'stay':
+        return this.own(true)
+      case 'break off':
+        this.#consumption.lost()
+        return this.own(false)
+      case 'new member':
+        return this.own(false)
+      case 'move away':
+        this.#consumption.assigned([], `m/${++this.#members}`, true)
+        return this.own(true)
+      case 'crash':
+        // What it held is gone; what it had taken may still come to an end, but for nobody.
+        this.#taken = []
+        this.#consumption = this.#process()
+        return this.own(false)
+    }
+  }
+
+  check(): void {
+    const position = this.#committed?.position ?? 0
+    const metadata = this.#committed?.metadata ?? null
+    const committed = { position, runs: decodeFinished(position, metadata) }
+    const facts: Fact[] = []
+    const chain = new LedgerChain(committed, tallyIdOf(metadata), () => ({
+      add: (fact: Fact) => void facts.push(fact),
+    }))
+    for (const [index, { tally }] of this.tallies.told.entries()) chain.add(tally, index)
+    const { faults, cover } = chain.end()
+    assert.deepEqual(faults, [])
+    if (!this.#committed) return
+    assert.deepEqual(cover, committed)
+    const counted = new Set<number>()
+    for (const { tally, told } of facts) this.#checkFact(tally, told, counted)
+    const held = joinRuns([{ start: 0, end: position }], committed.runs)
+    const last = held.at(-1)?.end ?? 0
+    for (let offset = 0; offset < last; offset++) {
+      if (isHole(offset) || !isInRuns(held, offset)) continue
+      assert.ok(counted.has(offset), `offset ${offset} is committed and told of by nobody`)
+    }
+  }
+
+  /** Nothing that is committed is held any more. */
+  checkHeld(): void {
+    const { ledger } = this.#work
+    const position = this.#committed?.position ?? 0
+    const open = this.done.filter(
+      ({ owner, offset }) =>
+        owner === ledger.owner && offset >= position && !this.finished.has(`${owner} ${offset}`),
+    )
+    assert.ok(ledger.size <= open.length, `${ledger.size} results are held, ${open.length} are open`)
+  }
+
+  #checkFact(tally: Fact['tally'], told: Fact['told'], counted: Set<number>): void {
+    const ownerOf = (offset: number) =>
+      tally.earlier.find(({ finished }) => isInRuns(pairs(finished, tally.start), offset))?.owner ??
+      tally.owner
+    const mine = this.done.filter(({ owner, offset }) => isInRuns(told, offset) && owner === ownerOf(offset))
+    for (const { owner, offset } of mine) {
+      assert.ok(this.finished.has(`${owner} ${offset}`), `${offset} is told of and was not finished`)
+      counted.add(offset)
+    }
+    assert.equal(tally.records, new Set(mine.map(({ offset }) => offset)).size)
+    const counts = new Map<string, number>()
+    for (const { destination, label } of mine) {
+      const key = `${destination} ${label}`
+      counts.set(key, (counts.get(key) ?? 0) + 1)
+    }
+    const toldCounts = new Map<string, number>()
+    for (const { destinationId, deadLettered, ...others } of tally.counts) {
+      for (const [label, count] of Object.entries({ ...others, dead_lettered: deadLettered })) {
+        if (count > 0) toldCounts.set(`${destinationId} ${label}`, count)
+      }
+    }
+    assert.deepEqual(toldCounts, counts)
+  }
+}
+
+function pairs(numbers: readonly number[], start: number) {
+  const runs: { start: number; end: number }[] = []
+  let at = start
+  for (let index = 0; index < numbers.length; index += 2) {
+    const from = at + numbers[index]!
+    at = from + numbers[index + 1]!
+    runs.push({ start: from, end: at })
+  }
+  return runs
+}
+
+test('whatever becomes of commits, members and processes: the chain tells of what is committed once, and by whom it was done', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 120, size: 'max' }), async (steps) => {
+      const world = new World()
+      await world.own(false)
+      for (const each of steps) {
+        await world.do(each)
+        if (each.kind === 'commit') world.check()
+      }
+      // The first may only find out that the second to last was acknowledged after all.
+      await world.do({ kind: 'fetch', count: 5 })
+      for (let times = 0; times < 2; times++) await world.do({ kind: 'commit', fate: 'acknowledged' })
+      world.check()
+      world.checkHeld()
+    }),
+    { numRuns: 300 },
+  )
+})
