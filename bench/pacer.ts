@@ -2,7 +2,7 @@
 // time (microseconds, monotonic) in its messageId, so that a wait anywhere counts, its own included.
 import pino from 'pino'
 import { createKafka } from '../src/adapters/kafka/client.ts'
-import { murmur2Partitioner } from './murmur2-partitioner.ts'
+import { murmur2Partitioner } from '../src/adapters/kafka/murmur2.ts'
 import { createCodecs } from '../src/adapters/schema-registry/codecs.ts'
 import { loadConfig } from '../src/config.ts'
 import { topicNames } from '../src/core/topics.ts'

@@ -1,7 +1,7 @@
 import type { Kafka, Message, Producer } from 'kafkajs'
 import { partitionKey } from '../../core/analytics-call.ts'
 import type { AnalyticsCall } from '../../core/analytics-call.ts'
-import { murmur2Partitioner } from './produce-encoding.ts'
+import { murmur2Partitioner } from './murmur2.ts'
 
 /** acks=all: every in-sync replica has it. */
 const allReplicas = -1

@@ -4,7 +4,7 @@ import type { AnalyticsCall } from '../../core/analytics-call.ts'
 import { membershipKey, type Membership, type PlacedMembership } from '../../core/membership.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 import { CallWriter } from './call-writer.ts'
-import { murmur2Partitioner } from './produce-encoding.ts'
+import { murmur2Partitioner } from './murmur2.ts'
 
 /** Of one send: below the 1 MB that brokers take unless set otherwise. */
 const mostLotBytes = 900_000
