@@ -78,8 +78,6 @@ export interface ForwarderMetrics {
 /** A record as it was fetched; the shape is kafkajs's, so that nothing is copied on the way. */
 export interface FetchedRecord {
   offset: string
-  /** When the broker took it, epoch ms. */
-  timestamp: string
   key: Buffer | null
   value: Buffer | null
   headers?: { traceparent?: unknown }
