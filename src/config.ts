@@ -21,6 +21,7 @@ export interface Config {
   /** Ascending by delay. */
   retryTiers: Tier[]
   retryWindowMs: number
+  retryBudgetPercent: number
   webhookTimeoutMs: number
   ledger: 'failures' | 'all'
   maxInFlight: number
@@ -72,6 +73,7 @@ export function loadConfig(env: Environment, spell: (name: VariableName) => stri
     sessionTimeoutMs: values.SESSION_TIMEOUT,
     retryTiers: values.RETRY_TIERS,
     retryWindowMs: values.RETRY_WINDOW,
+    retryBudgetPercent: values.RETRY_BUDGET,
     webhookTimeoutMs: values.WEBHOOK_TIMEOUT,
     ledger: values.LEDGER,
     maxInFlight: values.MAX_IN_FLIGHT,

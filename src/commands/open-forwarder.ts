@@ -13,6 +13,8 @@ import { createSecrets } from '../adapters/secrets.ts'
 import { SettingsLog } from '../adapters/settings-log.ts'
 import { createWebhookTransport } from '../adapters/webhook/transport.ts'
 import type { Config } from '../config.ts'
+import { defaultBreakerLimits } from '../core/breaker.ts'
+import { defaultTrickle } from '../core/retry-budget.ts'
 import { tierOfTopic, topicNames } from '../core/topics.ts'
 import { PostriderError, messageOf } from '../errors.ts'
 import { Forwarder } from '../forwarder/forwarder.ts'
@@ -38,8 +40,8 @@ export interface OpenForwarder {
 
 /** What retry topics and dead letters take by contract (max.message.bytes), less room for the batch's header. */
 const maxRecordBytes = 4 * 1024 * 1024 - 1_024
-const minInFlightPerEndpoint = 64
-const admittedPerEndpoint = 1_000
+/** With a receiver that answers at once more do not bring more through, and need more memory. */
+const startInFlightPerEndpoint = 64
 const queueWaitMs = 2_000
 /** Beyond the webhook timeout, for hand-overs and the last commit. */
 const drainMarginMs = 5_000
@@ -136,9 +138,13 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
     everything: config.ledger === 'all',
     policy: { tiers: config.retryTiers, windowMs: config.retryWindowMs },
     bounds: {
-      minInFlight: minInFlightPerEndpoint,
-      maxInFlight: config.maxInFlightPerEndpoint,
-      maxAdmitted: admittedPerEndpoint,
+      breaker: defaultBreakerLimits,
+      limit: {
+        min: 1,
+        start: Math.min(startInFlightPerEndpoint, config.maxInFlightPerEndpoint),
+        max: config.maxInFlightPerEndpoint,
+      },
+      budget: { share: config.retryBudgetPercent / 100, ...defaultTrickle },
       maxWaitMs: queueWaitMs,
     },
     maxInFlight: config.maxInFlight,

@@ -126,6 +126,12 @@ export const variables = {
     takes: 'a duration (250ms 5s 1m 4h) of at most 4h',
     meaning: 'No attempt later than this after a delivery’s first.',
   }),
+  RETRY_BUDGET: variable(whole(1, 1_000), {
+    default: '100',
+    takes: 'a whole number of percent, from 1 to 1000',
+    meaning:
+      'Retries that may fail at one URL, of its first attempts in the last ten minutes; ten a second may in any case. Beyond that, retries wait in the tiers.',
+  }),
   WEBHOOK_TIMEOUT: variable(duration(10, fiveSeconds), {
     default: '5s',
     takes: 'a duration (250ms 5s) from 10ms to 5s',

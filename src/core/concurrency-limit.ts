@@ -1,83 +1,180 @@
 /**
  * How many requests an endpoint may have under way at once, found out by TCP Vegas (Brakmo and Peterson 1994; for
- * request limits: Netflix concurrency-limits, VegasLimit): the round trip without queueing is the shortest one
- * seen lately; what the round trip is longer than that, times the limit, is the number of requests that only
- * queue, here or at the receiver. Few: more in flight would bring more through. Many: fewer would not cost
- * anything.
+ * requests: VegasLimit of Netflix's concurrency-limits): the round trip without queueing is the shortest that was
+ * seen; by how much the round trip is longer now, times the limit, is the number of requests that only queue, here
+ * or at the receiver. Few: more under way would bring more through. Many: fewer would cost nothing.
+ *
+ * Added to it: Vegas counts queueing requests (3 and 6 times the limit's logarithm), which is a hundredth of a limit
+ * of thousands and less than clocks waver; so a tenth and a quarter of the limit count as few and many too. Growth
+ * doubles until the first queueing (slow start). The shortest round trip is measured anew from time to time with half
+ * as many under way (ProbeRTT of BBR, Cardwell et al. 2016), for a receiver may have become slower, and without it the
+ * queueing itself would in time become the measure. And time-outs and 429 halve the limit, once for all that was
+ * under way (TCP's recovery point): only they bring it below where it starts, for a long round trip alone harms nobody.
  *
  * Round trips are averaged over windows, so that a pause of this process or a slow answer decides nothing.
  * Times in ms.
  */
 export interface LimitBounds {
+  /** As far as overload brings it down. */
   min: number
+  /** Where it starts, and as far as queueing brings it down. */
+  start: number
   max: number
+}
+
+/** rising: until the first queueing. draining and measuring: half as many, to learn the shortest round trip anew. */
+export type LimitPhase = 'rising' | 'steering' | 'draining' | 'measuring'
+/** What a window showed. `unused`: the limit was not reached. `stale`: the shortest round trip is too old. */
+export type LimitEvent = 'unused' | 'few' | 'some' | 'many' | 'stale' | 'overload'
+type LimitAction = 'hold' | 'double' | 'grow' | 'shrink' | 'halve' | 'measured'
+
+type Step = readonly [to: LimitPhase, action: LimitAction]
+
+export const limitTransitions: Record<LimitPhase, Record<LimitEvent, Step>> = {
+  rising: {
+    unused: ['rising', 'hold'],
+    few: ['rising', 'double'],
+    some: ['steering', 'hold'],
+    many: ['steering', 'shrink'],
+    stale: ['draining', 'hold'],
+    overload: ['steering', 'halve'],
+  },
+  steering: {
+    unused: ['steering', 'hold'],
+    few: ['steering', 'grow'],
+    some: ['steering', 'hold'],
+    many: ['steering', 'shrink'],
+    stale: ['draining', 'hold'],
+    overload: ['steering', 'halve'],
+  },
+  // What was sent before still queues.
+  draining: {
+    unused: ['measuring', 'hold'],
+    few: ['measuring', 'hold'],
+    some: ['measuring', 'hold'],
+    many: ['measuring', 'hold'],
+    stale: ['measuring', 'hold'],
+    overload: ['steering', 'halve'],
+  },
+  measuring: {
+    unused: ['steering', 'measured'],
+    few: ['steering', 'measured'],
+    some: ['steering', 'measured'],
+    many: ['steering', 'measured'],
+    stale: ['steering', 'measured'],
+    overload: ['steering', 'halve'],
+  },
 }
 
 const windowMs = 100
 const windowSamples = 16
-/** The shortest round trip is forgotten after so many windows, for a receiver may have become slower. */
-const memoryWindows = 300
+/** The shortest round trip is measured anew after so many windows. */
+export const memoryWindows = 300
 
 export class ConcurrencyLimit {
-  #limit: number
   readonly #bounds: LimitBounds
+  #limit: number
+  #phase: LimitPhase = 'rising'
   #shortest = Infinity
-  /** The shortest of the current memory, which takes over when the one before is forgotten. */
-  #nextShortest = Infinity
-  #windows = 0
+  /** Windows since the shortest round trip was measured. */
+  #age = 0
   #windowStart = 0
+  #windowMs = windowMs
   #sum = 0
   #count = 0
   #mostInFlight = 0
+  /** When it was halved: what was sent before tells nothing new. */
+  #backedOffAt = -Infinity
 
   constructor(bounds: LimitBounds) {
     this.#bounds = bounds
-    this.#limit = bounds.min
+    this.#limit = bounds.start
   }
 
   get value(): number {
-    return this.#limit
+    return this.#phase === 'draining' || this.#phase === 'measuring'
+      ? Math.max(Math.ceil(this.#limit / 2), this.#bounds.min)
+      : this.#limit
   }
 
-  /** A request was answered. `inFlight` counts it. */
+  get phase(): LimitPhase {
+    return this.#phase
+  }
+
+  /** A request succeeded: a failure's round trip says nothing. `inFlight` counts it. */
   answered(roundTripMs: number, inFlight: number, now: number): void {
     this.#sum += roundTripMs
     this.#count++
     if (inFlight > this.#mostInFlight) this.#mostInFlight = inFlight
-    if (this.#count < windowSamples || now - this.#windowStart < windowMs) return
-    this.#step(this.#sum / this.#count)
+    if (now - this.#windowStart < this.#windowMs) return
+    if (this.#count < windowSamples && this.#count < this.#limit) return
+    this.#windowEnds(Math.max(this.#sum / this.#count, 0.05), now)
+  }
+
+  /** A request was not answered in time, or the endpoint asked for fewer. */
+  overloaded(sentAt: number, now: number): void {
+    if (sentAt <= this.#backedOffAt) return
+    this.#backedOffAt = now
+    this.#apply('overload', 0)
+  }
+
+  /** As if it were new: nothing that was learnt holds after an endpoint was away. */
+  restart(): void {
+    this.#limit = this.#bounds.start
+    this.#phase = 'rising'
+    this.#shortest = Infinity
+    this.#age = 0
+  }
+
+  #windowEnds(roundTripMs: number, now: number): void {
+    this.#shortest = Math.min(this.#shortest, roundTripMs)
+    this.#apply(this.#event(roundTripMs), roundTripMs)
     this.#windowStart = now
+    // A window has to see answers to what was sent within it.
+    this.#windowMs = Math.max(windowMs, roundTripMs)
     this.#sum = 0
     this.#count = 0
     this.#mostInFlight = 0
   }
 
-  /** A request was not answered in time, or the endpoint asked for fewer: back off at once. */
-  overloaded(): void {
-    this.#set(this.#limit / 2)
+  #event(roundTripMs: number): LimitEvent {
+    const limit = this.#limit
+    const unused = this.#mostInFlight * 2 < this.value
+    if (++this.#age >= memoryWindows) {
+      this.#age = 0
+      if (!unused) return 'stale'
+      // Nothing queued: it has just been measured.
+      this.#shortest = roundTripMs
+    }
+    if (unused) return 'unused'
+    if (limit < this.#bounds.start) return 'few'
+    const queueing = limit * (1 - this.#shortest / roundTripMs)
+    const scale = Math.log10(limit) + 1
+    if (queueing < Math.max(3 * scale, limit * 0.1)) return 'few'
+    return queueing > Math.max(6 * scale, limit * 0.25) ? 'many' : 'some'
   }
 
-  #step(roundTripMs: number): void {
-    this.#remember(roundTripMs)
-    // A limit that is not used says nothing.
-    if (this.#mostInFlight * 2 < this.#limit) return
-    const queueing = this.#limit * (1 - this.#shortest / roundTripMs)
-    const scale = Math.log10(this.#limit) + 1
-    if (queueing < 3 * scale) this.#set(this.#limit * 1.25 + 1)
-    else if (queueing > 6 * scale) this.#set(Math.min(this.#limit - scale, this.#limit * 0.95))
-  }
-
-  #remember(roundTripMs: number): void {
-    const shortest = Math.max(roundTripMs, 0.05)
-    this.#shortest = Math.min(this.#shortest, shortest)
-    this.#nextShortest = Math.min(this.#nextShortest, shortest)
-    if (++this.#windows < memoryWindows) return
-    this.#windows = 0
-    this.#shortest = this.#nextShortest
-    this.#nextShortest = Infinity
-  }
-
-  #set(limit: number): void {
-    this.#limit = Math.round(Math.min(Math.max(limit, this.#bounds.min), this.#bounds.max))
+  #apply(event: LimitEvent, roundTripMs: number): void {
+    const [to, action] = limitTransitions[this.#phase][event]
+    this.#phase = to
+    const { min, start, max } = this.#bounds
+    const limit = this.#limit
+    switch (action) {
+      case 'double':
+        this.#limit = Math.min(limit * 2, max)
+        break
+      case 'grow':
+        this.#limit = Math.min(limit < start ? limit * 2 : Math.ceil(limit * 1.25), max)
+        break
+      case 'shrink':
+        this.#limit = Math.max(Math.min(Math.floor(limit * 0.9), limit - 1), start)
+        break
+      case 'halve':
+        this.#limit = Math.max(Math.floor(limit / 2), min)
+        break
+      case 'measured':
+        this.#shortest = roundTripMs
+        this.#age = 0
+    }
   }
 }

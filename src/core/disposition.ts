@@ -52,9 +52,10 @@ export function decide(round: Round, policy: RetryPolicy): Disposition {
     return { kind: 'dead_letter', reason: (first && finalReasons[first.outcome.kind]) ?? 'internal_error' }
   }
   const deadline = windowEnd(round, policy)
-  const asked = Math.max(...again.map(({ outcome }) => outcome.retryAfterMs ?? 0))
+  const { asked, closed } = waits(again.map(({ outcome }) => outcome))
+  const least = Math.max(asked, closed)
   const step = policy.tiers[Math.min(round.handOvers, policy.tiers.length - 1)]!
-  const wait = asked > step.delayMs ? Math.min(round.now + asked, deadline) - round.now : step.delayMs
+  const wait = least > step.delayMs ? Math.min(round.now + least, deadline) - round.now : step.delayMs
   const tier = chooseTier(round.now, wait, deadline, policy)
   if (!tier) {
     return { kind: 'dead_letter', reason: round.attempts === 0 ? 'not_attempted' : 'expired' }
@@ -66,6 +67,17 @@ export function decide(round: Round, policy: RetryPolicy): Disposition {
     notBefore: asked > 0 ? Math.min(round.now + asked, deadline) : null,
     deferred: again.every(({ outcome }) => outcome.kind === 'deferred'),
   }
+}
+
+/**
+ * What there is to wait for, in ms: `asked` of this delivery by Retry-After, and `closed` while none of the endpoints
+ * takes anything. Where one of them may take it sooner, it is tried sooner.
+ */
+function waits(outcomes: readonly Outcome[]): { asked: number; closed: number } {
+  const of = ({ retryAfterMs }: Outcome) => retryAfterMs ?? 0
+  const reached = outcomes.filter(({ kind }) => kind !== 'deferred')
+  if (reached.length === 0) return { asked: 0, closed: Math.min(...outcomes.map(of)) }
+  return { asked: Math.max(...reached.map(of)), closed: 0 }
 }
 
 /**

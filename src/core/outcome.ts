@@ -19,7 +19,10 @@ export interface Outcome {
   kind: OutcomeKind
   /** HTTP status, or null when there was no response. */
   status: number | null
-  /** The wait the receiver asked for by Retry-After, in ms from the response; null when it asked for none. */
+  /**
+   * The wait the receiver asked for by Retry-After, in ms from the response; null when it asked for none. Of
+   * `deferred`: how long the endpoint takes nothing, as far as that is known.
+   */
   retryAfterMs: number | null
   /** At most the first 2 KB of the response's body; null when there was none, and on success. */
   body: Uint8Array | null
@@ -29,7 +32,7 @@ export interface Outcome {
   detail: string | null
 }
 
-/** The outcome of a delivery that was not attempted: its endpoint's breaker is open, or it holds others back. */
+/** The outcome of a delivery that was not attempted. */
 export function deferredOutcome(detail: string): Outcome {
   return { kind: 'deferred', status: null, retryAfterMs: null, body: null, durationMs: 0, detail }
 }

@@ -1,4 +1,4 @@
-import type { Breaker } from '../core/breaker.ts'
+import type { BreakerPhase } from '../core/breaker.ts'
 import type { Outcome } from '../core/outcome.ts'
 import type { Attempt } from './delivery-run.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
@@ -42,9 +42,14 @@ export function logFailedAttempt(log: Log, attempt: Attempt, outcome: Outcome): 
   )
 }
 
-export function logBreaker(log: Log, endpoint: EndpointQueue, to: Breaker['phase']): void {
+export function logBreaker(log: Log, endpoint: EndpointQueue, to: BreakerPhase): void {
   const fields = { destination: endpoint.destinationId, urlId: endpoint.id, breaker: to }
   if (to === 'open')
     log.warn(fields, 'the endpoint fails: its calls go to the retry tiers until a probe succeeds')
+  else if (to === 'paused')
+    log.warn(
+      { ...fields, until: new Date(endpoint.breaker.until).toISOString() },
+      'the endpoint asks for a pause (Retry-After): its calls wait',
+    )
   else if (to === 'closed') log.info(fields, 'the endpoint is well again')
 }

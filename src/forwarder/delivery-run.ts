@@ -77,6 +77,11 @@ export class DeliveryRun implements SignedRequest {
     return this.earlier !== null
   }
 
+  /** It was sent in an earlier round; a delivery that was only ever deferred is still at its first attempt. */
+  get wasAttempted(): boolean {
+    return this.earlier !== null && this.earlier.attempts > 0
+  }
+
   get origin(): Origin {
     return this.earlier?.origin ?? this.work.place
   }
@@ -137,6 +142,8 @@ export class Attempt implements AttemptSink {
   readonly run: DeliveryRun
   readonly endpoint: EndpointQueue
   readonly queuedAt: number
+  /** What the endpoint's pace gave for it when it was sent. */
+  paceRound = 0
   next: Attempt | null = null
 
   constructor(run: DeliveryRun, endpoint: EndpointQueue, queuedAt: number) {

@@ -50,6 +50,11 @@ export class DestinationRuntime {
     return this.#secret === null ? null : createHmac('sha1', this.#secret).update(body).digest('hex')
   }
 
+  /** Another run of its key is under way or waits. */
+  isBusy(run: DeliveryRun): boolean {
+    return run.key !== null && !run.isRetry && this.#lanes.has(run.key)
+  }
+
   /** True: it is the run's turn. False: it waits for the one before it, and `leave` of that one gives it back. */
   enter(run: DeliveryRun): boolean {
     if (run.key === null || run.isRetry) return true

@@ -1,54 +1,25 @@
-import { ConcurrencyLimit } from '../core/concurrency-limit.ts'
-import { breakerEvent, closedBreaker, cooledBreaker, stepBreaker, type Breaker } from '../core/breaker.ts'
-import { deferredOutcome, type Outcome } from '../core/outcome.ts'
+import type { Breaker, BreakerPhase } from '../core/breaker.ts'
+import type { Deferral } from '../core/deferral.ts'
+import { EndpointPace, type PaceBounds } from '../core/endpoint-pace.ts'
+import type { Outcome } from '../core/outcome.ts'
 import { AttemptFifo, type Attempt, type DeliveryRun } from './delivery-run.ts'
+import type { EndpointHost } from './endpoint-host.ts'
 import type { PartitionWork } from './partition-work.ts'
 import type { EndpointClient } from './ports.ts'
 
-/** What an endpoint needs of the dispatcher that all endpoints share. */
-export interface EndpointHost {
-  /** Takes one of the process's slots for requests on the wire; false when there is none: it will be pumped. */
-  takeSlot(endpoint: EndpointQueue): boolean
-  releaseSlot(): void
-  /** The attempt is about to be sent. False: its partition was lost, or must not be worked on now. */
-  mayStart(attempt: Attempt): 'send' | 'wait' | 'drop' | 'skip'
-  ended(attempt: Attempt, outcome: Outcome): void
-  dropped(attempt: Attempt): void
-  /** Its destination was disabled while it waited, or it was revoked. */
-  skipped(attempt: Attempt): void
-  /** An exception of ours at sending it. */
-  failed(attempt: Attempt, error: unknown): void
-  /** What is queued there has nowhere to go any more: the URL was taken out of the settings. */
-  removed(endpoint: EndpointQueue): void
-  /** The first request of a round that came due in a retry tier goes out. */
-  retryStarted(run: DeliveryRun): void
-  /** There is room again: these partitions may go on. */
-  wake(partition: PartitionWork): void
-  breakerChanged(endpoint: EndpointQueue, from: Breaker['phase'], to: Breaker['phase']): void
-}
-
-export interface EndpointBounds {
-  /** Requests on the wire at once: the limit moves between these, as fast as the endpoint answers. */
-  minInFlight: number
-  maxInFlight: number
-  /** Deliveries admitted and without an outcome, for new calls and for retries each; twice the limit if that is more. */
-  maxAdmitted: number
-  /** A queue whose first attempt waits longer than this takes no more, in ms. */
-  maxWaitMs: number
-}
-
 /**
- * One URL of a destination: its own queues and its own limit of requests in flight, so that an endpoint that
- * hangs uses up its own slots only. Due retries go before new calls.
+ * One URL of a destination: its own queues and its own pace, so that an endpoint that hangs uses up its own slots
+ * only. Due retries go before new calls.
  *
  * | state | when | a delivery that comes |
  * |---|---|---|
- * | open for work | breaker closed, room | is queued |
- * | full | breaker closed, no room | waits in its partition: that is lag |
- * | shedding | full, and it has held back others' work for 2 s | is deferred while there is no room |
- * | broken | breaker open, or half open with all probes out | is deferred |
+ * | open for work | there is room | is queued |
+ * | full | its share of the room is taken, or its queue is `maxWaitMs` deep | waits in its partition: that is lag |
+ * | shedding | full, and it has held back others' work | is deferred while there is no room |
+ * | closed by its breaker | `phases` of core/breaker.ts | is deferred |
  *
- * Shedding ends when less than half of the room is taken.
+ * Shedding ends when less than half of its share has been taken and the queue has been less than half as deep for
+ * `maxWaitMs`.
  */
 export class EndpointQueue {
   readonly destinationId: string
@@ -56,10 +27,6 @@ export class EndpointQueue {
   client: EndpointClient
   /** URL and headers as they were when the client was opened, to see a change. */
   target: string
-  breaker: Breaker = closedBreaker
-  /** When the breaker became half open: what was sent before says nothing about its probes. */
-  #probingSince = 0
-  #probesOnWire = 0
   inFlight = 0
   /** Deliveries that hold a place here: waiting for their key's turn, queued, or on the wire. */
   admittedCalls = 0
@@ -67,14 +34,16 @@ export class EndpointQueue {
   /** Since when it has been holding back others' work without a break, epoch ms. */
   holdingSince: number | null = null
   shedding = false
+  #roomySince: number | null = null
   /** Taken out of the settings: what is on the wire ends, nothing new comes. */
   closed = false
   readonly waiters = new Set<PartitionWork>()
   readonly #calls = new AttemptFifo()
   readonly #retries = new AttemptFifo()
   readonly #host: EndpointHost
-  readonly #bounds: EndpointBounds
-  readonly #limit: ConcurrencyLimit
+  readonly #maxWaitMs: number
+  readonly #pace: EndpointPace
+  #admittedBytes = 0
 
   constructor(
     destinationId: string,
@@ -82,28 +51,34 @@ export class EndpointQueue {
     client: EndpointClient,
     target: string,
     host: EndpointHost,
-    bounds: EndpointBounds,
+    bounds: PaceBounds,
   ) {
     this.destinationId = destinationId
     this.id = id
     this.client = client
     this.target = target
     this.#host = host
-    this.#bounds = bounds
-    this.#limit = new ConcurrencyLimit({
-      min: Math.min(bounds.minInFlight, bounds.maxInFlight),
-      max: bounds.maxInFlight,
-    })
+    this.#maxWaitMs = bounds.maxWaitMs
+    this.#pace = new EndpointPace(bounds)
+  }
+
+  get breaker(): Breaker {
+    return this.#pace.breaker
+  }
+
+  /** Requests that may be under way at once while its breaker is closed. */
+  get limit(): number {
+    return this.#pace.limit
   }
 
   /** Nothing waits for its turn on the wire: work that came now would be sent now. */
   get isIdle(): boolean {
-    return this.queued === 0 && this.inFlight < this.#limit.value
+    return this.queued === 0 && this.#pace.mayStart(this.inFlight)
   }
 
   /** Places for deliveries without an outcome, for new calls and for retries each. */
   get #places(): number {
-    return Math.max(this.#bounds.maxAdmitted, this.#limit.value * 2)
+    return Math.max(this.#pace.limit * 2, this.#host.room.shareCount)
   }
 
   get queued(): number {
@@ -113,44 +88,67 @@ export class EndpointQueue {
   isFull(retry: boolean, now: number): boolean {
     const admitted = retry ? this.admittedRetries : this.admittedCalls
     if (admitted >= this.#places) return true
-    const first = (retry ? this.#retries : this.#calls).first
-    return first !== null && now - first.queuedAt > this.#bounds.maxWaitMs
+    if (admitted > 0 && this.#admittedBytes >= this.#host.room.shareBytes) return true
+    return this.#waited(retry ? this.#retries : this.#calls, now) > this.#maxWaitMs
+  }
+
+  /** Its queue is as deep as it may get: what is first in it has waited for `maxWaitMs`. */
+  isOverdue(now: number): boolean {
+    return this.#longestWait(now) > this.#maxWaitMs
   }
 
   /** Whether a delivery that comes now would be deferred rather than wait. */
   defers(now: number): boolean {
     if (this.shedding || this.closed) return true
-    this.#cool(now)
-    return this.breaker.phase !== 'closed'
+    this.#advance(now)
+    return this.breaker.phase === 'half_open' || this.#pace.deferral(this.queued, now) !== null
   }
 
-  reserve(retry: boolean): void {
-    if (retry) this.admittedRetries++
+  reserve(run: DeliveryRun): void {
+    if (run.isRetry) this.admittedRetries++
     else this.admittedCalls++
+    this.#admittedBytes += run.body.length
   }
 
-  release(retry: boolean, now: number): void {
-    if (retry) this.admittedRetries--
+  release(run: DeliveryRun, now: number): void {
+    if (run.isRetry) this.admittedRetries--
     else this.admittedCalls--
+    this.#admittedBytes -= run.body.length
     if (this.waiters.size > 0) this.wakeWaiters(now)
   }
 
+  /** The partition's head waits for room here. */
+  wait(partition: PartitionWork): void {
+    this.waiters.add(partition)
+    this.#host.blocked(this)
+  }
+
   /**
-   * Ends shedding once less than half of the room is taken. To be called a few times a second, not at each release:
-   * deferring what is queued makes room at once, and it would end before anything was let past.
+   * To be called a few times a second, not at each release: deferring what is queued makes room at once, and shedding
+   * would end before anything was let past.
    */
-  stopSheddingIfRoomy(): void {
+  stopSheddingIfRoomy(now: number): void {
+    if (!this.shedding) return
     const half = this.#places / 2
-    if (!this.shedding || this.admittedCalls >= half || this.admittedRetries >= half) return
+    const roomy =
+      this.admittedCalls < half && this.admittedRetries < half && this.#longestWait(now) < this.#maxWaitMs / 2
+    if (!roomy) {
+      this.#roomySince = null
+      return
+    }
+    this.#roomySince ??= now
+    if (now - this.#roomySince < this.#maxWaitMs) return
     this.shedding = false
     this.holdingSince = null
+    this.#roomySince = null
   }
 
   /** Partitions that wait here may go on once there is room, or once they need not wait any more. */
   wakeWaiters(now: number): void {
+    const most = this.#places * 0.75
     const roomy =
-      this.admittedCalls <= this.#places * 0.75 &&
-      this.admittedRetries <= this.#places * 0.75 &&
+      this.admittedCalls <= most &&
+      this.admittedRetries <= most &&
       !this.isFull(false, now) &&
       !this.isFull(true, now)
     if (!roomy && !this.defers(now)) return
@@ -158,22 +156,32 @@ export class EndpointQueue {
     this.waiters.clear()
   }
 
-  /** Queues an attempt, or says that it is to be deferred: then nothing of it is kept here. */
-  offer(attempt: Attempt, now: number): boolean {
-    if (this.closed) return false
-    this.#cool(now)
-    if (this.breaker.phase === 'open') return false
-    if (this.breaker.phase === 'half_open' && this.#probesOnWire + this.queued >= this.breaker.probes)
-      return false
-    if (attempt.run.isRetry) this.#retries.push(attempt)
+  /** Why a run that has its place here is to be deferred rather than queued; null: it is not. */
+  refusal(run: DeliveryRun, now: number): Deferral | null {
+    if (this.closed) return { reason: 'breaker', waitMs: 0 }
+    this.#advance(now)
+    const deferral = this.#pace.deferral(this.queued, now)
+    if (deferral) return deferral
+    if (run.passedOver || (this.shedding && this.isFull(run.isRetry, now)))
+      return { reason: 'slow', waitMs: 0 }
+    return null
+  }
+
+  /** Queues an attempt, or says why it is to be deferred: then nothing of it is kept here. */
+  offer(attempt: Attempt, now: number): Deferral | null {
+    const { run } = attempt
+    const refusal = this.refusal(run, now)
+    if (refusal) return refusal
+    if (run.isRetry) this.#retries.push(attempt)
     else this.#calls.push(attempt)
     this.pump(now)
-    return true
+    return null
   }
 
   /** Sends what may be sent now. */
   pump(now: number): void {
-    while (this.inFlight < this.#limit.value) {
+    this.#advance(now)
+    while (this.#pace.mayStart(this.inFlight)) {
       const queue = this.#retries.length > 0 ? this.#retries : this.#calls
       const attempt = queue.first
       if (!attempt) return
@@ -189,23 +197,31 @@ export class EndpointQueue {
         this.#host.skipped(attempt)
         continue
       }
-      if (!this.#host.takeSlot(this)) return
+      if (attempt.run.wasAttempted && !this.#pace.mayRetry(now)) {
+        queue.shift()
+        this.#host.deferred(attempt, { reason: 'budget', waitMs: 0 })
+        continue
+      }
+      if (!this.#host.slots.take(this)) return
       queue.shift()
-      this.inFlight++
-      if (this.breaker.phase === 'half_open') this.#probesOnWire++
-      const run = attempt.run
-      if (!run.reached) {
-        run.reached = true
-        run.firstAttemptAt ??= now
-        if (run.dueAt !== null) this.#host.retryStarted(run)
-      }
-      try {
-        this.client.send(run, attempt)
-      } catch (error) {
-        this.inFlight--
-        this.#host.releaseSlot()
-        this.#host.failed(attempt, error)
-      }
+      this.#send(attempt, now)
+    }
+  }
+
+  #send(attempt: Attempt, now: number): void {
+    this.inFlight++
+    attempt.paceRound = this.#pace.started()
+    const { run } = attempt
+    if (!run.reached) {
+      run.reached = true
+      run.firstAttemptAt ??= now
+      if (run.dueAt !== null) this.#host.retryStarted(run)
+    }
+    try {
+      this.client.send(run, attempt)
+    } catch (error) {
+      this.#notSent(attempt)
+      this.#host.failed(attempt, error)
     }
   }
 
@@ -216,9 +232,7 @@ export class EndpointQueue {
   withdraw(attempt: Attempt): boolean {
     const verdict = this.#host.mayStart(attempt)
     if (verdict === 'send') return false
-    this.inFlight--
-    this.#host.releaseSlot()
-    if (attempt.queuedAt >= this.#probingSince && this.#probesOnWire > 0) this.#probesOnWire--
+    this.#notSent(attempt)
     if (verdict === 'drop') this.#host.dropped(attempt)
     else if (verdict === 'skip') this.#host.skipped(attempt)
     else {
@@ -231,24 +245,15 @@ export class EndpointQueue {
   /** The outcome of an attempt that was sent. */
   ended(attempt: Attempt, outcome: Outcome): void {
     const now = Date.now()
-    if (outcome.kind === 'timeout' || outcome.kind === 'status_429') this.#limit.overloaded()
-    else if (outcome.status !== null) this.#limit.answered(outcome.durationMs, this.inFlight, now)
+    const before = this.breaker.phase
+    this.#pace.ended(attempt.paceRound, outcome, this.inFlight, attempt.run.wasAttempted, now)
     this.inFlight--
-    this.#host.releaseSlot()
-    const event = breakerEvent(outcome)
-    const isProbe = attempt.queuedAt >= this.#probingSince
-    if (isProbe && this.#probesOnWire > 0) this.#probesOnWire--
-    if (event && (isProbe || this.breaker.phase !== 'half_open')) {
-      const before = this.breaker
-      this.breaker = stepBreaker(before, event, now)
-      if (this.breaker.phase !== before.phase) {
-        this.#host.breakerChanged(this, before.phase, this.breaker.phase)
-      }
-    }
+    this.#host.slots.release()
+    if (this.breaker.phase !== 'closed' || before !== 'closed') this.#moved(before, now)
     this.#host.ended(attempt, outcome)
   }
 
-  /** Takes out what is queued and older than `olderThanMs`; the caller defers it. */
+  /** Takes out what is queued and older than `olderThanMs`; the caller ends it. */
   takeQueued(now: number, olderThanMs: number): Attempt[] {
     const taken: Attempt[] = []
     for (const queue of [this.#retries, this.#calls]) {
@@ -270,16 +275,34 @@ export class EndpointQueue {
     }
   }
 
-  #cool(now: number): void {
-    const before = this.breaker
-    this.breaker = cooledBreaker(before, now)
-    if (this.breaker.phase === before.phase) return
-    this.#probingSince = now
-    this.#probesOnWire = 0
-    this.#host.breakerChanged(this, before.phase, this.breaker.phase)
+  #notSent(attempt: Attempt): void {
+    this.#pace.withdrawn(attempt.paceRound)
+    this.inFlight--
+    this.#host.slots.release()
+  }
+
+  #advance(now: number): void {
+    const before = this.breaker.phase
+    if (before === 'closed') return
+    this.#pace.advance(now)
+    this.#moved(before, now)
+  }
+
+  /** After what may have moved the breaker: a pause may also have become longer than work may wait. */
+  #moved(before: BreakerPhase, now: number): void {
+    const { phase } = this.breaker
+    if (phase !== before) this.#host.breakerChanged(this, before, phase)
+    if (this.queued === 0 || (phase !== 'open' && phase !== 'paused')) return
+    const deferral = this.#pace.deferral(0, now)
+    if (!deferral) return
+    for (const attempt of this.takeQueued(now, 0)) this.#host.deferred(attempt, deferral)
+  }
+
+  #waited(queue: AttemptFifo, now: number): number {
+    return queue.first === null ? 0 : now - queue.first.queuedAt
+  }
+
+  #longestWait(now: number): number {
+    return Math.max(this.#waited(this.#calls, now), this.#waited(this.#retries, now))
   }
 }
-
-export const breakerOpen = (): Outcome => deferredOutcome('the endpoint fails: its circuit breaker is open')
-export const holdsOthersBack = (): Outcome =>
-  deferredOutcome('the endpoint is too slow and was holding back calls for other endpoints')

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { RetryPolicy } from '../core/disposition.ts'
+import type { PaceBounds } from '../core/endpoint-pace.ts'
 import type { SealedSecret } from '../core/settings.ts'
 import type { TopicNames } from '../core/topics.ts'
 import { logBreaker, logFailedAttempt, type Log } from './attempt-log.ts'
 import { CallsIntake } from './calls-intake.ts'
 import { Consumption, type ConsumptionEvents } from './consumption.ts'
 import { Dispatcher } from './dispatcher.ts'
-import type { EndpointBounds } from './endpoint-queue.ts'
 import { Erased } from './erased.ts'
 import { HandOver } from './hand-over.ts'
 import { HoldBack } from './hold-back.ts'
@@ -52,7 +52,7 @@ export interface ForwarderParts {
   /** The ledger tells of plain first-time deliveries too. */
   everything: boolean
   policy: RetryPolicy
-  bounds: EndpointBounds
+  bounds: PaceBounds
   maxInFlight: number
   /** What retry and dead letter topics take (max.message.bytes). */
   maxRecordBytes: number
@@ -121,12 +121,15 @@ export class Forwarder {
           logFailedAttempt(log, attempt, outcome)
           if (outcome.kind === 'gone') parts.reportGone(attempt.endpoint.destinationId, attempt.endpoint.id)
         },
+        deferred: (run, reason) => run.destination.metrics.deferral(reason),
         retryStarted: (run) => metrics.retryLateness(Math.max(0, Date.now() - run.dueAt!) / 1_000),
         abandoned: (run) => this.#room.free(run.body.length),
         breakerChanged: (endpoint, _from, to) => logBreaker(log, endpoint, to),
+        blocked: (endpoint) => this.#holdBack.look(endpoint, Date.now()),
         wake: (partition) => this.#taker.wake(partition),
       },
       parts.maxInFlight,
+      this.#room,
     )
     this.#routing = new Routing({
       host: this.#dispatcher,
@@ -272,12 +275,15 @@ export class Forwarder {
   *#endpointGauges() {
     const now = Date.now()
     for (const endpoint of this.#routing.endpoints()) {
-      const { destinationId, id: urlId, inFlight } = endpoint
+      const { destinationId, id: urlId, inFlight, limit, breaker } = endpoint
+      const waits = now < breaker.until
       yield {
         destinationId,
         urlId,
         inFlight,
-        breakerOpen: endpoint.breaker.phase === 'open' && now < endpoint.breaker.openUntil,
+        limit,
+        breakerOpen: breaker.phase === 'open' && waits,
+        paused: breaker.phase === 'paused' && waits,
       }
     }
   }

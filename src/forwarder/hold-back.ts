@@ -4,14 +4,22 @@ import type { Intake } from './intake.ts'
 import type { PartitionWork } from './partition-work.ts'
 import type { Routing } from './routing.ts'
 
-/** How long an endpoint may hold back other endpoints' work before its own is deferred, in ms. */
+/**
+ * How long an endpoint's work may wait in front of other endpoints' before it is deferred, in ms: in the endpoint's
+ * queue, which others pass by, or in its partition, where they do not.
+ */
 export const holdBackLimitMs = 2_000
+/** A partition that blocks has its endpoint looked at, but not more often than that, in ms. */
+const lookIntervalMs = 50
 /** Records looked at behind a blocked head, spread over what is buffered. */
 const samples = 64
 
 /**
  * Finds endpoints that hold others back: a partition waits for one of them, and behind its head stand records
  * for an endpoint that has nothing to do. Alone, a slow endpoint holds nobody back and its backlog is lag.
+ *
+ * An endpoint whose queue is two seconds deep by then sheds at once, so that one that hangs is never in anybody's way:
+ * until its queue is full the others pass by. One whose queue filled up faster may hold others back for two seconds.
  */
 export class HoldBack {
   readonly #routing: Routing
@@ -20,6 +28,7 @@ export class HoldBack {
   readonly #log: { warn(fields: object, message: string): void }
   /** Partitions that wait because everything under way fills the process's room. */
   readonly #waitingForRoom: () => ReadonlySet<PartitionWork>
+  readonly #lookedAt = new WeakMap<EndpointQueue, number>()
   #shift = 0
 
   constructor(
@@ -41,13 +50,22 @@ export class HoldBack {
     this.#shift++
     let sheds = false
     for (const endpoint of this.#routing.endpoints()) {
-      endpoint.stopSheddingIfRoomy()
+      endpoint.stopSheddingIfRoomy(now)
       if (!endpoint.shedding) this.#watch(endpoint, now)
-      if (endpoint.shedding) this.#dispatcher.deferQueued(endpoint, holdBackLimitMs)
+      if (endpoint.shedding) this.#dispatcher.shedQueued(endpoint, holdBackLimitMs)
       sheds ||= endpoint.shedding || endpoint.breaker.phase !== 'closed'
       if (endpoint.waiters.size > 0) endpoint.wakeWaiters(now)
     }
     if (sheds) this.#deferLanes(now)
+  }
+
+  /** A partition waits for the endpoint from now on. */
+  look(endpoint: EndpointQueue, now: number): void {
+    if (endpoint.shedding || !endpoint.isOverdue(now)) return
+    if (now - (this.#lookedAt.get(endpoint) ?? 0) < lookIntervalMs) return
+    this.#lookedAt.set(endpoint, now)
+    this.#watch(endpoint, now)
+    if (endpoint.shedding) this.#dispatcher.shedQueued(endpoint, holdBackLimitMs)
   }
 
   #watch(endpoint: EndpointQueue, now: number): void {
@@ -56,7 +74,7 @@ export class HoldBack {
       return
     }
     endpoint.holdingSince ??= now
-    if (now - endpoint.holdingSince < holdBackLimitMs) return
+    if (!endpoint.isOverdue(now) && now - endpoint.holdingSince < holdBackLimitMs) return
     endpoint.shedding = true
     this.#log.warn(
       { destination: endpoint.destinationId, urlId: endpoint.id, admitted: endpoint.admittedCalls },

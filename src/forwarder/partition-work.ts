@@ -16,6 +16,7 @@ export type Block =
 /** What a blocked partition needs to know of the endpoint that it waits for. */
 export interface BlockingEndpoint {
   readonly waiters: Set<PartitionWork>
+  wait(partition: PartitionWork): void
 }
 
 /** What a partition's work needs to know of the consumer group's member that owns it. */

@@ -1,5 +1,6 @@
 // What the forwarder needs of the outside. Adapters implement these, commands put them together.
 import type { AnalyticsCall } from '../core/analytics-call.ts'
+import type { DeferralReason } from '../core/deferral.ts'
 import type { DeadLetter, RetryDelivery } from '../core/delivery.ts'
 import type { DeliveryEvent, DispositionLabel } from '../core/delivery-event.ts'
 import type { ErasableCall } from '../core/erasures.ts'
@@ -52,14 +53,27 @@ export interface WebhookTransport {
 export interface DestinationMetrics {
   /** One attempt at one URL; `deferred` is not an attempt and is not passed. */
   attempt(outcome: Outcome): void
+  /** It was not attempted at one URL. */
+  deferral(reason: DeferralReason): void
   disposition(label: DispositionLabel): void
   deadLetter(reason: string): void
+}
+
+export interface EndpointGauges {
+  destinationId: string
+  urlId: string
+  inFlight: number
+  /** Requests that may be under way at once, as found out. */
+  limit: number
+  breakerOpen: boolean
+  /** It asked for a pause that is not over. */
+  paused: boolean
 }
 
 /** What is read at each scrape rather than counted. */
 export interface ForwarderGauges {
   inFlight(): number
-  endpoints(): Iterable<{ destinationId: string; urlId: string; inFlight: number; breakerOpen: boolean }>
+  endpoints(): Iterable<EndpointGauges>
   /** Own partitions only: the broker's end offset less the committed one. */
   lag(): Iterable<{ topic: string; partition: number; lag: number }>
 }

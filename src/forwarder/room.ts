@@ -1,10 +1,21 @@
 import type { PartitionWork } from './partition-work.ts'
 
+/** What one endpoint may hold of the room at present. */
+export interface RoomShare {
+  readonly shareCount: number
+  readonly shareBytes: number
+}
+
+/** What an endpoint may hold of what is free: one alone gets a third of the room, ten a twelfth each. */
+const shareOfFree = 0.5
+
 /**
  * What everything under way may hold together, from the moment a record is taken until it is finished or handed
- * over, in number and in bytes. While there is no room no record is taken, whatever its destination.
+ * over, in number and in bytes. While there is no room no record is taken, whatever its destination; so that it does
+ * not come to that for the sake of one endpoint, each may hold at most a share of what is free (Dynamic Queue Length
+ * Thresholds, Choudhury and Hahne 1998).
  */
-export class Room {
+export class Room implements RoomShare {
   readonly #maxCount: number
   readonly #maxBytes: number
   readonly #wake: (partition: PartitionWork) => void
@@ -18,12 +29,16 @@ export class Room {
     this.#wake = wake
   }
 
-  get count(): number {
-    return this.#count
-  }
-
   get isFull(): boolean {
     return this.#count >= this.#maxCount || this.#bytes >= this.#maxBytes
+  }
+
+  get shareCount(): number {
+    return (this.#maxCount - this.#count) * shareOfFree
+  }
+
+  get shareBytes(): number {
+    return (this.#maxBytes - this.#bytes) * shareOfFree
   }
 
   take(bytes: number): void {

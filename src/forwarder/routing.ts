@@ -1,8 +1,10 @@
 import { callFilter } from '../core/destination-options.ts'
+import type { PaceBounds } from '../core/endpoint-pace.ts'
 import { activeSecrets } from '../core/settings-secrets.ts'
 import type { Destination, Endpoint, SealedSecret, SettingsState } from '../core/settings.ts'
 import { DestinationRuntime } from './destination-runtime.ts'
-import { EndpointQueue, type EndpointBounds, type EndpointHost } from './endpoint-queue.ts'
+import type { EndpointHost } from './endpoint-host.ts'
+import { EndpointQueue } from './endpoint-queue.ts'
 import type { ForwarderMetrics, WebhookTransport } from './ports.ts'
 
 export interface Route {
@@ -17,7 +19,7 @@ export interface Route {
 
 export interface RoutingParts {
   host: EndpointHost
-  bounds: EndpointBounds
+  bounds: PaceBounds
   transport: WebhookTransport
   metrics: ForwarderMetrics
   openSecret(sealed: SealedSecret): string

@@ -80,7 +80,7 @@ export class Taker {
     partition.block = block
     switch (block.kind) {
       case 'endpoint':
-        block.endpoint.waiters.add(partition)
+        block.endpoint.wait(partition)
         return
       case 'full':
         this.#whenRoomy(partition)

@@ -1,16 +1,29 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import { defaultBreakerLimits } from '../../src/core/breaker.ts'
+import type { DestinationRuntime } from '../../src/forwarder/destination-runtime.ts'
+import type { Outcome } from '../../src/core/outcome.ts'
 import { Engine, nothingHeld } from './fakes.ts'
 
 const ids = (runs: readonly { idempotencyKey: string }[]) => runs.map((run) => run.idempotencyKey)
-const openBreaker = (until: number) => ({
-  phase: 'open' as const,
-  failures: 0,
-  openUntil: until,
-  coolDownMs: 1_000,
-  probes: 0,
-})
+/** A clock that the test moves. */
+function clock(t: TestContext) {
+  t.mock.timers.enable({ apis: ['Date'], now: Date.UTC(2026, 0, 1) })
+  return { pass: (ms: number) => t.mock.timers.setTime(Date.now() + ms) }
+}
+
+/** So many failures in a row open the breaker. */
+const failures = defaultBreakerLimits.failures
+function open(engine: Engine, crm: DestinationRuntime): void {
+  for (let index = 0; index < failures; index++) {
+    engine.admit(`f${index}`, crm)
+    engine.client(crm.id).answer('network', `f${index}`)
+  }
+  assert.equal(crm.endpoints[0]!.breaker.phase, 'open')
+  engine.settled.splice(0)
+  engine.client(crm.id).sent.splice(0)
+}
+const coolDownMs = defaultBreakerLimits.coolDownMs
 
 test('first attempts of one key at one destination run one after another, different keys side by side', () => {
   const engine = new Engine()
@@ -42,7 +55,7 @@ test('an endpoint that hangs does not hold up another destination of the same ke
 })
 
 test('an endpoint that hangs uses up its own requests in flight only', () => {
-  const engine = new Engine({ minInFlight: 3, maxInFlight: 3 })
+  const engine = new Engine({ inFlight: 3 })
   const hangs = engine.destination('hangs')
   const well = engine.destination('well')
   for (let index = 0; index < 10; index++) engine.admit(`h${index}`, hangs)
@@ -51,31 +64,46 @@ test('an endpoint that hangs uses up its own requests in flight only', () => {
   assert.deepEqual(engine.client('well').sent, ['w'])
 })
 
+test('an endpoint gets at most as many slots as are left: whoever comes finds some', () => {
+  const engine = new Engine({ inFlight: 100 }, 60)
+  const hangs = ['h1', 'h2'].map((id) => engine.destination(id))
+  const well = engine.destination('well')
+  for (let index = 0; index < 100; index++)
+    for (const each of hangs) engine.admit(`${each.id}-${index}`, each)
+  assert.equal(engine.client('h1').onWire.length + engine.client('h2').onWire.length, 40)
+  for (let index = 0; index < 50; index++) {
+    engine.admit(`w${index}`, well)
+    assert.equal(engine.client('well').onWire.length, 1)
+    engine.client('well').answer('success')
+  }
+  // Alone it gets half of them, and what it could not have before as others give theirs back.
+  while (engine.client('h1').onWire.length > 0) engine.client('h1').answer('success')
+  assert.equal(engine.client('h2').onWire.length, 30)
+})
+
 test('with all slots of the process taken, endpoints get them in turns: a long queue starves nobody', () => {
-  const engine = new Engine({ minInFlight: 10, maxInFlight: 10 }, 2)
+  const engine = new Engine({ inFlight: 10 }, 4)
   const busy = engine.destination('busy')
-  const other = engine.destination('other')
+  const others = ['o1', 'o2', 'o3', 'o4'].map((id) => engine.destination(id))
   for (let index = 0; index < 10; index++) engine.admit(`b${index}`, busy, { key: index < 5 ? 'lane' : null })
-  engine.admit('o1', other)
-  engine.admit('o2', other)
-  assert.deepEqual(engine.client('other').sent, [])
-  // The busy one came first, so its is the first turn; from then on they alternate.
+  for (const other of others) for (const id of ['x', 'y']) engine.admit(`${other.id}-${id}`, other)
+  const onWire = () => ['busy', 'o1', 'o2', 'o3', 'o4'].map((id) => engine.client(id).onWire.length)
+  assert.deepEqual(onWire(), [2, 1, 1, 0, 0])
+  // Those that found none come first, then those that had one.
   engine.client('busy').answer('success')
+  assert.deepEqual(onWire(), [1, 1, 1, 1, 0])
   engine.client('busy').answer('success')
-  assert.deepEqual(engine.client('other').sent, ['o1'])
-  engine.client('busy').answer('success')
-  engine.client('busy').answer('success')
-  assert.deepEqual(engine.client('other').sent, ['o1', 'o2'])
+  assert.deepEqual(onWire(), [0, 1, 1, 1, 1])
   let left = 100
   while (engine.dispatcher.inFlight > 0 && left-- > 0) {
     for (const client of engine.clients.values()) if (client.onWire.length > 0) client.answer('success')
   }
-  assert.equal(engine.settled.length, 12)
+  assert.equal(engine.settled.length, 18)
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
 test('due retries go before new calls, and do not wait for their key', () => {
-  const engine = new Engine({ minInFlight: 1, maxInFlight: 1 })
+  const engine = new Engine({ inFlight: 1 })
   const crm = engine.destination('crm')
   engine.admit('first', crm, { key: 'a' })
   engine.admit('call', crm, { key: 'b' })
@@ -86,7 +114,7 @@ test('due retries go before new calls, and do not wait for their key', () => {
 })
 
 test('how late a retry starts is told when its first request goes out, queued or not', () => {
-  const engine = new Engine({ minInFlight: 1, maxInFlight: 1 })
+  const engine = new Engine({ inFlight: 1 })
   const crm = engine.destination('crm', 2)
   engine.admit('first', crm)
   engine.admit('retry', crm, { retry: ['u1', 'u2'] })
@@ -117,38 +145,68 @@ test('a retry goes only to the URLs that are still to try', () => {
 })
 
 test('a breaker that opens defers what is queued and what waits in lanes, without an attempt', () => {
-  const engine = new Engine({ minInFlight: 30, maxInFlight: 30 })
+  const engine = new Engine({ inFlight: 30 })
   const crm = engine.destination('crm')
-  const { failures } = defaultBreakerLimits
   for (let index = 0; index < failures; index++) engine.admit(`f${index}`, crm)
   for (let index = 0; index < 60; index++) engine.admit(`q${index}`, crm, { key: index < 2 ? 'f0' : null })
   for (let index = 0; index < failures; index++) engine.client('crm').answer('network', `f${index}`)
   assert.equal(engine.endpoints[0]!.breaker.phase, 'open')
   const deferred = engine.settled.filter((run) => run.outcomes?.[0]?.outcome.kind === 'deferred')
   assert.ok(deferred.length >= 20 && deferred.every((run) => run.attempts === 0), `${deferred.length}`)
+  assert.equal(engine.deferrals.length, deferred.length)
+  assert.ok(engine.deferrals.every((reason) => reason === 'breaker'))
   engine.admit('later', crm)
+  const [last] = engine.settled.at(-1)!.outcomes!
   assert.equal(engine.settled.at(-1)!.idempotencyKey, 'later')
+  const { retryAfterMs } = last!.outcome
+  assert.ok(retryAfterMs! > 0 && retryAfterMs! <= coolDownMs, 'it says how long nothing is taken')
   assert.ok(!engine.client('crm').sent.includes('later'))
 })
 
-test('half open, only as many probes as its ramp allows are on the wire; the others are deferred', () => {
+test('half open, one probe is on the wire and the others are deferred; then the ramp lets more through at once', (t) => {
+  const { pass } = clock(t)
   const engine = new Engine()
   const crm = engine.destination('crm')
-  engine.endpoints[0]!.breaker = openBreaker(Date.now() - 1)
+  open(engine, crm)
+  pass(coolDownMs)
   for (const id of ['probe', 'x', 'y']) engine.admit(id, crm)
   assert.deepEqual(engine.client('crm').sent, ['probe'])
   assert.deepEqual(ids(engine.settled), ['x', 'y'])
   engine.client('crm').answer('success')
+  assert.equal(engine.endpoints[0]!.breaker.phase, 'ramp')
   for (const id of ['p1', 'p2', 'z']) engine.admit(id, crm)
   assert.deepEqual(engine.client('crm').sent, ['probe', 'p1', 'p2'])
+  // What the ramp does not let through waits for its turn: the endpoint is there.
+  engine.client('crm').answer('success')
+  assert.deepEqual(engine.client('crm').sent, ['probe', 'p1', 'p2', 'z'])
 })
 
-test('half open, what was sent before the breaker opened says nothing about the probes', async () => {
+test('an endpoint that is well again is closed after a bounded number of successes', (t) => {
+  const { pass } = clock(t)
+  const engine = new Engine({ inFlight: 64, places: 1_000 })
+  const crm = engine.destination('crm')
+  open(engine, crm)
+  pass(coolDownMs)
+  engine.admit('probe', crm)
+  engine.client('crm').answer('success')
+  for (let index = 0; index < 200; index++) engine.admit(`d${index}`, crm)
+  let answered = 1
+  while (engine.endpoints[0]!.breaker.phase !== 'closed') {
+    engine.client('crm').answer('success')
+    answered++
+    assert.ok(engine.client('crm').onWire.length <= defaultBreakerLimits.rampTo || answered > 15)
+  }
+  assert.equal(answered, defaultBreakerLimits.rampTo)
+  assert.equal(engine.client('crm').onWire.length, 64)
+})
+
+test('what was sent before the breaker opened says nothing about its probes', (t) => {
+  const { pass } = clock(t)
   const engine = new Engine()
   const crm = engine.destination('crm')
   engine.admit('early', crm)
-  await new Promise((resolve) => setTimeout(resolve, 5))
-  engine.endpoints[0]!.breaker = openBreaker(Date.now() - 1)
+  open(engine, crm)
+  pass(coolDownMs)
   engine.admit('probe', crm)
   engine.client('crm').answer('network', 'early')
   assert.equal(engine.endpoints[0]!.breaker.phase, 'half_open')
@@ -156,31 +214,111 @@ test('half open, what was sent before the breaker opened says nothing about the 
   assert.equal(engine.endpoints[0]!.breaker.phase, 'open')
 })
 
-test('what has waited too long in a lane is deferred and never sent beside the one before it', () => {
+const pause = (retryAfterMs: number): Partial<Outcome> => ({ status: 429, retryAfterMs })
+
+test('a 429 with Retry-After stops the endpoint, not just the delivery: what would wait long is deferred for so long', (t) => {
+  const { pass } = clock(t)
+  const engine = new Engine({ inFlight: 2 })
+  const crm = engine.destination('crm')
+  const well = engine.destination('well')
+  for (const id of ['a', 'b', 'queued']) engine.admit(id, crm)
+  engine.client('crm').answer('status_429', 'a', pause(30_000))
+  assert.deepEqual(ids(engine.settled), ['queued', 'a'])
+  pass(10_000)
+  engine.admit('later', crm)
+  assert.deepEqual(ids(engine.settled), ['queued', 'a', 'later'])
+  const { outcome } = engine.settled.at(-1)!.outcomes![0]!
+  assert.deepEqual([outcome.kind, outcome.retryAfterMs], ['deferred', 20_000])
+  assert.deepEqual(engine.deferrals, ['paused', 'paused'])
+  // Others are not concerned.
+  engine.admit('w', well)
+  assert.deepEqual(engine.client('well').sent, ['w'])
+  engine.client('crm').answer('success', 'b')
+  pass(20_000)
+  for (const id of ['p', 'q', 'r']) engine.admit(id, crm)
+  assert.deepEqual(engine.client('crm').sent, ['a', 'b', 'p'], 'it begins again with one')
+  engine.client('crm').answer('success', 'p')
+  assert.deepEqual(engine.client('crm').sent, ['a', 'b', 'p', 'q', 'r'])
+})
+
+test('a short pause is waited for: nothing is deferred', (t) => {
+  const { pass } = clock(t)
+  const engine = new Engine({ inFlight: 8 })
+  const crm = engine.destination('crm')
+  for (const id of ['a', 'b']) engine.admit(id, crm)
+  engine.client('crm').answer('status_429', 'a', pause(1_500))
+  engine.admit('c', crm)
+  pass(1_499)
+  engine.dispatcher.pumpAll(engine.endpoints)
+  assert.deepEqual(engine.client('crm').sent, ['a', 'b'])
+  pass(1)
+  engine.dispatcher.pumpAll(engine.endpoints)
+  assert.deepEqual(engine.client('crm').sent, ['a', 'b', 'c'])
+  assert.deepEqual(engine.deferrals, [])
+  // A pause that is made longer than work may wait is no short one any more.
+  engine.admit('d', crm)
+  engine.client('crm').answer('status_5xx', 'c', { retryAfterMs: 60_000 })
+  assert.deepEqual(engine.deferrals, ['paused'])
+})
+
+test('retries that fail use up the budget; first attempts, also late ones, and what is well do not', (t) => {
+  const { pass } = clock(t)
+  const engine = new Engine({ inFlight: 50, budget: { share: 0.5, perSecond: 1, burst: 3 } })
+  const crm = engine.destination('crm')
+  const client = engine.client('crm')
+  let made = 0
+  const attempt = (kind: Outcome['kind'], attempts: number | null) => {
+    const id = `d${made++}`
+    engine.admit(id, crm, attempts === null ? {} : { retry: ['u1'], attempts })
+    const sent = client.sent.at(-1) === id
+    if (sent) client.answer(kind, id)
+    return sent
+  }
+  // Four first attempts earn two, beside the three that are free.
+  for (let left = 4; left > 0; left--) assert.ok(attempt('success', left % 2 ? null : 0))
+  const failed = [1, 2, 3, 4, 5, 6].map(() => attempt('status_4xx', 1))
+  assert.deepEqual(failed, [true, true, true, true, true, false])
+  assert.deepEqual(engine.deferrals, ['budget'])
+  const last = engine.settled.at(-1)!
+  assert.deepEqual([last.outcomes![0]!.outcome.kind, last.attempts, last.reached], ['deferred', 1, false])
+  assert.ok(attempt('status_4xx', null) && attempt('status_4xx', 0), 'first attempts go on')
+  assert.ok(attempt('success', 3), 'and have earned one')
+  for (let left = 100; left > 0; left--) assert.ok(attempt('success', 3), 'what succeeds costs nothing')
+  assert.ok(attempt('network', 3))
+  assert.ok(!attempt('network', 3))
+  pass(1_000)
+  assert.ok(attempt('network', 3), 'one a second is free')
+  assert.ok(!attempt('network', 3))
+})
+
+test('what has waited too long in a lane is deferred and never sent beside the one before it', (t) => {
+  const { pass } = clock(t)
   const engine = new Engine()
   const crm = engine.destination('crm')
   engine.admit('on the wire', crm, { key: 'a' })
   engine.admit('waits', crm, { key: 'a' })
   engine.admit('waits too', crm, { key: 'a' })
-  for (const breaker of [engine.endpoints[0]!.breaker, openBreaker(Date.now() - 1)]) {
-    engine.endpoints[0]!.breaker = breaker
-    engine.dispatcher.deferWaiting(crm, Date.now() + 1)
-    assert.deepEqual(engine.client('crm').sent, ['on the wire'])
-  }
+  engine.dispatcher.deferWaiting(crm, Date.now() + 1)
+  assert.deepEqual(engine.client('crm').sent, ['on the wire'])
   assert.deepEqual(ids(engine.settled), ['waits', 'waits too'])
   assert.ok(
     engine.settled.every((run) => run.outcomes![0]!.outcome.kind === 'deferred' && run.attempts === 0),
   )
+  // Nor does it go out as the probe of a breaker that is half open by then.
+  engine.admit('waits as well', crm, { key: 'a' })
+  open(engine, crm)
+  pass(coolDownMs)
+  engine.dispatcher.deferWaiting(crm, Date.now() + 1)
+  assert.deepEqual(engine.client('crm').sent, [])
   engine.admit('next', crm, { key: 'a' })
-  engine.endpoints[0]!.breaker = { ...openBreaker(0), phase: 'closed' }
   engine.client('crm').answer('success')
   engine.client('crm').answer('success')
-  assert.deepEqual(engine.client('crm').sent, ['on the wire', 'next'])
+  assert.deepEqual(engine.client('crm').sent, ['next'])
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
 test('a destination that is disabled skips what waits, queued or in a lane, and what comes', () => {
-  const engine = new Engine({ minInFlight: 1, maxInFlight: 1 })
+  const engine = new Engine({ inFlight: 1 })
   const crm = engine.destination('crm')
   engine.admit('sent', crm, { key: 'a' })
   engine.admit('in lane', crm, { key: 'a' })
@@ -195,7 +333,7 @@ test('a destination that is disabled skips what waits, queued or in a lane, and 
 })
 
 test('a retry that is revoked is not sent, queued or just come; a first attempt cannot be revoked', () => {
-  const engine = new Engine({ minInFlight: 1, maxInFlight: 1 })
+  const engine = new Engine({ inFlight: 1 })
   const crm = engine.destination('crm')
   engine.admit('sent', crm)
   engine.admit('call', crm)
@@ -210,7 +348,7 @@ test('a retry that is revoked is not sent, queued or just come; a first attempt 
 })
 
 test('a URL that was removed is dropped from the deliveries that wait for it; with none left they are skipped', () => {
-  const engine = new Engine({ minInFlight: 1, maxInFlight: 1 })
+  const engine = new Engine({ inFlight: 1 })
   const crm = engine.destination('crm', 2)
   const [gone, stays] = crm.endpoints as [(typeof crm.endpoints)[0], (typeof crm.endpoints)[0]]
   engine.admit('first', crm, { key: 'a' })
@@ -229,7 +367,7 @@ test('a URL that was removed is dropped from the deliveries that wait for it; wi
 })
 
 test('a URL that was removed after the others had failed leaves the decision to those', () => {
-  const engine = new Engine({ minInFlight: 1, maxInFlight: 1 })
+  const engine = new Engine({ inFlight: 1 })
   const crm = engine.destination('crm', 2)
   engine.admit('first', crm)
   engine.admit('second', crm)
@@ -246,7 +384,7 @@ test('a URL that was removed after the others had failed leaves the decision to 
 })
 
 test('work of lost partitions is never sent, and gives its places back at once', () => {
-  const engine = new Engine({ minInFlight: 1, maxInFlight: 1 })
+  const engine = new Engine({ inFlight: 1 })
   const crm = engine.destination('crm')
   const lost = engine.partition(1)
   const kept = engine.partition(2)
@@ -277,7 +415,7 @@ test('without fresh heartbeats nothing starts, and everything does once they are
 })
 
 test('a request whose connection took its time is sent only if it still may be: else it is dropped, or waits first in line', () => {
-  const engine = new Engine({ minInFlight: 2, maxInFlight: 2 })
+  const engine = new Engine({ inFlight: 2 })
   const crm = engine.destination('crm')
   const client = engine.client('crm')
   const lost = engine.partition(1)
@@ -344,10 +482,10 @@ test('an exception at signing fails that delivery alone', () => {
 })
 
 test('ten thousand runs of one key that are deferred at once do not overflow the stack', () => {
-  const engine = new Engine({ maxAdmitted: 20_000 })
+  const engine = new Engine({ places: 20_000 })
   const crm = engine.destination('crm')
   for (let index = 0; index < 10_000; index++) engine.admit(`d${index}`, crm, { key: 'a' })
-  engine.endpoints[0]!.breaker = openBreaker(Date.now() + 60_000)
+  open(engine, crm)
   engine.client('crm').answer('network')
   assert.equal(engine.settled.length, 10_000)
   assert.deepEqual(engine.held(), nothingHeld)

@@ -1,12 +1,16 @@
 // In-memory stand-ins for the forwarder's ports. Whatever talks to a real Kafka or a real receiver is tested under
 // test/pipeline and test/faults.
+import { defaultBreakerLimits, type BreakerLimits } from '../../src/core/breaker.ts'
+import type { DeferralReason } from '../../src/core/deferral.ts'
+import type { PaceBounds } from '../../src/core/endpoint-pace.ts'
 import type { Outcome } from '../../src/core/outcome.ts'
+import { defaultTrickle, type BudgetBounds } from '../../src/core/retry-budget.ts'
 import { ResultCodes } from '../../src/core/result-log.ts'
 import type { TallySink } from '../../src/forwarder/committer.ts'
 import { DeliveryRun, type Attempt } from '../../src/forwarder/delivery-run.ts'
 import { DestinationRuntime } from '../../src/forwarder/destination-runtime.ts'
 import { Dispatcher, type DispatchResults } from '../../src/forwarder/dispatcher.ts'
-import { EndpointQueue, type EndpointBounds } from '../../src/forwarder/endpoint-queue.ts'
+import { EndpointQueue } from '../../src/forwarder/endpoint-queue.ts'
 import { PartitionWork, type PartitionOwner } from '../../src/forwarder/partition-work.ts'
 import type {
   AttemptSink,
@@ -41,10 +45,25 @@ export const record = (offset: number, key = 'u-1', value = 'value'): FetchedRec
 
 export const quiet = { info() {}, warn() {}, error() {} }
 
+export const noMetrics: DestinationMetrics = {
+  attempt() {},
+  deferral() {},
+  disposition() {},
+  deadLetter() {},
+}
+
+/** Bounds of an endpoint: `inFlight` at once, from the start and at most. */
+export const paceBounds = (
+  inFlight: number,
+  given: { maxWaitMs?: number; breaker?: Partial<BreakerLimits>; budget?: Partial<BudgetBounds> } = {},
+): PaceBounds => ({
+  breaker: { ...defaultBreakerLimits, ...given.breaker },
+  limit: { min: 1, start: inFlight, max: inFlight },
+  budget: { share: 1, ...defaultTrickle, ...given.budget },
+  maxWaitMs: given.maxWaitMs ?? 2_000,
+})
 /** Nobody was erased. */
 export const noErasures: ErasureSource = { isEmpty: true, covers: () => false, pending: () => null }
-
-export const noMetrics: DestinationMetrics = { attempt() {}, disposition() {}, deadLetter() {} }
 
 /** A receiver's connections: requests stay on the wire until the test answers them. */
 export class FakeClient implements EndpointClient {
@@ -77,11 +96,11 @@ export class FakeClient implements EndpointClient {
   }
 
   /** The oldest request on the wire, or the one with that id, ends. */
-  answer(kind: Outcome['kind'], id?: string): void {
+  answer(kind: Outcome['kind'], id?: string, given: Partial<Outcome> = {}): void {
     const index = id === undefined ? 0 : this.onWire.findIndex((one) => one.request.idempotencyKey === id)
     const [ended] = this.onWire.splice(index, 1)
     if (!ended) throw new Error(`nothing on the wire${id === undefined ? '' : ` with id ${id}`}`)
-    ended.sink.onOutcome(outcome(kind))
+    ended.sink.onOutcome(outcome(kind, given))
   }
 }
 
@@ -111,24 +130,31 @@ export class Engine {
   readonly abandoned: DeliveryRun[] = []
   readonly attempted: { attempt: Attempt; outcome: Outcome }[] = []
   readonly lateStarts: DeliveryRun[] = []
+  readonly deferrals: DeferralReason[] = []
   readonly woken: PartitionWork[] = []
-  readonly #bounds: EndpointBounds
+  readonly #bounds: PaceBounds
   #offset = 0
 
-  constructor(bounds: Partial<EndpointBounds> = {}, maxInFlight = 1_000) {
-    this.#bounds = { minInFlight: 4, maxInFlight: 4, maxAdmitted: 100, maxWaitMs: 2_000, ...bounds }
+  constructor(
+    given: { inFlight?: number; places?: number } & Parameters<typeof paceBounds>[1] = {},
+    maxInFlight = 1_000,
+  ) {
+    this.#bounds = paceBounds(given.inFlight ?? 4, given)
     const results: DispatchResults = {
       settled: (run) => void this.settled.push(run),
       skipped: (run) => void this.skipped.push(run),
       isRevoked: (run) => this.revoked.has(run.idempotencyKey),
       failed: (run, error) => void this.failed.push({ run, error }),
       abandoned: (run) => void this.abandoned.push(run),
+      deferred: (_, reason) => void this.deferrals.push(reason),
       attempted: (attempt, result) => void this.attempted.push({ attempt, outcome: result }),
       retryStarted: (run) => void this.lateStarts.push(run),
       breakerChanged: () => {},
+      blocked: () => {},
       wake: (partition) => void this.woken.push(partition),
     }
-    this.dispatcher = new Dispatcher(results, maxInFlight)
+    const room = { shareCount: given.places ?? 100, shareBytes: Infinity }
+    this.dispatcher = new Dispatcher(results, maxInFlight, room)
   }
 
   partition(id = 0, topic = 'calls'): PartitionWork {
@@ -158,7 +184,14 @@ export class Engine {
   run(
     id: string,
     destination: DestinationRuntime,
-    given: { partition?: PartitionWork; key?: string | null; retry?: string[]; dueAt?: number } = {},
+    given: {
+      partition?: PartitionWork
+      key?: string | null
+      retry?: string[]
+      /** Of the retry, before this round. */
+      attempts?: number
+      dueAt?: number
+    } = {},
   ): DeliveryRun {
     const partition = given.partition ?? this.partition()
     const offset = Math.max(this.#offset++, partition.tracker.lastAdded + 1)
@@ -174,7 +207,7 @@ export class Engine {
       type: 'track' as const,
       body,
       endpointIds: given.retry,
-      attempts: 1,
+      attempts: given.attempts ?? 1,
       handOvers: 1,
       firstAttemptAt: 1,
       firstHandOverAt: 2,

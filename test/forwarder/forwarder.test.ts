@@ -11,7 +11,7 @@ import { PostriderError } from '../../src/errors.ts'
 import { Forwarder } from '../../src/forwarder/forwarder.ts'
 import type { RecordDecoder } from '../../src/forwarder/ports.ts'
 import { someCall } from '../support/calls.ts'
-import { FakeClient, FakeSource, noErasures, noMetrics, outcome, quiet } from './fakes.ts'
+import { FakeClient, FakeSource, noErasures, noMetrics, outcome, paceBounds, quiet } from './fakes.ts'
 
 const topics = topicNames('')
 const tier = topics.retry('10s')
@@ -130,7 +130,7 @@ async function engine(
     reportGone() {},
     everything: given.everything ?? false,
     policy: { tiers: [parked, { name: '1h', delayMs: 3_600_000 }], windowMs: 4 * 3_600_000 },
-    bounds: { minInFlight: 4, maxInFlight: 4, maxAdmitted: 100, maxWaitMs: 2_000 },
+    bounds: paceBounds(4),
     maxInFlight: 100,
     maxRecordBytes: 1_000_000,
     drainMs: 2_000,

@@ -8,10 +8,9 @@ import { HoldBack } from '../../src/forwarder/hold-back.ts'
 import { fullEndpoint, type Intake } from '../../src/forwarder/intake.ts'
 import { PartitionWork } from '../../src/forwarder/partition-work.ts'
 import { Routing } from '../../src/forwarder/routing.ts'
-import { FakeClient, FakeOwner, noMetrics, quiet, record } from './fakes.ts'
+import { FakeClient, FakeOwner, noMetrics, paceBounds, quiet, record } from './fakes.ts'
 
 const t0 = Date.UTC(2026, 0, 1)
-const places = 10
 /** The bound of design.md, point 5. */
 const limitMs = 2_000
 
@@ -28,7 +27,7 @@ const destination = (id: string): Destination => ({
 })
 
 /** A partition whose records name the destination that they are for, and a clock that the test moves. */
-function world(t: TestContext, ids: readonly string[]) {
+function world(t: TestContext, ids: readonly string[], places = 10) {
   t.mock.timers.enable({ apis: ['Date'], now: t0 })
   const clients = new Map<string, FakeClient>()
   const settled: DeliveryRun[] = []
@@ -43,16 +42,19 @@ function world(t: TestContext, ids: readonly string[]) {
       attempted: () => {},
       retryStarted: () => {},
       breakerChanged: () => {},
+      deferred: () => {},
+      blocked: (endpoint) => holdBack.look(endpoint, Date.now()),
       wake: (partition) => {
         partition.block = null
         woken.push(partition)
       },
     },
     1_000,
+    { shareCount: places, shareBytes: Infinity },
   )
   const routing = new Routing({
     host: dispatcher,
-    bounds: { minInFlight: 2, maxInFlight: 2, maxAdmitted: places, maxWaitMs: 2_000 },
+    bounds: paceBounds(2),
     transport: {
       open({ url }) {
         const client = new FakeClient()
@@ -109,8 +111,10 @@ function world(t: TestContext, ids: readonly string[]) {
       const full = fullEndpoint(target.endpoints, false, Date.now())
       if (full) {
         partition.block = { kind: 'endpoint', endpoint: full }
-        full.waiters.add(partition)
-        return
+        full.wait(partition)
+        // It may have been woken at once.
+        if (partition.block) return
+        continue
       }
       const work = partition.take()
       const call = {
@@ -158,7 +162,7 @@ test('an endpoint that is slow and alone is only lag: nothing is deferred howeve
   const { clients, partition, fetch, takeAll, pass, deferred, endpointsOf } = world(t, ['slow', 'well'])
   fetch('slow', 500)
   takeAll()
-  assert.equal(partition.buffered, 500 - places)
+  assert.equal(partition.buffered, 500 - 10)
   // Two every ten seconds.
   for (let index = 0; index < 12; index++) {
     pass(10_000)
@@ -188,7 +192,29 @@ test('an endpoint that holds back work of an idle one sheds after 2 s, not befor
   assert.ok(deferred().every((run) => run.destination.id === 'slow' && run.attempts === 0))
 })
 
-test('it sheds only what it cannot take, and stops when less than half of its room is taken', (t) => {
+test('an endpoint that hangs lets the others pass from the first moment on: when its queue is full, it sheds at once', (t) => {
+  const { clients, partition, fetch, takeAll, pass, deferred, endpointsOf } = world(
+    t,
+    ['hangs', 'well'],
+    1_000,
+  )
+  const well = clients.get('well')!
+  let served = 0
+  // Ten seconds of a call for each every 50 ms, of which each is taken at once.
+  for (let passed = 0; passed < 10_000; passed += 50) {
+    fetch('hangs', 1)
+    fetch('well', 1)
+    takeAll()
+    assert.equal(partition.buffered, 0, `after ${passed} ms`)
+    assert.equal(well.sent.length, ++served)
+    well.answer('success')
+    if (passed % 250 === 200) pass(250)
+  }
+  assert.ok(deferred().length > 0)
+  assert.equal(endpointsOf('hangs')[0]!.shedding, true)
+})
+
+test('it sheds only what it cannot take, and stops when less than half of its room has been taken for a while', (t) => {
   const { clients, fetch, takeAll, pass, endpointsOf } = world(t, ['slow', 'well'])
   fetch('slow', 50)
   fetch('well', 1)
@@ -198,9 +224,13 @@ test('it sheds only what it cannot take, and stops when less than half of its ro
   assert.equal(slow!.shedding, true)
   const client = clients.get('slow')!
   assert.ok(client.onWire.length > 0, 'it still gets what it can take')
-  let left = 100
-  while (slow!.admittedCalls >= places / 2 && left-- > 0) client.answer('success')
-  pass(250)
+  const answerAll = () => {
+    while (client.onWire.length > 0) client.answer('success')
+  }
+  answerAll()
+  pass(limitMs, answerAll)
+  assert.equal(slow!.shedding, true)
+  pass(250, answerAll)
   assert.equal(slow!.shedding, false)
   assert.equal(slow!.holdingSince, null)
   fetch('slow', 1)
@@ -250,7 +280,7 @@ test('work far behind a blocked head is seen as well, wherever it stands', (t) =
 
 test('slow endpoints that fill the room together, none of them at its own bound, shed what is overdue', (t) => {
   const { partition, waitingForRoom, log, fetch, takeAll, pass, deferred } = world(t, ['slow', 'well'])
-  fetch('slow', places - 1)
+  fetch('slow', 9)
   takeAll()
   fetch('well', 1)
   // As the taker leaves it when the process's room is full.

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import fc from 'fast-check'
 import type { OutcomeKind } from '../../src/core/outcome.ts'
 import type { DeliveryRun } from '../../src/forwarder/delivery-run.ts'
@@ -8,10 +8,11 @@ import { Engine, nothingHeld } from './fakes.ts'
 
 type Step =
   | { kind: 'admit'; destination: number; partition: number; key: number; retry: boolean }
-  | { kind: 'answer'; client: number; pick: number; outcome: OutcomeKind }
+  | { kind: 'answer'; client: number; pick: number; outcome: OutcomeKind; retryAfterMs: number | null }
   | { kind: 'connect'; client: number; pick: number }
-  | { kind: 'lose' | 'toggle' | 'remove' | 'restore' | 'defer' | 'cool' | 'shed' | 'fault'; which: number }
+  | { kind: 'lose' | 'toggle' | 'remove' | 'restore' | 'defer' | 'shed' | 'fault'; which: number }
   | { kind: 'fresh'; is: boolean }
+  | { kind: 'pass'; ms: number }
   | { kind: 'pump' }
 
 const outcomes: OutcomeKind[] = [
@@ -19,6 +20,7 @@ const outcomes: OutcomeKind[] = [
   'timeout',
   'status_5xx',
   'status_4xx',
+  'status_429',
   'network',
   'network',
   'network',
@@ -41,6 +43,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       client: fc.nat(9),
       pick: fc.nat(9),
       outcome: fc.constantFrom(...outcomes),
+      retryAfterMs: fc.option(fc.nat(10_000), { freq: 2 }),
     }),
   },
   {
@@ -56,7 +59,6 @@ const step: fc.Arbitrary<Step> = fc.oneof(
         'remove' as const,
         'restore' as const,
         'defer' as const,
-        'cool' as const,
         'shed' as const,
         'fault' as const,
       ),
@@ -65,11 +67,22 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('fresh' as const), is: fc.boolean() }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('pump' as const) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('pass' as const),
+      ms: fc.constantFrom(1, 300, 1_000, 5_000, 60_000),
+    }),
+  },
 )
 
 /** The engine in a world where everything happens in any order, with a check after each step. */
 class World {
-  readonly engine = new Engine({ minInFlight: 2, maxInFlight: 2, maxAdmitted: 8 }, 5)
+  readonly engine = new Engine(
+    { inFlight: 2, places: 8, breaker: { failures: 3, rampFailures: 2, rampTo: 3 }, budget: { burst: 2 } },
+    5,
+  )
+  now = Date.UTC(2026, 0, 1)
   readonly admitted: DeliveryRun[] = []
   readonly #partitions: PartitionWork[] = [0, 1, 2].map((id) => this.engine.partition(id))
   readonly #ids = ['a', 'b', 'c']
@@ -126,8 +139,8 @@ class World {
       case 'answer': {
         const busy = [...engine.clients.values()].filter((client) => client.onWire.length > 0)
         const client = busy[step.client % busy.length]
-        if (client)
-          client.answer(step.outcome, client.onWire[step.pick % client.onWire.length]!.request.idempotencyKey)
+        const id = client?.onWire[step.pick % client.onWire.length]!.request.idempotencyKey
+        client?.answer(step.outcome, id, { retryAfterMs: step.retryAfterMs })
         return
       }
       case 'connect': {
@@ -170,16 +183,10 @@ class World {
         dispatcher.deferWaiting(engine.destinations.get(this.#ids[step.which % 3]!)!, Infinity)
         return
       }
-      case 'cool': {
-        const endpoint = endpoints[step.which % endpoints.length]!
-        if (endpoint.breaker.phase === 'open') endpoint.breaker = { ...endpoint.breaker, openUntil: 0 }
-        else endpoint.breaker = { ...endpoint.breaker, failures: 19 }
-        return
-      }
       case 'shed': {
         const endpoint = endpoints[step.which % endpoints.length]!
         endpoint.shedding = true
-        dispatcher.deferQueued(endpoint, 0)
+        dispatcher.shedQueued(endpoint, 0)
         return
       }
       case 'fault': {
@@ -189,6 +196,9 @@ class World {
       }
       case 'fresh':
         engine.owner.fresh = step.is
+        return
+      case 'pass':
+        this.now += step.ms
         return
       case 'pump':
         dispatcher.pumpAll(endpoints)
@@ -217,9 +227,12 @@ class World {
   end(outcome: OutcomeKind): void {
     const { engine } = this
     engine.owner.fresh = true
+    // Whatever breakers wait for is over.
+    this.now += 600_000
     const busy = () => Object.values(engine.held()).some((count) => count > 0)
     for (let left = 10_000; busy(); left--) {
       assert.ok(left > 0, `stuck: ${JSON.stringify(engine.held())}`)
+      this.now += 10
       engine.dispatcher.pumpAll(engine.endpoints)
       for (const client of engine.clients.values()) if (client.onWire.length > 0) client.answer(outcome)
     }
@@ -229,13 +242,22 @@ class World {
   }
 }
 
-test('in whatever order things happen: each run ends once, lanes keep their order, and all places are given back', () => {
+/** Date.now() of whichever world is under test. */
+function virtualClock(t: TestContext): { of: { now: number } } {
+  const clock = { of: { now: 0 } }
+  t.mock.method(Date, 'now', () => clock.of.now)
+  return clock
+}
+
+test('in whatever order things happen: each run ends once, lanes keep their order, and all places are given back', (t) => {
+  const clock = virtualClock(t)
   fc.assert(
     fc.property(
       fc.array(step, { maxLength: 150, size: 'max' }),
       fc.constantFrom<OutcomeKind[]>('success', 'network', 'status_4xx'),
       (steps, last) => {
         const world = new World()
+        clock.of = world
         for (const each of steps) {
           world.do(each)
           world.check()
@@ -247,10 +269,12 @@ test('in whatever order things happen: each run ends once, lanes keep their orde
   )
 })
 
-test('losing every partition gives every place back once the requests on the wire have ended', () => {
+test('losing every partition gives every place back once the requests on the wire have ended', (t) => {
+  const clock = virtualClock(t)
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80, size: 'max' }), (steps) => {
       const world = new World()
+      clock.of = world
       for (const each of steps) world.do(each)
       for (const which of [0, 1, 2]) world.do({ kind: 'lose', which })
       const { engine } = world

@@ -43,3 +43,20 @@ test('who waits is woken once, when a quarter of both is free', () => {
   subject.free(100)
   assert.deepEqual(woken, [partition])
 })
+
+test('an endpoint may hold a share of what is free, in number and bytes: one alone a third, and none can fill it', () => {
+  const { subject } = room(900, 9_000)
+  let held = 0
+  while (held < subject.shareCount) {
+    subject.take(1)
+    held++
+  }
+  assert.equal(held, 300)
+  assert.equal(subject.isFull, false)
+  // Four more, each with what it may have.
+  for (let index = 0; index < 4; index++) {
+    for (let its = 0; its < subject.shareCount && its < subject.shareBytes / 10; its++) subject.take(10)
+  }
+  assert.ok(subject.shareCount > 0 && subject.shareBytes > 0)
+  assert.equal(subject.isFull, false)
+})

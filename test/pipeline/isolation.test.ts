@@ -98,7 +98,8 @@ test('one user with ten destinations of which one hangs: the other nine get ever
 
 test('an endpoint too slow for one user holds back the others for two seconds, and then only itself', async (t) => {
   const count = 3_000
-  const deployment = await deploy(t, { RETRY_TIERS: '1m,2m' })
+  // A small process: its room is full before all of them are in it.
+  const deployment = await deploy(t, { RETRY_TIERS: '1m,2m', MAX_IN_FLIGHT: '100' })
   const forwarder = await deployment.forwarder()
   const [sluggish, fast] = await Promise.all([startReceiver(t), startReceiver(t)])
   const seen = slow(sluggish, 40)

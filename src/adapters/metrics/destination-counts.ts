@@ -1,3 +1,5 @@
+import { deferralReasons } from '../../core/deferral.ts'
+import type { DeferralReason } from '../../core/deferral.ts'
 import { deadLetterReasons } from '../../core/delivery.ts'
 import type { DeadLetterReason } from '../../core/delivery.ts'
 import { dispositionLabels as dispositions, type DispositionLabel } from '../../core/delivery-event.ts'
@@ -22,6 +24,7 @@ function indexOf<T extends string>(names: readonly T[]): Record<T, number> {
 const kindIndex = indexOf(outcomeKinds)
 const dispositionIndex = indexOf(dispositions)
 const reasonIndex = indexOf(deadLetterReasons)
+const deferralIndex = indexOf(deferralReasons)
 
 const zeros = (count: number): number[] => new Array<number>(count).fill(0)
 
@@ -33,6 +36,7 @@ export class DestinationCounts implements DestinationMetrics {
   readonly responses = zeros(codeClasses.length)
   readonly dispositions = zeros(dispositions.length)
   readonly deadLetters = zeros(deadLetterReasons.length)
+  readonly deferrals = zeros(deferralReasons.length)
   readonly durations = new Histogram(durationBounds)
 
   constructor(id: string) {
@@ -51,6 +55,10 @@ export class DestinationCounts implements DestinationMetrics {
     this.dispositions[dispositionIndex[label]]!++
   }
 
+  deferral(reason: DeferralReason): void {
+    this.deferrals[deferralIndex[reason]]!++
+  }
+
   deadLetter(reason: string): void {
     this.deadLetters[reasonIndex[reason as DeadLetterReason] ?? reasonIndex.internal_error]!++
   }
@@ -61,6 +69,7 @@ const timeoutsName = 'postrider_webhook_timeouts_total'
 const responsesName = 'postrider_webhook_responses_total'
 const durationName = 'postrider_webhook_attempt_duration_seconds'
 const deliveriesName = 'postrider_deliveries_total'
+const deferralsName = 'postrider_deferrals_total'
 const deadLettersName = 'postrider_dead_letters_total'
 
 /** Lines for each label value that was ever counted; a value that never came up is not shown. */
@@ -119,6 +128,11 @@ export function* exposeDestinations(all: readonly DestinationCounts[]): Generato
     }
     return text
   })
+  yield* inPieces(
+    heading(deferralsName, 'counter', 'Deliveries that one URL was not sent for now, by reason.'),
+    all,
+    (one) => counted(deferralsName, one.label, 'reason', deferralReasons, (at) => one.deferrals[at]!),
+  )
   yield* inPieces(heading(deadLettersName, 'counter', 'What finally failed, by reason.'), all, (one) =>
     counted(deadLettersName, one.label, 'reason', deadLetterReasons, (at) => one.deadLetters[at]!),
   )

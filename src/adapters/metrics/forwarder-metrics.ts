@@ -1,4 +1,9 @@
-import type { DestinationMetrics, ForwarderGauges, ForwarderMetrics } from '../../forwarder/ports.ts'
+import type {
+  DestinationMetrics,
+  EndpointGauges,
+  ForwarderGauges,
+  ForwarderMetrics,
+} from '../../forwarder/ports.ts'
 import { DestinationCounts, exposeDestinations } from './destination-counts.ts'
 import { escapeValue, heading, inPieces, labels } from './exposition.ts'
 import type { Exposed } from './exposition.ts'
@@ -86,6 +91,29 @@ function counters(name: string, help: string, label: string, counts: ReadonlyMap
   return text
 }
 
+const endpointFamilies: { name: string; help: string; of: (endpoint: EndpointGauges) => number }[] = [
+  {
+    name: 'postrider_endpoint_in_flight',
+    help: 'Requests under way to one URL.',
+    of: ({ inFlight }) => inFlight,
+  },
+  {
+    name: 'postrider_endpoint_limit',
+    help: 'Requests that may be under way to one URL at once, as found out.',
+    of: ({ limit }) => limit,
+  },
+  {
+    name: 'postrider_endpoint_breaker_open',
+    help: '1 while deliveries to this URL are deferred unsent.',
+    of: ({ breakerOpen }) => (breakerOpen ? 1 : 0),
+  },
+  {
+    name: 'postrider_endpoint_paused',
+    help: '1 while this URL gets nothing because it asked for a pause (Retry-After).',
+    of: ({ paused }) => (paused ? 1 : 0),
+  },
+]
+
 function* exposeGauges(gauges: ForwarderGauges): Generator<string> {
   yield (
     heading('postrider_in_flight', 'gauge', 'Requests under way.') +
@@ -93,22 +121,15 @@ function* exposeGauges(gauges: ForwarderGauges): Generator<string> {
   )
   // Taken at once, for a piece of the page may be written a while after the one before.
   const endpoints = [...gauges.endpoints()]
-  const labelsOf = (endpoint: (typeof endpoints)[number]) =>
+  const labelsOf = (endpoint: EndpointGauges) =>
     `{destination="${escapeValue(endpoint.destinationId)}",url_id="${escapeValue(endpoint.urlId)}"}`
-  yield* inPieces(
-    heading('postrider_endpoint_in_flight', 'gauge', 'Requests under way to one URL.'),
-    endpoints,
-    (endpoint) => `postrider_endpoint_in_flight${labelsOf(endpoint)} ${endpoint.inFlight}\n`,
-  )
-  yield* inPieces(
-    heading(
-      'postrider_endpoint_breaker_open',
-      'gauge',
-      '1 while deliveries to this URL are deferred unsent.',
-    ),
-    endpoints,
-    (endpoint) => `postrider_endpoint_breaker_open${labelsOf(endpoint)} ${endpoint.breakerOpen ? 1 : 0}\n`,
-  )
+  for (const { name, help, of } of endpointFamilies) {
+    yield* inPieces(
+      heading(name, 'gauge', help),
+      endpoints,
+      (endpoint) => `${name}${labelsOf(endpoint)} ${of(endpoint)}\n`,
+    )
+  }
   yield* inPieces(
     heading('postrider_consumer_lag', 'gauge', 'Records behind the end, in partitions of this process.'),
     gauges.lag(),

@@ -32,6 +32,8 @@ test('what was counted is what is shown, by destination and by outcome, response
   crm.disposition('delivered')
   crm.disposition('dead_lettered')
   crm.deadLetter('expired')
+  crm.deferral('budget')
+  crm.deferral('budget')
   counts.destination('none').disposition('skipped')
   counts.retryScheduled('10s')
   counts.retryScheduled('10s')
@@ -58,6 +60,7 @@ test('what was counted is what is shown, by destination and by outcome, response
     [`postrider_deliveries_total{${d},disposition="erased"}`]: 0,
     [`postrider_deliveries_total{destination="none",disposition="skipped"}`]: 1,
     [`postrider_dead_letters_total{${d},reason="expired"}`]: 1,
+    [`postrider_deferrals_total{${d},reason="budget"}`]: 2,
     [`postrider_retries_scheduled_total{tier="10s"}`]: 2,
     [`postrider_lost_offsets_total{topic="analytics.calls"}`]: 7,
   }
@@ -130,8 +133,8 @@ test('gauges are read when the page is', () => {
   counts.watch({
     inFlight: () => inFlight,
     endpoints: () => [
-      { destinationId: 'crm', urlId: 'u1', inFlight: 3, breakerOpen: false },
-      { destinationId: 'crm', urlId: 'u2', inFlight: 0, breakerOpen: true },
+      { destinationId: 'crm', urlId: 'u1', inFlight: 3, limit: 64, breakerOpen: false, paused: true },
+      { destinationId: 'crm', urlId: 'u2', inFlight: 0, limit: 2, breakerOpen: true, paused: false },
     ],
     lag: () => [{ topic: 'analytics.calls', partition: 4, lag: 12 }],
   })
@@ -141,6 +144,9 @@ test('gauges are read when the page is', () => {
   assert.equal(samples.get('postrider_endpoint_in_flight{destination="crm",url_id="u1"}'), 3)
   assert.equal(samples.get('postrider_endpoint_breaker_open{destination="crm",url_id="u1"}'), 0)
   assert.equal(samples.get('postrider_endpoint_breaker_open{destination="crm",url_id="u2"}'), 1)
+  assert.equal(samples.get('postrider_endpoint_limit{destination="crm",url_id="u1"}'), 64)
+  assert.equal(samples.get('postrider_endpoint_paused{destination="crm",url_id="u1"}'), 1)
+  assert.equal(samples.get('postrider_endpoint_paused{destination="crm",url_id="u2"}'), 0)
   assert.equal(samples.get('postrider_consumer_lag{topic="analytics.calls",partition="4"}'), 12)
 })
 
@@ -191,5 +197,5 @@ test('a page of 1,000 destinations leaves the event loop free between small piec
   }
   const pieces = [...counts.expose()]
   assert.ok(Math.max(...pieces.map((piece) => piece.length)) < 200_000)
-  assert.equal(parseExposition(pieces.join('')).types.size, 10)
+  assert.equal(parseExposition(pieces.join('')).types.size, 11)
 })

@@ -1,0 +1,22 @@
+import { deferredOutcome, type Outcome } from './outcome.ts'
+
+/** The closed set of why a delivery is not attempted at an endpoint now. */
+export const deferralReasons = ['breaker', 'paused', 'budget', 'slow'] as const
+export type DeferralReason = (typeof deferralReasons)[number]
+
+export interface Deferral {
+  reason: DeferralReason
+  /** The endpoint takes nothing for so long, in ms; 0 when that is not known. */
+  waitMs: number
+}
+
+const details: Record<DeferralReason, string> = {
+  breaker: 'the endpoint fails: its circuit breaker is open',
+  paused: 'the endpoint asked for a pause (Retry-After)',
+  budget: 'too many retries fail at the endpoint: its retry budget is used up',
+  slow: 'the endpoint is too slow and was holding back calls for other endpoints',
+}
+
+export function deferredBy({ reason, waitMs }: Deferral): Outcome {
+  return { ...deferredOutcome(details[reason]), retryAfterMs: waitMs > 0 ? waitMs : null }
+}

@@ -1,0 +1,134 @@
+import {
+  breakerEvent,
+  closedBreaker,
+  elapsedBreaker,
+  phases,
+  stepBreaker,
+  type Breaker,
+  type BreakerLimits,
+} from './breaker.ts'
+import { ConcurrencyLimit, type LimitBounds } from './concurrency-limit.ts'
+import type { Deferral } from './deferral.ts'
+import type { Outcome } from './outcome.ts'
+import { RetryBudget, type BudgetBounds } from './retry-budget.ts'
+
+export interface PaceBounds {
+  breaker: BreakerLimits
+  limit: LimitBounds
+  budget: BudgetBounds
+  /** What comes waits for the end of a pause of at most this, in ms. */
+  maxWaitMs: number
+}
+
+/**
+ * How fast one endpoint is driven: its breaker, its limit of requests under way and its retry budget, told of what is
+ * sent and what comes of it. Pure: the time comes in as an argument, epoch ms.
+ */
+export class EndpointPace {
+  readonly #limit: ConcurrencyLimit
+  readonly #budget: RetryBudget
+  readonly #breakerLimits: BreakerLimits
+  readonly #maxWaitMs: number
+  #breaker: Breaker = closedBreaker
+  /**
+   * Counts the times that the breaker stopped or probed anew. A request's outcome speaks only in the round in which
+   * it was sent: what was on the wire when the breaker opened says nothing about its probes.
+   */
+  #round = 0
+  /** Requests of this round that are under way. */
+  #onWire = 0
+  /** How many of those there may be, beside the limit; infinite while the breaker is closed. */
+  #window = Infinity
+
+  constructor(bounds: PaceBounds) {
+    this.#limit = new ConcurrencyLimit(bounds.limit)
+    this.#budget = new RetryBudget(bounds.budget)
+    this.#breakerLimits = bounds.breaker
+    this.#maxWaitMs = bounds.maxWaitMs
+  }
+
+  get breaker(): Breaker {
+    return this.#breaker
+  }
+
+  /** Requests that may be under way at once while the breaker is closed. */
+  get limit(): number {
+    return this.#limit.value
+  }
+
+  /** Moves to what the breaker is at `now`. */
+  advance(now: number): void {
+    if (this.#breaker.phase !== 'closed')
+      this.#become(elapsedBreaker(this.#breaker, now, this.#breakerLimits))
+  }
+
+  /** Whether one more may be sent; `inFlight` are all that are under way. Advance it first. */
+  mayStart(inFlight: number): boolean {
+    return inFlight < this.#limit.value && this.#onWire < this.#window
+  }
+
+  /** Whether a delivery that was attempted before may be attempted again. */
+  mayRetry(now: number): boolean {
+    return this.#budget.allows(now)
+  }
+
+  /** A request goes out; what it returns is handed back when it ends. */
+  started(): number {
+    this.#onWire++
+    return this.#round
+  }
+
+  /** It was not sent after all. */
+  withdrawn(round: number): void {
+    if (round === this.#round) this.#onWire--
+  }
+
+  /**
+   * @param inFlight all that are under way, this one counted
+   * @param isRetry the delivery had been attempted before
+   */
+  ended(round: number, outcome: Outcome, inFlight: number, isRetry: boolean, now: number): void {
+    const { kind, durationMs, retryAfterMs } = outcome
+    const succeeded = kind === 'success'
+    if (!isRetry) this.#budget.firstAttempt(now)
+    else if (!succeeded) this.#budget.retryFailed(now)
+    const event = breakerEvent(outcome)
+    if (succeeded) this.#limit.answered(durationMs, inFlight, now)
+    else if (kind === 'timeout' || kind === 'status_429' || event === 'busy')
+      this.#limit.overloaded(now - durationMs, now)
+    if (round === this.#round) this.#onWire--
+    // A pause that is asked for holds whenever it is asked for.
+    if (event && (round === this.#round || event === 'busy'))
+      this.#become(stepBreaker(this.#breaker, event, now, retryAfterMs ?? 0, this.#breakerLimits))
+  }
+
+  /** Why a delivery that comes now is deferred; null: it is queued. `queued` wait already. Advance it first. */
+  deferral(queued: number, now: number): Deferral | null {
+    const { phase, until, probes } = this.#breaker
+    if (phase === 'closed') return null
+    const waitMs = Math.max(0, until - now)
+    switch (phases[phase].work) {
+      case 'waits':
+        return null
+      case 'waits_if_short':
+        return waitMs <= this.#maxWaitMs ? null : { reason: 'paused', waitMs }
+      case 'deferred':
+        return phase === 'half_open' && this.#onWire + queued < probes ? null : { reason: 'breaker', waitMs }
+    }
+  }
+
+  #become(breaker: Breaker): void {
+    const before = this.#breaker
+    if (breaker === before) return
+    this.#breaker = breaker
+    const { sends } = phases[breaker.phase]
+    this.#window = sends === 'limit' ? Infinity : sends === 'probes' ? breaker.probes : 0
+    if (breaker.phase === before.phase) return
+    if (breaker.phase === 'open') this.#limit.restart()
+    // The ramp goes on with the probe's round, and what it sent still counts once it is closed.
+    if (sends === 'nothing' || phases[before.phase].sends === 'nothing') {
+      this.#round++
+      this.#onWire = 0
+    }
+  }
+}

@@ -1,0 +1,89 @@
+/**
+ * How many retries an endpoint may get: the budget of Finagle's RetryBudget (first attempts earn a share of a retry
+ * each, and a trickle is always allowed), spent as gRPC's retry throttling spends it (gRFC A6): only by retries that
+ * fail, so that an endpoint that is well again gets everything that waits for it, however much that is.
+ *
+ * So within any ten minutes, retries that fail are at most `share` of the first attempts, plus the trickle, plus what
+ * was under way when the budget ran out. It is counted over minutes because retries come minutes after what earned them.
+ * Times in epoch ms.
+ */
+export interface BudgetBounds {
+  /** Failed retries per first attempt. */
+  share: number
+  /** Failed retries that are free in any case, a second, and how many of them can be saved up. */
+  perSecond: number
+  burst: number
+}
+
+/** As Finagle has it: ten a second, over ten seconds. */
+export const defaultTrickle = { perSecond: 10, burst: 100 }
+
+const slotMs = 60_000
+const slotCount = 10
+/** First attempts and failed retries are remembered for so long. */
+export const budgetWindowMs = slotMs * slotCount
+
+export class RetryBudget {
+  readonly #bounds: BudgetBounds
+  /** Per minute: what was earned less what was spent. */
+  readonly #slots: number[] = new Array<number>(slotCount).fill(0)
+  #slot = 0
+  #slotEnd = -Infinity
+  /** The sum of the slots. */
+  #earned = 0
+  #free: number
+  #freeAt = -Infinity
+
+  constructor(bounds: BudgetBounds) {
+    this.#bounds = bounds
+    this.#free = bounds.burst
+  }
+
+  /** Whether a retry may be sent now. */
+  allows(now: number): boolean {
+    this.#advance(now)
+    if (this.#earned >= 1) return true
+    this.#refill(now)
+    return this.#free >= 1
+  }
+
+  /** A first attempt was made, whatever came of it. */
+  firstAttempt(now: number): void {
+    if (now >= this.#slotEnd) this.#advance(now)
+    this.#add(this.#bounds.share)
+  }
+
+  retryFailed(now: number): void {
+    this.#advance(now)
+    if (this.#earned >= 1) {
+      this.#add(-1)
+      return
+    }
+    this.#refill(now)
+    this.#free--
+  }
+
+  #add(amount: number): void {
+    this.#slots[this.#slot]! += amount
+    this.#earned += amount
+  }
+
+  #advance(now: number): void {
+    if (now < this.#slotEnd) return
+    const passed = Math.min(Math.floor((now - this.#slotEnd) / slotMs) + 1, slotCount)
+    for (let left = passed; left > 0; left--) {
+      this.#slot = (this.#slot + 1) % slotCount
+      this.#slots[this.#slot] = 0
+    }
+    // Anew, so that nothing of fractions adds up.
+    this.#earned = this.#slots.reduce((sum, each) => sum + each, 0)
+    this.#slotEnd = (Math.floor(now / slotMs) + 1) * slotMs
+  }
+
+  #refill(now: number): void {
+    const { perSecond, burst } = this.#bounds
+    const since = Math.max(0, now - this.#freeAt)
+    this.#free = Math.min(burst, this.#free + (since * perSecond) / 1_000)
+    this.#freeAt = Math.max(now, this.#freeAt)
+  }
+}
