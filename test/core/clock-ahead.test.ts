@@ -14,6 +14,7 @@ const handedOver = (given: Partial<RetryDelivery>): RetryDelivery => ({
     notBefore: null,
   }),
   handedOverAt: appendedAt,
+  from: null,
   owner: 'member/1',
   ...given,
 })

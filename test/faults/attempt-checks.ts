@@ -134,9 +134,11 @@ function checkEarliness(
       .sort((a, b) => a - b)
     if (came.length !== rounds.length) continue
     for (const [index, row] of rounds.entries()) {
-      const early = row === null ? 0 : dueAt(evidence, row) - came[index]!
+      const at = came[index]!
+      if (row === null || evidence.lags.sentSince(at) < at) continue
+      const early = dueAt(evidence, row) - at
       if (early > tolerance)
-        findings.add('too early', `${delivery.name} by ${early} ms at ${came[index]!}`, delivery.dossier)
+        findings.add('too early', `${delivery.name} by ${early} ms at ${at}`, delivery.dossier)
     }
   }
 }

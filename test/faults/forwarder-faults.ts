@@ -81,6 +81,8 @@ export const forwarderFaults = {
         await seat.setClock(offset)
         await pause(ms)
         await seat.setClock(0)
+        // Whoever is thrown out of its group for it says so by then.
+        await pause(sessionTimeoutMs)
         await recovered(context, [seat], 'its clock was a second off', 'forwarders')
         return `the clock of ${seat.name} ${offset} ms off for ${describe(ms)}`
       }),
@@ -94,6 +96,8 @@ export const forwarderFaults = {
         await seat.setClock(offset)
         await pause(ms)
         await seat.setClock(0)
+        // Whoever is thrown out of its group for it says so by then.
+        await pause(sessionTimeoutMs)
         await recovered(context, [seat], 'its clock jumped', 'forwarders')
         return `the clock of ${seat.name} ${offset / 1_000} s off for ${describe(ms)}`
       }),

@@ -121,5 +121,5 @@ process.on('message', (message: ToReceivers) => {
   else file?.end(() => tell({ kind: 'done' }))
 })
 process.on('disconnect', () => process.exit(0))
-// A terminal's Ctrl-C is for the parent, which still wants what was written.
-process.on('SIGINT', () => {})
+// Signals to the whole group are for the parent, which still wants what was written.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})

@@ -15,6 +15,8 @@ export interface Report {
   /** In the order in which they began; times are epoch ms. */
   injected: readonly Injected[]
   notInjected: { kind: string; reason: string }[]
+  /** What this run should have looked at and could not. */
+  notChecked: string[]
   usage: ReturnType<UsageWatch['summary']>
   findings: ReturnType<Findings['toJSON']>
 }
@@ -26,8 +28,9 @@ export function makeReport(given: {
   schedule: Schedule
   findings: Findings
   usage: UsageWatch
+  notChecked: string[]
 }): Report {
-  const { options, began, tally, schedule, findings, usage } = given
+  const { options, began, tally, schedule, findings, usage, notChecked } = given
   const faults: Record<string, number> = {}
   for (const kind of faultKinds) {
     const count = schedule.injected.filter((fault) => fault.kind === kind).length
@@ -42,6 +45,7 @@ export function makeReport(given: {
     faults,
     injected: schedule.injected,
     notInjected: schedule.notInjected,
+    notChecked,
     usage: usage.summary(),
     findings: findings.toJSON(),
   }
@@ -64,17 +68,20 @@ export function reportText(report: Report): string {
       count,
     ]),
     ['  delivered and dead', tally.deliveredAndDead],
-    ['  given up at healthy receivers', tally.givenUpAtHealthy],
+    ['  given up after timeouts', tally.givenUpAfterTimeouts],
     ['requests', tally.attempts],
     ['hand-overs to tiers', tally.handOvers],
     ['repeated by faults', tally.repeatedByFaults],
     ...Object.entries(tally.repeatedBy).map(([kind, count]): [string, number] => [`  ${kind}`, count]),
     ['repeated: answer not heard', tally.repeatedUnheard],
+    ['repeated: receivers busy', tally.repeatedWhileBusy],
+    ['receivers busy', `${Math.round(tally.receiversBusyMs / 1_000)} s`],
     ['not checked for time: clocks', tally.uncheckedForClocks],
     ['faults', Object.values(faults).reduce((sum, count) => sum + count, 0)],
     ...Object.entries(faults).map(([kind, count]): [string, number] => [`  ${kind}`, count]),
     ['NOT INJECTED', notInjected.length],
     ...notInjected.map(({ kind, reason }): [string, string] => [`  ${kind}`, reason]),
+    ...report.notChecked.map((what): [string, string] => ['NOT CHECKED', what]),
   ]
   if (usage)
     for (const [name, { seconds, rssMb, files }] of Object.entries(usage))

@@ -74,7 +74,8 @@ export async function run(
     signal.throwIfAborted()
     await load.stop()
     tell(`${load.acknowledged} calls written, no more faults; waiting until all is seen through`)
-    await settle(rig, watch, settleMs, findings)
+    await settle(rig, watch, settleMs, findings, signal)
+    signal.throwIfAborted()
     usage.stop()
     usage.judge(findings)
     for (const seat of seats) {
@@ -90,8 +91,8 @@ export async function run(
     const { injected } = schedule
     const { seed } = options
     const tally = judge({ evidence, watch, rig, seed, acknowledged: load.acknowledged, injected }, findings)
-    await audit(rig, findings, tell)
-    return makeReport({ options, began, tally, schedule, findings, usage })
+    const notChecked = await audit(rig, findings, tell)
+    return makeReport({ options, began, tally, schedule, findings, usage, notChecked })
   } finally {
     for (const close of closing.reverse()) await close().catch(() => {})
   }
@@ -131,8 +132,8 @@ function tellProgress(
   return () => clearInterval(timer)
 }
 
-/** Postrider's own proof over the same topics. */
-async function audit(rig: Rig, findings: Findings, tell: (text: string) => void): Promise<void> {
+/** Postrider's own proof over the same topics. Returns what could not be checked. */
+async function audit(rig: Rig, findings: Findings, tell: (text: string) => void): Promise<string[]> {
   tell('postrider audit')
   try {
     await promisify(execFile)(process.execPath, [main, 'audit', '--json'], {
@@ -141,6 +142,9 @@ async function audit(rig: Rig, findings: Findings, tell: (text: string) => void)
     })
   } catch (error) {
     const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string }
-    findings.add('audit', `${stderr}${stdout}`.slice(0, 2_000))
+    const said = `${stderr}${stdout}`.slice(0, 4_000)
+    if (said.includes("unknown command 'audit'")) return ['postrider audit: there is no such command']
+    findings.add('audit', said)
   }
+  return []
 }

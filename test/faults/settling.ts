@@ -10,6 +10,7 @@ export async function settle(
   watch: CommitWatch,
   withinMs: number,
   findings: Findings,
+  signal: AbortSignal,
 ): Promise<void> {
   let open: string[] = []
   const look = async (): Promise<boolean> => {

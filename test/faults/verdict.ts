@@ -30,10 +30,13 @@ export interface Tally {
   repeatedBy: Record<string, number>
   /** Came again because the answer did not come in time: the sender knew of no success. */
   repeatedUnheard: number
+  /** Came again, or was read again, while the receivers were too busy to tell when it was sent. */
+  repeatedWhileBusy: number
+  receiversBusyMs: number
   /** Delivered to one and dead as another copy. */
   deliveredAndDead: number
-  /** A healthy receiver, given up all the same for faults took up its window. */
-  givenUpAtHealthy: number
+  /** Given up where the receiver would have had the last word: faults and a busy machine took up the window. */
+  givenUpAfterTimeouts: number
   /** Not checked for time, for a clock was far off. */
   uncheckedForClocks: number
 }
@@ -52,6 +55,8 @@ export interface VerdictInput {
 const commitLagMs = 2_000
 /** How long after one partitions may still move. */
 const settleMs = 20_000
+/** The share of deliveries that may be given up although their receiver would have said yes or no. */
+const mostGivenUp = 0.05
 
 /** Holds what happened against what may happen. */
 export function judge(input: VerdictInput, findings: Findings): Tally {
@@ -66,7 +71,8 @@ export function judge(input: VerdictInput, findings: Findings): Tally {
     ...{ calls: 0, callsWrittenTwice: 0, deliveries: 0, delivered: 0, deadLetters: {}, skipped: 0 },
     ...{ deliveredOrNot: 0, attempts: evidence.arrivals.length, handOvers: evidence.handOvers.length },
     ...{ repeatedByFaults: 0, repeatedBy: {}, repeatedUnheard: 0, deliveredAndDead: 0 },
-    ...{ givenUpAtHealthy: 0, uncheckedForClocks: 0 },
+    ...{ repeatedWhileBusy: 0, receiversBusyMs: evidence.lags.totalMs },
+    ...{ givenUpAfterTimeouts: 0, uncheckedForClocks: 0 },
   }
   const disturbances = input.injected.filter(({ kind }) => disturbing.has(kind))
   const judging: Judging = { ...input, groups, tally, findings, disturbances }
@@ -87,6 +93,8 @@ export function judge(input: VerdictInput, findings: Findings): Tally {
     if (kind === 'call') judgeCall(judging, seq)
     else judgeDeadRecord(judging, seq, kind === 'poison' ? 'undecodable' : 'unknown_source')
   }
+  if (tally.givenUpAfterTimeouts > tally.deliveries * mostGivenUp)
+    findings.add('given up after timeouts', `${tally.givenUpAfterTimeouts} of ${tally.deliveries} deliveries`)
   return tally
 }
 
@@ -153,7 +161,8 @@ function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number
     const disturbed = injected.some(
       ({ from, to }) => from < failedAt && to + settleMs > delivery.calls[0]!.at,
     )
-    if (gaveUp && expected.delivered && (timesUnclear || disturbed)) tally.givenUpAtHealthy++
+    const mayComeRight = / (timeout|network|deferred) /.test(evidence.unexpectedLetters.get(row) ?? '')
+    if (gaveUp && (timesUnclear || (disturbed && mayComeRight))) tally.givenUpAfterTimeouts++
     else findings.add('wrong reasons', `${name}: ${reason}`, delivery.dossier)
   }
   countRepeats(judging, delivery)
@@ -181,6 +190,11 @@ function countRepeats(judging: Judging, delivery: DeliveryEvidence): void {
       continue
     }
     if (delivery.calls.length > 1) continue
+    const { lags } = evidence
+    if (lags.sentSince(at) < at || lags.sentSince(first) < first) {
+      tally.repeatedWhileBusy++
+      continue
+    }
     const cause = disturbances.findLast(
       ({ from, to }) => first >= from - commitLagMs && at >= from - commitLagMs && first <= to + settleMs,
     )
