@@ -20,6 +20,7 @@ export async function settle(
   let settledSince: number | null = null
   try {
     await until(async () => {
+      if (signal.aborted) return true
       if (!(await look())) settledSince = null
       else settledSince ??= performance.now()
       await new Promise((resolve) => setTimeout(resolve, 500))
