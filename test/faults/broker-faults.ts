@@ -16,7 +16,7 @@ async function tellsTheTruth(context: FaultContext): Promise<void> {
   await Promise.all(
     running(context).map(async (seat) => {
       try {
-        await until(async () => (await seat.ask('readyz')) !== 200 || seat.busy, noticeMs)
+        await until(async () => (await seat.ask('readyz')) !== 200 || seat.busy, noticeMs * context.patience)
         if (!seat.busy && (await seat.ask('healthz')) !== 200 && !seat.busy)
           context.finding(`${seat.name} does not say that it lives, with the broker away`)
       } catch {

@@ -13,6 +13,8 @@ export interface FaultContext {
   mortals: readonly ForwarderSeat[]
   receivers: Receivers
   random: Random
+  /** What takes its time may take so many times as long. */
+  patience: number
   /** Something that no fault may lead to. */
   finding(text: string): void
   /** True while something that all forwarders need is broken, or was within `sinceMs` (performance.now). */
@@ -63,10 +65,12 @@ export async function recovered(
       for (;;) {
         const began = performance.now()
         try {
-          return await seat.ready(readyMs)
+          return await seat.ready(readyMs * context.patience)
         } catch {
           if (seat.frozen || (lock !== 'infrastructure' && context.infrastructureFailed(began))) continue
-          context.finding(`${seat.name} takes no work ${readyMs / 1_000} s after ${after}`)
+          context.finding(
+            `${seat.name} takes no work ${(readyMs * context.patience) / 1_000} s after ${after}`,
+          )
           return
         }
       }

@@ -6,15 +6,19 @@ import { sessionTimeoutMs, tierSets, webhookTimeoutMs } from './rig.ts'
 
 /** Beyond the webhook timeout, for hand-overs and the last commit; and as much again for a busy machine. */
 const drainMs = webhookTimeoutMs + 2 * 5_000
-const killAfterMs = 40_000
+/** Beyond its deadline. */
+const killAfterMs = 30_000
 
 /** SIGTERM, and the process must end in good order and in time, unless what it needs to do so is away. */
 async function terminate(context: FaultContext, seat: ForwarderSeat): Promise<string> {
   const began = performance.now()
-  const { text, inGoodOrder, tookMs } = await seat.terminate(killAfterMs)
+  const deadlineMs = drainMs * context.patience
+  const { text, inGoodOrder, tookMs } = await seat.terminate(deadlineMs + killAfterMs)
   const took = `${text} after ${(tookMs / 1_000).toFixed(1)} s`
-  if ((!inGoodOrder || tookMs > drainMs) && !context.infrastructureFailed(began))
-    context.finding(`${seat.name} was told to stop: ${took}, where exit code 0 within ${drainMs} ms is right`)
+  if ((!inGoodOrder || tookMs > deadlineMs) && !context.infrastructureFailed(began))
+    context.finding(
+      `${seat.name} was told to stop: ${took}, where exit code 0 within ${deadlineMs} ms is right`,
+    )
   return took
 }
 

@@ -1,10 +1,10 @@
 // A run of the fault suite: `npm run test:faults -- --help`. README.md beside this file says what it checks.
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { messageOf } from '../../src/errors.ts'
 import { parseOptions, usage } from './options.ts'
-import { reportText } from './report.ts'
+import { reportText, type Progress } from './report.ts'
 import { run } from './run.ts'
 
 const began = performance.now()
@@ -29,17 +29,32 @@ async function main(args: readonly string[]): Promise<number> {
     return 0
   }
   tell(`seed ${options.seed}`)
+  const enough = new AbortController()
   const interrupted = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.on(signal, () => interrupted.abort(new Error('interrupted')))
+    process.on(signal, () => {
+      if (enough.signal.aborted) interrupted.abort(new Error('interrupted'))
+      else tell('told to stop: no more faults; once more breaks the run off')
+      enough.abort()
+    })
   const folder = options.folder
     ? resolve(options.folder)
     : await mkdtemp(join(tmpdir(), `postrider-test-${process.pid}-faults-`))
   await mkdir(folder, { recursive: true })
   let keep = options.folder !== null
   try {
-    const report = await run(options, folder, tell, interrupted.signal)
-    if (options.report) await writeFile(options.report, `${JSON.stringify(report, null, 2)}\n`)
+    const { report: file } = options
+    // Never half of it: whoever ends this process meanwhile leaves the one before.
+    const write = async (report: Progress) => {
+      if (file === null) return
+      await writeFile(`${file}.new`, `${JSON.stringify(report, null, 2)}\n`)
+      await rename(`${file}.new`, file)
+    }
+    const report = await run(options, folder, {
+      ...{ tell, enough: enough.signal, signal: interrupted.signal },
+      progress: (known) => (known.state === 'ended' ? Promise.resolve() : write(known)),
+    })
+    await write(report)
     print(`\n${reportText(report)}\n`)
     keep ||= !report.passed
     tell(report.passed ? `passed, seed ${options.seed}` : `FAILED, seed ${options.seed}; see ${folder}`)

@@ -9,8 +9,9 @@ import { ForwarderSeat } from './fleet.ts'
 import { Load } from './load.ts'
 import type { Options } from './options.ts'
 import { Random } from './random.ts'
-import { startReceivers, type Receivers } from './receivers.ts'
-import { makeReport, type Report } from './report.ts'
+import { OwnerWatch } from './owner-watch.ts'
+import { startReceivers } from './receivers.ts'
+import { makeProgress, type Progress, type Report, type RunState } from './report.ts'
 import { Rig, tierSets, windowMs } from './rig.ts'
 import { Schedule } from './schedule.ts'
 import { createSettings } from './settings-faults.ts'
@@ -18,19 +19,26 @@ import { settle } from './settling.ts'
 import { UsageWatch } from './usage-watch.ts'
 import { judge } from './verdict.ts'
 
-const progressMs = 30_000
+const progressMs = 60_000
 /** From here on one process lives through the whole run, to be watched. */
 const elderFromMinutes = 20
 const settleMs = windowMs + 240_000
 const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
 
+/** How a run is watched and ended from outside. */
+export interface RunControl {
+  tell(text: string): void
+  /** What is known so far: at the beginning, every minute, and when the run goes over to something else. */
+  progress(report: Progress): Promise<void>
+  /** No more faults: what there is is judged. */
+  enough: AbortSignal
+  /** Breaks the run off. */
+  signal: AbortSignal
+}
+
 /** One run from its seed to its report. Whatever it started is gone when it resolves or rejects. */
-export async function run(
-  options: Options,
-  folder: string,
-  tell: (text: string) => void,
-  signal: AbortSignal,
-): Promise<Report> {
+export async function run(options: Options, folder: string, control: RunControl): Promise<Report> {
+  const { tell, signal, enough } = control
   const began = Date.now()
   const findings = new Findings()
   const closing: (() => Promise<unknown>)[] = []
@@ -40,6 +48,7 @@ export async function run(
     closing.push(() => receivers.close())
     const rig = await Rig.start(folder)
     closing.push(() => rig.close())
+    signal.throwIfAborted()
     await createSettings(rig, receivers)
     const seats = makeSeats(options, rig, folder, findings)
     closing.push(() => Promise.all(seats.map((seat) => seat.kill())))
@@ -48,6 +57,9 @@ export async function run(
     const watch = new CommitWatch(rig)
     watch.start()
     closing.push(() => watch.stop())
+    const owners = new OwnerWatch(rig)
+    owners.start()
+    closing.push(() => owners.stop())
     const load = new Load(rig, options.seed, options.rate)
     await load.start()
     closing.push(() => load.stop())
@@ -60,6 +72,7 @@ export async function run(
     const context: FaultContext = {
       ...{ rig, seats, receivers, random: new Random(0) },
       mortals: options.minutes >= elderFromMinutes ? seats.slice(1) : seats,
+      patience: options.patience,
       finding: (text) => {
         findings.add('what faults must not lead to', text)
         tell(`FINDING ${text}`)
@@ -67,14 +80,29 @@ export async function run(
       infrastructureFailed: (since) => schedule.infrastructureFailed(since),
     }
     const until = Date.now() + options.minutes * 60_000
-    const isOver = () => signal.aborted || (Date.now() >= until && load.acknowledged >= options.calls)
-    const stopTelling = tellProgress(load, receivers, schedule, elder, tell)
+    const isOver = () =>
+      signal.aborted || enough.aborted || (Date.now() >= until && load.acknowledged >= options.calls)
+    let state: RunState = 'faults'
+    const progress = () =>
+      makeProgress({
+        ...{ state, options, began, schedule, findings, usage },
+        ...{ calls: load.acknowledged, requests: receivers.counts() },
+      })
+    const write = (next: RunState = state) => {
+      state = next
+      return control.progress(progress())
+    }
+    // Whatever ends the run, it is known what it did.
+    closing.push(() => write(state === 'ended' ? 'ended' : 'broken off'))
+    const stopTelling = tellProgress(progress, elder, tell, write)
     closing.push(async () => stopTelling())
+    await write()
     await schedule.run(context, isOver)
     signal.throwIfAborted()
     await load.stop()
     tell(`${load.acknowledged} calls written, no more faults; waiting until all is seen through`)
-    await settle(rig, watch, settleMs, findings, signal)
+    await write('seeing it through')
+    await settle(rig, watch, settleMs * options.patience, findings, signal)
     signal.throwIfAborted()
     usage.stop()
     usage.judge(findings)
@@ -83,16 +111,19 @@ export async function run(
       if (!inGoodOrder) findings.add('ends', `${seat.name}: ${text}`)
       for (const line of await seat.complaints()) findings.add('complaints of forwarders', line.slice(0, 600))
     }
-    await watch.stop()
+    await Promise.all([watch.stop(), owners.stop()])
     await receivers.finish()
     stopTelling()
+    await write('judging')
     tell('reading what lies in Kafka and what receivers saw')
     const evidence = await gatherEvidence(rig, arrivalsFile)
     const { injected } = schedule
     const { seed } = options
-    const tally = judge({ evidence, watch, rig, seed, acknowledged: load.acknowledged, injected }, findings)
+    const { acknowledged } = load
+    const tally = judge({ evidence, watch, owners, rig, seed, acknowledged, injected }, findings)
     const notChecked = await audit(rig, findings, tell)
-    return makeReport({ options, began, tally, schedule, findings, usage, notChecked })
+    state = 'ended'
+    return { ...progress(), passed: findings.isEmpty, tally, moves: owners.moves, notChecked }
   } finally {
     for (const close of closing.reverse()) await close().catch(() => {})
   }
@@ -114,20 +145,20 @@ function makeSeats(options: Options, rig: Rig, folder: string, findings: Finding
 }
 
 function tellProgress(
-  load: Load,
-  receivers: Receivers,
-  schedule: Schedule,
+  progress: () => Progress,
   elder: ForwarderSeat,
   tell: (text: string) => void,
+  write: () => Promise<void>,
 ): () => void {
   const timer = setInterval(() => {
     void elder.usage().then((usage) => {
-      const { requests, wrong } = receivers.counts()
+      const { calls, requests, wrongRequests, injected } = progress()
       const memory = usage ? `, ${elder.name} ${Math.round(usage.rssMb)} MB and ${usage.files} files` : ''
       tell(
-        `${load.acknowledged} calls, ${requests} requests (${wrong} wrong), ${schedule.injected.length} faults${memory}`,
+        `${calls} calls, ${requests} requests (${wrongRequests} wrong), ${injected.length} faults${memory}`,
       )
     })
+    void write()
   }, progressMs)
   return () => clearInterval(timer)
 }

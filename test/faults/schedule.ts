@@ -39,10 +39,10 @@ export class Schedule {
 
   /** Until the time is over, or each kind has come; resolves once the last fault is over. */
   async run(context: FaultContext, isOver: () => boolean): Promise<void> {
-    const { once, faults: kinds, longOutageMs } = this.#options
+    const { once, kinds, longOutageMs } = this.#options
     let deck: FaultKind[] = []
     let longOutageDue = longOutageMs > 0
-    for (let begun = 0; once ? begun < kinds.length : !isOver(); begun++) {
+    for (let begun = 0; !isOver() && !(once && begun >= kinds.length); begun++) {
       if (deck.length === 0) deck = this.#random.shuffled(kinds)
       const kind = deck.pop()!
       await this.#held.get(faults[kind].lock)

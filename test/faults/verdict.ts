@@ -3,6 +3,7 @@ import type { Groups } from './columns.ts'
 import type { CommitWatch } from './commit-watch.ts'
 import { expectation, slots, type Slot } from './destinations.ts'
 import { checkAttempts, type DeliveryEvidence } from './attempt-checks.ts'
+import type { OwnerWatch } from './owner-watch.ts'
 import { dossierOf } from './dossier.ts'
 import { answerOf, reasonOf, type Evidence } from './evidence.ts'
 import { disturbing } from './fault-kinds.ts'
@@ -24,19 +25,21 @@ export interface Tally {
   deliveredOrNot: number
   attempts: number
   handOvers: number
-  /** Came again after it had been taken: the process that would have noted it was gone, or the broker was. */
-  repeatedByFaults: number
-  /** By the fault that was going on, or the last one before. */
+  /** Came again after it had been taken: its record got another owner before a commit held it. */
+  repeatedByMoves: number
+  /** By the last fault before the move. */
   repeatedBy: Record<string, number>
   /** Came again because the answer did not come in time: the sender knew of no success. */
   repeatedUnheard: number
-  /** Came again, or was read again, while the receivers were too busy to tell when it was sent. */
-  repeatedWhileBusy: number
+  /** Came again because a hand-over lies in its tier twice: its writer did not hear that it was taken. */
+  repeatedByCopies: number
   receiversBusyMs: number
   /** Delivered to one and dead as another copy. */
   deliveredAndDead: number
-  /** Given up where the receiver would have had the last word: faults and a busy machine took up the window. */
+  /** Given up although the receiver would have said yes or no: faults and a busy machine took up the window. */
   givenUpAfterTimeouts: number
+  /** The same, by a clock that was far off. */
+  givenUpByClocks: number
   /** Not checked for time, for a clock was far off. */
   uncheckedForClocks: number
 }
@@ -44,6 +47,7 @@ export interface Tally {
 export interface VerdictInput {
   evidence: Evidence
   watch: CommitWatch
+  owners: OwnerWatch
   rig: Rig
   seed: number
   /** Calls below this number were acknowledged. */
@@ -51,12 +55,12 @@ export interface VerdictInput {
   injected: readonly Injected[]
 }
 
-/** How long before a fault a delivery may have been taken without its commit being acknowledged. */
-const commitLagMs = 2_000
-/** How long after one partitions may still move. */
+/** How long after a fault its consequences are counted as its own. */
 const settleMs = 20_000
+/** How long a read may take to be seen by the receiver: between two arrivals lies the move that made the second. */
+const arrivalMs = 1_000
 /** The share of deliveries that may be given up although their receiver would have said yes or no. */
-const mostGivenUp = 0.05
+const mostGivenUp = 0.005
 
 /** Holds what happened against what may happen. */
 export function judge(input: VerdictInput, findings: Findings): Tally {
@@ -70,9 +74,9 @@ export function judge(input: VerdictInput, findings: Findings): Tally {
   const tally: Tally = {
     ...{ calls: 0, callsWrittenTwice: 0, deliveries: 0, delivered: 0, deadLetters: {}, skipped: 0 },
     ...{ deliveredOrNot: 0, attempts: evidence.arrivals.length, handOvers: evidence.handOvers.length },
-    ...{ repeatedByFaults: 0, repeatedBy: {}, repeatedUnheard: 0, deliveredAndDead: 0 },
-    ...{ repeatedWhileBusy: 0, receiversBusyMs: evidence.lags.totalMs },
-    ...{ givenUpAfterTimeouts: 0, uncheckedForClocks: 0 },
+    ...{ repeatedByMoves: 0, repeatedBy: {}, repeatedUnheard: 0, repeatedByCopies: 0 },
+    ...{ deliveredAndDead: 0, receiversBusyMs: evidence.lags.totalMs },
+    ...{ givenUpAfterTimeouts: 0, givenUpByClocks: 0, uncheckedForClocks: 0 },
   }
   const disturbances = input.injected.filter(({ kind }) => disturbing.has(kind))
   const judging: Judging = { ...input, groups, tally, findings, disturbances }
@@ -162,45 +166,64 @@ function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number
       ({ from, to }) => from < failedAt && to + settleMs > delivery.calls[0]!.at,
     )
     const mayComeRight = / (timeout|network|deferred) /.test(evidence.unexpectedLetters.get(row) ?? '')
-    if (gaveUp && (timesUnclear || (disturbed && mayComeRight))) tally.givenUpAfterTimeouts++
+    if (gaveUp && timesUnclear) tally.givenUpByClocks++
+    else if (gaveUp && disturbed && mayComeRight) tally.givenUpAfterTimeouts++
     else findings.add('wrong reasons', `${name}: ${reason}`, delivery.dossier)
   }
   countRepeats(judging, delivery)
 }
 
-/** Requests that came although one before had been taken: each must be known of, or explained by a fault. */
+/**
+ * Requests that came although one before had been taken. Each must be known of: its sender heard no answer, or what it
+ * was sent for has got another owner since, or lies there twice.
+ */
 function countRepeats(judging: Judging, delivery: DeliveryEvidence): void {
   const { evidence, tally, findings, disturbances } = judging
-  const { arrivals, handOvers } = evidence
+  const { arrivals, handOvers, lags } = evidence
   const seen = new Map<number, number>()
   for (const row of delivery.arrivals) {
     const url = delivery.slot.url === null ? 0 : arrivals.get('url', row)
     const at = arrivals.get('at', row)
     const first = seen.get(url)
     if (first === undefined) {
-      if (answers[answerOf(arrivals.get('answer', row))] === 'success') seen.set(url, at)
+      if (answers[answerOf(arrivals.get('answer', row))] === 'success') seen.set(url, lags.sentSince(at))
       continue
     }
     // All URLs of a delivery are tried at once: what another one of the same round got is no repeat.
-    if (delivery.slot.url === null && delivery.slot.destination.urls.length > 1 && at - first < 2_500)
-      continue
-    const unheard = [...delivery.handOvers].some((handOver) => handOvers.get('at', handOver) >= first)
-    if (unheard) {
+    const together = delivery.slot.url === null && delivery.slot.destination.urls.length > 1
+    if (together && lags.sentSince(at) - first < 2_500) continue
+    if ([...delivery.handOvers].some((handOver) => handOvers.get('at', handOver) >= first)) {
       tally.repeatedUnheard++
-      continue
-    }
-    if (delivery.calls.length > 1) continue
-    const { lags } = evidence
-    if (lags.sentSince(at) < at || lags.sentSince(first) < first) {
-      tally.repeatedWhileBusy++
-      continue
-    }
-    const cause = disturbances.findLast(
-      ({ from, to }) => first >= from - commitLagMs && at >= from - commitLagMs && first <= to + settleMs,
-    )
-    if (cause) {
-      tally.repeatedByFaults++
-      tally.repeatedBy[cause.kind] = (tally.repeatedBy[cause.kind] ?? 0) + 1
+    } else if (hasMoved(judging, delivery, first, at)) {
+      tally.repeatedByMoves++
+      const cause = disturbances.findLast(({ from, to }) => from <= at && first <= to + settleMs)
+      const kind = cause?.kind ?? 'no fault'
+      tally.repeatedBy[kind] = (tally.repeatedBy[kind] ?? 0) + 1
+    } else if (delivery.calls.length > 1) {
+      // The runner's own producer wrote the call twice.
+    } else if (hasCopies(evidence, delivery)) {
+      tally.repeatedByCopies++
     } else findings.add('repeats without a cause', `${delivery.name} at ${first} and ${at}`, delivery.dossier)
   }
+}
+
+/** Whether a record of the delivery got another owner between the two requests. */
+function hasMoved({ evidence, owners, rig }: Judging, delivery: DeliveryEvidence, first: number, at: number) {
+  const { handOvers, tierTopics } = evidence
+  const [from, to] = [first - arrivalMs, at]
+  return (
+    delivery.calls.some(({ partition }) => owners.movedBetween(rig.topics.calls, partition, from, to)) ||
+    [...delivery.handOvers].some((row) =>
+      owners.movedBetween(
+        tierTopics[handOvers.get('topic', row)]!.topic,
+        handOvers.get('partition', row),
+        ...([from, to] as const),
+      ),
+    )
+  )
+}
+
+function hasCopies({ handOvers }: Evidence, delivery: DeliveryEvidence): boolean {
+  const counts = [...delivery.handOvers].map((row) => handOvers.get('handOvers', row))
+  return new Set(counts).size < counts.length
 }
