@@ -32,6 +32,7 @@ export async function requestDeletion(
   }: NonNullable<Parameters<Deletions['request']>[1]> = {},
 ): Promise<DeletionReport> {
   checkUserIds(userIds, place)
+  if (sourceIds?.length === 0) throw new DeletionRefused([noSources])
   await ports.settings.catchUp()
   const { affected, unknown } = affectedSources(sourceIds ?? null, ports.settings.state)
   if (unknown.length > 0) throw new DeletionRefused(unknown.map(unknownSource))
@@ -183,6 +184,12 @@ const unknownSource = (sourceId: string): Fault => ({
   field: 'sourceIds',
   message: `source ${JSON.stringify(sourceId)} does not exist`,
 })
+
+const noSources: Fault = {
+  code: 'usage',
+  field: 'sourceIds',
+  message: 'sourceIds is empty: leave it out where all sources are meant',
+}
 
 function goOn(requestId: string, signal: AbortSignal | undefined): void {
   if (!signal?.aborted) return
