@@ -4,6 +4,8 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { clusterIdOf } from '../../src/adapters/kafka/cluster-id.ts'
+import { TraceDatabase } from '../../src/adapters/store/trace-database.ts'
 import { pageOf } from '../../src/commands/why/describe.ts'
 import { planCall } from '../../src/core/call-plan.ts'
 import { someCall } from '../support/calls.ts'
@@ -17,7 +19,9 @@ const stepsOf = ({ steps }: ShownCopy, destinationId: string): string[] =>
   steps
     .filter(({ deliveryId }) => deliveryId?.endsWith(`:${destinationId}`))
     .map(({ what, outcome, status, tier, repeat }) =>
-      [what, outcome, status, tier, repeat ? 'repeat' : null].filter((part) => part != null).join(' '),
+      [what, outcome, status, tier, repeat ? 'repeat' : null]
+        .filter((part) => part !== null && part !== undefined)
+        .join(' '),
     )
 
 const stateOf = ({ deliveries }: ShownCopy, destinationId: string) =>
@@ -255,4 +259,27 @@ test('what a killed forwarder had done and not committed is told as done again',
   for (const id of ['crm', 'mail'])
     assert.deepEqual([stateOf(copy, id).state, stateOf(copy, id).byTally], ['delivered', true])
   assert.match(pageOf(await messages.life('m-1')), /retried +crm: .*it was done again/)
+})
+
+test('an index of topics that are others by now is begun anew, and a record that nobody can read is passed over', async (t) => {
+  const deployment = await deploy(t)
+  const { topics, kafka, producer } = deployment
+  const messages = await messagesOf(deployment)
+  const file = join(messages.folder, `${topics.deliveries}.index.sqlite`)
+  const before = new TraceDatabase(file, `${await clusterIdOf(kafka)} ${topics.deliveries}`)
+  const place = { topic: topics.calls, partition: 0, offset: 5_000 }
+  const ghost = { place, timestamp: 1, key: 'ghost', trace: null, tally: null }
+  before.take(topics.calls, [ghost], before.beginning)
+  before.close()
+  for (const topic of [topics.calls, topics.deliveries, topics.deadLetters, topics.retry('300ms')])
+    await producer.send({
+      topic,
+      messages: [
+        { key: 'k', value: 'no Avro' },
+        { key: 'k', value: null },
+      ],
+    })
+  await deployment.produce([someCall({ messageId: 'm-1' })])
+  assert.equal((await messages.shown('m-1')).copies.length, 1)
+  await assert.rejects(messages.shown('ghost'), { code: 'not_found' })
 })
