@@ -20,6 +20,7 @@ import { restarting } from '../restarts.ts'
 import type { Part } from '../supervisor.ts'
 import { openComputations, type OpenComputations } from './computations/open-computations.ts'
 import { openDeadLetters } from './dead-letters/open-dead-letters.ts'
+import { openDeletions } from './deletions/open-deletions.ts'
 import { openMessages, type OpenMessages } from './why/open-messages.ts'
 
 export interface OpenConsoleOptions {
@@ -146,6 +147,7 @@ function assemble({ config, kafka, log }: OpenConsoleOptions): Life {
     async run(signal, onReady) {
       const ending = new AbortController()
       let computations: OpenComputations | null = null
+      const deletions = openDeletions({ config, kafka, log, settings })
       let messages: OpenMessages | null = null
       try {
         await checkOwnTopics(kafka, config, log)
@@ -159,6 +161,7 @@ function assemble({ config, kafka, log }: OpenConsoleOptions): Life {
           sendSample: (destination) => sendSample(destination, { transport, secrets, now: Date.now() }),
           deadLetters,
           computations,
+          deletions,
           messages,
           now: Date.now,
         })
@@ -173,7 +176,7 @@ function assemble({ config, kafka, log }: OpenConsoleOptions): Life {
         ending.abort()
         computations?.close()
         messages?.close()
-        await Promise.all([settings.close(), erasures.close(), transport.close(0)])
+        await Promise.all([deletions.close(), settings.close(), erasures.close(), transport.close(0)])
       }
     },
   }
