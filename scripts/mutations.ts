@@ -82,7 +82,11 @@ async function checkAll(selected: readonly Mutation[]): Promise<void> {
   for (const mutation of selected) mutate(await readFile(join(root, mutation.file), 'utf8'), mutation)
 }
 
-async function runAll(selected: readonly Mutation[], tree: string, asJson: boolean): Promise<MutationResult[]> {
+async function runAll(
+  selected: readonly Mutation[],
+  tree: string,
+  asJson: boolean,
+): Promise<MutationResult[]> {
   await copyTree(tree)
   const results: MutationResult[] = []
   const soundness = new Map<string, Promise<string | null>>()
@@ -92,7 +96,8 @@ async function runAll(selected: readonly Mutation[], tree: string, asJson: boole
     const key = `${file} ${name}`
     if (!soundness.has(key)) soundness.set(key, whyUnsound(tree, mutation))
     const unsound = await soundness.get(key)!
-    const found = unsound === null ? await tryOut(tree, mutation) : { verdict: 'broken' as const, detail: unsound }
+    const found =
+      unsound === null ? await tryOut(tree, mutation) : { verdict: 'broken' as const, detail: unsound }
     interrupted.signal.throwIfAborted()
     const result = { mutation, ...found, seconds: (performance.now() - begin) / 1_000 }
     results.push(result)
@@ -110,10 +115,7 @@ async function whyUnsound(tree: string, { test }: Mutation): Promise<string | nu
   return null
 }
 
-async function tryOut(
-  tree: string,
-  mutation: Mutation,
-): Promise<Pick<MutationResult, 'verdict' | 'detail'>> {
+async function tryOut(tree: string, mutation: Mutation): Promise<Pick<MutationResult, 'verdict' | 'detail'>> {
   const path = join(tree, mutation.file)
   const before = await readFile(path, 'utf8')
   await writeFile(path, mutate(before, mutation))
@@ -135,7 +137,12 @@ async function copyTree(tree: string): Promise<void> {
   await symlink(join(root, 'node_modules'), join(tree, 'node_modules'))
 }
 
-function report({ mutation, verdict, detail, seconds }: MutationResult, at: number, of: number, asJson: boolean) {
+function report(
+  { mutation, verdict, detail, seconds }: MutationResult,
+  at: number,
+  of: number,
+  asJson: boolean,
+) {
   if (asJson) {
     const { name, promise, test } = mutation
     console.log(JSON.stringify({ name, promise, test, verdict, detail, seconds: Number(seconds.toFixed(1)) }))

@@ -1,6 +1,7 @@
 import type { Mutation } from './mutation.ts'
 
-const taken = '200 says that every call that is not named lies in Kafka, and who sends again after anything else doubles nothing'
+const taken =
+  '200 says that every call that is not named lies in Kafka, and who sends again after anything else doubles nothing'
 
 /** Calls over HTTP and by the client library. */
 export const intake: readonly Mutation[] = [
@@ -112,7 +113,8 @@ export const intake: readonly Mutation[] = [
   },
   {
     name: 'a close that does not wait',
-    promise: '`close()` delivers, ends in time, says what it could not, and can be called at any moment and again',
+    promise:
+      '`close()` delivers, ends in time, says what it could not, and can be called at any moment and again',
     file: 'src/client/analytics.ts',
     find: `this.#turnstile.letAllIn()
     await this.flush()`,

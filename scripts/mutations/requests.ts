@@ -49,8 +49,8 @@ export const requests: readonly Mutation[] = [
     name: 'numbers written anew',
     promise: forged,
     file: 'src/core/body.ts',
-    find: "\"context\":${call.context ?? '{}'},",
-    replace: "\"context\":${JSON.stringify(JSON.parse(call.context ?? '{}'))},",
+    find: '"context":${call.context ?? \'{}\'},',
+    replace: '"context":${JSON.stringify(JSON.parse(call.context ?? \'{}\'))},',
     test: { file: 'core/body.test.ts', name: 'property: numbers keep their spelling' },
   },
   {
@@ -136,7 +136,10 @@ export const requests: readonly Mutation[] = [
     file: 'src/forwarder/calls-intake.ts',
     find: 'if (!route.enabled || !allowsWebhooks(call.integrations)) return { call, destinations: [], unwanted: [] }',
     replace: 'if (!route.enabled) return { call, destinations: [], unwanted: [] }',
-    test: { file: 'pipeline/settings.test.ts', name: "a call's integrations decide whether it goes to webhooks" },
+    test: {
+      file: 'pipeline/settings.test.ts',
+      name: "a call's integrations decide whether it goes to webhooks",
+    },
   },
   {
     name: 'a delete that a choice of types keeps away',

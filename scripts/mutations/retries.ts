@@ -86,7 +86,7 @@ export const retries: readonly Mutation[] = [
     name: 'finished before its retry is in Kafka',
     promise: 'What is retried counts as finished only once the retry is safe in Kafka',
     file: 'src/forwarder/hand-over.ts',
-    find: "    const result = await this.#sink.append([{ topic, records: lot.map(({ record }) => record) }])\n",
+    find: '    const result = await this.#sink.append([{ topic, records: lot.map(({ record }) => record) }])\n',
     replace:
       "    void this.#sink.append([{ topic, records: lot.map(({ record }) => record) }])\n    const result = 'ok' as 'ok' | 'too_large'\n",
     test: {
@@ -95,7 +95,7 @@ export const retries: readonly Mutation[] = [
     },
   },
   {
-    name: 'retries that nobody has acknowledged',
+    name: 'tiers read from their end where nothing was committed',
     promise: 'Waiting retries survive rebalances',
     file: 'src/adapters/kafka/group-source.ts',
     find: 'fromBeginning: true',
@@ -108,9 +108,10 @@ export const retries: readonly Mutation[] = [
   {
     name: 'tiers that left the settings not read',
     promise: 'A tier that left the settings still drains',
-    file: 'src/adapters/kafka/topics.ts',
-    find: 'TODO',
-    replace: '',
+    file: 'src/commands/open-forwarder.ts',
+    find: 'retries: sourceOf(`${config.groupId}.retries`, retryTopics),',
+    replace:
+      'retries: sourceOf(`${config.groupId}.retries`, config.retryTiers.map(({ name }) => topics.retry(name))),',
     test: { file: 'pipeline/tiers.test.ts', name: 'a tier that is taken out of the settings still drains' },
   },
   {

@@ -34,7 +34,8 @@ export async function runTest(
   })
   stream.on('test:fail', ({ name: tested, details: { error } }) => {
     if (isFile(tested)) result.broken = messageOf(error)
-    else if (error.failureType !== 'subtestsFailed') result.failed.push(tested)
+    else if ((error as Error & { failureType?: string }).failureType !== 'subtestsFailed')
+      result.failed.push(tested)
   })
   // Read, or it would not run on.
   for await (const _event of stream);

@@ -245,6 +245,28 @@ test('a commit that was not acknowledged is made again', async () => {
   assert.equal(work().committedPosition, 1)
 })
 
+test('a commit is made once its tally is with the broker, without the partitions that were lost meanwhile', async () => {
+  const { source, tallies, consumption, own, fetch, work } = consume()
+  await own([0, 1])
+  for (const partition of [0, 1]) {
+    fetch(0, 2, partition)
+    take(work(partition))[0]!.finishOne(delivered)
+  }
+  const { promise, resolve } = Promise.withResolvers<void>()
+  tallies.acknowledges = () => promise
+  const committed = consumption.commit()
+  while (tallies.told.length < 2) await turn()
+  for (let turns = 0; turns < 10; turns++) await turn()
+  assert.deepEqual(source.commits, [])
+  await own([1])
+  resolve()
+  await committed
+  assert.deepEqual(
+    source.commits.flat().map(({ partition, position }) => [partition, position]),
+    [[1, 1]],
+  )
+})
+
 test('one commit is under way at a time, and what finishes meanwhile goes into the next', async () => {
   const { source, consumption, own, fetch, work } = consume()
   await own([0])
