@@ -103,9 +103,20 @@ export const intake: readonly Mutation[] = [
     name: 'the client does not wait for one batch before the next',
     promise: "One user's calls keep their order through retries",
     file: 'src/client/analytics.ts',
-    find: 'for (const failure of await deliverBatch(batch, by)) this.#report(failure)',
-    replace:
-      'void deliverBatch(batch, by).then((failures) => failures.forEach((failure) => this.#report(failure)))',
+    find: `      for (const failure of await deliverBatch(batch, by)) this.#report(failure)
+      this.#queue.settle(batch)
+      this.#settled += batch.length
+      this.#wakeFlushed()
+      this.#turnstile.letIn()
+`,
+    replace: `      void deliverBatch(batch, by).then((failures) => {
+        for (const failure of failures) this.#report(failure)
+        this.#queue.settle(batch)
+        this.#settled += batch.length
+        this.#wakeFlushed()
+        this.#turnstile.letIn()
+      })
+`,
     test: {
       file: 'client/delivery-property.test.ts',
       name: 'one user’s calls arrive in their order, whatever fails on the way',

@@ -1,8 +1,11 @@
+import { spawn } from 'node:child_process'
 import { join } from 'node:path'
-import { run } from 'node:test'
+import { createInterface } from 'node:readline'
+import type { TestedLine } from './event-lines.ts'
 
 /** A test that waits for what never comes ends by then. */
 const timeoutMs = 120_000
+const reporter = join(import.meta.dirname, 'event-lines.ts')
 
 export interface TestResult {
   /** Names of the tests asked for, without those that only hold others. */
@@ -18,31 +21,32 @@ export async function runTest(
   { file, name }: { file: string; name: string },
   signal: AbortSignal,
 ): Promise<TestResult> {
-  const path = join(root, 'test', file)
-  const result: TestResult = { passed: [], failed: [], broken: null }
-  const stream = run({
+  const options = [
+    '--test',
+    `--test-reporter=${reporter}`,
+    `--test-timeout=${timeoutMs}`,
+    // A mechanism that is switched off may leave open what would keep the process.
+    '--test-force-exit',
+    `--test-name-pattern=${escaped(name)}`,
+  ]
+  signal.throwIfAborted()
+  const runner = spawn(process.execPath, [...options, join(root, 'test', file)], {
     cwd: root,
-    files: [path],
-    isolation: 'process',
-    testNamePatterns: [new RegExp(escaped(name))],
-    timeout: timeoutMs,
-    signal,
+    stdio: ['ignore', 'pipe', 'ignore'],
   })
-  const isFile = (tested: string) => tested.endsWith(file)
-  stream.on('test:pass', ({ name: tested, skip, details }) => {
-    if (skip === undefined && details.type !== 'suite' && !isFile(tested)) result.passed.push(tested)
-  })
-  stream.on('test:fail', ({ name: tested, details: { error } }) => {
-    if (isFile(tested)) result.broken = messageOf(error)
-    else if ((error as Error & { failureType?: string }).failureType !== 'subtestsFailed')
-      result.failed.push(tested)
-  })
-  // Read, or it would not run on.
-  for await (const _event of stream);
+  const stop = () => void runner.kill('SIGTERM')
+  signal.addEventListener('abort', stop)
+  const result: TestResult = { passed: [], failed: [], broken: null }
+  for await (const text of createInterface({ input: runner.stdout })) {
+    const line = JSON.parse(text) as TestedLine
+    if (line.name.endsWith(file)) {
+      if (!line.passed) result.broken = line.message.split('\n')[0]!
+    } else if (!line.passed && !line.ofSubtests) result.failed.push(line.name)
+    else if (line.passed && !line.skipped && !line.isSuite) result.passed.push(line.name)
+  }
+  signal.removeEventListener('abort', stop)
+  signal.throwIfAborted()
   return result
 }
 
 const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
-
-const messageOf = (error: Error): string =>
-  (error.cause instanceof Error ? error.cause.message : String(error.cause ?? error.message)).split('\n')[0]!
