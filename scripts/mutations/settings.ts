@@ -69,7 +69,7 @@ export const settings: readonly Mutation[] = [
   },
   {
     name: 'a source called unknown without a look at the log’s end',
-    promise: 'Every process reads the whole log before it works, and goes on where it was',
+    promise: 'A source that was made a moment ago is not called unknown',
     file: 'src/forwarder/calls-intake.ts',
     find: "if (pending) return { kind: 'pending', settled: pending }",
     replace: 'void pending',
