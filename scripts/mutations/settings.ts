@@ -1,7 +1,7 @@
 import type { Mutation } from './mutation.ts'
 
 const told =
-  'The first sync tells everybody, later ones only changes; a sync that is killed is finished under the same ids'
+  'A sync that is killed anywhere, followed by any list, tells of each change at least once and under one id'
 const erased = "What waits of an erased user's earlier calls is dropped; later calls and other users' are not"
 const secret = 'Secrets are encrypted from the first event on, and never shown'
 
@@ -85,7 +85,10 @@ export const settings: readonly Mutation[] = [
     find: "return hash('sha256', `${audienceId}\\0${userId}\\0${syncId}`, 'base64url')",
     replace:
       "return hash('sha256', `${audienceId}\\0${userId}\\0${syncId}\\0${performance.now()}`, 'base64url')",
-    test: { file: 'commands/audiences.test.ts', name: 'a sync that was killed, followed by ' },
+    test: {
+      file: 'console/computations/sync-crash.test.ts',
+      name: 'two syncs in a row that are killed anywhere, with ',
+    },
   },
   {
     name: 'a sync that was cut off not finished',
@@ -93,7 +96,10 @@ export const settings: readonly Mutation[] = [
     file: 'src/console/computations/sync.ts',
     find: 'await sink.writeCalls(memberships.map((membership) => callOf(membership, syncMessageId(membership))))\n    for (',
     replace: 'void callOf\n    for (',
-    test: { file: 'commands/audiences.test.ts', name: 'a sync that was killed, followed by ' },
+    test: {
+      file: 'console/computations/sync-crash.test.ts',
+      name: 'two syncs in a row that are killed anywhere, with ',
+    },
   },
   {
     name: 'two audiences of one property',
