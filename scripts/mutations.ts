@@ -92,8 +92,7 @@ async function runAll(
   const soundness = new Map<string, Promise<string | null>>()
   for (const mutation of selected) {
     const begin = performance.now()
-    const { file, name } = mutation.test
-    const key = `${file} ${name}`
+    const key = JSON.stringify(mutation.test)
     if (!soundness.has(key)) soundness.set(key, whyUnsound(tree, mutation))
     const unsound = await soundness.get(key)!
     const found =

@@ -16,7 +16,12 @@ export const keeping: readonly Mutation[] = [
     file: 'src/forwarder/partition-work.ts',
     find: 'return new RecordWork(this, sequence, record)',
     replace: 'this.tracker.finish(sequence)\n    return new RecordWork(this, sequence, record)',
-    test: { file: 'pipeline/crash.test.ts', name: 'with one partition' },
+    test: {
+      file: 'pipeline/crash.test.ts',
+      name: 'with one partition',
+      within:
+        'after kill -9 under load, exactly what no acknowledged commit holds is sent by the next process',
+    },
   },
   {
     name: 'finished offsets above the prefix not in the commit',
@@ -24,7 +29,12 @@ export const keeping: readonly Mutation[] = [
     file: 'src/forwarder/partition-ledger.ts',
     find: 'const { runs, metadata } = fitFinished(position, finished, base.runs)',
     replace: 'const { runs, metadata } = fitFinished(position, finished.slice(0, 0))',
-    test: { file: 'pipeline/crash.test.ts', name: 'with one partition' },
+    test: {
+      file: 'pipeline/crash.test.ts',
+      name: 'with one partition',
+      within:
+        'after kill -9 under load, exactly what no acknowledged commit holds is sent by the next process',
+    },
   },
   {
     name: 'the last offset committed in place of the prefix',
@@ -112,6 +122,7 @@ export const keeping: readonly Mutation[] = [
     test: {
       file: 'pipeline/rebalance.test.ts',
       name: 'a process that was frozen sends nothing of what it lost, and works again',
+      within: 'on a broker that takes short sessions',
     },
   },
   {

@@ -9,8 +9,11 @@ export interface Mutation {
   /** Text that stands in the file exactly once, and what is put in its place. */
   find: string
   replace: string
-  /** The test's file, from `test/` on, and the name of the test or subtest, or the part of it that is no pattern. */
-  test: { file: string; name: string }
+  /**
+   * The test's file, from `test/` on; its name, or the part of it that is no pattern; and, of a subtest, that of the
+   * test that it is within.
+   */
+  test: { file: string; name: string; within?: string }
 }
 
 /** `caught`: the test failed. `survived`: it passed. `broken`: it could not be told. */

@@ -12,7 +12,11 @@ export const requests: readonly Mutation[] = [
     file: 'src/forwarder/destination-runtime.ts',
     find: "createHmac('sha1', this.#secret).update(body).digest('hex')",
     replace: "createHmac('sha1', this.#secret).update(body).update('\\n').digest('hex')",
-    test: { file: 'pipeline/bodies.test.ts', name: 'the signature is the one that other programs compute' },
+    test: {
+      file: 'pipeline/bodies.test.ts',
+      name: 'the signature is the one that other programs compute',
+      within: 'what a receiver gets',
+    },
   },
   {
     name: 'a signature over JSON that was parsed and written again',
@@ -24,6 +28,7 @@ export const requests: readonly Mutation[] = [
     test: {
       file: 'pipeline/bodies.test.ts',
       name: 'each of the seven types arrives byte for byte, and signed',
+      within: 'what a receiver gets',
     },
   },
   {
@@ -49,17 +54,18 @@ export const requests: readonly Mutation[] = [
     name: 'numbers written anew',
     promise: forged,
     file: 'src/core/body.ts',
-    find: '"context":${call.context ?? \'{}\'},',
-    replace: '"context":${JSON.stringify(JSON.parse(call.context ?? \'{}\'))},',
+    find: '"event":${quoted(call.event!)},"properties":${call.properties ?? \'{}\'}',
+    replace:
+      '"event":${quoted(call.event!)},"properties":${JSON.stringify(JSON.parse(call.properties ?? \'{}\'))}',
     test: { file: 'core/body.test.ts', name: 'property: numbers keep their spelling' },
   },
   {
-    name: 'no deadline over the whole attempt',
+    name: 'a deadline that comes too late',
     promise: '5 seconds are the most, with DNS, connect, TLS and a response that trickles',
-    file: 'src/adapters/webhook/endpoint.ts',
-    find: 'this.#settings.deadlines.add(attempt)',
-    replace: 'this.#settings.deadlines.add({ ...attempt, expiresAt: Infinity, expire() {} })',
-    test: { file: 'adapters/webhook/deadline.test.ts', name: 'times out when no response comes' },
+    file: 'src/adapters/webhook/attempt.ts',
+    find: 'this.expiresAt = startedAt + owner.timeoutMs',
+    replace: 'this.expiresAt = startedAt + owner.timeoutMs * 4',
+    test: { file: 'adapters/webhook/deadline.test.ts', name: 'times out when a response goes on for longer' },
   },
   {
     name: 'redirects taken for success',
@@ -139,6 +145,7 @@ export const requests: readonly Mutation[] = [
     test: {
       file: 'pipeline/settings.test.ts',
       name: "a call's integrations decide whether it goes to webhooks",
+      within: 'settings, while the forwarder runs',
     },
   },
   {

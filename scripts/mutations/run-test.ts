@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { TestedLine } from './event-lines.ts'
+import type { Mutation } from './mutation.ts'
 
 /** A test that waits for what never comes ends by then. */
 const timeoutMs = 120_000
@@ -15,10 +16,10 @@ export interface TestResult {
   broken: string | null
 }
 
-/** Runs the tests of one file whose name, or whose parents' names and own, contain `name`. */
+/** Runs the tests of one file whose name contains `name`. Subtests run with the test that they are within, or not. */
 export async function runTest(
   root: string,
-  { file, name }: { file: string; name: string },
+  { file, name, within }: Mutation['test'],
   signal: AbortSignal,
 ): Promise<TestResult> {
   const options = [
@@ -27,7 +28,7 @@ export async function runTest(
     `--test-timeout=${timeoutMs}`,
     // A mechanism that is switched off may leave open what would keep the process.
     '--test-force-exit',
-    `--test-name-pattern=${escaped(name)}`,
+    `--test-name-pattern=${escaped(within ?? name)}`,
   ]
   signal.throwIfAborted()
   const runner = spawn(process.execPath, [...options, join(root, 'test', file)], {
@@ -41,7 +42,10 @@ export async function runTest(
     const line = JSON.parse(text) as TestedLine
     if (line.name.endsWith(file)) {
       if (!line.passed) result.broken = line.message.split('\n')[0]!
-    } else if (!line.passed && !line.ofSubtests) result.failed.push(line.name)
+      continue
+    }
+    if (within !== undefined && !line.name.includes(name)) continue
+    if (!line.passed && !line.ofSubtests) result.failed.push(line.name)
     else if (line.passed && !line.skipped && !line.isSuite) result.passed.push(line.name)
   }
   signal.removeEventListener('abort', stop)

@@ -41,7 +41,8 @@ test('every mutation has a name of its own, a test that there is, and a promise 
     assert.ok(row, `${name}: no row of test/README.md promises "${promise}"`)
     assert.ok(row.includes(`(${test.file})`), `${name}: the row of "${promise}" does not name ${test.file}`)
     const source = (await read(`test/${test.file}`)).replaceAll("\\'", "'")
-    assert.ok(source.includes(test.name), `${name}: test/${test.file} has no test "${test.name}"`)
+    for (const part of [test.name, test.within ?? ''])
+      assert.ok(source.includes(part), `${name}: test/${test.file} has no test "${part}"`)
   }
 })
 
