@@ -138,7 +138,7 @@ export const keeping: readonly Mutation[] = [
   },
   {
     name: 'what was finished forgotten with the membership',
-    promise: 'A broken membership does not repeat what was finished',
+    promise: 'A broken membership does not repeat what was finished, and claims its partitions again',
     file: 'src/forwarder/consumption.ts',
     find: 'if (before) recall(partition, before, position)',
     replace: '',

@@ -2,7 +2,7 @@ import type { Mutation } from './mutation.ts'
 
 const told =
   'A sync that is killed anywhere, followed by any list, tells of each change at least once and under one id'
-const erased = "What waits of an erased user's earlier calls is dropped; later calls and other users' are not"
+const erased = "What waits of a deleted user's earlier calls is dropped; later calls and other users' are not"
 const secret = 'Secrets are encrypted from the first event on, and never shown'
 
 /** What is set, who is in an audience, and who is forgotten. */
@@ -133,7 +133,7 @@ export const settings: readonly Mutation[] = [
   },
   {
     name: 'dead letters of an erased user shown',
-    promise: 'Dead letters of an erased user are neither listed nor shown nor replayed',
+    promise: "A deleted user's dead letters are neither listed nor shown nor replayed",
     file: 'src/console/dead-letters/erased.ts',
     find: 'if (!known.covers(stored.owner)) yield stored',
     replace: 'if (known) yield stored',
@@ -145,7 +145,7 @@ export const settings: readonly Mutation[] = [
   {
     name: 'a fresh messageId for a delete call that is sent again',
     promise:
-      'A request that is killed is resumed: nobody is left out, and a repeated delete call has the same messageId',
+      'Wherever a request is cut off, `resume` leaves nobody out, and a repeated delete call has the same messageId',
     file: 'src/core/deletion.ts',
     find: 'messageId: deleteIdPrefix(requestId) + hash,',
     replace: 'messageId: deleteIdPrefix(requestId) + hash + String(Math.random()),',
