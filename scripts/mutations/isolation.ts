@@ -119,8 +119,8 @@ export const isolation: readonly Mutation[] = [
     find: "busy: [{ to: 'paused', by: 'wait' }],",
     replace: 'busy: [],',
     test: {
-      file: 'core/endpoint-pace.test.ts',
-      name: 'an endpoint that allows ten requests a second and says so by 429 gets about as many, and little is refused',
+      file: 'forwarder/dispatcher.test.ts',
+      name: 'a 429 with Retry-After stops the endpoint, not just the delivery: what would wait long is deferred for so long',
     },
   },
   {

@@ -2,7 +2,7 @@ import type { Mutation } from './mutation.ts'
 
 const killed = 'After `kill -9` every call arrives, and only what no acknowledged commit holds arrives twice'
 const rebalanced = 'Rebalances lose nothing, rewind nothing, and repeat nothing on partitions that stay'
-const frozen = 'A process that was frozen sends nothing of what it lost'
+const frozen = 'A process that was frozen sends nothing of what it lost, nor hands any of it to a retry tier'
 const prefix = 'Only a contiguous prefix is committed; what finished above it is remembered'
 const toldOf =
   'Each commit is told of before it is made, once, whatever becomes of commits, members and processes'
@@ -121,7 +121,7 @@ export const keeping: readonly Mutation[] = [
     replace: 'return performance.now() - this.#lastHeartbeat < Infinity',
     test: {
       file: 'pipeline/rebalance.test.ts',
-      name: 'a process that was frozen sends nothing of what it lost, and works again',
+      name: 'a process that was frozen sends and hands over nothing of what it lost, and works again',
       within: 'on a broker that takes short sessions',
     },
   },
@@ -203,11 +203,8 @@ export const keeping: readonly Mutation[] = [
     name: 'the offset of a record finished before its dead letter is in Kafka',
     promise: kept,
     file: 'src/forwarder/settler.ts',
-    find: `    this.#letters.write(work, letter, () => {
-      const metrics = this.#parts.metrics.destination('none')`,
-    replace: `    this.#letters.write(work, letter, () => {})
-    setImmediate(() => {
-      const metrics = this.#parts.metrics.destination('none')`,
+    find: 'this.#letters.write(work, letter, done, this.#claim(work, bytes))',
+    replace: 'this.#letters.write(work, letter, () => {}, this.#claim(work, bytes))\n    setImmediate(done)',
     test: {
       file: 'forwarder/forwarder.test.ts',
       name: 'a record that cannot be decoded, or is no valid call, becomes a dead letter and stops nobody',
@@ -228,8 +225,8 @@ export const keeping: readonly Mutation[] = [
     name: 'what failed for good not kept',
     promise: 'What finally fails is kept with its reason and last response',
     file: 'src/forwarder/settler.ts',
-    find: 'this.#letters.write(run.work, this.#letter(run.work, run.key, reason, detail, delivery, now), () => {',
-    replace: 'void [detail, delivery, now]\n    setImmediate(() => {',
+    find: 'this.#letters.write(run.work, letter, done, this.#claim(run.work, run.body.length))',
+    replace: 'void letter\n    setImmediate(done)',
     test: {
       file: 'forwarder/forwarder.test.ts',
       name: 'a retry whose last URL fails for good ends as a dead letter that keeps its history',
@@ -239,7 +236,7 @@ export const keeping: readonly Mutation[] = [
     name: 'lots without a bound of bytes',
     promise: 'The largest records, alone and 33 at once, are handed over without a stall',
     file: 'src/forwarder/hand-over.ts',
-    find: 'if (count > 0 && bytes > lotBytes) break',
+    find: 'if (lot.length > 0 && bytes + one.bytes > lotBytes) break',
     replace: '',
     test: {
       file: 'forwarder/hand-over.test.ts',

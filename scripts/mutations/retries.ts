@@ -31,8 +31,10 @@ export const retries: readonly Mutation[] = [
     name: 'no window in the record',
     promise: sameBytes,
     file: 'src/forwarder/delivery-run.ts',
-    find: 'firstAttemptAt: this.firstAttemptAt,',
-    replace: 'firstAttemptAt: null,',
+    find: `firstAttemptAt: this.firstAttemptAt,
+      firstHandOverAt: this.earlier?.firstHandOverAt ?? handedOverAt,`,
+    replace: `firstAttemptAt: null,
+      firstHandOverAt: handedOverAt,`,
     test: {
       file: 'pipeline/tiers.test.ts',
       name: 'a call that cannot be delivered walks the tiers until its window ends',

@@ -67,11 +67,11 @@ test('a committed map that cannot be read is asked for again, and nothing is tak
   const { promise, resolve } = Promise.withResolvers<void>()
   source.committedMap = () => {
     if (++asked === 1) return Promise.reject(new Error('no coordinator'))
+    assert.equal(work().restored, false)
     resolve()
     return Promise.resolve([{ position: 3 }])
   }
   await own([0])
-  assert.equal(work().restored, false)
   await promise
   await turn()
   assert.equal(work().nextFetch, 3)
