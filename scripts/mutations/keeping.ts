@@ -207,7 +207,7 @@ export const keeping: readonly Mutation[] = [
     replace: 'this.#letters.write(work, letter, () => {}, this.#claim(work, bytes))\n    setImmediate(done)',
     test: {
       file: 'forwarder/forwarder.test.ts',
-      name: 'a record that cannot be decoded, or is no valid call, becomes a dead letter and stops nobody',
+      name: 'a record that is no call counts as finished only once its dead letter is with the broker',
     },
   },
   {
