@@ -164,9 +164,8 @@ test('who resumes a request whose users are still being erased takes nothing fro
     requestDeletion(topics.ports(2, 0, between), { userIds }),
     /`postrider deletions resume /,
   )
-  const [{ requestId, state }] = (await listDeletions(topics.ports())) as [
-    { requestId: string; state: string },
-  ]
+  const [listed] = await listDeletions(topics.ports())
+  const { requestId, state } = listed!
   assert.deepEqual(resumed, [{ requestId, told: 3_333, missing: 1_000 }])
   assert.equal(state, 'interrupted')
   await resumeDeletions(topics.ports(), requestId)
