@@ -25,6 +25,8 @@ const entries: Entry[] = [
   { name: 'secrets', summary: 'change the key that shared secrets are encrypted with' },
   { name: 'audiences', summary: 'who is in them: sync lists of users, tell destinations who came and went' },
   { name: 'traits', summary: 'computed traits: sync values of users, tell destinations what changed' },
+  { name: 'delete-user', summary: 'erase users, and tell destinations to forget them' },
+  { name: 'deletions', summary: 'deletion requests: list, show, resume' },
   { name: 'dead-letters', summary: 'what finally failed: list, show, replay' },
 ]
 

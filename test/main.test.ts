@@ -25,6 +25,8 @@ const commands = [
   'receive',
   'sources',
   'destinations',
+  'delete-user',
+  'deletions',
   'dead-letters',
 ]
 

@@ -22,7 +22,7 @@ export interface BreakerLimits {
   /** Failures in a row that open it: while closed, and while it ramps up after a probe that succeeded. */
   failures: number
   rampFailures: number
-  /** How long it stays open the first time, and at most (doubled each time it fails again), in ms. */
+  /** How long it stays open the first time, and at most (doubled each time a probe fails), in ms. */
   coolDownMs: number
   maxCoolDownMs: number
   /** The longest pause that an endpoint can ask for in one answer, in ms: the next answer may ask for more. */
@@ -33,7 +33,7 @@ export interface BreakerLimits {
 
 export const defaultBreakerLimits: BreakerLimits = {
   failures: 20,
-  rampFailures: 5,
+  rampFailures: 10,
   coolDownMs: 1_000,
   maxCoolDownMs: 30_000,
   maxPauseMs: 5 * 60_000,
@@ -107,9 +107,9 @@ export const transitions: Record<BreakerPhase, Record<BreakerEvent, readonly Rul
       { when: 'wide_enough', to: 'closed', by: 'forget' },
       { to: 'ramp', by: 'widen' },
     ],
-    // One failure does not end it: an endpoint that fails now and then would never get out of here.
+    // One failure does not end it, and the wait begins anew: an endpoint that fails now and then would never get out.
     failure: [
-      { when: 'too_many_in_ramp', to: 'open', by: 'wait_longer' },
+      { when: 'too_many_in_ramp', to: 'open', by: 'wait' },
       { to: 'ramp', by: 'count' },
     ],
     // An endpoint that is down behind a proxy with `Retry-After: 1` must not be asked every second for ever.

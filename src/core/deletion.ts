@@ -15,8 +15,8 @@ export interface DeletionRequest {
 /** A source whose calls a request covers. */
 export interface AffectedSource {
   sourceId: string
-  /** Its enabled webhook destinations get a delete call for each user. */
-  tells: boolean
+  /** Its enabled webhook destinations: they get a delete call for each user. */
+  destinationIds: readonly string[]
 }
 
 /**
@@ -27,14 +27,17 @@ export function affectedSources(
   sourceIds: readonly string[] | null,
   { sources, destinations }: SettingsState,
 ): { affected: AffectedSource[]; unknown: string[] } {
-  const told = new Set<string>()
-  for (const destination of destinations.values())
-    if (destination.enabled) for (const sourceId of destination.sourceIds) told.add(sourceId)
+  const enabled = [...destinations.values()].filter((destination) => destination.enabled)
+  const toldOf = (sourceId: string) =>
+    enabled.filter(({ sourceIds: its }) => its.includes(sourceId)).map(({ id }) => id)
   const chosen = [...new Set(sourceIds ?? sources.keys())]
   return {
     affected: chosen
       .filter((sourceId) => sources.has(sourceId))
-      .map((sourceId) => ({ sourceId, tells: sources.get(sourceId)!.enabled && told.has(sourceId) })),
+      .map((sourceId) => ({
+        sourceId,
+        destinationIds: sources.get(sourceId)!.enabled ? toldOf(sourceId) : [],
+      })),
     unknown: chosen.filter((sourceId) => !sources.has(sourceId)),
   }
 }
@@ -47,13 +50,17 @@ export function* erasuresOf(
   const total = userIds.length * sources.length
   let number = 0
   for (const userId of userIds)
-    for (const { sourceId, tells } of sources)
-      yield { sourceId, userId, requestId, at, number: ++number, total, tells, finished: false }
+    for (const { sourceId, destinationIds } of sources)
+      yield { sourceId, userId, requestId, at, number: ++number, total, destinationIds, finished: false }
 }
 
 /** What it writes last, when its delete calls are all written: from then on there is nothing to resume. */
-export function finishedNote({ requestId, at }: DeletionRequest, total: number): Erasure {
-  return { sourceId: '', userId: '', requestId, at, number: total + 1, total, tells: false, finished: true }
+export function finishedNote(
+  { requestId, at }: Pick<DeletionRequest, 'requestId' | 'at'>,
+  total: number,
+): Erasure {
+  const number = total + 1
+  return { sourceId: '', userId: '', requestId, at, number, total, destinationIds: [], finished: true }
 }
 
 const prefix = 'delete-'

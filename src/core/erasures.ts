@@ -13,8 +13,8 @@ export interface Erasure {
   /** Its place among the request's erasures, from 1. */
   number: number
   total: number
-  /** A delete call follows. */
-  tells: boolean
+  /** Who is told by a delete call that follows: the source's destinations that were enabled. */
+  destinationIds: readonly string[]
   /** No erasure, but the note that the request's delete calls are all written. Source and user are empty. */
   finished: boolean
 }

@@ -3,8 +3,9 @@
  * each, and a trickle is always allowed), spent as gRPC's retry throttling spends it (gRFC A6): only by retries that
  * fail, so that an endpoint that is well again gets everything that waits for it, however much that is.
  *
- * So within any ten minutes, retries that fail are at most `share` of the first attempts, plus the trickle, plus what
- * was under way when the budget ran out. It is counted over minutes because retries come minutes after what earned them.
+ * So a retry goes out only while those that failed in the last ten minutes, without those that the trickle paid for,
+ * are fewer than `share` of the first attempts of these ten minutes, or the trickle has something left; what is under
+ * way by then may fail on top of it. It is counted over minutes because retries come minutes after what earned them.
  * Times in epoch ms.
  */
 export interface BudgetBounds {
@@ -25,12 +26,13 @@ export const budgetWindowMs = slotMs * slotCount
 
 export class RetryBudget {
   readonly #bounds: BudgetBounds
-  /** Per minute: what was earned less what was spent. */
-  readonly #slots: number[] = new Array<number>(slotCount).fill(0)
+  /** Per minute; failed retries without those that the trickle paid for. */
+  readonly #firsts: number[] = new Array<number>(slotCount).fill(0)
+  readonly #failed: number[] = new Array<number>(slotCount).fill(0)
   #slot = 0
   #slotEnd = -Infinity
-  /** The sum of the slots. */
-  #earned = 0
+  #allFirsts = 0
+  #allFailed = 0
   #free: number
   #freeAt = -Infinity
 
@@ -41,8 +43,7 @@ export class RetryBudget {
 
   /** Whether a retry may be sent now. */
   allows(now: number): boolean {
-    this.#advance(now)
-    if (this.#earned >= 1) return true
+    if (this.#hasEarned(now)) return true
     this.#refill(now)
     return this.#free >= 1
   }
@@ -50,33 +51,34 @@ export class RetryBudget {
   /** A first attempt was made, whatever came of it. */
   firstAttempt(now: number): void {
     if (now >= this.#slotEnd) this.#advance(now)
-    this.#add(this.#bounds.share)
+    this.#firsts[this.#slot]!++
+    this.#allFirsts++
   }
 
   retryFailed(now: number): void {
-    this.#advance(now)
-    if (this.#earned >= 1) {
-      this.#add(-1)
+    if (this.#hasEarned(now)) {
+      this.#failed[this.#slot]!++
+      this.#allFailed++
       return
     }
     this.#refill(now)
     this.#free--
   }
 
-  #add(amount: number): void {
-    this.#slots[this.#slot]! += amount
-    this.#earned += amount
+  #hasEarned(now: number): boolean {
+    if (now >= this.#slotEnd) this.#advance(now)
+    return this.#allFailed + 1 <= this.#allFirsts * this.#bounds.share
   }
 
   #advance(now: number): void {
-    if (now < this.#slotEnd) return
     const passed = Math.min(Math.floor((now - this.#slotEnd) / slotMs) + 1, slotCount)
     for (let left = passed; left > 0; left--) {
       this.#slot = (this.#slot + 1) % slotCount
-      this.#slots[this.#slot] = 0
+      this.#allFirsts -= this.#firsts[this.#slot]!
+      this.#allFailed -= this.#failed[this.#slot]!
+      this.#firsts[this.#slot] = 0
+      this.#failed[this.#slot] = 0
     }
-    // Anew, so that nothing of fractions adds up.
-    this.#earned = this.#slots.reduce((sum, each) => sum + each, 0)
     this.#slotEnd = (Math.floor(now / slotMs) + 1) * slotMs
   }
 

@@ -59,7 +59,7 @@ const table: [from: Breaker, event: BreakerEvent, to: Breaker, askedMs?: number]
   [ramp(3, 1), 'success', ramp(4)],
   [ramp(4), 'success', closed(0)],
   [ramp(2), 'failure', ramp(2, 1)],
-  [ramp(2, 1), 'failure', open(now + 2_000, 2_000)],
+  [ramp(2, 1, 3_000), 'failure', open(now + 1_000, 1_000)],
   [ramp(2), 'busy', paused(now + 500), 500],
   [ramp(1), 'busy', paused(now + 2_000, 2_000), 500],
   [ramp(1, 0, 2_000), 'busy', paused(now + 9_000, 3_000), 9_000],

@@ -31,8 +31,8 @@ const settings = {
 test('a request is about every source; those with an enabled destination are told, if they are enabled', () => {
   const { affected, unknown } = affectedSources(null, settings)
   assert.deepEqual(
-    affected.map(({ sourceId, tells }) => `${sourceId} ${tells}`),
-    ['shop true', 'blog true', 'old false', 'quiet false', 'off false'],
+    affected.map(({ sourceId, destinationIds }) => [sourceId, ...destinationIds]),
+    [['shop', 'crm', 'mail'], ['blog', 'mail'], ['old'], ['quiet'], ['off']],
   )
   assert.deepEqual(unknown, [])
 })
@@ -40,8 +40,8 @@ test('a request is about every source; those with an enabled destination are tol
 test('a request about some sources is about these, each once, and names those that there are not', () => {
   assert.deepEqual(affectedSources(['blog', 'nope', 'blog', 'quiet'], settings), {
     affected: [
-      { sourceId: 'blog', tells: true },
-      { sourceId: 'quiet', tells: false },
+      { sourceId: 'blog', destinationIds: ['mail'] },
+      { sourceId: 'quiet', destinationIds: [] },
     ],
     unknown: ['nope'],
   })
@@ -53,12 +53,18 @@ test('each user is erased at each source, counted through', () => {
   const { affected } = affectedSources(['shop', 'quiet'], settings)
   const erasures = [...erasuresOf(request, affected)]
   assert.deepEqual(
-    erasures.map(({ number, total, sourceId, userId, tells }) => [number, total, sourceId, userId, tells]),
+    erasures.map(({ number, total, sourceId, userId, destinationIds }) => [
+      number,
+      total,
+      sourceId,
+      userId,
+      ...destinationIds,
+    ]),
     [
-      [1, 4, 'shop', 'ada', true],
-      [2, 4, 'quiet', 'ada', false],
-      [3, 4, 'shop', 'bob', true],
-      [4, 4, 'quiet', 'bob', false],
+      [1, 4, 'shop', 'ada', 'crm', 'mail'],
+      [2, 4, 'quiet', 'ada'],
+      [3, 4, 'shop', 'bob', 'crm', 'mail'],
+      [4, 4, 'quiet', 'bob'],
     ],
   )
   assert.ok(
@@ -69,7 +75,7 @@ test('each user is erased at each source, counted through', () => {
 })
 
 test('the delete call is valid, is the same each time, and renders to the body of the contract', () => {
-  const [erasure] = erasuresOf(request, [{ sourceId: 'shop', tells: true }])
+  const [erasure] = erasuresOf(request, [{ sourceId: 'shop', destinationIds: ['crm'] }])
   const call = deleteCall(erasure!, 'h')
   assert.equal(checkCall(call), null)
   assert.equal(renderBody(call), '{"type":"delete","userId":"ada","timestamp":"2026-01-02T03:04:05.006Z"}')

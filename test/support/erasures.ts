@@ -9,7 +9,7 @@ export const someErasure = (given: Partial<Erasure> = {}): Erasure => ({
   at: Date.now(),
   number: 1,
   total: 1,
-  tells: false,
+  destinationIds: [],
   finished: false,
   ...given,
 })

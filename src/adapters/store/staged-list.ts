@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Change, GivenLot, StagedList as Port } from '../../console/computations/ports.ts'
 import { place } from '../../console/computations/read-list.ts'
+import { sameJson } from '../../core/same-json.ts'
 import { PostriderError } from '../../errors.ts'
 import { BucketFile, bucketOf, buckets } from './bucket-file.ts'
 
@@ -8,6 +9,8 @@ import { BucketFile, bucketOf, buckets } from './bucket-file.ts'
 // Neither ids nor JSON text hold a tab or a line feed.
 const out = '-'
 
+/** How long others, the lease's heartbeat among them, wait for their turn. */
+const mostMsAtOnce = 10
 /** How many changes are given at once. */
 const lotSize = 1_000
 
@@ -42,6 +45,7 @@ export class StagedList implements Port {
 
   async compare(audienceId: string, full: boolean): Promise<{ entered: number; left: number }> {
     const counts = { entered: 0, left: 0 }
+    let yieldedAt = performance.now()
     for (let bucket = 0; bucket < buckets; bucket++) {
       const entries = this.#given.read(bucket)
       if (entries.length === 0 && !full) continue
@@ -55,10 +59,12 @@ export class StagedList implements Port {
         const entry = given.get(user)
         given.delete(user)
         if (entry === undefined ? full : isOut(entry)) change(`${user}\t${out}`, 'left')
-        else if (entry !== undefined && entry !== held) change(entry, 'entered')
+        else if (entry !== undefined && !sameEntry(entry, held)) change(entry, 'entered')
       }
       for (const entry of given.values()) if (!isOut(entry)) change(entry, 'entered')
+      if (performance.now() - yieldedAt < mostMsAtOnce) continue
       await setImmediate()
+      yieldedAt = performance.now()
     }
     return counts
   }
@@ -122,6 +128,13 @@ function userOf(entry: string): string {
 }
 
 const isOut = (entry: string): boolean => entry.endsWith(`\t${out}`)
+
+/** Of one user, in any spelling of the value. */
+function sameEntry(one: string, other: string): boolean {
+  if (one === other) return true
+  const at = one.indexOf('\t')
+  return at >= 0 && at === other.indexOf('\t') && sameJson(one.slice(at + 1), other.slice(at + 1))
+}
 
 function changeOf(entry: string): Change {
   const userId = userOf(entry)

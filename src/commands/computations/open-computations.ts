@@ -4,7 +4,6 @@ import { GroupLease } from '../../adapters/kafka/lease.ts'
 import { MembershipWriter } from '../../adapters/kafka/membership-writer.ts'
 import type { Logger } from '../../adapters/log.ts'
 import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
-import type { SettingsLog } from '../../adapters/settings-log.ts'
 import { MembershipView } from '../../adapters/store/membership-view.ts'
 import type { Config } from '../../config.ts'
 import type { GivenLot } from '../../console/computations/ports.ts'
@@ -16,6 +15,7 @@ import {
   type SyncPorts,
   type SyncReport,
 } from '../../console/computations/sync.ts'
+import type { Settings } from '../../console/ports.ts'
 import type { ComputationKind } from '../../core/computations.ts'
 import { computationWords } from '../../core/settings-computation-rules.ts'
 import { topicNames } from '../../core/topics.ts'
@@ -43,9 +43,13 @@ export interface OpenComputations {
   close(): Promise<void>
 }
 
+/** The consumer group whose leader may sync this audience or trait. Deployments that share a GROUP_ID are apart. */
+const syncGroup = ({ groupId, topicPrefix }: Config, id: string): string =>
+  `${groupId}.sync.${topicPrefix}${id}`
+
 /** Rejects with `setup`, `kafka_unavailable`, `registry_unavailable`, and `local` for the store's file. */
 export async function openComputations(
-  { config, kafka, log, settings }: { config: Config; kafka: Kafka; log: Logger; settings: SettingsLog },
+  { config, kafka, log, settings }: { config: Config; kafka: Kafka; log: Logger; settings: Settings },
   signal?: AbortSignal,
 ): Promise<OpenComputations> {
   const topics = topicNames(config.topicPrefix)
@@ -82,7 +86,7 @@ export async function openComputations(
       const what = `${computationWords[kind]} "${id}"`
       return GroupLease.acquire({
         kafka,
-        groupId: `${groupId}.sync.${id}`,
+        groupId: syncGroup(config, id),
         topic: topics.settings,
         sessionTimeoutMs,
         what,

@@ -1,10 +1,9 @@
 import { eachMember, keyOf, stringOf } from '../../core/json-members.ts'
 import { spaceEnd } from '../../core/json-object.ts'
 import { PostriderError } from '../../errors.ts'
+import { mostIdBytes, userIdFault } from '../user-ids.ts'
 import type { GivenLot } from './ports.ts'
 
-/** An id in UTF-8. */
-export const mostIdBytes = 1_024
 /** JSON text in UTF-8: the call that it goes into stays within 32 KB. */
 export const mostValueBytes = 16 * 1_024
 const mostLineBytes = 64 * 1_024
@@ -52,10 +51,8 @@ export function place(list: string | null, line: number): string {
 
 /** Throws `usage`; `at` is as `place` gives it. */
 export function checkedId(id: string, at: string): string {
-  if (id === '') throw wrong(at, 'is empty')
-  if (Buffer.byteLength(id) > mostIdBytes) throw wrong(at, `holds an id of more than ${mostIdBytes} bytes`)
-  if (/\p{Cc}/u.test(id) || !id.isWellFormed()) throw wrong(at, 'is not text: it holds control characters')
-  if (id.trim() !== id) throw wrong(at, 'begins or ends with white space')
+  const fault = userIdFault(id)
+  if (fault !== null) throw wrong(at, fault)
   return id
 }
 

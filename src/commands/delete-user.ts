@@ -1,0 +1,75 @@
+import { Command, Option } from 'commander'
+import { mostUsersOfRequest } from '../core/deletion.ts'
+import { PostriderError } from '../errors.ts'
+import { listIn } from './computations/sync-input.ts'
+import { runAction } from './context.ts'
+import { collect } from './dead-letters/filter.ts'
+import { deletionProgress } from './deletions/progress.ts'
+import { withDeletions } from './deletions/session.ts'
+import { print, printJson } from './output.ts'
+
+interface Flags {
+  file?: string
+  source?: string[]
+  json?: true
+}
+
+export function deleteUserCommand(): Command {
+  return new Command('delete-user')
+    .argument('[id...]', 'user ids')
+    .summary('erase users, and tell destinations to forget them')
+    .description(
+      'Requests the deletion of users: what waits of their calls is dropped, their dead letters are gone, and every ' +
+        `destination of the sources gets a delete call for each user. At most ${mostUsersOfRequest} users at once. ` +
+        'A list with anything wrong in it changes nothing.',
+    )
+    .option('--file <file>', 'one user id a line; - for stdin')
+    .addOption(
+      new Option('--source <id>', 'only at this source (default: at all of them); can be repeated').argParser(
+        collect,
+      ),
+    )
+    .option('--json', 'as JSON')
+    .action(runAction(deleteUsers))
+}
+
+async function deleteUsers(ids: string[], { file, source, json }: Flags, command: Command): Promise<void> {
+  if (ids.length > 0 === (file !== undefined))
+    throw new PostriderError('usage', 'name the users, either as arguments or with --file')
+  const userIds = file === undefined ? ids : await idsIn(file)
+  const place = (index: number) => (file === undefined ? `id ${index + 1}` : `line ${index + 1}`)
+  await withDeletions(command, async (deletions, signal) => {
+    const { onProgress, stop } = deletionProgress()
+    try {
+      const onStart = (requestId: string) => console.error(`deletion ${requestId}`)
+      const options = { onProgress, signal, place, ...(!json && { onStart }) }
+      const report = await deletions.request({ userIds, sourceIds: source }, options)
+      stop()
+      if (json) return printJson(report)
+      const told = report.sources.filter(({ tells }) => tells).map(({ sourceId }) => sourceId)
+      const silent = report.sources.filter(({ tells }) => !tells).map(({ sourceId }) => sourceId)
+      print(
+        `${count(report.users, 'user')} erased at ${report.sources.map(({ sourceId }) => sourceId).join(', ')}; ` +
+          (told.length > 0
+            ? `${count(report.told, 'delete call')} written for the destinations of ${told.join(', ')}`
+            : 'there is nobody to tell') +
+          (told.length > 0 && silent.length > 0 ? `; nobody to tell at ${silent.join(', ')}` : ''),
+      )
+      print(`\`postrider deletions show ${report.requestId}\` says what became of it`)
+    } finally {
+      stop()
+    }
+  })
+}
+
+/** All lines are read and found right before anything is written. */
+async function idsIn(file: string): Promise<string[]> {
+  const ids: string[] = []
+  for await (const { users } of listIn(file, 'audience')) {
+    for (const user of users) ids.push(user)
+    if (ids.length > mostUsersOfRequest) break
+  }
+  return ids
+}
+
+const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`

@@ -1,0 +1,90 @@
+import { randomBytes } from 'node:crypto'
+import type { Kafka } from 'kafkajs'
+import { DeletionWriter } from '../../adapters/kafka/deletion-writer.ts'
+import { readRange } from '../../adapters/kafka/read-range.ts'
+import type { Logger } from '../../adapters/log.ts'
+import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
+import type { Config } from '../../config.ts'
+import { listDeletions, requestIdOf, showDeletion } from '../../console/deletions/history.ts'
+import type { DeletionPorts, Deletions, ReadOptions } from '../../console/deletions/ports.ts'
+import { requestDeletion, resumeDeletions } from '../../console/deletions/request.ts'
+import { topicNames } from '../../core/topics.ts'
+import { PostriderError, messageOf } from '../../errors.ts'
+
+export interface OpenDeletions extends Deletions {
+  close(): Promise<void>
+}
+
+/** Deletion requests, for commands and API alike. Asks for nothing yet. */
+export function openDeletions({
+  config,
+  kafka,
+  log,
+  settings,
+}: {
+  config: Config
+  kafka: Kafka
+  log: Logger
+  settings: DeletionPorts['settings']
+}): OpenDeletions {
+  const topics = topicNames(config.topicPrefix)
+  const codecs = createCodecs({ registry: config.registry, topics, log })
+  const writer = new DeletionWriter(kafka, topics, codecs)
+  const recordsOf = (topic: string, { since, signal }: ReadOptions) =>
+    readRange({
+      kafka,
+      topic,
+      groupPrefix: `${config.groupId}.deletions`,
+      log,
+      ...(since !== undefined && { since }),
+      ...(signal && { signal }),
+    })
+  const ports: DeletionPorts = {
+    settings,
+    erasures: {
+      write: (erasures) => writer.writeErasures(erasures),
+      async *read(options) {
+        for await (const { value, offset, timestamp } of recordsOf(topics.erasures, options)) {
+          const erasure = await readable(
+            () => codecs.erasures.tryDecode(value) ?? codecs.erasures.decode(value),
+            (error) => log.warn({ topic: topics.erasures, offset, error }, 'an erasure cannot be read'),
+          )
+          if (erasure) yield { erasure, appendedAt: timestamp }
+        }
+      },
+    },
+    calls: { write: (call) => writer.writeCall(call), flush: () => writer.flushCalls() },
+    async *events(options) {
+      for await (const { value } of recordsOf(topics.deliveries, options)) {
+        const event = await readable(
+          () => codecs.deliveries.tryDecode(value) ?? codecs.deliveries.decode(value),
+          () => {},
+        )
+        if (event) yield event
+      }
+    },
+    newRequestId: (at) => requestIdOf(at, randomBytes(5).toString('hex')),
+    now: Date.now,
+  }
+  return {
+    request: (given, options) => requestDeletion(ports, given, options),
+    resume: (requestId = null, options = {}) => resumeDeletions(ports, requestId, options),
+    list: (signal) => listDeletions(ports, signal),
+    show: (requestId, signal) => showDeletion(ports, requestId, signal),
+    close: () => writer.close(),
+  }
+}
+
+/** Null for a record that nobody can read: it is of no request of ours. Throws what can be retried. */
+async function readable<T>(
+  decode: () => T | Promise<T>,
+  unreadable: (error: string) => void,
+): Promise<T | null> {
+  try {
+    return await decode()
+  } catch (error) {
+    if (!(error instanceof PostriderError) || error.canRetry) throw error
+    unreadable(messageOf(error))
+    return null
+  }
+}

@@ -1,0 +1,69 @@
+import { DeletionBook, type RecordedDeletion } from '../../core/deletion-book.ts'
+import { DeletionProgress } from '../../core/deletion-progress.ts'
+import { PostriderError } from '../../errors.ts'
+import type { DeletionPorts, DeletionStatus, DeletionSummary } from './ports.ts'
+
+/** The clock of whoever made a request, whose time its id holds, may differ from the brokers' by this. */
+const clockSkewMs = 600_000
+
+/** `<time in base 36>-<random>`: by its id a request is found without reading all that came before. */
+export function requestIdOf(at: number, random: string): string {
+  return `${at.toString(36).padStart(9, '0')}-${random}`
+}
+
+function sinceOf(requestId: string): number {
+  const time = /^([0-9a-z]{9})-/.exec(requestId)?.[1]
+  return time === undefined ? 0 : Math.max(0, parseInt(time, 36) - clockSkewMs)
+}
+
+/** The one request (`not_found`), or all that the topic still holds, the oldest first. */
+export async function recordedDeletions(
+  { erasures }: DeletionPorts,
+  requestId: string | null,
+  signal?: AbortSignal,
+): Promise<RecordedDeletion[]> {
+  const book = new DeletionBook()
+  const since = requestId === null ? 0 : sinceOf(requestId)
+  for await (const { erasure, appendedAt } of erasures.read({ ...(since > 0 && { since }), signal }))
+    if (requestId === null || erasure.requestId === requestId) book.take(erasure, appendedAt)
+  if (requestId === null) return book.all()
+  const found = book.get(requestId)
+  if (found) return [found]
+  throw new PostriderError(
+    'not_found',
+    `there is no deletion ${requestId}; \`postrider deletions list\` shows those of the last 40 days`,
+  )
+}
+
+export async function listDeletions(ports: DeletionPorts, signal?: AbortSignal): Promise<DeletionSummary[]> {
+  return (await recordedDeletions(ports, null, signal)).map(summaryOf)
+}
+
+/** Reads `webhooks.deliveries` from the request's time on; holds one entry for each of its delete calls. */
+export async function showDeletion(
+  ports: DeletionPorts,
+  requestId: string,
+  signal?: AbortSignal,
+): Promise<DeletionStatus> {
+  const [deletion] = await recordedDeletions(ports, requestId, signal)
+  await ports.settings.catchUp()
+  const progress = new DeletionProgress(requestId)
+  const since = Math.max(0, deletion!.appendedAt - clockSkewMs)
+  for await (const event of ports.events({ since, signal })) progress.take(event)
+  const { destinations } = ports.settings.state
+  return {
+    ...summaryOf(deletion!),
+    progress: progress.summary(deletion!, (id) => destinations.get(id)?.enabled ?? false),
+  }
+}
+
+function summaryOf({ requestId, at, total, written, sources, finished }: RecordedDeletion): DeletionSummary {
+  const complete = written >= total
+  return {
+    requestId,
+    at,
+    users: Math.max(0, ...[...sources.values()].map(({ users }) => users)),
+    state: !complete ? 'cut_off' : finished ? 'finished' : 'interrupted',
+    sources: [...sources.keys()],
+  }
+}

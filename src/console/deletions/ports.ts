@@ -1,0 +1,101 @@
+import type { AnalyticsCall } from '../../core/analytics-call.ts'
+import type { SourceProgress } from '../../core/deletion-progress.ts'
+import type { DeliveryEvent } from '../../core/delivery-event.ts'
+import type { Erasure } from '../../core/erasures.ts'
+import type { SettingsState } from '../../core/settings.ts'
+
+/** An erasure as it lies in its topic; `appendedAt` is the broker's, in epoch milliseconds. */
+export interface StoredErasure {
+  erasure: Erasure
+  appendedAt: number
+}
+
+export interface ReadOptions {
+  /** Epoch milliseconds: what the broker got before is left out. */
+  since?: number
+  signal?: AbortSignal | undefined
+}
+
+/** All reject with `kafka_unavailable`, `registry_unavailable` or `setup`. */
+export interface DeletionPorts {
+  settings: { readonly state: SettingsState; catchUp(): Promise<void> }
+  erasures: {
+    /** Resolves once all of them are acknowledged by all replicas. */
+    write(erasures: readonly Erasure[]): Promise<void>
+    /** Every erasure there is now, in the order in which they were written. */
+    read(options: ReadOptions): AsyncIterable<StoredErasure>
+  }
+  calls: {
+    /** Resolves when there is room for more. */
+    write(call: AnalyticsCall): Promise<void>
+    /** Resolves once every call is acknowledged by all replicas. */
+    flush(): Promise<void>
+  }
+  /** What `webhooks.deliveries` holds now. */
+  events(options: ReadOptions): AsyncIterable<DeliveryEvent>
+  /** Lowercase letters, digits and `-`. */
+  newRequestId(at: number): string
+  /** Epoch milliseconds. */
+  now(): number
+}
+
+export interface DeletionOptions {
+  /** Told once the request is found right and before anything is written. */
+  onStart?: (requestId: string) => void
+  onProgress?: (phase: 'erasing' | 'telling', done: number, total: number) => void
+  /** Ends it between two steps: `resume` goes on. */
+  signal?: AbortSignal
+}
+
+/** What a request has come to when it was written whole. */
+export interface DeletionReport {
+  requestId: string
+  users: number
+  sources: { sourceId: string; tells: boolean }[]
+  /** Delete calls that were written. */
+  told: number
+}
+
+export interface ResumeReport {
+  requestId: string
+  /** Delete calls that were written, those among them that had been written before. */
+  told: number
+  /** Erasures that were never written: their users have to be given again. */
+  missing: number
+}
+
+export type DeletionState = 'finished' | 'interrupted' | 'cut_off'
+
+export interface DeletionSummary {
+  requestId: string
+  at: number
+  users: number
+  /**
+   * `interrupted`: delete calls are missing, or are being written at this moment; `resume` writes them. `cut_off`: it
+   * ended before all of its users were erased.
+   */
+  state: DeletionState
+  sources: string[]
+}
+
+export interface DeletionStatus extends DeletionSummary {
+  progress: SourceProgress[]
+}
+
+/** Deletion requests, for commands and API alike. */
+export interface Deletions {
+  /**
+   * Erases the users at the sources (all of them unless some are named) and tells their destinations. Throws
+   * DeletionRefused before anything is written; `kafka_unavailable` when it was interrupted.
+   */
+  request(
+    given: { userIds: readonly string[]; sourceIds?: readonly string[] | null | undefined },
+    options?: DeletionOptions & { place?: (index: number) => string },
+  ): Promise<DeletionReport>
+  /** Finishes what was interrupted: one request (`not_found`), or every one; nothing happens to finished ones. */
+  resume(requestId?: string | null, options?: DeletionOptions): Promise<ResumeReport[]>
+  /** The oldest first. */
+  list(signal?: AbortSignal): Promise<DeletionSummary[]>
+  /** Throws `not_found`. */
+  show(requestId: string, signal?: AbortSignal): Promise<DeletionStatus>
+}

@@ -1,0 +1,56 @@
+import type { Fault } from '../core/settings-decision.ts'
+import { mostUsersOfRequest } from '../core/deletion.ts'
+import { PostriderError } from '../errors.ts'
+
+/** An id in UTF-8. */
+export const mostIdBytes = 1_024
+
+/** What is wrong with a user's id in a list, or null: `line 2 ${fault}`. */
+export function userIdFault(id: string): string | null {
+  if (id === '') return 'is empty'
+  if (Buffer.byteLength(id) > mostIdBytes) return `holds an id of more than ${mostIdBytes} bytes`
+  if (/\p{Cc}/u.test(id) || !id.isWellFormed()) return 'is not text: it holds control characters'
+  if (id.trim() !== id) return 'begins or ends with white space'
+  return null
+}
+
+/** A deletion request that was refused: every fault by its place. Nothing was written. */
+export class DeletionRefused extends PostriderError {
+  override name = 'DeletionRefused'
+  readonly faults: readonly Fault[]
+
+  constructor(faults: readonly Fault[]) {
+    const shown = faults.slice(0, mostShown).map(({ message }) => message)
+    const more = faults.length > mostShown ? [`and ${faults.length - mostShown} more`] : []
+    const code = faults.every((fault) => fault.code === 'not_found') ? 'not_found' : 'usage'
+    super(code, `${[...shown, ...more].join('; ')}; nothing was changed`)
+    this.faults = faults
+  }
+}
+
+/** Of faults in one line for people. */
+const mostShown = 10
+
+/** @param place names an id by its index: `line 3`, `userIds[2]` */
+export function userIdFaults(userIds: readonly string[], place: (index: number) => string): Fault[] {
+  const refused = (field: string, message: string): Fault => ({ code: 'usage', field, message })
+  if (userIds.length === 0) return [refused('userIds', 'no user is named')]
+  if (userIds.length > mostUsersOfRequest)
+    return [
+      refused(
+        'userIds',
+        `more than ${mostUsersOfRequest} users are named, which is the most for one request: split the list`,
+      ),
+    ]
+  const faults: Fault[] = []
+  const places = new Map<string, number>()
+  userIds.forEach((id, index) => {
+    const fault = userIdFault(id)
+    const earlier = places.get(id)
+    if (fault !== null) faults.push(refused(`userIds[${index}]`, `${place(index)} ${fault}`))
+    else if (earlier === undefined) places.set(id, index)
+    else
+      faults.push(refused(`userIds[${index}]`, `${place(index)} names the user of ${place(earlier)} again`))
+  })
+  return faults
+}

@@ -1,0 +1,40 @@
+/**
+ * Whether two JSON texts say the same: members of objects in any order, numbers and strings in any spelling. Numbers
+ * are compared by their digits, so also those that a double cannot hold. Texts that are nested thousands of levels
+ * deep are the same only when they are spelt the same.
+ */
+export function sameJson(one: string, other: string): boolean {
+  if (one === other) return true
+  try {
+    return plain(one) === plain(other)
+  } catch (error) {
+    // The stack is used up.
+    if (error instanceof RangeError) return false
+    throw error
+  }
+}
+
+type WithSource = (this: unknown, key: string, value: unknown, context: { source?: string }) => unknown
+
+/** One spelling of what is the same. */
+function plain(text: string): string {
+  const sorted: WithSource = (_key, value, { source }) => {
+    if (typeof value === 'number') return { number: plainNumber(source!) }
+    if (value === null || typeof value !== 'object') return value
+    // An array stays one. What stands for a number cannot be taken for an object: those become lists of members.
+    if (Array.isArray(value)) return value
+    return { members: Object.entries(value).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)) }
+  }
+  return JSON.stringify(JSON.parse(text, sorted as (key: string, value: unknown) => unknown))
+}
+
+const numberForm = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
+
+/** The digits without zeros around them, and the power of ten that they are multiplied with. */
+function plainNumber(source: string): string {
+  const [, sign, whole, fraction = '', exponent = '0'] = numberForm.exec(source)!
+  const digits = (whole + fraction).replace(/^0+/, '')
+  const short = digits.replace(/0+$/, '')
+  if (short === '') return '0'
+  return `${sign}${short}e${BigInt(exponent) - BigInt(fraction.length) + BigInt(digits.length - short.length)}`
+}
