@@ -10,12 +10,13 @@ COPY src src
 RUN npm run build && npm prune --omit=dev
 
 FROM node:24-slim
-ENV NODE_ENV=production
+ENV NODE_ENV=production STORE_PATH=/var/lib/postrider
+RUN mkdir /var/lib/postrider && chown node:node /var/lib/postrider
 WORKDIR /app
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/dist .
 USER node
-# The collector; /metrics, /healthz and /readyz
-EXPOSE 8080 9464
+# The collector; the console; /metrics, /healthz and /readyz
+EXPOSE 8080 8090 9464
 ENTRYPOINT ["node", "src/main.js"]
 CMD ["forwarder"]

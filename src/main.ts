@@ -17,6 +17,7 @@ const entries: Entry[] = [
   { name: 'setup', summary: 'create topics and register schemas' },
   { name: 'collector', summary: 'take calls over HTTP, until SIGTERM' },
   { name: 'forwarder', summary: 'deliver calls to webhooks, until SIGTERM' },
+  { name: 'console', summary: 'serve the admin API, until SIGTERM' },
   { name: 'run', summary: 'run several parts in one process, until SIGTERM' },
   { name: 'produce', summary: 'write calls, one JSON object a line, to Kafka' },
   { name: 'receive', summary: 'a receiver that prints and verifies what arrives' },

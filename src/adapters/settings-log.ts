@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import kafkajs from 'kafkajs'
 import type { Kafka, Producer } from 'kafkajs'
+import type { PerformOptions, Performed, Settings } from '../console/ports.ts'
+import { RequestKeyReused, SettingsRefused } from '../console/refusals.ts'
+import { commandIdOf, type RequestKey } from '../core/command-id.ts'
 import type { SettingsCommand } from '../core/settings-commands.ts'
 import { decide } from '../core/settings-decide.ts'
-import { leadingCode, type Fault } from '../core/settings-decision.ts'
 import { aggregateOf, type SettingsEvent } from '../core/settings-events.ts'
 import { foldRecord, initialFold, type SettingsRecord, type Verdict } from '../core/settings-fold.ts'
 import type { SettingsState } from '../core/settings.ts'
@@ -34,17 +36,6 @@ export interface SettingsLogOptions {
   now?: () => number
 }
 
-/** A command that was refused: `usage`, `not_found` or `conflict`, with every fault in the message. */
-export class SettingsRefused extends PostriderError {
-  override name = 'SettingsRefused'
-  readonly faults: readonly Fault[]
-
-  constructor(faults: readonly Fault[]) {
-    super(leadingCode(faults), faults.map(({ message }) => message).join('; '))
-    this.faults = faults
-  }
-}
-
 /** How often a command is decided again because others wrote first, before its caller is told. */
 const maxDecisions = 20
 const verdictMs = 15_000
@@ -55,7 +46,7 @@ const closingMs = 3_000
  * The settings, folded from their log and followed live (design.md, Event sourcing). Several writers are safe:
  * a record counts only on the version that its writer had seen.
  */
-export class SettingsLog {
+export class SettingsLog implements Settings {
   readonly #options: SettingsLogOptions
   readonly #reader: TopicReader
   readonly #listeners = new Set<(state: SettingsState) => void>()
@@ -118,25 +109,45 @@ export class SettingsLog {
    * `expectedVersion` has passed; `kafka_unavailable` when the log cannot be written or read on (the change may
    * still have been taken: look before repeating).
    */
-  execute(command: SettingsCommand, options: { expectedVersion?: number } = {}): Promise<SettingsState> {
+  async execute(
+    command: SettingsCommand,
+    options: { expectedVersion?: number } = {},
+  ): Promise<SettingsState> {
+    const { expectedVersion } = options
+    if (expectedVersion === undefined) return (await this.perform(command)).state
+    const check = ({ version }: SettingsState) => {
+      if (version === expectedVersion) return
+      throw new PostriderError(
+        'conflict',
+        `the settings were changed meanwhile: they are at version ${version}, not ${expectedVersion}; look at them again`,
+      )
+    }
+    return (await this.perform(command, { check })).state
+  }
+
+  /** As `execute`, with what happened. */
+  perform(command: SettingsCommand, options: PerformOptions = {}): Promise<Performed> {
     // One at a time: commands of one process would only overtake one another.
-    const result = this.#lastCommand.then(() => this.#execute(command, options.expectedVersion))
+    const result = this.#lastCommand.then(() => this.#perform(command, options))
     this.#lastCommand = result.catch(() => {})
     return result
   }
 
-  async #execute(command: SettingsCommand, expectedVersion: number | undefined): Promise<SettingsState> {
+  async #perform(command: SettingsCommand, { check, request = null }: PerformOptions): Promise<Performed> {
     for (let decisions = 0; decisions < maxDecisions; decisions++) {
-      const { state } = this.#fold
-      if (expectedVersion !== undefined && expectedVersion !== state.version)
-        throw new PostriderError(
-          'conflict',
-          `the settings were changed meanwhile: they are at version ${state.version}, not ${expectedVersion}; look at them again`,
-        )
+      const { state, requests } = this.#fold
+      const before = request && requests.get(request.key)
+      if (before) {
+        if (before.request !== request.request) throw new RequestKeyReused()
+        return { state, event: before.event, repeated: true }
+      }
+      check?.(state)
       const decision = decide(command, state)
       if (!decision.accepted) throw new SettingsRefused(decision.faults)
-      if (decision.event === null) return state
-      if ((await this.#append(decision.event, state.version)) === 'accepted') return this.#fold.state
+      const { event } = decision
+      if (event === null) return { state, event, repeated: false }
+      if ((await this.#append(event, state.version, request)) === 'accepted')
+        return { state: this.#fold.state, event, repeated: false }
     }
     throw new PostriderError(
       'conflict',
@@ -145,9 +156,10 @@ export class SettingsLog {
   }
 
   /** Appends one event and reads on until the log says what became of it. */
-  async #append(event: SettingsEvent, expectedVersion: number): Promise<Verdict> {
+  async #append(event: SettingsEvent, expectedVersion: number, request: RequestKey | null): Promise<Verdict> {
     const { codec, topic, now = Date.now } = this.#options
-    const record: SettingsRecord = { commandId: randomUUID(), expectedVersion, at: now(), event }
+    const commandId = commandIdOf(randomUUID(), request)
+    const record: SettingsRecord = { commandId, expectedVersion, at: now(), event }
     await codec.ready()
     const value = await codec.encode(toFields(record))
     const verdict = new Promise<Verdict>((resolve) => this.#verdicts.set(record.commandId, resolve))

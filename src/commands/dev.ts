@@ -17,6 +17,7 @@ import { Screen } from './dev/screen.ts'
 import { startServers } from './dev/servers.ts'
 import { devDefaults, leaveForOthers } from './dev/settings.ts'
 import { openCollector, type OpenCollector } from './open-collector.ts'
+import { openConsole, type OpenConsole } from './open-console.ts'
 import { openForwarder, type OpenForwarder } from './open-forwarder.ts'
 import { runSetup } from './setup.ts'
 
@@ -32,7 +33,7 @@ export function devCommand(): Command {
   return new Command('dev')
     .description(
       'What `npm start` runs: a real Kafka and schema registry as child processes, topics and schemas, the ' +
-        'collector, the forwarder, and a demo (source, destination, receiver). The first run sends sample calls. ' +
+        'collector, the forwarder, the console, and a demo (source, destination, receiver). The first run sends sample calls. ' +
         'Everything is kept in .postrider/ between runs; Ctrl-C ends everything.\n\n' +
         'With KAFKA_BROKERS set, that Kafka and the registry at SCHEMA_REGISTRY_URL are used instead.',
     )
@@ -48,6 +49,7 @@ export function devCommand(): Command {
       ),
     )
     .addOption(settingOption('COLLECTOR_PORT'))
+    .addOption(settingOption('CONSOLE_PORT'))
     .addOption(settingOption('METRICS_PORT'))
     .action(runAction((_flags: unknown, command: Command) => dev(command)))
 }
@@ -93,22 +95,34 @@ async function dev(command: Command): Promise<void> {
     const shared = { config: context.config, kafka: context.kafka(), log: context.log, produceDurations }
     const forwarder = openForwarder(shared)
     const collector = openCollector({ ...shared, host: ownHost })
+    const console = openConsole({ ...shared, host: ownHost })
     const page = new MetricsPage()
-    for (const counts of [produceDurations, collector.counts, forwarder.counts]) page.add(counts)
+    for (const counts of [produceDurations, collector.counts, forwarder.counts, console.counts])
+      page.add(counts)
     const monitoring = await openMonitoringServer({
       port: context.config.metricsPort,
       host: ownHost,
       page,
-      checks: [...collector.checks, ...forwarder.checks],
+      checks: [...collector.checks, ...forwarder.checks, ...console.checks],
       log: context.log,
     })
     closers.push(monitoring.close)
     screen.ready('receiver', demo.url)
     screen.ready('metrics', `http://localhost:${monitoring.port}/metrics`)
-    parts.push(monitoring, demo.part, forwarder.part, collector.part)
+    parts.push(monitoring, demo.part, forwarder.part, collector.part, console.part)
     await runAll(parts, signal, screen, (stopping) =>
       introduce(
-        { context, state, screen, arrivals, collector, forwarder, demo, metricsPort: monitoring.port },
+        {
+          context,
+          state,
+          screen,
+          arrivals,
+          collector,
+          forwarder,
+          console,
+          demo,
+          metricsPort: monitoring.port,
+        },
         stopping,
       ),
     )
@@ -188,25 +202,30 @@ interface Introduced {
   arrivals: Arrivals
   collector: OpenCollector
   forwarder: OpenForwarder
+  console: OpenConsole
   demo: Demo
   metricsPort: number
 }
 
 /** Once the parts take work: the samples of a first run, then what to do next. */
 async function introduce(given: Introduced, signal: AbortSignal): Promise<void> {
-  const { context, state, screen, arrivals, collector, forwarder, demo, metricsPort } = given
+  const { context, state, screen, arrivals, collector, forwarder, console, demo, metricsPort } = given
   screen.progress('forwarder', 'joining its group')
   await readiness(forwarder.checks, signal)
   screen.ready('forwarder', `ready, as group ${context.config.groupId}`)
   await readiness(collector.checks, signal)
   const collectorUrl = `http://${ownHost}:${await collector.listening}`
   screen.ready('collector', collectorUrl)
+  await readiness(console.checks, signal)
+  const consoleUrl = `http://${ownHost}:${await console.listening}`
+  screen.ready('console', consoleUrl)
   if (state.get('DEV_SAMPLES') === null) {
     await sendSamples(context, arrivals, screen, signal)
     await state.set({ DEV_SAMPLES: 'sent' })
   }
   sayNext(screen, context.config, {
     collectorUrl,
+    consoleUrl,
     writeKey: demo.writeKey,
     metricsPort,
     receiverUrl: demo.url,

@@ -6,6 +6,7 @@ import { openMonitoringServer, type ReadinessCheck } from '../adapters/monitorin
 import { superviseParts, type Part } from '../supervisor.ts'
 import { loadContext, stopSignal, type Context } from './context.ts'
 import { openCollector } from './open-collector.ts'
+import { openConsole } from './open-console.ts'
 import { openForwarder } from './open-forwarder.ts'
 
 /** A part that is put together and does not run yet. */
@@ -27,6 +28,7 @@ export const partMakers: ReadonlyMap<string, PartMaker> = new Map<string, PartMa
     'forwarder',
     ({ config, log, kafka }, shared) => openForwarder({ config, kafka: kafka(), log, ...shared }),
   ],
+  ['console', ({ config, log, kafka }) => openConsole({ config, kafka: kafka(), log })],
 ])
 
 /** Runs parts side by side in this process until it is told to stop: one log, one `/metrics`. */

@@ -1,13 +1,35 @@
+import type { RequestKey } from '../core/command-id.ts'
 import type { SettingsCommand } from '../core/settings-commands.ts'
+import type { SettingsEvent } from '../core/settings-events.ts'
 import type { SealedSecret, SettingsState } from '../core/settings.ts'
 
 /** The settings log: folded, and followed live. */
 export interface Settings {
   readonly state: SettingsState
   /** Resolves once everything is folded that lay in the log at the call. */
-  catchUp(): Promise<void>
-  /** Resolves to the state that it led to. Throws what says every fault: `usage`, `not_found`, `conflict`. */
+  catchUp(signal?: AbortSignal): Promise<void>
+  /** Resolves to the state that it led to. Throws SettingsRefused, `conflict`, `kafka_unavailable`. */
   execute(command: SettingsCommand): Promise<SettingsState>
+  /** As `execute`, and says what happened. */
+  perform(command: SettingsCommand, options?: PerformOptions): Promise<Performed>
+}
+
+export interface PerformOptions {
+  /** Looks at the state before each decision; what it throws refuses the command. */
+  check?: ((state: SettingsState) => void) | undefined
+  /**
+   * A request that may come again, to any process and at any time: it is done once. Throws RequestKeyReused when
+   * its key came with another request.
+   */
+  request?: RequestKey | null | undefined
+}
+
+export interface Performed {
+  state: SettingsState
+  /** Null when there was nothing to change; of a repeated request, that of the first time. */
+  event: SettingsEvent | null
+  /** The request had been done before, and nothing was done now. */
+  repeated: boolean
 }
 
 /** Seals and opens secrets. Errors: `secrets_key`. */

@@ -9,8 +9,9 @@ import { Registry } from '../../src/adapters/schema-registry/registry.ts'
 import { recordSchema } from '../../src/adapters/schema-registry/schemas.ts'
 import { subjectOf } from '../../src/adapters/schema-registry/subjects.ts'
 import { createSecrets } from '../../src/adapters/secrets.ts'
-import { SettingsLog, SettingsRefused, type SettingsCodec } from '../../src/adapters/settings-log.ts'
+import { SettingsLog, type SettingsCodec } from '../../src/adapters/settings-log.ts'
 import { toFields } from '../../src/adapters/settings-record.ts'
+import { RequestKeyReused, SettingsRefused } from '../../src/console/refusals.ts'
 import type { SettingsCommand } from '../../src/core/settings-commands.ts'
 import { topicNames } from '../../src/core/topics.ts'
 import { PostriderError } from '../../src/errors.ts'
@@ -256,3 +257,36 @@ async function countRecords(topic: string): Promise<number> {
   for await (const _ of readRange({ kafka, topic, groupPrefix: 'test', log })) count++
   return count
 }
+
+test('a request with a key is done once, whoever repeats it and whenever, and its key is for it alone', async (t) => {
+  const rig = await makeRig(t)
+  const [one, two] = [await rig.open(), await rig.open()]
+  const create = (id: string): SettingsCommand => ({
+    type: 'create_source',
+    id,
+    name: id,
+    writeKey: `key-of-${id}`,
+    enabled: true,
+  })
+  const request = { key: 'key', request: 'shop' }
+  const done = await Promise.all([one, two].map((log) => log.perform(create('shop'), { request })))
+  assert.deepEqual(done.map(({ repeated }) => repeated).sort(), [false, true])
+  assert.deepEqual(done[0]!.event, done[1]!.event)
+  await one.execute({ type: 'update_source', id: 'shop', name: 'Changed' })
+
+  const later = await rig.open()
+  const again = await later.perform(create('shop'), { request })
+  assert.deepEqual([again.repeated, again.event], [true, done[0]!.event])
+  const other = later.perform(create('web'), { request: { key: 'key', request: 'web' } })
+  await assert.rejects(other, RequestKeyReused)
+  assert.equal(later.state.version, 2)
+
+  await assert.rejects(
+    one.perform(create('web'), {
+      check: ({ version }) => {
+        throw new PostriderError('conflict', `seen at ${version}`)
+      },
+    }),
+    /seen at 2/,
+  )
+})

@@ -17,7 +17,14 @@ const ready = 'Ctrl-C ends everything.\n\n'
 
 /** Ports of this test's own for everything that `dev` listens on. */
 async function ownPorts() {
-  const names = ['DEV_KAFKA_PORT', 'DEV_REGISTRY_PORT', 'DEV_RECEIVER_PORT', 'COLLECTOR_PORT', 'METRICS_PORT']
+  const names = [
+    'DEV_KAFKA_PORT',
+    'DEV_REGISTRY_PORT',
+    'DEV_RECEIVER_PORT',
+    'COLLECTOR_PORT',
+    'CONSOLE_PORT',
+    'METRICS_PORT',
+  ]
   const ports: number[] = []
   for (const _ of names) ports.push(await freePort(ports))
   const env = Object.fromEntries(names.map((name, at) => [name, String(ports[at])]))
@@ -44,7 +51,7 @@ test('dev starts everything, shows verified samples once, keeps its state and le
     assert.match(first.written(), new RegExp(`\\n {2}[\\d:.]+ {2}${type} .* signature verified\\n`))
   const written = await devEnv(checkout)
   assert.equal((await stat(join(checkout.folder, '.postrider', 'dev.env'))).mode & 0o777, 0o600)
-  for (const name of ['SECRETS_KEY', 'DEV_SHARED_SECRET']) {
+  for (const name of ['SECRETS_KEY', 'ADMIN_TOKEN', 'DEV_SHARED_SECRET']) {
     const secret = new RegExp(`^${name}=(\\w{32,})$`, 'm').exec(written)?.[1]
     assert.ok(secret && !first.written().includes(secret), `${name} is kept and not shown`)
   }
@@ -77,6 +84,15 @@ test('dev starts everything, shows verified samples once, keeps its state and le
       const answer = await fetch(url!, { method: 'POST', headers, body: body! })
       assert.equal(await answer.text(), '{"success":true}')
       await first.writes('track     me         Hello              signature verified\n', 10_000)
+
+      const [, read] = /\n {2}export ADMIN_TOKEN=\$\((.*)\)\n/.exec(first.written())!
+      const token = spawnSync('sh', ['-c', read!], { cwd: checkout.folder, encoding: 'utf8' }).stdout.trim()
+      const [, api] = /\n {2}curl -s (\S+) -H "Authorization: Bearer \$ADMIN_TOKEN"\n/.exec(first.written())!
+      const listed = await fetch(api!, { headers: { authorization: `Bearer ${token}` } })
+      assert.deepEqual(
+        ((await listed.json()) as { data: { id: string }[] }).data.map(({ id }) => id),
+        ['demo'],
+      )
 
       const show = checkout.start(['sources', 'show', 'demo'])
       assert.equal(await show.ended, 0)
@@ -143,7 +159,7 @@ test('with KAFKA_BROKERS, dev uses that Kafka and starts none', async (t) => {
   const { KAFKA_BROKERS, SCHEMA_REGISTRY_URL, TOPIC_PREFIX, GROUP_ID } = deployment.env
   const given = { KAFKA_BROKERS, SCHEMA_REGISTRY_URL, TOPIC_PREFIX, GROUP_ID } as Record<string, string>
   const checkout = await makeCheckout(t)
-  const dev = checkout.start(['dev'], { ...given, COLLECTOR_PORT: '0', METRICS_PORT: '0' })
+  const dev = checkout.start(['dev'], { ...given, COLLECTOR_PORT: '0', CONSOLE_PORT: '0', METRICS_PORT: '0' })
   await dev.writes(ready)
   assert.match(dev.written(), new RegExp(`Kafka +${KAFKA_BROKERS}, not started here\n`))
   assert.match(dev.written(), /All 6 arrived/)
@@ -153,7 +169,12 @@ test('with KAFKA_BROKERS, dev uses that Kafka and starts none', async (t) => {
 
   await t.test('and keeps off a deployment whose secrets it cannot open', async (t) => {
     const elsewhere = await makeCheckout(t)
-    const refused = elsewhere.start(['dev'], { ...given, COLLECTOR_PORT: '0', METRICS_PORT: '0' })
+    const refused = elsewhere.start(['dev'], {
+      ...given,
+      COLLECTOR_PORT: '0',
+      CONSOLE_PORT: '0',
+      METRICS_PORT: '0',
+    })
     assert.equal(await refused.ended, 1)
     assert.match(
       refused.written(),
@@ -167,10 +188,12 @@ test('a key in the environment is used and not written down', async (t) => {
   const checkout = await makeCheckout(t)
   const { KAFKA_BROKERS, SCHEMA_REGISTRY_URL, TOPIC_PREFIX, GROUP_ID, SECRETS_KEY } = deployment.env
   const given = { KAFKA_BROKERS, SCHEMA_REGISTRY_URL, TOPIC_PREFIX, GROUP_ID, SECRETS_KEY }
-  const dev = checkout.start(['dev'], { ...given, COLLECTOR_PORT: '0', METRICS_PORT: '0' } as Record<
-    string,
-    string
-  >)
+  const dev = checkout.start(['dev'], {
+    ...given,
+    COLLECTOR_PORT: '0',
+    CONSOLE_PORT: '0',
+    METRICS_PORT: '0',
+  } as Record<string, string>)
   await dev.writes(ready)
   assert.match(dev.written(), /note: set SECRETS_KEY in other terminals too/)
   const written = await devEnv(checkout)

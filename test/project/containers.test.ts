@@ -71,14 +71,17 @@ test('the services of docker-compose.yml wait for services that can tell, and us
 
 test("Postrider's settings in docker-compose.yml are ones that it takes, and a missing SECRETS_KEY stops it", async () => {
   const { services } = await compose()
-  for (const name of ['setup', 'collector', 'forwarder', 'cli']) {
+  for (const name of ['setup', 'collector', 'forwarder', 'console', 'cli']) {
     const environment = services[name]?.environment ?? {}
     const env: Record<string, string> = {}
     for (const [variable, value] of Object.entries(environment)) {
       env[variable] = String(value).replace(/^\$\{\w+:-(.*)\}$/, '$1')
     }
     assert.match(String(env.SECRETS_KEY), /^\$\{SECRETS_KEY:\?[^}]+\}$/)
-    const config = loadConfig({ ...env, SECRETS_KEY: 'ab'.repeat(32) })
+    // Who does not serve the admin API need not know its token.
+    if (name === 'console') assert.match(String(env.ADMIN_TOKEN), /^\$\{ADMIN_TOKEN:\?[^}]+\}$/)
+    else assert.equal(env.ADMIN_TOKEN, undefined, name)
+    const config = loadConfig({ ...env, ADMIN_TOKEN: 'token', SECRETS_KEY: 'ab'.repeat(32) })
     const [host, port] = config.kafka.brokers[0]!.split(':')
     const listeners = String(services.kafka?.environment?.KAFKA_ADVERTISED_LISTENERS)
     assert.match(listeners, new RegExp(`INSIDE://${host}:${port}(,|$)`))
@@ -93,7 +96,7 @@ test('Prometheus scrapes the port that the parts serve their metrics on', async 
   }
   const [job] = prometheus.scrape_configs
   const [discovery] = job?.dns_sd_configs ?? []
-  assert.deepEqual(discovery?.names, ['collector', 'forwarder'])
+  assert.deepEqual(discovery?.names, ['collector', 'console', 'forwarder'])
   assert.equal(discovery.port, loadConfig({}).metricsPort)
   for (const name of discovery.names)
     assert.match(
@@ -108,6 +111,16 @@ test('the collector is published on the port that clients look for it at', async
   const { collectorPort } = loadConfig({})
   const { ports } = (await compose()).services.collector!
   assert.deepEqual(ports, [`127.0.0.1:${collectorPort}:${collectorPort}`])
+})
+
+test('the console is published on its own port, and has a store that its user may write to', async () => {
+  const { consolePort } = loadConfig({})
+  const { ports, volumes } = (await compose()).services.console!
+  assert.deepEqual(ports, [`127.0.0.1:${consolePort}:${consolePort}`])
+  const dockerfile = await text('Dockerfile')
+  const [, path] = /STORE_PATH=(\S+)/.exec(dockerfile)!
+  assert.ok(dockerfile.includes(`chown node:node ${path}`))
+  assert.ok(volumes!.some((volume) => volume.endsWith(`:${path}`)))
 })
 
 test('the Dockerfile copies what is there and is let through, and does not run as root', async () => {

@@ -7,11 +7,13 @@ import { writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { CollectorCounts } from '../../src/adapters/metrics/collector-metrics.ts'
+import { ConsoleCounts } from '../../src/adapters/metrics/console-metrics.ts'
 import { ForwarderCounts } from '../../src/adapters/metrics/forwarder-metrics.ts'
 import { Analytics } from '../../src/client/index.ts'
 import type { AnalyticsOptions } from '../../src/client/index.ts'
 import { settingsTable } from '../../src/config/table.ts'
 import { variableNames } from '../../src/config/variables.ts'
+import { apiErrorCodes } from '../../src/console/api/errors.ts'
 import { findCommand } from '../../src/local/java.ts'
 import { freePort } from '../../src/local/ports.ts'
 import { collectorDouble, writeKey } from '../support/collector-double.ts'
@@ -82,7 +84,9 @@ test('every metric that the README names is exposed, and every one exposed is na
   counts.watch({ inFlight: () => 0, endpoints: () => [], lag: () => [] })
   const collected = new CollectorCounts()
   collected.calls('shop', 'track', 'accepted', 1)
-  const pages = [...counts.expose(), ...collected.expose()]
+  const asked = new ConsoleCounts()
+  asked.request('listSources', 200)
+  const pages = [...counts.expose(), ...collected.expose(), ...asked.expose()]
   const exposed = [...pages.join('').matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name!)
   const inTable = [...readme.matchAll(/^\| `(postrider_\w+)/gm)].map(([, name]) => name!)
   assert.deepEqual(inTable.sort(), exposed.sort())
@@ -108,10 +112,11 @@ const wordsOf = (file: string, type: RegExp): string[] => {
   return [...text.matchAll(/'(\w+)'/g)].map(([, word]) => word!)
 }
 
-test('the README names every code that the client and the collector give', () => {
+test('the README names every code that the client, the collector and the console give', () => {
   const codes = [
     ...wordsOf('src/client/errors.ts', /type AnalyticsErrorCode =[^]*?\n\n/),
     ...wordsOf('src/client/errors.ts', /type DeliveryErrorCode =[^]*?\n\n/),
+    ...apiErrorCodes,
     ...wordsOf('src/core/tracking-fields.ts', /interface CallFault[^]*?\n\}/),
   ]
   assert.ok(codes.length > 20)

@@ -1,4 +1,4 @@
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { fastify } from 'fastify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { bodyTooLarge, refusal } from '../../collector/answers.ts'
@@ -9,11 +9,11 @@ import type { Room } from '../../collector/room.ts'
 import { pixelRoutes, postRoutes } from '../../collector/routes.ts'
 import type { Route } from '../../collector/routes.ts'
 import { mostBodyBytes } from '../../core/tracking-request.ts'
-import { PostriderError } from '../../errors.ts'
 import type { Logger } from '../log.ts'
 import { BodyRefused, readBody } from './body.ts'
 import { ClientAddress } from './client-address.ts'
 import { allowOrigin, preflight } from './cors.ts'
+import { badHttpHandler, closeServer, listen } from './serving.ts'
 import { basicKey, bearerKey } from './write-key.ts'
 
 export interface CollectorServerOptions {
@@ -56,7 +56,7 @@ export async function openCollectorServer(options: CollectorServerOptions): Prom
     routerOptions: { caseSensitive: false, ignoreTrailingSlash: true, ignoreDuplicateSlashes: true },
     // Those that come over open connections while it closes are served too, and told to close.
     return503OnClosing: false,
-    clientErrorHandler: answerBadHttp,
+    clientErrorHandler: badHttpHandler((code, message) => ({ success: false, code, message })),
     frameworkErrors: (_error, _request, reply) => void send(reply as FastifyReply, noRoute),
   })
   // Whatever the type says, the body is JSON; Fastify would refuse types that make no sense.
@@ -80,17 +80,11 @@ export async function openCollectorServer(options: CollectorServerOptions): Prom
     done(null, payload)
   })
   addRoutes(app, options)
-  await listen(app, port, host)
+  await listen(app, { port, host, variable: 'COLLECTOR_PORT' })
   return {
     port: (app.server.address() as AddressInfo).port,
     close: (graceMs) => (closing ??= closeServer(app, graceMs)),
   }
-}
-
-async function closeServer(app: FastifyInstance, graceMs: number): Promise<void> {
-  const force = setTimeout(() => app.server.closeAllConnections(), graceMs)
-  await app.close()
-  clearTimeout(force)
 }
 
 function addRoutes(
@@ -173,35 +167,4 @@ function pixelText(request: FastifyRequest): string {
   const data = (queryText(request, 'data') ?? '').replaceAll(' ', '+')
   if (data.length > mostPixelBytes) throw new BodyRefused(bodyTooLarge(mostPixelBytes))
   return Buffer.from(data, 'base64').toString('utf8')
-}
-
-async function listen(app: FastifyInstance, port: number, host: string): Promise<void> {
-  try {
-    await app.listen({ port, host })
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    const why = code === 'EADDRINUSE' ? 'is taken' : `cannot be had (${code})`
-    throw new PostriderError(
-      'local',
-      `COLLECTOR_PORT is ${port}, a port that ${why}; give another one, or 0 for any that is free`,
-      { cause: error },
-    )
-  }
-}
-
-/** What is no HTTP, is too large for a head, or took too long: the connection ends with it. */
-function answerBadHttp(error: NodeJS.ErrnoException, socket: Socket): void {
-  // Node's own handler looks there too: an answer that has begun cannot be another one.
-  const answering = (socket as Socket & { _httpMessage?: { headersSent: boolean } | null })._httpMessage
-  if (error.code === 'ECONNRESET' || !socket.writable || answering?.headersSent) return void socket.destroy()
-  const [status, code, message] =
-    error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-      ? ['408 Request Timeout', 'too_slow', 'the request did not come in time']
-      : error.code === 'HPE_HEADER_OVERFLOW'
-        ? ['431 Request Header Fields Too Large', 'head_too_large', 'the request’s head is too large']
-        : ['400 Bad Request', 'invalid_http', 'this is no HTTP/1.1 request']
-  const body = JSON.stringify({ success: false, code, message })
-  socket.end(
-    `HTTP/1.1 ${status}\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-  )
 }

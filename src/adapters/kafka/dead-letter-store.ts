@@ -4,6 +4,7 @@ import type { DeadLetter } from '../../core/delivery.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 import type { Logger } from '../log.ts'
 import { letterOwner, type RawDecoders } from './letter-owner.ts'
+import { newestLetters } from './newest-letters.ts'
 import { readRange } from './read-range.ts'
 import { fetchRange } from './topic-offsets.ts'
 import { TopicReader, type TopicRecord } from './topic-reader.ts'
@@ -21,11 +22,16 @@ export interface LetterSource {
 /** Brokers' clocks, which stamp records, and forwarders', which say when a delivery failed, may differ by this. */
 const clockSkewMs = 600_000
 
+const startOf = (since: number | null | undefined): number | undefined =>
+  since === null || since === undefined ? undefined : Math.max(0, since - clockSkewMs)
+
 /** The dead letters of a topic. Each call reads the topic anew. */
 export function deadLetterStore(source: LetterSource): DeadLetterStore {
   return {
     all: (options = {}) => allLetters(source, options),
     byId: (id, signal) => lettersById(source, id, signal),
+    newest: (options) =>
+      newestLetters(source, options, startOf(options.since), (record) => readLetter(source, record)),
   }
 }
 
@@ -33,11 +39,11 @@ async function* allLetters(source: LetterSource, options: ReadOptions): AsyncGen
   const { since, signal, onRange } = options
   const range = readRange({
     ...source,
-    ...(since === null || since === undefined ? {} : { since: Math.max(0, since - clockSkewMs) }),
+    since: startOf(since),
     ...(onRange && { onRange }),
     signal,
   })
-  for await (const record of range) yield await read(source, record)
+  for await (const record of range) yield await readLetter(source, record)
 }
 
 const positionForm = /^(\d{1,5})-(\d{1,15})$/
@@ -78,7 +84,7 @@ async function letterAt(
       await reader.close()
     }
   }
-  if (record) return read(source, record)
+  if (record) return readLetter(source, record)
   throw new PostriderError(
     'not_found',
     `${source.topic} holds no dead letter ${partition}-${offset}; \`postrider dead-letters list\` shows what it holds`,
@@ -89,7 +95,7 @@ async function letterAt(
 const tries = 5
 const betweenTriesMs = 500
 
-async function read(source: LetterSource, record: TopicRecord): Promise<StoredLetter> {
+async function readLetter(source: LetterSource, record: TopicRecord): Promise<StoredLetter> {
   const id = `${record.partition}-${record.offset}`
   for (let tried = 1; ; tried++) {
     try {

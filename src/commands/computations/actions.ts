@@ -4,7 +4,8 @@ import type { SettingsLog } from '../../adapters/settings-log.ts'
 import { boundYoungHeap } from '../../adapters/young-heap.ts'
 import type { GivenLot } from '../../console/computations/ports.ts'
 import { computationIn, type SyncReport } from '../../console/computations/sync.ts'
-import type { Computation, ComputationKind } from '../../core/computations.ts'
+import { computationView } from '../../console/computations/view.ts'
+import type { ComputationKind } from '../../core/computations.ts'
 import { stopSignal } from '../context.ts'
 import { print, printable, printJson, printTable } from '../output.ts'
 import { settingsSession } from '../settings-session.ts'
@@ -26,7 +27,7 @@ export async function createAction(
   await settingsSession(command).run(async (settings) => {
     await settings.execute({ type: 'create_computation', kind, id, name, sourceId: source })
     const made = computationIn(settings, kind, id)
-    if (json) printJson(viewOf(made))
+    if (json) printJson(computationView(made))
     else print(`${kind} "${id}" created; users get it as the property ${printable(made.key)}`)
   })
 }
@@ -35,7 +36,7 @@ export async function listAction(kind: ComputationKind, { json }: JsonFlag, comm
   await settingsSession(command).run(({ state }) => {
     const views = [...state.computations.values()]
       .filter((each) => each.kind === kind && !each.deleted)
-      .map(viewOf)
+      .map(computationView)
     if (json) return views.forEach(printJson)
     if (views.length === 0)
       return print(`none; \`postrider ${commandOf[kind]} create --help\` shows how to add one`)
@@ -46,7 +47,7 @@ export async function listAction(kind: ComputationKind, { json }: JsonFlag, comm
         name,
         key,
         sourceId,
-        timeOf(lastSync) ?? '-',
+        lastSync?.finishedAt ?? '-',
       ]),
     )
   })
@@ -59,7 +60,7 @@ export async function showAction(
   command: Command,
 ): Promise<void> {
   await withComputations(command, async (computations, settings) => {
-    const view = viewOf(computationIn(settings, kind, id))
+    const view = computationView(computationIn(settings, kind, id))
     const count = await computations.count(kind, id)
     if (json) return printJson({ ...view, count })
     print(`id         ${view.id}`)
@@ -67,7 +68,7 @@ export async function showAction(
     print(`property   ${printable(view.key)}`)
     print(`source     ${view.sourceId}`)
     print(`${usersOf[kind]}  ${count}`)
-    print(`last sync  ${timeOf(view.lastSync) ?? '-'}`)
+    print(`last sync  ${view.lastSync?.finishedAt ?? '-'}`)
     if (view.openSync)
       print(`open sync  ${view.openSync.syncId}: under way, or cut off; the next sync finishes it first`)
   })
@@ -139,10 +140,3 @@ function sentence(kind: ComputationKind, id: string, { given, entered, left, res
   const [came, went] = kind === 'audience' ? ['joined', 'left'] : ['got a new value', 'lost theirs']
   return `${kind} "${id}": ${given} users read, ${entered} ${came}, ${left} ${went}${before}`
 }
-
-function viewOf({ id, name, key, sourceId, openSync, lastSync }: Computation) {
-  return { id, name, key, sourceId, openSync, lastSync }
-}
-
-const timeOf = (sync: { finishedAt: number } | null): string | null =>
-  sync && new Date(sync.finishedAt).toISOString()

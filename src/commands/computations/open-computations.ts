@@ -6,41 +6,22 @@ import type { Logger } from '../../adapters/log.ts'
 import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import { MembershipView } from '../../adapters/store/membership-view.ts'
 import type { Config } from '../../config.ts'
-import type { GivenLot } from '../../console/computations/ports.ts'
+import type { Computations, MembershipSink } from '../../console/computations/ports.ts'
 import {
   computationIn,
   deleteComputation,
   syncComputation,
-  type SyncOptions,
   type SyncPorts,
-  type SyncReport,
 } from '../../console/computations/sync.ts'
 import type { Settings } from '../../console/ports.ts'
 import type { ComputationKind } from '../../core/computations.ts'
+import type { PlacedMembership } from '../../core/membership.ts'
 import { computationWords } from '../../core/settings-computation-rules.ts'
 import { topicNames } from '../../core/topics.ts'
 
-/**
- * Audiences and computed traits, for commands and API alike. Several syncs can use it at once, each for another
- * audience or trait. Definitions are made by `settings.execute`.
- */
-export interface OpenComputations {
-  sync(
-    kind: ComputationKind,
-    id: string,
-    mode: 'full' | 'change',
-    list: AsyncIterable<GivenLot>,
-    options?: SyncOptions,
-  ): Promise<SyncReport>
-  remove(
-    kind: ComputationKind,
-    id: string,
-    notify: boolean,
-    options?: SyncOptions,
-  ): Promise<{ notified: number }>
-  /** Members now, or users with a value. */
-  count(kind: ComputationKind, id: string): Promise<number>
-  close(): Promise<void>
+export interface OpenComputations extends Computations {
+  /** Only when nothing is under way any more. */
+  close(): void
 }
 
 /** The consumer group whose leader may sync this audience or trait. Deployments that share a GROUP_ID are apart. */
@@ -64,14 +45,7 @@ export async function openComputations(
     codec: codecs.memberships,
     log,
   })
-  const writer = new MembershipWriter({
-    kafka,
-    topics,
-    codecs,
-    onWritten: (records) => view.takeWritten(records),
-  })
-  let connected: Promise<void> | null = null
-  const portsOf = (kind: ComputationKind): SyncPorts => ({
+  const portsOf = (kind: ComputationKind, sink: MembershipSink): SyncPorts => ({
     settings,
     store: {
       catchUp: () => view.catchUp(signal),
@@ -80,9 +54,8 @@ export async function openComputations(
       writtenBy: (id, syncId) => view.writtenBy(id, syncId),
       users: (id) => view.users(id),
     },
-    sink: writer,
+    sink,
     async acquire(id) {
-      await (connected ??= writer.connect())
       const what = `${computationWords[kind]} "${id}"`
       return GroupLease.acquire({
         kafka,
@@ -95,18 +68,34 @@ export async function openComputations(
     newSyncId: () => randomBytes(9).toString('base64url'),
     now: Date.now,
   })
+  // A writer for each: what fails of one sync is no other's.
+  const writing = async <T>(kind: ComputationKind, work: (ports: SyncPorts) => Promise<T>): Promise<T> => {
+    const onWritten = (records: PlacedMembership[]) => view.takeWritten(records)
+    const writer = new MembershipWriter({ kafka, topics, codecs, onWritten })
+    let connected: Promise<void> | null = null
+    const ports = portsOf(kind, writer)
+    try {
+      return await work({
+        ...ports,
+        async acquire(id) {
+          await (connected ??= writer.connect())
+          return ports.acquire(id)
+        },
+      })
+    } finally {
+      await writer.close()
+    }
+  }
   return {
     sync: (kind, id, mode, list, options) =>
-      syncComputation({ kind, id, mode }, list, portsOf(kind), options),
-    remove: (kind, id, notify, options) => deleteComputation({ kind, id, notify }, portsOf(kind), options),
+      writing(kind, (ports) => syncComputation({ kind, id, mode }, list, ports, options)),
+    remove: (kind, id, notify, options) =>
+      writing(kind, (ports) => deleteComputation({ kind, id, notify }, ports, options)),
     async count(kind, id) {
       computationIn(settings, kind, id)
       await view.catchUp(signal)
       return view.count(id)
     },
-    async close() {
-      view.close()
-      await writer.close()
-    },
+    close: () => view.close(),
   }
 }

@@ -29,7 +29,7 @@ export function listIn(
     console.error('Reading from the terminal: a line for each user, Ctrl-D ends.')
   }
   const input = file === '-' ? process.stdin : createReadStream(file, { highWaterMark: chunkBytes })
-  return readList(addAbortSignal(stopSignal(), input), kind, member, name)
+  return readList(addAbortSignal(stopSignal(), input), kind === 'trait' ? 'value' : 'id', member, name)
 }
 
 /** Users named by flags and in files, those who join first. */

@@ -5,6 +5,7 @@ import type { Screen } from './screen.ts'
 
 export interface Places {
   collectorUrl: string
+  consoleUrl: string
   /** Of the demo's source. Not secret: browsers publish such keys. */
   writeKey: string
   metricsPort: number
@@ -13,7 +14,7 @@ export interface Places {
 
 /** What to type next, to be copied as it stands. */
 export function sayNext(screen: Screen, config: Config, places: Places): void {
-  const { collectorUrl, metricsPort, receiverUrl } = places
+  const { collectorUrl, consoleUrl, metricsPort, receiverUrl } = places
   // A key that the user has chosen may have characters that a shell takes for its own.
   const writeKey = /^[\w.-]+$/.test(places.writeKey) ? places.writeKey : 'WRITE_KEY'
   const { calls } = topicNames(config.topicPrefix)
@@ -38,6 +39,10 @@ In a second terminal, in this folder:
   npx postrider sources list
   npx postrider destinations list
   npx postrider destinations create --help
+
+  # the same over HTTP; the token lies in .postrider/dev.env, unless you have set ADMIN_TOKEN
+  export ADMIN_TOKEN=$(sed -n 's/^ADMIN_TOKEN=//p' .postrider/dev.env)
+  curl -s ${consoleUrl}/api/v1/destinations -H "Authorization: Bearer $ADMIN_TOKEN"
 
   # what is going on
   curl -s http://localhost:${metricsPort}/metrics | grep postrider_deliveries_total

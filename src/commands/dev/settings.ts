@@ -17,6 +17,7 @@ export function devDefaults(state: DevState, ports: { kafka: number; registry: n
       KAFKA_BROKERS: `127.0.0.1:${ports.kafka}`,
       SCHEMA_REGISTRY_URL: localRegistryUrl(ports.registry),
     }),
+    ADMIN_TOKEN: state.get('ADMIN_TOKEN') ?? randomBytes(32).toString('hex'),
     SECRETS_KEY: state.get('SECRETS_KEY') ?? state.get('DEV_SECRETS_KEY') ?? randomBytes(32).toString('hex'),
     WEBHOOK_ALLOWED_NETWORKS: loopback,
     LEDGER: 'all',
@@ -41,6 +42,7 @@ export async function leaveForOthers(state: DevState, config: Config, defaults: 
     LEDGER: config.ledger,
     SECRETS_KEY: keyFromUser ? null : key,
     DEV_SECRETS_KEY: keyFromUser ? key : null,
+    ADMIN_TOKEN: fromUser('ADMIN_TOKEN') ? null : defaults.ADMIN_TOKEN!,
   })
 }
 

@@ -1,5 +1,7 @@
 import type { AnalyticsCall } from '../../core/analytics-call.ts'
+import type { ComputationKind } from '../../core/computations.ts'
 import type { Membership } from '../../core/membership.ts'
+import type { SyncOptions, SyncReport } from './sync.ts'
 
 /** Users that follow one another in a list. */
 export interface GivenLot {
@@ -66,4 +68,26 @@ export interface Lease {
   /** Throws when it was lost. */
   check(): void
   release(): Promise<void>
+}
+
+/**
+ * Audiences and computed traits, for commands and API alike. Definitions are made by the settings. Several syncs may
+ * be under way, of one audience or trait only one: `conflict`.
+ */
+export interface Computations {
+  sync(
+    kind: ComputationKind,
+    id: string,
+    mode: 'full' | 'change',
+    list: AsyncIterable<GivenLot>,
+    options?: SyncOptions,
+  ): Promise<SyncReport>
+  remove(
+    kind: ComputationKind,
+    id: string,
+    notify: boolean,
+    options?: SyncOptions,
+  ): Promise<{ notified: number }>
+  /** Members now, or users with a value. */
+  count(kind: ComputationKind, id: string): Promise<number>
 }

@@ -11,14 +11,17 @@ const mostLineBytes = 64 * 1_024
 const lineFeed = 10
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
+/** `id`: an id. `member`: `{"userId"}`, with `"member": false` for who is out. `value`: `{"userId", "value"}`. */
+export type LineForm = 'id' | 'member' | 'value'
+
 /**
- * The users of a list: one id a line, or for a trait one `{"userId", "value"}`. Reads as it goes, in lots of as
+ * The users of a list, one a line; `member` says whether plain ids are in or out. Reads as it goes, in lots of as
  * many lines as came together. Throws `usage` with the line's number for the first one that is empty, too long, or
  * not text. `list` is what errors call it.
  */
 export async function* readList(
   input: AsyncIterable<Uint8Array>,
-  kind: 'audience' | 'trait',
+  form: LineForm,
   member = true,
   list: string | null = null,
 ): AsyncGenerator<GivenLot, void, undefined> {
@@ -26,10 +29,12 @@ export async function* readList(
   for await (const lines of linesOf(input, list)) {
     const first = line
     line += lines.length
-    if (kind === 'audience') {
+    if (form === 'id') {
       for (let at = 0; at < lines.length; at++)
         if (!isPlainId(lines[at]!)) checkedId(lines[at]!, place(list, first + at))
       yield { users: lines, values: null, member, list, line: first }
+    } else if (form === 'member') {
+      yield* memberLots(lines, list, first)
     } else {
       const users: string[] = []
       const values: (string | null)[] = []
@@ -69,21 +74,54 @@ function isPlainId(id: string): boolean {
 const wrong = (at: string, what: string): PostriderError =>
   new PostriderError('usage', `${at} ${what}; nothing was changed`)
 
+/** Users who follow one another and are all in, or all out, make a lot. */
+function* memberLots(lines: readonly string[], list: string | null, first: number): Generator<GivenLot> {
+  let users: string[] = []
+  let isIn = true
+  for (const [at, text] of lines.entries()) {
+    const read = readMember(text, place(list, first + at))
+    if (read.isIn !== isIn && users.length > 0) {
+      yield { users, values: null, member: isIn, list, line: first + at - users.length }
+      users = []
+    }
+    isIn = read.isIn
+    users.push(read.userId)
+  }
+  if (users.length > 0)
+    yield { users, values: null, member: isIn, list, line: first + lines.length - users.length }
+}
+
+function readMember(text: string, at: string): { userId: string; isIn: boolean } {
+  const { userId, member = 'true' } = readObject(text, at)
+  if (member !== 'true' && member !== 'false') throw wrong(at, 'has a member that is neither true nor false')
+  return { userId: idOf(userId, at), isIn: member === 'true' }
+}
+
 function readValue(text: string, at: string): { userId: string; value: string | null } {
-  let [userId, value] = ['', '']
-  const end = eachMember(text, spaceEnd(text, 0), (keyStart, keyEnd, from, to) => {
-    const key = keyOf(text, keyStart, keyEnd)
-    if (key === 'userId') userId = text.slice(from, to)
-    if (key === 'value') value = text.slice(from, to)
-  })
-  if (end < 0 || spaceEnd(text, end) !== text.length)
-    throw wrong(at, text === '' ? 'is empty' : 'is not a JSON object')
-  if (!userId.startsWith('"')) throw wrong(at, 'has no userId that is a string')
-  if (value === '') throw wrong(at, 'has no value')
+  const { userId, value } = readObject(text, at)
+  const id = idOf(userId, at)
+  if (value === undefined) throw wrong(at, 'has no value')
   const compact = withoutSpace(value)
   if (Buffer.byteLength(compact) > mostValueBytes)
     throw wrong(at, `has a value of more than ${mostValueBytes} bytes`)
-  return { userId: checkedId(stringOf(userId), at), value: compact === 'null' ? null : compact }
+  return { userId: id, value: compact === 'null' ? null : compact }
+}
+
+function idOf(json: string | undefined, at: string): string {
+  if (!json?.startsWith('"')) throw wrong(at, 'has no userId that is a string')
+  return checkedId(stringOf(json), at)
+}
+
+/** The members of a line's object, as JSON text; of one that is there twice the last. */
+function readObject(text: string, at: string): Partial<Record<'userId' | 'value' | 'member', string>> {
+  const found: Record<string, string> = {}
+  const end = eachMember(text, spaceEnd(text, 0), (keyStart, keyEnd, from, to) => {
+    const key = keyOf(text, keyStart, keyEnd)
+    if (key === 'userId' || key === 'value' || key === 'member') found[key] = text.slice(from, to)
+  })
+  if (end < 0 || spaceEnd(text, end) !== text.length)
+    throw wrong(at, text === '' ? 'is empty' : 'is not a JSON object')
+  return found
 }
 
 /** JSON text without the space between its parts: that alone is no change. Numbers keep their spelling. */

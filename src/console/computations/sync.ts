@@ -20,8 +20,12 @@ export interface SyncPorts {
 export interface SyncOptions {
   /** An empty full list makes everybody leave: only when it is meant. */
   allowEmpty?: boolean
-  onProgress?: (phase: 'finishing' | 'reading' | 'sending', done: number, total: number | null) => void
+  onProgress?: (phase: SyncPhase, done: number, total: number | null) => void
+  /** Ends it early, with what the signal aborts with: the next sync finishes what was begun. */
+  signal?: AbortSignal
 }
+
+export type SyncPhase = 'finishing' | 'reading' | 'sending'
 
 export interface SyncReport {
   /** Null when nobody changed: then no sync was begun. */
@@ -72,7 +76,7 @@ export async function syncComputation(
     if (mode === 'full' && given === 0 && !options.allowEmpty)
       throw new PostriderError(
         'usage',
-        'the list is empty, so everybody would leave; give --allow-empty if that is meant',
+        'the list is empty, so everybody would leave; give --allow-empty (in the admin API allowEmpty=true) if that is meant',
       )
     const lease = await ports.acquire(id)
     try {
@@ -120,13 +124,18 @@ export async function deleteComputation(
     await settings.execute({ type: 'delete_computation', kind, id })
     await store.catchUp()
     for (const users of store.users(id)) {
-      lease.check()
+      goOn(lease, options)
       await sink.writeMemberships(users.map((userId) => ({ audienceId: id, userId, membership: null })))
     }
     return { notified }
   } finally {
     await lease.release()
   }
+}
+
+function goOn(lease: Lease, { signal }: SyncOptions): void {
+  lease.check()
+  signal?.throwIfAborted()
 }
 
 async function stage(
@@ -145,7 +154,7 @@ async function finishOpenSync(
   computation: Computation,
   lease: Lease,
   { settings, store, sink, now }: SyncPorts,
-  { onProgress }: SyncOptions,
+  options: SyncOptions,
 ): Promise<number> {
   const { openSync, kind, id } = computation
   if (openSync === null) return 0
@@ -153,10 +162,10 @@ async function finishOpenSync(
   const callOf = membershipCalls(computation)
   const counts = { entered: 0, left: 0 }
   for (const memberships of store.writtenBy(id, syncId)) {
-    lease.check()
+    goOn(lease, options)
     await sink.writeCalls(memberships.map((membership) => callOf(membership, syncMessageId(membership))))
     for (const { member } of memberships) counts[member ? 'entered' : 'left']++
-    onProgress?.('finishing', counts.entered + counts.left, null)
+    options.onProgress?.('finishing', counts.entered + counts.left, null)
   }
   await sink.flushCalls()
   await settings.execute({ type: 'finish_sync', kind, id, syncId, at: now(), ...counts })
@@ -169,18 +178,18 @@ async function send(
   { computation, syncId, total }: { computation: Computation; syncId: string; total: number },
   lease: Lease,
   { sink, now }: SyncPorts,
-  { onProgress }: SyncOptions,
+  options: SyncOptions,
 ): Promise<void> {
   const audienceId = computation.id
   const callOf = membershipCalls(computation)
   const tell = async (memberships: readonly Membership[]) => {
     await sink.writeCalls(memberships.map((membership) => callOf(membership, syncMessageId(membership))))
-    onProgress?.('sending', (sent += memberships.length), total)
+    options.onProgress?.('sending', (sent += memberships.length), total)
   }
   let sent = 0
   let written: Membership[] = []
   for (const lot of changes) {
-    lease.check()
+    goOn(lease, options)
     const at = now()
     const memberships = lot.map((change): Membership => ({ ...change, audienceId, syncId, at }))
     const records = memberships.map((membership) => ({ audienceId, userId: membership.userId, membership }))

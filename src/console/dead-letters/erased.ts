@@ -28,5 +28,12 @@ export function withoutErased(
       if (left.length > 0) return left
       throw new PostriderError('not_found', `dead letter ${id} is of a user who was deleted: it was erased`)
     },
+    async newest(options) {
+      const known = await erasures(options.signal)
+      return store.newest({
+        ...options,
+        pick: (stored) => (known.covers(stored.owner) ? null : options.pick(stored)),
+      })
+    },
   }
 }

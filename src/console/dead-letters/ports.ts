@@ -47,6 +47,21 @@ export interface DeadLetterStore {
    * delivery ever came to. Throws `not_found`.
    */
   byId(id: string, signal?: AbortSignal): Promise<StoredLetter[]>
+  /** Those that `pick` makes something of, the newest first. */
+  newest<T>(options: NewestOptions<T>): Promise<{ letters: T[]; next: PageStart | null }>
+}
+
+/** By partition, the offset behind those that are still to come. */
+export type PageStart = ReadonlyMap<number, number>
+
+export interface NewestOptions<T> {
+  limit: number
+  /** `next` of the page before; null for the first one. */
+  before: PageStart | null
+  /** Epoch milliseconds: what failed before may be left out. */
+  since: number | null
+  pick: (stored: StoredLetter) => T | null
+  signal?: AbortSignal
 }
 
 /** A dead letter on its way back. */

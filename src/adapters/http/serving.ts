@@ -1,0 +1,53 @@
+// What our HTTP servers have in common: how they begin, how they end, and what they say to what is no HTTP.
+import type { Socket } from 'node:net'
+import type { FastifyInstance } from 'fastify'
+import { PostriderError } from '../../errors.ts'
+
+/** Throws PostriderError 'local' that names the variable, for a port that cannot be had. */
+export async function listen(
+  app: FastifyInstance,
+  { port, host, variable }: { port: number; host: string; variable: string },
+): Promise<void> {
+  try {
+    await app.listen({ port, host })
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    const why = code === 'EADDRINUSE' ? 'is taken' : `cannot be had (${code})`
+    throw new PostriderError(
+      'local',
+      `${variable} is ${port}, a port that ${why}; give another one, or 0 for any that is free`,
+      { cause: error },
+    )
+  }
+}
+
+/** Takes no more connections, waits for the requests under way, and cuts off what is left after `graceMs`. */
+export async function closeServer(app: FastifyInstance, graceMs: number): Promise<void> {
+  const force = setTimeout(() => app.server.closeAllConnections(), graceMs)
+  await app.close()
+  clearTimeout(force)
+}
+
+/** What is no HTTP, is too large for a head, or took too long: the connection ends with it. */
+export function badHttpHandler(bodyOf: (code: string, message: string) => object) {
+  return (error: NodeJS.ErrnoException, socket: Socket): void => {
+    // Node's own handler looks there too: an answer that has begun cannot be another one.
+    const answering = (socket as Socket & { _httpMessage?: { headersSent: boolean } | null })._httpMessage
+    if (error.code === 'ECONNRESET' || !socket.writable || answering?.headersSent)
+      return void socket.destroy()
+    const [status, code, message] =
+      error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? (['408 Request Timeout', 'too_slow', 'the request did not come in time'] as const)
+        : error.code === 'HPE_HEADER_OVERFLOW'
+          ? ([
+              '431 Request Header Fields Too Large',
+              'head_too_large',
+              'the request’s head is too large',
+            ] as const)
+          : (['400 Bad Request', 'invalid_http', 'this is no HTTP/1.1 request'] as const)
+    const body = JSON.stringify(bodyOf(code, message))
+    socket.end(
+      `HTTP/1.1 ${status}\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+    )
+  }
+}

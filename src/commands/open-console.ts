@@ -1,0 +1,188 @@
+import { readFileSync } from 'node:fs'
+import type { Kafka } from 'kafkajs'
+import { ErasureLog } from '../adapters/erasure-log.ts'
+import { openConsoleServer } from '../adapters/http/console-server.ts'
+import { checkTopics } from '../adapters/kafka/topics.ts'
+import type { Logger } from '../adapters/log.ts'
+import { ConsoleCounts } from '../adapters/metrics/console-metrics.ts'
+import type { ReadinessCheck } from '../adapters/monitoring-server.ts'
+import { createCodecs } from '../adapters/schema-registry/codecs.ts'
+import { createSecrets } from '../adapters/secrets.ts'
+import { SettingsLog } from '../adapters/settings-log.ts'
+import { sendSample } from '../adapters/webhook/sample-call.ts'
+import { createWebhookTransport } from '../adapters/webhook/transport.ts'
+import type { Config } from '../config.ts'
+import { operations } from '../console/api/operations.ts'
+import type { ConsoleServices } from '../console/api/services.ts'
+import { topicNames } from '../core/topics.ts'
+import { PostriderError } from '../errors.ts'
+import { restarting } from '../restarts.ts'
+import type { Part } from '../supervisor.ts'
+import { openComputations, type OpenComputations } from './computations/open-computations.ts'
+import { openDeadLetters } from './dead-letters/open-dead-letters.ts'
+
+export interface OpenConsoleOptions {
+  config: Config
+  kafka: Kafka
+  log: Logger
+  /** All interfaces unless given. */
+  host?: string
+}
+
+export interface OpenConsole {
+  part: Part
+  counts: ConsoleCounts
+  checks: ReadinessCheck[]
+  /** Resolves to the port once it listens, which it does from the start on: it answers 503 until it is ready. */
+  listening: Promise<number>
+}
+
+/** How long requests under way may take at the end. */
+const graceMs = 10_000
+const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+  version: string
+}
+
+/**
+ * The console as a part. It listens from its start to its end; behind that, it starts anew while Kafka or the
+ * registry is away and, a bounded number of times, after a bug. Throws `usage` without ADMIN_TOKEN. Its run rejects
+ * with `local` for a port that is taken, and with `setup` where topics or schemas are missing.
+ */
+export function openConsole(options: OpenConsoleOptions): OpenConsole {
+  const { config, log } = options
+  const { adminToken } = config
+  if (adminToken === null)
+    throw new PostriderError(
+      'usage',
+      'ADMIN_TOKEN is not set, and the console lets nobody in without one: set it to a long random text (openssl rand -hex 32)',
+    )
+  const counts = new ConsoleCounts()
+  const listening = Promise.withResolvers<number>()
+  listening.promise.catch(() => {})
+  let current: { life: Life; services: ConsoleServices } | null = null
+  const make = (): Part => ({
+    name: 'console',
+    async run(signal) {
+      const life = assemble(options)
+      try {
+        await life.run(signal, (services) => (current = { life, services }))
+      } finally {
+        current = null
+      }
+    },
+  })
+  const serving = restarting('console', make, log)
+  return {
+    counts,
+    listening: listening.promise,
+    checks: [{ name: 'console', problem: () => (current ? current.life.problem() : 'it is starting') }],
+    part: {
+      name: 'console',
+      async run(signal) {
+        const server = await openConsoleServer({
+          port: config.consolePort,
+          token: adminToken,
+          version,
+          operations,
+          services: () => current?.services ?? null,
+          counts,
+          log,
+          ...(options.host && { host: options.host }),
+        }).catch((error: unknown) => {
+          listening.reject(error)
+          throw error
+        })
+        listening.resolve(server.port)
+        log.info({ port: server.port }, `admin API at http://localhost:${server.port}/api/v1/openapi.json`)
+        const stopping = new AbortController()
+        // First no request comes in any more, then what they wait for may end.
+        const stop = () => void server.close(graceMs).then(() => stopping.abort())
+        if (signal.aborted) stop()
+        signal.addEventListener('abort', stop, { once: true })
+        try {
+          await serving.run(stopping.signal)
+        } finally {
+          signal.removeEventListener('abort', stop)
+          await server.close(graceMs)
+        }
+      },
+    },
+  }
+}
+
+/** A console from its start to its end, with everything that it holds open. */
+interface Life {
+  run(signal: AbortSignal, onReady: (services: ConsoleServices) => void): Promise<void>
+  /** Null when it takes work, else why not. */
+  problem(): string | null
+}
+
+function assemble({ config, kafka, log }: OpenConsoleOptions): Life {
+  const topics = topicNames(config.topicPrefix)
+  const codecs = createCodecs({ registry: config.registry, topics, log })
+  const secrets = createSecrets(config.secretsKeys)
+  const { groupId } = config
+  const settings = new SettingsLog({ kafka, topic: topics.settings, groupId, codec: codecs.settings, log })
+  const transport = createWebhookTransport({
+    timeoutMs: config.webhookTimeoutMs,
+    allowedNetworks: config.allowedNetworks,
+    caFile: config.webhookCaFile,
+  })
+  const erasures = new ErasureLog({ kafka, topic: topics.erasures, groupId, codec: codecs.erasures, log })
+  const deadLetters = openDeadLetters(
+    { config, kafka, log },
+    async (signal) => {
+      await settings.catchUp(signal)
+      return settings.state.destinations
+    },
+    (signal) => erasures.current(signal),
+  )
+  return {
+    problem() {
+      if (!settings.connected) return 'the settings log cannot be read'
+      return erasures.connected ? null : 'the deletions’ log cannot be read'
+    },
+    async run(signal, onReady) {
+      const ending = new AbortController()
+      let computations: OpenComputations | null = null
+      try {
+        await checkOwnTopics(kafka, config, log)
+        await Promise.all([codecs.settings.ready(), settings.start(signal), erasures.start(signal)])
+        computations = await openComputations({ config, kafka, log, settings }, ending.signal)
+        if (signal.aborted) return
+        onReady({
+          settings,
+          secrets,
+          sendSample: (destination) => sendSample(destination, { transport, secrets, now: Date.now() }),
+          deadLetters,
+          computations,
+          now: Date.now,
+        })
+        const stopped = new Promise<void>((resolve) =>
+          signal.addEventListener('abort', () => resolve(), { once: true }),
+        )
+        // A log with something unreadable in it ends the part: it must not go on with half of it.
+        await Promise.race([stopped, settings.ended, erasures.ended])
+      } catch (error) {
+        if (!signal.aborted) throw error
+      } finally {
+        ending.abort()
+        computations?.close()
+        await Promise.all([settings.close(), erasures.close(), transport.close(0)])
+      }
+    },
+  }
+}
+
+async function checkOwnTopics(kafka: Kafka, config: Config, log: Logger): Promise<void> {
+  const admin = kafka.admin()
+  try {
+    await admin.connect()
+    const problems = await checkTopics(admin, config)
+    const errors = problems.filter(({ severity }) => severity === 'error')
+    if (errors.length > 0) throw new PostriderError('setup', errors.map(({ message }) => message).join('; '))
+    for (const { topic, message } of problems) log.warn({ topic }, message)
+  } finally {
+    await admin.disconnect().catch(() => {})
+  }
+}

@@ -1,0 +1,84 @@
+// Checks what comes in by the schemas of its operation, and names everything that is wrong.
+import type { z } from 'zod'
+import { RequestRefused, type FieldFault } from './errors.ts'
+import type { Operation } from './operation.ts'
+
+export interface RawRequest {
+  params: unknown
+  query: unknown
+  body: unknown
+}
+
+/** Throws RequestRefused that names every wrong field of path, query and body. Never repeats a value: some are secret. */
+export function checked(operation: Operation, raw: RawRequest): RawRequest {
+  const faults: FieldFault[] = []
+  const parse = (schema: z.ZodType | undefined, value: unknown): unknown => {
+    if (!schema) return undefined
+    const result = schema.safeParse(value)
+    if (result.success) return result.data
+    faults.push(...result.error.issues.flatMap(faultsOf))
+    return undefined
+  }
+  const params = parse(operation.params, raw.params)
+  const query = parse(operation.query, operation.query && typed(operation.query, raw.query))
+  if (!operation.query)
+    for (const field of Object.keys((raw.query as object | null) ?? {}))
+      faults.push({ field, message: 'there is no such parameter' })
+  const body = parse(operation.body, raw.body)
+  if (faults.length > 0) {
+    const message = faults.map(({ field, message }) => (field === '' ? message : `${field}: ${message}`))
+    throw new RequestRefused('invalid_request', message.join('; '), faults)
+  }
+  return { params, query, body }
+}
+
+function faultsOf(issue: z.core.$ZodIssue): FieldFault[] {
+  const field = issue.path.join('.')
+  if (issue.code === 'unrecognized_keys')
+    return issue.keys.map((key) => ({
+      field: field === '' ? key : `${field}.${key}`,
+      message: 'there is no such field',
+    }))
+  return [{ field, message: phraseOf(issue, field) }]
+}
+
+function phraseOf(issue: z.core.$ZodIssue, field: string): string {
+  if (issue.code === 'invalid_type') {
+    if (/received undefined$/.test(issue.message))
+      return field === '' ? 'a JSON body is needed, with Content-Type: application/json' : 'is missing'
+    return `must be ${articled(issue.expected)}`
+  }
+  if (issue.code === 'invalid_value') return `must be one of ${issue.values.join(', ')}`
+  return issue.message
+}
+
+const articled = (type: string): string =>
+  /^[aeio]/.test(type)
+    ? `an ${type === 'int' ? 'integer' : type}`
+    : `a ${type === 'record' ? 'JSON object' : type}`
+
+/** Parameters come as texts; what the schema wants is not a text everywhere. */
+function typed(schema: z.ZodObject, raw: unknown): unknown {
+  const given = Object.entries((raw as Record<string, unknown> | null) ?? {})
+  return Object.fromEntries(
+    given.map(([name, value]) => [name, asTyped(schema.shape[name] as z.ZodType | undefined, value)]),
+  )
+}
+
+function asTyped(schema: z.ZodType | undefined, value: unknown): unknown {
+  switch (schema && innermost(schema)) {
+    case 'array':
+      return typeof value === 'string' ? [value] : value
+    case 'boolean':
+      return value === 'true' ? true : value === 'false' ? false : value
+    case 'number':
+      return typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value
+    default:
+      return value
+  }
+}
+
+function innermost(schema: z.ZodType): string {
+  const { type, innerType } = schema._zod.def as { type: string; innerType?: z.ZodType }
+  return innerType && (type === 'optional' || type === 'default') ? innermost(innerType) : type
+}

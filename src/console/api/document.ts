@@ -1,0 +1,187 @@
+import { z } from 'zod'
+import { errorSchema } from './errors.ts'
+import type { Operation } from './operation.ts'
+
+export const apiPrefix = '/api/v1'
+
+type Json = Record<string, unknown>
+
+/** What every request can get beside its own. */
+const common: Record<number, string> = {
+  400: 'Something is wrong with the request; every wrong field is named.',
+  401: 'The token is missing or wrong.',
+  500: 'A bug, or a key of SECRETS_KEY that is missing.',
+  503: 'Kafka or the schema registry is away, or the console is starting or stopping. Send it again later.',
+}
+const own: Record<number, string> = {
+  404: 'There is none of this id.',
+  409: 'It clashes with what there is, or If-Match names a version that has passed. Read again, and decide anew.',
+  413: 'The body is too large.',
+  415: 'The Content-Type is not one that is taken here.',
+  422: 'The Idempotency-Key came with another request before.',
+  429: 'Too much of it is under way. Send it again later.',
+}
+
+/** The OpenAPI 3.1 document of the operations, made from the schemas that check their requests. */
+export function apiDocument(operations: readonly Operation[], version: string): Json {
+  const components: Json = {}
+  const error = jsonSchema(errorSchema, 'output', components)
+  const paths: Record<string, Json> = {}
+  for (const operation of operations)
+    (paths[apiPrefix + operation.path] ??= {})[operation.method.toLowerCase()] = operationObject(
+      operation,
+      error,
+      components,
+    )
+  return {
+    openapi: '3.1.1',
+    info: {
+      title: 'Postrider admin API',
+      version,
+      description:
+        'Sources, destinations, audiences, computed traits and dead letters of a Postrider deployment. Lists are ' +
+        '`{data, next}`; errors are `{code, message, fields}`.',
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: '/' }],
+    security: [{ token: [] }],
+    tags: [...new Set(operations.map(({ tag }) => tag))].map((name) => ({ name })),
+    paths,
+    components: {
+      schemas: components,
+      securitySchemes: {
+        token: { type: 'http', scheme: 'bearer', description: 'ADMIN_TOKEN of the console.' },
+      },
+    },
+  }
+}
+
+function operationObject(operation: Operation, error: Json, components: Json): Json {
+  const { id, tag, summary, description, success, progress } = operation
+  const takesBody = operation.body !== undefined || operation.streams !== undefined
+  const refusals = [...(operation.refusals ?? []), ...(takesBody ? [413, 415] : [])]
+  const refused = (text: string) => ({
+    description: text,
+    content: { 'application/json': { schema: error } },
+  })
+  return {
+    operationId: id,
+    tags: [tag],
+    summary,
+    ...(description && { description }),
+    ...withParameters(operation, components),
+    ...(takesBody && { requestBody: requestBody(operation, components) }),
+    responses: {
+      [success.status]: {
+        description: success.description,
+        ...(answerHeaders(operation) && { headers: answerHeaders(operation) }),
+        content: {
+          'application/json': { schema: jsonSchema(success.schema, 'output', components) },
+          ...(progress && {
+            'application/x-ndjson': {
+              schema: {
+                description: 'A line each: progress, and at the end the result or an error.',
+                oneOf: [
+                  only('progress', jsonSchema(progress, 'output', components)),
+                  only('result', jsonSchema(success.schema, 'output', components)),
+                  only('error', error),
+                ],
+              },
+            },
+          }),
+        },
+      },
+      ...Object.fromEntries(Object.entries(common).map(([status, text]) => [status, refused(text)])),
+      ...Object.fromEntries(refusals.map((status) => [status, refused(own[status]!)])),
+    },
+  }
+}
+
+function withParameters(operation: Operation, components: Json): { parameters?: Json[] } {
+  const parameters = [
+    ...parametersOf('path', operation.params, components),
+    ...parametersOf('query', operation.query, components),
+    ...(operation.isIdempotent
+      ? [
+          header(
+            'Idempotency-Key',
+            'Of 1-255 visible ASCII characters. The same request with the same key is done once, and gets the same ' +
+              'answer again, whichever console it comes to.',
+          ),
+        ]
+      : []),
+    ...(operation.hasPrecondition
+      ? [header('If-Match', 'The ETag of an earlier answer: refused if it was changed since.')]
+      : []),
+  ]
+  return parameters.length > 0 ? { parameters } : {}
+}
+
+const header = (name: string, description: string): Json => ({
+  name,
+  in: 'header',
+  required: false,
+  description,
+  schema: { type: 'string' },
+})
+
+function parametersOf(place: 'path' | 'query', schema: z.ZodObject | undefined, components: Json): Json[] {
+  if (!schema) return []
+  const { properties, required = [] } = jsonSchema(schema, 'input', components) as {
+    properties: Record<string, Json>
+    required?: string[]
+  }
+  return Object.entries(properties).map(([name, { description, ...rest }]) => ({
+    name,
+    in: place,
+    required: required.includes(name),
+    ...(description !== undefined && { description }),
+    schema: rest,
+  }))
+}
+
+function requestBody({ body, streams = {} }: Operation, components: Json): Json {
+  const content = body
+    ? { 'application/json': { schema: jsonSchema(body, 'input', components) } }
+    : Object.fromEntries(
+        Object.entries(streams).map(([type, { description, line }]) => [
+          type,
+          { schema: { description, ...jsonSchema(line, 'input', components) } },
+        ]),
+      )
+  return { required: true, content }
+}
+
+function answerHeaders({ success, isIdempotent }: Operation): Json | null {
+  const named = (description: string) => ({ description, schema: { type: 'string' } })
+  const headers = {
+    ...(success.hasTag && { ETag: named('Its version, for If-Match.') }),
+    ...(success.hasLocation && { Location: named('Where it is.') }),
+    ...(isIdempotent && { 'Idempotent-Replayed': named('`true`: it had been done before.') }),
+  }
+  return Object.keys(headers).length > 0 ? headers : null
+}
+
+const only = (name: string, schema: Json): Json => ({
+  type: 'object',
+  properties: { [name]: schema },
+  required: [name],
+  additionalProperties: false,
+})
+
+/** A schema in JSON Schema; what has a name goes to the components, and is referred to. */
+function jsonSchema(schema: z.ZodType, io: 'input' | 'output', components: Json): Json {
+  const { $schema: _, $defs = {}, ...rest } = z.toJSONSchema(schema, { io, target: 'draft-2020-12' }) as Json
+  const referred = (json: unknown): unknown => {
+    if (Array.isArray(json)) return json.map(referred)
+    if (typeof json !== 'object' || json === null) return json
+    return Object.fromEntries(
+      Object.entries(json).map(([key, value]) => [
+        key,
+        key === '$ref' ? String(value).replace('#/$defs/', '#/components/schemas/') : referred(value),
+      ]),
+    )
+  }
+  for (const [name, definition] of Object.entries($defs as Json)) components[name] = referred(definition)
+  return referred(rest) as Json
+}

@@ -1,0 +1,99 @@
+// What the admin API consists of, as data: the server mounts operations, the OpenAPI document is made from them, and
+// the same schemas check what comes in.
+import type { z } from 'zod'
+import type { ConsoleServices } from './services.ts'
+
+export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
+
+/** What a request asks for, once it was checked. */
+export interface ApiRequest<P, Q, B> {
+  params: P
+  query: Q
+  body: B
+  /** The lines of a streamed body. Rejects when the sender goes away in the middle. */
+  lines: AsyncIterable<Uint8Array>
+  /** Of the body, in lower case and without parameters. */
+  contentType: string | null
+  /** Null when the header is not there. */
+  ifMatch: string | null
+  idempotencyKey: string | null
+  /** Aborts when the console stops, once its grace is over. */
+  stopping: AbortSignal
+  /** Aborts when the sender has gone away, too. */
+  gone: AbortSignal
+}
+
+export interface Answer {
+  status: number
+  headers?: Record<string, string>
+  body: unknown
+}
+
+/**
+ * Work that may take long. Answered by its result; or, to those who accept `application/x-ndjson`, by its progress
+ * and then its result, a line each.
+ */
+export interface LongAnswer {
+  /** Nothing wrong with the request is found any more once `progress` was called. */
+  run(progress: (state: object) => void): Promise<unknown>
+}
+
+export interface Documented {
+  description: string
+  schema: z.ZodType
+}
+
+/** Values of a path are texts. */
+type ParamsSchema = z.ZodObject<Record<string, z.ZodType<string>>>
+type QuerySchema = z.ZodObject
+
+export interface Operation {
+  /** For clients that are made from the document, and for metrics. */
+  id: string
+  method: Method
+  /** Below /api/v1, as OpenAPI writes it: `/sources/{id}`. */
+  path: string
+  tag: string
+  summary: string
+  description?: string
+  params?: ParamsSchema
+  query?: QuerySchema
+  body?: z.ZodType
+  /** In place of `body`: content types of a streamed one, with what each line is. */
+  streams?: Record<string, { description: string; line: z.ZodType }>
+  /** An Idempotency-Key is heeded. */
+  isIdempotent?: boolean
+  /** If-Match is heeded. */
+  hasPrecondition?: boolean
+  /** The answer when all went well. */
+  success: Documented & { status: number; hasTag?: boolean; hasLocation?: boolean }
+  /** Where the answer may be a LongAnswer: what it tells of its progress. */
+  progress?: z.ZodType
+  /** Further statuses than those that every operation can have. */
+  refusals?: (404 | 409 | 422 | 429)[]
+  handle(
+    request: ApiRequest<unknown, unknown, unknown>,
+    services: ConsoleServices,
+  ): Promise<Answer | LongAnswer>
+}
+
+type Parsed<S> = S extends z.ZodType ? z.output<S> : undefined
+
+/** An operation whose handler is typed by its own schemas. */
+export function operation<
+  P extends ParamsSchema | undefined = undefined,
+  Q extends QuerySchema | undefined = undefined,
+  B extends z.ZodType | undefined = undefined,
+>(
+  given: Omit<Operation, 'params' | 'query' | 'body' | 'handle'> & {
+    params?: P
+    query?: Q
+    body?: B
+    handle(
+      request: ApiRequest<Parsed<P>, Parsed<Q>, Parsed<B>>,
+      services: ConsoleServices,
+    ): Promise<Answer | LongAnswer>
+  },
+): Operation {
+  return given as unknown as Operation
+}

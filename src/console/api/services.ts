@@ -1,0 +1,25 @@
+import type { Outcome } from '../../core/outcome.ts'
+import type { Destination } from '../../core/settings.ts'
+import type { Computations } from '../computations/ports.ts'
+import type { ReplayPorts } from '../dead-letters/ports.ts'
+import type { Secrets, Settings } from '../ports.ts'
+
+/** What became of a sample call at one URL. */
+export interface SampleResult {
+  /** From 1. */
+  number: number
+  url: string
+  outcome: Outcome
+}
+
+/** What the admin API works with. */
+export interface ConsoleServices {
+  settings: Settings
+  secrets: Secrets
+  /** Sends one sample call to each URL of a destination, once. Throws `secrets_key`. */
+  sendSample(destination: Destination): Promise<SampleResult[]>
+  deadLetters: ReplayPorts
+  computations: Computations
+  /** Epoch milliseconds. */
+  now(): number
+}

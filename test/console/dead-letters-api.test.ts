@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { DeadLetter } from '../../src/core/delivery.ts'
+import { startConsole } from '../support/consoles.ts'
+import { deadLetter, delivery } from '../support/dead-letters.ts'
+import { deploy, type Deployment } from '../support/deployment.ts'
+
+async function bury(deployment: Deployment, letters: readonly DeadLetter[]): Promise<void> {
+  await deployment.codecs.deadLetters.ready()
+  await deployment.producer.send({
+    topic: deployment.topics.deadLetters,
+    messages: letters.map((letter, index) => ({
+      key: 'u-1',
+      partition: index % 3,
+      value: deployment.codecs.deadLetters.encode(letter),
+    })),
+  })
+}
+
+interface Page {
+  data: { id: string; messageId: string; reason: string }[]
+  next: string | null
+}
+
+const partitions = { PARTITIONS_DEAD_LETTERS: '3' }
+
+test('dead letters are paged, the newest first, over partitions and filters; new ones do not shift a page', async (t) => {
+  const deployment = await deploy(t, partitions)
+  const { ok } = await startConsole(deployment)
+  assert.deepEqual(await ok(200, 'GET', '/dead-letters'), { data: [], next: null })
+  const count = 450
+  for (let from = 0; from < count; from += 3)
+    await bury(
+      deployment,
+      [0, 1, 2].map((at) => {
+        const reason = (from + at) % 90 === 0 ? 'expired' : 'rejected'
+        return deadLetter({ reason, delivery: delivery(`m-${from + at}`) })
+      }),
+    )
+  const all = async (query: string): Promise<Page['data']> => {
+    const found: Page['data'] = []
+    let next: string | null = ''
+    while (next !== null) {
+      const path: string = `/dead-letters?${query}${next === '' ? '' : `&cursor=${next}`}`
+      const page = (await ok(200, 'GET', path)) as unknown as Page
+      if (next === '') await bury(deployment, [deadLetter({ delivery: delivery('late') })])
+      found.push(...page.data)
+      next = page.next
+    }
+    return found
+  }
+  const numbers = (found: Page['data']) => found.map(({ messageId }) => Number(messageId.slice(2)))
+  const shown = numbers(await all('limit=200'))
+  assert.equal(shown.length, count)
+  assert.equal(new Set(shown).size, count)
+  // Of one moment they may stand in any order.
+  shown.forEach((number, index) =>
+    assert.ok(Math.abs(count - 1 - index - number) <= 30, `${number} at ${index}`),
+  )
+  const expired = await all('limit=2&reason=expired&reason=gone&destination=crm')
+  assert.deepEqual(numbers(expired), [360, 270, 180, 90, 0])
+  assert.deepEqual(await all('until=2026-01-01'), [])
+})
+
+test('a dead letter is shown whole, and replayed by id and by what is chosen', async (t) => {
+  const deployment = await deploy(t, partitions)
+  const { ok, call } = await startConsole(deployment)
+  await deployment.destination({ urls: ['https://example.com/'] })
+  await bury(deployment, [
+    deadLetter({ reason: 'rejected', delivery: delivery('m-0') }),
+    deadLetter({ reason: 'gone', delivery: delivery('m-1') }),
+    deadLetter({ reason: 'too_large' }),
+  ])
+  const shown = await ok(200, 'GET', '/dead-letters/0-0')
+  assert.equal((shown.delivery as { id: string }).id, 'm-0:crm')
+  assert.deepEqual(await ok(200, 'GET', `/dead-letters/${encodeURIComponent('m-0:crm')}`), shown)
+
+  const retry = deployment.topics.retry('300ms')
+  const dry = await ok(200, 'POST', '/dead-letters/replay', { all: true, dryRun: true })
+  assert.deepEqual([dry.replayed, dry.refused, (dry.results as object[]).length], [2, 1, 3])
+  assert.deepEqual(await deployment.read(retry), [])
+
+  const unknown = await call('POST', '/dead-letters/replay', { json: { ids: ['0-0', '0-77'] } })
+  assert.equal(unknown.status, 404, unknown.text)
+  assert.deepEqual(await deployment.read(retry), [], 'all are looked up before any is sent')
+
+  const one = await ok(200, 'POST', '/dead-letters/replay', { ids: ['0-0', 'm-0:crm'] })
+  assert.deepEqual([one.replayed, one.repeated, one.topics], [1, 1, { [retry]: 1 }])
+  const accept = { accept: 'application/x-ndjson' }
+  const chosen = await call('POST', '/dead-letters/replay', {
+    headers: accept,
+    json: { reason: ['gone'], since: '2026-01-01', rate: 100 },
+  })
+  const lines = chosen.body as unknown as { progress?: { total: number }; result?: { replayed: number } }[]
+  assert.equal(lines[0]!.progress?.total, 3)
+  assert.equal(lines.at(-1)!.result?.replayed, 1)
+  assert.equal((await deployment.read(retry)).length, 2)
+})

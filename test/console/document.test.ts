@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { apiDocument } from '../../src/console/api/document.ts'
+import { operations } from '../../src/console/api/operations.ts'
+
+type Json = Record<string, unknown>
+const document = () =>
+  apiDocument(operations, '1.2.3') as { openapi: string; paths: Record<string, Json> } & Json
+
+test('the document is what OpenAPI 3.1 allows, and its references lead somewhere', async () => {
+  const validator = new Validator()
+  const { valid, errors } = await validator.validate(document())
+  assert.ok(valid, JSON.stringify(errors))
+  assert.equal(validator.version, '3.1')
+  assert.ok(validator.resolveRefs())
+  const refs = [...JSON.stringify(document()).matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g)]
+  const { schemas } = document().components as { schemas: Json }
+  assert.ok(refs.length > 20)
+  for (const [, name] of refs) assert.ok(name! in schemas, name)
+
+  const wrong = document()
+  wrong.paths['/api/v1/sources'] = { get: { responses: 7 } }
+  assert.ok(!(await new Validator().validate(wrong)).valid, 'a wrong one is told from it')
+})
+
+test('every operation is in the document, with an id of its own and what it takes', () => {
+  const { paths } = document() as unknown as {
+    paths: Record<string, Record<string, { operationId: string; requestBody?: Json; parameters?: Json[] }>>
+  }
+  const documented = Object.values(paths).flatMap((methods) => Object.values(methods))
+  assert.equal(documented.length, operations.length)
+  assert.equal(new Set(documented.map(({ operationId }) => operationId)).size, operations.length)
+  for (const { id, method, path, body, streams } of operations) {
+    const found = paths[`/api/v1${path}`]![method.toLowerCase()]!
+    assert.equal(found.operationId, id)
+    assert.equal('requestBody' in found, Boolean(body ?? streams), id)
+    const inPath = (found.parameters ?? []).filter((parameter) => parameter.in === 'path')
+    assert.equal(inPath.length, path.split('{').length - 1, id)
+  }
+})

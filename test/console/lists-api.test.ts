@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict'
+import { request } from 'node:http'
+import { test } from 'node:test'
+import { adminToken, startConsole, type RunningConsole } from '../support/consoles.ts'
+import { deploy, until, type Deployment } from '../support/deployment.ts'
+
+async function told(deployment: Deployment): Promise<string[]> {
+  const records = await deployment.read(deployment.topics.calls)
+  const calls = await Promise.all(records.map(({ value }) => deployment.codecs.calls.decode(value)))
+  return calls.map(({ userId, traits }) => `${userId} ${traits}`).sort()
+}
+
+async function withAudience(deployment: Deployment): Promise<RunningConsole> {
+  const console = await startConsole(deployment)
+  await console.ok(201, 'POST', '/sources', { id: 'shop', name: 'Shop' })
+  await console.ok(201, 'POST', '/audiences', { id: 'vip', name: 'Big Spenders', sourceId: 'shop' })
+  return console
+}
+
+const ndjson = { 'content-type': 'application/x-ndjson' }
+const lines = (values: readonly object[]) => values.map((value) => JSON.stringify(value)).join('\n')
+
+/** Sends piece by piece, as a program does that reads its list from somewhere. */
+function streamOf(pieces: Iterable<string>): ReadableStream {
+  const encoder = new TextEncoder()
+  return ReadableStream.from(
+    (async function* () {
+      for (const piece of pieces) yield encoder.encode(piece)
+    })(),
+  )
+}
+
+test('audiences are synced and changed by streamed lists, shown with their count, and deleted', async (t) => {
+  const deployment = await deploy(t)
+  const { call, ok } = await withAudience(deployment)
+  const plain = { 'content-type': 'text/plain; charset=utf-8' }
+  const first = await call('POST', '/audiences/vip/sync', { headers: plain, body: 'a\nb\nc\n' })
+  assert.deepEqual([first.status, first.body.entered, first.body.left], [200, 3, 0])
+  const change = lines([{ userId: 'd' }, { userId: 'a', member: false }, { userId: 'nobody', member: false }])
+  const second = await call('POST', '/audiences/vip/change', { headers: ndjson, body: change })
+  assert.deepEqual([second.status, second.body.entered, second.body.left], [200, 1, 1])
+  const shown = await ok(200, 'GET', '/audiences/vip')
+  assert.deepEqual([shown.key, shown.count, shown.openSync], ['big_spenders', 3, null])
+  const none = await call('POST', '/audiences/vip/sync', { headers: plain, body: '' })
+  assert.equal(none.status, 400, none.text)
+  assert.deepEqual(await ok(200, 'DELETE', '/audiences/vip?notify=true'), {
+    id: 'vip',
+    deleted: true,
+    notified: 3,
+  })
+  assert.deepEqual((await ok(200, 'GET', '/audiences')).data, [])
+  assert.equal((await call('GET', '/audiences/vip')).status, 404)
+  assert.equal((await told(deployment)).length, 3 + 2 + 3)
+})
+
+test('computed traits are synced by lines with values', async (t) => {
+  const deployment = await deploy(t)
+  const { call, ok } = await withAudience(deployment)
+  await ok(201, 'POST', '/traits', { id: 'ltv', name: 'Lifetime Value', sourceId: 'shop' })
+  const sync = (path: string, body: string) => call('POST', `/traits/ltv/${path}`, { headers: ndjson, body })
+  assert.equal(
+    (await sync('sync', '{"userId":"a","value":1.50}\n{"userId":"b","value":"x"}')).body.entered,
+    2,
+  )
+  assert.equal((await sync('change', '{"userId":"b","value":null}')).body.left, 1)
+  assert.deepEqual(await told(deployment), [
+    'a {"lifetime_value":1.50}',
+    'b {"lifetime_value":"x"}',
+    'b {"lifetime_value":null}',
+  ])
+  const asText = await call('POST', '/traits/ltv/sync', {
+    headers: { 'content-type': 'text/plain' },
+    body: 'a',
+  })
+  assert.equal(asText.status, 415)
+})
+
+test('a bad line is named by its number and changes nothing, however late it comes', async (t) => {
+  const deployment = await deploy(t)
+  const { call } = await withAudience(deployment)
+  const users = (count: number) => Array.from({ length: count }, (_, index) => `{"userId":"u${index}"}\n`)
+  const many = users(12_000)
+  many[10_004] = '{"userId":7}\n'
+  const accept = { ...ndjson, accept: 'application/x-ndjson' }
+  for (const headers of [ndjson, accept]) {
+    const refused = await call('POST', '/audiences/vip/sync', { headers, body: streamOf(many) })
+    assert.equal(refused.status, 400)
+    assert.match(
+      String(refused.body.message),
+      /line 10005 has no userId that is a string; nothing was changed/,
+    )
+  }
+  const cases: [line: string, why: RegExp][] = [
+    ['not json', /line 2 is not a JSON object/],
+    ['{"userId":"a","member":1}', /line 2 has a member that is neither/],
+    ['{"userId":"u0"}', /line 2 names the user of line 1 again/],
+    [`{"userId":"${'x'.repeat(1_025)}"}`, /line 2 holds an id of more than 1024 bytes/],
+    ['', /line 2 is empty/],
+  ]
+  for (const [line, why] of cases) {
+    const body = `{"userId":"u0"}\n${line}\n{"userId":"z"}`
+    const refused = await call('POST', '/audiences/vip/sync', { headers: ndjson, body })
+    assert.equal(refused.status, 400, line)
+    assert.match(String(refused.body.message), why)
+  }
+  assert.equal((await call('POST', '/audiences/no/sync', { headers: ndjson, body: many[0]! })).status, 404)
+  assert.deepEqual(await deployment.read(deployment.topics.memberships), [])
+  assert.deepEqual(await told(deployment), [])
+
+  await t.test('and the list without it is taken, with its progress line by line', async () => {
+    const answer = await call('POST', '/audiences/vip/sync', {
+      headers: accept,
+      body: streamOf(users(12_000)),
+    })
+    assert.equal(answer.status, 200, answer.text)
+    const told = answer.body as unknown as { progress?: { phase: string; total: number }; result?: object }[]
+    assert.equal(told[0]!.progress?.phase, 'sending')
+    assert.equal(told[0]!.progress?.total, 12_000)
+    assert.deepEqual((told.at(-1)!.result as { entered: number }).entered, 12_000)
+  })
+})
+
+test('who goes away in the middle of a list has changed nothing, and the next list is taken', async (t) => {
+  const deployment = await deploy(t)
+  const console = await withAudience(deployment)
+  const list = request(`${console.url}/api/v1/audiences/vip/sync`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${adminToken}`, ...ndjson },
+  })
+  list.on('error', () => {})
+  for (let at = 0; at < 5_000; at++) list.write(`{"userId":"u${at}"}\n`)
+  await new Promise((resolve) => list.write('{"userId":"cut', resolve))
+  list.destroy()
+  const { call } = console
+  const after = await call('POST', '/audiences/vip/sync', { headers: ndjson, body: '{"userId":"only"}' })
+  assert.deepEqual([after.status, after.body.entered, after.body.resumed], [200, 1, 0], after.text)
+  assert.deepEqual(await told(deployment), ['only {"big_spenders":true}'])
+  assert.ok(!console.log.some(({ level }) => level >= 50), 'that is no error of the console')
+})
+
+test('a console that is stopped in the middle of a sync leaves what the next sync settles', async (t) => {
+  const deployment = await deploy(t)
+  const console = await withAudience(deployment)
+  const users = Array.from({ length: 20_000 }, (_, index) => `u${index}`).join('\n')
+  const plain = { 'content-type': 'text/plain' }
+  const cut = console.call('POST', '/audiences/vip/sync', { headers: plain, body: users }).catch(() => null)
+  await until(async () => {
+    const offsets = await deployment.admin.fetchTopicOffsets(deployment.topics.memberships)
+    return offsets.some(({ high }) => Number(high) > 0)
+  }, 12_000)
+  await console.stop()
+  const answer = await cut
+  const next = await startConsole(deployment)
+  const again = await next.call('POST', '/audiences/vip/sync', { headers: plain, body: users })
+  assert.equal(again.status, 200, again.text)
+  // It had its time to finish; where that was too short, the second one sent the rest.
+  assert.ok(answer === null || answer.status === 200 || answer.status === 503)
+  assert.equal(new Set(await told(deployment)).size, 20_000)
+})

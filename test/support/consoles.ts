@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Ajv2020 from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import pino from 'pino'
+import { createKafka } from '../../src/adapters/kafka/client.ts'
+import { openConsole, type OpenConsole, type OpenConsoleOptions } from '../../src/commands/open-console.ts'
+import { until, type Deployment, type LogLine } from './deployment.ts'
+
+export const adminToken = 'a-token-that-nobody-guesses-0123456789'
+
+export interface ApiAnswer {
+  status: number
+  headers: Headers
+  /** Parsed; the lines of NDJSON as an array. */
+  body: Record<string, unknown>
+  text: string
+}
+
+export interface ApiCall {
+  headers?: Record<string, string>
+  /** Sent as JSON. */
+  json?: unknown
+  /** Sent as it is. */
+  body?: string | Uint8Array | ReadableStream
+}
+
+export interface RunningConsole {
+  url: string
+  open: OpenConsole
+  log: LogLine[]
+  /** Null when it takes work. */
+  problem(): string | null
+  /** Calls a path below /api/v1 with the token; the answer is checked by the console's own OpenAPI document. */
+  call(method: string, path: string, given?: ApiCall): Promise<ApiAnswer>
+  /** As `call`, and asserts the status. */
+  ok(status: number, method: string, path: string, json?: unknown): Promise<Record<string, unknown>>
+  /** Stops it in good order; rejects with what it failed with. */
+  stop(): Promise<void>
+}
+
+/** Starts a console in this process, with a store of its own, and waits until it takes work. */
+export async function startConsole(
+  deployment: Deployment,
+  options: Partial<OpenConsoleOptions> = {},
+): Promise<RunningConsole> {
+  const lines: LogLine[] = []
+  const log = pino({ level: 'debug' }, { write: (line) => void lines.push(JSON.parse(line) as LogLine) })
+  const storePath = await mkdtemp(join(tmpdir(), 'postrider-test-'))
+  const config = { ...deployment.config, consolePort: 0, adminToken, storePath, ...options.config }
+  const kafka = createKafka(config, pino({ level: 'silent' }))
+  const open = openConsole({ kafka, log, host: '127.0.0.1', ...options, config })
+  const stopping = new AbortController()
+  const ended = open.part.run(stopping.signal)
+  let failure: unknown = null
+  ended.catch((error: unknown) => (failure = error))
+  const stop = async () => {
+    stopping.abort()
+    await ended.finally(() => rm(storePath, { recursive: true, force: true, maxRetries: 5 }))
+  }
+  deployment.endFirst(stop)
+  const problem = () => open.checks.map((check) => check.problem()).find((found) => found !== null) ?? null
+  const url = `http://127.0.0.1:${await open.listening}`
+  await until(() => {
+    if (failure) throw failure as Error
+    return problem() === null
+  }, 30_000)
+  const documented = await answersOf(url)
+  const call = async (method: string, path: string, given: ApiCall = {}): Promise<ApiAnswer> => {
+    const response = await fetch(`${url}/api/v1${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${adminToken}`,
+        ...(given.json !== undefined && { 'content-type': 'application/json' }),
+        ...given.headers,
+      },
+      ...(given.json !== undefined && { body: JSON.stringify(given.json) }),
+      // Node's own types lag behind what fetch takes.
+      ...(given.body !== undefined && { body: given.body, duplex: 'half' }),
+    } as RequestInit)
+    const text = await response.text()
+    documented(method, path, response, text)
+    const isLines = response.headers.get('content-type')?.startsWith('application/x-ndjson')
+    const body: unknown = isLines
+      ? text
+          .trim()
+          .split('\n')
+          .map((line) => JSON.parse(line) as unknown)
+      : JSON.parse(text)
+    return { status: response.status, headers: response.headers, body: body as ApiAnswer['body'], text }
+  }
+  return {
+    url,
+    open,
+    log: lines,
+    problem,
+    call,
+    async ok(status, method, path, json) {
+      const answer = await call(method, path, json === undefined ? {} : { json })
+      assert.equal(answer.status, status, answer.text)
+      return answer.body
+    },
+    stop,
+  }
+}
+
+interface Content {
+  schema: object
+}
+type Document = Record<
+  string,
+  Record<string, Record<string, { responses: Record<string, { content: Record<string, Content> }> }>>
+>
+
+/** Asserts that an answer is one that the console's document promises. What the document does not know must be 404 or 405. */
+async function answersOf(url: string) {
+  const document = (await (await fetch(`${url}/api/v1/openapi.json`)).json()) as Document
+  const ajv = new Ajv2020.default({ strict: false, allErrors: true })
+  addFormats.default(ajv)
+  ajv.addSchema(document, 'api')
+  const paths = Object.entries(document.paths!)
+  const specificity = (path: string) => path.split('{').length
+  paths.sort(([a], [b]) => specificity(a) - specificity(b))
+  return (method: string, path: string, response: Response, text: string): void => {
+    const { pathname } = new URL(`${url}/api/v1${path}`)
+    const [template, operations] =
+      paths.find(([template]) => new RegExp(`^${template.replace(/\{\w+\}/g, '[^/]+')}$`).test(pathname)) ??
+      []
+    const operation = operations?.[method.toLowerCase()]
+    const label = `${method} ${path} ${response.status}`
+    if (!template || !operation) return assert.ok([401, 404, 405].includes(response.status), label)
+    const type = response.headers.get('content-type')!.split(';')[0]!
+    assert.ok(
+      operation.responses[response.status]?.content[type],
+      `${label} ${type} is not in the document: ${text}`,
+    )
+    const escaped = template.replaceAll('~', '~0').replaceAll('/', '~1')
+    const pointer = `api#/paths/${escaped}/${method.toLowerCase()}/responses/${response.status}/content/${type.replaceAll('/', '~1')}/schema`
+    const validate = ajv.compile({ $ref: encodeURI(pointer).replaceAll('%23', '#') })
+    const parts = type === 'application/x-ndjson' ? text.trim().split('\n') : [text]
+    for (const part of parts)
+      assert.ok(validate(JSON.parse(part)), `${label}: ${ajv.errorsText(validate.errors)} in ${part}`)
+  }
+}
