@@ -1,6 +1,6 @@
 // Which tallies of one partition are facts: those that the committed metadata leads back to, one naming the other as
 // its predecessor. Read in the order in which they were written, in memory that does not grow with their number.
-import { addRuns, bothRuns, fromPairs, joinRuns, lessRuns, type Cover } from './offset-cover.ts'
+import { addRuns, bothRuns, fromPairs, holdsCover, joinRuns, lessRuns, type Cover } from './offset-cover.ts'
 import type { OffsetRun } from './offset-runs.ts'
 import type { Tally } from './tally.ts'
 
@@ -48,6 +48,10 @@ class Lineage<S extends FactSink> {
     this.sink = sink
   }
 
+  beginsAt(start: Cover): boolean {
+    return holdsCover(this.start, start) && holdsCover(start, this.start)
+  }
+
   advance({ tally, at, told }: Told): void {
     const { cover, faults } = this
     const before = joinRuns([{ start: 0, end: cover.position }], cover.runs)
@@ -76,12 +80,13 @@ export interface Chain<S extends FactSink> {
 
 /** Beginnings kept at a time: more than one only where somebody other than a forwarder committed. */
 const mostLineages = 8
+const nothing: Cover = { position: 0, runs: [] }
 /** Commits that failed in a row leave so many tallies behind at the most that can still turn out to be facts. */
 const mostCandidates = 10_000
 
 /** The tallies of one partition, and which of them are facts by what its group has committed. */
 export class LedgerChain<S extends FactSink> {
-  readonly #committed: Cover
+  readonly #committed: Cover | null
   readonly #tip: string | null
   readonly #newSink: () => S
   #lineages: Lineage<S>[] = []
@@ -92,10 +97,10 @@ export class LedgerChain<S extends FactSink> {
   #seenFrom = Infinity
 
   /**
-   * @param committed what the group has committed
+   * @param committed what the group has committed; null: nothing
    * @param tip the id in that commit's metadata
    */
-  constructor(committed: Cover, tip: string | null, newSink: () => S) {
+  constructor(committed: Cover | null, tip: string | null, newSink: () => S) {
     this.#committed = committed
     this.#tip = tip
     this.#newSink = newSink
@@ -116,9 +121,8 @@ export class LedgerChain<S extends FactSink> {
       return
     }
     const one: Told = { tally, at, told }
-    const lineage = this.#lineageOf(tally) ?? this.#begin(tally, before)
-    addRuns(this.#seen, told)
-    this.#seenFrom = Math.min(this.#seenFrom, tally.start)
+    const lineage = this.#lineageOf(tally, before) ?? this.#begin(tally, before)
+    if (this.#seenFrom !== Infinity) addRuns(this.#seen, told)
     if (!lineage) return
     if (lineage.candidates.size >= mostCandidates) {
       const [oldest] = lineage.candidates.keys()
@@ -131,9 +135,11 @@ export class LedgerChain<S extends FactSink> {
     this.#lineages = []
   }
 
-  #lineageOf({ predecessor }: Tally): Lineage<S> | undefined {
+  #lineageOf({ predecessor, start }: Tally, before: OffsetRun[] | null): Lineage<S> | undefined {
     for (const lineage of this.#lineages) {
-      if (lineage.tip === predecessor) return lineage
+      // Without a predecessor a tally goes on from a beginning, which there may have been more than one of.
+      const begins = predecessor !== null || lineage.beginsAt({ position: start, runs: before ?? [] })
+      if (lineage.tip === predecessor && begins) return lineage
       const confirmed = predecessor === null ? undefined : lineage.candidates.get(predecessor)
       if (!confirmed) continue
       lineage.advance(confirmed)
@@ -147,34 +153,34 @@ export class LedgerChain<S extends FactSink> {
     const lineage = new Lineage<S>({ position: start, runs: before }, predecessor, this.#newSink())
     this.#lineages.push(lineage)
     if (this.#lineages.length > mostLineages) this.#lineages.shift()
-    // What lies before was told of by nobody whom this chain knows: by tallies that it does not go on from, or not at all.
-    if (predecessor === null) this.#checkBreak(lineage)
+    this.#checkBreak(lineage)
+    this.#seenFrom = Math.min(this.#seenFrom, start)
+    addRuns(this.#seen, before)
     return lineage
   }
 
-  /** A chain that begins where others are known: somebody else has committed in between. */
-  #checkBreak({ start, faults }: Lineage<S>): void {
+  /**
+   * A chain begins where others are known: a tally is missing in between, or somebody else has committed. All that any
+   * tally told of did happen, whether it is a fact of this chain or not; the rest is told of by nobody.
+   */
+  #checkBreak({ start, faults, tip }: Lineage<S>): void {
     if (this.#seenFrom === Infinity) return
-    const untold = lessRuns(
-      joinRuns([{ start: this.#seenFrom, end: start.position }], start.runs),
-      this.#seen,
-    )
-    const notBefore = lessRuns(untold, [{ start: 0, end: this.#seenFrom }])
-    if (notBefore.length > 0)
-      faults.push({ kind: 'gap', runs: notBefore, why: 'somebody other than a forwarder committed them' })
-    const again = lessRuns(bothRuns(this.#seen, [{ start: start.position, end: Infinity }]), start.runs)
+    const why = tip === null ? 'somebody other than a forwarder committed' : `tally ${tip} is missing`
+    const held = joinRuns([{ start: 0, end: start.position }], start.runs)
+    const untold = lessRuns(held, joinRuns([{ start: 0, end: this.#seenFrom }], this.#seen))
+    if (untold.length > 0)
+      faults.push({ kind: 'gap', runs: untold, why: `they are told of by nobody: ${why}` })
+    if (tip !== null) return
+    const again = lessRuns(this.#seen, held)
     if (again.length > 0)
-      faults.push({
-        kind: 'overlap',
-        runs: again,
-        why: 'somebody other than a forwarder set the committed offset back',
-      })
+      faults.push({ kind: 'overlap', runs: again, why: `they were set back, and come again: ${why}` })
   }
 
   /** Once all that the ledger held when the commit was read has been added. */
   end(): Chain<S> {
     const found = this.#found
-    const committed = joinRuns([{ start: 0, end: this.#committed.position }], this.#committed.runs)
+    const { position, runs } = this.#committed ?? nothing
+    const committed = joinRuns([{ start: 0, end: position }], runs)
     if (!found) return this.#withoutChain(committed)
     const { cover, start, sink } = found
     const held = joinRuns([{ start: 0, end: cover.position }], cover.runs)
@@ -188,17 +194,40 @@ export class LedgerChain<S extends FactSink> {
     return { start, cover, sink, faults }
   }
 
-  /** The committed metadata names no tally that is there: retention took it, or somebody else committed. */
+  /** The committed metadata names no tally that is there: none was committed yet, or somebody else committed. */
   #withoutChain(committed: OffsetRun[]): Chain<S> {
-    const faults = [...this.#faults]
+    const last = this.#lineages[this.#lineages.length - 1]
+    const faults = [...this.#faults, ...(last?.faults ?? [])]
     const from = this.#seenFrom === Infinity ? [] : [{ start: this.#seenFrom, end: Infinity }]
-    const untold = lessRuns(bothRuns(committed, from), this.#seen)
+    const named = faults.reduce<OffsetRun[]>((all, { runs }) => joinRuns(all, runs), [])
+    const untold = lessRuns(bothRuns(committed, from), joinRuns(this.#seen, named))
     if (untold.length > 0)
       faults.push({
         kind: 'gap',
         runs: untold,
         why: 'they are committed, and no tally that the ledger holds tells of them',
       })
-    return { start: this.#committed, cover: this.#committed, sink: this.#newSink(), faults }
+    if (!last || this.#isAtStartOf(last)) {
+      const start = last?.start ?? this.#committed ?? nothing
+      return { start, cover: start, sink: this.#newSink(), faults }
+    }
+    // What was told before is audited all the same, its newest tally taken for one that was committed.
+    const newest = [...last.candidates.values()]
+      .reverse()
+      .find(({ told }) => this.#tip === null || lessRuns(told, committed).length === 0)
+    const before = last.faults.length
+    if (newest) last.advance(newest)
+    faults.push(...last.faults.slice(before))
+    const held = joinRuns([{ start: 0, end: last.cover.position }], last.cover.runs)
+    const again = lessRuns(bothRuns(held, this.#seen), committed)
+    if (again.length > 0)
+      faults.push({ kind: 'overlap', runs: again, why: 'they were set back, and are to come again' })
+    const { start, cover, sink } = last
+    return { start, cover, sink, faults }
+  }
+
+  /** The lineage's tallies may all have been committed after the commit was read, or not at all. */
+  #isAtStartOf(lineage: Lineage<S>): boolean {
+    return this.#committed === null || lineage.beginsAt(this.#committed)
   }
 }

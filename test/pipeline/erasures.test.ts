@@ -4,6 +4,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import { auditOf } from '../support/audit.ts'
 import { someCall } from '../support/calls.ts'
 import { deploy, until } from '../support/deployment.ts'
 import { appendErasures } from '../support/erasures.ts'
@@ -69,6 +70,11 @@ test('calls that wait in a tier are dropped as erased, over a restart, and other
   const after = receiver.requests.slice(before).map((request) => request.headers['idempotency-key'])
   assert.deepEqual(after.sort(), ['delete:crm', 'elsewhere:blog-crm', 'new:crm', 'other:crm'])
   assert.deepEqual(await deployment.deadLetters(), [])
+  await second.stop()
+  const { ok, faults, destinations } = await auditOf(deployment)
+  assert.ok(ok, JSON.stringify({ faults, destinations }))
+  const line = destinations.find(({ destinationId }) => destinationId === 'crm')!
+  assert.deepEqual([line.planned, line.delivered, line.erased, line.waiting], [6, 3, 3, 0])
 })
 
 test('an erasure that arrives while an attempt is under way is seen before anything is handed over', async (t) => {

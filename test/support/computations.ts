@@ -49,7 +49,7 @@ export async function computationsOf(
     },
   })
   let closing: Promise<void> | null = null
-  const close = () => (closing ??= open.close())
+  const close = () => (closing ??= Promise.resolve(open.close()))
   deployment.endFirst(close)
   return {
     folder: storePath,
@@ -59,7 +59,9 @@ export async function computationsOf(
     create: async (kind, id, name) =>
       void (await settings.execute({ type: 'create_computation', kind, id, name, sourceId: 'shop' })),
     sync: (kind, id, list, allowEmpty = false) =>
-      open.sync(kind, id, 'full', readList(bytesOf(list.join('\n')), kind), { allowEmpty }),
+      open.sync(kind, id, 'full', readList(bytesOf(list.join('\n')), kind === 'audience' ? 'id' : 'value'), {
+        allowEmpty,
+      }),
     close,
   }
 }

@@ -11,9 +11,10 @@ import {
   computationIn,
   deleteComputation,
   syncComputation,
+  type SettingsOfSyncs,
   type SyncPorts,
 } from '../../console/computations/sync.ts'
-import type { Settings } from '../../console/ports.ts'
+
 import type { ComputationKind } from '../../core/computations.ts'
 import type { PlacedMembership } from '../../core/membership.ts'
 import { computationWords } from '../../core/settings-computation-rules.ts'
@@ -30,7 +31,7 @@ const syncGroup = ({ groupId, topicPrefix }: Config, id: string): string =>
 
 /** Rejects with `setup`, `kafka_unavailable`, `registry_unavailable`, and `local` for the store's file. */
 export async function openComputations(
-  { config, kafka, log, settings }: { config: Config; kafka: Kafka; log: Logger; settings: Settings },
+  { config, kafka, log, settings }: { config: Config; kafka: Kafka; log: Logger; settings: SettingsOfSyncs },
   signal?: AbortSignal,
 ): Promise<OpenComputations> {
   const topics = topicNames(config.topicPrefix)

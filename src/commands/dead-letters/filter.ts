@@ -3,8 +3,8 @@ import type { Command } from 'commander'
 import type { Filter } from '../../console/dead-letters/filter.ts'
 import { deadLetterReasons } from '../../core/delivery.ts'
 import type { DeadLetterReason } from '../../core/delivery.ts'
-import { parseMoment } from '../../core/moment.ts'
 import { PostriderError } from '../../errors.ts'
+import { readPeriod } from '../period.ts'
 
 export interface FilterOptions {
   reason?: string[]
@@ -34,24 +34,11 @@ export function readFilter(options: FilterOptions, now: number): Filter {
         `--reason is ${JSON.stringify(reason)}; it takes ${deadLetterReasons.join(', ')}`,
       )
   }
-  const since = readMoment('--since', options.since, now)
-  const until = readMoment('--until', options.until, now)
-  if (since !== null && until !== null && since >= until)
-    throw new PostriderError('usage', '--since is not before --until; nothing can lie between them')
+  const { since, until } = readPeriod(options, now)
   return {
     reasons: options.reason ? new Set(options.reason) : null,
     destinations: options.destination ? new Set(options.destination) : null,
     since,
     until,
   }
-}
-
-function readMoment(flag: string, text: string | undefined, now: number): number | null {
-  if (text === undefined) return null
-  const at = parseMoment(text, now)
-  if (at !== null) return at
-  throw new PostriderError(
-    'usage',
-    `${flag} is ${JSON.stringify(text)}; it takes an ISO time such as 2026-01-31T12:00:00Z, or a duration such as 2h`,
-  )
 }

@@ -53,9 +53,12 @@ export function openDeletions({
         }
       },
     },
-    calls: { write: (call) => writer.writeCall(call), flush: () => writer.flushCalls() },
-    async *events(options) {
-      for await (const { value } of recordsOf(topics.deliveries, options)) {
+    openCalls: () => writer.openCalls(),
+    async *events(messageIdPrefix, options) {
+      const prefix = Buffer.from(messageIdPrefix)
+      for await (const { key, value } of recordsOf(topics.deliveries, options)) {
+        // Its key is the messageId: what is of other calls, which is nearly all, need not be read.
+        if (!key?.subarray(0, prefix.length).equals(prefix)) continue
         const event = await readable(
           () => codecs.deliveries.tryDecode(value) ?? codecs.deliveries.decode(value),
           () => {},

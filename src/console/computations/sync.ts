@@ -6,8 +6,11 @@ import { PostriderError } from '../../errors.ts'
 import type { Settings } from '../ports.ts'
 import type { Change, GivenLot, Lease, MembershipSink, MembershipStore, StagedList } from './ports.ts'
 
+/** What a sync needs of them. */
+export type SettingsOfSyncs = Pick<Settings, 'state' | 'catchUp' | 'execute'>
+
 export interface SyncPorts {
-  settings: Settings
+  settings: SettingsOfSyncs
   store: MembershipStore
   sink: MembershipSink
   /** Throws `conflict` when another process holds it. */
@@ -43,7 +46,11 @@ export function syncMessageId({ audienceId, userId, syncId }: Membership): strin
   return hash('sha256', `${audienceId}\0${userId}\0${syncId}`, 'base64url')
 }
 
-export function computationIn(settings: Settings, kind: ComputationKind, id: string): Computation {
+export function computationIn(
+  settings: Pick<Settings, 'state'>,
+  kind: ComputationKind,
+  id: string,
+): Computation {
   const found = settings.state.computations.get(id)
   const words = computationWords[kind]
   const command = kind === 'audience' ? 'audiences' : 'traits'

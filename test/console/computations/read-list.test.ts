@@ -4,77 +4,72 @@ import fc from 'fast-check'
 import { readList } from '../../../src/console/computations/read-list.ts'
 import { bytesOf } from '../../support/computations.ts'
 
-type Kind = 'audience' | 'trait'
+type Form = 'id' | 'value'
 
-async function read(text: string | Uint8Array, kind: Kind = 'audience', size = 7) {
+async function read(text: string | Uint8Array, form: Form = 'id', size = 7) {
   const users: string[] = []
   const values: (string | null)[] = []
-  for await (const lot of readList(bytesOf(text, size), kind)) {
+  for await (const lot of readList(bytesOf(text, size), form)) {
     assert.equal(lot.line, users.length + 1)
     users.push(...lot.users)
     values.push(...(lot.values ?? []))
   }
-  return kind === 'audience' ? users : users.map((user, index) => `${user} ${values[index]}`)
+  return form === 'id' ? users : users.map((user, index) => `${user} ${values[index]}`)
 }
 
 const bytes = (...parts: (string | number[])[]) =>
   Buffer.concat(parts.map((part) => Buffer.from(part as string)))
 const long = (length: number) => 'x'.repeat(length)
 
-const good: [what: string, kind: Kind, text: string | Uint8Array, users: string[]][] = [
-  ['LF, CRLF and no end', 'audience', 'a\r\nb\nc', ['a', 'b', 'c']],
-  ['nothing at all', 'audience', '', []],
-  ['a byte order mark', 'audience', '\ufeffa\nb\n', ['a', 'b']],
-  ['any script', 'audience', 'größe 🙂\nلي\n"q"\n', ['größe 🙂', 'لي', '"q"']],
-  ['the longest id', 'audience', `${long(1_024)}\n`, [long(1_024)]],
+const good: [what: string, form: Form, text: string | Uint8Array, users: string[]][] = [
+  ['LF, CRLF and no end', 'id', 'a\r\nb\nc', ['a', 'b', 'c']],
+  ['nothing at all', 'id', '', []],
+  ['a byte order mark', 'id', '\ufeffa\nb\n', ['a', 'b']],
+  ['any script', 'id', 'größe 🙂\nلي\n"q"\n', ['größe 🙂', 'لي', '"q"']],
+  ['the longest id', 'id', `${long(1_024)}\n`, [long(1_024)]],
   [
     'values',
-    'trait',
+    'value',
     '{"userId":"a","value": [ 1.50, " x " ] }\n{"value":null,"userId":"b"}',
     ['a [1.50," x "]', 'b null'],
   ],
 ]
-for (const [what, kind, text, users] of good)
-  test(`a list with ${what} is read`, async () => assert.deepEqual(await read(text, kind), users))
+for (const [what, form, text, users] of good)
+  test(`a list with ${what} is read`, async () => assert.deepEqual(await read(text, form), users))
 
-const bad: [what: string, kind: Kind, text: string | Uint8Array, fault: RegExp][] = [
-  ['an empty line', 'audience', 'a\n\nb\n', /^line 2 is empty/],
-  ['an empty line at the end', 'audience', 'a\n\n', /^line 2 is empty/],
-  ['an id of 1,025 bytes', 'audience', `a\n${long(1_025)}\n`, /^line 2 holds an id of more than 1024 bytes/],
-  ['an id of 513 letters of two bytes', 'audience', 'ö'.repeat(513), /^line 1 holds an id of more than 1024/],
-  ['a line of 64 KB', 'audience', `a\nb\n${long(65_537)}`, /^line 3 is longer than 65536 bytes/],
-  ['a line of 64 KB that ends', 'audience', `a\n${long(65_537)}\nb`, /^line 2 (is longer|holds an id)/],
-  ['a NUL', 'audience', 'a\nb\0c\n', /^line 2 is not text: it holds control characters/],
-  ['a tab', 'audience', 'a\tb\n', /^line 1 is not text/],
-  ['a CR within', 'audience', 'a\rb\n', /^line 1 is not text/],
-  ['a C1 control', 'audience', 'a\n\u0085b\n', /^line 2 is not text/],
-  [
-    'bytes that are no UTF-8',
-    'audience',
-    bytes('a\nb\n', [0xff, 0xfe], '\nc'),
-    /^line 3 is not text in UTF-8/,
-  ],
-  ['a letter that is cut off', 'audience', bytes('a\n', [0xc3]), /^line 2 is not text in UTF-8/],
-  ['white space around an id', 'audience', 'a\n b\n', /^line 2 begins or ends with white space/],
-  ['an empty line', 'trait', '{"userId":"a","value":1}\n\n', /^line 2 is empty/],
-  ['what is no JSON', 'trait', 'a\n', /^line 1 is not a JSON object/],
-  ['no user', 'trait', '{"value":1}', /^line 1 has no userId that is a string/],
-  ['a number for a user', 'trait', '{"userId":1,"value":1}', /^line 1 has no userId that is a string/],
-  ['an empty user', 'trait', '{"userId":"","value":1}', /^line 1 is empty/],
-  ['half a character', 'trait', '{"userId":"\\ud800","value":1}', /^line 1 is not text/],
-  ['an escaped tab', 'trait', '{"userId":"a\\tb","value":1}', /^line 1 is not text/],
-  ['no value', 'trait', '{"userId":"a"}', /^line 1 has no value/],
+const bad: [what: string, form: Form, text: string | Uint8Array, fault: RegExp][] = [
+  ['an empty line', 'id', 'a\n\nb\n', /^line 2 is empty/],
+  ['an empty line at the end', 'id', 'a\n\n', /^line 2 is empty/],
+  ['an id of 1,025 bytes', 'id', `a\n${long(1_025)}\n`, /^line 2 holds an id of more than 1024 bytes/],
+  ['an id of 513 letters of two bytes', 'id', 'ö'.repeat(513), /^line 1 holds an id of more than 1024/],
+  ['a line of 64 KB', 'id', `a\nb\n${long(65_537)}`, /^line 3 is longer than 65536 bytes/],
+  ['a line of 64 KB that ends', 'id', `a\n${long(65_537)}\nb`, /^line 2 (is longer|holds an id)/],
+  ['a NUL', 'id', 'a\nb\0c\n', /^line 2 is not text: it holds control characters/],
+  ['a tab', 'id', 'a\tb\n', /^line 1 is not text/],
+  ['a CR within', 'id', 'a\rb\n', /^line 1 is not text/],
+  ['a C1 control', 'id', 'a\n\u0085b\n', /^line 2 is not text/],
+  ['bytes that are no UTF-8', 'id', bytes('a\nb\n', [0xff, 0xfe], '\nc'), /^line 3 is not text in UTF-8/],
+  ['a letter that is cut off', 'id', bytes('a\n', [0xc3]), /^line 2 is not text in UTF-8/],
+  ['white space around an id', 'id', 'a\n b\n', /^line 2 begins or ends with white space/],
+  ['an empty line', 'value', '{"userId":"a","value":1}\n\n', /^line 2 is empty/],
+  ['what is no JSON', 'value', 'a\n', /^line 1 is not a JSON object/],
+  ['no user', 'value', '{"value":1}', /^line 1 has no userId that is a string/],
+  ['a number for a user', 'value', '{"userId":1,"value":1}', /^line 1 has no userId that is a string/],
+  ['an empty user', 'value', '{"userId":"","value":1}', /^line 1 is empty/],
+  ['half a character', 'value', '{"userId":"\\ud800","value":1}', /^line 1 is not text/],
+  ['an escaped tab', 'value', '{"userId":"a\\tb","value":1}', /^line 1 is not text/],
+  ['no value', 'value', '{"userId":"a"}', /^line 1 has no value/],
   [
     'a value over 16 KB',
-    'trait',
+    'value',
     `{"userId":"a","value":"${long(16_384)}"}`,
     /^line 1 has a value of more than/,
   ],
 ]
-for (const [what, kind, text, fault] of bad)
-  test(`a list of ${kind}s with ${what} is refused by its line`, async () => {
+for (const [what, form, text, fault] of bad)
+  test(`a list by ${form} with ${what} is refused by its line`, async () => {
     for (const size of [1, 7, 1_000_000])
-      await assert.rejects(read(text, kind, size), (error: Error & { code: string }) => {
+      await assert.rejects(read(text, form, size), (error: Error & { code: string }) => {
         assert.equal(error.code, 'usage')
         assert.match(error.message, fault)
         assert.match(error.message, /nothing was changed$/)
@@ -86,7 +81,7 @@ test('however a list is cut into pieces, its users are the same', async () => {
   const id = fc.stringMatching(/^[a-zö🙂]{1,12}$/u)
   await fc.assert(
     fc.asyncProperty(fc.array(id, { minLength: 1 }), fc.integer({ min: 1, max: 40 }), async (users, size) => {
-      assert.deepEqual(await read(users.join('\n'), 'audience', size), users)
+      assert.deepEqual(await read(users.join('\n'), 'id', size), users)
     }),
   )
 })

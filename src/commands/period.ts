@@ -1,0 +1,24 @@
+import { parseMoment } from '../core/moment.ts'
+import { PostriderError } from '../errors.ts'
+
+/** `--since` and `--until` in epoch milliseconds; null where they are not given. Throws PostriderError 'usage'. */
+export function readPeriod(
+  options: { since?: string; until?: string },
+  now: number,
+): { since: number | null; until: number | null } {
+  const since = readMoment('--since', options.since, now)
+  const until = readMoment('--until', options.until, now)
+  if (since !== null && until !== null && since >= until)
+    throw new PostriderError('usage', '--since is not before --until; nothing can lie between them')
+  return { since, until }
+}
+
+function readMoment(flag: string, text: string | undefined, now: number): number | null {
+  if (text === undefined) return null
+  const at = parseMoment(text, now)
+  if (at !== null) return at
+  throw new PostriderError(
+    'usage',
+    `${flag} is ${JSON.stringify(text)}; it takes an ISO time such as 2026-01-31T12:00:00Z, or a duration such as 2h`,
+  )
+}

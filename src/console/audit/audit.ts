@@ -1,0 +1,87 @@
+import { Audit, type AuditReport, type HandedOnRecord } from '../../core/audit.ts'
+import type { DeadLetter, RetryDelivery } from '../../core/delivery.ts'
+import type { AuditSource, KeySet, Located, ReadOptions } from './ports.ts'
+
+/** What is being read, in this order. */
+export type AuditPhase = 'tallies' | 'calls' | 'tiers' | 'dead letters'
+
+export interface AuditOptions {
+  /** Epoch ms; null: as far back as the ledger goes. */
+  since: number | null
+  /** Epoch ms; null: up to now. */
+  until: number | null
+  signal?: AbortSignal | undefined
+  progress?: (phase: AuditPhase, done: number, total: number) => void
+}
+
+/** Forwarders' clocks, which tallies go by, and brokers' may differ by this; and a commit may be late by as much. */
+const marginMs = 600_000
+
+/** Reads what there is in Kafka now, and proves or disproves that every call is accounted for. Forwarders may run. */
+export async function audit(
+  source: AuditSource,
+  newKeySet: () => KeySet,
+  options: AuditOptions,
+): Promise<AuditReport> {
+  const { since, until, signal } = options
+  const snapshot = await source.snapshot()
+  const fold = new Audit({ ...snapshot, until: until ?? Infinity })
+  const reading = (phase: AuditPhase, from: number | null): ReadOptions => ({
+    since: from,
+    signal,
+    progress: (done, total) => options.progress?.(phase, done, total),
+  })
+  await source.tallies(reading('tallies', since), (place, tally, at) => {
+    if (since === null || at >= since) fold.addTally(place, tally, at)
+  })
+  fold.endTallies()
+  const early = since === null ? null : since - marginMs
+  const keys = newKeySet()
+  try {
+    const calls = snapshot.partitions
+      .filter(({ topic }) => !snapshot.isTier(topic))
+      .flatMap(({ topic, partition }) => {
+        const range = fold.rangeOf({ topic, partition })
+        return range ? [{ topic, partition, ...range }] : []
+      })
+    await source.calls(calls, reading('calls', null), (place, offset) => fold.addCall(place, offset))
+    await source.retries(fold.starts(), reading('tiers', early), (record) =>
+      fold.addRetry(handedOn(record, record.value, keys, 'retry')),
+    )
+    await source.letters(reading('dead letters', early), (record) =>
+      fold.addLetter(
+        handedOn(record, record.value && { ...record.value, ...record.value.delivery }, keys, 'letter'),
+      ),
+    )
+  } finally {
+    keys.close()
+  }
+  return fold.report()
+}
+
+type Known = Pick<RetryDelivery | DeadLetter, 'from' | 'owner'> & { id?: string; destinationId?: string }
+
+/** @param known what could be read of it; null where nothing could: it counts as one that nobody handed over */
+function handedOn(
+  { topic, partition, offset }: Located<unknown>,
+  known: Known | null,
+  keys: KeySet,
+  kind: 'retry' | 'letter',
+): HandedOnRecord {
+  const from = known?.from ?? null
+  const deliveryId = known?.id ?? null
+  const owner = known?.owner ?? ''
+  const isNew =
+    from === null ||
+    keys.add(JSON.stringify([kind, from.topic, from.partition, from.offset, deliveryId, owner]))
+  return {
+    topic,
+    partition,
+    offset,
+    from,
+    owner,
+    destinationId: known?.destinationId ?? null,
+    deliveryId,
+    repeated: !isNew,
+  }
+}

@@ -1,0 +1,54 @@
+import type { CommittedPartition, Place } from '../../core/audit.ts'
+import type { DeadLetter, RetryDelivery } from '../../core/delivery.ts'
+import type { Tally } from '../../core/tally.ts'
+
+/** What lay in Kafka at one moment: what is committed was read first, so all that it tells of lies before the ends. */
+export interface AuditSnapshot {
+  /** Calls and retry tiers. */
+  partitions: CommittedPartition[]
+  isTier(topic: string): boolean
+  /** Epoch ms; what is older may have been removed by the topics' retention. */
+  retriesKeptSince: number
+  lettersKeptSince: number
+}
+
+export interface ReadOptions {
+  /** Epoch ms: nothing that was written before. */
+  since: number | null
+  signal?: AbortSignal | undefined
+  /** Told how many offsets there are to read, and how many of them are read. */
+  progress(done: number, total: number): void
+}
+
+/** A record with its value as far as it can be read. */
+export interface Located<T> extends Place {
+  offset: number
+  value: T | null
+}
+
+/** Kafka, as the audit reads it: everything up to the moment of the snapshot. */
+export interface AuditSource {
+  snapshot(): Promise<AuditSnapshot>
+  /** In the order of each partition's tallies. Times are epoch ms. */
+  tallies(options: ReadOptions, each: (place: Place, tally: Tally, at: number) => void): Promise<void>
+  /** Each record of the calls within these bounds. */
+  calls(
+    ranges: readonly (Place & { low: number; high: number })[],
+    options: Omit<ReadOptions, 'since'>,
+    each: (place: Place, offset: number) => void,
+  ): Promise<void>
+  /** What the tiers hold; also what lies at `starts` or beyond, however old. */
+  retries(
+    starts: readonly (Place & { from: number })[],
+    options: ReadOptions,
+    each: (record: Located<RetryDelivery>) => void,
+  ): Promise<void>
+  letters(options: ReadOptions, each: (record: Located<DeadLetter>) => void): Promise<void>
+}
+
+/** A set of keys of any size, in memory that does not grow with it. */
+export interface KeySet {
+  /** False: it was there before. */
+  add(key: string): boolean
+  close(): void
+}

@@ -1,0 +1,102 @@
+import type { TierSums } from './audit.ts'
+import type { DestinationCounts } from './tally.ts'
+
+/**
+ * planned + carried + replayed + copies + ahead = delivered + waiting + dead + skipped + erased. Of the destination
+ * null, the deliveries are records that were for no destination, or were no call.
+ */
+export interface DestinationLine {
+  destinationId: string | null
+  /** Deliveries of the calls audited. */
+  planned: number
+  /** In tiers: handed over before what is audited. */
+  carried: number
+  /** In tiers: dead letters that were sent again. */
+  replayed: number
+  /** In tiers: made once more by a crash, a rebalance or a producer's repetition. */
+  copies: number
+  /** In tiers: settled there before the commit of the record that they came from was read. */
+  ahead: number
+  delivered: number
+  waiting: number
+  dead: number
+  skipped: number
+  erased: number
+  /** What comes in less what is accounted for: 0 where all is. */
+  balance: number
+}
+
+/** By destination, the equation over calls and tiers. */
+export function equationOf(
+  calls: ReadonlyMap<string | null, DestinationCounts>,
+  tiers: ReadonlyMap<string | null, DestinationCounts>,
+  sums: ReadonlyMap<string | null, TierSums>,
+): DestinationLine[] {
+  const ids = new Set([...calls.keys(), ...tiers.keys(), ...sums.keys()])
+  const lines = [...ids].map((id) => lineOf(id, calls.get(id), tiers.get(id), sums.get(id)))
+  settleUnread(lines)
+  return lines.sort((a, b) => ((a.destinationId ?? '') < (b.destinationId ?? '') ? -1 : 1))
+}
+
+function lineOf(
+  destinationId: string | null,
+  calls: DestinationCounts | undefined,
+  tiers: DestinationCounts | undefined,
+  sums: TierSums | undefined,
+): DestinationLine {
+  const both = (field: Exclude<keyof DestinationCounts, 'destinationId'>) =>
+    (calls?.[field] ?? 0) + (tiers?.[field] ?? 0)
+  const planned = calls
+    ? calls.delivered + calls.retried + calls.deferred + calls.deadLettered + calls.skipped + calls.erased
+    : 0
+  const { carried = 0, replayed = 0, copies = 0, ahead = 0, waiting = 0, settledBefore = 0 } = sums ?? {}
+  const [delivered, dead, skipped, erased] = [
+    both('delivered'),
+    both('deadLettered'),
+    both('skipped'),
+    both('erased'),
+  ]
+  const balance =
+    planned +
+    carried +
+    replayed +
+    copies +
+    ahead -
+    delivered -
+    waiting -
+    dead -
+    skipped -
+    erased -
+    settledBefore
+  return {
+    destinationId,
+    planned,
+    carried,
+    replayed,
+    copies,
+    ahead,
+    delivered,
+    waiting,
+    dead,
+    skipped,
+    erased,
+    balance,
+  }
+}
+
+/**
+ * A tier's record that could not be delivered for what it is became a dead letter without a destination, although the
+ * record may name one: what is too much there is what is missing here.
+ */
+function settleUnread(lines: DestinationLine[]): void {
+  const none = lines.find(({ destinationId }) => destinationId === null)
+  if (!none || none.balance >= 0) return
+  for (const line of lines) {
+    if (line === none || line.balance <= 0 || none.balance >= 0) continue
+    const moved = Math.min(line.balance, -none.balance)
+    line.balance -= moved
+    line.dead += moved
+    none.balance += moved
+    none.dead -= moved
+  }
+}

@@ -1,0 +1,186 @@
+import { addRuns, fromPairs, isInRuns, lessRuns, type Cover } from './offset-cover.ts'
+import type { OffsetRun } from './offset-runs.ts'
+import type { Fact, FactSink } from './ledger-chain.ts'
+import { noCounts } from './result-log.ts'
+import type { DestinationCounts } from './tally.ts'
+
+/** Of one destination (null: records without one): what tallies told, and what was found in the topics. */
+export interface HandedOn {
+  toldRetries: number
+  foundRetries: number
+  toldLetters: number
+  foundLetters: number
+}
+
+/**
+ * Offsets from `start` up to, not including, `end`, all of which the same tallies tell of: as small as they can be told
+ * apart, for a difference is named by these bounds.
+ */
+export interface Segment {
+  start: number
+  end: number
+  /** When the first and the last of its tallies were written, epoch ms. */
+  firstAt: number
+  lastAt: number
+  toldRecords: number
+  foundRecords: number
+  handedOn: Map<string | null, HandedOn>
+}
+
+/** Segments kept of a partition; beyond that they are joined two by two. */
+const mostSegments = 2_048
+
+/** What the tallies of one partition tell, added up, in memory that does not grow with their number. */
+export class PartitionFacts implements FactSink {
+  readonly counts = new Map<string | null, DestinationCounts>()
+  /** What is told of so far; null while nothing is. */
+  cover: Cover | null = null
+  /** When the first tally was written, epoch ms. */
+  since: number | null = null
+  tallies = 0
+  records = 0
+  lost = 0
+  #segments: Segment[] = []
+  #open: Segment | null = null
+  readonly #owners = new Map<string, OffsetRun[]>()
+  readonly #until: number
+
+  /** @param until epoch ms: what was told then or later is left out */
+  constructor(until = Infinity) {
+    this.#until = until
+  }
+
+  add({ tally, at, told, cover }: Fact): void {
+    if (at >= this.#until) return
+    this.cover = cover
+    this.since ??= at
+    this.tallies++
+    this.records += tally.records
+    for (const { start, end } of fromPairs(tally.lost, tally.start) ?? []) this.lost += end - start
+    this.#addOwners(tally.owner, tally.earlier, tally.start, told)
+    const segment = (this.#open ??= newSegment(tally.start, at))
+    segment.lastAt = at
+    segment.toldRecords += tally.records
+    for (const each of tally.counts) {
+      addCounts(entryOf(this.counts, each.destinationId), each)
+      const { retried, deferred, deadLettered } = each
+      if (retried + deferred + deadLettered === 0) continue
+      const handedOn = handedOnOf(segment, each.destinationId)
+      handedOn.toldRetries += retried + deferred
+      handedOn.toldLetters += deadLettered
+    }
+    // Nothing beyond the position: what comes is told of by other tallies.
+    if (cover.runs.length === 0) this.#closeSegment(cover.position)
+  }
+
+  /** Once all facts are added. */
+  end(): void {
+    if (this.#open) this.#closeSegment(Infinity)
+  }
+
+  get segments(): readonly Segment[] {
+    return this.#segments
+  }
+
+  /** Who finished the offset, by the tallies; null where none of them tells of it. */
+  isTold(offset: number): boolean {
+    for (const runs of this.#owners.values()) if (isInRuns(runs, offset)) return true
+    return false
+  }
+
+  isBy(owner: string, offset: number): boolean {
+    return isInRuns(this.#owners.get(owner) ?? [], offset)
+  }
+
+  /** The segment that the offset lies in; undefined where no tally tells of it. */
+  segmentOf(offset: number): Segment | undefined {
+    let low = 0
+    let high = this.#segments.length
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (this.#segments[middle]!.end <= offset) low = middle + 1
+      else high = middle
+    }
+    return this.#segments[low]
+  }
+
+  #addOwners(
+    owner: string,
+    earlier: readonly { owner: string; finished: number[] }[],
+    start: number,
+    told: readonly OffsetRun[],
+  ): void {
+    let left = told
+    for (const { owner: before, finished } of earlier) {
+      const runs = fromPairs(finished, start) ?? []
+      this.#addOwner(before, runs)
+      left = lessRuns(left, runs)
+    }
+    this.#addOwner(owner, left)
+  }
+
+  #addOwner(owner: string, runs: readonly OffsetRun[]): void {
+    const list = this.#owners.get(owner)
+    if (list) addRuns(list, runs)
+    else
+      this.#owners.set(
+        owner,
+        runs.map((run) => ({ ...run })),
+      )
+  }
+
+  #closeSegment(end: number): void {
+    this.#segments.push({ ...this.#open!, end })
+    this.#open = null
+    if (this.#segments.length > mostSegments) {
+      this.#segments = this.#segments.reduce<Segment[]>((joined, segment, index) => {
+        if (index % 2 === 0) joined.push(segment)
+        else joinInto(joined[joined.length - 1]!, segment)
+        return joined
+      }, [])
+    }
+  }
+}
+
+const newSegment = (start: number, at: number): Segment => ({
+  start,
+  end: start,
+  firstAt: at,
+  lastAt: at,
+  toldRecords: 0,
+  foundRecords: 0,
+  handedOn: new Map(),
+})
+
+export function handedOnOf(segment: Segment, destinationId: string | null): HandedOn {
+  let entry = segment.handedOn.get(destinationId)
+  if (!entry) {
+    entry = { toldRetries: 0, foundRetries: 0, toldLetters: 0, foundLetters: 0 }
+    segment.handedOn.set(destinationId, entry)
+  }
+  return entry
+}
+
+function joinInto(segment: Segment, next: Segment): void {
+  segment.end = next.end
+  segment.lastAt = next.lastAt
+  segment.toldRecords += next.toldRecords
+  segment.foundRecords += next.foundRecords
+  for (const [destinationId, given] of next.handedOn) {
+    const entry = handedOnOf(segment, destinationId)
+    for (const key of Object.keys(given) as (keyof HandedOn)[]) entry[key] += given[key]
+  }
+}
+
+export function entryOf(
+  counts: Map<string | null, DestinationCounts>,
+  destinationId: string | null,
+): DestinationCounts {
+  let entry = counts.get(destinationId)
+  if (!entry) counts.set(destinationId, (entry = noCounts(destinationId)))
+  return entry
+}
+
+export function addCounts(to: DestinationCounts, { destinationId: _, ...given }: DestinationCounts): void {
+  for (const key of Object.keys(given) as (keyof typeof given)[]) to[key] += given[key]
+}
