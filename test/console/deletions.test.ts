@@ -229,12 +229,12 @@ test('what is refused is refused by every fault, and writes nothing', async () =
   const fault = (field: string, message: string, code = 'usage') => ({ code, field, message })
   const wrong = ['ok', '', 'x'.repeat(1_025), 'a\u0000b', 'ok', ' pad', '\ud800']
   assert.deepEqual(((await refused(wrong)) as { faults: object[] }).faults, [
-    fault('userIds[1]', 'userIds[1] is empty'),
-    fault('userIds[2]', 'userIds[2] holds an id of more than 1024 bytes'),
-    fault('userIds[3]', 'userIds[3] is not text: it holds control characters'),
-    fault('userIds[4]', 'userIds[4] names the user of userIds[0] again'),
-    fault('userIds[5]', 'userIds[5] begins or ends with white space'),
-    fault('userIds[6]', 'userIds[6] is not text: it holds control characters'),
+    fault('userIds.1', 'userIds.1 is empty'),
+    fault('userIds.2', 'userIds.2 holds an id of more than 1024 bytes'),
+    fault('userIds.3', 'userIds.3 is not text: it holds control characters'),
+    fault('userIds.4', 'userIds.4 names the user of userIds.0 again'),
+    fault('userIds.5', 'userIds.5 begins or ends with white space'),
+    fault('userIds.6', 'userIds.6 is not text: it holds control characters'),
   ])
   assert.match(((await refused([])) as Error).message, /^no user is named; nothing was changed$/)
   const many = Array.from({ length: 5_001 }, (_, n) => String(n))
