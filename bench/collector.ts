@@ -38,6 +38,13 @@ interface Run {
   rssMb: number
 }
 
+interface Runs {
+  batches: Run
+  singles: Run
+  /** At a rate. */
+  half: Run
+}
+
 interface Produced {
   lot: number
   inFlight: number
@@ -59,54 +66,53 @@ export const collector: Workload = {
     await deployment.close()
     const poster = new Child('./poster.ts', { core: otherCore })
     await poster.told('listening')
-    /** Runs the loads one after another on a process of its own. */
-    const measured = async (file: string, loads: Load[]): Promise<Run[]> => {
+    /** On a process of its own, one load after another; the rate of the last one is half of what came before unless given. */
+    const measured = async (file: string, rate?: number): Promise<Runs> => {
       const child = new Child(file, { core: measuredCore, env: deployment.env })
       const { port } = await child.told('listening')
-      const runs: Run[] = []
-      for (const load of loads) runs.push(await post(servers, poster, child, port!, load, measureMs))
+      const under = (load: Load) => post(servers, poster, child, port!, load, measureMs)
+      const batches = await under({ batch, connections: batchConnections, rate: 0 })
+      const single: Load = { batch: 1, connections: singleConnections, rate: 0 }
+      const singles = await under(single)
+      const half = await under({ ...single, rate: rate ?? Math.round(singles.perSecond / 2) })
       await child.end()
-      return runs
+      return { batches, singles, half }
     }
-    const batches: Load = { batch, connections: batchConnections, rate: 0 }
-    const singles: Load = { batch: 1, connections: singleConnections, rate: 0 }
-    const ours: Run[][] = []
-    const fastify: Run[][] = []
+    const ours: Runs[] = []
+    const fastify: Runs[] = []
     const produced: Produced[] = []
     for (let round = 0; round < sizes.rounds!; round++) {
-      ours.push(await measured('./collecting.ts', [batches, singles]))
-      fastify.push(await measured('./bare-fastify.ts', [batches, singles]))
+      const our = await measured('./collecting.ts')
+      ours.push(our)
+      fastify.push(await measured('./bare-fastify.ts', Math.round(our.singles.perSecond / 2)))
       produced.push(...(await produce(deployment.env, measureMs)))
     }
-    const of = (runs: Run[][], load: 0 | 1) =>
-      medianBy(
-        runs.map((each) => each[load]!),
-        ({ perSecond }) => perSecond,
-      )
-    const half: Load = { ...singles, rate: Math.round(of(ours, 1).perSecond / 2) }
-    const [ourHalf] = await measured('./collecting.ts', [half])
-    const [fastifyHalf] = await measured('./bare-fastify.ts', [half])
     await poster.end()
     const kafka = best(produced)
     // The second way of measuring, by what each of them uses up: it matters less who else uses the machine. That of
     // kafkajs is taken at its cheapest lot, which need not be its fastest.
-    const cpuOf = (runs: Run[][], load: 0 | 1) => median(runs.map((each) => each[load]!.cpuUs))
-    const ourCpuUs = cpuOf(ours, 0)
-    const referenceCpuUs = Math.max(cpuOf(fastify, 0), kafka.cpuUs)
-    const all = [...ours.flat(), ourHalf!]
+    const ourCpuUs = cpuOf(ours, 'batches')
+    const referenceCpuUs = Math.max(cpuOf(fastify, 'batches'), kafka.cpuUs)
+    const all = ours.flatMap((each) => Object.values(each) as Run[])
+    const [ourHalf, fastifyHalf] = [ours, fastify].map((runs) =>
+      medianBy(
+        runs.map(({ half }) => half),
+        ({ p99Ms }) => p99Ms,
+      ),
+    )
     return {
       rows: [
-        calls(`in batches of ${batch}`, of(ours, 0)),
+        calls(`in batches of ${batch}`, of(ours, 'batches')),
         cpu('its CPU', ourCpuUs),
-        ms('answer to a batch, p99', of(ours, 0).p99Ms),
-        calls('bare Fastify, the same bodies parsed', of(fastify, 0)),
-        cpu('its CPU', cpuOf(fastify, 0)),
+        ms('answer to a batch, p99', of(ours, 'batches').p99Ms),
+        calls('bare Fastify, the same bodies parsed', of(fastify, 'batches')),
+        cpu('its CPU', cpuOf(fastify, 'batches')),
         calls(`bare kafkajs, ${kafka.inFlight} × ${kafka.lot} of the same records`, kafka),
         cpu('its CPU, at the least', kafka.cpuUs),
-        calls(`single calls, ${singleConnections} connections`, of(ours, 1)),
-        cpu('its CPU', cpuOf(ours, 1)),
-        calls('bare Fastify, the same', of(fastify, 1)),
-        cpu('its CPU', cpuOf(fastify, 1)),
+        calls(`single calls, ${singleConnections} connections`, of(ours, 'singles')),
+        cpu('its CPU', cpuOf(ours, 'singles')),
+        calls('bare Fastify, the same', of(fastify, 'singles')),
+        cpu('its CPU', cpuOf(fastify, 'singles')),
         calls('half of that, at a rate', ourHalf!),
         ms('single call at half that load, p50', ourHalf!.p50Ms),
         ms('single call at half that load, p99', ourHalf!.p99Ms),
@@ -118,16 +124,29 @@ export const collector: Workload = {
       goals: [
         atLeast(
           'ratio to the slower reference',
-          of(ours, 0).perSecond / Math.min(of(fastify, 0).perSecond, kafka.perSecond),
+          of(ours, 'batches').perSecond / Math.min(of(fastify, 'batches').perSecond, kafka.perSecond),
           leastRatio,
         ),
         atLeast('the same by CPU a call', referenceCpuUs / ourCpuUs, leastRatio),
       ],
-      verdict: noVerdict(all, [...fastify.flat(), fastifyHalf!]),
-      detail: { ours, fastify, produced, half: { ours: ourHalf, fastify: fastifyHalf } },
+      verdict: noVerdict(
+        all,
+        fastify.flatMap((each) => Object.values(each) as Run[]),
+      ),
+      detail: { ours, fastify, produced },
     }
   },
 }
+
+/** The round that is the median. */
+const of = (runs: readonly Runs[], load: keyof Runs): Run =>
+  medianBy(
+    runs.map((each) => each[load]),
+    ({ perSecond }) => perSecond,
+  )
+
+const cpuOf = (runs: readonly Runs[], load: keyof Runs): number =>
+  median(runs.map((each) => each[load].cpuUs))
 
 async function post(
   servers: Servers,
