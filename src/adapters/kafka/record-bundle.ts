@@ -1,3 +1,4 @@
+import { writeShortAscii } from '../short-text.ts'
 import { sizeOfVarint, writeVarint } from './varint.ts'
 
 /** Writes values of one kind into buffers. */
@@ -111,7 +112,10 @@ export class RecordBundle {
     buffer[at++] = 0 // timestamp delta
     at = writeVarint(buffer, at, index)
     at = writeVarint(buffer, at, keyBytes)
-    if (key !== null) at += buffer.write(key, at)
+    if (key !== null) {
+      const short = writeShortAscii(key, buffer, at)
+      at += short >= 0 ? short : buffer.write(key, at)
+    }
     writeVarint(buffer, at, valueBytes)
     headers.copy(buffer, end - headers.length)
     return end
