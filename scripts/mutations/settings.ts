@@ -1,7 +1,7 @@
 import type { Mutation } from './mutation.ts'
 
 const told =
-  'A sync that is killed anywhere, followed by any list, tells of each change at least once and under one id'
+  'A sync, change or deletion that is killed anywhere, followed by any, tells of each change at least once and under one id'
 const erased = "What waits of a deleted user's earlier calls is dropped; later calls and other users' are not"
 const secret = 'Secrets are encrypted from the first event on, and never shown'
 
