@@ -27,7 +27,7 @@ function standardSigners(request: ReceivedRequest, keys: Record<string, string>)
     'webhook-signature': signatures,
   } = request.headers
   assert.match(String(timestamp), /^\d{10}$/)
-  assert.ok(Math.abs(Number(timestamp) * 1_000 - request.at) < 5_000, 'the time of the attempt')
+  assert.ok(Math.abs(Number(timestamp) * 1_000 - request.at) < 60_000, 'the time of the attempt')
   const signed = Buffer.concat([Buffer.from(`${String(id)}.${String(timestamp)}.`), request.body])
   return String(signatures)
     .split(' ')
@@ -62,7 +62,7 @@ test('what is chosen for a destination', async (t) => {
     const id = `marker${++markers}`
     await deployment.destination({ id, source: 'marker', urls: ['http://127.0.0.1:1/'] })
     const gauge = `postrider_endpoint_in_flight{destination="${id}",url_id="u1"}`
-    await until(() => samplesOf(forwarder).has(gauge), 5_000, `that ${id} is known`)
+    await until(() => samplesOf(forwarder).has(gauge), 30_000, `that ${id} is known`)
   }
   const produce = (sourceId: string, ...messageIds: string[]) =>
     deployment.produce(messageIds.map((messageId) => someCall({ sourceId, messageId })))
