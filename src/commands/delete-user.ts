@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander'
+import { checkUserIds } from '../console/user-ids.ts'
 import { mostUsersOfRequest } from '../core/deletion.ts'
 import { PostriderError } from '../errors.ts'
 import { listIn } from './computations/sync-input.ts'
@@ -6,7 +7,7 @@ import { runAction } from './context.ts'
 import { collect } from './dead-letters/filter.ts'
 import { deletionProgress } from './deletions/progress.ts'
 import { withDeletions } from './deletions/session.ts'
-import { print, printJson } from './output.ts'
+import { count, print, printJson } from './output.ts'
 
 interface Flags {
   file?: string
@@ -38,6 +39,8 @@ async function deleteUsers(ids: string[], { file, source, json }: Flags, command
     throw new PostriderError('usage', 'name the users, either as arguments or with --file')
   const userIds = file === undefined ? ids : await idsIn(file)
   const place = (index: number) => (file === undefined ? `id ${index + 1}` : `line ${index + 1}`)
+  // Before anything is connected: what is wrong with the list is wrong without Kafka, too.
+  checkUserIds(userIds, place)
   await withDeletions(command, async (deletions, signal) => {
     const { onProgress, stop } = deletionProgress()
     try {
@@ -71,5 +74,3 @@ async function idsIn(file: string): Promise<string[]> {
   }
   return ids
 }
-
-const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`

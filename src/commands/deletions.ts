@@ -1,9 +1,11 @@
 import { Command } from 'commander'
-import type { DeletionState, DeletionStatus, DeletionSummary } from '../console/deletions/ports.ts'
+import type { DeletionStatus, DeletionSummary } from '../console/deletions/ports.ts'
+import type { DeletionState } from '../core/deletion-book.ts'
+import type { DeleteCounts } from '../core/deletion-progress.ts'
 import { runAction } from './context.ts'
 import { deletionProgress } from './deletions/progress.ts'
 import { withDeletions } from './deletions/session.ts'
-import { print, printable, printJson, printTable } from './output.ts'
+import { count, print, printable, printJson, printTable } from './output.ts'
 
 interface JsonFlag {
   json?: true
@@ -24,7 +26,7 @@ export function deletionsCommand(): Command {
     .summary('one request, and what became of its delete calls')
     .description(
       'One request, and for each source how many delete calls were requested, delivered, failed (they are dead ' +
-        'letters, and can be replayed) and still wait. What happened more than 9 days ago is not known any more.',
+        'letters, and can be replayed), skipped and still wait. Of more than 9 days ago it is not known any more.',
     )
     .option('--json', 'as JSON')
     .action(runAction(show))
@@ -84,8 +86,11 @@ function printStatus({ requestId, at, users, state, progress }: DeletionStatus):
   print(`users      ${users}`)
   print(`state      ${words[state]}${hints[state](requestId)}`)
   print('')
+  const columns: (keyof DeleteCounts)[] = ['delivered', 'failed', 'skipped', 'waiting']
+  if (progress.some(({ unknown }) => unknown > 0)) columns.push('unknown')
+  const countsOf = (counts: DeleteCounts) => columns.map((column) => counts[column])
   printTable(
-    ['SOURCE', 'DESTINATION', 'REQUESTED', 'DELIVERED', 'FAILED', 'SKIPPED', 'WAITING'],
+    ['SOURCE', 'DESTINATION', 'REQUESTED', ...columns.map((column) => column.toUpperCase())],
     progress.flatMap(({ sourceId, requested, destinations, ...whole }) => [
       [sourceId, requested === 0 ? 'nobody to tell' : 'all', requested, ...countsOf(whole)],
       ...destinations.map(({ destinationId, ...counts }) => [
@@ -97,13 +102,6 @@ function printStatus({ requestId, at, users, state, progress }: DeletionStatus):
     ]),
   )
 }
-
-const countsOf = (counts: {
-  delivered: number
-  failed: number
-  skipped: number
-  waiting: number
-}): number[] => [counts.delivered, counts.failed, counts.skipped, counts.waiting]
 
 const hints: Record<DeletionState, (id: string) => string> = {
   finished: () => '',
@@ -121,8 +119,8 @@ async function resume(id: string | undefined, { json }: JsonFlag, command: Comma
       if (reports.length === 0) return print('nothing is to be resumed')
       for (const { requestId, told, missing } of reports)
         print(
-          `deletion ${requestId}: ${told} delete calls written` +
-            (missing > 0 ? `; ${missing} erasures were never written: give all of its users again` : ''),
+          `deletion ${printable(requestId)}: ${count(told, 'delete call')} written` +
+            (missing > 0 ? '; some of its users were never erased: give all of them again' : ''),
         )
     } finally {
       stop()

@@ -45,6 +45,9 @@ export function printTable(
   print(table(headings, rows))
 }
 
+/** `1 user`, `2 users`. */
+export const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`
+
 /** Text from outside on one line of a terminal. */
 export function printable(text: string): string {
   return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, '?')

@@ -31,8 +31,17 @@ export class DeletionRefused extends PostriderError {
 /** Of faults in one line for people. */
 const mostShown = 10
 
-/** @param place names an id by its index: `line 3`, `userIds[2]` */
-export function userIdFaults(userIds: readonly string[], place: (index: number) => string): Fault[] {
+/**
+ * Throws DeletionRefused, with every fault, unless these can be the users of one deletion request.
+ *
+ * @param place names an id by its index: `line 3`, `userIds.2`
+ */
+export function checkUserIds(userIds: readonly string[], place: (index: number) => string): void {
+  const faults = userIdFaults(userIds, place)
+  if (faults.length > 0) throw new DeletionRefused(faults)
+}
+
+function userIdFaults(userIds: readonly string[], place: (index: number) => string): Fault[] {
   const refused = (field: string, message: string): Fault => ({ code: 'usage', field, message })
   if (userIds.length === 0) return [refused('userIds', 'no user is named')]
   if (userIds.length > mostUsersOfRequest)
@@ -47,10 +56,9 @@ export function userIdFaults(userIds: readonly string[], place: (index: number) 
   userIds.forEach((id, index) => {
     const fault = userIdFault(id)
     const earlier = places.get(id)
-    if (fault !== null) faults.push(refused(`userIds[${index}]`, `${place(index)} ${fault}`))
+    if (fault !== null) faults.push(refused(`userIds.${index}`, `${place(index)} ${fault}`))
     else if (earlier === undefined) places.set(id, index)
-    else
-      faults.push(refused(`userIds[${index}]`, `${place(index)} names the user of ${place(earlier)} again`))
+    else faults.push(refused(`userIds.${index}`, `${place(index)} names the user of ${place(earlier)} again`))
   })
   return faults
 }

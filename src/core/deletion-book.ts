@@ -9,23 +9,33 @@ export interface RecordedDeletion {
   /** Erasures that it has, and how many of them are there: fewer where it was cut off before it was accepted. */
   total: number
   written: number
+  /** Of how many erasures, from the first on, the delete calls are written. */
+  told: number
   /** By source, in the order of the request. */
   sources: ReadonlyMap<string, { users: number; destinationIds: readonly string[] }>
-  /** Its delete calls are all written. */
-  finished: boolean
 }
+
+/**
+ * - `finished`: every user is erased and every delete call written
+ * - `interrupted`: every user is erased, delete calls are missing
+ * - `cut_off`: it ended before all of its users were erased
+ */
+export type DeletionState = 'finished' | 'interrupted' | 'cut_off'
+
+/** What retention took away was finished or can be finished no more: it does not count as missing. */
+export function deletionState({ total, written, told }: RecordedDeletion): DeletionState {
+  if (told >= total) return 'finished'
+  return written < total ? 'cut_off' : 'interrupted'
+}
+
+/** Whether delete calls of erasures that are there may be missing. */
+export const isUntold = ({ written, told }: RecordedDeletion): boolean => told < written
 
 /** What nobody of ours ever requested: then copies are not told apart. */
 const mostCounted = 50_000_000
 
-interface Entry {
-  requestId: string
-  at: number
-  appendedAt: number
-  total: number
-  written: number
+interface Entry extends RecordedDeletion {
   sources: Map<string, { users: number; destinationIds: readonly string[] }>
-  finished: boolean
   /** A bit for each number that was seen: a producer may append twice. Null where nothing is numbered. */
   seen: Uint8Array | null
 }
@@ -34,23 +44,27 @@ interface Entry {
 export class DeletionBook {
   readonly #entries = new Map<string, Entry>()
 
-  /** @param appendedAt when the broker got it, epoch milliseconds */
-  take(erasure: Erasure, appendedAt: number): void {
+  /**
+   * False for a copy, and for what is no erasure.
+   *
+   * @param appendedAt when the broker got it, epoch milliseconds
+   */
+  take(erasure: Erasure, appendedAt: number): boolean {
     const { requestId, sourceId, number, at, total, destinationIds, finished } = erasure
     let entry = this.#entries.get(requestId)
     if (!entry) {
       const counted = number > 0 && total > 0 && total <= mostCounted
       const seen = counted ? new Uint8Array((total >> 3) + 1) : null
-      entry = { requestId, at, appendedAt, total, written: 0, sources: new Map(), finished: false, seen }
+      entry = { requestId, at, appendedAt, total, written: 0, told: 0, sources: new Map(), seen }
       this.#entries.set(requestId, entry)
     }
     if (finished) {
-      entry.finished = true
-      return
+      entry.told = Math.max(entry.told, number > 0 ? number - 1 : entry.written)
+      return false
     }
     if (entry.seen) {
       const [byte, bit] = [number >> 3, 1 << (number & 7)]
-      if (byte >= entry.seen.length || entry.seen[byte]! & bit) return
+      if (byte >= entry.seen.length || entry.seen[byte]! & bit) return false
       entry.seen[byte]! |= bit
     }
     entry.written++
@@ -58,14 +72,18 @@ export class DeletionBook {
     const source = entry.sources.get(sourceId)
     if (source) source.users++
     else entry.sources.set(sourceId, { users: 1, destinationIds })
+    return true
   }
 
   get(requestId: string): RecordedDeletion | undefined {
-    return this.#entries.get(requestId)
+    const entry = this.#entries.get(requestId)
+    return entry && entry.written > 0 ? entry : undefined
   }
 
-  /** The oldest first. */
+  /** The oldest first. Those of which retention has left no erasure are gone. */
   all(): RecordedDeletion[] {
-    return [...this.#entries.values()].sort((a, b) => a.at - b.at || (a.requestId < b.requestId ? -1 : 1))
+    return [...this.#entries.values()]
+      .filter(({ written }) => written > 0)
+      .sort((a, b) => a.at - b.at || (a.requestId < b.requestId ? -1 : 1))
   }
 }

@@ -11,7 +11,12 @@ export interface DeleteCounts {
   skipped: number
   /** Not written yet, in front of a forwarder, or in a retry tier. */
   waiting: number
+  /** It is too long ago: `webhooks.deliveries` does not tell any more. */
+  unknown: number
 }
+
+/** For how long `webhooks.deliveries` tells of a delivery (contracts.md, Topics). */
+export const deliveriesKeptMs = 9 * 86_400_000
 
 export interface SourceProgress extends DeleteCounts {
   sourceId: string
@@ -56,6 +61,8 @@ export class DeletionProgress {
     const before = call.deliveries.get(deliveryId ?? '')
     // A delivery that was handed on, or replayed, comes to something again: the last one counts.
     if (before && before.at > at) return
+    // A record that failed before it became a delivery was replayed.
+    if (deliveryId) call.deliveries.delete('')
     call.deliveries.set(deliveryId ?? '', {
       destinationId: destinationId ?? '',
       at,
@@ -63,8 +70,16 @@ export class DeletionProgress {
     })
   }
 
-  /** @param isEnabled whether the destination still is: one that was disabled meanwhile is not waited for */
-  summary({ sources }: RecordedDeletion, isEnabled: (destinationId: string) => boolean): SourceProgress[] {
+  /**
+   * @param isEnabled whether the destination still is: one that was disabled meanwhile is not waited for
+   * @param now epoch milliseconds
+   */
+  summary(
+    { sources, appendedAt }: RecordedDeletion,
+    isEnabled: (destinationId: string) => boolean,
+    now: number,
+  ): SourceProgress[] {
+    const untold: Standing = now - appendedAt > deliveriesKeptMs ? 'unknown' : 'waiting'
     return [...sources].map(([sourceId, { users, destinationIds }]) => {
       const calls = [...this.#calls.values()].filter((call) => call.sourceId === sourceId)
       const requested = destinationIds.length > 0 ? users : 0
@@ -74,12 +89,12 @@ export class DeletionProgress {
       for (const { deliveries } of calls)
         for (const { destinationId } of deliveries.values()) if (destinationId !== '') ids.add(destinationId)
       const whole = zeros()
-      for (const call of calls) whole[standingOf(call, expected)]++
-      whole.waiting += Math.max(0, requested - calls.length)
+      for (const call of calls) whole[standingOf(call, expected, untold)]++
+      whole[untold] += Math.max(0, requested - calls.length)
       const destinations = [...ids].sort().map((destinationId) => {
         const counts = zeros()
-        for (const call of calls) counts[standingAt(call, destinationId)]++
-        counts.waiting += Math.max(0, requested - calls.length)
+        for (const call of calls) counts[standingAt(call, destinationId, untold)]++
+        counts[untold] += Math.max(0, requested - calls.length)
         return { destinationId, ...counts }
       })
       return { sourceId, users, requested, ...whole, destinations }
@@ -87,27 +102,27 @@ export class DeletionProgress {
   }
 }
 
-const zeros = (): DeleteCounts => ({ delivered: 0, failed: 0, skipped: 0, waiting: 0 })
+const zeros = (): DeleteCounts => ({ delivered: 0, failed: 0, skipped: 0, waiting: 0, unknown: 0 })
 
 /** A call counts as failed when any of its deliveries failed, and as delivered when none is left that could. */
-function joined(standings: readonly Standing[]): Standing {
-  if (standings.includes('failed')) return 'failed'
-  if (standings.length === 0 || standings.includes('waiting')) return 'waiting'
-  return standings.includes('delivered') ? 'delivered' : 'skipped'
-}
+const byWeight: readonly Standing[] = ['failed', 'waiting', 'unknown', 'delivered', 'skipped']
 
-function standingAt({ deliveries }: Call, destinationId: string): Standing {
+const joined = (standings: readonly Standing[], none: Standing): Standing =>
+  byWeight.find((each) => standings.includes(each)) ?? none
+
+function standingAt({ deliveries }: Call, destinationId: string, untold: Standing): Standing {
   const record = deliveries.get('')
   if (record) return record.standing
-  return joined([...deliveries.values()].filter((each) => each.destinationId === destinationId).map(of))
+  const its = [...deliveries.values()].filter((each) => each.destinationId === destinationId)
+  return joined(its.map(of), untold)
 }
 
-function standingOf(call: Call, expected: readonly string[]): Standing {
+function standingOf(call: Call, expected: readonly string[], untold: Standing): Standing {
   const record = call.deliveries.get('')
   if (record) return record.standing
   const at = new Set([...call.deliveries.values()].map(({ destinationId }) => destinationId))
-  const missing = expected.filter((id) => !at.has(id)).map((): Standing => 'waiting')
-  return joined([...[...call.deliveries.values()].map(of), ...missing])
+  const missing = expected.filter((id) => !at.has(id)).map(() => untold)
+  return joined([...[...call.deliveries.values()].map(of), ...missing], untold)
 }
 
 const of = ({ standing }: { standing: Standing }): Standing => standing

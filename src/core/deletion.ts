@@ -54,13 +54,25 @@ export function* erasuresOf(
       yield { sourceId, userId, requestId, at, number: ++number, total, destinationIds, finished: false }
 }
 
-/** What it writes last, when its delete calls are all written: from then on there is nothing to resume. */
+/**
+ * What it writes last: the delete calls of its first `told` erasures are all written. They are counted, for whoever
+ * finishes a request that seemed to be cut off may do so while that is still being written.
+ */
 export function finishedNote(
   { requestId, at }: Pick<DeletionRequest, 'requestId' | 'at'>,
   total: number,
+  told: number,
 ): Erasure {
-  const number = total + 1
-  return { sourceId: '', userId: '', requestId, at, number, total, destinationIds: [], finished: true }
+  return {
+    sourceId: '',
+    userId: '',
+    requestId,
+    at,
+    number: told + 1,
+    total,
+    destinationIds: [],
+    finished: true,
+  }
 }
 
 const prefix = 'delete-'

@@ -10,12 +10,12 @@ export interface Erasure {
   requestId: string
   /** When it was requested, epoch milliseconds. */
   at: number
-  /** Its place among the request's erasures, from 1. */
+  /** Its place among the request's erasures, from 1; of a `finished` one, the next after the last it speaks for. */
   number: number
   total: number
   /** Who is told by a delete call that follows: the source's destinations that were enabled. */
   destinationIds: readonly string[]
-  /** No erasure, but the note that the request's delete calls are all written. Source and user are empty. */
+  /** No erasure, but the note that the delete calls of those before are all written. Source and user are empty. */
   finished: boolean
 }
 

@@ -1,3 +1,4 @@
+import { withoutFuture } from '../core/clock-ahead.ts'
 import type { RetryDelivery } from '../core/delivery.ts'
 import { hopTier, type RetryPolicy } from '../core/disposition.ts'
 import { DeliveryRun } from './delivery-run.ts'
@@ -72,8 +73,9 @@ export class RetriesIntake implements Intake {
     const record = partition.peekAhead(ahead)
     if (!record) return []
     try {
-      const retry = this.#parts.decoder.tryDecode(record.value)
-      if (!retry) return []
+      const decoded = this.#parts.decoder.tryDecode(record.value)
+      if (!decoded) return []
+      const retry = withoutFuture(decoded, Number(record.timestamp))
       if (retry.handedOverAt + this.#parts.tierDelayMs(partition.topic) > Date.now()) return []
       return this.#endpoints(retry)
     } catch {
@@ -83,8 +85,9 @@ export class RetriesIntake implements Intake {
 
   #decode(partition: PartitionWork): RetryDelivery | Block {
     const { decoder, schemas } = this.#parts
-    const { value } = partition.peek()!
-    return decoder.tryDecode(value) ?? schemas.load(decoder, value!)
+    const { value, timestamp } = partition.peek()!
+    const retry = decoder.tryDecode(value)
+    return retry ? withoutFuture(retry, Number(timestamp)) : schemas.load(decoder, value!)
   }
 
   #send(partition: PartitionWork, retry: RetryDelivery, dueAt: number, now: number): Block | null {

@@ -70,8 +70,8 @@ test('each user is erased at each source, counted through', () => {
   assert.ok(
     erasures.every(({ finished, requestId, at }) => !finished && requestId === 'r-1' && at === request.at),
   )
-  const note = finishedNote(request, 4)
-  assert.deepEqual([note.finished, note.sourceId, note.userId, note.number], [true, '', '', 5])
+  const note = finishedNote(request, 4, 3)
+  assert.deepEqual([note.finished, note.sourceId, note.userId, note.number, note.total], [true, '', '', 4, 4])
 })
 
 test('the delete call is valid, is the same each time, and renders to the body of the contract', () => {

@@ -231,6 +231,30 @@ test('a failed call counts as finished only once its retry is with the broker', 
   assert.ok(record.handedOverAt >= record.firstAttemptAt!)
 })
 
+test('what fails while it is not sure whether the partition is ours is handed over once it is, and never once it is lost', async (t) => {
+  const { clients, call, raw, committed, appended, calls } = await engine(t)
+  call('a', { userId: 'u-1' })
+  await until(() => clients[0]!.onWire.length === 1, 'sent')
+  calls.fresh = false
+  clients[0]!.answer('timeout')
+  raw('no call at all')
+  // Twice the time in which what was held is looked at again.
+  await new Promise((resolve) => setTimeout(resolve, 600))
+  assert.deepEqual(appended, [])
+  calls.fresh = true
+  await until(() => committed() === 2, 'committed')
+  assert.deepEqual(appended.map(({ topic }) => topic).sort(), [tier, topics.deadLetters].sort())
+
+  call('b', { userId: 'u-2' })
+  await until(() => clients[0]!.onWire.length === 1, 'sent')
+  calls.fresh = false
+  clients[0]!.answer('timeout')
+  calls.listener!.lost()
+  calls.fresh = true
+  await new Promise((resolve) => setTimeout(resolve, 600))
+  assert.equal(appended.length, 2)
+})
+
 test('a record that cannot be decoded, or is no valid call, becomes a dead letter and stops nobody', async (t) => {
   const { clients, raw, call, committed, appended } = await engine(t)
   raw('no JSON')

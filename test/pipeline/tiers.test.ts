@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { RetryDelivery } from '../../src/core/delivery.ts'
 import { someCall } from '../support/calls.ts'
+import { delivery } from '../support/dead-letters.ts'
 import { deploy, until } from '../support/deployment.ts'
 import { startReceiver } from '../support/receivers.ts'
 import { connect, counted, dispositions, samplesOf, tierRecords } from '../support/samples.ts'
@@ -89,4 +91,34 @@ test('a tier that is taken out of the settings still drains', async (t) => {
     const done = await deployment.committed(topic, `${deployment.config.groupId}.retries`)
     return done.reduce((sum, offset) => sum + offset, 0) === 1
   })
+})
+
+test('hand-overs by a clock that was an hour ahead wait for their tier, and hold up nobody behind them', async (t) => {
+  const deployment = await deploy(t, { RETRY_TIERS: '300ms,600ms', PARTITIONS_RETRY: '1' })
+  const forwarder = await deployment.forwarder()
+  const receiver = await startReceiver(t)
+  await connect(deployment, forwarder, { id: 'crm', urls: [receiver.url] })
+  const codec = deployment.codecs.retries('300ms')
+  await codec.ready()
+  const handedOver = (messageId: string, aheadMs: number): RetryDelivery => {
+    const now = Date.now() + aheadMs
+    return {
+      ...delivery(messageId, { endpointIds: ['u1'], firstAttemptAt: now, firstHandOverAt: now }),
+      ...{ attempts: 1, handOvers: 1, notBefore: null },
+      ...{ handedOverAt: now, from: null, owner: 'member/1' },
+    }
+  }
+  const hour = 3_600_000
+  const retries = [handedOver('m-1', hour), handedOver('m-2', 0), handedOver('m-3', hour)]
+  await deployment.producer.send({
+    topic: deployment.topics.retry('300ms'),
+    messages: retries.map((retry) => ({ key: 'u-1', value: codec.encode(retry) })),
+  })
+  const requests = await receiver.waitFor(3, 30_000)
+  const [appended] = await deployment.read(deployment.topics.retry('300ms'))
+  for (const { at } of requests) assert.ok(at >= Number(appended!.timestamp) + 300, 'not early either')
+  assert.deepEqual(
+    new Set(requests.map(({ headers }) => headers['idempotency-key'])),
+    new Set(['m-1:crm', 'm-2:crm', 'm-3:crm']),
+  )
 })

@@ -1,5 +1,6 @@
 import kafkajs from 'kafkajs'
 import type { Kafka, Message, Producer } from 'kafkajs'
+import type { CallSink } from '../../console/deletions/ports.ts'
 import type { AnalyticsCall } from '../../core/analytics-call.ts'
 import { erasureKey, type Erasure } from '../../core/erasures.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
@@ -14,31 +15,32 @@ interface DeletionCodecs {
   calls: { encode(call: AnalyticsCall): Buffer; ready(): Promise<void> }
 }
 
-/** Writes erasures and delete calls, acks=all. Connects at the first write. */
+/** Writes erasures and delete calls, acks=all. Connects at the first write. All throw `kafka_unavailable`. */
 export class DeletionWriter {
-  readonly #topic: string
+  readonly #kafka: Kafka
+  readonly #topics: { erasures: string; calls: string }
   readonly #codecs: DeletionCodecs
   readonly #producer: Producer
-  readonly #calls: CallWriter
-  #connected: Promise<unknown> | null = null
+  readonly #connected: () => Promise<unknown>
 
   constructor(kafka: Kafka, topics: { erasures: string; calls: string }, codecs: DeletionCodecs) {
-    this.#topic = topics.erasures
+    this.#kafka = kafka
+    this.#topics = topics
     this.#codecs = codecs
     this.#producer = kafka.producer({
       allowAutoTopicCreation: false,
       createPartitioner: kafkajs.Partitioners.DefaultPartitioner,
     })
-    this.#calls = new CallWriter(kafka, topics.calls, codecs.calls)
+    this.#connected = once(() => Promise.all([codecs.erasures.ready(), this.#producer.connect()]))
   }
 
   /** Resolves once all of them are acknowledged. */
   async writeErasures(erasures: readonly Erasure[]): Promise<void> {
-    await this.#connect()
+    await orUnavailable(this.#connected())
     let messages: Message[] = []
     let bytes = 0
     const send = async () => {
-      await orUnavailable(this.#producer.send({ topic: this.#topic, acks: -1, messages }))
+      await orUnavailable(this.#producer.send({ topic: this.#topics.erasures, acks: -1, messages }))
       messages = []
       bytes = 0
     }
@@ -53,32 +55,36 @@ export class DeletionWriter {
     if (messages.length > 0) await send()
   }
 
-  async writeCall(call: AnalyticsCall): Promise<void> {
-    await this.#connect()
-    if ((await orUnavailable(this.#calls.add(call))) === 'too_large')
-      throw new Error(`the delete call ${call.messageId} is too large for Kafka`)
-  }
-
-  async flushCalls(): Promise<void> {
-    await orUnavailable(this.#calls.flush())
+  /** A writer that failed once stays failed: each request has one of its own. */
+  openCalls(): CallSink {
+    const codec = this.#codecs.calls
+    const writer = new CallWriter(this.#kafka, this.#topics.calls, codec)
+    const connected = once(() => Promise.all([codec.ready(), writer.connect()]))
+    return {
+      async write(call) {
+        await orUnavailable(connected())
+        if ((await orUnavailable(writer.add(call))) === 'too_large')
+          throw new Error(`the delete call ${call.messageId} is too large for Kafka`)
+      },
+      flush: () => orUnavailable(writer.flush()),
+      close: () => writer.close(),
+    }
   }
 
   async close(): Promise<void> {
-    await this.#connected?.catch(() => {})
-    await Promise.allSettled([this.#producer.disconnect(), this.#calls.close()])
+    await this.#producer.disconnect()
   }
+}
 
-  async #connect(): Promise<void> {
-    const { erasures, calls } = this.#codecs
-    this.#connected ??= Promise.all([erasures.ready(), calls.ready()]).then(() =>
-      orUnavailable(Promise.all([this.#producer.connect(), this.#calls.connect()])),
-    )
-    try {
-      await this.#connected
-    } catch (error) {
-      this.#connected = null
+/** Does it once; again only if it failed. */
+function once<T>(work: () => Promise<T>): () => Promise<T> {
+  let done: Promise<T> | null = null
+  return () => {
+    done ??= work().catch((error: unknown) => {
+      done = null
       throw error
-    }
+    })
+    return done
   }
 }
 
@@ -87,10 +93,8 @@ async function orUnavailable<T>(work: Promise<T>): Promise<T> {
     return await work
   } catch (error) {
     if (!(error instanceof Error && error.name.startsWith('KafkaJS'))) throw error
-    throw new PostriderError(
-      'kafka_unavailable',
-      `Kafka did not take all of it: ${messageOf(error)}. \`postrider deletions resume\` goes on where this stopped`,
-      { cause: error },
-    )
+    throw new PostriderError('kafka_unavailable', `Kafka did not take all of it: ${messageOf(error)}`, {
+      cause: error,
+    })
   }
 }

@@ -233,7 +233,8 @@ export class GroupSource implements RecordSource {
       this.#commitOffsets = null
       this.#joined = false
       this.#lastHeartbeat = -Infinity
-      this.#owned = {}
+      // What it owned it claims again, under the generation of then: what it finished and could not commit any more,
+      // for the broker was away, is known here and nowhere else.
       this.#memberId = ''
       if (!this.#stopping.signal.aborted) this.#listener!.lost()
       await consumer.disconnect().catch(() => {})

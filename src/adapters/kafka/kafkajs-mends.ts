@@ -55,6 +55,9 @@ interface ConsumerGroup {
   maxWaitTime: number
   subscriptionState: { paused(): unknown[] }
   fetch(nodeId: unknown): Promise<unknown[]>
+  /** When the last heartbeat was answered, by the system's clock. */
+  lastRequest: number
+  heartbeat(options: { interval: number }): Promise<void>
 }
 
 /** How long a fetch may wait while partitions are paused, in ms. */
@@ -78,7 +81,22 @@ function fetchSoonAfterResume(): void {
   }
 }
 
+/**
+ * kafkajs sends a heartbeat when the system's clock is an interval beyond the last one. After a clock that was an hour
+ * ahead is set right it would send none for an hour: no member any more, and it would not know. With the mend a last
+ * heartbeat in the future is one of long ago.
+ */
+function heartbeatAfterClockWentBack(): void {
+  const group = require('kafkajs/src/consumer/consumerGroup') as { prototype: ConsumerGroup }
+  const { heartbeat } = group.prototype
+  group.prototype.heartbeat = function (this: ConsumerGroup, options) {
+    if (this.lastRequest > Date.now()) this.lastRequest = 0
+    return heartbeat.call(this, options)
+  }
+}
+
 stopIdleSpin()
+heartbeatAfterClockWentBack()
 keepCommitsWhenOutOfRange()
 fetchSoonAfterResume()
 encodeProduceFaster()

@@ -1,4 +1,5 @@
 import type { Config } from '../../config.ts'
+import { deliveriesKeptMs } from '../../core/deletion-progress.ts'
 import { erasureKeptMs } from '../../core/erasures.ts'
 import { topicNames } from '../../core/topics.ts'
 
@@ -50,8 +51,8 @@ export function topicSpecs(config: TopicConfig): TopicSpec[] {
       advised: { 'retention.ms': { least: 30 * dayMs } },
     },
     {
-      ...ordinary(names.deliveries, partitions.deliveries, 9 * dayMs, 4 * megabyte),
-      advised: { 'retention.ms': { least: 9 * dayMs } },
+      ...ordinary(names.deliveries, partitions.deliveries, deliveriesKeptMs, 4 * megabyte),
+      advised: { 'retention.ms': { least: deliveriesKeptMs } },
     },
     single(names.settings, -1),
     {

@@ -1,7 +1,8 @@
-import { DeletionBook, type RecordedDeletion } from '../../core/deletion-book.ts'
+import { deleteIdPrefix } from '../../core/deletion.ts'
+import { DeletionBook, deletionState, type RecordedDeletion } from '../../core/deletion-book.ts'
 import { DeletionProgress } from '../../core/deletion-progress.ts'
 import { PostriderError } from '../../errors.ts'
-import type { DeletionPorts, DeletionStatus, DeletionSummary } from './ports.ts'
+import type { DeletionPorts, DeletionStatus, DeletionSummary, ReadOptions } from './ports.ts'
 
 /** The clock of whoever made a request, whose time its id holds, may differ from the brokers' by this. */
 const clockSkewMs = 600_000
@@ -18,21 +19,32 @@ function sinceOf(requestId: string): number {
 
 /** The one request (`not_found`), or all that the topic still holds, the oldest first. */
 export async function recordedDeletions(
-  { erasures }: DeletionPorts,
+  ports: DeletionPorts,
   requestId: string | null,
   signal?: AbortSignal,
 ): Promise<RecordedDeletion[]> {
-  const book = new DeletionBook()
-  const since = requestId === null ? 0 : sinceOf(requestId)
-  for await (const { erasure, appendedAt } of erasures.read({ ...(since > 0 && { since }), signal }))
-    if (requestId === null || erasure.requestId === requestId) book.take(erasure, appendedAt)
-  if (requestId === null) return book.all()
-  const found = book.get(requestId)
+  if (requestId === null) return (await booked(ports, { signal })).all()
+  const since = sinceOf(requestId)
+  let found = since > 0 ? (await booked(ports, { since, signal }, requestId)).get(requestId) : undefined
+  // A clock may have been further off, and others choose other ids.
+  if (!found || found.written < found.total)
+    found = (await booked(ports, { signal }, requestId)).get(requestId)
   if (found) return [found]
   throw new PostriderError(
     'not_found',
     `there is no deletion ${requestId}; \`postrider deletions list\` shows those of the last 40 days`,
   )
+}
+
+async function booked(
+  { erasures }: DeletionPorts,
+  options: ReadOptions,
+  only: string | null = null,
+): Promise<DeletionBook> {
+  const book = new DeletionBook()
+  for await (const { erasure, appendedAt } of erasures.read(options))
+    if (only === null || erasure.requestId === only) book.take(erasure, appendedAt)
+  return book
 }
 
 export async function listDeletions(ports: DeletionPorts, signal?: AbortSignal): Promise<DeletionSummary[]> {
@@ -49,21 +61,21 @@ export async function showDeletion(
   await ports.settings.catchUp()
   const progress = new DeletionProgress(requestId)
   const since = Math.max(0, deletion!.appendedAt - clockSkewMs)
-  for await (const event of ports.events({ since, signal })) progress.take(event)
+  for await (const event of ports.events(deleteIdPrefix(requestId), { since, signal })) progress.take(event)
   const { destinations } = ports.settings.state
   return {
     ...summaryOf(deletion!),
-    progress: progress.summary(deletion!, (id) => destinations.get(id)?.enabled ?? false),
+    progress: progress.summary(deletion!, (id) => destinations.get(id)?.enabled ?? false, ports.now()),
   }
 }
 
-function summaryOf({ requestId, at, total, written, sources, finished }: RecordedDeletion): DeletionSummary {
-  const complete = written >= total
+function summaryOf(deletion: RecordedDeletion): DeletionSummary {
+  const { requestId, at, sources } = deletion
   return {
     requestId,
     at,
     users: Math.max(0, ...[...sources.values()].map(({ users }) => users)),
-    state: !complete ? 'cut_off' : finished ? 'finished' : 'interrupted',
+    state: deletionState(deletion),
     sources: [...sources.keys()],
   }
 }

@@ -1,4 +1,6 @@
 import type { AnalyticsCall } from '../../core/analytics-call.ts'
+import type { RequestKey } from '../../core/command-id.ts'
+import type { DeletionState } from '../../core/deletion-book.ts'
 import type { SourceProgress } from '../../core/deletion-progress.ts'
 import type { DeliveryEvent } from '../../core/delivery-event.ts'
 import type { Erasure } from '../../core/erasures.ts'
@@ -16,6 +18,15 @@ export interface ReadOptions {
   signal?: AbortSignal | undefined
 }
 
+export interface CallSink {
+  /** Resolves when there is room for more. */
+  write(call: AnalyticsCall): Promise<void>
+  /** Resolves once every call is acknowledged by all replicas. */
+  flush(): Promise<void>
+  /** Idempotent. Does not flush. */
+  close(): Promise<void>
+}
+
 /** All reject with `kafka_unavailable`, `registry_unavailable` or `setup`. */
 export interface DeletionPorts {
   settings: { readonly state: SettingsState; catchUp(): Promise<void> }
@@ -25,14 +36,10 @@ export interface DeletionPorts {
     /** Every erasure there is now, in the order in which they were written. */
     read(options: ReadOptions): AsyncIterable<StoredErasure>
   }
-  calls: {
-    /** Resolves when there is room for more. */
-    write(call: AnalyticsCall): Promise<void>
-    /** Resolves once every call is acknowledged by all replicas. */
-    flush(): Promise<void>
-  }
-  /** What `webhooks.deliveries` holds now. */
-  events(options: ReadOptions): AsyncIterable<DeliveryEvent>
+  /** Of one request's own: whatever fails of it is no other's matter. Close it. */
+  openCalls(): CallSink
+  /** What `webhooks.deliveries` holds now of calls whose messageIds begin so. */
+  events(messageIdPrefix: string, options: ReadOptions): AsyncIterable<DeliveryEvent>
   /** Lowercase letters, digits and `-`. */
   newRequestId(at: number): string
   /** Epoch milliseconds. */
@@ -43,7 +50,7 @@ export interface DeletionOptions {
   /** Told once the request is found right and before anything is written. */
   onStart?: (requestId: string) => void
   onProgress?: (phase: 'erasing' | 'telling', done: number, total: number) => void
-  /** Ends it between two steps: `resume` goes on. */
+  /** Ends it before anything is written, or once all users are erased: then `resume` goes on. */
   signal?: AbortSignal
 }
 
@@ -64,16 +71,11 @@ export interface ResumeReport {
   missing: number
 }
 
-export type DeletionState = 'finished' | 'interrupted' | 'cut_off'
-
 export interface DeletionSummary {
   requestId: string
   at: number
   users: number
-  /**
-   * `interrupted`: delete calls are missing, or are being written at this moment; `resume` writes them. `cut_off`: it
-   * ended before all of its users were erased.
-   */
+  /** A request that is being written at this moment is `cut_off` and then `interrupted`, too. */
   state: DeletionState
   sources: string[]
 }
@@ -92,6 +94,12 @@ export interface Deletions {
     given: { userIds: readonly string[]; sourceIds?: readonly string[] | null | undefined },
     options?: DeletionOptions & { place?: (index: number) => string },
   ): Promise<DeletionReport>
+  /** As `request`, of one that may come again, to any process (once.ts). Throws RequestKeyReused and `conflict`, too. */
+  requestOnce(
+    given: Parameters<Deletions['request']>[0],
+    key: RequestKey,
+    options?: Parameters<Deletions['request']>[1],
+  ): Promise<{ report: DeletionReport; repeated: boolean }>
   /** Finishes what was interrupted: one request (`not_found`), or every one; nothing happens to finished ones. */
   resume(requestId?: string | null, options?: DeletionOptions): Promise<ResumeReport[]>
   /** The oldest first. */

@@ -1,12 +1,14 @@
 import { createHash } from 'node:crypto'
 import { affectedSources, deleteCall, erasuresOf, finishedNote } from '../../core/deletion.ts'
-import type { DeletionRequest } from '../../core/deletion.ts'
+import { DeletionBook, isUntold, type RecordedDeletion } from '../../core/deletion-book.ts'
+import type { AffectedSource, DeletionRequest } from '../../core/deletion.ts'
 import type { Erasure } from '../../core/erasures.ts'
 import type { Fault } from '../../core/settings-decision.ts'
-import { PostriderError } from '../../errors.ts'
-import { DeletionRefused, userIdFaults } from '../user-ids.ts'
+import { PostriderError, messageOf } from '../../errors.ts'
+import { DeletionRefused, checkUserIds } from '../user-ids.ts'
 import { recordedDeletions } from './history.ts'
-import type { DeletionOptions, DeletionPorts, DeletionReport, Deletions, ResumeReport } from './ports.ts'
+import type { CallSink, DeletionOptions, DeletionPorts, DeletionReport } from './ports.ts'
+import type { Deletions, ResumeReport } from './ports.ts'
 
 /** Erasures that are written together: those of most requests at once, which Kafka takes whole or not at all. */
 const erasuresAtOnce = 5_000
@@ -25,38 +27,25 @@ export async function requestDeletion(
   ports: DeletionPorts,
   { userIds, sourceIds }: Parameters<Deletions['request']>[0],
   {
-    place = (index) => `userIds[${index}]`,
+    place = (index) => `userIds.${index}`,
     ...options
   }: NonNullable<Parameters<Deletions['request']>[1]> = {},
 ): Promise<DeletionReport> {
-  const faults = userIdFaults(userIds, place)
-  if (faults.length > 0) throw new DeletionRefused(faults)
+  checkUserIds(userIds, place)
+  if (sourceIds?.length === 0) throw new DeletionRefused([noSources])
   await ports.settings.catchUp()
   const { affected, unknown } = affectedSources(sourceIds ?? null, ports.settings.state)
   if (unknown.length > 0) throw new DeletionRefused(unknown.map(unknownSource))
-  if (affected.length === 0)
-    throw new PostriderError(
-      'not_found',
-      'there is no source: nobody can have sent calls; nothing was changed',
-    )
+  if (affected.length === 0) throw new DeletionRefused([noSource])
+  if (options.signal?.aborted)
+    throw new PostriderError('conflict', 'the deletion was stopped before it began; nothing was changed')
   const at = ports.now()
   const request: DeletionRequest = { requestId: ports.newRequestId(at), userIds, at }
   options.onStart?.(request.requestId)
-  const erasures = [...erasuresOf(request, affected)]
-  for (let done = 0; done < erasures.length; done += erasuresAtOnce) {
-    goOn(request.requestId, options)
-    options.onProgress?.('erasing', done, erasures.length)
-    await ports.erasures.write(erasures.slice(done, done + erasuresAtOnce))
-  }
-  const owed = erasures.filter(({ destinationIds }) => destinationIds.length > 0)
-  let told = 0
-  for (const erasure of owed) {
-    if (told % callsAtOnce === 0) goOn(request.requestId, options)
-    await ports.calls.write(callOf(erasure))
-    options.onProgress?.('telling', ++told, owed.length)
-  }
-  await ports.calls.flush()
-  await ports.erasures.write([finishedNote(request, erasures.length)])
+  await erase(ports, request, affected, options)
+  const told = await withCalls(ports, request.requestId, (calls) => tell(calls, request, affected, options))
+  const total = userIds.length * affected.length
+  await noteFinished(ports, request.requestId, [finishedNote(request, total, total)])
   return {
     requestId: request.requestId,
     users: userIds.length,
@@ -65,43 +54,123 @@ export async function requestDeletion(
   }
 }
 
+async function erase(
+  { erasures }: DeletionPorts,
+  request: DeletionRequest,
+  affected: readonly AffectedSource[],
+  { onProgress }: DeletionOptions,
+): Promise<void> {
+  const total = request.userIds.length * affected.length
+  let [lot, done]: [Erasure[], number] = [[], 0]
+  const write = async () => {
+    onProgress?.('erasing', done, total)
+    await advised(
+      erasures.write(lot),
+      `deletion ${request.requestId} may have erased some of its users only: give all of them again`,
+    )
+    done += lot.length
+    lot = []
+  }
+  for (const erasure of erasuresOf(request, affected)) {
+    lot.push(erasure)
+    if (lot.length === erasuresAtOnce) await write()
+  }
+  if (lot.length > 0) await write()
+}
+
+/** How many calls it wrote. */
+async function tell(
+  calls: CallSink,
+  request: DeletionRequest,
+  affected: readonly AffectedSource[],
+  { onProgress, signal }: DeletionOptions,
+): Promise<number> {
+  const owed =
+    request.userIds.length * affected.filter(({ destinationIds }) => destinationIds.length > 0).length
+  let told = 0
+  for (const erasure of erasuresOf(request, affected)) {
+    if (erasure.destinationIds.length === 0) continue
+    if (told % callsAtOnce === 0) goOn(request.requestId, signal)
+    await calls.write(callOf(erasure))
+    onProgress?.('telling', ++told, owed)
+  }
+  return told
+}
+
 /** Writes the delete calls of requests that were interrupted: all of each, for a repeated one is known by its id. */
 export async function resumeDeletions(
   ports: DeletionPorts,
   requestId: string | null,
   options: DeletionOptions = {},
 ): Promise<ResumeReport[]> {
-  const { signal } = options
-  const book = await recordedDeletions(ports, requestId, signal)
-  const open = book.filter(({ finished }) => !finished)
+  const { signal, onProgress } = options
+  const open = (await recordedDeletions(ports, requestId, signal)).filter(isUntold)
   if (open.length === 0) return []
-  const reports = new Map(
-    open.map((each) => [
-      each.requestId,
-      { requestId: each.requestId, told: 0, missing: each.total - each.written },
-    ]),
-  )
+  const told = new Map(open.map((each) => [each.requestId, 0]))
   const owed = open.reduce((sum, { sources }) => sum + owedTo(sources), 0)
-  let told = 0
-  const seen = new Set<string>()
+  let done = 0
+  // What it reads may be more by now than what it looked at.
+  const book = new DeletionBook()
   const since = Math.min(...open.map(({ appendedAt }) => appendedAt))
-  for await (const { erasure } of ports.erasures.read({ since, signal })) {
-    const report = reports.get(erasure.requestId)
-    if (!report || erasure.finished || erasure.destinationIds.length === 0) continue
-    const call = callOf(erasure)
-    if (seen.has(call.messageId)) continue
-    seen.add(call.messageId)
-    if (told % callsAtOnce === 0) goOn(erasure.requestId, options)
-    await ports.calls.write(call)
-    report.told++
-    options.onProgress?.('telling', ++told, owed)
-  }
-  await ports.calls.flush()
-  await ports.erasures.write(open.map((each) => finishedNote(each, each.total)))
-  return [...reports.values()]
+  await withCalls(ports, requestId, async (calls) => {
+    for await (const { erasure, appendedAt } of ports.erasures.read({ since, signal })) {
+      const before = told.get(erasure.requestId)
+      if (before === undefined || !book.take(erasure, appendedAt)) continue
+      if (erasure.destinationIds.length === 0) continue
+      if (done % callsAtOnce === 0) goOn(erasure.requestId, signal)
+      await calls.write(callOf(erasure))
+      told.set(erasure.requestId, before + 1)
+      onProgress?.('telling', ++done, Math.max(done, owed))
+    }
+  })
+  const read = open.map((each) => book.get(each.requestId) ?? { ...each, written: 0 })
+  await noteFinished(
+    ports,
+    requestId,
+    read.map((each) => finishedNote(each, each.total, each.written)),
+  )
+  return read.map((each) => ({
+    requestId: each.requestId,
+    told: told.get(each.requestId)!,
+    missing: each.total - each.written,
+  }))
 }
 
-const owedTo = (sources: ReadonlyMap<string, { users: number; destinationIds: readonly string[] }>): number =>
+/** Every call is acknowledged once it resolves. */
+async function withCalls<T>(
+  ports: DeletionPorts,
+  requestId: string | null,
+  use: (calls: CallSink) => Promise<T>,
+): Promise<T> {
+  const calls = ports.openCalls()
+  try {
+    const used = use(calls).then(async (result) => {
+      await calls.flush()
+      return result
+    })
+    return await advised(used, goesOn(requestId))
+  } finally {
+    await calls.close()
+  }
+}
+
+const noteFinished = (ports: DeletionPorts, requestId: string | null, notes: Erasure[]): Promise<void> =>
+  advised(ports.erasures.write(notes), goesOn(requestId))
+
+const goesOn = (requestId: string | null): string =>
+  `\`postrider deletions resume${requestId === null ? '' : ` ${requestId}`}\` goes on where this stopped`
+
+/** What can be tried again fails with the advice how to. */
+async function advised<T>(work: Promise<T>, advice: string): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    if (!(error instanceof PostriderError) || !error.canRetry) throw error
+    throw new PostriderError(error.code, `${messageOf(error)}; ${advice}`, { cause: error })
+  }
+}
+
+const owedTo = (sources: RecordedDeletion['sources']): number =>
   [...sources.values()].reduce((sum, { users, destinationIds }) => sum + (destinationIds.length && users), 0)
 
 const callOf = (erasure: Erasure) => deleteCall(erasure, hashOf(erasure))
@@ -112,7 +181,19 @@ const unknownSource = (sourceId: string): Fault => ({
   message: `source ${JSON.stringify(sourceId)} does not exist`,
 })
 
-function goOn(requestId: string, { signal }: DeletionOptions): void {
+const noSource: Fault = {
+  code: 'not_found',
+  field: 'sourceIds',
+  message: 'there is no source: nobody can have sent calls',
+}
+
+const noSources: Fault = {
+  code: 'usage',
+  field: 'sourceIds',
+  message: 'sourceIds is empty: leave it out where all sources are meant',
+}
+
+function goOn(requestId: string, signal: AbortSignal | undefined): void {
   if (!signal?.aborted) return
   throw new PostriderError(
     'conflict',

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import kafkajs, { type Kafka } from 'kafkajs'
+import pino from 'pino'
+import { GroupSource } from '../../../src/adapters/kafka/group-source.ts'
+import type { Ownership } from '../../../src/adapters/kafka/sticky-assigner.ts'
+import { someCall } from '../../support/calls.ts'
+import { deploy, until } from '../../support/deployment.ts'
+
+test('a member whose consumer broke off claims what it owned, under the generation of then', async (t) => {
+  const deployment = await deploy(t, { PARTITIONS_CALLS: '4' })
+  const { kafka, config, topics, admin } = deployment
+  let heartbeats = 0
+  const watched = Object.create(kafka) as Kafka
+  watched.consumer = (options) => {
+    const consumer = kafka.consumer(options)
+    consumer.on('consumer.heartbeat', () => void heartbeats++)
+    return consumer
+  }
+  const source = new GroupSource({
+    kafka: watched,
+    groupId: config.groupId,
+    topics: [topics.calls],
+    sessionTimeoutMs: 6_000,
+    maxWaitMs: 100,
+    log: pino({ level: 'silent' }),
+  })
+  deployment.endFirst(() => source.stop())
+  let assigned = 0
+  let lost = 0
+  let breaks = true
+  await source.start({
+    assigned: () => void assigned++,
+    lost: () => void lost++,
+    // kafkajs gives its consumer up for it, as it does for a broker that stays away.
+    fetched() {
+      if (breaks) throw new TypeError('broken on purpose')
+    },
+  })
+  const joined = async () => {
+    const { groups } = await admin.describeGroups([config.groupId])
+    const { state, members } = groups[0]!
+    if (state !== 'Stable' || members.length !== 1) return null
+    const { userData } = kafkajs.AssignerProtocol.MemberMetadata.decode(members[0]!.memberMetadata)!
+    return { memberId: members[0]!.memberId, claims: JSON.parse(userData.toString()) as Ownership }
+  }
+  const first = (await joined())!
+  assert.deepEqual(first.claims, { owned: {}, generation: 0 })
+  await until(() => heartbeats > 0, 30_000, 'the first heartbeat, which tells the generation')
+
+  await deployment.produce([someCall()])
+  await until(() => lost === 1, 30_000, 'that the consumer broke off')
+  breaks = false
+  await until(() => assigned === 2, 30_000, 'that it is a member again')
+  const again = (await joined())!
+  assert.notEqual(again.memberId, first.memberId)
+  assert.deepEqual(again.claims, { owned: { [topics.calls]: [0, 1, 2, 3] }, generation: 1 })
+})

@@ -1,0 +1,209 @@
+import { deadLetterReasons } from '../../src/core/delivery.ts'
+import { parseDuration } from '../../src/core/duration.ts'
+import type { Slot } from './destinations.ts'
+import { isUrl, type Evidence, type Written } from './evidence.ts'
+import type { CommitWatch } from './commit-watch.ts'
+import type { Findings } from './findings.ts'
+import { tierSets, windowMs, type Rig } from './rig.ts'
+import type { Injected } from './schedule.ts'
+
+/** The rows of one delivery. */
+export interface DeliveryEvidence {
+  name: string
+  slot: Slot
+  calls: readonly Written[]
+  arrivals: Int32Array
+  handOvers: Int32Array
+  deadLetters: Int32Array
+  /** All that is known of it, for a finding. */
+  dossier: () => string[]
+}
+
+interface Context {
+  evidence: Evidence
+  watch: CommitWatch
+  rig: Rig
+  findings: Findings
+  injected: readonly Injected[]
+}
+
+/** Clocks of this machine are read by several processes, in whole ms. */
+const roundingMs = 2
+const skewMs = 1_000
+/** How long requests of one round may be apart: queued for 2 s, and a busy machine. */
+const queueWaitMs = 3_000
+const expired = deadLetterReasons.indexOf('expired')
+const notAttempted = deadLetterReasons.indexOf('not_attempted')
+const smallest = tierSets.map((set) => Math.min(...set.split(',').map((tier) => parseDuration(tier)!)))
+
+/** Checks each attempt and each hand-over of a delivery. True when a clock was too far off to tell of times. */
+export function checkAttempts(context: Context, delivery: DeliveryEvidence): boolean {
+  const { from, to } = lifeOf(context, delivery)
+  const during = context.injected.filter((fault) => fault.from <= to && fault.to + windowMs >= from)
+  const clocksFarOff = during.some(({ kind }) => kind === 'clock-jumped')
+  const tolerance = during.some(({ kind }) => kind === 'clock-skewed') ? 2 * skewMs : roundingMs
+  checkPlaces(context, delivery, clocksFarOff ? null : tolerance)
+  checkBytes(context, delivery)
+  if (clocksFarOff) return true
+  checkEarliness(context, delivery, tolerance)
+  checkWindows(context, delivery, tolerance)
+  return false
+}
+
+function lifeOf({ evidence }: Context, { calls, arrivals, deadLetters, handOvers }: DeliveryEvidence) {
+  const from = calls[0]!.at
+  let to = from
+  for (const row of arrivals) to = Math.max(to, evidence.arrivals.get('at', row))
+  for (const row of handOvers) to = Math.max(to, evidence.handOvers.get('at', row))
+  for (const row of deadLetters) to = Math.max(to, evidence.deadLetters.get('at', row))
+  return { from, to }
+}
+
+/**
+ * Whoever sends has a record for it, of the calls or of a tier, whose time has come and that no commit holds as
+ * finished yet. Once one URL of a delivery took it, the others' requests that were queued with it still go out.
+ */
+function checkPlaces(context: Context, delivery: DeliveryEvidence, tolerance: number | null): void {
+  const { evidence, watch, rig, findings } = context
+  const { arrivals, handOvers, tierTopics } = evidence
+  const isOpen = (at: number): boolean => {
+    const since = evidence.lags.sentSince(at)
+    return (
+      delivery.calls.some(
+        (call) =>
+          call.at <= at + roundingMs &&
+          watch.finishedBy(rig.topics.calls, call.partition, call.offset) >= since,
+      ) ||
+      delivery.handOvers.some((record) => {
+        const { topic } = tierTopics[handOvers.get('topic', record)]!
+        const partition = handOvers.get('partition', record)
+        const finishedBy = watch.finishedBy(topic, partition, handOvers.get('offset', record))
+        const from = tolerance === null ? handOvers.get('at', record) : dueAt(evidence, record) - tolerance
+        return from <= at + roundingMs && finishedBy >= since
+      })
+    )
+  }
+  const { destination, url: only } = delivery.slot
+  const together = only === null && destination.urls.length > 1
+  for (const [index, row] of delivery.arrivals.entries()) {
+    const at = arrivals.get('at', row)
+    const url = arrivals.get('url', row)
+    const isWithAnother = [...delivery.arrivals.subarray(0, index)].some((other) => {
+      const before = arrivals.get('at', other)
+      return arrivals.get('url', other) !== url && at - before <= queueWaitMs && isOpen(before)
+    })
+    if (!isOpen(at) && !(together && isWithAnother))
+      findings.add('sent without an open record', `${delivery.name} at ${at}`, delivery.dossier)
+  }
+}
+
+function checkBytes({ evidence, findings }: Context, delivery: DeliveryEvidence): void {
+  const bodies = new Set([...delivery.arrivals].map((row) => evidence.arrivals.get('body', row)))
+  if (bodies.size > 1) findings.add('other bytes at a later attempt', delivery.name, delivery.dossier)
+}
+
+/**
+ * Where nothing was repeated, the requests to a URL and the rounds that reached it are the same ones, and each round
+ * but the first has its hand-over. Where something was, `checkPlaces` still holds requests to hand-overs.
+ */
+function checkEarliness(
+  { evidence, findings }: Context,
+  delivery: DeliveryEvidence,
+  tolerance: number,
+): void {
+  const { arrivals, handOvers, deadLetters } = evidence
+  const chain = [...delivery.handOvers].sort(
+    (a, b) => handOvers.get('handOvers', a) - handOvers.get('handOvers', b),
+  )
+  if (chain.length === 0 || delivery.calls.length > 1 || delivery.deadLetters.length > 1) return
+  if (chain.some((row, index) => handOvers.get('handOvers', row) !== index + 1)) return
+  const attempts = chain.map((row) => handOvers.get('attempts', row))
+  const [letter] = delivery.deadLetters
+  // Without a dead letter the last round was the one that delivered.
+  attempts.push(letter === undefined ? attempts.at(-1)! + 1 : deadLetters.get('attempts', letter))
+  const urls = new Set([...delivery.arrivals].map((row) => arrivals.get('url', row)))
+  for (const url of urls) {
+    const rounds = [null, ...chain].filter(
+      (row, round) =>
+        attempts[round]! > (attempts[round - 1] ?? 0) &&
+        (row === null || isUrl(handOvers.get('urls', row), url)),
+    )
+    const came = [...delivery.arrivals]
+      .filter((row) => arrivals.get('url', row) === url)
+      .map((row) => arrivals.get('at', row))
+      .sort((a, b) => a - b)
+    if (came.length !== rounds.length) continue
+    for (const [index, row] of rounds.entries()) {
+      const at = came[index]!
+      if (row === null || evidence.lags.sentSince(at) < at) continue
+      const early = dueAt(evidence, row) - at
+      if (early > tolerance)
+        findings.add('too early', `${delivery.name} by ${early} ms at ${at}`, delivery.dossier)
+    }
+  }
+}
+
+/** When the hand-over may be tried: not before its tier is over, nor before the time that the receiver asked for. */
+function dueAt({ handOvers, tierTopics }: Evidence, row: number): number {
+  const base = handOvers.get('handedOverAt', row) + tierTopics[handOvers.get('topic', row)]!.delayMs
+  const notBefore = handOvers.get('notBefore', row)
+  // Where no tier fits into what is left of the window, the last attempt is made at once.
+  const fits = base + Math.max(...smallest) <= windowStart(historyOf(handOvers, row)) + windowMs
+  return notBefore > base && fits ? notBefore : base
+}
+
+/** What hand-overs and dead letters both tell. */
+interface Rows {
+  get(name: 'attempts' | 'handOvers' | 'firstAttemptAt' | 'firstHandOverAt', row: number): number
+}
+
+const historyOf = (rows: Rows, row: number) => ({
+  attempts: rows.get('attempts', row),
+  handOvers: rows.get('handOvers', row),
+  firstAttemptAt: rows.get('firstAttemptAt', row),
+  firstHandOverAt: rows.get('firstHandOverAt', row),
+})
+type History = ReturnType<typeof historyOf>
+
+function windowStart({ firstAttemptAt, firstHandOverAt }: History): number {
+  if (firstAttemptAt < 0) return firstHandOverAt
+  if (firstHandOverAt < 0) return firstAttemptAt
+  return Math.min(firstAttemptAt, firstHandOverAt)
+}
+
+/** Counts go up by one from hand-over to hand-over, times of the beginning stay, and nothing leads beyond the window. */
+function checkWindows(context: Context, delivery: DeliveryEvidence, tolerance: number): void {
+  const { evidence: all, findings } = context
+  const { handOvers, deadLetters } = all
+  const rows = [...delivery.handOvers]
+  const follows = (before: number, next: History, handedOver: number) =>
+    handOvers.get('handOvers', before) === next.handOvers - handedOver &&
+    [0, 1].includes(next.attempts - handOvers.get('attempts', before)) &&
+    [-1, next.firstAttemptAt].includes(handOvers.get('firstAttemptAt', before)) &&
+    handOvers.get('firstHandOverAt', before) === next.firstHandOverAt
+  for (const row of rows) {
+    const next = historyOf(handOvers, row)
+    const isFirst = next.handOvers === 1
+    if (!isFirst && !rows.some((before) => before !== row && follows(before, next, 1)))
+      findings.add(
+        'counts that do not follow',
+        `${delivery.name}, hand-over ${next.handOvers}`,
+        delivery.dossier,
+      )
+    const due = handOvers.get('handedOverAt', row) + all.tierTopics[handOvers.get('topic', row)]!.delayMs
+    if (due > windowStart(next) + windowMs + tolerance)
+      findings.add('beyond the window', `${delivery.name}, hand-over ${next.handOvers}`, delivery.dossier)
+  }
+  for (const row of delivery.deadLetters) {
+    const next = historyOf(deadLetters, row)
+    if (next.handOvers > 0 && !rows.some((before) => follows(before, next, 0)))
+      findings.add('counts that do not follow', `${delivery.name}, dead letter`, delivery.dossier)
+    const reason = deadLetters.get('reason', row)
+    const isGivenUp = reason === expired || reason === notAttempted
+    if (isGivenUp && (reason === notAttempted) !== (next.attempts === 0))
+      findings.add('wrong reasons', `${delivery.name}: ${next.attempts} attempts`, delivery.dossier)
+    const left = windowStart(next) + windowMs - deadLetters.get('failedAt', row)
+    if (isGivenUp && left - tolerance > Math.max(...smallest))
+      findings.add('given up too early', `${delivery.name} with ${left} ms left`, delivery.dossier)
+  }
+}

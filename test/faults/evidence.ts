@@ -1,0 +1,221 @@
+import { createReadStream } from 'node:fs'
+import { createInterface } from 'node:readline'
+import pino from 'pino'
+import { readRange } from '../../src/adapters/kafka/read-range.ts'
+import { retryTopics } from '../../src/adapters/kafka/topics.ts'
+import { deadLetterReasons, type DeadLetterReason, type Delivery } from '../../src/core/delivery.ts'
+import { tierOfTopic } from '../../src/core/topics.ts'
+import { answerKinds, type AnswerKind } from './answers.ts'
+import { Columns } from './columns.ts'
+import { expectation, slots } from './destinations.ts'
+import { urlPathIndex } from './receivers.ts'
+import { Lags } from './lags.ts'
+import type { Rig } from './rig.ts'
+
+/** Where a record lies, and when the broker took it (epoch ms). */
+export interface Written {
+  partition: number
+  offset: number
+  at: number
+}
+
+/** All that there is to know of a run, after it: what lies in Kafka, and what receivers saw. */
+export interface Evidence {
+  /** By number: the records of each call. */
+  calls: Written[][]
+  arrivals: Columns<'delivery' | 'url' | 'at' | 'answer' | 'body'>
+  lags: Lags
+  /** Hand-overs to a tier. Times that are not set: -1. `topic` counts `tierNames`. */
+  handOvers: Columns<
+    | 'delivery'
+    | 'topic'
+    | 'partition'
+    | 'offset'
+    | 'at'
+    | 'handedOverAt'
+    | 'attempts'
+    | 'handOvers'
+    | 'firstAttemptAt'
+    | 'firstHandOverAt'
+    | 'notBefore'
+    /** Bit n: URL n is still to be tried. */
+    | 'urls'
+  >
+  deadLetters: Columns<
+    | 'delivery'
+    | 'reason'
+    | 'at'
+    | 'failedAt'
+    | 'attempts'
+    | 'handOvers'
+    | 'firstAttemptAt'
+    | 'firstHandOverAt'
+  >
+  /** What was tried, in words, of dead letters that a delivery should not have: by row. */
+  unexpectedLetters: Map<number, string>
+  tierTopics: { topic: string; delayMs: number }[]
+  /** Records that became no delivery, by where they came from (`partition/offset`): how often, by reason. */
+  deadRecords: Map<string, DeadLetterReason[]>
+  /** Requests that were not as they have to be, by what was wrong. */
+  wrongRequests: Map<string, number>
+  /** What belongs to no call of the run. */
+  strangers: string[]
+}
+
+const slotBySuffix = new Map(slots.map(({ suffix }, index) => [suffix, index]))
+const answerIndex = new Map(answerKinds.map((kind, index) => [kind as string, index]))
+const urlBits = (ids: readonly string[]): number =>
+  ids.reduce((bits, id) => bits | (1 << (Number(id.slice(1)) - 1)), 0)
+
+/** The number of a delivery, by its id; null when it is none of ours. */
+function deliveryNumber(id: string): number | null {
+  const colon = id.indexOf(':')
+  const slot = slotBySuffix.get(id.slice(colon))
+  const seq = Number(id.slice(1, colon))
+  return slot === undefined || !Number.isInteger(seq) ? null : seq * slots.length + slot
+}
+
+export const answerOf = (index: number): AnswerKind => answerKinds[index]!
+export const reasonOf = (index: number): DeadLetterReason => deadLetterReasons[index]!
+export const isUrl = (bits: number, url: number): boolean => (bits & (1 << url)) !== 0
+
+export async function gatherEvidence(rig: Rig, arrivalsFile: string): Promise<Evidence> {
+  const names = await retryTopics(rig.admin, rig.config.topicPrefix)
+  const evidence: Evidence = {
+    calls: [],
+    arrivals: new Columns(['delivery', 'url', 'at', 'answer', 'body']),
+    lags: new Lags(),
+    handOvers: new Columns([
+      ...([
+        'delivery',
+        'topic',
+        'partition',
+        'offset',
+        'at',
+        'handedOverAt',
+        'attempts',
+        'handOvers',
+      ] as const),
+      ...(['firstAttemptAt', 'firstHandOverAt', 'notBefore', 'urls'] as const),
+    ]),
+    deadLetters: new Columns([
+      ...(['delivery', 'reason', 'at', 'failedAt', 'attempts', 'handOvers'] as const),
+      ...(['firstAttemptAt', 'firstHandOverAt'] as const),
+    ]),
+    tierTopics: names.map(({ topic }) => ({ topic, delayMs: tierOfTopic(rig.topics, topic)!.delayMs })),
+    unexpectedLetters: new Map(),
+    deadRecords: new Map(),
+    wrongRequests: new Map(),
+    strangers: [],
+  }
+  await readCalls(rig, evidence)
+  await readHandOvers(rig, evidence)
+  await readDeadLetters(rig, evidence)
+  await readArrivals(arrivalsFile, evidence)
+  return evidence
+}
+
+const silent = pino({ level: 'silent' })
+const recordsOf = (rig: Rig, topic: string) =>
+  readRange({ kafka: rig.kafka, topic, groupPrefix: 'evidence', log: silent })
+
+async function readCalls(rig: Rig, { calls }: Evidence): Promise<void> {
+  for await (const { partition, offset, timestamp, headers } of recordsOf(rig, rig.topics.calls)) {
+    const seq = Number(headers?.seq?.toString())
+    const written = { partition, offset: Number(offset), at: Number(timestamp) }
+    if (calls[seq]) calls[seq].push(written)
+    else calls[seq] = [written]
+  }
+}
+
+const times = ({ firstAttemptAt, firstHandOverAt, attempts, handOvers }: Delivery) => ({
+  firstAttemptAt: firstAttemptAt ?? -1,
+  firstHandOverAt: firstHandOverAt ?? -1,
+  attempts,
+  handOvers,
+})
+
+async function readHandOvers(rig: Rig, evidence: Evidence): Promise<void> {
+  const codec = rig.codecs.retries('1s')
+  for (const [index, { topic }] of evidence.tierTopics.entries()) {
+    for await (const { partition, offset, timestamp, value } of recordsOf(rig, topic)) {
+      const retry = codec.tryDecode(value) ?? (await codec.decode(value))
+      const delivery = deliveryNumber(retry.id)
+      if (delivery === null) {
+        evidence.strangers.push(`${topic}/${partition}/${offset}: ${retry.id}`)
+        continue
+      }
+      evidence.handOvers.push({
+        ...{ delivery, topic: index, partition, offset: Number(offset), at: Number(timestamp) },
+        ...times(retry),
+        handedOverAt: retry.handedOverAt,
+        notBefore: retry.notBefore ?? -1,
+        urls: urlBits(retry.endpointIds),
+      })
+    }
+  }
+}
+
+async function readDeadLetters(rig: Rig, evidence: Evidence): Promise<void> {
+  const { deadLetters: topic } = rig.topics
+  for await (const { partition, offset, timestamp, value } of recordsOf(rig, topic)) {
+    const letter = await rig.codecs.deadLetters.decode(value)
+    if (!letter.delivery) {
+      const place = `${letter.origin.partition}/${letter.origin.offset}`
+      const reasons = evidence.deadRecords.get(place) ?? []
+      reasons.push(letter.reason)
+      evidence.deadRecords.set(place, reasons)
+      continue
+    }
+    const delivery = deliveryNumber(letter.delivery.id)
+    if (delivery === null) {
+      evidence.strangers.push(`${topic}/${partition}/${offset}: ${letter.delivery.id}`)
+      continue
+    }
+    const reason = deadLetterReasons.indexOf(letter.reason)
+    const expected = expectation(slots[delivery % slots.length]!, Math.floor(delivery / slots.length))
+    if (!expected.reasons.includes(letter.reason))
+      evidence.unexpectedLetters.set(
+        evidence.deadLetters.length,
+        letter.delivery.outcomes
+          .map(({ endpointId, kind, detail, at }) => `${endpointId} ${kind} (${detail}) at ${at}`)
+          .join('; '),
+      )
+    const at = Number(timestamp)
+    evidence.deadLetters.push({ delivery, reason, at, failedAt: letter.failedAt, ...times(letter.delivery) })
+  }
+}
+
+async function readArrivals(file: string, evidence: Evidence): Promise<void> {
+  for await (const line of createInterface({ input: createReadStream(file) })) {
+    if (line.startsWith('lag ')) {
+      const [, from, to] = line.split(' ').map(Number) as [number, number, number]
+      evidence.lags.add(from, to)
+      continue
+    }
+    const [at, path, answer, body, fault, id] = line.split(' ') as [
+      string,
+      string,
+      string,
+      string,
+      string,
+      string,
+    ]
+    if (fault !== '-') {
+      evidence.wrongRequests.set(fault, (evidence.wrongRequests.get(fault) ?? 0) + 1)
+      continue
+    }
+    const { destination, url } = urlPathIndex(path)
+    const delivery = deliveryNumber(id)
+    // With its own delivery for each URL, the id and the path must speak of the same one.
+    const slot = delivery === null ? undefined : slots[delivery % slots.length]!
+    if (!slot || slot.destination.id !== destination || (slot.url !== null && slot.url !== url)) {
+      evidence.strangers.push(`${path} got ${id}`)
+      continue
+    }
+    evidence.arrivals.push({
+      ...{ delivery: delivery!, url, at: Number(at), answer: answerIndex.get(answer)! },
+      body: Number.parseInt(body, 16),
+    })
+  }
+}

@@ -1,0 +1,164 @@
+import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { startChild, type ChildExit, type ChildProcess } from '../../src/local/child-process.ts'
+import { freePort } from '../../src/local/ports.ts'
+import { until } from '../support/deployment.ts'
+
+const entry = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
+const clockPreload = pathToFileURL(join(import.meta.dirname, 'clock-preload.ts')).href
+
+/** One forwarder's place: it is killed, stopped and started again here. */
+export class ForwarderSeat {
+  readonly name: string
+  readonly #folder: string
+  readonly #env: Record<string, string>
+  readonly #onUnexpectedExit: (text: string) => void
+  #child: ChildProcess | null = null
+  #starts = 0
+  #port = 0
+  /** Its end is our doing. */
+  #ending = false
+  frozen = false
+  clockOffsetMs = 0
+  tiers: string
+  /** One fault at a time. */
+  busy = false
+
+  constructor(given: {
+    name: string
+    folder: string
+    env: Record<string, string>
+    tiers: string
+    onUnexpectedExit: (text: string) => void
+  }) {
+    this.name = given.name
+    this.#folder = given.folder
+    this.#env = given.env
+    this.tiers = given.tiers
+    this.#onUnexpectedExit = given.onUnexpectedExit
+  }
+
+  get pid(): number | null {
+    return this.#child?.isRunning() ? this.#child.pid : null
+  }
+
+  get #clockFile(): string {
+    return join(this.#folder, `${this.name}.clock`)
+  }
+
+  async start(): Promise<void> {
+    await mkdir(this.#folder, { recursive: true })
+    await writeFile(this.#clockFile, String(this.clockOffsetMs))
+    this.#port = await freePort()
+    this.#ending = false
+    const logFile = join(this.#folder, `${this.name}-${++this.#starts}.log`)
+    const child = await startChild({
+      command: process.execPath,
+      args: [entry, 'forwarder'],
+      cwd: this.#folder,
+      env: {
+        PATH: process.env.PATH ?? '',
+        ...this.#env,
+        RETRY_TIERS: this.tiers,
+        METRICS_PORT: String(this.#port),
+        LOG_LEVEL: 'error',
+        NODE_OPTIONS: `--import=${clockPreload}`,
+        FAULTS_CLOCK_FILE: this.#clockFile,
+      },
+      logFile,
+    })
+    this.#child = child
+    void child.exited.then((exit) => {
+      if (this.#ending) return
+      this.#onUnexpectedExit(`${this.name} ended by itself (${describe(exit)}), see ${logFile}`)
+    })
+  }
+
+  async kill(): Promise<void> {
+    this.#ending = true
+    this.frozen = false
+    await this.#child?.kill()
+  }
+
+  /** SIGTERM; resolves with how it ended and how long that took. It is killed after `deadlineMs`. */
+  async terminate(deadlineMs: number): Promise<{ text: string; inGoodOrder: boolean; tookMs: number }> {
+    this.#ending = true
+    const began = performance.now()
+    await this.#child!.stop(deadlineMs)
+    const exit = await this.#child!.exited
+    return { text: describe(exit), inGoodOrder: exit.code === 0, tookMs: performance.now() - began }
+  }
+
+  freeze(): void {
+    this.frozen = true
+    if (this.pid !== null) process.kill(this.pid, 'SIGSTOP')
+  }
+
+  thaw(): void {
+    this.frozen = false
+    if (this.pid !== null) process.kill(this.pid, 'SIGCONT')
+  }
+
+  async setClock(offsetMs: number): Promise<void> {
+    this.clockOffsetMs = offsetMs
+    await writeFile(this.#clockFile, String(offsetMs))
+    if (this.pid !== null) process.kill(this.pid, 'SIGUSR2')
+  }
+
+  /** The status of /healthz or /readyz; null when there is no answer. */
+  async ask(path: 'healthz' | 'readyz'): Promise<number | null> {
+    try {
+      const response = await fetch(`http://127.0.0.1:${this.#port}/${path}`, {
+        signal: AbortSignal.timeout(5_000),
+      })
+      await response.arrayBuffer()
+      return response.status
+    } catch {
+      return null
+    }
+  }
+
+  async ready(withinMs: number): Promise<void> {
+    await until(async () => (await this.ask('readyz')) === 200, withinMs, `readiness of ${this.name}`)
+  }
+
+  /** What the process has of the machine now; null when there is none, or no /proc. */
+  async usage(): Promise<{ rssMb: number; files: number } | null> {
+    const { pid } = this
+    if (pid === null) return null
+    try {
+      const [statm, files] = await Promise.all([
+        readFile(`/proc/${pid}/statm`, 'utf8'),
+        readdir(`/proc/${pid}/fd`),
+      ])
+      return { rssMb: (Number(statm.split(' ')[1]) * 4_096) / 1_048_576, files: files.length }
+    } catch {
+      return null
+    }
+  }
+
+  /** Lines beside its log, and lines of the levels error and fatal, of all its lives: but for failed attempts. */
+  async complaints(): Promise<string[]> {
+    const found: string[] = []
+    for (let start = 1; start <= this.#starts; start++) {
+      const file = join(this.#folder, `${this.name}-${start}.log`)
+      const text = await readFile(file, 'utf8').catch(() => '')
+      for (const line of text.split('\n'))
+        if (line !== '' && !isExpected(line)) found.push(`${this.name}-${start}: ${line}`)
+    }
+    return found
+  }
+}
+
+const describe = ({ code, signal }: ChildExit): string => signal ?? `exit code ${code}`
+
+/** One line for each attempt that failed for good is what is promised. */
+function isExpected(line: string): boolean {
+  try {
+    const { outcome } = JSON.parse(line) as { outcome?: string }
+    return outcome === 'tls' || outcome === 'gone'
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,123 @@
+import { faultKinds } from './fault-kinds.ts'
+import type { Findings } from './findings.ts'
+import type { Options } from './options.ts'
+import type { Injected, Schedule } from './schedule.ts'
+import type { UsageWatch } from './usage-watch.ts'
+import type { Tally } from './verdict.ts'
+
+/** Where a run is: what a report says before `ended` is what was known when it was written. */
+export type RunState = 'faults' | 'seeing it through' | 'judging' | 'ended' | 'broken off'
+
+/** What there is to tell at any time. */
+export interface Progress {
+  state: RunState
+  seed: number
+  /** ISO 8601, of this report. */
+  at: string
+  /** Since the run began. */
+  minutes: number
+  processes: number
+  rate: number
+  /** Acknowledged by the broker. */
+  calls: number
+  /** That receivers read, and how many of them were not as they have to be. */
+  requests: number
+  wrongRequests: number
+  faults: Record<string, number>
+  /** In the order in which they began; times are epoch ms. */
+  injected: readonly Injected[]
+  notInjected: readonly { kind: string; reason: string }[]
+  usage: ReturnType<UsageWatch['summary']>
+  usageSamples: UsageWatch['samples']
+  /** So far; most of what can be found is found at the end only. */
+  findings: ReturnType<Findings['toJSON']>
+}
+
+/** What a run came to. */
+export interface Report extends Progress {
+  passed: boolean
+  tally: Tally
+  /** How often a partition got another owner. */
+  moves: number
+  /** What this run should have looked at and could not. */
+  notChecked: string[]
+}
+
+export function makeProgress(given: {
+  state: RunState
+  options: Options
+  began: number
+  calls: number
+  requests: { requests: number; wrong: number }
+  schedule: Schedule
+  findings: Findings
+  usage: UsageWatch
+}): Progress {
+  const { state, options, began, calls, requests, schedule, findings, usage } = given
+  const faults: Record<string, number> = {}
+  for (const kind of faultKinds) {
+    const count = schedule.injected.filter((fault) => fault.kind === kind).length
+    if (count > 0) faults[kind] = count
+  }
+  return {
+    state,
+    seed: options.seed,
+    at: new Date().toISOString(),
+    minutes: Math.round((Date.now() - began) / 6_000) / 10,
+    processes: options.processes,
+    rate: options.rate,
+    calls,
+    requests: requests.requests,
+    wrongRequests: requests.wrong,
+    faults,
+    injected: schedule.injected,
+    notInjected: schedule.notInjected,
+    usage: usage.summary(),
+    usageSamples: usage.samples,
+    findings: findings.toJSON(),
+  }
+}
+
+/** The report as people read it. */
+export function reportText(report: Report): string {
+  const { tally, faults, notInjected, usage, findings } = report
+  const lines: [string, string | number][] = [
+    ['seed', report.seed],
+    ['minutes', report.minutes],
+    ['forwarders', report.processes],
+    ['calls', `${tally.calls} (${tally.callsWrittenTwice} records more: written twice by the runner)`],
+    ['deliveries', tally.deliveries],
+    ['  delivered', tally.delivered],
+    ['  delivered or not', `${tally.deliveredOrNot} (answers that may or may not count)`],
+    ['  skipped', tally.skipped],
+    ...Object.entries(tally.deadLetters).map(([reason, count]): [string, number] => [
+      `  dead: ${reason}`,
+      count,
+    ]),
+    ['  delivered and dead', tally.deliveredAndDead],
+    ['  given up after timeouts', tally.givenUpAfterTimeouts],
+    ['  given up by clocks', tally.givenUpByClocks],
+    ['requests', tally.attempts],
+    ['hand-overs to tiers', tally.handOvers],
+    ['repeated by moves', `${tally.repeatedByMoves} (${report.moves} moves of partitions)`],
+    ...Object.entries(tally.repeatedBy).map(([kind, count]): [string, number] => [`  ${kind}`, count]),
+    ['repeated: answer not heard', tally.repeatedUnheard],
+    ['repeated: handed over twice', tally.repeatedByCopies],
+    ['receivers busy', `${Math.round(tally.receiversBusyMs / 1_000)} s`],
+    ['not checked for time: clocks', tally.uncheckedForClocks],
+    ['faults', Object.values(faults).reduce((sum, count) => sum + count, 0)],
+    ...Object.entries(faults).map(([kind, count]): [string, number] => [`  ${kind}`, count]),
+    ['NOT INJECTED', notInjected.length],
+    ...notInjected.map(({ kind, reason }): [string, string] => [`  ${kind}`, reason]),
+    ...report.notChecked.map((what): [string, string] => ['NOT CHECKED', what]),
+  ]
+  if (usage)
+    for (const [name, { seconds, rssMb, files }] of Object.entries(usage))
+      lines.push([`memory and files ${name}`, `${rssMb} MB, ${files} files, around ${seconds} s`])
+  const width = Math.max(...lines.map(([name]) => name.length))
+  const text = lines.map(([name, value]) => `${name.padEnd(width)}  ${value}`)
+  for (const [kind, { count, examples }] of Object.entries(findings)) {
+    text.push('', `FINDING ${kind}: ${count}`, ...examples.map((example) => `  ${example}`))
+  }
+  return `${text.join('\n')}\n`
+}

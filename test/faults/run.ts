@@ -1,0 +1,181 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { CommitWatch } from './commit-watch.ts'
+import { gatherEvidence } from './evidence.ts'
+import type { FaultContext } from './fault.ts'
+import { Findings } from './findings.ts'
+import { ForwarderSeat } from './fleet.ts'
+import { Load } from './load.ts'
+import type { Options } from './options.ts'
+import { Random } from './random.ts'
+import { OwnerWatch } from './owner-watch.ts'
+import { startReceivers } from './receivers.ts'
+import { makeProgress, type Progress, type Report, type RunState } from './report.ts'
+import { Rig, tierSets, windowMs } from './rig.ts'
+import { Schedule } from './schedule.ts'
+import { createSettings } from './settings-faults.ts'
+import { settle } from './settling.ts'
+import { UsageWatch } from './usage-watch.ts'
+import { judge } from './verdict.ts'
+
+const progressMs = 60_000
+/** From here on one process lives through the whole run, to be watched. */
+const elderFromMinutes = 20
+const settleMs = windowMs + 240_000
+const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
+
+/** How a run is watched and ended from outside. */
+export interface RunControl {
+  tell(text: string): void
+  /** What is known so far: at the beginning, every minute, and when the run goes over to something else. */
+  progress(report: Progress): Promise<void>
+  /** No more faults: what there is is judged. */
+  enough: AbortSignal
+  /** Breaks the run off. */
+  signal: AbortSignal
+}
+
+/** One run from its seed to its report. Whatever it started is gone when it resolves or rejects. */
+export async function run(options: Options, folder: string, control: RunControl): Promise<Report> {
+  const { tell, signal, enough } = control
+  const began = Date.now()
+  const findings = new Findings()
+  const closing: (() => Promise<unknown>)[] = []
+  try {
+    const arrivalsFile = join(folder, 'arrivals.txt')
+    const receivers = await startReceivers(options.seed, arrivalsFile)
+    closing.push(() => receivers.close())
+    const rig = await Rig.start(folder)
+    closing.push(() => rig.close())
+    signal.throwIfAborted()
+    await createSettings(rig, receivers)
+    const seats = makeSeats(options, rig, folder, findings)
+    closing.push(() => Promise.all(seats.map((seat) => seat.kill())))
+    await Promise.all(seats.map((seat) => seat.start()))
+    await Promise.all(seats.map((seat) => seat.ready(90_000)))
+    const watch = new CommitWatch(rig)
+    watch.start()
+    closing.push(() => watch.stop())
+    const owners = new OwnerWatch(rig)
+    owners.start()
+    closing.push(() => owners.stop())
+    const load = new Load(rig, options.seed, options.rate)
+    await load.start()
+    closing.push(() => load.stop())
+    const elder = seats[0]!
+    const usage = new UsageWatch(elder)
+    closing.push(async () => usage.stop())
+    tell(`${seats.length} forwarders work, faults begin`)
+
+    const schedule = new Schedule(options, new Random(options.seed), tell)
+    const context: FaultContext = {
+      ...{ rig, seats, receivers, random: new Random(0) },
+      mortals: options.minutes >= elderFromMinutes ? seats.slice(1) : seats,
+      patience: options.patience,
+      finding: (text) => {
+        findings.add('what faults must not lead to', text)
+        tell(`FINDING ${text}`)
+      },
+      infrastructureFailed: (since) => schedule.infrastructureFailed(since),
+    }
+    const until = Date.now() + options.minutes * 60_000
+    const isOver = () =>
+      signal.aborted || enough.aborted || (Date.now() >= until && load.acknowledged >= options.calls)
+    let state: RunState = 'faults'
+    const progress = () =>
+      makeProgress({
+        ...{ state, options, began, schedule, findings, usage },
+        ...{ calls: load.acknowledged, requests: receivers.counts() },
+      })
+    const write = (next: RunState = state) => {
+      state = next
+      return control.progress(progress())
+    }
+    // Whatever ends the run, it is known what it did.
+    closing.push(() => write(state === 'ended' ? 'ended' : 'broken off'))
+    const stopTelling = tellProgress(progress, elder, tell, write)
+    closing.push(async () => stopTelling())
+    await write()
+    await schedule.run(context, isOver)
+    signal.throwIfAborted()
+    await load.stop()
+    tell(`${load.acknowledged} calls written, no more faults; waiting until all is seen through`)
+    await write('seeing it through')
+    await settle(rig, watch, settleMs * options.patience, findings, signal)
+    signal.throwIfAborted()
+    usage.stop()
+    usage.judge(findings)
+    for (const seat of seats) {
+      const { text, inGoodOrder } = await seat.terminate(40_000)
+      if (!inGoodOrder) findings.add('ends', `${seat.name}: ${text}`)
+      for (const line of await seat.complaints()) findings.add('complaints of forwarders', line.slice(0, 600))
+    }
+    await Promise.all([watch.stop(), owners.stop()])
+    await receivers.finish()
+    stopTelling()
+    await write('judging')
+    tell('reading what lies in Kafka and what receivers saw')
+    const evidence = await gatherEvidence(rig, arrivalsFile)
+    const { injected } = schedule
+    const { seed } = options
+    const { acknowledged } = load
+    const tally = judge({ evidence, watch, owners, rig, seed, acknowledged, injected }, findings)
+    const notChecked = await audit(rig, findings, tell)
+    state = 'ended'
+    return { ...progress(), passed: findings.isEmpty, tally, moves: owners.moves, notChecked }
+  } finally {
+    for (const close of closing.reverse()) await close().catch(() => {})
+  }
+}
+
+function makeSeats(options: Options, rig: Rig, folder: string, findings: Findings): ForwarderSeat[] {
+  const count = options.processes + (options.minutes >= elderFromMinutes ? 1 : 0)
+  return Array.from(
+    { length: count },
+    (_, index) =>
+      new ForwarderSeat({
+        name: `forwarder-${index + 1}`,
+        folder: join(folder, 'forwarders'),
+        env: rig.forwarderEnv(),
+        tiers: tierSets[0],
+        onUnexpectedExit: (text) => findings.add('ends', text),
+      }),
+  )
+}
+
+function tellProgress(
+  progress: () => Progress,
+  elder: ForwarderSeat,
+  tell: (text: string) => void,
+  write: () => Promise<void>,
+): () => void {
+  const timer = setInterval(() => {
+    void elder.usage().then((usage) => {
+      const { calls, requests, wrongRequests, injected } = progress()
+      const memory = usage ? `, ${elder.name} ${Math.round(usage.rssMb)} MB and ${usage.files} files` : ''
+      tell(
+        `${calls} calls, ${requests} requests (${wrongRequests} wrong), ${injected.length} faults${memory}`,
+      )
+    })
+    void write()
+  }, progressMs)
+  return () => clearInterval(timer)
+}
+
+/** Postrider's own proof over the same topics. Returns what could not be checked. */
+async function audit(rig: Rig, findings: Findings, tell: (text: string) => void): Promise<string[]> {
+  tell('postrider audit')
+  try {
+    await promisify(execFile)(process.execPath, [main, 'audit', '--json'], {
+      env: rig.commandEnv(),
+      maxBuffer: 64 * 1024 * 1024,
+    })
+  } catch (error) {
+    const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string }
+    const said = `${stderr}${stdout}`.slice(0, 4_000)
+    if (said.includes("unknown command 'audit'")) return ['postrider audit: there is no such command']
+    findings.add('audit', said)
+  }
+  return []
+}

@@ -1,0 +1,46 @@
+import { until } from '../support/deployment.ts'
+import { retryTopics } from '../../src/adapters/kafka/topics.ts'
+import type { CommitWatch } from './commit-watch.ts'
+import type { Findings } from './findings.ts'
+import type { Rig } from './rig.ts'
+
+/** Waits until both groups have committed everything; says of what they have not. */
+export async function settle(
+  rig: Rig,
+  watch: CommitWatch,
+  withinMs: number,
+  findings: Findings,
+  signal: AbortSignal,
+): Promise<void> {
+  let open: string[] = []
+  const look = async (): Promise<boolean> => {
+    open = await openPartitions(rig, watch)
+    return open.length === 0
+  }
+  let settledSince: number | null = null
+  try {
+    await until(async () => {
+      if (signal.aborted) return true
+      if (!(await look())) settledSince = null
+      else settledSince ??= performance.now()
+      await new Promise((resolve) => setTimeout(resolve, 500))
+      // What is handed over just then is in no topic yet, but its record is not committed either.
+      return settledSince !== null && performance.now() - settledSince > 1_500
+    }, withinMs)
+  } catch {
+    for (const each of open) findings.add('not seen through', each)
+  }
+}
+
+async function openPartitions(rig: Rig, watch: CommitWatch): Promise<string[]> {
+  const tiers = await retryTopics(rig.admin, rig.config.topicPrefix)
+  const found: string[] = []
+  for (const topic of [rig.topics.calls, ...tiers.map((tier) => tier.topic)]) {
+    for (const { partition, high } of await rig.admin.fetchTopicOffsets(topic)) {
+      const position = watch.position(topic, partition)
+      if (position < Number(high))
+        found.push(`${topic}/${partition} is committed up to ${position} of ${high}`)
+    }
+  }
+  return found
+}

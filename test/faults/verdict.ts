@@ -1,0 +1,229 @@
+import { answers } from './answers.ts'
+import type { Groups } from './columns.ts'
+import type { CommitWatch } from './commit-watch.ts'
+import { expectation, slots, type Slot } from './destinations.ts'
+import { checkAttempts, type DeliveryEvidence } from './attempt-checks.ts'
+import type { OwnerWatch } from './owner-watch.ts'
+import { dossierOf } from './dossier.ts'
+import { answerOf, reasonOf, type Evidence } from './evidence.ts'
+import { disturbing } from './fault-kinds.ts'
+import type { Rig } from './rig.ts'
+import type { Injected } from './schedule.ts'
+import type { Findings } from './findings.ts'
+import { kindOf, sourceOf } from './load.ts'
+
+/** What a run came to, in numbers. */
+export interface Tally {
+  calls: number
+  /** Records that the runner's own producer wrote twice. */
+  callsWrittenTwice: number
+  deliveries: number
+  delivered: number
+  deadLetters: Record<string, number>
+  skipped: number
+  /** The receiver answered with what may or may not have counted. */
+  deliveredOrNot: number
+  attempts: number
+  handOvers: number
+  /** Came again after it had been taken: its record got another owner before a commit held it. */
+  repeatedByMoves: number
+  /** By the last fault before the move. */
+  repeatedBy: Record<string, number>
+  /** Came again because the answer did not come in time: the sender knew of no success. */
+  repeatedUnheard: number
+  /** Came again because a hand-over lies in its tier twice: its writer did not hear that it was taken. */
+  repeatedByCopies: number
+  receiversBusyMs: number
+  /** Delivered to one and dead as another copy. */
+  deliveredAndDead: number
+  /** Given up although the receiver would have said yes or no: faults and a busy machine took up the window. */
+  givenUpAfterTimeouts: number
+  /** The same, by a clock that was far off. */
+  givenUpByClocks: number
+  /** Not checked for time, for a clock was far off. */
+  uncheckedForClocks: number
+}
+
+export interface VerdictInput {
+  evidence: Evidence
+  watch: CommitWatch
+  owners: OwnerWatch
+  rig: Rig
+  seed: number
+  /** Calls below this number were acknowledged. */
+  acknowledged: number
+  injected: readonly Injected[]
+}
+
+/** How long after a fault its consequences are counted as its own. */
+const settleMs = 20_000
+/** How long a read may take to be seen by the receiver: between two arrivals lies the move that made the second. */
+const arrivalMs = 1_000
+/** The share of deliveries that may be given up although their receiver would have said yes or no. */
+const mostGivenUp = 0.005
+
+/** Holds what happened against what may happen. */
+export function judge(input: VerdictInput, findings: Findings): Tally {
+  const { evidence, seed, acknowledged } = input
+  const count = Math.max(evidence.calls.length, acknowledged)
+  const groups = {
+    arrivals: evidence.arrivals.groupBy('delivery', count * slots.length),
+    handOvers: evidence.handOvers.groupBy('delivery', count * slots.length),
+    deadLetters: evidence.deadLetters.groupBy('delivery', count * slots.length),
+  }
+  const tally: Tally = {
+    ...{ calls: 0, callsWrittenTwice: 0, deliveries: 0, delivered: 0, deadLetters: {}, skipped: 0 },
+    ...{ deliveredOrNot: 0, attempts: evidence.arrivals.length, handOvers: evidence.handOvers.length },
+    ...{ repeatedByMoves: 0, repeatedBy: {}, repeatedUnheard: 0, repeatedByCopies: 0 },
+    ...{ deliveredAndDead: 0, receiversBusyMs: evidence.lags.totalMs },
+    ...{ givenUpAfterTimeouts: 0, givenUpByClocks: 0, uncheckedForClocks: 0 },
+  }
+  const disturbances = input.injected.filter(({ kind }) => disturbing.has(kind))
+  const judging: Judging = { ...input, groups, tally, findings, disturbances }
+  for (const [what, times] of evidence.wrongRequests)
+    findings.add('wrong requests', `${times} requests: ${what}`)
+  for (const stranger of evidence.strangers) findings.add('strangers', stranger)
+  for (const rewind of input.watch.rewinds) findings.add('commits that went back', rewind)
+
+  for (let seq = 0; seq < count; seq++) {
+    const records = evidence.calls[seq]
+    if (!records) {
+      if (seq < acknowledged) findings.add('acknowledged and not in Kafka', `call ${seq}`)
+      continue
+    }
+    tally.calls++
+    tally.callsWrittenTwice += records.length - 1
+    const kind = kindOf(seed, seq)
+    if (kind === 'call') judgeCall(judging, seq)
+    else judgeDeadRecord(judging, seq, kind === 'poison' ? 'undecodable' : 'unknown_source')
+  }
+  if (tally.givenUpAfterTimeouts > tally.deliveries * mostGivenUp)
+    findings.add('given up after timeouts', `${tally.givenUpAfterTimeouts} of ${tally.deliveries} deliveries`)
+  return tally
+}
+
+interface Judging extends VerdictInput {
+  groups: { arrivals: Groups; handOvers: Groups; deadLetters: Groups }
+  tally: Tally
+  findings: Findings
+  disturbances: readonly Injected[]
+}
+
+function judgeDeadRecord({ evidence, tally, findings }: Judging, seq: number, expected: string): void {
+  for (const { partition, offset } of evidence.calls[seq]!) {
+    const reasons = evidence.deadRecords.get(`${partition}/${offset}`) ?? []
+    tally.deliveries++
+    if (reasons.length === 0) findings.add('lost', `record ${partition}/${offset} has no dead letter`)
+    else tally.deadLetters[expected] = (tally.deadLetters[expected] ?? 0) + 1
+    for (const reason of reasons)
+      if (reason !== expected) findings.add('wrong reasons', `record ${partition}/${offset}: ${reason}`)
+  }
+}
+
+function judgeCall(judging: Judging, seq: number): void {
+  const source = sourceOf(judging.seed, seq)
+  slots.forEach((slot, index) => {
+    if (slot.destination.source === source) judgeDelivery(judging, seq, slot, seq * slots.length + index)
+  })
+}
+
+function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number): void {
+  const { evidence, tally, findings, groups, injected } = judging
+  const { arrivals, deadLetters } = evidence
+  const name = `m${seq}${slot.suffix}`
+  const delivery: DeliveryEvidence = {
+    name,
+    slot,
+    calls: evidence.calls[seq]!,
+    arrivals: groups.arrivals.of(number),
+    handOvers: groups.handOvers.of(number),
+    deadLetters: groups.deadLetters.of(number),
+    dossier: () => dossierOf(judging, delivery),
+  }
+  tally.deliveries++
+  const expected = expectation(slot, seq)
+  const said = [...delivery.arrivals].map((row) => answers[answerOf(arrivals.get('answer', row))])
+  const taken = said.includes('success')
+  const maybe = !taken && said.includes('either')
+  const letters = delivery.deadLetters.length
+
+  if (taken && letters > 0) tally.deliveredAndDead++
+  if (taken) tally.delivered++
+  else if (letters === 0 && maybe) tally.deliveredOrNot++
+  else if (letters === 0 && expected.skipped) tally.skipped++
+  else if (letters === 0) findings.add('lost', `${name}: neither delivered nor dead`, delivery.dossier)
+
+  const timesUnclear = checkAttempts(judging, delivery)
+  if (timesUnclear) tally.uncheckedForClocks++
+  for (const row of delivery.deadLetters) {
+    const reason = reasonOf(deadLetters.get('reason', row))
+    tally.deadLetters[reason] = (tally.deadLetters[reason] ?? 0) + 1
+    if (expected.reasons.includes(reason)) continue
+    const gaveUp = reason === 'expired' || reason === 'not_attempted'
+    const failedAt = deadLetters.get('at', row)
+    // With a window of half a minute a few faults in a row can take up all of it; and so can a clock.
+    const disturbed = injected.some(
+      ({ from, to }) => from < failedAt && to + settleMs > delivery.calls[0]!.at,
+    )
+    const mayComeRight = / (timeout|network|deferred) /.test(evidence.unexpectedLetters.get(row) ?? '')
+    if (gaveUp && timesUnclear) tally.givenUpByClocks++
+    else if (gaveUp && disturbed && mayComeRight) tally.givenUpAfterTimeouts++
+    else findings.add('wrong reasons', `${name}: ${reason}`, delivery.dossier)
+  }
+  countRepeats(judging, delivery)
+}
+
+/**
+ * Requests that came although one before had been taken. Each must be known of: its sender heard no answer, or what it
+ * was sent for has got another owner since, or lies there twice.
+ */
+function countRepeats(judging: Judging, delivery: DeliveryEvidence): void {
+  const { evidence, tally, findings, disturbances } = judging
+  const { arrivals, handOvers, lags } = evidence
+  const seen = new Map<number, number>()
+  for (const row of delivery.arrivals) {
+    const url = delivery.slot.url === null ? 0 : arrivals.get('url', row)
+    const at = arrivals.get('at', row)
+    const first = seen.get(url)
+    if (first === undefined) {
+      if (answers[answerOf(arrivals.get('answer', row))] === 'success') seen.set(url, lags.sentSince(at))
+      continue
+    }
+    // All URLs of a delivery are tried at once: what another one of the same round got is no repeat.
+    const together = delivery.slot.url === null && delivery.slot.destination.urls.length > 1
+    if (together && lags.sentSince(at) - first < 2_500) continue
+    if ([...delivery.handOvers].some((handOver) => handOvers.get('at', handOver) >= first)) {
+      tally.repeatedUnheard++
+    } else if (hasMoved(judging, delivery, first, at)) {
+      tally.repeatedByMoves++
+      const cause = disturbances.findLast(({ from, to }) => from <= at && first <= to + settleMs)
+      const kind = cause?.kind ?? 'no fault'
+      tally.repeatedBy[kind] = (tally.repeatedBy[kind] ?? 0) + 1
+    } else if (delivery.calls.length > 1) {
+      // The runner's own producer wrote the call twice.
+    } else if (hasCopies(evidence, delivery)) {
+      tally.repeatedByCopies++
+    } else findings.add('repeats without a cause', `${delivery.name} at ${first} and ${at}`, delivery.dossier)
+  }
+}
+
+/** Whether a record of the delivery got another owner between the two requests. */
+function hasMoved({ evidence, owners, rig }: Judging, delivery: DeliveryEvidence, first: number, at: number) {
+  const { handOvers, tierTopics } = evidence
+  const [from, to] = [first - arrivalMs, at]
+  return (
+    delivery.calls.some(({ partition }) => owners.movedBetween(rig.topics.calls, partition, from, to)) ||
+    [...delivery.handOvers].some((row) =>
+      owners.movedBetween(
+        tierTopics[handOvers.get('topic', row)]!.topic,
+        handOvers.get('partition', row),
+        ...([from, to] as const),
+      ),
+    )
+  )
+}
+
+function hasCopies({ handOvers }: Evidence, delivery: DeliveryEvidence): boolean {
+  const counts = [...delivery.handOvers].map((row) => handOvers.get('handOvers', row))
+  return new Set(counts).size < counts.length
+}

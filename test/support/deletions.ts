@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import pino from 'pino'
+import { openDeletions, type OpenDeletions } from '../../src/commands/deletions/open-deletions.ts'
+import type { DeletionStatus } from '../../src/console/deletions/ports.ts'
+import type { AnalyticsCall } from '../../src/core/analytics-call.ts'
+import type { Erasure } from '../../src/core/erasures.ts'
+import { runCommand } from './deployment-cli.ts'
+import type { Deployment } from './deployment.ts'
+
+/** What `webhooks.erasures` holds. */
+export async function erasuresOf({ read, topics, codecs }: Deployment): Promise<Erasure[]> {
+  const records = await read(topics.erasures)
+  return Promise.all(records.map(({ value }) => codecs.erasures.decode(value)))
+}
+
+/** What `analytics.calls` holds. */
+export async function callsOf({ read, topics, codecs }: Deployment): Promise<AnalyticsCall[]> {
+  const records = await read(topics.calls)
+  return Promise.all(records.map(({ value }) => codecs.calls.decode(value)))
+}
+
+/** What the command prints on stdout; it has to succeed. */
+export async function ok(
+  t: TestContext,
+  deployment: Deployment,
+  input: string,
+  ...args: string[]
+): Promise<string> {
+  const { status, stdout, stderr } = await runCommand(t, deployment, input, ...args)
+  assert.equal(status, 0, stderr)
+  return stdout
+}
+
+/** Deletion requests in this process, which is quicker than a command. */
+export function deletionsIn(deployment: Deployment): OpenDeletions {
+  const { config, kafka, settings } = deployment
+  const deletions = openDeletions({ config, kafka, log: pino({ level: 'silent' }), settings })
+  deployment.endFirst(() => deletions.close())
+  return deletions
+}
+
+/** Looks until it is so. */
+export async function shownOnce(
+  deletions: OpenDeletions,
+  id: string,
+  isSo: (status: DeletionStatus) => boolean,
+): Promise<DeletionStatus> {
+  let status = await deletions.show(id)
+  const deadline = Date.now() + 60_000
+  while (!isSo(status)) {
+    assert.ok(Date.now() < deadline, `it did not come to that: ${JSON.stringify(status)}`)
+    status = await deletions.show(id)
+  }
+  return status
+}
+
+export const nothingWaits = ({ progress }: DeletionStatus): boolean =>
+  progress.every(({ waiting }) => waiting === 0)
