@@ -151,6 +151,27 @@ test('property: wherever it is cut off and resumed, each delete call that is owe
   )
 })
 
+test('who resumes a request whose users are still being erased takes nothing from those to come', async () => {
+  const topics = new Topics()
+  const userIds = Array.from({ length: 2_000 }, (_, n) => `u-${n}`)
+  let step = 0
+  const resumed: object[] = []
+  // 6,000 erasures are two writes: somebody resumes between them, and then the request ends before its calls.
+  const between = async () => {
+    if (step++ === 1) resumed.push(...(await resumeDeletions(topics.ports(), null)))
+  }
+  await assert.rejects(
+    requestDeletion(topics.ports(2, 0, between), { userIds }),
+    /`postrider deletions resume /,
+  )
+  const [listed] = await listDeletions(topics.ports())
+  const { requestId, state } = listed!
+  assert.deepEqual(resumed, [{ requestId, told: 3_333, missing: 1_000 }])
+  assert.equal(state, 'interrupted')
+  await resumeDeletions(topics.ports(), requestId)
+  assertAllTold(topics)
+})
+
 test('no delete call is written before every user is erased', async () => {
   const topics = new Topics()
   const ports = topics.ports()

@@ -272,6 +272,20 @@ test('a record that cannot be decoded, or is no valid call, becomes a dead lette
   )
 })
 
+test('a record that is no call counts as finished only once its dead letter is with the broker', async (t) => {
+  const { clients, raw, call, committed, broker, calls } = await engine(t)
+  const held = Promise.withResolvers<void>()
+  broker.accepts = held.promise
+  raw('no JSON')
+  call('b')
+  await until(() => clients[0]!.onWire.length === 1, 'b is sent')
+  clients[0]!.answer('success')
+  await until(() => calls.commits.length > 0, 'b is finished above the position')
+  assert.equal(committed(), 0)
+  held.resolve()
+  await until(() => committed() === 2, 'committed')
+})
+
 test('a source is called unknown only after catching up with the settings log', async (t) => {
   const { clients, call, settings, appended, committed } = await engine(t)
   settings.atCatchUp = () => {
@@ -361,7 +375,7 @@ test('a stop lets what is on the wire end, starts nothing more, and commits what
   call('b')
   await until(() => clients[0]!.onWire.length === 1, 'a is sent')
   stop.abort()
-  await turn()
+  for (let turns = 0; turns < 50; turns++) await turn()
   clients[0]!.answer('success')
   await running
   assert.deepEqual(clients[0]!.sent, ['a:crm'])
