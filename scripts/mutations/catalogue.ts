@@ -1,3 +1,4 @@
+import { accounts } from './accounts.ts'
 import { intake } from './intake.ts'
 import { isolation } from './isolation.ts'
 import { keeping } from './keeping.ts'
@@ -13,5 +14,6 @@ export const mutations: readonly Mutation[] = [
   ...retries,
   ...isolation,
   ...keeping,
+  ...accounts,
   ...settings,
 ]
