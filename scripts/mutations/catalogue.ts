@@ -1,4 +1,3 @@
-import { accounts } from './accounts.ts'
 import { intake } from './intake.ts'
 import { isolation } from './isolation.ts'
 import { keeping } from './keeping.ts'
@@ -14,6 +13,5 @@ export const mutations: readonly Mutation[] = [
   ...retries,
   ...isolation,
   ...keeping,
-  ...accounts,
   ...settings,
 ]
