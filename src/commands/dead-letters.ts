@@ -1,6 +1,4 @@
 import { Command } from 'commander'
-import { ErasureLog } from '../adapters/erasure-log.ts'
-import { fetchRange } from '../adapters/kafka/topic-offsets.ts'
 import { SettingsLog } from '../adapters/settings-log.ts'
 import { createCodecs } from '../adapters/schema-registry/codecs.ts'
 import { jsonOf, summaryOf } from '../console/dead-letters/describe.ts'
@@ -15,6 +13,7 @@ import { addFilterOptions, readFilter } from './dead-letters/filter.ts'
 import type { FilterOptions } from './dead-letters/filter.ts'
 import { openDeadLetters } from './dead-letters/open-dead-letters.ts'
 import { PrintedReport, readRate } from './dead-letters/report.ts'
+import { openErasures } from './open-erasures.ts'
 import { print, printJson, printTable } from './output.ts'
 
 export function deadLettersCommand(): Command {
@@ -138,18 +137,8 @@ function readLimit(text: string | undefined): number | null {
 async function withDeadLetters(command: Command, use: (ports: ReplayPorts) => Promise<void>): Promise<void> {
   const context = loadContext(command)
   const { config, log } = context
-  const topics = topicNames(config.topicPrefix)
   const kafka = context.kafka()
-  const erasures = new ErasureLog({
-    kafka,
-    topic: topics.erasures,
-    groupId: config.groupId,
-    codec: createCodecs({ registry: config.registry, topics, log }).erasures,
-    log,
-    maxWaitMs: 50,
-  })
-  // A part waits for brokers for ever; somebody at a terminal wants to know.
-  await fetchRange(kafka, topics.erasures)
+  const erasures = await openErasures(context)
   try {
     await erasures.start()
     await use(

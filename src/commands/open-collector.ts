@@ -24,6 +24,7 @@ import { topicNames } from '../core/topics.ts'
 import { PostriderError } from '../errors.ts'
 import { restarting } from '../restarts.ts'
 import type { Part } from '../supervisor.ts'
+import { serveUntil } from './serve-until.ts'
 
 export interface OpenCollectorOptions {
   config: Config
@@ -54,8 +55,6 @@ const recentUnits = 32 << 20
 /** What is read again at the start to know retries by. */
 const tailMs = 10 * 60_000
 const tailRecords = 200_000
-/** How long requests under way may take at the end; beyond what Kafka may take. */
-const graceMs = 10_000
 
 /**
  * The collector as a part. It listens from its start to its end; behind that, it starts anew while Kafka or the
@@ -106,17 +105,7 @@ export function openCollector(options: OpenCollectorOptions): OpenCollector {
         })
         listening.resolve(server.port)
         log.info({ port: server.port }, `collecting at http://localhost:${server.port}/v1/batch`)
-        const stopping = new AbortController()
-        // First no request comes in any more, then what they wait for may end.
-        const stop = () => void server.close(graceMs).then(() => stopping.abort())
-        if (signal.aborted) stop()
-        signal.addEventListener('abort', stop, { once: true })
-        try {
-          await serving.run(stopping.signal)
-        } finally {
-          signal.removeEventListener('abort', stop)
-          await server.close(graceMs)
-        }
+        await serveUntil(signal, server, serving)
       },
     },
   }

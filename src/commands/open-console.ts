@@ -18,6 +18,7 @@ import { topicNames } from '../core/topics.ts'
 import { PostriderError } from '../errors.ts'
 import { restarting } from '../restarts.ts'
 import type { Part } from '../supervisor.ts'
+import { serveUntil } from './serve-until.ts'
 import { openComputations, type OpenComputations } from './computations/open-computations.ts'
 import { openDeadLetters } from './dead-letters/open-dead-letters.ts'
 import { openDeletions } from './deletions/open-deletions.ts'
@@ -39,8 +40,6 @@ export interface OpenConsole {
   listening: Promise<number>
 }
 
-/** How long requests under way may take at the end. */
-const graceMs = 10_000
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
   version: string
 }
@@ -96,17 +95,7 @@ export function openConsole(options: OpenConsoleOptions): OpenConsole {
         })
         listening.resolve(server.port)
         log.info({ port: server.port }, `admin API at http://localhost:${server.port}/api/v1/openapi.json`)
-        const stopping = new AbortController()
-        // First no request comes in any more, then what they wait for may end.
-        const stop = () => void server.close(graceMs).then(() => stopping.abort())
-        if (signal.aborted) stop()
-        signal.addEventListener('abort', stop, { once: true })
-        try {
-          await serving.run(stopping.signal)
-        } finally {
-          signal.removeEventListener('abort', stop)
-          await server.close(graceMs)
-        }
+        await serveUntil(signal, server, serving)
       },
     },
   }

@@ -1,11 +1,8 @@
 import { Command } from 'commander'
-import { ErasureLog } from '../adapters/erasure-log.ts'
-import { fetchRange } from '../adapters/kafka/topic-offsets.ts'
-import { createCodecs } from '../adapters/schema-registry/codecs.ts'
 import { jsonOf } from '../console/messages/describe.ts'
 import { lifeOfMessage, type MessageLife } from '../console/messages/why.ts'
-import { topicNames } from '../core/topics.ts'
 import { loadContext, runAction, stopSignal } from './context.ts'
+import { openErasures } from './open-erasures.ts'
 import { print, printJson } from './output.ts'
 import { pageOf } from './why/describe.ts'
 import { openMessages } from './why/open-messages.ts'
@@ -34,19 +31,9 @@ async function run(messageId: string, options: { json?: true }, command: Command
 async function lookUp(messageId: string, command: Command): Promise<MessageLife> {
   const context = loadContext(command)
   const { config, log } = context
-  const topics = topicNames(config.topicPrefix)
   const kafka = context.kafka()
   const signal = stopSignal()
-  const erasures = new ErasureLog({
-    kafka,
-    topic: topics.erasures,
-    groupId: config.groupId,
-    codec: createCodecs({ registry: config.registry, topics, log }).erasures,
-    log,
-    maxWaitMs: 50,
-  })
-  // A part waits for brokers for ever; somebody at a terminal wants to know.
-  await fetchRange(kafka, topics.erasures)
+  const erasures = await openErasures(context)
   const messages = await openMessages({ config, kafka, log }, (stop) => erasures.current(stop))
   const progress = new IndexProgress()
   try {

@@ -112,6 +112,7 @@ test('the ledger of failures tells where a call went, each attempt, and how it e
   )
 
   const page = pageOf(await messages.life('m-1'))
+  assert.doesNotMatch(page, /: *$/m, 'no line promises more than it says')
   assert.match(page, /=> crm: delivered at the first attempt, by 2/)
   assert.match(page, /=> mail: delivered 2.*, after 2 attempts/)
   assert.match(page, /=> old: dead letter .*rejected; `postrider dead-letters show 0-\d+`/)

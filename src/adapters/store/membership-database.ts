@@ -1,8 +1,6 @@
-import { mkdirSync } from 'node:fs'
-import { dirname } from 'node:path'
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { Membership, PlacedMembership } from '../../core/membership.ts'
-import { PostriderError, messageOf } from '../../errors.ts'
+import { PostriderError } from '../../errors.ts'
 import { bucketOf, buckets } from './bucket-file.ts'
 import { inTransaction, openView } from './view-file.ts'
 
@@ -29,16 +27,7 @@ export class MembershipDatabase {
 
   /** `origin` names cluster and topic: a file that was built from another is built anew. */
   constructor(file: string, origin: string) {
-    try {
-      mkdirSync(dirname(file), { recursive: true })
-      this.#db = openView(file, (db) => makeTables(db, origin))
-    } catch (error) {
-      throw new PostriderError(
-        'local',
-        `cannot use the store at ${file}: ${messageOf(error)}. STORE_PATH names another folder`,
-        { cause: error },
-      )
-    }
+    this.#db = openView(file, (db) => makeTables(db, origin))
     this.#put = this.#db.prepare('INSERT OR REPLACE INTO memberships VALUES (?, ?, ?, ?, ?, ?, ?)')
     this.#remove = this.#db.prepare('DELETE FROM memberships WHERE audience = ? AND bucket = ? AND user = ?')
     this.#move = this.#db.prepare('INSERT OR REPLACE INTO positions VALUES (?, ?, ?)')

@@ -1,10 +1,8 @@
 import { hash } from 'node:crypto'
-import { mkdirSync } from 'node:fs'
-import { dirname } from 'node:path'
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import { fromPairs, isInRuns } from '../../core/offset-cover.ts'
 import type { Place, TallyFact, TallyTrace, Trace } from '../../core/trace.ts'
-import { PostriderError, messageOf } from '../../errors.ts'
+import { PostriderError } from '../../errors.ts'
 import { inTransaction, openView } from './view-file.ts'
 
 /** Another form of the tables is another number: the view is then built anew. */
@@ -52,16 +50,7 @@ export class TraceDatabase {
 
   /** `origin` names cluster and topics: a file that was built from others is built anew. Throws `local`. */
   constructor(file: string, origin: string) {
-    try {
-      mkdirSync(dirname(file), { recursive: true })
-      this.#db = openView(file, (db) => makeTables(db, origin))
-    } catch (error) {
-      throw new PostriderError(
-        'local',
-        `cannot use the store at ${file}: ${messageOf(error)}. STORE_PATH names another folder`,
-        { cause: error },
-      )
-    }
+    this.#db = openView(file, (db) => makeTables(db, origin))
     this.#put = this.#db.prepare('INSERT OR IGNORE INTO traces VALUES (?, ?, ?, ?, ?)')
     this.#putTally = this.#db.prepare('INSERT OR IGNORE INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)')
     this.#move = this.#db.prepare(

@@ -1,9 +1,27 @@
 // What views of topics in SQLite files have in common: they can be lost, and are then built anew.
-import { rmSync } from 'node:fs'
+import { mkdirSync, rmSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { PostriderError, messageOf } from '../../errors.ts'
 
-/** Opens the file; one that is no database, or a damaged one, is thrown away and made anew. */
+/**
+ * Opens the file, in a folder that is made if need be; one that is no database, or a damaged one, is thrown away and
+ * made anew. Throws `local`.
+ */
 export function openView(file: string, makeTables: (db: DatabaseSync) => void): DatabaseSync {
+  try {
+    mkdirSync(dirname(file), { recursive: true })
+    return openOrRebuild(file, makeTables)
+  } catch (error) {
+    throw new PostriderError(
+      'local',
+      `cannot use the store at ${file}: ${messageOf(error)}. STORE_PATH names another folder`,
+      { cause: error },
+    )
+  }
+}
+
+function openOrRebuild(file: string, makeTables: (db: DatabaseSync) => void): DatabaseSync {
   try {
     return prepared(new DatabaseSync(file, { timeout: 10_000 }), makeTables)
   } catch (error) {

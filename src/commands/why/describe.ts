@@ -82,12 +82,10 @@ const nameOf = ({ destinationId, urlId }: Pick<DeliveryLife, 'destinationId' | '
 
 function stepRow(step: Step): string {
   const who =
-    step.destinationId === null
-      ? ''
-      : `${nameOf({ destinationId: step.destinationId, urlId: step.ofUrlId })}: `
+    step.destinationId === null ? '' : nameOf({ destinationId: step.destinationId, urlId: step.ofUrlId })
   const note = step.repeat ? ' [by a process that ended before this counted: it was done again]' : ''
   const [what, text] = wordsOf(step)
-  return row(step.at, what, `${who}${text}${note}`)
+  return row(step.at, what, [who, text].filter((part) => part !== '').join(': ') + note)
 }
 
 function wordsOf(step: Step): [what: string, text: string] {

@@ -1,0 +1,20 @@
+import { ErasureLog } from '../adapters/erasure-log.ts'
+import { fetchRange } from '../adapters/kafka/topic-offsets.ts'
+import { createCodecs } from '../adapters/schema-registry/codecs.ts'
+import { topicNames } from '../core/topics.ts'
+import type { Context } from './context.ts'
+
+/** Who was erased, for a command at a terminal; to be started and closed by the caller. Rejects where there is no Kafka. */
+export async function openErasures({ config, log, kafka }: Context): Promise<ErasureLog> {
+  const topics = topicNames(config.topicPrefix)
+  // A part waits for brokers for ever; somebody at a terminal wants to know.
+  await fetchRange(kafka(), topics.erasures)
+  return new ErasureLog({
+    kafka: kafka(),
+    topic: topics.erasures,
+    groupId: config.groupId,
+    codec: createCodecs({ registry: config.registry, topics, log }).erasures,
+    log,
+    maxWaitMs: 50,
+  })
+}
