@@ -22,7 +22,7 @@ type ProducedMessages = ProducedMessage[] | [RecordBundle]
 interface ProducedMessage {
   key?: Buffer | string | null
   value: Buffer | string | null
-  headers?: object
+  headers?: Readonly<Record<string, unknown>>
   timestamp?: string
 }
 
@@ -43,7 +43,7 @@ type Protocol = (options: { version: number }) => (options: ProduceOptions) => {
 /** Versions of the request whose bytes are the same: record batches of magic 2. */
 const [firstVersion, lastVersion] = [3, 7]
 const batchHeadBytes = 61
-/** Length, attributes, deltas, and the lengths of key, value and headers. */
+/** Length, attributes, deltas, and the lengths of key and value. */
 const mostRecordHeadBytes = 32
 
 let installed = false
@@ -67,7 +67,7 @@ export function encodeProduceFaster(): void {
   }
 }
 
-/** No transaction, no idempotence, no compression, no headers, no times of the caller's own: what is not is kafkajs's to encode. */
+/** No transaction, no idempotence, no compression, no times of the caller's own: what is not is kafkajs's to encode. */
 function isPlain({ transactionalId, producerId, compression, topicData }: ProduceOptions): boolean {
   if ((transactionalId ?? null) !== null || (compression ?? 0) !== 0) return false
   if ((producerId ?? -1) !== -1) return false
@@ -76,8 +76,15 @@ function isPlain({ transactionalId, producerId, compression, topicData }: Produc
   )
 }
 
-const isPlainMessage = ({ headers, timestamp }: ProducedMessage): boolean =>
-  headers === undefined && timestamp === undefined
+function isPlainMessage({ headers, timestamp }: ProducedMessage): boolean {
+  if (timestamp !== undefined) return false
+  // kafkajs makes several headers of a list.
+  for (const name in headers) {
+    const value = headers[name]
+    if (typeof value !== 'string' && !Buffer.isBuffer(value)) return false
+  }
+  return true
+}
 
 function bundleOf(messages: ProducedMessages): RecordBundle | null {
   const [first] = messages
@@ -131,11 +138,12 @@ function writeBatch(writer: Writer, messages: ProducedMessages, now: number): vo
   buf.writeUInt32BE(crc32c(buf, start + 21, writer.at), start + 17)
 }
 
-function writeRecord(writer: Writer, { key, value }: ProducedMessage, index: number): void {
+function writeRecord(writer: Writer, { key, value, headers }: ProducedMessage, index: number): void {
   const keyBytes = byteLength(key)
   const valueBytes = byteLength(value)
   const size =
-    3 + // attributes, timestamp delta, number of headers
+    2 + // attributes, timestamp delta
+    sizeOfHeaders(headers) +
     sizeOfVarint(index) +
     sizeOfVarint(keyBytes) +
     Math.max(0, keyBytes) +
@@ -149,7 +157,31 @@ function writeRecord(writer: Writer, { key, value }: ProducedMessage, index: num
   writer.bytes(key)
   writer.varint(valueBytes)
   writer.bytes(value)
-  writer.buf[writer.at++] = 0
+  writeHeaders(writer, headers)
+}
+
+function writeHeaders(writer: Writer, headers: ProducedMessage['headers']): void {
+  const names = headers ? Object.keys(headers) : []
+  writer.varint(names.length)
+  for (const name of names) {
+    const value = headers![name] as Buffer | string
+    writer.varint(Buffer.byteLength(name))
+    writer.text(name)
+    writer.varint(Buffer.byteLength(value))
+    writer.bytes(value)
+  }
+}
+
+function sizeOfHeaders(headers: ProducedMessage['headers']): number {
+  if (!headers) return 1
+  const names = Object.keys(headers)
+  let size = sizeOfVarint(names.length)
+  for (const name of names) {
+    const nameBytes = Buffer.byteLength(name)
+    const valueBytes = Buffer.byteLength(headers[name] as Buffer | string)
+    size += sizeOfVarint(nameBytes) + nameBytes + sizeOfVarint(valueBytes) + valueBytes
+  }
+  return size
 }
 
 const byteLength = (value: Buffer | string | null | undefined): number =>
@@ -164,8 +196,12 @@ function sizeAtMost(topicData: ProduceOptions['topicData']): number {
       const bundle = bundleOf(messages)
       if (bundle) size += bundle.bytes
       else
-        for (const { key, value } of messages as ProducedMessage[])
-          size += mostRecordHeadBytes + Math.max(0, byteLength(key)) + Math.max(0, byteLength(value))
+        for (const { key, value, headers } of messages as ProducedMessage[])
+          size +=
+            mostRecordHeadBytes +
+            Math.max(0, byteLength(key)) +
+            Math.max(0, byteLength(value)) +
+            sizeOfHeaders(headers)
     }
   }
   return size

@@ -20,10 +20,19 @@ const now = Date.UTC(2026, 0, 2, 3, 4, 5, 678)
 const bytes = fc
   .oneof(fc.uint8Array({ maxLength: 70 }), fc.uint8Array({ minLength: 8_100, maxLength: 8_300, size: 'max' }))
   .map((array) => Buffer.from(array))
-const message = fc.record({
-  key: fc.oneof(fc.string({ unit: 'binary', maxLength: 20 }), fc.constant(null), bytes),
-  value: fc.oneof(bytes, fc.constant(null)),
-})
+const text = fc.string({ unit: 'binary', maxLength: 20 })
+const message = fc.record(
+  {
+    key: fc.oneof(text, fc.constant(null), bytes),
+    value: fc.oneof(bytes, fc.constant(null)),
+    headers: fc.oneof(
+      { weight: 9, arbitrary: fc.dictionary(text, fc.oneof(text, bytes), { maxKeys: 3 }) },
+      // A count of two bytes.
+      { weight: 1, arbitrary: fc.dictionary(text, text, { minKeys: 62, maxKeys: 66, size: 'max' }) },
+    ),
+  },
+  { requiredKeys: ['key', 'value'] },
+)
 const options = fc.record({
   acks: fc.constantFrom(-1, 1),
   timeout: fc.nat(),
