@@ -38,6 +38,8 @@ export interface Tally {
   deliveredAndDead: number
   /** Given up although the receiver would have said yes or no: faults and a busy machine took up the window. */
   givenUpAfterTimeouts: number
+  /** By destination, and by what the last attempts came to. */
+  givenUpBy: Record<string, number>
   /** The same, by a clock that was far off. */
   givenUpByClocks: number
   /** Not checked for time, for a clock was far off. */
@@ -76,7 +78,7 @@ export function judge(input: VerdictInput, findings: Findings): Tally {
     ...{ deliveredOrNot: 0, attempts: evidence.arrivals.length, handOvers: evidence.handOvers.length },
     ...{ repeatedByMoves: 0, repeatedBy: {}, repeatedUnheard: 0, repeatedByCopies: 0 },
     ...{ deliveredAndDead: 0, receiversBusyMs: evidence.lags.totalMs },
-    ...{ givenUpAfterTimeouts: 0, givenUpByClocks: 0, uncheckedForClocks: 0 },
+    ...{ givenUpAfterTimeouts: 0, givenUpBy: {}, givenUpByClocks: 0, uncheckedForClocks: 0 },
   }
   const disturbances = input.injected.filter(({ kind }) => disturbing.has(kind))
   const judging: Judging = { ...input, groups, tally, findings, disturbances }
@@ -165,10 +167,15 @@ function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number
     const disturbed = injected.some(
       ({ from, to }) => from < failedAt && to + settleMs > delivery.calls[0]!.at,
     )
-    const mayComeRight = / (timeout|network|deferred) /.test(evidence.unexpectedLetters.get(row) ?? '')
+    const outcomes = evidence.unexpectedLetters.get(row) ?? ''
+    const mayComeRight = / (timeout|network|deferred) /.test(outcomes)
     if (gaveUp && timesUnclear) tally.givenUpByClocks++
-    else if (gaveUp && disturbed && mayComeRight) tally.givenUpAfterTimeouts++
-    else findings.add('wrong reasons', `${name}: ${reason}`, delivery.dossier)
+    else if (gaveUp && disturbed && mayComeRight) {
+      tally.givenUpAfterTimeouts++
+      const kinds = new Set([...outcomes.matchAll(/ (\w+) \(/g)].map(([, kind]) => kind))
+      const what = `${slot.destination.id} ${reason}: ${[...kinds].join(', ')}`
+      tally.givenUpBy[what] = (tally.givenUpBy[what] ?? 0) + 1
+    } else findings.add('wrong reasons', `${name}: ${reason}`, delivery.dossier)
   }
   countRepeats(judging, delivery)
 }
