@@ -55,6 +55,7 @@ export interface VerdictInput {
   /** Calls below this number were acknowledged. */
   acknowledged: number
   injected: readonly Injected[]
+  patience: number
 }
 
 /** How long after a fault its consequences are counted as its own. */
@@ -99,7 +100,7 @@ export function judge(input: VerdictInput, findings: Findings): Tally {
     if (kind === 'call') judgeCall(judging, seq)
     else judgeDeadRecord(judging, seq, kind === 'poison' ? 'undecodable' : 'unknown_source')
   }
-  if (tally.givenUpAfterTimeouts > tally.deliveries * mostGivenUp)
+  if (tally.givenUpAfterTimeouts > tally.deliveries * mostGivenUp * input.patience)
     findings.add('given up after timeouts', `${tally.givenUpAfterTimeouts} of ${tally.deliveries} deliveries`)
   return tally
 }
