@@ -42,6 +42,7 @@ async function main(args: readonly string[]): Promise<number> {
     enough.abort()
     interrupted.abort(new Error('interrupted'))
   })
+  process.channel?.unref()
   const folder = options.folder
     ? resolve(options.folder)
     : await mkdtemp(join(tmpdir(), `postrider-test-${process.pid}-faults-`))
