@@ -20,6 +20,7 @@ import { restarting } from '../restarts.ts'
 import type { Part } from '../supervisor.ts'
 import { openComputations, type OpenComputations } from './computations/open-computations.ts'
 import { openDeadLetters } from './dead-letters/open-dead-letters.ts'
+import { openDeletions } from './deletions/open-deletions.ts'
 
 export interface OpenConsoleOptions {
   config: Config
@@ -145,6 +146,7 @@ function assemble({ config, kafka, log }: OpenConsoleOptions): Life {
     async run(signal, onReady) {
       const ending = new AbortController()
       let computations: OpenComputations | null = null
+      const deletions = openDeletions({ config, kafka, log, settings })
       try {
         await checkOwnTopics(kafka, config, log)
         await Promise.all([codecs.settings.ready(), settings.start(signal), erasures.start(signal)])
@@ -156,6 +158,7 @@ function assemble({ config, kafka, log }: OpenConsoleOptions): Life {
           sendSample: (destination) => sendSample(destination, { transport, secrets, now: Date.now() }),
           deadLetters,
           computations,
+          deletions,
           now: Date.now,
         })
         const stopped = new Promise<void>((resolve) =>
@@ -168,7 +171,7 @@ function assemble({ config, kafka, log }: OpenConsoleOptions): Life {
       } finally {
         ending.abort()
         computations?.close()
-        await Promise.all([settings.close(), erasures.close(), transport.close(0)])
+        await Promise.all([deletions.close(), settings.close(), erasures.close(), transport.close(0)])
       }
     },
   }

@@ -34,7 +34,7 @@ const mostShown = 10
 /**
  * Throws DeletionRefused, with every fault, unless these can be the users of one deletion request.
  *
- * @param place names an id by its index: `line 3`, `userIds[2]`
+ * @param place names an id by its index: `line 3`, `userIds.2`
  */
 export function checkUserIds(userIds: readonly string[], place: (index: number) => string): void {
   const faults = userIdFaults(userIds, place)
@@ -56,10 +56,9 @@ function userIdFaults(userIds: readonly string[], place: (index: number) => stri
   userIds.forEach((id, index) => {
     const fault = userIdFault(id)
     const earlier = places.get(id)
-    if (fault !== null) faults.push(refused(`userIds[${index}]`, `${place(index)} ${fault}`))
+    if (fault !== null) faults.push(refused(`userIds.${index}`, `${place(index)} ${fault}`))
     else if (earlier === undefined) places.set(id, index)
-    else
-      faults.push(refused(`userIds[${index}]`, `${place(index)} names the user of ${place(earlier)} again`))
+    else faults.push(refused(`userIds.${index}`, `${place(index)} names the user of ${place(earlier)} again`))
   })
   return faults
 }

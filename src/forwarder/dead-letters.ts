@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { DeadLetter } from '../core/delivery.ts'
-import type { HandOver } from './hand-over.ts'
+import type { Claim, HandOver } from './hand-over.ts'
 import type { RecordWork } from './partition-work.ts'
 import type { Encoders } from './ports.ts'
 
@@ -21,9 +21,9 @@ export class DeadLetters {
   }
 
   /** @param done called once the broker has it */
-  write(work: RecordWork, letter: DeadLetter, done: () => void): void {
-    this.#append(work, letter, done, () => {
-      this.#append(work, withoutBytes(letter), done, () => {
+  write(work: RecordWork, letter: DeadLetter, done: () => void, claim: Claim): void {
+    this.#append(work, letter, done, claim, () => {
+      this.#append(work, withoutBytes(letter), done, claim, () => {
         throw new Error(
           `${this.#topic} refuses a dead letter of a few KB, that of ${originHeader(letter.origin)}: check its max.message.bytes`,
         )
@@ -31,11 +31,11 @@ export class DeadLetters {
     })
   }
 
-  #append(work: RecordWork, letter: DeadLetter, done: () => void, tooLarge: () => void): void {
+  #append(work: RecordWork, letter: DeadLetter, done: () => void, claim: Claim, tooLarge: () => void): void {
     const key =
       letter.rawKey && Buffer.from(letter.rawKey.buffer, letter.rawKey.byteOffset, letter.rawKey.length)
     const record = { key, value: this.#encoders.deadLetter(letter), headers: headersOf(work, letter.origin) }
-    this.#handOver.append(this.#topic, record, done, tooLarge)
+    this.#handOver.append(this.#topic, record, done, tooLarge, claim)
   }
 }
 

@@ -241,6 +241,7 @@ export class Forwarder {
     this.#holdBack.tick(Date.now())
     // After a pause in the heartbeats nothing else would look at the queues again.
     this.#dispatcher.pumpAll(this.#routing.endpoints())
+    this.#handOver.lookAgain()
   }
 
   #applySettings(): void {

@@ -1,10 +1,24 @@
 import type { OutgoingRecord, RecordSink } from './ports.ts'
 
+/** Whose record it is, and whether it is still his to write. */
+export interface Claim {
+  /** `unsure`: the group may have given its partition to somebody else. */
+  readonly standing: 'ours' | 'unsure' | 'lost'
+  /** It was lost before the record was on its way, which was not written: the next owner decides anew. */
+  dropped(): void
+}
+
 interface Waiting {
   record: OutgoingRecord
   bytes: number
   done: () => void
   tooLarge: () => void
+  claim: Claim | null
+}
+
+interface Queue {
+  waiting: Waiting[]
+  sending: boolean
 }
 
 /** A lot stays below the broker's limit on a partition's batch whichever partition its records fall to. */
@@ -16,11 +30,14 @@ const recordOverheadBytes = 512
 /**
  * Appends retry records and dead letters in lots, acks=all, one lot a topic at a time: what comes meanwhile makes
  * the next one. `done` of each record is called once the broker has it.
+ *
+ * A record with a claim is looked at once more before it is written. Who was frozen for longer than the session would
+ * else hand over what the next owner of the partition delivers, and it would be delivered twice.
  */
 export class HandOver {
   readonly #sink: RecordSink
   readonly #maxRecordBytes: number
-  readonly #topics = new Map<string, { waiting: Waiting[]; sending: boolean }>()
+  readonly #topics = new Map<string, Queue>()
   readonly #onFailure: (error: unknown) => void
   #open = 0
   #idle: (() => void)[] = []
@@ -40,7 +57,13 @@ export class HandOver {
     return this.#open
   }
 
-  append(topic: string, record: OutgoingRecord, done: () => void, tooLarge: () => void): void {
+  append(
+    topic: string,
+    record: OutgoingRecord,
+    done: () => void,
+    tooLarge: () => void,
+    claim: Claim | null = null,
+  ): void {
     const bytes = record.value.length + (record.key?.length ?? 0) + recordOverheadBytes
     if (bytes > this.#maxRecordBytes) {
       tooLarge()
@@ -49,14 +72,13 @@ export class HandOver {
     this.#open++
     let queue = this.#topics.get(topic)
     if (!queue) this.#topics.set(topic, (queue = { waiting: [], sending: false }))
-    queue.waiting.push({ record, bytes, done, tooLarge })
-    if (!queue.sending) {
-      queue.sending = true
-      // In the same turn of the event loop more may come.
-      setImmediate(() => {
-        this.#drain(topic, queue).catch(this.#onFailure)
-      })
-    }
+    queue.waiting.push({ record, bytes, done, tooLarge, claim })
+    this.#schedule(topic, queue)
+  }
+
+  /** Looks again at records whose partitions it was not sure of. To be called now and then. */
+  lookAgain(): void {
+    for (const [topic, queue] of this.#topics) if (queue.waiting.length > 0) this.#schedule(topic, queue)
   }
 
   /** Resolves once all that was appended is with the broker. */
@@ -65,12 +87,33 @@ export class HandOver {
     await new Promise<void>((resolve) => this.#idle.push(resolve))
   }
 
-  async #drain(topic: string, queue: { waiting: Waiting[]; sending: boolean }): Promise<void> {
-    while (queue.waiting.length > 0) {
-      const lot = takeLot(queue.waiting)
+  #schedule(topic: string, queue: Queue): void {
+    if (queue.sending) return
+    queue.sending = true
+    // In the same turn of the event loop more may come.
+    setImmediate(() => {
+      this.#drain(topic, queue).catch(this.#onFailure)
+    })
+  }
+
+  async #drain(topic: string, queue: Queue): Promise<void> {
+    for (;;) {
+      this.#drop(queue)
+      const lot = takeLot(queue)
+      if (lot.length === 0) break
       await this.#send(topic, lot)
     }
     queue.sending = false
+  }
+
+  #drop(queue: Queue): void {
+    const isLost = ({ claim }: Waiting) => claim?.standing === 'lost'
+    if (!queue.waiting.some(isLost)) return
+    const lost = queue.waiting.filter(isLost)
+    queue.waiting = queue.waiting.filter((one) => !isLost(one))
+    this.#open -= lost.length
+    for (const { claim } of lost) claim!.dropped()
+    this.#tellIfIdle()
   }
 
   async #send(topic: string, lot: Waiting[]): Promise<void> {
@@ -84,17 +127,31 @@ export class HandOver {
       if (result === 'ok') one.done()
       else one.tooLarge()
     }
+    this.#tellIfIdle()
+  }
+
+  #tellIfIdle(): void {
     if (this.#open === 0) for (const resolve of this.#idle.splice(0)) resolve()
   }
 }
 
-function takeLot(waiting: Waiting[]): Waiting[] {
+/** The first of what may be written now. */
+function takeLot(queue: Queue): Waiting[] {
+  const { waiting } = queue
+  const lot: Waiting[] = []
+  const unsure: Waiting[] = []
   let bytes = 0
-  let count = 0
-  while (count < waiting.length && count < lotRecords) {
-    bytes += waiting[count]!.bytes
-    if (count > 0 && bytes > lotBytes) break
-    count++
+  let next = 0
+  for (; next < waiting.length && lot.length < lotRecords; next++) {
+    const one = waiting[next]!
+    if (one.claim?.standing === 'unsure') {
+      unsure.push(one)
+      continue
+    }
+    if (lot.length > 0 && bytes + one.bytes > lotBytes) break
+    bytes += one.bytes
+    lot.push(one)
   }
-  return waiting.splice(0, count)
+  queue.waiting = unsure.concat(waiting.slice(next))
+  return lot
 }

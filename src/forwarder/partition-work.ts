@@ -85,6 +85,15 @@ export class PartitionWork {
     return this.#bytes
   }
 
+  /**
+   * Whether it is still ours: `unsure` while the group's last sign of life is too old to say, for instance after this
+   * process was frozen.
+   */
+  get standing(): 'ours' | 'unsure' | 'lost' {
+    if (!this.alive) return 'lost'
+    return this.owner.isFresh() ? 'ours' : 'unsure'
+  }
+
   push({ records }: FetchedBatch): void {
     for (const record of records) {
       const sequence = this.tracker.add(Number(record.offset))

@@ -7,7 +7,7 @@ import { DeadLetters, headersOf } from './dead-letters.ts'
 import type { DeliveryRun } from './delivery-run.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
 import type { Erased } from './erased.ts'
-import type { HandOver } from './hand-over.ts'
+import type { Claim, HandOver } from './hand-over.ts'
 import type { DispositionDetails, Ledger } from './ledger.ts'
 import type { RecordWork } from './partition-work.ts'
 import type { Room } from './room.ts'
@@ -186,14 +186,15 @@ export class Settler {
       { reason, detail: firstLine(detail), ...letter.origin },
       'a record is kept as a dead letter',
     )
-    this.#letters.write(work, letter, () => {
+    const done = () => {
       const metrics = this.#parts.metrics.destination('none')
       metrics.deadLetter(reason)
       metrics.disposition('dead_lettered')
       ledger.recordDisposed(work, 'dead_lettered', { reason, detail: firstLine(detail) }, about)
       this.#parts.room.free(bytes)
       work.finishOne(ledger.codes.code(null, 'dead_lettered'))
-    })
+    }
+    this.#letters.write(work, letter, done, this.#claim(work, bytes))
   }
 
   /** @param done told why it became a dead letter instead; null where it did not */
@@ -212,6 +213,7 @@ export class Settler {
       owner: work.partition.ledger.owner,
       from: work.place,
     }
+    const claim = this.#claim(work, delivery.body.length)
     handOver.append(
       topics.retry(tierName),
       {
@@ -226,11 +228,13 @@ export class Settler {
       () => {
         const reason = 'too_large'
         const detail = 'the delivery is larger than a retry topic takes'
-        this.#letters.write(work, this.#letter(work, key, reason, detail, delivery, now), () => {
+        const kept = () => {
           metrics.destination(delivery.destinationId).deadLetter(reason)
           done(reason)
-        })
+        }
+        this.#letters.write(work, this.#letter(work, key, reason, detail, delivery, now), kept, claim)
       },
+      claim,
     )
   }
 
@@ -241,10 +245,23 @@ export class Settler {
     delivery: Delivery,
     now: number,
   ): void {
-    this.#letters.write(run.work, this.#letter(run.work, run.key, reason, detail, delivery, now), () => {
+    const done = () => {
       run.destination.metrics.deadLetter(reason)
       this.#finish(run, 'dead_lettered', { reason })
-    })
+    }
+    const letter = this.#letter(run.work, run.key, reason, detail, delivery, now)
+    this.#letters.write(run.work, letter, done, this.#claim(run.work, run.body.length))
+  }
+
+  /** @param bytes of room that the record holds until it is with the broker, or not to be written any more */
+  #claim({ partition }: RecordWork, bytes: number): Claim {
+    const { room } = this.#parts
+    return {
+      get standing() {
+        return partition.standing
+      },
+      dropped: () => room.free(bytes),
+    }
   }
 
   #letter(

@@ -125,15 +125,28 @@ test('ids are told apart by their source, and calls without one are never taken 
     ['shop', 'app', 'shop', 'shop'],
   )
   assert.equal(new Set(lots.map(({ call }) => call.messageId)).size, 3)
+
+  void collect('/v1/track', track('n'))
+  await settled()
+  for (const { settle } of lots) settle(true)
+  await settled()
+  void collect('/v1/track', track('n'), { basicKey: 'key-of-app' })
+  await settled()
+  assert.deepEqual(
+    lots.slice(4).map(({ call }) => call.sourceId),
+    ['shop', 'app'],
+  )
 })
 
 test('what finds no room is refused, whole, before anything of it is written', async () => {
   const { lots, room, collect } = underTest({ calls: 3, bytes: 1_000 })
   void collect('/v1/batch', { batch: [track('a'), track('b')] })
   await settled()
-  const refused = await collect('/v1/batch', { batch: [track('c'), track('d')] })
-  assert.deepEqual([refused.status, refused.retryAfter], [429, 1])
+  const answered = collect('/v1/batch', { batch: [track('c'), track('d')] })
+  await settled()
   assert.equal(lots.length, 2)
+  const refused = await answered
+  assert.deepEqual([refused.status, refused.retryAfter], [429, 1])
   void collect('/v1/track', track('e'))
   await settled()
   assert.equal(lots.length, 3)

@@ -118,7 +118,6 @@ test('a wrong list or source is named in one line and changes nothing', async (t
   const many = Array.from({ length: 5_001 }, (_, n) => `u-${n}`).join('\n')
   const file = ['--file', '-']
   const cases: [input: string | Buffer, args: string[], status: number, message: RegExp][] = [
-    ['', [], 2, /name the users/],
     ['', ['ada', ...file], 2, /name the users/],
     ['', file, 2, /no user is named/],
     ['ada\n\nbob\n', file, 2, /line 2 is empty/],
@@ -130,20 +129,23 @@ test('a wrong list or source is named in one line and changes nothing', async (t
       2,
       /line 4 names the user of line 2 again; line 5 names the user of line 1 again/,
     ],
-    ['ada\nb\u0000b\n', file, 2, /line 2 is not text/],
     [Buffer.from([0x61, 0x0a, 0xff, 0xfe, 0x0a]), file, 2, /line 2 is not text in UTF-8/],
     [many, file, 2, /more than 5000 users are named, which is the most for one request: split the list/],
     ['', ['ada', '', 'ada'], 2, /id 2 is empty; id 3 names the user of id 1 again/],
     ['', ['ada', '--source', 'nope', '--source', 'shop'], 1, /source "nope" does not exist/],
     ['', ['--file', '/no/such/file'], 2, /cannot read \/no\/such\/file/],
   ]
-  for (const [input, args, status, message] of cases) {
-    const result = await runCommand(t, deployment, input, 'delete-user', ...args)
+  const run = async ([input, args, status, message]: (typeof cases)[0]) => {
+    // What is wrong with the command itself is told without Kafka.
+    const brokers = status === 2 ? '127.0.0.1:1' : deployment.env.KAFKA_BROKERS!
+    const env = { ...deployment.env, KAFKA_BROKERS: brokers }
+    const result = await runCommand(t, { ...deployment, env }, input, 'delete-user', ...args)
     assert.match(result.stderr, message)
     assert.equal(result.status, status, result.stderr)
     assert.equal(result.stdout, '')
     assert.equal(result.stderr.trimEnd().split('\n').length, 1, result.stderr)
   }
+  await Promise.all(cases.map(run))
   const missing = await runCommand(t, deployment, '', 'deletions', 'show', 'nope')
   assert.deepEqual([missing.status, missing.stdout], [1, ''])
   assert.match(missing.stderr, /there is no deletion nope; `postrider deletions list` shows/)

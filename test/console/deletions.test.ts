@@ -151,6 +151,27 @@ test('property: wherever it is cut off and resumed, each delete call that is owe
   )
 })
 
+test('who resumes a request whose users are still being erased takes nothing from those to come', async () => {
+  const topics = new Topics()
+  const userIds = Array.from({ length: 2_000 }, (_, n) => `u-${n}`)
+  let step = 0
+  const resumed: object[] = []
+  // 6,000 erasures are two writes: somebody resumes between them, and then the request ends before its calls.
+  const between = async () => {
+    if (step++ === 1) resumed.push(...(await resumeDeletions(topics.ports(), null)))
+  }
+  await assert.rejects(
+    requestDeletion(topics.ports(2, 0, between), { userIds }),
+    /`postrider deletions resume /,
+  )
+  const [listed] = await listDeletions(topics.ports())
+  const { requestId, state } = listed!
+  assert.deepEqual(resumed, [{ requestId, told: 3_333, missing: 1_000 }])
+  assert.equal(state, 'interrupted')
+  await resumeDeletions(topics.ports(), requestId)
+  assertAllTold(topics)
+})
+
 test('no delete call is written before every user is erased', async () => {
   const topics = new Topics()
   const ports = topics.ports()
@@ -229,12 +250,12 @@ test('what is refused is refused by every fault, and writes nothing', async () =
   const fault = (field: string, message: string, code = 'usage') => ({ code, field, message })
   const wrong = ['ok', '', 'x'.repeat(1_025), 'a\u0000b', 'ok', ' pad', '\ud800']
   assert.deepEqual(((await refused(wrong)) as { faults: object[] }).faults, [
-    fault('userIds[1]', 'userIds[1] is empty'),
-    fault('userIds[2]', 'userIds[2] holds an id of more than 1024 bytes'),
-    fault('userIds[3]', 'userIds[3] is not text: it holds control characters'),
-    fault('userIds[4]', 'userIds[4] names the user of userIds[0] again'),
-    fault('userIds[5]', 'userIds[5] begins or ends with white space'),
-    fault('userIds[6]', 'userIds[6] is not text: it holds control characters'),
+    fault('userIds.1', 'userIds.1 is empty'),
+    fault('userIds.2', 'userIds.2 holds an id of more than 1024 bytes'),
+    fault('userIds.3', 'userIds.3 is not text: it holds control characters'),
+    fault('userIds.4', 'userIds.4 names the user of userIds.0 again'),
+    fault('userIds.5', 'userIds.5 begins or ends with white space'),
+    fault('userIds.6', 'userIds.6 is not text: it holds control characters'),
   ])
   assert.match(((await refused([])) as Error).message, /^no user is named; nothing was changed$/)
   const many = Array.from({ length: 5_001 }, (_, n) => String(n))

@@ -67,11 +67,11 @@ test('a committed map that cannot be read is asked for again, and nothing is tak
   const { promise, resolve } = Promise.withResolvers<void>()
   source.committedMap = () => {
     if (++asked === 1) return Promise.reject(new Error('no coordinator'))
+    assert.equal(work().restored, false)
     resolve()
     return Promise.resolve([{ position: 3 }])
   }
   await own([0])
-  assert.equal(work().restored, false)
   await promise
   await turn()
   assert.equal(work().nextFetch, 3)
@@ -243,6 +243,28 @@ test('a commit that was not acknowledged is made again', async () => {
   await consumption.commit()
   assert.equal(source.commits.length, 2)
   assert.equal(work().committedPosition, 1)
+})
+
+test('a commit is made once its tally is with the broker, without the partitions that were lost meanwhile', async () => {
+  const { source, tallies, consumption, own, fetch, work } = consume()
+  await own([0, 1])
+  for (const partition of [0, 1]) {
+    fetch(0, 2, partition)
+    take(work(partition))[0]!.finishOne(delivered)
+  }
+  const { promise, resolve } = Promise.withResolvers<void>()
+  tallies.acknowledges = () => promise
+  const committed = consumption.commit()
+  while (tallies.told.length < 2) await turn()
+  for (let turns = 0; turns < 10; turns++) await turn()
+  assert.deepEqual(source.commits, [])
+  await own([1])
+  resolve()
+  await committed
+  assert.deepEqual(
+    source.commits.flat().map(({ partition, position }) => [partition, position]),
+    [[1, 1]],
+  )
 })
 
 test('one commit is under way at a time, and what finishes meanwhile goes into the next', async () => {

@@ -288,6 +288,7 @@ export class FakeSource implements RecordSource {
   committedMap: () => Promise<Partial<CommittedPartition>[]> = () => Promise.resolve([])
   acknowledges: () => Promise<boolean> = () => Promise.resolve(true)
 
+  fresh = true
   listener: RecordListener | null = null
 
   start(listener: RecordListener): Promise<void> {
@@ -325,7 +326,7 @@ export class FakeSource implements RecordSource {
   }
 
   isFresh(): boolean {
-    return true
+    return this.fresh
   }
 
   isReady(): boolean {

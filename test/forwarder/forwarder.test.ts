@@ -231,6 +231,30 @@ test('a failed call counts as finished only once its retry is with the broker', 
   assert.ok(record.handedOverAt >= record.firstAttemptAt!)
 })
 
+test('what fails while it is not sure whether the partition is ours is handed over once it is, and never once it is lost', async (t) => {
+  const { clients, call, raw, committed, appended, calls } = await engine(t)
+  call('a', { userId: 'u-1' })
+  await until(() => clients[0]!.onWire.length === 1, 'sent')
+  calls.fresh = false
+  clients[0]!.answer('timeout')
+  raw('no call at all')
+  // Twice the time in which what was held is looked at again.
+  await new Promise((resolve) => setTimeout(resolve, 600))
+  assert.deepEqual(appended, [])
+  calls.fresh = true
+  await until(() => committed() === 2, 'committed')
+  assert.deepEqual(appended.map(({ topic }) => topic).sort(), [tier, topics.deadLetters].sort())
+
+  call('b', { userId: 'u-2' })
+  await until(() => clients[0]!.onWire.length === 1, 'sent')
+  calls.fresh = false
+  clients[0]!.answer('timeout')
+  calls.listener!.lost()
+  calls.fresh = true
+  await new Promise((resolve) => setTimeout(resolve, 600))
+  assert.equal(appended.length, 2)
+})
+
 test('a record that cannot be decoded, or is no valid call, becomes a dead letter and stops nobody', async (t) => {
   const { clients, raw, call, committed, appended } = await engine(t)
   raw('no JSON')
@@ -246,6 +270,20 @@ test('a record that cannot be decoded, or is no valid call, becomes a dead lette
       [topics.deadLetters, 'invalid_call', 1],
     ],
   )
+})
+
+test('a record that is no call counts as finished only once its dead letter is with the broker', async (t) => {
+  const { clients, raw, call, committed, broker, calls } = await engine(t)
+  const held = Promise.withResolvers<void>()
+  broker.accepts = held.promise
+  raw('no JSON')
+  call('b')
+  await until(() => clients[0]!.onWire.length === 1, 'b is sent')
+  clients[0]!.answer('success')
+  await until(() => calls.commits.length > 0, 'b is finished above the position')
+  assert.equal(committed(), 0)
+  held.resolve()
+  await until(() => committed() === 2, 'committed')
 })
 
 test('a source is called unknown only after catching up with the settings log', async (t) => {
@@ -337,7 +375,7 @@ test('a stop lets what is on the wire end, starts nothing more, and commits what
   call('b')
   await until(() => clients[0]!.onWire.length === 1, 'a is sent')
   stop.abort()
-  await turn()
+  for (let turns = 0; turns < 50; turns++) await turn()
   clients[0]!.answer('success')
   await running
   assert.deepEqual(clients[0]!.sent, ['a:crm'])

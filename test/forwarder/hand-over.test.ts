@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'node:test'
-import { HandOver } from '../../src/forwarder/hand-over.ts'
+import { HandOver, type Claim } from '../../src/forwarder/hand-over.ts'
 import type { OutgoingRecord, RecordSink } from '../../src/forwarder/ports.ts'
 
 interface Lot {
@@ -31,13 +31,14 @@ function handOver({
   const ended: string[] = []
   const failures: unknown[] = []
   const subject = new HandOver(sink, maxRecordBytes, (error) => failures.push(error))
-  const append = (id: string, bytes = 10, topic = 'retry.10s') => {
+  const append = (id: string, bytes = 10, topic = 'retry.10s', claim: Claim | null = null) => {
     const record: OutgoingRecord = { key: Buffer.from('k'), value: Buffer.from(id.padEnd(bytes)) }
     subject.append(
       topic,
       record,
       () => ended.push(id),
       () => ended.push(`${id} too large`),
+      claim,
     )
   }
   return { subject, lots, ended, failures, append }
@@ -126,6 +127,48 @@ test('what is larger than the topic takes is refused without asking, however clo
     lots.map(({ ids }) => ids),
     [['fits']],
   )
+})
+
+test('what is of an unsure partition waits, what is of a lost one is not written; nobody waits for them', async () => {
+  const { subject, lots, ended, append } = handOver({ auto: () => 'ok' })
+  const claim = (id: string): { standing: Claim['standing']; dropped(): void } => ({
+    standing: 'unsure',
+    dropped: () => ended.push(`${id} dropped`),
+  })
+  const [a, b] = [claim('a'), claim('b')]
+  append('a', 10, 'retry.10s', a)
+  append('b', 10, 'retry.10s', b)
+  append('c')
+  await turn()
+  await turn()
+  assert.deepEqual(ended, ['c'])
+  assert.equal(subject.open, 2)
+  subject.lookAgain()
+  await turn()
+  assert.deepEqual(ended, ['c'], 'still unsure')
+
+  a.standing = 'lost'
+  b.standing = 'ours'
+  subject.lookAgain()
+  await subject.settled()
+  assert.deepEqual(ended, ['c', 'a dropped', 'b'])
+  assert.deepEqual(
+    lots.map(({ ids }) => ids),
+    [['c'], ['b']],
+  )
+})
+
+test('a record whose partition is lost while an earlier lot is under way is not written', async () => {
+  const { lots, ended, append } = handOver()
+  const claim = { standing: 'ours' as Claim['standing'], dropped: () => ended.push('b dropped') }
+  append('a')
+  await turn()
+  append('b', 10, 'retry.10s', claim)
+  claim.standing = 'lost'
+  lots[0]!.answer.resolve('ok')
+  await turn()
+  assert.deepEqual(ended, ['a', 'b dropped'])
+  assert.equal(lots.length, 1)
 })
 
 test('settled() waits for all that was appended, and for what a refusal appends in its place', async () => {

@@ -40,7 +40,7 @@ test('every destination of every source is told of each user, after that user’
   assert.match(said.stdout, /; nobody to tell at dark, shut, quiet\n/)
 
   await deployment.forwarder()
-  await Promise.all([crm!.waitFor(22, 30_000), mail!.waitFor(22, 30_000), blog!.waitFor(2, 30_000)])
+  await Promise.all([crm!.waitFor(22, 60_000), mail!.waitFor(22, 60_000), blog!.waitFor(2, 60_000)])
   for (const receiver of [crm!, mail!]) {
     const last = receiver.requests.findIndex(
       (request) => request.json().type === 'delete' && request.json().userId === 'ada',
@@ -93,10 +93,10 @@ test('what waited of a deleted user goes nowhere, what comes later does, and oth
   const call = (messageId: string, userId: string) => someCall({ messageId, userId })
   const first = await deployment.forwarder()
   await deployment.produce([call('w1', 'ada'), call('w2', 'ada'), call('b1', 'bob')])
-  await counted(first, dispositions('strict', 'dead_lettered'), 3, 30_000)
+  await counted(first, dispositions('strict', 'dead_lettered'), 3, 60_000)
   await until(
     async () => new Set((await tierRecords(deployment, 'crm')).map(({ id }) => id)).size === 3,
-    30_000,
+    60_000,
     'that all three wait in a tier',
   )
   await first.stop()
@@ -110,11 +110,11 @@ test('what waited of a deleted user goes nowhere, what comes later does, and oth
   crm.answer({ status: 200 })
   const [crmBefore, strictBefore] = [crm.requests.length, strict.requests.length]
   const second = await deployment.forwarder()
-  await counted(second, dispositions('crm', 'erased'), 2, 30_000)
-  await counted(second, dispositions('crm', 'delivered'), 4, 30_000)
+  await counted(second, dispositions('crm', 'erased'), 2, 60_000)
+  await counted(second, dispositions('crm', 'delivered'), 4, 60_000)
   // What fails for good of what came before the request is not kept.
-  await counted(second, dispositions('strict', 'erased'), 1, 30_000)
-  await counted(second, dispositions('strict', 'dead_lettered'), 2, 30_000)
+  await counted(second, dispositions('strict', 'erased'), 1, 60_000)
+  await counted(second, dispositions('strict', 'dead_lettered'), 2, 60_000)
   const sent = (receiver: Receiver, from: number) =>
     receiver.requests.slice(from).map((request) => {
       const { type, messageId } = request.json()
@@ -134,7 +134,7 @@ test('what waited of a deleted user goes nowhere, what comes later does, and oth
   assert.deepEqual([shown.status, shown.stdout], [1, ''])
   strict.answer({ status: 200 })
   await ok(t, deployment, '', 'dead-letters', 'replay')
-  await counted(second, dispositions('strict', 'delivered'), 3, 30_000)
+  await counted(second, dispositions('strict', 'delivered'), 3, 60_000)
   assert.deepEqual(sent(strict, strictBefore + 3).sort(), ['b1', 'delete', 'later'])
   const status = await shownOnce(deletionsIn(deployment), requestId, nothingWaits)
   const [{ delivered, failed }] = status.progress as [DeletionStatus['progress'][0]]
@@ -152,7 +152,7 @@ test('failed and waiting delete calls are told apart, and a replay that arrives 
   await deployment.forwarder()
   const out = await ok(t, deployment, '', 'delete-user', 'ada', 'bob', '--json')
   const id = (JSON.parse(out) as { requestId: string }).requestId
-  await Promise.all([bad!.waitFor(2, 30_000), slow!.waitFor(4, 30_000), good!.waitFor(2, 30_000)])
+  await Promise.all([bad!.waitFor(2, 60_000), slow!.waitFor(4, 60_000), good!.waitFor(2, 60_000)])
   const of = (status: DeletionStatus, source: string) => {
     const { delivered, failed, waiting, destinations } = status.progress.find(
       ({ sourceId }) => sourceId === source,

@@ -204,13 +204,17 @@ async function handle(
   // It may now take as long as it does.
   if (raw.complete) raw.socket.setTimeout(0)
   else raw.once('end', () => raw.socket.setTimeout(0))
+  const { status } = operation.success
   if (/\bapplication\/x-ndjson\b/.test(headers.accept ?? ''))
-    await answerInLines(reply, answer.run, (error) => {
+    await answerInLines(reply.code(status), answer.run, (error) => {
       const { body } = answerOf(error) ?? bug
       if (body === bug.body) log.error({ err: error, operation: operation.id }, 'a request failed by a bug')
       return body
     })
-  else send(reply, { status: operation.success.status, body: await answer.run(() => {}) })
+  else {
+    const body = await answer.run(() => {})
+    send(reply, { status, headers: answer.headers?.(body) ?? {}, body })
+  }
 }
 
 /** JSON is parsed; lists stay streams; everything else is refused with 415. */

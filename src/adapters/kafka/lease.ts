@@ -16,6 +16,8 @@ export interface LeaseOptions {
   sessionTimeoutMs: number
   /** Named in errors: `audience "vip"`. */
   what: string
+  /** What its holder does; a sync of it unless given. */
+  busy?: string
 }
 
 /**
@@ -59,13 +61,13 @@ export class GroupLease {
    * It waits for as long as a session when the holder was killed.
    */
   static async acquire(options: LeaseOptions): Promise<GroupLease> {
-    const { what, topic } = options
+    const { what, busy = `a sync of ${what}`, topic } = options
     const lease = new GroupLease(options)
     try {
       if (!(await lease.#join(topic)))
         throw new PostriderError(
           'conflict',
-          `a sync of ${what} is under way elsewhere; nothing was changed: try again when it is through`,
+          `${busy} is under way elsewhere; nothing was changed: try again when it is through`,
         )
       return lease
     } catch (error) {

@@ -43,7 +43,12 @@ export class Deadlines {
     this.#timer = setTimeout(this.#onTimer, Math.max(1, Math.ceil(ms))).unref()
   }
 
+  /** Not before the sockets were read: if this process was frozen, or late, the answers may lie there. */
   readonly #onTimer = () => {
+    setImmediate(this.#expire)
+  }
+
+  readonly #expire = () => {
     this.#timer = null
     const now = performance.now()
     while (this.#head !== null && this.#head.expiresAt <= now) {

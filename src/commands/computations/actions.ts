@@ -1,7 +1,7 @@
 // What `audiences` and `traits` have in common.
 import type { Command } from 'commander'
 import type { SettingsLog } from '../../adapters/settings-log.ts'
-import { boundYoungHeap } from '../../adapters/young-heap.ts'
+import { boundHeap } from '../../adapters/bound-heap.ts'
 import type { GivenLot } from '../../console/computations/ports.ts'
 import { computationIn, type SyncReport } from '../../console/computations/sync.ts'
 import { computationView } from '../../console/computations/view.ts'
@@ -120,7 +120,7 @@ async function withComputations(
   use: (computations: OpenComputations, settings: SettingsLog) => Promise<void>,
 ): Promise<void> {
   const session = settingsSession(command)
-  boundYoungHeap()
+  boundHeap()
   await session.run(async (settings) => {
     const { config, log } = session.context
     const computations = await openComputations(

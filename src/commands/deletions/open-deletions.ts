@@ -1,15 +1,20 @@
 import { randomBytes } from 'node:crypto'
 import type { Kafka } from 'kafkajs'
 import { DeletionWriter } from '../../adapters/kafka/deletion-writer.ts'
+import { GroupLease } from '../../adapters/kafka/lease.ts'
 import { readRange } from '../../adapters/kafka/read-range.ts'
 import type { Logger } from '../../adapters/log.ts'
 import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import type { Config } from '../../config.ts'
 import { listDeletions, requestIdOf, showDeletion } from '../../console/deletions/history.ts'
+import { requestDeletionOnce, type OncePorts } from '../../console/deletions/once.ts'
 import type { DeletionPorts, Deletions, ReadOptions } from '../../console/deletions/ports.ts'
 import { requestDeletion, resumeDeletions } from '../../console/deletions/request.ts'
 import { topicNames } from '../../core/topics.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
+
+/** A process that was killed holds the key of its request for so long, in ms. */
+const leaseMs = 10_000
 
 export interface OpenDeletions extends Deletions {
   close(): Promise<void>
@@ -39,7 +44,7 @@ export function openDeletions({
       ...(since !== undefined && { since }),
       ...(signal && { signal }),
     })
-  const ports: DeletionPorts = {
+  const ports: OncePorts = {
     settings,
     erasures: {
       write: (erasures) => writer.writeErasures(erasures),
@@ -68,9 +73,19 @@ export function openDeletions({
     },
     newRequestId: (at) => requestIdOf(at, randomBytes(5).toString('hex')),
     now: Date.now,
+    acquire: (key) =>
+      GroupLease.acquire({
+        kafka,
+        groupId: `${config.groupId}.deletion.${key}`,
+        topic: topics.erasures,
+        sessionTimeoutMs: leaseMs,
+        what: 'this request',
+        busy: 'this request',
+      }),
   }
   return {
     request: (given, options) => requestDeletion(ports, given, options),
+    requestOnce: (given, key, options) => requestDeletionOnce(ports, given, key, options),
     resume: (requestId = null, options = {}) => resumeDeletions(ports, requestId, options),
     list: (signal) => listDeletions(ports, signal),
     show: (requestId, signal) => showDeletion(ports, requestId, signal),

@@ -1,7 +1,9 @@
 import { z } from 'zod'
+import type { Fault } from '../../core/settings-decision.ts'
 import type { ErrorCode } from '../../errors.ts'
 import { messageOf, PostriderError } from '../../errors.ts'
 import { RequestKeyReused, SettingsRefused } from '../refusals.ts'
+import { DeletionRefused } from '../user-ids.ts'
 import type { Answer } from './operation.ts'
 
 export interface FieldFault {
@@ -92,6 +94,7 @@ export function answerOf(error: unknown): Answer | null {
       { field: 'Idempotency-Key', message: error.message },
     ])
   if (error instanceof SettingsRefused) return refused(error)
+  if (error instanceof DeletionRefused) return refusal('invalid_request', error.message, named(error.faults))
   if (error instanceof PostriderError) {
     const code = codeOf[error.code]
     return code === 'internal_error' ? null : refusal(code, messageOf(error))
@@ -101,9 +104,12 @@ export function answerOf(error: unknown): Answer | null {
   return null
 }
 
+const named = (faults: readonly Fault[]): FieldFault[] =>
+  faults.map(({ field, message }) => ({ field, message }))
+
 /** What does not exist is a 404 where the path names it, and a wrong field where the body does. */
 function refused({ code, message, faults }: SettingsRefused): Answer {
-  const fields = faults.map(({ field, message }) => ({ field, message }))
+  const fields = named(faults)
   const isPath = faults.some((fault) => fault.code === 'not_found' && fault.field === 'id')
   if (code === 'not_found' && !isPath) return refusal('invalid_request', message, fields)
   return refusal(codeOf[code], message, fields)

@@ -36,6 +36,8 @@ export interface Answer {
 export interface LongAnswer {
   /** Nothing wrong with the request is found any more once `progress` was called. */
   run(progress: (state: object) => void): Promise<unknown>
+  /** Of the answer by its result. */
+  headers?(result: unknown): Record<string, string>
 }
 
 export interface Documented {

@@ -1,6 +1,7 @@
 import { computationOperations } from './computations.ts'
 import { deadLetterOperations } from './dead-letters.ts'
 import { destinationOperations } from './destinations.ts'
+import { deletionOperations } from './deletions.ts'
 import type { Operation } from './operation.ts'
 import { secretOperations } from './secrets.ts'
 import { sourceOperations } from './sources.ts'
@@ -10,6 +11,7 @@ export const operations: readonly Operation[] = [
   ...sourceOperations,
   ...destinationOperations,
   ...computationOperations,
+  ...deletionOperations,
   ...deadLetterOperations,
   ...secretOperations,
 ]

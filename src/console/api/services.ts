@@ -2,6 +2,7 @@ import type { Outcome } from '../../core/outcome.ts'
 import type { Destination } from '../../core/settings.ts'
 import type { Computations } from '../computations/ports.ts'
 import type { ReplayPorts } from '../dead-letters/ports.ts'
+import type { Deletions } from '../deletions/ports.ts'
 import type { Secrets, Settings } from '../ports.ts'
 
 /** What became of a sample call at one URL. */
@@ -20,6 +21,7 @@ export interface ConsoleServices {
   sendSample(destination: Destination): Promise<SampleResult[]>
   deadLetters: ReplayPorts
   computations: Computations
+  deletions: Deletions
   /** Epoch milliseconds. */
   now(): number
 }

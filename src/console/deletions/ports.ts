@@ -1,4 +1,5 @@
 import type { AnalyticsCall } from '../../core/analytics-call.ts'
+import type { RequestKey } from '../../core/command-id.ts'
 import type { DeletionState } from '../../core/deletion-book.ts'
 import type { SourceProgress } from '../../core/deletion-progress.ts'
 import type { DeliveryEvent } from '../../core/delivery-event.ts'
@@ -93,6 +94,12 @@ export interface Deletions {
     given: { userIds: readonly string[]; sourceIds?: readonly string[] | null | undefined },
     options?: DeletionOptions & { place?: (index: number) => string },
   ): Promise<DeletionReport>
+  /** As `request`, of one that may come again, to any process (once.ts). Throws RequestKeyReused and `conflict`, too. */
+  requestOnce(
+    given: Parameters<Deletions['request']>[0],
+    key: RequestKey,
+    options?: Parameters<Deletions['request']>[1],
+  ): Promise<{ report: DeletionReport; repeated: boolean }>
   /** Finishes what was interrupted: one request (`not_found`), or every one; nothing happens to finished ones. */
   resume(requestId?: string | null, options?: DeletionOptions): Promise<ResumeReport[]>
   /** The oldest first. */

@@ -27,7 +27,7 @@ export async function requestDeletion(
   ports: DeletionPorts,
   { userIds, sourceIds }: Parameters<Deletions['request']>[0],
   {
-    place = (index) => `userIds[${index}]`,
+    place = (index) => `userIds.${index}`,
     ...options
   }: NonNullable<Parameters<Deletions['request']>[1]> = {},
 ): Promise<DeletionReport> {
@@ -36,11 +36,7 @@ export async function requestDeletion(
   await ports.settings.catchUp()
   const { affected, unknown } = affectedSources(sourceIds ?? null, ports.settings.state)
   if (unknown.length > 0) throw new DeletionRefused(unknown.map(unknownSource))
-  if (affected.length === 0)
-    throw new PostriderError(
-      'not_found',
-      'there is no source: nobody can have sent calls; nothing was changed',
-    )
+  if (affected.length === 0) throw new DeletionRefused([noSource])
   if (options.signal?.aborted)
     throw new PostriderError('conflict', 'the deletion was stopped before it began; nothing was changed')
   const at = ports.now()
@@ -184,6 +180,12 @@ const unknownSource = (sourceId: string): Fault => ({
   field: 'sourceIds',
   message: `source ${JSON.stringify(sourceId)} does not exist`,
 })
+
+const noSource: Fault = {
+  code: 'not_found',
+  field: 'sourceIds',
+  message: 'there is no source: nobody can have sent calls',
+}
 
 const noSources: Fault = {
   code: 'usage',

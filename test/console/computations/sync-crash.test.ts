@@ -1,168 +1,22 @@
 // A sync that is killed before any of its effects, and the next one before any of its own: every pair of places.
 import assert from 'node:assert/strict'
-import { tmpdir } from 'node:os'
 import { test } from 'node:test'
-import { MembershipDatabase } from '../../../src/adapters/store/membership-database.ts'
-import { StagedList } from '../../../src/adapters/store/staged-list.ts'
-import type { Change, MembershipStore } from '../../../src/console/computations/ports.ts'
-import { syncComputation, syncMessageId, type SyncPorts } from '../../../src/console/computations/sync.ts'
-import type { AnalyticsCall } from '../../../src/core/analytics-call.ts'
-import type { PlacedMembership } from '../../../src/core/membership.ts'
-import { decide } from '../../../src/core/settings-decide.ts'
-import { evolve } from '../../../src/core/settings-events.ts'
-import { initialSettings } from '../../../src/core/settings.ts'
-import type { SettingsCommand } from '../../../src/core/settings-commands.ts'
+import fc from 'fast-check'
+import { bucketOf } from '../../../src/adapters/store/bucket-file.ts'
+import { checkTold, Topics, work } from '../../support/killed-syncs.ts'
 
-/** Whether calls that nobody has waited for yet are in Kafka when their process is killed. */
-type Unflushed = 'arrived' | 'lost'
+const members = (users: readonly string[]) => [{ users, values: null, member: true }]
+const held = (users: readonly string[]) => new Map(users.map((user) => [user, '{"vip":true}']))
 
-/** What lies in Kafka: it outlives every process. */
-class Topics {
-  memberships: PlacedMembership[] = []
-  calls: AnalyticsCall[] = []
-  settings = initialSettings
-  #syncs = 0
-
-  execute(command: SettingsCommand): void {
-    const decision = decide(command, this.settings)
-    assert(decision.accepted, JSON.stringify(decision))
-    if (decision.event) this.settings = evolve(this.settings, decision.event)
-  }
-
-  newSyncId = () => `s${++this.#syncs}`
-}
-
-class Killed extends Error {}
-
-/** A process that is killed before its effect number `effects`, with a view of its own that it builds anew. */
-function processOn(topics: Topics, effects: number, unflushed: Unflushed): SyncPorts & { close(): void } {
-  let [left, waiting] = [effects, [] as AnalyticsCall[]]
-  const effect = () => {
-    if (left-- <= 0) throw new Killed()
-  }
-  const database = new MembershipDatabase(':memory:', 'test')
-  const store: MembershipStore = {
-    async catchUp() {
-      database.takeRead(topics.memberships, database.state.beginning)
-    },
-    count: (id) => database.count(id),
-    openList() {
-      const list = new StagedList(tmpdir(), (id, bucket) => database.members(id, bucket))
-      return {
-        add: (lot) => list.add(lot),
-        get count() {
-          return list.count
-        },
-        compare: (id, full) => list.compare(id, full),
-        *changes(): Generator<Change[]> {
-          for (const lot of list.changes())
-            for (let at = 0; at < lot.length; at += 2) yield lot.slice(at, at + 2)
-        },
-        close: () => list.close(),
-      }
-    },
-    writtenBy: (id, syncId) => database.writtenBy(id, syncId),
-    users: (id) => database.users(id),
-  }
-  return {
-    settings: {
-      get state() {
-        return topics.settings
-      },
-      async catchUp() {},
-      async execute(command) {
-        effect()
-        topics.execute(command)
-        return topics.settings
-      },
-    },
-    store,
-    sink: {
-      async writeMemberships(records) {
-        for (const record of records) {
-          effect()
-          const offset = topics.memberships.length
-          topics.memberships.push({ ...record, partition: 0, offset, timestamp: offset })
-        }
-      },
-      async writeCalls(calls) {
-        for (const call of calls) {
-          effect()
-          if (unflushed === 'arrived') topics.calls.push(call)
-          else waiting.push(call)
-        }
-      },
-      async flushCalls() {
-        effect()
-        topics.calls.push(...waiting)
-        waiting = []
-      },
-    },
-    acquire: async () => ({ check() {}, async release() {} }),
-    newSyncId: topics.newSyncId,
-    now: () => 1_000,
-    close: () => database.close(),
-  }
-}
-
-/** Whether it came to its end. */
-async function sync(
-  topics: Topics,
-  users: string[],
-  effects: number,
-  unflushed: Unflushed,
-): Promise<boolean> {
-  const ports = processOn(topics, effects, unflushed)
-  const list = async function* () {
-    yield { users, values: null, member: true, list: null, line: 1 }
-  }
-  try {
-    await syncComputation({ kind: 'audience', id: 'vip', mode: 'full' }, list(), ports)
-    return true
-  } catch (error) {
-    assert(error instanceof Killed, String(error))
-    return false
-  } finally {
-    ports.close()
-  }
-}
-
-async function begun(): Promise<Topics> {
+async function begun(users = ['a', 'b', 'c']): Promise<Topics> {
   const topics = new Topics()
-  topics.execute({ type: 'create_source', id: 'shop', name: 'S', writeKey: 'k', enabled: true })
-  topics.execute({ type: 'create_computation', kind: 'audience', id: 'vip', name: 'VIP', sourceId: 'shop' })
-  assert(await sync(topics, ['a', 'b', 'c'], Infinity, 'arrived'))
+  assert(await work(topics, { lots: members(users) }))
   return topics
-}
-
-function check({ memberships, calls, settings }: Topics, members: readonly string[]): void {
-  const changes = new Map(memberships.map(({ membership }) => [syncMessageId(membership!), membership!]))
-  assert.equal(changes.size, memberships.length, 'one change of a user a sync')
-  const told = new Map<string, string>()
-  const last = new Map<string, boolean>()
-  for (const { messageId, userId, traits } of calls) {
-    const change = changes.get(messageId)
-    assert(change, 'a call is of a change that was written')
-    assert.equal(userId, change.userId)
-    assert.equal(traits, `{"vip":${change.member}}`)
-    assert.equal(told.get(messageId) ?? traits, traits, 'one message is one call')
-    told.set(messageId, traits!)
-    last.set(userId!, change.member)
-  }
-  assert.equal(told.size, changes.size, 'each change was told')
-  const states = new Map<string, boolean>()
-  for (const { userId, membership } of memberships) {
-    assert.notEqual(states.get(userId) ?? false, membership!.member, 'only what changed')
-    states.set(userId, membership!.member)
-  }
-  const now = [...last].flatMap(([user, member]) => (member ? [user] : []))
-  assert.deepEqual(now.toSorted(), members.toSorted(), 'what was told last is what holds')
-  assert.equal(settings.computations.get('vip')!.openSync, null)
 }
 
 for (const unflushed of ['arrived', 'lost'] as const)
   for (const [what, second, third] of [
-    ['the same list', ['b', 'c', 'd', 'e', 'f'], ['b', 'c', 'd', 'e', 'f']],
+    ['the same list', ['b', 'c', 'd', 'e'], ['b', 'c', 'd', 'e']],
     ['other lists', ['a', 'c', 'e', 'g'], ['h', 'b', 'a']],
     ['the list before', ['a', 'b', 'c'], ['a', 'b', 'c']],
   ] as const)
@@ -172,10 +26,11 @@ for (const unflushed of ['arrived', 'lost'] as const)
         let ended = false
         for (let then = 0; ; then++) {
           const topics = await begun()
-          ended = await sync(topics, ['b', 'c', 'd', 'e', 'f'], first, unflushed)
-          const secondEnded = await sync(topics, [...second], then, unflushed)
-          await sync(topics, [...third], Infinity, unflushed)
-          check(topics, third)
+          const lots = members(['b', 'c', 'd', 'e'])
+          ended = await work(topics, { lots, effects: first, unflushed })
+          const secondEnded = await work(topics, { lots: members(second), effects: then, unflushed })
+          await work(topics, { lots: members(third), unflushed })
+          checkTold(topics, 'audience', held(third))
           cuts++
           if (secondEnded) break
         }
@@ -183,3 +38,81 @@ for (const unflushed of ['arrived', 'lost'] as const)
       }
       assert(cuts > 50, `${cuts} pairs of places`)
     })
+
+for (const unflushed of ['arrived', 'lost'] as const)
+  test(`a deletion that is killed anywhere, after a sync that was, and repeated, tells every member that they left, with calls on their way ${unflushed}`, async () => {
+    for (let first = 0; first < 20; first += 4)
+      for (let then = 0; ; then++) {
+        const topics = await begun()
+        await work(topics, { lots: members(['b', 'c', 'd', 'e']), effects: first, unflushed })
+        const ended = await work(topics, { mode: 'delete', effects: then, unflushed })
+        await work(topics, { mode: 'delete', unflushed })
+        checkTold(topics, 'audience', new Map())
+        assert(topics.settings.computations.get('vip')!.deleted)
+        const last = new Map(topics.memberships.map(({ userId, membership }) => [userId, membership]))
+        assert.deepEqual(new Set(last.values()), new Set([null]))
+        if (ended) break
+      }
+  })
+
+const values = fc.uniqueArray(
+  fc.tuple(fc.constantFrom('a', 'b', 'c', 'd'), fc.constantFrom('1', '2', '"x"', null)),
+  { selector: ([user]) => user },
+)
+const lotOf = (list: [string, string | null][]) => [
+  { users: list.map(([user]) => user), values: list.map(([, value]) => value), member: true },
+]
+
+test('whatever values of a trait follow one another, and wherever each sync is killed, what was told last holds', async () => {
+  const step = fc.record({ list: values, effects: fc.nat(16) })
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(step, { maxLength: 5 }),
+      values,
+      fc.constantFrom('arrived' as const, 'lost' as const),
+      async (steps, end, unflushed) => {
+        const topics = new Topics()
+        for (const { list, effects } of steps)
+          await work(topics, { kind: 'trait', lots: lotOf(list), effects, unflushed })
+        await work(topics, { kind: 'trait', lots: lotOf(end), unflushed })
+        const had = end.flatMap(([user, value]) => (value === null ? [] : [[user, value] as const]))
+        checkTold(topics, 'trait', new Map(had.map(([user, value]) => [user, `{"ltv":${value}}`])))
+      },
+    ),
+    { numRuns: 80 },
+  )
+})
+
+test('whatever changes follow one another, and wherever each is killed, who repeats the last one is told right', async () => {
+  // A list and the members are compared bucket by bucket: some who share one, and others.
+  const sharing = Array.from({ length: 2_000 }, (_, index) => `u${index}`)
+    .filter((user) => bucketOf(user) === bucketOf('a'))
+    .slice(0, 3)
+  assert.equal(sharing.length, 3)
+  const before = ['a', ...sharing.slice(1), 'b']
+  const change = fc.uniqueArray(fc.tuple(fc.constantFrom('a', 'b', 'c', ...sharing), fc.boolean()), {
+    selector: ([user]) => user,
+  })
+  const lots = (list: [string, boolean][]) =>
+    [true, false].map((member) => ({
+      users: list.flatMap(([user, joins]) => (joins === member ? [user] : [])),
+      values: null,
+      member,
+    }))
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.record({ list: change, effects: fc.nat(14) }), { maxLength: 5 }),
+      async (steps) => {
+        const topics = await begun(before)
+        const now = new Set(before)
+        for (const { list, effects } of steps) {
+          await work(topics, { mode: 'change', lots: lots(list), effects, unflushed: 'lost' })
+          await work(topics, { mode: 'change', lots: lots(list), unflushed: 'lost' })
+          for (const [user, joins] of list) now[joins ? 'add' : 'delete'](user)
+        }
+        checkTold(topics, 'audience', held([...now]))
+      },
+    ),
+    { numRuns: 80 },
+  )
+})

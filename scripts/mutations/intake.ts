@@ -1,0 +1,135 @@
+import type { Mutation } from './mutation.ts'
+
+const taken =
+  '200 says that every call that is not named lies in Kafka, and who sends again after anything else doubles nothing'
+
+/** Calls over HTTP and by the client library. */
+export const intake: readonly Mutation[] = [
+  {
+    name: '200 before Kafka has acknowledged',
+    promise: taken,
+    file: 'src/collector/collector.ts',
+    find: 'if (!(await pending.end(this.#metrics))) return unavailable',
+    replace: 'void pending.end(this.#metrics)',
+    test: {
+      file: 'collector/collector.test.ts',
+      name: 'what was not acknowledged is not remembered: the retry is written, the rest of its batch is not again',
+    },
+  },
+  {
+    name: 'calls acknowledged by no replica',
+    promise: taken,
+    file: 'src/adapters/kafka/lot-writer.ts',
+    find: 'const allReplicas = -1',
+    replace: 'const allReplicas = 0',
+    test: { file: 'adapters/kafka/lot-writer.test.ts', name: 'a lot that the brokers refuse has failed' },
+  },
+  {
+    name: 'no de-duplication',
+    promise: 'A retry is known, also by a collector that has just started; ids are never confused',
+    file: 'src/collector/collector.ts',
+    find: 'const seen = hash === null ? null : recent.seen(call.messageId, hash)',
+    replace: 'const seen = null as ReturnType<typeof recent.seen>',
+    test: {
+      file: 'collector/collector.test.ts',
+      name: 'a duplicate of a call under way waits for that call’s answer, and of a written one gets 200',
+    },
+  },
+  {
+    name: 'calls remembered before they are written',
+    promise: taken,
+    file: 'src/collector/recent-calls.ts',
+    find: 'if (written) this.#written.add(scope, messageId, hashes[index]!)',
+    replace: 'this.#written.add(scope, messageId, hashes[index]!)',
+    test: {
+      file: 'collector/collector.test.ts',
+      name: 'what was not acknowledged is not remembered: the retry is written, the rest of its batch is not again',
+    },
+  },
+  {
+    name: 'ids of all sources thrown together',
+    promise: 'A retry is known, also by a collector that has just started; ids are never confused',
+    file: 'src/collector/recent-calls.ts',
+    find: 'source = { scope: this.#sources.size, underWay: new Map() }',
+    replace: 'source = { scope: 0, underWay: new Map() }',
+    test: { file: 'collector/collector.test.ts', name: 'ids are told apart by their source' },
+  },
+  {
+    name: 'no bound on what the collector holds',
+    promise: 'With Kafka dead or frozen the answer is 503, and soon; without room it is 429',
+    file: 'src/collector/room.ts',
+    find: 'if (this.#calls + count > this.#limits.calls) return false',
+    replace: '',
+    test: {
+      file: 'collector/collector.test.ts',
+      name: 'what finds no room is refused, whole, before anything of it is written',
+    },
+  },
+  {
+    name: 'clocks of clients not corrected',
+    promise: "Clients' clocks are corrected, and history comes out as it was given",
+    file: 'src/core/tracking-time.ts',
+    find: 'return isTimestamp(corrected) ? corrected : said',
+    replace: 'return isTimestamp(corrected) ? said : corrected',
+    test: {
+      file: 'collector/collector.test.ts',
+      name: 'times are corrected by the client’s clock, but for imports and for history',
+    },
+  },
+  {
+    name: 'X-Forwarded-For believed of anybody',
+    promise: '`context.ip` is the caller’s address behind trusted proxies, and nobody else can make one up',
+    file: 'src/adapters/http/client-address.ts',
+    find: 'while (hops.length > 0 && this.#isTrusted(address)) {',
+    replace: 'while (hops.length > 0) {',
+    test: {
+      file: 'adapters/http/client-address.test.ts',
+      name: 'X-Forwarded-For is believed as far as trusted proxies have written it',
+    },
+  },
+  {
+    name: 'the client does not send again',
+    promise:
+      'Whatever fails on the way, a call that was taken arrives, or is named in `onError`; none lies in Kafka twice',
+    file: 'src/client/deliver-batch.ts',
+    find: 'if (++retries > policy.retries)',
+    replace: 'if (++retries > 0) return failures\n        if (retries > policy.retries)',
+    test: {
+      file: 'client/delivery-property.test.ts',
+      name: 'every call that was taken arrives at most once, and arrives or is named in onError',
+    },
+  },
+  {
+    name: 'the client does not wait for one batch before the next',
+    promise: "One user's calls keep their order through retries",
+    file: 'src/client/analytics.ts',
+    find: `      for (const failure of await deliverBatch(batch, by)) this.#report(failure)
+      this.#queue.settle(batch)
+      this.#settled += batch.length
+      this.#wakeFlushed()
+      this.#turnstile.letIn()
+`,
+    replace: `      void deliverBatch(batch, by).then((failures) => {
+        for (const failure of failures) this.#report(failure)
+        this.#queue.settle(batch)
+        this.#settled += batch.length
+        this.#wakeFlushed()
+        this.#turnstile.letIn()
+      })
+`,
+    test: {
+      file: 'client/delivery-property.test.ts',
+      name: 'one user’s calls arrive in their order, whatever fails on the way',
+    },
+  },
+  {
+    name: 'a close that does not wait',
+    promise:
+      '`close()` delivers, ends in time, says what it could not, and can be called at any moment and again',
+    file: 'src/client/analytics.ts',
+    find: `this.#turnstile.letAllIn()
+    await this.flush()`,
+    replace: 'this.#turnstile.letAllIn()',
+    test: { file: 'client/life.test.ts', name: 'close delivers what waits' },
+  },
+]

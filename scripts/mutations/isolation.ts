@@ -1,0 +1,150 @@
+import type { Mutation } from './mutation.ts'
+
+const down = 'An endpoint that is down is left alone, probed, and soon back at its full rate'
+const order = "One user's first attempts at one destination are in order"
+const heldBack = "One that holds back others sheds its own work, and one that hangs is in nobody's way"
+
+/** Endpoints apart from one another, and users in order. */
+export const isolation: readonly Mutation[] = [
+  {
+    name: 'no limit of requests in flight for an endpoint',
+    promise: 'An endpoint that hangs uses up its own requests in flight only',
+    file: 'src/core/endpoint-pace.ts',
+    find: 'return inFlight < this.#limit.value && this.#onWire < this.#window',
+    replace: 'return inFlight >= 0 && this.#onWire < this.#window',
+    test: {
+      file: 'forwarder/dispatcher.test.ts',
+      name: 'an endpoint that hangs uses up its own requests in flight only',
+    },
+  },
+  {
+    name: 'no shares of the slots',
+    promise: 'Nobody can take all requests in flight, or all memory',
+    file: 'src/forwarder/slots.ts',
+    find: 'if (user.inFlight >= free) {',
+    replace: 'if (user.inFlight > this.#max) {',
+    test: { file: 'forwarder/slots.test.ts', name: 'one alone gets half of the slots' },
+  },
+  {
+    name: 'no bound on what is under way',
+    promise: 'What is held in memory is bounded, in bytes too, and never stalls',
+    file: 'src/forwarder/room.ts',
+    find: 'return this.#count >= this.#maxCount || this.#bytes >= this.#maxBytes',
+    replace: 'return this.#count >= this.#maxCount',
+    test: { file: 'forwarder/room.test.ts', name: 'it is full by count or by bytes, whichever comes first' },
+  },
+  {
+    name: 'a partition that is read without end',
+    promise: 'What is held in memory is bounded, in bytes too, and never stalls',
+    file: 'src/forwarder/consumption.ts',
+    find: 'if (this.#isFull(partition)) this.#pause(partition)',
+    replace: '',
+    test: { file: 'forwarder/consumption.test.ts', name: 'a full partition is paused' },
+  },
+  {
+    name: 'a slow endpoint shed although it is alone',
+    promise: 'A slow endpoint that works is lag and nothing else',
+    file: 'src/forwarder/hold-back.ts',
+    find: 'if (!this.#holdsOthers(endpoint, now)) {',
+    replace: 'if (!endpoint.isOverdue(now)) {',
+    test: {
+      file: 'forwarder/hold-back.test.ts',
+      name: 'an endpoint that is slow and alone is only lag: nothing is deferred however long it takes',
+    },
+  },
+  {
+    name: 'nothing shed by who holds others back',
+    promise: heldBack,
+    file: 'src/forwarder/hold-back.ts',
+    find: 'endpoint.shedding = true',
+    replace: 'endpoint.shedding = false',
+    test: {
+      file: 'forwarder/hold-back.test.ts',
+      name: 'an endpoint that holds back work of an idle one sheds after 2 s, not before, and the other is served',
+    },
+  },
+  {
+    name: 'a breaker that never opens',
+    promise: down,
+    file: 'src/core/breaker.ts',
+    find: "{ when: 'too_many', to: 'open', by: 'wait' },",
+    replace: '',
+    test: { file: 'core/endpoint-pace.test.ts', name: 'for hours gets a bounded number of requests' },
+  },
+  {
+    name: 'a breaker without a ramp',
+    promise: down,
+    file: 'src/core/breaker.ts',
+    find: "success: [{ to: 'ramp', by: 'widen' }],",
+    replace: "success: [{ to: 'closed', by: 'forget' }],",
+    test: {
+      file: 'forwarder/dispatcher.test.ts',
+      name: 'half open, one probe is on the wire and the others are deferred',
+    },
+  },
+  {
+    name: 'a breaker whose waits do not grow',
+    promise: down,
+    file: 'src/core/breaker.ts',
+    find: 'const coolDownMs = Math.min(breaker.coolDownMs * 2, limits.maxCoolDownMs)',
+    replace: 'const coolDownMs = limits.coolDownMs',
+    test: { file: 'core/endpoint-pace.test.ts', name: 'for hours gets a bounded number of requests' },
+  },
+  {
+    name: 'no retry budget',
+    promise: 'Retries that fail are no more than the budget allows; those that succeed are not limited',
+    file: 'src/forwarder/endpoint-queue.ts',
+    find: 'if (attempt.run.wasAttempted && !this.#pace.mayRetry(now)) {',
+    replace: 'if (attempt.run.wasAttempted && now < 0) {',
+    test: {
+      file: 'forwarder/dispatcher.test.ts',
+      name: 'retries that fail use up the budget; first attempts, also late ones, and what is well do not',
+    },
+  },
+  {
+    name: 'a budget that forgets what was spent',
+    promise: 'Retries that fail are no more than the budget allows; those that succeed are not limited',
+    file: 'src/core/retry-budget.ts',
+    find: 'this.#allFailed++',
+    replace: '',
+    test: {
+      file: 'core/endpoint-pace.test.ts',
+      name: 'retries that fail stay within the budget, however many there are',
+    },
+  },
+  {
+    name: 'a pause that was asked for not kept',
+    promise: 'An endpoint that asks for a pause by `Retry-After` gets one, whatever the rate of its calls',
+    file: 'src/core/breaker.ts',
+    find: "busy: [{ to: 'paused', by: 'wait' }],",
+    replace: 'busy: [],',
+    test: {
+      file: 'forwarder/dispatcher.test.ts',
+      name: 'a 429 with Retry-After stops the endpoint, not just the delivery: what would wait long is deferred for so long',
+    },
+  },
+  {
+    name: 'time-outs do not lower the limit',
+    promise: 'Each endpoint gets as many requests at once as bring more through, within bounds',
+    file: 'src/core/concurrency-limit.ts',
+    find: "this.#apply('overload', 0)",
+    replace: '',
+    test: {
+      file: 'core/concurrency-limit.test.ts',
+      name: 'time-outs halve it once for all that was under way, below the start, and success doubles it back',
+    },
+  },
+  {
+    name: 'no order of a key',
+    promise: order,
+    file: 'src/forwarder/destination-runtime.ts',
+    find: `    first.last!.next = run
+    first.last = run
+    return false`,
+    replace: '    return true',
+    test: {
+      file: 'forwarder/dispatcher.test.ts',
+      name: 'first attempts of one key at one destination run one after another, different keys side by side',
+    },
+  },
+]

@@ -1,0 +1,246 @@
+import type { Mutation } from './mutation.ts'
+
+const killed = 'After `kill -9` every call arrives, and only what no acknowledged commit holds arrives twice'
+const rebalanced = 'Rebalances lose nothing, rewind nothing, and repeat nothing on partitions that stay'
+const frozen = 'A process that was frozen sends nothing of what it lost, nor hands any of it to a retry tier'
+const prefix = 'Only a contiguous prefix is committed; what finished above it is remembered'
+const toldOf =
+  'Each commit is told of before it is made, once, whatever becomes of commits, members and processes'
+const kept = 'Records that are no calls are kept as they came, and hold nobody up'
+
+/** Nothing lost, little twice. */
+export const keeping: readonly Mutation[] = [
+  {
+    name: 'committed before delivery',
+    promise: killed,
+    file: 'src/forwarder/partition-work.ts',
+    find: 'return new RecordWork(this, sequence, record)',
+    replace: 'this.tracker.finish(sequence)\n    return new RecordWork(this, sequence, record)',
+    test: {
+      file: 'pipeline/crash.test.ts',
+      name: 'with one partition',
+      within:
+        'after kill -9 under load, exactly what no acknowledged commit holds is sent by the next process',
+    },
+  },
+  {
+    name: 'finished offsets above the prefix not in the commit',
+    promise: killed,
+    file: 'src/forwarder/partition-ledger.ts',
+    find: 'const { runs, metadata } = fitFinished(position, finished, base.runs)',
+    replace: 'const { runs, metadata } = fitFinished(position, finished.slice(0, 0))',
+    test: {
+      file: 'pipeline/crash.test.ts',
+      name: 'with one partition',
+      within:
+        'after kill -9 under load, exactly what no acknowledged commit holds is sent by the next process',
+    },
+  },
+  {
+    name: 'the last offset committed in place of the prefix',
+    promise: prefix,
+    file: 'src/core/offset-tracker.ts',
+    find: 'if (this.#head < this.#tail) return this.#offsets[this.#head & this.#mask]!\n    const position',
+    replace: 'const position',
+    test: {
+      file: 'core/offset-tracker.test.ts',
+      name: 'agrees with a naive model through fetches, refetches, rebalances and crashes',
+    },
+  },
+  {
+    name: 'no generation check',
+    promise: rebalanced,
+    file: 'src/forwarder/committer.ts',
+    find: 'const ours = told.filter(({ partition }) => partition.alive)',
+    replace: 'const ours = told',
+    test: {
+      file: 'forwarder/consumption.test.ts',
+      name: 'a commit is made once its tally is with the broker, without the partitions that were lost meanwhile',
+    },
+  },
+  {
+    name: 'a map of an earlier assignment used',
+    promise: rebalanced,
+    file: 'src/forwarder/consumption.ts',
+    find: 'if (!committed || epoch !== this.#epoch) return',
+    replace: 'if (!committed) return',
+    test: {
+      file: 'forwarder/consumption.test.ts',
+      name: 'a committed map that was asked for under an earlier assignment is not used',
+    },
+  },
+  {
+    name: 'partitions taken before their committed map is read',
+    promise: rebalanced,
+    file: 'src/forwarder/consumption.ts',
+    find: 'if (!partition?.restored || partition.jumping) return',
+    replace: 'if (!partition || partition.jumping) return',
+    test: {
+      file: 'forwarder/consumption.test.ts',
+      name: 'nothing is taken before the committed map has been read, and then it is read again from there',
+    },
+  },
+  {
+    name: 'a commit taken for acknowledged without the event',
+    promise: rebalanced,
+    file: 'src/forwarder/committer.ts',
+    find: 'if (await this.#source.commit(commits)) this.#acknowledged(ours)\n    else this.#failed()',
+    replace: 'await this.#source.commit(commits)\n    this.#acknowledged(ours)',
+    test: {
+      file: 'forwarder/consumption.test.ts',
+      name: 'a commit that was not acknowledged is made again',
+    },
+  },
+  {
+    name: 'work of lost partitions sent',
+    promise: rebalanced,
+    file: 'src/forwarder/dispatcher.ts',
+    find: "if (!partition.alive) return 'drop'",
+    replace: '',
+    test: {
+      file: 'forwarder/dispatcher.test.ts',
+      name: 'a request whose connection took its time is sent only if it still may be',
+    },
+  },
+  {
+    name: 'partitions dealt out anew in each rebalance',
+    promise: rebalanced,
+    file: 'src/core/sticky-assignment.ts',
+    find: 'if (owner === undefined) free.push(partition)\n    else owned.get(owner)!.push(partition)',
+    replace: 'free.push(partition)\n    void owner',
+    test: {
+      file: 'core/sticky-assignment.test.ts',
+      name: 'a member that joins takes its share, and no partition moves between the others',
+    },
+  },
+  {
+    name: 'session freshness off',
+    promise: frozen,
+    file: 'src/adapters/kafka/group-source.ts',
+    find: 'return performance.now() - this.#lastHeartbeat < (this.#options.sessionTimeoutMs * 2) / 3',
+    replace: 'return performance.now() - this.#lastHeartbeat < Infinity',
+    test: {
+      file: 'pipeline/rebalance.test.ts',
+      name: 'a process that was frozen sends and hands over nothing of what it lost, and works again',
+      within: 'on a broker that takes short sessions',
+    },
+  },
+  {
+    name: 'heartbeats counted from their answers',
+    promise: frozen,
+    file: 'src/adapters/kafka/group-source.ts',
+    find: 'this.#lastHeartbeat = this.#askedAt\n      this.#generation',
+    replace: 'this.#lastHeartbeat = performance.now()\n      this.#generation',
+    test: {
+      file: 'adapters/kafka/freshness.test.ts',
+      name: 'the answer to a heartbeat that lay there while the process was frozen does not make it fresh',
+    },
+  },
+  {
+    name: 'what was finished forgotten with the membership',
+    promise: 'A broken membership does not repeat what was finished, and claims its partitions again',
+    file: 'src/forwarder/consumption.ts',
+    find: 'if (before) recall(partition, before, position)',
+    replace: '',
+    test: {
+      file: 'forwarder/recall.test.ts',
+      name: 'what was finished and not committed is not taken again after ',
+    },
+  },
+  {
+    name: 'a commit before its tally',
+    promise: toldOf,
+    file: 'src/forwarder/committer.ts',
+    find: 'await this.#ledger.tally(',
+    replace: 'void this.#ledger.tally(',
+    test: {
+      file: 'forwarder/consumption.test.ts',
+      name: 'a commit is made once its tally is with the broker, without the partitions that were lost meanwhile',
+    },
+  },
+  {
+    name: 'tallies that name no predecessor',
+    promise: toldOf,
+    file: 'src/forwarder/partition-ledger.ts',
+    find: 'predecessor: this.#predecessor,\n      group,',
+    replace: 'predecessor: null,\n      group,',
+    test: { file: 'forwarder/tallies.test.ts', name: 'the chain tells of what is committed once' },
+  },
+  {
+    name: 'what retention took passed over in silence',
+    promise: 'What retention took before it was delivered is counted, logged and written down',
+    file: 'src/forwarder/consumption.ts',
+    find: 'this.#events.offsetsLost(partition, next, last)',
+    replace: '',
+    test: {
+      file: 'forwarder/consumption.test.ts',
+      name: 'what retention took before it was read is reported once, and reading goes on at the log start',
+    },
+  },
+  {
+    name: 'a stop that does not wait for what is on the wire',
+    promise: 'A graceful stop repeats nothing; a second signal ends at once',
+    file: 'src/forwarder/forwarder.ts',
+    find: 'while (this.#dispatcher.inFlight > 0 && Date.now() < deadline) await delay(5)',
+    replace: '',
+    test: {
+      file: 'forwarder/forwarder.test.ts',
+      name: 'a stop lets what is on the wire end, starts nothing more, and commits what ended',
+    },
+  },
+  {
+    name: 'bugs survived without end',
+    promise: 'Infrastructure that is away is waited for; bugs are survived a bounded number of times',
+    file: 'src/restarts.ts',
+    find: 'if (bugs.length > rule.bugs) throw error',
+    replace: 'if (bugs.length > 100) throw error',
+    test: {
+      file: 'restarts.test.ts',
+      name: 'bugs are survived a bounded number of times, then the part fails with the last one',
+    },
+  },
+  {
+    name: 'the offset of a record finished before its dead letter is in Kafka',
+    promise: kept,
+    file: 'src/forwarder/settler.ts',
+    find: 'this.#letters.write(work, letter, done, this.#claim(work, bytes))',
+    replace: 'this.#letters.write(work, letter, () => {}, this.#claim(work, bytes))\n    setImmediate(done)',
+    test: {
+      file: 'forwarder/forwarder.test.ts',
+      name: 'a record that is no call counts as finished only once its dead letter is with the broker',
+    },
+  },
+  {
+    name: 'records that are no calls skipped',
+    promise: kept,
+    file: 'src/forwarder/calls-intake.ts',
+    find: 'settler.deadRecord(partition.take(), record, reason, detail, this.#callIn(record.value))\n      return null',
+    replace: 'void [settler, record, reason, detail]\n      partition.take().finishOne(0)\n      return null',
+    test: {
+      file: 'forwarder/forwarder.test.ts',
+      name: 'a record that cannot be decoded, or is no valid call, becomes a dead letter and stops nobody',
+    },
+  },
+  {
+    name: 'what failed for good not kept',
+    promise: 'What finally fails is kept with its reason and last response',
+    file: 'src/forwarder/settler.ts',
+    find: 'this.#letters.write(run.work, letter, done, this.#claim(run.work, run.body.length))',
+    replace: 'void letter\n    setImmediate(done)',
+    test: {
+      file: 'forwarder/forwarder.test.ts',
+      name: 'a retry whose last URL fails for good ends as a dead letter that keeps its history',
+    },
+  },
+  {
+    name: 'lots without a bound of bytes',
+    promise: 'The largest records, alone and 33 at once, are handed over without a stall',
+    file: 'src/forwarder/hand-over.ts',
+    find: 'if (lot.length > 0 && bytes + one.bytes > lotBytes) break',
+    replace: '',
+    test: {
+      file: 'forwarder/hand-over.test.ts',
+      name: 'lots are bounded by bytes and by count, and keep the order',
+    },
+  },
+]

@@ -1,0 +1,162 @@
+import type { Mutation } from './mutation.ts'
+
+const forged = 'JSON text cannot forge a key of the body, and numbers keep their spelling'
+const addresses = 'A forbidden address is never connected to: as a literal, by DNS, by rebinding, by redirect'
+const signature = 'The signature is the one that other programs compute'
+
+/** What goes out, and to whom. */
+export const requests: readonly Mutation[] = [
+  {
+    name: 'a signature over other bytes than the body',
+    promise: signature,
+    file: 'src/forwarder/destination-runtime.ts',
+    find: "createHmac('sha1', this.#secret).update(body).digest('hex')",
+    replace: "createHmac('sha1', this.#secret).update(body).update('\\n').digest('hex')",
+    test: {
+      file: 'pipeline/bodies.test.ts',
+      name: 'the signature is the one that other programs compute',
+      within: 'what a receiver gets',
+    },
+  },
+  {
+    name: 'a signature over JSON that was parsed and written again',
+    promise: signature,
+    file: 'src/forwarder/destination-runtime.ts',
+    find: "createHmac('sha1', this.#secret).update(body).digest('hex')",
+    replace:
+      "createHmac('sha1', this.#secret).update(JSON.stringify(JSON.parse(Buffer.from(body).toString()))).digest('hex')",
+    test: {
+      file: 'pipeline/bodies.test.ts',
+      name: 'each of the seven types arrives byte for byte, and signed',
+      within: 'what a receiver gets',
+    },
+  },
+  {
+    name: 'Standard Webhooks signed by the newest secret only',
+    promise: 'Standard Webhooks: every active secret signs, and the published library verifies it',
+    file: 'src/forwarder/standard-webhooks.ts',
+    find: 'this.#keys = secrets.map((secret) => createSecretKey(keyBytes(secret)))',
+    replace: 'this.#keys = secrets.slice(0, 1).map((secret) => createSecretKey(keyBytes(secret)))',
+    test: { file: 'forwarder/standard-webhooks.test.ts', name: 'every active secret signs' },
+  },
+  {
+    name: 'JSON text put into the body unchecked',
+    promise: forged,
+    file: 'src/core/json-object.ts',
+    find: 'return end >= 0 && spaceEnd(text, end) === text.length',
+    replace: 'return end >= 0',
+    test: {
+      file: 'core/json-object.test.ts',
+      name: 'nothing else is, and no text gets out of its place in the body',
+    },
+  },
+  {
+    name: 'numbers written anew',
+    promise: forged,
+    file: 'src/core/body.ts',
+    find: '"event":${quoted(call.event!)},"properties":${call.properties ?? \'{}\'}',
+    replace:
+      '"event":${quoted(call.event!)},"properties":${JSON.stringify(JSON.parse(call.properties ?? \'{}\'))}',
+    test: { file: 'core/body.test.ts', name: 'property: numbers keep their spelling' },
+  },
+  {
+    name: 'a deadline that comes too late',
+    promise: '5 seconds are the most, with DNS, connect, TLS and a response that trickles',
+    file: 'src/adapters/webhook/attempt.ts',
+    find: 'this.expiresAt = startedAt + owner.timeoutMs',
+    replace: 'this.expiresAt = startedAt + owner.timeoutMs * 4',
+    test: { file: 'adapters/webhook/deadline.test.ts', name: 'times out when a response goes on for longer' },
+  },
+  {
+    name: 'redirects taken for success',
+    promise: 'Every status and failure has the outcome of the contract',
+    file: 'src/core/response.ts',
+    find: "if (status >= 200 && status < 300) return 'success'",
+    replace: "if (status >= 200 && status < 400) return 'success'",
+    test: { file: 'core/response.test.ts', name: 'every status has its outcome' },
+  },
+  {
+    name: 'certificates not verified',
+    promise: 'A certificate that is not trusted gets no request',
+    file: 'src/adapters/webhook/transport.ts',
+    find: 'rejectUnauthorized: true',
+    replace: 'rejectUnauthorized: false',
+    test: { file: 'adapters/webhook/tls.test.ts', name: 'sends nothing to a server whose certificate is ' },
+  },
+  {
+    name: 'no guard of addresses in URLs',
+    promise: addresses,
+    file: 'src/adapters/webhook/transport.ts',
+    find: 'if (isIP(address) === 0) return null',
+    replace: 'if (isIP(address) >= 0) return null',
+    test: {
+      file: 'adapters/webhook/address-guard.test.ts',
+      name: 'makes no connection to an address in the URL that is not allowed',
+    },
+  },
+  {
+    name: 'no guard of addresses from DNS',
+    promise: addresses,
+    file: 'src/adapters/webhook/address-guard.ts',
+    find: 'addresses = found.filter(({ address }) => this.refusal(address) === null)',
+    replace: 'addresses = found',
+    test: {
+      file: 'adapters/webhook/address-guard.test.ts',
+      name: 'makes no connection to a name whose addresses are not allowed',
+    },
+  },
+  {
+    name: 'names resolved once and for all',
+    promise: addresses,
+    file: 'src/adapters/webhook/address-guard.ts',
+    find: 'this.#pending.delete(key)',
+    replace: 'void key',
+    test: {
+      file: 'adapters/webhook/address-guard.test.ts',
+      name: 'a name that changes to a forbidden address is refused at the next connection',
+    },
+  },
+  {
+    name: 'one success of several URLs not enough',
+    promise: 'Of five URLs, one success is enough, and only those that may still take it are tried again',
+    file: 'src/core/disposition.ts',
+    find: "if (round.outcomes.some(({ outcome }) => outcome.kind === 'success')) return { kind: 'delivered' }",
+    replace:
+      "if (round.outcomes.every(({ outcome }) => outcome.kind === 'success')) return { kind: 'delivered' }",
+    test: { file: 'core/disposition.test.ts', name: 'success wins whatever the others did' },
+  },
+  {
+    name: 'URLs that refused for good tried again',
+    promise: 'Of five URLs, one success is enough, and only those that may still take it are tried again',
+    file: 'src/core/disposition.ts',
+    find: 'endpointIds: again.map(({ endpointId }) => endpointId)',
+    replace: 'endpointIds: round.outcomes.map(({ endpointId }) => endpointId)',
+    test: {
+      file: 'core/disposition.test.ts',
+      name: 'several URLs: only those that can be retried are tried again',
+    },
+  },
+  {
+    name: '`integrations` ignored',
+    promise: "A call's `integrations` keep it from destinations",
+    file: 'src/forwarder/calls-intake.ts',
+    find: 'if (!route.enabled || !allowsWebhooks(call.integrations)) return { call, destinations: [], unwanted: [] }',
+    replace: 'if (!route.enabled) return { call, destinations: [], unwanted: [] }',
+    test: {
+      file: 'pipeline/settings.test.ts',
+      name: "a call's integrations decide whether it goes to webhooks",
+      within: 'settings, while the forwarder runs',
+    },
+  },
+  {
+    name: 'a delete that a choice of types keeps away',
+    promise: 'A destination gets the types and events that it chose, and each URL its own fate where asked',
+    file: 'src/core/destination-options.ts',
+    find: "if (type === 'delete') return true",
+    replace: '',
+    test: {
+      file: 'core/destination-options.test.ts',
+      name: 'a call is sent if its type is chosen, a track call if its event is too, and a delete always',
+    },
+  },
+]

@@ -1,0 +1,131 @@
+import type { Mutation } from './mutation.ts'
+
+const sameBytes = 'The same bytes are sent again, tier after tier, until the window ends'
+const never = 'Never early; while there is capacity less than a second late, and that is measured'
+
+/** What is tried again, when, and for how long. */
+export const retries: readonly Mutation[] = [
+  {
+    name: 'failures that may pass not tried again',
+    promise: sameBytes,
+    file: 'src/core/outcome.ts',
+    find: `    case 'status_5xx':
+    case 'status_429':
+    case 'network':
+    case 'deferred':`,
+    replace: `    case 'deferred':`,
+    test: { file: 'core/disposition.test.ts', name: 'one URL: ' },
+  },
+  {
+    name: 'a window twice as long',
+    promise: sameBytes,
+    file: 'src/core/disposition.ts',
+    find: 'return Math.min(firstAttemptAt ?? now, firstHandOverAt ?? now) + policy.windowMs',
+    replace: 'return Math.min(firstAttemptAt ?? now, firstHandOverAt ?? now) + policy.windowMs * 2',
+    test: {
+      file: 'core/disposition.test.ts',
+      name: 'an endpoint that always fails gets its attempts spread over the whole window, then expires',
+    },
+  },
+  {
+    name: 'no window in the record',
+    promise: sameBytes,
+    file: 'src/forwarder/delivery-run.ts',
+    find: `firstAttemptAt: this.firstAttemptAt,
+      firstHandOverAt: this.earlier?.firstHandOverAt ?? handedOverAt,`,
+    replace: `firstAttemptAt: null,
+      firstHandOverAt: handedOverAt,`,
+    test: {
+      file: 'pipeline/tiers.test.ts',
+      name: 'a call that cannot be delivered walks the tiers until its window ends',
+    },
+  },
+  {
+    name: 'no count of hand-overs in the record',
+    promise: sameBytes,
+    file: 'src/forwarder/delivery-run.ts',
+    find: 'handOvers: (this.earlier?.handOvers ?? 0) + (handedOverAt === null ? 0 : 1),',
+    replace: 'handOvers: 0,',
+    test: {
+      file: 'pipeline/tiers.test.ts',
+      name: 'a call that cannot be delivered walks the tiers until its window ends',
+    },
+  },
+  {
+    name: 'retries sent before they are due',
+    promise: never,
+    file: 'src/forwarder/retries-intake.ts',
+    find: "if (dueAt > now) return { kind: 'until', at: dueAt }",
+    replace: '',
+    test: {
+      file: 'forwarder/forwarder.test.ts',
+      name: 'a retry is never early, and goes out within a second of its due time',
+    },
+  },
+  {
+    name: 'Retry-After ignored',
+    promise: '`Retry-After` in both forms, over several tiers, cut to the window',
+    file: 'src/core/disposition.ts',
+    find: 'const of = ({ retryAfterMs }: Outcome) => retryAfterMs ?? 0',
+    replace: 'const of = ({ retryAfterMs }: Outcome) => (retryAfterMs ?? 0) * 0',
+    test: {
+      file: 'core/disposition.test.ts',
+      name: 'Retry-After: the smallest tier that covers it, and not before it is over',
+    },
+  },
+  {
+    name: 'a tier that is due sent before its Retry-After',
+    promise: '`Retry-After` in both forms, over several tiers, cut to the window',
+    file: 'src/core/disposition.ts',
+    find: 'if (record.notBefore === null || record.notBefore <= now) return null',
+    replace: 'if (record.notBefore !== undefined) return null',
+    test: {
+      file: 'forwarder/forwarder.test.ts',
+      name: 'a retry that is due before its Retry-After hops on without an attempt',
+    },
+  },
+  {
+    name: 'finished before its retry is in Kafka',
+    promise: 'What is retried counts as finished only once the retry is safe in Kafka',
+    file: 'src/forwarder/hand-over.ts',
+    find: '    const result = await this.#sink.append([{ topic, records: lot.map(({ record }) => record) }])\n',
+    replace:
+      "    void this.#sink.append([{ topic, records: lot.map(({ record }) => record) }])\n    const result = 'ok' as 'ok' | 'too_large'\n",
+    test: {
+      file: 'forwarder/forwarder.test.ts',
+      name: 'a failed call counts as finished only once its retry is with the broker',
+    },
+  },
+  {
+    name: 'tiers read from their end where nothing was committed',
+    promise: 'Waiting retries survive rebalances',
+    file: 'src/adapters/kafka/group-source.ts',
+    find: 'fromBeginning: true',
+    replace: 'fromBeginning: false',
+    test: {
+      file: 'pipeline/rebalance.test.ts',
+      name: 'retries that wait in a tier of which nothing was committed survive rebalances',
+      within: 'on a broker that takes short sessions',
+    },
+  },
+  {
+    name: 'tiers that left the settings not read',
+    promise: 'A tier that left the settings still drains',
+    file: 'src/commands/open-forwarder.ts',
+    find: 'retries: sourceOf(`${config.groupId}.retries`, retryTopics),',
+    replace:
+      'retries: sourceOf(`${config.groupId}.retries`, config.retryTiers.map(({ name }) => topics.retry(name))),',
+    test: { file: 'pipeline/tiers.test.ts', name: 'a tier that is taken out of the settings still drains' },
+  },
+  {
+    name: 'a replay that keeps the old window',
+    promise: '`list` and `show` are safe to look at; `replay` sends again with a new window',
+    file: 'src/core/replay.ts',
+    find: 'firstHandOverAt: now,',
+    replace: 'firstHandOverAt: delivery.firstHandOverAt,',
+    test: {
+      file: 'core/replay.test.ts',
+      name: 'a delivery starts anew, at every URL that its destination has now, with the same id and body',
+    },
+  },
+]

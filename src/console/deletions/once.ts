@@ -1,0 +1,62 @@
+import type { RequestKey } from '../../core/command-id.ts'
+import { deletionState, type RecordedDeletion } from '../../core/deletion-book.ts'
+import type { Lease } from '../computations/ports.ts'
+import { RequestKeyReused } from '../refusals.ts'
+import { recordedDeletions, requestIdOf } from './history.ts'
+import type { DeletionPorts, DeletionReport, Deletions } from './ports.ts'
+import { requestDeletion, resumeDeletions } from './request.ts'
+
+export interface OncePorts extends DeletionPorts {
+  /** One holder of a key at a time, over all processes. Throws `conflict` while another one holds it. */
+  acquire(key: string): Promise<Lease>
+}
+
+/**
+ * A request that may come again, to any process: its key is part of its id, by which it is found again in
+ * `webhooks.erasures`, for as long as that is kept. One that was interrupted is finished; one that did not get as far
+ * as erasing all of its users is made anew. Throws RequestKeyReused, and `conflict` while the same key is being worked on.
+ */
+export async function requestDeletionOnce(
+  ports: OncePorts,
+  given: Parameters<Deletions['request']>[0],
+  key: RequestKey,
+  options: Parameters<Deletions['request']>[1] = {},
+): Promise<{ report: DeletionReport; repeated: boolean }> {
+  const [mark, asked] = [markOf(key.key, 16), markOf(key.request, 8)]
+  const lease = await ports.acquire(mark)
+  try {
+    const before = (await recordedDeletions(ports, null, options.signal)).filter(
+      ({ requestId }) => requestId.split('-')[1] === mark,
+    )
+    if (before.some(({ requestId }) => requestId.split('-')[2] !== asked)) throw new RequestKeyReused()
+    lease.check()
+    const whole = before.findLast((each) => deletionState(each) !== 'cut_off')
+    if (!whole) {
+      const newRequestId = (at: number) => requestIdOf(at, `${mark}-${asked}`)
+      return { report: await requestDeletion({ ...ports, newRequestId }, given, options), repeated: false }
+    }
+    if (deletionState(whole) === 'interrupted') await resumeDeletions(ports, whole.requestId, options)
+    return { report: reportOf(whole), repeated: true }
+  } finally {
+    await lease.release()
+  }
+}
+
+/** As it was the first time. */
+function reportOf({ requestId, sources }: RecordedDeletion): DeletionReport {
+  const each = [...sources].map(([sourceId, { users, destinationIds }]) => ({
+    sourceId,
+    users,
+    tells: destinationIds.length > 0,
+  }))
+  return {
+    requestId,
+    users: Math.max(...each.map(({ users }) => users)),
+    sources: each.map(({ sourceId, tells }) => ({ sourceId, tells })),
+    told: each.reduce((sum, { users, tells }) => sum + (tells ? users : 0), 0),
+  }
+}
+
+/** Of a digest, in letters that an id may have. */
+const markOf = (digest: string, length: number): string =>
+  Buffer.from(digest, 'base64url').toString('hex').slice(0, length)
