@@ -7,7 +7,7 @@ import type { OwnerWatch } from './owner-watch.ts'
 import { dossierOf } from './dossier.ts'
 import { answerOf, reasonOf, type Evidence } from './evidence.ts'
 import { disturbing } from './fault-kinds.ts'
-import type { Rig } from './rig.ts'
+import { sessionTimeoutMs, type Rig } from './rig.ts'
 import type { Injected } from './schedule.ts'
 import type { Findings } from './findings.ts'
 import { kindOf, sourceOf } from './load.ts'
@@ -60,8 +60,11 @@ export interface VerdictInput {
 
 /** How long after a fault its consequences are counted as its own. */
 const settleMs = 20_000
-/** How long a read may take to be seen by the receiver: between two arrivals lies the move that made the second. */
-const arrivalMs = 1_000
+/**
+ * A member that does not hear of the end of a rebalance goes on with what it had, until its last heartbeat is two
+ * thirds of a session old; and what it sent then is on its way for a moment.
+ */
+const staleMs = (sessionTimeoutMs * 2) / 3 + 1_000
 /** The share of deliveries that may be given up although their receiver would have said yes or no. */
 const mostGivenUp = 0.005
 
@@ -218,7 +221,7 @@ function countRepeats(judging: Judging, delivery: DeliveryEvidence): void {
 /** Whether a record of the delivery got another owner between the two requests. */
 function hasMoved({ evidence, owners, rig }: Judging, delivery: DeliveryEvidence, first: number, at: number) {
   const { handOvers, tierTopics } = evidence
-  const [from, to] = [first - arrivalMs, at]
+  const [from, to] = [first - staleMs, at]
   return (
     delivery.calls.some(({ partition }) => owners.movedBetween(rig.topics.calls, partition, from, to)) ||
     [...delivery.handOvers].some((row) =>
