@@ -9,6 +9,11 @@ const address = app.server.address()
 process.on('disconnect', () => process.exit())
 process.on('message', () => {
   const { user, system } = process.cpuUsage()
-  process.send!({ kind: 'usage', cpuMs: (user + system) / 1_000, rssMb: 0, at: performance.now() })
+  process.send!({
+    kind: 'usage',
+    cpuMs: (user + system) / 1_000,
+    rssMb: process.memoryUsage.rss() / 2 ** 20,
+    at: performance.now(),
+  })
 })
 process.send!({ kind: 'listening', port: typeof address === 'object' ? address!.port : 0 })

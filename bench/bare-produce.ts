@@ -10,7 +10,9 @@ interface Order {
   lot: number
   /** Lots under way at once. */
   inFlight: number
+  /** Both have passed when the measurement begins. */
   warmUpMs: number
+  warmUpCalls: number
   measureMs: number
 }
 
@@ -28,25 +30,37 @@ const producer = new kafkajs.Kafka({ clientId: 'bench', brokers: config.kafka.br
 })
 await producer.connect()
 
-async function run({ lot, inFlight, warmUpMs, measureMs }: Order): Promise<void> {
-  const from = performance.now() + warmUpMs
-  const until = from + measureMs
-  let [at, written] = [0, 0]
+async function run({ lot, inFlight, warmUpMs, warmUpCalls, measureMs }: Order): Promise<void> {
+  const began = performance.now()
+  let [from, until] = [Infinity, Infinity]
+  let [at, all, written, late] = [0, 0, 0, 0]
   let cpu = process.cpuUsage()
-  setTimeout(() => (cpu = process.cpuUsage()), warmUpMs)
   const loop = async () => {
-    while (performance.now() < until) {
+    for (;;) {
       if (at + lot > messages.length) at = 0
       const some = messages.slice(at, (at += lot))
       await producer.send({ topic: topics.calls, acks: -1, messages: some })
       const now = performance.now()
-      if (now > from && now <= until) written += lot
+      all += lot
+      if (now > until) return void (late += lot)
+      if (now > from) written += lot
+      else if (now > began + warmUpMs && all >= warmUpCalls && from === Infinity) {
+        from = now
+        until = now + measureMs
+        cpu = process.cpuUsage()
+      }
     }
   }
   await Promise.all(Array.from({ length: inFlight }, loop))
   const { user, system } = process.cpuUsage(cpu)
-  const cpuShare = (user + system) / 1_000 / (performance.now() - from)
-  process.send!({ kind: 'produced', perSecond: (written * 1_000) / measureMs, cpuShare })
+  const cpuMs = (user + system) / 1_000
+  process.send!({
+    kind: 'produced',
+    perSecond: (written * 1_000) / measureMs,
+    calls: written + late,
+    cpuMs,
+    cpuShare: cpuMs / (performance.now() - from),
+  })
 }
 
 process.on('message', (order: Order) => void run(order))

@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Child, bindsCores, type Told } from './child.ts'
 import { measuredCore } from './rig.ts'
-import type { Workload } from './workload.ts'
+import { atMost, type Workload } from './workload.ts'
 
 const mostMicroseconds = 2
 
@@ -11,7 +11,9 @@ export const client: Workload = {
   name: 'client',
   summary:
     'a call taken by the client, by its application’s clock; references: a bare JSON.stringify of the same item, @segment/analytics-node; and a batch by node:http beside fetch',
-  async run(_servers, { calls = 100_000, rounds = 3 }) {
+  sizes: { calls: 100_000, rounds: 3 },
+  async run(_servers, sizes) {
+    const [calls, rounds] = [sizes.calls!, sizes.rounds!]
     // Answers as a collector does, on the other core.
     const server = createServer((request, response) => {
       request.resume().on('end', () => {
@@ -50,9 +52,8 @@ export const client: Workload = {
       ],
       ratio: figure.value / reference.value,
       goal: null,
-      verdict: !bindsCores
-        ? 'no verdict: processes cannot be bound to cores here (taskset)'
-        : `${figure.value <= mostMicroseconds ? 'within' : 'beyond'} the ${mostMicroseconds} µs that a call may take`,
+      goals: [atMost('a call taken, median, µs', figure.value, mostMicroseconds)],
+      verdict: bindsCores ? null : 'no verdict: processes cannot be bound to cores here (taskset)',
       detail: { calls, measured },
     }
   },

@@ -122,7 +122,8 @@ export class Collector {
     }
     const rejected: RejectedCall[] = []
     const pending = new Pending(source.id)
-    const recent = this.#recent.of(source.id)
+    const recent = this.#recent
+    const scope = recent.scopeOf(source.id)
     for (let index = 0; index < count; index++) {
       isOwnId = true
       const { call, fault } = readScanned(calls, index, rules)
@@ -133,14 +134,14 @@ export class Collector {
       }
       const { type } = call as { type: CallType }
       // Nobody can send an id again that was made here.
-      const hash = isOwnId ? recent.hashOf(call.messageId) : null
-      const seen = hash === null ? null : recent.seen(call.messageId, hash)
+      const hash = isOwnId ? recent.hashOf(scope, call.messageId) : null
+      const seen = hash === null ? null : recent.seen(scope, call.messageId, hash)
       if (seen === 'written') {
         this.#metrics.calls(source.id, type, 'duplicate', 1)
         continue
       }
       const lot = seen ?? this.#sink.add(call)
-      if (seen === null && hash !== null) recent.begin(call.messageId, hash, lot)
+      if (seen === null && hash !== null) recent.begin(scope, call.messageId, hash, lot)
       pending.add(type, lot, seen !== null)
     }
     if (!(await pending.end(this.#metrics))) return unavailable

@@ -4,18 +4,14 @@ import type { Lot } from './ports.ts'
 /** What is known of a call by its source and messageId. */
 export type Seen = Lot | 'written' | null
 
-/** The calls of one source. */
-interface Source {
-  /** What tells its ids from those of others. */
-  scope: number
-  underWay: Map<string, Lot>
-}
-
-/** The calls of a lot that is under way, in three lists of one length: an object for each would be garbage. */
-interface LotCalls {
-  sources: Source[]
-  messageIds: string[]
-  hashes: number[]
+/** A call that is under way. */
+interface UnderWay {
+  readonly scope: number
+  readonly messageId: string
+  readonly hash: number
+  readonly lot: Lot
+  /** Another one with the same hash. */
+  next: UnderWay | undefined
 }
 
 /**
@@ -24,32 +20,57 @@ interface LotCalls {
  */
 export class RecentCalls {
   readonly #written: RecentIds
-  /** By id. There are as many as there ever were sources while this process ran. */
-  readonly #sources = new Map<string, Source>()
-  readonly #lots = new Map<Lot, LotCalls>()
+  /** A number for each source id; there are as many as there ever were while this process ran. */
+  readonly #scopes = new Map<string, number>()
+  /** By hash: of texts the engine would work out hashes of its own. */
+  readonly #underWay = new Map<number, UnderWay>()
+  readonly #lots = new Map<Lot, UnderWay[]>()
   #lastLot: Lot | null = null
-  #lastCalls: LotCalls | null = null
+  #lastCalls: UnderWay[] = []
 
   constructor(written: RecentIds) {
     this.#written = written
   }
 
-  /** The calls of a source, to be asked one by one. */
-  of(sourceId: string): RecentOfSource {
-    let source = this.#sources.get(sourceId)
-    if (source === undefined) {
-      source = { scope: this.#sources.size, underWay: new Map() }
-      this.#sources.set(sourceId, source)
+  /** What the other methods want for a source. */
+  scopeOf(sourceId: string): number {
+    let scope = this.#scopes.get(sourceId)
+    if (scope === undefined) {
+      scope = this.#scopes.size
+      this.#scopes.set(sourceId, scope)
     }
-    return new RecentOfSource(this, this.#written, source)
+    return scope
   }
 
-  /** The lists of a lot, whose end decides what becomes of its calls. */
-  callsOf(lot: Lot): LotCalls {
-    if (lot === this.#lastLot) return this.#lastCalls!
+  /** What `seen` and `begin` want beside the id, worked out once. */
+  hashOf(scope: number, messageId: string): number {
+    return this.#written.hashOf(scope, messageId)
+  }
+
+  seen(scope: number, messageId: string, hash: number): Seen {
+    let call = this.#underWay.get(hash)
+    while (call !== undefined && (call.messageId !== messageId || call.scope !== scope)) call = call.next
+    return call?.lot ?? (this.#written.has(scope, messageId, hash) ? 'written' : null)
+  }
+
+  /** The call, which was not seen before, is in this lot, whose end decides. */
+  begin(scope: number, messageId: string, hash: number, lot: Lot): void {
+    const call: UnderWay = { scope, messageId, hash, lot, next: this.#underWay.get(hash) }
+    this.#underWay.set(hash, call)
+    this.#callsOf(lot).push(call)
+  }
+
+  /** A call that is known to lie in Kafka. */
+  remember(sourceId: string, messageId: string): void {
+    const scope = this.scopeOf(sourceId)
+    this.#written.add(scope, messageId, this.hashOf(scope, messageId))
+  }
+
+  #callsOf(lot: Lot): UnderWay[] {
+    if (lot === this.#lastLot) return this.#lastCalls
     let calls = this.#lots.get(lot)
     if (calls === undefined) {
-      calls = { sources: [], messageIds: [], hashes: [] }
+      calls = []
       this.#lots.set(lot, calls)
       void lot.written.then((written) => this.#end(lot, written))
     }
@@ -59,50 +80,27 @@ export class RecentCalls {
   }
 
   #end(lot: Lot, written: boolean): void {
-    const { sources, messageIds, hashes } = this.#lots.get(lot)!
+    const calls = this.#lots.get(lot)!
     this.#lots.delete(lot)
-    if (this.#lastLot === lot) this.#lastLot = this.#lastCalls = null
-    for (let index = 0; index < messageIds.length; index++) {
-      const { scope, underWay } = sources[index]!
-      const messageId = messageIds[index]!
-      underWay.delete(messageId)
-      if (written) this.#written.add(scope, messageId, hashes[index]!)
+    if (this.#lastLot === lot) {
+      this.#lastLot = null
+      this.#lastCalls = []
+    }
+    for (const call of calls) {
+      this.#forget(call)
+      if (written) this.#written.add(call.scope, call.messageId, call.hash)
     }
   }
-}
 
-export class RecentOfSource {
-  readonly #all: RecentCalls
-  readonly #written: RecentIds
-  readonly #source: Source
-
-  constructor(all: RecentCalls, written: RecentIds, source: Source) {
-    this.#all = all
-    this.#written = written
-    this.#source = source
-  }
-
-  /** What `seen` and `begin` want beside the id, worked out once. */
-  hashOf(messageId: string): number {
-    return this.#written.hashOf(this.#source.scope, messageId)
-  }
-
-  seen(messageId: string, hash: number): Seen {
-    const { scope, underWay } = this.#source
-    return underWay.get(messageId) ?? (this.#written.has(scope, messageId, hash) ? 'written' : null)
-  }
-
-  /** The call is in this lot, whose end decides. */
-  begin(messageId: string, hash: number, lot: Lot): void {
-    this.#source.underWay.set(messageId, lot)
-    const { sources, messageIds, hashes } = this.#all.callsOf(lot)
-    sources.push(this.#source)
-    messageIds.push(messageId)
-    hashes.push(hash)
-  }
-
-  /** A call that is known to lie in Kafka. */
-  remember(messageId: string): void {
-    this.#written.add(this.#source.scope, messageId, this.hashOf(messageId))
+  #forget(call: UnderWay): void {
+    const first = this.#underWay.get(call.hash)!
+    if (first === call) {
+      if (call.next === undefined) this.#underWay.delete(call.hash)
+      else this.#underWay.set(call.hash, call.next)
+      return
+    }
+    let before = first
+    while (before.next !== call) before = before.next!
+    before.next = call.next
   }
 }

@@ -31,9 +31,14 @@ export class Room {
   }
 
   takeBytes(count: number): boolean {
-    if (this.#bytes + count > this.#limits.bytes) return false
+    if (!this.hasBytes(count)) return false
     this.#bytes += count
     return true
+  }
+
+  /** Whether there is room for so many bytes now. Nothing is taken. */
+  hasBytes(count: number): boolean {
+    return this.#bytes + count <= this.#limits.bytes
   }
 
   release(calls: number, bytes: number): void {
@@ -62,6 +67,10 @@ export class Hold {
     if (!this.#room.takeBytes(count)) return false
     this.#bytes += count
     return true
+  }
+
+  hasBytes(count: number): boolean {
+    return this.#room.hasBytes(count)
   }
 
   /** Idempotent. */

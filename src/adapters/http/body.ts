@@ -27,8 +27,11 @@ export async function readBody(message: IncomingMessage, hold: Hold, mostBytes: 
   const encoding = message.headers['content-encoding']?.trim().toLowerCase() ?? ''
   if (!['', 'identity', 'gzip', 'x-gzip'].includes(encoding))
     throw new BodyRefused(refusal(400, 'encoding_unknown', 'Content-Encoding must be gzip, or none'))
-  if (Number(message.headers['content-length'] ?? 0) > mostBytes)
-    throw new BodyRefused(bodyTooLarge(mostBytes))
+  const length = Number(message.headers['content-length'] ?? 0)
+  if (length > mostBytes) throw new BodyRefused(bodyTooLarge(mostBytes))
+  // Else many bodies that come in side by side would fill the room with their beginnings, and none would find room
+  // for its end. Room is not reserved: who says that much is to come, and sends nothing, would take it from others.
+  if (!hold.hasBytes(length)) throw new BodyRefused(overloaded)
   const bytes = await allOf(message, hold, mostBytes)
   // JSON never begins so: some clients do not say that they compress.
   const isGzip = encoding.endsWith('gzip') || (bytes[0] === 0x1f && bytes[1] === 0x8b)

@@ -1,3 +1,4 @@
+import { writeShortAscii } from '../short-text.ts'
 import { sizeOfVarint, writeVarint } from './varint.ts'
 
 /** Writes values of one kind into buffers. */
@@ -76,9 +77,9 @@ export class RecordBundle {
    */
   #write<T>(key: string | null, value: T, writer: ValueWriter<T>): number {
     const buffer = this.#buffer
+    const index = this.#count
     const keyBytes = key === null ? -1 : Buffer.byteLength(key)
     if (this.#end + mostHeadBytes + Math.max(0, keyBytes) > buffer.length) return -1
-    const index = this.#count
     const beforeValue = 2 + sizeOfVarint(index) + sizeOfVarint(keyBytes) + Math.max(0, keyBytes)
     const guessed = this.#end + 2 + beforeValue + 2
     const guessedEnd = writer.write(value, buffer, guessed)
@@ -94,7 +95,10 @@ export class RecordBundle {
     buffer[at++] = 0 // timestamp delta
     at = writeVarint(buffer, at, index)
     at = writeVarint(buffer, at, keyBytes)
-    if (key !== null) at += buffer.write(key, at)
+    if (key !== null) {
+      const short = writeShortAscii(key, buffer, at)
+      at += short >= 0 ? short : buffer.write(key, at)
+    }
     writeVarint(buffer, at, valueBytes)
     buffer[end - 1] = 0 // headers
     return end

@@ -3,6 +3,7 @@
 // schemas/analytics-call.avsc.
 import { callTypes } from '../../core/analytics-call.ts'
 import type { AnalyticsCall } from '../../core/analytics-call.ts'
+import { writeShortAscii } from '../short-text.ts'
 
 /** The places of the enum's symbols. */
 const symbols: readonly AnalyticsCall['type'][] = ['unknown', ...callTypes]
@@ -11,8 +12,6 @@ const symbols: readonly AnalyticsCall['type'][] = ['unknown', ...callTypes]
 const mostOtherBytes = 1 + 3 * 11
 /** A length takes at most so many bytes, with its branch. */
 const mostLengthBytes = 6
-/** Up to so many UTF-16 units, a loop is faster than a call of Node's. */
-const mostLoopUnits = 24
 
 /**
  * Writes the call's Avro record at `at` and gives the position behind it; -1 when the buffer may be too short. Throws
@@ -82,15 +81,11 @@ function writeNullableText(buffer: Buffer, at: number, text: string | null): num
 }
 
 function writeText(buffer: Buffer, at: number, text: string): number {
-  const { length } = text
-  if (length > mostLoopUnits) return writeLongText(buffer, at, text)
-  for (let index = 0; index < length; index++) {
-    const code = text.charCodeAt(index)
-    if (code > 0x7f) return writeLongText(buffer, at, text)
-    buffer[at + 1 + index] = code
-  }
-  buffer[at] = length << 1
-  return at + 1 + length
+  // Of a short text the length takes one byte.
+  const bytes = writeShortAscii(text, buffer, at + 1)
+  if (bytes < 0) return writeLongText(buffer, at, text)
+  buffer[at] = bytes << 1
+  return at + 1 + bytes
 }
 
 /** The length in bytes stands before the text, and is known after it: where it belongs if the text is ASCII. */

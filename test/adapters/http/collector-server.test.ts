@@ -111,6 +111,34 @@ test('what a request holds is free again once it is answered, refused or gone', 
   waiting[1]!()
 })
 
+test('a body that has no room for its end is refused at its head, and a head alone takes no room', async (t) => {
+  const waiting: (() => void)[] = []
+  const { server, room, send } = await underTest(t, {
+    collect: () => new Promise((resolve) => waiting.push(() => resolve(success))),
+  })
+  const head = (length: number) => `POST /v1/track HTTP/1.1\r\nHost: a\r\nContent-Length: ${length}\r\n\r\n`
+  // Says that it will fill the room, and sends nothing.
+  const idle = connect(server.port, '127.0.0.1')
+  t.after(() => idle.destroy())
+  idle.write(head(4_000))
+  const first = send('/v1/track', [], 'x'.repeat(3_000))
+  await until(() => waiting.length === 1)
+  assert.equal(room.bytes, 3_000)
+  const refused = connect(server.port, '127.0.0.1')
+  t.after(() => refused.destroy())
+  refused.write(head(1_001))
+  const [answer] = (await once(refused, 'data')) as [Buffer]
+  assert.match(answer.toString(), /^HTTP\/1\.1 429 /)
+  // Of a body in pieces nobody knows the length before it is there.
+  const inPieces = `POST /v1/track HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3e9\r\n${'x'.repeat(1_001)}`
+  const refusedLater = await sendRaw(server.port, `${inPieces}\r\n0\r\n\r\n`)
+  assert.equal(refusedLater?.status, 429)
+  const fits = send('/v1/track', [], 'x'.repeat(1_000))
+  await until(() => waiting.length === 2)
+  for (const answerNow of waiting) answerNow()
+  assert.deepEqual([(await first)?.status, (await fits)?.status], [200, 200])
+})
+
 test('a bug is answered 500 and logged, without what was sent', async (t) => {
   const { lines, send } = await underTest(t, {
     collect: () => Promise.reject(new Error('a bug')),

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import { connect, type Socket } from 'node:net'
+import { test } from 'node:test'
+import type { TestContext } from 'node:test'
+import { startCollectorProcess } from '../support/collector-process.ts'
+import { post, track, withSource, writeKey } from '../support/collectors.ts'
+import { deploy, until } from '../support/deployment.ts'
+import { rawRequest } from '../support/raw-http.ts'
+import { ownKafka } from '../support/rig.ts'
+
+/** Each holds one request of nearly 500 KB out to it at any time: five times what it has room for. */
+const connections = 700
+/**
+ * What memory may grow by, in MB: three times the 64 MB of bodies, the ids of recent calls, what V8 leaves lying.
+ * Without its limits it grows by 1.5 GB.
+ */
+const mostGrowthMb = 600
+
+const requestOf = (calls: number, bytesEach: number): Buffer =>
+  rawRequest(
+    '/v1/batch',
+    [`Authorization: Basic ${btoa(`${writeKey}:`)}`],
+    // Without a messageId of its own each call is a new one, whenever it comes.
+    JSON.stringify({
+      batch: Array.from({ length: calls }, () =>
+        track('', { messageId: null, properties: { a: 'x'.repeat(bytesEach) } }),
+      ),
+    }),
+  )
+
+/** Senders who come again at once after a 200, and when Retry-After has passed after anything else. */
+function offer(t: TestContext, port: number) {
+  const counts = new Map<number, number>()
+  const [large, small] = [requestOf(30, 16_000), requestOf(2_500, 60)]
+  const sockets: Socket[] = []
+  const timers = new Set<NodeJS.Timeout>()
+  const end = () => {
+    for (const socket of sockets) socket.destroy()
+    for (const timer of timers) clearTimeout(timer)
+  }
+  t.after(end)
+  for (let n = 0; n < connections; n++) {
+    const request = n % 10 === 0 ? small : large
+    const socket = connect({ port, host: '127.0.0.1' })
+    sockets.push(socket)
+    socket.on('data', (chunk) => {
+      // Answers are small and come in one piece.
+      const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(chunk.toString('latin1'))?.[1] ?? 0)
+      counts.set(status, (counts.get(status) ?? 0) + 1)
+      if (status === 200) return void socket.write(request)
+      const timer = setTimeout(() => {
+        timers.delete(timer)
+        socket.write(request)
+      }, 1_000)
+      timers.add(timer)
+    })
+    socket.on('error', () => counts.set(-1, (counts.get(-1) ?? 0) + 1))
+    socket.on('connect', () => socket.write(request))
+  }
+  return {
+    count: (status: number) => counts.get(status) ?? 0,
+    statuses: () => [...counts.keys()].sort(),
+    end,
+  }
+}
+
+test('while far more is offered than Kafka takes, and while there is no Kafka, 429 and 503 come before memory grows', async (t) => {
+  const kafka = await ownKafka(t)
+  // A test within, for its topics must be gone before its broker is.
+  await t.test('one broker', async (t) => {
+    const deployment = await deploy(t, { KAFKA_BROKERS: kafka.brokers.join() })
+    await withSource(deployment)
+    const collector = await startCollectorProcess(t, deployment)
+    const before = collector.memory().rssMb
+    const sent = offer(t, collector.port)
+    const more = async (status: number, count: number, when: string) => {
+      const from = sent.count(status)
+      await until(() => sent.count(status) >= from + count, 60_000, `${count} × ${status} ${when}`)
+      const { peakMb } = collector.memory()
+      t.diagnostic(`${when}: ${before} MB before, at most ${peakMb} MB so far`)
+      assert.ok(peakMb < before + mostGrowthMb, `${when}: ${before} MB before, at most ${peakMb} MB so far`)
+    }
+    await more(429, 1_000, 'with more than Kafka takes')
+    await kafka.kill()
+    await more(503, 1_000, 'without a Kafka')
+    assert.deepEqual(
+      sent.statuses().filter((status) => ![200, 429, 503].includes(status)),
+      [],
+    )
+    sent.end()
+    await kafka.start()
+    const url = `http://127.0.0.1:${collector.port}`
+    const isTaken = async () => (await post({ url }, '/v1/track', track('after'))).status === 200
+    await until(isTaken, 60_000, 'a call that is taken again')
+    assert.ok(collector.isRunning())
+  })
+})

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Lot } from '../../src/collector/ports.ts'
+import { RecentCalls } from '../../src/collector/recent-calls.ts'
+import { RecentIds } from '../../src/core/recent-ids.ts'
+
+const lotOf = (): Lot & { settle: (written: boolean) => void } => {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  return { written: promise, settle: resolve }
+}
+const settled = () => new Promise((resolve) => setImmediate(resolve))
+
+function underTest(ids = new RecentIds(10_000, 1)) {
+  const recent = new RecentCalls(ids)
+  const of = (source: string, id: string): [number, string, number] => {
+    const scope = recent.scopeOf(source)
+    return [scope, id, recent.hashOf(scope, id)]
+  }
+  return {
+    recent,
+    seen: (source: string, id: string) => recent.seen(...of(source, id)),
+    begin: (source: string, id: string, lot: Lot) => recent.begin(...of(source, id), lot),
+  }
+}
+
+test('a call under way lends its lot, is remembered once that is written, and forgotten when it failed', async () => {
+  const { seen, begin } = underTest()
+  const [written, failed] = [lotOf(), lotOf()]
+  begin('shop', 'a', written)
+  begin('shop', 'b', failed)
+  begin('shop', 'c', written)
+  assert.deepEqual([seen('shop', 'a'), seen('shop', 'b'), seen('shop', 'c')], [written, failed, written])
+  failed.settle(false)
+  await settled()
+  assert.deepEqual([seen('shop', 'a'), seen('shop', 'b'), seen('shop', 'c')], [written, null, written])
+  written.settle(true)
+  await settled()
+  assert.deepEqual([seen('shop', 'a'), seen('shop', 'b'), seen('shop', 'c')], ['written', null, 'written'])
+  // It may come again, and be written then.
+  const again = lotOf()
+  begin('shop', 'b', again)
+  again.settle(true)
+  await settled()
+  assert.equal(seen('shop', 'b'), 'written')
+})
+
+test('calls of different sources have nothing to do with each other', async () => {
+  const { recent, seen, begin } = underTest()
+  const lot = lotOf()
+  begin('shop', 'a', lot)
+  assert.equal(seen('blog', 'a'), null)
+  lot.settle(true)
+  await settled()
+  assert.deepEqual([seen('shop', 'a'), seen('blog', 'a')], ['written', null])
+  recent.remember('blog', 'b')
+  assert.deepEqual([seen('shop', 'b'), seen('blog', 'b')], [null, 'written'])
+})
+
+/** Ids whose hashes are all one, as chance could have it. */
+class OneHash extends RecentIds {
+  override hashOf(): number {
+    return 7
+  }
+}
+
+test('ids under way are told apart also where their hashes are one, in whatever order their lots end', async () => {
+  for (const order of [
+    [0, 1, 2],
+    [0, 2, 1],
+    [1, 0, 2],
+    [1, 2, 0],
+    [2, 0, 1],
+    [2, 1, 0],
+  ]) {
+    const { seen, begin } = underTest(new OneHash(10_000, 1))
+    const lots = [lotOf(), lotOf(), lotOf()]
+    lots.forEach((lot, n) => begin('shop', `id-${n}`, lot))
+    for (const n of lots.keys()) assert.equal(seen('blog', `id-${n}`), null)
+    for (const [place, n] of order.entries()) {
+      lots[n]!.settle(false)
+      await settled()
+      assert.equal(seen('blog', `id-${n}`), null)
+      const ended = order.slice(0, place + 1)
+      lots.forEach((lot, each) => assert.equal(seen('shop', `id-${each}`), ended.includes(each) ? null : lot))
+    }
+  }
+})
