@@ -28,7 +28,7 @@ export const intake: readonly Mutation[] = [
     name: 'no de-duplication',
     promise: 'A retry is known, also by a collector that has just started; ids are never confused',
     file: 'src/collector/collector.ts',
-    find: 'const seen = hash === null ? null : recent.seen(call.messageId, hash)',
+    find: 'const seen = hash === null ? null : recent.seen(scope, call.messageId, hash)',
     replace: 'const seen = null as ReturnType<typeof recent.seen>',
     test: {
       file: 'collector/collector.test.ts',
@@ -39,8 +39,8 @@ export const intake: readonly Mutation[] = [
     name: 'calls remembered before they are written',
     promise: taken,
     file: 'src/collector/recent-calls.ts',
-    find: 'if (written) this.#written.add(scope, messageId, hashes[index]!)',
-    replace: 'this.#written.add(scope, messageId, hashes[index]!)',
+    find: 'if (written) this.#written.add(call.scope, call.messageId, call.hash)',
+    replace: 'void written\n      this.#written.add(call.scope, call.messageId, call.hash)',
     test: {
       file: 'collector/collector.test.ts',
       name: 'what was not acknowledged is not remembered: the retry is written, the rest of its batch is not again',
@@ -50,13 +50,14 @@ export const intake: readonly Mutation[] = [
     name: 'ids of all sources thrown together',
     promise: 'A retry is known, also by a collector that has just started; ids are never confused',
     file: 'src/collector/recent-calls.ts',
-    find: 'source = { scope: this.#sources.size, underWay: new Map() }',
-    replace: 'source = { scope: 0, underWay: new Map() }',
+    find: 'scope = this.#scopes.size',
+    replace: 'scope = 0',
     test: { file: 'collector/collector.test.ts', name: 'ids are told apart by their source' },
   },
   {
     name: 'no bound on what the collector holds',
-    promise: 'With Kafka dead or frozen the answer is 503, and soon; without room it is 429',
+    promise:
+      'With Kafka dead or frozen the answer is 503, and soon; without room it is 429; memory stays bounded through both',
     file: 'src/collector/room.ts',
     find: 'if (this.#calls + count > this.#limits.calls) return false',
     replace: '',

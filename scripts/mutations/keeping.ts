@@ -116,13 +116,12 @@ export const keeping: readonly Mutation[] = [
   {
     name: 'session freshness off',
     promise: frozen,
-    file: 'src/adapters/kafka/group-source.ts',
-    find: 'return performance.now() - this.#lastHeartbeat < (this.#options.sessionTimeoutMs * 2) / 3',
-    replace: 'return performance.now() - this.#lastHeartbeat < Infinity',
+    file: 'src/forwarder/dispatcher.ts',
+    find: "return this.#stopping || !partition.owner.isFresh() ? 'wait' : 'send'",
+    replace: "return this.#stopping ? 'wait' : 'send'",
     test: {
-      file: 'pipeline/rebalance.test.ts',
-      name: 'a process that was frozen sends and hands over nothing of what it lost, and works again',
-      within: 'on a broker that takes short sessions',
+      file: 'forwarder/dispatcher.test.ts',
+      name: 'without fresh heartbeats nothing starts, and everything does once they are back',
     },
   },
   {

@@ -97,15 +97,14 @@ export const retries: readonly Mutation[] = [
     },
   },
   {
-    name: 'tiers read from their end where nothing was committed',
-    promise: 'Waiting retries survive rebalances',
+    name: 'partitions read from their end where nothing was committed',
+    promise: 'The broker away and back, holes in the log, new partitions',
     file: 'src/adapters/kafka/group-source.ts',
     find: 'fromBeginning: true',
     replace: 'fromBeginning: false',
     test: {
-      file: 'pipeline/rebalance.test.ts',
-      name: 'retries that wait in a tier of which nothing was committed survive rebalances',
-      within: 'on a broker that takes short sessions',
+      file: 'pipeline/broker.test.ts',
+      name: 'partitions that are added while it runs are read from their beginning',
     },
   },
   {

@@ -5,7 +5,7 @@ import type { TestedLine } from './event-lines.ts'
 import type { Mutation } from './mutation.ts'
 
 /** A test that waits for what never comes ends by then. */
-const timeoutMs = 120_000
+const timeoutMs = 180_000
 const reporter = join(import.meta.dirname, 'event-lines.ts')
 
 export interface TestResult {

@@ -103,6 +103,18 @@ test('a bad line is named by its number and changes nothing, however late it com
     assert.equal(refused.status, 400, line)
     assert.match(String(refused.body.message), why)
   }
+  const binary: [body: Uint8Array, why: RegExp][] = [
+    [Buffer.from([0x61, 0x0a, 0xff, 0xfe, 0x0a]), /line 2 is not text in UTF-8/],
+    [Buffer.from('a\nb\0c\n'), /line 2 is not text: it holds control characters/],
+  ]
+  for (const [body, why] of binary) {
+    const refused = await call('POST', '/audiences/vip/sync', {
+      headers: { 'content-type': 'text/plain' },
+      body,
+    })
+    assert.equal(refused.status, 400)
+    assert.match(String(refused.body.message), why)
+  }
   assert.equal((await call('POST', '/audiences/no/sync', { headers: ndjson, body: many[0]! })).status, 404)
   assert.deepEqual(await deployment.read(deployment.topics.memberships), [])
   assert.deepEqual(await told(deployment), [])
@@ -147,7 +159,7 @@ test('a console that is stopped in the middle of a sync leaves what the next syn
   await until(async () => {
     const offsets = await deployment.admin.fetchTopicOffsets(deployment.topics.memberships)
     return offsets.some(({ high }) => Number(high) > 0)
-  }, 12_000)
+  }, 30_000)
   await console.stop()
   const answer = await cut
   const next = await startConsole(deployment)

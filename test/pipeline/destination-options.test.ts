@@ -62,7 +62,7 @@ test('what is chosen for a destination', async (t) => {
     const id = `marker${++markers}`
     await deployment.destination({ id, source: 'marker', urls: ['http://127.0.0.1:1/'] })
     const gauge = `postrider_endpoint_in_flight{destination="${id}",url_id="u1"}`
-    await until(() => samplesOf(forwarder).has(gauge), 5_000, `that ${id} is known`)
+    await until(() => samplesOf(forwarder).has(gauge), 30_000, `that ${id} is known`)
   }
   const produce = (sourceId: string, ...messageIds: string[]) =>
     deployment.produce(messageIds.map((messageId) => someCall({ sourceId, messageId })))
