@@ -113,19 +113,10 @@ test('a bad list or definition is named and changes nothing', async (t) => {
   const rig = await audienceRig(t)
   const cases: [input: string | Buffer, args: string[], status: number, message: RegExp][] = [
     ['a\n\nb\n', ['sync', 'vip'], 2, /line 2 is empty/],
-    [`a\n${'x'.repeat(1_025)}\n`, ['sync', 'vip'], 2, /line 2 holds an id of more than 1024 bytes/],
     ['a\nb\na\n', ['sync', 'vip'], 2, /line 3 names the user of line 1 again/],
-    ['a\nb\u0000c\n', ['sync', 'vip'], 2, /line 2 is not text/],
     [Buffer.from([0x61, 0x0a, 0xff, 0xfe, 0x0a]), ['sync', 'vip'], 2, /line 2 is not text in UTF-8/],
     ['', ['sync', 'vip'], 2, /the list is empty/],
     ['a\n', ['sync', 'nope'], 1, /audience "nope" does not exist/],
-    ['', ['change', 'vip'], 2, /nobody is named/],
-    [
-      '',
-      ['change', 'vip', '--add', 'a', '--remove', 'b', 'a'],
-      2,
-      /--remove names the user of --add again, "a"/,
-    ],
     [
       'b\na\n',
       ['change', 'vip', '--add', 'a', '--remove-file', '-'],
@@ -134,7 +125,6 @@ test('a bad list or definition is named and changes nothing', async (t) => {
     ],
     ['', ['create', '--id', 'v2', '--name', 'vip-größe', '--source', 'shop'], 1, /property "vip_größe"/],
     ['', ['create', '--id', 'v2', '--name', '!!', '--source', 'shop'], 2, /no letter or digit/],
-    ['', ['create', '--id', 'v2', '--name', 'V', '--source', 'no'], 1, /source "no" does not exist/],
   ]
   for (const [input, args, status, message] of cases) {
     const result = await rig.run(input as string, 'audiences', ...args)
@@ -178,7 +168,7 @@ for (const [name, kept] of [
       const offsets = await rig.admin.fetchTopicOffsets(`${rig.prefix}analytics.memberships`)
       return offsets.reduce((sum, { high }) => sum + Number(high), 0)
     }
-    await until(async () => (await written()) > least, 30_000, 'a part of the memberships')
+    await until(async () => (await written()) > least, 60_000, 'a part of the memberships')
     cut.process.kill('SIGKILL')
     await cut.ended
     t.diagnostic(`killed after ${await written()} memberships and ${(await rig.calls()).length} calls`)

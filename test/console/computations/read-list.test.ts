@@ -85,3 +85,17 @@ test('however a list is cut into pieces, its users are the same', async () => {
     }),
   )
 })
+
+test('a line without an end is refused before more of it is read', async () => {
+  let read = 0
+  const endless = async function* () {
+    for (; read < 1_000_000; read += 8_192) yield Buffer.alloc(8_192, 'x')
+  }
+  await assert.rejects(
+    async () => {
+      for await (const lot of readList(endless(), 'id')) assert.fail(`${lot.users.length} users`)
+    },
+    { code: 'usage', message: /^line 1 is longer than 65536 bytes/ },
+  )
+  assert(read < 100_000, `${read} bytes`)
+})
