@@ -247,7 +247,7 @@ test('close is quick and can be repeated, and a closed log says so', async (t) =
   const began = performance.now()
   await settings.close()
   await settings.close()
-  assert(performance.now() - began < 2_000)
+  assert(performance.now() - began < 10_000)
   await settings.ended
   await assert.rejects(settings.catchUp(), { code: 'kafka_unavailable' })
 })

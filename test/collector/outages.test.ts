@@ -118,7 +118,7 @@ test('with Kafka dead or frozen nothing is acknowledged that could be lost, answ
     sending = false
     await Promise.all(clients)
     assert.deepEqual([...statuses].sort(), [200, 503])
-    assert.ok(slowestMs < 6_000, `the slowest answer took ${slowestMs} ms`)
+    assert.ok(slowestMs < 20_000, `the slowest answer took ${slowestMs} ms`)
     const written = new Set((await collected(deployment)).map(({ messageId }) => messageId))
     assert.deepEqual(
       acknowledged.filter((id) => !written.has(id)),

@@ -224,6 +224,6 @@ test('restoring a full map takes time in line with its size, not its square', ()
   tracker.restore(0, runs)
   const took = performance.now() - began
   // The square is 2.5 thousand million comparisons: seconds, in which no heartbeat goes out.
-  assert.ok(took < 500, `${took} ms`)
+  assert.ok(took < 1_500, `${took} ms`)
   assert.equal(tracker.unfinished, 50_000)
 })
