@@ -29,6 +29,7 @@ const entries: Entry[] = [
   { name: 'delete-user', summary: 'erase users, and tell destinations to forget them' },
   { name: 'deletions', summary: 'deletion requests: list, show, resume' },
   { name: 'dead-letters', summary: 'what finally failed: list, show, replay' },
+  { name: 'why', summary: 'the life of one call: where it went, each attempt, what became of it' },
   { name: 'audit', summary: 'prove that every call is accounted for, or name what is missing' },
 ]
 

@@ -81,6 +81,19 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
+    name: 'a partition not read from where its map says',
+    promise: rebalanced,
+    file: 'src/forwarder/consumption.ts',
+    find: `once more from the start.
+    partition.sought = true
+    this.#source.seek(partition, partition.nextFetch)`,
+    replace: 'no more.',
+    test: {
+      file: 'forwarder/consumption.test.ts',
+      name: 'nothing is taken before the committed map has been read, and then it is read again from there',
+    },
+  },
+  {
     name: 'a commit taken for acknowledged without the event',
     promise: rebalanced,
     file: 'src/forwarder/committer.ts',

@@ -97,17 +97,6 @@ export const retries: readonly Mutation[] = [
     },
   },
   {
-    name: 'partitions read from their end where nothing was committed',
-    promise: 'The broker away and back, holes in the log, new partitions',
-    file: 'src/adapters/kafka/group-source.ts',
-    find: 'fromBeginning: true',
-    replace: 'fromBeginning: false',
-    test: {
-      file: 'pipeline/broker.test.ts',
-      name: 'partitions that are added while it runs are read from their beginning',
-    },
-  },
-  {
     name: 'tiers that left the settings not read',
     promise: 'A tier that left the settings still drains',
     file: 'src/commands/open-forwarder.ts',

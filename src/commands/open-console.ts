@@ -21,6 +21,7 @@ import type { Part } from '../supervisor.ts'
 import { openComputations, type OpenComputations } from './computations/open-computations.ts'
 import { openDeadLetters } from './dead-letters/open-dead-letters.ts'
 import { openDeletions } from './deletions/open-deletions.ts'
+import { openMessages, type OpenMessages } from './why/open-messages.ts'
 
 export interface OpenConsoleOptions {
   config: Config
@@ -147,10 +148,12 @@ function assemble({ config, kafka, log }: OpenConsoleOptions): Life {
       const ending = new AbortController()
       let computations: OpenComputations | null = null
       const deletions = openDeletions({ config, kafka, log, settings })
+      let messages: OpenMessages | null = null
       try {
         await checkOwnTopics(kafka, config, log)
         await Promise.all([codecs.settings.ready(), settings.start(signal), erasures.start(signal)])
         computations = await openComputations({ config, kafka, log, settings }, ending.signal)
+        messages = await openMessages({ config, kafka, log }, (stop) => erasures.current(stop))
         if (signal.aborted) return
         onReady({
           settings,
@@ -159,6 +162,7 @@ function assemble({ config, kafka, log }: OpenConsoleOptions): Life {
           deadLetters,
           computations,
           deletions,
+          messages,
           now: Date.now,
         })
         const stopped = new Promise<void>((resolve) =>
@@ -171,6 +175,7 @@ function assemble({ config, kafka, log }: OpenConsoleOptions): Life {
       } finally {
         ending.abort()
         computations?.close()
+        messages?.close()
         await Promise.all([deletions.close(), settings.close(), erasures.close(), transport.close(0)])
       }
     },

@@ -31,6 +31,12 @@ export const partMakers: ReadonlyMap<string, PartMaker> = new Map<string, PartMa
   ['console', ({ config, log, kafka }) => openConsole({ config, kafka: kafka(), log })],
 ])
 
+/**
+ * How long a stop may take in all. What it waits for has limits of its own, but for Kafka's answers when members leave
+ * and connections are closed. Orchestrators kill after 30 s by default.
+ */
+const stopWithinMs = 15_000
+
 /** Runs parts side by side in this process until it is told to stop: one log, one `/metrics`. */
 export async function runParts(names: readonly string[], command: Command): Promise<void> {
   const context = loadContext(command, { longLived: true })
@@ -46,6 +52,15 @@ export async function runParts(names: readonly string[], command: Command): Prom
     page,
     checks: opened.flatMap(({ checks }) => checks),
     log,
+  })
+  signal.addEventListener('abort', () => {
+    const end = () => {
+      log.error(
+        `not stopped within ${stopWithinMs / 1_000} s, so ended: what Kafka has not acknowledged as committed is sent again`,
+      )
+      process.exit(1)
+    }
+    setTimeout(end, stopWithinMs).unref()
   })
   await superviseParts([monitoring, ...opened.map(({ part }) => part)], signal)
   log.info('stopped')

@@ -195,7 +195,7 @@ export const variables = {
     default: '.postrider/store',
     takes: 'the path of a folder, which is made if it is not there',
     meaning:
-      'Where views of topics are kept in SQLite files (memberships of audiences and computed traits). It can be deleted: what is needed is built again from Kafka.',
+      'Where views of topics are kept in SQLite files (memberships of audiences and computed traits, an index of messages). It can be deleted: what is needed is built again from Kafka.',
   }),
   REPLICATION_FACTOR: variable(whole(1, 100), {
     default: null,

@@ -69,7 +69,11 @@ export function deliveryIdSuffix(destinationId: string, urlId: string | null): s
 }
 
 /** The URL that a delivery is for; null when it is for any of its destination's. */
-export function urlIdOf({ id, messageId, destinationId }: Delivery): string | null {
+export function urlIdOf({
+  id,
+  messageId,
+  destinationId,
+}: Pick<Delivery, 'id' | 'messageId' | 'destinationId'>): string | null {
   const ofAny = messageId + deliveryIdSuffix(destinationId, null)
   return id.startsWith(`${ofAny}:`) ? id.slice(ofAny.length + 1) : null
 }

@@ -12,7 +12,7 @@ import { ownKafka } from '../support/rig.ts'
 const connections = 700
 /**
  * What memory may grow by, in MB: three times the 64 MB of bodies, the ids of recent calls, what V8 leaves lying.
- * Without its limits it grows by 1.5 GB.
+ * What is offered at once would take a gigabyte in the same way: that is reckoned, not measured.
  */
 const mostGrowthMb = 600
 

@@ -39,7 +39,7 @@ test('audit says where it begins and what it found, and exits with 1 where anyth
   const calls = new NumberedCalls(deployment)
   await calls.produce(30)
   const first = await deployment.forwarder()
-  await deployment.drained()
+  await deployment.drained(60_000)
   await first.stop()
 
   await t.test('a clean ledger: a page for people, exit code 0', async (t) => {
@@ -55,7 +55,7 @@ test('audit says where it begins and what it found, and exits with 1 where anyth
     const middle = Date.now()
     await calls.produce(12)
     const second = await deployment.forwarder()
-    await deployment.drained()
+    await deployment.drained(60_000)
     await second.stop()
     const time = new Date(middle).toISOString()
     const audited = async (...args: string[]) => {

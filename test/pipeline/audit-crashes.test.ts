@@ -76,16 +76,16 @@ test('on a broker that takes short sessions', async (t) => {
   await t.test('partitions that move under load: each offset is told of once', async (t) => {
     const { deployment, receiver } = await begin(t, brokers)
     const one = await startForwarderProcess(t, deployment)
-    await receiver.waitFor(300, 30_000)
+    await receiver.waitFor(300, 60_000)
     const two = await startForwarderProcess(t, deployment)
-    await receiver.waitFor(900, 30_000)
+    await receiver.waitFor(900, 60_000)
     one.terminate()
     await one.exited
-    await receiver.waitFor(1_500, 30_000)
+    await receiver.waitFor(1_500, 60_000)
     // Frozen for longer than its session, it finds that its partitions are somebody else's.
     await startForwarderProcess(t, deployment)
     two.freeze()
-    await receiver.waitFor(2_000, 30_000)
+    await receiver.waitFor(2_000, 60_000)
     two.thaw()
     const report = await settled(deployment)
     assert.deepEqual(report.faults, [])

@@ -11,6 +11,7 @@ import {
   unevenly,
 } from '../support/numbered-calls.ts'
 import { startReceiver } from '../support/receivers.ts'
+import { ownKafka } from '../support/rig.ts'
 
 test('SIGTERM under load: what is on the wire ends and is committed, and the next process repeats nothing', async (t) => {
   const receiver = await startReceiver(t, { secret: 's3cret' })
@@ -88,6 +89,27 @@ test('a second SIGTERM ends at once a forwarder that still waits for what is on 
     [],
     'what had no outcome is not committed',
   )
+})
+
+test('on a broker that stops answering', async (t) => {
+  const kafka = await ownKafka(t)
+  // A test of its own: its topics are removed while the broker is there.
+  await t.test('a stop ends in any case, and says what that means', async (t) => {
+    const receiver = await startReceiver(t)
+    const deployment = await deploy(t, { KAFKA_BROKERS: kafka.brokers.join(',') })
+    await deployment.destination({ urls: [receiver.url] })
+    const calls = new NumberedCalls(deployment)
+    const forwarder = await startForwarderProcess(t, deployment)
+    await calls.produce(5)
+    await receiver.waitFor(calls.places.length)
+    kafka.freeze()
+    forwarder.terminate()
+    const end = await forwarder.exited
+    kafka.thaw()
+    assert.deepEqual(end, { code: 1, signal: null })
+    assert.match(forwarder.log().at(-1)!.msg, /^not stopped within 15 s, so ended: what Kafka has not/)
+    assert.deepEqual(forwarder.stray(), [])
+  })
 })
 
 test('SIGTERM while the forwarder is still starting ends it in good order', async (t) => {

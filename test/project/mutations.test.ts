@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { mutations } from '../../scripts/mutations/catalogue.ts'
 import { mutate } from '../../scripts/mutations/mutation.ts'
+import { withTable } from '../../scripts/mutations/table.ts'
 
 const root = join(import.meta.dirname, '../..')
 const read = (path: string): Promise<string> => readFile(join(root, path), 'utf8')
@@ -43,4 +44,20 @@ test('every mutation has a name of its own, a test that there is, and a promise 
     for (const part of [test.name, test.within ?? ''])
       assert.ok(source.includes(part), `${name}: test/${test.file} has no test "${part}"`)
   }
+})
+
+test('test/README.md tells how each of them came out', async () => {
+  const readme = await read('test/README.md')
+  const table = readme.slice(readme.indexOf('| switched off'), readme.indexOf('<!-- /mutations -->'))
+  const listed = table
+    .split('\n')
+    .slice(2)
+    .filter((line) => line.startsWith('|'))
+    .map((line) => line.split('|')[1]!.trim())
+  assert.deepEqual(
+    listed,
+    mutations.map(({ name }) => name),
+    'run `npm run test:mutations -- --write`',
+  )
+  assert.throws(() => withTable('no marks', ''), /has no <!-- mutations -->/)
 })

@@ -2,13 +2,17 @@ import type { Lot } from '../../collector/ports.ts'
 import { partitionKey } from '../../core/analytics-call.ts'
 import type { AnalyticsCall } from '../../core/analytics-call.ts'
 import { partitionOfKey } from './murmur2.ts'
-import { RecordBundle } from './record-bundle.ts'
+import { headerBytes, RecordBundle } from './record-bundle.ts'
 import type { ValueWriter } from './record-bundle.ts'
 
 /** One lot is one request a broker: more calls save no more, and let those who wait for the first ones wait longer. */
 const mostCalls = 1_000
 /** The topic's max.message.bytes holds for all of one partition's records in a lot together, hence for the lot. */
 const mostBytes = 1_048_576 - 4_096
+
+/** Says in each record that a collector wrote it: `postrider why` tells it from what others write there. */
+export const collectorHeader = { name: 'via', value: 'collector' }
+const headers = headerBytes(collectorHeader.name, collectorHeader.value)
 
 /** Calls that are written to Kafka together, encoded as they came in and sorted by partition. */
 export class CallLot implements Lot {
@@ -43,7 +47,7 @@ export class CallLot implements Lot {
     const key = partitionKey(call)
     // No call that the collector takes is without a key.
     const partition = key === null ? 0 : partitionOfKey(key, this.#partitions)
-    const bundle = (this.#bundles[partition] ??= new RecordBundle(partition))
+    const bundle = (this.#bundles[partition] ??= new RecordBundle(partition, headers))
     const before = bundle.bytes
     bundle.append(key, call, writer)
     const bytes = bundle.bytes - before

@@ -11,8 +11,21 @@ export interface ValueWriter<T> {
 }
 
 const firstBytes = 4_096
-/** Length, attributes, deltas, the lengths of key and value: 5 bytes each at the most. And no headers. */
-const mostHeadBytes = 5 + 2 + 5 + 5 + 5 + 1
+/** Length, attributes, deltas, the lengths of key and value: 5 bytes each at the most. */
+const mostHeadBytes = 5 + 2 + 5 + 5 + 5
+const noHeaders = Buffer.of(0)
+
+/** A header in the bytes in which each record ends that has it and no other. */
+export function headerBytes(name: string, value: string): Buffer {
+  const [key, content] = [Buffer.from(name), Buffer.from(value)]
+  const bytes = Buffer.alloc(key.length + content.length + 11)
+  let at = writeVarint(bytes, 0, 1)
+  at = writeVarint(bytes, at, key.length)
+  at += key.copy(bytes, at)
+  at = writeVarint(bytes, at, content.length)
+  at += content.copy(bytes, at)
+  return bytes.subarray(0, at)
+}
 
 /**
  * Records of one partition in the bytes in which they go into a record batch (KIP-98). kafkajs takes it for one
@@ -22,14 +35,17 @@ export class RecordBundle {
   readonly partition: number
   /** kafkajs wants messages to have one. */
   readonly value = Buffer.alloc(0)
+  readonly #headers: Buffer
   #buffer = Buffer.allocUnsafeSlow(firstBytes)
   #count = 0
   #end = 0
   /** Where the last record begins. */
   #last = 0
 
-  constructor(partition: number) {
+  /** `headers`: of every record; see `headerBytes`. */
+  constructor(partition: number, headers: Buffer = noHeaders) {
     this.partition = partition
+    this.#headers = headers
   }
 
   /** kafkajs's own encoding, which would make one record of the bundle, asks for it first. */
@@ -77,17 +93,18 @@ export class RecordBundle {
    */
   #write<T>(key: string | null, value: T, writer: ValueWriter<T>): number {
     const buffer = this.#buffer
-    const index = this.#count
+    const headers = this.#headers
     const keyBytes = key === null ? -1 : Buffer.byteLength(key)
-    if (this.#end + mostHeadBytes + Math.max(0, keyBytes) > buffer.length) return -1
+    if (this.#end + mostHeadBytes + Math.max(0, keyBytes) + headers.length > buffer.length) return -1
+    const index = this.#count
     const beforeValue = 2 + sizeOfVarint(index) + sizeOfVarint(keyBytes) + Math.max(0, keyBytes)
     const guessed = this.#end + 2 + beforeValue + 2
     const guessedEnd = writer.write(value, buffer, guessed)
     if (guessedEnd < 0) return -1
     const valueBytes = guessedEnd - guessed
-    const size = beforeValue + sizeOfVarint(valueBytes) + valueBytes + 1
+    const size = beforeValue + sizeOfVarint(valueBytes) + valueBytes + headers.length
     const valueAt = this.#end + sizeOfVarint(size) + beforeValue + sizeOfVarint(valueBytes)
-    const end = valueAt + valueBytes + 1
+    const end = valueAt + valueBytes + headers.length
     if (end > buffer.length) return -1
     if (valueAt !== guessed) buffer.copyWithin(valueAt, guessed, guessedEnd)
     let at = writeVarint(buffer, this.#end, size)
@@ -100,7 +117,7 @@ export class RecordBundle {
       at += short >= 0 ? short : buffer.write(key, at)
     }
     writeVarint(buffer, at, valueBytes)
-    buffer[end - 1] = 0 // headers
+    headers.copy(buffer, end - headers.length)
     return end
   }
 }

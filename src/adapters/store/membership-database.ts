@@ -1,9 +1,10 @@
-import { mkdirSync, rmSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { Membership, PlacedMembership } from '../../core/membership.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 import { bucketOf, buckets } from './bucket-file.ts'
+import { inTransaction, openView } from './view-file.ts'
 
 /** Another form of the tables is another number: the view is then built anew. */
 const form = 2
@@ -30,7 +31,7 @@ export class MembershipDatabase {
   constructor(file: string, origin: string) {
     try {
       mkdirSync(dirname(file), { recursive: true })
-      this.#db = opened(file, origin)
+      this.#db = openView(file, (db) => makeTables(db, origin))
     } catch (error) {
       throw new PostriderError(
         'local',
@@ -168,42 +169,6 @@ export class MembershipDatabase {
 
   #inTransaction(work: () => void): void {
     inTransaction(this.#db, work)
-  }
-}
-
-function inTransaction(db: DatabaseSync, work: () => void): void {
-  db.exec('BEGIN IMMEDIATE')
-  try {
-    work()
-    db.exec('COMMIT')
-  } catch (error) {
-    db.exec('ROLLBACK')
-    throw error
-  }
-}
-
-function opened(file: string, origin: string): DatabaseSync {
-  try {
-    return prepared(new DatabaseSync(file, { timeout: 10_000 }), origin)
-  } catch (error) {
-    // SQLITE_CORRUPT and SQLITE_NOTADB: it is a view, so away with it.
-    const { errcode } = error as { errcode?: number }
-    if (errcode !== 11 && errcode !== 26) throw error
-    for (const suffix of ['', '-wal', '-shm']) rmSync(file + suffix, { force: true })
-    return prepared(new DatabaseSync(file, { timeout: 10_000 }), origin)
-  }
-}
-
-function prepared(db: DatabaseSync, origin: string): DatabaseSync {
-  try {
-    // A view may lose its last commits: they come again. 24 MB of pages at the most.
-    db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -24000;
-      PRAGMA journal_size_limit = 16000000;`)
-    inTransaction(db, () => makeTables(db, origin))
-    return db
-  } catch (error) {
-    db.close()
-    throw error
   }
 }
 

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { Kafka } from 'kafkajs'
 import type { MembershipStore, StagedList as StagedListPort } from '../../console/computations/ports.ts'
 import type { Membership, PlacedMembership } from '../../core/membership.ts'
-import { PostriderError } from '../../errors.ts'
+import { clusterIdOf } from '../kafka/cluster-id.ts'
 import { readBetween } from '../kafka/read-between.ts'
 import { fetchRange } from '../kafka/topic-offsets.ts'
 import type { OffsetRange } from '../kafka/topic-offsets.ts'
@@ -46,7 +46,7 @@ export class MembershipView implements MembershipStore {
 
   /** Reads nothing yet. Throws `kafka_unavailable`, and `local` for the file. */
   static async open(options: MembershipViewOptions): Promise<MembershipView> {
-    return new MembershipView(options, await clusterOf(options.kafka))
+    return new MembershipView(options, await clusterIdOf(options.kafka))
   }
 
   /** Throws `setup`, `kafka_unavailable`, `registry_unavailable` and `undecodable`. */
@@ -167,19 +167,5 @@ class Lot {
     const records = this.#records
     this.#records = []
     if (records.length > 0) this.#take(records)
-  }
-}
-
-async function clusterOf(kafka: Kafka): Promise<string> {
-  const admin = kafka.admin({ retry: { retries: 1 } })
-  try {
-    await admin.connect()
-    return (await admin.describeCluster()).clusterId
-  } catch (error) {
-    throw new PostriderError('kafka_unavailable', 'the brokers do not say which cluster they are', {
-      cause: error,
-    })
-  } finally {
-    await admin.disconnect().catch(() => {})
   }
 }

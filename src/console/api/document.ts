@@ -39,7 +39,7 @@ export function apiDocument(operations: readonly Operation[], version: string): 
       title: 'Postrider admin API',
       version,
       description:
-        'Sources, destinations, audiences, computed traits and dead letters of a Postrider deployment. Lists are ' +
+        'Sources, destinations, audiences, computed traits, dead letters and the life of calls of a Postrider deployment. Lists are ' +
         '`{data, next}`; errors are `{code, message, fields}`.',
       license: { name: 'MIT', identifier: 'MIT' },
     },

@@ -2,6 +2,7 @@ import { computationOperations } from './computations.ts'
 import { deadLetterOperations } from './dead-letters.ts'
 import { destinationOperations } from './destinations.ts'
 import { deletionOperations } from './deletions.ts'
+import { messageOperations } from './messages.ts'
 import type { Operation } from './operation.ts'
 import { secretOperations } from './secrets.ts'
 import { sourceOperations } from './sources.ts'
@@ -13,5 +14,6 @@ export const operations: readonly Operation[] = [
   ...computationOperations,
   ...deletionOperations,
   ...deadLetterOperations,
+  ...messageOperations,
   ...secretOperations,
 ]

@@ -3,6 +3,7 @@ import type { Destination } from '../../core/settings.ts'
 import type { Computations } from '../computations/ports.ts'
 import type { ReplayPorts } from '../dead-letters/ports.ts'
 import type { Deletions } from '../deletions/ports.ts'
+import type { MessagePorts } from '../messages/ports.ts'
 import type { Secrets, Settings } from '../ports.ts'
 
 /** What became of a sample call at one URL. */
@@ -22,6 +23,7 @@ export interface ConsoleServices {
   deadLetters: ReplayPorts
   computations: Computations
   deletions: Deletions
+  messages: MessagePorts
   /** Epoch milliseconds. */
   now(): number
 }

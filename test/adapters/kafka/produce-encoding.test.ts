@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { murmur2, murmur2OfText } from '../../../src/adapters/kafka/murmur2.ts'
 import { encodeProduce } from '../../../src/adapters/kafka/produce-encoding.ts'
-import { RecordBundle } from '../../../src/adapters/kafka/record-bundle.ts'
+import { headerBytes, RecordBundle } from '../../../src/adapters/kafka/record-bundle.ts'
 import type { ValueWriter } from '../../../src/adapters/kafka/record-bundle.ts'
 import type { ProduceOptions } from '../../../src/adapters/kafka/produce-encoding.ts'
 
@@ -81,14 +81,19 @@ test('property: a bundle is encoded as kafkajs encodes its records one by one', 
     value,
     isTakenBack: fc.boolean(),
   })
+  const text = fc.string({ unit: 'binary', maxLength: 90 })
+  const header = fc.option(fc.tuple(fc.string({ minLength: 1, maxLength: 9 }), text))
   await fc.assert(
-    fc.asyncProperty(fc.array(record, { minLength: 1, maxLength: 90 }), async (records) => {
-      const bundle = new RecordBundle(3)
+    fc.asyncProperty(fc.array(record, { minLength: 1, maxLength: 90 }), header, async (records, header) => {
+      const bundle = header ? new RecordBundle(3, headerBytes(...header)) : new RecordBundle(3)
       for (const { key, value, isTakenBack } of records) {
         bundle.append(key, value, asTheyAre)
         if (isTakenBack) bundle.undo()
       }
-      const kept = records.filter(({ isTakenBack }) => !isTakenBack)
+      const headers = header ? { headers: { [header[0]]: header[1] } } : {}
+      const kept = records
+        .filter(({ isTakenBack }) => !isTakenBack)
+        .map(({ key, value }) => ({ key, value, ...headers }))
       assert.equal(bundle.count, kept.length)
       if (kept.length === 0) return
       const of = (messages: unknown): ProduceOptions =>

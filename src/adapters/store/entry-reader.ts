@@ -1,0 +1,112 @@
+import type { Writer } from '../../console/messages/ports.ts'
+import { tierOfTopic, type Tier, type TopicNames } from '../../core/topics.ts'
+import { placeKey, traceOfEvent, traceOfLetter, traceOfRetry, type Place } from '../../core/trace.ts'
+import { PostriderError } from '../../errors.ts'
+import { collectorHeader } from '../kafka/call-lot.ts'
+import type { TopicRecord } from '../kafka/topic-reader.ts'
+import type { Codecs } from '../schema-registry/codecs.ts'
+import type { Entry } from './trace-database.ts'
+
+/** Decodes without waiting where it can. */
+interface Decoder<T> {
+  tryDecode(value: Buffer | null): T | undefined
+  load(value: Buffer): Promise<void>
+}
+
+type Content = Pick<Entry, 'key' | 'trace' | 'tally'>
+/** Undefined where the record's schema has to be loaded first. */
+type Read = (record: TopicRecord, place: Place) => Content | undefined
+
+const nothing: Content = { key: null, trace: null, tally: null }
+
+/** What is kept of the records of each topic. */
+export class EntryReader {
+  readonly #topics: TopicNames
+  readonly #codecs: Codecs
+  readonly #tiers = new Map<string, Tier | null>()
+
+  constructor(topics: TopicNames, codecs: Codecs) {
+    this.#topics = topics
+    this.#codecs = codecs
+  }
+
+  /** Undefined where it has to be `read`, for its schema is not known yet. */
+  tryRead(record: TopicRecord): Entry | undefined {
+    const { topic, partition, offset, timestamp } = record
+    const place = { topic, partition, offset }
+    try {
+      const content = this.#readOf(topic)(record, place)
+      return content && { place, timestamp, ...content }
+    } catch (error) {
+      // What nobody can read is about no message.
+      if (error instanceof PostriderError && error.code === 'undecodable')
+        return { place, timestamp, ...nothing }
+      throw error
+    }
+  }
+
+  /** Throws `registry_unavailable`. */
+  async read(record: TopicRecord): Promise<Entry> {
+    const { topic, partition, offset, timestamp, value } = record
+    try {
+      await this.#decoderOf(topic).load(value!)
+    } catch (error) {
+      if (error instanceof PostriderError && error.code === 'undecodable')
+        return { place: { topic, partition, offset }, timestamp, ...nothing }
+      throw error
+    }
+    return this.tryRead(record)!
+  }
+
+  #readOf(topic: string): Read {
+    const { calls, deliveries, deadLetters } = this.#codecs
+    switch (topic) {
+      case this.#topics.calls:
+        return ({ value }) => {
+          const call = calls.tryDecode(value)
+          return call && { ...nothing, key: call.messageId }
+        }
+      case this.#topics.deliveries:
+        return ({ value }, place) => {
+          const event = deliveries.tryDecode(value)
+          if (!event) return undefined
+          const { tally, topic, partition, at } = event
+          if (tally && topic !== null && partition !== null)
+            return { ...nothing, tally: { topic, partition, tally: { ...tally, at } } }
+          const trace = traceOfEvent(event, place)
+          return { ...nothing, key: trace && event.messageId, trace }
+        }
+      case this.#topics.deadLetters:
+        return ({ value }, place) => {
+          const letter = deadLetters.tryDecode(value)
+          if (!letter) return undefined
+          // A record that never became a delivery is found by where it lay.
+          const key = letter.delivery?.messageId ?? placeKey(letter.origin)
+          return { ...nothing, key, trace: traceOfLetter(letter, place) }
+        }
+      default:
+        return ({ value }, place) => {
+          const tier = this.#tierOf(topic)!
+          const retry = this.#codecs.retries(tier.name).tryDecode(value)
+          return retry && { ...nothing, key: retry.messageId, trace: traceOfRetry(retry, tier, place) }
+        }
+    }
+  }
+
+  #decoderOf(topic: string): Decoder<unknown> {
+    const { calls, deliveries, deadLetters } = this.#codecs
+    if (topic === this.#topics.calls) return calls
+    if (topic === this.#topics.deliveries) return deliveries
+    return topic === this.#topics.deadLetters ? deadLetters : this.#codecs.retries(this.#tierOf(topic)!.name)
+  }
+
+  #tierOf(topic: string): Tier | null {
+    let tier = this.#tiers.get(topic)
+    if (tier === undefined) this.#tiers.set(topic, (tier = tierOfTopic(this.#topics, topic)))
+    return tier
+  }
+}
+
+/** A collector says so in a header; nobody else needs to. */
+export const writerOf = ({ headers }: Pick<TopicRecord, 'headers'>): Writer =>
+  headers[collectorHeader.name]?.toString() === collectorHeader.value ? 'collector' : 'producer'

@@ -1,0 +1,264 @@
+import { join } from 'node:path'
+import type { Admin, Kafka } from 'kafkajs'
+import type { FactsOptions, FoundCall, MessageFacts } from '../../console/messages/ports.ts'
+import { erasableDelivery } from '../../core/erasable.ts'
+import type { ErasableCall } from '../../core/erasures.ts'
+import { tierOfTopic, type TopicNames } from '../../core/topics.ts'
+import { placeKey, type Finish, type Place, type Trace } from '../../core/trace.ts'
+import { PostriderError } from '../../errors.ts'
+import { clusterIdOf } from '../kafka/cluster-id.ts'
+import { CommittedCovers } from '../kafka/committed-covers.ts'
+import { readBetween } from '../kafka/read-between.ts'
+import { readPlaces } from '../kafka/read-places.ts'
+import { topicRanges, type TopicRange } from '../kafka/topic-ranges.ts'
+import type { TopicRecord } from '../kafka/topic-reader.ts'
+import type { Logger } from '../log.ts'
+import type { Codecs } from '../schema-registry/codecs.ts'
+import { EntryReader, writerOf } from './entry-reader.ts'
+import { TraceDatabase, type Entry } from './trace-database.ts'
+
+export interface MessageIndexOptions {
+  kafka: Kafka
+  topics: TopicNames
+  /** Of the forwarders; that of the tiers is named after it. */
+  groupId: string
+  /** STORE_PATH. */
+  folder: string
+  codecs: Codecs
+  log: Logger
+}
+
+/** Entries that are taken in at once. */
+const lotSize = 20_000
+/** Of each partition: a record takes several times its bytes while it is read. */
+const fetchBytes = 256 * 1_024
+/** Copies of one messageId that are read, the newest. */
+const mostCopies = 20
+
+/**
+ * Which records are about a messageId: an index over the calls, the retry tiers, the dead letters and the ledger, as a
+ * view in a SQLite file that follows them when it is asked. Close it.
+ */
+export class MessageIndex {
+  readonly #options: MessageIndexOptions
+  readonly #file: string
+  readonly #database: TraceDatabase
+  readonly #reader: EntryReader
+  #catchingUp: Promise<unknown> = Promise.resolve()
+
+  private constructor(options: MessageIndexOptions, cluster: string) {
+    const { topics, codecs, folder } = options
+    this.#options = options
+    this.#file = join(folder, `${topics.deliveries}.index.sqlite`)
+    this.#database = new TraceDatabase(this.#file, `${cluster} ${topics.deliveries}`)
+    this.#reader = new EntryReader(topics, codecs)
+  }
+
+  /** Reads nothing yet. Throws `kafka_unavailable`, and `local` for the file. */
+  static async open(options: MessageIndexOptions): Promise<MessageIndex> {
+    return new MessageIndex(options, await clusterIdOf(options.kafka))
+  }
+
+  /** Throws `setup`, `kafka_unavailable` and `registry_unavailable`. */
+  async facts(messageId: string, { signal, progress }: FactsOptions = {}): Promise<MessageFacts> {
+    const covers = await this.#catchUp(signal, progress)
+    const { topics } = this.#options
+    const { calls, traces } = this.#database.find(messageId)
+    const recordsOf = [...calls, ...traces.filter(({ kind }) => kind === 'retry').map(({ place }) => place)]
+    for (const place of recordsOf) traces.push(...this.#database.find(placeKey(place)).traces)
+    const found = await this.#callsAt(newestOf(calls), messageId, signal)
+    const finishes = new Map<string, Finish>()
+    return {
+      callsTopic: topics.calls,
+      calls: found,
+      omitted: Math.max(0, calls.length - mostCopies),
+      traces,
+      finish: (place) => {
+        const key = placeKey(place)
+        let finish = finishes.get(key)
+        if (!finish) {
+          const finished = covers.isFinished(place)
+          finish = { finished, tally: finished ? this.#database.factOf(place, covers.tallyId(place)) : null }
+          finishes.set(key, finish)
+        }
+        return finish
+      },
+      ownerOf: (place) => this.#ownerOf(place, traces, signal),
+    }
+  }
+
+  close(): void {
+    this.#database.close()
+  }
+
+  /** One after another: the second one finds taken in what the first one took. */
+  #catchUp(signal?: AbortSignal, progress?: FactsOptions['progress']): Promise<CommittedCovers> {
+    const result = this.#catchingUp.then(() => this.#catchUpNow(signal, progress))
+    this.#catchingUp = result.catch(() => {})
+    return result
+  }
+
+  async #catchUpNow(
+    signal: AbortSignal | undefined,
+    progress: FactsOptions['progress'] = () => {},
+  ): Promise<CommittedCovers> {
+    const { kafka, topics, groupId } = this.#options
+    const admin = kafka.admin({ retry: { retries: 1 } })
+    await admin.connect()
+    const covers = new CommittedCovers()
+    let ranges: TopicRange[]
+    try {
+      const { tiers, names } = await topicsOf(admin, topics)
+      // Before the ends: whatever these commits hold is told of before them.
+      await covers.read(admin, `${groupId}.retries`, tiers)
+      await covers.read(admin, groupId, [topics.calls])
+      ranges = await this.#rangesToRead(admin, names)
+    } finally {
+      await admin.disconnect().catch(() => {})
+    }
+    const total = ranges.reduce((sum, { low, high }) => sum + Math.max(0, high - low), 0)
+    let done = 0
+    const { beginning } = this.#database
+    const byTopic = Map.groupBy(ranges, ({ topic }) => topic)
+    const advance = (count: number) => progress((done += count), total)
+    // Together, for each may wait for seconds until it can begin to read.
+    await Promise.all(
+      [...byTopic].map(([topic, its]) => this.#readTopic(topic, its, beginning, signal, advance)),
+    )
+    signal?.throwIfAborted()
+    return covers
+  }
+
+  /** From where on each partition is to be read, and up to where. Begins anew where what the view holds is of others. */
+  async #rangesToRead(admin: Admin, names: readonly string[]): Promise<TopicRange[]> {
+    const { topics, log } = this.#options
+    const positions = new Map(
+      this.#database.positions().map((each) => [`${each.topic}/${each.partition}`, each]),
+    )
+    const ranges = await topicRanges(admin, names, (topic, partition) => {
+      const newest = positions.get(`${topic}/${partition}`)?.newest
+      return newest === undefined ? null : newest + 1
+    })
+    const known = ({ topic, partition }: TopicRange) => positions.get(`${topic}/${partition}`)
+    // What is newer than all that the view holds must lie behind that.
+    const anew = ranges.find(
+      (range) => (known(range)?.next ?? 0) > Math.min(range.high, range.since ?? range.high),
+    )
+    if (anew) {
+      log.warn({ topic: anew.topic, file: this.#file }, 'the topic was made anew: the index is, too')
+      this.#database.clear()
+      return ranges
+    }
+    this.#database.prune(
+      topics.deliveries,
+      ranges.map(({ topic, partition, low }) => ({ topic, partition, offset: low })),
+    )
+    return ranges.map((range) => ({ ...range, low: Math.max(range.low, known(range)?.next ?? 0) }))
+  }
+
+  async #readTopic(
+    topic: string,
+    ranges: readonly TopicRange[],
+    beginning: number,
+    signal: AbortSignal | undefined,
+    advance: (count: number) => void,
+  ): Promise<void> {
+    const { kafka, groupId, log } = this.#options
+    let lot: Entry[] = []
+    const flush = () => {
+      const entries = lot
+      lot = []
+      if (entries.length > 0) this.#database.take(topic, entries, beginning)
+      advance(entries.length)
+    }
+    const add = (entry: Entry) => {
+      if (lot.push(entry) >= lotSize) flush()
+    }
+    await readBetween(ranges, {
+      kafka,
+      topic,
+      groupPrefix: `${groupId}.why`,
+      log,
+      fetchBytes,
+      signal,
+      onRecord: (record) => {
+        const entry = this.#reader.tryRead(record)
+        if (entry) add(entry)
+        else return this.#reader.read(record).then(add)
+      },
+    })
+    flush()
+    this.#database.caughtUp(topic, new Map(ranges.map(({ partition, high }) => [partition, high])), beginning)
+  }
+
+  async #callsAt(
+    places: readonly Place[],
+    messageId: string,
+    signal: AbortSignal | undefined,
+  ): Promise<FoundCall[]> {
+    const { codecs } = this.#options
+    const found: FoundCall[] = []
+    for (const record of await this.#recordsAt(places, signal)) {
+      const call = await codecs.calls.decode(record.value)
+      const { topic, partition, offset, timestamp } = record
+      if (call.messageId === messageId)
+        found.push({
+          place: { topic, partition, offset },
+          appendedAt: timestamp,
+          writer: writerOf(record),
+          call,
+        })
+    }
+    return found.sort((a, b) => a.appendedAt - b.appendedAt || a.place.offset - b.place.offset)
+  }
+
+  #recordsAt(places: readonly Place[], signal: AbortSignal | undefined): Promise<TopicRecord[]> {
+    const { kafka, groupId, log } = this.#options
+    return readPlaces({ kafka, groupPrefix: `${groupId}.why`, log }, places, signal)
+  }
+
+  /** By the newest record of a tier or dead letter that came from the copy and is still there. */
+  async #ownerOf(
+    place: Place,
+    traces: readonly Trace[],
+    signal: AbortSignal | undefined,
+  ): Promise<ErasableCall | null> {
+    const { topics, codecs } = this.#options
+    const its = traces.filter(
+      (trace) =>
+        (trace.kind === 'retry' || trace.kind === 'letter') && placeKey(trace.origin) === placeKey(place),
+    )
+    for (const record of await this.#recordsAt(its.map((trace) => trace.place).slice(-mostCopies), signal)) {
+      const key = record.key && record.key.toString('utf8')
+      const tier = tierOfTopic(topics, record.topic)
+      try {
+        if (tier) {
+          const retry = await codecs.retries(tier.name).decode(record.value)
+          return erasableDelivery(retry, key, retry.handedOverAt)
+        }
+        const { delivery, failedAt } = await codecs.deadLetters.decode(record.value)
+        if (delivery) return erasableDelivery(delivery, key, failedAt)
+      } catch (error) {
+        if (!(error instanceof PostriderError) || error.canRetry) throw error
+      }
+    }
+    return null
+  }
+}
+
+async function topicsOf(admin: Admin, topics: TopicNames): Promise<{ tiers: string[]; names: string[] }> {
+  const all = await admin.listTopics()
+  const needed = [topics.calls, topics.deadLetters, topics.deliveries]
+  const missing = needed.filter((topic) => !all.includes(topic))
+  if (missing.length > 0)
+    throw new PostriderError('setup', `${missing.join(', ')} is missing: run \`postrider setup\` first`)
+  const tiers = all.filter((topic) => tierOfTopic(topics, topic) !== null)
+  return { tiers, names: [...needed, ...tiers] }
+}
+
+/** Of one partition those with the highest offsets; how partitions compare is not known before they are read. */
+function newestOf(places: readonly Place[]): Place[] {
+  return places.length <= mostCopies
+    ? [...places]
+    : places.toSorted((a, b) => b.offset - a.offset).slice(0, mostCopies)
+}

@@ -1,0 +1,283 @@
+import { hash } from 'node:crypto'
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
+import { fromPairs, isInRuns } from '../../core/offset-cover.ts'
+import type { Place, TallyFact, TallyTrace, Trace } from '../../core/trace.ts'
+import { PostriderError, messageOf } from '../../errors.ts'
+import { inTransaction, openView } from './view-file.ts'
+
+/** Another form of the tables is another number: the view is then built anew. */
+const form = 1
+
+/** What a record says, to be found again by a messageId, or by the record that it came from. */
+export interface Entry {
+  place: Place
+  /** The broker's time, epoch ms. */
+  timestamp: number
+  /** Null for a record that is about nothing. */
+  key: string | null
+  /** Null of a call: only where it lies is kept. */
+  trace: Trace | null
+  /** Of a tally: the partition that it is about. */
+  tally: { topic: string; partition: number; tally: TallyTrace } | null
+}
+
+/** Up to where a partition was taken in. */
+export interface TracePosition {
+  topic: string
+  partition: number
+  next: number
+  /** The broker's time of its newest record, epoch ms. */
+  newest: number
+}
+
+/** Retention has taken so many records of which traces are kept, and more than half of all: then they are taken out. */
+const fewestPruned = 50_000
+
+/** What is kept of a key: nobody reads a user's id in it. */
+const keyOf = (text: string): Buffer => hash('sha1', text, 'buffer').subarray(0, 10)
+
+/**
+ * Where records about a message lie, and what they say, in a SQLite file. It holds no content of calls. Several
+ * processes may share the file, and all of it can be deleted. Memory is bounded by SQLite's page cache.
+ */
+export class TraceDatabase {
+  readonly #db: DatabaseSync
+  readonly #topics = new Map<string, number>()
+  readonly #names = new Map<number, string>()
+  readonly #put: StatementSync
+  readonly #putTally: StatementSync
+  readonly #move: StatementSync
+
+  /** `origin` names cluster and topics: a file that was built from others is built anew. Throws `local`. */
+  constructor(file: string, origin: string) {
+    try {
+      mkdirSync(dirname(file), { recursive: true })
+      this.#db = openView(file, (db) => makeTables(db, origin))
+    } catch (error) {
+      throw new PostriderError(
+        'local',
+        `cannot use the store at ${file}: ${messageOf(error)}. STORE_PATH names another folder`,
+        { cause: error },
+      )
+    }
+    this.#put = this.#db.prepare('INSERT OR IGNORE INTO traces VALUES (?, ?, ?, ?, ?)')
+    this.#putTally = this.#db.prepare('INSERT OR IGNORE INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)')
+    this.#move = this.#db.prepare(
+      `INSERT INTO positions VALUES (?1, ?2, ?3, ?4, 0)
+        ON CONFLICT DO UPDATE SET next = max(next, ?3), newest = max(newest, ?4)`,
+    )
+  }
+
+  positions(): TracePosition[] {
+    return this.#db
+      .prepare('SELECT name, partition, next, newest FROM positions JOIN topics ON topics.id = topic')
+      .all()
+      .map(({ name, partition, next, newest }) => ({
+        topic: String(name),
+        partition: Number(partition),
+        next: Number(next),
+        newest: Number(newest),
+      }))
+  }
+
+  /** Counts how often the view has begun anew. */
+  get beginning(): number {
+    return Number(this.#db.prepare('SELECT beginning FROM built_from').get()!.beginning)
+  }
+
+  /** Forgets everything but the topics' numbers, which other processes may have in mind. */
+  clear(): void {
+    inTransaction(this.#db, () =>
+      this.#db.exec(`DELETE FROM traces; DELETE FROM tallies; DELETE FROM positions;
+        UPDATE built_from SET beginning = beginning + 1`),
+    )
+  }
+
+  /**
+   * Takes in records of one topic as they were read: where an offset is missing there is none. Throws `conflict` when
+   * the view has begun anew since it had this `beginning`: what lies before the records is missing then.
+   */
+  take(topic: string, entries: readonly Entry[], beginning: number): void {
+    const keyed = entries
+      .filter(({ key }) => key !== null)
+      .map((entry) => ({ entry, key: keyOf(entry.key!) }))
+      // Neighbours in the table are written together.
+      .sort((a, b) => Buffer.compare(a.key, b.key))
+    const ends = new Map<number, { next: number; newest: number }>()
+    for (const { place, timestamp } of entries) {
+      const end = ends.get(place.partition)
+      if (!end) ends.set(place.partition, { next: place.offset + 1, newest: timestamp })
+      else {
+        end.next = Math.max(end.next, place.offset + 1)
+        end.newest = Math.max(end.newest, timestamp)
+      }
+    }
+    inTransaction(this.#db, () => {
+      this.#expect(beginning)
+      const id = this.#topicId(topic)
+      for (const { entry, key } of keyed) {
+        const { partition, offset } = entry.place
+        const trace = entry.trace && JSON.stringify({ ...entry.trace, place: undefined })
+        this.#put.run(key, id, partition, offset, trace)
+      }
+      for (const { place, tally } of entries) if (tally) this.#takeTally(place, tally)
+      for (const [partition, { next, newest }] of ends) this.#move.run(id, partition, next, newest)
+    })
+  }
+
+  #takeTally(
+    { partition, offset }: Place,
+    { topic, partition: of, tally }: NonNullable<Entry['tally']>,
+  ): void {
+    const runs = fromPairs(tally.finished, tally.start)
+    if (!runs || runs.length === 0) return
+    const { id, predecessor, at, start, finished, owner, earlier, records, counts } = tally
+    const rest = { start, finished, owner, earlier, records, counts }
+    const row: SQLInputValue[] = [
+      this.#topicId(topic),
+      of,
+      runs[0]!.start,
+      runs.at(-1)!.end,
+      id,
+      predecessor,
+      at,
+    ]
+    this.#putTally.run(...row, partition, offset, JSON.stringify(rest))
+  }
+
+  /** Says that the view holds every partition of the topic up to these offsets, be there records at them or not. */
+  caughtUp(topic: string, ends: ReadonlyMap<number, number>, beginning: number): void {
+    inTransaction(this.#db, () => {
+      this.#expect(beginning)
+      const id = this.#topicId(topic)
+      for (const [partition, end] of ends) this.#move.run(id, partition, end, 0)
+    })
+  }
+
+  /** Everything of a key: places of calls, and traces; a topic's in the order in which they lie. */
+  find(key: string): { calls: Place[]; traces: Trace[] } {
+    const rows = this.#db
+      .prepare(
+        'SELECT topic, partition, offset, trace FROM traces WHERE key = ? ORDER BY topic, partition, offset',
+      )
+      .all(keyOf(key))
+    const calls: Place[] = []
+    const traces: Trace[] = []
+    for (const { topic, partition, offset, trace } of rows) {
+      const place = {
+        topic: this.#nameOf(Number(topic)),
+        partition: Number(partition),
+        offset: Number(offset),
+      }
+      if (trace === null) calls.push(place)
+      else traces.push({ ...(JSON.parse(String(trace)) as Trace), place })
+    }
+    return { calls, traces }
+  }
+
+  /**
+   * The tally that tells of a record and is a fact: the one that the partition's committed metadata names, or one that
+   * another goes on from, which names as its predecessor what was committed. Null where there is none.
+   *
+   * @param tip the id in the committed metadata
+   */
+  factOf({ topic, partition, offset }: Place, tip: string | null): TallyFact | null {
+    const rows = this.#db
+      .prepare(
+        `SELECT at, tally FROM tallies AS told JOIN topics ON topics.id = topic
+          WHERE name = ?1 AND partition = ?2 AND first <= ?3 AND end > ?3
+            AND (told.id = ?4 OR EXISTS (SELECT 1 FROM tallies AS next WHERE next.predecessor = told.id))
+          ORDER BY first DESC, ledger_offset DESC`,
+      )
+      .iterate(topic, partition, offset, tip)
+    for (const { at, tally } of rows) {
+      const { start, finished, owner, earlier, records, counts } = JSON.parse(String(tally)) as TallyTrace
+      if (!isInRuns(fromPairs(finished, start) ?? [], offset)) continue
+      const before = earlier.find((each) => isInRuns(fromPairs(each.finished, start) ?? [], offset))
+      return { at: Number(at), owner: before?.owner ?? owner, records, counts }
+    }
+    return null
+  }
+
+  /** Takes out what is told of by records that retention took, once that is most of it. */
+  prune(ledger: string, lows: readonly Place[]): void {
+    const find = this.#db.prepare(
+      `SELECT next, pruned FROM positions JOIN topics ON topics.id = topic WHERE name = ? AND partition = ?`,
+    )
+    let [gone, held] = [0, 0]
+    for (const { topic, partition, offset } of lows) {
+      const found = find.get(topic, partition)
+      if (!found) continue
+      gone += Math.max(0, Math.min(offset, Number(found.next)) - Number(found.pruned))
+      held += Number(found.next) - Number(found.pruned)
+    }
+    if (gone < fewestPruned || gone * 2 < held) return
+    inTransaction(this.#db, () => {
+      const mark = this.#db.prepare(
+        'UPDATE positions SET pruned = max(pruned, ?) WHERE topic = ? AND partition = ?',
+      )
+      for (const { topic, partition, offset } of lows) mark.run(offset, this.#topicId(topic), partition)
+      this.#db.exec(`DELETE FROM traces WHERE offset < (SELECT pruned FROM positions
+        WHERE positions.topic = traces.topic AND positions.partition = traces.partition)`)
+      this.#db
+        .prepare(
+          `DELETE FROM tallies WHERE ledger_offset < (SELECT pruned FROM positions
+            WHERE positions.topic = ? AND positions.partition = tallies.ledger_partition)`,
+        )
+        .run(this.#topicId(ledger))
+    })
+  }
+
+  close(): void {
+    this.#db.close()
+  }
+
+  #expect(beginning: number): void {
+    if (this.beginning !== beginning)
+      throw new PostriderError(
+        'conflict',
+        'another process began to build the index of messages anew meanwhile; try again',
+      )
+  }
+
+  #topicId(name: string): number {
+    let id = this.#topics.get(name)
+    if (id === undefined) {
+      this.#db.prepare('INSERT OR IGNORE INTO topics (name) VALUES (?)').run(name)
+      id = Number(this.#db.prepare('SELECT id FROM topics WHERE name = ?').get(name)!.id)
+      this.#topics.set(name, id)
+    }
+    return id
+  }
+
+  #nameOf(id: number): string {
+    let name = this.#names.get(id)
+    if (name === undefined) {
+      name = String(this.#db.prepare('SELECT name FROM topics WHERE id = ?').get(id)!.name)
+      this.#names.set(id, name)
+    }
+    return name
+  }
+}
+
+function makeTables(db: DatabaseSync, origin: string): void {
+  db.exec('CREATE TABLE IF NOT EXISTS built_from (origin TEXT, form INTEGER, beginning INTEGER)')
+  const built = db.prepare('SELECT origin, form FROM built_from').get()
+  if (built?.origin === origin && built.form === form) return
+  db.exec(`DROP TABLE IF EXISTS traces; DROP TABLE IF EXISTS tallies; DROP TABLE IF EXISTS positions;
+    DROP TABLE IF EXISTS topics; DROP TABLE built_from;
+    CREATE TABLE built_from (origin TEXT, form INTEGER, beginning INTEGER);
+    CREATE TABLE topics (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+    CREATE TABLE positions (topic INTEGER, partition INTEGER, next INTEGER NOT NULL, newest INTEGER NOT NULL,
+      pruned INTEGER NOT NULL, PRIMARY KEY (topic, partition)) WITHOUT ROWID;
+    CREATE TABLE traces (key BLOB, topic INTEGER, partition INTEGER, offset INTEGER, trace TEXT,
+      PRIMARY KEY (key, topic, partition, offset)) WITHOUT ROWID;
+    CREATE TABLE tallies (topic INTEGER, partition INTEGER, first INTEGER, end INTEGER, id TEXT, predecessor TEXT,
+      at INTEGER, ledger_partition INTEGER, ledger_offset INTEGER, tally TEXT,
+      PRIMARY KEY (topic, partition, first, id)) WITHOUT ROWID;
+    CREATE INDEX tallies_after ON tallies (predecessor);`)
+  // Random, so that nobody takes a file that was deleted and made anew for the one before.
+  db.prepare('INSERT INTO built_from VALUES (?, ?, abs(random() % 1000000000))').run(origin, form)
+}

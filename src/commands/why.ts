@@ -1,0 +1,66 @@
+import { Command } from 'commander'
+import { ErasureLog } from '../adapters/erasure-log.ts'
+import { fetchRange } from '../adapters/kafka/topic-offsets.ts'
+import { createCodecs } from '../adapters/schema-registry/codecs.ts'
+import { jsonOf } from '../console/messages/describe.ts'
+import { lifeOfMessage, type MessageLife } from '../console/messages/why.ts'
+import { topicNames } from '../core/topics.ts'
+import { loadContext, runAction, stopSignal } from './context.ts'
+import { print, printJson } from './output.ts'
+import { pageOf } from './why/describe.ts'
+import { openMessages } from './why/open-messages.ts'
+import { IndexProgress } from './why/progress.ts'
+
+export function whyCommand(): Command {
+  return new Command('why')
+    .argument('<messageId>', 'of the call')
+    .description(
+      'Tells the life of one call in order: how it was received, to which destinations it was planned and why not to ' +
+        'others, each attempt, each retry with its tier and due time, and what became of each delivery. Of ' +
+        'deliveries that succeeded at once the ledger holds no more than tallies, unless LEDGER=all is set: then ' +
+        'the time is that of the tally. An index of the topics is kept under STORE_PATH; the first use builds it. ' +
+        'Exits with 1 if nothing is known of the message.',
+    )
+    .option('--json', 'as JSON, in the form of the admin API')
+    .action(runAction(run))
+}
+
+async function run(messageId: string, options: { json?: true }, command: Command): Promise<void> {
+  const life = await lookUp(messageId, command)
+  if (options.json) printJson(jsonOf(life))
+  else print(pageOf(life))
+}
+
+async function lookUp(messageId: string, command: Command): Promise<MessageLife> {
+  const context = loadContext(command)
+  const { config, log } = context
+  const topics = topicNames(config.topicPrefix)
+  const kafka = context.kafka()
+  const signal = stopSignal()
+  const erasures = new ErasureLog({
+    kafka,
+    topic: topics.erasures,
+    groupId: config.groupId,
+    codec: createCodecs({ registry: config.registry, topics, log }).erasures,
+    log,
+    maxWaitMs: 50,
+  })
+  // A part waits for brokers for ever; somebody at a terminal wants to know.
+  await fetchRange(kafka, topics.erasures)
+  const messages = await openMessages({ config, kafka, log }, (stop) => erasures.current(stop))
+  const progress = new IndexProgress()
+  try {
+    const [life] = await Promise.all([
+      lifeOfMessage(messageId, messages, {
+        signal,
+        progress: (done, total) => progress.show(done, total),
+      }),
+      erasures.start(signal),
+    ])
+    return life
+  } finally {
+    progress.stop()
+    messages.close()
+    await erasures.close()
+  }
+}

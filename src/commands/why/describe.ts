@@ -1,0 +1,172 @@
+import type { DeliveryLife, Step } from '../../core/call-life.ts'
+import type { NotPlannedReason } from '../../core/delivery-event.ts'
+import { isoOf } from '../../console/dead-letters/describe.ts'
+import { letterIdOf } from '../../console/messages/describe.ts'
+import type { MessageCopy, MessageLife } from '../../console/messages/why.ts'
+import { printable } from '../output.ts'
+
+/** For people: each copy of the call, and what became of it, in order. */
+export function pageOf({ messageId, copies, omitted }: MessageLife): string {
+  const count = copies.length + omitted
+  const head = [
+    `message ${printable(messageId)}${count > 1 ? `: it lies in Kafka ${count} times` : ''}`,
+    ...(omitted > 0 ? [`the oldest ${omitted} are not shown`] : []),
+  ]
+  return [
+    head.join('\n'),
+    ...copies.map((copy, index) => copyPage(copy, copies.length > 1 ? index + 1 : null)),
+  ].join('\n\n')
+}
+
+function copyPage(copy: MessageCopy, number: number | null): string {
+  const { place, appendedAt, erased, call, life } = copy
+  const lies = `${place.topic} partition ${place.partition} offset ${place.offset}`
+  const lines: string[] = number === null ? [] : [`copy ${number}`]
+  if (erased) {
+    lines.push(row(appendedAt, 'received', lies))
+    lines.push(row(null, 'erased', 'a deletion request covers it: nothing more of it is shown'))
+    return lines.join('\n')
+  }
+  if (call) {
+    const { type, event, name, sourceId, userId, anonymousId } = call
+    const what = event ?? name
+    const who = userId === null ? `anonymous ${anonymousId ?? '-'}` : `user ${userId}`
+    lines.push(
+      printable(`${type}${what === null ? '' : ` ${JSON.stringify(what)}`} of source ${sourceId}, ${who}`),
+    )
+    const from = copy.writer === 'collector' ? 'by a collector' : 'from a producer'
+    lines.push(row(call.receivedAt, 'received', `${from}; ${lies}, appended ${isoOf(appendedAt!)}`))
+  } else {
+    lines.push(row(null, 'received', `${lies}; its record is there no more`))
+  }
+  lines.push(...planRows(copy), ...(life?.steps ?? []).map(stepRow))
+  for (const delivery of life?.deliveries ?? []) lines.push(`=> ${nameOf(delivery)}: ${endOf(delivery)}`)
+  if (life?.record) lines.push(`=> ${endOfRecord(life.record)}`)
+  return lines.join('\n')
+}
+
+const timeWidth = 24
+const whatWidth = 13
+
+/** A line that has a time, or whose time nobody knows. */
+const row = (at: number | null, what: string, text: string): string =>
+  printable(
+    `  ${(at === null ? '' : isoOf(at)).padEnd(timeWidth)}  ${what.padEnd(whatWidth)} ${text}`.trimEnd(),
+  )
+
+const reasons: Record<NotPlannedReason, string> = {
+  source_disabled: 'its source is disabled',
+  destination_disabled: 'it is disabled',
+  integrations: 'the call’s integrations keep it away',
+  not_chosen: 'it did not choose such calls (--types, --events)',
+}
+
+function planRows({ call, life }: MessageCopy): string[] {
+  const plan = life?.plan
+  if (!plan) return call && life?.record === null ? [row(null, 'planned', 'for whom is not known')] : []
+  const unsure = plan.isCertain ? '' : ' (the settings changed meanwhile: perhaps)'
+  if (plan.lines.length === 0)
+    return [row(null, 'planned', `for nobody: the source has no destination${unsure}`)]
+  return plan.lines.map(({ destinationId, urlId, reason }) => {
+    const who = nameOf({ destinationId, urlId })
+    return row(
+      null,
+      reason === null ? 'planned' : 'not planned',
+      (reason === null ? `for ${who}` : `for ${who}: ${reasons[reason] ?? reason}`) + unsure,
+    )
+  })
+}
+
+const nameOf = ({ destinationId, urlId }: Pick<DeliveryLife, 'destinationId' | 'urlId'>): string =>
+  urlId === null ? destinationId : `${destinationId} (URL ${urlId})`
+
+function stepRow(step: Step): string {
+  const who =
+    step.destinationId === null
+      ? ''
+      : `${nameOf({ destinationId: step.destinationId, urlId: step.ofUrlId })}: `
+  const note = step.repeat ? ' [by a process that ended before this counted: it was done again]' : ''
+  const [what, text] = wordsOf(step)
+  return row(step.at, what, `${who}${text}${note}`)
+}
+
+function wordsOf(step: Step): [what: string, text: string] {
+  if (step.kind === 'attempt') {
+    const { attempt, urlId, outcome, status, durationMs, detail } = step
+    const took = durationMs === null ? '' : ` after ${Math.round(durationMs)} ms`
+    const came = status === null ? outcome : `${outcome} ${status}`
+    if (outcome === 'deferred') return ['put off', `at URL ${urlId}: ${detail ?? 'no attempt now'}`]
+    return [
+      `attempt ${attempt ?? '?'}`,
+      `at URL ${urlId}: ${came}${took}${detail === null ? '' : `, ${detail}`}`,
+    ]
+  }
+  if (step.kind === 'retry') return ['replayed', `through tier ${step.tier}, due ${isoOf(step.dueAt)}`]
+  const { disposition, reason, detail, tier, dueAt, notBefore, letter } = step
+  switch (disposition) {
+    case 'retried':
+    case 'deferred': {
+      const asked = notBefore === null ? '' : `, not before ${isoOf(notBefore)}`
+      const due = dueAt === null ? '' : `, due ${isoOf(dueAt)}`
+      return [disposition, `to tier ${tier ?? '?'}${due}${asked}`]
+    }
+    case 'dead_lettered': {
+      const id = letterIdOf(letter)
+      const why = detail === null ? '' : `: ${detail}`
+      return ['dead letter', `${reason ?? 'of an unknown reason'}${id === null ? '' : ` (${id})`}${why}`]
+    }
+    default:
+      return [disposition, [reason, detail].filter((part) => part !== null).join(': ')]
+  }
+}
+
+function endOf({ state, at, byTally, attempts, reason, tier, dueAt, letter }: DeliveryLife): string {
+  switch (state) {
+    case 'open':
+      return 'not finished: it waits in Kafka, or is under way'
+    case 'waiting':
+      return `waits in tier ${tier}, due ${isoOf(dueAt!)}, after ${times(attempts)}`
+    case 'delivered':
+      return byTally
+        ? `delivered at the first attempt, by ${isoOf(at!)} (a tally of the ledger says so)`
+        : `delivered ${isoOf(at!)}, after ${times(attempts)}`
+    case 'dead_letter':
+      return `dead letter ${isoOf(at!)}: ${reason ?? 'of an unknown reason'}${lookAt(letter)}`
+    case 'skipped':
+      return byTally
+        ? `skipped, by ${isoOf(at!)} (a tally of the ledger says so)`
+        : `skipped ${isoOf(at!)}${reason === null ? '' : `: ${reason}`}`
+    case 'erased':
+      return `erased ${isoOf(at!)}`
+    case 'unknown':
+      return 'finished; what is left of the ledger does not say how'
+  }
+}
+
+function endOfRecord({
+  state,
+  at,
+  byTally,
+  reason,
+  letter,
+}: NonNullable<MessageCopy['life']>['record'] & object): string {
+  if (state === 'skipped' && byTally) return `skipped, by ${isoOf(at!)}: there was nobody to deliver it to`
+  return endOf({
+    destinationId: '',
+    urlId: null,
+    state,
+    at,
+    byTally,
+    reason,
+    letter,
+    attempts: null,
+    tier: null,
+    dueAt: null,
+  })
+}
+
+const times = (attempts: number | null): string =>
+  attempts === null ? 'attempts that nobody counted' : attempts === 1 ? '1 attempt' : `${attempts} attempts`
+
+const lookAt = (letter: DeliveryLife['letter']): string =>
+  letter === null ? '' : `; \`postrider dead-letters show ${letterIdOf(letter)}\` has all of it`

@@ -1,0 +1,51 @@
+import type { AnalyticsCall } from '../../core/analytics-call.ts'
+import type { ErasableCall } from '../../core/erasures.ts'
+import type { SettingsState } from '../../core/settings.ts'
+import type { Finish, Place, Trace } from '../../core/trace.ts'
+
+/** Who wrote a call to Kafka: a collector, or whoever else writes there. */
+export type Writer = 'collector' | 'producer'
+
+/** A record of the calls topic. */
+export interface FoundCall {
+  place: Place
+  /** When the broker appended it, epoch ms. */
+  appendedAt: number
+  writer: Writer
+  call: AnalyticsCall
+}
+
+/** All that the topics hold of one messageId. */
+export interface MessageFacts {
+  callsTopic: string
+  /** The newest copies; at most so many as are read. */
+  calls: FoundCall[]
+  /** Older copies that were left out. */
+  omitted: number
+  traces: Trace[]
+  /** Of the copies' records and of those of tiers that the traces name. */
+  finish(place: Place): Finish
+  /** Whose a copy is that is gone from the calls topic, by what waits in tiers or lies among the dead letters. */
+  ownerOf(place: Place): Promise<ErasableCall | null>
+}
+
+export interface FactsOptions {
+  signal?: AbortSignal | undefined
+  /** Told while the index takes in what came since the last time: records looked at, and how many there are. */
+  progress?: ((done: number, total: number) => void) | undefined
+}
+
+/** Settings, and since when they were in force: epoch ms, -Infinity for those at the beginning. */
+export interface TimedSettings {
+  since: number
+  state: SettingsState
+}
+
+export interface MessagePorts {
+  /** Rejects with `kafka_unavailable`, `registry_unavailable`, `setup`, and `local` for the index's file. */
+  facts(messageId: string, options?: FactsOptions): Promise<MessageFacts>
+  /** The settings that were in force between two times (epoch ms), one after another. */
+  settingsBetween(from: number, to: number, signal?: AbortSignal): Promise<TimedSettings[]>
+  /** Resolves once all deletion requests are known that there are at the call. */
+  erasures(signal?: AbortSignal): Promise<{ covers(call: ErasableCall): boolean }>
+}

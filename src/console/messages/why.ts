@@ -1,0 +1,159 @@
+import { usersOf, type AnalyticsCall } from '../../core/analytics-call.ts'
+import { copiesOf, type TracedCopy } from '../../core/call-copies.ts'
+import { lifeOf, type CopyLife } from '../../core/call-life.ts'
+import { plansUnder } from '../../core/call-plan.ts'
+import { urlIdOf } from '../../core/delivery.ts'
+import type { PlannedDestination } from '../../core/delivery-event.ts'
+import { placeKey, type Place, type PlanLine } from '../../core/trace.ts'
+import { PostriderError } from '../../errors.ts'
+import type { FactsOptions, FoundCall, MessageFacts, MessagePorts, TimedSettings, Writer } from './ports.ts'
+
+/** One record of the calls topic and what became of it. */
+export interface MessageCopy {
+  place: Place
+  /** When the broker appended it, epoch ms; null where retention took the record. */
+  appendedAt: number | null
+  writer: Writer | null
+  /** A deletion request covers it: nothing more is said. */
+  erased: boolean
+  /** Null where retention took it, or it was erased. */
+  call: AnalyticsCall | null
+  /** Null where it was erased. */
+  life: CopyLife | null
+}
+
+export interface MessageLife {
+  messageId: string
+  /** The oldest first. */
+  copies: MessageCopy[]
+  /** Older copies that are not shown. */
+  omitted: number
+}
+
+/** Forwarders learn of new settings within about a second. */
+const learntWithinMs = 2_000
+/** What a tally's time, which is a forwarder's, may differ by from the broker's. */
+const clockSkewMs = 5_000
+
+/** Throws `not_found` where no topic holds anything of it, and what the ports reject with. */
+export async function lifeOfMessage(
+  messageId: string,
+  ports: MessagePorts,
+  options: FactsOptions = {},
+): Promise<MessageLife> {
+  const { signal } = options
+  const facts = await ports.facts(messageId, options)
+  // After the facts: whoever was erased before they were read is known then.
+  const erasures = await ports.erasures(signal)
+  const { copies } = copiesOf(
+    facts.calls.map(({ place }) => place),
+    facts.callsTopic,
+    facts.traces,
+  )
+  if (copies.length === 0)
+    throw new PostriderError(
+      'not_found',
+      `nothing is known of messageId ${JSON.stringify(messageId)}: no call of the last days has it`,
+    )
+  const told: MessageCopy[] = []
+  const settings = await settingsOf(facts, copies, ports, signal)
+  for (const copy of copies) {
+    const found = foundAt(facts, copy.place)
+    const head = { place: copy.place, appendedAt: found?.appendedAt ?? null }
+    if (await isErased(copy, found, facts, erasures)) {
+      told.push({ ...head, writer: null, erased: true, call: null, life: null })
+      continue
+    }
+    const life = lifeOf({ ...copy, ...plansOf(copy, found, facts, settings), finish: facts.finish })
+    const { writer = null, call = null } = found ?? {}
+    told.push({ ...head, writer, erased: false, call, life })
+  }
+  told.sort((a, b) => timeOf(a) - timeOf(b) || a.place.offset - b.place.offset)
+  return { messageId, copies: told, omitted: facts.omitted }
+}
+
+const foundAt = ({ calls }: MessageFacts, place: Place): FoundCall | null =>
+  calls.find((found) => placeKey(found.place) === placeKey(place)) ?? null
+
+/** What retention took comes first. */
+const timeOf = ({ appendedAt }: MessageCopy): number => appendedAt ?? 0
+
+async function isErased(
+  { place, traces }: TracedCopy,
+  found: FoundCall | null,
+  facts: MessageFacts,
+  erasures: Awaited<ReturnType<MessagePorts['erasures']>>,
+): Promise<boolean> {
+  if (traces.some((trace) => trace.kind === 'disposition' && trace.disposition === 'erased')) return true
+  if (found) {
+    const { call, appendedAt } = found
+    const { sourceId, type } = call
+    return erasures.covers({ sourceId: sourceId || null, type, userIds: usersOf(call), appendedAt })
+  }
+  const owner = await facts.ownerOf(place)
+  return owner !== null && erasures.covers(owner)
+}
+
+/** When a forwarder can have planned the copy, epoch ms; null where its record is gone. */
+function plannedWithin(
+  { finish }: MessageFacts,
+  found: FoundCall | null,
+): { from: number; to: number } | null {
+  if (!found) return null
+  const until = finish(found.place).tally?.at ?? Infinity
+  return { from: found.appendedAt - learntWithinMs, to: until + clockSkewMs }
+}
+
+/** Those under which any of the copies can have been planned of which no plan is told. */
+async function settingsOf(
+  facts: MessageFacts,
+  copies: readonly TracedCopy[],
+  { settingsBetween }: MessagePorts,
+  signal: AbortSignal | undefined,
+): Promise<TimedSettings[]> {
+  const spans = copies
+    .filter(({ traces }) => !traces.some(({ kind }) => kind === 'planned'))
+    .map(({ place }) => plannedWithin(facts, foundAt(facts, place)))
+    .filter((span) => span !== null)
+  if (spans.length === 0) return []
+  const from = Math.min(...spans.map((span) => span.from))
+  const to = Math.max(...spans.map((span) => span.to))
+  return settingsBetween(from, to, signal)
+}
+
+function plansOf(
+  { place, traces }: TracedCopy,
+  found: FoundCall | null,
+  facts: MessageFacts,
+  settings: readonly TimedSettings[],
+): { planBy: 'told' | 'settings' | null; plans: PlanLine[][] } {
+  const told = traces.filter((trace) => trace.kind === 'planned')
+  const owner = facts.finish(place).tally?.owner
+  const last = told.find((trace) => trace.owner === owner) ?? told.at(-1)
+  if (last) return { planBy: 'told', plans: [last.plan] }
+  const span = plannedWithin(facts, found)
+  if (!found || !span) return { planBy: null, plans: [] }
+  const { call } = found
+  const inForce = settings.filter(
+    ({ since }, index) => since <= span.to && (settings[index + 1]?.since ?? Infinity) >= span.from,
+  )
+  // Who has not taken it up yet goes by the settings of that moment.
+  const counting = facts.finish(place).finished || traces.length > 0 ? inForce : inForce.slice(-1)
+  const plans = plansUnder(
+    call,
+    counting.map(({ state }) => state),
+  )
+  return {
+    planBy: 'settings',
+    plans: plans.filter((plan) => plan !== null).map((plan) => plan.map((line) => lineOf(call, line))),
+  }
+}
+
+const lineOf = (
+  { messageId }: AnalyticsCall,
+  { destinationId, deliveryId, reason }: PlannedDestination,
+): PlanLine => ({
+  destinationId,
+  urlId: deliveryId === null ? null : urlIdOf({ id: deliveryId, messageId, destinationId }),
+  reason,
+})

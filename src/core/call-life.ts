@@ -1,0 +1,304 @@
+// The life of one copy of a call, put together from what the topics hold of it: `postrider why`.
+import type { DispositionLabel } from './delivery-event.ts'
+import type { DestinationCounts } from './tally.ts'
+import {
+  placeKey,
+  type AttemptTrace,
+  type DispositionTrace,
+  type Finish,
+  type LetterTrace,
+  type PlanLine,
+  type Place,
+  type RetryTrace,
+  type Trace,
+} from './trace.ts'
+
+/**
+ * - `open`: not finished: it waits in Kafka, or is being worked on.
+ * - `waiting`: in a retry tier.
+ * - `unknown`: finished, and what there is does not say how.
+ */
+export type DeliveryState =
+  'open' | 'waiting' | 'delivered' | 'dead_letter' | 'skipped' | 'erased' | 'unknown'
+
+export interface DeliveryLife {
+  destinationId: string
+  /** Of a destination that delivers to every URL. */
+  urlId: string | null
+  state: DeliveryState
+  /** When it came to this; with `byTally`, the time by which it had. Null while it has not, or nobody knows. */
+  at: number | null
+  /** Nothing is told of it by itself: a tally tells how the deliveries of many calls ended, this one's among them. */
+  byTally: boolean
+  /** Rounds that reached a URL; null where nobody knows. */
+  attempts: number | null
+  /** A dead letter's reason, or why it was skipped. */
+  reason: string | null
+  /** Of `waiting`. */
+  tier: string | null
+  dueAt: number | null
+  /** Of `dead_letter`, for `dead-letters show`; null where retention took it. */
+  letter: Place | null
+}
+
+/** A trace as it is shown: in the order of things. */
+export type Step = (
+  AttemptTrace | (DispositionTrace & { letter: Place | null }) | (RetryTrace & { kind: 'retry' })
+) & {
+  /** What a process did that ended before its work was committed: the record was worked on again. */
+  repeat: boolean
+}
+
+export interface CopyFacts {
+  place: Place
+  /** `told`: by the ledger. `settings`: by those that were in force. */
+  planBy: 'told' | 'settings' | null
+  /** The plans that were in force one after another; one where it is certain. Empty: not known, or no such source. */
+  plans: readonly (readonly PlanLine[])[]
+  /** Of this copy. */
+  traces: readonly Trace[]
+  /** Of the copy's own record and of every record of a tier that its traces name. */
+  finish(place: Place): Finish
+}
+
+export interface CopyLife {
+  plan: { by: 'told' | 'settings'; isCertain: boolean; lines: readonly PlanLine[] } | null
+  steps: Step[]
+  deliveries: DeliveryLife[]
+  /** Of a record that came to no delivery; null of others. */
+  record: Pick<DeliveryLife, 'state' | 'at' | 'byTally' | 'reason' | 'letter'> | null
+}
+
+export function lifeOf(facts: CopyFacts): CopyLife {
+  const { place, planBy, traces, finish } = facts
+  const isRepeat = repeats(traces, finish)
+  const counted = traces.filter((trace) => !isRepeat(trace))
+  const plans = supported(facts.plans, counted, finish(place))
+  const letters = traces.filter((trace) => trace.kind === 'letter')
+  const steps = traces
+    .flatMap((trace): Step[] => {
+      if (trace.kind === 'attempt') return [{ ...trace, repeat: isRepeat(trace) }]
+      if (trace.kind === 'disposition')
+        return [{ ...trace, letter: letterOf(trace, letters)?.place ?? null, repeat: isRepeat(trace) }]
+      // What a forwarder hands to a tier its disposition tells.
+      return trace.kind === 'retry' && trace.from === null ? [{ ...trace, repeat: false }] : []
+    })
+    .sort((a, b) => a.at - b.at || order(a) - order(b) || a.place.offset - b.place.offset)
+  const lines = plans[0] ?? []
+  const isCertain = plans.length === 1
+  const ids = new Map<string, Pick<DeliveryLife, 'destinationId' | 'urlId'>>()
+  const add = (destinationId: string, urlId: string | null) =>
+    ids.set(JSON.stringify([destinationId, urlId]), { destinationId, urlId })
+  for (const plan of plans)
+    for (const { destinationId, urlId, reason } of plan) if (reason === null) add(destinationId, urlId)
+  for (const trace of traces)
+    if (trace.kind !== 'planned' && trace.destinationId !== null) add(trace.destinationId, trace.ofUrlId)
+  const deliveries = [...ids.values()].map((id) => {
+    const its = (trace: Trace) =>
+      trace.kind !== 'planned' && trace.destinationId === id.destinationId && trace.ofUrlId === id.urlId
+    const told = counted.filter(its)
+    const inAll = plans.every((plan) =>
+      plan.some((line) => line.reason === null && line.destinationId === id.destinationId),
+    )
+    return {
+      ...id,
+      ...(stateByTraces(told, finish) ?? untold(id.destinationId, finish(place), isCertain, inAll)),
+    }
+  })
+  return {
+    plan:
+      planBy && plans.length > 0 ? { by: planBy, isCertain, lines: isCertain ? lines : union(plans) } : null,
+    steps,
+    deliveries,
+    record: deliveries.length > 0 ? null : recordState(facts, isRepeat),
+  }
+}
+
+/**
+ * Those of the plans that go with what happened. A destination that a plan gives the call to has got it, or something
+ * is told of it; one that a plan keeps it from has had nothing told of it, nor has it got every call of the tally. All
+ * plans, where none goes with it.
+ */
+function supported(
+  plans: CopyFacts['plans'],
+  traces: readonly Trace[],
+  { tally }: Finish,
+): CopyFacts['plans'] {
+  if (plans.length < 2) return plans
+  const told = new Set(
+    traces.flatMap((trace) =>
+      trace.kind === 'planned' || trace.destinationId === null ? [] : [trace.destinationId],
+    ),
+  )
+  const counts = new Map(tally?.counts.map((each) => [each.destinationId, each]))
+  const given = new Set(told)
+  for (const lines of plans)
+    for (const [id, its] of Map.groupBy(lines, ({ destinationId }) => destinationId))
+      if (tally && tally.records > 0 && givenTo(counts.get(id)) >= tally.records * its.length) given.add(id)
+  const left = plans.filter(
+    (plan) =>
+      [...given].every((id) => plan.some(({ destinationId }) => destinationId === id)) &&
+      plan.every(({ destinationId: id, reason }) => {
+        if (reason === null) return told.has(id) || !tally || (counts.get(id)?.delivered ?? 0) > 0
+        if (told.has(id)) return false
+        return reason === 'not_chosen' ? !tally || (counts.get(id)?.skipped ?? 0) > 0 : !given.has(id)
+      }),
+  )
+  return left.length > 0 ? left : plans
+}
+
+/** Deliveries of a destination, a round from a tier counted like one; and calls that it did not choose. */
+function givenTo(counts: DestinationCounts | undefined): number {
+  if (!counts) return 0
+  const { delivered, retried, deferred, deadLettered, skipped, erased } = counts
+  return delivered + retried + deferred + deadLettered + skipped + erased
+}
+
+/** At one time an attempt comes before what it led to. */
+const order = (step: Step): number => ['attempt', 'disposition', 'retry'].indexOf(step.kind)
+
+/** A destination once, with every URL; where plans differ about it, as one that gets the call. */
+function union(plans: CopyFacts['plans']): PlanLine[] {
+  const lines = new Map<string, PlanLine>()
+  for (const line of plans.flat()) {
+    const key = JSON.stringify([line.destinationId, line.urlId])
+    if (line.reason === null || !lines.has(key)) lines.set(key, line)
+  }
+  return [...lines.values()]
+}
+
+/**
+ * Whether a trace is of work that no commit holds: the tally that is a fact names another owner of the record that was
+ * worked on, or that record is itself what such work has led to.
+ */
+function repeats(traces: readonly Trace[], finish: CopyFacts['finish']): (trace: Trace) => boolean {
+  const retryAt = new Map(
+    traces.flatMap((trace) => (trace.kind === 'retry' ? [[placeKey(trace.place), trace]] : [])),
+  )
+  const isStale = (from: Place | null, owner: string | null, depth = 0): boolean => {
+    // A chain of tiers ends with the retry window; what goes round was not written by a forwarder.
+    if (from === null || depth > 100) return false
+    const fact = finish(from).tally
+    if (fact && owner !== null && fact.owner !== owner) return true
+    const retry = retryAt.get(placeKey(from))
+    return retry ? isStale(retry.from, retry.owner, depth + 1) : false
+  }
+  return (trace) => {
+    const from = trace.kind === 'retry' || trace.kind === 'letter' ? trace.from : trace.of
+    return isStale(from, trace.owner)
+  }
+}
+
+const sameRecord = (a: Place | null, b: Place | null): boolean =>
+  a !== null && b !== null && placeKey(a) === placeKey(b)
+
+/** Among those of the same record there is one for each owner who worked on it. */
+const ofDisposition = <T extends RetryTrace | LetterTrace>(
+  { of, owner, destinationId, ofUrlId }: DispositionTrace,
+  candidates: readonly T[],
+): T | undefined =>
+  candidates.find(
+    (each) =>
+      sameRecord(each.from, of) &&
+      each.owner === owner &&
+      each.destinationId === destinationId &&
+      each.ofUrlId === ofUrlId,
+  )
+
+const letterOf = (disposition: DispositionTrace, letters: readonly LetterTrace[]): LetterTrace | undefined =>
+  disposition.disposition === 'dead_lettered' ? ofDisposition(disposition, letters) : undefined
+
+type Ended = Omit<DeliveryLife, 'destinationId' | 'urlId'>
+
+const nothingMore: Omit<Ended, 'state' | 'at' | 'attempts'> = {
+  byTally: false,
+  reason: null,
+  tier: null,
+  dueAt: null,
+  letter: null,
+}
+
+const finalStates: Partial<Record<DispositionLabel, DeliveryState>> = {
+  delivered: 'delivered',
+  dead_lettered: 'dead_letter',
+  skipped: 'skipped',
+  erased: 'erased',
+}
+
+/** By the newest of what is told of a delivery; null where nothing is told that ends a round. */
+function stateByTraces(traces: readonly Trace[], finish: CopyFacts['finish']): Ended | null {
+  const retries = traces.filter((trace) => trace.kind === 'retry')
+  const letters = traces.filter((trace) => trace.kind === 'letter')
+  const dispositions = traces.filter((trace) => trace.kind === 'disposition')
+  const replays = retries.filter(({ from }) => from === null)
+  // What is in its topic was written before the ledger tells of it, and stays there for longer.
+  const last = [...dispositions, ...replays, ...letters]
+    .sort((a, b) => a.at - b.at || Number(a.kind === 'disposition') - Number(b.kind === 'disposition'))
+    .at(-1)
+  if (!last) return null
+  if (last.kind === 'letter')
+    return {
+      ...nothingMore,
+      state: 'dead_letter',
+      at: last.at,
+      attempts: last.attempts,
+      reason: last.reason,
+      letter: last.place,
+    }
+  if (last.kind === 'retry') return inTier(last, finish)
+  const { at, attempts, reason, disposition } = last
+  const state = finalStates[disposition]
+  if (state)
+    return { ...nothingMore, state, at, attempts, reason, letter: letterOf(last, letters)?.place ?? null }
+  const retry = ofDisposition(last, retries)
+  if (retry) return inTier(retry, finish)
+  return { ...nothingMore, state: 'unknown', at: null, attempts, tier: last.tier, dueAt: last.dueAt }
+}
+
+/** A round from a tier is always told when it ends: where it is not, it has not ended, or is told no more. */
+function inTier({ place, attempts, tier, dueAt, notBefore }: RetryTrace, finish: CopyFacts['finish']): Ended {
+  const state = finish(place).finished ? 'unknown' : 'waiting'
+  return { ...nothingMore, state, at: null, attempts, tier, dueAt: Math.max(dueAt, notBefore ?? 0) }
+}
+
+/**
+ * Of a delivery nothing is told by itself: only that all went well at the first attempt, or that it was skipped, is left
+ * untold. Once the record is finished, its tally says which of the two happened to the deliveries that it tells of.
+ */
+function untold(
+  destinationId: string,
+  { finished, tally }: Finish,
+  isCertain: boolean,
+  inAll: boolean,
+): Ended {
+  const open = { ...nothingMore, at: null, attempts: null }
+  if (!finished) return { ...open, state: 'open' }
+  const counts = tally?.counts.find((each) => each.destinationId === destinationId)
+  if (!tally || !counts) return { ...open, state: 'unknown' }
+  const at = tally.at
+  const { delivered, skipped } = counts
+  if (delivered > 0 && inAll && (skipped === 0 || isCertain))
+    return { ...open, state: 'delivered', at, attempts: 1, byTally: true }
+  if (delivered === 0 && skipped > 0) return { ...open, state: 'skipped', at, attempts: 0, byTally: true }
+  return { ...open, state: 'unknown' }
+}
+
+function recordState(
+  { traces, place, finish, plans }: CopyFacts,
+  isRepeat: (trace: Trace) => boolean,
+): CopyLife['record'] {
+  const told = traces.filter(
+    (trace) => (trace.kind === 'disposition' || trace.kind === 'letter') && !isRepeat(trace),
+  )
+  const byTraces = stateByTraces(told, finish)
+  if (byTraces) {
+    const { state, at, byTally, reason, letter } = byTraces
+    return { state, at, byTally, reason, letter }
+  }
+  const { finished, tally } = finish(place)
+  const nothing = { byTally: false, reason: null, letter: null, at: null }
+  if (!finished) return { ...nothing, state: 'open' }
+  // A record that becomes a dead letter or is erased is told of: this one had nobody to go to.
+  if (tally && plans.length > 0) return { ...nothing, state: 'skipped', at: tally.at, byTally: true }
+  return { ...nothing, state: 'unknown' }
+}

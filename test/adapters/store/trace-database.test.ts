@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { TraceDatabase, type Entry } from '../../../src/adapters/store/trace-database.ts'
+import { noCounts } from '../../../src/core/result-log.ts'
+import type { Place, RetryTrace, TallyTrace } from '../../../src/core/trace.ts'
+import { temporaryFolder } from '../../support/rig.ts'
+
+const place = (topic: string, offset: number): Place => ({ topic, partition: 0, offset })
+const entry = (topic: string, offset: number, given: Partial<Entry> = {}): Entry => ({
+  place: place(topic, offset),
+  timestamp: 1_000 + offset,
+  key: null,
+  trace: null,
+  tally: null,
+  ...given,
+})
+const retry = (offset: number): RetryTrace => ({
+  kind: 'retry',
+  place: place('tier', offset),
+  at: 5,
+  owner: 'a/1',
+  origin: place('calls', 1),
+  from: null,
+  destinationId: 'crm',
+  ofUrlId: null,
+  tier: '10s',
+  dueAt: 10,
+  notBefore: null,
+  attempts: 1,
+})
+const tally = (
+  id: string,
+  predecessor: string | null,
+  start: number,
+  given: Partial<TallyTrace> = {},
+): TallyTrace => ({
+  id,
+  predecessor,
+  at: 77,
+  start,
+  finished: [0, 10],
+  owner: `owner of ${id}`,
+  earlier: [],
+  records: 10,
+  counts: [{ ...noCounts('crm'), delivered: 10 }],
+  ...given,
+})
+const tallies = (...all: TallyTrace[]): Entry[] =>
+  all.map((each, offset) => entry('ledger', offset, { tally: { topic: 'calls', partition: 0, tally: each } }))
+
+test('what was taken in is found by its key, once, and nothing under another one', async (t) => {
+  const file = join(await temporaryFolder(t), 'sub', 'index.sqlite')
+  const database = new TraceDatabase(file, 'here')
+  const lot = ['m-1', 'm-2', 'm-1'].map((key, index) => entry('calls', index + 1, { key }))
+  database.take('calls', lot, database.beginning)
+  database.take('calls', lot, database.beginning)
+  database.take('tier', [entry('tier', 9, { key: 'm-1', trace: retry(9) })], database.beginning)
+  assert.deepEqual(database.find('m-1'), {
+    calls: [place('calls', 1), place('calls', 3)],
+    traces: [retry(9)],
+  })
+  assert.deepEqual(database.find('m-3'), { calls: [], traces: [] })
+  database.caughtUp('calls', new Map([[0, 8]]), database.beginning)
+  assert.deepEqual(
+    database.positions().map(({ topic, next, newest }) => [topic, next, newest]),
+    [
+      ['calls', 8, 1_003],
+      ['tier', 10, 1_009],
+    ],
+  )
+  database.close()
+})
+
+test('a file of another Kafka, a damaged one and one that is gone are begun anew, and a late lot is refused', async (t) => {
+  const file = join(await temporaryFolder(t), 'index.sqlite')
+  const lot = [entry('calls', 1, { key: 'm-1' })]
+  const open = (origin: string) => {
+    const database = new TraceDatabase(file, origin)
+    const count = database.find('m-1').calls.length
+    database.take('calls', lot, database.beginning)
+    database.close()
+    return count
+  }
+  assert.deepEqual([open('here'), open('here'), open('there'), open('there')], [0, 1, 0, 1])
+  await writeFile(file, 'no database at all, but long enough to be looked at as one'.repeat(100))
+  assert.equal(open('there'), 0)
+  const database = new TraceDatabase(file, 'there')
+  const { beginning } = database
+  database.clear()
+  assert.deepEqual([database.find('m-1').calls, database.positions()], [[], []])
+  assert.throws(() => database.take('calls', lot, beginning), { code: 'conflict' })
+  database.close()
+})
+
+test('the tally of a record is one that was committed: named by the commit, or gone on from', async (t) => {
+  const database = new TraceDatabase(join(await temporaryFolder(t), 'index.sqlite'), 'here')
+  database.take(
+    'ledger',
+    tallies(
+      tally('t1', null, 0),
+      tally('failed', 't1', 10),
+      tally('t2', 't1', 10, { earlier: [{ owner: 'before', finished: [5, 5] }] }),
+      tally('t3', 't2', 20, { finished: [0, 2, 3, 1] }),
+    ),
+    database.beginning,
+  )
+  const owner = (offset: number, tip: string | null) => database.factOf(place('calls', offset), tip)?.owner
+  assert.equal(owner(3, 't3'), 'owner of t1')
+  assert.equal(owner(12, 't3'), 'owner of t2')
+  assert.equal(owner(17, 't3'), 'before')
+  assert.equal(owner(21, 't3'), 'owner of t3')
+  assert.equal(owner(23, 't3'), undefined)
+  assert.equal(owner(25, 't3'), 'owner of t3')
+  assert.equal(owner(21, null), undefined, 'nobody has committed it')
+  assert.equal(database.factOf(place('other', 3), null), null)
+  assert.equal(database.factOf(place('calls', 3), null)!.records, 10)
+  database.close()
+})
+
+test('what retention took from the topics leaves the index once it is most of it', async (t) => {
+  const database = new TraceDatabase(join(await temporaryFolder(t), 'index.sqlite'), 'here')
+  const count = 60_000
+  const lot = Array.from({ length: count }, (_, offset) => entry('calls', offset, { key: `m-${offset}` }))
+  database.take('calls', lot, database.beginning)
+  database.take('ledger', tallies(tally('t1', null, 0), tally('t2', 't1', 10)), database.beginning)
+  database.prune('ledger', [place('calls', 49_000)])
+  assert.equal(database.find('m-7').calls.length, 1)
+  database.prune('ledger', [place('calls', 55_000), place('ledger', 1)])
+  assert.equal(database.find('m-7').calls.length, 0)
+  assert.equal(database.find('m-55000').calls.length, 1)
+  assert.equal(database.factOf(place('calls', 3), 't2'), null)
+  assert.notEqual(database.factOf(place('calls', 13), 't2'), null)
+  database.close()
+})

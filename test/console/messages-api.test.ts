@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startCollector, writeKey } from '../support/collectors.ts'
+import { startConsole } from '../support/consoles.ts'
+import { deploy } from '../support/deployment.ts'
+import { runCommand } from '../support/deployment-cli.ts'
+import type { ShownMessage } from '../support/messages.ts'
+import { startReceiver } from '../support/receivers.ts'
+import { temporaryFolder } from '../support/rig.ts'
+
+test('the API and `why --json` tell the same life of a call that a collector took, and neither knows an id that is none', async (t) => {
+  const deployment = await deploy(t, { STORE_PATH: await temporaryFolder(t) })
+  const receiver = await startReceiver(t)
+  receiver.answer({ status: 410 })
+  await deployment.destination({ urls: [receiver.url] })
+  const [collector, { call, ok }] = await Promise.all([startCollector(deployment), startConsole(deployment)])
+  await deployment.forwarder()
+  const messageId = 'order 7/ä'
+  const response = await fetch(`${collector.url}/v1/track`, {
+    method: 'POST',
+    headers: { authorization: `Basic ${btoa(`${writeKey}:`)}` },
+    body: JSON.stringify({ userId: 'u-1', event: 'Ordered', messageId }),
+  })
+  assert.equal(response.status, 200)
+  await receiver.waitFor(1, 30_000)
+  await deployment.drained(40_000)
+
+  const path = `/messages/${encodeURIComponent(messageId)}`
+  const shown = (await ok(200, 'GET', path)) as unknown as ShownMessage
+  const [copy] = shown.copies
+  assert.equal(copy!.received.receivedBy, 'collector')
+  assert.deepEqual(
+    copy!.deliveries.map(({ state, reason }) => [state, reason]),
+    [['dead_letter', 'gone']],
+  )
+  const lines = await call('GET', path, { headers: { accept: 'application/x-ndjson' } })
+  assert.deepEqual((lines.body as unknown as { result?: ShownMessage }[]).at(-1)!.result, shown)
+
+  const told = await runCommand(t, deployment, '', 'why', messageId, '--json')
+  assert.deepEqual([told.status, told.stderr], [0, ''])
+  assert.deepEqual(JSON.parse(told.stdout), shown)
+  const page = await runCommand(t, deployment, '', 'why', messageId)
+  assert.match(page.stdout, /received +by a collector; \S+analytics\.calls partition \d/)
+  assert.match(page.stdout, /=> crm: dead letter \S+: gone; `postrider dead-letters show 0-0`/)
+
+  const unknown = await call('GET', '/messages/none')
+  assert.deepEqual([unknown.status, unknown.body.code], [404, 'not_found'])
+  const none = await runCommand(t, deployment, '', 'why', 'none')
+  assert.equal(none.status, 1)
+  assert.match(none.stderr, /^postrider: nothing is known of messageId "none"[^\n]*\n$/)
+  assert.equal((await runCommand(t, deployment, '', 'why')).status, 2)
+})
