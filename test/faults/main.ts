@@ -37,6 +37,12 @@ async function main(args: readonly string[]): Promise<number> {
       else tell('told to stop: no more faults; once more breaks the run off')
       enough.abort()
     })
+  // Started by a test: without it nobody wants to know.
+  process.on('disconnect', () => {
+    enough.abort()
+    interrupted.abort(new Error('interrupted'))
+  })
+  process.channel?.unref()
   const folder = options.folder
     ? resolve(options.folder)
     : await mkdtemp(join(tmpdir(), `postrider-test-${process.pid}-faults-`))

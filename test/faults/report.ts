@@ -96,6 +96,7 @@ export function reportText(report: Report): string {
     ]),
     ['  delivered and dead', tally.deliveredAndDead],
     ['  given up after timeouts', tally.givenUpAfterTimeouts],
+    ...Object.entries(tally.givenUpBy).map(([what, count]): [string, number] => [`    ${what}`, count]),
     ['  given up by clocks', tally.givenUpByClocks],
     ['requests', tally.attempts],
     ['hand-overs to tiers', tally.handOvers],

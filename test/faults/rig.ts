@@ -96,10 +96,11 @@ export class Rig {
     })
   }
 
-  static async start(folder: string): Promise<Rig> {
+  /** With a disk that can be made full only where one is asked for: it takes a mount. */
+  static async start(folder: string, { withDisk }: { withDisk: boolean }): Promise<Rig> {
     const parts = await ensureLocalParts()
     const brokerFolder = join(folder, 'kafka')
-    const mounted = await mountDisk(brokerFolder)
+    const mounted = withDisk ? await mountDisk(brokerFolder) : { impossible: 'none was asked for' }
     const disk = 'impossible' in mounted ? null : mounted
     const direct = await freePort()
     const proxied = await freePort([direct])

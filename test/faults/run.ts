@@ -46,7 +46,7 @@ export async function run(options: Options, folder: string, control: RunControl)
     const arrivalsFile = join(folder, 'arrivals.txt')
     const receivers = await startReceivers(options.seed, arrivalsFile)
     closing.push(() => receivers.close())
-    const rig = await Rig.start(folder)
+    const rig = await Rig.start(folder, { withDisk: options.kinds.includes('disk-full') })
     closing.push(() => rig.close())
     signal.throwIfAborted()
     await createSettings(rig, receivers)
@@ -120,7 +120,8 @@ export async function run(options: Options, folder: string, control: RunControl)
     const { injected } = schedule
     const { seed } = options
     const { acknowledged } = load
-    const tally = judge({ evidence, watch, owners, rig, seed, acknowledged, injected }, findings)
+    const { patience } = options
+    const tally = judge({ evidence, watch, owners, rig, seed, acknowledged, injected, patience }, findings)
     const notChecked = await audit(rig, findings, tell)
     state = 'ended'
     return { ...progress(), passed: findings.isEmpty, tally, moves: owners.moves, notChecked }

@@ -7,7 +7,7 @@ import type { OwnerWatch } from './owner-watch.ts'
 import { dossierOf } from './dossier.ts'
 import { answerOf, reasonOf, type Evidence } from './evidence.ts'
 import { disturbing } from './fault-kinds.ts'
-import type { Rig } from './rig.ts'
+import { sessionTimeoutMs, type Rig } from './rig.ts'
 import type { Injected } from './schedule.ts'
 import type { Findings } from './findings.ts'
 import { kindOf, sourceOf } from './load.ts'
@@ -38,6 +38,8 @@ export interface Tally {
   deliveredAndDead: number
   /** Given up although the receiver would have said yes or no: faults and a busy machine took up the window. */
   givenUpAfterTimeouts: number
+  /** By destination, and by what the last attempts came to. */
+  givenUpBy: Record<string, number>
   /** The same, by a clock that was far off. */
   givenUpByClocks: number
   /** Not checked for time, for a clock was far off. */
@@ -53,12 +55,16 @@ export interface VerdictInput {
   /** Calls below this number were acknowledged. */
   acknowledged: number
   injected: readonly Injected[]
+  patience: number
 }
 
 /** How long after a fault its consequences are counted as its own. */
 const settleMs = 20_000
-/** How long a read may take to be seen by the receiver: between two arrivals lies the move that made the second. */
-const arrivalMs = 1_000
+/**
+ * A member that does not hear of the end of a rebalance goes on with what it had, until its last heartbeat is two
+ * thirds of a session old; and what it sent then is on its way for a moment.
+ */
+const staleMs = (sessionTimeoutMs * 2) / 3 + 1_000
 /** The share of deliveries that may be given up although their receiver would have said yes or no. */
 const mostGivenUp = 0.005
 
@@ -76,7 +82,7 @@ export function judge(input: VerdictInput, findings: Findings): Tally {
     ...{ deliveredOrNot: 0, attempts: evidence.arrivals.length, handOvers: evidence.handOvers.length },
     ...{ repeatedByMoves: 0, repeatedBy: {}, repeatedUnheard: 0, repeatedByCopies: 0 },
     ...{ deliveredAndDead: 0, receiversBusyMs: evidence.lags.totalMs },
-    ...{ givenUpAfterTimeouts: 0, givenUpByClocks: 0, uncheckedForClocks: 0 },
+    ...{ givenUpAfterTimeouts: 0, givenUpBy: {}, givenUpByClocks: 0, uncheckedForClocks: 0 },
   }
   const disturbances = input.injected.filter(({ kind }) => disturbing.has(kind))
   const judging: Judging = { ...input, groups, tally, findings, disturbances }
@@ -97,7 +103,7 @@ export function judge(input: VerdictInput, findings: Findings): Tally {
     if (kind === 'call') judgeCall(judging, seq)
     else judgeDeadRecord(judging, seq, kind === 'poison' ? 'undecodable' : 'unknown_source')
   }
-  if (tally.givenUpAfterTimeouts > tally.deliveries * mostGivenUp)
+  if (tally.givenUpAfterTimeouts > tally.deliveries * mostGivenUp * input.patience)
     findings.add('given up after timeouts', `${tally.givenUpAfterTimeouts} of ${tally.deliveries} deliveries`)
   return tally
 }
@@ -165,10 +171,15 @@ function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number
     const disturbed = injected.some(
       ({ from, to }) => from < failedAt && to + settleMs > delivery.calls[0]!.at,
     )
-    const mayComeRight = / (timeout|network|deferred) /.test(evidence.unexpectedLetters.get(row) ?? '')
+    const outcomes = evidence.unexpectedLetters.get(row) ?? ''
+    const mayComeRight = / (timeout|network|deferred) /.test(outcomes)
     if (gaveUp && timesUnclear) tally.givenUpByClocks++
-    else if (gaveUp && disturbed && mayComeRight) tally.givenUpAfterTimeouts++
-    else findings.add('wrong reasons', `${name}: ${reason}`, delivery.dossier)
+    else if (gaveUp && disturbed && mayComeRight) {
+      tally.givenUpAfterTimeouts++
+      const kinds = new Set([...outcomes.matchAll(/ (\w+) \(/g)].map(([, kind]) => kind))
+      const what = `${slot.destination.id} ${reason}: ${[...kinds].join(', ')}`
+      tally.givenUpBy[what] = (tally.givenUpBy[what] ?? 0) + 1
+    } else findings.add('wrong reasons', `${name}: ${reason}`, delivery.dossier)
   }
   countRepeats(judging, delivery)
 }
@@ -210,7 +221,7 @@ function countRepeats(judging: Judging, delivery: DeliveryEvidence): void {
 /** Whether a record of the delivery got another owner between the two requests. */
 function hasMoved({ evidence, owners, rig }: Judging, delivery: DeliveryEvidence, first: number, at: number) {
   const { handOvers, tierTopics } = evidence
-  const [from, to] = [first - arrivalMs, at]
+  const [from, to] = [first - staleMs, at]
   return (
     delivery.calls.some(({ partition }) => owners.movedBetween(rig.topics.calls, partition, from, to)) ||
     [...delivery.handOvers].some((row) =>

@@ -8,6 +8,11 @@ const { AssignerProtocol } = kafkajs
 export interface OwnerWatch {
   /** Member ids that owned the partition, in order; one entry if it never moved. */
   history: string[][]
+  /**
+   * Between which two looks the partition got another owner, where that can have been from the one time to the other;
+   * all epoch ms.
+   */
+  moveBetween(partition: number, from: number, to: number): { after: number; by: number } | undefined
   /** How many members the group has now. */
   members(): number
   stop(): Promise<void>
@@ -17,9 +22,12 @@ export interface OwnerWatch {
 export function watchOwners(t: TestContext, deployment: Deployment): OwnerWatch {
   const { admin, config, topics } = deployment
   const history: string[][] = Array.from({ length: config.partitions.calls }, () => [])
+  const seenAt: number[] = []
+  const moves: { partition: number; after: number; by: number }[] = []
   let members = 0
   let stopped = false
   const look = async () => {
+    const askedAt = Date.now()
     const { groups } = await admin.describeGroups([config.groupId])
     const group = groups[0]!
     if (group.state !== 'Stable') return
@@ -28,7 +36,11 @@ export function watchOwners(t: TestContext, deployment: Deployment): OwnerWatch 
       const assigned = AssignerProtocol.MemberAssignment.decode(memberAssignment)?.assignment ?? {}
       for (const partition of assigned[topics.calls] ?? []) {
         const owners = (history[partition] ??= [])
-        if (owners.at(-1) !== memberId) owners.push(memberId)
+        if (owners.at(-1) !== memberId) {
+          if (owners.length > 0) moves.push({ partition, after: seenAt[partition]!, by: Date.now() })
+          owners.push(memberId)
+        }
+        seenAt[partition] = askedAt
       }
     }
   }
@@ -44,5 +56,7 @@ export function watchOwners(t: TestContext, deployment: Deployment): OwnerWatch 
     await running
   }
   t.after(stop)
-  return { history, members: () => members, stop }
+  const moveBetween = (partition: number, from: number, to: number) =>
+    moves.find((move) => move.partition === partition && move.after <= to && move.by >= from)
+  return { history, moveBetween, members: () => members, stop }
 }

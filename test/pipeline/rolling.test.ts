@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { deploy, until } from '../support/deployment.ts'
+import { startForwarderProcess, type ForwarderProcess } from '../support/forwarder-process.ts'
+import { watchOwners } from '../support/group-owners.ts'
+import {
+  NumberedCalls,
+  missing,
+  placeOf,
+  repeatedAfterCommit,
+  rewinds,
+  unevenly,
+  watchCommits,
+  type Place,
+} from '../support/numbered-calls.ts'
+import { startReceiver } from '../support/receivers.ts'
+
+const partitionOf = (place: Place) => Number(place.split('/')[0])
+const patienceMs = 60_000
+
+test('a rolling restart of three forwarders under load loses nothing, and repeats nothing on partitions that stay', async (t) => {
+  const receiver = await startReceiver(t, { secret: 's3cret' })
+  receiver.answer(unevenly(60))
+  const deployment = await deploy(t, { PARTITIONS_CALLS: '6' })
+  await deployment.destination({ urls: [receiver.url] })
+  const calls = new NumberedCalls(deployment, 5)
+  const commits = watchCommits(t, deployment)
+  const seats: ForwarderProcess[] = []
+  for (let seat = 0; seat < 3; seat++) seats.push(await startForwarderProcess(t, deployment))
+  const all = [...seats]
+
+  let producing = true
+  const load = (async () => {
+    while (producing) {
+      await calls.produce(20)
+      await until(() => !producing || calls.places.length - receiver.requests.length < 500, patienceMs)
+    }
+  })()
+  const flows = () => receiver.waitFor(receiver.requests.length + 300, patienceMs)
+  const owners = watchOwners(t, deployment)
+  const membersAre = (count: number) =>
+    until(() => owners.members() === count, patienceMs, `${count} members`)
+  await membersAre(3)
+  await flows()
+  for (const seat of seats.keys()) {
+    seats[seat]!.terminate()
+    assert.deepEqual(await seats[seat]!.exited, { code: 0, signal: null })
+    await membersAre(2)
+    await flows()
+    seats[seat] = await startForwarderProcess(t, deployment)
+    all.push(seats[seat])
+    await membersAre(3)
+    await flows()
+  }
+  producing = false
+  await load
+  await deployment.drained(patienceMs)
+  await Promise.all([commits.stop(), owners.stop()])
+
+  assert.deepEqual(missing(calls.places, [receiver]), [], 'nothing is lost')
+  assert.deepEqual(rewinds(commits.samples), [], 'no position went back')
+  assert.deepEqual(repeatedAfterCommit(receiver.requests, commits.samples), [])
+  const firsts = new Map<Place, number>()
+  const stayed: Place[] = []
+  let moved = 0
+  let oldestMs = 0
+  for (const request of receiver.requests) {
+    const place = placeOf(request)
+    const first = firsts.get(place)
+    if (first === undefined) {
+      firsts.set(place, request.at)
+      continue
+    }
+    const partition = partitionOf(place)
+    const move = owners.moveBetween(partition, first, request.at)
+    if (!move) {
+      stayed.push(place)
+      continue
+    }
+    moved++
+    const lastOfOwner = receiver.requests.findLast(
+      (other) => partitionOf(placeOf(other)) === partition && other.at <= move.by,
+    )!
+    oldestMs = Math.max(oldestMs, lastOfOwner.at - first)
+  }
+  assert.deepEqual(stayed, [], 'what came twice had another owner by then')
+  t.diagnostic(
+    `${calls.places.length} calls, ${moved} came twice on partitions that moved, the oldest ${oldestMs} ms before the last of its partition`,
+  )
+  for (const forwarder of all) {
+    assert.deepEqual(forwarder.stray(), [])
+    assert.deepEqual(
+      forwarder.log().filter(({ level }) => level === 'error' || level === 'fatal'),
+      [],
+    )
+  }
+})
