@@ -70,16 +70,16 @@ test('two deployments keep apart: neither delivers, retries, lists, deletes nor 
   for (const each of [a, b]) assert.equal((await each.collect('collected')).status, 200)
   await Promise.all([a.sync('ann'), b.sync('bob')])
   for (const [name, { deployment, arrived, listed }] of Object.entries({ a, b })) {
-    await until(async () => (await tierRecords(deployment, 'crm')).length > 0, 30_000, 'a call that waits')
-    await until(() => arrived().size === 5, 30_000, 'five calls')
-    await until(async () => (await listed('/dead-letters', 'deliveryId')).length > 0, 30_000, 'a dead letter')
+    await until(async () => (await tierRecords(deployment, 'crm')).length > 0, 60_000, 'a call that waits')
+    await until(() => arrived().size === 5, 60_000, 'five calls')
+    await until(async () => (await listed('/dead-letters', 'deliveryId')).length > 0, 60_000, 'a dead letter')
     const calls = ['well', 'dead', 'waits', 'collected'].map((messageId) => `${messageId} of ${name}`)
     assert.deepEqual(arrived(), new Set([...calls, `identify ${name === 'a' ? 'ann' : 'bob'}`]))
   }
 
   await a.ok(201, 'POST', '/sources', { id: 'only-a', name: 'Only here' })
   await a.ok(201, 'POST', '/deletions', { userIds: ['ada'] })
-  await until(() => a.arrived().has('delete ada'), 30_000, 'the delete call')
+  await until(() => a.arrived().has('delete ada'), 60_000, 'the delete call')
   for (const each of [a, b]) each.recover()
   assert.deepEqual(await a.listed('/sources', 'id'), ['shop', 'only-a'])
   assert.deepEqual(await b.listed('/sources', 'id'), ['shop'])
@@ -96,7 +96,7 @@ test('two deployments keep apart: neither delivers, retries, lists, deletes nor 
   ] as const) {
     await until(
       async () => (await auditOf(deployment)).destinations.every(({ waiting }) => waiting === 0),
-      30_000,
+      60_000,
     )
     const { ok: isClean, faults, read, destinations } = await auditOf(deployment)
     assert.deepEqual([isClean, faults], [true, []])

@@ -18,7 +18,7 @@ async function forget({ admin }: Deployment, groupId: string): Promise<void> {
         () => true,
         () => false,
       ),
-    30_000,
+    60_000,
     'an empty group',
   )
   const { groups } = await admin.listGroups()
@@ -35,7 +35,7 @@ test('a forgotten group starts from the oldest call that is still there: duplica
   // Several commits a partition: of a single one, the ledger cannot know later that it was made.
   for (let commits = 0; commits < 3; commits++) {
     await calls.produce(5)
-    await deployment.drained()
+    await deployment.drained(60_000)
   }
   await first.stop()
   assert.equal(receiver.requests.length, 30)
@@ -44,7 +44,7 @@ test('a forgotten group starts from the oldest call that is still there: duplica
   await forget(deployment, config.groupId)
   await calls.produce(5)
   const second = await deployment.forwarder()
-  await deployment.drained()
+  await deployment.drained(60_000)
   await second.stop()
   const isThere = (place: string) => {
     const [partition, offset] = place.split('/').map(Number) as [number, number]
@@ -77,7 +77,7 @@ test('where the group of the retries is forgotten, all that waits in the tiers s
   const first = await deployment.forwarder()
   const ids = ['at-once-0', ...isWaiting, 'at-once-1']
   await deployment.produce(ids.map((messageId) => someCall({ messageId, userId: messageId })))
-  await deployment.drained()
+  await deployment.drained(60_000)
   // So that the group has committed something that can be forgotten.
   await until(async () => {
     const offsets = await Promise.all(
@@ -86,7 +86,7 @@ test('where the group of the retries is forgotten, all that waits in the tiers s
       ),
     )
     return offsets.flat().some((offset) => offset > 0)
-  }, 30_000)
+  }, 60_000)
   await first.stop()
 
   await forget(deployment, `${config.groupId}.retries`)
@@ -94,7 +94,7 @@ test('where the group of the retries is forgotten, all that waits in the tiers s
   const before = receiver.requests.length
   const second = await deployment.forwarder()
   const arrived = () => new Set(receiver.requests.slice(before).map(placeOf))
-  await until(() => arrived().size === 3, 30_000, 'what waited')
+  await until(() => arrived().size === 3, 60_000, 'what waited')
   assert.deepEqual([...arrived()].toSorted(), ['waits-0', 'waits-1', 'waits-2'])
   await second.stop()
   const times = countByPlace(receiver.requests)
