@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { Kafka, logLevel, type Admin } from 'kafkajs'
+import kafkajs, { Kafka, logLevel, type Admin } from 'kafkajs'
 import { startLocalKafka } from '../../src/local/kafka.ts'
 import { asPart } from '../../src/local/java-server.ts'
 import { ensureLocalParts } from '../../src/local/parts.ts'
@@ -110,6 +110,17 @@ test('a local broker', async (t) => {
     assert.deepEqual(await admin.fetchOffsets({ groupId: 'any' }), [])
     await assert.rejects(admin.fetchTopicMetadata({ topics: ['misspelt'] }))
     assert.deepEqual(await ownTopics(admin), [])
+  })
+
+  await t.test('remembers a group that is stopped for 30 days', async (t) => {
+    const admin = await adminOf(t, kafka.brokers)
+    const name = 'offsets.retention.minutes'
+    const { resources } = await admin.describeConfigs({
+      includeSynonyms: false,
+      resources: [{ type: kafkajs.ConfigResourceTypes.BROKER, name: '1', configNames: [name] }],
+    })
+    const found = resources[0]!.configEntries.find(({ configName }) => configName === name)
+    assert.equal(Number(found?.configValue), 30 * 24 * 60)
   })
 
   await t.test('has its folder to itself', async () => {

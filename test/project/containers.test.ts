@@ -89,6 +89,11 @@ test("Postrider's settings in docker-compose.yml are ones that it takes, and a m
   }
 })
 
+test('the Kafka of docker-compose.yml remembers a group that is stopped for 30 days', async () => {
+  const { services } = await compose()
+  assert.equal(services.kafka?.environment?.KAFKA_OFFSETS_RETENTION_MINUTES, 30 * 24 * 60)
+})
+
 test('Prometheus scrapes the port that the parts serve their metrics on', async () => {
   const { services } = await compose()
   const prometheus = (await yaml('prometheus.yml')) as {

@@ -25,6 +25,10 @@ export interface ConsoleServerOptions {
   /** Learns of each request, by its operation (null: there is none) and the answer's status. */
   counts: { request(operationId: string | null, status: number): void }
   log: Logger
+  /** A head that is not complete by then is cut off, in ms. */
+  headMs?: number
+  /** Who sends or takes nothing for so long, in the middle of a request, is cut off, in ms. */
+  idleMs?: number
 }
 
 export interface ConsoleServer {
@@ -37,10 +41,6 @@ export interface ConsoleServer {
   close(graceMs: number): Promise<void>
 }
 
-/** A head that is not complete by then is cut off, in ms. */
-const headMs = 10_000
-/** Who sends or takes nothing for so long, in the middle of a request, is cut off, in ms. */
-const idleMs = 60_000
 /** JSON bodies; lists are streamed, and have no limit. */
 const mostBodyBytes = 8 << 20
 /** A delivery's id, percent-encoded. */
@@ -65,6 +65,7 @@ const streamTypes = ['application/x-ndjson', 'text/plain']
 /** Serves the admin API. Throws PostriderError 'local' for a port that cannot be had. */
 export async function openConsoleServer(options: ConsoleServerOptions): Promise<ConsoleServer> {
   const { port, host = '::', token, version, operations, counts, log } = options
+  const { headMs = 10_000, idleMs = 60_000 } = options
   const app = fastify({
     bodyLimit: mostBodyBytes,
     connectionTimeout: idleMs,
