@@ -137,6 +137,21 @@ test('what is chosen for a destination', async (t) => {
     assert.equal(messages(await chosen.waitFor(ids.length + 1)).at(-1), 'm-10:some')
   })
 
+  await t.test('what waits for a retry when its type is no longer chosen is still sent', async (t) => {
+    const receiver = await startReceiver(t)
+    let isWell = false
+    receiver.answer(() => ({ status: isWell ? 200 : 503 }))
+    await connect(deployment, forwarder, { id: 'late', urls: [receiver.url] })
+    await produce('late', 'm-1')
+    await receiver.waitFor(1, 60_000)
+    await update('late', { types: ['identify'] })
+    await produce('late', 'm-2')
+    await counted(forwarder, dispositions('late', 'skipped'), 1, 60_000)
+    isWell = true
+    await counted(forwarder, dispositions('late', 'delivered'), 1, 60_000)
+    assert.deepEqual([...new Set(messages(receiver.requests))], ['m-1:late'])
+  })
+
   await t.test('every: each URL gets the call, with its own retries, dead letters and id', async (t) => {
     const [good, flaky, bad] = await Promise.all([startReceiver(t), startReceiver(t), startReceiver(t)])
     flaky.answer({ status: 503 }, { status: 200 })
