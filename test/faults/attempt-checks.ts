@@ -25,13 +25,14 @@ interface Context {
   rig: Rig
   findings: Findings
   injected: readonly Injected[]
+  patience: number
 }
 
 /** Clocks of this machine are read by several processes, in whole ms. */
 const roundingMs = 2
 const skewMs = 1_000
-/** How long requests of one round may be apart: queued for 2 s, and a busy machine. */
-const queueWaitMs = 3_000
+/** How long requests of one round may be apart, in ms: queued for 2 s, and some more. */
+export const roundMs = 3_000
 const expired = deadLetterReasons.indexOf('expired')
 const notAttempted = deadLetterReasons.indexOf('not_attempted')
 const smallest = tierSets.map((set) => Math.min(...set.split(',').map((tier) => parseDuration(tier)!)))
@@ -66,23 +67,18 @@ function lifeOf({ evidence }: Context, { calls, arrivals, deadLetters, handOvers
 function checkPlaces(context: Context, delivery: DeliveryEvidence, tolerance: number | null): void {
   const { evidence, watch, rig, findings } = context
   const { arrivals, handOvers, tierTopics } = evidence
-  const isOpen = (at: number): boolean => {
-    const since = evidence.lags.sentSince(at)
-    return (
-      delivery.calls.some(
-        (call) =>
-          call.at <= at + roundingMs &&
-          watch.finishedBy(rig.topics.calls, call.partition, call.offset) >= since,
-      ) ||
-      delivery.handOvers.some((record) => {
-        const { topic } = tierTopics[handOvers.get('topic', record)]!
-        const partition = handOvers.get('partition', record)
-        const finishedBy = watch.finishedBy(topic, partition, handOvers.get('offset', record))
-        const from = tolerance === null ? handOvers.get('at', record) : dueAt(evidence, record) - tolerance
-        return from <= at + roundingMs && finishedBy >= since
-      })
-    )
-  }
+  const isOpen = (at: number): boolean =>
+    delivery.calls.some(
+      (call) =>
+        call.at <= at + roundingMs && watch.finishedBy(rig.topics.calls, call.partition, call.offset) >= at,
+    ) ||
+    delivery.handOvers.some((record) => {
+      const { topic } = tierTopics[handOvers.get('topic', record)]!
+      const partition = handOvers.get('partition', record)
+      const finishedBy = watch.finishedBy(topic, partition, handOvers.get('offset', record))
+      const from = tolerance === null ? handOvers.get('at', record) : dueAt(evidence, record) - tolerance
+      return from <= at + roundingMs && finishedBy >= at
+    })
   const { destination, url: only } = delivery.slot
   const together = only === null && destination.urls.length > 1
   for (const [index, row] of delivery.arrivals.entries()) {
@@ -90,7 +86,7 @@ function checkPlaces(context: Context, delivery: DeliveryEvidence, tolerance: nu
     const url = arrivals.get('url', row)
     const isWithAnother = [...delivery.arrivals.subarray(0, index)].some((other) => {
       const before = arrivals.get('at', other)
-      return arrivals.get('url', other) !== url && at - before <= queueWaitMs && isOpen(before)
+      return arrivals.get('url', other) !== url && at - before <= roundMs * context.patience && isOpen(before)
     })
     if (!isOpen(at) && !(together && isWithAnother))
       findings.add('sent without an open record', `${delivery.name} at ${at}`, delivery.dossier)
@@ -135,7 +131,7 @@ function checkEarliness(
     if (came.length !== rounds.length) continue
     for (const [index, row] of rounds.entries()) {
       const at = came[index]!
-      if (row === null || evidence.lags.sentSince(at) < at) continue
+      if (row === null) continue
       const early = dueAt(evidence, row) - at
       if (early > tolerance)
         findings.add('too early', `${delivery.name} by ${early} ms at ${at}`, delivery.dossier)

@@ -6,7 +6,9 @@ import { freePort } from '../../src/local/ports.ts'
 import { until } from '../support/deployment.ts'
 
 const entry = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
-const clockPreload = pathToFileURL(join(import.meta.dirname, 'clock-preload.ts')).href
+const preloads = ['sent-preload.ts', 'clock-preload.ts'].map(
+  (file) => `--import=${pathToFileURL(join(import.meta.dirname, file)).href}`,
+)
 
 /** One forwarder's place: it is killed, stopped and started again here. */
 export class ForwarderSeat {
@@ -63,7 +65,7 @@ export class ForwarderSeat {
         RETRY_TIERS: this.tiers,
         METRICS_PORT: String(this.#port),
         LOG_LEVEL: 'error',
-        NODE_OPTIONS: `--import=${clockPreload}`,
+        NODE_OPTIONS: preloads.join(' '),
         FAULTS_CLOCK_FILE: this.#clockFile,
       },
       logFile,

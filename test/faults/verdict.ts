@@ -2,7 +2,7 @@ import { answers } from './answers.ts'
 import type { Groups } from './columns.ts'
 import type { CommitWatch } from './commit-watch.ts'
 import { expectation, slots, type Slot } from './destinations.ts'
-import { checkAttempts, type DeliveryEvidence } from './attempt-checks.ts'
+import { checkAttempts, roundMs, type DeliveryEvidence } from './attempt-checks.ts'
 import type { OwnerWatch } from './owner-watch.ts'
 import { dossierOf } from './dossier.ts'
 import { answerOf, reasonOf, type Evidence } from './evidence.ts'
@@ -33,7 +33,6 @@ export interface Tally {
   repeatedUnheard: number
   /** Came again because a hand-over lies in its tier twice: its writer did not hear that it was taken. */
   repeatedByCopies: number
-  receiversBusyMs: number
   /** Delivered to one and dead as another copy. */
   deliveredAndDead: number
   /** Given up although the receiver would have said yes or no: faults and a busy machine took up the window. */
@@ -81,8 +80,8 @@ export function judge(input: VerdictInput, findings: Findings): Tally {
     ...{ calls: 0, callsWrittenTwice: 0, deliveries: 0, delivered: 0, deadLetters: {}, skipped: 0 },
     ...{ deliveredOrNot: 0, attempts: evidence.arrivals.length, handOvers: evidence.handOvers.length },
     ...{ repeatedByMoves: 0, repeatedBy: {}, repeatedUnheard: 0, repeatedByCopies: 0 },
-    ...{ deliveredAndDead: 0, receiversBusyMs: evidence.lags.totalMs },
-    ...{ givenUpAfterTimeouts: 0, givenUpBy: {}, givenUpByClocks: 0, uncheckedForClocks: 0 },
+    ...{ deliveredAndDead: 0, givenUpByClocks: 0, uncheckedForClocks: 0 },
+    ...{ givenUpAfterTimeouts: 0, givenUpBy: {} },
   }
   const disturbances = input.injected.filter(({ kind }) => disturbing.has(kind))
   const judging: Judging = { ...input, groups, tally, findings, disturbances }
@@ -141,7 +140,7 @@ function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number
     name,
     slot,
     calls: evidence.calls[seq]!,
-    arrivals: groups.arrivals.of(number),
+    arrivals: groups.arrivals.of(number).toSorted((a, b) => arrivals.get('at', a) - arrivals.get('at', b)),
     handOvers: groups.handOvers.of(number),
     deadLetters: groups.deadLetters.of(number),
     dossier: () => dossierOf(judging, delivery),
@@ -190,19 +189,19 @@ function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number
  */
 function countRepeats(judging: Judging, delivery: DeliveryEvidence): void {
   const { evidence, tally, findings, disturbances } = judging
-  const { arrivals, handOvers, lags } = evidence
+  const { arrivals, handOvers } = evidence
   const seen = new Map<number, number>()
   for (const row of delivery.arrivals) {
     const url = delivery.slot.url === null ? 0 : arrivals.get('url', row)
     const at = arrivals.get('at', row)
     const first = seen.get(url)
     if (first === undefined) {
-      if (answers[answerOf(arrivals.get('answer', row))] === 'success') seen.set(url, lags.sentSince(at))
+      if (answers[answerOf(arrivals.get('answer', row))] === 'success') seen.set(url, at)
       continue
     }
     // All URLs of a delivery are tried at once: what another one of the same round got is no repeat.
     const together = delivery.slot.url === null && delivery.slot.destination.urls.length > 1
-    if (together && lags.sentSince(at) - first < 2_500) continue
+    if (together && at - first < roundMs * judging.patience) continue
     if ([...delivery.handOvers].some((handOver) => handOvers.get('at', handOver) >= first)) {
       tally.repeatedUnheard++
     } else if (hasMoved(judging, delivery, first, at)) {
