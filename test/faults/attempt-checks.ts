@@ -4,7 +4,8 @@ import type { Slot } from './destinations.ts'
 import { isUrl, type Evidence, type Written } from './evidence.ts'
 import type { CommitWatch } from './commit-watch.ts'
 import type { Findings } from './findings.ts'
-import { tierSets, windowMs, type Rig } from './rig.ts'
+import type { OwnerWatch } from './owner-watch.ts'
+import { sessionTimeoutMs, tierSets, windowMs, type Rig } from './rig.ts'
 import type { Injected } from './schedule.ts'
 
 /** The rows of one delivery. */
@@ -22,6 +23,7 @@ export interface DeliveryEvidence {
 interface Context {
   evidence: Evidence
   watch: CommitWatch
+  owners: OwnerWatch
   rig: Rig
   findings: Findings
   injected: readonly Injected[]
@@ -33,9 +35,35 @@ const roundingMs = 2
 const skewMs = 1_000
 /** How long requests of one round may be apart, in ms: queued for 2 s, and some more. */
 export const roundMs = 3_000
+/**
+ * A member that does not hear of the end of a rebalance goes on with what it had, until its last heartbeat is two
+ * thirds of a session old; and what it sent then is on its way for a moment.
+ */
+const staleMs = (sessionTimeoutMs * 2) / 3 + 1_000
 const expired = deadLetterReasons.indexOf('expired')
 const notAttempted = deadLetterReasons.indexOf('not_attempted')
 const smallest = tierSets.map((set) => Math.min(...set.split(',').map((tier) => parseDuration(tier)!)))
+
+/** Whether a record of the delivery got another owner between the two requests (epoch ms). */
+export function hasMoved(
+  { evidence, owners, rig }: Pick<Context, 'evidence' | 'owners' | 'rig'>,
+  delivery: DeliveryEvidence,
+  first: number,
+  at: number,
+): boolean {
+  const { handOvers, tierTopics } = evidence
+  const [from, to] = [first - staleMs, at]
+  return (
+    delivery.calls.some(({ partition }) => owners.movedBetween(rig.topics.calls, partition, from, to)) ||
+    [...delivery.handOvers].some((row) =>
+      owners.movedBetween(
+        tierTopics[handOvers.get('topic', row)]!.topic,
+        handOvers.get('partition', row),
+        ...([from, to] as const),
+      ),
+    )
+  )
+}
 
 /** Checks each attempt and each hand-over of a delivery. True when a clock was too far off to tell of times. */
 export function checkAttempts(context: Context, delivery: DeliveryEvidence): boolean {
@@ -100,13 +128,11 @@ function checkBytes({ evidence, findings }: Context, delivery: DeliveryEvidence)
 
 /**
  * Where nothing was repeated, the requests to a URL and the rounds that reached it are the same ones, and each round
- * but the first has its hand-over. Where something was, `checkPlaces` still holds requests to hand-overs.
+ * but the first has its hand-over. Where something was, or an owner was lost before it could tell of its round,
+ * `checkPlaces` still holds requests to hand-overs.
  */
-function checkEarliness(
-  { evidence, findings }: Context,
-  delivery: DeliveryEvidence,
-  tolerance: number,
-): void {
+function checkEarliness(context: Context, delivery: DeliveryEvidence, tolerance: number): void {
+  const { evidence, findings } = context
   const { arrivals, handOvers, deadLetters } = evidence
   const chain = [...delivery.handOvers].sort(
     (a, b) => handOvers.get('handOvers', a) - handOvers.get('handOvers', b),
@@ -131,9 +157,9 @@ function checkEarliness(
     if (came.length !== rounds.length) continue
     for (const [index, row] of rounds.entries()) {
       const at = came[index]!
-      if (row === null) continue
+      if (row === null || at < handOvers.get('handedOverAt', row) - tolerance) continue
       const early = dueAt(evidence, row) - at
-      if (early > tolerance)
+      if (early > tolerance && !hasMoved(context, delivery, came[0]!, at))
         findings.add('too early', `${delivery.name} by ${early} ms at ${at}`, delivery.dossier)
     }
   }

@@ -22,7 +22,8 @@ export type FromReceivers =
   | { kind: 'requests'; count: number; wrong: number }
   | { kind: 'done' }
 
-const tell = (message: FromReceivers) => void process.send?.(message)
+/** Its parent may be on its way out. */
+const tell = (message: FromReceivers) => void process.send?.(message, undefined, undefined, () => {})
 const behaviours = new Map<string, Behaviour>(
   destinations.flatMap(({ id, urls }) => urls.map((behaviour, url) => [`/${id}/${url}`, behaviour] as const)),
 )

@@ -2,12 +2,12 @@ import { answers } from './answers.ts'
 import type { Groups } from './columns.ts'
 import type { CommitWatch } from './commit-watch.ts'
 import { expectation, slots, type Slot } from './destinations.ts'
-import { checkAttempts, roundMs, type DeliveryEvidence } from './attempt-checks.ts'
+import { checkAttempts, hasMoved, roundMs, type DeliveryEvidence } from './attempt-checks.ts'
 import type { OwnerWatch } from './owner-watch.ts'
 import { dossierOf } from './dossier.ts'
 import { answerOf, reasonOf, type Evidence } from './evidence.ts'
 import { disturbing } from './fault-kinds.ts'
-import { sessionTimeoutMs, type Rig } from './rig.ts'
+import type { Rig } from './rig.ts'
 import type { Injected } from './schedule.ts'
 import type { Findings } from './findings.ts'
 import { kindOf, sourceOf } from './load.ts'
@@ -59,11 +59,6 @@ export interface VerdictInput {
 
 /** How long after a fault its consequences are counted as its own. */
 const settleMs = 20_000
-/**
- * A member that does not hear of the end of a rebalance goes on with what it had, until its last heartbeat is two
- * thirds of a session old; and what it sent then is on its way for a moment.
- */
-const staleMs = (sessionTimeoutMs * 2) / 3 + 1_000
 /** The share of deliveries that may be given up although their receiver would have said yes or no. */
 const mostGivenUp = 0.005
 
@@ -102,7 +97,7 @@ export function judge(input: VerdictInput, findings: Findings): Tally {
     if (kind === 'call') judgeCall(judging, seq)
     else judgeDeadRecord(judging, seq, kind === 'poison' ? 'undecodable' : 'unknown_source')
   }
-  if (tally.givenUpAfterTimeouts > tally.deliveries * mostGivenUp * input.patience)
+  if (input.patience === 1 && tally.givenUpAfterTimeouts > tally.deliveries * mostGivenUp)
     findings.add('given up after timeouts', `${tally.givenUpAfterTimeouts} of ${tally.deliveries} deliveries`)
   return tally
 }
@@ -168,7 +163,7 @@ function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number
     const failedAt = deadLetters.get('at', row)
     // With a window of half a minute a few faults in a row can take up all of it; and so can a clock.
     const disturbed = injected.some(
-      ({ from, to }) => from < failedAt && to + settleMs > delivery.calls[0]!.at,
+      ({ from, to }) => from < failedAt && to + settleMs * judging.patience > delivery.calls[0]!.at,
     )
     const outcomes = evidence.unexpectedLetters.get(row) ?? ''
     const mayComeRight = / (timeout|network|deferred) /.test(outcomes)
@@ -215,22 +210,6 @@ function countRepeats(judging: Judging, delivery: DeliveryEvidence): void {
       tally.repeatedByCopies++
     } else findings.add('repeats without a cause', `${delivery.name} at ${first} and ${at}`, delivery.dossier)
   }
-}
-
-/** Whether a record of the delivery got another owner between the two requests. */
-function hasMoved({ evidence, owners, rig }: Judging, delivery: DeliveryEvidence, first: number, at: number) {
-  const { handOvers, tierTopics } = evidence
-  const [from, to] = [first - staleMs, at]
-  return (
-    delivery.calls.some(({ partition }) => owners.movedBetween(rig.topics.calls, partition, from, to)) ||
-    [...delivery.handOvers].some((row) =>
-      owners.movedBetween(
-        tierTopics[handOvers.get('topic', row)]!.topic,
-        handOvers.get('partition', row),
-        ...([from, to] as const),
-      ),
-    )
-  )
 }
 
 function hasCopies({ handOvers }: Evidence, delivery: DeliveryEvidence): boolean {
