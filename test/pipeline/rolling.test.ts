@@ -18,7 +18,7 @@ import { startReceiver } from '../support/receivers.ts'
 const partitionOf = (place: Place) => Number(place.split('/')[0])
 const patienceMs = 60_000
 
-test('a rolling restart of three forwarders under load loses nothing, and repeats nothing on partitions that stay', async (t) => {
+test('a rolling restart of three forwarders under load loses nothing, and repeats nothing of those that stop, nor on partitions that stay', async (t) => {
   const receiver = await startReceiver(t, { secret: 's3cret' })
   receiver.answer(unevenly(60))
   const deployment = await deploy(t, { PARTITIONS_CALLS: '6' })
@@ -42,10 +42,13 @@ test('a rolling restart of three forwarders under load loses nothing, and repeat
     until(() => owners.members() === count, patienceMs, `${count} members`)
   await membersAre(3)
   await flows()
+  const stopped = new Set<string>()
   for (const seat of seats.keys()) {
+    const before = owners.memberIds()
     seats[seat]!.terminate()
     assert.deepEqual(await seats[seat]!.exited, { code: 0, signal: null })
     await membersAre(2)
+    for (const id of before) if (!owners.memberIds().includes(id)) stopped.add(id)
     await flows()
     seats[seat] = await startForwarderProcess(t, deployment)
     all.push(seats[seat])
@@ -62,6 +65,7 @@ test('a rolling restart of three forwarders under load loses nothing, and repeat
   assert.deepEqual(repeatedAfterCommit(receiver.requests, commits.samples), [])
   const firsts = new Map<Place, number>()
   const stayed: Place[] = []
+  const ofStopped: Place[] = []
   let moved = 0
   let oldestMs = 0
   for (const request of receiver.requests) {
@@ -77,6 +81,7 @@ test('a rolling restart of three forwarders under load loses nothing, and repeat
       stayed.push(place)
       continue
     }
+    if (stopped.has(move.owner)) ofStopped.push(place)
     moved++
     const lastOfOwner = receiver.requests.findLast(
       (other) => partitionOf(placeOf(other)) === partition && other.at <= move.by,
@@ -84,6 +89,8 @@ test('a rolling restart of three forwarders under load loses nothing, and repeat
     oldestMs = Math.max(oldestMs, lastOfOwner.at - first)
   }
   assert.deepEqual(stayed, [], 'what came twice had another owner by then')
+  assert.equal(stopped.size, 3)
+  assert.deepEqual(ofStopped, [], 'who stops has committed all that it delivered')
   t.diagnostic(
     `${calls.places.length} calls, ${moved} came twice on partitions that moved, the oldest ${oldestMs} ms before the last of its partition`,
   )
