@@ -69,14 +69,18 @@ export const brokerFaults = {
     async inject(context) {
       const { rig } = context
       if (!rig.disk) return { notInjected: rig.diskProblem! }
-      await rig.disk.fill(64 * 1024)
-      const ended = await until(() => !rig.broker.isRunning(), exitMs).then(
-        () => 'it ended by itself',
-        () => 'it went on, and was killed',
-      )
-      await rig.broker.kill()
-      await rig.disk.empty()
-      await back(context, 'its disk was full')
+      let ended: string
+      try {
+        await rig.disk.fill(64 * 1024)
+        ended = await until(() => !rig.broker.isRunning(), exitMs).then(
+          () => 'it ended by itself',
+          () => 'it went on, and was killed',
+        )
+      } finally {
+        await rig.broker.kill()
+        await rig.disk.empty()
+        await back(context, 'its disk was full')
+      }
       return `no room on the disk of the broker: ${ended}`
     },
   },

@@ -69,8 +69,11 @@ export interface Deployment {
 
 const secretsKey = '0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef'
 
-export async function deploy(t: TestContext, env: Record<string, string> = {}): Promise<Deployment> {
-  const prefix = uniquePrefix()
+export async function deploy(
+  t: TestContext,
+  env: Record<string, string> = {},
+  prefix = uniquePrefix(),
+): Promise<Deployment> {
   const fullEnv = {
     KAFKA_BROKERS: brokers().join(','),
     SCHEMA_REGISTRY_URL: registryUrl(),
