@@ -59,7 +59,10 @@ export interface VerdictInput {
 
 /** How long after a fault its consequences are counted as its own. */
 const settleMs = 20_000
-/** The share of deliveries that may be given up although their receiver would have said yes or no. */
+/**
+ * The share of deliveries that may be given up although their receiver would have said yes or no. It says nothing where
+ * the machine has too much else to do for answers within 2 s.
+ */
 const mostGivenUp = 0.005
 
 /** Holds what happened against what may happen. */
