@@ -140,6 +140,7 @@ function makeSeats(options: Options, rig: Rig, folder: string, findings: Finding
         folder: join(folder, 'forwarders'),
         env: rig.forwarderEnv(),
         tiers: tierSets[0],
+        patience: options.patience,
         onUnexpectedExit: (text) => findings.add('ends', text),
       }),
   )
