@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { jsonOf } from '../console/messages/describe.ts'
 import { lifeOfMessage, type MessageLife } from '../console/messages/why.ts'
+import { PostriderError } from '../errors.ts'
 import { loadContext, runAction, stopSignal } from './context.ts'
 import { openErasures } from './open-erasures.ts'
 import { print, printJson } from './output.ts'
@@ -45,6 +46,10 @@ async function lookUp(messageId: string, command: Command): Promise<MessageLife>
       erasures.start(signal),
     ])
     return life
+  } catch (error) {
+    if (!signal.aborted) throw error
+    const line = 'stopped; what the index of messages holds stays, and the next use goes on from there'
+    throw new PostriderError('local', line, { cause: error })
   } finally {
     progress.stop()
     messages.close()

@@ -169,3 +169,30 @@ test('a console that is stopped in the middle of a sync leaves what the next syn
   assert.ok(answer === null || answer.status === 200 || answer.status === 503)
   assert.equal(new Set(await told(deployment)).size, 20_000)
 })
+
+test('of five lists at once one is told to come later, and is taken once another is through', async (t) => {
+  const deployment = await deploy(t)
+  const { call, ok } = await withAudience(deployment)
+  const ids = ['one', 'two', 'three', 'four', 'five']
+  for (const id of ids) await ok(201, 'POST', '/audiences', { id, name: id, sourceId: 'shop' })
+  const sync = async (id: string, body: string | ReadableStream) => ({
+    id,
+    ...(await call('POST', `/audiences/${id}/sync`, { headers: ndjson, body })),
+  })
+  const refused = Promise.withResolvers<void>()
+  const slowly = async function* () {
+    yield Buffer.from('{"userId":"first"}\n')
+    await refused.promise
+    yield Buffer.from('{"userId":"second"}\n')
+  }
+  const open = ids.map((id) => sync(id, ReadableStream.from(slowly())))
+  // The others wait for the rest of their lists.
+  const busy = await Promise.race(open)
+  assert.deepEqual([busy.status, busy.body.code], [429, 'busy'], busy.text)
+  assert.ok(Number(busy.headers.get('retry-after')) > 0)
+  refused.resolve()
+  const answers = (await Promise.all(open)).filter(({ id }) => id !== busy.id)
+  for (const { status, body } of answers) assert.deepEqual([status, body.entered], [200, 2])
+  const again = await sync(busy.id, '{"userId":"only"}')
+  assert.deepEqual([again.status, again.body.entered], [200, 1], again.text)
+})

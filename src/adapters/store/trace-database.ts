@@ -3,10 +3,8 @@ import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import { fromPairs, isInRuns } from '../../core/offset-cover.ts'
 import type { Place, TallyFact, TallyTrace, Trace } from '../../core/trace.ts'
 import { PostriderError } from '../../errors.ts'
+import { findByKey, makeTables, putKey } from './trace-tables.ts'
 import { inTransaction, openView } from './view-file.ts'
-
-/** Another form of the tables is another number: the view is then built anew. */
-const form = 1
 
 /** What a record says, to be found again by a messageId, or by the record that it came from. */
 export interface Entry {
@@ -45,13 +43,22 @@ export class TraceDatabase {
   readonly #topics = new Map<string, number>()
   readonly #names = new Map<number, string>()
   readonly #put: StatementSync
+  readonly #putKey: StatementSync
+  readonly #find: StatementSync
   readonly #putTally: StatementSync
   readonly #move: StatementSync
 
-  /** `origin` names cluster and topics: a file that was built from others is built anew. Throws `local`. */
-  constructor(file: string, origin: string) {
+  /**
+   * Throws `local`.
+   *
+   * @param origin names cluster and topics: a file that was built from others is built anew
+   * @param segmentBits rows of a segment, as a power of two: of a file always the same
+   */
+  constructor(file: string, origin: string, segmentBits = 19) {
     this.#db = openView(file, (db) => makeTables(db, origin))
-    this.#put = this.#db.prepare('INSERT OR IGNORE INTO traces VALUES (?, ?, ?, ?, ?)')
+    this.#put = this.#db.prepare('INSERT INTO traces VALUES (NULL, ?, ?, ?, ?)')
+    this.#putKey = this.#db.prepare(putKey(segmentBits))
+    this.#find = this.#db.prepare(findByKey(segmentBits))
     this.#putTally = this.#db.prepare('INSERT OR IGNORE INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)')
     this.#move = this.#db.prepare(
       `INSERT INTO positions VALUES (?1, ?2, ?3, ?4, 0)
@@ -79,21 +86,17 @@ export class TraceDatabase {
   /** Forgets everything but the topics' numbers, which other processes may have in mind. */
   clear(): void {
     inTransaction(this.#db, () =>
-      this.#db.exec(`DELETE FROM traces; DELETE FROM tallies; DELETE FROM positions;
+      this.#db.exec(`DELETE FROM keys; DELETE FROM traces; DELETE FROM tallies; DELETE FROM positions;
         UPDATE built_from SET beginning = beginning + 1`),
     )
   }
 
   /**
-   * Takes in records of one topic as they were read: where an offset is missing there is none. Throws `conflict` when
-   * the view has begun anew since it had this `beginning`: what lies before the records is missing then.
+   * Takes in records of one topic as they were read: where an offset is missing there is none. What was taken in before
+   * is passed over. Throws `conflict` when the view has begun anew since it had this `beginning`: what lies before the
+   * records is missing then.
    */
   take(topic: string, entries: readonly Entry[], beginning: number): void {
-    const keyed = entries
-      .filter(({ key }) => key !== null)
-      .map((entry) => ({ entry, key: keyOf(entry.key!) }))
-      // Neighbours in the table are written together.
-      .sort((a, b) => Buffer.compare(a.key, b.key))
     const ends = new Map<number, { next: number; newest: number }>()
     for (const { place, timestamp } of entries) {
       const end = ends.get(place.partition)
@@ -106,14 +109,28 @@ export class TraceDatabase {
     inTransaction(this.#db, () => {
       this.#expect(beginning)
       const id = this.#topicId(topic)
-      for (const { entry, key } of keyed) {
-        const { partition, offset } = entry.place
-        const trace = entry.trace && JSON.stringify({ ...entry.trace, place: undefined })
-        this.#put.run(key, id, partition, offset, trace)
+      const taken = this.#takenOf(id)
+      const isNew = ({ place }: Entry) => place.offset >= (taken.get(place.partition) ?? 0)
+      const fresh = entries.filter(isNew)
+      // Neighbours in the tree of keys are written together.
+      const rows: { key: Buffer; row: number | bigint }[] = []
+      for (const { key, place, trace } of fresh) {
+        if (key === null) continue
+        const text = trace && JSON.stringify({ ...trace, place: undefined })
+        const { lastInsertRowid: row } = this.#put.run(id, place.partition, place.offset, text)
+        rows.push({ key: keyOf(key), row })
       }
-      for (const { place, tally } of entries) if (tally) this.#takeTally(place, tally)
+      rows.sort((a, b) => Buffer.compare(a.key, b.key))
+      for (const { key, row } of rows) this.#putKey.run(key, row)
+      for (const { place, tally } of fresh) if (tally) this.#takeTally(place, tally)
       for (const [partition, { next, newest }] of ends) this.#move.run(id, partition, next, newest)
     })
+  }
+
+  /** Up to where each partition of a topic was taken in, maybe by another process meanwhile. */
+  #takenOf(topicId: number): Map<number, number> {
+    const rows = this.#db.prepare('SELECT partition, next FROM positions WHERE topic = ?').all(topicId)
+    return new Map(rows.map(({ partition, next }) => [Number(partition), Number(next)]))
   }
 
   #takeTally(
@@ -147,11 +164,7 @@ export class TraceDatabase {
 
   /** Everything of a key: places of calls, and traces; a topic's in the order in which they lie. */
   find(key: string): { calls: Place[]; traces: Trace[] } {
-    const rows = this.#db
-      .prepare(
-        'SELECT topic, partition, offset, trace FROM traces WHERE key = ? ORDER BY topic, partition, offset',
-      )
-      .all(keyOf(key))
+    const rows = this.#find.all(keyOf(key))
     const calls: Place[] = []
     const traces: Trace[] = []
     for (const { topic, partition, offset, trace } of rows) {
@@ -209,7 +222,8 @@ export class TraceDatabase {
       )
       for (const { topic, partition, offset } of lows) mark.run(offset, this.#topicId(topic), partition)
       this.#db.exec(`DELETE FROM traces WHERE offset < (SELECT pruned FROM positions
-        WHERE positions.topic = traces.topic AND positions.partition = traces.partition)`)
+        WHERE positions.topic = traces.topic AND positions.partition = traces.partition);
+        DELETE FROM keys WHERE NOT EXISTS (SELECT 1 FROM traces WHERE traces.row = keys.row)`)
       this.#db
         .prepare(
           `DELETE FROM tallies WHERE ledger_offset < (SELECT pruned FROM positions
@@ -249,24 +263,4 @@ export class TraceDatabase {
     }
     return name
   }
-}
-
-function makeTables(db: DatabaseSync, origin: string): void {
-  db.exec('CREATE TABLE IF NOT EXISTS built_from (origin TEXT, form INTEGER, beginning INTEGER)')
-  const built = db.prepare('SELECT origin, form FROM built_from').get()
-  if (built?.origin === origin && built.form === form) return
-  db.exec(`DROP TABLE IF EXISTS traces; DROP TABLE IF EXISTS tallies; DROP TABLE IF EXISTS positions;
-    DROP TABLE IF EXISTS topics; DROP TABLE built_from;
-    CREATE TABLE built_from (origin TEXT, form INTEGER, beginning INTEGER);
-    CREATE TABLE topics (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
-    CREATE TABLE positions (topic INTEGER, partition INTEGER, next INTEGER NOT NULL, newest INTEGER NOT NULL,
-      pruned INTEGER NOT NULL, PRIMARY KEY (topic, partition)) WITHOUT ROWID;
-    CREATE TABLE traces (key BLOB, topic INTEGER, partition INTEGER, offset INTEGER, trace TEXT,
-      PRIMARY KEY (key, topic, partition, offset)) WITHOUT ROWID;
-    CREATE TABLE tallies (topic INTEGER, partition INTEGER, first INTEGER, end INTEGER, id TEXT, predecessor TEXT,
-      at INTEGER, ledger_partition INTEGER, ledger_offset INTEGER, tally TEXT,
-      PRIMARY KEY (topic, partition, first, id)) WITHOUT ROWID;
-    CREATE INDEX tallies_after ON tallies (predecessor);`)
-  // Random, so that nobody takes a file that was deleted and made anew for the one before.
-  db.prepare('INSERT INTO built_from VALUES (?, ?, abs(random() % 1000000000))').run(origin, form)
 }

@@ -73,6 +73,24 @@ test('what was taken in is found by its key, once, and nothing under another one
   database.close()
 })
 
+test('a key is found in every segment of the index, in the order of its records, and what another process took is not taken again', async (t) => {
+  const file = join(await temporaryFolder(t), 'index.sqlite')
+  const one = new TraceDatabase(file, 'here', 2)
+  const other = new TraceDatabase(file, 'here', 2)
+  const lots = Array.from({ length: 10 }, (_, lot) =>
+    Array.from({ length: 3 }, (_, at) => entry('calls', lot * 3 + at, { key: at === 1 ? 'm' : `m-${lot}` })),
+  )
+  for (const lot of lots.slice(0, 6)) one.take('calls', lot, one.beginning)
+  for (const lot of lots.slice(4)) other.take('calls', lot, other.beginning)
+  for (const lot of lots.slice(6)) one.take('calls', lot, one.beginning)
+  const places = (...offsets: number[]) => offsets.map((offset) => place('calls', offset))
+  for (const database of [one, other]) {
+    assert.deepEqual(database.find('m').calls, places(1, 4, 7, 10, 13, 16, 19, 22, 25, 28))
+    assert.deepEqual(database.find('m-5').calls, places(15, 17))
+    database.close()
+  }
+})
+
 test('a file of another Kafka, a damaged one and one that is gone are begun anew, and a late lot is refused', async (t) => {
   const file = join(await temporaryFolder(t), 'index.sqlite')
   const lot = [entry('calls', 1, { key: 'm-1' })]
@@ -132,5 +150,17 @@ test('what retention took from the topics leaves the index once it is most of it
   assert.equal(database.find('m-55000').calls.length, 1)
   assert.equal(database.factOf(place('calls', 3), 't2'), null)
   assert.notEqual(database.factOf(place('calls', 13), 't2'), null)
+  database.close()
+})
+
+test('of a key that left the index nothing is found, whoever has its row by then', async (t) => {
+  const database = new TraceDatabase(join(await temporaryFolder(t), 'index.sqlite'), 'here')
+  const lot = Array.from({ length: 50_000 }, (_, offset) => entry('calls', offset, { key: `m-${offset}` }))
+  database.take('calls', lot, database.beginning)
+  database.prune('ledger', [place('calls', 50_000)])
+  const later = [50_000, 50_001].map((offset) => entry('calls', offset, { key: 'later' }))
+  database.take('calls', later, database.beginning)
+  for (const key of ['m-0', 'm-1']) assert.deepEqual(database.find(key).calls, [])
+  assert.equal(database.find('later').calls.length, 2)
   database.close()
 })

@@ -1,0 +1,45 @@
+// The tables of the index of messages.
+//
+// Keys are in no order: in one tree over all of them each lot would rewrite pages everywhere. So the rows of `traces`,
+// which come one behind the other, are cut into segments, each of which has its own part of the tree of keys, small
+// enough for the page cache: half a million rows take about 15 MB. Whoever looks a key up asks each segment.
+import type { DatabaseSync } from 'node:sqlite'
+
+/** Another form of the tables is another number: the view is then built anew. */
+const form = 2
+
+/** Takes a key and its row. */
+export const putKey = (segmentBits: number): string =>
+  `INSERT INTO keys VALUES (?2 >> ${segmentBits}, ?1, ?2)`
+
+/** Takes a key; gives a topic's rows in the order in which their records lie. */
+export const findByKey = (segmentBits: number): string =>
+  `WITH RECURSIVE segments (number) AS (
+      SELECT min(row) >> ${segmentBits} FROM traces
+      UNION ALL SELECT number + 1 FROM segments
+        WHERE number < (SELECT max(row) >> ${segmentBits} FROM traces))
+    SELECT topic, partition, offset, trace FROM segments
+      CROSS JOIN keys ON keys.segment = number AND key = ?
+      CROSS JOIN traces ON traces.row = keys.row
+    ORDER BY topic, partition, offset`
+
+/** Leaves what was built from this origin in this form; throws away anything else. */
+export function makeTables(db: DatabaseSync, origin: string): void {
+  db.exec('CREATE TABLE IF NOT EXISTS built_from (origin TEXT, form INTEGER, beginning INTEGER)')
+  const built = db.prepare('SELECT origin, form FROM built_from').get()
+  if (built?.origin === origin && built.form === form) return
+  db.exec(`DROP TABLE IF EXISTS keys; DROP TABLE IF EXISTS traces; DROP TABLE IF EXISTS tallies; DROP TABLE IF EXISTS positions;
+    DROP TABLE IF EXISTS topics; DROP TABLE built_from;
+    CREATE TABLE built_from (origin TEXT, form INTEGER, beginning INTEGER);
+    CREATE TABLE topics (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+    CREATE TABLE positions (topic INTEGER, partition INTEGER, next INTEGER NOT NULL, newest INTEGER NOT NULL,
+      pruned INTEGER NOT NULL, PRIMARY KEY (topic, partition)) WITHOUT ROWID;
+    CREATE TABLE traces (row INTEGER PRIMARY KEY, topic INTEGER, partition INTEGER, offset INTEGER, trace TEXT);
+    CREATE TABLE keys (segment INTEGER, key BLOB, row INTEGER, PRIMARY KEY (segment, key, row)) WITHOUT ROWID;
+    CREATE TABLE tallies (topic INTEGER, partition INTEGER, first INTEGER, end INTEGER, id TEXT, predecessor TEXT,
+      at INTEGER, ledger_partition INTEGER, ledger_offset INTEGER, tally TEXT,
+      PRIMARY KEY (topic, partition, first, id)) WITHOUT ROWID;
+    CREATE INDEX tallies_after ON tallies (predecessor);`)
+  // Random, so that nobody takes a file that was deleted and made anew for the one before.
+  db.prepare('INSERT INTO built_from VALUES (?, ?, abs(random() % 1000000000))').run(origin, form)
+}
