@@ -43,13 +43,15 @@ test('a rolling restart of three forwarders under load loses nothing, and repeat
     until(() => owners.members() === count, patienceMs, `${count} members`)
   await membersAre(3)
   await flows()
-  const stopped = new Set<string>()
+  /** When each was told to stop, by member id. */
+  const stopped = new Map<string, number>()
   for (const seat of seats.keys()) {
     const before = owners.memberIds()
+    const toldAt = Date.now()
     seats[seat]!.terminate()
     assert.deepEqual(await seats[seat]!.exited, { code: 0, signal: null })
     await membersAre(2)
-    for (const id of before) if (!owners.memberIds().includes(id)) stopped.add(id)
+    for (const id of before) if (!owners.memberIds().includes(id)) stopped.set(id, toldAt)
     await flows()
     seats[seat] = await startForwarderProcess(t, deployment)
     all.push(seats[seat])
@@ -84,7 +86,7 @@ test('a rolling restart of three forwarders under load loses nothing, and repeat
       stayed.push(place)
       continue
     }
-    if (stopped.has(move.owner)) ofStopped.push(place)
+    if (move.by >= (stopped.get(move.owner) ?? Infinity)) ofStopped.push(place)
     moved++
     const lastOfOwner = requests.findLast(
       (other) => partitionOf(placeOf(other)) === partition && other.at <= move.by,
