@@ -1,5 +1,6 @@
 import type { LookupFunction } from 'node:net'
 import type { Kafka } from 'kafkajs'
+import { boundHeap } from '../adapters/bound-heap.ts'
 import { ErasureLog } from '../adapters/erasure-log.ts'
 import { GroupSource } from '../adapters/kafka/group-source.ts'
 import { KafkaSink } from '../adapters/kafka/record-sink.ts'
@@ -43,6 +44,8 @@ const maxRecordBytes = 4 * 1024 * 1024 - 1_024
 /** With a receiver that answers at once more do not bring more through, and need more memory. */
 const startInFlightPerEndpoint = 64
 const queueWaitMs = 2_000
+/** V8's space for young objects: `boundHeap`. */
+const youngMb = 32
 /** Beyond the webhook timeout, for hand-overs and the last commit. */
 const drainMarginMs = 5_000
 /** A stop waits for the fetch that is under way, and a heartbeat goes out after it. */
@@ -53,6 +56,7 @@ const fetchWaitMs = 1_000
  * after a bug. Its run rejects with `setup` where topics or schemas are missing.
  */
 export function openForwarder(options: OpenForwarderOptions): OpenForwarder {
+  boundHeap(youngMb)
   const counts = new ForwarderCounts(options.produceDurations)
   let current: Life | null = null
   const make = (): Part => ({

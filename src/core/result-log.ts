@@ -34,10 +34,9 @@ export class ResultCodes {
   }
 
   /** Counts by code, as a tally tells them: by destination, ordered by its name. */
-  named(counts: readonly number[]): DestinationCounts[] {
+  named(counts: ReadonlyMap<number, number>): DestinationCounts[] {
     const byDestination = new Map<number, DestinationCounts>()
-    for (const [code, count] of counts.entries()) {
-      if (!count) continue
+    for (const [code, count] of counts) {
       const index = Math.floor(code / labelCount)
       let entry = byDestination.get(index)
       if (!entry) byDestination.set(index, (entry = noCounts(this.#destinations[index]!)))
@@ -59,13 +58,16 @@ export const noCounts = (destinationId: string | null): DestinationCounts => ({
   erased: 0,
 })
 
-/** A fold over results: counts by code, and how many records were finished. */
+/**
+ * A fold over results: counts by code, and how many records were finished. A tally has few of the codes that there are
+ * with a thousand destinations, so they are no list.
+ */
 export interface ResultSums {
-  byCode: number[]
+  byCode: Map<number, number>
   records: number
 }
 
-export const noSums = (): ResultSums => ({ byCode: [], records: 0 })
+export const noSums = (): ResultSums => ({ byCode: new Map(), records: 0 })
 
 /**
  * What became of the deliveries of one partition's records, until a commit that holds the records has been
@@ -93,7 +95,7 @@ export class ResultLog {
     for (let index = 0; index < this.#length; index++) {
       if (!isInRuns(runs, this.#offsets[index]!)) continue
       const code = this.#codes[index]!
-      sums.byCode[code >> 1] = (sums.byCode[code >> 1] ?? 0) + 1
+      sums.byCode.set(code >> 1, (sums.byCode.get(code >> 1) ?? 0) + 1)
       sums.records += code & 1
     }
   }

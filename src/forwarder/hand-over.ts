@@ -18,7 +18,11 @@ interface Waiting {
 
 interface Queue {
   waiting: Waiting[]
+  bytes: number
   sending: boolean
+  /** When the last lot began, by `performance.now()`. */
+  sentAt: number
+  timer: NodeJS.Timeout | null
 }
 
 /** A lot stays below the broker's limit on a partition's batch whichever partition its records fall to. */
@@ -28,8 +32,14 @@ const lotRecords = 1_000
 const recordOverheadBytes = 512
 
 /**
- * Appends retry records and dead letters in lots, acks=all, one lot a topic at a time: what comes meanwhile makes
- * the next one. `done` of each record is called once the broker has it.
+ * A lot follows another of its topic no sooner, in ms. Each lot is a request, which costs ten times what one more
+ * record in it does, and what is handed over is not waited for by anybody but its own key.
+ */
+const defaultLingerMs = 20
+
+/**
+ * Appends retry records, dead letters and the ledger's events in lots, acks=all, one lot a topic at a time: what comes
+ * meanwhile makes the next one. `done` of each record is called once the broker has it.
  *
  * A record with a claim is looked at once more before it is written. Who was frozen for longer than the session would
  * else hand over what the next owner of the partition delivers, and it would be delivered twice.
@@ -39,6 +49,7 @@ export class HandOver {
   readonly #maxRecordBytes: number
   readonly #topics = new Map<string, Queue>()
   readonly #onFailure: (error: unknown) => void
+  readonly #lingerMs: number
   #open = 0
   #idle: (() => void)[] = []
 
@@ -46,10 +57,16 @@ export class HandOver {
    * @param maxRecordBytes what the topics take (max.message.bytes)
    * @param onFailure a record can be kept nowhere: the process must not go on as if it were
    */
-  constructor(sink: RecordSink, maxRecordBytes: number, onFailure: (error: unknown) => void) {
+  constructor(
+    sink: RecordSink,
+    maxRecordBytes: number,
+    onFailure: (error: unknown) => void,
+    lingerMs = defaultLingerMs,
+  ) {
     this.#sink = sink
     this.#maxRecordBytes = maxRecordBytes
     this.#onFailure = onFailure
+    this.#lingerMs = lingerMs
   }
 
   /** Records appended whose `done` is still to come. */
@@ -71,9 +88,23 @@ export class HandOver {
     }
     this.#open++
     let queue = this.#topics.get(topic)
-    if (!queue) this.#topics.set(topic, (queue = { waiting: [], sending: false }))
+    if (!queue) {
+      queue = { waiting: [], bytes: 0, sending: false, sentAt: -Infinity, timer: null }
+      this.#topics.set(topic, queue)
+    }
     queue.waiting.push({ record, bytes, done, tooLarge, claim })
+    queue.bytes += bytes
     this.#schedule(topic, queue)
+  }
+
+  /** What waits of this topic goes out as soon as it can. */
+  flush(topic: string): void {
+    const queue = this.#topics.get(topic)
+    if (!queue) return
+    queue.sentAt = -Infinity
+    clearTimeout(queue.timer ?? undefined)
+    queue.timer = null
+    if (queue.waiting.length > 0) this.#schedule(topic, queue)
   }
 
   /** Looks again at records whose partitions it was not sure of. To be called now and then. */
@@ -84,11 +115,30 @@ export class HandOver {
   /** Resolves once all that was appended is with the broker. */
   async settled(): Promise<void> {
     if (this.#open === 0) return
+    for (const topic of this.#topics.keys()) this.flush(topic)
     await new Promise<void>((resolve) => this.#idle.push(resolve))
   }
 
   #schedule(topic: string, queue: Queue): void {
     if (queue.sending) return
+    const waitMs = this.#waitMs(queue)
+    if (queue.timer !== null && waitMs > 0) return
+    clearTimeout(queue.timer ?? undefined)
+    queue.timer = null
+    if (waitMs > 0) {
+      queue.timer = setTimeout(() => {
+        queue.timer = null
+        this.#begin(topic, queue)
+      }, waitMs)
+    } else this.#begin(topic, queue)
+  }
+
+  #waitMs({ waiting, bytes, sentAt }: Queue): number {
+    const isFull = waiting.length >= lotRecords || bytes >= lotBytes
+    return isFull ? 0 : Math.max(0, sentAt + this.#lingerMs - performance.now())
+  }
+
+  #begin(topic: string, queue: Queue): void {
     queue.sending = true
     // In the same turn of the event loop more may come.
     setImmediate(() => {
@@ -97,13 +147,18 @@ export class HandOver {
   }
 
   async #drain(topic: string, queue: Queue): Promise<void> {
-    for (;;) {
+    for (let waits = false; !waits; waits = this.#waitMs(queue) > 0) {
       this.#drop(queue)
       const lot = takeLot(queue)
-      if (lot.length === 0) break
+      if (lot.length === 0) {
+        queue.sending = false
+        return
+      }
+      queue.sentAt = performance.now()
       await this.#send(topic, lot)
     }
     queue.sending = false
+    if (queue.waiting.length > 0) this.#schedule(topic, queue)
   }
 
   #drop(queue: Queue): void {
@@ -111,6 +166,7 @@ export class HandOver {
     if (!queue.waiting.some(isLost)) return
     const lost = queue.waiting.filter(isLost)
     queue.waiting = queue.waiting.filter((one) => !isLost(one))
+    for (const { bytes } of lost) queue.bytes -= bytes
     this.#open -= lost.length
     for (const { claim } of lost) claim!.dropped()
     this.#tellIfIdle()
@@ -153,5 +209,6 @@ function takeLot(queue: Queue): Waiting[] {
     lot.push(one)
   }
   queue.waiting = unsure.concat(waiting.slice(next))
+  queue.bytes -= bytes
   return lot
 }

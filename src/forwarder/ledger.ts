@@ -151,7 +151,10 @@ export class Ledger implements TallySink {
     const at = Date.now()
     this.#waiting.add(at)
     try {
-      await Promise.all(tallies.map((each) => this.#appendTally(each, at)))
+      const appended = tallies.map((each) => this.#appendTally(each, at))
+      // Commits wait for it.
+      this.#parts.handOver.flush(this.#parts.topic)
+      await Promise.all(appended)
     } finally {
       this.#waiting.delete(at)
     }

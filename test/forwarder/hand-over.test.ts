@@ -14,8 +14,9 @@ interface Lot {
 /** A broker that answers when the test says so; `auto` answers at once. */
 function handOver({
   maxRecordBytes = 4 * 1024 * 1024,
+  lingerMs = 0,
   auto,
-}: { maxRecordBytes?: number; auto?: (lot: Lot) => 'ok' | 'too_large' } = {}) {
+}: { maxRecordBytes?: number; lingerMs?: number; auto?: (lot: Lot) => 'ok' | 'too_large' } = {}) {
   const lots: Lot[] = []
   const sink: RecordSink = {
     append(all) {
@@ -30,7 +31,7 @@ function handOver({
   }
   const ended: string[] = []
   const failures: unknown[] = []
-  const subject = new HandOver(sink, maxRecordBytes, (error) => failures.push(error))
+  const subject = new HandOver(sink, maxRecordBytes, (error) => failures.push(error), lingerMs)
   const append = (id: string, bytes = 10, topic = 'retry.10s', claim: Claim | null = null) => {
     const record: OutgoingRecord = { key: Buffer.from('k'), value: Buffer.from(id.padEnd(bytes)) }
     subject.append(
@@ -201,4 +202,46 @@ test('a broker that cannot go on is a failure, and nothing counts as handed over
   assert.deepEqual(failures.map(String), ['Error: stopped'])
   assert.deepEqual(ended, [])
   assert.equal(subject.open, 1)
+})
+
+test('a lot waits for more after another has just gone out, unless it is full or somebody waits for it', async () => {
+  const { subject, lots, append } = handOver({ lingerMs: 3_600_000, auto: () => 'ok' })
+  const ids = () => lots.map((lot) => lot.ids.length)
+  append('first')
+  await turn()
+  assert.deepEqual(ids(), [1])
+  await turn()
+  append('second')
+  await turn()
+  append('third')
+  await turn()
+  assert.deepEqual(ids(), [1])
+  append('of another topic', 20, 'retry.30s')
+  await turn()
+  assert.deepEqual(ids(), [1, 1])
+  subject.flush('retry.10s')
+  await turn()
+  assert.deepEqual(ids(), [1, 1, 2])
+  for (let count = 0; count < 1_000; count++) append('many')
+  await turn()
+  // The flush let one go out of its time; this one does too, for it is full.
+  assert.deepEqual(ids(), [1, 1, 2, 1_000])
+  append('last')
+  await turn()
+  assert.equal(lots.length, 4)
+  await subject.settled()
+  assert.deepEqual(ids(), [1, 1, 2, 1_000, 1])
+})
+
+test('a lot that waits for more goes out when it has waited for long enough', async () => {
+  const { subject, lots, append } = handOver({ lingerMs: 30, auto: () => 'ok' })
+  const began = performance.now()
+  append('first')
+  await turn()
+  await turn()
+  append('second')
+  while (subject.open > 0) await turn()
+  assert.equal(lots.length, 2)
+  // Timers may fire a part of a millisecond early.
+  assert.ok(performance.now() - began >= 28)
 })

@@ -4,6 +4,7 @@ import type { Kafka, Producer } from 'kafkajs'
 import type { Logger } from 'pino'
 import { messageOf } from '../../errors.ts'
 import type { OutgoingRecord, RecordSink } from '../../forwarder/ports.ts'
+import { murmur2Partitioner } from './murmur2.ts'
 
 const maxBackOffMs = 5_000
 /** acks=all: every in-sync replica has it. */
@@ -70,7 +71,10 @@ export class KafkaSink implements RecordSink {
   }
 
   async #connect(): Promise<Producer> {
-    const producer = this.#kafka.producer({ allowAutoTopicCreation: false })
+    const producer = this.#kafka.producer({
+      allowAutoTopicCreation: false,
+      createPartitioner: murmur2Partitioner,
+    })
     await producer.connect()
     return producer
   }
