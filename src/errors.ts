@@ -38,6 +38,14 @@ export class PostriderError extends Error {
   }
 }
 
+/** What is missing, and both ways on: whoever just typed `npm start` has only to wait. */
+export const notSetUp = (missing: string, options?: { cause?: unknown }): PostriderError =>
+  new PostriderError(
+    'setup',
+    `${missing}: run \`postrider setup\`, or, where \`npm start\` has just begun, wait until it is ready`,
+    options,
+  )
+
 /** The message of anything thrown, in one line. */
 export function messageOf(error: unknown): string {
   const text = error instanceof Error ? error.message || error.name : String(error)

@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander'
+import { reportOf } from '../console/deletions/describe.ts'
 import { checkUserIds } from '../console/user-ids.ts'
 import { mostUsersOfRequest } from '../core/deletion.ts'
 import { PostriderError } from '../errors.ts'
@@ -48,7 +49,7 @@ async function deleteUsers(ids: string[], { file, source, json }: Flags, command
       const options = { onProgress, signal, place, ...(!json && { onStart }) }
       const report = await deletions.request({ userIds, sourceIds: source }, options)
       stop()
-      if (json) return printJson(report)
+      if (json) return printJson(reportOf(report))
       const told = report.sources.filter(({ tells }) => tells).map(({ sourceId }) => sourceId)
       const silent = report.sources.filter(({ tells }) => !tells).map(({ sourceId }) => sourceId)
       print(

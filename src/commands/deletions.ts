@@ -1,5 +1,6 @@
 import { Command } from 'commander'
-import type { DeletionStatus, DeletionSummary } from '../console/deletions/ports.ts'
+import { resumedOf, statusOf, summaryOf } from '../console/deletions/describe.ts'
+import type { DeletionStatus } from '../console/deletions/ports.ts'
 import type { DeletionState } from '../core/deletion-book.ts'
 import type { DeleteCounts } from '../core/deletion-progress.ts'
 import { runAction } from './context.ts'
@@ -48,15 +49,10 @@ const words: Record<DeletionState, string> = {
   cut_off: 'cut off',
 }
 
-const jsonOf = ({ at, ...summary }: DeletionSummary): object => ({
-  ...summary,
-  requestedAt: new Date(at).toISOString(),
-})
-
 async function list({ json }: JsonFlag, command: Command): Promise<void> {
   await withDeletions(command, async (deletions, signal) => {
     const all = await deletions.list(signal)
-    if (json) return all.forEach((each) => printJson(jsonOf(each)))
+    if (json) return all.forEach((each) => printJson(summaryOf(each)))
     if (all.length === 0)
       return print('no deletion requests; `postrider delete-user --help` shows how to make one')
     printTable(
@@ -75,7 +71,7 @@ async function list({ json }: JsonFlag, command: Command): Promise<void> {
 async function show(id: string, { json }: JsonFlag, command: Command): Promise<void> {
   await withDeletions(command, async (deletions, signal) => {
     const status = await deletions.show(id, signal)
-    if (json) return printJson(jsonOf(status))
+    if (json) return printJson(statusOf(status))
     printStatus(status)
   })
 }
@@ -115,7 +111,7 @@ async function resume(id: string | undefined, { json }: JsonFlag, command: Comma
     try {
       const reports = await deletions.resume(id ?? null, { onProgress, signal })
       stop()
-      if (json) return reports.forEach(printJson)
+      if (json) return reports.forEach((report) => printJson(resumedOf(report)))
       if (reports.length === 0) return print('nothing is to be resumed')
       for (const { requestId, told, missing } of reports)
         print(

@@ -20,8 +20,11 @@ test('a request about some sources leaves the others alone; users come from a fi
   await writeFile(file, 'ada\r\nbob\nGröße 7')
   await ok(t, deployment, '', 'delete-user', '--file', file, '--source', 'shop')
   const out = await ok(t, deployment, 'eve\n', 'delete-user', '--file', '-', '--source', 'blog', '--json')
-  const report = JSON.parse(out) as { requestId: string; told: number; users: number }
+  const report = JSON.parse(out) as { id: string; told: number; users: number }
   assert.deepEqual([report.told, report.users], [1, 1])
+  // Named as in the admin API.
+  const listed = (await ok(t, deployment, '', 'deletions', 'list', '--json')).trimEnd().split('\n')
+  assert.equal((JSON.parse(listed.at(-1)!) as { id: string }).id, report.id)
   const written = (await erasuresOf(deployment)).filter(({ finished }) => !finished)
   assert.deepEqual(
     written.map(({ sourceId, userId }) => `${sourceId}/${userId}`),
@@ -76,7 +79,7 @@ test('a request that ended between its erasures and its calls is listed so, and 
     ],
   )
   const shown = JSON.parse(await ok(t, deployment, '', 'deletions', 'show', requestId, '--json')) as object
-  assert.deepEqual(Object.keys(shown), ['requestId', 'users', 'state', 'sources', 'progress', 'requestedAt'])
+  assert.deepEqual(Object.keys(shown), ['id', 'requestedAt', 'users', 'state', 'sources', 'progress'])
   assert.equal((shown as DeletionStatus).state, 'finished')
   assert.equal((await runCommand(t, deployment, '', 'deletions', 'resume', 'nope')).status, 1)
 })

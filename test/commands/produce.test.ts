@@ -147,7 +147,10 @@ test('without topics or schemas it says which command makes them', async (t) => 
     'shop',
   )
   assert.equal(status, 1)
-  assert.match(stderr, /^postrider: .*run `postrider setup`\n$/)
+  assert.match(
+    stderr,
+    /^postrider: .*run `postrider setup`, or, where `npm start` has just begun, wait until it is ready\n$/,
+  )
 })
 
 test('when Kafka goes away it says from which line to go on', async (t) => {

@@ -76,7 +76,7 @@ test('brokers that are away, and topics that are missing, get a line that says w
   assert.equal(topics.status, 1)
   assert.equal(
     topics.stderr,
-    'postrider: topic never.made.webhooks.settings does not exist: run `postrider setup` first\n',
+    'postrider: topic never.made.webhooks.settings does not exist: run `postrider setup`, or, where `npm start` has just begun, wait until it is ready\n',
   )
   const { status, stderr } = await list
   assert.equal(status, 1)

@@ -103,9 +103,9 @@ test('what waited of a deleted user goes nowhere, what comes later does, and oth
 
   // Still in front of the forwarder when the user is deleted: it goes out, before the delete call.
   await deployment.produce([call('queued', 'ada')])
-  const { requestId } = JSON.parse(
-    await ok(t, deployment, '', 'delete-user', 'ada', '--json'),
-  ) as DeletionStatus
+  const { id: requestId } = JSON.parse(await ok(t, deployment, '', 'delete-user', 'ada', '--json')) as {
+    id: string
+  }
   await deployment.produce([call('later', 'ada')])
   crm.answer({ status: 200 })
   const [crmBefore, strictBefore] = [crm.requests.length, strict.requests.length]
@@ -151,7 +151,7 @@ test('failed and waiting delete calls are told apart, and a replay that arrives 
   await deployment.destination({ id: 'good', source: 'blog', urls: [good!.url] })
   await deployment.forwarder()
   const out = await ok(t, deployment, '', 'delete-user', 'ada', 'bob', '--json')
-  const id = (JSON.parse(out) as { requestId: string }).requestId
+  const id = (JSON.parse(out) as { id: string }).id
   await Promise.all([bad!.waitFor(2, 60_000), slow!.waitFor(4, 60_000), good!.waitFor(2, 60_000)])
   const of = (status: DeletionStatus, source: string) => {
     const { delivered, failed, waiting, destinations } = status.progress.find(

@@ -3,7 +3,7 @@ import type { Admin, Kafka } from 'kafkajs'
 import type { AuditSnapshot, AuditSource, Located, ReadOptions } from '../../console/audit/ports.ts'
 import type { CommittedPartition, Place } from '../../core/audit.ts'
 import { tierOfTopic, type TopicNames } from '../../core/topics.ts'
-import { PostriderError } from '../../errors.ts'
+import { PostriderError, notSetUp } from '../../errors.ts'
 import type { Logger } from '../log.ts'
 import type { Codecs } from '../schema-registry/codecs.ts'
 import { fetchRange, type OffsetRange } from './topic-offsets.ts'
@@ -98,8 +98,7 @@ export function openAuditSource(options: AuditSourceOptions): AuditSource {
         const missing = [topics.calls, topics.deliveries, topics.deadLetters].filter(
           (topic) => !all.includes(topic),
         )
-        if (missing.length > 0)
-          throw new PostriderError('setup', `${missing.join(', ')} is missing: run \`postrider setup\` first`)
+        if (missing.length > 0) throw notSetUp(`${missing.join(', ')} is missing`)
         // Before the ends: whatever these commits tell of lies before them.
         const committed = [
           ...(await committedOf(admin, `${groupId}.retries`, tiers)),

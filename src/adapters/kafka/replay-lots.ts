@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import kafkajs from 'kafkajs'
 import type { IHeaders, Kafka, Message, Producer } from 'kafkajs'
 import type { Outgoing, ReplaySink, ReplaySinkOptions } from '../../console/dead-letters/ports.ts'
-import { PostriderError } from '../../errors.ts'
+import { notSetUp } from '../../errors.ts'
 
 /** A lot stays below the broker's limit on a partition's batch whichever partition its records fall to. */
 const lotBytes = 512 * 1_024
@@ -74,9 +74,7 @@ export class ReplayLots implements ReplaySink {
       } catch (error) {
         const { type } = error as { type?: string }
         if (type === 'UNKNOWN_TOPIC_OR_PARTITION')
-          throw new PostriderError('setup', `topic ${topic} does not exist: run \`postrider setup\``, {
-            cause: error,
-          })
+          throw notSetUp(`topic ${topic} does not exist`, { cause: error })
         if (type !== 'MESSAGE_TOO_LARGE') throw error
         if (records.length === 1) this.#onTooLarge(records[0]!)
         else for (const record of records) await this.#send([record])

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Kafka } from 'kafkajs'
-import { PostriderError, messageOf } from '../../errors.ts'
+import { PostriderError, messageOf, notSetUp } from '../../errors.ts'
 import type { Logger } from '../log.ts'
 import { aborted, backOff, pause } from './waiting.ts'
 
@@ -21,8 +21,7 @@ export async function fetchRange(kafka: Kafka, topic: string, since?: number): P
   try {
     await admin.connect()
     // Asking for the offsets of a topic that is missing takes many tries, and brokers may create it.
-    if (!(await admin.listTopics()).includes(topic))
-      throw new PostriderError('setup', `topic ${topic} does not exist: run \`postrider setup\` first`)
+    if (!(await admin.listTopics()).includes(topic)) throw notSetUp(`topic ${topic} does not exist`)
     const ranges = (await onceLed(() => admin.fetchTopicOffsets(topic))).map(({ partition, low, high }) => ({
       partition,
       low: Number(low),

@@ -1,4 +1,4 @@
-import { PostriderError } from '../../errors.ts'
+import { notSetUp } from '../../errors.ts'
 import { headerBytes } from './record-reader.ts'
 import type { RecordReader } from './record-reader.ts'
 import type { Registry } from './registry.ts'
@@ -51,9 +51,8 @@ export class RecordCodec<T> {
     if (this.#id !== null) return
     const id = await this.#registry.idOf(this.subject, this.#schema)
     if (id === null)
-      throw new PostriderError(
-        'setup',
-        `the schema registry at ${this.#registry.url} has no ${this.#schema.name} of this version under ${this.subject}: run \`postrider setup\``,
+      throw notSetUp(
+        `the schema registry at ${this.#registry.url} has no ${this.#schema.name} of this version under ${this.subject}`,
       )
     this.#reader.knowOwn(id)
     this.#id = id

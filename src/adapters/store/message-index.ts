@@ -5,7 +5,7 @@ import { erasableDelivery } from '../../core/erasable.ts'
 import type { ErasableCall } from '../../core/erasures.ts'
 import { tierOfTopic, type TopicNames } from '../../core/topics.ts'
 import { placeKey, type Finish, type Place, type Trace } from '../../core/trace.ts'
-import { PostriderError } from '../../errors.ts'
+import { PostriderError, notSetUp } from '../../errors.ts'
 import { clusterIdOf } from '../kafka/cluster-id.ts'
 import { CommittedCovers } from '../kafka/committed-covers.ts'
 import { readBetween } from '../kafka/read-between.ts'
@@ -250,8 +250,7 @@ async function topicsOf(admin: Admin, topics: TopicNames): Promise<{ tiers: stri
   const all = await admin.listTopics()
   const needed = [topics.calls, topics.deadLetters, topics.deliveries]
   const missing = needed.filter((topic) => !all.includes(topic))
-  if (missing.length > 0)
-    throw new PostriderError('setup', `${missing.join(', ')} is missing: run \`postrider setup\` first`)
+  if (missing.length > 0) throw notSetUp(`${missing.join(', ')} is missing`)
   const tiers = all.filter((topic) => tierOfTopic(topics, topic) !== null)
   return { tiers, names: [...needed, ...tiers] }
 }

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { mostUsersOfRequest } from '../../core/deletion.ts'
 import { messageOf, PostriderError } from '../../errors.ts'
-import type { DeletionOptions, DeletionReport, DeletionSummary } from '../deletions/ports.ts'
+import { reportOf, statusOf, summaryOf } from '../deletions/describe.ts'
+import type { DeletionOptions } from '../deletions/ports.ts'
 import { RequestRefused } from './errors.ts'
 import { operation, type LongAnswer, type Operation } from './operation.ts'
 import { page, pageOf, pageQuery } from './paging.ts'
@@ -96,7 +97,7 @@ export const deletionOperations: Operation[] = [
     query: pageQuery,
     success: { status: 200, description: 'A page of them.', schema: pageOf(summarySchema) },
     handle: async ({ query, gone }, { deletions }) =>
-      page((await deletions.list(gone)).map(viewOf), query, (view) => view),
+      page((await deletions.list(gone)).map(summaryOf), query, (view) => view),
   }),
   operation({
     id: 'createDeletion',
@@ -119,10 +120,10 @@ export const deletionOperations: Operation[] = [
         run: (progress) =>
           untilStopped(stopping, async () => {
             const options = optionsOf(stopping, progress)
-            if (key === null) return reportView(await deletions.request(body, options))
+            if (key === null) return reportOf(await deletions.request(body, options))
             const { report, repeated } = await deletions.requestOnce(body, key, options)
             isRepeated = repeated
-            return reportView(report)
+            return reportOf(report)
           }),
         headers: (result) => ({
           Location: `/api/v1/deletions/${(result as { id: string }).id}`,
@@ -141,8 +142,7 @@ export const deletionOperations: Operation[] = [
     success: { status: 200, description: 'The request.', schema: statusSchema },
     refusals: [404],
     async handle({ params: { id }, gone }, { deletions }) {
-      const { progress, ...summary } = await deletions.show(id, gone)
-      return { status: 200, body: { ...viewOf(summary), progress } }
+      return { status: 200, body: statusOf(await deletions.show(id, gone)) }
     },
   }),
   operation({
@@ -167,14 +167,6 @@ export const deletionOperations: Operation[] = [
     },
   }),
 ]
-
-const viewOf = ({ requestId, at, ...summary }: DeletionSummary) => ({
-  id: requestId,
-  requestedAt: new Date(at).toISOString(),
-  ...summary,
-})
-
-const reportView = ({ requestId, ...report }: DeletionReport) => ({ id: requestId, ...report })
 
 const optionsOf = (signal: AbortSignal, progress: (state: object) => void): DeletionOptions => ({
   signal,
