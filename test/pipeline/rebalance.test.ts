@@ -203,7 +203,8 @@ async function freeze(t: TestContext, env: Record<string, string>): Promise<void
 }
 
 async function waitingRetries(t: TestContext, env: Record<string, string>): Promise<void> {
-  const tierMs = 6_000
+  // Long enough for a slow machine to start one process and end another.
+  const tierMs = 15_000
   const receiver = await startReceiver(t)
   const tries = new Map<Place, number>()
   receiver.answer((request) => {
@@ -224,7 +225,7 @@ async function waitingRetries(t: TestContext, env: Record<string, string>): Prom
   const second = await startForwarderProcess(t, deployment)
   first.terminate()
   await first.exited
-  await until(async () => (await second.readiness())?.ready === true)
+  await second.ready()
   const tier = deployment.topics.retry(`${tierMs}ms`)
   const [committed] = await deployment.admin.fetchOffsets({
     groupId: `${deployment.config.groupId}.retries`,
@@ -233,7 +234,7 @@ async function waitingRetries(t: TestContext, env: Record<string, string>): Prom
   assert.equal(receiver.requests.length, calls.places.length, 'none of them was due yet')
   assert.deepEqual(new Set(committed!.partitions.map(({ offset }) => offset)), new Set(['-1']))
 
-  await receiver.waitFor(2 * calls.places.length, 20_000)
+  await receiver.waitFor(2 * calls.places.length, 60_000)
   for (const place of calls.places) {
     const [failed, delivered, ...more] = receiver.requests.filter((request) => placeOf(request) === place)
     assert.deepEqual(more, [])
