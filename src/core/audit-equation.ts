@@ -1,4 +1,3 @@
-import type { TierSums } from './audit.ts'
 import type { DestinationCounts } from './tally.ts'
 
 /**
@@ -25,6 +24,26 @@ export interface DestinationLine {
   /** What comes in less what is accounted for: 0 where all is. */
   balance: number
 }
+
+/** Sums over the tiers, by destination. */
+export interface TierSums {
+  carried: number
+  replayed: number
+  copies: number
+  ahead: number
+  waiting: number
+  /** Handed over within what is audited, and settled before it: where the tier's chain begins later. */
+  settledBefore: number
+}
+
+export const noTierSums = (): TierSums => ({
+  carried: 0,
+  replayed: 0,
+  copies: 0,
+  ahead: 0,
+  waiting: 0,
+  settledBefore: 0,
+})
 
 /** By destination, the equation over calls and tiers. */
 export function equationOf(

@@ -1,82 +1,20 @@
-// Proves or disproves that every call is accounted for: what the tallies tell against what lies in the topics. A fold:
-// first all tallies, then the records of calls, tiers and dead letters, in any order, each once.
-import { PartitionFacts, addCounts, entryOf, handedOnOf } from './audit-partition.ts'
-import { equationOf, type DestinationLine } from './audit-equation.ts'
+// What the tallies tell, held against what lies in the topics; `audit-report.ts` judges it. A fold: first all tallies,
+// then the records of calls, tiers and dead letters, in any order, each once.
+import { noTierSums, type TierSums } from './audit-equation.ts'
+import { PartitionFacts, handedOnOf } from './audit-partition.ts'
+import {
+  reportOf,
+  type AuditReport,
+  type AuditTerms,
+  type CommittedPartition,
+  type Copy,
+  type Place,
+} from './audit-report.ts'
 import type { Origin } from './delivery.ts'
 import { LedgerChain, type Chain } from './ledger-chain.ts'
 import { isInRuns, joinRuns, type Cover } from './offset-cover.ts'
 import { decodeFinished, tallyIdOf, type OffsetRun } from './offset-runs.ts'
 import type { Tally } from './tally.ts'
-
-export interface Place {
-  topic: string
-  partition: number
-}
-
-/** A partition as its group had committed it when the audit began; offsets and times by the broker. */
-export interface CommittedPartition extends Place {
-  group: string
-  position: number | null
-  metadata: string | null
-  /** The first offset that the log still holds. */
-  low: number
-}
-
-export interface AuditTerms {
-  partitions: readonly CommittedPartition[]
-  /** Which of their topics are retry tiers. */
-  isTier(topic: string): boolean
-  /** Epoch ms: tallies written then or later are left out. */
-  until: number
-  /** Epoch ms: what was handed to a tier, or became a dead letter, before then may have been removed by retention. */
-  retriesKeptSince: number
-  lettersKeptSince: number
-}
-
-/** What is wrong: where, and with which offsets (`last` included; null: to the end of what was audited). */
-export interface AuditFault extends Place {
-  kind: 'gap' | 'overlap' | 'unreadable' | 'records' | 'retries' | 'dead_letters'
-  destinationId: string | null
-  first: number | null
-  last: number | null
-  why: string
-}
-
-/** A record that a crash, a rebalance or a producer's repetition made once more. */
-export interface Copy {
-  /** Where the copy lies. */
-  topic: string
-  partition: number
-  offset: number
-  deliveryId: string | null
-  /** The record that it was made from. */
-  from: Origin | null
-  owner: string
-}
-
-export interface PartitionLine extends Place {
-  group: string
-  /** Where the chain begins, and how far it tells. */
-  from: number
-  to: number
-  /** When its first tally was written, epoch ms; null where there is none. */
-  since: number | null
-  records: number
-  lost: number
-  tallies: number
-}
-
-export interface AuditReport {
-  ok: boolean
-  partitions: PartitionLine[]
-  destinations: DestinationLine[]
-  faults: AuditFault[]
-  copies: Copy[]
-  /** Copies in all; of very many only the first are named. */
-  copyCount: number
-  /** Records found, by what they are. */
-  read: { calls: number; retries: number; deadLetters: number; tallies: number }
-}
 
 const mostCopiesNamed = 1_000
 
@@ -102,26 +40,6 @@ export interface HandedOnRecord extends Place {
 
 /** What a record's origin makes of it: see `#classOf`. */
 type RecordClass = 'fact' | 'copy' | 'earlier' | 'ahead'
-
-/** Sums over the tiers, by destination. */
-export interface TierSums {
-  carried: number
-  replayed: number
-  copies: number
-  ahead: number
-  waiting: number
-  /** Handed over within what is audited, and settled before it: where the tier's chain begins later. */
-  settledBefore: number
-}
-
-const noTierSums = (): TierSums => ({
-  carried: 0,
-  replayed: 0,
-  copies: 0,
-  ahead: 0,
-  waiting: 0,
-  settledBefore: 0,
-})
 
 const keyOf = ({ topic, partition }: Place): string => `${topic}/${partition}`
 
@@ -220,33 +138,9 @@ export class Audit {
   }
 
   report(): AuditReport {
-    const faults: AuditFault[] = []
-    const partitions: PartitionLine[] = []
-    const calls = new Map<string | null, ReturnType<typeof entryOf>>()
-    const tiers: typeof calls = new Map()
-    for (const { of, result } of this.#watched.values()) {
-      const { sink, start, faults: chainFaults } = result!
-      const { topic, partition, group } = of
-      for (const { kind, runs, why } of chainFaults) {
-        if (runs.length === 0)
-          faults.push({ kind, topic, partition, destinationId: null, first: null, last: null, why })
-        for (const run of runs) {
-          const last = Number.isFinite(run.end) ? run.end - 1 : null
-          faults.push({ kind, topic, partition, destinationId: null, first: run.start, last, why })
-        }
-      }
-      const sums = this.#terms.isTier(topic) ? tiers : calls
-      for (const counts of sink.counts.values()) addCounts(entryOf(sums, counts.destinationId), counts)
-      const { since, records, lost, tallies } = sink
-      const to = sink.cover?.position ?? start.position
-      partitions.push({ group, topic, partition, from: start.position, to, since, records, lost, tallies })
-      faults.push(...this.#segmentFaults(of, sink))
-    }
-    const destinations = equationOf(calls, tiers, this.#tiers)
-    const ok = faults.length === 0 && destinations.every(({ balance }) => balance === 0)
-    partitions.sort((a, b) => (a.topic < b.topic ? -1 : a.topic > b.topic ? 1 : a.partition - b.partition))
     const [copies, copyCount, read] = [this.#copies, this.#copyCount, this.#read]
-    return { ok, partitions, destinations, faults, copies, copyCount, read }
+    const watched = [...this.#watched.values()].map(({ of, result }) => ({ of, chain: result! }))
+    return reportOf(this.#terms, { watched, tiers: this.#tiers, copies, copyCount, read })
   }
 
   #tierSums(destinationId: string | null): TierSums {
@@ -283,35 +177,5 @@ export class Audit {
     this.#copyCount++
     if (this.#copies.length >= mostCopiesNamed) return
     this.#copies.push({ topic, partition, offset, deliveryId, from: from as Origin | null, owner })
-  }
-
-  #segmentFaults({ topic, partition, low }: CommittedPartition, { segments }: PartitionFacts): AuditFault[] {
-    const { retriesKeptSince, lettersKeptSince } = this.#terms
-    const faults: AuditFault[] = []
-    for (const segment of segments) {
-      const { start: first, firstAt, toldRecords: told, foundRecords: found } = segment
-      const last = Number.isFinite(segment.end) ? segment.end - 1 : null
-      const name = (kind: AuditFault['kind'], destinationId: string | null, why: string) =>
-        faults.push({ kind, topic, partition, destinationId, first, last, why })
-      // Records that retention has removed since cannot be counted any more.
-      if (first >= low && told !== found)
-        name('records', null, `tallies tell of ${told} records, the topic holds ${found}`)
-      for (const [destinationId, handedOn] of segment.handedOn) {
-        const { toldRetries, foundRetries, toldLetters, foundLetters } = handedOn
-        if (firstAt >= retriesKeptSince && toldRetries !== foundRetries)
-          name(
-            'retries',
-            destinationId,
-            `tallies tell of ${toldRetries} deliveries handed to tiers, the tiers hold ${foundRetries}`,
-          )
-        if (firstAt >= lettersKeptSince && toldLetters !== foundLetters)
-          name(
-            'dead_letters',
-            destinationId,
-            `tallies tell of ${toldLetters} dead letters, their topic holds ${foundLetters}`,
-          )
-      }
-    }
-    return faults
   }
 }

@@ -1,45 +1,16 @@
 // The life of one copy of a call, put together from what the topics hold of it: `postrider why`.
-import type { DispositionLabel } from './delivery-event.ts'
+import { letterOf, stateByTraces, untold, type DeliveryLife, type FinishOf } from './delivery-life.ts'
 import type { DestinationCounts } from './tally.ts'
 import {
   placeKey,
   type AttemptTrace,
   type DispositionTrace,
   type Finish,
-  type LetterTrace,
   type PlanLine,
   type Place,
   type RetryTrace,
   type Trace,
 } from './trace.ts'
-
-/**
- * - `open`: not finished: it waits in Kafka, or is being worked on.
- * - `waiting`: in a retry tier.
- * - `unknown`: finished, and what there is does not say how.
- */
-export type DeliveryState =
-  'open' | 'waiting' | 'delivered' | 'dead_letter' | 'skipped' | 'erased' | 'unknown'
-
-export interface DeliveryLife {
-  destinationId: string
-  /** Of a destination that delivers to every URL. */
-  urlId: string | null
-  state: DeliveryState
-  /** When it came to this; with `byTally`, the time by which it had. Null while it has not, or nobody knows. */
-  at: number | null
-  /** Nothing is told of it by itself: a tally tells how the deliveries of many calls ended, this one's among them. */
-  byTally: boolean
-  /** Rounds that reached a URL; null where nobody knows. */
-  attempts: number | null
-  /** A dead letter's reason, or why it was skipped. */
-  reason: string | null
-  /** Of `waiting`. */
-  tier: string | null
-  dueAt: number | null
-  /** Of `dead_letter`, for `dead-letters show`; null where retention took it. */
-  letter: Place | null
-}
 
 /** A trace as it is shown: in the order of things. */
 export type Step = (
@@ -58,7 +29,7 @@ export interface CopyFacts {
   /** Of this copy. */
   traces: readonly Trace[]
   /** Of the copy's own record and of every record of a tier that its traces name. */
-  finish(place: Place): Finish
+  finish: FinishOf
 }
 
 export interface CopyLife {
@@ -171,7 +142,7 @@ function union(plans: CopyFacts['plans']): PlanLine[] {
  * Whether a trace is of work that no commit holds: the tally that is a fact names another owner of the record that was
  * worked on, or that record is itself what such work has led to.
  */
-function repeats(traces: readonly Trace[], finish: CopyFacts['finish']): (trace: Trace) => boolean {
+function repeats(traces: readonly Trace[], finish: FinishOf): (trace: Trace) => boolean {
   const retryAt = new Map(
     traces.flatMap((trace) => (trace.kind === 'retry' ? [[placeKey(trace.place), trace]] : [])),
   )
@@ -187,100 +158,6 @@ function repeats(traces: readonly Trace[], finish: CopyFacts['finish']): (trace:
     const from = trace.kind === 'retry' || trace.kind === 'letter' ? trace.from : trace.of
     return isStale(from, trace.owner)
   }
-}
-
-const sameRecord = (a: Place | null, b: Place | null): boolean =>
-  a !== null && b !== null && placeKey(a) === placeKey(b)
-
-/** Among those of the same record there is one for each owner who worked on it. */
-const ofDisposition = <T extends RetryTrace | LetterTrace>(
-  { of, owner, destinationId, ofUrlId }: DispositionTrace,
-  candidates: readonly T[],
-): T | undefined =>
-  candidates.find(
-    (each) =>
-      sameRecord(each.from, of) &&
-      each.owner === owner &&
-      each.destinationId === destinationId &&
-      each.ofUrlId === ofUrlId,
-  )
-
-const letterOf = (disposition: DispositionTrace, letters: readonly LetterTrace[]): LetterTrace | undefined =>
-  disposition.disposition === 'dead_lettered' ? ofDisposition(disposition, letters) : undefined
-
-type Ended = Omit<DeliveryLife, 'destinationId' | 'urlId'>
-
-const nothingMore: Omit<Ended, 'state' | 'at' | 'attempts'> = {
-  byTally: false,
-  reason: null,
-  tier: null,
-  dueAt: null,
-  letter: null,
-}
-
-const finalStates: Partial<Record<DispositionLabel, DeliveryState>> = {
-  delivered: 'delivered',
-  dead_lettered: 'dead_letter',
-  skipped: 'skipped',
-  erased: 'erased',
-}
-
-/** By the newest of what is told of a delivery; null where nothing is told that ends a round. */
-function stateByTraces(traces: readonly Trace[], finish: CopyFacts['finish']): Ended | null {
-  const retries = traces.filter((trace) => trace.kind === 'retry')
-  const letters = traces.filter((trace) => trace.kind === 'letter')
-  const dispositions = traces.filter((trace) => trace.kind === 'disposition')
-  const replays = retries.filter(({ from }) => from === null)
-  // What is in its topic was written before the ledger tells of it, and stays there for longer.
-  const last = [...dispositions, ...replays, ...letters]
-    .sort((a, b) => a.at - b.at || Number(a.kind === 'disposition') - Number(b.kind === 'disposition'))
-    .at(-1)
-  if (!last) return null
-  if (last.kind === 'letter')
-    return {
-      ...nothingMore,
-      state: 'dead_letter',
-      at: last.at,
-      attempts: last.attempts,
-      reason: last.reason,
-      letter: last.place,
-    }
-  if (last.kind === 'retry') return inTier(last, finish)
-  const { at, attempts, reason, disposition } = last
-  const state = finalStates[disposition]
-  if (state)
-    return { ...nothingMore, state, at, attempts, reason, letter: letterOf(last, letters)?.place ?? null }
-  const retry = ofDisposition(last, retries)
-  if (retry) return inTier(retry, finish)
-  return { ...nothingMore, state: 'unknown', at: null, attempts, tier: last.tier, dueAt: last.dueAt }
-}
-
-/** A round from a tier is always told when it ends: where it is not, it has not ended, or is told no more. */
-function inTier({ place, attempts, tier, dueAt, notBefore }: RetryTrace, finish: CopyFacts['finish']): Ended {
-  const state = finish(place).finished ? 'unknown' : 'waiting'
-  return { ...nothingMore, state, at: null, attempts, tier, dueAt: Math.max(dueAt, notBefore ?? 0) }
-}
-
-/**
- * Of a delivery nothing is told by itself: only that all went well at the first attempt, or that it was skipped, is left
- * untold. Once the record is finished, its tally says which of the two happened to the deliveries that it tells of.
- */
-function untold(
-  destinationId: string,
-  { finished, tally }: Finish,
-  isCertain: boolean,
-  inAll: boolean,
-): Ended {
-  const open = { ...nothingMore, at: null, attempts: null }
-  if (!finished) return { ...open, state: 'open' }
-  const counts = tally?.counts.find((each) => each.destinationId === destinationId)
-  if (!tally || !counts) return { ...open, state: 'unknown' }
-  const at = tally.at
-  const { delivered, skipped } = counts
-  if (delivered > 0 && inAll && (skipped === 0 || isCertain))
-    return { ...open, state: 'delivered', at, attempts: 1, byTally: true }
-  if (delivered === 0 && skipped > 0) return { ...open, state: 'skipped', at, attempts: 0, byTally: true }
-  return { ...open, state: 'unknown' }
 }
 
 function recordState(

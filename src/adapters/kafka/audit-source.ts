@@ -1,7 +1,7 @@
 import kafkajs from 'kafkajs'
 import type { Admin, Kafka } from 'kafkajs'
 import type { AuditSnapshot, AuditSource, Located, ReadOptions } from '../../console/audit/ports.ts'
-import type { CommittedPartition, Place } from '../../core/audit.ts'
+import type { CommittedPartition, Place } from '../../core/audit-report.ts'
 import { tierOfTopic, type TopicNames } from '../../core/topics.ts'
 import { PostriderError, notSetUp } from '../../errors.ts'
 import type { Logger } from '../log.ts'

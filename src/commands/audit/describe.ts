@@ -1,5 +1,5 @@
 // The report of an audit, for people and for machines.
-import type { AuditFault, AuditReport, Copy } from '../../core/audit.ts'
+import type { AuditFault, AuditReport, Copy } from '../../core/audit-report.ts'
 import type { DestinationLine } from '../../core/audit-equation.ts'
 import { printable, table } from '../output.ts'
 

@@ -1,4 +1,5 @@
-import type { DeliveryLife, Step } from '../../core/call-life.ts'
+import type { Step } from '../../core/call-life.ts'
+import type { DeliveryLife } from '../../core/delivery-life.ts'
 import type { NotPlannedReason } from '../../core/delivery-event.ts'
 import { isoOf } from '../../console/dead-letters/describe.ts'
 import { letterIdOf } from '../../console/messages/describe.ts'

@@ -1,4 +1,5 @@
-import { Audit, type AuditReport, type HandedOnRecord } from '../../core/audit.ts'
+import type { AuditReport } from '../../core/audit-report.ts'
+import { Audit, type HandedOnRecord } from '../../core/audit.ts'
 import type { DeadLetter, RetryDelivery } from '../../core/delivery.ts'
 import type { AuditSource, KeySet, Located, ReadOptions } from './ports.ts'
 

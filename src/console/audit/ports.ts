@@ -1,4 +1,4 @@
-import type { CommittedPartition, Place } from '../../core/audit.ts'
+import type { CommittedPartition, Place } from '../../core/audit-report.ts'
 import type { DeadLetter, RetryDelivery } from '../../core/delivery.ts'
 import type { Tally } from '../../core/tally.ts'
 

@@ -1,5 +1,6 @@
 // A message's life as the admin API and `--json` show it.
-import type { DeliveryLife, Step } from '../../core/call-life.ts'
+import type { Step } from '../../core/call-life.ts'
+import type { DeliveryLife } from '../../core/delivery-life.ts'
 import type { Place, PlanLine } from '../../core/trace.ts'
 import { isoOf, isoOrNull } from '../dead-letters/describe.ts'
 import type { MessageCopy, MessageLife } from './why.ts'

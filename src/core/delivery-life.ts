@@ -1,0 +1,141 @@
+// What became of one delivery, judged by what the topics hold of it.
+import type { DispositionLabel } from './delivery-event.ts'
+import {
+  placeKey,
+  type DispositionTrace,
+  type Finish,
+  type LetterTrace,
+  type Place,
+  type RetryTrace,
+  type Trace,
+} from './trace.ts'
+
+/** Of a call's record, or of a record of a tier. */
+export type FinishOf = (place: Place) => Finish
+
+/**
+ * - `open`: not finished: it waits in Kafka, or is being worked on.
+ * - `waiting`: in a retry tier.
+ * - `unknown`: finished, and what there is does not say how.
+ */
+export type DeliveryState =
+  'open' | 'waiting' | 'delivered' | 'dead_letter' | 'skipped' | 'erased' | 'unknown'
+
+export interface DeliveryLife {
+  destinationId: string
+  /** Of a destination that delivers to every URL. */
+  urlId: string | null
+  state: DeliveryState
+  /** When it came to this; with `byTally`, the time by which it had. Null while it has not, or nobody knows. */
+  at: number | null
+  /** Nothing is told of it by itself: a tally tells how the deliveries of many calls ended, this one's among them. */
+  byTally: boolean
+  /** Rounds that reached a URL; null where nobody knows. */
+  attempts: number | null
+  /** A dead letter's reason, or why it was skipped. */
+  reason: string | null
+  /** Of `waiting`. */
+  tier: string | null
+  dueAt: number | null
+  /** Of `dead_letter`, for `dead-letters show`; null where retention took it. */
+  letter: Place | null
+}
+
+const sameRecord = (a: Place | null, b: Place | null): boolean =>
+  a !== null && b !== null && placeKey(a) === placeKey(b)
+
+/** Among those of the same record there is one for each owner who worked on it. */
+const ofDisposition = <T extends RetryTrace | LetterTrace>(
+  { of, owner, destinationId, ofUrlId }: DispositionTrace,
+  candidates: readonly T[],
+): T | undefined =>
+  candidates.find(
+    (each) =>
+      sameRecord(each.from, of) &&
+      each.owner === owner &&
+      each.destinationId === destinationId &&
+      each.ofUrlId === ofUrlId,
+  )
+
+/** The dead letter that a disposition led to. */
+export const letterOf = (
+  disposition: DispositionTrace,
+  letters: readonly LetterTrace[],
+): LetterTrace | undefined =>
+  disposition.disposition === 'dead_lettered' ? ofDisposition(disposition, letters) : undefined
+
+/** What became of a delivery, whichever it is. */
+export type Ended = Omit<DeliveryLife, 'destinationId' | 'urlId'>
+
+const nothingMore: Omit<Ended, 'state' | 'at' | 'attempts'> = {
+  byTally: false,
+  reason: null,
+  tier: null,
+  dueAt: null,
+  letter: null,
+}
+
+const finalStates: Partial<Record<DispositionLabel, DeliveryState>> = {
+  delivered: 'delivered',
+  dead_lettered: 'dead_letter',
+  skipped: 'skipped',
+  erased: 'erased',
+}
+
+/** By the newest of what is told of a delivery; null where nothing is told that ends a round. */
+export function stateByTraces(traces: readonly Trace[], finish: FinishOf): Ended | null {
+  const retries = traces.filter((trace) => trace.kind === 'retry')
+  const letters = traces.filter((trace) => trace.kind === 'letter')
+  const dispositions = traces.filter((trace) => trace.kind === 'disposition')
+  const replays = retries.filter(({ from }) => from === null)
+  // What is in its topic was written before the ledger tells of it, and stays there for longer.
+  const last = [...dispositions, ...replays, ...letters]
+    .sort((a, b) => a.at - b.at || Number(a.kind === 'disposition') - Number(b.kind === 'disposition'))
+    .at(-1)
+  if (!last) return null
+  if (last.kind === 'letter')
+    return {
+      ...nothingMore,
+      state: 'dead_letter',
+      at: last.at,
+      attempts: last.attempts,
+      reason: last.reason,
+      letter: last.place,
+    }
+  if (last.kind === 'retry') return inTier(last, finish)
+  const { at, attempts, reason, disposition } = last
+  const state = finalStates[disposition]
+  if (state)
+    return { ...nothingMore, state, at, attempts, reason, letter: letterOf(last, letters)?.place ?? null }
+  const retry = ofDisposition(last, retries)
+  if (retry) return inTier(retry, finish)
+  return { ...nothingMore, state: 'unknown', at: null, attempts, tier: last.tier, dueAt: last.dueAt }
+}
+
+/** A round from a tier is always told when it ends: where it is not, it has not ended, or is told no more. */
+function inTier({ place, attempts, tier, dueAt, notBefore }: RetryTrace, finish: FinishOf): Ended {
+  const state = finish(place).finished ? 'unknown' : 'waiting'
+  return { ...nothingMore, state, at: null, attempts, tier, dueAt: Math.max(dueAt, notBefore ?? 0) }
+}
+
+/**
+ * Of a delivery nothing is told by itself: only that all went well at the first attempt, or that it was skipped, is left
+ * untold. Once the record is finished, its tally says which of the two happened to the deliveries that it tells of.
+ */
+export function untold(
+  destinationId: string,
+  { finished, tally }: Finish,
+  isCertain: boolean,
+  inAll: boolean,
+): Ended {
+  const open = { ...nothingMore, at: null, attempts: null }
+  if (!finished) return { ...open, state: 'open' }
+  const counts = tally?.counts.find((each) => each.destinationId === destinationId)
+  if (!tally || !counts) return { ...open, state: 'unknown' }
+  const at = tally.at
+  const { delivered, skipped } = counts
+  if (delivered > 0 && inAll && (skipped === 0 || isCertain))
+    return { ...open, state: 'delivered', at, attempts: 1, byTally: true }
+  if (delivered === 0 && skipped > 0) return { ...open, state: 'skipped', at, attempts: 0, byTally: true }
+  return { ...open, state: 'unknown' }
+}
