@@ -2,6 +2,8 @@ import type { Mutation } from './mutation.ts'
 
 const killed = 'After `kill -9` every call arrives, and only what no acknowledged commit holds arrives twice'
 const rebalanced = 'Rebalances lose nothing, rewind nothing, and repeat nothing on partitions that stay'
+const rejoined =
+  'Before partitions are shared out anew what is finished is committed, and nothing starts until they are'
 const frozen = 'A process that was frozen sends nothing of what it lost, nor hands any of it to a retry tier'
 const prefix = 'Only a contiguous prefix is committed; what finished above it is remembered'
 const toldOf =
@@ -130,7 +132,7 @@ export const keeping: readonly Mutation[] = [
     name: 'session freshness off',
     promise: frozen,
     file: 'src/forwarder/dispatcher.ts',
-    find: "return this.#stopping || !partition.owner.isFresh() ? 'wait' : 'send'",
+    find: "return this.#stopping || !partition.owner.mayStart() ? 'wait' : 'send'",
     replace: "return this.#stopping ? 'wait' : 'send'",
     test: {
       file: 'forwarder/dispatcher.test.ts',
@@ -253,6 +255,28 @@ export const keeping: readonly Mutation[] = [
     test: {
       file: 'forwarder/hand-over.test.ts',
       name: 'lots are bounded by bytes and by count, and keep the order',
+    },
+  },
+  {
+    name: 'rebalances that wait for no commit',
+    promise: rejoined,
+    file: 'src/adapters/kafka/kafkajs-mends.ts',
+    find: 'waitBeforeJoin()\nheartbeatAfterClockWentBack()',
+    replace: 'heartbeatAfterClockWentBack()',
+    test: {
+      file: 'adapters/kafka/rejoin.test.ts',
+      name: 'a rebalance is held up for the last commit of a generation, and not for ever',
+    },
+  },
+  {
+    name: 'requests sent while partitions are shared out',
+    promise: rejoined,
+    file: 'src/adapters/kafka/group-source.ts',
+    find: 'return !this.#rejoining && this.isFresh()',
+    replace: 'return this.isFresh()',
+    test: {
+      file: 'adapters/kafka/rejoin.test.ts',
+      name: 'a rebalance is held up for the last commit of a generation, and not for ever',
     },
   },
 ]

@@ -23,12 +23,16 @@ const bufferedBytes = { all: 16 * 1024 * 1024, one: 1024 * 1024 }
 const fetchMargin = 4_000
 /** Offsets that one partition's tracker may span: what the committed map can nearly always hold. */
 const maxSpan = 100_000
+/** How long before a rebalance what is on the wire is given to end, in ms: most of it does. */
+const answerMs = 100
 
 export interface ConsumptionEvents {
   /** There may be something to take. */
   wake(partition: PartitionWork): void
   /** Partitions were lost: what of them is queued must go. */
   lost(): void
+  /** Requests may be sent again. */
+  resumed(): void
   /** Retention ran past what we had committed. */
   offsetsLost(partition: TopicPartition, first: number, last: number): void
 }
@@ -71,6 +75,10 @@ export class Consumption implements RecordListener, PartitionOwner {
     return this.#source.isFresh()
   }
 
+  mayStart(): boolean {
+    return this.#source.mayStart()
+  }
+
   partitions(): Iterable<PartitionWork> {
     return this.#partitions.values()
   }
@@ -108,7 +116,13 @@ export class Consumption implements RecordListener, PartitionOwner {
       { owned: assigned.length, gained: gained.length, lost, kept: assigned.length - gained.length },
       'partitions assigned',
     )
+    this.#events.resumed()
     void this.#restore(assigned, epoch)
+  }
+
+  async rejoining(): Promise<void> {
+    await delay(answerMs)
+    await this.commitAll()
   }
 
   lost(): void {
@@ -154,6 +168,12 @@ export class Consumption implements RecordListener, PartitionOwner {
 
   commit(): Promise<void> {
     return this.#committer.commit()
+  }
+
+  /** The commit that may be under way holds less than what is finished by now. */
+  async commitAll(): Promise<void> {
+    await this.#committer.commit()
+    await this.#committer.commit()
   }
 
   #isFull(partition: PartitionWork): boolean {

@@ -94,7 +94,7 @@ export class Dispatcher implements EndpointHost {
     if (!partition.alive) return 'drop'
     if (!attempt.run.destination.enabled) return 'skip'
     if (attempt.run.isRetry && this.#results.isRevoked(attempt.run)) return 'skip'
-    return this.#stopping || !partition.owner.isFresh() ? 'wait' : 'send'
+    return this.#stopping || !partition.owner.mayStart() ? 'wait' : 'send'
   }
 
   ended(attempt: Attempt, outcome: Outcome): void {

@@ -96,6 +96,7 @@ export class Forwarder {
     const events: ConsumptionEvents = {
       wake: (partition) => this.#taker.wake(partition),
       lost: () => this.#dispatcher.dropLost(this.#routing.endpoints()),
+      resumed: () => this.#dispatcher.pumpAll(this.#routing.endpoints()),
       offsetsLost: (partition, first, last) => this.#offsetsLost(partition, first, last),
     }
     this.#handOver = new HandOver(parts.sink, parts.maxRecordBytes, (error) => this.#failed(error))
@@ -223,7 +224,7 @@ export class Forwarder {
     ])
     // While Kafka is away there is no last commit: what is not committed is sent again by whoever comes next.
     await Promise.race([
-      Promise.all([this.#calls, this.#retries].map(commitAll)),
+      Promise.all([this.#calls, this.#retries].map((consumption) => consumption.commitAll())),
       delay(Math.max(lastCommitMs, deadline - Date.now()), undefined, { ref: false }),
     ])
     if (this.#dispatcher.inFlight > 0) {
@@ -288,10 +289,4 @@ export class Forwarder {
       }
     }
   }
-}
-
-/** The commit that may be under way holds less than what is finished by now. */
-async function commitAll(consumption: Consumption): Promise<void> {
-  await consumption.commit()
-  await consumption.commit()
 }

@@ -24,6 +24,8 @@ export interface PartitionOwner {
   /** `<member id>/<epoch>` at present. */
   readonly owner: string
   isFresh(): boolean
+  /** Requests may be sent. */
+  mayStart(): boolean
   /** A record of the partition was finished. */
   finished(partition: PartitionWork): void
 }

@@ -138,6 +138,11 @@ export interface RecordListener {
    * between (a new member id), so that somebody else may have owned any of them.
    */
   assigned(partitions: readonly TopicPartition[], owner: string, continued: boolean): void
+  /**
+   * The group is about to share out anew, and nothing starts any more until the next `assigned`: resolves once what is
+   * finished by now is committed, which it cannot be later. The group waits for it, though not for ever.
+   */
+  rejoining(): Promise<void>
   /** Nothing is ours any more, until the next `assigned`. */
   lost(): void
   fetched(topic: string, partition: number, batch: FetchedBatch): void
@@ -158,6 +163,8 @@ export interface RecordSource {
   seek(partition: TopicPartition, offset: number): void
   /** False once the last heartbeat is older than two thirds of the session timeout. */
   isFresh(): boolean
+  /** False also while the group shares out anew: what was sent then could not be committed where a partition moves. */
+  mayStart(): boolean
   /** Connected and a member of its group. */
   isReady(): boolean
   /** Leaves the group. */

@@ -4,7 +4,8 @@ import type { Slot } from './destinations.ts'
 import { isUrl, type Evidence, type Written } from './evidence.ts'
 import type { CommitWatch } from './commit-watch.ts'
 import type { Findings } from './findings.ts'
-import { tierSets, windowMs, type Rig } from './rig.ts'
+import type { OwnerWatch } from './owner-watch.ts'
+import { sessionTimeoutMs, tierSets, windowMs, type Rig } from './rig.ts'
 import type { Injected } from './schedule.ts'
 
 /** The rows of one delivery. */
@@ -22,19 +23,47 @@ export interface DeliveryEvidence {
 interface Context {
   evidence: Evidence
   watch: CommitWatch
+  owners: OwnerWatch
   rig: Rig
   findings: Findings
   injected: readonly Injected[]
+  patience: number
 }
 
 /** Clocks of this machine are read by several processes, in whole ms. */
 const roundingMs = 2
 const skewMs = 1_000
-/** How long requests of one round may be apart: queued for 2 s, and a busy machine. */
-const queueWaitMs = 3_000
+/** How long requests of one round may be apart, in ms: queued for 2 s, and some more. */
+export const roundMs = 3_000
+/**
+ * A member that does not hear of the end of a rebalance goes on with what it had, until its last heartbeat is two
+ * thirds of a session old; and what it sent then is on its way for a moment.
+ */
+const staleMs = (sessionTimeoutMs * 2) / 3 + 1_000
 const expired = deadLetterReasons.indexOf('expired')
 const notAttempted = deadLetterReasons.indexOf('not_attempted')
 const smallest = tierSets.map((set) => Math.min(...set.split(',').map((tier) => parseDuration(tier)!)))
+
+/** Whether a record of the delivery got another owner between the two requests (epoch ms). */
+export function hasMoved(
+  { evidence, owners, rig }: Pick<Context, 'evidence' | 'owners' | 'rig'>,
+  delivery: DeliveryEvidence,
+  first: number,
+  at: number,
+): boolean {
+  const { handOvers, tierTopics } = evidence
+  const [from, to] = [first - staleMs, at]
+  return (
+    delivery.calls.some(({ partition }) => owners.movedBetween(rig.topics.calls, partition, from, to)) ||
+    [...delivery.handOvers].some((row) =>
+      owners.movedBetween(
+        tierTopics[handOvers.get('topic', row)]!.topic,
+        handOvers.get('partition', row),
+        ...([from, to] as const),
+      ),
+    )
+  )
+}
 
 /** Checks each attempt and each hand-over of a delivery. True when a clock was too far off to tell of times. */
 export function checkAttempts(context: Context, delivery: DeliveryEvidence): boolean {
@@ -66,23 +95,18 @@ function lifeOf({ evidence }: Context, { calls, arrivals, deadLetters, handOvers
 function checkPlaces(context: Context, delivery: DeliveryEvidence, tolerance: number | null): void {
   const { evidence, watch, rig, findings } = context
   const { arrivals, handOvers, tierTopics } = evidence
-  const isOpen = (at: number): boolean => {
-    const since = evidence.lags.sentSince(at)
-    return (
-      delivery.calls.some(
-        (call) =>
-          call.at <= at + roundingMs &&
-          watch.finishedBy(rig.topics.calls, call.partition, call.offset) >= since,
-      ) ||
-      delivery.handOvers.some((record) => {
-        const { topic } = tierTopics[handOvers.get('topic', record)]!
-        const partition = handOvers.get('partition', record)
-        const finishedBy = watch.finishedBy(topic, partition, handOvers.get('offset', record))
-        const from = tolerance === null ? handOvers.get('at', record) : dueAt(evidence, record) - tolerance
-        return from <= at + roundingMs && finishedBy >= since
-      })
-    )
-  }
+  const isOpen = (at: number): boolean =>
+    delivery.calls.some(
+      (call) =>
+        call.at <= at + roundingMs && watch.finishedBy(rig.topics.calls, call.partition, call.offset) >= at,
+    ) ||
+    delivery.handOvers.some((record) => {
+      const { topic } = tierTopics[handOvers.get('topic', record)]!
+      const partition = handOvers.get('partition', record)
+      const finishedBy = watch.finishedBy(topic, partition, handOvers.get('offset', record))
+      const from = tolerance === null ? handOvers.get('at', record) : dueAt(evidence, record) - tolerance
+      return from <= at + roundingMs && finishedBy >= at
+    })
   const { destination, url: only } = delivery.slot
   const together = only === null && destination.urls.length > 1
   for (const [index, row] of delivery.arrivals.entries()) {
@@ -90,7 +114,7 @@ function checkPlaces(context: Context, delivery: DeliveryEvidence, tolerance: nu
     const url = arrivals.get('url', row)
     const isWithAnother = [...delivery.arrivals.subarray(0, index)].some((other) => {
       const before = arrivals.get('at', other)
-      return arrivals.get('url', other) !== url && at - before <= queueWaitMs && isOpen(before)
+      return arrivals.get('url', other) !== url && at - before <= roundMs * context.patience && isOpen(before)
     })
     if (!isOpen(at) && !(together && isWithAnother))
       findings.add('sent without an open record', `${delivery.name} at ${at}`, delivery.dossier)
@@ -104,13 +128,11 @@ function checkBytes({ evidence, findings }: Context, delivery: DeliveryEvidence)
 
 /**
  * Where nothing was repeated, the requests to a URL and the rounds that reached it are the same ones, and each round
- * but the first has its hand-over. Where something was, `checkPlaces` still holds requests to hand-overs.
+ * but the first has its hand-over. Where something was, or an owner was lost before it could tell of its round,
+ * `checkPlaces` still holds requests to hand-overs.
  */
-function checkEarliness(
-  { evidence, findings }: Context,
-  delivery: DeliveryEvidence,
-  tolerance: number,
-): void {
+function checkEarliness(context: Context, delivery: DeliveryEvidence, tolerance: number): void {
+  const { evidence, findings } = context
   const { arrivals, handOvers, deadLetters } = evidence
   const chain = [...delivery.handOvers].sort(
     (a, b) => handOvers.get('handOvers', a) - handOvers.get('handOvers', b),
@@ -135,9 +157,9 @@ function checkEarliness(
     if (came.length !== rounds.length) continue
     for (const [index, row] of rounds.entries()) {
       const at = came[index]!
-      if (row === null || evidence.lags.sentSince(at) < at) continue
+      if (row === null || at < handOvers.get('handedOverAt', row) - tolerance) continue
       const early = dueAt(evidence, row) - at
-      if (early > tolerance)
+      if (early > tolerance && !hasMoved(context, delivery, came[0]!, at))
         findings.add('too early', `${delivery.name} by ${early} ms at ${at}`, delivery.dossier)
     }
   }

@@ -17,7 +17,11 @@ export function dossierOf(
     found.push({ at, text: `call ${partition}/${offset}, ${finished(rig.topics.calls, partition, offset)}` })
   for (const row of arrivals) {
     const get = (name: Parameters<typeof evidence.arrivals.get>[0]) => evidence.arrivals.get(name, row)
-    found.push({ at: get('at'), text: `request to URL ${get('url') + 1}: ${answerOf(get('answer'))}` })
+    const late = `read ${get('readAt') - get('at')} ms later`
+    found.push({
+      at: get('at'),
+      text: `request to URL ${get('url') + 1}, ${late}: ${answerOf(get('answer'))}`,
+    })
   }
   for (const row of handOvers) {
     const get = (name: Parameters<typeof evidence.handOvers.get>[0]) => evidence.handOvers.get(name, row)

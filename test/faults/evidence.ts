@@ -9,7 +9,6 @@ import { answerKinds, type AnswerKind } from './answers.ts'
 import { Columns } from './columns.ts'
 import { expectation, slots } from './destinations.ts'
 import { urlPathIndex } from './receivers.ts'
-import { Lags } from './lags.ts'
 import type { Rig } from './rig.ts'
 
 /** Where a record lies, and when the broker took it (epoch ms). */
@@ -23,8 +22,8 @@ export interface Written {
 export interface Evidence {
   /** By number: the records of each call. */
   calls: Written[][]
-  arrivals: Columns<'delivery' | 'url' | 'at' | 'answer' | 'body'>
-  lags: Lags
+  /** Requests that receivers read. `at`: when its sender wrote it. */
+  arrivals: Columns<'delivery' | 'url' | 'at' | 'readAt' | 'answer' | 'body'>
   /** Hand-overs to a tier. Times that are not set: -1. `topic` counts `tierNames`. */
   handOvers: Columns<
     | 'delivery'
@@ -83,8 +82,7 @@ export async function gatherEvidence(rig: Rig, arrivalsFile: string): Promise<Ev
   const names = await retryTopics(rig.admin, rig.config.topicPrefix)
   const evidence: Evidence = {
     calls: [],
-    arrivals: new Columns(['delivery', 'url', 'at', 'answer', 'body']),
-    lags: new Lags(),
+    arrivals: new Columns(['delivery', 'url', 'at', 'readAt', 'answer', 'body']),
     handOvers: new Columns([
       ...([
         'delivery',
@@ -188,12 +186,8 @@ async function readDeadLetters(rig: Rig, evidence: Evidence): Promise<void> {
 
 async function readArrivals(file: string, evidence: Evidence): Promise<void> {
   for await (const line of createInterface({ input: createReadStream(file) })) {
-    if (line.startsWith('lag ')) {
-      const [, from, to] = line.split(' ').map(Number) as [number, number, number]
-      evidence.lags.add(from, to)
-      continue
-    }
-    const [at, path, answer, body, fault, id] = line.split(' ') as [
+    const [at, readAt, path, answer, body, fault, id] = line.split(' ') as [
+      string,
       string,
       string,
       string,
@@ -214,7 +208,8 @@ async function readArrivals(file: string, evidence: Evidence): Promise<void> {
       continue
     }
     evidence.arrivals.push({
-      ...{ delivery: delivery!, url, at: Number(at), answer: answerIndex.get(answer)! },
+      ...{ delivery: delivery!, url, at: Number(at), readAt: Number(readAt) },
+      answer: answerIndex.get(answer)!,
       body: Number.parseInt(body, 16),
     })
   }

@@ -35,7 +35,8 @@ export const usage = `npm run test:faults -- [flags]
   --kinds A,B         only these kinds of faults: ${faultKinds.join(' ')}
   --once              each kind once, then the end
   --long-outage S     one outage of the broker of so many seconds (600 from 30 minutes on, else none)
-  --patience N        times are judged N times as leniently (1), for a machine that has much else to do
+  --patience N        times are judged N times as leniently (1), for a machine that has much else to do;
+                      what it gives up is counted then, and no more
   --report FILE       the report as JSON; while the run goes on, what is known so far
   --folder FOLDER     keep logs and records there
 

@@ -9,6 +9,7 @@ import { selfSigned } from '../support/certificates.ts'
 import { chooseAnswer, give, type AnswerKind } from './answers.ts'
 import { destinations, type Behaviour } from './destinations.ts'
 import { Random } from './random.ts'
+import { sentHeader } from './sent-header.ts'
 
 export type ToReceivers =
   | { kind: 'begin'; seed: number; file: string }
@@ -21,7 +22,8 @@ export type FromReceivers =
   | { kind: 'requests'; count: number; wrong: number }
   | { kind: 'done' }
 
-const tell = (message: FromReceivers) => void process.send?.(message)
+/** Its parent may be on its way out. */
+const tell = (message: FromReceivers) => void process.send?.(message, undefined, undefined, () => {})
 const behaviours = new Map<string, Behaviour>(
   destinations.flatMap(({ id, urls }) => urls.map((behaviour, url) => [`/${id}/${url}`, behaviour] as const)),
 )
@@ -29,8 +31,6 @@ const signedPaths = new Set<string>(
   destinations.flatMap(({ id, urls, signed }) => (signed ? urls.map((_, url) => `/${id}/${url}`) : [])),
 )
 const secrets = new Map<string, string[]>()
-const lagTickMs = 10
-const lagMs = 25
 const beganAt = performance.now()
 let random = new Random(0)
 let file: WriteStream | null = null
@@ -51,6 +51,7 @@ function faultOf(message: IncomingMessage, body: Buffer): string | null {
   const expected = signedPaths.has(message.url!) ? 'valid' : 'absent'
   if (signature !== expected) return `signature-${signature}`
   if (message.method !== 'POST') return `method-${message.method}`
+  if (message.headers[sentHeader] === undefined) return 'not-from-a-forwarder'
   const id = String(message.headers['idempotency-key'])
   const messageId = (JSON.parse(body.toString()) as { messageId?: string }).messageId
   return id.startsWith(`${messageId}:`) ? null : 'another-body'
@@ -62,7 +63,8 @@ function onRequest(message: IncomingMessage, response: ServerResponse): void {
   message.on('error', () => {})
   response.on('error', () => {})
   message.on('end', () => {
-    const at = Date.now()
+    const readAt = Date.now()
+    const sentAt = String(message.headers[sentHeader])
     const body = Buffer.concat(chunks)
     const id = String(message.headers['idempotency-key'])
     const seq = Number(id.slice(1, id.indexOf(':')))
@@ -77,22 +79,11 @@ function onRequest(message: IncomingMessage, response: ServerResponse): void {
     const kind: AnswerKind = chooseAnswer(behaviour ?? 'refuses', seq, performance.now() - beganAt, random)
     const hash = createHash('sha1').update(body).digest('hex').slice(0, 8)
     count++
-    file?.write(`${at} ${message.url} ${kind} ${hash} ${fault ?? '-'} ${id}\n`)
+    file?.write(`${sentAt} ${readAt} ${message.url} ${kind} ${hash} ${fault ?? '-'} ${id}\n`)
     const delayMs = kind === 'slow' ? random.between(200, 1_200) : kind === 'ok' ? random.between(0, 20) : 0
     if (delayMs === 0) give(kind, response)
     else setTimeout(() => give(kind, response), delayMs)
   })
-}
-
-/** Turns of the event loop that took long: what was read in them may have lain there since they began. */
-function noteLag(): void {
-  let last = performance.now()
-  setInterval(() => {
-    const now = performance.now()
-    const at = Date.now()
-    if (now - last > lagMs) file?.write(`lag ${Math.round(at - (now - last))} ${at}\n`)
-    last = now
-  }, lagTickMs)
 }
 
 async function listen(server: Server): Promise<number> {
@@ -110,7 +101,6 @@ async function begin(seed: number, path: string): Promise<void> {
   tls.on('tlsClientError', () => {})
   const resets = createTcpServer((socket) => socket.resetAndDestroy())
   const [httpPort, tlsPort, resetsPort] = await Promise.all([listen(http), listen(tls), listen(resets)])
-  noteLag()
   setInterval(() => tell({ kind: 'requests', count, wrong }), 500)
   tell({ kind: 'ready', http: httpPort, tls: tlsPort, resets: resetsPort })
 }

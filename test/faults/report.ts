@@ -104,7 +104,6 @@ export function reportText(report: Report): string {
     ...Object.entries(tally.repeatedBy).map(([kind, count]): [string, number] => [`  ${kind}`, count]),
     ['repeated: answer not heard', tally.repeatedUnheard],
     ['repeated: handed over twice', tally.repeatedByCopies],
-    ['receivers busy', `${Math.round(tally.receiversBusyMs / 1_000)} s`],
     ['not checked for time: clocks', tally.uncheckedForClocks],
     ['faults', Object.values(faults).reduce((sum, count) => sum + count, 0)],
     ...Object.entries(faults).map(([kind, count]): [string, number] => [`  ${kind}`, count]),

@@ -53,7 +53,7 @@ export async function run(options: Options, folder: string, control: RunControl)
     const seats = makeSeats(options, rig, folder, findings)
     closing.push(() => Promise.all(seats.map((seat) => seat.kill())))
     await Promise.all(seats.map((seat) => seat.start()))
-    await Promise.all(seats.map((seat) => seat.ready(90_000)))
+    await Promise.all(seats.map((seat) => seat.ready(90_000 * options.patience)))
     const watch = new CommitWatch(rig)
     watch.start()
     closing.push(() => watch.stop())
@@ -107,7 +107,7 @@ export async function run(options: Options, folder: string, control: RunControl)
     usage.stop()
     usage.judge(findings)
     for (const seat of seats) {
-      const { text, inGoodOrder } = await seat.terminate(40_000)
+      const { text, inGoodOrder } = await seat.terminate(40_000 * options.patience)
       if (!inGoodOrder) findings.add('ends', `${seat.name}: ${text}`)
       for (const line of await seat.complaints()) findings.add('complaints of forwarders', line.slice(0, 600))
     }
@@ -140,6 +140,7 @@ function makeSeats(options: Options, rig: Rig, folder: string, findings: Finding
         folder: join(folder, 'forwarders'),
         env: rig.forwarderEnv(),
         tiers: tierSets[0],
+        patience: options.patience,
         onUnexpectedExit: (text) => findings.add('ends', text),
       }),
   )

@@ -2,12 +2,12 @@ import { answers } from './answers.ts'
 import type { Groups } from './columns.ts'
 import type { CommitWatch } from './commit-watch.ts'
 import { expectation, slots, type Slot } from './destinations.ts'
-import { checkAttempts, type DeliveryEvidence } from './attempt-checks.ts'
+import { checkAttempts, hasMoved, roundMs, type DeliveryEvidence } from './attempt-checks.ts'
 import type { OwnerWatch } from './owner-watch.ts'
 import { dossierOf } from './dossier.ts'
 import { answerOf, reasonOf, type Evidence } from './evidence.ts'
 import { disturbing } from './fault-kinds.ts'
-import { sessionTimeoutMs, type Rig } from './rig.ts'
+import type { Rig } from './rig.ts'
 import type { Injected } from './schedule.ts'
 import type { Findings } from './findings.ts'
 import { kindOf, sourceOf } from './load.ts'
@@ -33,7 +33,6 @@ export interface Tally {
   repeatedUnheard: number
   /** Came again because a hand-over lies in its tier twice: its writer did not hear that it was taken. */
   repeatedByCopies: number
-  receiversBusyMs: number
   /** Delivered to one and dead as another copy. */
   deliveredAndDead: number
   /** Given up although the receiver would have said yes or no: faults and a busy machine took up the window. */
@@ -61,11 +60,9 @@ export interface VerdictInput {
 /** How long after a fault its consequences are counted as its own. */
 const settleMs = 20_000
 /**
- * A member that does not hear of the end of a rebalance goes on with what it had, until its last heartbeat is two
- * thirds of a session old; and what it sent then is on its way for a moment.
+ * The share of deliveries that may be given up although their receiver would have said yes or no. It says nothing where
+ * the machine has too much else to do for answers within 2 s.
  */
-const staleMs = (sessionTimeoutMs * 2) / 3 + 1_000
-/** The share of deliveries that may be given up although their receiver would have said yes or no. */
 const mostGivenUp = 0.005
 
 /** Holds what happened against what may happen. */
@@ -81,8 +78,8 @@ export function judge(input: VerdictInput, findings: Findings): Tally {
     ...{ calls: 0, callsWrittenTwice: 0, deliveries: 0, delivered: 0, deadLetters: {}, skipped: 0 },
     ...{ deliveredOrNot: 0, attempts: evidence.arrivals.length, handOvers: evidence.handOvers.length },
     ...{ repeatedByMoves: 0, repeatedBy: {}, repeatedUnheard: 0, repeatedByCopies: 0 },
-    ...{ deliveredAndDead: 0, receiversBusyMs: evidence.lags.totalMs },
-    ...{ givenUpAfterTimeouts: 0, givenUpBy: {}, givenUpByClocks: 0, uncheckedForClocks: 0 },
+    ...{ deliveredAndDead: 0, givenUpByClocks: 0, uncheckedForClocks: 0 },
+    ...{ givenUpAfterTimeouts: 0, givenUpBy: {} },
   }
   const disturbances = input.injected.filter(({ kind }) => disturbing.has(kind))
   const judging: Judging = { ...input, groups, tally, findings, disturbances }
@@ -103,7 +100,7 @@ export function judge(input: VerdictInput, findings: Findings): Tally {
     if (kind === 'call') judgeCall(judging, seq)
     else judgeDeadRecord(judging, seq, kind === 'poison' ? 'undecodable' : 'unknown_source')
   }
-  if (tally.givenUpAfterTimeouts > tally.deliveries * mostGivenUp * input.patience)
+  if (input.patience === 1 && tally.givenUpAfterTimeouts > tally.deliveries * mostGivenUp)
     findings.add('given up after timeouts', `${tally.givenUpAfterTimeouts} of ${tally.deliveries} deliveries`)
   return tally
 }
@@ -141,7 +138,7 @@ function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number
     name,
     slot,
     calls: evidence.calls[seq]!,
-    arrivals: groups.arrivals.of(number),
+    arrivals: groups.arrivals.of(number).toSorted((a, b) => arrivals.get('at', a) - arrivals.get('at', b)),
     handOvers: groups.handOvers.of(number),
     deadLetters: groups.deadLetters.of(number),
     dossier: () => dossierOf(judging, delivery),
@@ -169,7 +166,7 @@ function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number
     const failedAt = deadLetters.get('at', row)
     // With a window of half a minute a few faults in a row can take up all of it; and so can a clock.
     const disturbed = injected.some(
-      ({ from, to }) => from < failedAt && to + settleMs > delivery.calls[0]!.at,
+      ({ from, to }) => from < failedAt && to + settleMs * judging.patience > delivery.calls[0]!.at,
     )
     const outcomes = evidence.unexpectedLetters.get(row) ?? ''
     const mayComeRight = / (timeout|network|deferred) /.test(outcomes)
@@ -190,19 +187,19 @@ function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number
  */
 function countRepeats(judging: Judging, delivery: DeliveryEvidence): void {
   const { evidence, tally, findings, disturbances } = judging
-  const { arrivals, handOvers, lags } = evidence
+  const { arrivals, handOvers } = evidence
   const seen = new Map<number, number>()
   for (const row of delivery.arrivals) {
     const url = delivery.slot.url === null ? 0 : arrivals.get('url', row)
     const at = arrivals.get('at', row)
     const first = seen.get(url)
     if (first === undefined) {
-      if (answers[answerOf(arrivals.get('answer', row))] === 'success') seen.set(url, lags.sentSince(at))
+      if (answers[answerOf(arrivals.get('answer', row))] === 'success') seen.set(url, at)
       continue
     }
     // All URLs of a delivery are tried at once: what another one of the same round got is no repeat.
     const together = delivery.slot.url === null && delivery.slot.destination.urls.length > 1
-    if (together && lags.sentSince(at) - first < 2_500) continue
+    if (together && at - first < roundMs * judging.patience) continue
     if ([...delivery.handOvers].some((handOver) => handOvers.get('at', handOver) >= first)) {
       tally.repeatedUnheard++
     } else if (hasMoved(judging, delivery, first, at)) {
@@ -216,22 +213,6 @@ function countRepeats(judging: Judging, delivery: DeliveryEvidence): void {
       tally.repeatedByCopies++
     } else findings.add('repeats without a cause', `${delivery.name} at ${first} and ${at}`, delivery.dossier)
   }
-}
-
-/** Whether a record of the delivery got another owner between the two requests. */
-function hasMoved({ evidence, owners, rig }: Judging, delivery: DeliveryEvidence, first: number, at: number) {
-  const { handOvers, tierTopics } = evidence
-  const [from, to] = [first - staleMs, at]
-  return (
-    delivery.calls.some(({ partition }) => owners.movedBetween(rig.topics.calls, partition, from, to)) ||
-    [...delivery.handOvers].some((row) =>
-      owners.movedBetween(
-        tierTopics[handOvers.get('topic', row)]!.topic,
-        handOvers.get('partition', row),
-        ...([from, to] as const),
-      ),
-    )
-  )
 }
 
 function hasCopies({ handOvers }: Evidence, delivery: DeliveryEvidence): boolean {

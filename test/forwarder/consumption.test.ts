@@ -11,12 +11,13 @@ import { FakeSource, FakeTallies, delivered, quiet, record } from './fakes.ts'
 function consume() {
   const source = new FakeSource()
   const tallies = new FakeTallies()
-  const told = { woken: 0, lost: 0, gone: [] as [first: number, last: number][] }
+  const told = { woken: 0, lost: 0, resumed: 0, gone: [] as [first: number, last: number][] }
   const consumption = new Consumption(
     source,
     {
       wake: () => void told.woken++,
       lost: () => void told.lost++,
+      resumed: () => void told.resumed++,
       offsetsLost: (_, first, last) => void told.gone.push([first, last]),
     },
     tallies,
@@ -127,6 +128,31 @@ test('a partition that is lost is dropped: its queue is gone and what ends late 
   assert.equal(work().buffered, 10)
   await consumption.commit()
   assert.deepEqual(source.commits, [])
+})
+
+test('before a rebalance all that is finished by then is committed, what ended a moment ago included', async () => {
+  const { source, told, consumption, own, fetch, work } = consume()
+  await own([0])
+  fetch(0, 10)
+  const [first, second] = take(work(), 2)
+  first!.finishOne(delivered)
+  // One that is under way holds less.
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  source.acknowledges = () => promise
+  const underWay = consumption.tick()
+  while (source.commits.length === 0) await turn()
+  source.acknowledges = () => Promise.resolve(true)
+  const rejoining = consumption.rejoining()
+  second!.finishOne(delivered)
+  resolve(true)
+  await Promise.all([underWay, rejoining])
+  assert.deepEqual(
+    source.commits.map(([commit]) => commit!.position),
+    [1, 2],
+  )
+  const before = told.resumed
+  await own([0])
+  assert.equal(told.resumed, before + 1)
 })
 
 test('after a broken membership everything is dropped, even what is assigned again', async () => {

@@ -414,6 +414,20 @@ test('without fresh heartbeats nothing starts, and everything does once they are
   assert.deepEqual(engine.client('crm').sent, ['a', 'b'])
 })
 
+test('while its group shares out anew nothing of a partition starts, and what is on the wire ends', () => {
+  const engine = new Engine({ inFlight: 2 })
+  const crm = engine.destination('crm')
+  engine.admit('a', crm)
+  engine.owner.rejoining = true
+  engine.admit('b', crm)
+  engine.client('crm').answer('success')
+  assert.deepEqual(engine.client('crm').sent, ['a'])
+  assert.deepEqual(ids(engine.settled), ['a'])
+  engine.owner.rejoining = false
+  engine.dispatcher.pumpAll(engine.endpoints)
+  assert.deepEqual(engine.client('crm').sent, ['a', 'b'])
+})
+
 test('a request whose connection took its time is sent only if it still may be: else it is dropped, or waits first in line', () => {
   const engine = new Engine({ inFlight: 2 })
   const crm = engine.destination('crm')

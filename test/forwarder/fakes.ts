@@ -107,9 +107,14 @@ export class FakeClient implements EndpointClient {
 export class FakeOwner implements PartitionOwner {
   owner = 'member/1'
   fresh = true
+  rejoining = false
 
   isFresh(): boolean {
     return this.fresh
+  }
+
+  mayStart(): boolean {
+    return this.fresh && !this.rejoining
   }
 
   finished(): void {}
@@ -289,6 +294,7 @@ export class FakeSource implements RecordSource {
   acknowledges: () => Promise<boolean> = () => Promise.resolve(true)
 
   fresh = true
+  rejoining = false
   listener: RecordListener | null = null
 
   start(listener: RecordListener): Promise<void> {
@@ -327,6 +333,10 @@ export class FakeSource implements RecordSource {
 
   isFresh(): boolean {
     return this.fresh
+  }
+
+  mayStart(): boolean {
+    return this.fresh && !this.rejoining
   }
 
   isReady(): boolean {

@@ -13,6 +13,7 @@ function member() {
   const events = {
     wake() {},
     lost() {},
+    resumed() {},
     offsetsLost: (_: unknown, first: number, last: number) => void gone.push([first, last]),
   }
   const consumption = new Consumption(source, events, tallies, quiet)

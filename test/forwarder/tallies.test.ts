@@ -82,7 +82,7 @@ class World {
   }
 
   #process(): Consumption {
-    const events = { wake() {}, lost() {}, offsetsLost() {} }
+    const events = { wake() {}, lost() {}, resumed() {}, offsetsLost() {} }
     return new Consumption(this.source, events, this.tallies, quiet)
   }
 

@@ -6,6 +6,7 @@ import { watchOwners } from '../support/group-owners.ts'
 import {
   NumberedCalls,
   countByPlace,
+  handedOver,
   missing,
   placeOf,
   repeatedAfterCommit,
@@ -94,12 +95,14 @@ async function joinAndLeave(t: TestContext, env: Record<string, string>): Promis
 
   assert.deepEqual(missing(calls.places, [receiver]), [], 'nothing is lost')
   assert.deepEqual(rewinds(commits.samples), [], 'no position went back')
-  assert.deepEqual(repeatedAfterCommit(receiver.requests, commits.samples), [])
+  const retried = await handedOver(deployment)
+  const requests = receiver.requests.filter((request) => !retried.has(placeOf(request)))
+  assert.deepEqual(repeatedAfterCommit(requests, commits.samples), [])
   const stayed = new Set(
     owners.history.flatMap((members, partition) => (members.length === 1 ? [partition] : [])),
   )
   assert.ok(stayed.size >= 2 && stayed.size < 6, `${stayed.size} of 6 partitions stayed where they were`)
-  const twice = [...countByPlace(receiver.requests)].filter(([, count]) => count > 1)
+  const twice = [...countByPlace(requests)].filter(([, count]) => count > 1)
   t.diagnostic(
     `${calls.places.length} calls, ${twice.length} arrived twice in ${owners.history.flat().length - 6} moves of partitions`,
   )
@@ -109,7 +112,7 @@ async function joinAndLeave(t: TestContext, env: Record<string, string>): Promis
     'nothing was repeated on partitions that stayed',
   )
   assert.deepEqual(
-    outOfOrder(receiver.requests.filter((request) => stayed.has(parse(placeOf(request))[0]))),
+    outOfOrder(requests.filter((request) => stayed.has(parse(placeOf(request))[0]))),
     [],
     'one key after another on partitions that stayed',
   )
@@ -200,7 +203,8 @@ async function freeze(t: TestContext, env: Record<string, string>): Promise<void
 }
 
 async function waitingRetries(t: TestContext, env: Record<string, string>): Promise<void> {
-  const tierMs = 6_000
+  // Long enough for a slow machine to start one process and end another.
+  const tierMs = 15_000
   const receiver = await startReceiver(t)
   const tries = new Map<Place, number>()
   receiver.answer((request) => {
@@ -221,7 +225,7 @@ async function waitingRetries(t: TestContext, env: Record<string, string>): Prom
   const second = await startForwarderProcess(t, deployment)
   first.terminate()
   await first.exited
-  await until(async () => (await second.readiness())?.ready === true)
+  await second.ready()
   const tier = deployment.topics.retry(`${tierMs}ms`)
   const [committed] = await deployment.admin.fetchOffsets({
     groupId: `${deployment.config.groupId}.retries`,
@@ -230,7 +234,7 @@ async function waitingRetries(t: TestContext, env: Record<string, string>): Prom
   assert.equal(receiver.requests.length, calls.places.length, 'none of them was due yet')
   assert.deepEqual(new Set(committed!.partitions.map(({ offset }) => offset)), new Set(['-1']))
 
-  await receiver.waitFor(2 * calls.places.length, 20_000)
+  await receiver.waitFor(2 * calls.places.length, 60_000)
   for (const place of calls.places) {
     const [failed, delivered, ...more] = receiver.requests.filter((request) => placeOf(request) === place)
     assert.deepEqual(more, [])

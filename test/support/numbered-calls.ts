@@ -71,6 +71,22 @@ export const missing = (places: readonly Place[], receivers: readonly Receiver[]
   return places.filter((place) => !arrived.has(place))
 }
 
+/**
+ * Records that went to a retry tier, for no answer came in time: on a machine with too much else to do any may, and
+ * that they come twice is right.
+ */
+export async function handedOver(deployment: Deployment): Promise<Set<Place>> {
+  const { config, topics, codecs, read } = deployment
+  const places = new Set<Place>()
+  for (const { name } of config.retryTiers) {
+    for (const { value } of await read(topics.retry(name))) {
+      const { id } = await codecs.retries(name).decode(value)
+      places.add(id.slice(0, id.lastIndexOf(':')))
+    }
+  }
+  return places
+}
+
 /** What the calls' group has committed at one moment. */
 export interface CommittedMap {
   /** Of each partition; 0 where nothing was committed. */

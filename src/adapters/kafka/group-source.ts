@@ -26,6 +26,8 @@ export interface GroupSourceOptions {
 /** Bugs in a row after which the source gives up. Infrastructure that is away does not count. */
 const maxBugs = 5
 const maxBackOffMs = 5_000
+/** How long a rebalance is held up for the last commit of a generation, in ms: with Kafka in trouble there is none. */
+const lastCommitMs = 1_000
 /** How soon partitions that were added to a topic are noticed, in ms. */
 const metadataMaxAgeMs = 10_000
 /** Requests that only a member of the group gets an answer to. */
@@ -58,6 +60,8 @@ export class GroupSource implements RecordSource {
   #memberId = ''
   #epoch = 0
   #joined = false
+  /** On the way from one generation to the next. */
+  #rejoining = false
   /** When the broker's last sign that we are a member was asked for, monotonic. */
   #lastHeartbeat = -Infinity
   #askedAt = -Infinity
@@ -86,6 +90,10 @@ export class GroupSource implements RecordSource {
 
   isFresh(): boolean {
     return performance.now() - this.#lastHeartbeat < (this.#options.sessionTimeoutMs * 2) / 3
+  }
+
+  mayStart(): boolean {
+    return !this.#rejoining && this.isFresh()
   }
 
   isReady(): boolean {
@@ -203,7 +211,12 @@ export class GroupSource implements RecordSource {
       maxBytes: 3 * 1024 * 1024,
       metadataMaxAge: metadataMaxAgeMs,
       allowAutoTopicCreation: false,
-      partitionAssigners: [stickyAssigner(() => ({ owned: this.#owned, generation: this.#generation }))],
+      partitionAssigners: [
+        stickyAssigner(
+          () => ({ owned: this.#owned, generation: this.#generation }),
+          () => this.#beforeJoin(),
+        ),
+      ],
       // Starting anew is ours to do, with everything dropped first.
       retry: { restartOnFailure: () => Promise.resolve(false) },
     })
@@ -232,6 +245,7 @@ export class GroupSource implements RecordSource {
       this.#consumer = null
       this.#commitOffsets = null
       this.#joined = false
+      this.#rejoining = false
       this.#lastHeartbeat = -Infinity
       // What it owned it claims again, under the generation of then: what it finished and could not commit any more,
       // for the broker was away, is known here and nowhere else.
@@ -249,6 +263,7 @@ export class GroupSource implements RecordSource {
       this.#memberId = payload.memberId
       this.#owned = payload.memberAssignment
       this.#joined = true
+      this.#rejoining = false
       this.#lastHeartbeat = this.#askedAt
       const partitions = Object.entries(payload.memberAssignment).flatMap(([topic, ids]) =>
         ids.map((partition) => ({ topic, partition })),
@@ -277,6 +292,20 @@ export class GroupSource implements RecordSource {
       const from = payload.firstOffset === null ? to : Number(payload.firstOffset)
       this.#listener!.fetched(payload.topic, payload.partition, { records: [], from, to })
     })
+  }
+
+  /** The last moment at which this generation's work can be committed. */
+  async #beforeJoin(): Promise<() => void> {
+    const consumer = this.#consumer
+    if (!this.#joined || this.#stopping.signal.aborted) return () => {}
+    this.#rejoining = true
+    await Promise.race([
+      this.#listener!.rejoining().catch(() => {}),
+      delay(lastCommitMs, undefined, { ref: false }),
+    ])
+    return () => {
+      if (consumer === this.#consumer) this.#rejoining = false
+    }
   }
 
   #hand({ batch, commitOffsetsIfNecessary }: EachBatchPayload): void {

@@ -52,6 +52,8 @@ function keepCommitsWhenOutOfRange(): void {
 }
 
 interface ConsumerGroup {
+  assigners: Partial<JoinAware>[]
+  joinAndSync(): Promise<void>
   maxWaitTime: number
   subscriptionState: { paused(): unknown[] }
   fetch(nodeId: unknown): Promise<unknown[]>
@@ -95,7 +97,34 @@ function heartbeatAfterClockWentBack(): void {
   }
 }
 
+/** A partition assigner that wants to know when its member is about to join. */
+export interface JoinAware {
+  /** What it resolves to is called once the member has joined, or could not. Must not reject. */
+  beforeJoin(): Promise<() => void>
+}
+
+/**
+ * Once a member has asked to join, the broker takes nothing more from it until all members have, and no commit of
+ * before then at all. kafkajs asks as soon as it hears of a rebalance, and tells of it in an event that waits for
+ * nobody: what was finished since the last commit would be done again wherever a partition moves. With the mend an
+ * assigner, which each group keeps as it was given, may hold the request back.
+ */
+function waitBeforeJoin(): void {
+  const group = require('kafkajs/src/consumer/consumerGroup') as { prototype: ConsumerGroup }
+  const { joinAndSync } = group.prototype
+  group.prototype.joinAndSync = async function (this: ConsumerGroup) {
+    const waits = this.assigners.map((assigner) => assigner.beforeJoin?.())
+    const after = await Promise.all(waits)
+    try {
+      await joinAndSync.call(this)
+    } finally {
+      for (const done of after) done?.()
+    }
+  }
+}
+
 stopIdleSpin()
+waitBeforeJoin()
 heartbeatAfterClockWentBack()
 keepCommitsWhenOutOfRange()
 fetchSoonAfterResume()

@@ -1,6 +1,7 @@
 import kafkajs from 'kafkajs'
-import type { Cluster, GroupMember as KafkaGroupMember, PartitionAssigner } from 'kafkajs'
+import type { Assigner, Cluster, GroupMember as KafkaGroupMember, PartitionAssigner } from 'kafkajs'
 import { assignSticky, type GroupMember } from '../../core/sticky-assignment.ts'
+import type { JoinAware } from './kafkajs-mends.ts'
 
 const { AssignerProtocol } = kafkajs
 const { MemberAssignment, MemberMetadata } = AssignerProtocol
@@ -26,11 +27,16 @@ function parseOwnership(userData: Buffer): Ownership {
  * A partition assigner for kafkajs that moves as few partitions as it can and honours each member's topics.
  * kafkajs's own shares the leader's topics out round-robin to all members, whatever they subscribed to.
  * @param ownership what this member owns at the moment
+ * @param beforeJoin see JoinAware
  */
-export function stickyAssigner(ownership: () => Ownership): PartitionAssigner {
-  return ({ cluster }: { cluster: Cluster }) => ({
+export function stickyAssigner(
+  ownership: () => Ownership,
+  beforeJoin: JoinAware['beforeJoin'],
+): PartitionAssigner {
+  return ({ cluster }: { cluster: Cluster }): Assigner & JoinAware => ({
     name: 'postrider-sticky',
     version: 1,
+    beforeJoin,
 
     protocol({ topics }: { topics: string[] }) {
       const userData = Buffer.from(JSON.stringify(ownership()))

@@ -31,6 +31,7 @@ test('a member whose consumer broke off claims what it owned, under the generati
   let breaks = true
   await source.start({
     assigned: () => void assigned++,
+    rejoining: () => Promise.resolve(),
     lost: () => void lost++,
     // kafkajs gives its consumer up for it, as it does for a broker that stays away.
     fetched() {

@@ -17,7 +17,12 @@ test('a clock that was an hour ahead and is set right stops no heartbeats', asyn
     log: pino({ level: 'silent' }),
   })
   let assigned = 0
-  await source.start({ assigned: () => void assigned++, lost() {}, fetched() {} })
+  await source.start({
+    assigned: () => void assigned++,
+    rejoining: () => Promise.resolve(),
+    lost() {},
+    fetched() {},
+  })
   t.after(() => source.stop())
   const realNow = Date.now
   t.after(() => (Date.now = realNow))

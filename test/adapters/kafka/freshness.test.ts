@@ -22,7 +22,12 @@ test('the answer to a heartbeat that lay there while the process was frozen does
     log: pino({ level: 'silent' }),
   })
   let assigned = 0
-  await source.start({ assigned: () => void assigned++, lost() {}, fetched() {} })
+  await source.start({
+    assigned: () => void assigned++,
+    rejoining: () => Promise.resolve(),
+    lost() {},
+    fetched() {},
+  })
   t.after(() => source.stop())
   await until(() => source.isFresh())
   assert.equal(assigned, 1)
