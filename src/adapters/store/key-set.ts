@@ -14,7 +14,8 @@ export class SqliteKeySet implements KeySet {
 
   constructor() {
     this.#db.exec(
-      'PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; CREATE TABLE keys (key BLOB PRIMARY KEY) WITHOUT ROWID',
+      // 64 MB of pages: with SQLite's own 2 MB a few million keys take a third more time.
+      'PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -65536; CREATE TABLE keys (key BLOB PRIMARY KEY) WITHOUT ROWID',
     )
     this.#insert = this.#db.prepare('INSERT OR IGNORE INTO keys (key) VALUES (?)')
   }
