@@ -147,4 +147,15 @@ export const isolation: readonly Mutation[] = [
       name: 'first attempts of one key at one destination run one after another, different keys side by side',
     },
   },
+  {
+    name: 'the heap let grow',
+    promise: 'What is held in memory is bounded, in bytes too, and never stalls',
+    file: 'src/adapters/bound-heap.ts',
+    find: "collections.observe({ entryTypes: ['gc'] })",
+    replace: '',
+    test: {
+      file: 'adapters/bound-heap.test.ts',
+      name: "the space of a forwarder's young objects grows to 32 MB and no further, that of a sync not at all",
+    },
+  },
 ]

@@ -279,4 +279,28 @@ export const keeping: readonly Mutation[] = [
       name: 'a rebalance is held up for the last commit of a generation, and not for ever',
     },
   },
+  {
+    name: 'the first calls left out where Kafka has forgotten the group',
+    promise:
+      'A group that Kafka has forgotten starts from the oldest record that is still there: duplicates, never loss, and `audit` names them',
+    file: 'src/forwarder/consumption.ts',
+    find: 'partition.nextFetch = Math.max(position ?? 0, logStart)',
+    replace: 'partition.nextFetch = position === null ? logStart + 2 : Math.max(position, logStart)',
+    test: {
+      file: 'pipeline/forgotten-group.test.ts',
+      name: 'a forgotten group starts from the oldest call that is still there: duplicates, never loss, and the audit names them',
+    },
+  },
+  {
+    name: 'tiers of other deployments read',
+    promise:
+      'Two deployments on one Kafka keep apart by `TOPIC_PREFIX` and `GROUP_ID`: neither delivers, retries, lists, deletes nor audits anything of the other',
+    file: 'src/core/topics.ts',
+    find: 'if (!topic.startsWith(names.retryPrefix)) return null\n  const name = topic.slice(names.retryPrefix.length)',
+    replace: "const name = topic.split('webhooks.retry.')[1] ?? ''",
+    test: {
+      file: 'pipeline/deployments.test.ts',
+      name: 'two deployments keep apart: neither delivers, retries, lists, deletes nor audits anything of the other',
+    },
+  },
 ]
