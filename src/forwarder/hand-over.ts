@@ -32,8 +32,8 @@ const lotRecords = 1_000
 const recordOverheadBytes = 512
 
 /**
- * A lot follows another of its topic no sooner, in ms. Each lot is a request, which costs ten times what one more
- * record in it does, and what is handed over is not waited for by anybody but its own key.
+ * A lot follows another of its topic no sooner, in ms. Each lot is a request, which costs much more than
+ * one more record in it, and what is handed over is not waited for by anybody but its own key.
  */
 const defaultLingerMs = 20
 

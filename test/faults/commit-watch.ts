@@ -84,7 +84,7 @@ export class CommitWatch {
       known = { position: 0, seenAt: new Float64Array(4_096) }
       this.#partitions.set(key, known)
     }
-    if (position < known.position) this.rewinds.push(`${key}: ${known.position} → ${position}`)
+    if (position < known.position) this.rewinds.push(`${key}: ${known.position} → ${position} at ${at}`)
     const runs = decodeFinished(position, metadata)
     const end = Math.max(position, ...runs.map((run) => run.end))
     if (end > known.seenAt.length) {

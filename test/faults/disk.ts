@@ -39,8 +39,8 @@ async function mountImage(folder: string): Promise<Disk> {
     await file.truncate(roomyBytes)
     await file.close()
     await run('mkfs.ext4', ['-q', '-m', '0', '-O', '^has_journal', image])
-    // Room is taken when it is written to, not later: else a full disk loses what Kafka has acknowledged, and such a
-    // kernel's "unwritten extents" are a fault of the rig, not of a broker.
+    // Room is taken when it is written to, so that a full disk refuses what Kafka writes. Where it is taken later, the
+    // kernel warned of extents that it could not finish, of what Kafka may have acknowledged: a fault of the rig.
     await run('mount', ['-o', 'loop,nodelalloc,dioread_lock', image, folder])
   } catch (error) {
     await rm(image, { force: true })
