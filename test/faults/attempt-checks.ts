@@ -44,24 +44,53 @@ const expired = deadLetterReasons.indexOf('expired')
 const notAttempted = deadLetterReasons.indexOf('not_attempted')
 const smallest = tierSets.map((set) => Math.min(...set.split(',').map((tier) => parseDuration(tier)!)))
 
-/** Whether a record of the delivery got another owner between the two requests (epoch ms). */
-export function hasMoved(
-  { evidence, owners, rig }: Pick<Context, 'evidence' | 'owners' | 'rig'>,
-  delivery: DeliveryEvidence,
-  first: number,
-  at: number,
-): boolean {
+type Known = Pick<Context, 'evidence' | 'owners' | 'rig' | 'watch'>
+
+/** What stands for the delivery: its call, and each hand-over. `at` and `finishedBy` in epoch ms. */
+interface Standing {
+  topic: string
+  partition: number
+  at: number
+  finishedBy: number
+}
+
+function standingsOf({ evidence, rig, watch }: Known, delivery: DeliveryEvidence): Standing[] {
   const { handOvers, tierTopics } = evidence
-  const [from, to] = [first - staleMs, at]
-  return (
-    delivery.calls.some(({ partition }) => owners.movedBetween(rig.topics.calls, partition, from, to)) ||
-    [...delivery.handOvers].some((row) =>
-      owners.movedBetween(
+  const standing = (topic: string, partition: number, offset: number, at: number): Standing => ({
+    ...{ topic, partition, at },
+    finishedBy: watch.finishedBy(topic, partition, offset),
+  })
+  return [
+    ...delivery.calls.map(({ partition, offset, at }) => standing(rig.topics.calls, partition, offset, at)),
+    ...[...delivery.handOvers].map((row) =>
+      standing(
         tierTopics[handOvers.get('topic', row)]!.topic,
         handOvers.get('partition', row),
-        ...([from, to] as const),
+        handOvers.get('offset', row),
+        handOvers.get('at', row),
       ),
-    )
+    ),
+  ]
+}
+
+/**
+ * Whether a record of the delivery got another owner between the two requests (epoch ms), or between the writing of the
+ * hand-over that follows it and its commit: then both of them were open, and each was sent.
+ */
+export function hasMoved(known: Known, delivery: DeliveryEvidence, first: number, at: number): boolean {
+  const moved = ({ topic, partition }: Standing, from: number, to: number) =>
+    known.owners.movedBetween(topic, partition, from - staleMs, to)
+  const standings = standingsOf(known, delivery)
+  return standings.some(
+    (standing) =>
+      moved(standing, first, at) ||
+      standings.some(
+        (next) =>
+          next.at > standing.at &&
+          standing.finishedBy >= first &&
+          next.finishedBy >= first &&
+          moved(standing, next.at, standing.finishedBy),
+      ),
   )
 }
 

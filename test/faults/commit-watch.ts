@@ -1,47 +1,59 @@
-import type { Admin } from 'kafkajs'
+import pino from 'pino'
+import { endsOf, fetchRange } from '../../src/adapters/kafka/topic-offsets.ts'
+import { TopicReader, type TopicRecord } from '../../src/adapters/kafka/topic-reader.ts'
 import { decodeFinished } from '../../src/core/offset-runs.ts'
+import { readCommit } from './commit-record.ts'
 import type { Rig } from './rig.ts'
 
 interface Partition {
   position: number
-  /** By offset: epoch ms by which a commit held it as finished; 0: none has. */
+  /** By offset: epoch ms at which a commit held it as finished; 0: none has. */
   seenAt: Float64Array
 }
 
-const intervalMs = 50
+const topic = '__consumer_offsets'
 
 /**
- * What both consumer groups have committed, looked at over and over: from when on each record counted as finished. A
- * record may be delivered again as long as it did not.
+ * Each commit of both consumer groups, in the order in which the coordinator wrote them: from when on each record
+ * counted as finished. A record may be delivered again as long as it did not.
+ *
+ * They are read from the coordinator's own topic. Asking it is not good enough: while a broker's disk was filling up,
+ * one answered with positions of half an hour before, which nobody had committed.
  */
 export class CommitWatch {
-  readonly #admin: Admin
-  readonly #groups: readonly string[]
+  readonly #rig: Rig
+  readonly #groups: ReadonlySet<string>
   readonly #partitions = new Map<string, Partition>()
   readonly rewinds: string[] = []
-  looks = 0
-  #stopped = false
-  #running: Promise<void> | null = null
+  #reader: TopicReader | null = null
 
   constructor(rig: Rig) {
     const { groupId } = rig.config
-    this.#groups = [groupId, `${groupId}.retries`]
-    this.#admin = rig.kafka.admin({ retry: { retries: 0 } })
+    this.#rig = rig
+    this.#groups = new Set([groupId, `${groupId}.retries`])
   }
 
-  start(): void {
-    this.#running = this.#run()
+  /** `onFailure` is told when no more commits can be read. */
+  async start(onFailure: (error: unknown) => void): Promise<void> {
+    const { kafka } = this.#rig
+    this.#reader = new TopicReader({
+      ...{ kafka, topic, groupPrefix: 'runner.commits', log: pino({ level: 'silent' }) },
+      maxWaitMs: 100,
+      from: endsOf(await fetchRange(kafka, topic)),
+      onRecord: (record) => this.#take(record),
+    })
+    this.#reader.ended.catch(onFailure)
+    await this.#reader.start()
   }
 
+  /** Resolves once everything is known that was committed before the call. */
   async stop(): Promise<void> {
-    this.#stopped = true
-    await this.#running
-    // What was committed last.
-    await this.#look().catch(() => {})
-    await this.#admin.disconnect().catch(() => {})
+    const reader = this.#reader
+    this.#reader = null
+    await reader?.readToEnd(AbortSignal.timeout(30_000)).finally(() => reader.close())
   }
 
-  /** Epoch ms by which the record was seen to be committed; Infinity if it never was. */
+  /** Epoch ms at which the record was committed; Infinity if it never was. */
   finishedBy(topic: string, partition: number, offset: number): number {
     return this.#partitions.get(`${topic}/${partition}`)?.seenAt[offset] || Infinity
   }
@@ -50,41 +62,18 @@ export class CommitWatch {
     return this.#partitions.get(`${topic}/${partition}`)?.position ?? 0
   }
 
-  async #run(): Promise<void> {
-    let connected = false
-    while (!this.#stopped) {
-      try {
-        if (!connected) await this.#admin.connect()
-        connected = true
-        await this.#look()
-      } catch {
-        // The broker is away: the next look will tell.
-        connected = false
-        await this.#admin.disconnect().catch(() => {})
-      }
-      await new Promise((resolve) => setTimeout(resolve, intervalMs))
-    }
-  }
-
-  async #look(): Promise<void> {
-    const answers = await Promise.all(this.#groups.map((groupId) => this.#admin.fetchOffsets({ groupId })))
-    const at = Date.now()
-    this.looks++
-    for (const { topic, partitions } of answers.flat()) {
-      for (const { partition, offset, metadata } of partitions) {
-        const position = Number(offset)
-        if (position >= 0) this.#take(`${topic}/${partition}`, position, metadata, at)
-      }
-    }
-  }
-
-  #take(key: string, position: number, metadata: string | null, at: number): void {
+  #take({ key: name, value, timestamp: at }: TopicRecord): void {
+    const commit = readCommit(name, value)
+    if (!commit || !this.#groups.has(commit.groupId)) return
+    const { position, metadata } = commit
+    const key = `${commit.topic}/${commit.partition}`
     let known = this.#partitions.get(key)
     if (!known) {
       known = { position: 0, seenAt: new Float64Array(4_096) }
       this.#partitions.set(key, known)
     }
-    if (position < known.position) this.rewinds.push(`${key}: ${known.position} → ${position} at ${at}`)
+    if (position < known.position)
+      this.rewinds.push(`${key}: ${known.position} → ${position} at ${at} (${commit.groupId})`)
     const runs = decodeFinished(position, metadata)
     const end = Math.max(position, ...runs.map((run) => run.end))
     if (end > known.seenAt.length) {

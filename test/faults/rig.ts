@@ -1,4 +1,4 @@
-import { mkdir, rm } from 'node:fs/promises'
+import { appendFile, mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import kafkajs from 'kafkajs'
 import type { Admin, Kafka } from 'kafkajs'
@@ -157,7 +157,14 @@ export class Rig {
   }
 
   async startBroker(): Promise<void> {
+    await this.#keepLog()
     this.#broker = await startBroker(this.#parts, join(this.folder, 'kafka'), this.#ports, this.proxy.port)
+  }
+
+  /** Each start begins the broker's log anew, and its folder is deleted: what it said is wanted where a run failed. */
+  async #keepLog(): Promise<void> {
+    const text = await readFile(join(this.folder, 'kafka', 'kafka.log')).catch(() => '')
+    await appendFile(join(this.folder, 'kafka.log'), text)
   }
 
   get registry(): LocalRegistry {
@@ -176,6 +183,7 @@ export class Rig {
     await this.settings.close().catch(() => {})
     await this.admin.disconnect().catch(() => {})
     await Promise.all([this.#broker.kill(), this.#registry.kill(), this.proxy.close()])
+    await this.#keepLog()
     await this.disk?.unmount()
     await rm(join(this.folder, 'kafka'), { recursive: true, force: true, maxRetries: 5 })
     await rm(join(this.folder, 'registry'), { recursive: true, force: true, maxRetries: 5 })

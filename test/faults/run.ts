@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { messageOf } from '../../src/errors.ts'
 import { CommitWatch } from './commit-watch.ts'
 import { gatherEvidence } from './evidence.ts'
 import type { FaultContext } from './fault.ts'
@@ -55,8 +56,8 @@ export async function run(options: Options, folder: string, control: RunControl)
     await Promise.all(seats.map((seat) => seat.start()))
     await Promise.all(seats.map((seat) => seat.ready(90_000 * options.patience)))
     const watch = new CommitWatch(rig)
-    watch.start()
     closing.push(() => watch.stop())
+    await watch.start((error) => findings.add('commits that cannot be read', messageOf(error)))
     const owners = new OwnerWatch(rig)
     owners.start()
     closing.push(() => owners.stop())
