@@ -1,3 +1,4 @@
+import { HashChains, type Chained } from '../core/hash-chains.ts'
 import type { RecentIds } from '../core/recent-ids.ts'
 import type { Lot } from './ports.ts'
 
@@ -5,13 +6,10 @@ import type { Lot } from './ports.ts'
 export type Seen = Lot | 'written' | null
 
 /** A call that is under way. */
-interface UnderWay {
+interface UnderWay extends Chained<UnderWay> {
   readonly scope: number
   readonly messageId: string
-  readonly hash: number
   readonly lot: Lot
-  /** Another one with the same hash. */
-  next: UnderWay | undefined
 }
 
 /**
@@ -22,9 +20,7 @@ export class RecentCalls {
   readonly #written: RecentIds
   /** A number for each source id; there are as many as there ever were while this process ran. */
   readonly #scopes = new Map<string, number>()
-  /** By hash: of texts the engine would work out hashes of its own. */
-  readonly #underWay = new Map<number, UnderWay>()
-  readonly #lots = new Map<Lot, UnderWay[]>()
+  readonly #underWay = new HashChains<UnderWay>()
   #lastLot: Lot | null = null
   #lastCalls: UnderWay[] = []
 
@@ -48,15 +44,16 @@ export class RecentCalls {
   }
 
   seen(scope: number, messageId: string, hash: number): Seen {
-    let call = this.#underWay.get(hash)
-    while (call !== undefined && (call.messageId !== messageId || call.scope !== scope)) call = call.next
+    let call = this.#underWay.first(hash)
+    while (call !== null && (call.hash !== hash || call.messageId !== messageId || call.scope !== scope))
+      call = call.chained
     return call?.lot ?? (this.#written.has(scope, messageId, hash) ? 'written' : null)
   }
 
   /** The call, which was not seen before, is in this lot, whose end decides. */
   begin(scope: number, messageId: string, hash: number, lot: Lot): void {
-    const call: UnderWay = { scope, messageId, hash, lot, next: this.#underWay.get(hash) }
-    this.#underWay.set(hash, call)
+    const call: UnderWay = { scope, messageId, hash, lot, chained: null }
+    this.#underWay.add(call)
     this.#callsOf(lot).push(call)
   }
 
@@ -66,41 +63,25 @@ export class RecentCalls {
     this.#written.add(scope, messageId, this.hashOf(scope, messageId))
   }
 
+  /** Lots are filled one after another: a list for each time that one is gone on with. */
   #callsOf(lot: Lot): UnderWay[] {
-    if (lot === this.#lastLot) return this.#lastCalls
-    let calls = this.#lots.get(lot)
-    if (calls === undefined) {
-      calls = []
-      this.#lots.set(lot, calls)
-      void lot.written.then((written) => this.#end(lot, written))
+    if (lot !== this.#lastLot) {
+      const calls: UnderWay[] = []
+      this.#lastLot = lot
+      this.#lastCalls = calls
+      void lot.written.then((written) => this.#end(lot, calls, written))
     }
-    this.#lastLot = lot
-    this.#lastCalls = calls
-    return calls
+    return this.#lastCalls
   }
 
-  #end(lot: Lot, written: boolean): void {
-    const calls = this.#lots.get(lot)!
-    this.#lots.delete(lot)
+  #end(lot: Lot, calls: readonly UnderWay[], written: boolean): void {
     if (this.#lastLot === lot) {
       this.#lastLot = null
       this.#lastCalls = []
     }
     for (const call of calls) {
-      this.#forget(call)
+      this.#underWay.remove(call)
       if (written) this.#written.add(call.scope, call.messageId, call.hash)
     }
-  }
-
-  #forget(call: UnderWay): void {
-    const first = this.#underWay.get(call.hash)!
-    if (first === call) {
-      if (call.next === undefined) this.#underWay.delete(call.hash)
-      else this.#underWay.set(call.hash, call.next)
-      return
-    }
-    let before = first
-    while (before.next !== call) before = before.next!
-    before.next = call.next
   }
 }

@@ -1,3 +1,5 @@
+import { fnvPrime, hashOn, spread } from './text-hash.ts'
+
 /** Of an id in the ring: its length, and its scope in two halves. */
 const headUnits = 3
 
@@ -41,9 +43,7 @@ export class RecentIds {
 
   /** What the other methods want beside the id. */
   hashOf(scope: number, id: string): number {
-    let hash = hashOfScope(this.#seed, scope & 0xffff, scope >>> 16)
-    for (let at = 0; at < id.length; at++) hash = Math.imul(hash ^ id.charCodeAt(at), prime)
-    return spread(hash)
+    return spread(hashOn(hashOfScope(this.#seed, scope & 0xffff, scope >>> 16), id))
   }
 
   has(scope: number, id: string, hash: number): boolean {
@@ -123,7 +123,7 @@ export class RecentIds {
     const ring = this.#ring
     let hash = hashOfScope(this.#seed, ring[place + 1]!, ring[place + 2]!)
     const end = place + headUnits + ring[place]!
-    for (let at = place + headUnits; at < end; at++) hash = Math.imul(hash ^ ring[at]!, prime)
+    for (let at = place + headUnits; at < end; at++) hash = Math.imul(hash ^ ring[at]!, fnvPrime)
     return spread(hash)
   }
 
@@ -139,12 +139,5 @@ export class RecentIds {
   }
 }
 
-const prime = 0x01000193
-
 const hashOfScope = (seed: number, lower: number, upper: number): number =>
-  Math.imul(Math.imul(seed ^ lower, prime) ^ upper, prime)
-
-const spread = (hash: number): number => {
-  hash = Math.imul(hash ^ (hash >>> 16), 0x7feb352d)
-  return hash ^ (hash >>> 15)
-}
+  Math.imul(Math.imul(seed ^ lower, fnvPrime) ^ upper, fnvPrime)

@@ -1,4 +1,5 @@
 import type { CallType } from '../core/analytics-call.ts'
+import type { Chained } from '../core/hash-chains.ts'
 import type { Delivery, EndpointOutcome, LastResponse, Origin } from '../core/delivery.ts'
 import type { Outcome } from '../core/outcome.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
@@ -10,7 +11,7 @@ import type { AttemptSigner, AttemptSink, SignedRequest } from './ports.ts'
  * A delivery that is being worked on: one round of sending to every endpoint still to try. It is the request
  * that all its attempts share, so that the hot path makes one object a delivery and one an attempt.
  */
-export class DeliveryRun implements SignedRequest {
+export class DeliveryRun implements SignedRequest, Chained<DeliveryRun> {
   readonly work: RecordWork
   readonly destination: DestinationRuntime
   readonly idempotencyKey: string
@@ -45,6 +46,9 @@ export class DeliveryRun implements SignedRequest {
   /** The next run of the same key at the same destination, and, on a lane's first run, the last one. */
   next: DeliveryRun | null = null
   last: DeliveryRun | null = null
+  /** Of the key, and the next lane's first run: while it is in a lane. */
+  hash = 0
+  chained: DeliveryRun | null = null
   readonly admittedAt: number
 
   constructor(

@@ -39,11 +39,11 @@ export class Rounds {
   admit(run: DeliveryRun): void {
     this.#open++
     for (const endpoint of run.reserved) endpoint.reserve(run)
-    if (refusedByAll(run) && run.destination.isBusy(run)) {
+    if (refusedByAll(run) && run.destination.lanes.isBusy(run)) {
       // Nobody is served by its waiting for its turn.
       run.passedOver = true
       this.#start(run)
-    } else if (run.destination.enter(run)) this.#start(run)
+    } else if (run.destination.lanes.enter(run)) this.#start(run)
   }
 
   /**
@@ -51,7 +51,7 @@ export class Rounds {
    * even as a probe: the one before it in its lane may be on the wire.
    */
   deferWaiting(destination: DestinationRuntime, before: number): void {
-    for (const run of destination.takeWaiting(before)) {
+    for (const run of destination.lanes.takeWaiting(before)) {
       run.passedOver = true
       this.#ready.push(run)
     }
@@ -171,7 +171,7 @@ export class Rounds {
 
   #end(run: DeliveryRun): void {
     this.#open--
-    const next = run.destination.leave(run)
+    const next = run.destination.lanes.leave(run)
     if (next) this.#ready.push(next)
   }
 

@@ -1,6 +1,7 @@
 // What kafkajs 2.2.4, the last of its releases, does that we cannot work with, mended where it does it. Each mend has a
 // test that fails without it, on a real broker.
 import { createRequire } from 'node:module'
+import { InFlight } from './in-flight.ts'
 import { encodeProduceFaster } from './produce-encoding.ts'
 
 const require = createRequire(import.meta.url)
@@ -22,6 +23,24 @@ function stopIdleSpin(): void {
   queue.prototype.scheduleCheckPendingRequests = function (this: RequestQueue) {
     if (this.pending.length > 0 || this.throttledUntil > Date.now()) schedule.call(this)
   }
+}
+
+/**
+ * kafkajs keeps the requests of a connection in a Map, which comes and goes with each of them: once V8 has counted it
+ * among the old objects, answers are freed by the collections of the whole heap only (see HashChains).
+ */
+function freeAnswersSoon(): void {
+  const { prototype } = require('kafkajs/src/network/requestQueue') as { prototype: object }
+  const inFlight = Symbol('in flight')
+  Object.defineProperty(prototype, 'inflight', {
+    get(this: { [inFlight]: unknown }) {
+      return this[inFlight]
+    },
+    // The constructor gives it a Map.
+    set(this: { [inFlight]: unknown }) {
+      this[inFlight] = new InFlight()
+    },
+  })
 }
 
 interface OffsetManager {
@@ -124,6 +143,7 @@ function waitBeforeJoin(): void {
 }
 
 stopIdleSpin()
+freeAnswersSoon()
 waitBeforeJoin()
 heartbeatAfterClockWentBack()
 keepCommitsWhenOutOfRange()
