@@ -16,17 +16,34 @@ export type Question =
   /** Latencies of calls due in the window (ms on their own clock), of these endpoints. */
   | { from: number; to: number; of: number[] }
 
+/** Numbers in the order in which they came, outside of V8's heap: its collections would hold up answers. */
+class Samples {
+  readonly #blocks: Float64Array[] = []
+  length = 0
+
+  push(value: number): void {
+    const at = this.length++ % blockSize
+    if (at === 0) this.#blocks.push(new Float64Array(blockSize))
+    this.#blocks.at(-1)![at] = value
+  }
+
+  at(index: number): number {
+    return this.#blocks[Math.floor(index / blockSize)]![index % blockSize]!
+  }
+}
+
 interface Endpoint {
   counted: boolean
   behaviour: Behaviour
   requests: number
-  dueAt: number[]
-  latencies: number[]
+  dueAt: Samples
+  latencies: Samples
 }
 
 const unavailable = Buffer.from('HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n')
 const endless = Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n')
 const dripMs = 1_000
+const blockSize = 65_536
 
 const answers: Record<Behaviour, (socket: Socket) => void> = {
   ok: (socket) => void socket.write(okAnswer),
@@ -44,8 +61,8 @@ const endpoints = Array.from({ length: Number(process.argv[2]) }, (): Endpoint =
   counted: false,
   behaviour: 'ok',
   requests: 0,
-  dueAt: [],
-  latencies: [],
+  dueAt: new Samples(),
+  latencies: new Samples(),
 }))
 
 const milestones = new Milestones()
@@ -66,7 +83,7 @@ function quantiles(from: number, to: number, of: readonly number[]) {
   for (const index of of) {
     const { dueAt, latencies } = endpoints[index]!
     for (let at = 0; at < dueAt.length; at++)
-      if (dueAt[at]! >= from && dueAt[at]! < to) all.push(latencies[at]!)
+      if (dueAt.at(at) >= from && dueAt.at(at) < to) all.push(latencies.at(at))
   }
   const sorted = Float64Array.from(all).sort()
   const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN

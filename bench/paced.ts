@@ -62,9 +62,9 @@ export async function paced(servers: Servers, pace: Pace): Promise<Paced> {
   const [changeAt, lastingFrom, endAt] = [0, onsetS, onsetS + seconds].map(
     (after) => from + (warmUpS + after) * 1_000,
   ) as [number, number, number]
-  await delay(changeAt - monotonicMs())
+  await until(changeAt)
   if (pace.behaviours) await receiver.ask({ behave: pace.behaviours }, 'behaving')
-  await delay(lastingFrom - monotonicMs())
+  await until(lastingFrom)
   const pids = {
     forwarder: child.pid,
     receiver: receiver.pid,
@@ -73,7 +73,7 @@ export async function paced(servers: Servers, pace: Pace): Promise<Paced> {
     bench: process.pid,
   }
   const watch = await watchCpu(pids, otherCore)
-  await delay(endAt - monotonicMs())
+  await until(endAt)
   const use = await watch.end()
   const told = (await over) as unknown as { sent: number[]; failed: number; latestMs: number }
   if (told.failed > 0) throw new Error(`${told.failed} lots could not be produced`)
@@ -102,6 +102,8 @@ export async function paced(servers: Servers, pace: Pace): Promise<Paced> {
   await Promise.all([child.end(), pacer.end(), receiver.end(), deployment.close()])
   return result
 }
+
+const until = (at: number) => delay(Math.max(0, at - monotonicMs()))
 
 async function totals(receiver: Child): Promise<number[]> {
   const told = (await receiver.ask({ total: true }, 'totals')) as unknown as { requests: number[] }

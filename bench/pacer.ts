@@ -37,12 +37,19 @@ async function run({ rate, seconds, users, weights, silent }: PacerOrder): Promi
   const startAt = monotonicMs() + 50
   const total = Math.floor(rate * seconds)
   const sent = weights.map(() => 0)
-  const under: Promise<unknown>[] = []
+  let under = 0
   let failed = 0
   let latestMs = 0
   process.send!({ kind: 'pacing', from: startAt })
   let next = 0
   const finished = Promise.withResolvers<void>()
+  // Not a list of promises: all that was sent would stay in memory, and be looked at by each collection.
+  const send = async (messages: { key: string; value: Buffer }[]) => {
+    under++
+    await producer.send({ topic: topics.calls, acks: -1, messages }).catch(() => failed++)
+    under--
+    if (under === 0 && next >= total) finished.resolve()
+  }
   const timer = setInterval(() => {
     const now = monotonicMs()
     const messages: { key: string; value: Buffer }[] = []
@@ -58,14 +65,12 @@ async function run({ rate, seconds, users, weights, silent }: PacerOrder): Promi
       messages.push({ key: call.userId!, value: codec.encode(call) })
       latestMs = Math.max(latestMs, now - dueAt)
     }
-    if (messages.length > 0)
-      under.push(producer.send({ topic: topics.calls, acks: -1, messages }).catch(() => failed++))
+    if (messages.length > 0) void send(messages)
     if (next < total) return
     clearInterval(timer)
-    finished.resolve()
+    if (under === 0) finished.resolve()
   }, tickMs)
   await finished.promise
-  await Promise.all(under)
   process.send!({ kind: 'paced', from: startAt, sent, failed, latestMs })
 }
 
