@@ -137,7 +137,7 @@ export const isolation: readonly Mutation[] = [
   {
     name: 'no order of a key',
     promise: order,
-    file: 'src/forwarder/destination-runtime.ts',
+    file: 'src/forwarder/lanes.ts',
     find: `    first.last!.next = run
     first.last = run
     return false`,
