@@ -1,6 +1,7 @@
 // What kafkajs 2.2.4, the last of its releases, does that we cannot work with, mended where it does it. Each mend has a
 // test that fails without it, on a real broker.
 import { createRequire } from 'node:module'
+import type { Socket } from 'node:net'
 import { InFlight } from './in-flight.ts'
 import { encodeProduceFaster } from './produce-encoding.ts'
 
@@ -41,6 +42,40 @@ function freeAnswersSoon(): void {
       this[inFlight] = new InFlight()
     },
   })
+}
+
+interface Connection {
+  isConnected(): boolean
+  connect(): Promise<unknown>
+  socket?: Socket
+  chunks: Buffer[]
+  bytesBuffered: number
+  bytesNeeded: number
+}
+
+/** The size of an answer, which stands before it. */
+const sizeBytes = 4
+
+/**
+ * A connection that was cut in the middle of an answer keeps the part that came, and kafkajs takes what comes over the
+ * next socket for the rest of it: answers are lost and the sizes of those behind them misread, until one of a few bytes
+ * ends the process with a RangeError. With the mend a new socket begins with a new answer, and the one before is not
+ * heard any more.
+ */
+function beginAnewAfterCut(): void {
+  const { prototype } = require('kafkajs/src/network/connection') as { prototype: Connection }
+  const { connect } = prototype
+  prototype.connect = function (this: Connection) {
+    // While one is connecting its outcome is waited for; it has brought no answer yet.
+    if (!this.isConnected() && !this.socket?.connecting) {
+      this.socket?.removeAllListeners().on('error', () => {})
+      this.socket?.destroy()
+      this.chunks = []
+      this.bytesBuffered = 0
+      this.bytesNeeded = sizeBytes
+    }
+    return connect.call(this)
+  }
 }
 
 interface OffsetManager {
@@ -144,6 +179,7 @@ function waitBeforeJoin(): void {
 
 stopIdleSpin()
 freeAnswersSoon()
+beginAnewAfterCut()
 waitBeforeJoin()
 heartbeatAfterClockWentBack()
 keepCommitsWhenOutOfRange()
