@@ -2,6 +2,7 @@ import type { BreakerPhase } from '../core/breaker.ts'
 import type { Outcome } from '../core/outcome.ts'
 import type { Attempt } from './delivery-run.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
+import { steadyClock } from './steady-clock.ts'
 
 export interface Log {
   info(fields: object, message: string): void
@@ -48,7 +49,7 @@ export function logBreaker(log: Log, endpoint: EndpointQueue, to: BreakerPhase):
     log.warn(fields, 'the endpoint fails: its calls go to the retry tiers until a probe succeeds')
   else if (to === 'paused')
     log.warn(
-      { ...fields, until: new Date(endpoint.breaker.until).toISOString() },
+      { ...fields, until: new Date(Date.now() + endpoint.breaker.until - steadyClock.now()).toISOString() },
       'the endpoint asks for a pause (Retry-After): its calls wait',
     )
   else if (to === 'closed') log.info(fields, 'the endpoint is well again')

@@ -16,6 +16,7 @@ import type { Route, Routing } from './routing.ts'
 import type { SchemaLoader } from './schema-loader.ts'
 import type { SettingsCatchUp } from './settings-catch-up.ts'
 import type { Settler } from './settler.ts'
+import { steadyClock } from './steady-clock.ts'
 
 /** The plan of a record: to whom it goes. No destinations: it is skipped. */
 interface Plan {
@@ -57,7 +58,7 @@ export class CallsIntake implements Intake {
       return null
     }
     if ('kind' in plan) return plan
-    const now = Date.now()
+    const now = steadyClock.now()
     for (const destination of plan.destinations) {
       const full = fullEndpoint(destination.endpoints, false, now)
       if (full) {

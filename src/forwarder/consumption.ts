@@ -11,6 +11,7 @@ import type {
   RecordSource,
   TopicPartition,
 } from './ports.ts'
+import { steadyClock } from './steady-clock.ts'
 
 /**
  * Records that wait to be taken, in number and in bytes: what all partitions share, and what each may have in any
@@ -152,7 +153,7 @@ export class Consumption implements RecordListener, PartitionOwner {
     partition.push(batch)
     if (goesOn) partition.tracker.reach(batch.to)
     if (batch.records.length === 0) return
-    partition.fetchedAt = Date.now()
+    partition.fetchedAt = steadyClock.now()
     if (!partition.block) this.#events.wake(partition)
     if (this.#isFull(partition)) this.#pause(partition)
   }

@@ -49,6 +49,7 @@ export class DeliveryRun implements SignedRequest, Chained<DeliveryRun> {
   /** Of the key, and the next lane's first run: while it is in a lane. */
   hash = 0
   chained: DeliveryRun | null = null
+  /** By the steady clock. */
   readonly admittedAt: number
 
   constructor(
@@ -145,6 +146,7 @@ export class DeliveryRun implements SignedRequest, Chained<DeliveryRun> {
 export class Attempt implements AttemptSink {
   readonly run: DeliveryRun
   readonly endpoint: EndpointQueue
+  /** By the steady clock. */
   readonly queuedAt: number
   /** What the endpoint's pace gave for it when it was sent. */
   paceRound = 0

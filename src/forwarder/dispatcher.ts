@@ -9,6 +9,7 @@ import type { PartitionWork } from './partition-work.ts'
 import type { RoomShare } from './room.ts'
 import { Rounds, type RoundResults } from './rounds.ts'
 import { Slots } from './slots.ts'
+import { steadyClock } from './steady-clock.ts'
 
 /** Who learns of what happens at the endpoints. */
 export interface DispatchResults extends RoundResults {
@@ -66,7 +67,7 @@ export class Dispatcher implements EndpointHost {
 
   /** An endpoint holds others back: what has been queued there for so long is deferred. */
   shedQueued(endpoint: EndpointQueue, olderThanMs: number): void {
-    for (const attempt of endpoint.takeQueued(Date.now(), olderThanMs))
+    for (const attempt of endpoint.takeQueued(steadyClock.now(), olderThanMs))
       this.deferred(attempt, { reason: 'slow', waitMs: 0 })
   }
 
@@ -77,13 +78,13 @@ export class Dispatcher implements EndpointHost {
 
   /** The endpoint's URL was taken out of the settings: it is dropped from the deliveries that wait for it. */
   removed(endpoint: EndpointQueue): void {
-    const now = Date.now()
+    const now = steadyClock.now()
     for (const { run } of endpoint.takeQueued(now, 0)) this.#rounds.withdraw(run, endpoint, now)
   }
 
   /** Looks again at queues that were not allowed to start anything, or found no slot. */
   pumpAll(endpoints: Iterable<EndpointQueue>): void {
-    const now = Date.now()
+    const now = steadyClock.now()
     for (const endpoint of endpoints) if (endpoint.queued > 0) endpoint.pump(now)
   }
 
@@ -99,26 +100,26 @@ export class Dispatcher implements EndpointHost {
 
   ended(attempt: Attempt, outcome: Outcome): void {
     this.#results.attempted(attempt, outcome)
-    const now = Date.now()
+    const now = steadyClock.now()
     this.#rounds.conclude(attempt.run, attempt.endpoint, outcome, now)
     attempt.endpoint.pump(now)
     this.slots.feed(now)
   }
 
   dropped(attempt: Attempt): void {
-    this.#rounds.drop(attempt.run, attempt.endpoint, Date.now())
+    this.#rounds.drop(attempt.run, attempt.endpoint, steadyClock.now())
   }
 
   skipped(attempt: Attempt): void {
-    this.#rounds.skip(attempt.run, attempt.endpoint, Date.now())
+    this.#rounds.skip(attempt.run, attempt.endpoint, steadyClock.now())
   }
 
   deferred(attempt: Attempt, deferral: Deferral): void {
-    this.#rounds.defer(attempt.run, attempt.endpoint, deferral, Date.now())
+    this.#rounds.defer(attempt.run, attempt.endpoint, deferral, steadyClock.now())
   }
 
   failed(attempt: Attempt, error: unknown): void {
-    this.#rounds.fail(attempt.run, attempt.endpoint, error, Date.now())
+    this.#rounds.fail(attempt.run, attempt.endpoint, error, steadyClock.now())
   }
 
   retryStarted(run: DeliveryRun): void {
@@ -135,6 +136,6 @@ export class Dispatcher implements EndpointHost {
 
   breakerChanged(endpoint: EndpointQueue, from: BreakerPhase, to: BreakerPhase): void {
     this.#results.breakerChanged(endpoint, from, to)
-    if (endpoint.waiters.size > 0) endpoint.wakeWaiters(Date.now())
+    if (endpoint.waiters.size > 0) endpoint.wakeWaiters(steadyClock.now())
   }
 }

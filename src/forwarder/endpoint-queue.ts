@@ -6,6 +6,7 @@ import { AttemptFifo, type Attempt, type DeliveryRun } from './delivery-run.ts'
 import type { EndpointHost } from './endpoint-host.ts'
 import type { PartitionWork } from './partition-work.ts'
 import type { EndpointClient } from './ports.ts'
+import { steadyClock } from './steady-clock.ts'
 
 /**
  * One URL of a destination: its own queues and its own pace, so that an endpoint that hangs uses up its own slots
@@ -31,7 +32,7 @@ export class EndpointQueue {
   /** Deliveries that hold a place here: waiting for their key's turn, queued, or on the wire. */
   admittedCalls = 0
   admittedRetries = 0
-  /** Since when it has been holding back others' work without a break, epoch ms. */
+  /** Since when it has been holding back others' work without a break, by the steady clock as all times here. */
   holdingSince: number | null = null
   shedding = false
   #roomySince: number | null = null
@@ -204,17 +205,17 @@ export class EndpointQueue {
       }
       if (!this.#host.slots.take(this)) return
       queue.shift()
-      this.#send(attempt, now)
+      this.#send(attempt)
     }
   }
 
-  #send(attempt: Attempt, now: number): void {
+  #send(attempt: Attempt): void {
     this.inFlight++
     attempt.paceRound = this.#pace.started()
     const { run } = attempt
     if (!run.reached) {
       run.reached = true
-      run.firstAttemptAt ??= now
+      run.firstAttemptAt ??= Date.now()
       if (run.dueAt !== null) this.#host.retryStarted(run)
     }
     try {
@@ -244,7 +245,7 @@ export class EndpointQueue {
 
   /** The outcome of an attempt that was sent. */
   ended(attempt: Attempt, outcome: Outcome): void {
-    const now = Date.now()
+    const now = steadyClock.now()
     const before = this.breaker.phase
     this.#pace.ended(attempt.paceRound, outcome, this.inFlight, attempt.run.wasAttempted, now)
     this.inFlight--

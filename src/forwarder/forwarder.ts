@@ -31,6 +31,7 @@ import { Routing } from './routing.ts'
 import { SchemaLoader } from './schema-loader.ts'
 import { SettingsCatchUp } from './settings-catch-up.ts'
 import { Settler } from './settler.ts'
+import { steadyClock } from './steady-clock.ts'
 import { Taker } from './taker.ts'
 
 export interface ForwarderParts {
@@ -126,7 +127,7 @@ export class Forwarder {
         retryStarted: (run) => metrics.retryLateness(Math.max(0, Date.now() - run.dueAt!) / 1_000),
         abandoned: (run) => this.#room.free(run.body.length),
         breakerChanged: (endpoint, _from, to) => logBreaker(log, endpoint, to),
-        blocked: (endpoint) => this.#holdBack.look(endpoint, Date.now()),
+        blocked: (endpoint) => this.#holdBack.look(endpoint, steadyClock.now()),
         wake: (partition) => this.#taker.wake(partition),
       },
       parts.maxInFlight,
@@ -179,7 +180,7 @@ export class Forwarder {
     if (!this.#calls.isReady) return 'not a member of the consumer group yet'
     if (!this.#retries.isReady) return "not a member of the retries' consumer group yet"
     if (this.#schemas.isWaiting) return 'records wait for the schema registry'
-    return this.#ledger.problem(Date.now())
+    return this.#ledger.problem(steadyClock.now())
   }
 
   /** The settings and the erasures must have been folded to their end before. */
@@ -216,16 +217,16 @@ export class Forwarder {
   async #drain(): Promise<void> {
     this.#taker.stop()
     this.#dispatcher.stop()
-    const deadline = Date.now() + this.#parts.drainMs
-    while (this.#dispatcher.inFlight > 0 && Date.now() < deadline) await delay(5)
+    const deadline = steadyClock.now() + this.#parts.drainMs
+    while (this.#dispatcher.inFlight > 0 && steadyClock.now() < deadline) await delay(5)
     await Promise.race([
       this.#handOver.settled(),
-      delay(Math.max(0, deadline - Date.now()), undefined, { ref: false }),
+      delay(Math.max(0, deadline - steadyClock.now()), undefined, { ref: false }),
     ])
     // While Kafka is away there is no last commit: what is not committed is sent again by whoever comes next.
     await Promise.race([
       Promise.all([this.#calls, this.#retries].map((consumption) => consumption.commitAll())),
-      delay(Math.max(lastCommitMs, deadline - Date.now()), undefined, { ref: false }),
+      delay(Math.max(lastCommitMs, deadline - steadyClock.now()), undefined, { ref: false }),
     ])
     if (this.#dispatcher.inFlight > 0) {
       this.#parts.log.warn({ requests: this.#dispatcher.inFlight }, 'stopped before all requests had ended')
@@ -239,7 +240,7 @@ export class Forwarder {
   }
 
   #watch(): void {
-    this.#holdBack.tick(Date.now())
+    this.#holdBack.tick(steadyClock.now())
     // After a pause in the heartbeats nothing else would look at the queues again.
     this.#dispatcher.pumpAll(this.#routing.endpoints())
     this.#handOver.lookAgain()
@@ -275,7 +276,7 @@ export class Forwarder {
   }
 
   *#endpointGauges() {
-    const now = Date.now()
+    const now = steadyClock.now()
     for (const endpoint of this.#routing.endpoints()) {
       const { destinationId, id: urlId, inFlight, limit, breaker } = endpoint
       const waits = now < breaker.until

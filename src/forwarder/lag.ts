@@ -1,5 +1,6 @@
 import type { Consumption } from './consumption.ts'
 import type { TopicPartition } from './ports.ts'
+import { steadyClock } from './steady-clock.ts'
 
 /** How long after a look at the lag the brokers go on being asked, in ms. */
 const watchedMs = 60_000
@@ -24,7 +25,7 @@ export class Lag {
   /** What the brokers said last; that stays when they are away. The first look has them asked. */
   *read(): Iterable<{ topic: string; partition: number; lag: number }> {
     const watched = this.#isWatched
-    this.#readAt = Date.now()
+    this.#readAt = steadyClock.now()
     if (!watched) this.refresh().catch(() => {})
     yield* this.#lags()
   }
@@ -35,7 +36,7 @@ export class Lag {
   }
 
   get #isWatched(): boolean {
-    return Date.now() - this.#readAt < watchedMs
+    return steadyClock.now() - this.#readAt < watchedMs
   }
 
   async refresh(): Promise<void> {

@@ -15,6 +15,7 @@ import type { HandOver } from './hand-over.ts'
 import type { RecordWork } from './partition-work.ts'
 import type { Encoders, OutgoingRecord, PartitionTally, TopicPartition } from './ports.ts'
 import type { Room } from './room.ts'
+import { steadyClock } from './steady-clock.ts'
 
 export interface LedgerParts {
   topic: string
@@ -46,7 +47,7 @@ export class Ledger implements TallySink {
   readonly codes = new ResultCodes()
   readonly everything: boolean
   readonly #parts: LedgerParts
-  /** When the tallies that wait were given, epoch ms. */
+  /** When the tallies that wait were given, by the steady clock. */
   readonly #waiting = new Set<number>()
 
   constructor(parts: LedgerParts) {
@@ -149,14 +150,15 @@ export class Ledger implements TallySink {
 
   async tally(tallies: readonly PartitionTally[]): Promise<void> {
     const at = Date.now()
-    this.#waiting.add(at)
+    const since = steadyClock.now()
+    this.#waiting.add(since)
     try {
       const appended = tallies.map((each) => this.#appendTally(each, at))
       // Commits wait for it.
       this.#parts.handOver.flush(this.#parts.topic)
       await Promise.all(appended)
     } finally {
-      this.#waiting.delete(at)
+      this.#waiting.delete(since)
     }
   }
 

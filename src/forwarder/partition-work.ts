@@ -46,7 +46,7 @@ export class PartitionWork {
   /** Nothing is taken before the committed map has been read. */
   restored = false
   paused = false
-  /** When the newest records arrived, epoch ms. */
+  /** When the newest records arrived, by the steady clock. */
   fetchedAt = 0
   /** Set while the head waits for something. */
   block: Block | null = null

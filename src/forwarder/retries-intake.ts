@@ -13,6 +13,7 @@ import type { Routing } from './routing.ts'
 import type { SchemaLoader } from './schema-loader.ts'
 import type { SettingsCatchUp } from './settings-catch-up.ts'
 import type { Settler } from './settler.ts'
+import { steadyClock } from './steady-clock.ts'
 
 export interface RetriesIntakeParts {
   decoder: RecordDecoder<RetryDelivery>
@@ -60,7 +61,7 @@ export class RetriesIntake implements Intake {
         settler.hop(partition.take(), keyOf(record.key), hop, retry)
         return null
       }
-      return this.#send(partition, retry, dueAt, now)
+      return this.#send(partition, retry, dueAt)
     } catch (error) {
       const { reason, detail } = refusalOf(error)
       const retry = partition.head as RetryDelivery | null
@@ -90,7 +91,8 @@ export class RetriesIntake implements Intake {
     return retry ? withoutFuture(retry, Number(timestamp)) : schemas.load(decoder, value!)
   }
 
-  #send(partition: PartitionWork, retry: RetryDelivery, dueAt: number, now: number): Block | null {
+  #send(partition: PartitionWork, retry: RetryDelivery, dueAt: number): Block | null {
+    const now = steadyClock.now()
     const { routing, catchUp, dispatcher, room } = this.#parts
     const destination = routing.destination(retry.destinationId)
     if (!destination) {

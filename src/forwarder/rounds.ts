@@ -3,6 +3,7 @@ import type { Outcome } from '../core/outcome.ts'
 import { Attempt, type DeliveryRun } from './delivery-run.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
+import { steadyClock } from './steady-clock.ts'
 
 /** Who takes over when the sending of a round is over, or cannot begin. */
 export interface RoundResults {
@@ -72,7 +73,7 @@ export class Rounds {
       return
     }
     run.outcomes ??= []
-    run.outcomes.push({ endpointId: endpoint.id, outcome, at: now })
+    run.outcomes.push({ endpointId: endpoint.id, outcome, at: Date.now() })
     if (--run.pending === 0) this.#settle(run)
   }
 
@@ -129,7 +130,7 @@ export class Rounds {
   }
 
   #send(run: DeliveryRun): void {
-    const now = Date.now()
+    const now = steadyClock.now()
     const targets = targetsOf(run)
     if (targets !== run.reserved) {
       for (const endpoint of targets) endpoint.reserve(run)
@@ -176,7 +177,7 @@ export class Rounds {
   }
 
   #releaseAll(run: DeliveryRun): void {
-    const now = Date.now()
+    const now = steadyClock.now()
     for (const endpoint of run.reserved) endpoint.release(run, now)
     run.reserved = []
   }

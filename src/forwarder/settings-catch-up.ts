@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { messageOf } from '../errors.ts'
 import type { SettingsSource } from './ports.ts'
+import { steadyClock } from './steady-clock.ts'
 
 const maxBackOffMs = 5_000
 
@@ -34,10 +35,10 @@ export class SettingsCatchUp {
   }
 
   async #read(): Promise<void> {
-    // Clocks have a resolution of 1 ms: begin in a later one than what was fetched just now.
+    // Begin in a later millisecond than what was fetched just now.
     await delay(1)
     for (let wait = 100; !this.#signal.aborted; wait = Math.min(wait * 2, maxBackOffMs)) {
-      const began = Date.now()
+      const began = steadyClock.now()
       try {
         await this.#settings.catchUp()
         this.#caughtUpAt = began

@@ -3,8 +3,8 @@ import type { Block, PartitionWork } from './partition-work.ts'
 
 /** Records taken in one turn of the event loop: answers and heartbeats come in between. */
 const turn = 128
-/** Node's timers take no more. */
-const maxTimerMs = 2 ** 31 - 1
+/** A head that is not due is looked at again so often, in ms: the clock that it is due by can be set. */
+const lookAgainMs = 1_000
 
 /**
  * Takes records from partitions in turns, one each, as long as there is room for them. A partition whose head
@@ -88,7 +88,7 @@ export class Taker {
       case 'until':
         partition.blockedTimer = setTimeout(
           () => this.wake(partition),
-          Math.min(Math.max(block.at - Date.now(), 1), maxTimerMs),
+          Math.min(Math.max(block.at - Date.now(), 1), lookAgainMs),
         )
         return
       case 'pending': {

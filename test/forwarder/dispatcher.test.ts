@@ -1,15 +1,18 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { defaultBreakerLimits } from '../../src/core/breaker.ts'
 import type { DestinationRuntime } from '../../src/forwarder/destination-runtime.ts'
 import type { Outcome } from '../../src/core/outcome.ts'
+import { steadyClock } from '../../src/forwarder/steady-clock.ts'
 import { Engine, nothingHeld } from './fakes.ts'
 
 const ids = (runs: readonly { idempotencyKey: string }[]) => runs.map((run) => run.idempotencyKey)
 /** A clock that the test moves. */
 function clock(t: TestContext) {
-  t.mock.timers.enable({ apis: ['Date'], now: Date.UTC(2026, 0, 1) })
-  return { pass: (ms: number) => t.mock.timers.setTime(Date.now() + ms) }
+  let now = Date.UTC(2026, 0, 1)
+  t.mock.method(steadyClock, 'now', () => now)
+  return { pass: (ms: number) => (now += ms) }
 }
 
 /** So many failures in a row open the breaker. */
@@ -239,6 +242,22 @@ test('a 429 with Retry-After stops the endpoint, not just the delivery: what wou
   assert.deepEqual(engine.client('crm').sent, ['a', 'b', 'p'], 'it begins again with one')
   engine.client('crm').answer('success', 'p')
   assert.deepEqual(engine.client('crm').sent, ['a', 'b', 'p', 'q', 'r'])
+})
+
+test('an endpoint that asked for a pause while the clock was an hour ahead goes on once the pause is over', async (t) => {
+  const real = Date.now
+  const ahead = t.mock.method(Date, 'now', () => real() + 3_600_000)
+  const engine = new Engine({ inFlight: 8 })
+  const crm = engine.destination('crm')
+  engine.admit('a', crm)
+  engine.client('crm').answer('status_429', 'a', pause(50))
+  engine.admit('b', crm)
+  ahead.mock.restore()
+  for (const until = performance.now() + 5_000; engine.client('crm').sent.length < 2; await delay(5)) {
+    assert.ok(performance.now() < until, 'it is still paused')
+    engine.dispatcher.pumpAll(engine.endpoints)
+  }
+  assert.deepEqual(engine.deferrals, [])
 })
 
 test('a short pause is waited for: nothing is deferred', (t) => {

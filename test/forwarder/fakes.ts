@@ -12,6 +12,7 @@ import { DestinationRuntime } from '../../src/forwarder/destination-runtime.ts'
 import { Dispatcher, type DispatchResults } from '../../src/forwarder/dispatcher.ts'
 import { EndpointQueue } from '../../src/forwarder/endpoint-queue.ts'
 import { PartitionWork, type PartitionOwner } from '../../src/forwarder/partition-work.ts'
+import { steadyClock } from '../../src/forwarder/steady-clock.ts'
 import type {
   AttemptSink,
   CommittedPartition,
@@ -229,7 +230,7 @@ export class Engine {
       earlier ?? null,
       given.dueAt ?? (earlier ? Date.now() : null),
       destination.endpoints.filter((endpoint) => !earlier || earlier.endpointIds.includes(endpoint.id)),
-      Date.now(),
+      steadyClock.now(),
     )
   }
 

@@ -327,6 +327,16 @@ test('a retry is never early, and goes out within a second of its due time', asy
   await until(() => committedRetries() === 1, 'committed')
 })
 
+test('a retry that was looked at while the clock was an hour behind goes out once it is due', async (t) => {
+  const { clients, retry } = await engine(t)
+  const real = Date.now
+  retry(waiting({ handedOverAt: real() + 300 - parked.delayMs }))
+  const behind = t.mock.method(Date, 'now', () => real() - 3_600_000)
+  await delay(200)
+  behind.mock.restore()
+  await until(() => clients[0]!.onWire.length === 1, 'sent')
+})
+
 test('a retry that is due before its Retry-After hops on without an attempt', async (t) => {
   const { clients, retry, appended, committedRetries } = await engine(t)
   const notBefore = Date.now() + 5_000

@@ -8,6 +8,7 @@ import { HoldBack } from '../../src/forwarder/hold-back.ts'
 import { fullEndpoint, type Intake } from '../../src/forwarder/intake.ts'
 import { PartitionWork } from '../../src/forwarder/partition-work.ts'
 import { Routing } from '../../src/forwarder/routing.ts'
+import { steadyClock } from '../../src/forwarder/steady-clock.ts'
 import { FakeClient, FakeOwner, noMetrics, paceBounds, quiet, record } from './fakes.ts'
 
 const t0 = Date.UTC(2026, 0, 1)
@@ -28,7 +29,8 @@ const destination = (id: string): Destination => ({
 
 /** A partition whose records name the destination that they are for, and a clock that the test moves. */
 function world(t: TestContext, ids: readonly string[], places = 10) {
-  t.mock.timers.enable({ apis: ['Date'], now: t0 })
+  let now = t0
+  t.mock.method(steadyClock, 'now', () => now)
   const clients = new Map<string, FakeClient>()
   const settled: DeliveryRun[] = []
   const woken: PartitionWork[] = []
@@ -43,7 +45,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
       retryStarted: () => {},
       breakerChanged: () => {},
       deferred: () => {},
-      blocked: (endpoint) => holdBack.look(endpoint, Date.now()),
+      blocked: (endpoint) => holdBack.look(endpoint, now),
       wake: (partition) => {
         partition.block = null
         woken.push(partition)
@@ -108,7 +110,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
     while (!partition.block && partition.buffered > 0) {
       const { value, key } = partition.peek()!
       const target = routing.destination(value!.toString())!
-      const full = fullEndpoint(target.endpoints, false, Date.now())
+      const full = fullEndpoint(target.endpoints, false, now)
       if (full) {
         partition.block = { kind: 'endpoint', endpoint: full }
         full.wait(partition)
@@ -126,15 +128,15 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
         body: Buffer.from('{}'),
       }
       dispatcher.admit(
-        new DeliveryRun(work, target, call, key!.toString(), null, null, target.endpoints, Date.now()),
+        new DeliveryRun(work, target, call, key!.toString(), null, null, target.endpoints, now),
       )
     }
   }
   /** Time passes, in the steps in which the engine looks. */
   const pass = (ms: number, meanwhile: () => void = () => {}) => {
     for (let passed = 0; passed < ms; passed += 250) {
-      t.mock.timers.setTime(Date.now() + 250)
-      holdBack.tick(Date.now())
+      now += 250
+      holdBack.tick(now)
       meanwhile()
       takeAll()
     }

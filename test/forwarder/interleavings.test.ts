@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import type { OutcomeKind } from '../../src/core/outcome.ts'
 import type { DeliveryRun } from '../../src/forwarder/delivery-run.ts'
 import type { PartitionWork } from '../../src/forwarder/partition-work.ts'
+import { steadyClock } from '../../src/forwarder/steady-clock.ts'
 import { Engine, nothingHeld } from './fakes.ts'
 
 type Step =
@@ -242,10 +243,10 @@ class World {
   }
 }
 
-/** Date.now() of whichever world is under test. */
+/** The steady clock of whichever world is under test. */
 function virtualClock(t: TestContext): { of: { now: number } } {
   const clock = { of: { now: 0 } }
-  t.mock.method(Date, 'now', () => clock.of.now)
+  t.mock.method(steadyClock, 'now', () => clock.of.now)
   return clock
 }
 
