@@ -195,7 +195,7 @@ export const keeping: readonly Mutation[] = [
     name: 'a stop that does not wait for what is on the wire',
     promise: 'A graceful stop repeats nothing; a second signal ends at once',
     file: 'src/forwarder/forwarder.ts',
-    find: 'while (this.#dispatcher.inFlight > 0 && Date.now() < deadline) await delay(5)',
+    find: 'while (this.#dispatcher.inFlight > 0 && steadyClock.now() < deadline) await delay(5)',
     replace: '',
     test: {
       file: 'forwarder/forwarder.test.ts',
