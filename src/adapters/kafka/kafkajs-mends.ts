@@ -1,5 +1,5 @@
 // What kafkajs 2.2.4, the last of its releases, does that we cannot work with, mended where it does it. Each mend has a
-// test that fails without it, on a real broker.
+// test that fails without it: on a real broker, but for what memory does.
 import { createRequire } from 'node:module'
 import type { Socket } from 'node:net'
 import { InFlight } from './in-flight.ts'

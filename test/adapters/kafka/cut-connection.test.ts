@@ -3,7 +3,11 @@ import { once } from 'node:events'
 import { createRequire } from 'node:module'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { test } from 'node:test'
+import kafkajs from 'kafkajs'
 import '../../../src/adapters/kafka/client.ts'
+import { createTopics } from '../../../src/adapters/kafka/create-topics.ts'
+import { until } from '../../support/deployment.ts'
+import { brokers, uniquePrefix } from '../../support/rig.ts'
 
 const require = createRequire(import.meta.url)
 
@@ -82,4 +86,47 @@ test('what the connection before still brings is not heard once there is another
     for (const socket of sockets) socket.destroy()
     server.close()
   }
+})
+
+test('a consumer whose connection is cut in the middle of what Kafka sends reads every record on', async (t) => {
+  let cuts = 0
+  const kafka = new kafkajs.Kafka({
+    ...{ brokers: brokers(), logLevel: kafkajs.logLevel.NOTHING },
+    retry: { initialRetryTime: 20, retries: 20 },
+    socketFactory: ({ host, port, onConnect }) => {
+      const socket = connect({ host, port }, onConnect)
+      let received = 0
+      // An answer of a megabyte comes in pieces.
+      socket.on('data', (piece: Buffer) => {
+        received += piece.length
+        if (received < 200_000 || cuts === 3) return
+        cuts++
+        socket.destroy(new Error('cut'))
+      })
+      return socket
+    },
+  })
+  const topic = `${uniquePrefix()}cut`
+  const admin = kafka.admin()
+  const producer = kafka.producer()
+  const consumer = kafka.consumer({ groupId: topic })
+  t.after(async () => {
+    await Promise.all([consumer.disconnect(), producer.disconnect()])
+    await admin.deleteTopics({ topics: [topic] })
+    await admin.deleteGroups([topic])
+    await admin.disconnect()
+  })
+  await Promise.all([admin.connect(), producer.connect(), consumer.connect()])
+  await createTopics(admin, [{ topic, numPartitions: 1 }])
+  const values = Array.from({ length: 40 }, (_, index) => `${index} `.repeat(8_000))
+  for (const value of values) await producer.send({ topic, messages: [{ value }] })
+  await consumer.subscribe({ topic, fromBeginning: true })
+  const seen = new Set<string>()
+  await consumer.run({
+    autoCommit: false,
+    eachMessage: async ({ message }) => void seen.add(message.value!.toString()),
+  })
+  await until(() => seen.size === values.length, 30_000, 'every record')
+  assert.deepEqual(seen, new Set(values))
+  assert.equal(cuts, 3)
 })
