@@ -24,6 +24,11 @@ const bufferedBytes = { all: 16 * 1024 * 1024, one: 1024 * 1024 }
 const fetchMargin = 4_000
 /** Offsets that one partition's tracker may span: what the committed map can nearly always hold. */
 const maxSpan = 100_000
+/**
+ * A partition whose head is due later than that, in ms, is paused until then: what is behind it is due later still,
+ * and would only fill the memory. It leaves time to look at it once more, and to fetch.
+ */
+const restMs = 3_000
 /** How long before a rebalance what is on the wire is given to end, in ms: most of it does. */
 const answerMs = 100
 
@@ -160,7 +165,14 @@ export class Consumption implements RecordListener, PartitionOwner {
 
   /** A record was taken from the partition, or finished: it may have room again. */
   finished(partition: PartitionWork): void {
+    const { block } = partition
+    if (block?.kind === 'until' && block.at - Date.now() > restMs) return
     if (partition.paused && partition.alive) this.#resumeWhenRoomy(partition)
+  }
+
+  waits(partition: PartitionWork, ms: number): void {
+    if (ms > restMs) this.#pause(partition)
+    else if (partition.paused) this.#resumeWhenRoomy(partition)
   }
 
   tick(): Promise<void> {

@@ -28,6 +28,8 @@ export interface PartitionOwner {
   mayStart(): boolean
   /** A record of the partition was finished. */
   finished(partition: PartitionWork): void
+  /** Its head is due in so many ms. Told again now and then. */
+  waits(partition: PartitionWork, ms: number): void
 }
 
 /**

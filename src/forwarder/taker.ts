@@ -85,12 +85,12 @@ export class Taker {
       case 'full':
         this.#whenRoomy(partition)
         return
-      case 'until':
-        partition.blockedTimer = setTimeout(
-          () => this.wake(partition),
-          Math.min(Math.max(block.at - Date.now(), 1), lookAgainMs),
-        )
+      case 'until': {
+        const ms = Math.max(block.at - Date.now(), 1)
+        partition.blockedTimer = setTimeout(() => this.wake(partition), Math.min(ms, lookAgainMs))
+        partition.owner.waits(partition, ms)
         return
+      }
       case 'pending': {
         const again = () => {
           if (partition.block === block) this.wake(partition)

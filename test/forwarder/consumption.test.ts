@@ -328,6 +328,26 @@ test('a full partition is paused, and resumed once it has room', async () => {
   assert.deepEqual([...source.paused], [])
 })
 
+test('a partition whose head is due in a while is paused until shortly before, whatever ends meanwhile', async () => {
+  const { source, consumption, own, fetch, work } = consume()
+  await own([0, 1])
+  fetch(0, 10)
+  const before = work().take()
+  const wait = (ms: number) => {
+    work().block = { kind: 'until', at: Date.now() + ms }
+    consumption.waits(work(), ms)
+  }
+  wait(60_000)
+  assert.deepEqual([...source.paused], [0])
+  before.finishOne(delivered)
+  assert.deepEqual([...source.paused], [0], 'what ended makes no room that anything due could take')
+  wait(2_500)
+  assert.deepEqual([...source.paused], [], 'in time to fetch what is behind it')
+  fetch(10, 20_000)
+  wait(2_000)
+  assert.deepEqual([...source.paused], [0], 'full is full')
+})
+
 test('a partition whose head does not end is paused before the map can overflow, and resumed when it is committed', async () => {
   const { source, consumption, own, fetch, work } = consume()
   await own([0])

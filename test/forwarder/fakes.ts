@@ -119,6 +119,8 @@ export class FakeOwner implements PartitionOwner {
   }
 
   finished(): void {}
+
+  waits(): void {}
 }
 
 /** A dispatcher with destinations whose endpoints are fake, and a book of what became of each run. */

@@ -337,6 +337,18 @@ test('a retry that was looked at while the clock was an hour behind goes out onc
   await until(() => clients[0]!.onWire.length === 1, 'sent')
 })
 
+test('what waits behind a retry that is due in a while is not fetched until shortly before', async (t) => {
+  const { clients, retry, retries } = await engine(t)
+  const due = Date.now() + 3_500
+  retry(waiting({ handedOverAt: due - parked.delayMs }))
+  await until(() => retries.paused.has(0), 'paused')
+  await until(() => !retries.paused.has(0), 'resumed')
+  assert.ok(Date.now() < due, 'resumed too late')
+  assert.deepEqual(clients[0]!.sent, [])
+  retry(waiting({ handedOverAt: due - parked.delayMs }))
+  await until(() => clients[0]!.onWire.length === 2, 'both sent')
+})
+
 test('a retry that is due before its Retry-After hops on without an attempt', async (t) => {
   const { clients, retry, appended, committedRetries } = await engine(t)
   const notBefore = Date.now() + 5_000

@@ -2,6 +2,7 @@
 // test that fails without it: on a real broker, but for what memory does.
 import { createRequire } from 'node:module'
 import type { Socket } from 'node:net'
+import { FetchWait, type TopicPartitions } from './fetch-wait.ts'
 import { InFlight } from './in-flight.ts'
 import { encodeProduceFaster } from './produce-encoding.ts'
 
@@ -109,30 +110,25 @@ interface ConsumerGroup {
   assigners: Partial<JoinAware>[]
   joinAndSync(): Promise<void>
   maxWaitTime: number
-  subscriptionState: { paused(): unknown[] }
+  subscriptionState: { paused(): TopicPartitions[] }
   fetch(nodeId: unknown): Promise<unknown[]>
   /** When the last heartbeat was answered, by the system's clock. */
   lastRequest: number
   heartbeat(options: { interval: number }): Promise<void>
 }
 
-/** How long a fetch may wait while partitions are paused, in ms. */
-const pausedWaitMs = 50
-
 /**
  * A fetch of kafkajs asks for the partitions that are not paused, and waits for one of them to have something; with
- * all of them paused it sleeps for as long. A partition that is resumed meanwhile waits with it, although what it
- * has buffered may last for less. So while any is paused a fetch waits for a moment only, and as long as it was told
- * to while there is nothing to do.
+ * all of them paused it sleeps for as long. How long that is goes by what is paused: see FetchWait.
  */
 function fetchSoonAfterResume(): void {
   const group = require('kafkajs/src/consumer/consumerGroup') as { prototype: ConsumerGroup }
-  const told = new WeakMap<ConsumerGroup, number>()
+  const waits = new WeakMap<ConsumerGroup, FetchWait>()
   const fetch = group.prototype.fetch
   group.prototype.fetch = function (this: ConsumerGroup, nodeId) {
-    if (!told.has(this)) told.set(this, this.maxWaitTime)
-    const most = told.get(this)!
-    this.maxWaitTime = this.subscriptionState.paused().length > 0 ? Math.min(most, pausedWaitMs) : most
+    let wait = waits.get(this)
+    if (!wait) waits.set(this, (wait = new FetchWait(this.maxWaitTime)))
+    this.maxWaitTime = wait.ms(this.subscriptionState.paused(), performance.now())
     return fetch.call(this, nodeId)
   }
 }
