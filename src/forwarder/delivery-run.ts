@@ -25,6 +25,7 @@ export class DeliveryRun implements SignedRequest, Chained<DeliveryRun> {
   readonly key: string | null
   signature: string | null = null
   signer: AttemptSigner | null = null
+  #isSigned = false
 
   /** What earlier rounds left; null at the first. */
   readonly earlier: Delivery | null
@@ -78,6 +79,14 @@ export class DeliveryRun implements SignedRequest, Chained<DeliveryRun> {
     this.admittedAt = admittedAt
   }
 
+  /** Once a round, when the first of its requests goes out: what is deferred needs no signature. */
+  sign(): void {
+    if (this.#isSigned) return
+    this.signature = this.destination.sign(this.body)
+    this.signer = this.destination.signer
+    this.#isSigned = true
+  }
+
   get isRetry(): boolean {
     return this.earlier !== null
   }
@@ -119,13 +128,15 @@ export class DeliveryRun implements SignedRequest, Chained<DeliveryRun> {
   }
 
   #history(): EndpointOutcome[] {
-    const byEndpoint = new Map((this.earlier?.outcomes ?? []).map((outcome) => [outcome.endpointId, outcome]))
+    const history = this.earlier === null ? [] : [...this.earlier.outcomes]
     for (const { endpointId, outcome, at } of this.outcomes ?? []) {
-      if (outcome.kind === 'deferred' && byEndpoint.has(endpointId)) continue
       const { kind, status, durationMs, detail } = outcome
-      byEndpoint.set(endpointId, { endpointId, kind, status, durationMs, at, detail })
+      const noted = { endpointId, kind, status, durationMs, at, detail }
+      const before = history.findIndex((earlier) => earlier.endpointId === endpointId)
+      if (before < 0) history.push(noted)
+      else if (kind !== 'deferred') history[before] = noted
     }
-    return [...byEndpoint.values()]
+    return history
   }
 
   #lastResponse(): LastResponse | null {

@@ -219,6 +219,7 @@ export class EndpointQueue {
       if (run.dueAt !== null) this.#host.retryStarted(run)
     }
     try {
+      run.sign()
       this.client.send(run, attempt)
     } catch (error) {
       this.#notSent(attempt)

@@ -121,7 +121,7 @@ export class Rounds {
     try {
       this.#send(run)
     } catch (error) {
-      // Planning and signing come before the first endpoint is offered anything.
+      // Planning comes before the first endpoint is offered anything.
       this.#releaseAll(run)
       run.settled = true
       this.#end(run)
@@ -142,8 +142,6 @@ export class Rounds {
       this.#results.skipped(run)
       return
     }
-    run.signature = run.destination.sign(run.body)
-    run.signer = run.destination.signer
     run.pending = targets.length
     for (const endpoint of targets) {
       const deferral = endpoint.offer(new Attempt(run, endpoint, now), now)
