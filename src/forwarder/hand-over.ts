@@ -17,7 +17,12 @@ interface Waiting {
 }
 
 interface Queue {
+  /** Was unsure when its turn came; before all that waits. */
+  unsure: Waiting[]
   waiting: Waiting[]
+  /** How many of `waiting` are gone. */
+  gone: number
+  /** Of both. */
   bytes: number
   sending: boolean
   /** When the last lot began, by `performance.now()`. */
@@ -35,7 +40,7 @@ const recordOverheadBytes = 512
  * A lot follows another of its topic no sooner, in ms. Each lot is a request, which costs much more than
  * one more record in it, and what is handed over is not waited for by anybody but its own key.
  */
-const defaultLingerMs = 20
+const defaultLingerMs = 50
 
 /**
  * Appends retry records, dead letters and the ledger's events in lots, acks=all, one lot a topic at a time: what comes
@@ -89,7 +94,7 @@ export class HandOver {
     this.#open++
     let queue = this.#topics.get(topic)
     if (!queue) {
-      queue = { waiting: [], bytes: 0, sending: false, sentAt: -Infinity, timer: null }
+      queue = { unsure: [], waiting: [], gone: 0, bytes: 0, sending: false, sentAt: -Infinity, timer: null }
       this.#topics.set(topic, queue)
     }
     queue.waiting.push({ record, bytes, done, tooLarge, claim })
@@ -104,12 +109,12 @@ export class HandOver {
     queue.sentAt = -Infinity
     clearTimeout(queue.timer ?? undefined)
     queue.timer = null
-    if (queue.waiting.length > 0) this.#schedule(topic, queue)
+    if (countOf(queue) > 0) this.#schedule(topic, queue)
   }
 
   /** Looks again at records whose partitions it was not sure of. To be called now and then. */
   lookAgain(): void {
-    for (const [topic, queue] of this.#topics) if (queue.waiting.length > 0) this.#schedule(topic, queue)
+    for (const [topic, queue] of this.#topics) if (countOf(queue) > 0) this.#schedule(topic, queue)
   }
 
   /** Resolves once all that was appended is with the broker. */
@@ -133,9 +138,9 @@ export class HandOver {
     } else this.#begin(topic, queue)
   }
 
-  #waitMs({ waiting, bytes, sentAt }: Queue): number {
-    const isFull = waiting.length >= lotRecords || bytes >= lotBytes
-    return isFull ? 0 : Math.max(0, sentAt + this.#lingerMs - performance.now())
+  #waitMs(queue: Queue): number {
+    const isFull = countOf(queue) >= lotRecords || queue.bytes >= lotBytes
+    return isFull ? 0 : Math.max(0, queue.sentAt + this.#lingerMs - performance.now())
   }
 
   #begin(topic: string, queue: Queue): void {
@@ -148,8 +153,7 @@ export class HandOver {
 
   async #drain(topic: string, queue: Queue): Promise<void> {
     for (let waits = false; !waits; waits = this.#waitMs(queue) > 0) {
-      this.#drop(queue)
-      const lot = takeLot(queue)
+      const lot = this.#takeLot(queue)
       if (lot.length === 0) {
         queue.sending = false
         return
@@ -158,18 +162,44 @@ export class HandOver {
       await this.#send(topic, lot)
     }
     queue.sending = false
-    if (queue.waiting.length > 0) this.#schedule(topic, queue)
+    if (countOf(queue) > 0) this.#schedule(topic, queue)
   }
 
-  #drop(queue: Queue): void {
-    const isLost = ({ claim }: Waiting) => claim?.standing === 'lost'
-    if (!queue.waiting.some(isLost)) return
-    const lost = queue.waiting.filter(isLost)
-    queue.waiting = queue.waiting.filter((one) => !isLost(one))
-    for (const { bytes } of lost) queue.bytes -= bytes
-    this.#open -= lost.length
-    for (const { claim } of lost) claim!.dropped()
+  /** The first of what may be written now. What is lost by the time of its turn is dropped. */
+  #takeLot(queue: Queue): Waiting[] {
+    const again = queue.unsure
+    queue.unsure = []
+    const lot: Waiting[] = []
+    let bytes = 0
+    /** Looks at `one`; false: there is no room for it in this lot. */
+    const take = (one: Waiting): boolean => {
+      const standing = one.claim === null ? 'ours' : one.claim.standing
+      if (standing === 'unsure') queue.unsure.push(one)
+      else if (standing === 'lost') this.#drop(queue, one)
+      else if (lot.length === lotRecords || (lot.length > 0 && bytes + one.bytes > lotBytes)) return false
+      else {
+        lot.push(one)
+        bytes += one.bytes
+      }
+      return true
+    }
+    let next = 0
+    while (next < again.length && take(again[next]!)) next++
+    if (next < again.length) queue.unsure = queue.unsure.concat(again.slice(next))
+    else while (queue.gone < queue.waiting.length && take(queue.waiting[queue.gone]!)) queue.gone++
+    queue.bytes -= bytes
+    if (queue.gone === queue.waiting.length || queue.gone >= lotRecords) {
+      queue.waiting = queue.waiting.slice(queue.gone)
+      queue.gone = 0
+    }
     this.#tellIfIdle()
+    return lot
+  }
+
+  #drop(queue: Queue, { bytes, claim }: Waiting): void {
+    queue.bytes -= bytes
+    this.#open--
+    claim!.dropped()
   }
 
   async #send(topic: string, lot: Waiting[]): Promise<void> {
@@ -191,24 +221,4 @@ export class HandOver {
   }
 }
 
-/** The first of what may be written now. */
-function takeLot(queue: Queue): Waiting[] {
-  const { waiting } = queue
-  const lot: Waiting[] = []
-  const unsure: Waiting[] = []
-  let bytes = 0
-  let next = 0
-  for (; next < waiting.length && lot.length < lotRecords; next++) {
-    const one = waiting[next]!
-    if (one.claim?.standing === 'unsure') {
-      unsure.push(one)
-      continue
-    }
-    if (lot.length > 0 && bytes + one.bytes > lotBytes) break
-    bytes += one.bytes
-    lot.push(one)
-  }
-  queue.waiting = unsure.concat(waiting.slice(next))
-  queue.bytes -= bytes
-  return lot
-}
+const countOf = ({ unsure, waiting, gone }: Queue): number => unsure.length + waiting.length - gone

@@ -9,7 +9,7 @@ import type { DestinationRuntime } from './destination-runtime.ts'
 import type { Erased } from './erased.ts'
 import type { Claim, HandOver } from './hand-over.ts'
 import type { DispositionDetails, Ledger } from './ledger.ts'
-import type { RecordWork } from './partition-work.ts'
+import type { PartitionWork, RecordWork } from './partition-work.ts'
 import type { Room } from './room.ts'
 import type { Encoders, FetchedRecord, ForwarderMetrics } from './ports.ts'
 
@@ -45,8 +45,10 @@ export class Settler {
       return
     }
     const now = Date.now()
-    const order = run.destination.endpoints.map((endpoint) => endpoint.id)
-    run.outcomes.sort((a, b) => order.indexOf(a.endpointId) - order.indexOf(b.endpointId))
+    if (run.outcomes.length > 1) {
+      const order = run.destination.endpoints.map((endpoint) => endpoint.id)
+      run.outcomes.sort((a, b) => order.indexOf(a.endpointId) - order.indexOf(b.endpointId))
+    }
     const disposition = decide(
       {
         outcomes: run.outcomes,
@@ -207,8 +209,9 @@ export class Settler {
     done: (reason: DeadLetterReason | null) => void,
   ): void {
     const { metrics, encoders, handOver, topics } = this.#parts
-    const record: RetryDelivery = {
+    const record = {
       ...delivery,
+      key: keyBytes(key),
       handedOverAt: now,
       owner: work.partition.ledger.owner,
       from: work.place,
@@ -217,8 +220,8 @@ export class Settler {
     handOver.append(
       topics.retry(tierName),
       {
-        key: keyBytes(key),
-        value: encoders.retry(tierName, { ...record, key: keyBytes(key) }),
+        key: record.key,
+        value: encoders.retry(tierName, record),
         headers: headersOf(work, delivery.origin),
       },
       () => {
@@ -255,13 +258,7 @@ export class Settler {
 
   /** @param bytes of room that the record holds until it is with the broker, or not to be written any more */
   #claim({ partition }: RecordWork, bytes: number): Claim {
-    const { room } = this.#parts
-    return {
-      get standing() {
-        return partition.standing
-      },
-      dropped: () => room.free(bytes),
-    }
+    return new RoomClaim(partition, this.#parts.room, bytes)
   }
 
   #letter(
@@ -285,6 +282,27 @@ export class Settler {
       omittedBytes: null,
       omittedSha256: null,
     }
+  }
+}
+
+/** A record that holds room until it is with the broker, and goes with its partition. */
+class RoomClaim implements Claim {
+  readonly #partition: PartitionWork
+  readonly #room: Room
+  readonly #bytes: number
+
+  constructor(partition: PartitionWork, room: Room, bytes: number) {
+    this.#partition = partition
+    this.#room = room
+    this.#bytes = bytes
+  }
+
+  get standing(): Claim['standing'] {
+    return this.#partition.standing
+  }
+
+  dropped(): void {
+    this.#room.free(this.#bytes)
   }
 }
 

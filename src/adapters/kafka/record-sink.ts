@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Kafka, Producer } from 'kafkajs'
+import type { Kafka, Message, Producer } from 'kafkajs'
 import type { Logger } from 'pino'
 import { messageOf } from '../../errors.ts'
 import type { OutgoingRecord, RecordSink } from '../../forwarder/ports.ts'
@@ -34,10 +34,7 @@ export class KafkaSink implements RecordSink {
   async append(
     lots: readonly { topic: string; records: readonly OutgoingRecord[] }[],
   ): Promise<'ok' | 'too_large'> {
-    const topicMessages = lots.map(({ topic, records }) => ({
-      topic,
-      messages: records.map(({ key, value, headers }) => ({ key, value, ...(headers && { headers }) })),
-    }))
+    const topicMessages = lots.map(({ topic, records }) => ({ topic, messages: records as Message[] }))
     for (let wait = 100; ; wait = Math.min(wait * 2, maxBackOffMs)) {
       try {
         const producer = await this.#connected()
