@@ -31,6 +31,8 @@ const maxSpan = 100_000
 const restMs = 3_000
 /** How long before a rebalance what is on the wire is given to end, in ms: most of it does. */
 const answerMs = 100
+/** How long what they came to is given to be with the broker, in ms. */
+const handOverMs = 200
 
 export interface ConsumptionEvents {
   /** There may be something to take. */
@@ -39,6 +41,8 @@ export interface ConsumptionEvents {
   lost(): void
   /** Requests may be sent again. */
   resumed(): void
+  /** What is being handed over is to be with the broker as soon as it can. Resolves when it is. */
+  flush(): Promise<void>
   /** Retention ran past what we had committed. */
   offsetsLost(partition: TopicPartition, first: number, last: number): void
 }
@@ -128,6 +132,7 @@ export class Consumption implements RecordListener, PartitionOwner {
 
   async rejoining(): Promise<void> {
     await delay(answerMs)
+    await Promise.race([this.#events.flush(), delay(handOverMs, undefined, { ref: false })])
     await this.commitAll()
   }
 

@@ -98,6 +98,7 @@ export class Forwarder {
       wake: (partition) => this.#taker.wake(partition),
       lost: () => this.#dispatcher.dropLost(this.#routing.endpoints()),
       resumed: () => this.#dispatcher.pumpAll(this.#routing.endpoints()),
+      flush: () => this.#handOver.settled(),
       offsetsLost: (partition, first, last) => this.#offsetsLost(partition, first, last),
     }
     this.#handOver = new HandOver(parts.sink, parts.maxRecordBytes, (error) => this.#failed(error))

@@ -12,12 +12,14 @@ function consume() {
   const source = new FakeSource()
   const tallies = new FakeTallies()
   const told = { woken: 0, lost: 0, resumed: 0, gone: [] as [first: number, last: number][] }
+  const events = { flush: () => Promise.resolve() }
   const consumption = new Consumption(
     source,
     {
       wake: () => void told.woken++,
       lost: () => void told.lost++,
       resumed: () => void told.resumed++,
+      flush: () => events.flush(),
       offsetsLost: (_, first, last) => void told.gone.push([first, last]),
     },
     tallies,
@@ -32,7 +34,7 @@ function consume() {
     consumption.fetched('calls', partition, batch(from, to))
   const work = (partition = 0): PartitionWork =>
     [...consumption.partitions()].find((each) => each.partition === partition)!
-  return { source, tallies, told, consumption, own, fetch, work }
+  return { source, tallies, told, events, consumption, own, fetch, work }
 }
 
 function batch(from: number, to: number): FetchedBatch {
@@ -153,6 +155,23 @@ test('before a rebalance all that is finished by then is committed, what ended a
   const before = told.resumed
   await own([0])
   assert.equal(told.resumed, before + 1)
+})
+
+test('before a rebalance what is being handed over is waited for, but not for ever', async () => {
+  const { source, events, consumption, own, fetch, work } = consume()
+  await own([0])
+  fetch(0, 10)
+  const [first, second] = take(work(), 2)
+  events.flush = () => {
+    first!.finishOne(delivered)
+    return Promise.resolve()
+  }
+  await consumption.rejoining()
+  assert.equal(source.commits.at(-1)![0]!.position, 1)
+  second!.finishOne(delivered)
+  events.flush = () => new Promise(() => {})
+  await consumption.rejoining()
+  assert.equal(source.commits.at(-1)![0]!.position, 2)
 })
 
 test('after a broken membership everything is dropped, even what is assigned again', async () => {

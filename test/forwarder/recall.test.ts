@@ -14,6 +14,7 @@ function member() {
     wake() {},
     lost() {},
     resumed() {},
+    flush: () => Promise.resolve(),
     offsetsLost: (_: unknown, first: number, last: number) => void gone.push([first, last]),
   }
   const consumption = new Consumption(source, events, tallies, quiet)

@@ -82,7 +82,7 @@ class World {
   }
 
   #process(): Consumption {
-    const events = { wake() {}, lost() {}, resumed() {}, offsetsLost() {} }
+    const events = { wake() {}, lost() {}, resumed() {}, flush: () => Promise.resolve(), offsetsLost() {} }
     return new Consumption(this.source, events, this.tallies, quiet)
   }
 
