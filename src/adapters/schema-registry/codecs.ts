@@ -7,12 +7,13 @@ import type { Erasure } from '../../core/erasures.ts'
 import type { Membership } from '../../core/membership.ts'
 import type { TopicNames } from '../../core/topics.ts'
 import { writeAnalyticsCall } from './analytics-call-writer.ts'
+import { writeDeliveryEvent } from './delivery-event-writer.ts'
 import { deadLetters, retryDeliveries } from './delivery-fields.ts'
-import type { KeyedRetryDelivery } from './delivery-fields.ts'
 import { RecordCodec } from './record-codec.ts'
 import type { Mapping } from './record-codec.ts'
 import { RecordReader } from './record-reader.ts'
 import { Registry } from './registry.ts'
+import type { KeyedRetryDelivery } from './retry-delivery-writer.ts'
 import { recordSchema } from './schemas.ts'
 import type { RecordName } from './schemas.ts'
 import { subjectOf } from './subjects.ts'
@@ -40,10 +41,8 @@ export interface Codecs {
 }
 
 /** The record's fields are the type's own. */
-const asItIs: Mapping<never> = {
-  toFields: (record) => record,
-  fromFields: (fields) => fields as never,
-}
+const fromFields = (fields: unknown) => fields as never
+const asItIs: Mapping<never> = { toFields: (record) => record, fromFields }
 
 /**
  * A codec for each topic. Asks the registry for nothing yet: await `ready()` of each codec that is to write.
@@ -66,7 +65,7 @@ export function createCodecs(options: {
   const retryReader = readerOf('retryDelivery')
   const retries = new Map<string, RecordCodec<KeyedRetryDelivery>>()
   return {
-    calls: codec<AnalyticsCall>(topics.calls, 'analyticsCall', { ...asItIs, write: writeAnalyticsCall }),
+    calls: codec<AnalyticsCall>(topics.calls, 'analyticsCall', { write: writeAnalyticsCall, fromFields }),
     retries(tierName) {
       let found = retries.get(tierName)
       if (found === undefined) {
@@ -77,7 +76,10 @@ export function createCodecs(options: {
     },
     deadLetters: codec(topics.deadLetters, 'deadLetter', deadLetters),
     settings: codec<SettingsRecord>(topics.settings, 'settingsEvent', asItIs),
-    deliveries: codec<DeliveryEvent>(topics.deliveries, 'deliveryEvent', asItIs),
+    deliveries: codec<DeliveryEvent>(topics.deliveries, 'deliveryEvent', {
+      write: writeDeliveryEvent,
+      fromFields,
+    }),
     memberships: codec<Membership>(topics.memberships, 'membership', asItIs),
     erasures: codec<Erasure>(topics.erasures, 'erasure', asItIs),
   }

@@ -11,9 +11,8 @@ import type {
 import type { OutcomeKind } from '../../core/outcome.ts'
 import { PostriderError } from '../../errors.ts'
 import type { Mapping } from './record-codec.ts'
-
-/** The call's Kafka key stands in the record too, for readers of other languages; it may be left out here. */
-export type KeyedRetryDelivery = RetryDelivery & { key?: Uint8Array | null }
+import { writeRetryDelivery } from './retry-delivery-writer.ts'
+import type { KeyedRetryDelivery } from './retry-delivery-writer.ts'
 
 type Fields<T, K extends keyof T, Unknown> = Omit<T, K> & Record<K, T[K] | Unknown>
 type OutcomeFields = Fields<EndpointOutcome, 'kind', 'unknown'>
@@ -29,12 +28,7 @@ type DeadLetterFields = Omit<DeadLetter, 'reason' | 'delivery'> & {
 }
 
 export const retryDeliveries: Mapping<KeyedRetryDelivery> = {
-  toFields: (record) => ({
-    ...deliveryFields(record, record.key ?? null),
-    handedOverAt: record.handedOverAt,
-    owner: record.owner,
-    from: record.from,
-  }),
+  write: writeRetryDelivery,
   fromFields: (read) => {
     const fields = read as RetryFields
     const { key, handedOverAt, owner, from } = fields

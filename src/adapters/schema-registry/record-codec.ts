@@ -4,13 +4,20 @@ import type { RecordReader } from './record-reader.ts'
 import type { Registry } from './registry.ts'
 import type { RecordSchema } from './schemas.ts'
 
-/** Between what a part works with and the fields of the Avro record. */
-export interface Mapping<T> {
-  toFields(record: T): object
-  /** Writes the Avro record at `at`, faster than avsc; gives the position behind it, -1 when the buffer may be too short. */
-  write?(record: T, buffer: Buffer, at: number): number
+/** Between what a part works with and the Avro record, which is written either by avsc or by a writer of its own. */
+export type Mapping<T> = (ToFields<T> | Writer<T>) & {
   /** Gets what avsc read, which nobody else holds. Throws PostriderError 'undecodable'. */
   fromFields(fields: unknown): T
+}
+
+interface ToFields<T> {
+  /** What avsc writes. */
+  toFields(record: T): object
+}
+
+interface Writer<T> {
+  /** Writes the Avro record at `at`, faster than avsc; gives the position behind it, -1 when the buffer may be too short. */
+  write(record: T, buffer: Buffer, at: number): number
 }
 
 /** Most records fit; it grows for those that do not, and shrinks again after the very large. */
@@ -79,9 +86,11 @@ export class RecordCodec<T> {
     if (at + headerBytes > buffer.length) return -1
     buffer[at] = 0
     buffer.writeInt32BE(this.#id, at + 1)
-    const end = this.#mapping.write
-      ? this.#mapping.write(record, buffer, at + headerBytes)
-      : this.#schema.type.encode(this.#mapping.toFields(record), buffer, at + headerBytes)
+    const mapping = this.#mapping
+    const end =
+      'write' in mapping
+        ? mapping.write(record, buffer, at + headerBytes)
+        : this.#schema.type.encode(mapping.toFields(record), buffer, at + headerBytes)
     return Math.max(-1, end)
   }
 
