@@ -4,7 +4,7 @@ import type { Outcome } from '../core/outcome.ts'
 import type { Attempt, DeliveryRun } from './delivery-run.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
 import type { EndpointHost } from './endpoint-host.ts'
-import type { EndpointQueue } from './endpoint-queue.ts'
+import { deferredAtOnce, type EndpointQueue } from './endpoint-queue.ts'
 import type { PartitionWork } from './partition-work.ts'
 import type { RoomShare } from './room.ts'
 import { Rounds, type RoundResults } from './rounds.ts'
@@ -65,10 +65,11 @@ export class Dispatcher implements EndpointHost {
     for (const endpoint of endpoints) endpoint.dropLost()
   }
 
-  /** An endpoint holds others back: what has been queued there for so long is deferred. */
+  /** An endpoint holds others back: what has been queued there for so long is deferred, a few in each turn. */
   shedQueued(endpoint: EndpointQueue, olderThanMs: number): void {
-    for (const attempt of endpoint.takeQueued(steadyClock.now(), olderThanMs))
-      this.deferred(attempt, { reason: 'slow', waitMs: 0 })
+    const taken = endpoint.takeQueued(steadyClock.now(), olderThanMs, deferredAtOnce)
+    for (const attempt of taken) this.deferred(attempt, { reason: 'slow', waitMs: 0 })
+    if (taken.length === deferredAtOnce) setImmediate(() => this.shedQueued(endpoint, olderThanMs))
   }
 
   /** Defers what has waited in the destination's lanes since before `before` although nobody can take it. */
@@ -79,7 +80,7 @@ export class Dispatcher implements EndpointHost {
   /** The endpoint's URL was taken out of the settings: it is dropped from the deliveries that wait for it. */
   removed(endpoint: EndpointQueue): void {
     const now = steadyClock.now()
-    for (const { run } of endpoint.takeQueued(now, 0)) this.#rounds.withdraw(run, endpoint, now)
+    for (const { run } of endpoint.takeQueued(now, 0, Infinity)) this.#rounds.withdraw(run, endpoint, now)
   }
 
   /** Looks again at queues that were not allowed to start anything, or found no slot. */

@@ -8,6 +8,9 @@ import type { PartitionWork } from './partition-work.ts'
 import type { EndpointClient } from './ports.ts'
 import { steadyClock } from './steady-clock.ts'
 
+/** To defer one costs more than to send it, and what is deferred at once holds up everybody's answers. */
+export const deferredAtOnce = 64
+
 /**
  * One URL of a destination: its own queues and its own pace, so that an endpoint that hangs uses up its own slots
  * only. Due retries go before new calls.
@@ -36,6 +39,8 @@ export class EndpointQueue {
   holdingSince: number | null = null
   shedding = false
   #roomySince: number | null = null
+  /** The next turn of the event loop defers more of what is queued. */
+  #deferring = false
   /** Taken out of the settings: what is on the wire ends, nothing new comes. */
   closed = false
   readonly waiters = new Set<PartitionWork>()
@@ -255,11 +260,12 @@ export class EndpointQueue {
     this.#host.ended(attempt, outcome)
   }
 
-  /** Takes out what is queued and older than `olderThanMs`; the caller ends it. */
-  takeQueued(now: number, olderThanMs: number): Attempt[] {
+  /** Takes out what is queued and older than `olderThanMs`, `most` at the most; the caller ends it. */
+  takeQueued(now: number, olderThanMs: number, most: number): Attempt[] {
     const taken: Attempt[] = []
     for (const queue of [this.#retries, this.#calls]) {
-      while (queue.first && now - queue.first.queuedAt >= olderThanMs) taken.push(queue.shift()!)
+      while (taken.length < most && queue.first && now - queue.first.queuedAt >= olderThanMs)
+        taken.push(queue.shift()!)
     }
     return taken
   }
@@ -294,10 +300,22 @@ export class EndpointQueue {
   #moved(before: BreakerPhase, now: number): void {
     const { phase } = this.breaker
     if (phase !== before) this.#host.breakerChanged(this, before, phase)
-    if (this.queued === 0 || (phase !== 'open' && phase !== 'paused')) return
+    this.#deferQueued(now)
+  }
+
+  /** Defers what is queued while the breaker, or a pause, is for long: a few in each turn of the event loop. */
+  #deferQueued(now: number): void {
+    const { phase } = this.breaker
+    if (this.#deferring || this.queued === 0 || (phase !== 'open' && phase !== 'paused')) return
     const deferral = this.#pace.deferral(0, now)
     if (!deferral) return
-    for (const attempt of this.takeQueued(now, 0)) this.#host.deferred(attempt, deferral)
+    for (const attempt of this.takeQueued(now, 0, deferredAtOnce)) this.#host.deferred(attempt, deferral)
+    if (this.queued === 0) return
+    this.#deferring = true
+    setImmediate(() => {
+      this.#deferring = false
+      this.#deferQueued(steadyClock.now())
+    })
   }
 
   #waited(queue: AttemptFifo, now: number): number {

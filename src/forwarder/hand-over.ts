@@ -32,7 +32,7 @@ interface Queue {
 
 /** A lot stays below the broker's limit on a partition's batch whichever partition its records fall to. */
 const lotBytes = 512 * 1024
-const lotRecords = 1_000
+const lotRecords = 500
 /** What a record costs beside its key and value, at most: framing and our headers. */
 const recordOverheadBytes = 512
 

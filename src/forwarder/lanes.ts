@@ -49,11 +49,11 @@ export class Lanes {
     return next
   }
 
-  /** Takes out the runs that have waited since before `before`, all but those whose turn it is. */
-  takeWaiting(before: number): DeliveryRun[] {
+  /** Takes out the runs that have waited since before `before`, all but those whose turn it is; `most` at the most. */
+  takeWaiting(before: number, most: number): DeliveryRun[] {
     const taken: DeliveryRun[] = []
     for (const first of this.#firsts) {
-      while (first.next && first.next.admittedAt < before) {
+      while (taken.length < most && first.next && first.next.admittedAt < before) {
         const run = first.next
         first.next = run.next
         if (first.last === run) first.last = first

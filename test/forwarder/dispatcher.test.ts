@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
+import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
 import { defaultBreakerLimits } from '../../src/core/breaker.ts'
 import type { DestinationRuntime } from '../../src/forwarder/destination-runtime.ts'
 import type { Outcome } from '../../src/core/outcome.ts'
@@ -164,6 +164,39 @@ test('a breaker that opens defers what is queued and what waits in lanes, withou
   const { retryAfterMs } = last!.outcome
   assert.ok(retryAfterMs! > 0 && retryAfterMs! <= coolDownMs, 'it says how long nothing is taken')
   assert.ok(!engine.client('crm').sent.includes('later'))
+})
+
+test('where much is deferred at once, what others wait for comes in between: a breaker that opens, shedding, lanes', async () => {
+  const most = 64
+  const many = 4 * most
+  const cases: Record<string, (engine: Engine, crm: DestinationRuntime) => void> = {
+    breaker(engine, crm) {
+      for (let index = 0; index < failures; index++) engine.admit(`f${index}`, crm)
+      for (let index = 0; index < many; index++) engine.admit(`q${index}`, crm)
+      for (let index = 0; index < failures; index++) engine.client('crm').answer('network', `f${index}`)
+    },
+    shedding(engine, crm) {
+      for (let index = 0; index < many; index++) engine.admit(`q${index}`, crm)
+      engine.dispatcher.shedQueued(crm.endpoints[0]!, 0)
+    },
+    lanes(engine, crm) {
+      for (let index = 0; index < many; index++) engine.admit(`q${index}`, crm, { key: 'a' })
+      engine.dispatcher.deferWaiting(crm, Infinity)
+    },
+  }
+  for (const [name, defer] of Object.entries(cases)) {
+    const engine = new Engine({ inFlight: failures, places: 10_000 })
+    defer(engine, engine.destination('crm'))
+    let before = 0
+    for (let turns = 0; before < many - failures; turns++) {
+      assert.ok(turns < many, `${name}: all is deferred, ${before} are`)
+      const { length } = engine.deferrals
+      // Timers and answers have their turn between two of these.
+      assert.ok(length - before <= 2 * most, `${name}: ${length - before} in one turn`)
+      before = length
+      await turn()
+    }
+  }
 })
 
 test('half open, one probe is on the wire and the others are deferred; then the ramp lets more through at once', (t) => {
