@@ -1,6 +1,7 @@
 // Several receivers on raw sockets in one process, a port each, each with a behaviour that can be changed while it
-// runs. Every healthy one keeps how long after its due time each call came. That time stands in the messageId:
-// `due-<µs>-…` on the machine's monotonic clock, `wall-<ms>-…` on the one that retries are due by.
+// runs. Every healthy one keeps how long after its due time each call came, and how long after it was produced. These
+// times stand in the messageId: `due-<µs>-<µs later>-…` on the machine's monotonic clock, `wall-<ms>-…` on the one that
+// retries are due by.
 import { createServer, type Socket } from 'node:net'
 import { monotonicMs } from './clock.ts'
 import { Milestones } from './milestones.ts'
@@ -13,8 +14,11 @@ export type Question =
   | { total: true }
   /** Milestones of these endpoints' requests together. */
   | { expect: number; warmUp: number; counted: number[] }
-  /** Latencies of calls due in the window (ms on their own clock), of these endpoints. */
-  | { from: number; to: number; of: number[] }
+  /**
+   * Latencies of calls due in the window (ms on their own clock), of these endpoints: since they were due, or since
+   * they were produced.
+   */
+  | { from: number; to: number; of: number[]; since: 'due' | 'produced' }
 
 /** Numbers in the order in which they came, outside of V8's heap: its collections would hold up answers. */
 class Samples {
@@ -37,7 +41,9 @@ interface Endpoint {
   behaviour: Behaviour
   requests: number
   dueAt: Samples
-  latencies: Samples
+  /** When it came and when it was produced, after that. */
+  cameAfter: Samples
+  producedAfter: Samples
 }
 
 const unavailable = Buffer.from('HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n')
@@ -62,7 +68,8 @@ const endpoints = Array.from({ length: Number(process.argv[2]) }, (): Endpoint =
   behaviour: 'ok',
   requests: 0,
   dueAt: new Samples(),
-  latencies: new Samples(),
+  cameAfter: new Samples(),
+  producedAfter: new Samples(),
 }))
 
 const milestones = new Milestones()
@@ -71,19 +78,21 @@ function arrived(endpoint: Endpoint, head: string): void {
   endpoint.requests++
   if (endpoint.counted) milestones.arrived()
   if (endpoint.behaviour !== 'ok') return
-  const [, clock, digits] = /dempotency-[Kk]ey: (due|wall)-(\d+)-/.exec(head) ?? []
+  const [, clock, digits, later] = /dempotency-[Kk]ey: (due|wall)-(\d+)-(\d+)/.exec(head) ?? []
   if (clock === undefined) return
   const dueAt = clock === 'due' ? Number(digits) / 1_000 : Number(digits)
   endpoint.dueAt.push(dueAt)
-  endpoint.latencies.push((clock === 'due' ? monotonicMs() : Date.now()) - dueAt)
+  endpoint.cameAfter.push((clock === 'due' ? monotonicMs() : Date.now()) - dueAt)
+  endpoint.producedAfter.push(clock === 'due' ? Number(later) / 1_000 : 0)
 }
 
-function quantiles(from: number, to: number, of: readonly number[]) {
+function quantiles({ from, to, of, since }: Extract<Question, { since: unknown }>) {
   const all: number[] = []
   for (const index of of) {
-    const { dueAt, latencies } = endpoints[index]!
+    const { dueAt, cameAfter, producedAfter } = endpoints[index]!
     for (let at = 0; at < dueAt.length; at++)
-      if (dueAt.at(at) >= from && dueAt.at(at) < to) all.push(latencies.at(at))
+      if (dueAt.at(at) >= from && dueAt.at(at) < to)
+        all.push(cameAfter.at(at) - (since === 'produced' ? producedAfter.at(at) : 0))
   }
   const sorted = Float64Array.from(all).sort()
   const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN
@@ -116,7 +125,7 @@ process.on('message', (question: Question) => {
   } else if ('total' in question) {
     process.send!({ kind: 'totals', at: monotonicMs(), requests: endpoints.map(({ requests }) => requests) })
   } else {
-    process.send!({ kind: 'quantiles', ...quantiles(question.from, question.to, question.of) })
+    process.send!({ kind: 'quantiles', ...quantiles(question) })
   }
 })
 process.on('disconnect', () => process.exit())

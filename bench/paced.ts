@@ -24,7 +24,7 @@ export interface Pace {
   counted: number[]
 }
 
-/** From when a call was due to be produced until its POST had come, in ms. */
+/** From when a call was produced until its POST had come, in ms. */
 export interface Latencies {
   count: number
   p50: number
@@ -35,12 +35,14 @@ export interface Latencies {
 
 export interface Paced {
   lasting: Latencies
+  /** The same from when the calls were due to be produced: where the sender was late, that counts. */
+  lastingSinceDue: Latencies
   onset: Latencies | null
   /** Calls to counted endpoints that had not come half a minute after the last was due. */
   missing: number
   /** Of endpoints that do not behave: what was sent to them, and what is in tiers and dead letters. */
   failing: { sent: number; handedOver: HandedOver } | null
-  /** Where the sender itself was late at most, in ms; it counts in the latencies. */
+  /** Where the sender itself was late at most, in ms. */
   senderLateMs: number
   use: CpuUse
 }
@@ -53,8 +55,8 @@ export async function paced(servers: Servers, pace: Pace): Promise<Paced> {
   const { deployment, receiver } = await deployMany(servers, weights.length)
   const child = new Child('./forwarding.ts', { core: measuredCore, env: deployment.env })
   await child.told('ready')
-  // With little room for young objects it frees its buffers often, and seldom looks at its whole heap: the sender's
-  // pauses count in the latencies.
+  // With little room for young objects it frees its buffers often, and seldom looks at its whole heap: it shares a core
+  // with Kafka and the receiver, and its pauses are theirs.
   const flags = ['--max-semi-space-size=1']
   const pacer = new Child('./pacer.ts', { core: otherCore, env: deployment.env, flags })
   await pacer.told('listening')
@@ -81,12 +83,14 @@ export async function paced(servers: Servers, pace: Pace): Promise<Paced> {
   const told = (await over) as unknown as { sent: number[]; failed: number; latestMs: number }
   if (told.failed > 0) throw new Error(`${told.failed} lots could not be produced`)
   const missing = await untilArrived(receiver, told.sent, counted)
-  const latencies = async (a: number, b: number): Promise<Latencies> => {
-    const { count, p50, p90, p99, most } = await receiver.ask({ from: a, to: b, of: counted }, 'quantiles')
+  const latencies = async (a: number, b: number, since = 'produced'): Promise<Latencies> => {
+    const asked = { from: a, to: b, of: counted, since }
+    const { count, p50, p90, p99, most } = await receiver.ask(asked, 'quantiles')
     return { count: count!, p50: round2(p50!), p90: round2(p90!), p99: round2(p99!), most: round2(most!) }
   }
   const result: Paced = {
     lasting: await latencies(lastingFrom, endAt),
+    lastingSinceDue: await latencies(lastingFrom, endAt, 'due'),
     onset: onsetS > 0 ? await latencies(changeAt, lastingFrom) : null,
     missing,
     failing: null,
@@ -115,7 +119,10 @@ async function totals(receiver: Child): Promise<number[]> {
 
 /** How many calls of an endpoint came while it still answered: those whose due times it kept. */
 async function healthyBefore(receiver: Child, endpoint: number): Promise<number> {
-  const { count } = await receiver.ask({ from: 0, to: Number.MAX_VALUE, of: [endpoint] }, 'quantiles')
+  const { count } = await receiver.ask(
+    { from: 0, to: Number.MAX_VALUE, of: [endpoint], since: 'due' },
+    'quantiles',
+  )
   return count!
 }
 

@@ -1,5 +1,5 @@
 // An open loop in a process of its own: calls go to Kafka when they are due, whoever is slow, and each has its due
-// time (microseconds, monotonic) in its messageId, so that a wait anywhere counts, its own included.
+// time (microseconds, monotonic) in its messageId, and how much later than that it was produced.
 import pino from 'pino'
 import { createKafka } from '../src/adapters/kafka/client.ts'
 import { murmur2Partitioner } from '../src/adapters/kafka/murmur2.ts'
@@ -21,8 +21,8 @@ export interface PacerOrder {
   silent: number[]
 }
 
-/** As a producer that lingers a little: at 1 ms the many small requests take most of a core of the broker. */
-const tickMs = 2
+/** As a producer that lingers: with less, the many small requests take most of a core of the broker. */
+const tickMs = 5
 const config = loadConfig(process.env)
 const log = pino({ level: 'warn' }, pino.destination(2))
 const topics = topicNames(config.topicPrefix)
@@ -59,7 +59,7 @@ async function run({ rate, seconds, users, weights, silent }: PacerOrder): Promi
       const dueAt = startAt + (next * 1_000) / rate
       const call = {
         ...nthCall(next, users, `source-${source}`),
-        messageId: `due-${Math.round(dueAt * 1_000)}-${source}-${sent[source]!}`,
+        messageId: `due-${microseconds(dueAt)}-${microseconds(now - dueAt)}-${source}-${sent[source]!}`,
       }
       sent[source]!++
       messages.push({ key: call.userId!, value: codec.encode(call) })
@@ -73,6 +73,8 @@ async function run({ rate, seconds, users, weights, silent }: PacerOrder): Promi
   await finished.promise
   process.send!({ kind: 'paced', from: startAt, sent, failed, latestMs })
 }
+
+const microseconds = (ms: number): number => Math.round(ms * 1_000)
 
 process.on('message', (order: PacerOrder) => void run(order))
 process.on('disconnect', () => process.exit())

@@ -58,7 +58,7 @@ export const parkedRetries: Workload = {
       arrived = told.requests[0]
       if (arrived >= calls! || Date.now() > deadline) break
     }
-    const late = await receiver.ask({ from: 0, to: Number.MAX_VALUE, of: [0] }, 'quantiles')
+    const late = await receiver.ask({ from: 0, to: Number.MAX_VALUE, of: [0], since: 'due' }, 'quantiles')
     await Promise.all([child.end(), receiver.end(), deployment.close()])
     return {
       rows: [
