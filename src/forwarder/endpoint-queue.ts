@@ -8,8 +8,11 @@ import type { PartitionWork } from './partition-work.ts'
 import type { EndpointClient } from './ports.ts'
 import { steadyClock } from './steady-clock.ts'
 
-/** To defer one costs more than to send it, and what is deferred at once holds up everybody's answers. */
-export const deferredAtOnce = 64
+/**
+ * To defer one costs more than to send it, and what is deferred at once holds up everybody's answers: thousands may
+ * be queued when a breaker opens, and come due together in a tier ten seconds later.
+ */
+export const deferredAtOnce = 16
 
 /**
  * One URL of a destination: its own queues and its own pace, so that an endpoint that hangs uses up its own slots

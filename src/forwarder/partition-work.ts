@@ -5,13 +5,15 @@ import type { FetchedBatch, FetchedRecord } from './ports.ts'
 
 /**
  * Why a partition's head cannot be taken now. Whoever blocks it wakes it: the endpoint when it has room, the
- * promise when it settles, the clock, or the dispatcher when fewer deliveries are under way.
+ * promise when it settles, the clock, the dispatcher when fewer deliveries are under way, or the next turn of the
+ * event loop.
  */
 export type Block =
   | { kind: 'endpoint'; endpoint: BlockingEndpoint }
   | { kind: 'pending'; settled: Promise<void> }
   | { kind: 'until'; at: number }
   | { kind: 'full' }
+  | { kind: 'turn' }
 
 /** What a blocked partition needs to know of the endpoint that it waits for. */
 export interface BlockingEndpoint {

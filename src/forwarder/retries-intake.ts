@@ -3,7 +3,7 @@ import type { RetryDelivery } from '../core/delivery.ts'
 import { hopTier, type RetryPolicy } from '../core/disposition.ts'
 import { DeliveryRun } from './delivery-run.ts'
 import type { Dispatcher } from './dispatcher.ts'
-import type { EndpointQueue } from './endpoint-queue.ts'
+import { deferredAtOnce, type EndpointQueue } from './endpoint-queue.ts'
 import type { Erased } from './erased.ts'
 import { Refusal, fullEndpoint, refusalOf, type Intake } from './intake.ts'
 import type { Block, PartitionWork } from './partition-work.ts'
@@ -34,9 +34,15 @@ export interface RetriesIntakeParts {
  */
 export class RetriesIntake implements Intake {
   readonly #parts: RetriesIntakeParts
+  /** How many may be taken in this turn of the event loop although nobody sends them now. */
+  #deferrals = deferredAtOnce
 
   constructor(parts: RetriesIntakeParts) {
     this.#parts = parts
+  }
+
+  turn(): void {
+    this.#deferrals = deferredAtOnce
   }
 
   take(partition: PartitionWork): Block | null {
@@ -101,6 +107,11 @@ export class RetriesIntake implements Intake {
       throw new Refusal('unknown_source', `there is no destination ${JSON.stringify(retry.destinationId)}`)
     }
     const endpoints = this.#endpoints(retry)
+    // A late attempt is a fault, a late deferral is none: new calls need not wait for these.
+    if (endpoints.length > 0 && endpoints.every((endpoint) => endpoint.defers(now))) {
+      if (this.#deferrals === 0) return { kind: 'turn' }
+      this.#deferrals--
+    }
     const full = fullEndpoint(endpoints, true, now)
     if (full) return { kind: 'endpoint', endpoint: full }
     const key = keyOf(partition.peek()!.key)

@@ -11,6 +11,7 @@ const lookAgainMs = 1_000
  * must wait is set aside until whoever it waits for wakes it.
  */
 export class Taker {
+  readonly #intakes: readonly Intake[]
   readonly #intakeOf: (partition: PartitionWork) => Intake
   readonly #whenRoomy: (partition: PartitionWork) => void
   readonly #took: (partition: PartitionWork) => void
@@ -23,10 +24,12 @@ export class Taker {
    * @param took a record of the partition was taken
    */
   constructor(
+    intakes: readonly Intake[],
     intakeOf: (partition: PartitionWork) => Intake,
     whenRoomy: (partition: PartitionWork) => void,
     took: (partition: PartitionWork) => void,
   ) {
+    this.#intakes = intakes
     this.#intakeOf = intakeOf
     this.#whenRoomy = whenRoomy
     this.#took = took
@@ -59,6 +62,7 @@ export class Taker {
   }
 
   #takeTurn(): void {
+    for (const intake of this.#intakes) intake.turn()
     for (let left = turn; left > 0 && this.#ready.length > 0; left--) {
       const partition = this.#ready.shift()!
       partition.queued = false
@@ -84,6 +88,11 @@ export class Taker {
         return
       case 'full':
         this.#whenRoomy(partition)
+        return
+      case 'turn':
+        setImmediate(() => {
+          if (partition.block === block) this.wake(partition)
+        })
         return
       case 'until': {
         const ms = Math.max(block.at - Date.now(), 1)

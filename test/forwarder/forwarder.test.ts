@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
 import { test, type TestContext } from 'node:test'
+import { defaultBreakerLimits } from '../../src/core/breaker.ts'
 import type { AnalyticsCall } from '../../src/core/analytics-call.ts'
 import type { DeliveryEvent } from '../../src/core/delivery-event.ts'
 import type { DeadLetter, RetryDelivery } from '../../src/core/delivery.ts'
@@ -46,6 +47,7 @@ async function engine(
   const clients: FakeClient[] = []
   const appended: { topic: string; record: RetryDelivery & DeadLetter }[] = []
   const told: DeliveryEvent[] = []
+  const counts = { deferrals: 0 }
   const broker = { accepts: Promise.resolve(), acceptsLedger: Promise.resolve() }
   const crm: Destination = {
     id: 'crm',
@@ -117,7 +119,7 @@ async function engine(
       close: () => Promise.resolve(),
     },
     metrics: {
-      destination: () => noMetrics,
+      destination: () => ({ ...noMetrics, deferral: () => void counts.deferrals++ }),
       retryScheduled() {},
       retryLateness() {},
       lostOffsets() {},
@@ -165,6 +167,7 @@ async function engine(
     clients,
     appended,
     told,
+    counts,
     broker,
     crm,
     settings,
@@ -335,6 +338,27 @@ test('a retry that was looked at while the clock was an hour behind goes out onc
   await delay(200)
   behind.mock.restore()
   await until(() => clients[0]!.onWire.length === 1, 'sent')
+})
+
+test('retries that come due together at an endpoint that takes nothing leave each turn to others', async (t) => {
+  const { clients, call, retries, counts, committedRetries } = await engine(t)
+  for (let index = 0; clients[0]!.sent.length < defaultBreakerLimits.failures; index++) {
+    call(`f${index}`, { userId: `f${index}` })
+    await until(() => clients[0]!.onWire.length > 0, 'sent')
+    clients[0]!.answer('network')
+  }
+  const records = Array.from({ length: 200 }, (_, index) => ({
+    offset: String(index),
+    key: Buffer.from(`u-${index}`),
+    value: Buffer.from(waiting({ id: `m-${index}:crm` })),
+  }))
+  retries.listener!.fetched(tier, 0, { records, from: 0, to: records.length })
+  for (let before = 0; before < records.length; await turn()) {
+    const { deferrals } = counts
+    assert.ok(deferrals - before <= 32, `${deferrals - before} in one turn`)
+    before = deferrals
+  }
+  await until(() => committedRetries() === records.length, 'all handed on')
 })
 
 test('what waits behind a retry that is due in a while is not fetched until shortly before', async (t) => {
