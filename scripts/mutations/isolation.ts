@@ -3,6 +3,8 @@ import type { Mutation } from './mutation.ts'
 const down = 'An endpoint that is down is left alone, probed, and soon back at its full rate'
 const order = "One user's first attempts at one destination are in order"
 const heldBack = "One that holds back others sheds its own work, and one that hangs is in nobody's way"
+const inTurns = 'Where thousands are deferred at once, others are answered in between'
+const resting = 'What waits in a tier is fetched only shortly before it is due'
 
 /** Endpoints apart from one another, and users in order. */
 export const isolation: readonly Mutation[] = [
@@ -32,6 +34,39 @@ export const isolation: readonly Mutation[] = [
     find: 'return this.#count >= this.#maxCount || this.#bytes >= this.#maxBytes',
     replace: 'return this.#count >= this.#maxCount',
     test: { file: 'forwarder/room.test.ts', name: 'it is full by count or by bytes, whichever comes first' },
+  },
+  {
+    name: 'a tier that is read long before anything is due',
+    promise: resting,
+    file: 'src/forwarder/consumption.ts',
+    find: 'if (ms > restMs) this.#pause(partition)',
+    replace: 'if (ms > restMs) return',
+    test: {
+      file: 'forwarder/consumption.test.ts',
+      name: 'a partition whose head is due in a while is paused until shortly before, whatever ends meanwhile',
+    },
+  },
+  {
+    name: 'a queue that is deferred in one go',
+    promise: inTurns,
+    file: 'src/forwarder/endpoint-queue.ts',
+    find: 'this.takeQueued(now, 0, deferredAtOnce)',
+    replace: 'this.takeQueued(now, 0, Infinity)',
+    test: {
+      file: 'forwarder/dispatcher.test.ts',
+      name: 'where much is deferred at once, what others wait for comes in between: a breaker that opens, shedding, lanes',
+    },
+  },
+  {
+    name: 'retries that come due together and take a whole turn',
+    promise: inTurns,
+    file: 'src/forwarder/retries-intake.ts',
+    find: "if (this.#deferrals === 0) return { kind: 'turn' }",
+    replace: '',
+    test: {
+      file: 'forwarder/forwarder.test.ts',
+      name: 'retries that come due together at an endpoint that takes nothing leave each turn to others',
+    },
   },
   {
     name: 'a partition that is read without end',

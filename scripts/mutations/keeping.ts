@@ -250,8 +250,8 @@ export const keeping: readonly Mutation[] = [
     name: 'lots without a bound of bytes',
     promise: 'The largest records, alone and 33 at once, are handed over without a stall',
     file: 'src/forwarder/hand-over.ts',
-    find: 'if (lot.length > 0 && bytes + one.bytes > lotBytes) break',
-    replace: '',
+    find: 'lot.length === lotRecords || (lot.length > 0 && bytes + one.bytes > lotBytes)',
+    replace: 'lot.length === lotRecords',
     test: {
       file: 'forwarder/hand-over.test.ts',
       name: 'lots are bounded by bytes and by count, and keep the order',
