@@ -49,9 +49,9 @@ export const isolation: readonly Mutation[] = [
   {
     name: 'a queue that is deferred in one go',
     promise: inTurns,
-    file: 'src/forwarder/endpoint-queue.ts',
-    find: 'this.takeQueued(now, 0, deferredAtOnce)',
-    replace: 'this.takeQueued(now, 0, Infinity)',
+    file: 'src/forwarder/deferrals.ts',
+    find: 'const most = this.#left',
+    replace: 'const most = Infinity',
     test: {
       file: 'forwarder/dispatcher.test.ts',
       name: 'where much is deferred at once, what others wait for comes in between: a breaker that opens, shedding, lanes',
@@ -61,7 +61,7 @@ export const isolation: readonly Mutation[] = [
     name: 'retries that come due together and take a whole turn',
     promise: inTurns,
     file: 'src/forwarder/retries-intake.ts',
-    find: "if (this.#deferrals === 0) return { kind: 'turn' }",
+    find: "if (isDeferred && !dispatcher.deferrals.takeOne()) return { kind: 'turn' }",
     replace: '',
     test: {
       file: 'forwarder/forwarder.test.ts',

@@ -45,8 +45,6 @@ export class CallsIntake implements Intake {
     this.#parts = parts
   }
 
-  turn(): void {}
-
   take(partition: PartitionWork): Block | null {
     const { room, settler } = this.#parts
     if (room.isFull) return { kind: 'full' }

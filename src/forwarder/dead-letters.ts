@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { DeadLetter } from '../core/delivery.ts'
-import type { Claim, HandOver } from './hand-over.ts'
+import type { Claim } from './claim.ts'
+import type { HandOver } from './hand-over.ts'
 import type { RecordWork } from './partition-work.ts'
 import type { Encoders } from './ports.ts'
 

@@ -1,10 +1,11 @@
 import type { BreakerPhase } from '../core/breaker.ts'
 import type { Deferral } from '../core/deferral.ts'
 import type { Outcome } from '../core/outcome.ts'
+import { Deferrals } from './deferrals.ts'
 import type { Attempt, DeliveryRun } from './delivery-run.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
 import type { EndpointHost } from './endpoint-host.ts'
-import { deferredAtOnce, type EndpointQueue } from './endpoint-queue.ts'
+import type { EndpointQueue } from './endpoint-queue.ts'
 import type { PartitionWork } from './partition-work.ts'
 import type { RoomShare } from './room.ts'
 import { Rounds, type RoundResults } from './rounds.ts'
@@ -29,6 +30,7 @@ export interface DispatchResults extends RoundResults {
 export class Dispatcher implements EndpointHost {
   readonly slots: Slots
   readonly room: RoomShare
+  readonly deferrals = new Deferrals()
   readonly #rounds: Rounds
   readonly #results: DispatchResults
   #stopping = false
@@ -65,22 +67,15 @@ export class Dispatcher implements EndpointHost {
     for (const endpoint of endpoints) endpoint.dropLost()
   }
 
-  /** An endpoint holds others back: what has been queued there for so long is deferred, a few in each turn. */
-  shedQueued(endpoint: EndpointQueue, olderThanMs: number): void {
-    const taken = endpoint.takeQueued(steadyClock.now(), olderThanMs, deferredAtOnce)
-    for (const attempt of taken) this.deferred(attempt, { reason: 'slow', waitMs: 0 })
-    if (taken.length === deferredAtOnce) setImmediate(() => this.shedQueued(endpoint, olderThanMs))
-  }
-
-  /** Defers what has waited in the destination's lanes since before `before` although nobody can take it. */
-  deferWaiting(destination: DestinationRuntime, before: number): void {
-    this.#rounds.deferWaiting(destination, before)
+  /** Defers what has waited in the destination's lanes since before `before`; see `Rounds`. */
+  deferWaiting(destination: DestinationRuntime, before: number, most: number): number {
+    return this.#rounds.deferWaiting(destination, before, most)
   }
 
   /** The endpoint's URL was taken out of the settings: it is dropped from the deliveries that wait for it. */
   removed(endpoint: EndpointQueue): void {
     const now = steadyClock.now()
-    for (const { run } of endpoint.takeQueued(now, 0, Infinity)) this.#rounds.withdraw(run, endpoint, now)
+    for (const { run } of endpoint.takeQueued()) this.#rounds.withdraw(run, endpoint, now)
   }
 
   /** Looks again at queues that were not allowed to start anything, or found no slot. */

@@ -1,6 +1,7 @@
 import type { BreakerPhase } from '../core/breaker.ts'
 import type { Deferral } from '../core/deferral.ts'
 import type { Outcome } from '../core/outcome.ts'
+import type { Deferrals } from './deferrals.ts'
 import type { Attempt, DeliveryRun } from './delivery-run.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
 import type { PartitionWork } from './partition-work.ts'
@@ -12,6 +13,7 @@ export interface EndpointHost {
   /** The process's slots for requests on the wire. */
   readonly slots: Slots
   readonly room: RoomShare
+  readonly deferrals: Deferrals
   /** The attempt is about to be sent. False: its partition was lost, or must not be worked on now. */
   mayStart(attempt: Attempt): 'send' | 'wait' | 'drop' | 'skip'
   ended(attempt: Attempt, outcome: Outcome): void

@@ -2,17 +2,12 @@ import type { Breaker, BreakerPhase } from '../core/breaker.ts'
 import type { Deferral } from '../core/deferral.ts'
 import { EndpointPace, type PaceBounds } from '../core/endpoint-pace.ts'
 import type { Outcome } from '../core/outcome.ts'
+import type { Deferring } from './deferrals.ts'
 import { AttemptFifo, type Attempt, type DeliveryRun } from './delivery-run.ts'
 import type { EndpointHost } from './endpoint-host.ts'
 import type { PartitionWork } from './partition-work.ts'
 import type { EndpointClient } from './ports.ts'
 import { steadyClock } from './steady-clock.ts'
-
-/**
- * To defer one costs more than to send it, and what is deferred at once holds up everybody's answers: thousands may
- * be queued when a breaker opens, and come due together in a tier ten seconds later.
- */
-export const deferredAtOnce = 16
 
 /**
  * One URL of a destination: its own queues and its own pace, so that an endpoint that hangs uses up its own slots
@@ -28,7 +23,7 @@ export const deferredAtOnce = 16
  * Shedding ends when less than half of its share has been taken and the queue has been less than half as deep for
  * `maxWaitMs`.
  */
-export class EndpointQueue {
+export class EndpointQueue implements Deferring {
   readonly destinationId: string
   readonly id: string
   client: EndpointClient
@@ -42,8 +37,6 @@ export class EndpointQueue {
   holdingSince: number | null = null
   shedding = false
   #roomySince: number | null = null
-  /** The next turn of the event loop defers more of what is queued. */
-  #deferring = false
   /** Taken out of the settings: what is on the wire ends, nothing new comes. */
   closed = false
   readonly waiters = new Set<PartitionWork>()
@@ -263,14 +256,22 @@ export class EndpointQueue {
     this.#host.ended(attempt, outcome)
   }
 
-  /** Takes out what is queued and older than `olderThanMs`, `most` at the most; the caller ends it. */
-  takeQueued(now: number, olderThanMs: number, most: number): Attempt[] {
-    const taken: Attempt[] = []
-    for (const queue of [this.#retries, this.#calls]) {
-      while (taken.length < most && queue.first && now - queue.first.queuedAt >= olderThanMs)
-        taken.push(queue.shift()!)
-    }
-    return taken
+  /** Takes out all that is queued; the caller ends it. */
+  takeQueued(): Attempt[] {
+    return this.#take(steadyClock.now(), 0, Infinity)
+  }
+
+  /** What is queued while its breaker, or a pause, is for long; while it sheds, what has waited for too long. */
+  defer(most: number): number {
+    const now = steadyClock.now()
+    const pause = this.#longPause(now)
+    const taken = pause
+      ? this.#take(now, 0, most)
+      : this.shedding
+        ? this.#take(now, this.#maxWaitMs, most)
+        : []
+    for (const attempt of taken) this.#host.deferred(attempt, pause ?? { reason: 'slow', waitMs: 0 })
+    return taken.length
   }
 
   /** Takes out what belongs to lost partitions, wherever it stands in the queue. */
@@ -303,22 +304,23 @@ export class EndpointQueue {
   #moved(before: BreakerPhase, now: number): void {
     const { phase } = this.breaker
     if (phase !== before) this.#host.breakerChanged(this, before, phase)
-    this.#deferQueued(now)
+    if (this.queued > 0 && this.#longPause(now)) this.#host.deferrals.begin(this)
   }
 
-  /** Defers what is queued while the breaker, or a pause, is for long: a few in each turn of the event loop. */
-  #deferQueued(now: number): void {
+  /** Why what is queued does not wait for what its breaker waits for. */
+  #longPause(now: number): Deferral | null {
     const { phase } = this.breaker
-    if (this.#deferring || this.queued === 0 || (phase !== 'open' && phase !== 'paused')) return
-    const deferral = this.#pace.deferral(0, now)
-    if (!deferral) return
-    for (const attempt of this.takeQueued(now, 0, deferredAtOnce)) this.#host.deferred(attempt, deferral)
-    if (this.queued === 0) return
-    this.#deferring = true
-    setImmediate(() => {
-      this.#deferring = false
-      this.#deferQueued(steadyClock.now())
-    })
+    return phase === 'open' || phase === 'paused' ? this.#pace.deferral(0, now) : null
+  }
+
+  /** Takes out what is queued and older than `olderThanMs`, `most` at the most. */
+  #take(now: number, olderThanMs: number, most: number): Attempt[] {
+    const taken: Attempt[] = []
+    for (const queue of [this.#retries, this.#calls]) {
+      while (taken.length < most && queue.first && now - queue.first.queuedAt >= olderThanMs)
+        taken.push(queue.shift()!)
+    }
+    return taken
   }
 
   #waited(queue: AttemptFifo, now: number): number {

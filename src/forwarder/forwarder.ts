@@ -163,7 +163,6 @@ export class Forwarder {
     const intakeOf = (partition: PartitionWork): Intake =>
       partition.owner === this.#calls ? callsIntake : retriesIntake
     this.#taker = new Taker(
-      [callsIntake, retriesIntake],
       intakeOf,
       (partition) => this.#room.wait(partition),
       (partition) => partition.owner.finished(partition),

@@ -1,12 +1,5 @@
+import type { Claim } from './claim.ts'
 import type { OutgoingRecord, RecordSink } from './ports.ts'
-
-/** Whose record it is, and whether it is still his to write. */
-export interface Claim {
-  /** `unsure`: the group may have given its partition to somebody else. */
-  readonly standing: 'ours' | 'unsure' | 'lost'
-  /** It was lost before the record was on its way, which was not written: the next owner decides anew. */
-  dropped(): void
-}
 
 interface Waiting {
   record: OutgoingRecord

@@ -1,8 +1,11 @@
+import type { Deferring } from './deferrals.ts'
+import type { DestinationRuntime } from './destination-runtime.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
 import type { Intake } from './intake.ts'
 import type { PartitionWork } from './partition-work.ts'
 import type { Routing } from './routing.ts'
+import { steadyClock } from './steady-clock.ts'
 
 /**
  * How long an endpoint's work may wait in front of other endpoints' before it is deferred, in ms: in the endpoint's
@@ -21,7 +24,7 @@ const samples = 64
  * An endpoint whose queue is two seconds deep by then sheds at once, so that one that hangs is never in anybody's way:
  * until its queue is full the others pass by. One whose queue filled up faster may hold others back for two seconds.
  */
-export class HoldBack {
+export class HoldBack implements Deferring {
   readonly #routing: Routing
   readonly #dispatcher: Dispatcher
   readonly #intakeOf: (partition: PartitionWork) => Intake
@@ -29,6 +32,8 @@ export class HoldBack {
   /** Partitions that wait because everything under way fills the process's room. */
   readonly #waitingForRoom: () => ReadonlySet<PartitionWork>
   readonly #lookedAt = new WeakMap<EndpointQueue, number>()
+  /** Destinations that nobody took anything for at the last tick. */
+  #unserved: DestinationRuntime[] = []
   #shift = 0
 
   constructor(
@@ -52,11 +57,14 @@ export class HoldBack {
     for (const endpoint of this.#routing.endpoints()) {
       endpoint.stopSheddingIfRoomy(now)
       if (!endpoint.shedding) this.#watch(endpoint, now)
-      if (endpoint.shedding) this.#dispatcher.shedQueued(endpoint, holdBackLimitMs)
+      if (endpoint.shedding) this.#dispatcher.deferrals.begin(endpoint)
       sheds ||= endpoint.shedding || endpoint.breaker.phase !== 'closed'
       if (endpoint.waiters.size > 0) endpoint.wakeWaiters(now)
     }
-    if (sheds) this.#deferLanes(now)
+    this.#unserved = sheds
+      ? [...this.#routing.destinations()].filter((destination) => isUnserved(destination, now))
+      : []
+    if (this.#unserved.length > 0) this.#dispatcher.deferrals.begin(this)
   }
 
   /** A partition waits for the endpoint from now on. */
@@ -65,7 +73,19 @@ export class HoldBack {
     if (now - (this.#lookedAt.get(endpoint) ?? 0) < lookIntervalMs) return
     this.#lookedAt.set(endpoint, now)
     this.#watch(endpoint, now)
-    if (endpoint.shedding) this.#dispatcher.shedQueued(endpoint, holdBackLimitMs)
+    if (endpoint.shedding) this.#dispatcher.deferrals.begin(endpoint)
+  }
+
+  /** What has waited in the lanes for too long, where nobody is served by waiting for one's turn. */
+  defer(most: number): number {
+    const now = steadyClock.now()
+    let deferred = 0
+    for (const destination of this.#unserved) {
+      if (deferred === most) break
+      if (!isUnserved(destination, now)) continue
+      deferred += this.#dispatcher.deferWaiting(destination, now - holdBackLimitMs, most - deferred)
+    }
+    return deferred
   }
 
   #watch(endpoint: EndpointQueue, now: number): void {
@@ -103,16 +123,8 @@ export class HoldBack {
     }
     return false
   }
-
-  /** Where all of a destination's endpoints defer, nobody is served by waiting for one's turn. */
-  #deferLanes(now: number): void {
-    for (const destination of this.#routing.destinations()) {
-      if (
-        destination.endpoints.length > 0 &&
-        destination.endpoints.every((endpoint) => endpoint.defers(now))
-      ) {
-        this.#dispatcher.deferWaiting(destination, now - holdBackLimitMs)
-      }
-    }
-  }
 }
+
+/** All of its endpoints defer. */
+const isUnserved = ({ endpoints }: DestinationRuntime, now: number): boolean =>
+  endpoints.length > 0 && endpoints.every((endpoint) => endpoint.defers(now))

@@ -6,8 +6,6 @@ import type { Block, PartitionWork } from './partition-work.ts'
 /** Takes the head of a partition, or says what it waits for. Must not be called on an empty partition. */
 export interface Intake {
   take(partition: PartitionWork): Block | null
-  /** A turn of the event loop begins. */
-  turn(): void
   /** The endpoints that the record `ahead` places behind the head needs; empty when that is not known yet. */
   endpointsAhead(partition: PartitionWork, ahead: number): readonly EndpointQueue[]
 }

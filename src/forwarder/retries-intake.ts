@@ -3,7 +3,7 @@ import type { RetryDelivery } from '../core/delivery.ts'
 import { hopTier, type RetryPolicy } from '../core/disposition.ts'
 import { DeliveryRun } from './delivery-run.ts'
 import type { Dispatcher } from './dispatcher.ts'
-import { deferredAtOnce, type EndpointQueue } from './endpoint-queue.ts'
+import type { EndpointQueue } from './endpoint-queue.ts'
 import type { Erased } from './erased.ts'
 import { Refusal, fullEndpoint, refusalOf, type Intake } from './intake.ts'
 import type { Block, PartitionWork } from './partition-work.ts'
@@ -34,19 +34,13 @@ export interface RetriesIntakeParts {
  */
 export class RetriesIntake implements Intake {
   readonly #parts: RetriesIntakeParts
-  /** How many may be taken in this turn of the event loop although nobody sends them now. */
-  #deferrals = deferredAtOnce
 
   constructor(parts: RetriesIntakeParts) {
     this.#parts = parts
   }
 
-  turn(): void {
-    this.#deferrals = deferredAtOnce
-  }
-
   take(partition: PartitionWork): Block | null {
-    const { room, settler, policy, erased } = this.#parts
+    const { room, settler, policy, erased, dispatcher } = this.#parts
     if (room.isFull) return { kind: 'full' }
     const record = partition.peek()!
     try {
@@ -64,6 +58,7 @@ export class RetriesIntake implements Intake {
       }
       const hop = hopTier(retry, now, policy)
       if (hop) {
+        if (!dispatcher.deferrals.takeOne()) return { kind: 'turn' }
         settler.hop(partition.take(), keyOf(record.key), hop, retry)
         return null
       }
@@ -108,10 +103,8 @@ export class RetriesIntake implements Intake {
     }
     const endpoints = this.#endpoints(retry)
     // A late attempt is a fault, a late deferral is none: new calls need not wait for these.
-    if (endpoints.length > 0 && endpoints.every((endpoint) => endpoint.defers(now))) {
-      if (this.#deferrals === 0) return { kind: 'turn' }
-      this.#deferrals--
-    }
+    const isDeferred = endpoints.length > 0 && endpoints.every((endpoint) => endpoint.defers(now))
+    if (isDeferred && !dispatcher.deferrals.takeOne()) return { kind: 'turn' }
     const full = fullEndpoint(endpoints, true, now)
     if (full) return { kind: 'endpoint', endpoint: full }
     const key = keyOf(partition.peek()!.key)

@@ -2,7 +2,7 @@ import { deferredBy, type Deferral, type DeferralReason } from '../core/deferral
 import type { Outcome } from '../core/outcome.ts'
 import { Attempt, type DeliveryRun } from './delivery-run.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
-import { deferredAtOnce, type EndpointQueue } from './endpoint-queue.ts'
+import type { EndpointQueue } from './endpoint-queue.ts'
 import { steadyClock } from './steady-clock.ts'
 
 /** Who takes over when the sending of a round is over, or cannot begin. */
@@ -48,17 +48,17 @@ export class Rounds {
   }
 
   /**
-   * Defers runs that have waited in a lane for too long although nobody can take them, a few in each turn of the
-   * event loop. None of them is sent, not even as a probe: the one before it in its lane may be on the wire.
+   * Defers runs that have waited in a lane since before `before` although nobody can take them, `most` at the most;
+   * returns how many. None of them is sent, not even as a probe: the one before it in its lane may be on the wire.
    */
-  deferWaiting(destination: DestinationRuntime, before: number): void {
-    const taken = destination.lanes.takeWaiting(before, deferredAtOnce)
+  deferWaiting(destination: DestinationRuntime, before: number, most: number): number {
+    const taken = destination.lanes.takeWaiting(before, most)
     for (const run of taken) {
       run.passedOver = true
       this.#ready.push(run)
     }
     this.#drain()
-    if (taken.length === deferredAtOnce) setImmediate(() => this.deferWaiting(destination, before))
+    return taken.length
   }
 
   /** One endpoint's outcome is known. A success decides at once: the other requests end by themselves. */

@@ -3,13 +3,14 @@ import type { DeadLetter, DeadLetterReason, Delivery, RetryDelivery } from '../c
 import type { DispositionLabel } from '../core/delivery-event.ts'
 import { decide, type RetryPolicy } from '../core/disposition.ts'
 import type { Tier, TopicNames } from '../core/topics.ts'
+import { RoomClaim, type Claim } from './claim.ts'
 import { DeadLetters, headersOf } from './dead-letters.ts'
 import type { DeliveryRun } from './delivery-run.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
 import type { Erased } from './erased.ts'
-import type { Claim, HandOver } from './hand-over.ts'
+import type { HandOver } from './hand-over.ts'
 import type { DispositionDetails, Ledger } from './ledger.ts'
-import type { PartitionWork, RecordWork } from './partition-work.ts'
+import type { RecordWork } from './partition-work.ts'
 import type { Room } from './room.ts'
 import type { Encoders, FetchedRecord, ForwarderMetrics } from './ports.ts'
 
@@ -282,27 +283,6 @@ export class Settler {
       omittedBytes: null,
       omittedSha256: null,
     }
-  }
-}
-
-/** A record that holds room until it is with the broker, and goes with its partition. */
-class RoomClaim implements Claim {
-  readonly #partition: PartitionWork
-  readonly #room: Room
-  readonly #bytes: number
-
-  constructor(partition: PartitionWork, room: Room, bytes: number) {
-    this.#partition = partition
-    this.#room = room
-    this.#bytes = bytes
-  }
-
-  get standing(): Claim['standing'] {
-    return this.#partition.standing
-  }
-
-  dropped(): void {
-    this.#room.free(this.#bytes)
   }
 }
 

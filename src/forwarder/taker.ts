@@ -11,7 +11,6 @@ const lookAgainMs = 1_000
  * must wait is set aside until whoever it waits for wakes it.
  */
 export class Taker {
-  readonly #intakes: readonly Intake[]
   readonly #intakeOf: (partition: PartitionWork) => Intake
   readonly #whenRoomy: (partition: PartitionWork) => void
   readonly #took: (partition: PartitionWork) => void
@@ -24,12 +23,10 @@ export class Taker {
    * @param took a record of the partition was taken
    */
   constructor(
-    intakes: readonly Intake[],
     intakeOf: (partition: PartitionWork) => Intake,
     whenRoomy: (partition: PartitionWork) => void,
     took: (partition: PartitionWork) => void,
   ) {
-    this.#intakes = intakes
     this.#intakeOf = intakeOf
     this.#whenRoomy = whenRoomy
     this.#took = took
@@ -62,7 +59,6 @@ export class Taker {
   }
 
   #takeTurn(): void {
-    for (const intake of this.#intakes) intake.turn()
     for (let left = turn; left > 0 && this.#ready.length > 0; left--) {
       const partition = this.#ready.shift()!
       partition.queued = false

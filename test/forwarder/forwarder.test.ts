@@ -47,7 +47,7 @@ async function engine(
   const clients: FakeClient[] = []
   const appended: { topic: string; record: RetryDelivery & DeadLetter }[] = []
   const told: DeliveryEvent[] = []
-  const counts = { deferrals: 0 }
+  const counts = { deferrals: 0, encoded: 0 }
   const broker = { accepts: Promise.resolve(), acceptsLedger: Promise.resolve() }
   const crm: Destination = {
     id: 'crm',
@@ -90,7 +90,10 @@ async function engine(
     retries,
     decoders: { calls: decoder<AnalyticsCall>(), retries: decoder<RetryDelivery>() },
     encoders: {
-      retry: (_, record) => Buffer.from(JSON.stringify(record)),
+      retry(_, record) {
+        counts.encoded++
+        return Buffer.from(JSON.stringify(record))
+      },
       deadLetter: (record) => Buffer.from(JSON.stringify(record)),
       event: (event) => Buffer.from(JSON.stringify(event)),
     },
@@ -357,6 +360,22 @@ test('retries that come due together at an endpoint that takes nothing leave eac
     const { deferrals } = counts
     assert.ok(deferrals - before <= 32, `${deferrals - before} in one turn`)
     before = deferrals
+  }
+  await until(() => committedRetries() === records.length, 'all handed on')
+})
+
+test('retries that come due together before their Retry-After hop on a few at a time', async (t) => {
+  const { retries, counts, committedRetries } = await engine(t)
+  const records = Array.from({ length: 200 }, (_, index) => ({
+    offset: String(index),
+    key: Buffer.from(`u-${index}`),
+    value: Buffer.from(waiting({ id: `m-${index}:crm`, notBefore: Date.now() + 60_000 })),
+  }))
+  retries.listener!.fetched(tier, 0, { records, from: 0, to: records.length })
+  for (let before = 0; before < records.length; await turn()) {
+    const { encoded } = counts
+    assert.ok(encoded - before <= 32, `${encoded - before} in one turn`)
+    before = encoded
   }
   await until(() => committedRetries() === records.length, 'all handed on')
 })

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'node:test'
-import { HandOver, type Claim } from '../../src/forwarder/hand-over.ts'
+import type { Claim } from '../../src/forwarder/claim.ts'
+import { HandOver } from '../../src/forwarder/hand-over.ts'
 import type { OutgoingRecord, RecordSink } from '../../src/forwarder/ports.ts'
 
 interface Lot {

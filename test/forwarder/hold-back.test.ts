@@ -85,7 +85,6 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
   const partition = new PartitionWork('calls', 0, new FakeOwner())
   const endpointsOf = (id: string) => routing.destination(id)!.endpoints
   const intake: Intake = {
-    turn() {},
     take: () => null,
     endpointsAhead: (from, ahead) => {
       const next = from.peekAhead(ahead)

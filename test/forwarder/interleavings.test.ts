@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
 import type { OutcomeKind } from '../../src/core/outcome.ts'
 import type { DeliveryRun } from '../../src/forwarder/delivery-run.ts'
@@ -15,6 +16,7 @@ type Step =
   | { kind: 'fresh'; is: boolean }
   | { kind: 'pass'; ms: number }
   | { kind: 'pump' }
+  | { kind: 'turn' }
 
 const outcomes: OutcomeKind[] = [
   'success',
@@ -68,6 +70,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('fresh' as const), is: fc.boolean() }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('pump' as const) }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('turn' as const) }) },
   {
     weight: 3,
     arbitrary: fc.record({
@@ -120,7 +123,7 @@ class World {
     }
   }
 
-  do(step: Step): void {
+  async do(step: Step): Promise<void> {
     const { engine } = this
     const { dispatcher, endpoints } = engine
     switch (step.kind) {
@@ -181,13 +184,13 @@ class World {
         return
       }
       case 'defer': {
-        dispatcher.deferWaiting(engine.destinations.get(this.#ids[step.which % 3]!)!, Infinity)
+        dispatcher.deferWaiting(engine.destinations.get(this.#ids[step.which % 3]!)!, Infinity, Infinity)
         return
       }
       case 'shed': {
         const endpoint = endpoints[step.which % endpoints.length]!
         endpoint.shedding = true
-        dispatcher.shedQueued(endpoint, 0)
+        dispatcher.deferrals.begin(endpoint)
         return
       }
       case 'fault': {
@@ -203,6 +206,9 @@ class World {
         return
       case 'pump':
         dispatcher.pumpAll(endpoints)
+        return
+      case 'turn':
+        await turn()
     }
   }
 
@@ -225,7 +231,7 @@ class World {
   }
 
   /** The world calms down: heartbeats come, everything on the wire is answered. */
-  end(outcome: OutcomeKind): void {
+  async end(outcome: OutcomeKind): Promise<void> {
     const { engine } = this
     engine.owner.fresh = true
     // Whatever breakers wait for is over.
@@ -234,6 +240,7 @@ class World {
     for (let left = 10_000; busy(); left--) {
       assert.ok(left > 0, `stuck: ${JSON.stringify(engine.held())}`)
       this.now += 10
+      await turn()
       engine.dispatcher.pumpAll(engine.endpoints)
       for (const client of engine.clients.values()) if (client.onWire.length > 0) client.answer(outcome)
     }
@@ -250,34 +257,34 @@ function virtualClock(t: TestContext): { of: { now: number } } {
   return clock
 }
 
-test('in whatever order things happen: each run ends once, lanes keep their order, and all places are given back', (t) => {
+test('in whatever order things happen: each run ends once, lanes keep their order, and all places are given back', async (t) => {
   const clock = virtualClock(t)
-  fc.assert(
-    fc.property(
+  await fc.assert(
+    fc.asyncProperty(
       fc.array(step, { maxLength: 150, size: 'max' }),
       fc.constantFrom<OutcomeKind[]>('success', 'network', 'status_4xx'),
-      (steps, last) => {
+      async (steps, last) => {
         const world = new World()
         clock.of = world
         for (const each of steps) {
-          world.do(each)
+          await world.do(each)
           world.check()
         }
-        world.end(last)
+        await world.end(last)
       },
     ),
     { numRuns: 300 },
   )
 })
 
-test('losing every partition gives every place back once the requests on the wire have ended', (t) => {
+test('losing every partition gives every place back once the requests on the wire have ended', async (t) => {
   const clock = virtualClock(t)
-  fc.assert(
-    fc.property(fc.array(step, { maxLength: 80, size: 'max' }), (steps) => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 80, size: 'max' }), async (steps) => {
       const world = new World()
       clock.of = world
-      for (const each of steps) world.do(each)
-      for (const which of [0, 1, 2]) world.do({ kind: 'lose', which })
+      for (const each of steps) await world.do(each)
+      for (const which of [0, 1, 2]) await world.do({ kind: 'lose', which })
       const { engine } = world
       const before = [...engine.clients.values()].reduce((sum, client) => sum + client.sent.length, 0)
       assert.equal(engine.held().queued, 0)

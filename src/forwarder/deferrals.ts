@@ -1,0 +1,63 @@
+/**
+ * To defer one costs more than to send it, and what is deferred at once holds up everybody's answers: thousands may
+ * be queued when a breaker opens, and come due together in a tier ten seconds later.
+ */
+export const deferredAtOnce = 16
+
+/** Who has deliveries that wait although nobody takes them. */
+export interface Deferring {
+  /**
+   * Defers `most` of those that have cause to be deferred at this moment, and returns how many it were: fewer than
+   * `most` if there are no more. Must not throw.
+   */
+  defer(most: number): number
+}
+
+/** What is deferred of all that waits in the process, whoever has it: so many in each turn of the event loop. */
+export class Deferrals {
+  readonly #sources = new Set<Deferring>()
+  #left = deferredAtOnce
+  #working = false
+  #scheduled = false
+
+  /** Defers what the source has, now and in the turns to come, until it has no more. */
+  begin(source: Deferring): void {
+    this.#sources.add(source)
+    this.#work()
+  }
+
+  /** For who defers one by himself. False: not in this turn. */
+  takeOne(): boolean {
+    if (this.#left === 0) return false
+    this.#left--
+    this.#nextTurn()
+    return true
+  }
+
+  #work(): void {
+    // Deferring one may give another source cause to begin.
+    if (this.#working) return
+    this.#working = true
+    for (const source of this.#sources) {
+      if (this.#left === 0) break
+      const most = this.#left
+      const deferred = source.defer(most)
+      this.#left -= deferred
+      // Who has more comes after the others.
+      this.#sources.delete(source)
+      if (deferred === most) this.#sources.add(source)
+    }
+    this.#working = false
+    if (this.#sources.size > 0 || this.#left < deferredAtOnce) this.#nextTurn()
+  }
+
+  #nextTurn(): void {
+    if (this.#scheduled) return
+    this.#scheduled = true
+    setImmediate(() => {
+      this.#scheduled = false
+      this.#left = deferredAtOnce
+      if (this.#sources.size > 0) this.#work()
+    })
+  }
+}
