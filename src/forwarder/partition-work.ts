@@ -1,7 +1,7 @@
 import type { Origin } from '../core/delivery.ts'
 import { OffsetTracker, noWork } from '../core/offset-tracker.ts'
 import { PartitionLedger } from './partition-ledger.ts'
-import type { FetchedBatch, FetchedRecord } from './ports.ts'
+import type { FetchedBatch, FetchedRecord, FetchedRecords } from './ports.ts'
 
 /**
  * Why a partition's head cannot be taken now. Whoever blocks it wakes it: the endpoint when it has room, the
@@ -63,10 +63,11 @@ export class PartitionWork {
   committedChanges = 0
   committedPosition: number | null = null
 
-  #records: FetchedRecord[] = []
-  #sequences: number[] = []
-  #next = 0
+  #lots: Lot[] = []
+  #buffered = 0
   #bytes = 0
+  /** The head, once it was looked at. */
+  #first: FetchedRecord | null = null
   /** Where the next batch must begin, or before; null while not known. */
   nextFetch: number | null = null
   /** A batch began beyond that: everything is dropped until the consumer was told to go back. */
@@ -83,10 +84,10 @@ export class PartitionWork {
 
   /** Records fetched and not taken. */
   get buffered(): number {
-    return this.#records.length - this.#next
+    return this.#buffered
   }
 
-  /** Bytes of their values. */
+  /** Bytes that they take. */
   get bufferedBytes(): number {
     return this.#bytes
   }
@@ -101,56 +102,72 @@ export class PartitionWork {
   }
 
   push({ records }: FetchedBatch): void {
-    for (const record of records) {
-      const sequence = this.tracker.add(Number(record.offset))
+    const lot: Lot = { records, places: [], sequences: [], next: 0 }
+    for (let index = 0; index < records.length; index++) {
+      const sequence = this.tracker.add(records.offsetAt(index))
       if (sequence === noWork) continue
-      this.#records.push(record)
-      this.#sequences.push(sequence)
-      this.#bytes += record.value?.length ?? 0
+      lot.places.push(index)
+      lot.sequences.push(sequence)
     }
+    if (lot.places.length === 0) return
+    this.#lots.push(lot)
+    this.#buffered += lot.places.length
+    this.#bytes += records.bytes
   }
 
   peek(): FetchedRecord | null {
-    return this.#records[this.#next] ?? null
+    this.#first ??= this.peekAhead(0)
+    return this.#first
   }
 
   /** The record `ahead` places behind the head; null beyond what is buffered. */
   peekAhead(ahead: number): FetchedRecord | null {
-    return this.#records[this.#next + ahead] ?? null
+    let left = ahead
+    for (const { records, places, next } of this.#lots) {
+      if (next + left < places.length) return records.at(places[next + left]!)
+      left -= places.length - next
+    }
+    return null
   }
 
   /** Takes the head; call it only after `peek` gave one. */
   take(): RecordWork {
-    const record = this.#records[this.#next]!
-    const sequence = this.#sequences[this.#next]!
-    this.#next++
-    this.#bytes -= record.value?.length ?? 0
-    this.head = null
-    if (this.#next === this.#records.length) {
-      this.#records = []
-      this.#sequences = []
-      this.#next = 0
-    } else if (this.#next >= 1_024 && this.#next * 2 >= this.#records.length) {
-      this.#records = this.#records.slice(this.#next)
-      this.#sequences = this.#sequences.slice(this.#next)
-      this.#next = 0
+    const record = this.peek()!
+    const lot = this.#lots[0]!
+    const sequence = lot.sequences[lot.next++]!
+    this.#buffered--
+    if (lot.next === lot.places.length) {
+      this.#lots.shift()
+      this.#bytes -= lot.records.bytes
     }
+    this.#first = null
+    this.head = null
     return new RecordWork(this, sequence, record)
   }
 
   /** The partition is lost: nothing of it is sent or finished any more. */
   drop(): void {
     this.alive = false
-    this.#records = []
-    this.#sequences = []
-    this.#next = 0
+    this.#lots = []
+    this.#buffered = 0
     this.#bytes = 0
+    this.#first = null
     this.head = null
     if (this.blockedTimer) clearTimeout(this.blockedTimer)
     this.blockedTimer = null
     if (this.block?.kind === 'endpoint') this.block.endpoint.waiters.delete(this)
     this.block = null
   }
+}
+
+/** What one fetch brought, as far as it is work for us. */
+interface Lot {
+  records: FetchedRecords
+  /** Which of them are, and their sequence numbers in the tracker. */
+  places: number[]
+  sequences: number[]
+  /** The first one that was not taken. */
+  next: number
 }
 
 /** A record that was taken: finished once all its deliveries are. */
@@ -160,21 +177,17 @@ export class RecordWork {
   readonly offset: number
   /** The W3C trace that the record's producer named in its headers. */
   readonly traceparent: string | null
-  readonly #timestamp: string | undefined
+  /** When the broker appended the record, epoch milliseconds; null when it does not say. */
+  readonly appendedAt: number | null
   /** Deliveries that are not finished yet. */
   remaining = 1
 
   constructor(partition: PartitionWork, sequence: number, record: FetchedRecord) {
     this.partition = partition
     this.sequence = sequence
-    this.offset = Number(record.offset)
+    this.offset = record.offset
     this.traceparent = traceparentOf(record)
-    this.#timestamp = record.timestamp
-  }
-
-  /** When the broker appended the record, epoch milliseconds; null when it does not say. */
-  get appendedAt(): number | null {
-    return this.#timestamp === undefined ? null : Number(this.#timestamp)
+    this.appendedAt = record.timestamp
   }
 
   /** Where it lies. */
@@ -193,9 +206,7 @@ export class RecordWork {
   }
 }
 
-function traceparentOf({ headers }: FetchedRecord): string | null {
-  const value = headers?.traceparent
-  if (value === undefined) return null
-  const text = Buffer.isBuffer(value) ? value.toString('latin1') : value
-  return typeof text === 'string' && /^[\x20-\x7e]{1,256}$/.test(text) ? text : null
+function traceparentOf(record: FetchedRecord): string | null {
+  const text = record.header('traceparent')?.toString('latin1')
+  return text !== undefined && /^[\x20-\x7e]{1,256}$/.test(text) ? text : null
 }

@@ -89,14 +89,24 @@ export interface ForwarderMetrics {
   watch(gauges: ForwarderGauges): void
 }
 
-/** A record as it was fetched; the shape is kafkajs's, so that nothing is copied on the way. */
+/** A record as it was fetched. */
 export interface FetchedRecord {
-  offset: string
-  key: Buffer | null
-  value: Buffer | null
-  headers?: { traceparent?: unknown }
-  /** Epoch milliseconds in digits: when the broker appended it. */
-  timestamp?: string
+  readonly offset: number
+  readonly key: Buffer | null
+  readonly value: Buffer | null
+  /** When the broker appended it, epoch milliseconds; null when it does not say. */
+  readonly timestamp: number | null
+  /** The value of the header of that name; null where there is none. */
+  header(name: string): Buffer | null
+}
+
+/** Records of one partition, ascending, each made when it is asked for. */
+export interface FetchedRecords {
+  readonly length: number
+  /** What they take in memory, all together and until the last of them is done with. */
+  readonly bytes: number
+  offsetAt(index: number): number
+  at(index: number): FetchedRecord
 }
 
 export interface TopicPartition {
@@ -124,8 +134,8 @@ export interface PartitionCommit extends TopicPartition {
 
 /** What one fetch brought of a partition. */
 export interface FetchedBatch {
-  /** Ascending; empty when there were only control records. */
-  records: readonly FetchedRecord[]
+  /** Empty when there were only control records. */
+  records: FetchedRecords
   /** The offset that was asked for, and one past the last one that the batch covers. */
   from: number
   to: number

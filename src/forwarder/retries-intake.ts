@@ -77,7 +77,7 @@ export class RetriesIntake implements Intake {
     try {
       const decoded = this.#parts.decoder.tryDecode(record.value)
       if (!decoded) return []
-      const retry = withoutFuture(decoded, Number(record.timestamp))
+      const retry = withoutFuture(decoded, record.timestamp)
       if (retry.handedOverAt + this.#parts.tierDelayMs(partition.topic) > Date.now()) return []
       return this.#endpoints(retry)
     } catch {
@@ -89,7 +89,7 @@ export class RetriesIntake implements Intake {
     const { decoder, schemas } = this.#parts
     const { value, timestamp } = partition.peek()!
     const retry = decoder.tryDecode(value)
-    return retry ? withoutFuture(retry, Number(timestamp)) : schemas.load(decoder, value!)
+    return retry ? withoutFuture(retry, timestamp) : schemas.load(decoder, value!)
   }
 
   #send(partition: PartitionWork, retry: RetryDelivery, dueAt: number): Block | null {

@@ -12,7 +12,7 @@ import { decodeFinished, tallyIdOf } from '../../src/core/offset-runs.ts'
 import { Consumption } from '../../src/forwarder/consumption.ts'
 import type { PartitionWork, RecordWork } from '../../src/forwarder/partition-work.ts'
 import type { PartitionCommit } from '../../src/forwarder/ports.ts'
-import { FakeSource, FakeTallies, quiet, record } from '../forwarder/fakes.ts'
+import { FakeSource, FakeTallies, quiet, record, fetched } from '../forwarder/fakes.ts'
 
 type Fate = 'acknowledged' | 'answer lost' | 'refused'
 
@@ -139,7 +139,7 @@ class World {
     if (from >= to) return
     const offsets = Array.from({ length: to - from }, (_, ahead) => from + ahead)
     const records = offsets.filter((offset) => this.logs[index]![offset]).map((offset) => record(offset))
-    this.#consumption.fetched(work.topic, index, { records, from, to })
+    this.#consumption.fetched(work.topic, index, { records: fetched(records), from, to })
   }
 
   async do(step: Step): Promise<void> {

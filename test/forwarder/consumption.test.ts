@@ -5,7 +5,7 @@ import { decodeFinished, encodeFinished } from '../../src/core/offset-runs.ts'
 import { Consumption } from '../../src/forwarder/consumption.ts'
 import type { PartitionWork } from '../../src/forwarder/partition-work.ts'
 import type { FetchedBatch } from '../../src/forwarder/ports.ts'
-import { FakeSource, FakeTallies, delivered, quiet, record } from './fakes.ts'
+import { FakeSource, FakeTallies, delivered, quiet, record, fetched } from './fakes.ts'
 
 /** One member and what its owner was told. */
 function consume() {
@@ -38,7 +38,8 @@ function consume() {
 }
 
 function batch(from: number, to: number): FetchedBatch {
-  return { records: Array.from({ length: to - from }, (_, index) => record(from + index)), from, to }
+  const records = Array.from({ length: to - from }, (_, index) => record(from + index))
+  return { records: fetched(records), from, to }
 }
 
 const take = (partition: PartitionWork, count = 1) =>
@@ -93,7 +94,7 @@ test('a partition that stays keeps its tracker and its work, and what is fetched
   assert.equal(before.alive, true)
   fetch(0, 12)
   assert.equal(before.buffered, 10)
-  assert.equal(before.peek()!.offset, '2')
+  assert.equal(before.peek()!.offset, 2)
   first!.finishOne(delivered)
   assert.equal(before.tracker.position, 2)
   assert.deepEqual(
@@ -231,7 +232,7 @@ test('a batch of nothing but control records after a seek is taken as it is: it 
   const { source, consumption, own, work } = consume()
   await own([0])
   const seeks = source.seeks.length
-  consumption.fetched('calls', 0, { records: [], from: 3, to: 3 })
+  consumption.fetched('calls', 0, { records: fetched([]), from: 3, to: 3 })
   assert.equal(work().nextFetch, 3)
   await turn()
   assert.equal(source.seeks.length, seeks)

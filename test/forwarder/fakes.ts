@@ -19,6 +19,7 @@ import type {
   DestinationMetrics,
   EndpointClient,
   FetchedRecord,
+  FetchedRecords,
   PartitionCommit,
   PartitionTally,
   ErasureSource,
@@ -39,9 +40,19 @@ export const outcome = (kind: Outcome['kind'], given: Partial<Outcome> = {}): Ou
 })
 
 export const record = (offset: number, key = 'u-1', value = 'value'): FetchedRecord => ({
-  offset: String(offset),
+  offset,
   key: Buffer.from(key),
   value: Buffer.from(value),
+  timestamp: null,
+  header: () => null,
+})
+
+/** What one fetch brought. */
+export const fetched = (records: readonly FetchedRecord[]): FetchedRecords => ({
+  length: records.length,
+  bytes: records.reduce((sum, { value }) => sum + (value?.length ?? 0), 0),
+  offsetAt: (index) => records[index]!.offset,
+  at: (index) => records[index]!,
 })
 
 export const quiet = { info() {}, warn() {}, error() {} }
@@ -203,7 +214,7 @@ export class Engine {
   ): DeliveryRun {
     const partition = given.partition ?? this.partition()
     const offset = Math.max(this.#offset++, partition.tracker.lastAdded + 1)
-    partition.push({ records: [record(offset)], from: offset, to: offset + 1 })
+    partition.push({ records: fetched([record(offset)]), from: offset, to: offset + 1 })
     const work = partition.take()
     const body = Buffer.from(id)
     const earlier = given.retry && {

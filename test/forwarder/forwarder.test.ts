@@ -12,7 +12,17 @@ import { PostriderError } from '../../src/errors.ts'
 import { Forwarder } from '../../src/forwarder/forwarder.ts'
 import type { RecordDecoder } from '../../src/forwarder/ports.ts'
 import { someCall } from '../support/calls.ts'
-import { FakeClient, FakeSource, noErasures, noMetrics, outcome, paceBounds, quiet } from './fakes.ts'
+import {
+  FakeClient,
+  FakeSource,
+  noErasures,
+  noMetrics,
+  outcome,
+  paceBounds,
+  quiet,
+  fetched,
+  record,
+} from './fakes.ts'
 
 const topics = topicNames('')
 const tier = topics.retry('10s')
@@ -158,8 +168,8 @@ async function engine(
     let next = 0
     return (value: string, key = 'u-1') => {
       const offset = next++
-      const one = { offset: String(offset), key: Buffer.from(key), value: Buffer.from(value) }
-      source.listener!.fetched(topic, 0, { records: [one], from: offset, to: offset + 1 })
+      const records = fetched([record(offset, key, value)])
+      source.listener!.fetched(topic, 0, { records, from: offset, to: offset + 1 })
     }
   }
   const call = feed(calls, topics.calls)
@@ -350,12 +360,10 @@ test('retries that come due together at an endpoint that takes nothing leave eac
     await until(() => clients[0]!.onWire.length > 0, 'sent')
     clients[0]!.answer('network')
   }
-  const records = Array.from({ length: 200 }, (_, index) => ({
-    offset: String(index),
-    key: Buffer.from(`u-${index}`),
-    value: Buffer.from(waiting({ id: `m-${index}:crm` })),
-  }))
-  retries.listener!.fetched(tier, 0, { records, from: 0, to: records.length })
+  const records = Array.from({ length: 200 }, (_, index) =>
+    record(index, `u-${index}`, waiting({ id: `m-${index}:crm` })),
+  )
+  retries.listener!.fetched(tier, 0, { records: fetched(records), from: 0, to: records.length })
   for (let before = 0; before < records.length; await turn()) {
     const { deferrals } = counts
     assert.ok(deferrals - before <= 32, `${deferrals - before} in one turn`)
@@ -366,12 +374,10 @@ test('retries that come due together at an endpoint that takes nothing leave eac
 
 test('retries that come due together before their Retry-After hop on a few at a time', async (t) => {
   const { retries, counts, committedRetries } = await engine(t)
-  const records = Array.from({ length: 200 }, (_, index) => ({
-    offset: String(index),
-    key: Buffer.from(`u-${index}`),
-    value: Buffer.from(waiting({ id: `m-${index}:crm`, notBefore: Date.now() + 60_000 })),
-  }))
-  retries.listener!.fetched(tier, 0, { records, from: 0, to: records.length })
+  const records = Array.from({ length: 200 }, (_, index) =>
+    record(index, `u-${index}`, waiting({ id: `m-${index}:crm`, notBefore: Date.now() + 60_000 })),
+  )
+  retries.listener!.fetched(tier, 0, { records: fetched(records), from: 0, to: records.length })
   for (let before = 0; before < records.length; await turn()) {
     const { encoded } = counts
     assert.ok(encoded - before <= 32, `${encoded - before} in one turn`)

@@ -9,7 +9,7 @@ import { fullEndpoint, type Intake } from '../../src/forwarder/intake.ts'
 import { PartitionWork } from '../../src/forwarder/partition-work.ts'
 import { Routing } from '../../src/forwarder/routing.ts'
 import { steadyClock } from '../../src/forwarder/steady-clock.ts'
-import { FakeClient, FakeOwner, noMetrics, paceBounds, quiet, record } from './fakes.ts'
+import { FakeClient, FakeOwner, noMetrics, paceBounds, quiet, record, fetched } from './fakes.ts'
 
 const t0 = Date.UTC(2026, 0, 1)
 /** The bound of design.md, point 5. */
@@ -103,7 +103,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
   let offset = 0
   const fetch = (id: string, count: number) => {
     const records = Array.from({ length: count }, () => record(offset++, `k${offset}`, id))
-    partition.push({ records, from: offset - count, to: offset })
+    partition.push({ records: fetched(records), from: offset - count, to: offset })
   }
   /** What the taker does: takes as long as there is room, then waits at the endpoint that has none. */
   const takeAll = () => {

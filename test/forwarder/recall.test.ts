@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'node:test'
 import { decodeFinished, encodeFinished } from '../../src/core/offset-runs.ts'
 import { Consumption } from '../../src/forwarder/consumption.ts'
-import { FakeSource, FakeTallies, delivered, quiet, record } from './fakes.ts'
+import { FakeSource, FakeTallies, delivered, quiet, record, fetched } from './fakes.ts'
 
 /** A member of a group that owns partition 0. */
 function member() {
@@ -25,7 +25,7 @@ function member() {
   const fetch = (from: number, to: number, offsets?: number[]) => {
     const all = Array.from({ length: to - from }, (_, index) => from + index)
     const records = (offsets ?? all).map((offset) => record(offset))
-    consumption.fetched('calls', 0, { records, from, to })
+    consumption.fetched('calls', 0, { records: fetched(records), from, to })
   }
   const work = () => [...consumption.partitions()][0]!
   const committed = (position: number, runs: { start: number; end: number }[] = [], logStart = 0) => {

@@ -9,7 +9,7 @@ import { decodeFinished, tallyIdOf } from '../../src/core/offset-runs.ts'
 import { Consumption } from '../../src/forwarder/consumption.ts'
 import type { RecordWork } from '../../src/forwarder/partition-work.ts'
 import type { PartitionCommit } from '../../src/forwarder/ports.ts'
-import { FakeSource, FakeTallies, quiet, record } from './fakes.ts'
+import { FakeSource, FakeTallies, quiet, record, fetched } from './fakes.ts'
 
 /** What becomes of a commit; `overtaken`: it counts, but the map is read again before its answer comes. */
 type Fate = 'acknowledged' | 'answer lost' | 'refused' | 'overtaken'
@@ -102,7 +102,7 @@ class World {
         const from = this.#work.nextFetch!
         const offsets = Array.from({ length: step.count }, (_, index) => from + index)
         const records = offsets.filter((offset) => !isHole(offset)).map((offset) => record(offset))
-        this.#consumption.fetched('calls', 0, { records, from, to: from + step.count })
+        this.#consumption.fetched('calls', 0, { records: fetched(records), from, to: from + step.count })
         return
       }
       case 'take': {

@@ -10,6 +10,7 @@ import type {
   RecordSource,
   TopicPartition,
 } from '../../forwarder/ports.ts'
+import { FetchedMessages, recordsOf } from './fetched-messages.ts'
 import { stickyAssigner } from './sticky-assigner.ts'
 
 export interface GroupSourceOptions {
@@ -290,7 +291,11 @@ export class GroupSource implements RecordSource {
       if (!current() || payload.batchSize > 0) return
       const to = Number(payload.lastOffset) + 1
       const from = payload.firstOffset === null ? to : Number(payload.firstOffset)
-      this.#listener!.fetched(payload.topic, payload.partition, { records: [], from, to })
+      this.#listener!.fetched(payload.topic, payload.partition, {
+        records: new FetchedMessages([]),
+        from,
+        to,
+      })
     })
   }
 
@@ -312,7 +317,7 @@ export class GroupSource implements RecordSource {
     this.#commitOffsets = commitOffsetsIfNecessary
     const from = Number((batch as unknown as { fetchedOffset: string }).fetchedOffset)
     this.#listener!.fetched(batch.topic, batch.partition, {
-      records: batch.messages,
+      records: recordsOf(batch),
       from,
       to: Number(batch.lastOffset()) + 1,
     })

@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import type { Socket } from 'node:net'
 import { FetchWait, type TopicPartitions } from './fetch-wait.ts'
 import { InFlight } from './in-flight.ts'
+import { decodeLazily } from './lazy-decoding.ts'
 import { encodeProduceFaster } from './produce-encoding.ts'
 
 const require = createRequire(import.meta.url)
@@ -181,3 +182,4 @@ heartbeatAfterClockWentBack()
 keepCommitsWhenOutOfRange()
 fetchSoonAfterResume()
 encodeProduceFaster()
+decodeLazily()
