@@ -91,6 +91,10 @@ test('plain, compressed and committed records are read, aborted ones are not, wh
   }
   await send(['a', 'b', 'c'])
   await readAll('plain ones')
+  // In the middle of a batch, which comes whole.
+  reader.seek('1')
+  expected.push('b', 'c')
+  await readAll('from the middle of a batch on')
   assert.ok(
     reader.seen.every(({ isLot }) => isLot),
     'nothing of it was decoded by kafkajs',
@@ -119,14 +123,6 @@ test('plain, compressed and committed records are read, aborted ones are not, wh
   )
   const [end] = await admin.fetchTopicOffsets(topic)
   await until(() => reader.next() === Number(end!.high), 20_000, 'reading to the end')
-  // In the middle of a batch, which comes whole.
-  reader.seek('1')
-  expected.push(...expected.slice(1))
-  await readAll('from the middle of a batch on')
-  assert.deepEqual(
-    reader.seen.map(({ value }) => value),
-    expected,
-  )
 })
 
 test('where compaction left nothing of what was asked for, reading goes on behind it', () => {
