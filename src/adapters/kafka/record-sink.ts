@@ -5,6 +5,7 @@ import type { Logger } from 'pino'
 import { messageOf } from '../../errors.ts'
 import type { OutgoingRecord, RecordSink } from '../../forwarder/ports.ts'
 import { murmur2Partitioner } from './murmur2.ts'
+import { sortedOnce } from './sorted-once.ts'
 
 const maxBackOffMs = 5_000
 /** acks=all: every in-sync replica has it. */
@@ -34,7 +35,10 @@ export class KafkaSink implements RecordSink {
   async append(
     lots: readonly { topic: string; records: readonly OutgoingRecord[] }[],
   ): Promise<'ok' | 'too_large'> {
-    const topicMessages = lots.map(({ topic, records }) => ({ topic, messages: records as Message[] }))
+    const topicMessages = lots.map(({ topic, records }) => ({
+      topic,
+      messages: sortedOnce([...records] as Message[]),
+    }))
     for (let wait = 100; ; wait = Math.min(wait * 2, maxBackOffMs)) {
       try {
         const producer = await this.#connected()

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { createRequire } from 'node:module'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { Message } from 'kafkajs'
+import { murmur2Partitioner } from '../../../src/adapters/kafka/murmur2.ts'
+import { sortedOnce } from '../../../src/adapters/kafka/sorted-once.ts'
+
+type Sorted = Record<string, Message[]>
+
+const require = createRequire(import.meta.url)
+const sort = require('kafkajs/src/producer/groupMessagesPerPartition') as (lot: object) => Sorted
+
+const sorted = (messages: Message[], partitions: number): Sorted =>
+  sort({
+    topic: 't',
+    partitionMetadata: Array.from({ length: partitions }, (_, partitionId) => ({ partitionId })),
+    messages,
+    partitioner: murmur2Partitioner(),
+  })
+
+test('property: messages are sorted by partition as kafkajs sorts them, in their order', () => {
+  const message = fc.record({ key: fc.string({ minLength: 1 }), value: fc.string() })
+  fc.assert(
+    fc.property(
+      fc.array(message, { maxLength: 60 }),
+      fc.integer({ min: 1, max: 8 }),
+      (messages, partitions) => {
+        const expected = sorted([...messages], partitions)
+        assert.deepEqual(sorted(sortedOnce([...messages]), partitions), expected)
+      },
+    ),
+  )
+})
+
+test('a message is not copied once for each that comes after it', (t) => {
+  const messages = Array.from({ length: 2_000 }, (_, index) => ({ key: `k${index}`, value: 'v' }))
+  const { mock } = t.mock.method(Array.prototype, Symbol.iterator)
+  const copied = (sort: () => Sorted): number => {
+    mock.resetCalls()
+    assert.equal(Object.keys(sort()).length, 3)
+    return mock.calls.reduce((sum, { this: list }) => sum + (list as unknown as unknown[]).length, 0)
+  }
+  assert.ok(copied(() => sorted(messages, 3)) > 100 * messages.length, 'kafkajs does')
+  assert.ok(copied(() => sorted(sortedOnce(messages), 3)) <= 5 * messages.length)
+})
