@@ -33,14 +33,27 @@ test('property: messages are sorted by partition as kafkajs sorts them, in their
   )
 })
 
-test('a message is not copied once for each that comes after it', (t) => {
-  const messages = Array.from({ length: 2_000 }, (_, index) => ({ key: `k${index}`, value: 'v' }))
-  const { mock } = t.mock.method(Array.prototype, Symbol.iterator)
-  const copied = (sort: () => Sorted): number => {
-    mock.resetCalls()
-    assert.equal(Object.keys(sort()).length, 3)
-    return mock.calls.reduce((sum, { this: list }) => sum + (list as unknown as unknown[]).length, 0)
+/** How many elements of lists are gone through meanwhile, one by one or to copy them. */
+function goneThrough(what: () => void): number {
+  const { prototype } = Array
+  const original = Object.getOwnPropertyDescriptor(prototype, Symbol.iterator)!
+  const iterate = prototype[Symbol.iterator]
+  let count = 0
+  const counting = function (this: unknown[]) {
+    count += this.length
+    return iterate.call(this)
   }
-  assert.ok(copied(() => sorted(messages, 3)) > 100 * messages.length, 'kafkajs does')
-  assert.ok(copied(() => sorted(sortedOnce(messages), 3)) <= 5 * messages.length)
+  Object.defineProperty(prototype, Symbol.iterator, { ...original, value: counting })
+  try {
+    what()
+  } finally {
+    Object.defineProperty(prototype, Symbol.iterator, original)
+  }
+  return count
+}
+
+test('a message is not copied once for each that comes after it', () => {
+  const messages = Array.from({ length: 2_000 }, (_, index) => ({ key: `k${index}`, value: 'v' }))
+  assert.ok(goneThrough(() => sorted(messages, 3)) > 100 * messages.length, 'kafkajs does')
+  assert.ok(goneThrough(() => sorted(sortedOnce(messages), 3)) <= 5 * messages.length)
 })
