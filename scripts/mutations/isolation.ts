@@ -69,6 +69,17 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
+    name: 'hops on to the next tier without a bound',
+    promise: inTurns,
+    file: 'src/forwarder/retries-intake.ts',
+    find: "        if (!dispatcher.deferrals.takeOne()) return { kind: 'turn' }\n",
+    replace: '',
+    test: {
+      file: 'forwarder/forwarder.test.ts',
+      name: 'retries that come due together before their Retry-After hop on a few at a time',
+    },
+  },
+  {
     name: 'a partition that is read without end',
     promise: 'What is held in memory is bounded, in bytes too, and never stalls',
     file: 'src/forwarder/consumption.ts',

@@ -1,5 +1,7 @@
 import type { Mutation } from './mutation.ts'
 
+const asKafkajs =
+  'Records are read as kafkajs reads them, though only when they are looked at; compressed ones and those of transactions too'
 const killed = 'After `kill -9` every call arrives, and only what no acknowledged commit holds arrives twice'
 const rebalanced = 'Rebalances lose nothing, rewind nothing, and repeat nothing on partitions that stay'
 const rejoined =
@@ -266,6 +268,28 @@ export const keeping: readonly Mutation[] = [
     test: {
       file: 'adapters/kafka/rejoin.test.ts',
       name: 'a rebalance is held up for the last commit of a generation, and not for ever',
+    },
+  },
+  {
+    name: 'records before the offset that was asked for',
+    promise: asKafkajs,
+    file: 'src/adapters/kafka/lazy-decoding.ts',
+    find: 'lots.startAt(Number(fetchedOffset))',
+    replace: '',
+    test: {
+      file: 'adapters/kafka/lazy-decoding.test.ts',
+      name: 'plain, compressed and committed records are read, aborted ones are not, whichever way they are decoded',
+    },
+  },
+  {
+    name: 'control records read as calls',
+    promise: asKafkajs,
+    file: 'src/adapters/kafka/record-lots.ts',
+    find: 'const notPlain = 0b110111',
+    replace: 'const notPlain = 0b010111',
+    test: {
+      file: 'adapters/kafka/record-lots.test.ts',
+      name: 'what is not plain is left to kafkajs: compressed, of a transaction, control records, wherever it stands; an older format',
     },
   },
   {
