@@ -51,19 +51,19 @@ export class RecordLots implements FetchedRecords {
       count += buffer.readInt32BE(at + countAt)
       end = next
     }
-    return end === 0 ? null : new RecordLots(buffer, end, count)
+    return end === 0 ? null : new RecordLots(onItsOwn(buffer.subarray(0, end)), count)
   }
 
-  private constructor(buffer: Buffer, end: number, count: number) {
+  private constructor(buffer: Buffer, count: number) {
     this.#buffer = buffer
-    this.bytes = end
+    this.bytes = buffer.length
     this.#positions = new Int32Array(count)
     this.#offsets = new Float64Array(count)
     this.#timestamps = new Float64Array(count)
     const cursor = new Cursor(buffer, 0)
     let index = 0
     let lastOffset = 0
-    for (let at = 0; at < end;) {
+    for (let at = 0; at < buffer.length;) {
       const next = at + behindLength + buffer.readInt32BE(at + lengthAt)
       const firstOffset = int64(buffer, at)
       const byBroker = (buffer.readInt16BE(at + attributesAt) & appendTime) !== 0
@@ -175,6 +175,10 @@ class Cursor {
     return this.#buffer.subarray(from, this.at)
   }
 }
+
+/** What one partition waits with is not to keep the whole answer, with what came for the others, in memory. */
+const onItsOwn = (buffer: Buffer): Buffer =>
+  buffer.length < buffer.buffer.byteLength / 2 ? Buffer.from(buffer) : buffer
 
 const int64 = (buffer: Buffer, at: number): number =>
   buffer.readInt32BE(at) * 2 ** 32 + buffer.readUInt32BE(at + 4)

@@ -161,6 +161,17 @@ test('what lies before the offset that was asked for is left out', async () => {
   assert.equal(lots.lastOffset, 9)
 })
 
+test('what waits keeps nothing of the rest of the answer in memory', async () => {
+  const lot = await batchOf(one)
+  const answer = Buffer.alloc(3 * 2 ** 20)
+  lot.copy(answer, 1_000)
+  const lots = RecordLots.read(answer.subarray(1_000, 1_000 + lot.length))!
+  assert.equal(String(lots.at(2).value), 'v2')
+  for (const { key, value } of [lots.at(0), lots.at(2)]) {
+    for (const bytes of [key!, value!]) assert.ok(bytes.buffer.byteLength < 100_000)
+  }
+})
+
 test('what is not plain is left to kafkajs: compressed, of a transaction, control records, wherever it stands; an older format', async () => {
   const plain = await batchOf(one)
   const others = {
