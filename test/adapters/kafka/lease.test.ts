@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { setTimeout as delay } from 'node:timers/promises'
 import pino from 'pino'
 import { createKafka } from '../../../src/adapters/kafka/client.ts'
+import { createTopics } from '../../../src/adapters/kafka/create-topics.ts'
 import { GroupLease } from '../../../src/adapters/kafka/lease.ts'
 import { brokers, uniquePrefix } from '../../support/rig.ts'
 
@@ -23,7 +24,7 @@ async function leases(t: TestContext) {
   const groupId = `${topic}.held`
   const admin = kafka.admin()
   await admin.connect()
-  await admin.createTopics({ topics: [{ topic, numPartitions: 1 }], waitForLeaders: true })
+  await createTopics(admin, [{ topic, numPartitions: 1 }])
   const held = new Set<GroupLease>()
   const children = new Set<ChildProcess>()
   t.after(async () => {
