@@ -34,7 +34,8 @@ export class FetchedMessages implements FetchedRecords {
       header(name) {
         const found = headers?.[name]
         const last = Array.isArray(found) ? found.at(-1) : found
-        return last === undefined ? null : Buffer.from(last)
+        // A header can have no value.
+        return (last ?? null) === null ? null : Buffer.from(last!)
       },
     }
   }

@@ -4,7 +4,7 @@ import kafkajs, { type EachBatchPayload, type Kafka } from 'kafkajs'
 import pino from 'pino'
 import { createKafka } from '../../../src/adapters/kafka/client.ts'
 import { createTopics } from '../../../src/adapters/kafka/create-topics.ts'
-import { recordsOf } from '../../../src/adapters/kafka/fetched-messages.ts'
+import { FetchedMessages, recordsOf } from '../../../src/adapters/kafka/fetched-messages.ts'
 import { LotBatch } from '../../../src/adapters/kafka/lazy-decoding.ts'
 import { RecordLots } from '../../../src/adapters/kafka/record-lots.ts'
 import { until } from '../../support/deployment.ts'
@@ -136,4 +136,13 @@ test('where compaction left nothing of what was asked for, reading goes on behin
   const batch = new LotBatch(given, RecordLots.read(buffer)!)
   assert.deepEqual([batch.isEmpty(), batch.isEmptyDueToFiltering()], [true, true])
   assert.deepEqual([batch.firstOffset(), batch.lastOffset(), batch.messages.length], ['6', '9', 0])
+})
+
+test('of a record that kafkajs decoded, a header without a value is none, and of several the last counts', () => {
+  const headers = { traceparent: null as unknown as Buffer, via: ['first', Buffer.from('last')] }
+  const message = { key: null, value: null, offset: '3', timestamp: '5', attributes: 0, headers }
+  const record = new FetchedMessages([message]).at(0)
+  assert.equal(record.header('traceparent'), null)
+  assert.equal(record.header('none'), null)
+  assert.equal(String(record.header('via')), 'last')
 })
