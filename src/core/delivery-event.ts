@@ -69,37 +69,37 @@ export interface DeliveryEvent {
   tally: Tally | null
 }
 
-/** An event of which everything that `given` does not say is null. */
+/** An event of which everything that `given` does not say is null. Field by field: a spread takes many times as long. */
 export function deliveryEvent(
   type: DeliveryEventType,
   at: number,
   given: Partial<DeliveryEvent>,
 ): DeliveryEvent {
-  return { ...blank, type, at, ...given }
-}
-
-const blank: Omit<DeliveryEvent, 'type' | 'at'> = {
-  messageId: null,
-  sourceId: null,
-  destinationId: null,
-  deliveryId: null,
-  topic: null,
-  partition: null,
-  firstOffset: null,
-  lastOffset: null,
-  disposition: null,
-  reason: null,
-  detail: null,
-  callType: null,
-  receivedAt: null,
-  plan: [],
-  urlId: null,
-  attempt: null,
-  status: null,
-  durationMs: null,
-  tier: null,
-  dueAt: null,
-  notBefore: null,
-  owner: null,
-  tally: null,
+  return {
+    type,
+    at,
+    messageId: given.messageId ?? null,
+    sourceId: given.sourceId ?? null,
+    destinationId: given.destinationId ?? null,
+    deliveryId: given.deliveryId ?? null,
+    topic: given.topic ?? null,
+    partition: given.partition ?? null,
+    firstOffset: given.firstOffset ?? null,
+    lastOffset: given.lastOffset ?? null,
+    disposition: given.disposition ?? null,
+    reason: given.reason ?? null,
+    detail: given.detail ?? null,
+    callType: given.callType ?? null,
+    receivedAt: given.receivedAt ?? null,
+    plan: given.plan ?? [],
+    urlId: given.urlId ?? null,
+    attempt: given.attempt ?? null,
+    status: given.status ?? null,
+    durationMs: given.durationMs ?? null,
+    tier: given.tier ?? null,
+    dueAt: given.dueAt ?? null,
+    notBefore: given.notBefore ?? null,
+    owner: given.owner ?? null,
+    tally: given.tally ?? null,
+  }
 }

@@ -30,10 +30,12 @@ const lotRecords = 500
 const recordOverheadBytes = 512
 
 /**
- * A lot follows another of its topic no sooner, in ms. Each lot is a request, which costs much more than
- * one more record in it, and what is handed over is not waited for by anybody but its own key.
+ * A lot follows another of its topic no sooner, in ms. Each lot is a request, which costs as much as some fifty records
+ * in it, and what is handed over is not waited for by anybody but its own offset. Beside a bad endpoint with a tenth of
+ * a full load, 250 ms took 7 % off what the process does for all the others; with 600 ms it was more again, since
+ * what waits for so long outlives the young objects.
  */
-const defaultLingerMs = 50
+const defaultLingerMs = 250
 
 /**
  * Appends retry records, dead letters and the ledger's events in lots, acks=all, one lot a topic at a time: what comes

@@ -178,14 +178,12 @@ export class Ledger implements TallySink {
   }
 
   #tell(type: DeliveryEventType, work: RecordWork, given: Partial<DeliveryEvent>): void {
-    const { topic, partition, offset } = work.place
-    const event = deliveryEvent(type, Date.now(), {
-      topic,
-      partition,
-      firstOffset: offset,
-      owner: work.partition.ledger.owner,
-      ...given,
-    })
+    const { topic, partition, ledger } = work.partition
+    const event = deliveryEvent(type, Date.now(), given)
+    event.topic = topic
+    event.partition = partition
+    event.firstOffset = work.offset
+    event.owner = ledger.owner
     this.#append(event, given.messageId ? Buffer.from(given.messageId) : null)
   }
 

@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 import { messageOf } from '../../errors.ts'
 import type { OutgoingRecord, RecordSink } from '../../forwarder/ports.ts'
 import { murmur2Partitioner } from './murmur2.ts'
-import { sortedOnce } from './sorted-once.ts'
+import { SortedOnce } from './sorted-once.ts'
 
 const maxBackOffMs = 5_000
 /** acks=all: every in-sync replica has it. */
@@ -24,6 +24,7 @@ export class KafkaSink implements RecordSink {
   readonly #log: Logger
   readonly #produced: (seconds: number) => void
   readonly #stopping = new AbortController()
+  readonly #sorted = new SortedOnce(murmur2Partitioner)
   #producer: Promise<Producer> | null = null
 
   constructor(kafka: Kafka, log: Logger, produced: (seconds: number) => void) {
@@ -37,7 +38,7 @@ export class KafkaSink implements RecordSink {
   ): Promise<'ok' | 'too_large'> {
     const topicMessages = lots.map(({ topic, records }) => ({
       topic,
-      messages: sortedOnce([...records] as Message[]),
+      messages: this.#sorted.list([...records] as Message[]),
     }))
     for (let wait = 100; ; wait = Math.min(wait * 2, maxBackOffMs)) {
       try {
@@ -74,7 +75,7 @@ export class KafkaSink implements RecordSink {
   async #connect(): Promise<Producer> {
     const producer = this.#kafka.producer({
       allowAutoTopicCreation: false,
-      createPartitioner: murmur2Partitioner,
+      createPartitioner: this.#sorted.partitioner,
     })
     await producer.connect()
     return producer
