@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Intake } from '../../src/forwarder/intake.ts'
+import { PartitionWork } from '../../src/forwarder/partition-work.ts'
+import { Taker } from '../../src/forwarder/taker.ts'
+import { FakeOwner, fetched, record } from './fakes.ts'
+
+test('what comes due one by one is taken several at a time, never early and a tenth of a second late at most', (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout', 'setImmediate', 'Date'] })
+  const [count, apartMs] = [100, 10]
+  const partition = new PartitionWork('retry.10s', 0, new FakeOwner())
+  const records = Array.from({ length: count }, (_, offset) => record(offset))
+  partition.push({ records: fetched(records), from: 0, to: count })
+  const lateness: number[] = []
+  let looks = 0
+  const intake: Intake = {
+    take(of) {
+      const dueAt = of.peek()!.offset * apartMs
+      if (dueAt > Date.now()) {
+        looks++
+        return { kind: 'until', at: dueAt }
+      }
+      lateness.push(Date.now() - dueAt)
+      of.take()
+      return null
+    },
+    endpointsAhead: () => [],
+  }
+  const taker = new Taker(
+    () => intake,
+    () => {},
+    () => {},
+  )
+  taker.wake(partition)
+  for (let ms = 0; ms < count * apartMs + 100; ms++) t.mock.timers.tick(1)
+  assert.equal(lateness.length, count)
+  assert.ok(Math.min(...lateness) >= 0 && Math.max(...lateness) <= 105, `${Math.max(...lateness)} ms late`)
+  assert.ok(looks <= (count * apartMs) / 100 + 1, `looked ${looks} times for what was not due`)
+  taker.stop()
+})
