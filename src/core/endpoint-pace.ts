@@ -104,7 +104,7 @@ export class EndpointPace {
 
   /** Why a delivery that comes now is deferred; null: it is queued. `queued` wait already. Advance it first. */
   deferral(queued: number, now: number): Deferral | null {
-    const { phase, until, probes } = this.#breaker
+    const { phase, until, probes, coolDownMs } = this.#breaker
     if (phase === 'closed') return null
     const waitMs = Math.max(0, until - now)
     switch (phases[phase].work) {
@@ -113,7 +113,10 @@ export class EndpointPace {
       case 'waits_if_short':
         return waitMs <= this.#maxWaitMs ? null : { reason: 'paused', waitMs }
       case 'deferred':
-        return phase === 'half_open' && this.#onWire + queued < probes ? null : { reason: 'breaker', waitMs }
+        if (phase === 'half_open' && this.#onWire + queued < probes) return null
+        // Not what is left of the cool-down but all of it: should the probe fail, the next one is at least as long, and
+        // what comes back in the middle of that is handed over once more.
+        return { reason: 'breaker', waitMs: Math.max(waitMs, coolDownMs) }
     }
   }
 

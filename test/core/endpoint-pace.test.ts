@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { EndpointPace } from '../../src/core/endpoint-pace.ts'
-import type { Outcome } from '../../src/core/outcome.ts'
+import { deferredOutcome, type Outcome } from '../../src/core/outcome.ts'
 import { bounds, hour, live, minute, random, second, type Endpoint } from '../support/endpoint-life.ts'
 
 const well =
@@ -164,4 +164,23 @@ test('an endpoint that allows ten requests a second and says so by 429 gets abou
   assert.equal(book.delivered, book.made)
   const refused = book.sent.length - book.delivered
   assert.ok(refused < book.made * 0.1, `${refused} of ${book.made} refused`)
+})
+
+test('what a breaker puts off waits for the whole of its cool-down, however little of it is left', () => {
+  const pace = new EndpointPace(bounds)
+  const failed: Outcome = { ...deferredOutcome(''), kind: 'status_5xx', status: 503, durationMs: 1 }
+  let now = 0
+  const fail = () => pace.ended(pace.started(), failed, 1, false, now)
+  while (pace.breaker.phase === 'closed') fail()
+  for (const coolDownMs of [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]) {
+    for (const left of [coolDownMs, 1]) {
+      now = pace.breaker.until - left
+      pace.advance(now)
+      assert.deepEqual(pace.deferral(0, now), { reason: 'breaker', waitMs: coolDownMs })
+    }
+    now = pace.breaker.until
+    pace.advance(now)
+    assert.equal(pace.deferral(0, now), null, 'this one is the probe')
+    fail()
+  }
 })
