@@ -224,6 +224,8 @@ async function readyToWrite(codecs: Codecs, config: Config): Promise<void> {
 function encodersOf(codecs: Codecs): Encoders {
   return {
     retry: (tierName, record) => codecs.retries(tierName).encode(record),
+    // The schema that it was written with is known.
+    retryOf: (tierName, value) => codecs.retries(tierName).tryDecode(value)!,
     deadLetter: (record) => codecs.deadLetters.encode(record),
     event: (event) => codecs.deliveries.encode(event),
   }

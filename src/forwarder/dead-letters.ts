@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { DeadLetter } from '../core/delivery.ts'
+import type { DeadLetter, DeadLetterReason, Delivery } from '../core/delivery.ts'
 import type { Claim } from './claim.ts'
 import type { HandOver } from './hand-over.ts'
 import type { RecordWork } from './partition-work.ts'
@@ -63,4 +63,31 @@ export function headersOf(work: RecordWork, origin: DeadLetter['origin']): Recor
   const headers: Record<string, string> = { 'postrider-origin': originHeader(origin) }
   if (work.traceparent !== null) headers.traceparent = work.traceparent
   return headers
+}
+
+/** Under whom its partition's results come about. */
+export const ownerOf = ({ partition }: RecordWork): string => partition.ledger.owner
+
+/** Of a delivery that finally failed. */
+export function letterOf(
+  work: RecordWork,
+  key: Buffer | null,
+  reason: DeadLetterReason,
+  detail: string | null,
+  delivery: Delivery,
+  now: number,
+): DeadLetter {
+  return {
+    reason,
+    detail,
+    failedAt: now,
+    origin: delivery.origin,
+    owner: ownerOf(work),
+    from: work.place,
+    delivery,
+    raw: null,
+    rawKey: key,
+    omittedBytes: null,
+    omittedSha256: null,
+  }
 }

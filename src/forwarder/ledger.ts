@@ -36,6 +36,13 @@ export interface DispositionDetails {
   notBefore?: number | null
 }
 
+/** An event in the bytes that are to be written of it. */
+export interface PreparedEvent {
+  type: DeliveryEvent['type']
+  messageId: string | null
+  record: OutgoingRecord
+}
+
 /** A tally that waits for so long is a ledger that cannot be written, in ms. */
 const slowMs = 5_000
 
@@ -99,15 +106,25 @@ export class Ledger implements TallySink {
     })
   }
 
-  /** A delivery that waited in a tier went on without an attempt. */
+  /** A delivery that is at hand without a run: it goes on to a tier, or ends after it waited in one. */
   moved(
     work: RecordWork,
     delivery: Delivery,
     disposition: DispositionLabel,
     details: DispositionDetails,
   ): void {
+    this.tell(this.prepareMove(work, delivery, disposition, details))
+  }
+
+  /** As `moved`, to be told by `tell` once it is so: a few bytes that hold nothing else in memory. */
+  prepareMove(
+    work: RecordWork,
+    delivery: Delivery,
+    disposition: DispositionLabel,
+    details: DispositionDetails,
+  ): PreparedEvent {
     const { messageId, sourceId, destinationId, id, type, attempts } = delivery
-    this.#tell('disposition', work, {
+    return this.#prepare('disposition', work, {
       messageId,
       sourceId,
       destinationId,
@@ -145,7 +162,7 @@ export class Ledger implements TallySink {
       lastOffset: last,
       detail: `lost ${first}..${last}: retention ran past the consumer group`,
     })
-    this.#append(event, Buffer.from(`${topic}/${partition}`))
+    this.tell(this.#encoded(event, Buffer.from(`${topic}/${partition}`)))
   }
 
   async tally(tallies: readonly PartitionTally[]): Promise<void> {
@@ -178,24 +195,32 @@ export class Ledger implements TallySink {
   }
 
   #tell(type: DeliveryEventType, work: RecordWork, given: Partial<DeliveryEvent>): void {
+    this.tell(this.#prepare(type, work, given))
+  }
+
+  #prepare(type: DeliveryEventType, work: RecordWork, given: Partial<DeliveryEvent>): PreparedEvent {
     const { topic, partition, ledger } = work.partition
     const event = deliveryEvent(type, Date.now(), given)
     event.topic = topic
     event.partition = partition
     event.firstOffset = work.offset
     event.owner = ledger.owner
-    this.#append(event, given.messageId ? Buffer.from(given.messageId) : null)
+    return this.#encoded(event, given.messageId ? Buffer.from(given.messageId) : null)
   }
 
-  #append(event: DeliveryEvent, key: Buffer | null): void {
-    const { topic, encoders, handOver, room, log } = this.#parts
-    const record: OutgoingRecord = { key, value: encoders.event(event) }
+  #encoded(event: DeliveryEvent, key: Buffer | null): PreparedEvent {
+    const { type, messageId } = event
+    return { type, messageId, record: { key, value: this.#parts.encoders.event(event) } }
+  }
+
+  tell({ type, messageId, record }: PreparedEvent): void {
+    const { topic, handOver, room, log } = this.#parts
     const bytes = record.value.length
     // What waits to be told takes room from what is taken up: else a slow ledger would fill the memory.
     room.hold(bytes)
     const refused = () => {
       room.release(bytes)
-      log.error({ topic, type: event.type, messageId: event.messageId }, 'the ledger refuses a record')
+      log.error({ topic, type, messageId }, 'the ledger refuses a record')
     }
     handOver.append(topic, record, () => room.release(bytes), refused)
   }

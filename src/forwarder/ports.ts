@@ -198,6 +198,8 @@ export interface Decoders {
 export interface Encoders {
   /** The Kafka key stands in the record too, for readers of other languages. */
   retry(tierName: string, record: RetryDelivery & { key: Uint8Array | null }): Buffer
+  /** What `retry` encoded. */
+  retryOf(tierName: string, value: Buffer): RetryDelivery
   deadLetter(record: DeadLetter): Buffer
   /** A record of the ledger. */
   event(event: DeliveryEvent): Buffer

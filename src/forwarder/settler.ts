@@ -4,7 +4,7 @@ import type { DispositionLabel } from '../core/delivery-event.ts'
 import { decide, type RetryPolicy } from '../core/disposition.ts'
 import type { Tier, TopicNames } from '../core/topics.ts'
 import { RoomClaim, type Claim } from './claim.ts'
-import { DeadLetters, headersOf } from './dead-letters.ts'
+import { DeadLetters, letterOf, ownerOf } from './dead-letters.ts'
 import type { DeliveryRun } from './delivery-run.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
 import type { Erased } from './erased.ts'
@@ -13,6 +13,7 @@ import type { DispositionDetails, Ledger } from './ledger.ts'
 import type { RecordWork } from './partition-work.ts'
 import type { Room } from './room.ts'
 import type { Encoders, FetchedRecord, ForwarderMetrics } from './ports.ts'
+import { RetryRecords } from './retry-records.ts'
 
 export interface SettlerParts {
   policy: RetryPolicy
@@ -33,10 +34,12 @@ export interface SettlerParts {
 export class Settler {
   readonly #parts: SettlerParts
   readonly #letters: DeadLetters
+  readonly #retries: RetryRecords
 
   constructor(parts: SettlerParts) {
     this.#parts = parts
     this.#letters = new DeadLetters(parts.topics.deadLetters, parts.handOver, parts.encoders)
+    this.#retries = new RetryRecords(parts, this.#letters)
   }
 
   /** A round is over. The hot path is a delivery without a failed outcome. */
@@ -69,11 +72,7 @@ export class Settler {
       const { tier, endpointIds, notBefore, deferred } = disposition
       const delivery = run.toDelivery(endpointIds, notBefore, now)
       const label = deferred ? 'deferred' : 'retried'
-      const details = { tier: tier.name, dueAt: now + tier.delayMs, notBefore }
-      this.#retry(run.work, run.key, tier.name, delivery, now, (reason) => {
-        if (reason === null) this.#finish(run, label, details)
-        else this.#finish(run, 'dead_lettered', { reason })
-      })
+      this.#retries.write(run.work, keyBytes(run.key), tier, delivery, now, label, run.destination.metrics)
     } else {
       const ids = run.outcomes.map(({ endpointId }) => endpointId)
       this.#deadDelivery(run, disposition.reason, null, run.toDelivery(ids, null, null), now)
@@ -135,20 +134,10 @@ export class Settler {
 
   /** A retry that came due before its `notBefore`: on to the next tier, without an attempt. */
   hop(work: RecordWork, key: string | null, tier: Tier, delivery: Delivery): void {
-    const { ledger, metrics, room } = this.#parts
     const now = Date.now()
-    const bytes = delivery.body.length
-    room.take(bytes)
+    this.#parts.room.take(delivery.body.length)
     const next = { ...delivery, handOvers: delivery.handOvers + 1 }
-    const { destinationId, notBefore } = delivery
-    this.#retry(work, key, tier.name, next, now, (reason) => {
-      const disposition = reason === null ? 'deferred' : 'dead_lettered'
-      if (reason !== null) metrics.destination(destinationId).disposition(disposition)
-      const details = reason === null ? { tier: tier.name, dueAt: now + tier.delayMs, notBefore } : { reason }
-      ledger.moved(work, delivery, disposition, details)
-      room.free(bytes)
-      work.finishOne(ledger.codes.code(destinationId, disposition))
-    })
+    this.#retries.write(work, keyBytes(key), tier, next, now, 'deferred', null)
   }
 
   /**
@@ -177,7 +166,7 @@ export class Settler {
       detail,
       failedAt: Date.now(),
       origin: work.place,
-      owner: work.partition.ledger.owner,
+      owner: ownerOf(work),
       from: work.place,
       delivery: null,
       raw: record.value,
@@ -200,48 +189,6 @@ export class Settler {
     this.#letters.write(work, letter, done, this.#claim(work, bytes))
   }
 
-  /** @param done told why it became a dead letter instead; null where it did not */
-  #retry(
-    work: RecordWork,
-    key: string | null,
-    tierName: string,
-    delivery: Delivery,
-    now: number,
-    done: (reason: DeadLetterReason | null) => void,
-  ): void {
-    const { metrics, encoders, handOver, topics } = this.#parts
-    const record = {
-      ...delivery,
-      key: keyBytes(key),
-      handedOverAt: now,
-      owner: work.partition.ledger.owner,
-      from: work.place,
-    }
-    const claim = this.#claim(work, delivery.body.length)
-    handOver.append(
-      topics.retry(tierName),
-      {
-        key: record.key,
-        value: encoders.retry(tierName, record),
-        headers: headersOf(work, delivery.origin),
-      },
-      () => {
-        metrics.retryScheduled(tierName)
-        done(null)
-      },
-      () => {
-        const reason = 'too_large'
-        const detail = 'the delivery is larger than a retry topic takes'
-        const kept = () => {
-          metrics.destination(delivery.destinationId).deadLetter(reason)
-          done(reason)
-        }
-        this.#letters.write(work, this.#letter(work, key, reason, detail, delivery, now), kept, claim)
-      },
-      claim,
-    )
-  }
-
   #deadDelivery(
     run: DeliveryRun,
     reason: DeadLetterReason,
@@ -253,36 +200,13 @@ export class Settler {
       run.destination.metrics.deadLetter(reason)
       this.#finish(run, 'dead_lettered', { reason })
     }
-    const letter = this.#letter(run.work, run.key, reason, detail, delivery, now)
+    const letter = letterOf(run.work, keyBytes(run.key), reason, detail, delivery, now)
     this.#letters.write(run.work, letter, done, this.#claim(run.work, run.body.length))
   }
 
   /** @param bytes of room that the record holds until it is with the broker, or not to be written any more */
   #claim({ partition }: RecordWork, bytes: number): Claim {
     return new RoomClaim(partition, this.#parts.room, bytes)
-  }
-
-  #letter(
-    work: RecordWork,
-    key: string | null,
-    reason: DeadLetterReason,
-    detail: string | null,
-    delivery: Delivery,
-    now: number,
-  ): DeadLetter {
-    return {
-      reason,
-      detail,
-      failedAt: now,
-      origin: delivery.origin,
-      owner: work.partition.ledger.owner,
-      from: work.place,
-      delivery,
-      raw: null,
-      rawKey: keyBytes(key),
-      omittedBytes: null,
-      omittedSha256: null,
-    }
   }
 }
 

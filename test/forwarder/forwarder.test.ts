@@ -58,7 +58,7 @@ async function engine(
   const appended: { topic: string; record: RetryDelivery & DeadLetter }[] = []
   const told: DeliveryEvent[] = []
   const counts = { deferrals: 0, encoded: 0 }
-  const broker = { accepts: Promise.resolve(), acceptsLedger: Promise.resolve() }
+  const broker = { accepts: Promise.resolve(), acceptsLedger: Promise.resolve(), refuses: '' }
   const crm: Destination = {
     id: 'crm',
     name: 'CRM',
@@ -104,6 +104,7 @@ async function engine(
         counts.encoded++
         return Buffer.from(JSON.stringify(record))
       },
+      retryOf: (_, value) => decoder<RetryDelivery>().tryDecode(value)!,
       deadLetter: (record) => Buffer.from(JSON.stringify(record)),
       event: (event) => Buffer.from(JSON.stringify(event)),
     },
@@ -112,6 +113,7 @@ async function engine(
         for (const { topic, records } of lots) {
           const isLedger = topic === topics.deliveries
           await (isLedger ? broker.acceptsLedger : broker.accepts)
+          if (topic === broker.refuses) return 'too_large'
           for (const { value } of records) {
             if (isLedger) told.push(JSON.parse(value.toString()) as DeliveryEvent)
             else appended.push({ topic, record: JSON.parse(value.toString()) })
@@ -406,6 +408,26 @@ test('a retry that is due before its Retry-After hops on without an attempt', as
   assert.deepEqual(clients[0]!.sent, [])
   const [{ topic, record }] = appended as [(typeof appended)[0]]
   assert.deepEqual([topic, record.attempts, record.handOvers, record.notBefore], [tier, 1, 2, notBefore])
+})
+
+test('a delivery that its tier refuses for its size is kept whole as a dead letter, and told of', async (t) => {
+  const { clients, call, appended, committed, broker, told } = await engine(t)
+  broker.refuses = tier
+  call('m-1')
+  await until(() => clients[0]!.onWire.length === 1, 'sent')
+  clients[0]!.answer('status_5xx')
+  await until(() => committed() === 1, 'committed')
+  const [{ topic, record }] = appended as [(typeof appended)[0]]
+  assert.equal(topic, topics.deadLetters)
+  assert.deepEqual([record.reason, record.origin.offset], ['too_large', 0])
+  const { messageId, attempts, endpointIds, body } = record.delivery!
+  assert.deepEqual([messageId, attempts, endpointIds], ['m-1', 1, ['u1']])
+  assert.ok(Buffer.from(body).length > 0)
+  const ends = told.filter(({ type }) => type === 'disposition')
+  assert.deepEqual(
+    ends.map((event) => [event.messageId, event.disposition, event.reason, event.attempt]),
+    [['m-1', 'dead_lettered', 'too_large', 1]],
+  )
 })
 
 test('a retry whose URLs were all removed is skipped', async (t) => {
