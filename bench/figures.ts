@@ -8,4 +8,7 @@ export function medianBy<T>(all: readonly T[], by: (each: T) => number): T {
   return [...all].sort((a, b) => by(a) - by(b))[Math.floor(all.length / 2)]!
 }
 
+export const mean = (values: readonly number[]): number =>
+  values.reduce((sum, value) => sum + value, 0) / values.length
+
 export const round2 = (value: number): number => Math.round(value * 100) / 100

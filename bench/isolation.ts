@@ -1,11 +1,13 @@
-import { handedOver, untilFinished, type HandedOver } from './accounts.ts'
+import { handedOver, type HandedOver } from './accounts.ts'
 import { nthCall } from './calls.ts'
-import { Child } from './child.ts'
-import { watchCpu, type CpuUse } from './cpu.ts'
+import type { CpuUse } from './cpu.ts'
 import { cpuLine, noVerdict, warmUpOf } from './drain.ts'
 import type { Behaviour } from './endpoints.ts'
+import { mean } from './figures.ts'
+import { fullLoad } from './latency.ts'
 import { paced, type Paced } from './paced.ts'
-import { deployMany, measuredCore, otherCore, type Servers } from './rig.ts'
+import { deployMany, type Servers } from './rig.ts'
+import { sideBySide, type Side, type SideResult } from './side-by-side.ts'
 import { atLeast, atMost, type Goal, type Row, type Workload } from './workload.ts'
 
 const endpoints = 10
@@ -16,15 +18,16 @@ const variants: Behaviour[] = ['hang', '503', 'drip', 'reset']
 const users = 10_000
 const warmUpS = 5
 const onsetS = 10
-/** Of what all ten take from a backlog: at full load every queue is full, and a time says nothing. */
+/** Of what it takes from a backlog: at full load every queue is full, and a time says nothing. */
 const load = 0.5
 
-interface Backlog {
-  /** Of the nine. */
-  perSecond: number
+interface Beside {
+  /** Of the nine, of each side. */
+  bad: SideResult
+  healthy: SideResult
   use: CpuUse
   /** Of the failing one. */
-  failing: { sent: number; handedOver: HandedOver } | null
+  failing: { sent: number; handedOver: HandedOver }
 }
 
 /** Ten endpoints at equal rate, one of them bad in one way after the other. */
@@ -32,15 +35,15 @@ export const isolation: Workload = {
   name: 'isolation',
   summary:
     'ten endpoints at equal rate, one hangs, answers 503, drips or resets; reference: all ten healthy, nine counted',
-  sizes: { calls: 400_000, seconds: 20 },
-  quick: { calls: 50_000, seconds: 5 },
-  async run(servers, { calls, seconds }) {
-    const healthy = await backlog(servers, calls!, 'ok')
-    const rate = Math.round((healthy.perSecond / failing) * endpoints * load)
+  sizes: { calls: 300_000, rounds: 2, seconds: 20 },
+  quick: { calls: 50_000, rounds: 1, seconds: 5 },
+  async run(servers, { calls, rounds, seconds }) {
+    const full = await fullLoad(servers, calls!)
+    const rate = Math.round(full.perSecond * load)
     const pace = { rate, warmUpS, seconds: seconds!, weights: Array<number>(endpoints).fill(1), counted }
     const reference = await paced(servers, { ...pace, onsetS: 0 })
     const rows: Row[] = [
-      { what: 'all healthy: the nine, from a backlog', unit: 'calls/s', value: healthy.perSecond },
+      { what: 'all healthy: full load', unit: 'calls/s', value: full.perSecond },
       {
         what: `all healthy: p99 at ${rate.toLocaleString('en')} calls/s`,
         unit: 'ms',
@@ -48,33 +51,42 @@ export const isolation: Workload = {
       },
     ]
     const goals: Goal[] = []
-    const text = [cpuLine('healthy, backlog', healthy.use), cpuLine('healthy, at the rate', reference.use)]
-    const runs: Record<string, { worked: Backlog; at: Paced }> = {}
+    const text = [cpuLine('healthy, at the rate', reference.use)]
+    const runs: Record<string, { beside: Beside[]; at: Paced }> = {}
     for (const variant of variants) {
-      const worked = await backlog(servers, calls!, variant)
+      const beside: Beside[] = []
+      for (let round = 0; round < rounds!; round++)
+        beside.push(await besideHealthy(servers, calls!, variant, round % 2 === 1))
       const behaviours: Behaviour[] = [...counted.map((): Behaviour => 'ok'), variant]
       const at = await paced(servers, { ...pace, onsetS, behaviours })
-      runs[variant] = { worked, at }
+      runs[variant] = { beside, at }
+      const ofBad = Math.round(mean(beside.map(({ bad }) => bad.perSecond)))
+      const ofHealthy = Math.round(mean(beside.map(({ healthy }) => healthy.perSecond)))
       rows.push(
-        { what: `${variant}: the nine, from a backlog`, unit: 'calls/s', value: worked.perSecond },
+        { what: `${variant}: the nine, from a backlog`, unit: 'calls/s', value: ofBad },
+        { what: `${variant}: beside it, all healthy`, unit: 'calls/s', value: ofHealthy },
         { what: `${variant}: p99 at the rate`, unit: 'ms', value: at.lasting.p99 },
         { what: `${variant}: p99 in the first ${onsetS} s of it`, unit: 'ms', value: at.onset!.p99 },
         { what: `${variant}: longest in these`, unit: 'ms', value: at.onset!.most },
       )
-      const lost = [worked.failing!, at.failing!].reduce(
+      const lost = [...beside.map(({ failing }) => failing), at.failing!].reduce(
         (sum, { sent, handedOver: { calls: kept } }) => sum + Math.max(0, sent - kept),
         0,
       )
       goals.push(
-        atLeast(`${variant}: throughput of the nine`, worked.perSecond / healthy.perSecond, 0.95),
+        atLeast(`${variant}: throughput of the nine`, mean(beside.map(ratioOf)), 0.95),
         atMost(`${variant}: their p99, × that of the reference`, at.lasting.p99 / reference.lasting.p99, 1.2),
         atMost(`${variant}: calls neither in a tier nor dead letters`, lost, 0),
         atMost(`${variant}: calls of the nine that did not come`, at.missing, 0),
       )
-      text.push(cpuLine(`${variant}, backlog`, worked.use), cpuLine(`${variant}, at the rate`, at.use))
+      text.push(
+        `  ${variant}, from a backlog: ${beside.map(besideLine).join('; ')}`,
+        ...beside.map(({ use }) => cpuLine(`${variant}, backlog`, use)),
+        cpuLine(`${variant}, at the rate`, at.use),
+      )
     }
-    const uses = [healthy.use, reference.use]
-    for (const { worked, at } of Object.values(runs)) uses.push(worked.use, at.use)
+    const uses = [reference.use]
+    for (const { beside, at } of Object.values(runs)) uses.push(...beside.map(({ use }) => use), at.use)
     return {
       rows,
       ratio: null,
@@ -82,34 +94,42 @@ export const isolation: Workload = {
       goals,
       verdict: noVerdict(uses),
       text,
-      detail: { calls, rate, healthy, reference, runs },
+      detail: { calls, rate, full, reference, runs },
     }
   },
 }
 
-/** A backlog of calls to the ten in turns, with the last one as it is from the start. */
-async function backlog(servers: Servers, calls: number, behaviour: Behaviour): Promise<Backlog> {
-  const { deployment, receiver } = await deployMany(servers, endpoints)
-  await deployment.produce(calls, (index) => nthCall(index, users, `source-${index % endpoints}`), 'backlog')
-  await receiver.ask({ behave: [...counted.map(() => 'ok'), behaviour] }, 'behaving')
-  const expect = Math.floor(calls / endpoints) * failing
-  await receiver.ask({ expect, warmUp: warmUpOf(expect), counted }, 'ready')
-  const warm = receiver.told('warm')
-  const done = receiver.told('done')
-  const child = new Child('./forwarding.ts', { core: measuredCore, env: deployment.env })
-  await warm
-  const watch = await watchCpu(
-    { forwarder: child.pid, receiver: receiver.pid, kafka: servers.brokerPid, bench: process.pid },
-    otherCore,
-  )
-  const { elapsedMs, measured } = await done
-  const use = await watch.end()
-  const sent = Math.floor(calls / endpoints)
-  let failed: Backlog['failing'] = null
-  if (behaviour !== 'ok') {
-    await untilFinished(deployment)
-    failed = { sent, handedOver: await handedOver(deployment, `destination-${failing}`) }
+const ratioOf = ({ bad, healthy }: Beside): number => bad.perSecond / healthy.perSecond
+
+function besideLine({ bad, healthy }: Beside): string {
+  const cpu =
+    bad.cpuMicros === null ? '' : ` (CPU for one of the nine ${bad.cpuMicros} µs beside ${healthy.cpuMicros})`
+  return `${bad.perSecond} beside ${healthy.perSecond} calls/s${cpu}`
+}
+
+/** A backlog of calls to the ten in turns, the last of them bad from the start; beside it the same, all healthy. */
+async function besideHealthy(
+  servers: Servers,
+  calls: number,
+  behaviour: Behaviour,
+  healthyFirst: boolean,
+): Promise<Beside> {
+  const sides: Side[] = []
+  for (const name of healthyFirst ? ['ok', behaviour] : [behaviour, 'ok']) {
+    const { deployment, receiver } = await deployMany(servers, endpoints)
+    await deployment.produce(calls, (index) => nthCall(index, users, `source-${index % endpoints}`), name)
+    await receiver.ask({ behave: [...counted.map(() => 'ok'), name] }, 'behaving')
+    sides.push({ name, deployment, receiver })
   }
-  await Promise.all([child.end(), receiver.end(), deployment.close()])
-  return { perSecond: Math.round((measured! / elapsedMs!) * 1_000), use, failing: failed }
+  const sent = Math.floor(calls / endpoints)
+  const expect = sent * failing
+  const [first, second] = sides as [Side, Side]
+  const { sides: results, use } = await sideBySide(servers, [first, second], counted, {
+    expect,
+    warmUp: warmUpOf(expect),
+  })
+  const [bad, healthy] = healthyFirst ? [1, 0] : [0, 1]
+  const account = await handedOver(sides[bad]!.deployment, `destination-${failing}`)
+  for (const { deployment, receiver } of sides) await Promise.all([receiver.end(), deployment.close()])
+  return { bad: results[bad]!, healthy: results[healthy]!, use, failing: { sent, handedOver: account } }
 }
