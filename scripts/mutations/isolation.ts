@@ -137,6 +137,28 @@ export const isolation: readonly Mutation[] = [
     test: { file: 'core/endpoint-pace.test.ts', name: 'for hours gets a bounded number of requests' },
   },
   {
+    name: 'a call put off for what is left of the cool-down',
+    promise: 'What a breaker puts off waits for the whole of its cool-down',
+    file: 'src/core/endpoint-pace.ts',
+    find: 'waitMs: Math.max(waitMs, coolDownMs)',
+    replace: 'waitMs',
+    test: {
+      file: 'core/endpoint-pace.test.ts',
+      name: 'what a breaker puts off waits for the whole of its cool-down, however little of it is left',
+    },
+  },
+  {
+    name: 'a timer for each retry that comes due',
+    promise: 'What comes due in a tier one by one is taken several at a time, never early',
+    file: 'src/forwarder/taker.ts',
+    find: 'const leastRestMs = 100',
+    replace: 'const leastRestMs = 1',
+    test: {
+      file: 'forwarder/taker.test.ts',
+      name: 'what comes due one by one is taken several at a time',
+    },
+  },
+  {
     name: 'no retry budget',
     promise: 'Retries that fail are no more than the budget allows; those that succeed are not limited',
     file: 'src/forwarder/endpoint-queue.ts',
