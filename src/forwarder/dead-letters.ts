@@ -65,9 +65,6 @@ export function headersOf(work: RecordWork, origin: DeadLetter['origin']): Recor
   return headers
 }
 
-/** Under whom its partition's results come about. */
-export const ownerOf = ({ partition }: RecordWork): string => partition.ledger.owner
-
 /** Of a delivery that finally failed. */
 export function letterOf(
   work: RecordWork,
@@ -82,7 +79,7 @@ export function letterOf(
     detail,
     failedAt: now,
     origin: delivery.origin,
-    owner: ownerOf(work),
+    owner: work.owner,
     from: work.place,
     delivery,
     raw: null,

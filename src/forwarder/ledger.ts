@@ -199,12 +199,12 @@ export class Ledger implements TallySink {
   }
 
   #prepare(type: DeliveryEventType, work: RecordWork, given: Partial<DeliveryEvent>): PreparedEvent {
-    const { topic, partition, ledger } = work.partition
+    const { topic, partition } = work.partition
     const event = deliveryEvent(type, Date.now(), given)
     event.topic = topic
     event.partition = partition
     event.firstOffset = work.offset
-    event.owner = ledger.owner
+    event.owner = work.owner
     return this.#encoded(event, given.messageId ? Buffer.from(given.messageId) : null)
   }
 

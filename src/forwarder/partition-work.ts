@@ -196,6 +196,11 @@ export class RecordWork {
     return { topic, partition, offset: this.offset, appendedAt: this.appendedAt }
   }
 
+  /** Under whom its partition's results come about. */
+  get owner(): string {
+    return this.partition.ledger.owner
+  }
+
   /** One of its deliveries has come to this (see ResultCodes). What it led to must be with the broker. */
   finishOne(result: number): void {
     this.partition.ledger.results.add(this.offset, result, this.remaining === 1)

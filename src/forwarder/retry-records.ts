@@ -1,7 +1,7 @@
 import type { Delivery } from '../core/delivery.ts'
 import type { Tier, TopicNames } from '../core/topics.ts'
 import { RoomClaim, type Claim } from './claim.ts'
-import { headersOf, letterOf, ownerOf, type DeadLetters } from './dead-letters.ts'
+import { headersOf, letterOf, type DeadLetters } from './dead-letters.ts'
 import type { HandOver } from './hand-over.ts'
 import type { Ledger, PreparedEvent } from './ledger.ts'
 import type { RecordWork } from './partition-work.ts'
@@ -43,7 +43,7 @@ export class RetryRecords {
   /**
    * Into a tier. What waits until the broker has it should be little, for it outlives the young objects: what is to be
    * told then is encoded beforehand, and nothing of the run or the delivery is held.
-   * @param counted whose disposition it is; null where it was counted before
+   * @param counted where the disposition is counted; null for a hop, which follows one that was
    */
   write(
     work: RecordWork,
@@ -57,7 +57,7 @@ export class RetryRecords {
     const { encoders, handOver, ledger, topics } = this.#parts
     const { destinationId, notBefore } = delivery
     const bytes = delivery.body.length
-    const record = { ...delivery, key, handedOverAt: now, owner: ownerOf(work), from: work.place }
+    const record = { ...delivery, key, handedOverAt: now, owner: work.owner, from: work.place }
     const value = encoders.retry(tier.name, record)
     const moved = ledger.prepareMove(work, delivery, label, {
       tier: tier.name,

@@ -4,7 +4,7 @@ import type { DispositionLabel } from '../core/delivery-event.ts'
 import { decide, type RetryPolicy } from '../core/disposition.ts'
 import type { Tier, TopicNames } from '../core/topics.ts'
 import { RoomClaim, type Claim } from './claim.ts'
-import { DeadLetters, letterOf, ownerOf } from './dead-letters.ts'
+import { DeadLetters, letterOf } from './dead-letters.ts'
 import type { DeliveryRun } from './delivery-run.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
 import type { Erased } from './erased.ts'
@@ -166,7 +166,7 @@ export class Settler {
       detail,
       failedAt: Date.now(),
       origin: work.place,
-      owner: ownerOf(work),
+      owner: work.owner,
       from: work.place,
       delivery: null,
       raw: record.value,

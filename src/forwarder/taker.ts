@@ -7,7 +7,7 @@ const turn = 128
 const lookAgainMs = 1_000
 /**
  * A partition whose head is not due rests for so long at least, in ms: then all that came due meanwhile is taken in one
- * go. Woken for each single one, a process that has little else to do takes twice the CPU for it.
+ * go. Woken for each single one, a process that has little else to do takes half as much CPU again for it.
  */
 const leastRestMs = 100
 
