@@ -6,6 +6,8 @@ const heldBack = "One that holds back others sheds its own work, and one that ha
 const inTurns = 'Where thousands are deferred at once, others are answered in between'
 const resting = 'What waits in a tier is fetched only shortly before it is due'
 
+const busy = 'A busy process has under way what keeps it busy, and holds nobody back while it has time'
+
 /** Endpoints apart from one another, and users in order. */
 export const isolation: readonly Mutation[] = [
   {
@@ -26,6 +28,39 @@ export const isolation: readonly Mutation[] = [
     find: 'if (user.inFlight >= free) {',
     replace: 'if (user.inFlight > this.#max) {',
     test: { file: 'forwarder/slots.test.ts', name: 'one alone gets half of the slots' },
+  },
+  {
+    name: 'as many requests at once as there are slots',
+    promise: busy,
+    file: 'src/core/busy-window.ts',
+    find: 'return Math.floor(this.#size)',
+    replace: 'return this.#most',
+    test: {
+      file: 'forwarder/dispatcher.test.ts',
+      name: 'while answers keep the process busy few requests are on the wire, by turns, and there is plenty',
+    },
+  },
+  {
+    name: 'requests held back though the process has time',
+    promise: busy,
+    file: 'src/forwarder/slots.ts',
+    find: 'if (this.#hungry.size > 0 && this.#window.turned(this.#taken)) this.feed(steadyClock.now())',
+    replace: '',
+    test: {
+      file: 'forwarder/dispatcher.test.ts',
+      name: 'what waits for endpoints that hang holds back nobody: who has time sends more',
+    },
+  },
+  {
+    name: 'records taken although there is plenty to do',
+    promise: busy,
+    file: 'src/forwarder/taker.ts',
+    find: 'if (!this.#hasPlenty()) this.#takeTurn()',
+    replace: 'this.#takeTurn()',
+    test: {
+      file: 'forwarder/taker.test.ts',
+      name: 'while there is plenty to do nothing is taken, and as soon as there is not it goes on',
+    },
   },
   {
     name: 'no bound on what is under way',

@@ -9,7 +9,7 @@ import type { EndpointQueue } from './endpoint-queue.ts'
 import type { PartitionWork } from './partition-work.ts'
 import type { RoomShare } from './room.ts'
 import { Rounds, type RoundResults } from './rounds.ts'
-import { Slots } from './slots.ts'
+import type { Slots } from './slots.ts'
 import { steadyClock } from './steady-clock.ts'
 
 /** Who learns of what happens at the endpoints. */
@@ -26,6 +26,11 @@ export interface DispatchResults extends RoundResults {
   wake(partition: PartitionWork): void
 }
 
+/** Requests that wait for a slot, and for nothing else, from which on no more records are taken. */
+const plenty = 256
+/** With fewer, some are taken again. */
+const few = 128
+
 /** What all endpoints share: the rounds that their attempts belong to, the process's slots and its room. */
 export class Dispatcher implements EndpointHost {
   readonly slots: Slots
@@ -34,11 +39,12 @@ export class Dispatcher implements EndpointHost {
   readonly #rounds: Rounds
   readonly #results: DispatchResults
   #stopping = false
+  #hasPlenty = false
 
-  constructor(results: DispatchResults, maxInFlight: number, room: RoomShare) {
+  constructor(results: DispatchResults, slots: Slots, room: RoomShare) {
     this.#results = results
     this.#rounds = new Rounds(results)
-    this.slots = new Slots(maxInFlight)
+    this.slots = slots
     this.room = room
   }
 
@@ -50,6 +56,16 @@ export class Dispatcher implements EndpointHost {
   /** Deliveries admitted whose round is not over. */
   get admitted(): number {
     return this.#rounds.open
+  }
+
+  /**
+   * The process is busy and has enough to go on with. What is taken beyond that only grows old: in V8's old space, and
+   * out of the processor's caches. What waits for its receiver does not count, for others may be behind it. To be asked
+   * again at the next turn of the event loop.
+   */
+  get hasPlenty(): boolean {
+    this.#hasPlenty = this.slots.hasWaiting(this.#hasPlenty ? few : plenty)
+    return this.#hasPlenty
   }
 
   /** Takes a run whose endpoints had room; `run.reserved` are the places it takes. */

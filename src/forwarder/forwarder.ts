@@ -31,6 +31,7 @@ import { Routing } from './routing.ts'
 import { SchemaLoader } from './schema-loader.ts'
 import { SettingsCatchUp } from './settings-catch-up.ts'
 import { Settler } from './settler.ts'
+import { Slots } from './slots.ts'
 import { steadyClock } from './steady-clock.ts'
 import { Taker } from './taker.ts'
 
@@ -131,7 +132,7 @@ export class Forwarder {
         blocked: (endpoint) => this.#holdBack.look(endpoint, steadyClock.now()),
         wake: (partition) => this.#taker.wake(partition),
       },
-      parts.maxInFlight,
+      new Slots(parts.maxInFlight),
       this.#room,
     )
     this.#routing = new Routing({
@@ -166,6 +167,7 @@ export class Forwarder {
       intakeOf,
       (partition) => this.#room.wait(partition),
       (partition) => partition.owner.finished(partition),
+      () => this.#dispatcher.hasPlenty,
     )
     this.#holdBack = new HoldBack(this.#routing, this.#dispatcher, intakeOf, log, () => this.#room.waiting)
     this.#lag = new Lag([this.#calls, this.#retries], (topics) => parts.endOffsets(topics))

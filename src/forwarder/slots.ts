@@ -1,9 +1,21 @@
+import { BusyWindow } from '../core/busy-window.ts'
+import { steadyClock } from './steady-clock.ts'
+
 /** Who takes slots. */
 export interface SlotUser {
   /** Slots that it holds. */
   readonly inFlight: number
+  /** Requests that wait here. */
+  readonly queued: number
   /** There may be a slot for it: it takes what it can use. */
   pump(now: number): void
+}
+
+/** See BusyWindow. */
+export interface Window {
+  readonly size: number
+  answered(): void
+  turned(inFlight: number): boolean
 }
 
 /** Users that are over their share and looked at when one slot is given back. */
@@ -14,9 +26,12 @@ const looks = 2
  * one only while it holds fewer than are free (Dynamic Queue Length Thresholds, Choudhury and Hahne 1998, with a factor
  * of one). One user alone gets half of them, n that want all they can get an n+1st each, with as many left for whoever
  * comes next. Who finds none at all waits for its turn, for one slot each.
+ *
+ * While the process is busy with answers, no more of them are given than keep it so (see BusyWindow), by turns too.
  */
 export class Slots {
   readonly #max: number
+  readonly #window: Window
   #taken = 0
   /** Found no slot: first come, first served. */
   readonly #hungry = new Set<SlotUser>()
@@ -24,21 +39,32 @@ export class Slots {
   #fed: SlotUser | null = null
   /** Found some left, but not for who has that many already. */
   readonly #overShare = new Set<SlotUser>()
+  #watching = false
 
-  constructor(max: number) {
+  constructor(max: number, window: Window = new BusyWindow(max)) {
     this.#max = max
+    this.#window = window
   }
 
   get taken(): number {
     return this.#taken
   }
 
+  /** So many requests wait for nothing but a slot, though not all are taken: the process is busy with others. */
+  hasWaiting(count: number): boolean {
+    if (this.#taken >= this.#max) return false
+    let waiting = 0
+    for (const { queued } of this.#hungry) if ((waiting += queued) >= count) return true
+    return false
+  }
+
   /** False: it will be pumped once there may be one. */
   take(user: SlotUser): boolean {
     const free = this.#max - this.#taken
     // Whoever is hungry was here before: without turns, a user with a long queue would keep every slot.
-    if (free <= 0 || (this.#hungry.size > 0 && this.#fed !== user)) {
+    if (!this.#hasFree || (this.#hungry.size > 0 && this.#fed !== user)) {
       this.#hungry.add(user)
+      this.#watch()
       return false
     }
     if (user.inFlight >= free) {
@@ -52,13 +78,19 @@ export class Slots {
 
   release(): void {
     this.#taken--
+    this.#window.answered()
+    if (this.#hungry.size > 0) this.#watch()
   }
 
   /** To be called after slots were given back and their user has taken again what it can use. */
   feed(now: number): void {
-    while (this.#hungry.size > 0 && this.#taken < this.#max) this.#turn(this.#hungry, now)
-    for (let left = looks; left > 0 && this.#overShare.size > 0 && this.#taken < this.#max; left--)
+    while (this.#hungry.size > 0 && this.#hasFree) this.#turn(this.#hungry, now)
+    for (let left = looks; left > 0 && this.#overShare.size > 0 && this.#hasFree; left--)
       this.#turn(this.#overShare, now)
+  }
+
+  get #hasFree(): boolean {
+    return this.#taken < this.#max && this.#taken < this.#window.size
   }
 
   #turn(users: Set<SlotUser>, now: number): void {
@@ -67,5 +99,21 @@ export class Slots {
     this.#fed = user
     user.pump(now)
     this.#fed = null
+  }
+
+  /**
+   * Looks once a turn, after the sockets were read, as long as somebody waits for a slot that there is: only the window
+   * can be in the way then.
+   */
+  #watch(): void {
+    if (this.#watching || this.#taken >= this.#max) return
+    this.#watching = true
+    setImmediate(this.#look)
+  }
+
+  readonly #look = () => {
+    this.#watching = false
+    if (this.#hungry.size > 0 && this.#window.turned(this.#taken)) this.feed(steadyClock.now())
+    if (this.#hungry.size > 0) this.#watch()
   }
 }

@@ -19,6 +19,7 @@ export class Taker {
   readonly #intakeOf: (partition: PartitionWork) => Intake
   readonly #whenRoomy: (partition: PartitionWork) => void
   readonly #took: (partition: PartitionWork) => void
+  readonly #hasPlenty: () => boolean
   readonly #ready: PartitionWork[] = []
   #scheduled = false
   #stopped = false
@@ -26,15 +27,18 @@ export class Taker {
   /**
    * @param whenRoomy the partition waits for the dispatcher to have room
    * @param took a record of the partition was taken
+   * @param hasPlenty nothing is to be taken in this turn of the event loop, for there is enough to do
    */
   constructor(
     intakeOf: (partition: PartitionWork) => Intake,
     whenRoomy: (partition: PartitionWork) => void,
     took: (partition: PartitionWork) => void,
+    hasPlenty: () => boolean,
   ) {
     this.#intakeOf = intakeOf
     this.#whenRoomy = whenRoomy
     this.#took = took
+    this.#hasPlenty = hasPlenty
   }
 
   stop(): void {
@@ -58,7 +62,7 @@ export class Taker {
     this.#scheduled = true
     setImmediate(() => {
       this.#scheduled = false
-      this.#takeTurn()
+      if (!this.#hasPlenty()) this.#takeTurn()
       if (this.#ready.length > 0) this.#schedule()
     })
   }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
 import { defaultBreakerLimits } from '../../src/core/breaker.ts'
+import { BusyWindow } from '../../src/core/busy-window.ts'
 import type { DestinationRuntime } from '../../src/forwarder/destination-runtime.ts'
 import type { Outcome } from '../../src/core/outcome.ts'
 import { steadyClock } from '../../src/forwarder/steady-clock.ts'
@@ -559,4 +560,42 @@ test('ten thousand runs of one key that are deferred at once do not overflow the
   engine.client('crm').answer('network')
   assert.equal(engine.settled.length, 10_000)
   assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('while answers keep the process busy few requests are on the wire, by turns, and there is plenty', async () => {
+  const engine = new Engine({ inFlight: 1_000, places: 10_000, window: new BusyWindow(4_096) }, 4_096)
+  const all = ['a', 'b', 'c'].map((id) => engine.destination(id))
+  for (let index = 0; index < 300; index++) for (const each of all) engine.admit(`${each.id}${index}`, each)
+  const few = engine.dispatcher.inFlight
+  assert.ok(few < 40, `${few} at once`)
+  assert.ok(engine.dispatcher.hasPlenty)
+  for (let turns = 0; turns < 200; turns++) {
+    for (const client of engine.clients.values()) if (client.onWire.length > 0) client.answer('success')
+    await turn()
+    assert.ok(engine.dispatcher.inFlight <= few)
+  }
+  const sent = all.map(({ id }) => engine.client(id).sent.length)
+  assert.ok(Math.max(...sent) - Math.min(...sent) <= few, `${sent.join(', ')} were sent`)
+  while (engine.dispatcher.hasPlenty) for (const client of engine.clients.values()) client.answer('success')
+  const left = 900 - engine.settled.length - engine.dispatcher.inFlight
+  assert.ok(left > 0 && left < 256, `${left} wait when there is no plenty any more`)
+})
+
+test('what waits for endpoints that hang holds back nobody: who has time sends more', async () => {
+  const engine = new Engine({ inFlight: 64, places: 10_000, window: new BusyWindow(4_096) }, 4_096)
+  const hang = Array.from({ length: 20 }, (_, index) => engine.destination(`hangs-${index}`))
+  const well = engine.destination('well')
+  for (let index = 0; index < 100; index++) for (const each of hang) engine.admit(`${each.id}-${index}`, each)
+  for (let index = 0; index < 100; index++) engine.admit(`w${index}`, well)
+  let turns = 0
+  for (; engine.settled.length < 100 && turns < 500; turns++) {
+    await turn()
+    const client = engine.client('well')
+    while (client.onWire.length > 0) client.answer('success')
+  }
+  assert.equal(engine.settled.length, 100, `after ${turns} turns`)
+  for (; engine.dispatcher.inFlight < 20 * 64 && turns < 500; turns++) await turn()
+  for (const { id } of hang) assert.equal(engine.client(id).onWire.length, 64)
+  // They have all that they may have: that more is queued for them is no reason to take nothing for others.
+  assert.equal(engine.dispatcher.hasPlenty, false)
 })

@@ -12,6 +12,7 @@ import { DestinationRuntime } from '../../src/forwarder/destination-runtime.ts'
 import { Dispatcher, type DispatchResults } from '../../src/forwarder/dispatcher.ts'
 import { EndpointQueue } from '../../src/forwarder/endpoint-queue.ts'
 import { PartitionWork, type PartitionOwner } from '../../src/forwarder/partition-work.ts'
+import { Slots, type Window } from '../../src/forwarder/slots.ts'
 import { steadyClock } from '../../src/forwarder/steady-clock.ts'
 import type {
   AttemptSink,
@@ -134,6 +135,9 @@ export class FakeOwner implements PartitionOwner {
   waits(): void {}
 }
 
+/** Holds nothing back, however busy the process is. */
+export const wideOpen: Window = { size: Infinity, answered() {}, turned: () => false }
+
 /** A dispatcher with destinations whose endpoints are fake, and a book of what became of each run. */
 export class Engine {
   readonly dispatcher: Dispatcher
@@ -155,7 +159,7 @@ export class Engine {
   #offset = 0
 
   constructor(
-    given: { inFlight?: number; places?: number } & Parameters<typeof paceBounds>[1] = {},
+    given: { inFlight?: number; places?: number; window?: Window } & Parameters<typeof paceBounds>[1] = {},
     maxInFlight = 1_000,
   ) {
     this.#bounds = paceBounds(given.inFlight ?? 4, given)
@@ -173,7 +177,7 @@ export class Engine {
       wake: (partition) => void this.woken.push(partition),
     }
     const room = { shareCount: given.places ?? 100, shareBytes: Infinity }
-    this.dispatcher = new Dispatcher(results, maxInFlight, room)
+    this.dispatcher = new Dispatcher(results, new Slots(maxInFlight, given.window ?? wideOpen), room)
   }
 
   partition(id = 0, topic = 'calls'): PartitionWork {

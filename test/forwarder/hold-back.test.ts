@@ -8,8 +8,9 @@ import { HoldBack } from '../../src/forwarder/hold-back.ts'
 import { fullEndpoint, type Intake } from '../../src/forwarder/intake.ts'
 import { PartitionWork } from '../../src/forwarder/partition-work.ts'
 import { Routing } from '../../src/forwarder/routing.ts'
+import { Slots } from '../../src/forwarder/slots.ts'
 import { steadyClock } from '../../src/forwarder/steady-clock.ts'
-import { FakeClient, FakeOwner, noMetrics, paceBounds, quiet, record, fetched } from './fakes.ts'
+import { FakeClient, FakeOwner, noMetrics, paceBounds, quiet, record, fetched, wideOpen } from './fakes.ts'
 
 const t0 = Date.UTC(2026, 0, 1)
 /** The bound of design.md, point 5. */
@@ -51,7 +52,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
         woken.push(partition)
       },
     },
-    1_000,
+    new Slots(1_000, wideOpen),
     { shareCount: places, shareBytes: Infinity },
   )
   const routing = new Routing({

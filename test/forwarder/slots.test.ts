@@ -2,10 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { Slots, type SlotUser } from '../../src/forwarder/slots.ts'
+import { wideOpen } from './fakes.ts'
 
 /** Wants as many slots as it can get, up to `wants`, and gives back when told. */
 class User implements SlotUser {
   inFlight = 0
+  readonly queued = 0
   wants: number
   readonly #slots: Slots
 
@@ -27,7 +29,7 @@ class User implements SlotUser {
 }
 
 function users(max: number, wants: readonly number[]) {
-  const slots = new Slots(max)
+  const slots = new Slots(max, wideOpen)
   return { slots, all: wants.map((each) => new User(slots, each)) }
 }
 

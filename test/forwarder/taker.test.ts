@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
 import type { Intake } from '../../src/forwarder/intake.ts'
 import { PartitionWork } from '../../src/forwarder/partition-work.ts'
 import { Taker } from '../../src/forwarder/taker.ts'
@@ -30,11 +31,40 @@ test('what comes due one by one is taken several at a time, never early and a te
     () => intake,
     () => {},
     () => {},
+    () => false,
   )
   taker.wake(partition)
   for (let ms = 0; ms < count * apartMs + 100; ms++) t.mock.timers.tick(1)
   assert.equal(lateness.length, count)
   assert.ok(Math.min(...lateness) >= 0 && Math.max(...lateness) <= 105, `${Math.max(...lateness)} ms late`)
   assert.ok(looks <= (count * apartMs) / 100 + 1, `looked ${looks} times for what was not due`)
+  taker.stop()
+})
+
+test('while there is plenty to do nothing is taken, and as soon as there is not it goes on', async () => {
+  const partition = new PartitionWork('calls', 0, new FakeOwner())
+  partition.push({ records: fetched([record(0), record(1)]), from: 0, to: 2 })
+  let plenty = true
+  let taken = 0
+  const intake: Intake = {
+    take(of) {
+      of.take()
+      taken++
+      return null
+    },
+    endpointsAhead: () => [],
+  }
+  const taker = new Taker(
+    () => intake,
+    () => {},
+    () => {},
+    () => plenty,
+  )
+  taker.wake(partition)
+  for (let turns = 0; turns < 10; turns++) await turn()
+  assert.equal(taken, 0)
+  plenty = false
+  await turn()
+  assert.equal(taken, 2)
   taker.stop()
 })

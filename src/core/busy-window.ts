@@ -1,0 +1,53 @@
+/** Fewer on the wire are never held back for: with so many, a core that answers at once is kept busy. */
+const least = 32
+/** What it shrinks by with each answer, so a sixteenth of itself in a round trip. */
+const shrink = 1 / 16
+/** By what share of itself it grows: that is undone again within four round trips. */
+const growth = 0.25
+/** Turns of the event loop in a row that brought no answer: one may have been spent on something else. */
+const emptyTurns = 2
+
+/**
+ * How many requests a process has on the wire at once while it has more to send: as few as keep it busy. What is
+ * above that does not make it faster, for the answers only wait for it to read them; it makes each request dearer,
+ * since hundreds of connections and bodies take turns in the processor's caches (36 % more CPU for 640 than for 32,
+ * with ten endpoints that answer at once on a core shared by two processes).
+ *
+ * The measure is the work itself: as long as each turn of the event loop brings answers, there is enough under way, and
+ * the window shrinks. Turns that bring none although requests wait show that everybody waits for receivers, and it grows
+ * at once, by as much as it takes: an endpoint that is slow or hangs takes nothing from the others. So it holds
+ * back nobody while the process has time. Pure; it knows no clock.
+ */
+export class BusyWindow {
+  readonly #most: number
+  readonly #least: number
+  #size: number
+  #answers = 0
+  #empty = 0
+
+  constructor(most: number) {
+    this.#most = most
+    this.#least = Math.min(least, most)
+    this.#size = this.#least
+  }
+
+  get size(): number {
+    return Math.floor(this.#size)
+  }
+
+  answered(): void {
+    this.#answers++
+    this.#size = Math.max(this.#least, this.#size - shrink)
+  }
+
+  /** A turn of the event loop is over, and requests wait for a place in the window. True: it has grown. */
+  turned(inFlight: number): boolean {
+    const empty = this.#answers === 0
+    this.#answers = 0
+    this.#empty = empty ? this.#empty + 1 : 0
+    if (this.#empty < emptyTurns) return false
+    this.#empty = 0
+    this.#size = Math.min(this.#most, Math.max(this.#size, inFlight) * (1 + growth))
+    return true
+  }
+}
