@@ -12,7 +12,7 @@ export interface ConnectionOwner {
 }
 
 /**
- * One connection to an endpoint: an undici Client that has one request under way at the most. It connects at the
+ * One connection to an origin: an undici Client that has one request under way at the most. It connects at the
  * first request. undici's Pool does the same, but looks through all its clients for a free one at each request.
  */
 export class Connection {

@@ -1,10 +1,12 @@
 import { isIP, type LookupFunction } from 'node:net'
 import { buildConnector } from 'undici'
+import { PostriderError } from '../../errors.ts'
 import type { WebhookTransport } from '../../forwarder/ports.ts'
 import { AddressGuard, notAllowed } from './address-guard.ts'
 import type { Connector } from './connection.ts'
 import { Deadlines } from './deadlines.ts'
 import { WebhookEndpoint, type EndpointSettings } from './endpoint.ts'
+import { Origin } from './origin.ts'
 import { loadTrust } from './trust.ts'
 
 export interface WebhookTransportOptions {
@@ -56,7 +58,6 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
   const settings: EndpointSettings = {
     timeoutMs: options.timeoutMs ?? 5_000,
     deadlines: new Deadlines(),
-    connector,
     now: options.now ?? Date.now,
     refusal(hostname) {
       const address = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
@@ -70,9 +71,22 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
     },
   }
 
+  const origins = new Map<string, Origin>()
+  const originOf = (name: string): Origin => {
+    let origin = origins.get(name)
+    if (origin === undefined) {
+      origin = new Origin(name, connector, () => origins.delete(name))
+      origins.set(name, origin)
+    }
+    return origin
+  }
+
   return {
     open(target) {
-      const endpoint = new WebhookEndpoint(target.url, target.headers, settings)
+      const url = new URL(target.url)
+      if (url.protocol !== 'http:' && url.protocol !== 'https:')
+        throw new PostriderError('usage', `a webhook's URL begins with http or https, not ${url.protocol}`)
+      const endpoint = new WebhookEndpoint(url, target.headers, originOf(url.origin), settings)
       endpoints.add(endpoint)
       return endpoint
     },

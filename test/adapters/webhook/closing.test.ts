@@ -51,11 +51,14 @@ test('closing one endpoint leaves the others alone', async (t) => {
     transport.open({ url: receiver.url, headers: {} }),
     transport.open({ url: receiver.url, headers: {} }),
   ]
-  await send(one)
-  await send(other)
+  receiver.answer({ delayMs: 20 })
+  await Promise.all([send(one), send(other)])
   one.close()
+  assert.equal((await send(one)).kind, 'network')
   assert.equal((await send(other)).kind, 'success')
-  assert.equal(receiver.requests[2]!.connection, 2)
+  assert.equal(receiver.connections(), 2)
+  other.close()
+  await untilNoConnection(receiver)
 })
 
 test('lets go of connections that the server closes, and opens new ones', async (t) => {

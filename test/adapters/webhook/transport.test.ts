@@ -170,6 +170,29 @@ test('uses one connection for one request at a time, and as many as there are at
   assert.equal(receiver.connections(), 20)
 })
 
+test('endpoints at one host and port share its connections, each with its own path and headers', async (t) => {
+  const receiver = await startReceiver(t)
+  const transport = openTransport(t)
+  const all = Array.from({ length: 10 }, (_, index) =>
+    transport.open({ url: `${receiver.url}/${index}`, headers: { 'X-Which': `${index}` } }),
+  )
+  for (const endpoint of all) assert.equal((await send(endpoint)).kind, 'success')
+  assert.equal(receiver.connections(), 1)
+  receiver.requests.forEach(({ path, headers }, index) => {
+    assert.ok(path.endsWith(`/${index}`), path)
+    assert.equal(headers['x-which'], `${index}`)
+  })
+  // One that hangs keeps the connection that it is on; the others have another one.
+  receiver.answer({ instead: { do: 'hang' } })
+  const hanging = send(all[0]!)
+  await receiver.waitFor(11)
+  receiver.answer({})
+  for (const endpoint of all.slice(1)) assert.equal((await send(endpoint)).kind, 'success')
+  assert.equal(receiver.connections(), 2)
+  await transport.close(0)
+  assert.equal((await hanging).kind, 'network')
+})
+
 test('sends again on a new connection when the server closes a used one under the request', async (t) => {
   const receiver = await startReceiver(t)
   const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })

@@ -1,0 +1,80 @@
+import { Connection, type ConnectionOwner, type Connector } from './connection.ts'
+
+/**
+ * How long a connection is kept unused, in ms, unless the server's Keep-Alive header says less. A server that
+ * closes it earlier costs no attempt: see Attempt.
+ */
+const keepAliveMs = 15_000
+
+/**
+ * The connections to one scheme, host and port, whichever of its URLs they serve: as many as there are requests under
+ * way. An endpoint that hangs has those that its requests are on and no others, for each carries one at a time. Free
+ * ones are used again last in, first out, so that those which are not needed any more stay unused and close of age.
+ */
+export class Origin implements ConnectionOwner {
+  readonly name: string
+  readonly #connector: Connector
+  readonly #onUnused: () => void
+  readonly #connections = new Set<Connection>()
+  readonly #free: Connection[] = []
+  #endpoints = 0
+
+  /**
+   * @param name `https://host:port`, as URL.origin
+   * @param onUnused its last endpoint has left
+   */
+  constructor(name: string, connector: Connector, onUnused: () => void) {
+    this.name = name
+    this.#connector = connector
+    this.#onUnused = onUnused
+  }
+
+  /** An endpoint will send over it, until it leaves. */
+  join(): void {
+    this.#endpoints++
+  }
+
+  /** With the last one free connections close; what is under way ends. */
+  leave(): void {
+    if (--this.#endpoints > 0) return
+    for (const connection of this.#free.splice(0)) this.#discard(connection)
+    this.#onUnused()
+  }
+
+  /** A free connection, or a new one. */
+  take(): Connection {
+    return this.#free.pop() ?? this.connect()
+  }
+
+  connect(): Connection {
+    const connection = new Connection(this.name, keepAliveMs, this.#connector, this)
+    this.#connections.add(connection)
+    return connection
+  }
+
+  /** What it carried has ended; `reusable` says whether it can take another request. */
+  giveBack(connection: Connection, reusable: boolean): void {
+    connection.attempt = null
+    if (reusable && this.#endpoints > 0) this.#free.push(connection)
+    else this.#discard(connection)
+  }
+
+  /** Ends what is under way. */
+  abort(): void {
+    for (const connection of [...this.#connections])
+      connection.attempt?.fail('network', 'stopped while under way')
+  }
+
+  /** A connection that carries an attempt tells the attempt; a free one is of no more use. */
+  onClosed(connection: Connection): void {
+    if (connection.attempt !== null) return
+    const index = this.#free.lastIndexOf(connection)
+    if (index >= 0) this.#free.splice(index, 1)
+    this.#discard(connection)
+  }
+
+  #discard(connection: Connection): void {
+    this.#connections.delete(connection)
+    connection.destroy()
+  }
+}
