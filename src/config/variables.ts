@@ -145,7 +145,8 @@ export const variables = {
   MAX_IN_FLIGHT: variable(whole(1, 100_000), {
     default: '4096',
     takes: 'a whole number from 1 to 100000',
-    meaning: 'Requests that one process has under way at once.',
+    meaning:
+      'Requests that one process has under way at once, at most: while it is busy, only as many as keep it so.',
   }),
   MAX_IN_FLIGHT_PER_ENDPOINT: variable(whole(1, 100_000), {
     default: '2048',
