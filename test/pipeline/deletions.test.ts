@@ -136,9 +136,14 @@ test('what waited of a deleted user goes nowhere, what comes later does, and oth
   await ok(t, deployment, '', 'dead-letters', 'replay')
   await counted(second, dispositions('strict', 'delivered'), 3, 60_000)
   assert.deepEqual(sent(strict, strictBefore + 3).sort(), ['b1', 'delete', 'later'])
-  const status = await shownOnce(deletionsIn(deployment), requestId, nothingWaits)
-  const [{ delivered, failed }] = status.progress as [DeletionStatus['progress'][0]]
-  assert.deepEqual([delivered, failed], [1, 0])
+  // The forwarder counts a delivery before it tells the ledger of it.
+  const status = await shownOnce(
+    deletionsIn(deployment),
+    requestId,
+    ({ progress: [shop] }) => shop!.delivered === 1,
+  )
+  assert.equal(status.progress[0]!.failed, 0)
+  assert.ok(nothingWaits(status))
 })
 
 test('failed and waiting delete calls are told apart, and a replay that arrives counts', async (t) => {
