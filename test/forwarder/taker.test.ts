@@ -6,6 +6,17 @@ import { PartitionWork } from '../../src/forwarder/partition-work.ts'
 import { Taker } from '../../src/forwarder/taker.ts'
 import { FakeOwner, fetched, record } from './fakes.ts'
 
+/** Of partitions that never wait for room. */
+function takerOf(take: Intake['take'], hasPlenty = () => false): Taker {
+  const intake: Intake = { take, endpointsAhead: () => [] }
+  return new Taker(
+    () => intake,
+    () => {},
+    () => {},
+    hasPlenty,
+  )
+}
+
 test('what comes due one by one is taken several at a time, never early and a tenth of a second late at most', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout', 'setImmediate', 'Date'] })
   const [count, apartMs] = [100, 10]
@@ -14,25 +25,16 @@ test('what comes due one by one is taken several at a time, never early and a te
   partition.push({ records: fetched(records), from: 0, to: count })
   const lateness: number[] = []
   let looks = 0
-  const intake: Intake = {
-    take(of) {
-      const dueAt = of.peek()!.offset * apartMs
-      if (dueAt > Date.now()) {
-        looks++
-        return { kind: 'until', at: dueAt }
-      }
-      lateness.push(Date.now() - dueAt)
-      of.take()
-      return null
-    },
-    endpointsAhead: () => [],
-  }
-  const taker = new Taker(
-    () => intake,
-    () => {},
-    () => {},
-    () => false,
-  )
+  const taker = takerOf((of) => {
+    const dueAt = of.peek()!.offset * apartMs
+    if (dueAt > Date.now()) {
+      looks++
+      return { kind: 'until', at: dueAt }
+    }
+    lateness.push(Date.now() - dueAt)
+    of.take()
+    return null
+  })
   taker.wake(partition)
   for (let ms = 0; ms < count * apartMs + 100; ms++) t.mock.timers.tick(1)
   assert.equal(lateness.length, count)
@@ -46,20 +48,12 @@ test('while there is plenty to do nothing is taken, and as soon as there is not 
   partition.push({ records: fetched([record(0), record(1)]), from: 0, to: 2 })
   let plenty = true
   let taken = 0
-  const intake: Intake = {
-    take(of) {
-      of.take()
-      taken++
-      return null
-    },
-    endpointsAhead: () => [],
+  const take: Intake['take'] = (of) => {
+    of.take()
+    taken++
+    return null
   }
-  const taker = new Taker(
-    () => intake,
-    () => {},
-    () => {},
-    () => plenty,
-  )
+  const taker = takerOf(take, () => plenty)
   taker.wake(partition)
   for (let turns = 0; turns < 10; turns++) await turn()
   assert.equal(taken, 0)
