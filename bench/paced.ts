@@ -22,6 +22,8 @@ export interface Pace {
   silent?: number[]
   /** Endpoints whose calls' latency is measured; healthy ones. */
   counted: number[]
+  /** Who delivers: a forwarder unless told. */
+  by?: 'script'
 }
 
 /** From when a call was produced until its POST had come, in ms. */
@@ -52,8 +54,12 @@ const missingAfterMs = 30_000
 
 export async function paced(servers: Servers, pace: Pace): Promise<Paced> {
   const { rate, warmUpS, onsetS, seconds, weights, silent = [], counted } = pace
-  const { deployment, receiver } = await deployMany(servers, weights.length)
-  const child = new Child('./forwarding.ts', { core: measuredCore, env: deployment.env })
+  const { deployment, receiver, urls } = await deployMany(servers, weights.length)
+  const measured = { core: measuredCore, env: deployment.env }
+  const child =
+    pace.by === 'script'
+      ? new Child('./script.ts', { ...measured, args: [JSON.stringify(urls)] })
+      : new Child('./forwarding.ts', measured)
   await child.told('ready')
   // With little room for young objects it frees its buffers often, and seldom looks at its whole heap: it shares a core
   // with Kafka and the receiver, and its pauses are theirs.
@@ -71,7 +77,7 @@ export async function paced(servers: Servers, pace: Pace): Promise<Paced> {
   if (pace.behaviours) await receiver.ask({ behave: pace.behaviours }, 'behaving')
   await until(lastingFrom)
   const pids = {
-    forwarder: child.pid,
+    [pace.by ?? 'forwarder']: child.pid,
     receiver: receiver.pid,
     sender: pacer.pid,
     kafka: servers.brokerPid,

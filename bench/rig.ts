@@ -164,16 +164,23 @@ export async function deploy(servers: Servers, extra: Record<string, string> = {
   }
 }
 
-/** A deployment with `count` sources, each with one destination with one URL, each of them an endpoint of its own. */
+/**
+ * A deployment with `count` sources, each with one destination with one URL, each of them an endpoint of its own.
+ * `urls` are by source.
+ */
 export async function deployMany(
   servers: Servers,
   count: number,
   extra: Record<string, string> = {},
-): Promise<{ deployment: Deployment; receiver: Child }> {
+): Promise<{ deployment: Deployment; receiver: Child; urls: Record<string, string> }> {
   const deployment = await deploy(servers, extra)
   const receiver = new Child('./endpoints.ts', { core: otherCore, args: [String(count)] })
   const { ports } = (await receiver.told('listening')) as unknown as { ports: number[] }
-  for (const [index, port] of ports.entries())
-    await deployment.destination(`destination-${index}`, `source-${index}`, [`http://127.0.0.1:${port}/hook`])
-  return { deployment, receiver }
+  const urls: Record<string, string> = {}
+  for (const [index, port] of ports.entries()) {
+    const url = `http://127.0.0.1:${port}/hook`
+    urls[`source-${index}`] = url
+    await deployment.destination(`destination-${index}`, `source-${index}`, [url])
+  }
+  return { deployment, receiver, urls }
 }
