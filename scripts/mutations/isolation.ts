@@ -261,4 +261,15 @@ export const isolation: readonly Mutation[] = [
       name: "the space of a forwarder's young objects grows to 32 MB and no further, that of a sync not at all",
     },
   },
+  {
+    name: 'waiting records that keep their blocks',
+    promise: 'What passed through is freed with the young objects, not with the whole heap',
+    file: 'src/core/own-bytes.ts',
+    find: 'const bytes = Buffer.allocUnsafeSlow(',
+    replace: 'const bytes = Buffer.allocUnsafe(',
+    test: {
+      file: 'forwarder/forwarder.test.ts',
+      name: 'keys of what is handed over and told keep nothing else in memory while they wait',
+    },
+  },
 ]

@@ -8,6 +8,7 @@ import type {
 } from '../core/delivery-event.ts'
 import type { Delivery } from '../core/delivery.ts'
 import type { Outcome } from '../core/outcome.ts'
+import { ownBytes } from '../core/own-bytes.ts'
 import { ResultCodes } from '../core/result-log.ts'
 import type { TallySink } from './committer.ts'
 import type { Attempt, DeliveryRun } from './delivery-run.ts'
@@ -162,7 +163,7 @@ export class Ledger implements TallySink {
       lastOffset: last,
       detail: `lost ${first}..${last}: retention ran past the consumer group`,
     })
-    this.tell(this.#encoded(event, Buffer.from(`${topic}/${partition}`)))
+    this.tell(this.#encoded(event, ownBytes(`${topic}/${partition}`, 'utf8')))
   }
 
   async tally(tallies: readonly PartitionTally[]): Promise<void> {
@@ -182,7 +183,7 @@ export class Ledger implements TallySink {
   #appendTally({ topic, partition, tally }: PartitionTally, at: number): Promise<void> {
     const value = this.#parts.encoders.event(deliveryEvent('tally', at, { topic, partition, tally }))
     // One partition's tallies lie in one partition of the ledger, in their order.
-    const key = Buffer.from(`${tally.group}/${topic}/${partition}`)
+    const key = ownBytes(`${tally.group}/${topic}/${partition}`, 'utf8')
     return new Promise((resolve, reject) => {
       this.#parts.handOver.append(this.#parts.topic, { key, value }, resolve, () =>
         reject(
@@ -205,7 +206,7 @@ export class Ledger implements TallySink {
     event.partition = partition
     event.firstOffset = work.offset
     event.owner = work.owner
-    return this.#encoded(event, given.messageId ? Buffer.from(given.messageId) : null)
+    return this.#encoded(event, given.messageId ? ownBytes(given.messageId, 'utf8') : null)
   }
 
   #encoded(event: DeliveryEvent, key: Buffer | null): PreparedEvent {

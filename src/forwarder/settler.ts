@@ -2,6 +2,7 @@ import type { AnalyticsCall } from '../core/analytics-call.ts'
 import type { DeadLetter, DeadLetterReason, Delivery, RetryDelivery } from '../core/delivery.ts'
 import type { DispositionLabel } from '../core/delivery-event.ts'
 import { decide, type RetryPolicy } from '../core/disposition.ts'
+import { ownBytes } from '../core/own-bytes.ts'
 import type { Tier, TopicNames } from '../core/topics.ts'
 import { RoomClaim, type Claim } from './claim.ts'
 import { DeadLetters, letterOf } from './dead-letters.ts'
@@ -210,7 +211,7 @@ export class Settler {
   }
 }
 
-const keyBytes = (key: string | null): Buffer | null => (key === null ? null : Buffer.from(key, 'latin1'))
+const keyBytes = (key: string | null): Buffer | null => (key === null ? null : ownBytes(key, 'latin1'))
 
 const firstLine = (text: string): string => text.split('\n', 1)[0]!
 

@@ -56,6 +56,7 @@ async function engine(
   const retries = new FakeSource()
   const clients: FakeClient[] = []
   const appended: { topic: string; record: RetryDelivery & DeadLetter }[] = []
+  const keys: Buffer[] = []
   const told: DeliveryEvent[] = []
   const counts = { deferrals: 0, encoded: 0 }
   const broker = { accepts: Promise.resolve(), acceptsLedger: Promise.resolve(), refuses: '' }
@@ -114,7 +115,8 @@ async function engine(
           const isLedger = topic === topics.deliveries
           await (isLedger ? broker.acceptsLedger : broker.accepts)
           if (topic === broker.refuses) return 'too_large'
-          for (const { value } of records) {
+          for (const { key, value } of records) {
+            if (key) keys.push(key)
             if (isLedger) told.push(JSON.parse(value.toString()) as DeliveryEvent)
             else appended.push({ topic, record: JSON.parse(value.toString()) })
           }
@@ -181,6 +183,7 @@ async function engine(
     retries,
     clients,
     appended,
+    keys,
     told,
     counts,
     broker,
@@ -247,6 +250,15 @@ test('a failed call counts as finished only once its retry is with the broker', 
   assert.equal(topic, tier)
   assert.deepEqual([record.attempts, record.handOvers, record.endpointIds], [1, 1, ['u1']])
   assert.ok(record.handedOverAt >= record.firstAttemptAt!)
+})
+
+test('keys of what is handed over and told keep nothing else in memory while they wait', async (t) => {
+  const { clients, call, committed, keys } = await engine(t)
+  call('a', { userId: 'u-1' })
+  await until(() => clients[0]!.onWire.length === 1, 'sent')
+  clients[0]!.answer('status_5xx')
+  await until(() => committed() === 1 && keys.length >= 3, 'handed over and told')
+  for (const key of keys) assert.equal(key.buffer.byteLength, key.length, String(key))
 })
 
 test('what fails while it is not sure whether the partition is ours is handed over once it is, and never once it is lost', async (t) => {

@@ -1,3 +1,4 @@
+import { ownCopy } from '../../core/own-bytes.ts'
 import type { FetchedRecord, FetchedRecords } from '../../forwarder/ports.ts'
 
 /**
@@ -178,7 +179,7 @@ class Cursor {
 
 /** What one partition waits with is not to keep the whole answer, with what came for the others, in memory. */
 const onItsOwn = (buffer: Buffer): Buffer =>
-  buffer.length < buffer.buffer.byteLength / 2 ? Buffer.from(buffer) : buffer
+  buffer.length < buffer.buffer.byteLength / 2 ? ownCopy(buffer) : buffer
 
 const int64 = (buffer: Buffer, at: number): number =>
   buffer.readInt32BE(at) * 2 ** 32 + buffer.readUInt32BE(at + 4)

@@ -1,3 +1,5 @@
+import { ownCopy } from '../../core/own-bytes.ts'
+
 /** Avro's longs beyond this cannot be told apart as JavaScript numbers, and avsc refuses them. */
 const largestLong = Number.MAX_SAFE_INTEGER - 1
 /** A long takes at most this many bytes. */
@@ -115,7 +117,7 @@ export class BoundedTap {
   /** A copy: the record's own bytes are part of a whole fetch, which would live on with them. */
   readFixed(length: number): Buffer {
     const start = this.#take(length)
-    return Buffer.from(this.buf.subarray(start, start + length))
+    return ownCopy(this.buf.subarray(start, start + length))
   }
 
   skipFixed(length: number): void {

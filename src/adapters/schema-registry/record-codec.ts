@@ -1,3 +1,4 @@
+import { ownCopy } from '../../core/own-bytes.ts'
 import { notSetUp } from '../../errors.ts'
 import { headerBytes } from './record-reader.ts'
 import type { RecordReader } from './record-reader.ts'
@@ -72,7 +73,7 @@ export class RecordCodec<T> {
       scratch = Buffer.allocUnsafeSlow(scratch.length * 2)
       end = this.write(record, scratch, 0)
     }
-    const value = Buffer.from(scratch.subarray(0, end))
+    const value = ownCopy(scratch.subarray(0, end))
     if (scratch.length > 16 * scratchBytes) scratch = Buffer.allocUnsafeSlow(scratchBytes)
     return value
   }

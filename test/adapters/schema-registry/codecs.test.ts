@@ -199,6 +199,11 @@ test('a record begins with the magic byte and the id, and shares no bytes with t
   assert.ok(first.readInt32BE(1) > 0)
 })
 
+test('a record that waits for its acknowledgement keeps nothing else in memory', () => {
+  const value = codecs.retries('10s').encode(retry)
+  assert.equal(value.buffer.byteLength, value.length)
+})
+
 test('records of any size are written, large ones after small ones and the other way round', () => {
   for (const size of [10, 70_000, 4_000_000, 20, 65_536, 65_500]) {
     const call = someCall({ properties: `{"a":"${'é'.repeat(size / 2)}"}` })
