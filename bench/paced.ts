@@ -50,6 +50,8 @@ export interface Paced {
 }
 
 const users = 10_000
+/** Plain kafkajs sets timers in the past, and Node warns of each first one. */
+const quiet = '--disable-warning=TimeoutNegativeWarning'
 const missingAfterMs = 30_000
 
 export async function paced(servers: Servers, pace: Pace): Promise<Paced> {
@@ -58,7 +60,7 @@ export async function paced(servers: Servers, pace: Pace): Promise<Paced> {
   const measured = { core: measuredCore, env: deployment.env }
   const child =
     pace.by === 'script'
-      ? new Child('./script.ts', { ...measured, args: [JSON.stringify(urls)] })
+      ? new Child('./script.ts', { ...measured, args: [JSON.stringify(urls)], flags: [quiet] })
       : new Child('./forwarding.ts', measured)
   await child.told('ready')
   // With little room for young objects it frees its buffers often, and seldom looks at its whole heap: it shares a core

@@ -1,7 +1,6 @@
 // Bytes in memory of their own, for what is kept for longer than a moment. Node takes small buffers out of common blocks
-// of 64 KB, and one of them that is kept keeps its whole block. While every tenth call waited for its tier, the bodies of
-// all the others stayed with it until V8 collected its whole heap, 12 MB a second: it did so every 2.3 s, and every 4.5 s
-// since what waits has memory of its own.
+// of 64 KB, and one of them that is kept keeps its whole block: what waits for a tier would keep the bodies of all the
+// calls between, until V8 collects its whole heap, and V8 would do that as often as they have grown by 64 MB.
 
 export function ownCopy(bytes: Uint8Array): Buffer {
   const copy = Buffer.allocUnsafeSlow(bytes.length)
