@@ -1,0 +1,192 @@
+import assert from 'node:assert/strict'
+import { createRequire } from 'node:module'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { encodeFetch, type FetchOptions } from '../../../src/adapters/kafka/fetch-encoding.ts'
+import { planFetchesFaster } from '../../../src/adapters/kafka/fetch-planning.ts'
+import type { TopicPartitions } from '../../../src/adapters/kafka/fetch-wait.ts'
+import { decodeFetch } from '../../../src/adapters/kafka/lazy-decoding.ts'
+
+// Nothing here may load `client.ts`: kafkajs is the reference, and that mends it.
+const require = createRequire(import.meta.url)
+
+interface Subscription {
+  assign(topicPartitions: TopicPartitions[]): void
+  pause(topicPartitions: TopicPartitions[]): void
+  resume(topicPartitions: TopicPartitions[]): void
+  assigned(): TopicPartitions[]
+  active(): TopicPartitions[]
+  paused(): TopicPartitions[]
+}
+
+const requestOf = require('kafkajs/src/protocol/requests/fetch/v11/request') as (options: FetchOptions) => {
+  encode(): Promise<{ buffer: Buffer }>
+}
+const { decode: decodeOfKafkajs } = require('kafkajs/src/protocol/requests/fetch/v11/response') as {
+  decode(data: Buffer): Promise<object>
+}
+
+const offset = fc.oneof(
+  fc.nat(1_000),
+  fc.integer({ min: 2 ** 31 - 2, max: 2 ** 32 + 2 }),
+  fc.maxSafeInteger().map(Math.abs),
+)
+const topic = fc.string({ unit: 'binary', maxLength: 30 })
+
+test('property: the bytes of a fetch are those of kafkajs', async () => {
+  const partition = fc.record({
+    partition: fc.nat(1_000),
+    fetchOffset: offset.map(String),
+    maxBytes: fc.nat(),
+  })
+  const options = fc.record({
+    replicaId: fc.constant(-1),
+    isolationLevel: fc.constantFrom(0, 1),
+    maxWaitTime: fc.nat(),
+    minBytes: fc.nat(),
+    maxBytes: fc.nat(),
+    topics: fc.array(fc.record({ topic, partitions: fc.array(partition, { maxLength: 8 }) }), {
+      maxLength: 4,
+    }),
+    rackId: fc.constantFrom('', 'eu-1'),
+  })
+  await fc.assert(
+    fc.asyncProperty(options, async (given) => {
+      const { buffer } = await requestOf(given).encode()
+      assert.ok(encodeFetch(given).buffer.equals(buffer))
+    }),
+    { numRuns: 200 },
+  )
+})
+
+test('property: what stands beside the records of an answer is read as kafkajs reads it', async () => {
+  const int64 = fc.oneof(offset.map(BigInt), fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }))
+  const part = fc.record({
+    partition: fc.nat(1_000),
+    errorCode: fc.constantFrom(0, 1, 6),
+    highWatermark: int64,
+    lastStableOffset: int64,
+    lastStartOffset: fc.constantFrom(-1n, 0n),
+    aborted: fc.oneof(fc.constant(null), fc.array(fc.tuple(int64, int64), { maxLength: 3 })),
+    replica: fc.constantFrom(-1, 2),
+    /** Without any, and such as were cut off before the first batch was whole. */
+    records: fc.constantFrom(-1, 0, 40),
+  })
+  const answer = fc.record({
+    throttle: fc.nat(),
+    error: fc.constantFrom(0, 70),
+    session: fc.nat(),
+    topics: fc.array(fc.tuple(topic, fc.array(part, { maxLength: 5 })), { maxLength: 3 }),
+  })
+  await fc.assert(
+    fc.asyncProperty(answer, async ({ throttle, error, session, topics }) => {
+      const bytes: Buffer[] = []
+      const int = (size: 2 | 4 | 8, value: number | bigint) => {
+        const buffer = Buffer.alloc(size)
+        if (size === 8) buffer.writeBigInt64BE(BigInt(value))
+        else buffer.writeIntBE(Number(value), 0, size)
+        bytes.push(buffer)
+      }
+      int(4, throttle)
+      int(2, error)
+      int(4, session)
+      int(4, topics.length)
+      for (const [name, parts] of topics) {
+        int(2, Buffer.byteLength(name))
+        bytes.push(Buffer.from(name))
+        int(4, parts.length)
+        for (const each of parts) {
+          int(4, each.partition)
+          int(2, each.errorCode)
+          int(8, each.highWatermark)
+          int(8, each.lastStableOffset)
+          int(8, each.lastStartOffset)
+          int(4, each.aborted?.length ?? -1)
+          for (const [producer, first] of each.aborted ?? []) {
+            int(8, producer)
+            int(8, first)
+          }
+          int(4, each.replica)
+          int(4, each.records)
+          if (each.records > 0) {
+            const cutOff = Buffer.alloc(each.records)
+            // Of magic 2, and longer than what came of it.
+            cutOff.writeInt32BE(500, 8)
+            cutOff[16] = 2
+            bytes.push(cutOff)
+          }
+        }
+      }
+      const data = Buffer.concat(bytes)
+      assert.deepEqual(await decodeFetch(data), await decodeOfKafkajs(data))
+    }),
+    { numRuns: 200 },
+  )
+})
+
+test('an answer that ends too early is none', async () => {
+  const data = Buffer.alloc(4 + 2 + 4 + 4)
+  data.writeInt32BE(1, 10)
+  await assert.rejects(decodeFetch(data), RangeError)
+})
+
+test('property: which partitions are fetched, and from whom, is what kafkajs finds', () => {
+  const State = require('kafkajs/src/consumer/subscriptionState') as {
+    new (): Subscription
+    prototype: object
+  }
+  const Group = require('kafkajs/src/consumer/consumerGroup') as {
+    prototype: { findReadReplicaForPartitions(topic: string, partitions: number[]): object }
+  }
+  // A class of its own with what kafkajs has, and its own leaders: both before they are mended.
+  const Before = class {} as unknown as { new (): Subscription; prototype: object }
+  Object.defineProperties(Before.prototype, Object.getOwnPropertyDescriptors(State.prototype))
+  const leadersBefore = Group.prototype.findReadReplicaForPartitions
+  planFetchesFaster()
+  const made = () => {
+    const fields = { assignedPartitionsByTopic: {}, subscriptionStatesByTopic: {} }
+    return [new State(), Object.assign(new Before(), fields)] as const
+  }
+  const some = fc.uniqueArray(fc.nat(24), { maxLength: 20 })
+  const topics = fc.uniqueArray(fc.record({ topic: fc.constantFrom('a', 'b', 'c'), partitions: some }), {
+    selector: ({ topic }) => topic,
+  })
+  const step = fc.tuple(fc.constantFrom('assign', 'pause', 'resume'), topics)
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 8 }), (steps) => {
+      const [after, before] = made()
+      for (const [name, given] of steps) {
+        for (const state of [after, before]) state[name as 'assign'](structuredClone(given))
+        assert.deepEqual(
+          [after.assigned(), after.active(), after.paused()],
+          [before.assigned(), before.active(), before.paused()],
+        )
+      }
+    }),
+  )
+  const metadata = fc.uniqueArray(fc.record({ partitionId: fc.nat(24), leader: fc.constantFrom(1, 2, 3) }), {
+    selector: ({ partitionId }) => partitionId,
+    maxLength: 24,
+  })
+  const preferred = fc.constantFrom(undefined, {}, { 3: { nodeId: 9, expireAt: Infinity } })
+  fc.assert(
+    fc.property(metadata, some, preferred, (known, partitions, replicas) => {
+      const group = {
+        cluster: { findTopicPartitionMetadata: () => known },
+        preferredReadReplicasPerTopicPartition: { t: replicas },
+      }
+      const found = [Group.prototype.findReadReplicaForPartitions, leadersBefore].map((find) =>
+        find.call(group as never, 't', partitions),
+      )
+      assert.deepEqual(found[0], found[1])
+    }),
+  )
+  const leaderless = {
+    cluster: { findTopicPartitionMetadata: () => [{ partitionId: 0, leader: null }] },
+    preferredReadReplicasPerTopicPartition: {},
+  }
+  assert.throws(
+    () => Group.prototype.findReadReplicaForPartitions.call(leaderless as never, 't', [0]),
+    /Invalid partition metadata/,
+  )
+})
