@@ -28,14 +28,16 @@ export function bothRuns(one: readonly OffsetRun[], other: readonly OffsetRun[])
   return lessRuns(one, lessRuns(one, other))
 }
 
-/** The runs of either, joined where they touch. */
+/** The runs of either, joined where they touch. Both ascending. */
 export function joinRuns(one: readonly OffsetRun[], other: readonly OffsetRun[]): OffsetRun[] {
   const joined: OffsetRun[] = []
-  for (const { start, end } of [...one, ...other].sort((a, b) => a.start - b.start)) {
+  let last: OffsetRun | null = null
+  for (let i = 0, j = 0; i < one.length || j < other.length;) {
+    const first = j === other.length || (i < one.length && one[i]!.start <= other[j]!.start)
+    const { start, end } = first ? one[i++]! : other[j++]!
     if (start >= end) continue
-    const last = joined[joined.length - 1]
-    if (last && start <= last.end) last.end = Math.max(last.end, end)
-    else joined.push({ start, end })
+    if (last !== null && start <= last.end) last.end = Math.max(last.end, end)
+    else joined.push((last = { start, end }))
   }
   return joined
 }

@@ -9,6 +9,9 @@ export interface Claim {
   dropped(): void
 }
 
+/** Of what nobody else would write. */
+export const unclaimed: Claim = { standing: 'ours', dropped() {} }
+
 /** A record that holds room until it is with the broker, and goes with its partition. */
 export class RoomClaim implements Claim {
   readonly #partition: PartitionWork

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { DeadLetter, DeadLetterReason, Delivery } from '../core/delivery.ts'
+import { ownBytes } from '../core/own-bytes.ts'
 import type { Claim } from './claim.ts'
 import type { HandOver } from './hand-over.ts'
 import type { RecordWork } from './partition-work.ts'
@@ -33,10 +34,18 @@ export class DeadLetters {
   }
 
   #append(work: RecordWork, letter: DeadLetter, done: () => void, claim: Claim, tooLarge: () => void): void {
-    const key =
-      letter.rawKey && Buffer.from(letter.rawKey.buffer, letter.rawKey.byteOffset, letter.rawKey.length)
-    const record = { key, value: this.#encoders.deadLetter(letter), headers: headersOf(work, letter.origin) }
-    this.#handOver.append(this.#topic, record, done, tooLarge, claim)
+    const { rawKey } = letter
+    this.#handOver.append(this.#topic, {
+      key: rawKey && Buffer.from(rawKey.buffer, rawKey.byteOffset, rawKey.length),
+      value: this.#encoders.deadLetter(letter),
+      headers: headersOf(work, letter.origin),
+      get standing() {
+        return claim.standing
+      },
+      dropped: () => claim.dropped(),
+      done,
+      tooLarge,
+    })
   }
 }
 
@@ -65,10 +74,10 @@ export function headersOf(work: RecordWork, origin: DeadLetter['origin']): Recor
   return headers
 }
 
-/** Of a delivery that finally failed. */
+/** Of a delivery that finally failed. The key has one character a byte. */
 export function letterOf(
   work: RecordWork,
-  key: Buffer | null,
+  key: string | null,
   reason: DeadLetterReason,
   detail: string | null,
   delivery: Delivery,
@@ -83,7 +92,7 @@ export function letterOf(
     from: work.place,
     delivery,
     raw: null,
-    rawKey: key,
+    rawKey: key === null ? null : ownBytes(key, 'latin1'),
     omittedBytes: null,
     omittedSha256: null,
   }

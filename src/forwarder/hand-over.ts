@@ -1,18 +1,21 @@
 import type { Claim } from './claim.ts'
 import type { OutgoingRecord, RecordSink } from './ports.ts'
 
-interface Waiting {
-  record: OutgoingRecord
-  bytes: number
-  done: () => void
-  tooLarge: () => void
-  claim: Claim | null
+/**
+ * A record on its way into a topic, and what is to be done when it has come to something. Thousands wait for a quarter
+ * of a second beside an endpoint that is down, and outlive the young objects: each is one object, with no closures.
+ */
+export interface Outgoing extends OutgoingRecord, Claim {
+  /** The broker has it. */
+  done(): void
+  /** The topic takes no record as large as this one. */
+  tooLarge(): void
 }
 
 interface Queue {
   /** Was unsure when its turn came; before all that waits. */
-  unsure: Waiting[]
-  waiting: Waiting[]
+  unsure: Outgoing[]
+  waiting: Outgoing[]
   /** How many of `waiting` are gone. */
   gone: number
   /** Of both. */
@@ -41,8 +44,8 @@ const defaultLingerMs = 250
  * Appends retry records, dead letters and the ledger's events in lots, acks=all, one lot a topic at a time: what comes
  * meanwhile makes the next one. `done` of each record is called once the broker has it.
  *
- * A record with a claim is looked at once more before it is written. Who was frozen for longer than the session would
- * else hand over what the next owner of the partition delivers, and it would be delivered twice.
+ * A record's claim is looked at once more before it is written. Who was frozen for longer than the session would else
+ * hand over what the next owner of the partition delivers, and it would be delivered twice.
  */
 export class HandOver {
   readonly #sink: RecordSink
@@ -74,16 +77,10 @@ export class HandOver {
     return this.#open
   }
 
-  append(
-    topic: string,
-    record: OutgoingRecord,
-    done: () => void,
-    tooLarge: () => void,
-    claim: Claim | null = null,
-  ): void {
-    const bytes = record.value.length + (record.key?.length ?? 0) + recordOverheadBytes
+  append(topic: string, record: Outgoing): void {
+    const bytes = sizeOf(record)
     if (bytes > this.#maxRecordBytes) {
-      tooLarge()
+      record.tooLarge()
       return
     }
     this.#open++
@@ -92,7 +89,7 @@ export class HandOver {
       queue = { unsure: [], waiting: [], gone: 0, bytes: 0, sending: false, sentAt: -Infinity, timer: null }
       this.#topics.set(topic, queue)
     }
-    queue.waiting.push({ record, bytes, done, tooLarge, claim })
+    queue.waiting.push(record)
     queue.bytes += bytes
     this.#schedule(topic, queue)
   }
@@ -161,20 +158,21 @@ export class HandOver {
   }
 
   /** The first of what may be written now. What is lost by the time of its turn is dropped. */
-  #takeLot(queue: Queue): Waiting[] {
+  #takeLot(queue: Queue): Outgoing[] {
     const again = queue.unsure
     queue.unsure = []
-    const lot: Waiting[] = []
+    const lot: Outgoing[] = []
     let bytes = 0
     /** Looks at `one`; false: there is no room for it in this lot. */
-    const take = (one: Waiting): boolean => {
-      const standing = one.claim === null ? 'ours' : one.claim.standing
+    const take = (one: Outgoing): boolean => {
+      const { standing } = one
       if (standing === 'unsure') queue.unsure.push(one)
       else if (standing === 'lost') this.#drop(queue, one)
-      else if (lot.length === lotRecords || (lot.length > 0 && bytes + one.bytes > lotBytes)) return false
       else {
+        const size = sizeOf(one)
+        if (lot.length === lotRecords || (lot.length > 0 && bytes + size > lotBytes)) return false
         lot.push(one)
-        bytes += one.bytes
+        bytes += size
       }
       return true
     }
@@ -191,14 +189,14 @@ export class HandOver {
     return lot
   }
 
-  #drop(queue: Queue, { bytes, claim }: Waiting): void {
-    queue.bytes -= bytes
+  #drop(queue: Queue, one: Outgoing): void {
+    queue.bytes -= sizeOf(one)
     this.#open--
-    claim!.dropped()
+    one.dropped()
   }
 
-  async #send(topic: string, lot: Waiting[]): Promise<void> {
-    const result = await this.#sink.append([{ topic, records: lot.map(({ record }) => record) }])
+  async #send(topic: string, lot: Outgoing[]): Promise<void> {
+    const result = await this.#sink.append([{ topic, records: lot }])
     if (result === 'too_large' && lot.length > 1) {
       for (const one of lot) await this.#send(topic, [one])
       return
@@ -217,3 +215,6 @@ export class HandOver {
 }
 
 const countOf = ({ unsure, waiting, gone }: Queue): number => unsure.length + waiting.length - gone
+
+const sizeOf = ({ key, value }: OutgoingRecord): number =>
+  value.length + (key === null ? 0 : Buffer.byteLength(key)) + recordOverheadBytes

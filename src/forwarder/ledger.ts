@@ -8,13 +8,13 @@ import type {
 } from '../core/delivery-event.ts'
 import type { Delivery } from '../core/delivery.ts'
 import type { Outcome } from '../core/outcome.ts'
-import { ownBytes } from '../core/own-bytes.ts'
 import { ResultCodes } from '../core/result-log.ts'
 import type { TallySink } from './committer.ts'
 import type { Attempt, DeliveryRun } from './delivery-run.ts'
-import type { HandOver } from './hand-over.ts'
+import { unclaimed } from './claim.ts'
+import type { HandOver, Outgoing } from './hand-over.ts'
 import type { RecordWork } from './partition-work.ts'
-import type { Encoders, OutgoingRecord, PartitionTally, TopicPartition } from './ports.ts'
+import type { Encoders, PartitionTally, TopicPartition } from './ports.ts'
 import type { Room } from './room.ts'
 import { steadyClock } from './steady-clock.ts'
 
@@ -35,13 +35,6 @@ export interface DispositionDetails {
   tier?: string
   dueAt?: number
   notBefore?: number | null
-}
-
-/** An event in the bytes that are to be written of it. */
-export interface PreparedEvent {
-  type: DeliveryEvent['type']
-  messageId: string | null
-  record: OutgoingRecord
 }
 
 /** A tally that waits for so long is a ledger that cannot be written, in ms. */
@@ -123,7 +116,7 @@ export class Ledger implements TallySink {
     delivery: Delivery,
     disposition: DispositionLabel,
     details: DispositionDetails,
-  ): PreparedEvent {
+  ): LedgerRecord {
     const { messageId, sourceId, destinationId, id, type, attempts } = delivery
     return this.#prepare('disposition', work, {
       messageId,
@@ -163,7 +156,7 @@ export class Ledger implements TallySink {
       lastOffset: last,
       detail: `lost ${first}..${last}: retention ran past the consumer group`,
     })
-    this.tell(this.#encoded(event, ownBytes(`${topic}/${partition}`, 'utf8')))
+    this.tell(this.#encoded(event, `${topic}/${partition}`))
   }
 
   async tally(tallies: readonly PartitionTally[]): Promise<void> {
@@ -183,15 +176,12 @@ export class Ledger implements TallySink {
   #appendTally({ topic, partition, tally }: PartitionTally, at: number): Promise<void> {
     const value = this.#parts.encoders.event(deliveryEvent('tally', at, { topic, partition, tally }))
     // One partition's tallies lie in one partition of the ledger, in their order.
-    const key = ownBytes(`${tally.group}/${topic}/${partition}`, 'utf8')
+    const key = `${tally.group}/${topic}/${partition}`
+    const { handOver, topic: ledger } = this.#parts
     return new Promise((resolve, reject) => {
-      this.#parts.handOver.append(this.#parts.topic, { key, value }, resolve, () =>
-        reject(
-          new Error(
-            `${this.#parts.topic} refuses a tally of ${value.length} bytes: check its max.message.bytes`,
-          ),
-        ),
-      )
+      const tooLarge = () =>
+        reject(new Error(`${ledger} refuses a tally of ${value.length} bytes: check its max.message.bytes`))
+      handOver.append(ledger, { key, value, ...unclaimed, done: resolve, tooLarge })
     })
   }
 
@@ -199,31 +189,56 @@ export class Ledger implements TallySink {
     this.tell(this.#prepare(type, work, given))
   }
 
-  #prepare(type: DeliveryEventType, work: RecordWork, given: Partial<DeliveryEvent>): PreparedEvent {
+  #prepare(type: DeliveryEventType, work: RecordWork, given: Partial<DeliveryEvent>): LedgerRecord {
     const { topic, partition } = work.partition
     const event = deliveryEvent(type, Date.now(), given)
     event.topic = topic
     event.partition = partition
     event.firstOffset = work.offset
     event.owner = work.owner
-    return this.#encoded(event, given.messageId ? ownBytes(given.messageId, 'utf8') : null)
+    return this.#encoded(event, given.messageId || null)
   }
 
-  #encoded(event: DeliveryEvent, key: Buffer | null): PreparedEvent {
-    const { type, messageId } = event
-    return { type, messageId, record: { key, value: this.#parts.encoders.event(event) } }
+  #encoded(event: DeliveryEvent, key: string | null): LedgerRecord {
+    return new LedgerRecord(this.#parts, event.type, key, this.#parts.encoders.event(event))
   }
 
-  tell({ type, messageId, record }: PreparedEvent): void {
-    const { topic, handOver, room, log } = this.#parts
-    const bytes = record.value.length
+  tell(record: LedgerRecord): void {
+    const { topic, handOver, room } = this.#parts
     // What waits to be told takes room from what is taken up: else a slow ledger would fill the memory.
-    room.hold(bytes)
-    const refused = () => {
-      room.release(bytes)
-      log.error({ topic, type, messageId }, 'the ledger refuses a record')
-    }
-    handOver.append(topic, record, () => room.release(bytes), refused)
+    room.hold(record.value.length)
+    handOver.append(topic, record)
+  }
+}
+
+/** An event in the bytes that are to be written of it. Nobody else would write it. */
+export class LedgerRecord implements Outgoing {
+  readonly type: DeliveryEvent['type']
+  readonly key: string | null
+  readonly value: Buffer
+  readonly #parts: LedgerParts
+
+  constructor(parts: LedgerParts, type: DeliveryEvent['type'], key: string | null, value: Buffer) {
+    this.#parts = parts
+    this.type = type
+    this.key = key
+    this.value = value
+  }
+
+  get standing(): 'ours' {
+    return 'ours'
+  }
+
+  dropped(): void {}
+
+  done(): void {
+    this.#parts.room.release(this.value.length)
+  }
+
+  tooLarge(): void {
+    const { topic, room, log } = this.#parts
+    room.release(this.value.length)
+    log.error({ topic, type: this.type, key: this.key }, 'the ledger refuses a record')
   }
 }
 

@@ -206,9 +206,10 @@ export interface Encoders {
 }
 
 export interface OutgoingRecord {
-  key: Buffer | null
-  value: Buffer
-  headers?: Record<string, string>
+  /** A text goes out in UTF-8. */
+  readonly key: Buffer | string | null
+  readonly value: Buffer
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 /** Appends records with acks=all. */

@@ -1,9 +1,10 @@
 import type { Delivery } from '../core/delivery.ts'
 import type { Tier, TopicNames } from '../core/topics.ts'
-import { RoomClaim, type Claim } from './claim.ts'
+import { ownBytes } from '../core/own-bytes.ts'
+import { RoomClaim } from './claim.ts'
 import { headersOf, letterOf, type DeadLetters } from './dead-letters.ts'
-import type { HandOver } from './hand-over.ts'
-import type { Ledger, PreparedEvent } from './ledger.ts'
+import type { HandOver, Outgoing } from './hand-over.ts'
+import type { Ledger, LedgerRecord } from './ledger.ts'
 import type { RecordWork } from './partition-work.ts'
 import type { DestinationMetrics, Encoders, ForwarderMetrics } from './ports.ts'
 import type { Room } from './room.ts'
@@ -15,19 +16,6 @@ export interface RetryRecordsParts {
   ledger: Ledger
   room: Room
   metrics: ForwarderMetrics
-}
-
-/** What is kept of a delivery while its record is on the way into a tier. */
-interface WaitingRetry {
-  work: RecordWork
-  tierName: string
-  label: 'deferred' | 'retried'
-  destinationId: string
-  /** Of room, held until then. */
-  bytes: number
-  moved: PreparedEvent
-  counted: DestinationMetrics | null
-  claim: Claim
 }
 
 /** Hands deliveries over to the tiers. */
@@ -43,11 +31,12 @@ export class RetryRecords {
   /**
    * Into a tier. What waits until the broker has it should be little, for it outlives the young objects: what is to be
    * told then is encoded beforehand, and nothing of the run or the delivery is held.
+   * @param key one character a byte
    * @param counted where the disposition is counted; null for a hop, which follows one that was
    */
   write(
     work: RecordWork,
-    key: Buffer | null,
+    key: string | null,
     tier: Tier,
     delivery: Delivery,
     now: number,
@@ -55,28 +44,21 @@ export class RetryRecords {
     counted: DestinationMetrics | null,
   ): void {
     const { encoders, handOver, ledger, topics } = this.#parts
-    const { destinationId, notBefore } = delivery
-    const bytes = delivery.body.length
-    const record = { ...delivery, key, handedOverAt: now, owner: work.owner, from: work.place }
+    const { notBefore } = delivery
+    // Of bytes that are dropped here at once, and need no memory of their own.
+    const bytes = key === null ? null : Buffer.from(key, 'latin1')
+    const record = { ...delivery, key: bytes, handedOverAt: now, owner: work.owner, from: work.place }
     const value = encoders.retry(tier.name, record)
     const moved = ledger.prepareMove(work, delivery, label, {
       tier: tier.name,
       dueAt: now + tier.delayMs,
       notBefore,
     })
-    const claim = new RoomClaim(work.partition, this.#parts.room, bytes)
-    const headers = headersOf(work, delivery.origin)
-    const waiting = { work, tierName: tier.name, label, destinationId, bytes, moved, counted, claim }
-    handOver.append(
-      topics.retry(tier.name),
-      { key, value, headers },
-      () => this.#handedOver(waiting),
-      () => this.#refused(waiting, key, value, now),
-      claim,
-    )
+    const waiting = new WaitingRetry(this, work, key, value, tier.name, label, delivery, now, moved, counted)
+    handOver.append(topics.retry(tier.name), waiting)
   }
 
-  #handedOver({ work, tierName, label, destinationId, bytes, moved, counted }: WaitingRetry): void {
+  handedOver({ work, tierName, label, destinationId, bytes, moved, counted }: WaitingRetry): void {
     const { ledger, metrics, room } = this.#parts
     metrics.retryScheduled(tierName)
     counted?.disposition(label)
@@ -85,13 +67,12 @@ export class RetryRecords {
     work.finishOne(ledger.codes.code(destinationId, label))
   }
 
+  dropped({ bytes }: WaitingRetry): void {
+    this.#parts.room.free(bytes)
+  }
+
   /** The tier's topic takes no record as large as this one. */
-  #refused(
-    { work, tierName, destinationId, bytes, claim }: WaitingRetry,
-    key: Buffer | null,
-    value: Buffer,
-    now: number,
-  ): void {
+  refused({ work, tierName, destinationId, bytes, rawKey, value, at }: WaitingRetry): void {
     const { encoders, ledger, metrics, room } = this.#parts
     const reason = 'too_large'
     const delivery = encoders.retryOf(tierName, value)
@@ -104,6 +85,76 @@ export class RetryRecords {
       work.finishOne(ledger.codes.code(destinationId, 'dead_lettered'))
     }
     const detail = 'the delivery is larger than a retry topic takes'
-    this.#letters.write(work, letterOf(work, key, reason, detail, delivery, now), done, claim)
+    const claim = new RoomClaim(work.partition, room, bytes)
+    this.#letters.write(work, letterOf(work, rawKey, reason, detail, delivery, at), done, claim)
   }
+}
+
+/** What is kept of a delivery while its record is on the way into a tier. */
+class WaitingRetry implements Outgoing {
+  readonly key: Buffer | string | null
+  readonly value: Buffer
+  readonly headers: Record<string, string>
+  readonly work: RecordWork
+  /** One character a byte. */
+  readonly rawKey: string | null
+  readonly tierName: string
+  readonly label: 'deferred' | 'retried'
+  readonly destinationId: string
+  /** Of room, held until then. */
+  readonly bytes: number
+  /** Epoch ms. */
+  readonly at: number
+  readonly moved: LedgerRecord
+  readonly counted: DestinationMetrics | null
+  readonly #records: RetryRecords
+
+  constructor(
+    records: RetryRecords,
+    work: RecordWork,
+    rawKey: string | null,
+    value: Buffer,
+    tierName: string,
+    label: 'deferred' | 'retried',
+    { destinationId, body, origin }: Delivery,
+    at: number,
+    moved: LedgerRecord,
+    counted: DestinationMetrics | null,
+  ) {
+    this.#records = records
+    this.work = work
+    this.rawKey = rawKey
+    this.key = keyOf(rawKey)
+    this.value = value
+    this.headers = headersOf(work, origin)
+    this.tierName = tierName
+    this.label = label
+    this.destinationId = destinationId
+    this.bytes = body.length
+    this.at = at
+    this.moved = moved
+    this.counted = counted
+  }
+
+  get standing(): Outgoing['standing'] {
+    return this.work.partition.standing
+  }
+
+  done(): void {
+    this.#records.handedOver(this)
+  }
+
+  tooLarge(): void {
+    this.#records.refused(this)
+  }
+
+  dropped(): void {
+    this.#records.dropped(this)
+  }
+}
+
+/** The bytes of an ASCII key, as nearly all are, are those of its text. */
+function keyOf(rawKey: string | null): Buffer | string | null {
+  if (rawKey === null || Buffer.byteLength(rawKey) === rawKey.length) return rawKey
+  return ownBytes(rawKey, 'latin1')
 }

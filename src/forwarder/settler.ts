@@ -2,7 +2,6 @@ import type { AnalyticsCall } from '../core/analytics-call.ts'
 import type { DeadLetter, DeadLetterReason, Delivery, RetryDelivery } from '../core/delivery.ts'
 import type { DispositionLabel } from '../core/delivery-event.ts'
 import { decide, type RetryPolicy } from '../core/disposition.ts'
-import { ownBytes } from '../core/own-bytes.ts'
 import type { Tier, TopicNames } from '../core/topics.ts'
 import { RoomClaim, type Claim } from './claim.ts'
 import { DeadLetters, letterOf } from './dead-letters.ts'
@@ -73,7 +72,7 @@ export class Settler {
       const { tier, endpointIds, notBefore, deferred } = disposition
       const delivery = run.toDelivery(endpointIds, notBefore, now)
       const label = deferred ? 'deferred' : 'retried'
-      this.#retries.write(run.work, keyBytes(run.key), tier, delivery, now, label, run.destination.metrics)
+      this.#retries.write(run.work, run.key, tier, delivery, now, label, run.destination.metrics)
     } else {
       const ids = run.outcomes.map(({ endpointId }) => endpointId)
       this.#deadDelivery(run, disposition.reason, null, run.toDelivery(ids, null, null), now)
@@ -138,7 +137,7 @@ export class Settler {
     const now = Date.now()
     this.#parts.room.take(delivery.body.length)
     const next = { ...delivery, handOvers: delivery.handOvers + 1 }
-    this.#retries.write(work, keyBytes(key), tier, next, now, 'deferred', null)
+    this.#retries.write(work, key, tier, next, now, 'deferred', null)
   }
 
   /**
@@ -201,7 +200,7 @@ export class Settler {
       run.destination.metrics.deadLetter(reason)
       this.#finish(run, 'dead_lettered', { reason })
     }
-    const letter = letterOf(run.work, keyBytes(run.key), reason, detail, delivery, now)
+    const letter = letterOf(run.work, run.key, reason, detail, delivery, now)
     this.#letters.write(run.work, letter, done, this.#claim(run.work, run.body.length))
   }
 
@@ -210,8 +209,6 @@ export class Settler {
     return new RoomClaim(partition, this.#parts.room, bytes)
   }
 }
-
-const keyBytes = (key: string | null): Buffer | null => (key === null ? null : ownBytes(key, 'latin1'))
 
 const firstLine = (text: string): string => text.split('\n', 1)[0]!
 

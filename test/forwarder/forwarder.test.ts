@@ -56,7 +56,7 @@ async function engine(
   const retries = new FakeSource()
   const clients: FakeClient[] = []
   const appended: { topic: string; record: RetryDelivery & DeadLetter }[] = []
-  const keys: Buffer[] = []
+  const keys: (Buffer | string)[] = []
   const told: DeliveryEvent[] = []
   const counts = { deferrals: 0, encoded: 0 }
   const broker = { accepts: Promise.resolve(), acceptsLedger: Promise.resolve(), refuses: '' }
@@ -116,7 +116,7 @@ async function engine(
           await (isLedger ? broker.acceptsLedger : broker.accepts)
           if (topic === broker.refuses) return 'too_large'
           for (const { key, value } of records) {
-            if (key) keys.push(key)
+            if (key !== null) keys.push(key)
             if (isLedger) told.push(JSON.parse(value.toString()) as DeliveryEvent)
             else appended.push({ topic, record: JSON.parse(value.toString()) })
           }
@@ -253,12 +253,18 @@ test('a failed call counts as finished only once its retry is with the broker', 
 })
 
 test('keys of what is handed over and told keep nothing else in memory while they wait', async (t) => {
-  const { clients, call, committed, keys } = await engine(t)
-  call('a', { userId: 'u-1' })
-  await until(() => clients[0]!.onWire.length === 1, 'sent')
+  const { clients, raw, committed, keys } = await engine(t)
+  raw(JSON.stringify(someCall({ messageId: 'a' })), 'u-1')
+  raw(JSON.stringify(someCall({ messageId: 'ü' })), 'ü-1')
+  await until(() => clients[0]!.onWire.length === 2, 'sent')
   clients[0]!.answer('status_5xx')
-  await until(() => committed() === 1 && keys.length >= 3, 'handed over and told')
-  for (const key of keys) assert.equal(key.buffer.byteLength, key.length, String(key))
+  clients[0]!.answer('status_5xx')
+  await until(() => committed() === 2 && keys.length >= 6, 'handed over and told')
+  assert.deepEqual(new Set(keys.map(String)), new Set(['a', 'u-1', 'ü', 'ü-1', 'group/analytics.calls/0']))
+  // A text holds itself only; what is no ASCII goes out as the bytes that it came in.
+  for (const key of keys)
+    if (typeof key !== 'string') assert.equal(key.buffer.byteLength, key.length, String(key))
+  assert.ok(keys.some((key) => typeof key !== 'string'))
 })
 
 test('what fails while it is not sure whether the partition is ours is handed over once it is, and never once it is lost', async (t) => {

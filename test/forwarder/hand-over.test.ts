@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'node:test'
-import type { Claim } from '../../src/forwarder/claim.ts'
+import { unclaimed, type Claim } from '../../src/forwarder/claim.ts'
 import { HandOver } from '../../src/forwarder/hand-over.ts'
-import type { OutgoingRecord, RecordSink } from '../../src/forwarder/ports.ts'
+import type { RecordSink } from '../../src/forwarder/ports.ts'
 
 interface Lot {
   topic: string
@@ -33,15 +33,17 @@ function handOver({
   const ended: string[] = []
   const failures: unknown[] = []
   const subject = new HandOver(sink, maxRecordBytes, (error) => failures.push(error), lingerMs)
-  const append = (id: string, bytes = 10, topic = 'retry.10s', claim: Claim | null = null) => {
-    const record: OutgoingRecord = { key: Buffer.from('k'), value: Buffer.from(id.padEnd(bytes)) }
-    subject.append(
-      topic,
-      record,
-      () => ended.push(id),
-      () => ended.push(`${id} too large`),
-      claim,
-    )
+  const append = (id: string, bytes = 10, topic = 'retry.10s', claim: Claim = unclaimed) => {
+    subject.append(topic, {
+      key: 'k',
+      value: Buffer.from(id.padEnd(bytes)),
+      get standing() {
+        return claim.standing
+      },
+      dropped: () => claim.dropped(),
+      done: () => ended.push(id),
+      tooLarge: () => ended.push(`${id} too large`),
+    })
   }
   return { subject, lots, ended, failures, append }
 }
@@ -177,12 +179,13 @@ test('settled() waits for all that was appended, and for what a refusal appends 
   const { subject, lots, append } = handOver()
   await subject.settled()
   let settled = false
-  subject.append(
-    'retry.10s',
-    { key: null, value: Buffer.from('first') },
-    () => {},
-    () => append('letter', 10, 'dead-letters'),
-  )
+  subject.append('retry.10s', {
+    key: null,
+    value: Buffer.from('first'),
+    ...unclaimed,
+    done() {},
+    tooLarge: () => append('letter', 10, 'dead-letters'),
+  })
   const waiting = subject.settled().then(() => (settled = true))
   await turn()
   lots[0]!.answer.resolve('too_large')
