@@ -6,23 +6,32 @@ import { renderBody } from '../src/core/body.ts'
 import { nthCall, sharedSecret } from './calls.ts'
 
 interface Order {
-  url: string
+  /** They take turns. */
+  urls: string[]
   requests: number
   users: number
   inFlight: number
+  /** Connections to each origin, at most. */
+  connections: number
 }
 
-async function run({ url, requests, users, inFlight }: Order): Promise<void> {
+async function run({ urls, requests, users, inFlight, connections }: Order): Promise<void> {
   const bodies = Array.from({ length: Math.min(requests, 100_000) }, (_, index) =>
     renderBody(nthCall(index, users)),
   )
-  const { origin, pathname } = new URL(url)
-  const pool = new Pool(origin, { connections: inFlight })
+  const pools = new Map<string, Pool>()
+  const targets = urls.map((url) => {
+    const { origin, pathname } = new URL(url)
+    const pool = pools.get(origin) ?? new Pool(origin, { connections })
+    pools.set(origin, pool)
+    return { pool, pathname }
+  })
   let next = 0
   const loop = async () => {
     while (next < requests) {
       const index = next++
       const body = Buffer.from(bodies[index % bodies.length]!)
+      const { pool, pathname } = targets[index % targets.length]!
       const response = await pool.request({
         method: 'POST',
         path: pathname,
@@ -38,7 +47,7 @@ async function run({ url, requests, users, inFlight }: Order): Promise<void> {
     }
   }
   await Promise.all(Array.from({ length: inFlight }, loop))
-  await pool.close()
+  await Promise.all([...pools.values()].map((pool) => pool.close()))
 }
 
 process.on('message', (order: Order) => void run(order))

@@ -31,7 +31,7 @@ export function forward(run: Drain, env: Record<string, string>): Promise<Draine
 /** A bare `undici.request` loop sends the same bodies with the same HMAC. */
 export function request(
   run: Drain,
-  order: { url: string; users: number; inFlight: number },
+  order: { urls: string[]; users: number; inFlight: number; connections: number },
 ): Promise<Drained> {
   return drain(run, async (flags) => {
     const child = new Child('./bare-undici.ts', { core: measuredCore, flags })

@@ -49,28 +49,31 @@ export const isolation: Workload = {
     const full = (mean(all.map(({ healthy }) => healthy.perSecond)) * 2 * endpoints) / failing
     const rate = Math.round(full * load)
     const pace = { rate, warmUpS, seconds: seconds!, weights: Array<number>(endpoints).fill(1), counted }
-    const reference = await paced(servers, { ...pace, onsetS: 0 })
-    const rows: Row[] = [
-      {
-        what: `all healthy: p99 at ${rate.toLocaleString('en')} calls/s`,
-        unit: 'ms',
-        value: reference.lasting.p99,
-      },
-    ]
+    // What the machine itself does changes within minutes: each bad one has a reference before and behind it.
+    const healthy = () => paced(servers, { ...pace, onsetS: 0 })
+    const references = [await healthy()]
+    const rows: Row[] = []
     const goals: Goal[] = []
-    const text = [cpuLine('healthy, at the rate', reference.use)]
+    const text = [cpuLine('healthy, at the rate', references[0]!.use)]
     const paces = {} as Record<Bad, Paced>
     for (const variant of variants) {
       const behaviours: Behaviour[] = [...counted.map((): Behaviour => 'ok'), variant]
       const at = await paced(servers, { ...pace, onsetS, behaviours })
       paces[variant] = at
+      references.push(await healthy())
+      const around = references.slice(-2).map(({ lasting }) => lasting.p99)
       const pairs = beside[variant]
       const ofBad = Math.round(mean(pairs.map(({ bad }) => bad.perSecond)))
       const ofHealthy = Math.round(mean(pairs.map(({ healthy }) => healthy.perSecond)))
       rows.push(
         { what: `${variant}: the nine, from a backlog`, unit: 'calls/s', value: ofBad },
         { what: `${variant}: beside it, all healthy`, unit: 'calls/s', value: ofHealthy },
-        { what: `${variant}: p99 at the rate`, unit: 'ms', value: at.lasting.p99 },
+        {
+          what: `${variant}: p99 at ${rate.toLocaleString('en')} calls/s`,
+          unit: 'ms',
+          value: at.lasting.p99,
+        },
+        { what: `${variant}: all healthy, before and after it`, unit: 'ms', value: mean(around) },
         { what: `${variant}: p99 in the first ${onsetS} s of it`, unit: 'ms', value: at.onset!.p99 },
         { what: `${variant}: longest in these`, unit: 'ms', value: at.onset!.most },
       )
@@ -80,7 +83,7 @@ export const isolation: Workload = {
       )
       goals.push(
         atLeast(`${variant}: throughput of the nine`, mean(pairs.map(ratioOf)), 0.95),
-        atMost(`${variant}: their p99, × that of the reference`, at.lasting.p99 / reference.lasting.p99, 1.2),
+        atMost(`${variant}: their p99, × that of the reference`, at.lasting.p99 / mean(around), 1.2),
         atMost(`${variant}: calls neither in a tier nor dead letters`, lost, 0),
         atMost(`${variant}: calls of the nine that did not come`, at.missing, 0),
       )
@@ -90,7 +93,7 @@ export const isolation: Workload = {
         cpuLine(`${variant}, at the rate`, at.use),
       )
     }
-    const uses = [reference, ...all, ...Object.values(paces)].map(({ use }) => use)
+    const uses = [...references, ...all, ...Object.values(paces)].map(({ use }) => use)
     return {
       rows,
       ratio: null,
@@ -98,7 +101,7 @@ export const isolation: Workload = {
       goals,
       verdict: noVerdict(uses),
       text,
-      detail: { calls, rate, beside, reference, paces },
+      detail: { calls, rate, beside, references, paces },
     }
   },
 }

@@ -1,9 +1,9 @@
 import { Child } from './child.ts'
 import { nthCall } from './calls.ts'
-import { cpuLine, forward, noVerdict, warmUpOf, type Drained } from './drain.ts'
+import { cpuLine, forward, noVerdict, request, warmUpOf, type Drained } from './drain.ts'
 import { medianBy } from './figures.ts'
 import { deploy, otherCore, type Deployment, type Servers } from './rig.ts'
-import { atLeast, type Workload } from './workload.ts'
+import { atLeast, type Row, type Workload } from './workload.ts'
 
 const many = 1_000
 const few = 10
@@ -17,7 +17,13 @@ const sides = [
   { name: `${many} destinations, a host each`, count: many, hosts: many },
 ]
 
-/** Whether it costs to have many: each call goes to the five URLs of one destination. */
+/** Of the bare loop, as many as a full forwarder has under way. */
+const inFlight = 64
+
+/**
+ * Whether it costs to have many: each call goes to the five URLs of one destination. What it costs undici itself is
+ * told beside it: a bare loop takes the same URLs in the same order.
+ */
 export const manyDestinations: Workload = {
   name: 'many-destinations',
   summary: `${many} destinations with ${urlsEach} endpoints each; reference: ${few} of them`,
@@ -27,49 +33,82 @@ export const manyDestinations: Workload = {
     const receiver = new Child('./receiver.ts', { core: otherCore, args: ['0', String(many)] })
     const { ports } = (await receiver.told('listening')) as unknown as { ports: number[] }
     const deployments: Deployment[] = []
-    for (const { count, hosts } of sides)
-      deployments.push(await prepare(servers, count, ports.slice(0, hosts), calls!))
+    const urls: string[][] = []
+    for (const { count, hosts } of sides) {
+      urls.push(urlsOf(count, ports.slice(0, hosts)))
+      deployments.push(await prepare(servers, count, urls.at(-1)!, calls!))
+    }
     const requests = calls! * urlsEach
     const run = { servers, receiver, requests, warmUp: warmUpOf(requests) }
-    const runs: Drained[][] = sides.map(() => [])
+    const runs = sides.map(() => ({ postrider: [] as Drained[], bare: [] as Drained[] }))
     for (let round = 0; round < rounds!; round++) {
-      for (const [index, { env }] of deployments.entries())
-        runs[index]!.push(await forward(run, { ...env, GROUP_ID: `${env.GROUP_ID}${round}` }))
+      for (const [index, { env }] of deployments.entries()) {
+        const { postrider, bare } = runs[index]!
+        postrider.push(await forward(run, { ...env, GROUP_ID: `${env.GROUP_ID}${round}` }))
+        const { hosts } = sides[index]!
+        const connections = hosts === 1 ? inFlight : urlsEach
+        bare.push(await request(run, { urls: urls[index]!, users, inFlight, connections }))
+      }
     }
     await receiver.end()
-    const figures = runs.map((each) => medianBy(each, ({ perSecond }) => perSecond))
-    const [reference, ...others] = figures as [Drained, ...Drained[]]
+    const figures = runs.map(({ postrider, bare }) => ({ postrider: middle(postrider), bare: middle(bare) }))
+    const [reference, ...others] = figures as [(typeof figures)[0], ...typeof figures]
     return {
-      rows: figures.map(({ perSecond, cpuMicros, use }, index) => ({
-        what: `${sides[index]!.name}${cpuMicros === null ? '' : `, ${cpuMicros} µs a request`}`,
-        unit: 'requests/s',
-        value: perSecond,
-        ...(use.shares.measured !== undefined && { cpu: use.shares.measured }),
-      })),
+      rows: figures.flatMap(({ postrider, bare }, index) => [
+        rowOf(sides[index]!.name, postrider),
+        rowOf('  bare undici', bare),
+      ]),
       ratio: null,
       goal: null,
-      goals: others.map(({ perSecond }, index) =>
-        atLeast(sides[index + 1]!.name, perSecond / reference.perSecond, 0.9),
+      goals: others.map(({ postrider }, index) =>
+        atLeast(sides[index + 1]!.name, postrider.perSecond / reference.postrider.perSecond, 0.9),
       ),
-      verdict: noVerdict(runs.flat().map(({ use }) => use)),
-      text: figures.map(({ use }, index) => cpuLine(sides[index]!.name, use)),
-      detail: { calls, requests, sides: sides.map(({ name }, index) => ({ name, runs: runs[index] })) },
+      verdict: noVerdict(
+        runs.flatMap(({ postrider, bare }) => [...postrider, ...bare]).map(({ use }) => use),
+      ),
+      text: figures.flatMap(({ postrider, bare }, index) => {
+        const ofBare = (bare.perSecond / reference.bare.perSecond).toFixed(3)
+        const same = index === 0 ? [] : [`  ${sides[index]!.name}: bare undici's own ratio is ${ofBare}`]
+        return [...same, cpuLine(sides[index]!.name, postrider.use), cpuLine('bare undici', bare.use)]
+      }),
+      detail: {
+        calls,
+        requests,
+        inFlight,
+        sides: sides.map(({ name }, index) => ({ name, ...runs[index] })),
+      },
     }
   },
 }
+
+const middle = (runs: readonly Drained[]): Drained => medianBy(runs, ({ perSecond }) => perSecond)
+
+const rowOf = (name: string, { perSecond, cpuMicros, use }: Drained): Row => ({
+  what: `${name}${cpuMicros === null ? '' : `, ${cpuMicros} µs a request`}`,
+  unit: 'requests/s',
+  value: perSecond,
+  ...(use.shares.measured !== undefined && { cpu: use.shares.measured }),
+})
+
+/** Destination by destination, those of one together. */
+const urlsOf = (count: number, ports: readonly number[]): string[] =>
+  Array.from({ length: count * urlsEach }, (_, index) => {
+    const destination = Math.floor(index / urlsEach)
+    const port = ports[destination % ports.length]
+    return `http://127.0.0.1:${port}/${destination}/${index % urlsEach}`
+  })
 
 /** Each destination has a source of its own, and the calls go to them in turns. */
 async function prepare(
   servers: Servers,
   count: number,
-  ports: readonly number[],
+  urls: readonly string[],
   calls: number,
 ): Promise<Deployment> {
   const deployment = await deploy(servers)
   for (let index = 0; index < count; index++) {
-    const host = `http://127.0.0.1:${ports[index % ports.length]}`
-    const urls = Array.from({ length: urlsEach }, (_, n) => `${host}/${index}/${n}`)
-    await deployment.destination(`destination-${index}`, `source-${index}`, urls)
+    const its = urls.slice(index * urlsEach, (index + 1) * urlsEach)
+    await deployment.destination(`destination-${index}`, `source-${index}`, its)
   }
   await deployment.produce(calls, (index) => nthCall(index, users, `source-${index % count}`), 'backlog')
   await deployment.close()

@@ -38,7 +38,9 @@ export const profile: Workload = {
     const drain: Drain = { servers, receiver, requests: calls!, warmUp: warmUpOf(calls!) }
     const deliveries = calls! - warmUpOf(calls!)
     const ours = await profiled(drain, deliveries, (run) => forward(run, deployment.env))
-    const bare = await profiled(drain, deliveries, (run) => request(run, { url, users, inFlight }))
+    const bare = await profiled(drain, deliveries, (run) =>
+      request(run, { urls: [url], users, inFlight, connections: inFlight }),
+    )
     await receiver.end()
     return {
       rows: [

@@ -68,7 +68,10 @@ async function compare(servers: Servers, comparison: Comparison): Promise<Result
     const env = { ...deployment.env, GROUP_ID: `${deployment.env.GROUP_ID}${round}` }
     forwarding.push(await forward(run, env))
     for (const inFlight of inFlightTried)
-      bare.push({ inFlight, ...(await request(run, { url, users, inFlight })) })
+      bare.push({
+        inFlight,
+        ...(await request(run, { urls: [url], users, inFlight, connections: inFlight })),
+      })
   }
   await receiver.end()
   const best = bestInFlight(bare, inFlightTried)
