@@ -27,7 +27,7 @@ const inFlight = 64
 export const manyDestinations: Workload = {
   name: 'many-destinations',
   summary: `${many} destinations with ${urlsEach} endpoints each; reference: ${few} of them`,
-  sizes: { calls: 60_000, rounds: 2 },
+  sizes: { calls: 60_000, rounds: 3 },
   quick: { calls: 10_000, rounds: 1 },
   async run(servers, { calls, rounds }) {
     const receiver = new Child('./receiver.ts', { core: otherCore, args: ['0', String(many)] })

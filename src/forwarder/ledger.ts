@@ -12,7 +12,8 @@ import { ResultCodes } from '../core/result-log.ts'
 import type { TallySink } from './committer.ts'
 import type { Attempt, DeliveryRun } from './delivery-run.ts'
 import { unclaimed } from './claim.ts'
-import type { HandOver, Outgoing } from './hand-over.ts'
+import type { HandOver } from './hand-over.ts'
+import { LedgerRecord } from './ledger-record.ts'
 import type { RecordWork } from './partition-work.ts'
 import type { Encoders, PartitionTally, TopicPartition } from './ports.ts'
 import type { Room } from './room.ts'
@@ -208,37 +209,6 @@ export class Ledger implements TallySink {
     // What waits to be told takes room from what is taken up: else a slow ledger would fill the memory.
     room.hold(record.value.length)
     handOver.append(topic, record)
-  }
-}
-
-/** An event in the bytes that are to be written of it. Nobody else would write it. */
-export class LedgerRecord implements Outgoing {
-  readonly type: DeliveryEvent['type']
-  readonly key: string | null
-  readonly value: Buffer
-  readonly #parts: LedgerParts
-
-  constructor(parts: LedgerParts, type: DeliveryEvent['type'], key: string | null, value: Buffer) {
-    this.#parts = parts
-    this.type = type
-    this.key = key
-    this.value = value
-  }
-
-  get standing(): 'ours' {
-    return 'ours'
-  }
-
-  dropped(): void {}
-
-  done(): void {
-    this.#parts.room.release(this.value.length)
-  }
-
-  tooLarge(): void {
-    const { topic, room, log } = this.#parts
-    room.release(this.value.length)
-    log.error({ topic, type: this.type, key: this.key }, 'the ledger refuses a record')
   }
 }
 

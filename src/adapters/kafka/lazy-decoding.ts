@@ -1,12 +1,8 @@
 import { createRequire } from 'node:module'
-import { RecordLots, type LotRecord } from './record-lots.ts'
+import { decodeFetch, Undecoded } from './fetch-answer.ts'
+import type { LotRecord, RecordLots } from './record-lots.ts'
 
 const require = createRequire(import.meta.url)
-
-/** What we use of kafkajs's decoder. */
-interface Decoder {
-  offset: number
-}
 
 /** Of which partition, from where on. */
 interface Fetched {
@@ -38,127 +34,11 @@ interface Message {
   headers: Record<string, Buffer | null | (Buffer | null)[]>
 }
 
-const KafkaDecoder = require('kafkajs/src/protocol/decoder') as new (buffer: Buffer) => Decoder
 const KafkaBatch = require('kafkajs/src/consumer/batch') as new (
   topic: string,
   fetchedOffset: string,
   data: { partition: number; highWatermark: string; messages: unknown[]; abortedTransactions: unknown[] },
 ) => Batch
-const decodeMessages = require('kafkajs/src/protocol/requests/fetch/v4/decodeMessages') as (
-  decoder: Decoder,
-) => Promise<unknown[]>
-
-/** Stands where kafkajs expects messages, until their batch is made. */
-class Undecoded extends Array<never> {
-  readonly lots: RecordLots
-
-  constructor(lots: RecordLots) {
-    super()
-    this.lots = lots
-  }
-
-  /** What is made of it by kafkajs's filters is plain. */
-  static override get [Symbol.species](): ArrayConstructor {
-    return Array
-  }
-}
-
-/** One partition's part of an answer, as kafkajs has it. */
-interface Part {
-  partition: number
-  errorCode: number
-  highWatermark: string
-  lastStableOffset: string
-  lastStartOffset: string
-  abortedTransactions: { producerId: string; firstOffset: string }[]
-  preferredReadReplica: number
-  messages: unknown[]
-}
-
-/**
- * Answers to Fetch, version 11, which every broker since Kafka 2.3 speaks with kafkajs 2.2.4. Read in one go but for
- * what kafkajs has to decode, which comes to its place later.
- */
-export async function decodeFetch(data: Buffer): Promise<object> {
-  const answer = new Answer(data)
-  const clientSideThrottleTime = answer.int32()
-  const errorCode = answer.int16()
-  const sessionId = answer.int32()
-  const responses = answer.list(() => ({
-    topicName: answer.text(),
-    partitions: answer.list(() => answer.part()),
-  }))
-  if (answer.pending.length > 0) await Promise.all(answer.pending)
-  return { throttleTime: 0, clientSideThrottleTime, errorCode, sessionId, responses }
-}
-
-/** An answer's bytes, and how far they were read. Throws a RangeError where they end too early. */
-class Answer {
-  /** Messages that kafkajs decodes. */
-  readonly pending: Promise<void>[] = []
-  readonly #bytes: Buffer
-  #at = 0
-
-  constructor(bytes: Buffer) {
-    this.#bytes = bytes
-  }
-
-  int16(): number {
-    this.#at += 2
-    return this.#bytes.readInt16BE(this.#at - 2)
-  }
-
-  int32(): number {
-    this.#at += 4
-    return this.#bytes.readInt32BE(this.#at - 4)
-  }
-
-  /** In digits, as kafkajs wants them. */
-  int64(): string {
-    const high = this.int32()
-    this.#at += 4
-    const value = high * 2 ** 32 + this.#bytes.readUInt32BE(this.#at - 4)
-    return Number.isSafeInteger(value) ? String(value) : String(this.#bytes.readBigInt64BE(this.#at - 8))
-  }
-
-  text(): string {
-    const length = this.int16()
-    this.#at += length
-    return this.#bytes.toString('utf8', this.#at - length, this.#at)
-  }
-
-  /** None where there is none: its count is -1. */
-  list<T>(read: () => T): T[] {
-    const items: T[] = []
-    for (let left = this.int32(); left > 0; left--) items.push(read())
-    return items
-  }
-
-  part(): Part {
-    const part: Part = {
-      partition: this.int32(),
-      errorCode: this.int16(),
-      highWatermark: this.int64(),
-      lastStableOffset: this.int64(),
-      lastStartOffset: this.int64(),
-      abortedTransactions: this.list(() => ({ producerId: this.int64(), firstOffset: this.int64() })),
-      preferredReadReplica: this.int32(),
-      messages: [],
-    }
-    const start = this.#at
-    const length = this.int32()
-    if (length <= 0 || this.#at + length > this.#bytes.length) return part
-    const lots = RecordLots.read(this.#bytes.subarray(this.#at, this.#at + length))
-    this.#at += length
-    if (lots) part.messages = new Undecoded(lots)
-    else {
-      const decoder = new KafkaDecoder(this.#bytes)
-      decoder.offset = start
-      this.pending.push(decodeMessages(decoder).then((messages) => void (part.messages = messages)))
-    }
-    return part
-  }
-}
 
 /** A batch whose messages are made as they are looked at. Who can read lots finds them in `lots`. */
 export class LotBatch extends KafkaBatch {

@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { encodeFetch, type FetchOptions } from '../../../src/adapters/kafka/fetch-encoding.ts'
 import { planFetchesFaster } from '../../../src/adapters/kafka/fetch-planning.ts'
 import type { TopicPartitions } from '../../../src/adapters/kafka/fetch-wait.ts'
-import { decodeFetch } from '../../../src/adapters/kafka/lazy-decoding.ts'
+import { decodeFetch } from '../../../src/adapters/kafka/fetch-answer.ts'
 
 // Nothing here may load `client.ts`: kafkajs is the reference, and that mends it.
 const require = createRequire(import.meta.url)
