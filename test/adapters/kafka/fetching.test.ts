@@ -130,6 +130,30 @@ test('an answer that ends too early is none', async () => {
   await assert.rejects(decodeFetch(data), RangeError)
 })
 
+test('an answer that ends too early is none either where kafkajs is still busy with a part of it that it cannot read', async () => {
+  // Two partitions: of the first a batch said to be compressed by gzip, which it is not; the second is cut off.
+  const batch = Buffer.alloc(80, 1)
+  batch.writeBigInt64BE(0n, 0)
+  batch.writeInt32BE(batch.length - 12, 8)
+  batch[16] = 2
+  batch.writeInt16BE(1, 21)
+  const head = Buffer.alloc(4 + 2 + 4 + 4 + 2 + 1 + 4)
+  head.writeInt32BE(1, 10)
+  head.writeInt16BE(1, 14)
+  head.write('t', 16)
+  head.writeInt32BE(2, 17)
+  const part = Buffer.alloc(4 + 2 + 8 + 8 + 8 + 4 + 4 + 4)
+  part.writeInt32BE(-1, 30)
+  part.writeInt32BE(batch.length, 38)
+  const whole = Buffer.concat([head, part, batch, part.subarray(0, 3)])
+  // What nobody waits for must not come up as an unhandled rejection, which the runner would take for a failure: it has
+  // failed by the time at which the same fails that was begun after it.
+  await assert.rejects(decodeFetch(whole), RangeError)
+  const one = Buffer.concat([head, part, batch])
+  one.writeInt32BE(1, 17)
+  await assert.rejects(decodeFetch(one), (error) => !(error instanceof RangeError))
+})
+
 test('property: which partitions are fetched, and from whom, is what kafkajs finds', () => {
   const State = require('kafkajs/src/consumer/subscriptionState') as {
     new (): Subscription
