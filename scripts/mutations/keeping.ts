@@ -252,7 +252,7 @@ export const keeping: readonly Mutation[] = [
     name: 'lots without a bound of bytes',
     promise: 'The largest records, alone and 33 at once, are handed over without a stall',
     file: 'src/forwarder/hand-over.ts',
-    find: 'lot.length === lotRecords || (lot.length > 0 && bytes + one.bytes > lotBytes)',
+    find: 'lot.length === lotRecords || (lot.length > 0 && bytes + size > lotBytes)',
     replace: 'lot.length === lotRecords',
     test: {
       file: 'forwarder/hand-over.test.ts',
