@@ -63,6 +63,17 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
+    name: 'room that a lost retry keeps',
+    promise: 'What is held in memory is bounded, in bytes too, and never stalls',
+    file: 'src/forwarder/retry-records.ts',
+    find: '    this.#parts.room.free(bytes)\n',
+    replace: '    void bytes\n',
+    test: {
+      file: 'forwarder/retry-records.test.ts',
+      name: 'one whose partition is lost before its turn gives its room back, and finishes nothing',
+    },
+  },
+  {
     name: 'no bound on what is under way',
     promise: 'What is held in memory is bounded, in bytes too, and never stalls',
     file: 'src/forwarder/room.ts',
