@@ -283,4 +283,15 @@ export const isolation: readonly Mutation[] = [
       name: 'keys of what is handed over and told keep nothing else in memory while they wait',
     },
   },
+  {
+    name: 'a retry on the wire that keeps its fetch',
+    promise: 'What passed through is freed with the young objects, not with the whole heap',
+    file: 'src/forwarder/retries-intake.ts',
+    find: 'isDeferred ? retry : onItsOwn(retry)',
+    replace: 'retry',
+    test: {
+      file: 'forwarder/forwarder.test.ts',
+      name: 'a retry that waits for its answer keeps nothing of the fetch that it came in',
+    },
+  },
 ]

@@ -21,9 +21,18 @@ export interface TopicNames {
 
 export function topicNames(prefix: string): TopicNames {
   const retryPrefix = `${prefix}webhooks.retry.`
+  // Asked for with each hand-over: a text that was put together anew is hashed anew wherever it is looked up.
+  const retries = new Map<string, string>()
   return {
     calls: `${prefix}analytics.calls`,
-    retry: (tierName) => retryPrefix + tierName,
+    retry(tierName) {
+      let name = retries.get(tierName)
+      if (name === undefined) {
+        name = retryPrefix + tierName
+        retries.set(tierName, name)
+      }
+      return name
+    },
     retryPrefix,
     deadLetters: `${prefix}webhooks.dead-letters`,
     deliveries: `${prefix}webhooks.deliveries`,

@@ -1,6 +1,7 @@
 import { withoutFuture } from '../core/clock-ahead.ts'
 import type { RetryDelivery } from '../core/delivery.ts'
 import { hopTier, type RetryPolicy } from '../core/disposition.ts'
+import { ownCopy } from '../core/own-bytes.ts'
 import { DeliveryRun } from './delivery-run.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
@@ -110,7 +111,9 @@ export class RetriesIntake implements Intake {
     const key = keyOf(partition.peek()!.key)
     const work = partition.take()
     room.take(retry.body.length)
-    dispatcher.admit(new DeliveryRun(work, destination, retry, key, retry, dueAt, endpoints, now))
+    // What is deferred goes on at once; what is sent may wait for seconds, and would keep the whole fetch.
+    const delivery = isDeferred ? retry : onItsOwn(retry)
+    dispatcher.admit(new DeliveryRun(work, destination, delivery, key, delivery, dueAt, endpoints, now))
     return null
   }
 
@@ -118,6 +121,16 @@ export class RetriesIntake implements Intake {
     const destination = this.#parts.routing.destination(retry.destinationId)
     if (!destination?.enabled) return []
     return destination.endpoints.filter((endpoint) => retry.endpointIds.includes(endpoint.id))
+  }
+}
+
+/** A retry whose bytes are no part of what was fetched. */
+function onItsOwn(retry: RetryDelivery): RetryDelivery {
+  const { body, lastResponse } = retry
+  return {
+    ...retry,
+    body: ownCopy(body),
+    lastResponse: lastResponse && { ...lastResponse, body: ownCopy(lastResponse.body) },
   }
 }
 

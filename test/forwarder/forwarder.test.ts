@@ -9,6 +9,7 @@ import { defaultOptions, editOptions, type OptionsEdit } from '../../src/core/de
 import type { Destination, SettingsState } from '../../src/core/settings.ts'
 import { topicNames } from '../../src/core/topics.ts'
 import { PostriderError } from '../../src/errors.ts'
+import type { DeliveryRun } from '../../src/forwarder/delivery-run.ts'
 import { Forwarder } from '../../src/forwarder/forwarder.ts'
 import type { RecordDecoder } from '../../src/forwarder/ports.ts'
 import { someCall } from '../support/calls.ts'
@@ -28,10 +29,10 @@ const topics = topicNames('')
 const tier = topics.retry('10s')
 const parked = { name: '10s', delayMs: 10_000 }
 
-const decoder = <T>(): RecordDecoder<T> => ({
+const decoder = <T>(read: (text: string) => T = JSON.parse): RecordDecoder<T> => ({
   tryDecode(value) {
     try {
-      return JSON.parse(String(value)) as T
+      return read(String(value))
     } catch {
       throw new PostriderError('undecodable', 'not JSON')
     }
@@ -50,7 +51,12 @@ async function until(holds: () => boolean, what: string): Promise<void> {
 /** The whole engine between fakes, running. */
 async function engine(
   t: TestContext,
-  given: { urls?: number; options?: OptionsEdit; everything?: boolean } = {},
+  given: {
+    urls?: number
+    options?: OptionsEdit
+    everything?: boolean
+    readRetry?: (text: string) => RetryDelivery
+  } = {},
 ) {
   const calls = new FakeSource()
   const retries = new FakeSource()
@@ -99,7 +105,7 @@ async function engine(
   const forwarder = new Forwarder({
     calls,
     retries,
-    decoders: { calls: decoder<AnalyticsCall>(), retries: decoder<RetryDelivery>() },
+    decoders: { calls: decoder<AnalyticsCall>(), retries: decoder(given.readRetry) },
     encoders: {
       retry(_, record) {
         counts.encoded++
@@ -361,6 +367,29 @@ test('a retry is never early, and goes out within a second of its due time', asy
   assert.ok(sentAt >= due && sentAt < due + 1_000, `${sentAt - due} ms after it was due`)
   clients[0]!.answer('success')
   await until(() => committedRetries() === 1, 'committed')
+})
+
+test('a retry that waits for its answer keeps nothing of the fetch that it came in', async (t) => {
+  const inFetch = (text: string) =>
+    Buffer.concat([Buffer.alloc(1_000_000), Buffer.from(text)]).subarray(1_000_000)
+  const { clients, retry } = await engine(t, {
+    readRetry: (text) => {
+      const read = JSON.parse(text) as RetryDelivery
+      const lastResponse = { endpointId: 'u1', status: 500, body: inFetch('down'), durationMs: 1, at: 1 }
+      return { ...read, body: inFetch('{}'), lastResponse }
+    },
+  })
+  retry(waiting({}))
+  await until(() => clients[0]!.onWire.length === 1, 'sent')
+  const { body, earlier } = clients[0]!.onWire[0]!.request as DeliveryRun
+  for (const [bytes, text] of [
+    [body, '{}'],
+    [earlier!.body, '{}'],
+    [earlier!.lastResponse!.body, 'down'],
+  ] as const) {
+    assert.equal(String(bytes), text)
+    assert.equal(bytes.buffer.byteLength, bytes.length)
+  }
 })
 
 test('a retry that was looked at while the clock was an hour behind goes out once it is due', async (t) => {

@@ -126,9 +126,15 @@ export class LotRecord implements FetchedRecord {
     this.#cursor = cursor
   }
 
+  /** Each record is asked for one: nothing is made of those that nobody wants. */
   header(name: string): Buffer | null {
+    const cursor = this.#cursor.copy()
+    const nameBytes = Buffer.byteLength(name)
     let found: Buffer | null = null
-    for (const [each, value] of this.headers()) if (each === name) found = value
+    for (let left = cursor.varint(); left > 0; left--) {
+      if (cursor.isText(name, nameBytes)) found = cursor.bytes()
+      else cursor.skip()
+    }
     return found
   }
 
@@ -169,11 +175,25 @@ class Cursor {
 
   /** Bytes with their length before them; -1 stands for null. */
   bytes(): Buffer | null {
+    const length = this.#pass()
+    return length < 0 ? null : this.#buffer.subarray(this.at - length, this.at)
+  }
+
+  /** As `bytes`: whether they are this text, of so many bytes. */
+  isText(text: string, bytes: number): boolean {
+    const length = this.#pass()
+    return length === bytes && this.#buffer.toString('utf8', this.at - length, this.at) === text
+  }
+
+  /** As `bytes`, which are not looked at. */
+  skip(): void {
+    this.#pass()
+  }
+
+  #pass(): number {
     const length = this.varint()
-    if (length < 0) return null
-    const from = this.at
-    this.at += length
-    return this.#buffer.subarray(from, this.at)
+    if (length > 0) this.at += length
+    return length
   }
 }
 

@@ -1,5 +1,3 @@
-import { ownCopy } from '../../core/own-bytes.ts'
-
 /** Avro's longs beyond this cannot be told apart as JavaScript numbers, and avsc refuses them. */
 const largestLong = Number.MAX_SAFE_INTEGER - 1
 /** A long takes at most this many bytes. */
@@ -114,10 +112,10 @@ export class BoundedTap {
     this.#take(8)
   }
 
-  /** A copy: the record's own bytes are part of a whole fetch, which would live on with them. */
+  /** The record's own bytes, which are part of a whole fetch: who keeps them for long copies them. */
   readFixed(length: number): Buffer {
     const start = this.#take(length)
-    return ownCopy(this.buf.subarray(start, start + length))
+    return this.buf.subarray(start, start + length)
   }
 
   skipFixed(length: number): void {
