@@ -124,11 +124,12 @@ export class RetriesIntake implements Intake {
   }
 }
 
-/** A retry whose bytes are no part of what was fetched. */
-function onItsOwn(retry: RetryDelivery): RetryDelivery {
-  const { body, lastResponse } = retry
+/** A retry whose bytes are no part of what was fetched. Its key is that of its Kafka record, which is taken from there. */
+function onItsOwn(retry: RetryDelivery & { key?: Uint8Array | null }): RetryDelivery {
+  const { key: _key, ...rest } = retry
+  const { body, lastResponse } = rest
   return {
-    ...retry,
+    ...rest,
     body: ownCopy(body),
     lastResponse: lastResponse && { ...lastResponse, body: ownCopy(lastResponse.body) },
   }
