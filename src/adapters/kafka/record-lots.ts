@@ -133,7 +133,7 @@ export class LotRecord implements FetchedRecord {
     let found: Buffer | null = null
     for (let left = cursor.varint(); left > 0; left--) {
       if (cursor.isText(name, nameBytes)) found = cursor.bytes()
-      else cursor.skip()
+      else cursor.pass()
     }
     return found
   }
@@ -175,22 +175,18 @@ class Cursor {
 
   /** Bytes with their length before them; -1 stands for null. */
   bytes(): Buffer | null {
-    const length = this.#pass()
+    const length = this.pass()
     return length < 0 ? null : this.#buffer.subarray(this.at - length, this.at)
   }
 
   /** As `bytes`: whether they are this text, of so many bytes. */
   isText(text: string, bytes: number): boolean {
-    const length = this.#pass()
+    const length = this.pass()
     return length === bytes && this.#buffer.toString('utf8', this.at - length, this.at) === text
   }
 
-  /** As `bytes`, which are not looked at. */
-  skip(): void {
-    this.#pass()
-  }
-
-  #pass(): number {
+  /** Moves behind them, and gives their length. */
+  pass(): number {
     const length = this.varint()
     if (length > 0) this.at += length
     return length
