@@ -273,14 +273,36 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'waiting records that keep their blocks',
+    name: 'dead letters that keep the blocks of their keys',
     promise: 'What passed through is freed with the young objects, not with the whole heap',
     file: 'src/core/own-bytes.ts',
     find: 'const bytes = Buffer.allocUnsafeSlow(',
     replace: 'const bytes = Buffer.allocUnsafe(',
     test: {
       file: 'forwarder/forwarder.test.ts',
-      name: 'keys of what is handed over and told keep nothing else in memory while they wait',
+      name: 'keys go on as the bytes that they came in, and that of a dead letter keeps nothing else in memory',
+    },
+  },
+  {
+    name: 'waiting records that leave blocks half empty',
+    promise: 'What passed through is freed with the young objects, not with the whole heap',
+    file: 'src/adapters/kafka/record-encoder.ts',
+    find: 'blockBytes / 8',
+    replace: 'blockBytes',
+    test: {
+      file: 'adapters/kafka/record-encoder.test.ts',
+      name: 'records that wait for their acknowledgement keep nothing in memory but each other, a seventh and a block',
+    },
+  },
+  {
+    name: 'records sorted for fewer partitions than there are',
+    promise: 'What is written faster than by kafkajs and avsc has their bytes',
+    file: 'src/adapters/kafka/sorted-records.ts',
+    find: 'this.#partitions = length',
+    replace: 'this.#partitions = Math.max(1, length - 1)',
+    test: {
+      file: 'adapters/kafka/sorted-records.test.ts',
+      name: 'property: records are sorted by partition as kafkajs sorts them, in their order',
     },
   },
   {

@@ -3,6 +3,7 @@ import type { Kafka } from 'kafkajs'
 import { boundHeap } from '../adapters/bound-heap.ts'
 import { ErasureLog } from '../adapters/erasure-log.ts'
 import { GroupSource } from '../adapters/kafka/group-source.ts'
+import { keyAndValueOf, RecordEncoder } from '../adapters/kafka/record-encoder.ts'
 import { KafkaSink } from '../adapters/kafka/record-sink.ts'
 import { checkTopics, retryTopics } from '../adapters/kafka/topics.ts'
 import type { Logger } from '../adapters/log.ts'
@@ -10,6 +11,7 @@ import { ForwarderCounts } from '../adapters/metrics/forwarder-metrics.ts'
 import type { ProduceDurations } from '../adapters/metrics/produce-durations.ts'
 import type { ReadinessCheck } from '../adapters/monitoring-server.ts'
 import { createCodecs, type Codecs } from '../adapters/schema-registry/codecs.ts'
+import type { KeyedRetryDelivery } from '../adapters/schema-registry/retry-delivery-writer.ts'
 import { createSecrets } from '../adapters/secrets.ts'
 import { SettingsLog } from '../adapters/settings-log.ts'
 import { createWebhookTransport } from '../adapters/webhook/transport.ts'
@@ -222,12 +224,23 @@ async function readyToWrite(codecs: Codecs, config: Config): Promise<void> {
 }
 
 function encodersOf(codecs: Codecs): Encoders {
+  const retries = new Map<string, RecordEncoder<KeyedRetryDelivery>>()
+  const deadLetters = new RecordEncoder(codecs.deadLetters)
+  const events = new RecordEncoder(codecs.deliveries)
+  const retriesOf = (tierName: string) => {
+    let encoder = retries.get(tierName)
+    if (!encoder) retries.set(tierName, (encoder = new RecordEncoder(codecs.retries(tierName))))
+    return encoder
+  }
   return {
-    retry: (tierName, record) => codecs.retries(tierName).encode(record),
-    // The schema that it was written with is known.
-    retryOf: (tierName, value) => codecs.retries(tierName).tryDecode(value)!,
-    deadLetter: (record) => codecs.deadLetters.encode(record),
-    event: (event) => codecs.deliveries.encode(event),
+    retry: (tierName, record, headers) => retriesOf(tierName).encode(record.key, record, headers),
+    retryOf(tierName, record) {
+      const { key, value } = keyAndValueOf(record)
+      // The schema that it was written with is known.
+      return { ...codecs.retries(tierName).tryDecode(value)!, key }
+    },
+    deadLetter: (record, headers) => deadLetters.encode(record.rawKey, record, headers),
+    event: (key, event) => events.encode(key, event),
   }
 }
 

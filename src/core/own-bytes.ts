@@ -3,7 +3,7 @@
 // calls between, until V8 collects its whole heap, and V8 would do that as often as they have grown by 64 MB.
 //
 // An array buffer for each has its price too. What is many and goes together lies in blocks that hold nothing else
-// (RecordCodec).
+// (RecordEncoder).
 
 export function ownCopy(bytes: Uint8Array): Buffer {
   const copy = Buffer.allocUnsafeSlow(bytes.length)

@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { DeadLetter, DeadLetterReason, Delivery } from '../core/delivery.ts'
-import { ownBytes } from '../core/own-bytes.ts'
 import type { Claim } from './claim.ts'
 import type { HandOver } from './hand-over.ts'
 import type { RecordWork } from './partition-work.ts'
-import type { Encoders } from './ports.ts'
+import type { Encoders, Headers } from './ports.ts'
 
 /** A longer key may be what makes a record too large. */
 const longestKeyKept = 1_024
@@ -34,11 +33,8 @@ export class DeadLetters {
   }
 
   #append(work: RecordWork, letter: DeadLetter, done: () => void, claim: Claim, tooLarge: () => void): void {
-    const { rawKey } = letter
     this.#handOver.append(this.#topic, {
-      key: rawKey && Buffer.from(rawKey.buffer, rawKey.byteOffset, rawKey.length),
-      value: this.#encoders.deadLetter(letter),
-      headers: headersOf(work, letter.origin),
+      ...this.#encoders.deadLetter(letter, headersOf(work, letter.origin)),
       get standing() {
         return claim.standing
       },
@@ -68,16 +64,16 @@ const originHeader = (origin: DeadLetter['origin']): string =>
   `${origin.topic}/${origin.partition}/${origin.offset}`
 
 /** What every record that we hand on carries beside its value: where it came from, and the trace it belongs to. */
-export function headersOf(work: RecordWork, origin: DeadLetter['origin']): Record<string, string> {
-  const headers: Record<string, string> = { 'postrider-origin': originHeader(origin) }
-  if (work.traceparent !== null) headers.traceparent = work.traceparent
-  return headers
+export function headersOf(work: RecordWork, origin: DeadLetter['origin']): Headers {
+  const { traceparent } = work
+  const own = { 'postrider-origin': originHeader(origin) }
+  return traceparent === null ? own : { ...own, traceparent }
 }
 
-/** Of a delivery that finally failed. The key has one character a byte. */
+/** Of a delivery that finally failed. */
 export function letterOf(
   work: RecordWork,
-  key: string | null,
+  rawKey: Uint8Array | null,
   reason: DeadLetterReason,
   detail: string | null,
   delivery: Delivery,
@@ -92,7 +88,7 @@ export function letterOf(
     from: work.place,
     delivery,
     raw: null,
-    rawKey: key === null ? null : ownBytes(key, 'latin1'),
+    rawKey,
     omittedBytes: null,
     omittedSha256: null,
   }

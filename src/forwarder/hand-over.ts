@@ -1,11 +1,11 @@
 import type { Claim } from './claim.ts'
-import type { OutgoingRecord, RecordSink } from './ports.ts'
+import type { EncodedRecord, RecordSink } from './ports.ts'
 
 /**
  * A record on its way into a topic, and what is to be done when it has come to something. Thousands wait for a quarter
  * of a second beside an endpoint that is down, and outlive the young objects: each is one object, with no closures.
  */
-export interface Outgoing extends OutgoingRecord, Claim {
+export interface Outgoing extends EncodedRecord, Claim {
   /** The broker has it. */
   done(): void
   /** The topic takes no record as large as this one. */
@@ -29,8 +29,8 @@ interface Queue {
 /** A lot stays below the broker's limit on a partition's batch whichever partition its records fall to. */
 const lotBytes = 512 * 1024
 const lotRecords = 500
-/** What a record costs beside its key and value, at most: framing and our headers. */
-const recordOverheadBytes = 512
+/** What a record costs beside its own bytes, at most: its head, and that of a batch, which counts too (KIP-98). */
+const recordOverheadBytes = 128
 
 /**
  * A lot follows another of its topic no sooner, in ms. Each lot is a request, which costs as much as some fifty records
@@ -216,5 +216,4 @@ export class HandOver {
 
 const countOf = ({ unsure, waiting, gone }: Queue): number => unsure.length + waiting.length - gone
 
-const sizeOf = ({ key, value }: OutgoingRecord): number =>
-  value.length + (key === null ? 0 : Buffer.byteLength(key)) + recordOverheadBytes
+const sizeOf = ({ start, end }: EncodedRecord): number => end - start + recordOverheadBytes

@@ -1,5 +1,6 @@
 import type { DeliveryEvent } from '../core/delivery-event.ts'
 import type { Outgoing } from './hand-over.ts'
+import type { EncodedRecord } from './ports.ts'
 import type { Room } from './room.ts'
 
 export interface LedgerRecordParts {
@@ -11,15 +12,28 @@ export interface LedgerRecordParts {
 /** An event in the bytes that are to be written of it. Nobody else would write it. */
 export class LedgerRecord implements Outgoing {
   readonly type: DeliveryEvent['type']
-  readonly key: string | null
-  readonly value: Buffer
+  readonly messageId: string | null
+  readonly block: Buffer
+  readonly start: number
+  readonly end: number
   readonly #parts: LedgerRecordParts
 
-  constructor(parts: LedgerRecordParts, type: DeliveryEvent['type'], key: string | null, value: Buffer) {
+  constructor(
+    parts: LedgerRecordParts,
+    { type, messageId }: Pick<DeliveryEvent, 'type' | 'messageId'>,
+    { block, start, end }: EncodedRecord,
+  ) {
     this.#parts = parts
     this.type = type
-    this.key = key
-    this.value = value
+    this.messageId = messageId
+    this.block = block
+    this.start = start
+    this.end = end
+  }
+
+  /** Of memory. */
+  get bytes(): number {
+    return this.end - this.start
   }
 
   get standing(): 'ours' {
@@ -29,12 +43,13 @@ export class LedgerRecord implements Outgoing {
   dropped(): void {}
 
   done(): void {
-    this.#parts.room.release(this.value.length)
+    this.#parts.room.release(this.bytes)
   }
 
   tooLarge(): void {
     const { topic, room, log } = this.#parts
-    room.release(this.value.length)
-    log.error({ topic, type: this.type, key: this.key }, 'the ledger refuses a record')
+    const { type, messageId } = this
+    room.release(this.bytes)
+    log.error({ topic, type, messageId }, 'the ledger refuses a record')
   }
 }

@@ -175,14 +175,15 @@ export class Ledger implements TallySink {
   }
 
   #appendTally({ topic, partition, tally }: PartitionTally, at: number): Promise<void> {
-    const value = this.#parts.encoders.event(deliveryEvent('tally', at, { topic, partition, tally }))
+    const { encoders, handOver, topic: ledger } = this.#parts
     // One partition's tallies lie in one partition of the ledger, in their order.
     const key = `${tally.group}/${topic}/${partition}`
-    const { handOver, topic: ledger } = this.#parts
+    const record = encoders.event(key, deliveryEvent('tally', at, { topic, partition, tally }))
+    const bytes = record.end - record.start
     return new Promise((resolve, reject) => {
       const tooLarge = () =>
-        reject(new Error(`${ledger} refuses a tally of ${value.length} bytes: check its max.message.bytes`))
-      handOver.append(ledger, { key, value, ...unclaimed, done: resolve, tooLarge })
+        reject(new Error(`${ledger} refuses a tally of ${bytes} bytes: check its max.message.bytes`))
+      handOver.append(ledger, { ...record, ...unclaimed, done: resolve, tooLarge })
     })
   }
 
@@ -201,13 +202,13 @@ export class Ledger implements TallySink {
   }
 
   #encoded(event: DeliveryEvent, key: string | null): LedgerRecord {
-    return new LedgerRecord(this.#parts, event.type, key, this.#parts.encoders.event(event))
+    return new LedgerRecord(this.#parts, event, this.#parts.encoders.event(key, event))
   }
 
   tell(record: LedgerRecord): void {
     const { topic, handOver, room } = this.#parts
     // What waits to be told takes room from what is taken up: else a slow ledger would fill the memory.
-    room.hold(record.value.length)
+    room.hold(record.bytes)
     handOver.append(topic, record)
   }
 }

@@ -195,27 +195,36 @@ export interface Decoders {
   retries: RecordDecoder<RetryDelivery>
 }
 
+/** What a record carries beside its value. */
+export type Headers = Readonly<Record<string, string>>
+
+/** Give records as they go out. Throw for what a schema cannot hold: that is a bug. */
 export interface Encoders {
   /** The Kafka key stands in the record too, for readers of other languages. */
-  retry(tierName: string, record: RetryDelivery & { key: Uint8Array | null }): Buffer
+  retry(tierName: string, record: RetryDelivery & { key: Uint8Array | null }, headers: Headers): EncodedRecord
   /** What `retry` encoded. */
-  retryOf(tierName: string, value: Buffer): RetryDelivery
-  deadLetter(record: DeadLetter): Buffer
+  retryOf(tierName: string, record: EncodedRecord): RetryDelivery & { key: Uint8Array | null }
+  /** Its Kafka key is the dead letter's. */
+  deadLetter(record: DeadLetter, headers: Headers): EncodedRecord
   /** A record of the ledger. */
-  event(event: DeliveryEvent): Buffer
+  event(key: string | null, event: DeliveryEvent): EncodedRecord
 }
 
-export interface OutgoingRecord {
-  /** A text goes out in UTF-8. */
-  readonly key: Buffer | string | null
-  readonly value: Buffer
-  readonly headers?: Readonly<Record<string, string>>
+/**
+ * A record's key, value and headers in the bytes in which they go out: a part of a block of memory, which it shares with
+ * others of its topic. Thousands wait for their brokers: numbers in place of views are less to keep.
+ */
+export interface EncodedRecord {
+  readonly block: Buffer
+  readonly start: number
+  /** Behind the last byte. */
+  readonly end: number
 }
 
 /** Appends records with acks=all. */
 export interface RecordSink {
   /** Resolves to `too_large` when the broker refuses a record for its size; tries again for ever otherwise. */
-  append(lots: readonly { topic: string; records: readonly OutgoingRecord[] }[]): Promise<'ok' | 'too_large'>
+  append(lots: readonly { topic: string; records: readonly EncodedRecord[] }[]): Promise<'ok' | 'too_large'>
 }
 
 /** The settings, live. */

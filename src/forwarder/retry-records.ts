@@ -1,13 +1,12 @@
 import type { Delivery } from '../core/delivery.ts'
 import type { Tier, TopicNames } from '../core/topics.ts'
-import { ownBytes } from '../core/own-bytes.ts'
 import { RoomClaim } from './claim.ts'
 import { headersOf, letterOf, type DeadLetters } from './dead-letters.ts'
 import type { HandOver, Outgoing } from './hand-over.ts'
 import type { LedgerRecord } from './ledger-record.ts'
 import type { Ledger } from './ledger.ts'
 import type { RecordWork } from './partition-work.ts'
-import type { DestinationMetrics, Encoders, ForwarderMetrics } from './ports.ts'
+import type { DestinationMetrics, EncodedRecord, Encoders, ForwarderMetrics } from './ports.ts'
 import type { Room } from './room.ts'
 
 export interface RetryRecordsParts {
@@ -45,27 +44,38 @@ export class RetryRecords {
     counted: DestinationMetrics | null,
   ): void {
     const { encoders, handOver, ledger, topics } = this.#parts
-    const { notBefore } = delivery
-    // Of bytes that are dropped here at once, and need no memory of their own.
+    const { destinationId, body, origin, notBefore } = delivery
     const bytes = key === null ? null : Buffer.from(key, 'latin1')
     const record = { ...delivery, key: bytes, handedOverAt: now, owner: work.owner, from: work.place }
-    const value = encoders.retry(tier.name, record)
+    const encoded = encoders.retry(tier.name, record, headersOf(work, origin))
     const moved = ledger.prepareMove(work, delivery, label, {
       tier: tier.name,
       dueAt: now + tier.delayMs,
       notBefore,
     })
-    const waiting = new WaitingRetry(this, work, key, value, tier.name, label, delivery, now, moved, counted)
-    handOver.append(topics.retry(tier.name), waiting)
+    handOver.append(
+      topics.retry(tier.name),
+      new WaitingRetry(
+        this,
+        work,
+        encoded,
+        tier.name,
+        label,
+        ledger.codes.code(destinationId, label),
+        body.length,
+        moved,
+        counted,
+      ),
+    )
   }
 
-  handedOver({ work, tierName, label, destinationId, bytes, moved, counted }: WaitingRetry): void {
+  handedOver({ work, tierName, label, result, bytes, moved, counted }: WaitingRetry): void {
     const { ledger, metrics, room } = this.#parts
     metrics.retryScheduled(tierName)
     counted?.disposition(label)
     ledger.tell(moved)
     room.free(bytes)
-    work.finishOne(ledger.codes.code(destinationId, label))
+    work.finishOne(result)
   }
 
   dropped({ bytes }: WaitingRetry): void {
@@ -73,10 +83,12 @@ export class RetryRecords {
   }
 
   /** The tier's topic takes no record as large as this one. */
-  refused({ work, tierName, destinationId, bytes, rawKey, value, at }: WaitingRetry): void {
+  refused(waiting: WaitingRetry): void {
+    const { work, tierName, bytes } = waiting
     const { encoders, ledger, metrics, room } = this.#parts
     const reason = 'too_large'
-    const delivery = encoders.retryOf(tierName, value)
+    const { key, ...delivery } = encoders.retryOf(tierName, waiting)
+    const { destinationId, handedOverAt } = delivery
     const done = () => {
       const destination = metrics.destination(destinationId)
       destination.deadLetter(reason)
@@ -87,25 +99,22 @@ export class RetryRecords {
     }
     const detail = 'the delivery is larger than a retry topic takes'
     const claim = new RoomClaim(work.partition, room, bytes)
-    this.#letters.write(work, letterOf(work, rawKey, reason, detail, delivery, at), done, claim)
+    this.#letters.write(work, letterOf(work, key, reason, detail, delivery, handedOverAt), done, claim)
   }
 }
 
 /** What is kept of a delivery while its record is on the way into a tier. */
 class WaitingRetry implements Outgoing {
-  readonly key: Buffer | string | null
-  readonly value: Buffer
-  readonly headers: Record<string, string>
+  readonly block: Buffer
+  readonly start: number
+  readonly end: number
   readonly work: RecordWork
-  /** One character a byte. */
-  readonly rawKey: string | null
   readonly tierName: string
   readonly label: 'deferred' | 'retried'
-  readonly destinationId: string
+  /** See ResultCodes. */
+  readonly result: number
   /** Of room, held until then. */
   readonly bytes: number
-  /** Epoch ms. */
-  readonly at: number
   readonly moved: LedgerRecord
   readonly counted: DestinationMetrics | null
   readonly #records: RetryRecords
@@ -113,26 +122,23 @@ class WaitingRetry implements Outgoing {
   constructor(
     records: RetryRecords,
     work: RecordWork,
-    rawKey: string | null,
-    value: Buffer,
+    { block, start, end }: EncodedRecord,
     tierName: string,
     label: 'deferred' | 'retried',
-    { destinationId, body, origin }: Delivery,
-    at: number,
+    result: number,
+    bytes: number,
     moved: LedgerRecord,
     counted: DestinationMetrics | null,
   ) {
     this.#records = records
     this.work = work
-    this.rawKey = rawKey
-    this.key = keyOf(rawKey)
-    this.value = value
-    this.headers = headersOf(work, origin)
+    this.block = block
+    this.start = start
+    this.end = end
     this.tierName = tierName
     this.label = label
-    this.destinationId = destinationId
-    this.bytes = body.length
-    this.at = at
+    this.result = result
+    this.bytes = bytes
     this.moved = moved
     this.counted = counted
   }
@@ -152,10 +158,4 @@ class WaitingRetry implements Outgoing {
   dropped(): void {
     this.#records.dropped(this)
   }
-}
-
-/** The bytes of an ASCII key, as nearly all are, are those of its text. */
-function keyOf(rawKey: string | null): Buffer | string | null {
-  if (rawKey === null || Buffer.byteLength(rawKey) === rawKey.length) return rawKey
-  return ownBytes(rawKey, 'latin1')
 }

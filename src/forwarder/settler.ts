@@ -2,6 +2,7 @@ import type { AnalyticsCall } from '../core/analytics-call.ts'
 import type { DeadLetter, DeadLetterReason, Delivery, RetryDelivery } from '../core/delivery.ts'
 import type { DispositionLabel } from '../core/delivery-event.ts'
 import { decide, type RetryPolicy } from '../core/disposition.ts'
+import { ownBytes } from '../core/own-bytes.ts'
 import type { Tier, TopicNames } from '../core/topics.ts'
 import { RoomClaim, type Claim } from './claim.ts'
 import { DeadLetters, letterOf } from './dead-letters.ts'
@@ -200,7 +201,8 @@ export class Settler {
       run.destination.metrics.deadLetter(reason)
       this.#finish(run, 'dead_lettered', { reason })
     }
-    const letter = letterOf(run.work, run.key, reason, detail, delivery, now)
+    const key = run.key === null ? null : ownBytes(run.key, 'latin1')
+    const letter = letterOf(run.work, key, reason, detail, delivery, now)
     this.#letters.write(run.work, letter, done, this.#claim(run.work, run.body.length))
   }
 

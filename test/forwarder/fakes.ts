@@ -18,6 +18,7 @@ import type {
   AttemptSink,
   CommittedPartition,
   DestinationMetrics,
+  EncodedRecord,
   EndpointClient,
   FetchedRecord,
   FetchedRecords,
@@ -55,6 +56,14 @@ export const fetched = (records: readonly FetchedRecord[]): FetchedRecords => ({
   offsetAt: (index) => records[index]!.offset,
   at: (index) => records[index]!,
 })
+
+/** A record in a block of its own; whatever a test makes its bytes. */
+export function encoded(value: string | Buffer): EncodedRecord {
+  const block = Buffer.from(value)
+  return { block, start: 0, end: block.length }
+}
+
+export const textOf = ({ block, start, end }: EncodedRecord): string => block.toString('utf8', start, end)
 
 export const quiet = { info() {}, warn() {}, error() {} }
 

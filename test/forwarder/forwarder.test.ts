@@ -14,6 +14,7 @@ import { Forwarder } from '../../src/forwarder/forwarder.ts'
 import type { RecordDecoder } from '../../src/forwarder/ports.ts'
 import { someCall } from '../support/calls.ts'
 import {
+  encoded,
   FakeClient,
   FakeSource,
   noErasures,
@@ -23,6 +24,7 @@ import {
   quiet,
   fetched,
   record,
+  textOf,
 } from './fakes.ts'
 
 const topics = topicNames('')
@@ -62,7 +64,7 @@ async function engine(
   const retries = new FakeSource()
   const clients: FakeClient[] = []
   const appended: { topic: string; record: RetryDelivery & DeadLetter }[] = []
-  const keys: (Buffer | string)[] = []
+  const keys: (Uint8Array | string | null)[] = []
   const told: DeliveryEvent[] = []
   const counts = { deferrals: 0, encoded: 0 }
   const broker = { accepts: Promise.resolve(), acceptsLedger: Promise.resolve(), refuses: '' }
@@ -109,11 +111,18 @@ async function engine(
     encoders: {
       retry(_, record) {
         counts.encoded++
-        return Buffer.from(JSON.stringify(record))
+        keys.push(record.key)
+        return encoded(JSON.stringify(record))
       },
-      retryOf: (_, value) => decoder<RetryDelivery>().tryDecode(value)!,
-      deadLetter: (record) => Buffer.from(JSON.stringify(record)),
-      event: (event) => Buffer.from(JSON.stringify(event)),
+      retryOf: (_, record) => JSON.parse(textOf(record)) as RetryDelivery & { key: Uint8Array | null },
+      deadLetter(record) {
+        keys.push(record.rawKey)
+        return encoded(JSON.stringify(record))
+      },
+      event(key, event) {
+        keys.push(key)
+        return encoded(JSON.stringify(event))
+      },
     },
     sink: {
       async append(lots) {
@@ -121,10 +130,10 @@ async function engine(
           const isLedger = topic === topics.deliveries
           await (isLedger ? broker.acceptsLedger : broker.accepts)
           if (topic === broker.refuses) return 'too_large'
-          for (const { key, value } of records) {
-            if (key !== null) keys.push(key)
-            if (isLedger) told.push(JSON.parse(value.toString()) as DeliveryEvent)
-            else appended.push({ topic, record: JSON.parse(value.toString()) })
+          for (const record of records) {
+            const value = JSON.parse(textOf(record))
+            if (isLedger) told.push(value as DeliveryEvent)
+            else appended.push({ topic, record: value })
           }
         }
         return 'ok'
@@ -258,19 +267,21 @@ test('a failed call counts as finished only once its retry is with the broker', 
   assert.ok(record.handedOverAt >= record.firstAttemptAt!)
 })
 
-test('keys of what is handed over and told keep nothing else in memory while they wait', async (t) => {
+test('keys go on as the bytes that they came in, and that of a dead letter keeps nothing else in memory', async (t) => {
   const { clients, raw, committed, keys } = await engine(t)
   raw(JSON.stringify(someCall({ messageId: 'a' })), 'u-1')
-  raw(JSON.stringify(someCall({ messageId: 'ü' })), 'ü-1')
-  await until(() => clients[0]!.onWire.length === 2, 'sent')
-  clients[0]!.answer('status_5xx')
-  clients[0]!.answer('status_5xx')
-  await until(() => committed() === 2 && keys.length >= 6, 'handed over and told')
-  assert.deepEqual(new Set(keys.map(String)), new Set(['a', 'u-1', 'ü', 'ü-1', 'group/analytics.calls/0']))
-  // A text holds itself only; what is no ASCII goes out as the bytes that it came in.
-  for (const key of keys)
-    if (typeof key !== 'string') assert.equal(key.buffer.byteLength, key.length, String(key))
-  assert.ok(keys.some((key) => typeof key !== 'string'))
+  raw(JSON.stringify(someCall({ messageId: 'b' })), 'ü-1')
+  raw(JSON.stringify(someCall({ messageId: 'c' })), 'ü-2')
+  await until(() => clients[0]!.onWire.length === 3, 'sent')
+  for (const kind of ['status_5xx', 'status_5xx', 'status_4xx'] as const) clients[0]!.answer(kind)
+  await until(() => committed() === 3, 'committed')
+  const [dead, ...others] = keys.filter((key) => String(Buffer.from(key!)) === 'ü-2') as Uint8Array[]
+  assert.deepEqual(others, [])
+  assert.equal(dead!.buffer.byteLength, dead!.length)
+  assert.deepEqual(
+    new Set(keys.map((key) => String(Buffer.from(key!)))),
+    new Set(['a', 'b', 'c', 'u-1', 'ü-1', 'ü-2', 'group/analytics.calls/0']),
+  )
 })
 
 test('what fails while it is not sure whether the partition is ours is handed over once it is, and never once it is lost', async (t) => {
@@ -468,6 +479,7 @@ test('a delivery that its tier refuses for its size is kept whole as a dead lett
   const { messageId, attempts, endpointIds, body } = record.delivery!
   assert.deepEqual([messageId, attempts, endpointIds], ['m-1', 1, ['u1']])
   assert.ok(Buffer.from(body).length > 0)
+  assert.equal(String(Buffer.from(record.rawKey!)), 'u-1')
   const ends = told.filter(({ type }) => type === 'disposition')
   assert.deepEqual(
     ends.map((event) => [event.messageId, event.disposition, event.reason, event.attempt]),

@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { unclaimed, type Claim } from '../../src/forwarder/claim.ts'
 import { HandOver } from '../../src/forwarder/hand-over.ts'
 import type { RecordSink } from '../../src/forwarder/ports.ts'
+import { encoded, textOf } from './fakes.ts'
 
 interface Lot {
   topic: string
@@ -22,8 +23,8 @@ function handOver({
   const sink: RecordSink = {
     append(all) {
       const { topic, records } = all[0]!
-      const ids = records.map(({ value }) => value.subarray(0, 6).toString().trimEnd())
-      const bytes = records.reduce((sum, { value }) => sum + value.length, 0)
+      const ids = records.map((record) => textOf(record).slice(0, 6).trimEnd())
+      const bytes = records.reduce((sum, { start, end }) => sum + end - start, 0)
       const lot = { topic, ids, bytes, answer: Promise.withResolvers<'ok' | 'too_large'>() }
       lots.push(lot)
       if (auto) lot.answer.resolve(auto(lot))
@@ -35,8 +36,7 @@ function handOver({
   const subject = new HandOver(sink, maxRecordBytes, (error) => failures.push(error), lingerMs)
   const append = (id: string, bytes = 10, topic = 'retry.10s', claim: Claim = unclaimed) => {
     subject.append(topic, {
-      key: 'k',
-      value: Buffer.from(id.padEnd(bytes)),
+      ...encoded(id.padEnd(bytes)),
       get standing() {
         return claim.standing
       },
@@ -125,7 +125,7 @@ test('what is larger than the topic takes is refused without asking, however clo
   const { subject, lots, ended, append } = handOver({ maxRecordBytes: 2_000, auto: () => 'ok' })
   append('big', 2_000)
   assert.deepEqual(ended, ['big too large'])
-  append('fits', 1_400)
+  append('fits', 1_850)
   await subject.settled()
   assert.deepEqual(
     lots.map(({ ids }) => ids),
@@ -180,8 +180,7 @@ test('settled() waits for all that was appended, and for what a refusal appends 
   await subject.settled()
   let settled = false
   subject.append('retry.10s', {
-    key: null,
-    value: Buffer.from('first'),
+    ...encoded('first'),
     ...unclaimed,
     done() {},
     tooLarge: () => append('letter', 10, 'dead-letters'),

@@ -3,7 +3,7 @@ import { partitionKey } from '../../core/analytics-call.ts'
 import type { AnalyticsCall } from '../../core/analytics-call.ts'
 import { partitionOfKey } from './murmur2.ts'
 import { headerBytes, RecordBundle } from './record-bundle.ts'
-import type { ValueWriter } from './record-bundle.ts'
+import type { ValueWriter } from './record-bytes.ts'
 
 /** One lot is one request a broker: more calls save no more, and let those who wait for the first ones wait longer. */
 const mostCalls = 1_000

@@ -5,7 +5,7 @@ import type { AnalyticsCall } from '../../core/analytics-call.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 import type { Logger } from '../log.ts'
 import { CallLot } from './call-lot.ts'
-import type { ValueWriter } from './record-bundle.ts'
+import type { ValueWriter } from './record-bytes.ts'
 import { backOff, within } from './waiting.ts'
 
 /** acks=all: every in-sync replica has it. */

@@ -3,18 +3,16 @@ import type { ICustomPartitioner } from 'kafkajs'
 const seed = 0x9747b28c | 0
 const mixer = 0x5bd1e995
 
-/** As Apache Kafka's `Utils.murmur2`, signed. */
-export function murmur2(data: Uint8Array): number {
-  const { length } = data
-  let hash = seed ^ length
-  let at = 0
-  for (; at + 4 <= length; at += 4) {
+/** As Apache Kafka's `Utils.murmur2`, signed, of the bytes from `at` to `end`. */
+export function murmur2(data: Uint8Array, at = 0, end = data.length): number {
+  let hash = seed ^ (end - at)
+  for (; at + 4 <= end; at += 4) {
     let word = data[at]! | (data[at + 1]! << 8) | (data[at + 2]! << 16) | (data[at + 3]! << 24)
     word = Math.imul(word, mixer)
     word ^= word >>> 24
     hash = Math.imul(hash, mixer) ^ Math.imul(word, mixer)
   }
-  const rest = length - at
+  const rest = end - at
   if (rest === 3) hash ^= data[at + 2]! << 16
   if (rest >= 2) hash ^= data[at + 1]! << 8
   if (rest >= 1) hash = Math.imul(hash ^ data[at]!, mixer)
@@ -48,8 +46,10 @@ export function murmur2OfText(text: string): number {
 }
 
 /** The partition of a key, as Java's producers choose it: the hash without its sign, modulo the partitions. */
+export const partitionOfHash = (hash: number, partitions: number): number => (hash & 0x7fffffff) % partitions
+
 export const partitionOfKey = (key: string, partitions: number): number =>
-  (murmur2OfText(key) & 0x7fffffff) % partitions
+  partitionOfHash(murmur2OfText(key), partitions)
 
 function finished(hash: number): number {
   hash ^= hash >>> 13
@@ -63,6 +63,6 @@ export const murmur2Partitioner: ICustomPartitioner = () => {
   return ({ message: { key, partition }, partitionMetadata: { length } }) => {
     if (partition !== undefined && partition !== null) return partition
     if (key === null || key === undefined) return turn++ % length
-    return typeof key === 'string' ? partitionOfKey(key, length) : (murmur2(key) & 0x7fffffff) % length
+    return partitionOfHash(typeof key === 'string' ? murmur2OfText(key) : murmur2(key), length)
   }
 }

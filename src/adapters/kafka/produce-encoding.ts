@@ -2,7 +2,7 @@
 // record. What follows writes the same bytes in a fraction of that, and takes records that are encoded already.
 import { createRequire } from 'node:module'
 import { crc32c } from './crc32c.ts'
-import { RecordBundle } from './record-bundle.ts'
+import { PartitionRecords } from './partition-records.ts'
 import { sizeOfVarint, writeVarint } from './varint.ts'
 
 /** What kafkajs hands to the encoding of a produce request, as far as we use it. */
@@ -16,8 +16,8 @@ export interface ProduceOptions {
   topicData: { topic: string; partitions: { partition: number; messages: ProducedMessages }[] }[]
 }
 
-/** Single messages, or one bundle of them. */
-type ProducedMessages = ProducedMessage[] | [RecordBundle]
+/** Single messages, or all of them in one. */
+type ProducedMessages = ProducedMessage[] | [PartitionRecords]
 
 interface ProducedMessage {
   key?: Buffer | string | null
@@ -72,7 +72,7 @@ function isPlain({ transactionalId, producerId, compression, topicData }: Produc
   if ((transactionalId ?? null) !== null || (compression ?? 0) !== 0) return false
   if ((producerId ?? -1) !== -1) return false
   return topicData.every(({ partitions }) =>
-    partitions.every(({ messages }) => bundleOf(messages) !== null || messages.every(isPlainMessage)),
+    partitions.every(({ messages }) => encodedOf(messages) !== null || messages.every(isPlainMessage)),
   )
 }
 
@@ -86,9 +86,9 @@ function isPlainMessage({ headers, timestamp }: ProducedMessage): boolean {
   return true
 }
 
-function bundleOf(messages: ProducedMessages): RecordBundle | null {
+function encodedOf(messages: ProducedMessages): PartitionRecords | null {
   const [first] = messages
-  return messages.length === 1 && first instanceof RecordBundle ? first : null
+  return messages.length === 1 && first instanceof PartitionRecords ? first : null
 }
 
 /** The body of a produce request, versions 3 to 7, one record batch a partition (KIP-98), in one buffer. */
@@ -116,8 +116,8 @@ export function encodeProduce({ acks, timeout, topicData }: ProduceOptions, now 
 
 function writeBatch(writer: Writer, messages: ProducedMessages, now: number): void {
   const { buf, at: start } = writer
-  const bundle = bundleOf(messages)
-  const count = bundle?.count ?? messages.length
+  const encoded = encodedOf(messages)
+  const count = encoded?.count ?? messages.length
   buf.writeBigInt64BE(0n, start) // first offset
   buf.writeInt32BE(0, start + 12) // partition leader epoch
   buf[start + 16] = 2 // magic
@@ -130,7 +130,7 @@ function writeBatch(writer: Writer, messages: ProducedMessages, now: number): vo
   buf.writeInt32BE(0, start + 53) // first sequence
   buf.writeInt32BE(count, start + 57)
   writer.at = start + batchHeadBytes
-  if (bundle) writer.at += bundle.copyTo(buf, writer.at)
+  if (encoded) writer.at += encoded.copyTo(buf, writer.at)
   else
     for (let index = 0; index < messages.length; index++)
       writeRecord(writer, messages[index] as ProducedMessage, index)
@@ -193,8 +193,8 @@ function sizeAtMost(topicData: ProduceOptions['topicData']): number {
     size += topic.length * 3 + 6
     for (const { messages } of partitions) {
       size += batchHeadBytes + 8
-      const bundle = bundleOf(messages)
-      if (bundle) size += bundle.bytes
+      const encoded = encodedOf(messages)
+      if (encoded) size += encoded.bytes
       else
         for (const { key, value, headers } of messages as ProducedMessage[])
           size +=

@@ -1,11 +1,10 @@
 import { performance } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Kafka, Message, Producer } from 'kafkajs'
+import type { Kafka, Producer } from 'kafkajs'
 import type { Logger } from 'pino'
 import { messageOf } from '../../errors.ts'
-import type { OutgoingRecord, RecordSink } from '../../forwarder/ports.ts'
-import { murmur2Partitioner } from './murmur2.ts'
-import { SortedOnce } from './sorted-once.ts'
+import type { EncodedRecord, RecordSink } from '../../forwarder/ports.ts'
+import { SortedRecords } from './sorted-records.ts'
 
 const maxBackOffMs = 5_000
 /** acks=all: every in-sync replica has it. */
@@ -24,7 +23,7 @@ export class KafkaSink implements RecordSink {
   readonly #log: Logger
   readonly #produced: (seconds: number) => void
   readonly #stopping = new AbortController()
-  readonly #sorted = new SortedOnce(murmur2Partitioner)
+  readonly #sorted = new SortedRecords()
   #producer: Promise<Producer> | null = null
 
   constructor(kafka: Kafka, log: Logger, produced: (seconds: number) => void) {
@@ -34,11 +33,11 @@ export class KafkaSink implements RecordSink {
   }
 
   async append(
-    lots: readonly { topic: string; records: readonly OutgoingRecord[] }[],
+    lots: readonly { topic: string; records: readonly EncodedRecord[] }[],
   ): Promise<'ok' | 'too_large'> {
     const topicMessages = lots.map(({ topic, records }) => ({
       topic,
-      messages: this.#sorted.list([...records] as Message[]),
+      messages: this.#sorted.messages(records),
     }))
     for (let wait = 100; ; wait = Math.min(wait * 2, maxBackOffMs)) {
       try {

@@ -21,12 +21,9 @@ interface Writer<T> {
   write(record: T, buffer: Buffer, at: number): number
 }
 
-/** What the records of a topic are written into, one behind the other. */
-const blockBytes = 64 * 1_024
-/** Larger ones have memory of their own, and leave the block's rest to others. */
-const largestInBlock = blockBytes / 8
-/** For what does not fit into the block's rest. It grows for the large, and shrinks again after the very large. */
-let scratch = Buffer.allocUnsafeSlow(blockBytes)
+const scratchBytes = 64 * 1_024
+/** What records are written into before they get memory of their own. It grows for the large, and shrinks again after the very large. */
+let scratch = Buffer.allocUnsafeSlow(scratchBytes)
 
 /**
  * Records of one topic, in the Confluent wire format. Synchronous but for `ready`, which must have resolved once
@@ -39,9 +36,6 @@ export class RecordCodec<T> {
   readonly #reader: RecordReader
   readonly #mapping: Mapping<T>
   #id: number | null = null
-  #block = Buffer.alloc(0)
-  /** How much of the block is taken. */
-  #used = 0
 
   constructor(
     subject: string,
@@ -72,32 +66,16 @@ export class RecordCodec<T> {
     this.#id = id
   }
 
-  /**
-   * The record's bytes. Nobody else gets them, but they lie in one block of memory with those of the topic's records
-   * before and behind them: all of them wait for the same broker, and go together (core/own-bytes). Throws for what the
-   * schema cannot hold: that is a bug.
-   */
+  /** The record's bytes, in memory of their own. Throws for what the schema cannot hold: that is a bug. */
   encode(record: T): Buffer {
-    const end = this.write(record, this.#block, this.#used)
-    if (end < 0) return this.#encodeElsewhere(record)
-    const value = this.#block.subarray(this.#used, end)
-    this.#used = end
-    return value
-  }
-
-  #encodeElsewhere(record: T): Buffer {
     let end = this.write(record, scratch, 0)
     while (end < 0) {
       scratch = Buffer.allocUnsafeSlow(scratch.length * 2)
       end = this.write(record, scratch, 0)
     }
-    const value = scratch.subarray(0, end)
-    if (scratch.length > 16 * blockBytes) scratch = Buffer.allocUnsafeSlow(blockBytes)
-    if (end > largestInBlock) return ownCopy(value)
-    this.#block = Buffer.allocUnsafeSlow(blockBytes)
-    this.#block.set(value)
-    this.#used = end
-    return this.#block.subarray(0, end)
+    const value = ownCopy(scratch.subarray(0, end))
+    if (scratch.length > 16 * scratchBytes) scratch = Buffer.allocUnsafeSlow(scratchBytes)
+    return value
   }
 
   /**

@@ -5,7 +5,9 @@ import fc from 'fast-check'
 import { murmur2, murmur2OfText } from '../../../src/adapters/kafka/murmur2.ts'
 import { encodeProduce } from '../../../src/adapters/kafka/produce-encoding.ts'
 import { headerBytes, RecordBundle } from '../../../src/adapters/kafka/record-bundle.ts'
-import type { ValueWriter } from '../../../src/adapters/kafka/record-bundle.ts'
+import type { ValueWriter } from '../../../src/adapters/kafka/record-bytes.ts'
+import { RecordEncoder } from '../../../src/adapters/kafka/record-encoder.ts'
+import { RecordList } from '../../../src/adapters/kafka/record-list.ts'
 import type { ProduceOptions } from '../../../src/adapters/kafka/produce-encoding.ts'
 
 const require = createRequire(import.meta.url)
@@ -59,18 +61,6 @@ test('property: the bytes are those of kafkajs', async (t) => {
   )
 })
 
-test('a lot of many records is encoded as kafkajs encodes it', async (t) => {
-  t.mock.timers.enable({ apis: ['Date'], now })
-  const messages = Array.from({ length: 20_000 }, (_, n) => ({ key: `k${n}`, value: Buffer.from(`v${n}`) }))
-  const given = {
-    acks: -1,
-    timeout: 30_000,
-    topicData: [{ topic: 't', partitions: [{ partition: 0, messages }] }],
-  }
-  const { buffer } = await original(given).encode()
-  assert.ok(encodeProduce(given, now).buffer.equals(buffer))
-})
-
 /** Writes bytes as they are. */
 const asTheyAre: ValueWriter<Buffer> = {
   write(value, buffer, at) {
@@ -79,12 +69,51 @@ const asTheyAre: ValueWriter<Buffer> = {
   },
 }
 
+/** Records of one partition. */
+const produced = (messages: unknown): ProduceOptions =>
+  ({
+    acks: -1,
+    timeout: 1,
+    topicData: [{ topic: 't', partitions: [{ partition: 3, messages }] }],
+  }) as ProduceOptions
+/** Lengths whose numbers take another byte, and more than a block has left. */
+const value = fc.oneof(
+  bytes,
+  fc.constantFrom(63, 64, 8_100, 8_190, 8_192, 20_000, 70_000).map((n) => Buffer.alloc(n, 7)),
+)
+
+test('property: records that wait in blocks are encoded as kafkajs encodes them', async (t) => {
+  t.mock.timers.enable({ apis: ['Date'], now })
+  const headers = fc.dictionary(fc.string({ maxLength: 20 }), text, { maxKeys: 3 })
+  const record = fc.record({ key: fc.oneof(text, fc.constant(null), bytes), value, headers })
+  await fc.assert(
+    fc.asyncProperty(fc.array(record, { minLength: 1, maxLength: 90 }), async (records) => {
+      const encoder = new RecordEncoder(asTheyAre)
+      const waiting = records.map(({ key, value, headers }) => encoder.encode(key, value, headers))
+      const list = new RecordList(3)
+      for (const one of waiting) list.append(one)
+      const { buffer } = await original(produced(records)).encode()
+      assert.ok(encodeProduce(produced([list]), now).buffer.equals(buffer))
+    }),
+    { numRuns: 200 },
+  )
+})
+
+test('a lot of many records is encoded as kafkajs encodes it, however they come', async (t) => {
+  t.mock.timers.enable({ apis: ['Date'], now })
+  const messages = Array.from({ length: 20_000 }, (_, n) => ({ key: `k${n}`, value: Buffer.from(`v${n}`) }))
+  const [bundle, list, encoder] = [new RecordBundle(3), new RecordList(3), new RecordEncoder(asTheyAre)]
+  for (const { key, value } of messages) {
+    bundle.append(key, value, asTheyAre)
+    list.append(encoder.encode(key, value))
+  }
+  const { buffer } = await original(produced(messages)).encode()
+  for (const given of [messages, [bundle], [list]])
+    assert.ok(encodeProduce(produced(given), now).buffer.equals(buffer))
+})
+
 test('property: a bundle is encoded as kafkajs encodes its records one by one', async (t) => {
   t.mock.timers.enable({ apis: ['Date'], now })
-  const value = fc.oneof(
-    bytes,
-    fc.constantFrom(63, 64, 8_190, 8_192, 20_000).map((n) => Buffer.alloc(n, 7)),
-  )
   const record = fc.record({
     key: fc.oneof(fc.string({ unit: 'binary', maxLength: 20 }), fc.constant(null)),
     value,
@@ -105,30 +134,26 @@ test('property: a bundle is encoded as kafkajs encodes its records one by one', 
         .map(({ key, value }) => ({ key, value, ...headers }))
       assert.equal(bundle.count, kept.length)
       if (kept.length === 0) return
-      const of = (messages: unknown): ProduceOptions =>
-        ({
-          acks: -1,
-          timeout: 1,
-          topicData: [{ topic: 't', partitions: [{ partition: 3, messages }] }],
-        }) as ProduceOptions
-      const { buffer } = await original(of(kept)).encode()
-      assert.ok(encodeProduce(of([bundle]), now).buffer.equals(buffer))
+      const { buffer } = await original(produced(kept)).encode()
+      assert.ok(encodeProduce(produced([bundle]), now).buffer.equals(buffer))
     }),
     { numRuns: 200 },
   )
 })
 
-test('kafkajs by itself refuses a bundle, which it would make one record of', async () => {
+test('kafkajs by itself refuses what is encoded already, which it would make one record of', async () => {
   const bundle = new RecordBundle(0)
   bundle.append('k', Buffer.from('v'), asTheyAre)
-  const messages: [RecordBundle] = [bundle]
-  const topicData = [{ topic: 't', partitions: [{ partition: 0, messages }] }]
-  await assert.rejects(async () => original({ acks: -1, timeout: 1, topicData }).encode(), /bundle/)
+  await assert.rejects(async () => original(produced([bundle])).encode(), /encoded already/)
 })
 
 test('property: keys hash as kafkajs hashes them', () => {
   fc.assert(
-    fc.property(bytes, (key) => assert.equal(murmur2(key), kafkajsMurmur2(key))),
+    fc.property(bytes, fc.nat(9), fc.nat(9), (key, before, behind) => {
+      const among = Buffer.concat([Buffer.alloc(before, 1), key, Buffer.alloc(behind, 2)])
+      assert.equal(murmur2(key), kafkajsMurmur2(key))
+      assert.equal(murmur2(among, before, before + key.length), kafkajsMurmur2(key))
+    }),
     { numRuns: 1_000 },
   )
 })

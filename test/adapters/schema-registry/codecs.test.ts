@@ -199,20 +199,6 @@ test('a record begins with the magic byte and the id, and shares no bytes with t
   assert.ok(first.readInt32BE(1) > 0)
 })
 
-test('records that wait for their acknowledgement keep nothing in memory but each other, a seventh and a block', () => {
-  for (const size of [10, 1_000, 8_000, 20_000, 200_000]) {
-    const waiting = Array.from({ length: 200 }, () => {
-      codecs.deliveries.encode(planned)
-      codecs.calls.encode(someCall({ properties: `{"a":"${'b'.repeat(size)}"}` }))
-      return codecs.retries('10s').encode({ ...retry, body: Buffer.alloc(size) })
-    })
-    const bytes = waiting.reduce((sum, { length }) => sum + length, 0)
-    const blocks = new Set(waiting.map(({ buffer }) => buffer))
-    const held = [...blocks].reduce((sum, { byteLength }) => sum + byteLength, 0)
-    assert.ok(held <= bytes * 1.15 + 65_536, `${held} bytes for ${bytes}, of ${size} each`)
-  }
-})
-
 test('records of any size are written, large ones after small ones and the other way round', () => {
   for (const size of [10, 70_000, 4_000_000, 20, 65_536, 65_500]) {
     const call = someCall({ properties: `{"a":"${'é'.repeat(size / 2)}"}` })
