@@ -45,7 +45,7 @@ export function murmur2OfText(text: string): number {
   return finished(at < length ? Math.imul(hash, mixer) : hash)
 }
 
-/** The partition of a key, as Java's producers choose it: the hash without its sign, modulo the partitions. */
+/** The partition of a key with this `murmur2`, as Java's producers choose it: without its sign, modulo the partitions. */
 export const partitionOfHash = (hash: number, partitions: number): number => (hash & 0x7fffffff) % partitions
 
 export const partitionOfKey = (key: string, partitions: number): number =>

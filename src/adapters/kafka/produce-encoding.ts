@@ -3,6 +3,7 @@
 import { createRequire } from 'node:module'
 import { crc32c } from './crc32c.ts'
 import { PartitionRecords } from './partition-records.ts'
+import { writeRecordHead } from './record-bytes.ts'
 import { sizeOfVarint, writeVarint } from './varint.ts'
 
 /** What kafkajs hands to the encoding of a produce request, as far as we use it. */
@@ -149,10 +150,7 @@ function writeRecord(writer: Writer, { key, value, headers }: ProducedMessage, i
     Math.max(0, keyBytes) +
     sizeOfVarint(valueBytes) +
     Math.max(0, valueBytes)
-  writer.varint(size)
-  writer.buf[writer.at++] = 0
-  writer.buf[writer.at++] = 0
-  writer.varint(index)
+  writer.at = writeRecordHead(writer.buf, writer.at, size, index)
   writer.varint(keyBytes)
   writer.bytes(key)
   writer.varint(valueBytes)
