@@ -44,7 +44,7 @@ export const isolation: readonly Mutation[] = [
     name: 'requests held back though the process has time',
     promise: busy,
     file: 'src/forwarder/slots.ts',
-    find: 'if (this.#hungry.size > 0 && this.#window.turned(this.#taken)) this.feed(steadyClock.now())',
+    find: 'if (this.#hungry.length > 0 && this.#window.turned(this.#taken)) this.feed(steadyClock.now())',
     replace: '',
     test: {
       file: 'forwarder/dispatcher.test.ts',

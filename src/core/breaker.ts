@@ -44,7 +44,7 @@ export interface Breaker {
   readonly phase: BreakerPhase
   /** closed and ramp: failures in a row. */
   readonly failures: number
-  /** open and paused: epoch ms at which that is over. */
+  /** open and paused: when that is over, by the clock that `now` is read from, in ms. */
   readonly until: number
   readonly coolDownMs: number
   /** half_open and ramp: requests that may be under way at once. */

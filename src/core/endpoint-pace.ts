@@ -22,7 +22,7 @@ export interface PaceBounds {
 
 /**
  * How fast one endpoint is driven: its breaker, its limit of requests under way and its retry budget, told of what is
- * sent and what comes of it. Pure: the time comes in as an argument, epoch ms.
+ * sent and what comes of it. Pure: the time comes in as an argument, in ms by any clock that never goes back.
  */
 export class EndpointPace {
   readonly #limit: ConcurrencyLimit

@@ -6,7 +6,7 @@
  * So a retry goes out only while those that failed in the last ten minutes, without those that the trickle paid for,
  * are fewer than `share` of the first attempts of these ten minutes, or the trickle has something left; what is under
  * way by then may fail on top of it. It is counted over minutes because retries come minutes after what earned them.
- * Times in epoch ms.
+ * Times in ms, by any clock that never goes back.
  */
 export interface BudgetBounds {
   /** Failed retries per first attempt. */

@@ -7,6 +7,7 @@ import { AttemptFifo, type Attempt, type DeliveryRun } from './delivery-run.ts'
 import type { EndpointHost } from './endpoint-host.ts'
 import type { PartitionWork } from './partition-work.ts'
 import type { EndpointClient } from './ports.ts'
+import type { SlotUser } from './slots.ts'
 import { steadyClock } from './steady-clock.ts'
 
 /**
@@ -23,7 +24,7 @@ import { steadyClock } from './steady-clock.ts'
  * Shedding ends when less than half of its share has been taken and the queue has been less than half as deep for
  * `maxWaitMs`.
  */
-export class EndpointQueue implements Deferring {
+export class EndpointQueue implements Deferring, SlotUser {
   readonly destinationId: string
   readonly id: string
   client: EndpointClient
@@ -40,6 +41,9 @@ export class EndpointQueue implements Deferring {
   /** Taken out of the settings: what is on the wire ends, nothing new comes. */
   closed = false
   readonly waiters = new Set<PartitionWork>()
+  /** While it waits for a slot; see Slots. */
+  isInLine = false
+  behind: SlotUser | null = null
   readonly #calls = new AttemptFifo()
   readonly #retries = new AttemptFifo()
   readonly #host: EndpointHost

