@@ -18,6 +18,8 @@ export const errorCodes = {
   undecodable: { canRetry: false },
   /** A secret cannot be opened: its key is not among SECRETS_KEY. */
   secrets_key: { canRetry: false },
+  /** Something did not hold that must always hold: a bug. The process stops, for it could lose records. */
+  invariant: { canRetry: false },
   /** A child process, a port or a file that `dev` needs is not to be had. */
   local: { canRetry: false },
 } as const

@@ -256,7 +256,7 @@ export const keeping: readonly Mutation[] = [
     replace: 'lot.length === lotRecords',
     test: {
       file: 'forwarder/hand-over.test.ts',
-      name: 'lots are bounded by bytes and by count, and keep the order',
+      name: 'batches are bounded by bytes and by count, and keep the order',
     },
   },
   {

@@ -7,7 +7,6 @@ import { planFetchesFaster } from './fetch-planning.ts'
 import { FetchWait, type TopicPartitions } from './fetch-wait.ts'
 import { InFlight } from './in-flight.ts'
 import { decodeLazily } from './lazy-decoding.ts'
-import { encodeProduceFaster } from './produce-encoding.ts'
 
 const require = createRequire(import.meta.url)
 
@@ -183,7 +182,6 @@ waitBeforeJoin()
 heartbeatAfterClockWentBack()
 keepCommitsWhenOutOfRange()
 fetchSoonAfterResume()
-encodeProduceFaster()
 encodeFetchFaster()
 planFetchesFaster()
 decodeLazily()

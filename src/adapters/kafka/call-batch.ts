@@ -1,21 +1,21 @@
-import type { Lot } from '../../collector/ports.ts'
+import type { CallBatch } from '../../collector/ports.ts'
 import { partitionKey } from '../../core/analytics-call.ts'
 import type { AnalyticsCall } from '../../core/analytics-call.ts'
 import { partitionOfKey } from './murmur2.ts'
 import { headerBytes, RecordBundle } from './record-bundle.ts'
 import type { ValueWriter } from './record-bytes.ts'
 
-/** One lot is one request a broker: more calls save no more, and let those who wait for the first ones wait longer. */
-const mostCalls = 1_000
-/** The topic's max.message.bytes holds for all of one partition's records in a lot together, hence for the lot. */
-const mostBytes = 1_048_576 - 4_096
+/** A batch is one request a broker: more calls save no more, and the first ones would wait longer. */
+const maxCalls = 1_000
+/** The topic's max.message.bytes holds for one partition's records together, hence for the whole batch. */
+const maxBytes = 1_048_576 - 4_096
 
-/** Says in each record that a collector wrote it: `postrider why` tells it from what others write there. */
+/** Says in each record that a collector wrote it: `postrider why` distinguishes it from what others write there. */
 export const collectorHeader = { name: 'via', value: 'collector' }
 const headers = headerBytes(collectorHeader.name, collectorHeader.value)
 
 /** Calls that are written to Kafka together, encoded as they came in and sorted by partition. */
-export class CallLot implements Lot {
+export class EncodedCallBatch implements CallBatch {
   readonly written: Promise<boolean>
   readonly settle: (written: boolean) => void
   readonly since = performance.now()
@@ -24,7 +24,7 @@ export class CallLot implements Lot {
   #calls = 0
   #bytes = 0
 
-  /** `partitions`: how many the topic has. */
+  /** @param partitions number of the topic's partitions */
   constructor(partitions: number) {
     const { promise, resolve } = Promise.withResolvers<boolean>()
     this.written = promise
@@ -43,7 +43,7 @@ export class CallLot implements Lot {
 
   /** Whether the call was taken; the first one always is. */
   add(call: AnalyticsCall, writer: ValueWriter<AnalyticsCall>): boolean {
-    if (this.#calls === mostCalls) return false
+    if (this.#calls === maxCalls) return false
     const key = partitionKey(call)
     // No call that the collector takes is without a key.
     const partition = key === null ? 0 : partitionOfKey(key, this.#partitions)
@@ -51,7 +51,7 @@ export class CallLot implements Lot {
     const before = bundle.bytes
     bundle.append(key, call, writer)
     const bytes = bundle.bytes - before
-    if (this.#bytes + bytes > mostBytes && this.#calls > 0) {
+    if (this.#bytes + bytes > maxBytes && this.#calls > 0) {
       bundle.undo()
       return false
     }

@@ -2,36 +2,25 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { TestContext } from 'node:test'
 import kafkajs from 'kafkajs'
-import type { Kafka, Message, PartitionMetadata, Producer, ProducerConfig } from 'kafkajs'
+import type { Message, PartitionMetadata } from 'kafkajs'
 import pino from 'pino'
 import { createKafka } from '../../../src/adapters/kafka/client.ts'
-import { LotWriter } from '../../../src/adapters/kafka/lot-writer.ts'
-import type { LotWriterOptions } from '../../../src/adapters/kafka/lot-writer.ts'
+import { CallBatchWriter } from '../../../src/adapters/kafka/call-batch-writer.ts'
+import type { CallBatchWriterOptions } from '../../../src/adapters/kafka/call-batch-writer.ts'
+import type { ValueWriter } from '../../../src/adapters/kafka/record-bytes.ts'
+import type { AnalyticsCall } from '../../../src/core/analytics-call.ts'
 import { someCall } from '../../support/calls.ts'
 import { deploy, until } from '../../support/deployment.ts'
 import type { Deployment } from '../../support/deployment.ts'
-
-/** A client whose producers the test may change. */
-const altered = (
-  kafka: Kafka,
-  change: (producer: Producer) => Partial<Producer>,
-  options: Partial<ProducerConfig> = {},
-): Kafka =>
-  ({
-    admin: () => kafka.admin(),
-    producer(given?: ProducerConfig) {
-      const producer = kafka.producer({ ...given, ...options })
-      return { ...producer, ...change(producer) }
-    },
-  }) as Kafka
+import { scriptedCluster } from '../../support/scripted-cluster.ts'
 
 async function underTest(
   t: TestContext,
-  given: (deployment: Deployment) => Partial<LotWriterOptions> = () => ({}),
+  given: (deployment: Deployment) => Partial<CallBatchWriterOptions> = () => ({}),
 ) {
   const deployment = await deploy(t)
   const seconds: number[] = []
-  const writer = new LotWriter({
+  const writer = new CallBatchWriter({
     kafka: deployment.kafka,
     topic: deployment.topics.calls,
     codec: deployment.codecs.calls,
@@ -56,13 +45,13 @@ async function underTest(
 const numbered = (count: number, users: number) =>
   Array.from({ length: count }, (_, n) => someCall({ messageId: `m-${n}`, userId: `u-${n % users}` }))
 
-test('calls of many requests go out in common lots, whole, each user’s in order and where Java’s producers put them', async (t) => {
+test('calls of many requests go out in common batches, whole, each user’s in order and where Java’s producers put them', async (t) => {
   const { deployment, writer, seconds, ready, stored } = await underTest(t)
   await ready()
   const calls = numbered(3_500, 60)
-  const lots = new Set(calls.map((call) => writer.add(call)))
-  assert.equal(lots.size, 4)
-  for (const lot of lots) assert.equal(await lot.written, true)
+  const batches = new Set(calls.map((call) => writer.add(call)))
+  assert.equal(batches.size, 4)
+  for (const batch of batches) assert.equal(await batch.written, true)
   assert.equal(seconds.length, 4)
   const records = await stored()
   assert.equal(records.length, calls.length)
@@ -93,9 +82,9 @@ test('close writes what was added; nothing is taken before it is connected, nor 
   assert.notEqual(writer.problem(), null)
   assert.equal(await writer.add(someCall({ messageId: 'early' })).written, false)
   await ready()
-  const lot = writer.add(someCall({ messageId: 'last' }))
+  const batch = writer.add(someCall({ messageId: 'last' }))
   await Promise.all([writer.close(), writer.close()])
-  assert.equal(await lot.written, true)
+  assert.equal(await batch.written, true)
   assert.equal(writer.problem(), 'it is closed')
   assert.equal(await writer.add(someCall({ messageId: 'late' })).written, false)
   assert.deepEqual(
@@ -104,12 +93,8 @@ test('close writes what was added; nothing is taken before it is connected, nor 
   )
 })
 
-test('partitions that are added later get calls, and lots that were sorted before are written all the same', async (t) => {
-  const { deployment, writer, ready, stored } = await underTest(t, ({ kafka, config }) => ({
-    // kafkajs looks for new partitions every five minutes.
-    kafka:
-      altered(createKafka(config, pino({ level: 'silent' })), () => ({}), { metadataMaxAge: 1 }) ?? kafka,
-  }))
+test('partitions that are added later get calls, and batches that were sorted before are written all the same', async (t) => {
+  const { deployment, writer, ready, stored } = await underTest(t, () => ({ metadataMaxAgeMs: 1 }))
   await ready()
   await deployment.admin.createPartitions({
     topicPartitions: [{ topic: deployment.topics.calls, count: 9 }],
@@ -118,8 +103,8 @@ test('partitions that are added later get calls, and lots that were sorted befor
   const reached = async () => new Set((await stored()).map(({ partition }) => partition)).size
   await until(
     async () => {
-      const lots = new Set(numbered(200, 200).map((call) => (sent++, writer.add(call))))
-      for (const lot of lots) assert.equal(await lot.written, true)
+      const batches = new Set(numbered(200, 200).map((call) => (sent++, writer.add(call))))
+      for (const batch of batches) assert.equal(await batch.written, true)
       return (await reached()) === 9
     },
     30_000,
@@ -128,56 +113,58 @@ test('partitions that are added later get calls, and lots that were sorted befor
   assert.equal((await stored()).length, sent)
 })
 
-test('a lot for a partition that there is not any more has failed: kafkajs would leave it out and call it written', async (t) => {
-  let claimed = 40
-  const { writer, ready, stored } = await underTest(t, ({ kafka }) => ({
-    kafka: {
-      producer: (options?: ProducerConfig) => kafka.producer(options),
-      admin() {
-        const admin = kafka.admin()
-        const fetchTopicMetadata = async (of?: { topics: string[] }) => {
-          const found = await admin.fetchTopicMetadata(of)
-          const partitions = Array.from({ length: claimed || found.topics[0]!.partitions.length })
-          return { topics: [{ ...found.topics[0]!, partitions }] }
-        }
-        return { ...admin, fetchTopicMetadata }
-      },
-    } as Kafka,
-  }))
+/** A writer on brokers that answer as the test says. */
+async function onScripted(t: TestContext, leaders: number[], deadlineMs: number) {
+  const cluster = await scriptedCluster(1, leaders)
+  const log = pino({ level: 'silent' })
+  const kafka = createKafka({ kafka: { brokers: cluster.brokers, ssl: false, sasl: null } }, log)
+  const codec: ValueWriter<AnalyticsCall> = {
+    write: ({ messageId }, buffer, at) =>
+      at + messageId.length > buffer.length ? -1 : at + buffer.write(messageId, at),
+  }
+  const writer = new CallBatchWriter({ kafka, topic: 't', codec, log, produced() {}, deadlineMs })
+  t.after(async () => {
+    await writer.close()
+    await cluster.close()
+  })
+  writer.start()
+  const ready = () => until(() => writer.problem() === null, 30_000, 'a connection')
   await ready()
-  claimed = 0
+  return { cluster, writer, ready }
+}
+
+test('a batch for a partition that the topic no longer has is not called written', async (t) => {
+  const { cluster, writer, ready } = await onScripted(t, [1, 1, 1], 300)
+  cluster.leaders = [1]
+  cluster.decide = ({ partition }) => (partition === 0 ? 0 : 3)
   const calls = numbered(100, 100)
-  const lots = new Set(calls.map((call) => writer.add(call)))
-  for (const lot of lots) assert.equal(await lot.written, false)
+  const batches = new Set(calls.map((call) => writer.add(call)))
+  for (const batch of batches) assert.equal(await batch.written, false)
   await ready()
   const again = new Set(calls.map((call) => writer.add(call)))
-  for (const lot of again) assert.equal(await lot.written, true)
-  assert.equal((await stored()).length, 100)
+  for (const batch of again) assert.equal(await batch.written, true)
 })
 
-test('a lot that is not acknowledged in time has failed, those behind it too, and it goes on with a new producer', async (t) => {
-  let hangs = true
-  const { writer, ready, stored } = await underTest(t, ({ kafka }) => ({
-    deadlineMs: 300,
-    kafka: altered(kafka, (producer) => ({
-      send: (record) => (hangs ? new Promise(() => {}) : producer.send(record)),
-    })),
-  }))
-  await ready()
+test('a batch that is not acknowledged in time has failed, those behind it too, and it goes on afterwards', async (t) => {
+  const { cluster, writer, ready } = await onScripted(t, [1], 300)
+  cluster.decide = () => 'silent'
   const first = writer.add(someCall({ messageId: 'hangs' }))
   const behind = new Set(numbered(1_500, 3).map((call) => writer.add(call)))
   assert.equal(await first.written, false)
-  for (const lot of behind) assert.equal(await lot.written, false)
-  hangs = false
-  await ready()
-  assert.equal(await writer.add(someCall({ messageId: 'after' })).written, true)
-  assert.deepEqual(
-    (await stored()).map(({ call }) => call.messageId),
-    ['after'],
+  for (const batch of behind) assert.equal(await batch.written, false)
+  cluster.decide = () => 0
+  await until(
+    async () => {
+      await ready()
+      return writer.add(someCall({ messageId: 'after', userId: 'after' })).written
+    },
+    30_000,
+    'a batch that is written',
   )
+  assert.deepEqual(new Set(cluster.written(0)), new Set(['after']))
 })
 
-test('a lot that the brokers refuse has failed', async (t) => {
+test('a batch that the brokers refuse has failed', async (t) => {
   const { deployment, writer, ready } = await underTest(t)
   await ready()
   await deployment.admin.alterConfigs({
@@ -190,11 +177,11 @@ test('a lot that the brokers refuse has failed', async (t) => {
       },
     ],
   })
-  const lots = () => new Set(numbered(100, 1).map((call) => writer.add(call)))
+  const batches = () => new Set(numbered(100, 1).map((call) => writer.add(call)))
   await until(
     async () => {
       await ready()
-      for (const lot of lots()) if (!(await lot.written)) return true
+      for (const batch of batches()) if (!(await batch.written)) return true
       return false
     },
     30_000,
