@@ -24,6 +24,9 @@ export interface ScriptedCluster {
   written(partition: number): string[]
   /** Decides about each batch. Default: written where the node is the leader, else error 6. */
   decide: (batch: ProducedBatch, attempt: number) => Verdict
+  /** Answers nothing until `resume`, which then answers it all. */
+  pause(): void
+  resume(): void
   connections(): number
   close(): Promise<void>
 }
@@ -37,12 +40,19 @@ export async function scriptedCluster(nodes: number, leaders: number[]): Promise
   const ports: number[] = []
   const sockets = new Set<Socket>()
   let attempts = 0
+  let held: (() => void)[] | null = null
   const cluster: ScriptedCluster = {
     brokers: [],
     leaders,
     produced: [],
     written: (partition) => logs.get(partition) ?? [],
     decide: ({ node, partition }) => (cluster.leaders[partition] === node ? 0 : notLeader),
+    pause: () => void (held = []),
+    resume() {
+      const waiting = held ?? []
+      held = null
+      for (const go of waiting) go()
+    },
     connections: () => sockets.size,
     async close() {
       for (const socket of sockets) socket.destroy()
@@ -75,8 +85,7 @@ export async function scriptedCluster(nodes: number, leaders: number[]): Promise
       sockets.add(socket)
       socket.on('close', () => sockets.delete(socket)).on('error', () => {})
       let buffered = Buffer.alloc(0)
-      socket.on('data', (chunk) => {
-        buffered = Buffer.concat([buffered, chunk])
+      const read = () => {
         while (buffered.length >= 4 && buffered.length >= 4 + buffered.readInt32BE(0)) {
           const request = buffered.subarray(4, 4 + buffered.readInt32BE(0))
           buffered = buffered.subarray(4 + request.length)
@@ -84,6 +93,11 @@ export async function scriptedCluster(nodes: number, leaders: number[]): Promise
           if (body === null) return
           socket.write(Buffer.concat([int32(body.length + 4), request.subarray(4, 8), body]))
         }
+      }
+      socket.on('data', (chunk) => {
+        buffered = Buffer.concat([buffered, chunk])
+        if (held === null) read()
+        else held.push(read)
       })
     }),
   )
