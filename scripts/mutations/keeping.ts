@@ -282,28 +282,6 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'fetches from a wrong offset beyond two thousand million',
-    promise: asKafkajs,
-    file: 'src/adapters/kafka/fetch-encoding.ts',
-    find: 'Math.floor(value / 2 ** 32)',
-    replace: '0',
-    test: {
-      file: 'adapters/kafka/fetching.test.ts',
-      name: 'property: the bytes of a fetch are those of kafkajs',
-    },
-  },
-  {
-    name: 'partitions fetched though they are paused',
-    promise: asKafkajs,
-    file: 'src/adapters/kafka/fetch-planning.ts',
-    find: 'of.isPaused(topic, partition) === isPaused',
-    replace: 'isPaused || topic !== null',
-    test: {
-      file: 'adapters/kafka/fetching.test.ts',
-      name: 'property: which partitions are fetched, and from whom, is what kafkajs finds',
-    },
-  },
-  {
     name: 'control records read as calls',
     promise: asKafkajs,
     file: 'src/adapters/kafka/record-lots.ts',

@@ -2,8 +2,6 @@
 // test that fails without it: on a real broker, but for what memory does.
 import { createRequire } from 'node:module'
 import type { Socket } from 'node:net'
-import { encodeFetchFaster } from './fetch-encoding.ts'
-import { planFetchesFaster } from './fetch-planning.ts'
 import { FetchWait, type TopicPartitions } from './fetch-wait.ts'
 import { InFlight } from './in-flight.ts'
 import { decodeLazily } from './lazy-decoding.ts'
@@ -184,6 +182,4 @@ heartbeatAfterClockWentBack()
 keepCommitsWhenOutOfRange()
 fetchSoonAfterResume()
 encodeProduceFaster()
-encodeFetchFaster()
-planFetchesFaster()
 decodeLazily()

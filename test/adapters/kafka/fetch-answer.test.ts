@@ -2,26 +2,11 @@ import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { encodeFetch, type FetchOptions } from '../../../src/adapters/kafka/fetch-encoding.ts'
-import { planFetchesFaster } from '../../../src/adapters/kafka/fetch-planning.ts'
-import type { TopicPartitions } from '../../../src/adapters/kafka/fetch-wait.ts'
 import { decodeFetch } from '../../../src/adapters/kafka/fetch-answer.ts'
 
 // Nothing here may load `client.ts`: kafkajs is the reference, and that mends it.
 const require = createRequire(import.meta.url)
 
-interface Subscription {
-  assign(topicPartitions: TopicPartitions[]): void
-  pause(topicPartitions: TopicPartitions[]): void
-  resume(topicPartitions: TopicPartitions[]): void
-  assigned(): TopicPartitions[]
-  active(): TopicPartitions[]
-  paused(): TopicPartitions[]
-}
-
-const requestOf = require('kafkajs/src/protocol/requests/fetch/v11/request') as (options: FetchOptions) => {
-  encode(): Promise<{ buffer: Buffer }>
-}
 const { decode: decodeOfKafkajs } = require('kafkajs/src/protocol/requests/fetch/v11/response') as {
   decode(data: Buffer): Promise<object>
 }
@@ -32,32 +17,6 @@ const offset = fc.oneof(
   fc.maxSafeInteger().map(Math.abs),
 )
 const topic = fc.string({ unit: 'binary', maxLength: 30 })
-
-test('property: the bytes of a fetch are those of kafkajs', async () => {
-  const partition = fc.record({
-    partition: fc.nat(1_000),
-    fetchOffset: offset.map(String),
-    maxBytes: fc.nat(),
-  })
-  const options = fc.record({
-    replicaId: fc.constant(-1),
-    isolationLevel: fc.constantFrom(0, 1),
-    maxWaitTime: fc.nat(),
-    minBytes: fc.nat(),
-    maxBytes: fc.nat(),
-    topics: fc.array(fc.record({ topic, partitions: fc.array(partition, { maxLength: 8 }) }), {
-      maxLength: 4,
-    }),
-    rackId: fc.constantFrom('', 'eu-1'),
-  })
-  await fc.assert(
-    fc.asyncProperty(options, async (given) => {
-      const { buffer } = await requestOf(given).encode()
-      assert.ok(encodeFetch(given).buffer.equals(buffer))
-    }),
-    { numRuns: 200 },
-  )
-})
 
 test('property: what stands beside the records of an answer is read as kafkajs reads it', async () => {
   const int64 = fc.oneof(offset.map(BigInt), fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }))
@@ -152,65 +111,4 @@ test('an answer that ends too early is none either where kafkajs is still busy w
   const one = Buffer.concat([head, part, batch])
   one.writeInt32BE(1, 17)
   await assert.rejects(decodeFetch(one), (error) => !(error instanceof RangeError))
-})
-
-test('property: which partitions are fetched, and from whom, is what kafkajs finds', () => {
-  const State = require('kafkajs/src/consumer/subscriptionState') as {
-    new (): Subscription
-    prototype: object
-  }
-  const Group = require('kafkajs/src/consumer/consumerGroup') as {
-    prototype: { findReadReplicaForPartitions(topic: string, partitions: number[]): object }
-  }
-  // A class of its own with what kafkajs has, and its own leaders: both before they are mended.
-  const Before = class {} as unknown as { new (): Subscription; prototype: object }
-  Object.defineProperties(Before.prototype, Object.getOwnPropertyDescriptors(State.prototype))
-  const leadersBefore = Group.prototype.findReadReplicaForPartitions
-  planFetchesFaster()
-  const made = () => {
-    const fields = { assignedPartitionsByTopic: {}, subscriptionStatesByTopic: {} }
-    return [new State(), Object.assign(new Before(), fields)] as const
-  }
-  const some = fc.uniqueArray(fc.nat(24), { maxLength: 20 })
-  const topics = fc.uniqueArray(fc.record({ topic: fc.constantFrom('a', 'b', 'c'), partitions: some }), {
-    selector: ({ topic }) => topic,
-  })
-  const step = fc.tuple(fc.constantFrom('assign', 'pause', 'resume'), topics)
-  fc.assert(
-    fc.property(fc.array(step, { maxLength: 8 }), (steps) => {
-      const [after, before] = made()
-      for (const [name, given] of steps) {
-        for (const state of [after, before]) state[name as 'assign'](structuredClone(given))
-        assert.deepEqual(
-          [after.assigned(), after.active(), after.paused()],
-          [before.assigned(), before.active(), before.paused()],
-        )
-      }
-    }),
-  )
-  const metadata = fc.uniqueArray(fc.record({ partitionId: fc.nat(24), leader: fc.constantFrom(1, 2, 3) }), {
-    selector: ({ partitionId }) => partitionId,
-    maxLength: 24,
-  })
-  const preferred = fc.constantFrom(undefined, {}, { 3: { nodeId: 9, expireAt: Infinity } })
-  fc.assert(
-    fc.property(metadata, some, preferred, (known, partitions, replicas) => {
-      const group = {
-        cluster: { findTopicPartitionMetadata: () => known },
-        preferredReadReplicasPerTopicPartition: { t: replicas },
-      }
-      const found = [Group.prototype.findReadReplicaForPartitions, leadersBefore].map((find) =>
-        find.call(group as never, 't', partitions),
-      )
-      assert.deepEqual(found[0], found[1])
-    }),
-  )
-  const leaderless = {
-    cluster: { findTopicPartitionMetadata: () => [{ partitionId: 0, leader: null }] },
-    preferredReadReplicasPerTopicPartition: {},
-  }
-  assert.throws(
-    () => Group.prototype.findReadReplicaForPartitions.call(leaderless as never, 't', [0]),
-    /Invalid partition metadata/,
-  )
 })
