@@ -1,7 +1,7 @@
 // An open loop in a process of its own: calls go to Kafka when they are due, whoever is slow, and each has its due
 // time (microseconds, monotonic) in its messageId, and how much later than that it was produced.
 import pino from 'pino'
-import { createKafka } from '../src/adapters/kafka/client.ts'
+import { createKafka } from '../src/adapters/kafka/patched-client.ts'
 import { murmur2Partitioner } from '../src/adapters/kafka/murmur2.ts'
 import { createCodecs } from '../src/adapters/schema-registry/codecs.ts'
 import { loadConfig } from '../src/config.ts'
