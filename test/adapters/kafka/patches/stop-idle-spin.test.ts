@@ -23,7 +23,7 @@ const RequestQueue = require('kafkajs/src/network/requestQueue') as {
   prototype: RequestQueue
 }
 
-test('an idle connection checks no queue, and Node has nothing to warn of', async (t) => {
+test('an idle connection checks no queue, and Node prints no warning', async (t) => {
   const warnings: string[] = []
   const onWarning = ({ name }: Error) => void warnings.push(name)
   process.on('warning', onWarning)
@@ -45,7 +45,7 @@ test('an idle connection checks no queue, and Node has nothing to warn of', asyn
   })
   await admin.connect()
   await admin.listTopics()
-  assert.ok(checks > 0, 'each response checks the queue')
+  assert.ok(checks > 0, 'each response has the queue checked')
   checks = 0
   await delay(300)
   assert.equal(checks, 0)
