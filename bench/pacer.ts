@@ -1,7 +1,7 @@
 // An open loop in a process of its own: calls go to Kafka when they are due, whoever is slow, and each has its due
 // time (microseconds, monotonic) in its messageId, and how much later than that it was produced.
 import pino from 'pino'
-import { createKafka } from '../src/adapters/kafka/client.ts'
+import { createKafka } from '../src/adapters/kafka/patched-client.ts'
 import { KafkaProducer } from '../src/adapters/kafka/write/kafka-producer.ts'
 import { encodeRecord } from '../src/adapters/kafka/write/plain-record.ts'
 import { publishAll } from '../src/adapters/kafka/write/publish.ts'

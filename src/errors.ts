@@ -12,7 +12,7 @@ export const errorCodes = {
   kafka_unavailable: { canRetry: true },
   /** The schema registry cannot be reached or does not answer. */
   registry_unavailable: { canRetry: true },
-  /** Topics or schemas are missing or set up wrongly; the message says how to mend it. */
+  /** Topics, schemas or the installation are incomplete or wrong; the message says how to fix it. */
   setup: { canRetry: false },
   /** A record's bytes are not what its schema says, or its schema is not ours. Final for that record. */
   undecodable: { canRetry: false },

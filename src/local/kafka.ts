@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Kafka, logLevel } from 'kafkajs'
-import '../adapters/kafka/client.ts' // Mends kafkajs's timer, which would print a warning.
+import { installPatches } from '../adapters/kafka/patches/index.ts'
 import { PostriderError } from '../errors.ts'
 import { prepareFolder, runJavaTool, startJavaServer, type LocalServer } from './java-server.ts'
 import type { LocalParts } from './parts.ts'
@@ -34,6 +34,8 @@ export interface LocalKafkaOptions {
  * folder is in use or the broker does not start.
  */
 export async function startLocalKafka(options: LocalKafkaOptions): Promise<LocalKafka> {
+  // It is asked by kafkajs whether it is ready, and kafkajs as it is would print a warning.
+  installPatches()
   const dataDir = await prepareFolder(options.dataDir, 'Kafka')
   for (let tries = 1; ; tries++) {
     try {

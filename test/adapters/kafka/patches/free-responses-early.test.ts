@@ -1,22 +1,23 @@
 import assert from 'node:assert/strict'
+import { createRequire } from 'node:module'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { InFlight } from '../../../src/adapters/kafka/in-flight.ts'
-import '../../../src/adapters/kafka/client.ts'
-import { createRequire } from 'node:module'
-import { mostPromoted } from '../../support/promotion.ts'
+import { RequestsInFlight } from '../../../../src/adapters/kafka/patches/free-responses-early.ts'
+import { installPatches } from '../../../../src/adapters/kafka/patches/index.ts'
+import { mostPromoted } from '../../../support/promotion.ts'
 
+installPatches()
 const require = createRequire(import.meta.url)
 
-test('property: it is a Map to whoever sends requests', () => {
+test('property: to kafkajs’s request queue the array of requests in flight is a Map', () => {
   const step = fc.tuple(fc.constantFrom('set', 'delete', 'clear'), fc.nat(8))
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-      const inFlight = new InFlight<string>()
+      const inFlight = new RequestsInFlight<string>()
       const map = new Map<number, string>()
       for (const [index, [what, id]] of steps.entries()) {
         if (what === 'set') {
-          // kafkajs refuses an id that is under way.
+          // kafkajs refuses an id that is in flight.
           if (map.has(id)) continue
           inFlight.set(id, `request ${index}`)
           map.set(id, `request ${index}`)
@@ -40,7 +41,7 @@ test('property: it is a Map to whoever sends requests', () => {
   )
 })
 
-test('answers of a connection to Kafka are freed with the young objects', () => {
+test('responses of a connection to Kafka are freed with the young objects', () => {
   const RequestQueue = require('kafkajs/src/network/requestQueue') as new (options: object) => {
     inflight: Map<number, object>
   }

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pino from 'pino'
-import { createKafka } from '../../../src/adapters/kafka/client.ts'
-import { until } from '../../support/deployment.ts'
-import { brokers, uniquePrefix } from '../../support/rig.ts'
-import { createTopics } from '../../../src/adapters/kafka/create-topics.ts'
+import { createTopics } from '../../../../src/adapters/kafka/create-topics.ts'
+import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
+import { FetchWait } from '../../../../src/adapters/kafka/patches/fetch-soon-after-resume.ts'
+import { until } from '../../../support/deployment.ts'
+import { brokers, uniquePrefix } from '../../../support/rig.ts'
 
 test('a partition that is resumed is fetched at once, however long fetches may wait', async (t) => {
   const kafka = createKafka(
@@ -43,4 +44,24 @@ test('a partition that is resumed is fetched at once, however long fetches may w
   assert.deepEqual(seen, ['first'])
   consumer.resume([{ topic }])
   await until(() => seen.length === 2, 10_000, 'the record after the resume')
+})
+
+const paused = (...partitions: number[]) => [{ topic: 'retry.10s', partitions }]
+
+test('a fetch waits as long as configured while nothing is paused, and for a moment while anything has just been', () => {
+  const wait = new FetchWait(1_000)
+  assert.equal(wait.ms([], 0), 1_000)
+  assert.equal(wait.ms(paused(0), 10), 50)
+  assert.equal(wait.ms([], 20), 1_000)
+  assert.equal(wait.ms(paused(0), 10_000), 50, 'an earlier pause does not count')
+  assert.equal(new FetchWait(20).ms(paused(0), 0), 20, 'never longer than configured')
+})
+
+test('while all that are paused have been for long a fetch waits for longer, up to a quarter of a second', () => {
+  const wait = new FetchWait(1_000)
+  wait.ms(paused(0), 0)
+  assert.equal(wait.ms(paused(0), 800), 100)
+  assert.equal(wait.ms(paused(0), 60_000), 250)
+  assert.equal(wait.ms(paused(0, 1), 60_001), 50, 'another was paused just now')
+  assert.equal(wait.ms(paused(0), 60_002), 250)
 })

@@ -4,11 +4,12 @@ import { createRequire } from 'node:module'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { test } from 'node:test'
 import kafkajs from 'kafkajs'
-import '../../../src/adapters/kafka/client.ts'
-import { createTopics } from '../../../src/adapters/kafka/create-topics.ts'
-import { until } from '../../support/deployment.ts'
-import { brokers, uniquePrefix } from '../../support/rig.ts'
+import { createTopics } from '../../../../src/adapters/kafka/create-topics.ts'
+import { installPatches } from '../../../../src/adapters/kafka/patches/index.ts'
+import { until } from '../../../support/deployment.ts'
+import { brokers, uniquePrefix } from '../../../support/rig.ts'
 
+installPatches()
 const require = createRequire(import.meta.url)
 
 interface Connection {
