@@ -8,9 +8,17 @@ import type { LocalParts } from './parts.ts'
 /** A cluster of one node keeps its records in `log`; each of three nodes has a folder of its own, `node-1` and on. */
 const nodeFolderName = (id: number): string => `node-${id}`
 
+/** How many nodes a state folder was begun with; null when nothing is kept there. */
+export async function keptNodes(dataDir: string): Promise<1 | 3 | null> {
+  if (await exists(join(dataDir, nodeFolderName(1)))) return 3
+  return (await exists(join(dataDir, 'log'))) ? 1 : null
+}
+
+export const nodeCount = (count: number): string => (count === 1 ? 'one node' : 'three nodes')
+
 /**
  * Creates the folders of the nodes and waits for processes that a killed run left behind. Throws a `local` error
- * when another run holds them, and when the folder holds the records of a cluster of another size.
+ * when another run holds them, and when the folder was begun with another number of nodes.
  * @returns the folder of each node, in the order of their ids
  */
 export async function prepareNodeFolders(options: {
@@ -19,11 +27,7 @@ export async function prepareNodeFolders(options: {
 }): Promise<string[]> {
   const { nodeIds } = options
   const dataDir = resolve(options.dataDir)
-  const kept = (await exists(join(dataDir, nodeFolderName(1))))
-    ? 3
-    : (await exists(join(dataDir, 'log')))
-      ? 1
-      : null
+  const kept = await keptNodes(dataDir)
   if (kept !== null && kept !== nodeIds.length) {
     throw new PostriderError(
       'local',
@@ -36,8 +40,6 @@ export async function prepareNodeFolders(options: {
     nodeIds.map((id) => prepareFolder(join(dataDir, nodeFolderName(id)), `Kafka node ${id}`)),
   )
 }
-
-const nodeCount = (count: number): string => (count === 1 ? 'one node' : 'three nodes')
 
 const exists = (path: string): Promise<boolean> =>
   stat(path).then(
