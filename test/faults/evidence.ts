@@ -43,6 +43,7 @@ export interface Evidence {
   deadLetters: Columns<
     | 'delivery'
     | 'reason'
+    | 'partition'
     | 'at'
     | 'failedAt'
     | 'attempts'
@@ -97,7 +98,7 @@ export async function gatherEvidence(rig: Rig, arrivalsFile: string): Promise<Ev
       ...(['firstAttemptAt', 'firstHandOverAt', 'notBefore', 'urls'] as const),
     ]),
     deadLetters: new Columns([
-      ...(['delivery', 'reason', 'at', 'failedAt', 'attempts', 'handOvers'] as const),
+      ...(['delivery', 'reason', 'partition', 'at', 'failedAt', 'attempts', 'handOvers'] as const),
       ...(['firstAttemptAt', 'firstHandOverAt'] as const),
     ]),
     tierTopics: names.map(({ topic }) => ({ topic, delayMs: tierOfTopic(rig.topics, topic)!.delayMs })),
@@ -117,11 +118,21 @@ const silent = pino({ level: 'silent' })
 const recordsOf = (rig: Rig, topic: string) =>
   readRange({ kafka: rig.kafka, topic, groupPrefix: 'evidence', log: silent })
 
-async function readCalls(rig: Rig, { calls }: Evidence): Promise<void> {
-  for await (const { partition, offset, timestamp, headers } of recordsOf(rig, rig.topics.calls)) {
-    const seq = Number(headers?.seq?.toString())
+async function readCalls(rig: Rig, { calls, strangers }: Evidence): Promise<void> {
+  const codec = rig.codecs.calls
+  for await (const { partition, offset, timestamp, headers, value } of recordsOf(rig, rig.topics.calls)) {
+    let seq = Number(headers?.seq?.toString())
+    if (Number.isNaN(seq)) {
+      const { messageId } = codec.tryDecode(value) ?? (await codec.decode(value))
+      seq = /^m\d+$/.test(messageId) ? Number(messageId.slice(1)) : NaN
+      if (Number.isNaN(seq)) {
+        strangers.push(`call ${partition}/${offset}: ${messageId}`)
+        continue
+      }
+    }
     const written = { partition, offset: Number(offset), at: Number(timestamp) }
-    if (calls[seq]) calls[seq].push(written)
+    const known = calls[seq]
+    if (known) known.push(written)
     else calls[seq] = [written]
   }
 }
@@ -180,7 +191,10 @@ async function readDeadLetters(rig: Rig, evidence: Evidence): Promise<void> {
           .join('; '),
       )
     const at = Number(timestamp)
-    evidence.deadLetters.push({ delivery, reason, at, failedAt: letter.failedAt, ...times(letter.delivery) })
+    evidence.deadLetters.push({
+      ...{ delivery, reason, partition, at, failedAt: letter.failedAt },
+      ...times(letter.delivery),
+    })
   }
 }
 

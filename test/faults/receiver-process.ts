@@ -31,6 +31,8 @@ const signedPaths = new Set<string>(
   destinations.flatMap(({ id, urls, signed }) => (signed ? urls.map((_, url) => `/${id}/${url}`) : [])),
 )
 const secrets = new Map<string, string[]>()
+/** Calls that came to `fifth`. */
+const seen = new Set<number>()
 const beganAt = performance.now()
 let random = new Random(0)
 let file: WriteStream | null = null
@@ -76,7 +78,10 @@ function onRequest(message: IncomingMessage, response: ServerResponse): void {
       fault = 'no-json'
     }
     if (fault) wrong++
-    const kind: AnswerKind = chooseAnswer(behaviour ?? 'refuses', seq, performance.now() - beganAt, random)
+    const isFirst = behaviour === 'fifth' && !seen.has(seq)
+    if (isFirst) seen.add(seq)
+    const nowMs = performance.now() - beganAt
+    const kind: AnswerKind = chooseAnswer(behaviour ?? 'refuses', { seq, isFirst, nowMs, random })
     const hash = createHash('sha1').update(body).digest('hex').slice(0, 8)
     count++
     file?.write(`${sentAt} ${readAt} ${message.url} ${kind} ${hash} ${fault ?? '-'} ${id}\n`)
