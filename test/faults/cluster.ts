@@ -1,16 +1,17 @@
 import { appendFile, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { LocalKafkaNode } from '../../src/local/kafka-node.ts'
+import { startLocalKafka, type LocalKafka } from '../../src/local/kafka.ts'
 import type { LocalParts } from '../../src/local/parts.ts'
 import { freePort } from '../../src/local/ports.ts'
 import { mountDisk, type Disk } from './disk.ts'
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts'
-import { startNodes, type Node } from './three-nodes.ts'
 
 /** One broker, the network between it and Postrider, and its disk. */
 export interface BrokerSeat {
   id: number
   name: string
-  node: Node
+  node: LocalKafkaNode
   proxy: TcpProxy
   /** Null where none can be mounted. */
   disk: Disk | null
@@ -39,16 +40,18 @@ export class Cluster {
   /** Null where each broker has a disk that can be made full. */
   readonly diskProblem: string | null
   readonly #folder: string
+  readonly #kafka: LocalKafka
 
-  private constructor(folder: string, seats: BrokerSeat[], diskProblem: string | null) {
+  private constructor(folder: string, kafka: LocalKafka, seats: BrokerSeat[], diskProblem: string | null) {
     this.#folder = folder
+    this.#kafka = kafka
     this.seats = seats
     this.diskProblem = diskProblem
   }
 
   static async start(
     folder: string,
-    { parts, brokers, withDisk }: { parts: LocalParts; brokers: number; withDisk: boolean },
+    { parts, brokers, withDisk }: { parts: LocalParts; brokers: 1 | 3; withDisk: boolean },
   ): Promise<Cluster> {
     const dataDir = join(folder, 'kafka')
     const ids = Array.from({ length: brokers }, (_, index) => index + 1)
@@ -58,7 +61,7 @@ export class Cluster {
     try {
       for (const id of ids) {
         if (diskProblem !== null) break
-        const mounted = await mountDisk(join(dataDir, `node-${id}`))
+        const mounted = await mountDisk(brokers === 1 ? dataDir : join(dataDir, `node-${id}`))
         if ('impossible' in mounted) diskProblem = mounted.impossible
         else disks.push(mounted)
       }
@@ -68,21 +71,21 @@ export class Cluster {
         proxied.push(port)
         proxies.push(await startTcpProxy(port))
       }
-      const { nodes } = await startNodes({
+      const kafka = await startLocalKafka({
         ...{ parts, dataDir, nodes: brokers },
         properties: { 'group.min.session.timeout.ms': 1_000 },
-        nodeProperties: ({ id, broker, controllerPort }) => ({
-          listeners: `PLAINTEXT://${broker},PROXIED://127.0.0.1:${proxied[id - 1]},CONTROLLER://127.0.0.1:${controllerPort}`,
-          'advertised.listeners': `PLAINTEXT://${broker},PROXIED://127.0.0.1:${proxies[id - 1]!.port}`,
+        nodeProperties: ({ id, port, controllerPort }) => ({
+          listeners: `PLAINTEXT://127.0.0.1:${port},PROXIED://127.0.0.1:${proxied[id - 1]},CONTROLLER://127.0.0.1:${controllerPort}`,
+          'advertised.listeners': `PLAINTEXT://127.0.0.1:${port},PROXIED://127.0.0.1:${proxies[id - 1]!.port}`,
           'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT',
           'inter.broker.listener.name': 'PLAINTEXT',
         }),
       })
-      const seats = nodes.map((node, index) => ({
+      const seats = kafka.nodes.map((node, index) => ({
         ...{ id: node.id, name: `broker ${node.id}`, node, frozen: false },
         ...{ proxy: proxies[index]!, disk: disks[index] ?? null },
       }))
-      return new Cluster(folder, seats, diskProblem)
+      return new Cluster(folder, kafka, seats, diskProblem)
     } catch (error) {
       await Promise.all(proxies.map((proxy) => proxy.close()))
       for (const disk of disks) await disk.unmount()
@@ -168,7 +171,7 @@ export class Cluster {
 
   async close(): Promise<void> {
     for (const seat of this.seats) this.thaw(seat)
-    await Promise.all(this.seats.flatMap(({ node, proxy }) => [node.kill(), proxy.close()]))
+    await Promise.all([this.#kafka.kill(), ...this.seats.map(({ proxy }) => proxy.close())])
     for (const seat of this.seats) await this.#keepLog(seat)
     for (const { disk } of this.seats) await disk?.unmount()
   }

@@ -73,7 +73,7 @@ export class Seat {
         RETRY_TIERS: this.tiers,
         METRICS_PORT: String(this.#port),
         LOG_LEVEL: 'error',
-        NODE_OPTIONS: preloads.join(' '),
+        NODE_OPTIONS: ['--trace-warnings', ...preloads].join(' '),
         FAULTS_CLOCK_FILE: this.#clockFile,
       },
       logFile,

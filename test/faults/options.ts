@@ -14,7 +14,7 @@ export interface Options {
   rate: number
   processes: number
   /** One, or three. */
-  brokers: number
+  brokers: 1 | 3
   /** Each of these comes once before any comes a second time. */
   kinds: readonly FaultKind[]
   /** Ends once each kind has come, however many minutes are left. */

@@ -25,7 +25,7 @@ export const sessionTimeoutMs = 6_000
 
 export interface RigOptions {
   /** One, or three. */
-  brokers: number
+  brokers: 1 | 3
   /** With disks that can be made full: it takes a mount. */
   withDisk: boolean
   /** How long a delivery is tried. */
