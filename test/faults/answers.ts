@@ -37,7 +37,19 @@ export const phaseMs = 30_000
 /** What this URL answers now. `nowMs` counts from the receivers' start; `isFirst`: this delivery never came before. */
 export function chooseAnswer(
   behaviour: Behaviour,
-  { seq, isFirst, nowMs, random }: { seq: number; isFirst: boolean; nowMs: number; random: Random },
+  {
+    seq,
+    isFirst,
+    isFixed,
+    nowMs,
+    random,
+  }: {
+    seq: number
+    isFirst: boolean
+    isFixed: boolean
+    nowMs: number
+    random: Random
+  },
 ): AnswerKind {
   switch (behaviour) {
     case 'flaky':
@@ -48,6 +60,8 @@ export function chooseAnswer(
       return 'hang'
     case 'fifth':
       return isFirst && seq % 5 === 0 ? 'status503' : 'ok'
+    case 'fixed':
+      return isFixed ? 'ok' : 'status400'
     case 'picky':
       return isPickedOut(seq) ? 'status400' : 'ok'
     case 'refuses':

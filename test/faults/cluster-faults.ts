@@ -22,8 +22,8 @@ async function restart(context: FaultContext, seat: BrokerSeat, awayMs: number):
   await cluster.start(seat)
 }
 
-async function roll(context: FaultContext, rounds: number, between: () => Promise<void>): Promise<void> {
-  for (let round = 0; round < rounds; round++)
+async function roll(context: FaultContext, between: () => Promise<void>): Promise<void> {
+  for (let round = 0; round < context.rounds; round++)
     for (const seat of context.random.shuffled(context.rig.cluster.seats)) {
       await restart(context, seat, seconds(context.random, 0, 3))
       await between()
@@ -39,18 +39,18 @@ export const clusterFaults = {
   'brokers-rolled': {
     lock: 'infrastructure',
     async inject(context) {
-      await roll(context, 2, () => whole(context))
+      await roll(context, () => whole(context))
       await after(context, 'a rolling restart of the brokers')
-      return 'every broker stopped and started again, twice around, each once all replicas were in sync'
+      return `every broker stopped and started again, ${context.rounds} times around, each once all replicas were in sync`
     },
   },
   'brokers-rolled-fast': {
     lock: 'infrastructure',
     async inject(context) {
       const waitMs = seconds(context.random, 1, 3)
-      await roll(context, 2, () => pause(waitMs))
+      await roll(context, () => pause(waitMs))
       await after(context, 'a fast rolling restart of the brokers')
-      return `every broker stopped and started again, twice around, ${describeMs(waitMs)} apart`
+      return `every broker stopped and started again, ${context.rounds} times around, ${describeMs(waitMs)} apart`
     },
   },
   'leader-killed': {

@@ -1,15 +1,16 @@
 import type { FaultKind } from './fault-kinds.ts'
 import type { Fault, FaultContext, Injection } from './fault.ts'
 import { describeMs, pause, recovered, seconds, withSeat } from './fault.ts'
+import type { Seat } from './fleet.ts'
 
 /** It answers what it has, within the deadline of a batch. */
 const stopMs = 20_000
 const killAfterMs = 30_000
 
-async function startAgain(context: FaultContext, after: string): Promise<void> {
+async function startAgain(context: FaultContext, seat: Seat, after: string): Promise<void> {
   await pause(seconds(context.random, 0, 3))
-  await context.collector.start()
-  await recovered(context, [context.collector], after, 'collector')
+  await seat.start()
+  await recovered(context, [seat], after, 'collector')
 }
 
 export const collectorFaults = {
@@ -18,7 +19,16 @@ export const collectorFaults = {
     inject: (context) =>
       withSeat(context, [context.collector], async (seat): Promise<Injection> => {
         await seat.kill()
-        await startAgain(context, 'it was killed')
+        await startAgain(context, seat, 'it was killed')
+        return `${seat.name} killed`
+      }),
+  },
+  'console-killed': {
+    lock: 'collector',
+    inject: (context) =>
+      withSeat(context, [context.console], async (seat): Promise<Injection> => {
+        await seat.kill()
+        await startAgain(context, seat, 'it was killed')
         return `${seat.name} killed`
       }),
   },
@@ -32,7 +42,7 @@ export const collectorFaults = {
         const how = `${text} after ${describeMs(tookMs)}`
         if ((!inGoodOrder || tookMs > deadlineMs) && !context.infrastructureFailed(began))
           context.finding(`${seat.name} was told to stop: ${how}`)
-        await startAgain(context, 'it was stopped')
+        await startAgain(context, seat, 'it was stopped')
         return `${seat.name} stopped: ${how}`
       }),
   },

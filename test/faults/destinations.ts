@@ -11,6 +11,8 @@ export type Behaviour =
   | 'hangs'
   /** Answers every fifth call with 503 the first time. */
   | 'fifth'
+  /** Refuses everything, and takes everything once it was fixed. */
+  | 'fixed'
   /** Refuses every third call for good. */
   | 'picky'
   | 'refuses'
@@ -69,6 +71,14 @@ export const destinations: readonly DestinationPlan[] = [
   plan('calm', 'fifth', ['fifth']),
 ]
 
+/** Of what is done beside the numbered calls (side-work.ts). */
+export const sideSource = 'side'
+export const sideDestinations: readonly DestinationPlan[] = [
+  plan(sideSource, 'side-healthy', ['healthy']),
+  plan(sideSource, 'side-flaky', ['flaky']),
+  plan(sideSource, 'side-fixed', ['fixed'], { signed: false }),
+]
+
 /** One delivery of a call: a destination, or one URL of a destination that delivers to every one. */
 export interface Slot {
   destination: DestinationPlan
@@ -101,6 +111,7 @@ const ends: Record<Behaviour, (seq: number) => Omit<Expectation, 'skipped'>> = {
   healthy: () => ({ delivered: true, reasons: [] }),
   flaky: () => ({ delivered: true, reasons: givenUp }),
   phases: () => ({ delivered: true, reasons: givenUp }),
+  fixed: () => ({ delivered: true, reasons: ['rejected'] }),
   fifth: () => ({ delivered: true, reasons: [] }),
   hangs: () => ({ delivered: false, reasons: givenUp }),
   picky: (seq) =>

@@ -7,9 +7,11 @@ import { deadLetterReasons, type DeadLetterReason, type Delivery } from '../../s
 import { tierOfTopic } from '../../src/core/topics.ts'
 import { answerKinds, type AnswerKind } from './answers.ts'
 import { Columns } from './columns.ts'
-import { expectation, slots } from './destinations.ts'
+import { expectation, sideDestinations, sideSource, slots } from './destinations.ts'
+import { LedgerEvidence } from './ledger-evidence.ts'
 import { urlPathIndex } from './receivers.ts'
 import type { Rig } from './rig.ts'
+import { SideEvidence } from './side-evidence.ts'
 
 /** Where a record lies, and when the broker took it (epoch ms). */
 export interface Written {
@@ -60,8 +62,11 @@ export interface Evidence {
   wrongRequests: Map<string, number>
   /** What belongs to no call of the run. */
   strangers: string[]
+  side: SideEvidence
+  ledger: LedgerEvidence
 }
 
+const isSide = new Set(sideDestinations.map(({ id }) => id))
 const slotBySuffix = new Map(slots.map(({ suffix }, index) => [suffix, index]))
 const answerIndex = new Map(answerKinds.map((kind, index) => [kind as string, index]))
 const urlBits = (ids: readonly string[]): number =>
@@ -106,11 +111,15 @@ export async function gatherEvidence(rig: Rig, arrivalsFile: string): Promise<Ev
     deadRecords: new Map(),
     wrongRequests: new Map(),
     strangers: [],
+    side: new SideEvidence(),
+    ledger: new LedgerEvidence(),
   }
   await readCalls(rig, evidence)
   await readHandOvers(rig, evidence)
   await readDeadLetters(rig, evidence)
   await readArrivals(arrivalsFile, evidence)
+  await evidence.side.read(rig)
+  await evidence.ledger.read(rig, deliveryNumber)
   return evidence
 }
 
@@ -118,12 +127,18 @@ const silent = pino({ level: 'silent' })
 const recordsOf = (rig: Rig, topic: string) =>
   readRange({ kafka: rig.kafka, topic, groupPrefix: 'evidence', log: silent })
 
-async function readCalls(rig: Rig, { calls, strangers }: Evidence): Promise<void> {
+async function readCalls(rig: Rig, { calls, side, strangers }: Evidence): Promise<void> {
   const codec = rig.codecs.calls
   for await (const { partition, offset, timestamp, headers, value } of recordsOf(rig, rig.topics.calls)) {
     let seq = Number(headers?.seq?.toString())
     if (Number.isNaN(seq)) {
-      const { messageId } = codec.tryDecode(value) ?? (await codec.decode(value))
+      const call = codec.tryDecode(value) ?? (await codec.decode(value))
+      if (call.sourceId === sideSource) {
+        const { messageId, type, userId, traits } = call
+        side.calls.push({ messageId, type, userId, traits, at: Number(timestamp) })
+        continue
+      }
+      const { messageId } = call
       seq = /^m\d+$/.test(messageId) ? Number(messageId.slice(1)) : NaN
       if (Number.isNaN(seq)) {
         strangers.push(`call ${partition}/${offset}: ${messageId}`)
@@ -150,6 +165,10 @@ async function readHandOvers(rig: Rig, evidence: Evidence): Promise<void> {
     for await (const { partition, offset, timestamp, value } of recordsOf(rig, topic)) {
       const retry = codec.tryDecode(value) ?? (await codec.decode(value))
       const delivery = deliveryNumber(retry.id)
+      if (retry.sourceId === sideSource) {
+        evidence.side.retries++
+        continue
+      }
       if (delivery === null) {
         evidence.strangers.push(`${topic}/${partition}/${offset}: ${retry.id}`)
         continue
@@ -177,6 +196,10 @@ async function readDeadLetters(rig: Rig, evidence: Evidence): Promise<void> {
       continue
     }
     const delivery = deliveryNumber(letter.delivery.id)
+    if (letter.delivery.sourceId === sideSource) {
+      evidence.side.addDeadLetter(letter.delivery.id, letter.reason, Number(timestamp))
+      continue
+    }
     if (delivery === null) {
       evidence.strangers.push(`${topic}/${partition}/${offset}: ${letter.delivery.id}`)
       continue
@@ -214,6 +237,10 @@ async function readArrivals(file: string, evidence: Evidence): Promise<void> {
       continue
     }
     const { destination, url } = urlPathIndex(path)
+    if (isSide.has(destination)) {
+      evidence.side.addArrival(id, answer as AnswerKind)
+      continue
+    }
     const delivery = deliveryNumber(id)
     // With its own delivery for each URL, the id and the path must speak of the same one.
     const slot = delivery === null ? undefined : slots[delivery % slots.length]!

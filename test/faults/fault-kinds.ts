@@ -6,6 +6,7 @@ export const faultKinds = [
   'forwarders-rolled',
   'collector-killed',
   'collector-stopped',
+  'console-killed',
   'broker-restarted',
   'broker-killed',
   'brokers-rolled',

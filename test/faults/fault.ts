@@ -12,12 +12,15 @@ export interface FaultContext {
   /** Those that a fault may end: one that is watched for its memory lives through the whole run. */
   mortals: readonly Seat[]
   collector: Seat
+  console: Seat
   /** All processes that need Kafka. */
   parts: readonly Seat[]
   receivers: Receivers
   random: Random
   /** What takes its time may take so many times as long. */
   patience: number
+  /** How often around brokers are rolled. */
+  rounds: number
   /** Something that no fault may lead to. */
   finding(text: string): void
   /** True while something that all forwarders need is broken, or was within `sinceMs` (performance.now). */

@@ -2,10 +2,18 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Disturbance } from './cluster.ts'
 import type { Rig } from './rig.ts'
 
-/** Between these two looks (epoch ms) a partition got another leader, or lost it. */
+/** Between these two looks (epoch ms) a partition got another leader, or has lost an in-sync replica. */
 interface Move {
   after: number
   by: number
+  what: 'leader moved' | 'replica lost'
+}
+
+interface Seen {
+  leader: number
+  isr: readonly number[]
+  at: number
+  moves: Move[]
 }
 
 const intervalMs = 200
@@ -18,7 +26,7 @@ const slackMs = 500
  */
 export class LeaderWatch {
   readonly #rig: Rig
-  readonly #partitions = new Map<string, { leader: number; at: number; moves: Move[] }>()
+  readonly #partitions = new Map<string, Seen>()
   moves = 0
   #stopped = false
   #running: Promise<void> = Promise.resolve()
@@ -44,7 +52,7 @@ export class LeaderWatch {
     )
     if (done) return done.what
     const moves = this.#partitions.get(`${topic}/${partition}`)?.moves ?? []
-    return moves.some(({ after, by }) => isBetween(after, by)) ? 'leader moved' : null
+    return moves.find(({ after, by }) => isBetween(after, by))?.what ?? null
   }
 
   async #run(): Promise<void> {
@@ -52,7 +60,8 @@ export class LeaderWatch {
       const askedAt = Date.now()
       try {
         const found = await this.#rig.state.partitions()
-        for (const { topic, partition, leader } of found) this.#see(`${topic}/${partition}`, leader, askedAt)
+        for (const { topic, partition, leader, isr } of found)
+          this.#see(`${topic}/${partition}`, leader, isr, askedAt)
       } catch {
         // No broker answers: the next look will tell.
       }
@@ -60,17 +69,21 @@ export class LeaderWatch {
     }
   }
 
-  #see(key: string, leader: number, at: number): void {
+  #see(key: string, leader: number, isr: readonly number[], at: number): void {
     const seen = this.#partitions.get(key)
     if (!seen) {
-      this.#partitions.set(key, { leader, at, moves: [] })
+      this.#partitions.set(key, { leader, isr, at, moves: [] })
       return
     }
+    const between = { after: seen.at, by: Date.now() }
     if (seen.leader !== leader) {
       this.moves++
-      seen.moves.push({ after: seen.at, by: Date.now() })
-      seen.leader = leader
+      seen.moves.push({ ...between, what: 'leader moved' })
+    } else if (seen.isr.some((id) => !isr.includes(id))) {
+      seen.moves.push({ ...between, what: 'replica lost' })
     }
+    seen.leader = leader
+    seen.isr = isr
     seen.at = at
   }
 }

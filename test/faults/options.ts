@@ -21,6 +21,8 @@ export interface Options {
   once: boolean
   /** What is done: `random` takes the kinds by chance. */
   scenario: ScenarioName
+  /** How often around brokers are rolled. */
+  rounds: number
   /** How long the broker is away in the one long outage; 0: there is none. */
   longOutageMs: number
   /** What takes its time may take so many times as long: more on a machine that has much else to do. */
@@ -46,6 +48,7 @@ export const usage = `npm run test:faults -- [flags]
                       in five with 503 the first time, by one forwarder, while every 12 s some broker is stopped and
                       started again a few seconds later
   --once              each kind once, then the end
+  --rounds N          how often around brokers are rolled, one after another (2)
   --long-outage S     one outage of the broker of so many seconds (600 from 30 minutes on, else none)
   --patience N        times are judged N times as leniently (1), for a machine that has much else to do;
                       what it gives up is counted then, and no more
@@ -62,7 +65,15 @@ export function parseOptions(args: readonly string[]): Options | 'help' {
     args: [...args],
     options: {
       ...{ seed: text, minutes: text, calls: text, rate: text, processes: text, brokers: text },
-      ...{ kinds: text, scenario: text, 'long-outage': text, patience: text, report: text, folder: text },
+      ...{
+        kinds: text,
+        scenario: text,
+        rounds: text,
+        'long-outage': text,
+        patience: text,
+        report: text,
+        folder: text,
+      },
       once: { type: 'boolean' },
       json: { type: 'boolean' },
       help: { type: 'boolean' },
@@ -70,7 +81,8 @@ export function parseOptions(args: readonly string[]): Options | 'help' {
   })
   if (values.help) return 'help'
   const number = (
-    name: 'seed' | 'minutes' | 'calls' | 'rate' | 'processes' | 'brokers' | 'long-outage' | 'patience',
+    name:
+      'seed' | 'minutes' | 'calls' | 'rate' | 'processes' | 'brokers' | 'rounds' | 'long-outage' | 'patience',
     usual: number,
   ) => {
     const given = values[name]
@@ -106,6 +118,7 @@ export function parseOptions(args: readonly string[]): Options | 'help' {
     kinds: kinds as FaultKind[],
     once: values.once ?? false,
     scenario,
+    rounds: Math.max(1, number('rounds', 2)),
     longOutageMs: number('long-outage', scenario === 'random' && minutes >= 30 ? 600 : 0) * 1_000,
     patience: Math.max(1, number('patience', 1)),
     report: values.report ?? null,

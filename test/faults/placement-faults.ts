@@ -3,7 +3,7 @@ import type { Fault, FaultContext } from './fault.ts'
 import { pause, recovered, seconds } from './fault.ts'
 import { running } from './broker-faults.ts'
 import { until } from '../support/deployment.ts'
-import { electPreferred } from './raw-request.ts'
+import { electPreferred, reassign } from './raw-request.ts'
 
 /** What moves when partitions get other leaders or replicas. */
 interface Placement {
@@ -15,24 +15,16 @@ interface Placement {
 const movedMs = 120_000
 const copiesOf = 3
 
-async function reassign({ rig, patience }: FaultContext, placements: readonly Placement[]): Promise<void> {
-  const byTopic = Map.groupBy(placements, ({ topic }) => topic)
-  await rig.admin.alterPartitionReassignments({
-    topics: [...byTopic].map(([topic, each]) => ({
-      topic,
-      partitionAssignment: each.map(({ partition, replicas }) => ({ partition, replicas })),
-    })),
-    timeout: 20_000,
-  })
-  await until(
-    async () => {
-      const { topics } = await rig.admin.listPartitionReassignments({})
-      return topics.length === 0
-    },
-    movedMs * patience,
-    'the end of a reassignment',
-  )
-  await rig.state.whole(movedMs * patience)
+async function place({ rig, patience }: FaultContext, placements: readonly Placement[]): Promise<void> {
+  await reassign(rig.cluster.running[0]!.node.broker, placements)
+  const isDone = async () => {
+    const found = await rig.state.partitions()
+    return placements.every(({ topic, partition, replicas }) => {
+      const now = found.find((each) => each.topic === topic && each.partition === partition)!
+      return now.replicas.join() === replicas.join() && now.isr.length === replicas.length
+    })
+  }
+  await until(isDone, movedMs * patience, 'the end of a reassignment')
 }
 
 async function elect({ rig }: FaultContext, placements: readonly Placement[]): Promise<number> {
@@ -40,7 +32,7 @@ async function elect({ rig }: FaultContext, placements: readonly Placement[]): P
   const partitions = new Map(
     [...byTopic].map(([topic, each]) => [topic, each.map(({ partition }) => partition)]),
   )
-  return electPreferred(rig.cluster.brokers[0]!, partitions)
+  return electPreferred(rig.cluster.running[0]!.node.broker, partitions)
 }
 
 /** The partitions of Postrider's topics, and what coordinates its groups. */
@@ -60,7 +52,7 @@ export const placementFaults = {
         const chosen = (await ours(context)).filter(() => random.chance(0.6))
         // Another replica is the preferred one from now on.
         const placements = chosen.map((each) => ({ ...each, replicas: random.shuffled(each.replicas) }))
-        await reassign(context, placements)
+        await place(context, placements)
         moved += await elect(context, placements)
         await pause(seconds(random, 1, 4))
       }
@@ -76,13 +68,13 @@ export const placementFaults = {
       const all = rig.cluster.seats.map(({ id }) => id)
       // One replica of each goes, its leader among them, and is copied from its beginning when it comes back.
       const fewer = chosen.map((each) => ({ ...each, replicas: random.shuffled(all).slice(1) }))
-      await reassign(context, fewer)
+      await place(context, fewer)
       await pause(seconds(random, 0, 3))
       const before = fewer.map(({ topic, partition, replicas }) => {
         const missing = all.filter((id) => !replicas.includes(id))
         return { topic, partition, replicas: random.shuffled([...replicas, ...missing]).slice(0, copiesOf) }
       })
-      await reassign(context, before)
+      await place(context, before)
       await elect(context, before)
       await recovered(context, running(context), 'partitions were reassigned', 'infrastructure')
       return `${chosen.length} partitions moved to two brokers, and back to three`
@@ -101,7 +93,7 @@ export const placementFaults = {
           rig.cluster.seats.filter(({ id }) => id !== seat.id).map(({ id }) => id),
         )
         const placement = { topic: '__consumer_offsets', partition, replicas: [...others, seat.id] }
-        await reassign(context, [placement])
+        await place(context, [placement])
         await elect(context, [placement])
         moved.push(`${group} from broker ${seat.id} to ${others[0]}`)
         await pause(seconds(random, 0, 2))

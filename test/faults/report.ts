@@ -4,6 +4,7 @@ import type { Findings } from './findings.ts'
 import type { Options } from './options.ts'
 import type { Injected, Schedule } from './schedule.ts'
 import type { UsageWatch } from './usage-watch.ts'
+import type { SideTally } from './side-verdict.ts'
 import type { Tally } from './verdict.ts'
 
 /** Where a run is: what a report says before `ended` is what was known when it was written. */
@@ -41,6 +42,7 @@ export interface Progress {
 export interface Report extends Progress {
   passed: boolean
   tally: Tally
+  side: SideTally
   /** How often a partition got another owner. */
   moves: number
   /** How often a partition got another leader. */
@@ -126,6 +128,7 @@ export function reportText(report: Report): string {
     ['repeated: answer not heard', tally.repeatedUnheard],
     ['repeated: its call lies there twice', tally.repeatedByCallCopies],
     ['repeated: handed over twice', tally.repeatedByCopies],
+    ...Object.entries(report.side).map(([what, count]): [string, number] => [`beside: ${what}`, count]),
     ['moves of leaders', report.leaderMoves],
     ['not checked for time: clocks', tally.uncheckedForClocks],
     ['faults', Object.values(faults).reduce((sum, count) => sum + count, 0)],

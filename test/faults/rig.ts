@@ -11,6 +11,8 @@ import { registerSchemas } from '../../src/adapters/schema-registry/subjects.ts'
 import { createSecrets, type Secrets } from '../../src/adapters/secrets.ts'
 import { SettingsLog } from '../../src/adapters/settings-log.ts'
 import { loadConfig, type Config } from '../../src/config.ts'
+import type { SettingsCommand } from '../../src/core/settings-commands.ts'
+import type { SettingsEvent } from '../../src/core/settings-events.ts'
 import { topicNames, type TopicNames } from '../../src/core/topics.ts'
 import { ensureLocalParts, type LocalParts } from '../../src/local/parts.ts'
 import { startLocalRegistry, type LocalRegistry } from '../../src/local/registry.ts'
@@ -46,6 +48,8 @@ export class Rig {
   readonly codecs: Codecs
   readonly secrets: Secrets
   readonly settings: SettingsLog
+  /** What the runner's own commands came to, once each was acknowledged. */
+  readonly settingsEvents: SettingsEvent[] = []
   readonly #parts: LocalParts
   readonly #env: Record<string, string>
   #registry: LocalRegistry
@@ -122,6 +126,12 @@ export class Rig {
     const { calls, deadLetters, retries, settings } = this.codecs
     await Promise.all([calls.ready(), deadLetters.ready(), retries('1s').ready(), settings.ready()])
     await this.settings.start()
+  }
+
+  /** Changes the settings; rejects as `SettingsLog.perform`. */
+  async execute(command: SettingsCommand): Promise<void> {
+    const { event } = await this.settings.perform(command)
+    if (event) this.settingsEvents.push(event)
   }
 
   /** The environment of a part of Postrider: it reaches the brokers through the proxies only. */

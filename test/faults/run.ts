@@ -22,6 +22,8 @@ import { Schedule } from './schedule.ts'
 import { createSettings } from './settings-faults.ts'
 import { settle } from './settling.ts'
 import { Traffic } from './traffic.ts'
+import { judgeSide } from './side-verdict.ts'
+import { SideWork } from './side-work.ts'
 import { UsageWatch } from './usage-watch.ts'
 import { judge } from './verdict.ts'
 
@@ -33,6 +35,7 @@ const settleMs = 240_000
 const answerMs = 6_000
 /** How long a batch may be tried after the last fault. */
 const takenMs = 60_000
+const adminToken = 'a-token-of-the-fault-suite-0123456789'
 const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
 
 /** How a run is watched and ended from outside. */
@@ -51,7 +54,7 @@ export async function run(options: Options, folder: string, control: RunControl)
   const { tell, signal, enough } = control
   const began = Date.now()
   const findings = new Findings()
-  const { httpShare, onlySource: only, windowMs } = scenarios[options.scenario]
+  const { httpShare, onlySource: only, windowMs, hasSideWork } = scenarios[options.scenario]
   const closing: (() => Promise<unknown>)[] = []
   try {
     const arrivalsFile = join(folder, 'arrivals.txt')
@@ -66,15 +69,21 @@ export async function run(options: Options, folder: string, control: RunControl)
     signal.throwIfAborted()
     await createSettings(rig, receivers)
     const seats = makeSeats({ options, rig, folder, findings })
-    const collectorPort = await freePort()
+    const ports = { collector: await freePort(), console: await freePort() }
+    const seatParts = { options, rig, folder, findings }
     const collector = makeSeat('collector', 'collector', {
-      options,
-      rig,
-      folder,
-      findings,
-      env: { COLLECTOR_PORT: String(collectorPort) },
+      ...seatParts,
+      env: { COLLECTOR_PORT: String(ports.collector) },
     })
-    const parts = [...seats, collector]
+    const console = makeSeat('console', 'console', {
+      ...seatParts,
+      env: {
+        CONSOLE_PORT: String(ports.console),
+        ADMIN_TOKEN: adminToken,
+        STORE_PATH: join(folder, 'store'),
+      },
+    })
+    const parts = [...seats, collector, ...(hasSideWork ? [console] : [])]
     closing.push(() => Promise.all(parts.map((seat) => seat.kill())))
     await Promise.all(parts.map((seat) => seat.start()))
     await Promise.all(parts.map((seat) => seat.ready(90_000 * options.patience)))
@@ -91,10 +100,19 @@ export async function run(options: Options, folder: string, control: RunControl)
     const load = new Load(rig, traffic, options.rate)
     await load.start()
     closing.push(() => load.stop())
-    const url = `http://127.0.0.1:${collectorPort}`
+    const url = `http://127.0.0.1:${ports.collector}`
     const http = new HttpLoad({ url, traffic, rate: options.rate, boundMs: answerMs * options.patience })
     http.start()
     closing.push(() => http.stop(0))
+    const side = new SideWork({
+      collectorUrl: url,
+      consoleUrl: `http://127.0.0.1:${ports.console}`,
+      token: adminToken,
+      random: new Random(options.seed).fork(),
+      findings,
+    })
+    if (hasSideWork) await side.start()
+    closing.push(() => side.stop(0))
     const elder = seats[0]!
     const usage = new UsageWatch(elder)
     closing.push(async () => usage.stop())
@@ -102,9 +120,10 @@ export async function run(options: Options, folder: string, control: RunControl)
 
     const schedule = new Schedule(options, new Random(options.seed), tell)
     const context: FaultContext = {
-      ...{ rig, seats, collector, parts, receivers, random: new Random(0) },
+      ...{ rig, seats, collector, console, parts, receivers, random: new Random(0) },
       mortals: options.minutes >= elderFromMinutes ? seats.slice(1) : seats,
       patience: options.patience,
+      rounds: options.rounds,
       finding: (text) => {
         findings.add('what faults must not lead to', text)
         tell(`FINDING ${text}`)
@@ -131,6 +150,13 @@ export async function run(options: Options, folder: string, control: RunControl)
     await write()
     await (options.scenario === 'rolling' ? schedule.roll(context, isOver) : schedule.run(context, isOver))
     signal.throwIfAborted()
+    if (hasSideWork) {
+      receivers.fix()
+      const isBroken = options.kinds.includes('broker-restarted')
+      await (isBroken ? schedule.during(context, () => side.replay()) : side.replay())
+      if (!(await side.stop(takenMs * options.patience)))
+        findings.add('side work that is not done', 'in time')
+    }
     await load.stop()
     const unanswered = await http.stop(takenMs * options.patience)
     if (unanswered > 0) findings.add('batches that the collector does not take', String(unanswered))
@@ -155,12 +181,15 @@ export async function run(options: Options, folder: string, control: RunControl)
     const { injected } = schedule
     const { patience } = options
     const tally = judge({ evidence, watch, owners, leaders, rig, traffic, injected, patience }, findings)
+    const { settingsEvents: settings } = rig
+    const sideTally = judgeSide({ notes: side.notes, settings, evidence: evidence.side }, findings)
     const notChecked = await audit(rig, findings, tell)
     state = 'ended'
     return {
       ...progress(),
       passed: findings.isEmpty,
       tally,
+      side: sideTally,
       moves: owners.moves,
       leaderMoves: leaders.moves,
       notChecked,

@@ -8,14 +8,16 @@ export interface Scenario {
   onlySource: string | null
   /** How long a delivery is tried. */
   windowMs: number
+  /** Whether a console does what side-work.ts has. */
+  hasSideWork: boolean
 }
 
 export type ScenarioName = 'random' | 'rolling'
 
 export const scenarios: Record<ScenarioName, Scenario> = {
-  random: { processes: 3, httpShare: 0.6, onlySource: null, windowMs: 30_000 },
+  random: { processes: 3, httpShare: 0.6, onlySource: null, windowMs: 30_000, hasSideWork: true },
   // As users' clusters are upgraded, and long enough for each delivery to be made.
-  rolling: { processes: 1, httpShare: 1, onlySource: 'calm', windowMs: 600_000 },
+  rolling: { processes: 1, httpShare: 1, onlySource: 'calm', windowMs: 600_000, hasSideWork: false },
 }
 
 export const isScenario = (name: string): name is ScenarioName => Object.hasOwn(scenarios, name)

@@ -73,6 +73,15 @@ export class Schedule {
     }
   }
 
+  /** One more broker that is stopped and started again, while something else is done. */
+  async during<T>(context: FaultContext, work: () => Promise<T>): Promise<T> {
+    const [result] = await Promise.all([
+      work(),
+      this.#inject('broker-restarted', context, restartOne, 'infrastructure'),
+    ])
+    return result
+  }
+
   #inject(
     kind: FaultKind,
     context: FaultContext,

@@ -185,8 +185,24 @@ function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number
       tally.givenUpBy[what] = (tally.givenUpBy[what] ?? 0) + 1
     } else findings.add('wrong reasons', `${name}: ${reason}`, delivery.dossier)
   }
+  judgeLedger(judging, delivery, number)
   countDeliveryCopies(judging, tally.copies, delivery)
   countRepeats(judging, delivery)
+}
+
+/** Whatever was published, the ledger records: each scheduled retry, and each dead letter. */
+function judgeLedger({ evidence, findings }: Judging, delivery: DeliveryEvidence, number: number): void {
+  const { handOvers, ledger } = evidence
+  const counts = new Set([...delivery.handOvers].map((row) => handOvers.get('handOvers', row)))
+  const retries = ledger.retriesOf(number)
+  if (retries < Math.min(counts.size, 255))
+    findings.add(
+      'ledger events lost',
+      `${delivery.name}: ${retries} of ${counts.size} retries`,
+      delivery.dossier,
+    )
+  if (delivery.deadLetters.length > 0 && ledger.deadLettersOf(number) === 0)
+    findings.add('ledger events lost', `${delivery.name}: its dead letter`, delivery.dossier)
 }
 
 /**
