@@ -3,7 +3,7 @@ import type { Fault, FaultContext } from './fault.ts'
 import { pause, recovered, seconds } from './fault.ts'
 import { running } from './broker-faults.ts'
 import { until } from '../support/deployment.ts'
-import { electPreferred, reassign } from './raw-request.ts'
+import { electPreferred } from './raw-request.ts'
 
 /** What moves when partitions get other leaders or replicas. */
 interface Placement {
@@ -16,7 +16,14 @@ const movedMs = 120_000
 const copiesOf = 3
 
 async function place({ rig, patience }: FaultContext, placements: readonly Placement[]): Promise<void> {
-  await reassign(rig.cluster.running[0]!.node.broker, placements)
+  const byTopic = Map.groupBy(placements, ({ topic }) => topic)
+  await rig.admin.alterPartitionReassignments({
+    topics: [...byTopic].map(([topic, each]) => ({
+      topic,
+      partitionAssignment: each.map(({ partition, replicas }) => ({ partition, replicas })),
+    })),
+    timeout: 20_000,
+  })
   const isDone = async () => {
     const found = await rig.state.partitions()
     return placements.every(({ topic, partition, replicas }) => {

@@ -17,11 +17,9 @@ const int16 = (value: number) => Buffer.from([value >> 8, value & 255])
 const int32 = (value: number) => Buffer.concat([int16((value >> 16) & 0xffff), int16(value & 0xffff)])
 const string = (text: string) => Buffer.concat([int16(text.length), Buffer.from(text)])
 const noTags = Buffer.from([0])
-/** The length of what is compact is one more than it is, seven bits a byte. */
-const compactLength = (length: number) =>
-  length < 127 ? Buffer.from([length + 1]) : Buffer.from([((length + 1) & 127) | 128, (length + 1) >> 7])
-const compactString = (text: string) => Buffer.concat([compactLength(text.length), Buffer.from(text)])
-const compactArray = (items: readonly Buffer[]) => Buffer.concat([compactLength(items.length), ...items])
+/** A length below 127, one more than it is. */
+const compactString = (text: string) => Buffer.concat([Buffer.from([text.length + 1]), Buffer.from(text)])
+const oneOf = (item: Buffer) => Buffer.concat([Buffer.from([2]), item])
 
 /** Sends one request over a connection of its own; resolves to the answer's body. `broker` is `host:port`. */
 function ask(broker: string, { apiKey, version, isFlexible, body }: RawRequest): Promise<Buffer> {
@@ -49,49 +47,16 @@ function ask(broker: string, { apiKey, version, isFlexible, body }: RawRequest):
 /** The node that leads the controllers' quorum, as this broker sees it; null while there is none. */
 export async function quorumLeader(broker: string): Promise<number | null> {
   const name = compactString('__cluster_metadata')
-  const topic = Buffer.concat([name, compactArray([Buffer.concat([int32(0), noTags])]), noTags])
+  const topic = Buffer.concat([name, oneOf(Buffer.concat([int32(0), noTags])), noTags])
   // DescribeQuorum 0.
   const request = { apiKey: 55, version: 0, isFlexible: true }
-  const answer = await ask(broker, { ...request, body: Buffer.concat([compactArray([topic]), noTags]) })
+  const answer = await ask(broker, { ...request, body: Buffer.concat([oneOf(topic), noTags]) })
   // The answer's own error, one topic with its name, one partition with its number and error, then the leader.
   const atError = 2 + 1 + name.length + 1 + 4
   const error = answer.readInt16BE(0) || answer.readInt16BE(atError)
   if (error !== 0) throw new Error(`DescribeQuorum failed with ${error}`)
   const leader = answer.readInt32BE(atError + 2)
   return leader < 0 ? null : leader
-}
-
-/** Sets the replicas of each partition; kafkajs sends the same and misreads the answer. Throws where one is refused. */
-export async function reassign(
-  broker: string,
-  partitions: readonly { topic: string; partition: number; replicas: readonly number[] }[],
-): Promise<void> {
-  const topics = [...Map.groupBy(partitions, ({ topic }) => topic)].map(([topic, each]) => {
-    const places = each.map(({ partition, replicas }) =>
-      Buffer.concat([int32(partition), compactArray(replicas.map(int32)), noTags]),
-    )
-    return Buffer.concat([compactString(topic), compactArray(places), noTags])
-  })
-  // AlterPartitionReassignments 0.
-  const answer = await ask(broker, {
-    ...{ apiKey: 45, version: 0, isFlexible: true },
-    body: Buffer.concat([int32(electionMs), compactArray(topics), noTags]),
-  })
-  const reader = new AnswerReader(answer, 4)
-  const error = reader.int16()
-  if (error !== 0) throw new Error(`AlterPartitionReassignments failed with ${error}`)
-  reader.skipCompactString()
-  for (let topicsLeft = reader.compactLength(); topicsLeft > 0; topicsLeft--) {
-    reader.skipCompactString()
-    for (let left = reader.compactLength(); left > 0; left--) {
-      const partition = reader.int32()
-      const refused = reader.int16()
-      if (refused !== 0) throw new Error(`the reassignment of partition ${partition} failed with ${refused}`)
-      reader.skipCompactString()
-      reader.skipTags()
-    }
-    reader.skipTags()
-  }
 }
 
 /** Reads an answer from one place on. */
@@ -115,26 +80,8 @@ class AnswerReader {
   }
 
   skipString(): void {
-    this.#at += Math.max(0, this.int16())
-  }
-
-  /** Of an array, or of a text; null is as long as none. */
-  compactLength(): number {
-    let length = 0
-    for (let shift = 0; ; shift += 7) {
-      const byte = this.#answer[this.#at++]!
-      length |= (byte & 127) << shift
-      if (byte < 128) return Math.max(0, length - 1)
-    }
-  }
-
-  skipCompactString(): void {
-    this.#at += this.compactLength()
-  }
-
-  /** None are known of the versions that are asked for. */
-  skipTags(): void {
-    this.#at += 1
+    const length = this.int16()
+    this.#at += Math.max(0, length)
   }
 }
 
