@@ -3,6 +3,7 @@ import { createReadStream, statSync } from 'node:fs'
 import { addAbortSignal } from 'node:stream'
 import { Command } from 'commander'
 import { CallWriter } from '../adapters/kafka/call-writer.ts'
+import { ProduceFailure } from '../adapters/kafka/write/produce-errors.ts'
 import { checkTopics } from '../adapters/kafka/topics.ts'
 import { createCodecs } from '../adapters/schema-registry/codecs.ts'
 import { topicNames } from '../core/topics.ts'
@@ -46,16 +47,16 @@ async function produce({ config, kafka, log }: Context, file: string, flags: Fla
   const { calls } = createCodecs({ registry: config.registry, topics, log })
   await calls.ready()
   await requireTopic(kafka(), config, topics.calls)
-  const writer = new CallWriter(kafka(), topics.calls, calls)
-  await writer.connect()
+  const writer = new CallWriter(kafka(), topics.calls, calls, log)
   const progress = new ProduceProgress(totalBytes, flags.json ?? false)
   try {
+    await writer.connect()
     const stoppedAfter = await writeLines(file, flags.source ?? null, writer, progress)
     progress.stop()
     report(topics.calls, writer.written, progress.bad, stoppedAfter, flags.json ?? false)
   } finally {
     progress.stop()
-    await writer.close()
+    writer.close()
   }
 }
 
@@ -117,7 +118,7 @@ async function orUnavailable<T>(writer: CallWriter, writing: Promise<T>): Promis
   try {
     return await writing
   } catch (error) {
-    if (!(error instanceof Error && error.name.startsWith('KafkaJS'))) throw error
+    if (!(error instanceof ProduceFailure)) throw error
     throw new PostriderError(
       'kafka_unavailable',
       `Kafka did not take the calls from line ${writer.firstUnwritten ?? 1} on: ${messageOf(error)}. ${writer.written} were produced before; go on from that line once Kafka is back`,

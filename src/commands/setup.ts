@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { createKafka } from '../adapters/kafka/client.ts'
+import { createKafka } from '../adapters/kafka/patched-client.ts'
 import { ensureTopics } from '../adapters/kafka/topics.ts'
 import type { TopicProblem, TopicReport } from '../adapters/kafka/topics.ts'
 import type { Logger } from '../adapters/log.ts'

@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { Kafka, logLevel, type Admin, type KafkaConfig } from 'kafkajs'
-import '../adapters/kafka/client.ts' // Mends kafkajs's timer, which would print a warning.
+import { installPatches } from '../adapters/kafka/patches/index.ts'
 
 /**
  * Whether the node that listens at this port of 127.0.0.1 answers, and counts all of these nodes among the
@@ -29,6 +29,8 @@ async function succeeds(
   config: Pick<KafkaConfig, 'brokers' | 'socketFactory'>,
   ask: (admin: Admin) => Promise<boolean>,
 ): Promise<boolean> {
+  // kafkajs as it is would print a warning.
+  installPatches()
   const kafka = new Kafka({
     clientId: 'postrider-local',
     ...config,

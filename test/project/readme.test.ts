@@ -144,7 +144,7 @@ test('the README’s example of the client sends its calls', async (t) => {
   assert.deepEqual(collector.faults, [])
 })
 
-for (const file of ['README.md', 'test/README.md'])
+for (const file of ['README.md', 'test/README.md', 'docs/kafkajs-patches.md'])
   test(`every file that ${file} links to exists`, () => {
     const text = readFileSync(join(root, file), 'utf8')
     const links = [...text.matchAll(/\]\((?!http|#)([^)#]+)/g)].map(([, link]) => link!)
