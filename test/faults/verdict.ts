@@ -224,15 +224,15 @@ function countRepeats(judging: Judging, delivery: DeliveryEvidence): void {
     // All URLs of a delivery are tried at once: what another one of the same round got is no repeat.
     const together = delivery.slot.url === null && delivery.slot.destination.urls.length > 1
     if (together && at - first < roundMs * judging.patience) continue
-    if ([...delivery.handOvers].some((handOver) => handOvers.get('at', handOver) >= first)) {
+    if (delivery.calls.length > 1) {
+      tally.repeatedByCallCopies++
+    } else if ([...delivery.handOvers].some((handOver) => handOvers.get('at', handOver) >= first)) {
       tally.repeatedUnheard++
     } else if (hasMoved(judging, delivery, first, at)) {
       tally.repeatedByMoves++
       const cause = disturbances.findLast(({ from, to }) => from <= at && first <= to + settleMs)
       const kind = cause?.kind ?? 'no fault'
       tally.repeatedBy[kind] = (tally.repeatedBy[kind] ?? 0) + 1
-    } else if (delivery.calls.length > 1) {
-      tally.repeatedByCallCopies++
     } else if (hasCopies(evidence, delivery)) {
       tally.repeatedByCopies++
     } else findings.add('repeats without a cause', `${delivery.name} at ${first} and ${at}`, delivery.dossier)
