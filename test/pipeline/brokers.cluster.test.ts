@@ -139,7 +139,7 @@ test('with three brokers', async (t) => {
       // What came behind it goes on as ever.
       await calls.produce(5)
       await receiver.waitFor(10 + 15 + 5, patienceMs)
-        assert.equal(receiver.requests.length, 30, 'nothing came twice')
+      assert.equal(receiver.requests.length, 30, 'nothing came twice')
     },
   )
 })
