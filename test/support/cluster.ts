@@ -39,10 +39,10 @@ export async function startCluster(t: Scope, options: ClusterOptions = {}): Prom
 }
 
 /** An admin client whose every request goes to this node, also while the cluster still counts on one that is dead. */
-export async function adminOfNode(t: Scope, node: LocalKafkaNode): Promise<Admin> {
+export async function adminOfNode(t: Scope, { port }: Pick<LocalKafkaNode, 'port'>): Promise<Admin> {
   const admin = new Kafka({
-    brokers: [node.broker],
-    socketFactory: ({ onConnect }) => connect(node.port, '127.0.0.1', onConnect),
+    brokers: [`127.0.0.1:${port}`],
+    socketFactory: ({ onConnect }) => connect(port, '127.0.0.1', onConnect),
     logLevel: logLevel.NOTHING,
   }).admin()
   await admin.connect()
