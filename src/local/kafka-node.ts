@@ -168,7 +168,7 @@ export class KafkaNode implements LocalKafkaNode {
 
   async #abortStart(): Promise<void> {
     this.#starting?.abort.abort(
-      new PostriderError('local', `${this.#options.name} was stopped while it started`),
+      new PostriderError('local', `${this.#options.name} was ended while it started`),
     )
     await this.#starting?.ended
   }
