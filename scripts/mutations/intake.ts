@@ -63,6 +63,17 @@ export const intake: readonly Mutation[] = [
     },
   },
   {
+    name: 'a number that was given up is used for the next batch',
+    promise: written,
+    file: 'src/adapters/kafka/write/kafka-producer.ts',
+    find: 'this.#sequences.abandon(one.key, one.sequence)\n      else',
+    replace: 'void 0\n      else',
+    test: {
+      file: 'adapters/kafka/write/kafka-producer.test.ts',
+      name: 'what follows a batch that was given up is never taken for a copy of it',
+    },
+  },
+  {
     name: 'batches of one partition overtake each other',
     promise: written,
     file: 'src/adapters/kafka/write/kafka-producer.ts',

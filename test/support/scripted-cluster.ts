@@ -9,6 +9,10 @@ export interface ProducedBatch {
   partition: number
   keys: (string | null)[]
   values: (string | null)[]
+  /** -1 for a producer without an identity. */
+  producerId: bigint
+  /** Number of the first record. */
+  sequence: number
 }
 
 /** An error code (0: written), `unnamed`: left out of the answer, `lost`: written, and the connection is cut. */
@@ -24,6 +28,10 @@ export interface ScriptedCluster {
   written(partition: number): string[]
   /** Decides about each batch. Default: written where the node is the leader, else error 6. */
   decide: (batch: ProducedBatch, attempt: number) => Verdict
+  /** What a request for an identity is answered; 0 gives one. */
+  identityError: number
+  /** How many identities were given. */
+  identities: number
   /** Answers nothing until `resume`, which then answers it all. */
   pause(): void
   resume(): void
@@ -31,12 +39,32 @@ export interface ScriptedCluster {
   close(): Promise<void>
 }
 
-const [produce, metadata, apiVersions] = [0, 3, 18]
-const notLeader = 6
+const [produce, metadata, apiVersions, initProducerId] = [0, 3, 18, 22]
+const [notLeader, outOfOrderSequence] = [6, 45]
 
 /** @param leaders by partition of the one topic `t`: the node id, from 1 */
 export async function scriptedCluster(nodes: number, leaders: number[]): Promise<ScriptedCluster> {
   const logs = new Map<number, string[]>()
+  /** By partition and producer: the newest batch. */
+  const newest = new Map<string, { sequence: number; count: number; offset: number }>()
+  /** As a leader does: error code, and offset of the first record. */
+  const append = ({
+    partition,
+    producerId,
+    sequence,
+    keys,
+  }: ProducedBatch): { code: number; offset: number } => {
+    const log = logs.get(partition) ?? []
+    const producer = `${partition}/${producerId}`
+    const before = newest.get(producer)
+    if (producerId >= 0n && before !== undefined) {
+      if (before.sequence === sequence) return { code: 0, offset: before.offset }
+      if (before.sequence + before.count !== sequence) return { code: outOfOrderSequence, offset: -1 }
+    }
+    newest.set(producer, { sequence, count: keys.length, offset: log.length })
+    logs.set(partition, [...log, ...keys.map((one) => one ?? '(none)')])
+    return { code: 0, offset: log.length }
+  }
   const ports: number[] = []
   const sockets = new Set<Socket>()
   let attempts = 0
@@ -45,6 +73,8 @@ export async function scriptedCluster(nodes: number, leaders: number[]): Promise
     brokers: [],
     leaders,
     produced: [],
+    identityError: 0,
+    identities: 0,
     written: (partition) => logs.get(partition) ?? [],
     decide: ({ node, partition }) => (cluster.leaders[partition] === node ? 0 : notLeader),
     pause: () => void (held = []),
@@ -64,21 +94,25 @@ export async function scriptedCluster(nodes: number, leaders: number[]): Promise
     const body = 10 + Math.max(0, request.readInt16BE(8))
     if (key === apiVersions) return apiVersionsAnswer(version)
     if (key === metadata) return metadataAnswer(ports, cluster.leaders, version)
+    if (key === initProducerId) {
+      const { identityError } = cluster
+      if (identityError === 0) cluster.identities++
+      const id = identityError === 0 ? 1_000 + cluster.identities : -1
+      return Buffer.concat([int32(0), int16(identityError), int64(id), int16(0)])
+    }
     if (key !== produce) throw new Error(`request ${key} is not expected`)
     const batches = batchesOf(request, body, node)
-    const answered: { batch: ProducedBatch; code: number }[] = []
+    const answered: Answered[] = []
     for (const batch of batches) {
       const verdict = cluster.decide(batch, attempts++)
       cluster.produced.push({ ...batch, verdict })
-      if (verdict === 0 || verdict === 'lost') {
-        const log = logs.get(batch.partition) ?? []
-        logs.set(batch.partition, [...log, ...batch.keys.map((one) => one ?? '(none)')])
-      }
+      const appended = verdict === 0 || verdict === 'lost' ? append(batch) : null
       if (verdict === 'lost') return (socket.destroy(), null)
       if (verdict === 'silent') return null
-      if (verdict !== 'unnamed') answered.push({ batch, code: verdict })
+      if (verdict === 'unnamed') continue
+      answered.push({ batch, ...(appended ?? { code: verdict as number, offset: -1 }) })
     }
-    return produceAnswer(answered, logs)
+    return produceAnswer(answered)
   }
   const servers: Server[] = Array.from({ length: nodes }, (_, index) =>
     createServer((socket) => {
@@ -125,7 +159,12 @@ function batchesOf(request: Buffer, body: number, node: number): ProducedBatch[]
     for (let p = 0; p < partitions; p++) {
       const partition = request.readInt32BE(at)
       const bytes = request.readInt32BE(at + 4)
-      found.push({ node, topic, partition, ...recordsOf(request, at + 8) })
+      found.push({
+        ...{ node, topic, partition },
+        ...recordsOf(request, at + 8),
+        producerId: request.readBigInt64BE(at + 8 + 43),
+        sequence: request.readInt32BE(at + 8 + 53),
+      })
       at += 8 + bytes
     }
   }
@@ -170,6 +209,7 @@ function apiVersionsAnswer(version: number): Buffer {
     [produce, 3, 7],
     [metadata, 0, 5],
     [apiVersions, 0, 2],
+    [initProducerId, 0, 1],
   ].map((one) => Buffer.concat(one.map((value) => int16(value))))
   return Buffer.concat([int16(0), list(known), ...(version > 0 ? [int32(0)] : [])])
 }
@@ -186,13 +226,15 @@ function metadataAnswer(ports: readonly number[], leaders: readonly number[], ve
   return Buffer.concat([int32(0), list(brokers), int16(-1), int32(1), list([topic])])
 }
 
-function produceAnswer(
-  answered: readonly { batch: ProducedBatch; code: number }[],
-  logs: ReadonlyMap<number, string[]>,
-): Buffer {
-  const partitions = answered.map(({ batch: { partition, keys }, code }) => {
-    const offset = code === 0 ? logs.get(partition)!.length - keys.length : -1
-    return Buffer.concat([int32(partition), int16(code), int64(offset), int64(1_000 + offset), int64(0)])
-  })
+interface Answered {
+  batch: ProducedBatch
+  code: number
+  offset: number
+}
+
+function produceAnswer(answered: readonly Answered[]): Buffer {
+  const partitions = answered.map(({ batch: { partition }, code, offset }) =>
+    Buffer.concat([int32(partition), int16(code), int64(offset), int64(1_000 + offset), int64(0)]),
+  )
   return Buffer.concat([list([Buffer.concat([text('t'), list(partitions)])]), int32(0)])
 }

@@ -26,7 +26,8 @@ export function createKafka(config: Pick<Config, 'kafka'>, log: Logger): Kafka {
     ssl,
     ...(sasl ? { sasl: sasl as SASLOptions } : {}),
     connectionTimeout: 3_000,
-    requestTimeout: 30_000,
+    // A broker that hangs is given up after this; those that are asked to wait (fetch, join) get it on top.
+    requestTimeout: 12_000,
     retry: { initialRetryTime: 100, maxRetryTime: 5_000, retries: 5 },
     logLevel: logLevel.INFO,
     logCreator: () => {

@@ -2,6 +2,7 @@ import { createRequire } from 'node:module'
 import { decodeLazily } from './decode-lazily.ts'
 import { discardPartialResponse } from './discard-partial-response.ts'
 import { fetchSoonAfterResume } from './fetch-soon-after-resume.ts'
+import { forgetClosedSocket } from './forget-closed-socket.ts'
 import { freeResponsesEarly } from './free-responses-early.ts'
 import { heartbeatAfterClockChange } from './heartbeat-after-clock-change.ts'
 import { keepCommitWhenOutOfRange } from './keep-commit-when-out-of-range.ts'
@@ -18,6 +19,7 @@ export const patches: readonly Patch[] = [
   stopIdleSpin,
   freeResponsesEarly,
   discardPartialResponse,
+  forgetClosedSocket,
   waitBeforeJoin,
   heartbeatAfterClockChange,
   keepCommitWhenOutOfRange,

@@ -10,6 +10,8 @@ import {
   type WireExchange,
 } from '../kafkajs-internals.ts'
 import { within } from '../waiting.ts'
+import { decodeInitProducerId, encodeInitProducerId, maxInitProducerIdVersion } from './init-producer-id.ts'
+import { ProduceFailure, kafkaErrors } from './produce-errors.ts'
 import {
   decodeProduceResponse,
   encodeProduceRequest,
@@ -18,6 +20,7 @@ import {
   type ProduceAnswer,
   type TopicBatches,
 } from './produce-request.ts'
+import { anonymous, type ProducerIdentity } from './sequences.ts'
 
 export interface BrokerAddress {
   host: string
@@ -72,6 +75,34 @@ export class BrokerConnection {
 
   metadata(topics: readonly string[], withinMs: number): Promise<MetadataResponse> {
     return this.#exchange(metadataExchange(this.#broker, topics), withinMs)
+  }
+
+  /**
+   * A new identity. `anonymous` where the broker knows no such thing (before Kafka 0.11), or does not give one to this
+   * user (before Kafka 2.8 that takes a permission of its own). Rejects with a ProduceFailure when it cannot be had now.
+   */
+  async newIdentity(withinMs: number): Promise<ProducerIdentity> {
+    const versions = this.#broker.versions?.[apiKeys.initProducerId]
+    if (versions === undefined || versions.minVersion > maxInitProducerIdVersion) return anonymous
+    const body = encodeInitProducerId()
+    const { errorCode, identity } = await this.#exchange(
+      {
+        request: {
+          apiKey: apiKeys.initProducerId,
+          apiVersion: Math.min(maxInitProducerIdVersion, versions.maxVersion),
+          apiName: 'InitProducerId',
+          encode: () => Promise.resolve(encodedBody(body)),
+        },
+        response: {
+          decode: (payload) => Promise.resolve(decodeInitProducerId(payload)),
+          parse: (decoded) => Promise.resolve(decoded),
+        },
+      },
+      withinMs,
+    )
+    if (errorCode === 0) return identity
+    if (errorCode === kafkaErrors.clusterAuthorizationFailed) return anonymous
+    throw ProduceFailure.ofCode(errorCode)
   }
 
   /** @param timeoutMs how long the broker may wait for its replicas; it is given a little longer to say so */

@@ -1,8 +1,10 @@
 import type { Kafka } from 'kafkajs'
 import { connectionFactory, type ConnectionFactory, type MetadataResponse } from '../kafkajs-internals.ts'
 import { BrokerConnection, type BrokerAddress } from './broker-connection.ts'
+import type { ProducerIdentity } from './sequences.ts'
 
-const metadataWithinMs = 3_000
+/** For metadata, and for an identity. */
+const answerWithinMs = 3_000
 /** Two questions within this time: the first answer did not help, and another broker is asked. */
 const doubtfulMs = 2_000
 /** Brokers of the client's own list that are tried in a row. */
@@ -99,6 +101,13 @@ export class Brokers {
     return node.opening
   }
 
+  /** A new identity for a producer, from any broker. Rejects when none can be had now. */
+  async newIdentity(): Promise<ProducerIdentity> {
+    if (!this.#control?.isOpen) await this.refresh()
+    if (this.#control === null) throw new Error('no broker is connected')
+    return this.#control.newIdentity(answerWithinMs)
+  }
+
   /** Ends the connections, and with an error what is in flight on them. */
   close(): void {
     this.#isClosed = true
@@ -143,7 +152,7 @@ export class Brokers {
   /** Null, or why it did not answer. */
   async #ask(connection: BrokerConnection): Promise<Error | null> {
     try {
-      this.#fold(await connection.metadata([...this.#topics.keys()], metadataWithinMs))
+      this.#fold(await connection.metadata([...this.#topics.keys()], answerWithinMs))
       this.#refreshedAt = performance.now()
       return null
     } catch (error) {

@@ -5,7 +5,8 @@ import { Brokers } from './brokers.ts'
 import type { PartitionBatch } from './partition-batch.ts'
 import { PartitionWrite, type AppendPlace } from './partition-write.ts'
 import { ProduceFailure, kafkaErrors } from './produce-errors.ts'
-import type { PartitionAnswer, TopicBatches } from './produce-request.ts'
+import type { PartitionAnswer, SequencedBatch, TopicBatches } from './produce-request.ts'
+import { Sequences, anonymous } from './sequences.ts'
 
 /** How long a broker may wait for its replicas. A broker that died leaves the in-sync set after 9 s at most by default. */
 const maxAckMs = 12_000
@@ -50,7 +51,8 @@ export interface ProducerLog {
  * partition without an error; until then it is sent again, to whoever leads the partition by then, after a wait. Only
  * what failed is sent again. The batches of one partition are written one after another, in the order of the calls.
  *
- * What was sent and not answered (a broker that died, a connection that was cut) may lie in the topic twice afterwards.
+ * Brokers recognise a batch that they have appended already, and append it no second time (KIP-98). Only records that
+ * were reported as failed, and are written again by their caller, may lie in the topic twice.
  */
 export class KafkaProducer {
   readonly #brokers: Brokers
@@ -62,6 +64,8 @@ export class KafkaProducer {
   /** By node: what goes out together, in this turn of the event loop. */
   readonly #outgoing = new Map<number, PartitionWrite[]>()
   readonly #failing = new Set<PartitionWrite>()
+  readonly #sequences = new Sequences()
+  #identifying: Promise<void> | null = null
 
   /** Connects at the first write. Throws PostriderError `usage` for a client that is not of kafkajs 2.2.4. */
   constructor(kafka: Kafka, log: ProducerLog, metadataMaxAgeMs = defaultMetadataMaxAgeMs) {
@@ -204,6 +208,10 @@ export class KafkaProducer {
 
   #end(one: PartitionWrite, result: ProduceFailure | AppendPlace): void {
     if (one.isDone) return
+    if (one.sequence !== null) {
+      if (result instanceof ProduceFailure) this.#sequences.abandon(one.key, one.sequence)
+      else this.#sequences.advance(one.key, one.sequence, one.batch.count)
+    }
     if (one.warnedAt !== null && !(result instanceof ProduceFailure))
       this.#log.info({ topic: one.topic, partition: one.batch.partition }, 'Kafka acknowledges again')
     this.#finish(one)
@@ -217,6 +225,11 @@ export class KafkaProducer {
       this.#retry(one, failure)
       return
     }
+    one.sequence ??= this.#sequences.assign(one.key)
+    if (one.sequence === null) {
+      void this.#identify(one)
+      return
+    }
     const outgoing = this.#outgoing.get(leader)
     if (outgoing !== undefined) {
       outgoing.push(one)
@@ -224,6 +237,24 @@ export class KafkaProducer {
     }
     this.#outgoing.set(leader, [one])
     queueMicrotask(() => void this.#flush(leader))
+  }
+
+  /** Sends it once there is an identity to send it under. Never rejects. */
+  async #identify(one: PartitionWrite): Promise<void> {
+    try {
+      this.#identifying ??= this.#brokers.newIdentity().then((identity) => {
+        if (identity === anonymous) this.#log.info({}, notRecognised)
+        this.#sequences.begin(identity)
+      })
+      await this.#identifying
+      if (!one.isDone) this.#send(one)
+    } catch (error) {
+      const failure =
+        error instanceof ProduceFailure ? error : new ProduceFailure(messageOf(error), null, { cause: error })
+      this.#retry(one, failure)
+    } finally {
+      this.#identifying = null
+    }
   }
 
   /** One request for all that goes to the node. Never rejects. */
@@ -248,6 +279,8 @@ export class KafkaProducer {
       )
       if (answer === undefined) this.#retry(one, unnamed())
       else if (answer.errorCode === 0) this.#end(one, answer)
+      // It was appended so long ago that the broker does not know where.
+      else if (answer.errorCode === kafkaErrors.duplicateSequence) this.#end(one, unknownPlace)
       else this.#retry(one, ProduceFailure.ofCode(answer.errorCode))
     }
   }
@@ -257,6 +290,10 @@ export class KafkaProducer {
     const { topic, batch } = one
     one.fail(failure)
     this.#failing.add(one)
+    if (failure.isOutOfSequence && one.sequence !== null) {
+      this.#sequences.abandon(one.key, one.sequence)
+      one.sequence = null
+    }
     const error = failure.message
     this.#log.debug({ topic, partition: batch.partition, error }, 'records were not acknowledged')
     if (failure.isTooLarge || (failure.isFinal && one.deadline !== null)) {
@@ -291,6 +328,11 @@ export class KafkaProducer {
   }
 }
 
+const unknownPlace: AppendPlace = { baseOffset: -1, appendTime: -1 }
+
+const notRecognised =
+  'the brokers give this producer no identity (InitProducerId): a batch whose answer is lost may be written twice'
+
 const backoff = (failures: number): number => Math.min(maxBackoffMs, initialBackoffMs * 2 ** failures)
 
 const wasClosed = (): Error => new PostriderError('kafka_unavailable', 'the producer was closed')
@@ -310,11 +352,12 @@ function ackMs(sent: readonly PartitionWrite[]): number {
 }
 
 function byTopic(sent: readonly PartitionWrite[]): TopicBatches[] {
-  const topics: { topic: string; batches: PartitionBatch[] }[] = []
-  for (const { topic, batch } of sent) {
+  const topics: { topic: string; batches: SequencedBatch[] }[] = []
+  for (const { topic, batch, sequence } of sent) {
+    const sequenced = { batch, sequence: sequence! }
     const last = topics.findLast((one) => one.topic === topic)
-    if (last !== undefined) last.batches.push(batch)
-    else topics.push({ topic, batches: [batch] })
+    if (last !== undefined) last.batches.push(sequenced)
+    else topics.push({ topic, batches: [sequenced] })
   }
   return topics
 }

@@ -1,5 +1,6 @@
 import type { PartitionBatch } from './partition-batch.ts'
 import type { ProduceFailure } from './produce-errors.ts'
+import type { BatchSequence } from './sequences.ts'
 
 /** Where the leader appended a batch. */
 export interface AppendPlace {
@@ -19,6 +20,8 @@ export class PartitionWrite {
   readonly deadline: number | null
   readonly settle: (result: ProduceFailure | AppendPlace) => void
   isDone = false
+  /** The same at every attempt; null before the first. */
+  sequence: BatchSequence | null = null
   /** Why the last attempt failed; null before one has. */
   failure: ProduceFailure | null = null
   failures = 0

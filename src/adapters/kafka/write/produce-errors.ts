@@ -11,10 +11,22 @@ export const kafkaErrors = {
   topicAuthorizationFailed: 29,
   clusterAuthorizationFailed: 31,
   policyViolation: 44,
+  outOfOrderSequence: 45,
+  duplicateSequence: 46,
+  invalidProducerEpoch: 47,
+  invalidProducerIdMapping: 49,
+  unknownProducerId: 59,
   invalidRecord: 87,
 } as const
 
 const tooLarge: ReadonlySet<number> = new Set([kafkaErrors.messageTooLarge, kafkaErrors.recordListTooLarge])
+
+const outOfSequence: ReadonlySet<number> = new Set([
+  kafkaErrors.outOfOrderSequence,
+  kafkaErrors.invalidProducerEpoch,
+  kafkaErrors.invalidProducerIdMapping,
+  kafkaErrors.unknownProducerId,
+])
 
 /** Waiting changes nothing about these, unless somebody changes the cluster's settings or permissions. */
 const final: ReadonlySet<number> = new Set([
@@ -50,6 +62,11 @@ export class ProduceFailure extends PostriderError {
 
   get isTooLarge(): boolean {
     return this.kafkaCode !== null && tooLarge.has(this.kafkaCode)
+  }
+
+  /** The broker does not know the producer's sequence of the partition (any more). */
+  get isOutOfSequence(): boolean {
+    return this.kafkaCode !== null && outOfSequence.has(this.kafkaCode)
   }
 
   get isFinal(): boolean {

@@ -1,6 +1,7 @@
 // A produce request and its answer, versions 3 to 7 of the Kafka protocol, whose bytes are the same but for one field.
 import { crc32c } from '../crc32c.ts'
 import type { PartitionBatch } from './partition-batch.ts'
+import type { BatchSequence } from './sequences.ts'
 
 /** Versions whose request bodies are the same: record batches of magic 2. */
 export const [minProduceVersion, maxProduceVersion] = [3, 7]
@@ -11,10 +12,15 @@ const allReplicas = -1
 
 const batchHeadBytes = 61
 
+export interface SequencedBatch {
+  batch: PartitionBatch
+  sequence: BatchSequence
+}
+
 /** The batches of one topic in a request. */
 export interface TopicBatches {
   topic: string
-  batches: readonly PartitionBatch[]
+  batches: readonly SequencedBatch[]
 }
 
 /** What the broker says of one partition. */
@@ -50,9 +56,9 @@ export function encodeProduceRequest(
     at = buffer.writeInt16BE(Buffer.byteLength(topic), at)
     at += buffer.write(topic, at)
     at = buffer.writeInt32BE(batches.length, at)
-    for (const batch of batches) {
-      at = buffer.writeInt32BE(batch.partition, at)
-      const end = writeBatch(buffer, at + 4, batch, now)
+    for (const one of batches) {
+      at = buffer.writeInt32BE(one.batch.partition, at)
+      const end = writeBatch(buffer, at + 4, one, now)
       buffer.writeInt32BE(end - at - 4, at)
       at = end
     }
@@ -60,8 +66,9 @@ export function encodeProduceRequest(
   return buffer.subarray(0, at)
 }
 
-function writeBatch(buffer: Buffer, start: number, batch: PartitionBatch, now: number): number {
+function writeBatch(buffer: Buffer, start: number, { batch, sequence }: SequencedBatch, now: number): number {
   const { count } = batch
+  const { identity, first } = sequence
   buffer.writeBigInt64BE(0n, start) // first offset
   buffer.writeInt32BE(0, start + 12) // partition leader epoch
   buffer[start + 16] = 2 // magic
@@ -69,9 +76,9 @@ function writeBatch(buffer: Buffer, start: number, batch: PartitionBatch, now: n
   buffer.writeInt32BE(count - 1, start + 23) // last offset delta
   buffer.writeBigInt64BE(BigInt(now), start + 27) // first timestamp
   buffer.writeBigInt64BE(BigInt(now), start + 35) // max timestamp
-  buffer.writeBigInt64BE(-1n, start + 43) // producer id
-  buffer.writeInt16BE(0, start + 51) // producer epoch
-  buffer.writeInt32BE(0, start + 53) // first sequence
+  buffer.writeBigInt64BE(identity.id, start + 43)
+  buffer.writeInt16BE(identity.epoch, start + 51)
+  buffer.writeInt32BE(first, start + 53)
   buffer.writeInt32BE(count, start + 57)
   const end = start + batchHeadBytes + batch.copyTo(buffer, start + batchHeadBytes)
   buffer.writeInt32BE(end - start - 12, start + 8)
@@ -83,7 +90,7 @@ function maxSize(topics: readonly TopicBatches[]): number {
   let size = 12
   for (const { topic, batches } of topics) {
     size += topic.length * 3 + 6
-    for (const { bytes } of batches) size += batchHeadBytes + 8 + bytes
+    for (const { batch } of batches) size += batchHeadBytes + 8 + batch.bytes
   }
   return size
 }

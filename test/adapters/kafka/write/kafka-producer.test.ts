@@ -102,8 +102,58 @@ test('what was sent and not answered is sent again, in order, before what came l
   const { cluster, send } = await underTest(t, { nodes: 1, leaders: [1] })
   cluster.decide = (_, attempt) => (attempt === 0 ? 'lost' : 0)
   await Promise.all([send(['a', 'b']), send(['c']), send(['d'])])
-  // The broker had it, and nobody could know.
-  assert.deepEqual(cluster.written(0), ['a', 'b', 'a', 'b', 'c', 'd'])
+  // The broker had appended it, and recognised it.
+  assert.deepEqual(cluster.written(0), ['a', 'b', 'c', 'd'])
+})
+
+test('without an identity, which an old broker may refuse, all is written all the same, though perhaps twice', async (t) => {
+  const { cluster, send } = await underTest(t, { nodes: 1, leaders: [1] })
+  cluster.identityError = 31
+  cluster.decide = (_, attempt) => (attempt === 0 ? 'lost' : 0)
+  await send(['a', 'b'])
+  await send(['c'])
+  assert.deepEqual(cluster.written(0), ['a', 'b', 'a', 'b', 'c'])
+})
+
+test('an identity that cannot be had at the moment is asked for again', async (t) => {
+  const { cluster, send } = await underTest(t, { nodes: 1, leaders: [1] })
+  cluster.identityError = 15
+  const writing = send(['a'])
+  setTimeout(() => (cluster.identityError = 0), 200)
+  await writing
+  assert.deepEqual(cluster.written(0), ['a'])
+})
+
+test('what follows a batch that was given up is never taken for a copy of it', async (t) => {
+  const { cluster, producer, send } = await underTest(t, { nodes: 1, leaders: [1, 1] })
+  await producer.ready('t')
+  await send(['z'], { partition: 1 })
+  // Appended, and nobody is told.
+  cluster.decide = (batch) => (batch.keys[0] === 'a' ? 'lost' : 0)
+  await assert.rejects(send(['a'], { partition: 0, withinMs: 400 }))
+  await send(['b'], { partition: 0 })
+  await send(['y'], { partition: 1 })
+  assert.deepEqual(cluster.written(0), ['a', 'b'])
+  assert.deepEqual(cluster.written(1), ['z', 'y'])
+  assert.equal(cluster.identities, 2, 'the other partition keeps its own')
+})
+
+test('a broker that has forgotten the sequence, as after an unclean election, gets the batch under a new one', async (t) => {
+  const { cluster, send } = await underTest(t, { nodes: 1, leaders: [1] })
+  await send(['a'])
+  let refused = 0
+  cluster.decide = ({ keys }) => (keys[0] === 'b' && refused++ === 0 ? 45 : 0)
+  await send(['b'])
+  await send(['c'])
+  assert.deepEqual(cluster.written(0), ['a', 'b', 'c'])
+  assert.equal(cluster.identities, 2)
+})
+
+test('a copy that the broker knows of, but not where it is, counts as written', async (t) => {
+  const { cluster, send } = await underTest(t, { nodes: 1, leaders: [1] })
+  cluster.decide = () => 46
+  const [batch] = await send(['a'])
+  assert.equal(batch!.baseOffset, -1)
 })
 
 test('a broker that does not answer does not hold up the others, and what it had goes to the new leader', async (t) => {

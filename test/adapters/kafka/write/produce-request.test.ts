@@ -12,10 +12,13 @@ import {
   decodeProduceResponse,
   encodeProduceRequest,
 } from '../../../../src/adapters/kafka/write/produce-request.ts'
+import { anonymous } from '../../../../src/adapters/kafka/write/sequences.ts'
 
 interface ProduceOptions {
   acks: number
   timeout: number
+  producerId?: unknown
+  producerEpoch?: number
   topicData: { topic: string; partitions: { partition: number; messages: readonly object[] }[] }[]
 }
 
@@ -32,6 +35,7 @@ const decoders = Object.fromEntries(
     return [version, decode]
   }),
 )
+const Long = require('kafkajs/src/utils/long.js') as { fromValue(value: bigint): unknown }
 const Encoder = require('kafkajs/src/protocol/encoder.js') as new () => {
   buffer: Buffer
   writeInt16(value: number): InstanceType<typeof Encoder>
@@ -60,6 +64,8 @@ const record: fc.Arbitrary<PlainRecord> = fc.record({
 })
 const request = fc.record({
   timeout: fc.nat(),
+  producer: fc.record({ id: fc.bigInt({ min: -1n, max: 2n ** 63n - 1n }), epoch: fc.nat(32_767) }),
+  first: fc.nat(2 ** 31 - 1),
   topics: fc.array(
     fc.record({
       topic: fc.string({ maxLength: 20 }),
@@ -81,18 +87,27 @@ function listOf(partition: number, records: readonly PlainRecord[]): RecordList 
 test('property: the bytes of a request are those of kafkajs', async (t) => {
   t.mock.timers.enable({ apis: ['Date'], now })
   await fc.assert(
-    fc.asyncProperty(request, async ({ timeout, topics }) => {
+    fc.asyncProperty(request, async ({ timeout, producer, first, topics }) => {
       const { buffer } = await original({
         acks: -1,
         timeout,
+        producerId: Long.fromValue(producer.id),
+        producerEpoch: producer.epoch,
         topicData: topics.map(({ topic, partitions }) => ({
           topic,
-          partitions: partitions.map(({ partition, records }) => ({ partition, messages: records })),
+          partitions: partitions.map(({ partition, records }) => ({
+            partition,
+            messages: records,
+            firstSequence: first,
+          })),
         })),
       }).encode()
       const batches = topics.map(({ topic, partitions }) => ({
         topic,
-        batches: partitions.map(({ partition, records }) => listOf(partition, records)),
+        batches: partitions.map(({ partition, records }) => ({
+          batch: listOf(partition, records),
+          sequence: { identity: producer, first },
+        })),
       }))
       assert.ok(encodeProduceRequest(batches, timeout, now).equals(buffer))
     }),
@@ -115,7 +130,11 @@ async function byKafkajs(messages: readonly object[]): Promise<Buffer> {
 }
 
 const bySelf = (batch: PartitionBatch): Buffer =>
-  encodeProduceRequest([{ topic: 't', batches: [batch] }], 1, now)
+  encodeProduceRequest(
+    [{ topic: 't', batches: [{ batch, sequence: { identity: anonymous, first: 0 } }] }],
+    1,
+    now,
+  )
 
 /** Lengths whose numbers take another byte, and more than a block has left. */
 const value = fc.oneof(
