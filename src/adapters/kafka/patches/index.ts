@@ -7,13 +7,14 @@ import { freeResponsesEarly } from './free-responses-early.ts'
 import { heartbeatAfterClockChange } from './heartbeat-after-clock-change.ts'
 import { keepCommitWhenOutOfRange } from './keep-commit-when-out-of-range.ts'
 import { checkPatches, type LoadKafkajs, type Patch } from './patch.ts'
+import { rejoinWhenForgotten } from './rejoin-when-forgotten.ts'
 import { stopIdleSpin } from './stop-idle-spin.ts'
 import { waitBeforeJoin } from './wait-before-join.ts'
 
 /**
  * In the order in which they are installed: connections, then the group's membership, then fetching. Only
- * `ConsumerGroup.fetch` is replaced twice: `fetchSoonAfterResume` chooses how long the fetch may wait, and around it
- * `decodeLazily` converts the batches that it brings.
+ * `ConsumerGroup.fetch` is replaced three times: `rejoinWhenForgotten` sees that there is a member, around it
+ * `fetchSoonAfterResume` chooses how long the fetch may wait, and around that `decodeLazily` converts the batches.
  */
 export const patches: readonly Patch[] = [
   stopIdleSpin,
@@ -22,6 +23,7 @@ export const patches: readonly Patch[] = [
   forgetClosedSocket,
   waitBeforeJoin,
   heartbeatAfterClockChange,
+  rejoinWhenForgotten,
   keepCommitWhenOutOfRange,
   fetchSoonAfterResume,
   decodeLazily,
