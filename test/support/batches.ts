@@ -1,3 +1,4 @@
+import type { TestContext } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { post, track } from './collectors.ts'
 
@@ -14,18 +15,21 @@ export class Batches {
   /** Of each request: its status, and how long it took in ms. A connection that broke has status 0. */
   readonly answers: { status: number; tookMs: number }[] = []
   readonly #url: string
+  readonly #signal: AbortSignal
   #next = 0
 
-  constructor(url: string) {
+  /** Sends nothing any more after the test. */
+  constructor({ signal }: Pick<TestContext, 'signal'>, url: string) {
     this.#url = url
+    this.#signal = signal
   }
 
   /** Sends one batch until it is answered 200. */
-  async send(signal?: AbortSignal): Promise<void> {
+  async send(): Promise<void> {
     const ids = Array.from({ length: batchSize }, () => `m${this.#next++}`)
     const batch = ids.map((id) => track(id, { userId: `u-${id}` }))
     for (;;) {
-      signal?.throwIfAborted()
+      this.#signal.throwIfAborted()
       const began = performance.now()
       const status = await post({ url: this.#url }, '/v1/batch', { batch }).then(
         (answer) => answer.status,
