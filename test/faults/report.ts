@@ -42,7 +42,8 @@ export interface Progress {
 export interface Report extends Progress {
   passed: boolean
   tally: Tally
-  side: SideTally
+  /** Null where nothing was done beside the calls. */
+  side: SideTally | null
   /** How often a partition got another owner. */
   moves: number
   /** How often a partition got another leader. */
@@ -89,6 +90,14 @@ export function makeProgress(given: {
   }
 }
 
+/** What was acknowledged, or lay in Kafka, and came to nothing. */
+const losses: readonly string[] = [
+  ...['acknowledged and not in Kafka', 'lost', 'ledger events lost', 'settings lost'],
+  ...['memberships lost', 'erasures lost', 'replays lost'],
+]
+const lostIn = (findings: Report['findings']): number =>
+  losses.reduce((sum, kind) => sum + (findings[kind]?.count ?? 0), 0)
+
 /** The report as people read it. */
 export function reportText(report: Report): string {
   const { tally, faults, notInjected, usage, findings } = report
@@ -128,11 +137,13 @@ export function reportText(report: Report): string {
     ['repeated: answer not heard', tally.repeatedUnheard],
     ['repeated: its call lies there twice', tally.repeatedByCallCopies],
     ['repeated: handed over twice', tally.repeatedByCopies],
-    ...Object.entries(report.side).map(([what, count]): [string, number] => [`beside: ${what}`, count]),
+    ...Object.entries(report.side ?? {}).map(([what, count]): [string, number] => [`beside: ${what}`, count]),
     ['moves of leaders', report.leaderMoves],
     ['not checked for time: clocks', tally.uncheckedForClocks],
     ['faults', Object.values(faults).reduce((sum, count) => sum + count, 0)],
     ...Object.entries(faults).map(([kind, count]): [string, number] => [`  ${kind}`, count]),
+    ['lost', lostIn(findings)],
+    ['postrider audit', findings.audit ? 'finds something missing' : 'finds nothing missing'],
     ['NOT INJECTED', notInjected.length],
     ...notInjected.map(({ kind, reason }): [string, string] => [`  ${kind}`, reason]),
     ...report.notChecked.map((what): [string, string] => ['NOT CHECKED', what]),

@@ -189,7 +189,7 @@ export async function run(options: Options, folder: string, control: RunControl)
       ...progress(),
       passed: findings.isEmpty,
       tally,
-      side: sideTally,
+      side: hasSideWork ? sideTally : null,
       moves: owners.moves,
       leaderMoves: leaders.moves,
       notChecked,

@@ -34,39 +34,43 @@ async function nothingIsLost(deployment: Deployment, batches: Batches, receiver:
 }
 
 // Three brokers start once; each test in it has the time of any other.
-test('with three brokers', { timeout: 600_000 }, async (t) => {
+test('with three brokers', { timeout: 900_000 }, async (t) => {
   const kafka = await startCluster(t)
 
-  await t.test('a rolling restart of the brokers under load loses nothing', async (t) => {
-    const receiver = await startReceiver(t, { secret: 's3cret' })
-    const refused = new Set<string>()
-    // One call in five takes the way over a retry tier.
-    receiver.answer((request) => {
-      const id = placeOf(request)
-      if (Number(id.slice(1)) % 5 > 0 || refused.has(id)) return {}
-      refused.add(id)
-      return { status: 503 }
-    })
-    const deployment = await deployOn(t, kafka)
-    await deployment.destination({ urls: [receiver.url] })
-    await startForwarderProcess(t, deployment)
-    const collector = await startCollectorProcess(t, deployment)
-    const batches = new Batches(t, `http://127.0.0.1:${collector.port}`)
-    let isOver = false
-    const load = batches.run(2, () => isOver, 150)
-    await receiver.waitFor(200, patienceMs)
-    for (const node of kafka.nodes) {
-      await node.stop()
-      await receiver.waitFor(receiver.requests.length + 200, patienceMs)
-      await node.start()
-      await receiver.waitFor(receiver.requests.length + 200, patienceMs)
-    }
-    isOver = true
-    await load
-    await nothingIsLost(deployment, batches, receiver)
-    const again = batches.answers.filter(({ status }) => status !== 200).length
-    t.diagnostic(`${batches.taken.length} calls, ${again} requests were not answered 200`)
-  })
+  await t.test(
+    'a rolling restart of the brokers under load loses nothing',
+    { timeout: 400_000 },
+    async (t) => {
+      const receiver = await startReceiver(t, { secret: 's3cret' })
+      const refused = new Set<string>()
+      // One call in five takes the way over a retry tier.
+      receiver.answer((request) => {
+        const id = placeOf(request)
+        if (Number(id.slice(1)) % 5 > 0 || refused.has(id)) return {}
+        refused.add(id)
+        return { status: 503 }
+      })
+      const deployment = await deployOn(t, kafka)
+      await deployment.destination({ urls: [receiver.url] })
+      await startForwarderProcess(t, deployment)
+      const collector = await startCollectorProcess(t, deployment)
+      const batches = new Batches(t, `http://127.0.0.1:${collector.port}`)
+      let isOver = false
+      const load = batches.run(2, () => isOver, 150)
+      await receiver.waitFor(200, patienceMs)
+      for (const node of kafka.nodes) {
+        await node.stop()
+        await receiver.waitFor(receiver.requests.length + 200, patienceMs)
+        await node.start()
+        await receiver.waitFor(receiver.requests.length + 200, patienceMs)
+      }
+      isOver = true
+      await load
+      await nothingIsLost(deployment, batches, receiver)
+      const again = batches.answers.filter(({ status }) => status !== 200).length
+      t.diagnostic(`${batches.taken.length} calls, ${again} requests were not answered 200`)
+    },
+  )
 
   await t.test(
     'with two brokers gone the collector answers 503 in time; all arrives once they are back',
