@@ -23,6 +23,8 @@ export interface LocalKafkaOptions {
   portSetting?: string
   /** Server properties on top of ours. */
   properties?: Record<string, string | number | boolean>
+  /** Appended to `StorageTool format`: `--add-scram …`, for users that exist from the start. */
+  formatArgs?: string[]
   /** 512 MB unless told. */
   heapMb?: number
   signal?: AbortSignal
@@ -60,7 +62,7 @@ async function startOnce(options: LocalKafkaOptions, dataDir: string): Promise<L
   const controllerPort = await freePort([port])
   const properties = { ...serverProperties(port, controllerPort), ...options.properties }
   await writeFile(join(dataDir, 'server.properties'), propertiesText(properties))
-  await formatOnce(parts, dataDir)
+  await formatOnce(parts, dataDir, options.formatArgs ?? [])
   const brokers = [`127.0.0.1:${port}`]
   const server = await startJavaServer({
     name: 'Kafka',
@@ -127,7 +129,7 @@ function propertiesText(properties: Record<string, string | number | boolean>): 
  * Gives a new state folder its cluster id. The id is noted last: a folder without the note was never started on
  * (its formatting was cut off), so what is in it can be thrown away.
  */
-async function formatOnce(parts: LocalParts, dataDir: string): Promise<void> {
+async function formatOnce(parts: LocalParts, dataDir: string, formatArgs: readonly string[]): Promise<void> {
   const note = join(dataDir, 'cluster-id')
   if (await readFile(note).catch(() => null)) return
   await rm(join(dataDir, 'log'), { recursive: true, force: true })
@@ -137,7 +139,7 @@ async function formatOnce(parts: LocalParts, dataDir: string): Promise<void> {
     java: parts.java,
     args: [
       ...['-cp', parts.kafkaClassPath, '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn'],
-      ...['kafka.tools.StorageTool', 'format', '-t', clusterId, '-c', 'server.properties'],
+      ...['kafka.tools.StorageTool', 'format', '-t', clusterId, '-c', 'server.properties', ...formatArgs],
     ],
     dataDir,
     logName: 'format.log',
