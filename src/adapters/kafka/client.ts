@@ -1,8 +1,10 @@
 import kafkajs from 'kafkajs'
-import type { Kafka, LogEntry, SASLOptions, logLevel as KafkaLogLevel } from 'kafkajs'
+import type { Kafka, LogEntry, logLevel as KafkaLogLevel } from 'kafkajs'
 import type { Logger } from 'pino'
 import type { Config } from '../../config.ts'
+import { loginOf, noteLogin, saslOptions } from './kafka-login.ts'
 import './kafkajs-mends.ts'
+import { tlsOptions } from './tls.ts'
 
 const { Kafka: KafkaClient, logLevel } = kafkajs
 
@@ -20,11 +22,12 @@ function levelFor(level: KafkaLogLevel): PinoLevel {
  */
 export function createKafka(config: Pick<Config, 'kafka'>, log: Logger): Kafka {
   const { brokers, ssl, sasl } = config.kafka
-  return new KafkaClient({
+  const login = loginOf(config.kafka)
+  const kafka = new KafkaClient({
     clientId: 'postrider',
     brokers,
-    ssl,
-    ...(sasl ? { sasl: sasl as SASLOptions } : {}),
+    ssl: tlsOptions(ssl),
+    ...(sasl && { sasl: saslOptions(sasl, login) }),
     connectionTimeout: 3_000,
     requestTimeout: 30_000,
     retry: { initialRetryTime: 100, maxRetryTime: 5_000, retries: 5 },
@@ -37,4 +40,6 @@ export function createKafka(config: Pick<Config, 'kafka'>, log: Logger): Kafka {
       }
     },
   })
+  noteLogin(kafka, login)
+  return kafka
 }
