@@ -20,7 +20,7 @@ function readPem(path: string, wrong: (complaint: string) => never): PemFile {
   }
 }
 
-/** One or several certificates, each of which can be parsed. */
+/** One or several certificates, each of which can be parsed. What lies between them is left out. */
 export const pemCertificates: Reader<PemFile> = reader((path, wrong) => {
   const file = readPem(path, wrong)
   const certificates = file.text.match(certificateForm)
@@ -32,7 +32,7 @@ export const pemCertificates: Reader<PemFile> = reader((path, wrong) => {
       return wrong(`certificate ${index + 1} of it is broken`)
     }
   }
-  return file
+  return { path, text: `${certificates.join('\n')}\n` }
 })
 
 /** A private key without a passphrase. */

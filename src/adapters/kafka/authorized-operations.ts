@@ -22,6 +22,7 @@ const bitOf: Record<KafkaOperation, number> = {
   DESCRIBE_CONFIGS: 10,
   ALTER_CONFIGS: 11,
 }
+const configBits = (1 << bitOf.DESCRIBE_CONFIGS) | (1 << bitOf.ALTER_CONFIGS)
 /** What brokers give where they do not say (KIP-430): of what does not exist, say. */
 const notSaid = -(2 ** 31)
 const [topicAuthorizationFailed, groupAuthorizationFailed] = [29, 30]
@@ -90,7 +91,8 @@ async function topicOperations(
       for (let lists = 3; lists > 0; lists--) answer.each(() => answer.pass(4))
     }) // partitions
     const operations = answer.int32()
-    if (error === topicAuthorizationFailed) found.set(name, 0)
+    // It must not be looked at, hence neither read nor written; of its settings that says nothing.
+    if (error === topicAuthorizationFailed) found.set(name, configBits)
     else if (error === 0) found.set(name, operations)
   })
   return found

@@ -196,14 +196,19 @@ const byClosing: Describe = ({ name, code, message }) =>
     ? { kind: 'closed', message, isRefusal: false }
     : null
 
-/** Everything that a user lacks, in one line: the operations of each topic and group together. */
+/** Everything that a user lacks, in one line: what may be done with which topics and groups. */
 export function deniedMessage(login: KafkaLogin, missing: readonly Permission[]): string {
-  const byResource = Map.groupBy(
+  const byName = Map.groupBy(
     missing,
     ({ resource, name, isPrefix }) => `${resource} ${name}${isPrefix ? '…' : ''}`,
   )
-  const parts = [...byResource].map(
-    ([resource, its]) => `${its.map(({ operation }) => operation).join(', ')} ${resource}`,
+  const byOperations = Map.groupBy(
+    byName,
+    ([, its]) => `${its.map(({ operation }) => operation).join(', ')} ${its[0]!.resource}`,
+  )
+  const parts = [...byOperations].map(
+    ([doing, named]) =>
+      `${doing}${named.length > 1 ? 's' : ''} ${named.map(([name]) => name.replace(/^\w+ /, '')).join(', ')}`,
   )
   return `${capitalUserOf(login)} may not ${parts.join('; ')}: ${grant(login)}`
 }

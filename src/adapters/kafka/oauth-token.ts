@@ -11,12 +11,14 @@ const { KafkaJSError } = kafkajs
  * and those who use it treat it like any other that keeps them from a broker.
  */
 export class TokenError extends KafkaJSError {
-  override readonly name = 'KafkaJSTokenError'
+  /** By the name of a connection's error kafkajs drops the connection, on which a login has begun that cannot go on. */
+  override readonly name: string
   readonly isRefused: boolean
 
   constructor(isRefused: boolean, message: string, options?: { cause?: unknown }) {
     // kafkajs's types leave out the cause.
     super(message, { ...options, retriable: !isRefused } as { retriable: boolean })
+    this.name = isRefused ? 'KafkaJSTokenError' : 'KafkaJSConnectionError'
     this.isRefused = isRefused
   }
 }
