@@ -1,3 +1,5 @@
+import { kafkaLoginOf, kafkaTlsOf } from './config/kafka-security.ts'
+import type { KafkaOAuth, KafkaPassword, KafkaTls } from './config/kafka-security.ts'
 import { readEnvironment } from './config/read-environment.ts'
 import type { Environment } from './config/read-environment.ts'
 import type { VariableName } from './config/variables.ts'
@@ -7,12 +9,8 @@ import type { Tier } from './core/topics.ts'
 export interface Config {
   kafka: {
     brokers: string[]
-    ssl: boolean
-    sasl: {
-      mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'
-      username: string
-      password: string
-    } | null
+    ssl: false | KafkaTls
+    sasl: KafkaPassword | KafkaOAuth | null
   }
   registry: { url: string; username: string | null; password: string | null }
   topicPrefix: string
@@ -52,16 +50,11 @@ export interface Config {
  */
 export function loadConfig(env: Environment, spell: (name: VariableName) => string = (name) => name): Config {
   const values = readEnvironment(env, spell)
-  const mechanism = values.KAFKA_SASL_MECHANISM
   return {
     kafka: {
       brokers: values.KAFKA_BROKERS,
-      ssl: values.KAFKA_SSL,
-      sasl: mechanism && {
-        mechanism,
-        username: values.KAFKA_SASL_USERNAME!,
-        password: values.KAFKA_SASL_PASSWORD!,
-      },
+      ssl: kafkaTlsOf(values),
+      sasl: kafkaLoginOf(values),
     },
     registry: {
       url: values.SCHEMA_REGISTRY_URL,

@@ -54,6 +54,11 @@ export class ErasureLog implements ErasureSource {
     return this.#reader.connected
   }
 
+  /** Why it cannot be read now, in one line; null while it can, or no reason is known. */
+  get trouble(): string | null {
+    return this.#reader.trouble
+  }
+
   /** Resolves when closed; rejects with `undecodable` when the log holds what nobody can read. */
   get ended(): Promise<void> {
     return this.#reader.ended

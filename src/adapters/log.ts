@@ -18,6 +18,7 @@ const secretFields = [
   'authorization',
   'headers',
   'sasl',
+  'clientSecret',
 ]
 
 /**
@@ -56,7 +57,7 @@ export function createLog(options: {
 export function secretsOf(config: Config): string[] {
   const { kafka, registry, adminToken, secretsKeys } = config
   return [
-    kafka.sasl?.password,
+    kafka.sasl?.mechanism === 'oauthbearer' ? kafka.sasl.clientSecret : kafka.sasl?.password,
     registry.password,
     adminToken,
     ...secretsKeys.flatMap((key) => [

@@ -80,6 +80,11 @@ export class SettingsLog implements Settings {
     return this.#reader.connected
   }
 
+  /** Why it cannot be read now, in one line; null while it can, or no reason is known. */
+  get trouble(): string | null {
+    return this.#reader.trouble
+  }
+
   get caughtUp(): boolean {
     return this.#reader.caughtUp
   }

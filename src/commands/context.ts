@@ -2,17 +2,19 @@
 import { Option } from 'commander'
 import type { Command } from 'commander'
 import type { Kafka } from 'kafkajs'
+import { loginOf } from '../adapters/kafka/kafka-login.ts'
 import { createKafka } from '../adapters/kafka/patched-client.ts'
 import { createLog, secretsOf } from '../adapters/log.ts'
 import type { Logger } from '../adapters/log.ts'
 import { loadConfig } from '../config.ts'
 import type { Config } from '../config.ts'
+import { kafkaSecurityWarnings } from '../config/kafka-security.ts'
 import { layered, readDevEnv } from '../config/dev-env.ts'
 import type { Environment } from '../config/read-environment.ts'
 import { variableNames, variables } from '../config/variables.ts'
 import type { VariableName } from '../config/variables.ts'
 import { PostriderError } from '../errors.ts'
-import { failWith } from './fail.ts'
+import { failAs, failWith } from './fail.ts'
 import { logStrayErrorsTo } from './stray-errors.ts'
 
 export interface Context {
@@ -48,6 +50,8 @@ export function loadContext(command: Command, options: ContextOptions = {}): Con
     secrets: secretsOf(config),
   })
   logStrayErrorsTo(log)
+  failAs(loginOf(config.kafka))
+  if (options.longLived) for (const warning of kafkaSecurityWarnings(config.kafka)) log.warn(warning)
   // A command that ends says in one line what kafkajs would say at each try.
   const kafkaLog = options.longLived || env.LOG_LEVEL ? log : log.child({}, { level: 'error' })
   let kafka: Kafka | undefined

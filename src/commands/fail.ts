@@ -1,7 +1,14 @@
+import { describeKafkaError } from '../adapters/kafka/kafka-error.ts'
+import type { KafkaLogin } from '../adapters/kafka/kafka-login.ts'
 import { PostriderError, messageOf } from '../errors.ts'
 
 /** How long a failed command may take to close what it had opened before it is ended regardless. */
 const closingMs = 2_000
+
+let login: KafkaLogin | null = null
+
+/** Who this process is to the brokers, for what is said of their refusals. */
+export const failAs = (known: KafkaLogin): void => void (login = known)
 
 /** Says on stderr what went wrong and sets the exit code: 2 for wrong usage, else 1. */
 export function failWith(error: unknown): void {
@@ -14,6 +21,8 @@ export function failWith(error: unknown): void {
 function describeError(error: unknown): string {
   // Wrong settings are a line each; everything else is one line.
   if (error instanceof PostriderError && error.code === 'usage') return `postrider: ${error.message}`
+  const refused = login && describeKafkaError(error, login)
+  if (refused?.isRefusal && !(error instanceof PostriderError)) return `postrider: ${refused.message}`
   if (error instanceof Error && error.name.startsWith('KafkaJS'))
     return `postrider: Kafka: ${messageOf(error)}. Check KAFKA_BROKERS and that Kafka is up (\`postrider dev\` starts one)`
   if (error instanceof PostriderError) return `postrider: ${messageOf(error)}`

@@ -3,7 +3,6 @@ import type { Kafka } from 'kafkajs'
 import { openCollectorServer } from '../adapters/http/collector-server.ts'
 import { CallBatchWriter } from '../adapters/kafka/call-batch-writer.ts'
 import { readTail } from '../adapters/kafka/read-tail.ts'
-import { checkTopics } from '../adapters/kafka/topics.ts'
 import type { Logger } from '../adapters/log.ts'
 import { CollectorCounts } from '../adapters/metrics/collector-metrics.ts'
 import { ProduceDurations } from '../adapters/metrics/produce-durations.ts'
@@ -24,6 +23,7 @@ import { topicNames } from '../core/topics.ts'
 import { PostriderError } from '../errors.ts'
 import { restarting } from '../restarts.ts'
 import type { Part } from '../supervisor.ts'
+import { because, checkStart } from './check-start.ts'
 import { serveUntil } from './serve-until.ts'
 
 export interface OpenCollectorOptions {
@@ -148,10 +148,11 @@ function assemble(
   })
   return {
     collect: (request) => collector.collect(request),
-    problem: () => (settings.connected ? writer.problem() : 'the settings log cannot be read'),
+    problem: () =>
+      settings.connected ? writer.problem() : because('the settings log cannot be read', settings.trouble),
     async run(signal, onReady) {
       try {
-        await checkCallsTopic(kafka, config, log)
+        await checkStart(kafka, config, log, 'collector')
         await Promise.all([codecs.calls.ready(), settings.start(signal)])
         writer.start()
         await recall(kafka, config, codecs, kept.recent, log, signal)
@@ -168,20 +169,6 @@ function assemble(
         await Promise.all([settings.close(), writer.close()])
       }
     },
-  }
-}
-
-async function checkCallsTopic(kafka: Kafka, config: Config, log: Logger): Promise<void> {
-  const admin = kafka.admin()
-  try {
-    await admin.connect()
-    const { calls, settings } = topicNames(config.topicPrefix)
-    const problems = await checkTopics(admin, config, [calls, settings])
-    const errors = problems.filter(({ severity }) => severity === 'error')
-    if (errors.length > 0) throw new PostriderError('setup', errors.map(({ message }) => message).join('; '))
-    for (const { topic, message } of problems) log.warn({ topic }, message)
-  } finally {
-    await admin.disconnect().catch(() => {})
   }
 }
 

@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs'
 import type { Kafka } from 'kafkajs'
 import { ErasureLog } from '../adapters/erasure-log.ts'
 import { openConsoleServer } from '../adapters/http/console-server.ts'
-import { checkTopics } from '../adapters/kafka/topics.ts'
 import type { Logger } from '../adapters/log.ts'
 import { ConsoleCounts } from '../adapters/metrics/console-metrics.ts'
 import type { ReadinessCheck } from '../adapters/monitoring-server.ts'
@@ -18,6 +17,7 @@ import { topicNames } from '../core/topics.ts'
 import { PostriderError } from '../errors.ts'
 import { restarting } from '../restarts.ts'
 import type { Part } from '../supervisor.ts'
+import { because, checkStart } from './check-start.ts'
 import { serveUntil } from './serve-until.ts'
 import { openComputations, type OpenComputations } from './computations/open-computations.ts'
 import { openDeadLetters } from './dead-letters/open-dead-letters.ts'
@@ -130,8 +130,8 @@ function assemble({ config, kafka, log }: OpenConsoleOptions): Life {
   )
   return {
     problem() {
-      if (!settings.connected) return 'the settings log cannot be read'
-      return erasures.connected ? null : 'the deletions’ log cannot be read'
+      if (!settings.connected) return because('the settings log cannot be read', settings.trouble)
+      return erasures.connected ? null : because('the deletions’ log cannot be read', erasures.trouble)
     },
     async run(signal, onReady) {
       const ending = new AbortController()
@@ -139,7 +139,7 @@ function assemble({ config, kafka, log }: OpenConsoleOptions): Life {
       const deletions = openDeletions({ config, kafka, log, settings })
       let messages: OpenMessages | null = null
       try {
-        await checkOwnTopics(kafka, config, log)
+        await checkStart(kafka, config, log, 'console')
         await Promise.all([codecs.settings.ready(), settings.start(signal), erasures.start(signal)])
         computations = await openComputations({ config, kafka, log, settings }, ending.signal)
         messages = await openMessages({ config, kafka, log }, (stop) => erasures.current(stop))
@@ -168,18 +168,5 @@ function assemble({ config, kafka, log }: OpenConsoleOptions): Life {
         await Promise.all([deletions.close(), settings.close(), erasures.close(), transport.close(0)])
       }
     },
-  }
-}
-
-async function checkOwnTopics(kafka: Kafka, config: Config, log: Logger): Promise<void> {
-  const admin = kafka.admin()
-  try {
-    await admin.connect()
-    const problems = await checkTopics(admin, config)
-    const errors = problems.filter(({ severity }) => severity === 'error')
-    if (errors.length > 0) throw new PostriderError('setup', errors.map(({ message }) => message).join('; '))
-    for (const { topic, message } of problems) log.warn({ topic }, message)
-  } finally {
-    await admin.disconnect().catch(() => {})
   }
 }

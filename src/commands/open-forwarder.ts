@@ -5,7 +5,6 @@ import { ErasureLog } from '../adapters/erasure-log.ts'
 import { GroupSource } from '../adapters/kafka/group-source.ts'
 import { keyAndValueOf, RecordEncoder } from '../adapters/kafka/record-encoder.ts'
 import { KafkaSink } from '../adapters/kafka/record-sink.ts'
-import { checkTopics, retryTopics } from '../adapters/kafka/topics.ts'
 import type { Logger } from '../adapters/log.ts'
 import { ForwarderCounts } from '../adapters/metrics/forwarder-metrics.ts'
 import type { ProduceDurations } from '../adapters/metrics/produce-durations.ts'
@@ -19,11 +18,12 @@ import type { Config } from '../config.ts'
 import { defaultBreakerLimits } from '../core/breaker.ts'
 import { defaultTrickle } from '../core/retry-budget.ts'
 import { tierOfTopic, topicNames } from '../core/topics.ts'
-import { PostriderError, messageOf } from '../errors.ts'
+import { messageOf } from '../errors.ts'
 import { Forwarder } from '../forwarder/forwarder.ts'
 import type { Encoders, TopicPartition } from '../forwarder/ports.ts'
 import { restarting } from '../restarts.ts'
 import type { Part } from '../supervisor.ts'
+import { because, checkStart } from './check-start.ts'
 
 export interface OpenForwarderOptions {
   config: Config
@@ -90,7 +90,7 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
   const { config, kafka, log } = options
   const topics = topicNames(config.topicPrefix)
   const codecs = createCodecs({ registry: config.registry, topics, log })
-  const retryTopics = await checkedRetryTopics(kafka, config, log)
+  const retryTopics = await checkStart(kafka, config, log, 'forwarder')
   await readyToWrite(codecs, config)
 
   const transport = createWebhookTransport({
@@ -160,8 +160,8 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
   })
   return {
     problem() {
-      if (!settings.connected) return 'the settings log cannot be read'
-      if (!erasures.connected) return 'the log of deletion requests cannot be read'
+      if (!settings.connected) return because('the settings log cannot be read', settings.trouble)
+      if (!erasures.connected) return because('the log of deletion requests cannot be read', erasures.trouble)
       return forwarder.problem()
     },
     async run(signal) {
@@ -192,24 +192,6 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
         ])
       }
     },
-  }
-}
-
-/**
- * Every tier's topic that exists, so that tiers taken out of the settings still drain. Topics that are missing stop
- * the start; settings that differ from the contract are told.
- */
-async function checkedRetryTopics(kafka: Kafka, config: Config, log: Logger): Promise<string[]> {
-  const admin = kafka.admin()
-  try {
-    await admin.connect()
-    const problems = await checkTopics(admin, config)
-    const errors = problems.filter(({ severity }) => severity === 'error')
-    if (errors.length > 0) throw new PostriderError('setup', errors.map(({ message }) => message).join('; '))
-    for (const { topic, message } of problems) log.warn({ topic }, message)
-    return (await retryTopics(admin, config.topicPrefix)).map(({ topic }) => topic)
-  } finally {
-    await admin.disconnect().catch(() => {})
   }
 }
 

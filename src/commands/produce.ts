@@ -2,13 +2,19 @@ import { randomUUID } from 'node:crypto'
 import { createReadStream, statSync } from 'node:fs'
 import { addAbortSignal } from 'node:stream'
 import { Command } from 'commander'
+import type { Admin, Kafka } from 'kafkajs'
 import { CallWriter } from '../adapters/kafka/call-writer.ts'
 import { ProduceFailure } from '../adapters/kafka/write/produce-errors.ts'
-import { checkTopics } from '../adapters/kafka/topics.ts'
+import { withAdmin } from '../adapters/kafka/explain-kafka-error.ts'
+import { requirePermissions } from '../adapters/kafka/require-permissions.ts'
+import type { Logger } from '../adapters/log.ts'
 import { createCodecs } from '../adapters/schema-registry/codecs.ts'
+import type { Config } from '../config.ts'
+import type { Permission } from '../core/permissions.ts'
 import { topicNames } from '../core/topics.ts'
 import { readTrackingCall } from '../core/tracking-call.ts'
 import { PostriderError, messageOf } from '../errors.ts'
+import { requireTopics } from './check-start.ts'
 import { loadContext, runAction, stopSignal } from './context.ts'
 import type { Context } from './context.ts'
 import { print, printJson } from './output.ts'
@@ -46,7 +52,7 @@ async function produce({ config, kafka, log }: Context, file: string, flags: Fla
   const totalBytes = file === '-' ? null : sizeOf(file)
   const { calls } = createCodecs({ registry: config.registry, topics, log })
   await calls.ready()
-  await requireTopic(kafka(), config, topics.calls)
+  await checkTopic(kafka(), config, log, topics.calls)
   const writer = new CallWriter(kafka(), topics.calls, calls, log)
   const progress = new ProduceProgress(totalBytes, flags.json ?? false)
   try {
@@ -139,19 +145,18 @@ function sizeOf(file: string): number {
   }
 }
 
-async function requireTopic(
-  kafka: ReturnType<Context['kafka']>,
-  config: Context['config'],
-  topic: string,
-): Promise<void> {
-  const admin = kafka.admin()
-  try {
-    await admin.connect()
-    const missing = (await checkTopics(admin, config, [topic])).find(({ severity }) => severity === 'error')
-    if (missing) throw new PostriderError('setup', missing.message)
-  } finally {
-    await admin.disconnect()
+async function checkTopic(kafka: Kafka, config: Config, log: Logger, topic: string): Promise<void> {
+  const needs = (['WRITE', 'DESCRIBE_CONFIGS'] as const).map((operation): Permission => ({
+    operation,
+    resource: 'topic',
+    name: topic,
+    isPrefix: false,
+  }))
+  const check = async (admin: Admin): Promise<void> => {
+    await requirePermissions(kafka, needs, log)
+    await requireTopics(kafka, admin, config, [topic])
   }
+  await withAdmin(kafka, check, { needs })
 }
 
 function report(

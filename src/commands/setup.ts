@@ -1,5 +1,8 @@
 import { Command } from 'commander'
+import type { Admin } from 'kafkajs'
 import { createKafka } from '../adapters/kafka/patched-client.ts'
+import { withAdmin } from '../adapters/kafka/explain-kafka-error.ts'
+import { requirePermissions } from '../adapters/kafka/require-permissions.ts'
 import { ensureTopics } from '../adapters/kafka/topics.ts'
 import type { TopicProblem, TopicReport } from '../adapters/kafka/topics.ts'
 import type { Logger } from '../adapters/log.ts'
@@ -7,8 +10,14 @@ import { Registry } from '../adapters/schema-registry/registry.ts'
 import { registerSchemas } from '../adapters/schema-registry/subjects.ts'
 import type { SubjectReport } from '../adapters/schema-registry/subjects.ts'
 import type { Config } from '../config.ts'
+import { partPermissions, securedParts } from '../core/permissions.ts'
+import { PostriderError } from '../errors.ts'
+import { deploymentNames } from './check-start.ts'
 import { loadContext, runAction } from './context.ts'
 import { print, printJson, printTable } from './output.ts'
+import { printAcls, type AclFlags } from './setup/print-acls.ts'
+
+type Flags = Partial<AclFlags>
 
 export interface SetupReport {
   topics: TopicReport[]
@@ -28,15 +37,15 @@ export async function runSetup(
 ): Promise<SetupReport> {
   // What kafkajs warns of on the way is in the error that ends the command.
   const kafkaLog = log.isLevelEnabled('info') ? log : log.child({}, { level: 'error' })
-  const admin = createKafka(config, kafkaLog).admin()
-  try {
-    await admin.connect()
-    const topics = await ensureTopics(admin, config, options)
-    const subjects = await registerSchemas(new Registry(config.registry), config)
-    return { topics, subjects, problems: topics.flatMap(({ problems }) => problems) }
-  } finally {
-    await admin.disconnect()
+  const kafka = createKafka(config, kafkaLog)
+  const needs = partPermissions('setup', { ...deploymentNames(config), isFixing: options.fix ?? false })
+  const ensure = async (admin: Admin): Promise<TopicReport[]> => {
+    await requirePermissions(kafka, needs, log)
+    return ensureTopics(admin, config, options)
   }
+  const topics = await withAdmin(kafka, ensure, { needs })
+  const subjects = await registerSchemas(new Registry(config.registry), config)
+  return { topics, subjects, problems: topics.flatMap(({ problems }) => problems) }
 }
 
 export function setupCommand(): Command {
@@ -47,9 +56,16 @@ export function setupCommand(): Command {
     )
     .option('--fix', 'also set right the settings of topics that exist (never their number of partitions)')
     .option('--json', 'print JSON lines')
+    .option(
+      '--print-acls <principal>',
+      'only print, for User:NAME, the commands that give it the least permissions that work; no broker is asked',
+    )
+    .option('--part <name...>', `with --print-acls, of these parts alone: ${securedParts.join(', ')}`)
     .action(
-      runAction(async (flags: { fix?: boolean; json?: boolean }, command: Command) => {
+      runAction(async (flags: Flags, command: Command) => {
         const { config, log } = loadContext(command)
+        if (flags.printAcls !== undefined) return printAcls(config, { ...flags, printAcls: flags.printAcls })
+        if (flags.part) throw new PostriderError('usage', '--part goes with --print-acls')
         const report = await runSetup(config, log, { fix: flags.fix ?? false })
         if (flags.json) printAsJson(report)
         else printForPeople(report)

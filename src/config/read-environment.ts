@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { PostriderError } from '../errors.ts'
+import { kafkaSecurityProblems } from './kafka-security.ts'
 import { noComplaint } from './readers.ts'
 import { variableNames, variables } from './variables.ts'
 import type { Values, Variable, VariableName } from './variables.ts'
@@ -66,17 +67,15 @@ function incomplete(
   values: Partial<Record<VariableName, unknown>>,
   spell: (name: VariableName) => string,
 ): string[] {
-  const logins: VariableName[][] = [
-    ['KAFKA_SASL_MECHANISM', 'KAFKA_SASL_USERNAME', 'KAFKA_SASL_PASSWORD'],
-    ['SCHEMA_REGISTRY_USERNAME', 'SCHEMA_REGISTRY_PASSWORD'],
-  ]
+  const registry: VariableName[] = ['SCHEMA_REGISTRY_USERNAME', 'SCHEMA_REGISTRY_PASSWORD']
   const isSet = (name: VariableName) =>
     (values[name] ?? null) !== null || textOf(env, name) !== null || textOf(env, `${name}_FILE`) !== null
-  return logins.flatMap((login) =>
-    login.some(isSet)
-      ? login
+  return [
+    ...kafkaSecurityProblems(isSet, (name) => (values as Partial<Values>)[name], spell),
+    ...(registry.some(isSet)
+      ? registry
           .filter((name) => !isSet(name))
           .map((name) => `${spell(name)} is not set; it takes ${variables[name].takes}`)
-      : [],
-  )
+      : []),
+  ]
 }

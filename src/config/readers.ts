@@ -9,7 +9,7 @@ import type { Tier } from '../core/topics.ts'
 export type Reader<T> = z.ZodType<T, string>
 
 /** A reader by a function that returns a value, or hands a complaint (empty: none beyond what it takes) to `wrong`. */
-function reader<T>(read: (text: string, wrong: (complaint: string) => never) => T): Reader<T> {
+export function reader<T>(read: (text: string, wrong: (complaint: string) => never) => T): Reader<T> {
   return z.string().transform((text, context) => {
     try {
       return read(text, (complaint) => {

@@ -14,6 +14,7 @@ import {
   whole,
 } from './readers.ts'
 import type { Reader } from './readers.ts'
+import { pemCertificates, pemKey } from './pem.ts'
 
 export interface Variable<T> {
   reader: Reader<T>
@@ -64,25 +65,63 @@ export const variables = {
     meaning: 'Brokers to begin with; the others are learnt from them.',
   }),
   KAFKA_SSL: variable(flag, {
-    default: 'false',
-    takes: 'true or false',
-    meaning: 'TLS to the brokers. NODE_EXTRA_CA_CERTS adds roots.',
-  }),
-  KAFKA_SASL_MECHANISM: variable(oneOf('plain', 'scram-sha-256', 'scram-sha-512'), {
     default: null,
-    takes: 'plain, scram-sha-256 or scram-sha-512, with KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD',
+    takes: 'true or false',
+    meaning:
+      'TLS to the brokers. Unset: true when one of the three files below is given. [Secured clusters](docs/secured-clusters.md) shows each way to log in.',
+  }),
+  KAFKA_SSL_CA_FILE: variable(pemCertificates, {
+    default: null,
+    takes: 'the path of a PEM file with certificates',
+    meaning: 'The roots to trust at the brokers, in place of Node’s own.',
+  }),
+  KAFKA_SSL_CERT_FILE: variable(pemCertificates, {
+    default: null,
+    takes: 'the path of a PEM file with a client certificate, with KAFKA_SSL_KEY_FILE',
+    meaning: 'For brokers that ask for a certificate (mutual TLS): the client’s own first, then its chain.',
+  }),
+  KAFKA_SSL_KEY_FILE: variable(pemKey, {
+    default: null,
+    takes: 'the path of a PEM file with the certificate’s private key, not encrypted',
+    meaning: 'The key of `KAFKA_SSL_CERT_FILE`.',
+  }),
+  KAFKA_SASL_MECHANISM: variable(oneOf('plain', 'scram-sha-256', 'scram-sha-512', 'oauthbearer'), {
+    default: null,
+    takes:
+      'plain, scram-sha-256 or scram-sha-512, with KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD, or oauthbearer, with KAFKA_SASL_OAUTH_…',
     meaning: 'How to log in to the brokers.',
   }),
   KAFKA_SASL_USERNAME: variable(matching(/^.+$/), {
     default: null,
     takes: 'a name, with KAFKA_SASL_MECHANISM and KAFKA_SASL_PASSWORD',
-    meaning: 'Who logs in to the brokers.',
+    meaning: 'The user that logs in to the brokers.',
   }),
   KAFKA_SASL_PASSWORD: variable(matching(/^.+$/), {
     default: null,
     takes: 'a password, with KAFKA_SASL_MECHANISM and KAFKA_SASL_USERNAME',
     meaning: 'Its password.',
     secret: true,
+  }),
+  KAFKA_SASL_OAUTH_TOKEN_URL: variable(httpUrl, {
+    default: null,
+    takes: 'an http or https URL without credentials',
+    meaning: 'Where `oauthbearer` gets its tokens: the endpoint for client credentials (RFC 6749).',
+  }),
+  KAFKA_SASL_OAUTH_CLIENT_ID: variable(matching(/^.+$/), {
+    default: null,
+    takes: 'the id of a client, with KAFKA_SASL_OAUTH_CLIENT_SECRET',
+    meaning: 'The client that asks for tokens.',
+  }),
+  KAFKA_SASL_OAUTH_CLIENT_SECRET: variable(matching(/^.+$/), {
+    default: null,
+    takes: 'the secret of the client',
+    meaning: 'Its secret.',
+    secret: true,
+  }),
+  KAFKA_SASL_OAUTH_SCOPE: variable(matching(/^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/), {
+    default: null,
+    takes: 'one or several scopes, separated by a space',
+    meaning: 'What tokens are asked for. Unset: what the endpoint gives by itself.',
   }),
   SCHEMA_REGISTRY_URL: variable(httpUrl, {
     default: 'http://localhost:8081',

@@ -93,6 +93,11 @@ export class Consumption implements RecordListener, PartitionOwner {
     return this.#partitions.values()
   }
 
+  /** Why records cannot be read, where that is known. */
+  get trouble(): string | null {
+    return this.#source.trouble()
+  }
+
   /** All partitions that are ours may be worked on. */
   get isReady(): boolean {
     return this.#source.isReady() && [...this.#partitions.values()].every((partition) => partition.restored)

@@ -180,8 +180,11 @@ export class Forwarder {
 
   /** Null when it takes work, else why not. */
   problem(): string | null {
-    if (!this.#calls.isReady) return 'not a member of the consumer group yet'
-    if (!this.#retries.isReady) return "not a member of the retries' consumer group yet"
+    const [calls, retries] = [this.#calls, this.#retries]
+    if (calls.trouble !== null) return `calls cannot be read: ${calls.trouble}`
+    if (!calls.isReady) return 'not a member of the consumer group yet'
+    if (retries.trouble !== null) return `retries cannot be read: ${retries.trouble}`
+    if (!retries.isReady) return "not a member of the retries' consumer group yet"
     if (this.#schemas.isWaiting) return 'records wait for the schema registry'
     return this.#parts.sink.problem() ?? this.#ledger.problem(steadyClock.now())
   }

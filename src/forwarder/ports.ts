@@ -177,6 +177,8 @@ export interface RecordSource {
   mayStart(): boolean
   /** Connected and a member of its group. */
   isReady(): boolean
+  /** Why it is not, for people; null where that is not known. */
+  trouble(): string | null
   /** Leaves the group. */
   stop(): Promise<void>
 }

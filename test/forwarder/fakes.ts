@@ -370,6 +370,10 @@ export class FakeSource implements RecordSource {
     return true
   }
 
+  trouble(): string | null {
+    return null
+  }
+
   stop(): Promise<void> {
     return Promise.resolve()
   }

@@ -2,10 +2,12 @@ import kafkajs from 'kafkajs'
 import type { Admin, Kafka } from 'kafkajs'
 import type { AuditSnapshot, AuditSource, Located, ReadOptions } from '../../console/audit/ports.ts'
 import type { CommittedPartition, Place } from '../../core/audit-report.ts'
+import { partPermissions } from '../../core/permissions.ts'
 import { tierOfTopic, type TopicNames } from '../../core/topics.ts'
-import { PostriderError, notSetUp } from '../../errors.ts'
+import { PostriderError } from '../../errors.ts'
 import type { Logger } from '../log.ts'
 import type { Codecs } from '../schema-registry/codecs.ts'
+import { missingTopics, withAdmin } from './explain-kafka-error.ts'
 import { fetchRange, type OffsetRange } from './topic-offsets.ts'
 import { TopicReader, type TopicRecord } from './topic-reader.ts'
 
@@ -90,15 +92,13 @@ export function openAuditSource(options: AuditSourceOptions): AuditSource {
 
   return {
     async snapshot(): Promise<AuditSnapshot> {
-      const admin = kafka.admin()
-      await admin.connect()
-      try {
+      const look = async (admin: Admin): Promise<AuditSnapshot> => {
         const all = await admin.listTopics()
         tiers = all.filter((topic) => tierOfTopic(topics, topic) !== null)
         const missing = [topics.calls, topics.deliveries, topics.deadLetters].filter(
           (topic) => !all.includes(topic),
         )
-        if (missing.length > 0) throw notSetUp(`${missing.join(', ')} is missing`)
+        if (missing.length > 0) throw await missingTopics(kafka, missing)
         // Before the ends: whatever these commits tell of lies before them.
         const committed = [
           ...(await committedOf(admin, `${groupId}.retries`, tiers)),
@@ -116,9 +116,8 @@ export function openAuditSource(options: AuditSourceOptions): AuditSource {
           lettersKeptSince: now - kept.get(topics.deadLetters)! + retentionMarginMs,
           retriesKeptSince: now - Math.min(...tiers.map((tier) => kept.get(tier)!)) + retentionMarginMs,
         }
-      } finally {
-        await admin.disconnect()
       }
+      return withAdmin(kafka, look, { needs: partPermissions('console', { topics, tiers: [], groupId }) })
     },
 
     tallies: (reading, each) =>

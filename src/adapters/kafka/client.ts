@@ -1,7 +1,9 @@
 import kafkajs from 'kafkajs'
-import type { Kafka, LogEntry, SASLOptions, logLevel as KafkaLogLevel } from 'kafkajs'
+import type { Kafka, LogEntry, logLevel as KafkaLogLevel } from 'kafkajs'
 import type { Logger } from 'pino'
 import type { Config } from '../../config.ts'
+import { loginOf, noteLogin, saslOptions } from './kafka-login.ts'
+import { tlsOptions } from './tls.ts'
 
 const { Kafka: KafkaClient, logLevel } = kafkajs
 
@@ -20,11 +22,12 @@ function levelFor(level: KafkaLogLevel): PinoLevel {
  */
 export function createKafka(config: Pick<Config, 'kafka'>, log: Logger): Kafka {
   const { brokers, ssl, sasl } = config.kafka
-  return new KafkaClient({
+  const login = loginOf(config.kafka)
+  const kafka = new KafkaClient({
     clientId: 'postrider',
     brokers,
-    ssl,
-    ...(sasl ? { sasl: sasl as SASLOptions } : {}),
+    ssl: tlsOptions(ssl),
+    ...(sasl && { sasl: saslOptions(sasl, login) }),
     connectionTimeout: 3_000,
     // A broker that hangs is given up after this; those that are asked to wait (fetch, join) get it on top.
     requestTimeout: 12_000,
@@ -38,4 +41,6 @@ export function createKafka(config: Pick<Config, 'kafka'>, log: Logger): Kafka {
       }
     },
   })
+  noteLogin(kafka, login)
+  return kafka
 }

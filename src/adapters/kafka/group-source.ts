@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Admin, Consumer, ConsumerCrashEvent, EachBatchPayload, Kafka } from 'kafkajs'
 import type { Logger } from 'pino'
-import { PostriderError, messageOf } from '../../errors.ts'
+import { PostriderError } from '../../errors.ts'
 import type {
   CommittedPartition,
   PartitionCommit,
@@ -11,6 +11,7 @@ import type {
   TopicPartition,
 } from '../../forwarder/ports.ts'
 import { FetchedMessages, recordsOf } from './fetched-messages.ts'
+import { KafkaTrouble } from './kafka-trouble.ts'
 import { stickyAssigner } from './sticky-assigner.ts'
 import { within } from './waiting.ts'
 
@@ -36,6 +37,8 @@ const defaultMaxStallMs = 90_000
 const disconnectWithinMs = 15_000
 /** How long a rebalance is held up for the last commit of a generation, in ms: with Kafka in trouble there is none. */
 const lastCommitMs = 1_000
+/** Who has joined and fetched nothing may still be refused, in ms: the first fetch says it at once. */
+const doubtMs = 5_000
 /** How soon partitions that were added to a topic are noticed, in ms. */
 const metadataMaxAgeMs = 10_000
 /** Requests that only a member of the group gets an answer to. */
@@ -68,6 +71,8 @@ export class GroupSource implements RecordSource {
   #memberId = ''
   #epoch = 0
   #joined = false
+  /** Ever. Until then what the brokers refuse ends the start. */
+  #hasJoined = false
   /** On the way from one generation to the next. */
   #rejoining = false
   /** When the broker's last sign that we are a member was asked for, monotonic. */
@@ -77,9 +82,21 @@ export class GroupSource implements RecordSource {
   /** The newest batch's way to commit: it belongs to the consumer that is running now. */
   #commitOffsets: EachBatchPayload['commitOffsetsIfNecessary'] | null = null
   #acknowledged: unknown = null
+  readonly #trouble: KafkaTrouble
+  /** When the consumer joined that has fetched nothing yet; null once it has. */
+  #unprovenSince: number | null = null
 
   constructor(options: GroupSourceOptions) {
     this.#options = options
+    this.#trouble = new KafkaTrouble(options.kafka, [
+      ...options.topics.map((name) => ({
+        operation: 'READ' as const,
+        resource: 'topic' as const,
+        name,
+        isPrefix: false,
+      })),
+      { operation: 'READ', resource: 'group', name: options.groupId, isPrefix: false },
+    ])
     this.#log = options.log.child({ group: options.groupId })
     this.failed = new Promise((_, reject) => (this.#fail = reject))
     this.failed.catch(() => {})
@@ -105,7 +122,12 @@ export class GroupSource implements RecordSource {
   }
 
   isReady(): boolean {
-    return this.#joined && this.isFresh()
+    const isDoubtful = this.#unprovenSince !== null && performance.now() - this.#unprovenSince < doubtMs
+    return this.#joined && this.isFresh() && !(isDoubtful && this.#trouble.reason !== null)
+  }
+
+  trouble(): string | null {
+    return this.isReady() ? null : this.#trouble.reason
   }
 
   pause({ topic, partition }: TopicPartition): void {
@@ -188,7 +210,11 @@ export class GroupSource implements RecordSource {
           this.#fail(error)
           return
         }
-        this.#log.warn({ retryInMs: wait }, `the consumer broke off: ${messageOf(error)}`)
+        const retryInMs = wait
+        const refused = await this.#trouble.judge(error, !this.#hasJoined, (reason) =>
+          this.#log.warn({ retryInMs }, `the consumer broke off: ${reason}`),
+        )
+        if (refused) return this.#fail(refused)
       }
       if (performance.now() - began > 60_000) {
         wait = 100
@@ -293,7 +319,9 @@ export class GroupSource implements RecordSource {
       this.#memberId = payload.memberId
       this.#owned = payload.memberAssignment
       this.#joined = true
+      this.#hasJoined = true
       this.#rejoining = false
+      if (!continued) this.#unprovenSince = performance.now()
       this.#lastHeartbeat = this.#askedAt
       const partitions = Object.entries(payload.memberAssignment).flatMap(([topic, ids]) =>
         ids.map((partition) => ({ topic, partition })),
@@ -311,6 +339,9 @@ export class GroupSource implements RecordSource {
       if (!current()) return
       this.#lastHeartbeat = this.#askedAt
       this.#generation = Number(payload.groupGenerationId)
+    })
+    consumer.on('consumer.fetch', () => {
+      if (current()) this.#unprovenSince = null
     })
     consumer.on('consumer.commit_offsets', ({ payload }) => {
       this.#acknowledged = payload.topics

@@ -1,5 +1,6 @@
 import type { Consumer, Kafka } from 'kafkajs'
 import { PostriderError, messageOf } from '../../errors.ts'
+import { explainKafkaError } from './explain-kafka-error.ts'
 import { within } from './waiting.ts'
 
 const closingMs = 3_000
@@ -57,11 +58,11 @@ export class GroupLease {
   }
 
   /**
-   * Throws `conflict` when another one holds it, and `kafka_unavailable`. Of several who come at once one gets it.
+   * Throws `conflict` when another one holds it, `setup` where the brokers refuse it, and `kafka_unavailable`. Of several who come at once one gets it.
    * It waits for as long as a session when the holder was killed.
    */
   static async acquire(options: LeaseOptions): Promise<GroupLease> {
-    const { what, busy = `a sync of ${what}`, topic } = options
+    const { what, busy = `a sync of ${what}`, topic, kafka, groupId } = options
     const lease = new GroupLease(options)
     try {
       if (!(await lease.#join(topic)))
@@ -72,7 +73,11 @@ export class GroupLease {
       return lease
     } catch (error) {
       await lease.release()
-      if (error instanceof PostriderError) throw error
+      const why = await explainKafkaError(error, kafka, [
+        { operation: 'READ', resource: 'topic', name: topic, isPrefix: false },
+        { operation: 'READ', resource: 'group', name: groupId, isPrefix: false },
+      ])
+      if (why instanceof PostriderError) throw why
       throw new PostriderError('kafka_unavailable', `cannot ask who works on ${what}: ${messageOf(error)}`, {
         cause: error,
       })

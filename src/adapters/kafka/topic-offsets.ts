@@ -1,7 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Kafka } from 'kafkajs'
-import { PostriderError, messageOf, notSetUp } from '../../errors.ts'
+import type { Admin, Kafka } from 'kafkajs'
+import type { Permission } from '../../core/permissions.ts'
+import { PostriderError, messageOf } from '../../errors.ts'
 import type { Logger } from '../log.ts'
+import { missingTopics, withAdmin } from './explain-kafka-error.ts'
 import { aborted, backOff, pause } from './waiting.ts'
 
 /** What a partition holds: offsets from `low` up to, not including, `high`. */
@@ -13,15 +15,13 @@ export interface OffsetRange {
 
 /**
  * The ranges of all partitions now; with `since` (epoch milliseconds), `low` is the first record with that
- * timestamp or a later one. Throws `setup` when the topic does not exist, and what kafkajs throws when no broker
- * answers.
+ * timestamp or a later one. Throws `setup` when the topic does not exist or must not be looked at, and what kafkajs
+ * throws when no broker answers.
  */
 export async function fetchRange(kafka: Kafka, topic: string, since?: number): Promise<OffsetRange[]> {
-  const admin = kafka.admin({ retry: { retries: 1 } })
-  try {
-    await admin.connect()
+  const look = async (admin: Admin): Promise<OffsetRange[]> => {
     // Asking for the offsets of a topic that is missing takes many tries, and brokers may create it.
-    if (!(await admin.listTopics()).includes(topic)) throw notSetUp(`topic ${topic} does not exist`)
+    if (!(await admin.listTopics()).includes(topic)) throw await missingTopics(kafka, [topic])
     const ranges = (await onceLed(() => admin.fetchTopicOffsets(topic))).map(({ partition, low, high }) => ({
       partition,
       low: Number(low),
@@ -34,9 +34,9 @@ export async function fetchRange(kafka: Kafka, topic: string, since?: number): P
       // What came in between the two questions lies behind the end.
       return { partition, low: Math.min(Math.max(low, start), high), high }
     })
-  } finally {
-    await admin.disconnect().catch(() => {})
   }
+  const needs: Permission[] = [{ operation: 'DESCRIBE', resource: 'topic', name: topic, isPrefix: false }]
+  return withAdmin(kafka, look, { needs, retry: { retries: 1 } })
 }
 
 /** A partition that was just made, or whose leader has just moved, is not led for a moment: kafkajs does not wait. */

@@ -1,9 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import type { EachBatchPayload, IHeaders, Kafka } from 'kafkajs'
+import type { Permission } from '../../core/permissions.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 import type { Logger } from '../log.ts'
 import { FetchFreshness } from './fetch-freshness.ts'
+import { KafkaTrouble } from './kafka-trouble.ts'
 import { Positions } from './positions.ts'
+import { requirePermissions } from './require-permissions.ts'
 import { awaitRange, endsOf, fetchRange } from './topic-offsets.ts'
 import { consumeUntilCrash, deleteGroups } from './throwaway-consumer.ts'
 import { backOff, pause, within } from './waiting.ts'
@@ -84,6 +87,8 @@ export class TopicReader {
   /** The last answer of the group's coordinator, which is asked every 3 s; monotonic ms. */
   #aliveAt = 0
   #failure: { error: unknown } | null = null
+  readonly #needs: readonly Permission[]
+  readonly #trouble: KafkaTrouble
   #loop: Promise<void> = Promise.resolve()
   #closing: Promise<void> | null = null
   #recheck: NodeJS.Timeout | null = null
@@ -91,6 +96,11 @@ export class TopicReader {
   constructor(options: TopicReaderOptions) {
     this.#options = options
     this.#positions = new Positions(options.from)
+    this.#needs = [
+      { operation: 'READ', resource: 'topic', name: options.topic, isPrefix: false },
+      { operation: 'READ', resource: 'group', name: `${options.groupPrefix}.`, isPrefix: true },
+    ]
+    this.#trouble = new KafkaTrouble(options.kafka, this.#needs)
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.ended = promise
     this.#end = { resolve, reject }
@@ -106,6 +116,11 @@ export class TopicReader {
     return this.#state === 'reading' && performance.now() - this.#aliveAt < silentMs
   }
 
+  /** Why it was not connected last; null while there was no reason. */
+  get trouble(): string | null {
+    return this.connected ? null : this.#trouble.reason
+  }
+
   /** Everything that was appended by then has been handled; monotonic ms. It moves on about every `maxWaitMs`. */
   get freshAsOf(): number {
     return this.#freshness.asOf
@@ -118,12 +133,16 @@ export class TopicReader {
 
   /**
    * Begins to read; resolves once everything was handled that the topic held at the call. Waits for brokers that
-   * are away until the signal aborts, then throws `kafka_unavailable`; throws `setup` when the topic is missing.
+   * are away until the signal aborts, then throws `kafka_unavailable`; throws `setup` when the topic is missing or the
+   * brokers refuse to have it read. What they refuse later is tried again.
    */
   async start(signal?: AbortSignal): Promise<void> {
     if (this.#started) throw new Error('a topic reader is started once')
     this.#started = true
-    const ends = this.#options.until ?? (await this.#ends(signal))
+    const { until, kafka, log } = this.#options
+    const ends = until ?? (await this.#ends(signal))
+    // A topic that is empty is read to its end at once: nothing would show that it must not be read.
+    if (!until) await requirePermissions(kafka, this.#needs, log)
     if (!this.#stop.signal.aborted) this.#loop = this.#consumeForEver()
     await this.#reach(ends, signal)
     this.#caughtUp = true
@@ -166,7 +185,10 @@ export class TopicReader {
       const error = await this.#consumeOnce(() => (failures = 0))
       if (this.#stop.signal.aborted) return
       this.#state = 'connecting'
-      log.warn({ topic, error: messageOf(error) }, 'reading a topic was interrupted; trying again')
+      const refused = await this.#trouble.judge(error, !this.#caughtUp, (reason) =>
+        log.warn({ topic, error: reason }, 'reading a topic was interrupted; trying again'),
+      )
+      if (refused) return this.#fail(refused)
       await pause(backOff(failures), this.#stop.signal)
     }
   }

@@ -12,6 +12,7 @@ const { ConfigResourceTypes, ConfigSource } = kafkajs
 
 /** Kafka's error for a topic that somebody else has just created. */
 const alreadyExists = 'TOPIC_ALREADY_EXISTS'
+const notAllowed = 'TOPIC_AUTHORIZATION_FAILED'
 /** How long brokers may take to learn of settings that were changed. */
 const knownWithinMs = 5_000
 const askAgainMs = 50
@@ -110,6 +111,8 @@ async function create(admin: Admin, specs: readonly TopicSpec[], replicationFact
     const refused = refusals(error)
     if (refused.length === 0) throw error
     const real = refused.filter(({ type }) => type !== alreadyExists)
+    // What it means that the user may not is for the caller to say.
+    if (real.some(({ type }) => type === notAllowed)) throw error
     if (real.length > 0) throw await refusal(admin, real[0]!, replicationFactor)
   }
 }

@@ -3,11 +3,13 @@ import type { Admin, Kafka } from 'kafkajs'
 import type { FactsOptions, FoundCall, MessageFacts } from '../../console/messages/ports.ts'
 import { erasableDelivery } from '../../core/erasable.ts'
 import type { ErasableCall } from '../../core/erasures.ts'
+import { partPermissions } from '../../core/permissions.ts'
 import { tierOfTopic, type TopicNames } from '../../core/topics.ts'
 import { placeKey, type Finish, type Place, type Trace } from '../../core/trace.ts'
-import { PostriderError, notSetUp } from '../../errors.ts'
+import { PostriderError } from '../../errors.ts'
 import { clusterIdOf } from '../kafka/cluster-id.ts'
 import { CommittedCovers } from '../kafka/committed-covers.ts'
+import { missingTopics, withAdmin } from '../kafka/explain-kafka-error.ts'
 import { readBetween } from '../kafka/read-between.ts'
 import { readPlaces } from '../kafka/read-places.ts'
 import { topicRanges, type TopicRange } from '../kafka/topic-ranges.ts'
@@ -103,19 +105,16 @@ export class MessageIndex {
     progress: FactsOptions['progress'] = () => {},
   ): Promise<CommittedCovers> {
     const { kafka, topics, groupId } = this.#options
-    const admin = kafka.admin({ retry: { retries: 1 } })
-    await admin.connect()
     const covers = new CommittedCovers()
-    let ranges: TopicRange[]
-    try {
-      const { tiers, names } = await topicsOf(admin, topics)
+    const look = async (admin: Admin): Promise<TopicRange[]> => {
+      const { tiers, names } = await topicsOf(kafka, admin, topics)
       // Before the ends: whatever these commits hold is told of before them.
       await covers.read(admin, `${groupId}.retries`, tiers)
       await covers.read(admin, groupId, [topics.calls])
-      ranges = await this.#rangesToRead(admin, names)
-    } finally {
-      await admin.disconnect().catch(() => {})
+      return this.#rangesToRead(admin, names)
     }
+    const needs = partPermissions('console', { topics, tiers: [], groupId })
+    const ranges = await withAdmin(kafka, look, { needs, retry: { retries: 1 } })
     const total = ranges.reduce((sum, { low, high }) => sum + Math.max(0, high - low), 0)
     let done = 0
     const { beginning } = this.#database
@@ -246,11 +245,15 @@ export class MessageIndex {
   }
 }
 
-async function topicsOf(admin: Admin, topics: TopicNames): Promise<{ tiers: string[]; names: string[] }> {
+async function topicsOf(
+  kafka: Kafka,
+  admin: Admin,
+  topics: TopicNames,
+): Promise<{ tiers: string[]; names: string[] }> {
   const all = await admin.listTopics()
   const needed = [topics.calls, topics.deadLetters, topics.deliveries]
   const missing = needed.filter((topic) => !all.includes(topic))
-  if (missing.length > 0) throw notSetUp(`${missing.join(', ')} is missing`)
+  if (missing.length > 0) throw await missingTopics(kafka, missing)
   const tiers = all.filter((topic) => tierOfTopic(topics, topic) !== null)
   return { tiers, names: [...needed, ...tiers] }
 }

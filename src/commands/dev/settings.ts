@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { resolve } from 'node:path'
 import type { Config } from '../../config.ts'
 import type { Environment } from '../../config/read-environment.ts'
 import { localRegistryUrl } from '../../local/registry.ts'
@@ -35,6 +36,7 @@ export async function leaveForOthers(state: DevState, config: Config, defaults: 
   await state.set({
     KAFKA_BROKERS: config.kafka.brokers.join(),
     KAFKA_SSL: config.kafka.ssl ? 'true' : null,
+    ...pathsOf(config),
     SCHEMA_REGISTRY_URL: config.registry.url,
     TOPIC_PREFIX: config.topicPrefix,
     GROUP_ID: config.groupId,
@@ -45,6 +47,15 @@ export async function leaveForOthers(state: DevState, config: Config, defaults: 
     DEV_SECRETS_KEY: keyFromUser ? key : null,
     ADMIN_TOKEN: fromUser('ADMIN_TOKEN') ? null : defaults.ADMIN_TOKEN!,
   })
+}
+
+function pathsOf({ kafka: { ssl } }: Config): Record<string, string | null> {
+  const pathOf = (name: 'ca' | 'cert' | 'key') => (ssl && ssl[name] ? resolve(ssl[name].path) : null)
+  return {
+    KAFKA_SSL_CA_FILE: pathOf('ca'),
+    KAFKA_SSL_CERT_FILE: pathOf('cert'),
+    KAFKA_SSL_KEY_FILE: pathOf('key'),
+  }
 }
 
 /** The variables that a second terminal has to set by itself, since secrets are not written down. */

@@ -1,0 +1,255 @@
+import type { Kafka } from 'kafkajs'
+import type { KafkaOperation, Permission } from '../../core/permissions.ts'
+import {
+  connectionFactory,
+  type ConnectionFactory,
+  type EncodedBody,
+  type KafkajsBroker,
+} from './kafkajs-internals.ts'
+import { within } from './waiting.ts'
+
+/** For a question to one broker, its connection and login included, in ms. */
+const withinMs = 5_000
+const maxSeeds = 3
+
+/** Kafka's codes of operations, which are also their bits. */
+const bitOf: Record<KafkaOperation, number> = {
+  READ: 3,
+  WRITE: 4,
+  CREATE: 5,
+  DELETE: 6,
+  DESCRIBE: 8,
+  DESCRIBE_CONFIGS: 10,
+  ALTER_CONFIGS: 11,
+}
+const configBits = (1 << bitOf.DESCRIBE_CONFIGS) | (1 << bitOf.ALTER_CONFIGS)
+/** What brokers give where they do not say (KIP-430): of what does not exist, say. */
+const notSaid = -(2 ** 31)
+const [topicAuthorizationFailed, groupAuthorizationFailed] = [29, 30]
+
+/** Versions of requests that ask for operations (KIP-430), all before Kafka's flexible encoding. */
+const metadataRequest = { apiKey: 3, apiName: 'Metadata', apiVersion: 8 }
+const findCoordinatorRequest = { apiKey: 10, apiName: 'FindCoordinator', apiVersion: 2 }
+const describeGroupsRequest = { apiKey: 15, apiName: 'DescribeGroups', apiVersion: 3 }
+
+/**
+ * Those of `needs` that this client's user does not have, as the brokers say; what they do not say counts as given.
+ * CREATE is never asked for: brokers say it only of what exists. Throws what kafkajs throws when no broker answers, and
+ * where brokers are older than such questions.
+ */
+export async function missingPermissions(kafka: Kafka, needs: readonly Permission[]): Promise<Permission[]> {
+  const brokers = new OwnBrokers(connectionFactory(kafka))
+  try {
+    const asked = needs.filter(({ operation }) => operation !== 'CREATE')
+    const namesOf = (resource: Permission['resource']) => [
+      ...new Set(asked.filter((need) => need.resource === resource).map(exampleOf)),
+    ]
+    const topics = namesOf('topic')
+    const operations = {
+      topic:
+        topics.length > 0 ? await topicOperations(await brokers.any(), topics) : new Map<string, number>(),
+      group: new Map<string, number>(),
+    }
+    for (const group of namesOf('group')) operations.group.set(group, await groupOperations(brokers, group))
+    return asked.filter((need) => {
+      const bits = operations[need.resource].get(exampleOf(need)) ?? notSaid
+      return bits !== notSaid && (bits & (1 << bitOf[need.operation])) === 0
+    })
+  } finally {
+    await brokers.close()
+  }
+}
+
+/** A resource that the permission is about. */
+const exampleOf = ({ name, isPrefix }: Permission): string => (isPrefix ? `${name}-` : name)
+
+/** By topic the bits of what is allowed. */
+async function topicOperations(
+  broker: KafkajsBroker,
+  topics: readonly string[],
+): Promise<Map<string, number>> {
+  if (!speaks(broker, metadataRequest))
+    throw new Error('the brokers do not say what a user may do (Kafka 2.3 does)')
+  const body = [int32(topics.length), ...topics.map(text), flags(false, false, true)]
+  const answer = new Answer(await send(broker, metadataRequest, body))
+  answer.pass(4) // throttle time
+  answer.each(() => {
+    answer.pass(4)
+    answer.text()
+    answer.pass(4)
+    answer.text()
+  }) // brokers
+  answer.text() // cluster
+  answer.pass(4) // controller
+  const found = new Map<string, number>()
+  answer.each(() => {
+    const error = answer.int16()
+    const name = answer.text()!
+    answer.pass(1) // is it internal?
+    answer.each(() => {
+      answer.pass(14) // error, number, leader and its epoch
+      for (let lists = 3; lists > 0; lists--) answer.each(() => answer.pass(4))
+    }) // partitions
+    const operations = answer.int32()
+    // It must not be looked at, hence neither read nor written; of its settings that says nothing.
+    if (error === topicAuthorizationFailed) found.set(name, configBits)
+    else if (error === 0) found.set(name, operations)
+  })
+  return found
+}
+
+/** The bits of what is allowed with a group, be it one that there is not. Its coordinator is to be asked. */
+async function groupOperations(brokers: OwnBrokers, group: string): Promise<number> {
+  const first = await brokers.any()
+  if (!speaks(first, findCoordinatorRequest)) return notSaid
+  const found = new Answer(await send(first, findCoordinatorRequest, [text(group), flags(false)]))
+  found.pass(4)
+  const error = found.int16()
+  found.text()
+  if (error === groupAuthorizationFailed) return 0
+  if (error !== 0) return notSaid
+  found.pass(4)
+  const coordinator = await brokers.at({ host: found.text()!, port: found.int32() })
+  if (!speaks(coordinator, describeGroupsRequest)) return notSaid
+  const answer = new Answer(
+    await send(coordinator, describeGroupsRequest, [int32(1), text(group), flags(true)]),
+  )
+  answer.pass(4)
+  let operations = notSaid
+  answer.each(() => {
+    const refused = answer.int16()
+    for (let texts = 4; texts > 0; texts--) answer.text()
+    answer.each(() => {
+      for (let texts = 3; texts > 0; texts--) answer.text()
+      answer.bytes()
+      answer.bytes()
+    }) // members
+    const its = answer.int32()
+    operations = refused === groupAuthorizationFailed ? 0 : refused === 0 ? its : notSaid
+  })
+  return operations
+}
+
+/** Connections for one question, closed after it. */
+class OwnBrokers {
+  readonly #factory: ConnectionFactory
+  readonly #brokers = new Map<string, KafkajsBroker>()
+
+  constructor(factory: ConnectionFactory) {
+    this.#factory = factory
+  }
+
+  /** The first of the client's own list that answers. */
+  async any(): Promise<KafkajsBroker> {
+    const [known] = this.#brokers.values()
+    if (known) return known
+    for (let left = maxSeeds; ; left--) {
+      try {
+        return await this.#connect(null)
+      } catch (error) {
+        if (left === 1) throw error
+      }
+    }
+  }
+
+  async at(address: { host: string; port: number }): Promise<KafkajsBroker> {
+    return this.#brokers.get(`${address.host}:${address.port}`) ?? this.#connect(address)
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#brokers.values()].map(disconnect))
+  }
+
+  async #connect(address: { host: string; port: number } | null): Promise<KafkajsBroker> {
+    const broker = await this.#factory.broker(address)
+    const { host, port } = broker.connectionPool
+    try {
+      await within(withinMs, broker.connect())
+    } catch (error) {
+      void disconnect(broker)
+      throw error
+    }
+    this.#brokers.set(`${host}:${port}`, broker)
+    return broker
+  }
+}
+
+async function disconnect({ connectionPool }: KafkajsBroker): Promise<void> {
+  await Promise.all(connectionPool.pool.map((connection) => connection.disconnect().catch(() => {})))
+}
+
+const speaks = (
+  broker: KafkajsBroker,
+  { apiKey, apiVersion }: { apiKey: number; apiVersion: number },
+): boolean => (broker.versions?.[apiKey]?.maxVersion ?? -1) >= apiVersion
+
+function send(
+  broker: KafkajsBroker,
+  request: typeof metadataRequest,
+  body: readonly Buffer[],
+): Promise<Buffer> {
+  const buf = Buffer.concat(body)
+  const encoded: EncodedBody = { buf, buffer: buf, size: () => buf.length }
+  return within(
+    withinMs,
+    broker.connectionPool.pool[0]!.send<Buffer>({
+      request: { ...request, encode: () => Promise.resolve(encoded) },
+      response: {
+        decode: (payload) => Promise.resolve(payload),
+        parse: (decoded) => Promise.resolve(decoded),
+      },
+    }),
+  )
+}
+
+const int32 = (value: number): Buffer => {
+  const bytes = Buffer.alloc(4)
+  bytes.writeInt32BE(value)
+  return bytes
+}
+
+const text = (value: string): Buffer => {
+  const bytes = Buffer.from(value)
+  return Buffer.concat([Buffer.from([bytes.length >> 8, bytes.length & 255]), bytes])
+}
+
+const flags = (...values: boolean[]): Buffer => Buffer.from(values.map(Number))
+
+/** Reads an answer from its beginning on. */
+class Answer {
+  readonly #payload: Buffer
+  #at = 0
+
+  constructor(payload: Buffer) {
+    this.#payload = payload
+  }
+
+  pass(bytes: number): void {
+    this.#at += bytes
+  }
+
+  int16(): number {
+    this.#at += 2
+    return this.#payload.readInt16BE(this.#at - 2)
+  }
+
+  int32(): number {
+    this.#at += 4
+    return this.#payload.readInt32BE(this.#at - 4)
+  }
+
+  text(): string | null {
+    const length = this.int16()
+    if (length < 0) return null
+    this.#at += length
+    return this.#payload.toString('utf8', this.#at - length, this.#at)
+  }
+
+  bytes(): void {
+    this.#at += Math.max(0, this.int32())
+  }
+
+  each(read: () => void): void {
+    for (let left = this.int32(); left > 0; left--) read()
+  }
+}

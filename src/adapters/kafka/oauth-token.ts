@@ -1,0 +1,179 @@
+import kafkajs from 'kafkajs'
+import { request, type Dispatcher } from 'undici'
+import type { KafkaOAuth } from '../../config/kafka-security.ts'
+import { messageOf } from '../../errors.ts'
+
+const { KafkaJSError } = kafkajs
+
+/**
+ * A token could not be had. `isRefused`: it was refused, and will be until a setting is changed; else the endpoint is
+ * away, and the same may work later. The message never holds a secret. It is one of kafkajs's errors, so that kafkajs
+ * and those who use it treat it like any other that keeps them from a broker.
+ */
+export class TokenError extends KafkaJSError {
+  /** By the name of a connection's error kafkajs drops the connection, on which a login has begun that cannot go on. */
+  override readonly name: string
+  readonly isRefused: boolean
+
+  constructor(isRefused: boolean, message: string, options?: { cause?: unknown }) {
+    // kafkajs's types leave out the cause.
+    super(message, { ...options, retriable: !isRefused } as { retriable: boolean })
+    this.name = isRefused ? 'KafkaJSTokenError' : 'KafkaJSConnectionError'
+    this.isRefused = isRefused
+  }
+}
+
+export interface TokenOptions {
+  /** The whole answer must be there by then, in ms. */
+  timeoutMs?: number
+  /** Epoch milliseconds. */
+  now?: () => number
+}
+
+interface Token {
+  value: string
+  /** Used for new logins until then, epoch ms. */
+  freshUntil: number
+}
+
+/** Of a token's lifetime, what is left when the next one is asked for; as other Kafka clients do. */
+const renewalShare = 0.2
+/** kafkajs renews a login 10 s before it ends, and by then needs a token that lives longer than the one before. */
+const minRenewalMs = 15_000
+/** Where the answer does not say how long its token lives. */
+const unknownLifetimeMs = 60_000
+const maxAnswerBytes = 256 * 1_024
+/** Of what the endpoint gives as its reason. */
+const maxSaidLength = 300
+
+/**
+ * Tokens of the client credentials grant (RFC 6749, 4.4). One is asked for when there is none that is fresh; logins that
+ * need it at the same time share one request.
+ */
+export class OAuthTokens {
+  readonly #login: KafkaOAuth
+  readonly #timeoutMs: number
+  readonly #now: () => number
+  #token: Token | null = null
+  #asking: Promise<Token> | null = null
+
+  constructor(login: KafkaOAuth, { timeoutMs = 10_000, now = Date.now }: TokenOptions = {}) {
+    this.#login = login
+    this.#timeoutMs = timeoutMs
+    this.#now = now
+  }
+
+  /** Throws TokenError. */
+  async token(): Promise<string> {
+    if (this.#token && this.#now() < this.#token.freshUntil) return this.#token.value
+    this.#asking ??= this.#ask().finally(() => (this.#asking = null))
+    this.#token = await this.#asking
+    return this.#token.value
+  }
+
+  /** A token that a broker refused is not used again. */
+  forget(token: string): void {
+    if (this.#token?.value === token) this.#token = null
+  }
+
+  async #ask(): Promise<Token> {
+    const { tokenUrl, clientId, clientSecret, scope } = this.#login
+    const form = new URLSearchParams({ grant_type: 'client_credentials', ...(scope && { scope }) })
+    // Basic authentication of both in form encoding (RFC 6749, 2.3.1): what every endpoint has to take.
+    const credentials = [clientId, clientSecret].map(formEncoded).join(':')
+    const askedAt = this.#now()
+    let status: number
+    let text: string
+    try {
+      const answer = await request(tokenUrl, {
+        method: 'POST',
+        headers: {
+          accept: 'application/json',
+          authorization: `Basic ${Buffer.from(credentials).toString('base64')}`,
+          'content-type': 'application/x-www-form-urlencoded',
+        },
+        body: form.toString(),
+        signal: AbortSignal.timeout(this.#timeoutMs),
+      })
+      status = answer.statusCode
+      text = await textOf(answer.body)
+    } catch (error) {
+      throw unreachable(tokenUrl, error, this.#timeoutMs)
+    }
+    const fields = jsonObject(text)
+    if (status !== 200) throw this.#refusal(status, fields)
+    const { access_token: value, expires_in: seconds } = fields
+    if (typeof value !== 'string' || !/^[\x21-\x7e]+$/.test(value))
+      throw new TokenError(
+        true,
+        `${tokenUrl} answers 200 without an access_token: check KAFKA_SASL_OAUTH_TOKEN_URL`,
+      )
+    const lifetimeMs = Number(seconds) > 0 ? Number(seconds) * 1_000 : unknownLifetimeMs
+    const renewalMs = Math.max(lifetimeMs * renewalShare, minRenewalMs)
+    return { value, freshUntil: askedAt + lifetimeMs - renewalMs }
+  }
+
+  #refusal(status: number, fields: Record<string, unknown>): TokenError {
+    const { tokenUrl, clientId } = this.#login
+    const { error, error_description: description } = fields
+    const code = typeof error === 'string' ? error : null
+    const said = [code, description].filter((text) => typeof text === 'string').join(': ')
+    const answer = `${status}${said && ` (${said.replace(/\s+/g, ' ').slice(0, maxSaidLength)})`}`
+    if (status >= 500 || status === 429 || status === 408)
+      return new TokenError(false, `no token for the brokers: ${tokenUrl} answers ${answer}`)
+    const check =
+      code === 'invalid_scope'
+        ? 'KAFKA_SASL_OAUTH_SCOPE'
+        : code === null && status !== 401
+          ? 'KAFKA_SASL_OAUTH_TOKEN_URL'
+          : 'KAFKA_SASL_OAUTH_CLIENT_ID and KAFKA_SASL_OAUTH_CLIENT_SECRET'
+    return new TokenError(
+      true,
+      `${tokenUrl} refuses a token to client ${JSON.stringify(clientId)} with ${answer}: check ${check}`,
+    )
+  }
+}
+
+/** The user that brokers take a token's holder for, unless they are told to read another claim; null if it is no JWT. */
+export function subjectOfToken(token: string): string | null {
+  const claims = jsonObject(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'))
+  return typeof claims.sub === 'string' ? claims.sub : null
+}
+
+const formEncoded = (text: string): string => new URLSearchParams({ '': text }).toString().slice(1)
+
+async function textOf(body: Dispatcher.ResponseData['body']): Promise<string> {
+  let text = ''
+  body.setEncoding('utf8')
+  for await (const chunk of body) {
+    text += chunk as string
+    if (text.length > maxAnswerBytes) throw new Error(`the answer has more than ${maxAnswerBytes} bytes`)
+  }
+  return text
+}
+
+function jsonObject(text: string): Record<string, unknown> {
+  try {
+    const value = JSON.parse(text) as unknown
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+  } catch {
+    return {}
+  }
+}
+
+/** Errors of TLS that say that a certificate is not good, which does not change by itself. */
+const untrusted = /CERT|SELF_SIGNED|UNABLE_TO_/
+
+function unreachable(tokenUrl: string, error: unknown, timeoutMs: number): TokenError {
+  const { code = '', name } = error as NodeJS.ErrnoException
+  if (typeof code === 'string' && untrusted.test(code))
+    return new TokenError(
+      true,
+      `the certificate of ${tokenUrl} is not trusted (${messageOf(error)}): NODE_EXTRA_CA_CERTS adds roots`,
+      { cause: error },
+    )
+  const why = name === 'TimeoutError' ? `no answer within ${timeoutMs} ms` : messageOf(error) || code
+  return new TokenError(false, `no token for the brokers: ${tokenUrl} cannot be reached (${why})`, {
+    cause: error,
+  })
+}

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { tmpdir } from 'node:os'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { topicSpecs } from '../../src/adapters/kafka/topic-specs.ts'
+import { deploymentNames } from '../../src/commands/check-start.ts'
+import { loadConfig } from '../../src/config.ts'
+import { partPermissions } from '../../src/core/permissions.ts'
+import { grantsOf } from '../support/kafka-acls.ts'
+
+const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+
+/** No broker listens there: nothing that is printed may need one. */
+const env = { KAFKA_BROKERS: '127.0.0.1:1,127.0.0.1:2', RETRY_TIERS: '10s,2h' }
+
+function setup(...args: string[]): Promise<{ status: number; stdout: string; stderr: string }> {
+  return new Promise((resolve) =>
+    execFile(
+      process.execPath,
+      [main, 'setup', ...args],
+      { cwd: tmpdir(), env: { PATH: process.env.PATH, ...env } },
+      (error, stdout, stderr) => resolve({ status: error ? Number(error.code) : 0, stdout, stderr }),
+    ),
+  )
+}
+
+test('permissions are printed as commands, grouped by part, every topic and tier by its name', async () => {
+  const { status, stdout, stderr } = await setup('--print-acls', 'User:ann')
+  assert.deepEqual([status, stderr], [0, ''])
+  const lines = stdout.trimEnd().split('\n')
+  const add = 'kafka-acls.sh --bootstrap-server 127.0.0.1:1,127.0.0.1:2 --add --allow-principal User:ann'
+  assert.deepEqual(lines.slice(2, 7), [
+    '# setup',
+    `${add} --operation Create --operation Describe --operation DescribeConfigs --topic analytics.calls --topic webhooks.retry.10s --topic webhooks.retry.2h --topic webhooks.dead-letters --topic webhooks.deliveries --topic webhooks.settings --topic analytics.memberships --topic webhooks.erasures`,
+    '# collector',
+    `${add} --operation Read --operation Write --operation DescribeConfigs --topic analytics.calls`,
+    `${add} --operation Read --operation DescribeConfigs --topic webhooks.settings`,
+  ])
+  assert.equal(
+    lines[7],
+    `${add} --operation Read --operation Delete --group postrider.recent. --group postrider.settings. --resource-pattern-type prefixed`,
+  )
+  assert.deepEqual(lines.filter((line) => line.startsWith('# ')).slice(2), [
+    '# setup',
+    '# collector',
+    '# forwarder',
+    '# console, and all other commands',
+  ])
+  for (const line of lines) assert.ok(line.startsWith('# ') || line.startsWith(`${add} --operation `), line)
+})
+
+test('one part, as JSON, with what setup --fix needs', async () => {
+  const { stdout } = await setup('--print-acls', 'User:ann', '--part', 'setup', '--fix', '--json')
+  const lines = stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, string>)
+  const config = loadConfig(env)
+  assert.deepEqual(
+    new Set(lines.map(({ name }) => name)),
+    new Set(topicSpecs(config).map(({ name }) => name)),
+  )
+  assert.deepEqual(lines[3], {
+    part: 'setup',
+    principal: 'User:ann',
+    operation: 'ALTER_CONFIGS',
+    resource: 'topic',
+    name: 'analytics.calls',
+    pattern: 'literal',
+  })
+  const { stdout: printed } = await setup('--print-acls', 'User:ann', '--part', 'forwarder', 'console')
+  const granted = printed
+    .split('\n')
+    .filter((line) => line.startsWith('kafka-acls.sh '))
+    .flatMap((line) => grantsOf(line.split(' ').slice(1)))
+  const needed = (['forwarder', 'console'] as const).flatMap((part) =>
+    partPermissions(part, deploymentNames(config)),
+  )
+  const key = (one: { operation: string; resource: string; name: string; isPrefix: boolean }) =>
+    [one.operation, one.resource, one.name, one.isPrefix].join(' ')
+  assert.deepEqual(granted.map(key).sort(), needed.map(key).sort())
+})
+
+test('a principal that a shell would take apart is quoted, and what is none is refused', async () => {
+  const { stdout } = await setup('--print-acls', "User:CN=it's me,O=a b", '--part', 'collector')
+  assert.ok(stdout.includes(` --allow-principal 'User:CN=it'\\''s me,O=a b' --operation `))
+  for (const [args, line] of [
+    [['--print-acls', 'ann'], /--print-acls is "ann"; it takes a principal of Kafka, such as User:postrider/],
+    [['--print-acls', 'User:a\nb'], /it takes a principal/],
+    [
+      ['--print-acls', 'User:ann', '--part', 'forwader'],
+      /--part is "forwader"; it takes setup, collector, forwarder, console/,
+    ],
+    [['--part', 'setup'], /--part goes with --print-acls/],
+  ] as [string[], RegExp][]) {
+    const { status, stderr } = await setup(...args)
+    assert.equal(status, 2)
+    assert.match(stderr, line)
+  }
+})
