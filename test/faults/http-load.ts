@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Findings } from './findings.ts'
 import { propertiesOf, userOf } from './load.ts'
 import { blockSize, type Traffic } from './traffic.ts'
 
@@ -123,4 +124,13 @@ export class HttpLoad {
     // Without `sentAt`: by it times are corrected, by another amount each time that the batch is sent.
     return JSON.stringify({ batch })
   }
+}
+
+export function judgeAnswers({ late, rejected, byStatus }: Answers, findings: Findings): void {
+  for (const each of late) findings.add('late answers of the collector', each)
+  for (const each of rejected) findings.add('calls that the collector rejects', each)
+  // 429 and 503 say that it cannot take them now; nothing else is wrong with them.
+  for (const [status, count] of Object.entries(byStatus))
+    if (!['200', '429', '503', 'none'].includes(status))
+      findings.add('wrong answers of the collector', `${count} times ${status}`)
 }

@@ -1,14 +1,13 @@
-import { execFile } from 'node:child_process'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { messageOf } from '../../src/errors.ts'
 import { freePort } from '../../src/local/ports.ts'
+import { audit } from './audit.ts'
 import { CommitWatch } from './commit-watch.ts'
 import { gatherEvidence } from './evidence.ts'
 import type { FaultContext } from './fault.ts'
 import { Findings } from './findings.ts'
-import { Seat, type Command } from './fleet.ts'
-import { HttpLoad, type Answers } from './http-load.ts'
+import type { Seat } from './fleet.ts'
+import { HttpLoad, judgeAnswers } from './http-load.ts'
 import { LeaderWatch } from './leader-watch.ts'
 import { Load } from './load.ts'
 import type { Options } from './options.ts'
@@ -16,9 +15,10 @@ import { Random } from './random.ts'
 import { OwnerWatch } from './owner-watch.ts'
 import { startReceivers } from './receivers.ts'
 import { makeProgress, type Progress, type Report, type RunState } from './report.ts'
-import { Rig, tierSets } from './rig.ts'
+import { Rig } from './rig.ts'
 import { scenarios } from './scenarios.ts'
 import { Schedule } from './schedule.ts'
+import { hasElder, makeSeat, makeSeats } from './seats.ts'
 import { createSettings } from './settings-faults.ts'
 import { settle } from './settling.ts'
 import { Traffic } from './traffic.ts'
@@ -28,15 +28,12 @@ import { UsageWatch } from './usage-watch.ts'
 import { judge } from './verdict.ts'
 
 const progressMs = 60_000
-/** From here on one process lives through the whole run, to be watched. */
-const elderFromMinutes = 20
 const settleMs = 240_000
 /** A collector waits for Kafka for 5 s. */
 const answerMs = 6_000
 /** How long a batch may be tried after the last fault. */
 const takenMs = 60_000
 const adminToken = 'a-token-of-the-fault-suite-0123456789'
-const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
 
 /** How a run is watched and ended from outside. */
 export interface RunControl {
@@ -121,7 +118,7 @@ export async function run(options: Options, folder: string, control: RunControl)
     const schedule = new Schedule(options, new Random(options.seed), tell)
     const context: FaultContext = {
       ...{ rig, seats, collector, console, parts, receivers, random: new Random(0) },
-      mortals: options.minutes >= elderFromMinutes ? seats.slice(1) : seats,
+      mortals: hasElder(options) ? seats.slice(1) : seats,
       patience: options.patience,
       rounds: options.rounds,
       finding: (text) => {
@@ -183,7 +180,8 @@ export async function run(options: Options, folder: string, control: RunControl)
     const tally = judge({ evidence, watch, owners, leaders, rig, traffic, injected, patience }, findings)
     const { settingsEvents: settings } = rig
     const sideTally = judgeSide({ notes: side.notes, settings, evidence: evidence.side }, findings)
-    const notChecked = await audit(rig, findings, tell)
+    tell('postrider audit')
+    const notChecked = await audit(rig, findings)
     state = 'ended'
     return {
       ...progress(),
@@ -197,42 +195,6 @@ export async function run(options: Options, folder: string, control: RunControl)
   } finally {
     for (const close of closing.reverse()) await close().catch(() => {})
   }
-}
-
-interface SeatParts {
-  options: Options
-  rig: Rig
-  folder: string
-  findings: Findings
-  env?: Record<string, string>
-}
-
-function makeSeats(parts: SeatParts): Seat[] {
-  const { options } = parts
-  const count = options.processes + (options.minutes >= elderFromMinutes ? 1 : 0)
-  return Array.from({ length: count }, (_, index) => makeSeat('forwarder', `forwarder-${index + 1}`, parts))
-}
-
-function makeSeat(
-  command: Command,
-  name: string,
-  { options, rig, folder, findings, env = {} }: SeatParts,
-): Seat {
-  return new Seat({
-    ...{ command, name, folder: join(folder, 'processes'), env: { ...rig.partEnv(), ...env } },
-    tiers: tierSets[0],
-    patience: options.patience,
-    onUnexpectedExit: (text) => findings.add('ends', text),
-  })
-}
-
-function judgeAnswers({ late, rejected, byStatus }: Answers, findings: Findings): void {
-  for (const each of late) findings.add('late answers of the collector', each)
-  for (const each of rejected) findings.add('calls that the collector rejects', each)
-  // 429 and 503 say that it cannot take them now; nothing else is wrong with them.
-  for (const [status, count] of Object.entries(byStatus))
-    if (!['200', '429', '503', 'none'].includes(status))
-      findings.add('wrong answers of the collector', `${count} times ${status}`)
 }
 
 function tellProgress(
@@ -252,21 +214,4 @@ function tellProgress(
     void write()
   }, progressMs)
   return () => clearInterval(timer)
-}
-
-/** Postrider's own proof over the same topics. Returns what could not be checked. */
-async function audit(rig: Rig, findings: Findings, tell: (text: string) => void): Promise<string[]> {
-  tell('postrider audit')
-  try {
-    await promisify(execFile)(process.execPath, [main, 'audit', '--json'], {
-      env: rig.commandEnv(),
-      maxBuffer: 64 * 1024 * 1024,
-    })
-  } catch (error) {
-    const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string }
-    const said = `${stderr}${stdout}`.slice(0, 4_000)
-    if (said.includes("unknown command 'audit'")) return ['postrider audit: there is no such command']
-    findings.add('audit', said)
-  }
-  return []
 }
