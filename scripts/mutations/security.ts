@@ -29,18 +29,18 @@ export const security: readonly Mutation[] = [
     replace: 'return explaining',
     test: {
       file: 'pipeline/secured.test.ts',
-      name: 'says why, and goes on',
+      name: 'waits, says why, and goes on',
       within: 'on a cluster with TLS, logins and permissions',
     },
   },
   {
     name: 'a start that does not ask what is allowed',
     promise: waiting,
-    file: 'src/adapters/kafka/require-permissions.ts',
+    file: 'src/adapters/kafka/secure/require-permissions.ts',
     find: 'missing = await missingPermissions(kafka, needs)',
     replace: 'missing = (await missingPermissions(kafka, [])).slice(0, 0)',
     test: {
-      file: 'adapters/kafka/secured-logins.test.ts',
+      file: 'adapters/kafka/secure/logins.test.ts',
       name: 'a reader that may not read does not start, be its topic empty, and names all it lacks',
       within: 'on brokers with TLS and logins',
     },
@@ -48,11 +48,11 @@ export const security: readonly Mutation[] = [
   {
     name: 'a refused token taken for a login',
     promise: named,
-    file: 'src/adapters/kafka/oauth-bearer.ts',
+    file: 'src/adapters/kafka/secure/oauth-bearer.ts',
     find: "if (answer === '') return",
     replace: 'if (answer !== null) return',
     test: {
-      file: 'adapters/kafka/secured-logins.test.ts',
+      file: 'adapters/kafka/secure/logins.test.ts',
       name: 'is named, with what to do',
       within: 'on brokers with TLS and logins',
     },
@@ -71,11 +71,11 @@ export const security: readonly Mutation[] = [
   {
     name: 'a token for each connection',
     promise: tokens,
-    file: 'src/adapters/kafka/oauth-token.ts',
+    file: 'src/adapters/kafka/secure/oauth-token.ts',
     find: 'this.#asking ??= this.#ask()',
     replace: 'this.#asking = this.#ask()',
     test: {
-      file: 'adapters/kafka/oauth-token.test.ts',
+      file: 'adapters/kafka/secure/oauth-token.test.ts',
       name: 'a token is asked for by Basic authentication in form encoding, once for all who need it',
     },
   },

@@ -1,5 +1,5 @@
 import { describeKafkaError } from '../adapters/kafka/kafka-error.ts'
-import type { KafkaLogin } from '../adapters/kafka/kafka-login.ts'
+import type { KafkaLogin } from '../adapters/kafka/secure/kafka-login.ts'
 import { PostriderError, messageOf } from '../errors.ts'
 
 /** How long a failed command may take to close what it had opened before it is ended regardless. */

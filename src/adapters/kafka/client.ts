@@ -2,8 +2,8 @@ import kafkajs from 'kafkajs'
 import type { Kafka, LogEntry, logLevel as KafkaLogLevel } from 'kafkajs'
 import type { Logger } from 'pino'
 import type { Config } from '../../config.ts'
-import { loginOf, noteLogin, saslOptions } from './kafka-login.ts'
-import { tlsOptions } from './tls.ts'
+import { loginOf, noteLogin, saslOptions } from './secure/kafka-login.ts'
+import { tlsOptions } from './secure/tls.ts'
 
 const { Kafka: KafkaClient, logLevel } = kafkajs
 

@@ -1,10 +1,10 @@
 import type { Admin, Kafka, RetryOptions } from 'kafkajs'
 import type { Permission } from '../../core/permissions.ts'
 import { PostriderError, notSetUp } from '../../errors.ts'
-import { missingPermissions } from './authorized-operations.ts'
+import { missingPermissions } from './secure/authorized-operations.ts'
 import { deniedMessage, describeKafkaError, noTls } from './kafka-error.ts'
-import { loginBehind, type KafkaLogin } from './kafka-login.ts'
-import { probeListener } from './listener-probe.ts'
+import { loginBehind, type KafkaLogin } from './secure/kafka-login.ts'
+import { probeListener } from './secure/listener-probe.ts'
 
 /**
  * PostriderError `setup` where brokers refuse the login, the certificate or what was asked, saying what to do; else the

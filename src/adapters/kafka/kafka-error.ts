@@ -1,7 +1,7 @@
 import type { Permission } from '../../core/permissions.ts'
 import { messageOf } from '../../errors.ts'
-import type { KafkaLogin } from './kafka-login.ts'
-import { TokenError } from './oauth-token.ts'
+import type { KafkaLogin } from './secure/kafka-login.ts'
+import { TokenError } from './secure/oauth-token.ts'
 
 /**
  * - `login`: the brokers do not take the user, or no token was to be had for it.

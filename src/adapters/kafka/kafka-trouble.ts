@@ -3,7 +3,7 @@ import type { Permission } from '../../core/permissions.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 import { explainKafkaError } from './explain-kafka-error.ts'
 import { describeKafkaError } from './kafka-error.ts'
-import { loginBehind } from './kafka-login.ts'
+import { loginBehind } from './secure/kafka-login.ts'
 
 /** Why one who reads from Kafka does not get on: for readiness, for the log, and for a start that must fail. */
 export class KafkaTrouble {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import kafkajs from 'kafkajs'
 import { describeKafkaError, type KafkaErrorKind } from '../../../src/adapters/kafka/kafka-error.ts'
-import type { KafkaLogin } from '../../../src/adapters/kafka/kafka-login.ts'
+import type { KafkaLogin } from '../../../src/adapters/kafka/secure/kafka-login.ts'
 import type { Permission } from '../../../src/core/permissions.ts'
 
 const login: KafkaLogin = {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
-import { OAuthTokens, subjectOfToken, TokenError } from '../../../src/adapters/kafka/oauth-token.ts'
+import { OAuthTokens, subjectOfToken, TokenError } from '../../../../src/adapters/kafka/secure/oauth-token.ts'
 
 const secret = 'top/secret+='
 

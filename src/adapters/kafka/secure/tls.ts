@@ -1,5 +1,5 @@
 import { createSecureContext, type ConnectionOptions } from 'node:tls'
-import type { KafkaTls } from '../../config/kafka-security.ts'
+import type { KafkaTls } from '../../../config/kafka-security.ts'
 
 /**
  * kafkajs's `ssl`. The roots of the CA file are the only ones that are trusted, as with other Kafka clients. The files'

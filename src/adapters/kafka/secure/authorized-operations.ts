@@ -1,13 +1,13 @@
 import type { Kafka } from 'kafkajs'
-import type { KafkaOperation, Permission } from '../../core/permissions.ts'
+import type { KafkaOperation, Permission } from '../../../core/permissions.ts'
 import {
   connectionFactory,
   type ConnectionFactory,
   type EncodedBody,
   type KafkajsBroker,
-} from './kafkajs-internals.ts'
-import { Answer, flags, int32, text } from './kafka-wire.ts'
-import { within } from './waiting.ts'
+} from '../kafkajs-internals.ts'
+import { WireReader, flags, int32, text } from './kafka-wire.ts'
+import { within } from '../waiting.ts'
 
 /** For a question to one broker, its connection and login included, in ms. */
 const withinMs = 5_000
@@ -73,7 +73,7 @@ async function topicOperations(
   if (!speaks(broker, metadataRequest))
     throw new Error('the brokers do not say what a user may do (Kafka 2.3 does)')
   const body = [int32(topics.length), ...topics.map(text), flags(false, false, true)]
-  const answer = new Answer(await send(broker, metadataRequest, body))
+  const answer = new WireReader(await send(broker, metadataRequest, body))
   answer.pass(4) // throttle time
   answer.each(() => {
     answer.pass(4)
@@ -107,7 +107,7 @@ const believable = (bits: number): number => ((bits & (1 << bitOf.DESCRIBE)) ===
 async function groupOperations(brokers: OwnBrokers, group: string): Promise<number> {
   const first = await brokers.any()
   if (!speaks(first, findCoordinatorRequest)) return notSaid
-  const found = new Answer(await send(first, findCoordinatorRequest, [text(group), flags(false)]))
+  const found = new WireReader(await send(first, findCoordinatorRequest, [text(group), flags(false)]))
   found.pass(4)
   const error = found.int16()
   found.text()
@@ -116,7 +116,7 @@ async function groupOperations(brokers: OwnBrokers, group: string): Promise<numb
   found.pass(4)
   const coordinator = await brokers.at({ host: found.text()!, port: found.int32() })
   if (!speaks(coordinator, describeGroupsRequest)) return notSaid
-  const answer = new Answer(
+  const answer = new WireReader(
     await send(coordinator, describeGroupsRequest, [int32(1), text(group), flags(true)]),
   )
   answer.pass(4)

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import type { Kafka, Mechanism, SASLOptions } from 'kafkajs'
-import type { Config } from '../../config.ts'
-import type { KafkaOAuth, KafkaPassword } from '../../config/kafka-security.ts'
+import type { Config } from '../../../config.ts'
+import type { KafkaOAuth, KafkaPassword } from '../../../config/kafka-security.ts'
 import { oauthBearer } from './oauth-bearer.ts'
 
 /** Who a client is to the brokers, and how it reaches them, for messages about it. Holds no secret. */

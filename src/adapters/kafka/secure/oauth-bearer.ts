@@ -1,6 +1,6 @@
 import type { AuthenticationProviderArgs, Mechanism } from 'kafkajs'
-import type { KafkaOAuth } from '../../config/kafka-security.ts'
-import { messageOf } from '../../errors.ts'
+import type { KafkaOAuth } from '../../../config/kafka-security.ts'
+import { messageOf } from '../../../errors.ts'
 import { OAuthTokens, subjectOfToken, TokenError } from './oauth-token.ts'
 
 const separator = '\u0001'

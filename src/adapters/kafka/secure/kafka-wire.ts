@@ -14,7 +14,7 @@ export const text = (value: string): Buffer => {
 export const flags = (...values: boolean[]): Buffer => Buffer.from(values.map(Number))
 
 /** Reads an answer from its beginning on. */
-export class Answer {
+export class WireReader {
   readonly #payload: Buffer
   #at = 0
 

@@ -1,9 +1,9 @@
 import type { Kafka } from 'kafkajs'
-import type { Permission } from '../../core/permissions.ts'
-import { PostriderError, messageOf } from '../../errors.ts'
-import type { Logger } from '../log.ts'
+import type { Permission } from '../../../core/permissions.ts'
+import { PostriderError, messageOf } from '../../../errors.ts'
+import type { Logger } from '../../log.ts'
 import { missingPermissions } from './authorized-operations.ts'
-import { deniedMessage } from './kafka-error.ts'
+import { deniedMessage } from '../kafka-error.ts'
 import { loginBehind } from './kafka-login.ts'
 
 /**

@@ -1,7 +1,7 @@
 import kafkajs from 'kafkajs'
 import { request, type Dispatcher } from 'undici'
-import type { KafkaOAuth } from '../../config/kafka-security.ts'
-import { messageOf } from '../../errors.ts'
+import type { KafkaOAuth } from '../../../config/kafka-security.ts'
+import { messageOf } from '../../../errors.ts'
 
 const { KafkaJSError } = kafkajs
 
