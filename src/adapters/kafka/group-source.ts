@@ -12,6 +12,7 @@ import type {
 } from '../../forwarder/ports.ts'
 import { FetchedMessages, recordsOf } from './fetched-messages.ts'
 import { KafkaTrouble } from './kafka-trouble.ts'
+import type { CommitOffsets } from './patches/wait-before-join.ts'
 import { stickyAssigner } from './sticky-assigner.ts'
 import { within } from './waiting.ts'
 
@@ -43,8 +44,6 @@ const doubtMs = 5_000
 const metadataMaxAgeMs = 10_000
 /** Requests that only a member of the group gets an answer to. */
 const provesMembership = new Set(['SyncGroup', 'Heartbeat'])
-
-type CommitPayload = Parameters<EachBatchPayload['commitOffsetsIfNecessary']>[0]
 
 /**
  * A member of a consumer group on kafkajs. Its handler only hands batches on: one that waits would hold up the
@@ -79,8 +78,8 @@ export class GroupSource implements RecordSource {
   #lastHeartbeat = -Infinity
   #askedAt = -Infinity
   #bugs = 0
-  /** The newest batch's way to commit: it belongs to the consumer that is running now. */
-  #commitOffsets: EachBatchPayload['commitOffsetsIfNecessary'] | null = null
+  /** The way to commit of the consumer that is running now; null before it has joined. */
+  #commitOffsets: CommitOffsets | null = null
   #acknowledged: unknown = null
   readonly #trouble: KafkaTrouble
   /** When the consumer joined that has fetched nothing yet; null once it has. */
@@ -183,7 +182,7 @@ export class GroupSource implements RecordSource {
     }
     const topics = [...byTopic].map(([topic, partitions]) => ({ topic, partitions }))
     try {
-      await commitOffsets({ topics } as CommitPayload)
+      await commitOffsets({ topics })
     } catch (error) {
       this.#log.debug({ err: error }, 'a commit was not acknowledged')
     }
@@ -360,21 +359,23 @@ export class GroupSource implements RecordSource {
   }
 
   /** The last moment at which this generation's work can be committed. */
-  async #beforeJoin(): Promise<() => void> {
+  async #beforeJoin(): Promise<(commit: CommitOffsets) => void> {
     const consumer = this.#consumer
-    if (!this.#joined || this.#stopping.signal.aborted) return () => {}
+    const joined = (commit: CommitOffsets) => {
+      if (consumer !== this.#consumer) return
+      this.#commitOffsets = commit
+      this.#rejoining = false
+    }
+    if (!this.#joined || this.#stopping.signal.aborted) return joined
     this.#rejoining = true
     await Promise.race([
       this.#listener!.rejoining().catch(() => {}),
       delay(lastCommitMs, undefined, { ref: false }),
     ])
-    return () => {
-      if (consumer === this.#consumer) this.#rejoining = false
-    }
+    return joined
   }
 
-  #hand({ batch, commitOffsetsIfNecessary }: EachBatchPayload): void {
-    this.#commitOffsets = commitOffsetsIfNecessary
+  #hand({ batch }: EachBatchPayload): void {
     const from = Number((batch as unknown as { fetchedOffset: string }).fetchedOffset)
     this.#listener!.fetched(batch.topic, batch.partition, {
       records: recordsOf(batch),

@@ -38,3 +38,35 @@ test('a consumer that waits for ever, whatever for, is made again', async (t) =>
   await deployment.produce([someCall()])
   await until(() => read === 1, 60_000, 'a record')
 })
+
+test('a member that has nothing to fetch can commit what was finished before', async (t) => {
+  const { kafka, config, topics, endFirst, produce, committed } = await deploy(t, { PARTITIONS_CALLS: '1' })
+  await produce([someCall(), someCall()])
+  const source = new GroupSource({
+    kafka,
+    groupId: config.groupId,
+    topics: [topics.calls],
+    sessionTimeoutMs: 10_000,
+    maxWaitMs: 100,
+    log: pino({ level: 'silent' }),
+  })
+  endFirst(() => source.stop())
+  const partition = { topic: topics.calls, partition: 0 }
+  const acknowledged = Promise.withResolvers<boolean>()
+  await source.start({
+    assigned() {
+      // As after a consumer that broke off: everything was read and is finished, and was not committed.
+      source.seek(partition, 2)
+      setImmediate(() => {
+        source
+          .commit([{ ...partition, position: 2, metadata: '' }])
+          .then(acknowledged.resolve, acknowledged.reject)
+      })
+    },
+    rejoining: () => Promise.resolve(),
+    lost() {},
+    fetched: () => assert.fail('there is nothing to fetch'),
+  })
+  assert.equal(await acknowledged.promise, true)
+  assert.deepEqual(await committed(topics.calls), [2])
+})
