@@ -4,6 +4,7 @@ import { keeping } from './keeping.ts'
 import type { Mutation } from './mutation.ts'
 import { requests } from './requests.ts'
 import { retries } from './retries.ts'
+import { security } from './security.ts'
 import { settings } from './settings.ts'
 
 /** In the order of the README's promises. */
@@ -14,4 +15,5 @@ export const mutations: readonly Mutation[] = [
   ...isolation,
   ...keeping,
   ...settings,
+  ...security,
 ]

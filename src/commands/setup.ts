@@ -28,7 +28,7 @@ export interface SetupReport {
 
 /**
  * Creates the topics and registers the schemas that are missing. With `fix`, settings of existing topics are
- * mended too. Idempotent. Throws PostriderError 'setup' or 'registry_unavailable', or kafkajs's own errors.
+ * fixed too. Idempotent. Throws PostriderError 'setup' or 'registry_unavailable', or kafkajs's own errors.
  */
 export async function runSetup(
   config: Config,

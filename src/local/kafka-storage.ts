@@ -62,22 +62,23 @@ export async function formatOnce(options: {
   const note = join(options.dataDir, 'cluster-id')
   if (await readFile(note).catch(() => null)) return
   const clusterId = newClusterId()
-  await Promise.all(
-    folders.map(async (folder) => {
-      await rm(join(folder, 'log'), { recursive: true, force: true })
-      await runJavaTool({
-        what: "formatting Kafka's storage",
-        java: parts.java,
-        args: [
-          ...['-cp', parts.kafkaClassPath, '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn'],
-          ...['kafka.tools.StorageTool', 'format', '-t', clusterId, '-c', 'server.properties'],
-          ...options.formatArgs,
-        ],
-        dataDir: folder,
-        logName: 'format.log',
-      })
-    }),
-  )
+  const formatting = folders.map(async (folder) => {
+    await rm(join(folder, 'log'), { recursive: true, force: true })
+    await runJavaTool({
+      what: "formatting Kafka's storage",
+      java: parts.java,
+      args: [
+        ...['-cp', parts.kafkaClassPath, '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn'],
+        ...['kafka.tools.StorageTool', 'format', '-t', clusterId, '-c', 'server.properties'],
+        ...options.formatArgs,
+      ],
+      dataDir: folder,
+      logName: 'format.log',
+    })
+  })
+  // Where one fails, the others are waited for: nothing of them may write into a folder that the caller removes.
+  await Promise.allSettled(formatting)
+  await Promise.all(formatting)
   await writeFile(`${note}.partial`, clusterId)
   await rename(`${note}.partial`, note)
 }

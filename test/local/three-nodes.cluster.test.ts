@@ -284,5 +284,10 @@ test('when one node cannot start, none is left running, and the line says which 
     message: /^Kafka node 2 did not start: .*NoSuchClass.*node-2\/kafka\.log/,
   })
   for (const id of [1, 2, 3]) assert.ok(!existsSync(join(dataDir, `node-${id}`, 'process.json')))
+  const unformatted = join(dataDir, 'unformatted')
+  await assert.rejects(
+    startLocalKafka({ parts, dataDir: unformatted, nodes: 3, formatArgs: ['--no-such-argument'] }),
+    { code: 'local', message: /^formatting Kafka's storage failed: .*format\.log/ },
+  )
   assert.ok((await isPortFree(ports[0]!)) && (await isPortFree(ports[2]!)))
 })

@@ -21,7 +21,7 @@ const principals: Record<SecuredPart, string> = {
   console: 'User:CN=console',
 }
 
-test('on a cluster with TLS, logins and permissions', async (t) => {
+test('on a cluster with TLS, logins and permissions', { timeout: 400_000 }, async (t) => {
   const deployment = await securedDeployment(t)
   const { kafka, logins, run, start, grant, allow, deny, base, topic } = deployment
   const granted: Grant[] = []
@@ -148,11 +148,11 @@ test('on a cluster with TLS, logins and permissions', async (t) => {
       const id = `while ${name} lacks ${resource}`
       await until(
         async () => reason.test((await part(name).readiness())?.checks[name] ?? ''),
-        30_000,
+        60_000,
         `${reason} in ${name}'s readiness`,
       )
       if (name === 'forwarder') assert.equal(await post(id), 200)
-      await until(() => reason.test(part(name).output()), 10_000, `${reason} in ${name}'s log`)
+      await until(() => reason.test(part(name).output()), 30_000, `${reason} in ${name}'s log`)
       await allow(revoked)
       await part(name).ready()
       if (name !== 'forwarder') assert.equal(await post(id), 200)
@@ -195,7 +195,7 @@ test('on a cluster with TLS, logins and permissions', async (t) => {
         for (const one of needed.filter(({ principal }) => principal === principals[name])) {
           await deny([one])
           const said = `${principals[name].replace('User:', 'User ')} may not ${one.operation} ${one.resource} ${one.name}`
-          await until(async () => (await check()).startsWith(said), 10_000, said)
+          await until(async () => (await check()).startsWith(said), 30_000, said)
           await allow([one])
           await until(async () => (await check()) === '')
         }

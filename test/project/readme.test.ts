@@ -40,7 +40,14 @@ function named(beginning: string): string[][] {
 test('the README’s settings are those that there are', () => {
   const table = /<!-- settings -->(.*)<!-- \/settings -->/s.exec(readme)?.[1]?.trim()
   assert.equal(table, settingsTable(), 'run `node scripts/readme.ts`')
-  const besides = ['DEV_KAFKA_PORT', 'DEV_REGISTRY_PORT', 'DEV_RECEIVER_PORT', 'POSTRIDER_CACHE', 'JAVA_HOME']
+  const besides = [
+    'DEV_BROKERS',
+    'DEV_KAFKA_PORT',
+    'DEV_REGISTRY_PORT',
+    'DEV_RECEIVER_PORT',
+    'POSTRIDER_CACHE',
+    'JAVA_HOME',
+  ]
   const names = [...readme.matchAll(/`([A-Z]+_[A-Z_]*[A-Z])`/g)].map(([, name]) => name!)
   const known = [...variableNames, ...variableNames.map((name) => `${name}_FILE`), ...besides]
   assert.deepEqual(

@@ -6,6 +6,7 @@ import {
   type EncodedBody,
   type KafkajsBroker,
 } from './kafkajs-internals.ts'
+import { Answer, flags, int32, text } from './kafka-wire.ts'
 import { within } from './waiting.ts'
 
 /** For a question to one broker, its connection and login included, in ms. */
@@ -56,7 +57,8 @@ export async function missingPermissions(kafka: Kafka, needs: readonly Permissio
       return bits !== notSaid && (bits & (1 << bitOf[need.operation])) === 0
     })
   } finally {
-    await brokers.close()
+    // Without waiting: what was asked of a broker that hangs would hold it up.
+    brokers.close()
   }
 }
 
@@ -93,10 +95,13 @@ async function topicOperations(
     const operations = answer.int32()
     // It must not be looked at, hence neither read nor written; of its settings that says nothing.
     if (error === topicAuthorizationFailed) found.set(name, configBits)
-    else if (error === 0) found.set(name, operations)
+    else if (error === 0) found.set(name, believable(operations))
   })
   return found
 }
+
+/** Who was answered may DESCRIBE: an answer without that comes of a broker that does not know such questions. */
+const believable = (bits: number): number => ((bits & (1 << bitOf.DESCRIBE)) === 0 ? notSaid : bits)
 
 /** The bits of what is allowed with a group, be it one that there is not. Its coordinator is to be asked. */
 async function groupOperations(brokers: OwnBrokers, group: string): Promise<number> {
@@ -125,7 +130,7 @@ async function groupOperations(brokers: OwnBrokers, group: string): Promise<numb
       answer.bytes()
     }) // members
     const its = answer.int32()
-    operations = refused === groupAuthorizationFailed ? 0 : refused === 0 ? its : notSaid
+    operations = refused === groupAuthorizationFailed ? 0 : refused === 0 ? believable(its) : notSaid
   })
   return operations
 }
@@ -156,8 +161,8 @@ class OwnBrokers {
     return this.#brokers.get(`${address.host}:${address.port}`) ?? this.#connect(address)
   }
 
-  async close(): Promise<void> {
-    await Promise.all([...this.#brokers.values()].map(disconnect))
+  close(): void {
+    for (const broker of this.#brokers.values()) disconnect(broker)
   }
 
   async #connect(address: { host: string; port: number } | null): Promise<KafkajsBroker> {
@@ -166,7 +171,7 @@ class OwnBrokers {
     try {
       await within(withinMs, broker.connect())
     } catch (error) {
-      void disconnect(broker)
+      disconnect(broker)
       throw error
     }
     this.#brokers.set(`${host}:${port}`, broker)
@@ -174,8 +179,8 @@ class OwnBrokers {
   }
 }
 
-async function disconnect({ connectionPool }: KafkajsBroker): Promise<void> {
-  await Promise.all(connectionPool.pool.map((connection) => connection.disconnect().catch(() => {})))
+function disconnect({ connectionPool }: KafkajsBroker): void {
+  for (const connection of connectionPool.pool) connection.disconnect().catch(() => {})
 }
 
 const speaks = (
@@ -200,56 +205,4 @@ function send(
       },
     }),
   )
-}
-
-const int32 = (value: number): Buffer => {
-  const bytes = Buffer.alloc(4)
-  bytes.writeInt32BE(value)
-  return bytes
-}
-
-const text = (value: string): Buffer => {
-  const bytes = Buffer.from(value)
-  return Buffer.concat([Buffer.from([bytes.length >> 8, bytes.length & 255]), bytes])
-}
-
-const flags = (...values: boolean[]): Buffer => Buffer.from(values.map(Number))
-
-/** Reads an answer from its beginning on. */
-class Answer {
-  readonly #payload: Buffer
-  #at = 0
-
-  constructor(payload: Buffer) {
-    this.#payload = payload
-  }
-
-  pass(bytes: number): void {
-    this.#at += bytes
-  }
-
-  int16(): number {
-    this.#at += 2
-    return this.#payload.readInt16BE(this.#at - 2)
-  }
-
-  int32(): number {
-    this.#at += 4
-    return this.#payload.readInt32BE(this.#at - 4)
-  }
-
-  text(): string | null {
-    const length = this.int16()
-    if (length < 0) return null
-    this.#at += length
-    return this.#payload.toString('utf8', this.#at - length, this.#at)
-  }
-
-  bytes(): void {
-    this.#at += Math.max(0, this.int32())
-  }
-
-  each(read: () => void): void {
-    for (let left = this.int32(); left > 0; left--) read()
-  }
 }

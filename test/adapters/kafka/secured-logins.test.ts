@@ -38,7 +38,7 @@ async function refused(work: Promise<unknown>, line: RegExp): Promise<void> {
 }
 
 // Several at a time, for kafkajs waits between its tries.
-test('on brokers with TLS and logins', { concurrency: 6 }, async (t) => {
+test('on brokers with TLS and logins', { concurrency: 6, timeout: 400_000 }, async (t) => {
   const kafka = await securedKafka(t, { ann: passwordOf('ann'), bob: passwordOf('bob') })
   const { listeners, authority } = kafka
   const ways = await securedLogins(t, kafka)
