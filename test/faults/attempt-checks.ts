@@ -81,17 +81,14 @@ export function hasMoved(known: Known, delivery: DeliveryEvidence, first: number
   const moved = ({ topic, partition }: Standing, from: number, to: number) =>
     known.owners.movedBetween(topic, partition, from - staleMs, to)
   const standings = standingsOf(known, delivery)
-  return standings.some(
-    (standing) =>
-      moved(standing, first, at) ||
-      standings.some(
-        (next) =>
-          next.at > standing.at &&
-          standing.finishedBy >= first &&
-          next.finishedBy >= first &&
-          moved(standing, next.at, standing.finishedBy),
-      ),
-  )
+  return standings.some((standing) => {
+    if (moved(standing, first, at)) return true
+    // Its next owner did it again, while what the one before had made of it, or what became of that, went on.
+    const later = standings.filter((next) => next.at > standing.at)
+    const made = Math.min(...later.map((next) => next.at))
+    const isOpen = (each: Standing) => each.finishedBy >= first
+    return isOpen(standing) && later.some(isOpen) && moved(standing, made, standing.finishedBy)
+  })
 }
 
 /** Checks each attempt and each hand-over of a delivery. True when a clock was too far off to tell of times. */

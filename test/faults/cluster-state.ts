@@ -56,12 +56,12 @@ export class ClusterState {
     return this.#cluster.seat(found.leader)
   }
 
-  /** The partition of `__consumer_offsets` whose leader coordinates the group: as Java's `Utils.abs(hashCode)`. */
+  /** The partition of `__consumer_offsets` whose leader coordinates the group: as Kafka's `Utils.abs(hashCode)`. */
   async coordinatingPartition(groupId: string): Promise<number> {
     let hash = 0
     for (let at = 0; at < groupId.length; at++) hash = (Math.imul(31, hash) + groupId.charCodeAt(at)) | 0
     const all = await this.partitions()
-    return (hash & 0x7fffffff) % all.filter(({ topic }) => topic === '__consumer_offsets').length
+    return Math.abs(hash) % all.filter(({ topic }) => topic === '__consumer_offsets').length
   }
 
   /** The broker whose controller leads the quorum now. */

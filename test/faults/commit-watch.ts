@@ -25,6 +25,8 @@ export class CommitWatch {
   readonly #groups: ReadonlySet<string>
   readonly #partitions = new Map<string, Partition>()
   readonly rewinds: string[] = []
+  /** By group: when its last commit was written, epoch ms. */
+  readonly #committedAt = new Map<string, number>()
   #reader: TopicReader | null = null
 
   constructor(rig: Rig) {
@@ -58,6 +60,11 @@ export class CommitWatch {
     return this.#partitions.get(`${topic}/${partition}`)?.seenAt[offset] || Infinity
   }
 
+  /** Epoch ms of the group's last commit; 0 where it has made none. */
+  committedAt(group: string): number {
+    return this.#committedAt.get(group) ?? 0
+  }
+
   position(topic: string, partition: number): number {
     return this.#partitions.get(`${topic}/${partition}`)?.position ?? 0
   }
@@ -66,6 +73,7 @@ export class CommitWatch {
     const commit = readCommit(name, value)
     if (!commit || !this.#groups.has(commit.groupId)) return
     const { position, metadata } = commit
+    this.#committedAt.set(commit.groupId, at)
     const key = `${commit.topic}/${commit.partition}`
     let known = this.#partitions.get(key)
     if (!known) {

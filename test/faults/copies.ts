@@ -74,7 +74,10 @@ export function countDeliveryCopies(known: Known, counts: CopyCounts, delivery: 
   count(known, counts.deadLetters, `${delivery.name}, dead letter`, placed, why, delivery.dossier)
 }
 
-/** Each record beyond the first must have a reason: `why`, or an answer that was lost on the way from the brokers. */
+/**
+ * Each record beyond the first must have a reason. An answer that was lost is none: brokers append a batch that is sent
+ * again only once. What was going on stands in the finding all the same.
+ */
 function count(
   { leaders, findings }: Known,
   counts: Record<string, number>,
@@ -86,9 +89,12 @@ function count(
   records.sort((a, b) => a.at - b.at)
   for (let index = 1; index < records.length; index++) {
     const [first, second] = [records[index - 1]!, records[index]!]
-    const cause =
-      why(first.at, second.at) ?? leaders.causeOf(first.topic, first.partition, first.at, second.at)
-    if (cause !== null) counts[cause] = (counts[cause] ?? 0) + 1
-    else findings.add('copies without a cause', `${name} at ${first.at} and ${second.at}`, dossier)
+    const reason = why(first.at, second.at)
+    if (reason !== null) counts[reason] = (counts[reason] ?? 0) + 1
+    else {
+      const meanwhile = leaders.eventsOf(first.topic, first.partition, first.at, second.at)
+      const example = `${name} at ${first.at} and ${second.at}; meanwhile: ${meanwhile.join(', ') || 'nothing'}`
+      findings.add('written twice', example, dossier)
+    }
   }
 }

@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Disturbance } from './cluster.ts'
 import type { Rig } from './rig.ts'
 
 /** Between these two looks (epoch ms) a partition got another leader, or has lost an in-sync replica. */
@@ -20,10 +19,7 @@ const intervalMs = 200
 /** A request is on its way for a moment before its records are written, and clocks are read in whole ms. */
 const slackMs = 500
 
-/**
- * Who leads each partition. A record that lies in Kafka twice is explained by an answer that was lost: its partition got
- * another leader meanwhile, or something was done to a broker that leads or follows it.
- */
+/** Who leads each partition, and who lost a replica: what a record that lies in Kafka twice may come from. */
 export class LeaderWatch {
   readonly #rig: Rig
   readonly #partitions = new Map<string, Seen>()
@@ -44,15 +40,15 @@ export class LeaderWatch {
     await this.#running
   }
 
-  /** Why a record that was written at the first time may have been written again at the second one; null: no reason. */
-  causeOf(topic: string, partition: number, first: number, second: number): string | null {
+  /** What happened to the partition and to the brokers between the two times (epoch ms), or just before or behind. */
+  eventsOf(topic: string, partition: number, first: number, second: number): string[] {
     const isBetween = (from: number, to: number) => from <= second + slackMs && to >= first - slackMs
-    const done = this.#rig.cluster.disturbances.find(
-      ({ what, from, to }: Disturbance) => what !== 'started' && isBetween(from, to),
-    )
-    if (done) return done.what
+    const done = this.#rig.cluster.disturbances.filter(({ from, to }) => isBetween(from, to))
     const moves = this.#partitions.get(`${topic}/${partition}`)?.moves ?? []
-    return moves.find(({ after, by }) => isBetween(after, by))?.what ?? null
+    return [
+      ...done.map(({ broker, what }) => `broker ${broker} ${what}`),
+      ...moves.filter(({ after, by }) => isBetween(after, by)).map(({ what }) => what),
+    ]
   }
 
   async #run(): Promise<void> {

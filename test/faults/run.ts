@@ -13,6 +13,7 @@ import { Load } from './load.ts'
 import type { Options } from './options.ts'
 import { Random } from './random.ts'
 import { OwnerWatch } from './owner-watch.ts'
+import { ProgressWatch } from './progress-watch.ts'
 import { startReceivers } from './receivers.ts'
 import { makeProgress, type Progress, type Report, type RunState } from './report.ts'
 import { Rig } from './rig.ts'
@@ -127,6 +128,12 @@ export async function run(options: Options, folder: string, control: RunControl)
       },
       infrastructureFailed: (since) => schedule.infrastructureFailed(since),
     }
+    const moving = new ProgressWatch({
+      ...{ watch, groups: [rig.config.groupId, `${rig.config.groupId}.retries`], patience: options.patience },
+      wasBroken: (since) => schedule.infrastructureFailed(since),
+      finding: context.finding,
+    })
+    closing.push(async () => moving.stop())
     const until = Date.now() + options.minutes * 60_000
     const isOver = () =>
       signal.aborted || enough.aborted || (Date.now() >= until && traffic.acknowledged >= options.calls)
@@ -154,6 +161,7 @@ export async function run(options: Options, folder: string, control: RunControl)
       if (!(await side.stop(takenMs * options.patience)))
         findings.add('side work that is not done', 'in time')
     }
+    moving.stop()
     await load.stop()
     const unanswered = await http.stop(takenMs * options.patience)
     if (unanswered > 0) findings.add('batches that the collector does not take', String(unanswered))
