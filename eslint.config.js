@@ -12,6 +12,15 @@ function withoutFolders(names, message) {
   }
 }
 
+const plainKafka = {
+  group: ['**/kafka/client.ts'],
+  message:
+    'Only postrider/kafka runs on kafkajs as it is. Take createKafka of patched-client.ts (docs/kafkajs-patches.md).',
+}
+
+const kafkajsInternals =
+  'Internals of kafkajs are changed in adapters/kafka/patches/ and used in adapters/kafka/kafkajs-internals.ts only (docs/kafkajs-patches.md).'
+
 const stage = (name) => ({
   files: [`src/${name}/**/*.ts`],
   rules: {
@@ -48,6 +57,22 @@ export default tseslint.config(
     },
   },
   { files: ['scripts/**', 'bench/**'], rules: { 'no-console': 'off' } },
+  {
+    files: ['src/**/*.ts', 'bench/**/*.ts', 'scripts/**/*.ts'],
+    ignores: ['src/adapters/kafka/patches/**', 'src/adapters/kafka/kafkajs-internals.ts'],
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        { selector: 'Literal[value=/^kafkajs\\u002fsrc\\b/]', message: kafkajsInternals },
+        { selector: 'TemplateElement[value.raw=/^kafkajs\\u002f/]', message: kafkajsInternals },
+      ],
+    },
+  },
+  {
+    files: ['src/*.ts', 'src/commands/**/*.ts', 'test/**/*.ts', 'bench/**/*.ts', 'scripts/**/*.ts'],
+    ignores: ['src/kafka-transport.ts'],
+    rules: { 'no-restricted-imports': ['error', { patterns: [plainKafka] }] },
+  },
   {
     files: ['src/core/**/*.ts'],
     rules: {
@@ -106,6 +131,7 @@ export default tseslint.config(
               ['commands', 'client'],
               'Adapters are composed by commands, not the other way round.',
             ),
+            plainKafka,
           ],
         },
       ],

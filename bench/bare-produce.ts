@@ -1,4 +1,4 @@
-// A reference: kafkajs alone, without what Postrider mends of it, which sends the same records, made beforehand, in lots of a given size.
+// A reference: kafkajs alone, without Postrider's patches, which sends the same records, made beforehand, in lots of a given size.
 import kafkajs from 'kafkajs'
 import pino from 'pino'
 import { createCodecs } from '../src/adapters/schema-registry/codecs.ts'

@@ -1,6 +1,6 @@
 // The product as it is, in a process of its own: a collector composed as the command does it, with /metrics served.
 import pino from 'pino'
-import { createKafka } from '../src/adapters/kafka/client.ts'
+import { createKafka } from '../src/adapters/kafka/patched-client.ts'
 import { MetricsPage } from '../src/adapters/metrics/page.ts'
 import { openMonitoringServer } from '../src/adapters/monitoring-server.ts'
 import { openCollector } from '../src/commands/open-collector.ts'

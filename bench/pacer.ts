@@ -1,8 +1,10 @@
 // An open loop in a process of its own: calls go to Kafka when they are due, whoever is slow, and each has its due
 // time (microseconds, monotonic) in its messageId, and how much later than that it was produced.
 import pino from 'pino'
-import { createKafka } from '../src/adapters/kafka/client.ts'
-import { murmur2Partitioner } from '../src/adapters/kafka/murmur2.ts'
+import { createKafka } from '../src/adapters/kafka/patched-client.ts'
+import { KafkaProducer } from '../src/adapters/kafka/write/kafka-producer.ts'
+import { encodeRecord } from '../src/adapters/kafka/write/plain-record.ts'
+import { publishAll } from '../src/adapters/kafka/write/publish.ts'
 import { createCodecs } from '../src/adapters/schema-registry/codecs.ts'
 import { loadConfig } from '../src/config.ts'
 import { topicNames } from '../src/core/topics.ts'
@@ -29,8 +31,8 @@ const topics = topicNames(config.topicPrefix)
 const kafka = createKafka(config, log)
 const codec = createCodecs({ registry: config.registry, topics, log }).calls
 await codec.ready()
-const producer = kafka.producer({ createPartitioner: murmur2Partitioner })
-await producer.connect()
+const producer = new KafkaProducer(kafka, log)
+await producer.ready(topics.calls)
 
 async function run({ rate, seconds, users, weights, silent }: PacerOrder): Promise<void> {
   const order = turns(weights)
@@ -46,7 +48,8 @@ async function run({ rate, seconds, users, weights, silent }: PacerOrder): Promi
   // Not a list of promises: all that was sent would stay in memory, and be looked at by each collection.
   const send = async (messages: { key: string; value: Buffer }[]) => {
     under++
-    await producer.send({ topic: topics.calls, acks: -1, messages }).catch(() => failed++)
+    const records = messages.map(encodeRecord)
+    await publishAll(producer, topics.calls, records, { withinMs: 30_000 }).catch(() => failed++)
     under--
     if (under === 0 && next >= total) finished.resolve()
   }

@@ -5,9 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Kafka } from 'kafkajs'
 import pino from 'pino'
-import { createKafka } from '../src/adapters/kafka/client.ts'
-import { murmur2Partitioner } from '../src/adapters/kafka/murmur2.ts'
+import { createKafka } from '../src/adapters/kafka/patched-client.ts'
 import { ensureTopics } from '../src/adapters/kafka/topics.ts'
+import { KafkaProducer } from '../src/adapters/kafka/write/kafka-producer.ts'
+import { encodeRecord } from '../src/adapters/kafka/write/plain-record.ts'
+import { publishAll } from '../src/adapters/kafka/write/publish.ts'
 import { createCodecs, type Codecs } from '../src/adapters/schema-registry/codecs.ts'
 import { Registry } from '../src/adapters/schema-registry/registry.ts'
 import { registerSchemas } from '../src/adapters/schema-registry/subjects.ts'
@@ -105,12 +107,11 @@ export async function deploy(servers: Servers, extra: Record<string, string> = {
   })
   await settings.start()
   const secrets = createSecrets(config.secretsKeys)
-  const producer = kafka.producer({ createPartitioner: murmur2Partitioner })
-  await producer.connect()
+  const producer = new KafkaProducer(kafka, log)
   const append: Deployment['append'] = async (topic, count, nth, label) => {
     for (let start = 0; start < count; start += lot) {
       const messages = Array.from({ length: Math.min(lot, count - start) }, (_, index) => nth(start + index))
-      await producer.send({ topic, acks: -1, messages })
+      await publishAll(producer, topic, messages.map(encodeRecord), { withinMs: 30_000 })
       if (process.stderr.isTTY)
         process.stderr.write(`\r${label}: produced ${start + messages.length} of ${count}`)
     }
@@ -158,7 +159,7 @@ export async function deploy(servers: Servers, extra: Record<string, string> = {
     },
     async close() {
       await settings.close()
-      await producer.disconnect()
+      producer.close()
       await admin.disconnect()
     },
   }

@@ -1,4 +1,4 @@
-// A reference: what one would write oneself. Plain kafkajs, without what Postrider mends of it, and undici's `request`:
+// A reference: what one would write oneself. Plain kafkajs, without Postrider's patches, and undici's `request`:
 // each record is decoded, rendered, signed and posted as soon as it is read. It keeps no order, limits nothing, retries
 // nothing, and commits what is read whatever becomes of it; so it does less than it would have to.
 import { createHmac } from 'node:crypto'

@@ -1,5 +1,6 @@
 // Runs the tests against one real Kafka and one real schema registry, started for this run in a temporary
-// folder, unless TEST_KAFKA_BROKERS and TEST_REGISTRY_URL name others.
+// folder, unless TEST_KAFKA_BROKERS and TEST_REGISTRY_URL name others. Files named *.cluster.test.ts start three
+// brokers of their own: they run after the others, one at a time.
 //
 //   node scripts/test.ts                          all of test/**
 //   node scripts/test.ts core faults/kill         files whose path contains one of these
@@ -45,15 +46,32 @@ async function main(args: string[]): Promise<number> {
     console.error(`no file under test/ matches ${filters.join(' ') || '**/*.test.ts'}`)
     return 2
   }
-  return withTestServers(interrupted.signal, (env) => runTests(files, flags, env))
+  const isOfCluster = (file: string) => file.endsWith('.cluster.test.ts')
+  // Two files at a time: the broker and the registry want some of the machine, and tests watch the clock.
+  const runs = [
+    { files: files.filter((file) => !isOfCluster(file)), concurrency: 2, env: {} },
+    { files: files.filter(isOfCluster), concurrency: 1, env: { TEST_CLUSTERS: 'one at a time' } },
+  ]
+  return withTestServers(interrupted.signal, async (servers) => {
+    let code = 0
+    for (const { files, concurrency, env } of runs) {
+      if (files.length === 0 || interrupted.signal.aborted) continue
+      code = (await runTests(files, concurrency, flags, { ...servers, ...env })) || code
+    }
+    return code
+  })
 }
 
-function runTests(files: string[], flags: string[], env: Record<string, string>): Promise<number> {
-  // Two files at a time: the broker and the registry want some of the machine, and tests watch the clock.
+function runTests(
+  files: string[],
+  concurrency: number,
+  flags: string[],
+  env: Record<string, string>,
+): Promise<number> {
   const options = [
     '--test',
     '--test-reporter=spec',
-    '--test-concurrency=2',
+    `--test-concurrency=${concurrency}`,
     `--test-timeout=${testTimeoutMs}`,
   ]
   return new Promise((resolve, reject) => {

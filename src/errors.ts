@@ -12,12 +12,14 @@ export const errorCodes = {
   kafka_unavailable: { canRetry: true },
   /** The schema registry cannot be reached or does not answer. */
   registry_unavailable: { canRetry: true },
-  /** Topics or schemas are missing or set up wrongly; the message says how to mend it. */
+  /** Topics, schemas or the installation are incomplete or wrong; the message says how to fix it. */
   setup: { canRetry: false },
   /** A record's bytes are not what its schema says, or its schema is not ours. Final for that record. */
   undecodable: { canRetry: false },
   /** A secret cannot be opened: its key is not among SECRETS_KEY. */
   secrets_key: { canRetry: false },
+  /** Something did not hold that must always hold: a bug. The process stops, for it could lose records. */
+  invariant: { canRetry: false },
   /** A child process, a port or a file that `dev` needs is not to be had. */
   local: { canRetry: false },
 } as const

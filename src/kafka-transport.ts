@@ -1,9 +1,11 @@
 // The published entry `postrider/kafka`: composes the client's transport of adapters, as a command would.
 import { randomUUID } from 'node:crypto'
-import kafkajs from 'kafkajs'
-import type { Kafka, Message, Producer } from 'kafkajs'
+import type { Kafka } from 'kafkajs'
 import { createKafka } from './adapters/kafka/client.ts'
-import { createLog } from './adapters/log.ts'
+import { KafkaProducer } from './adapters/kafka/write/kafka-producer.ts'
+import { encodeRecord } from './adapters/kafka/write/plain-record.ts'
+import { publishAll } from './adapters/kafka/write/publish.ts'
+import { createLog, type Logger } from './adapters/log.ts'
 import { createCodecs } from './adapters/schema-registry/codecs.ts'
 import type { Codecs } from './adapters/schema-registry/codecs.ts'
 import { AnalyticsError } from './client/errors.ts'
@@ -13,9 +15,10 @@ import { partitionKey } from './core/analytics-call.ts'
 import { topicNames } from './core/topics.ts'
 import { readTrackingCall } from './core/tracking-call.ts'
 import { messageOf } from './errors.ts'
+import type { EncodedRecord } from './forwarder/ports.ts'
 
-/** acks=all: every in-sync replica has it. */
-const allReplicas = -1
+/** A batch that is not acknowledged by then has failed, and the client sends it again. */
+const acknowledgeWithinMs = 15_000
 
 export interface KafkaTransportOptions {
   /** Of the calls: there is no write key here that would name it. */
@@ -57,10 +60,8 @@ export class KafkaTransport implements Transport {
   readonly name: string
   readonly #sourceId: string
   readonly #topic: string
-  readonly #kafka: Kafka
   readonly #codec: Codecs['calls']
-  #producer: Producer | null = null
-  #connecting: Promise<Producer> | null = null
+  readonly #producer: KafkaProducer
 
   /** Throws AnalyticsError `invalid_option`. */
   constructor(options: KafkaTransportOptions) {
@@ -77,28 +78,32 @@ export class KafkaTransport implements Transport {
     this.#sourceId = options.sourceId
     this.#topic = topics.calls
     this.name = `Kafka topic ${topics.calls}`
-    this.#kafka = options.kafka ?? createKafka(config, log)
+    this.#producer = producerOf(options.kafka ?? createKafka(config, log), log)
     this.#codec = createCodecs({ registry: config.registry, topics, log }).calls
   }
 
   async send({ items, sentAt }: Batch): Promise<SendResult> {
     try {
-      const producer = await this.#connected()
-      const { messages, rejected } = this.#recordsOf(items, sentAt)
-      if (messages.length > 0) await producer.send({ topic: this.#topic, acks: allReplicas, messages })
+      await this.#codec.ready()
+      const { records, rejected } = this.#recordsOf(items, sentAt)
+      if (records.length > 0)
+        await publishAll(this.#producer, this.#topic, records, { withinMs: acknowledgeWithinMs })
       return { kind: 'accepted', rejected }
     } catch (error) {
       return { kind: 'unavailable', message: messageOf(error), retryAfterMs: null }
     }
   }
 
-  async close(): Promise<void> {
-    const producer = this.#producer ?? (await this.#connecting?.catch(() => null))
-    await producer?.disconnect()
+  close(): Promise<void> {
+    this.#producer.close()
+    return Promise.resolve()
   }
 
-  #recordsOf(items: readonly string[], sentAt: number): { messages: Message[]; rejected: RejectedItem[] } {
-    const messages: Message[] = []
+  #recordsOf(
+    items: readonly string[],
+    sentAt: number,
+  ): { records: EncodedRecord[]; rejected: RejectedItem[] } {
+    const records: EncodedRecord[] = []
     const rejected: RejectedItem[] = []
     for (const [index, item] of items.entries()) {
       const { call, fault } = readTrackingCall(item, {
@@ -107,29 +112,21 @@ export class KafkaTransport implements Transport {
         newMessageId: randomUUID,
       })
       if (fault) rejected.push({ index, ...fault })
-      else messages.push({ key: partitionKey(call), value: this.#codec.encode({ ...call, sentAt }) })
+      else
+        records.push(
+          // murmur2 of the key, so that one user's calls share a partition with those of every other producer.
+          encodeRecord({ key: partitionKey(call), value: this.#codec.encode({ ...call, sentAt }) }),
+        )
     }
-    return { messages, rejected }
+    return { records, rejected }
   }
+}
 
-  #connected(): Promise<Producer> {
-    this.#connecting ??= this.#connect().catch((error: unknown) => {
-      this.#connecting = null
-      throw error
-    })
-    return this.#connecting
-  }
-
-  async #connect(): Promise<Producer> {
-    await this.#codec.ready()
-    // Kept over failed attempts, so that `close` always finds it.
-    this.#producer ??= this.#kafka.producer({
-      allowAutoTopicCreation: false,
-      // murmur2, so that one user's calls share a partition with those of every other producer.
-      createPartitioner: kafkajs.Partitioners.DefaultPartitioner,
-    })
-    await this.#producer.connect()
-    return this.#producer
+function producerOf(kafka: Kafka, log: Logger): KafkaProducer {
+  try {
+    return new KafkaProducer(kafka, log)
+  } catch (error) {
+    throw new AnalyticsError('invalid_option', messageOf(error), { cause: error })
   }
 }
 

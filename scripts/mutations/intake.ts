@@ -1,5 +1,7 @@
 import type { Mutation } from './mutation.ts'
 
+const written =
+  'Records count as written only when the answer of their leader names their partition; else they are sent again, and nothing else is'
 const taken =
   '200 says that every call that is not named lies in Kafka, and who sends again after anything else doubles nothing'
 
@@ -17,12 +19,70 @@ export const intake: readonly Mutation[] = [
     },
   },
   {
-    name: 'calls acknowledged by no replica',
-    promise: taken,
-    file: 'src/adapters/kafka/lot-writer.ts',
+    name: 'records acknowledged by no replica',
+    promise: 'What is written faster than by kafkajs and avsc has their bytes',
+    file: 'src/adapters/kafka/write/produce-request.ts',
     find: 'const allReplicas = -1',
     replace: 'const allReplicas = 0',
-    test: { file: 'adapters/kafka/lot-writer.test.ts', name: 'a lot that the brokers refuse has failed' },
+    test: {
+      file: 'adapters/kafka/write/produce-request.test.ts',
+      name: 'property: the bytes of a request are those of kafkajs',
+    },
+  },
+  {
+    name: 'a partition that the answer does not name counts as written',
+    promise: written,
+    file: 'src/adapters/kafka/write/kafka-producer.ts',
+    find: 'if (answer === undefined) this.#retry(one, unnamed())',
+    replace: 'if (answer === undefined) this.#end(one, { baseOffset: -1, appendTime: -1 })',
+    test: {
+      file: 'adapters/kafka/write/kafka-producer.test.ts',
+      name: 'a partition that the answer does not name is not written: only it is sent again',
+    },
+  },
+  {
+    name: 'a leader that moved is not asked for again',
+    promise: written,
+    file: 'src/adapters/kafka/write/kafka-producer.ts',
+    find: '    await this.#brokers.refresh().catch(() => {})\n',
+    replace: '',
+    test: {
+      file: 'adapters/kafka/write/kafka-producer.test.ts',
+      name: 'records of a partition whose leader moves to a broker that has answered already are written, once',
+    },
+  },
+  {
+    name: 'acknowledged records are not counted',
+    promise: written,
+    file: 'src/adapters/kafka/write/kafka-producer.ts',
+    find: 'if (accounted === records) return null',
+    replace: 'if (accounted <= records || accounted > records) return null',
+    test: {
+      file: 'adapters/kafka/write/kafka-producer.test.ts',
+      name: 'records that are not accounted for are a bug that rejects as one',
+    },
+  },
+  {
+    name: 'a number that was given up is used for the next batch',
+    promise: written,
+    file: 'src/adapters/kafka/write/kafka-producer.ts',
+    find: 'this.#sequences.abandon(one.key, one.sequence)\n      else',
+    replace: 'void 0\n      else',
+    test: {
+      file: 'adapters/kafka/write/kafka-producer.test.ts',
+      name: 'what follows a batch that was given up is never taken for a copy of it',
+    },
+  },
+  {
+    name: 'batches of one partition overtake each other',
+    promise: written,
+    file: 'src/adapters/kafka/write/kafka-producer.ts',
+    find: 'if (before === undefined) {',
+    replace: 'if (before === undefined || before !== undefined) {',
+    test: {
+      file: 'adapters/kafka/write/kafka-producer.test.ts',
+      name: 'what was sent and not answered is sent again, in order, before what came later',
+    },
   },
   {
     name: 'no de-duplication',

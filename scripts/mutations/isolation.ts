@@ -297,12 +297,12 @@ export const isolation: readonly Mutation[] = [
   {
     name: 'records sorted for fewer partitions than there are',
     promise: 'What is written faster than by kafkajs and avsc has their bytes',
-    file: 'src/adapters/kafka/sorted-records.ts',
-    find: 'this.#partitions = length',
-    replace: 'this.#partitions = Math.max(1, length - 1)',
+    file: 'src/adapters/kafka/write/publish.ts',
+    find: 'fixed ?? partitionOf(record, partitions)',
+    replace: 'fixed ?? partitionOf(record, Math.max(1, partitions - 1))',
     test: {
-      file: 'adapters/kafka/sorted-records.test.ts',
-      name: 'property: records are sorted by partition as kafkajs sorts them, in their order',
+      file: 'adapters/kafka/write/publish.test.ts',
+      name: 'property: records go to the partitions that kafkajs, and so Java, would choose, in their order',
     },
   },
   {

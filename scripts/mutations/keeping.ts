@@ -256,51 +256,41 @@ export const keeping: readonly Mutation[] = [
     replace: 'lot.length === lotRecords',
     test: {
       file: 'forwarder/hand-over.test.ts',
-      name: 'lots are bounded by bytes and by count, and keep the order',
+      name: 'batches are bounded by bytes and by count, and keep the order',
     },
   },
   {
     name: 'rebalances that wait for no commit',
     promise: rejoined,
-    file: 'src/adapters/kafka/kafkajs-mends.ts',
-    find: 'waitBeforeJoin()\nheartbeatAfterClockWentBack()',
-    replace: 'heartbeatAfterClockWentBack()',
+    file: 'src/adapters/kafka/patches/index.ts',
+    find: '  waitBeforeJoin,\n',
+    replace: '',
     test: {
-      file: 'adapters/kafka/rejoin.test.ts',
+      file: 'adapters/kafka/patches/wait-before-join.test.ts',
       name: 'a rebalance is held up for the last commit of a generation, and not for ever',
+    },
+  },
+  {
+    name: 'patches installed without a check',
+    promise:
+      'No process starts with a kafkajs that a patch does not fit: the line names the patch, the member and the version',
+    file: 'src/adapters/kafka/patches/index.ts',
+    find: 'checkPatches(patches, load)\n',
+    replace: '',
+    test: {
+      file: 'adapters/kafka/patches/index.test.ts',
+      name: 'another version of kafkajs is refused by every patch, and nothing is changed',
     },
   },
   {
     name: 'records before the offset that was asked for',
     promise: asKafkajs,
-    file: 'src/adapters/kafka/lazy-decoding.ts',
-    find: 'lots.startAt(Number(fetchedOffset))',
+    file: 'src/adapters/kafka/patches/decode-lazily.ts',
+    find: 'records.startAt(Number(fetchedOffset))',
     replace: '',
     test: {
-      file: 'adapters/kafka/lazy-decoding.test.ts',
+      file: 'adapters/kafka/patches/decode-lazily.test.ts',
       name: 'plain, compressed and committed records are read, aborted ones are not, whichever way they are decoded',
-    },
-  },
-  {
-    name: 'fetches from a wrong offset beyond two thousand million',
-    promise: asKafkajs,
-    file: 'src/adapters/kafka/fetch-encoding.ts',
-    find: 'Math.floor(value / 2 ** 32)',
-    replace: '0',
-    test: {
-      file: 'adapters/kafka/fetching.test.ts',
-      name: 'property: the bytes of a fetch are those of kafkajs',
-    },
-  },
-  {
-    name: 'partitions fetched though they are paused',
-    promise: asKafkajs,
-    file: 'src/adapters/kafka/fetch-planning.ts',
-    find: 'of.isPaused(topic, partition) === isPaused',
-    replace: 'isPaused || topic !== null',
-    test: {
-      file: 'adapters/kafka/fetching.test.ts',
-      name: 'property: which partitions are fetched, and from whom, is what kafkajs finds',
     },
   },
   {
@@ -321,7 +311,7 @@ export const keeping: readonly Mutation[] = [
     find: 'return !this.#rejoining && this.isFresh()',
     replace: 'return this.isFresh()',
     test: {
-      file: 'adapters/kafka/rejoin.test.ts',
+      file: 'adapters/kafka/patches/wait-before-join.test.ts',
       name: 'a rebalance is held up for the last commit of a generation, and not for ever',
     },
   },

@@ -88,9 +88,8 @@ export const retries: readonly Mutation[] = [
     name: 'finished before its retry is in Kafka',
     promise: 'What is retried counts as finished only once the retry is safe in Kafka',
     file: 'src/forwarder/hand-over.ts',
-    find: '    const result = await this.#sink.append([{ topic, records: lot }])\n',
-    replace:
-      "    void this.#sink.append([{ topic, records: lot }])\n    const result = 'ok' as 'ok' | 'too_large'\n",
+    find: '    const refused = await this.#sink.append(topic, lot)\n',
+    replace: '    void this.#sink.append(topic, lot)\n    const refused: Outgoing[] = []\n',
     test: {
       file: 'forwarder/forwarder.test.ts',
       name: 'a failed call counts as finished only once its retry is with the broker',

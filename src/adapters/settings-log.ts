@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import kafkajs from 'kafkajs'
-import type { Kafka, Producer } from 'kafkajs'
+import type { Kafka } from 'kafkajs'
 import type { PerformOptions, Performed, Settings } from '../console/ports.ts'
 import { RequestKeyReused, SettingsRefused } from '../console/refusals.ts'
 import { commandIdOf, type RequestKey } from '../core/command-id.ts'
@@ -12,6 +11,10 @@ import type { SettingsState } from '../core/settings.ts'
 import { PostriderError, messageOf } from '../errors.ts'
 import { TopicReader, type TopicRecord } from './kafka/topic-reader.ts'
 import { within } from './kafka/waiting.ts'
+import { KafkaProducer } from './kafka/write/kafka-producer.ts'
+import { encodeRecord } from './kafka/write/plain-record.ts'
+import { ProduceFailure } from './kafka/write/produce-errors.ts'
+import { publishAll } from './kafka/write/publish.ts'
 import type { Logger } from './log.ts'
 import { fromFields, toFields, type SettingsEventFields } from './settings-record.ts'
 
@@ -39,6 +42,8 @@ export interface SettingsLogOptions {
 /** How often a command is decided again because others wrote first, before its caller is told. */
 const maxDecisions = 20
 const verdictMs = 15_000
+/** Longer than leaders take to move. */
+const acknowledgeWithinMs = 30_000
 /** How long a command under way may hold up closing. */
 const closingMs = 3_000
 
@@ -52,7 +57,7 @@ export class SettingsLog implements Settings {
   readonly #listeners = new Set<(state: SettingsState) => void>()
   readonly #verdicts = new Map<string, (verdict: Verdict) => void>()
   #fold = initialFold
-  #producer: Promise<Producer> | null = null
+  #producer: KafkaProducer | null = null
   #lastCommand: Promise<unknown> = Promise.resolve()
 
   constructor(options: SettingsLogOptions) {
@@ -162,23 +167,22 @@ export class SettingsLog implements Settings {
 
   /** Appends one event and reads on until the log says what became of it. */
   async #append(event: SettingsEvent, expectedVersion: number, request: RequestKey | null): Promise<Verdict> {
-    const { codec, topic, now = Date.now } = this.#options
+    const { codec, kafka, log, topic, now = Date.now } = this.#options
     const commandId = commandIdOf(randomUUID(), request)
     const record: SettingsRecord = { commandId, expectedVersion, at: now(), event }
     await codec.ready()
     const value = await codec.encode(toFields(record))
     const verdict = new Promise<Verdict>((resolve) => this.#verdicts.set(record.commandId, resolve))
     try {
-      const producer = await this.#connectProducer()
-      // kafkajs may append twice when an answer is lost: then the second one is ignored.
-      await producer.send({
-        topic,
-        acks: -1,
-        messages: [{ key: aggregateOf(event).id, value, partition: 0 }],
+      this.#producer ??= new KafkaProducer(kafka, log)
+      // It may be appended twice when an answer is lost: then the second one is ignored.
+      await publishAll(this.#producer, topic, [encodeRecord({ key: aggregateOf(event).id, value })], {
+        withinMs: acknowledgeWithinMs,
+        partition: 0,
       })
       return await within(verdictMs, Promise.race([verdict, this.#failure()]))
     } catch (error) {
-      if (error instanceof PostriderError) throw error
+      if (error instanceof PostriderError && !(error instanceof ProduceFailure)) throw error
       throw new PostriderError(
         'kafka_unavailable',
         `the change may not have reached ${topic}: ${messageOf(error)}; look at the settings before repeating it`,
@@ -192,19 +196,6 @@ export class SettingsLog implements Settings {
   async #failure(): Promise<never> {
     await this.#reader.ended
     throw new Error('the settings log was closed')
-  }
-
-  #connectProducer(): Promise<Producer> {
-    this.#producer ??= (async () => {
-      const producer = this.#options.kafka.producer({
-        allowAutoTopicCreation: false,
-        createPartitioner: kafkajs.Partitioners.DefaultPartitioner,
-      })
-      await producer.connect()
-      return producer
-    })()
-    this.#producer.catch(() => (this.#producer = null))
-    return this.#producer
   }
 
   async #take(taken: TopicRecord): Promise<void> {
@@ -244,8 +235,8 @@ export class SettingsLog implements Settings {
   /** Idempotent. */
   async close(): Promise<void> {
     await within(closingMs, this.#lastCommand).catch(() => {})
-    const producer = await this.#producer?.catch(() => null)
+    this.#producer?.close()
     this.#producer = null
-    await Promise.all([this.#reader.close(), producer?.disconnect()])
+    await this.#reader.close()
   }
 }

@@ -10,7 +10,7 @@ import type { ScannedCalls, TrackingRequest } from '../core/tracking-request.ts'
 import { spansPerCall } from '../core/tracking-scan.ts'
 import { faulty, overloaded, refusal, success, successBut, unavailable } from './answers.ts'
 import type { Answer, RejectedCall } from './answers.ts'
-import type { CallSink, CollectorMetrics, Lot } from './ports.ts'
+import type { CallBatch, CallSink, CollectorMetrics } from './ports.ts'
 import type { RecentCalls } from './recent-calls.ts'
 import type { Hold } from './room.ts'
 import type { Route } from './routes.ts'
@@ -140,9 +140,9 @@ export class Collector {
         this.#metrics.calls(source.id, type, 'duplicate', 1)
         continue
       }
-      const lot = seen ?? this.#sink.add(call)
-      if (seen === null && hash !== null) recent.begin(scope, call.messageId, hash, lot)
-      pending.add(type, lot, seen !== null)
+      const batch = seen ?? this.#sink.add(call)
+      if (seen === null && hash !== null) recent.begin(scope, call.messageId, hash, batch)
+      pending.add(type, batch, seen !== null)
     }
     if (!(await pending.end(this.#metrics))) return unavailable
     return route.isBatch || rejected.length === 0 ? successBut(rejected) : faulty(rejected[0]!)
@@ -176,13 +176,13 @@ const tooLarge: CallFault = {
 const noObject: CallFault = { code: 'invalid_json', message: 'not a JSON object' }
 
 interface WaitingCalls {
-  lot: Lot
+  batch: CallBatch
   type: CallType
   isDuplicate: boolean
   count: number
 }
 
-/** The calls of one request that wait for their lots: one or two lots, nearly always. */
+/** The calls of one request that wait for their batches: one or two batches, nearly always. */
 class Pending {
   readonly #sourceId: string
   readonly #waiting: WaitingCalls[] = []
@@ -191,17 +191,17 @@ class Pending {
     this.#sourceId = sourceId
   }
 
-  add(type: CallType, lot: Lot, isDuplicate: boolean): void {
+  add(type: CallType, batch: CallBatch, isDuplicate: boolean): void {
     const last = this.#waiting.at(-1)
-    if (last?.lot === lot && last.type === type && last.isDuplicate === isDuplicate) last.count++
-    else this.#waiting.push({ lot, type, isDuplicate, count: 1 })
+    if (last?.batch === batch && last.type === type && last.isDuplicate === isDuplicate) last.count++
+    else this.#waiting.push({ batch, type, isDuplicate, count: 1 })
   }
 
   /** Whether all of them are written. */
   async end(metrics: CollectorMetrics): Promise<boolean> {
     let allWritten = true
-    for (const { lot, type, isDuplicate, count } of this.#waiting) {
-      const written = await lot.written
+    for (const { batch, type, isDuplicate, count } of this.#waiting) {
+      const written = await batch.written
       if (!written) allWritten = false
       const result = !written ? 'unavailable' : isDuplicate ? 'duplicate' : 'accepted'
       metrics.calls(this.#sourceId, type, result, count)

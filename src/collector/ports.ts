@@ -3,16 +3,16 @@ import type { AnalyticsCall, CallType } from '../core/analytics-call.ts'
 import type { SettingsState } from '../core/settings.ts'
 
 /** Calls that are written to Kafka together. */
-export interface Lot {
-  /** True once all in-sync replicas have every call of the lot; false when that is not known. Never rejects. */
+export interface CallBatch {
+  /** True once all in-sync replicas have every call of the batch; false when that is not known. Never rejects. */
   readonly written: Promise<boolean>
 }
 
 export interface CallSink {
   /** Null while calls can be written; else why not, in one line for people. */
   problem(): string | null
-  /** Puts a call into the lot that is written next. */
-  add(call: AnalyticsCall): Lot
+  /** Puts a call into the batch that is written next. */
+  add(call: AnalyticsCall): CallBatch
 }
 
 /** The settings, folded live. */

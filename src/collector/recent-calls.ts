@@ -1,27 +1,27 @@
 import { HashChains, type Chained } from '../core/hash-chains.ts'
 import type { RecentIds } from '../core/recent-ids.ts'
-import type { Lot } from './ports.ts'
+import type { CallBatch } from './ports.ts'
 
 /** What is known of a call by its source and messageId. */
-export type Seen = Lot | 'written' | null
+export type Seen = CallBatch | 'written' | null
 
 /** A call that is under way. */
 interface UnderWay extends Chained<UnderWay> {
   readonly scope: number
   readonly messageId: string
-  readonly lot: Lot
+  readonly batch: CallBatch
 }
 
 /**
  * Tells which calls came before. A call is remembered only once it is acknowledged; one that is under way lends its
- * lot, so that its duplicate waits for the same answer. What failed is forgotten, and may come again.
+ * batch, so that its duplicate waits for the same answer. What failed is forgotten, and may come again.
  */
 export class RecentCalls {
   readonly #written: RecentIds
   /** A number for each source id; there are as many as there ever were while this process ran. */
   readonly #scopes = new Map<string, number>()
   readonly #underWay = new HashChains<UnderWay>()
-  #lastLot: Lot | null = null
+  #lastBatch: CallBatch | null = null
   #lastCalls: UnderWay[] = []
 
   constructor(written: RecentIds) {
@@ -47,14 +47,14 @@ export class RecentCalls {
     let call = this.#underWay.first(hash)
     while (call !== null && (call.hash !== hash || call.messageId !== messageId || call.scope !== scope))
       call = call.chained
-    return call?.lot ?? (this.#written.has(scope, messageId, hash) ? 'written' : null)
+    return call?.batch ?? (this.#written.has(scope, messageId, hash) ? 'written' : null)
   }
 
-  /** The call, which was not seen before, is in this lot, whose end decides. */
-  begin(scope: number, messageId: string, hash: number, lot: Lot): void {
-    const call: UnderWay = { scope, messageId, hash, lot, chained: null }
+  /** The call, which was not seen before, is in this batch, whose end decides. */
+  begin(scope: number, messageId: string, hash: number, batch: CallBatch): void {
+    const call: UnderWay = { scope, messageId, hash, batch, chained: null }
     this.#underWay.add(call)
-    this.#callsOf(lot).push(call)
+    this.#callsOf(batch).push(call)
   }
 
   /** A call that is known to lie in Kafka. */
@@ -63,20 +63,20 @@ export class RecentCalls {
     this.#written.add(scope, messageId, this.hashOf(scope, messageId))
   }
 
-  /** Lots are filled one after another: a list for each time that one is gone on with. */
-  #callsOf(lot: Lot): UnderWay[] {
-    if (lot !== this.#lastLot) {
+  /** Batches are filled one after another: a list for each time that one is gone on with. */
+  #callsOf(batch: CallBatch): UnderWay[] {
+    if (batch !== this.#lastBatch) {
       const calls: UnderWay[] = []
-      this.#lastLot = lot
+      this.#lastBatch = batch
       this.#lastCalls = calls
-      void lot.written.then((written) => this.#end(lot, calls, written))
+      void batch.written.then((written) => this.#end(batch, calls, written))
     }
     return this.#lastCalls
   }
 
-  #end(lot: Lot, calls: readonly UnderWay[], written: boolean): void {
-    if (this.#lastLot === lot) {
-      this.#lastLot = null
+  #end(batch: CallBatch, calls: readonly UnderWay[], written: boolean): void {
+    if (this.#lastBatch === batch) {
+      this.#lastBatch = null
       this.#lastCalls = []
     }
     for (const call of calls) {

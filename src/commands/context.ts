@@ -2,7 +2,7 @@
 import { Option } from 'commander'
 import type { Command } from 'commander'
 import type { Kafka } from 'kafkajs'
-import { createKafka } from '../adapters/kafka/client.ts'
+import { createKafka } from '../adapters/kafka/patched-client.ts'
 import { loginOf } from '../adapters/kafka/secure/kafka-login.ts'
 import { createLog, secretsOf } from '../adapters/log.ts'
 import type { Logger } from '../adapters/log.ts'

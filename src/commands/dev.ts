@@ -4,7 +4,6 @@ import { Command, Option } from 'commander'
 import { MetricsPage } from '../adapters/metrics/page.ts'
 import { ProduceDurations } from '../adapters/metrics/produce-durations.ts'
 import { openMonitoringServer, type ReadinessCheck } from '../adapters/monitoring-server.ts'
-import { PostriderError } from '../errors.ts'
 import { asPart } from '../local/java-server.ts'
 import { superviseParts, type Part } from '../supervisor.ts'
 import { loadContext, runAction, settingOption, stopSignal, type Context } from './context.ts'
@@ -14,6 +13,7 @@ import { DevState } from './dev/dev-state.ts'
 import { sayNext } from './dev/next-steps.ts'
 import { sendSamples } from './dev/samples.ts'
 import { Screen } from './dev/screen.ts'
+import { localServers, portOf, type LocalServerFlags } from './dev/server-ports.ts'
 import { startServers } from './dev/servers.ts'
 import { devDefaults, leaveForOthers } from './dev/settings.ts'
 import { openCollector, type OpenCollector } from './open-collector.ts'
@@ -21,12 +21,8 @@ import { openConsole, type OpenConsole } from './open-console.ts'
 import { openForwarder, type OpenForwarder } from './open-forwarder.ts'
 import { runSetup } from './setup.ts'
 
-interface DevFlags {
-  kafkaPort: string
-  registryPort: string
+interface DevFlags extends LocalServerFlags {
   receiverPort?: string
-  kafkaBrokers?: string
-  schemaRegistryUrl?: string
 }
 
 export function devCommand(): Command {
@@ -37,7 +33,20 @@ export function devCommand(): Command {
         'Everything is kept in .postrider/ between runs; Ctrl-C ends everything.\n\n' +
         'With KAFKA_BROKERS set, that Kafka and the registry at SCHEMA_REGISTRY_URL are used instead.',
     )
-    .addOption(portOption('--kafka-port', 'the local Kafka', 'DEV_KAFKA_PORT').default('9092'))
+    .addOption(
+      new Option(
+        '--brokers <count>',
+        'Brokers of the local Kafka: 1, or 3 that hold a copy of every record each, as on a production cluster; they ' +
+          'take about 1.1 GB of memory (default: as in the run before, at first 1).',
+      ).env('DEV_BROKERS'),
+    )
+    .addOption(
+      portOption(
+        '--kafka-port',
+        'the local Kafka; three brokers take the next two ports as well',
+        'DEV_KAFKA_PORT',
+      ).default('9092'),
+    )
     .addOption(
       portOption('--registry-port', 'the local schema registry', 'DEV_REGISTRY_PORT').default('8081'),
     )
@@ -63,21 +72,23 @@ const portOption = (flag: string, whose: string, variable: string): Option =>
 async function dev(command: Command): Promise<void> {
   const signal = stopSignal()
   const flags = command.optsWithGlobals<DevFlags>()
-  const local = localPorts(flags)
-  const receiverPort = flags.receiverPort === undefined ? null : portOf('--receiver-port', flags.receiverPort)
   const state = new DevState(process.cwd())
+  const local = await localServers(flags, state.folder)
+  const receiverPort = flags.receiverPort === undefined ? null : portOf('--receiver-port', flags.receiverPort)
   const defaults = devDefaults(state, local)
   const context = loadContext(command, { devEnv: defaults })
   const screen = new Screen()
-  screen.say(`Postrider, to try out and develop with. State: ${relative('', state.folder)}/. Ctrl-C ends.\n`)
+  screen.say(
+    `Postrider, to try out and develop with${local && local.kafka.length > 1 ? ', on three brokers (about 1.1 GB of memory)' : ''}. ` +
+      `State: ${relative('', state.folder)}/. Ctrl-C ends.\n`,
+  )
   // What is open and does not run as a part yet; closing again what a part has closed does nothing.
   const closers: (() => Promise<unknown>)[] = []
   try {
     const parts: Part[] = []
     if (local) {
       const { folder } = state
-      const ports = { kafkaPort: local.kafka, registryPort: local.registry }
-      const { kafka, registry } = await startServers({ folder, ...ports, screen, signal })
+      const { kafka, registry } = await startServers({ folder, ports: local, screen, signal })
       closers.push(() => Promise.all([kafka.stop(), registry.stop()]))
       parts.push(asPart(kafka), asPart(registry))
     } else {
@@ -134,35 +145,6 @@ async function dev(command: Command): Promise<void> {
   } finally {
     for (const close of closers.reverse()) await close()
   }
-}
-
-/** Null when the brokers are the user's own. Throws `usage` when only the registry is. */
-function localPorts(flags: DevFlags): { kafka: number; registry: number } | null {
-  const brokers = flags.kafkaBrokers || process.env.KAFKA_BROKERS?.trim()
-  const registry = flags.schemaRegistryUrl || process.env.SCHEMA_REGISTRY_URL?.trim()
-  if (brokers) return null
-  if (registry)
-    throw new PostriderError(
-      'usage',
-      'SCHEMA_REGISTRY_URL is set and KAFKA_BROKERS is not: set both to use your own, or neither for local ones',
-    )
-  const ports = {
-    kafka: portOf('--kafka-port', flags.kafkaPort),
-    registry: portOf('--registry-port', flags.registryPort),
-  }
-  if (ports.kafka === ports.registry)
-    throw new PostriderError('usage', `--kafka-port and --registry-port are both ${ports.kafka}`)
-  return ports
-}
-
-function portOf(flag: string, text: string): number {
-  const port = Number(text)
-  if (/^\d+$/.test(text) && port >= 1 && port <= 65_535) return port
-  const variable = `DEV_${flag.slice(2).replace('-', '_').toUpperCase()}`
-  throw new PostriderError(
-    'usage',
-    `${flag} (${variable}) is ${JSON.stringify(text)}; it takes a port from 1 to 65535`,
-  )
 }
 
 async function ensureSetup({ config, log }: Context, screen: Screen): Promise<void> {

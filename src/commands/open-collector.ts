@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import type { Kafka } from 'kafkajs'
 import { openCollectorServer } from '../adapters/http/collector-server.ts'
-import { LotWriter } from '../adapters/kafka/lot-writer.ts'
+import { CallBatchWriter } from '../adapters/kafka/call-batch-writer.ts'
 import { readTail } from '../adapters/kafka/read-tail.ts'
 import type { Logger } from '../adapters/log.ts'
 import { CollectorCounts } from '../adapters/metrics/collector-metrics.ts'
@@ -132,7 +132,7 @@ function assemble(
     codec: codecs.settings,
     log,
   })
-  const writer = new LotWriter({
+  const writer = new CallBatchWriter({
     kafka,
     topic: topics.calls,
     codec: codecs.calls,
@@ -162,7 +162,7 @@ function assemble(
           signal.addEventListener('abort', () => resolve(), { once: true }),
         )
         // A settings log with something unreadable in it ends the part: it must not go on with half of them.
-        await Promise.race([stopped, settings.ended])
+        await Promise.race([stopped, settings.ended, writer.failed])
       } catch (error) {
         if (!signal.aborted) throw error
       } finally {

@@ -4,6 +4,7 @@ import { addAbortSignal } from 'node:stream'
 import { Command } from 'commander'
 import type { Admin, Kafka } from 'kafkajs'
 import { CallWriter } from '../adapters/kafka/call-writer.ts'
+import { ProduceFailure } from '../adapters/kafka/write/produce-errors.ts'
 import { withAdmin } from '../adapters/kafka/explain-kafka-error.ts'
 import { requirePermissions } from '../adapters/kafka/secure/require-permissions.ts'
 import type { Logger } from '../adapters/log.ts'
@@ -52,16 +53,16 @@ async function produce({ config, kafka, log }: Context, file: string, flags: Fla
   const { calls } = createCodecs({ registry: config.registry, topics, log })
   await calls.ready()
   await checkTopic(kafka(), config, log, topics.calls)
-  const writer = new CallWriter(kafka(), topics.calls, calls)
-  await writer.connect()
+  const writer = new CallWriter(kafka(), topics.calls, calls, log)
   const progress = new ProduceProgress(totalBytes, flags.json ?? false)
   try {
+    await writer.connect()
     const stoppedAfter = await writeLines(file, flags.source ?? null, writer, progress)
     progress.stop()
     report(topics.calls, writer.written, progress.bad, stoppedAfter, flags.json ?? false)
   } finally {
     progress.stop()
-    await writer.close()
+    writer.close()
   }
 }
 
@@ -123,7 +124,7 @@ async function orUnavailable<T>(writer: CallWriter, writing: Promise<T>): Promis
   try {
     return await writing
   } catch (error) {
-    if (!(error instanceof Error && error.name.startsWith('KafkaJS'))) throw error
+    if (!(error instanceof ProduceFailure)) throw error
     throw new PostriderError(
       'kafka_unavailable',
       `Kafka did not take the calls from line ${writer.firstUnwritten ?? 1} on: ${messageOf(error)}. ${writer.written} were produced before; go on from that line once Kafka is back`,

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import type { Admin } from 'kafkajs'
-import { createKafka } from '../adapters/kafka/client.ts'
+import { createKafka } from '../adapters/kafka/patched-client.ts'
 import { withAdmin } from '../adapters/kafka/explain-kafka-error.ts'
 import { requirePermissions } from '../adapters/kafka/secure/require-permissions.ts'
 import { ensureTopics } from '../adapters/kafka/topics.ts'
@@ -28,7 +28,7 @@ export interface SetupReport {
 
 /**
  * Creates the topics and registers the schemas that are missing. With `fix`, settings of existing topics are
- * mended too. Idempotent. Throws PostriderError 'setup' or 'registry_unavailable', or kafkajs's own errors.
+ * fixed too. Idempotent. Throws PostriderError 'setup' or 'registry_unavailable', or kafkajs's own errors.
  */
 export async function runSetup(
   config: Config,

@@ -186,7 +186,7 @@ export class Forwarder {
     if (retries.trouble !== null) return `retries cannot be read: ${retries.trouble}`
     if (!retries.isReady) return "not a member of the retries' consumer group yet"
     if (this.#schemas.isWaiting) return 'records wait for the schema registry'
-    return this.#ledger.problem(steadyClock.now())
+    return this.#parts.sink.problem() ?? this.#ledger.problem(steadyClock.now())
   }
 
   /** The settings and the erasures must have been folded to their end before. */

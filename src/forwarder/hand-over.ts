@@ -196,15 +196,11 @@ export class HandOver {
   }
 
   async #send(topic: string, lot: Outgoing[]): Promise<void> {
-    const result = await this.#sink.append([{ topic, records: lot }])
-    if (result === 'too_large' && lot.length > 1) {
-      for (const one of lot) await this.#send(topic, [one])
-      return
-    }
+    const refused = await this.#sink.append(topic, lot)
     this.#open -= lot.length
     for (const one of lot) {
-      if (result === 'ok') one.done()
-      else one.tooLarge()
+      if (refused.length > 0 && refused.includes(one)) one.tooLarge()
+      else one.done()
     }
     this.#tellIfIdle()
   }

@@ -225,8 +225,13 @@ export interface EncodedRecord {
 
 /** Appends records with acks=all. */
 export interface RecordSink {
-  /** Resolves to `too_large` when the broker refuses a record for its size; tries again for ever otherwise. */
-  append(lots: readonly { topic: string; records: readonly EncodedRecord[] }[]): Promise<'ok' | 'too_large'>
+  /**
+   * Resolves once every record is acknowledged by all in-sync replicas, but for those it resolves to: the topic takes
+   * no record of their size. Tries again for ever otherwise.
+   */
+  append(topic: string, records: readonly EncodedRecord[]): Promise<readonly EncodedRecord[]>
+  /** Null while records are acknowledged; else what has not been for seconds, in one line for people. */
+  problem(): string | null
 }
 
 /** The settings, live. */

@@ -52,13 +52,15 @@ export async function startJavaServer(options: {
   })
   try {
     await recordChild(dataDir, child.pid)
-    const deadline = performance.now() + readyDeadlineMs
-    while (!(await isReady())) {
+    const overdue = AbortSignal.timeout(readyDeadlineMs)
+    // A question that is not answered must delay neither the end of the wait nor the word that the server has ended.
+    const cut = Promise.race([aborted(overdue), ...(signal ? [aborted(signal)] : []), child.exited])
+    while (!(await Promise.race([isReady(), cut.then(() => false)]))) {
       signal?.throwIfAborted()
       if (!child.isRunning()) {
         throw new PostriderError('local', `${name} did not start: ${await lastWords(logFile)} (${logFile})`)
       }
-      if (performance.now() > deadline) {
+      if (overdue.aborted) {
         const seconds = readyDeadlineMs / 1000
         throw new PostriderError('local', `${name} was not ready after ${seconds} s: see ${logFile}`)
       }
@@ -81,6 +83,13 @@ export async function startJavaServer(options: {
     stop: (deadlineMs) => gone(child.stop(deadlineMs)),
     kill: () => gone(child.kill()),
   }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
 }
 
 /** Runs a Java tool in a state folder to its end. Throws a `local` error with the log's last words if it fails. */

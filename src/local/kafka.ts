@@ -1,45 +1,67 @@
-import { randomBytes } from 'node:crypto'
-import { readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { Kafka, logLevel } from 'kafkajs'
-import '../adapters/kafka/client.ts' // Mends kafkajs's timer, which would print a warning.
+import { writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
 import { PostriderError } from '../errors.ts'
-import { prepareFolder, runJavaTool, startJavaServer, type LocalServer } from './java-server.ts'
+import type { ChildExit } from './child-process.ts'
+import type { LocalServer } from './java-server.ts'
+import { KafkaNode, type LocalKafkaNode } from './kafka-node.ts'
+import {
+  propertiesText,
+  serverProperties,
+  type KafkaNodeAddress,
+  type KafkaProperties,
+} from './kafka-properties.ts'
+import { answersForGroups, knowsBrokers } from './kafka-ready.ts'
+import { formatOnce, prepareNodeFolders } from './kafka-storage.ts'
 import type { LocalParts } from './parts.ts'
 import { freePort, isPortFree } from './ports.ts'
 
+/**
+ * A Kafka of one or three nodes. `port`, `pid` and `logFile` are those of the first node. `stop` and `kill` end all
+ * nodes, frozen ones too, and for good; `exited` resolves when no node runs any more.
+ */
 export interface LocalKafka extends LocalServer {
-  /** For kafkajs and KAFKA_BROKERS: one `host:port`. */
+  /** For kafkajs and KAFKA_BROKERS: a `host:port` for each node. */
   brokers: string[]
+  /** In the order of their ids, which are 1, 2, 3. */
+  nodes: readonly LocalKafkaNode[]
 }
 
 export interface LocalKafkaOptions {
   parts: LocalParts
-  /** All state lives here (records, cluster id, log file), and is used again by the next start. */
+  /** All state lives here (records, cluster id, log files), and is used again by the next start. */
   dataDir: string
-  /** 0 (the default) picks a free one; start again with the `port` of before to be the same broker to clients. */
+  /** 1 (the default) or 3. */
+  nodes?: 1 | 3
+  /** Of the first node. 0 (the default) picks a free one; start again with the port of before to be the same broker to clients. */
   port?: number
+  /** Of each node, in place of `port`; 0 picks a free one. */
+  ports?: readonly number[]
   /** What changes the port, for the line that says that it is taken: `--kafka-port`. */
   portSetting?: string
-  /** Server properties on top of ours. */
-  properties?: Record<string, string | number | boolean>
-  /** Appended to `StorageTool format`: `--add-scram …`, for users that exist from the start. */
-  formatArgs?: string[]
-  /** 512 MB unless told. */
+  /** Server properties on top of ours. The listener at `port` must stay plain and open to all: readiness is asked there. */
+  properties?: KafkaProperties
+  /** Further properties of each node, on top of `properties`: advertised listeners, for instance. */
+  nodeProperties?: (node: KafkaNodeAddress) => KafkaProperties
+  /** Further arguments of the storage tool's `format`, such as `--add-scram`. They count in a new folder only. */
+  formatArgs?: readonly string[]
+  /** Of each node. 512 MB for one node, 384 MB for three, unless set. */
   heapMb?: number
   signal?: AbortSignal
+  /** Called when a node ends by itself, and not by `stop` or `kill`. */
+  onNodeEnd?: (node: LocalKafkaNode, exit: ChildExit) => void
 }
 
 /**
- * Starts a real Apache Kafka of one node (KRaft: broker and controller in one process) on 127.0.0.1, and
- * resolves once topics and consumer groups can be used. Throws a `local` error when the port is taken, the
- * folder is in use or the broker does not start.
+ * Starts a real Apache Kafka of one or three nodes (KRaft: broker and controller in one process each) on 127.0.0.1,
+ * and resolves once every node takes requests and topics and consumer groups can be used. Throws a `local` error when
+ * a port is taken, the folder is in use or holds a Kafka of another size, or a node does not start.
  */
 export async function startLocalKafka(options: LocalKafkaOptions): Promise<LocalKafka> {
-  const dataDir = await prepareFolder(options.dataDir, 'Kafka')
+  const nodeIds = options.nodes === 3 ? [1, 2, 3] : [1]
+  const folders = await prepareNodeFolders({ dataDir: options.dataDir, nodeIds })
   for (let tries = 1; ; tries++) {
     try {
-      return await startOnce(options, dataDir)
+      return await startOnce(options, folders)
     } catch (error) {
       // A free port can be lost to somebody else before the broker takes it.
       const lost =
@@ -49,135 +71,100 @@ export async function startLocalKafka(options: LocalKafkaOptions): Promise<Local
   }
 }
 
-async function startOnce(options: LocalKafkaOptions, dataDir: string): Promise<LocalKafka> {
-  const { parts, signal } = options
-  const port = options.port || (await freePort())
-  if (!(await isPortFree(port))) {
-    throw new PostriderError(
-      'local',
-      `port ${port} is taken: if a Kafka listens there, set KAFKA_BROKERS=127.0.0.1:${port} to use it; ` +
-        `otherwise stop what listens there${options.portSetting ? `, or give another port with ${options.portSetting}` : ''}`,
-    )
+async function startOnce(options: LocalKafkaOptions, folders: readonly string[]): Promise<LocalKafka> {
+  const { parts, properties, nodeProperties } = options
+  const dataDir = resolve(options.dataDir)
+  const addresses = await chooseAddresses(options, folders.length)
+  for (const [at, address] of addresses.entries()) {
+    const all = { ...serverProperties(address, addresses), ...properties, ...nodeProperties?.(address) }
+    await writeFile(join(folders[at]!, 'server.properties'), propertiesText(all))
   }
-  const controllerPort = await freePort([port])
-  const properties = { ...serverProperties(port, controllerPort), ...options.properties }
-  await writeFile(join(dataDir, 'server.properties'), propertiesText(properties))
-  await formatOnce(parts, dataDir, options.formatArgs ?? [])
-  const brokers = [`127.0.0.1:${port}`]
-  const server = await startJavaServer({
-    name: 'Kafka',
-    java: parts.java,
-    args: [
-      `-Xmx${options.heapMb ?? 512}m`,
-      '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn',
-      '-Dorg.slf4j.simpleLogger.showDateTime=true',
-      '-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss,SSS',
-      ...['-cp', parts.kafkaClassPath, 'kafka.Kafka', 'server.properties'],
-    ],
-    env: {},
-    dataDir,
-    port,
-    logName: 'kafka.log',
-    isReady: () => isReady(brokers),
-    signal,
+  await formatOnce({ parts, dataDir, folders, formatArgs: options.formatArgs ?? [] })
+  const closing = new AbortController()
+  const exited = Promise.withResolvers<ChildExit>()
+  const nodes = addresses.map((address, at) => {
+    const node: KafkaNode = new KafkaNode({
+      parts,
+      name: folders.length === 1 ? 'Kafka' : `Kafka node ${address.id}`,
+      address,
+      dataDir: folders[at]!,
+      heapMb: options.heapMb ?? (folders.length === 1 ? 512 : 384),
+      closing: closing.signal,
+      onExit(exit, isAsked) {
+        if (!isAsked) options.onNodeEnd?.(node, exit)
+        if (!nodes.some((other) => other.isRunning())) exited.resolve(exit)
+      },
+    })
+    return node
   })
-  return { ...server, brokers }
-}
-
-/** Paths are relative to the state folder, so that it can be moved and its name needs no escaping. */
-function serverProperties(port: number, controllerPort: number): Record<string, string | number | boolean> {
+  await beginAll(nodes, closing, options.signal)
+  const [first] = nodes as [KafkaNode]
+  const end = async (endNode: (node: KafkaNode) => Promise<void>) => {
+    closing.abort()
+    await Promise.all(nodes.map(endNode))
+  }
   return {
-    'process.roles': 'broker,controller',
-    'node.id': 1,
-    'controller.quorum.voters': `1@127.0.0.1:${controllerPort}`,
-    listeners: `PLAINTEXT://127.0.0.1:${port},CONTROLLER://127.0.0.1:${controllerPort}`,
-    'advertised.listeners': `PLAINTEXT://127.0.0.1:${port}`,
-    'controller.listener.names': 'CONTROLLER',
-    'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT',
-    'log.dirs': 'log',
-    // One node: nothing can be kept twice.
-    'offsets.topic.replication.factor': 1,
-    'transaction.state.log.replication.factor': 1,
-    'transaction.state.log.min.isr': 1,
-    'share.coordinator.state.topic.replication.factor': 1,
-    'share.coordinator.state.topic.min.isr': 1,
-    // Few users: small internal topics make for a quick start.
-    'offsets.topic.num.partitions': 4,
-    'transaction.state.log.num.partitions': 4,
-    'group.initial.rebalance.delay.ms': 0,
-    // After a kill the next start has to wait this long (9 s unless set), until the broker of before counts as gone.
-    'broker.session.timeout.ms': 3000,
-    'broker.heartbeat.interval.ms': 500,
-    // A misspelt topic is an error, not a new topic.
-    'auto.create.topics.enable': false,
-    // A project left alone for weeks goes on where it stopped (7 days is the default).
-    'offsets.retention.minutes': 30 * 24 * 60,
-    // Deleted topics leave the disk soon, and thousands of small partitions take little of it.
-    'log.segment.delete.delay.ms': 1000,
-    'log.index.size.max.bytes': 1024 * 1024,
-    'log.cleaner.dedupe.buffer.size': 16 * 1024 * 1024,
-  }
-}
-
-function propertiesText(properties: Record<string, string | number | boolean>): string {
-  return Object.entries(properties)
-    .map(([key, value]) => `${key}=${String(value).replaceAll('\\', '\\\\')}\n`)
-    .join('')
-}
-
-/**
- * Gives a new state folder its cluster id. The id is noted last: a folder without the note was never started on
- * (its formatting was cut off), so what is in it can be thrown away.
- */
-async function formatOnce(parts: LocalParts, dataDir: string, formatArgs: readonly string[]): Promise<void> {
-  const note = join(dataDir, 'cluster-id')
-  if (await readFile(note).catch(() => null)) return
-  await rm(join(dataDir, 'log'), { recursive: true, force: true })
-  const clusterId = newClusterId()
-  await runJavaTool({
-    what: "formatting Kafka's storage",
-    java: parts.java,
-    args: [
-      ...['-cp', parts.kafkaClassPath, '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn'],
-      ...['kafka.tools.StorageTool', 'format', '-t', clusterId, '-c', 'server.properties', ...formatArgs],
-    ],
+    name: 'Kafka',
     dataDir,
-    logName: 'format.log',
-  })
-  await writeFile(`${note}.partial`, clusterId)
-  await rename(`${note}.partial`, note)
-}
-
-/** 16 random bytes as Kafka writes them; never with a `-` in front, which would read as a flag. */
-function newClusterId(): string {
-  for (;;) {
-    const id = randomBytes(16).toString('base64url')
-    if (!id.startsWith('-')) return id
+    port: first.port,
+    logFile: first.logFile,
+    get pid() {
+      return first.pid
+    },
+    brokers: nodes.map(({ broker }) => broker),
+    nodes,
+    exited: exited.promise,
+    isRunning: () => nodes.some((node) => node.isRunning()),
+    stop: (deadlineMs) => end((node) => node.stop(deadlineMs)),
+    kill: () => end((node) => node.kill()),
   }
 }
 
-/**
- * A broker listens before its group coordinator answers, and kafkajs would complain in between: ready means
- * that both metadata and a group's offsets are to be had.
- */
-async function isReady(brokers: string[]): Promise<boolean> {
-  const kafka = new Kafka({
-    clientId: 'postrider-local',
-    brokers,
-    logLevel: logLevel.NOTHING,
-    connectionTimeout: 1000,
-    requestTimeout: 5000,
-    retry: { retries: 0 },
-  })
-  const admin = kafka.admin()
-  try {
-    await admin.connect()
-    await admin.listTopics()
-    await admin.fetchOffsets({ groupId: 'postrider-local-readiness' })
-    return true
-  } catch {
-    return false
-  } finally {
-    await admin.disconnect().catch(() => {})
+/** Starts all nodes side by side, for they become ready only together; when one fails, none is left running. */
+async function beginAll(
+  nodes: readonly KafkaNode[],
+  closing: AbortController,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const ids = nodes.map(({ id }) => id)
+  const brokers = nodes.map(({ broker }) => broker)
+  const failures: unknown[] = []
+  await Promise.all(
+    nodes.map(async (node) => {
+      const isReady = async () => (await knowsBrokers(node.port, ids)) && (await answersForGroups(brokers))
+      try {
+        await node.startFirst(isReady, signal)
+      } catch (error) {
+        failures.push(error)
+        closing.abort(error)
+      }
+    }),
+  )
+  if (failures.length === 0) return
+  await Promise.all(nodes.map((node) => node.kill()))
+  throw failures[0]
+}
+
+async function chooseAddresses(options: LocalKafkaOptions, count: number): Promise<KafkaNodeAddress[]> {
+  const taken: number[] = []
+  const wanted = options.ports ?? [options.port ?? 0]
+  for (const port of wanted) if (port !== 0) await mustBeFree(port, options.portSetting)
+  const choose = async (port = 0) => {
+    const chosen = port || (await freePort([...wanted, ...taken]))
+    taken.push(chosen)
+    return chosen
   }
+  const addresses: KafkaNodeAddress[] = []
+  for (let id = 1; id <= count; id++)
+    addresses.push({ id, port: await choose(wanted[id - 1]), controllerPort: await choose() })
+  return addresses
+}
+
+async function mustBeFree(port: number, portSetting: string | undefined): Promise<void> {
+  if (await isPortFree(port)) return
+  throw new PostriderError(
+    'local',
+    `port ${port} is taken: if a Kafka listens there, set KAFKA_BROKERS=127.0.0.1:${port} to use it; ` +
+      `otherwise stop what listens there${portSetting ? `, or give another port with ${portSetting}` : ''}`,
+  )
 }

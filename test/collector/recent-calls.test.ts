@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Lot } from '../../src/collector/ports.ts'
+import type { CallBatch } from '../../src/collector/ports.ts'
 import { RecentCalls } from '../../src/collector/recent-calls.ts'
 import { RecentIds } from '../../src/core/recent-ids.ts'
 
-const lotOf = (): Lot & { settle: (written: boolean) => void } => {
+const batchOf = (): CallBatch & { settle: (written: boolean) => void } => {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   return { written: promise, settle: resolve }
 }
@@ -19,13 +19,13 @@ function underTest(ids = new RecentIds(10_000, 1)) {
   return {
     recent,
     seen: (source: string, id: string) => recent.seen(...of(source, id)),
-    begin: (source: string, id: string, lot: Lot) => recent.begin(...of(source, id), lot),
+    begin: (source: string, id: string, batch: CallBatch) => recent.begin(...of(source, id), batch),
   }
 }
 
-test('a call under way lends its lot, is remembered once that is written, and forgotten when it failed', async () => {
+test('a call under way lends its batch, is remembered once that is written, and forgotten when it failed', async () => {
   const { seen, begin } = underTest()
-  const [written, failed] = [lotOf(), lotOf()]
+  const [written, failed] = [batchOf(), batchOf()]
   begin('shop', 'a', written)
   begin('shop', 'b', failed)
   begin('shop', 'c', written)
@@ -37,7 +37,7 @@ test('a call under way lends its lot, is remembered once that is written, and fo
   await settled()
   assert.deepEqual([seen('shop', 'a'), seen('shop', 'b'), seen('shop', 'c')], ['written', null, 'written'])
   // It may come again, and be written then.
-  const again = lotOf()
+  const again = batchOf()
   begin('shop', 'b', again)
   again.settle(true)
   await settled()
@@ -46,10 +46,10 @@ test('a call under way lends its lot, is remembered once that is written, and fo
 
 test('calls of different sources have nothing to do with each other', async () => {
   const { recent, seen, begin } = underTest()
-  const lot = lotOf()
-  begin('shop', 'a', lot)
+  const batch = batchOf()
+  begin('shop', 'a', batch)
   assert.equal(seen('blog', 'a'), null)
-  lot.settle(true)
+  batch.settle(true)
   await settled()
   assert.deepEqual([seen('shop', 'a'), seen('blog', 'a')], ['written', null])
   recent.remember('blog', 'b')
@@ -63,7 +63,7 @@ class OneHash extends RecentIds {
   }
 }
 
-test('ids under way are told apart also where their hashes are one, in whatever order their lots end', async () => {
+test('ids under way are told apart also where their hashes are one, in whatever order their batches end', async () => {
   for (const order of [
     [0, 1, 2],
     [0, 2, 1],
@@ -73,15 +73,17 @@ test('ids under way are told apart also where their hashes are one, in whatever 
     [2, 1, 0],
   ]) {
     const { seen, begin } = underTest(new OneHash(10_000, 1))
-    const lots = [lotOf(), lotOf(), lotOf()]
-    lots.forEach((lot, n) => begin('shop', `id-${n}`, lot))
-    for (const n of lots.keys()) assert.equal(seen('blog', `id-${n}`), null)
+    const batches = [batchOf(), batchOf(), batchOf()]
+    batches.forEach((batch, n) => begin('shop', `id-${n}`, batch))
+    for (const n of batches.keys()) assert.equal(seen('blog', `id-${n}`), null)
     for (const [place, n] of order.entries()) {
-      lots[n]!.settle(false)
+      batches[n]!.settle(false)
       await settled()
       assert.equal(seen('blog', `id-${n}`), null)
       const ended = order.slice(0, place + 1)
-      lots.forEach((lot, each) => assert.equal(seen('shop', `id-${each}`), ended.includes(each) ? null : lot))
+      batches.forEach((batch, each) =>
+        assert.equal(seen('shop', `id-${each}`), ended.includes(each) ? null : batch),
+      )
     }
   }
 })

@@ -12,32 +12,13 @@ import { freePort, isPortFree } from '../../src/local/ports.ts'
 import { isAlive } from '../../src/local/state-folder.ts'
 import { makeCheckout, type Checkout } from '../support/checkout.ts'
 import { deploy, until } from '../support/deployment.ts'
-
-const ready = 'Ctrl-C ends everything.\n\n'
-
-/** Ports of this test's own for everything that `dev` listens on. */
-async function ownPorts() {
-  const names = [
-    'DEV_KAFKA_PORT',
-    'DEV_REGISTRY_PORT',
-    'DEV_RECEIVER_PORT',
-    'COLLECTOR_PORT',
-    'CONSOLE_PORT',
-    'METRICS_PORT',
-  ]
-  const ports: number[] = []
-  for (const _ of names) ports.push(await freePort(ports))
-  const env = Object.fromEntries(names.map((name, at) => [name, String(ports[at])]))
-  const allFree = async () => !(await Promise.all(ports.map(isPortFree))).includes(false)
-  return { env, ports, allFree }
-}
+import { devEnv, devReady as ready, ownPorts } from '../support/dev-run.ts'
 
 async function pidOf(checkout: Checkout, server: 'kafka' | 'registry'): Promise<number> {
   const text = await readFile(join(checkout.folder, '.postrider', server, 'process.json'), 'utf8')
   return (JSON.parse(text) as { child: { pid: number } }).child.pid
 }
 
-const devEnv = (checkout: Checkout) => readFile(join(checkout.folder, '.postrider', 'dev.env'), 'utf8')
 const hello = (event: string) => JSON.stringify({ type: 'track', userId: 'me', event })
 
 test('dev starts everything, shows verified samples once, keeps its state and leaves nothing running', async (t) => {
@@ -242,6 +223,25 @@ test('wrong usage and a missing Java get one line, and leave nothing behind', as
       { DEV_KAFKA_PORT: 'x' },
     ],
     [2, /^postrider: --receiver-port .* is "0"/, {}, ['--receiver-port', '0']],
+    [2, /^postrider: --brokers \(DEV_BROKERS\) is "2"; it takes 1 or 3$/, { DEV_BROKERS: '2' }],
+    [
+      2,
+      /^postrider: --registry-port is 9094, and the brokers take 9092, 9093, 9094$/,
+      {},
+      ['--brokers', '3', '--registry-port', '9094'],
+    ],
+    [
+      2,
+      /^postrider: --kafka-port is 65534, and three brokers take the next two ports as well$/,
+      {},
+      ['--brokers', '3', '--kafka-port', '65534'],
+    ],
+    [
+      2,
+      /^postrider: --brokers \(DEV_BROKERS\) is for a local Kafka, and KAFKA_BROKERS names yours: /,
+      { KAFKA_BROKERS: 'x:1', SCHEMA_REGISTRY_URL: 'http://x' },
+      ['--brokers', '3'],
+    ],
     [
       2,
       /^postrider: --kafka-port and --registry-port are both 9/,

@@ -24,7 +24,7 @@ test('setup makes everything, says so, and has nothing to do the second time', a
   assert.match(second.stdout, /^TOPIC +PARTITIONS/)
 })
 
-test('a wrong topic fails setup with one line that names it, and --fix mends it', async (t) => {
+test('a wrong topic fails setup with one line that names it, and --fix updates it', async (t) => {
   const rig = await commandRig(t)
   const topic = `${rig.prefix}webhooks.dead-letters`
   await createTopics(rig.admin, [{ topic }])
@@ -36,7 +36,7 @@ test('a wrong topic fails setup with one line that names it, and --fix mends it'
   )
   const fixed = await rig.run('', 'setup', '--fix')
   assert.equal(fixed.status, 0, fixed.stderr)
-  assert.match(fixed.stdout, new RegExp(`^${topic} .* mended$`, 'm'))
+  assert.match(fixed.stdout, new RegExp(`^${topic} .* updated$`, 'm'))
   assert.equal((await rig.run('', 'setup')).stderr, '')
 })
 

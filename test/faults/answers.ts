@@ -34,8 +34,23 @@ const nonsense: readonly AnswerKind[] = [
 
 export const phaseMs = 30_000
 
-/** What this URL answers now. `nowMs` counts from the receivers' start. */
-export function chooseAnswer(behaviour: Behaviour, seq: number, nowMs: number, random: Random): AnswerKind {
+/** What this URL answers now. `nowMs` counts from the receivers' start; `isFirst`: this delivery never came before. */
+export function chooseAnswer(
+  behaviour: Behaviour,
+  {
+    seq,
+    isFirst,
+    isFixed,
+    nowMs,
+    random,
+  }: {
+    seq: number
+    isFirst: boolean
+    isFixed: boolean
+    nowMs: number
+    random: Random
+  },
+): AnswerKind {
   switch (behaviour) {
     case 'flaky':
       return random.chance(0.15) ? random.pick(nonsense) : 'ok'
@@ -43,6 +58,10 @@ export function chooseAnswer(behaviour: Behaviour, seq: number, nowMs: number, r
       return Math.floor(nowMs / phaseMs) % 2 === 0 ? random.pick(['status503', 'reset', 'close']) : 'ok'
     case 'hangs':
       return 'hang'
+    case 'fifth':
+      return isFirst && seq % 5 === 0 ? 'status503' : 'ok'
+    case 'fixed':
+      return isFixed ? 'ok' : 'status400'
     case 'picky':
       return isPickedOut(seq) ? 'status400' : 'ok'
     case 'refuses':

@@ -5,7 +5,7 @@ import { isUrl, type Evidence, type Written } from './evidence.ts'
 import type { CommitWatch } from './commit-watch.ts'
 import type { Findings } from './findings.ts'
 import type { OwnerWatch } from './owner-watch.ts'
-import { sessionTimeoutMs, tierSets, windowMs, type Rig } from './rig.ts'
+import { sessionTimeoutMs, tierSets, type Rig } from './rig.ts'
 import type { Injected } from './schedule.ts'
 
 /** The rows of one delivery. */
@@ -97,7 +97,9 @@ export function hasMoved(known: Known, delivery: DeliveryEvidence, first: number
 /** Checks each attempt and each hand-over of a delivery. True when a clock was too far off to tell of times. */
 export function checkAttempts(context: Context, delivery: DeliveryEvidence): boolean {
   const { from, to } = lifeOf(context, delivery)
-  const during = context.injected.filter((fault) => fault.from <= to && fault.to + windowMs >= from)
+  const during = context.injected.filter(
+    (fault) => fault.from <= to && fault.to + context.rig.windowMs >= from,
+  )
   const clocksFarOff = during.some(({ kind }) => kind === 'clock-jumped')
   const tolerance = during.some(({ kind }) => kind === 'clock-skewed') ? 2 * skewMs : roundingMs
   checkPlaces(context, delivery, clocksFarOff ? null : tolerance)
@@ -133,7 +135,7 @@ function checkPlaces(context: Context, delivery: DeliveryEvidence, tolerance: nu
       const { topic } = tierTopics[handOvers.get('topic', record)]!
       const partition = handOvers.get('partition', record)
       const finishedBy = watch.finishedBy(topic, partition, handOvers.get('offset', record))
-      const from = tolerance === null ? handOvers.get('at', record) : dueAt(evidence, record) - tolerance
+      const from = tolerance === null ? handOvers.get('at', record) : dueAt(context, record) - tolerance
       return from <= at + roundingMs && finishedBy >= at
     })
   const { destination, url: only } = delivery.slot
@@ -187,7 +189,7 @@ function checkEarliness(context: Context, delivery: DeliveryEvidence, tolerance:
     for (const [index, row] of rounds.entries()) {
       const at = came[index]!
       if (row === null || at < handOvers.get('handedOverAt', row) - tolerance) continue
-      const early = dueAt(evidence, row) - at
+      const early = dueAt(context, row) - at
       if (early > tolerance && !hasMoved(context, delivery, came[0]!, at))
         findings.add('too early', `${delivery.name} by ${early} ms at ${at}`, delivery.dossier)
     }
@@ -195,11 +197,11 @@ function checkEarliness(context: Context, delivery: DeliveryEvidence, tolerance:
 }
 
 /** When the hand-over may be tried: not before its tier is over, nor before the time that the receiver asked for. */
-function dueAt({ handOvers, tierTopics }: Evidence, row: number): number {
+function dueAt({ evidence: { handOvers, tierTopics }, rig }: Known, row: number): number {
   const base = handOvers.get('handedOverAt', row) + tierTopics[handOvers.get('topic', row)]!.delayMs
   const notBefore = handOvers.get('notBefore', row)
   // Where no tier fits into what is left of the window, the last attempt is made at once.
-  const fits = base + Math.max(...smallest) <= windowStart(historyOf(handOvers, row)) + windowMs
+  const fits = base + Math.max(...smallest) <= windowStart(historyOf(handOvers, row)) + rig.windowMs
   return notBefore > base && fits ? notBefore : base
 }
 
@@ -242,7 +244,7 @@ function checkWindows(context: Context, delivery: DeliveryEvidence, tolerance: n
         delivery.dossier,
       )
     const due = handOvers.get('handedOverAt', row) + all.tierTopics[handOvers.get('topic', row)]!.delayMs
-    if (due > windowStart(next) + windowMs + tolerance)
+    if (due > windowStart(next) + context.rig.windowMs + tolerance)
       findings.add('beyond the window', `${delivery.name}, hand-over ${next.handOvers}`, delivery.dossier)
   }
   for (const row of delivery.deadLetters) {
@@ -253,7 +255,7 @@ function checkWindows(context: Context, delivery: DeliveryEvidence, tolerance: n
     const isGivenUp = reason === expired || reason === notAttempted
     if (isGivenUp && (reason === notAttempted) !== (next.attempts === 0))
       findings.add('wrong reasons', `${delivery.name}: ${next.attempts} attempts`, delivery.dossier)
-    const left = windowStart(next) + windowMs - deadLetters.get('failedAt', row)
+    const left = windowStart(next) + context.rig.windowMs - deadLetters.get('failedAt', row)
     if (isGivenUp && left - tolerance > Math.max(...smallest))
       findings.add('given up too early', `${delivery.name} with ${left} ms left`, delivery.dossier)
   }

@@ -1,26 +1,28 @@
 import { until } from '../support/deployment.ts'
+import type { BrokerSeat } from './cluster.ts'
 import type { FaultKind } from './fault-kinds.ts'
 import type { Fault, FaultContext } from './fault.ts'
-import { pause, recovered, seconds } from './fault.ts'
+import { describeMs, pause, recovered, seconds } from './fault.ts'
 
 const exitMs = 60_000
 /** A forwarder notices within two thirds of its session, and a machine may be busy. */
 const noticeMs = 45_000
+/** How often a fault that can be of one broker is of all of them, where there are three. */
+const allShare = 0.3
 
-const describe = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`
-const running = (context: FaultContext) =>
-  context.seats.filter((seat) => seat.pid !== null && !seat.frozen && !seat.busy)
+export const running = (context: FaultContext) =>
+  context.parts.filter((seat) => seat.pid !== null && !seat.frozen && !seat.busy)
 
-/** With the broker away, nobody may say that it takes work, and everybody must say that it lives. */
-async function tellsTheTruth(context: FaultContext): Promise<void> {
+/** With too many brokers away, nobody may say that it takes work, and everybody must say that it lives. */
+export async function reportsTheTruth(context: FaultContext): Promise<void> {
   await Promise.all(
     running(context).map(async (seat) => {
       try {
         await until(async () => (await seat.ask('readyz')) !== 200 || seat.busy, noticeMs * context.patience)
         if (!seat.busy && (await seat.ask('healthz')) !== 200 && !seat.busy)
-          context.finding(`${seat.name} does not say that it lives, with the broker away`)
+          context.finding(`${seat.name} does not say that it lives, with the brokers away`)
       } catch {
-        context.finding(`${seat.name} says that it takes work, with the broker away`)
+        context.finding(`${seat.name} says that it takes work, with the brokers away`)
       }
     }),
   )
@@ -29,95 +31,151 @@ async function tellsTheTruth(context: FaultContext): Promise<void> {
 /** Away for at least so long, and until everybody has noticed. */
 async function away(context: FaultContext, leastMs: number): Promise<number> {
   const began = performance.now()
-  await Promise.all([pause(leastMs), tellsTheTruth(context)])
+  await Promise.all([pause(leastMs), reportsTheTruth(context)])
   return performance.now() - began
 }
 
-async function back(context: FaultContext, after: string): Promise<void> {
-  await context.rig.startBroker()
+/** All brokers run again, and so does everybody who needs them. */
+export async function back(context: FaultContext, after: string): Promise<void> {
+  await context.rig.cluster.startAll()
   await recovered(context, running(context), after, 'infrastructure')
 }
 
+/** One broker, or all of them. */
+function some({ rig, random }: FaultContext): readonly BrokerSeat[] {
+  const { seats } = rig.cluster
+  return random.chance(allShare) ? seats : [random.pick(seats)]
+}
+
+export const namesOf = (seats: readonly BrokerSeat[]): string => seats.map(({ name }) => name).join(', ')
+
+/** What happens to the network towards those brokers, until it is healed. */
+async function onNetwork<T>(
+  { rig }: FaultContext,
+  seats: readonly BrokerSeat[],
+  what: string,
+  work: () => Promise<T>,
+): Promise<T> {
+  const ends = seats.map((seat) => rig.cluster.begin(seat, what))
+  try {
+    return await work()
+  } finally {
+    for (const { proxy } of seats) proxy.heal()
+    for (const end of ends) end()
+  }
+}
+
 export async function longOutage(context: FaultContext, ms: number): Promise<string> {
-  await context.rig.broker.stop(30_000)
+  const { cluster } = context.rig
+  await Promise.all(cluster.seats.map((seat) => cluster.stop(seat)))
   await away(context, ms)
-  await back(context, 'a long outage of the broker')
-  return `the broker away for ${describe(ms)}`
+  await back(context, 'a long outage of the brokers')
+  return `all brokers away for ${describeMs(ms)}`
+}
+
+/** As in any rolling restart: nobody waits for anybody to be ready again. */
+export async function restartOne({ rig, random }: FaultContext): Promise<string> {
+  const { cluster } = rig
+  const seat = random.pick(cluster.seats)
+  const ms = seconds(random, 2, 5)
+  await cluster.stop(seat)
+  await pause(ms)
+  await cluster.start(seat)
+  return `${seat.name} stopped, and away for ${describeMs(ms)}`
 }
 
 export const brokerFaults = {
   'broker-restarted': {
     lock: 'infrastructure',
     async inject(context) {
-      await context.rig.broker.stop(30_000)
-      const ms = await away(context, seconds(context.random, 0, 5))
-      await back(context, 'the broker was restarted')
-      return `the broker stopped, and away for ${describe(ms)}`
+      const { cluster } = context.rig
+      const seats = some(context)
+      await Promise.all(seats.map((seat) => cluster.stop(seat)))
+      const leastMs = seconds(context.random, 0, 5)
+      const isWhole = seats.length === cluster.seats.length
+      const ms = isWhole ? await away(context, leastMs) : (await pause(leastMs), leastMs)
+      await back(context, 'a broker was restarted')
+      return `${namesOf(seats)} stopped, and away for ${describeMs(ms)}`
     },
   },
   'broker-killed': {
     lock: 'infrastructure',
     async inject(context) {
-      await context.rig.broker.kill()
+      const { cluster } = context.rig
+      const seats = some(context)
+      await Promise.all(seats.map((seat) => cluster.kill(seat)))
       await pause(seconds(context.random, 0, 5))
-      await back(context, 'the broker was killed')
-      return 'the broker killed'
+      await back(context, 'a broker was killed')
+      return `${namesOf(seats)} killed`
     },
   },
   'disk-full': {
     lock: 'infrastructure',
     async inject(context) {
-      const { rig } = context
-      if (!rig.disk) return { notInjected: rig.diskProblem! }
+      const { cluster } = context.rig
+      const seat = context.random.pick(cluster.seats)
+      const { disk, node } = seat
+      if (!disk) return { notInjected: cluster.diskProblem! }
       let ended: string
       try {
-        await rig.disk.fill(64 * 1024)
-        ended = await until(() => !rig.broker.isRunning(), exitMs).then(
-          () => 'it ended by itself',
-          () => 'it went on, and was killed',
+        await disk.fill(64 * 1024)
+        ended = await cluster.during(seat, 'disk full', () =>
+          until(() => !node.isRunning(), exitMs).then(
+            () => 'it ended by itself',
+            () => 'it went on, and was killed',
+          ),
         )
       } finally {
-        await rig.broker.kill()
-        await rig.disk.empty()
+        await cluster.kill(seat)
+        await disk.empty()
         await back(context, 'its disk was full')
       }
-      return `no room on the disk of the broker: ${ended}`
+      return `no room on the disk of ${seat.name}: ${ended}`
     },
   },
   'connections-cut': {
     lock: 'infrastructure',
     async inject(context) {
+      const seats = some(context)
       const times = context.random.between(1, 4)
       let cut = 0
-      for (let left = times; left > 0; left--) {
-        cut += context.rig.proxy.connections()
-        context.rig.proxy.cut()
-        await pause(seconds(context.random, 0, 2))
-      }
+      await onNetwork(context, seats, 'connections cut', async () => {
+        for (let left = times; left > 0; left--) {
+          for (const { proxy } of seats) {
+            cut += proxy.connections()
+            proxy.cut()
+          }
+          await pause(seconds(context.random, 0, 2))
+        }
+      })
       await recovered(context, running(context), 'connections were cut', 'infrastructure')
-      return `${cut} connections cut, ${times} times`
+      return `${cut} connections to ${namesOf(seats)} cut, ${times} times`
     },
   },
   'network-away': {
     lock: 'infrastructure',
     async inject(context) {
       const ms = seconds(context.random, 1, 10)
-      context.rig.proxy.cut(true)
-      await pause(ms)
-      context.rig.proxy.heal()
+      const { seats } = context.rig.cluster
+      await onNetwork(context, seats, 'network away', async () => {
+        for (const { proxy } of seats) proxy.cut(true)
+        await pause(ms)
+      })
       await recovered(context, running(context), 'the network was away', 'infrastructure')
-      return `no connection to the broker for ${describe(ms)}`
+      return `no connection to any broker for ${describeMs(ms)}`
     },
   },
   'network-stalled': {
     lock: 'infrastructure',
     async inject(context) {
       const ms = seconds(context.random, 2, 12)
-      context.rig.proxy.stall()
-      await pause(ms)
-      context.rig.proxy.heal()
+      const { seats } = context.rig.cluster
+      await onNetwork(context, seats, 'network stalled', async () => {
+        for (const { proxy } of seats) proxy.stall()
+        await pause(ms)
+      })
       await recovered(context, running(context), 'the network stood still', 'infrastructure')
-      return `nothing passed on for ${describe(ms)}`
+      return `nothing passed on for ${describeMs(ms)}`
     },
   },
   'network-slow': {
@@ -125,11 +183,13 @@ export const brokerFaults = {
     async inject(context) {
       const ms = seconds(context.random, 4, 10)
       const delayMs = context.random.between(20, 400)
-      context.rig.proxy.delay(delayMs)
-      await pause(ms)
-      context.rig.proxy.heal()
+      const { seats } = context.rig.cluster
+      await onNetwork(context, seats, 'network slow', async () => {
+        for (const { proxy } of seats) proxy.delay(delayMs)
+        await pause(ms)
+      })
       await recovered(context, running(context), 'the network was slow', 'infrastructure')
-      return `${delayMs} ms each way for ${describe(ms)}`
+      return `${delayMs} ms each way for ${describeMs(ms)}`
     },
   },
 } satisfies Partial<Record<FaultKind, Fault>>

@@ -9,6 +9,10 @@ export type Behaviour =
   /** Fails for half a minute and works for half a minute, by turns. */
   | 'phases'
   | 'hangs'
+  /** Answers every fifth call with 503 the first time. */
+  | 'fifth'
+  /** Refuses everything, and takes everything once it was fixed. */
+  | 'fixed'
   /** Refuses every third call for good. */
   | 'picky'
   | 'refuses'
@@ -44,6 +48,8 @@ export const sources: readonly { id: string; share: number }[] = [
   { id: 'bad', share: 0.2 },
   { id: 'edge', share: 0.05 },
   { id: 'toggled', share: 0.03 },
+  // Only of runs that have no other.
+  { id: 'calm', share: 0 },
 ]
 
 export const destinations: readonly DestinationPlan[] = [
@@ -62,6 +68,15 @@ export const destinations: readonly DestinationPlan[] = [
   plan('edge', 'gone', ['gone']),
   plan('edge', 'each', ['healthy', 'flaky'], { deliverTo: 'every' }),
   plan('toggled', 'toggled', ['healthy']),
+  plan('calm', 'fifth', ['fifth']),
+]
+
+/** Of what is done beside the numbered calls (side-work.ts). */
+export const sideSource = 'side'
+export const sideDestinations: readonly DestinationPlan[] = [
+  plan(sideSource, 'side-healthy', ['healthy']),
+  plan(sideSource, 'side-flaky', ['flaky']),
+  plan(sideSource, 'side-fixed', ['fixed'], { signed: false }),
 ]
 
 /** One delivery of a call: a destination, or one URL of a destination that delivers to every one. */
@@ -96,6 +111,8 @@ const ends: Record<Behaviour, (seq: number) => Omit<Expectation, 'skipped'>> = {
   healthy: () => ({ delivered: true, reasons: [] }),
   flaky: () => ({ delivered: true, reasons: givenUp }),
   phases: () => ({ delivered: true, reasons: givenUp }),
+  fixed: () => ({ delivered: true, reasons: ['rejected'] }),
+  fifth: () => ({ delivered: true, reasons: [] }),
   hangs: () => ({ delivered: false, reasons: givenUp }),
   picky: (seq) =>
     isPickedOut(seq) ? { delivered: false, reasons: ['rejected'] } : { delivered: true, reasons: [] },

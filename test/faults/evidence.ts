@@ -7,9 +7,11 @@ import { deadLetterReasons, type DeadLetterReason, type Delivery } from '../../s
 import { tierOfTopic } from '../../src/core/topics.ts'
 import { answerKinds, type AnswerKind } from './answers.ts'
 import { Columns } from './columns.ts'
-import { expectation, slots } from './destinations.ts'
+import { expectation, sideDestinations, sideSource, slots } from './destinations.ts'
+import { LedgerEvidence } from './ledger-evidence.ts'
 import { urlPathIndex } from './receivers.ts'
 import type { Rig } from './rig.ts'
+import { SideEvidence } from './side-evidence.ts'
 
 /** Where a record lies, and when the broker took it (epoch ms). */
 export interface Written {
@@ -43,6 +45,7 @@ export interface Evidence {
   deadLetters: Columns<
     | 'delivery'
     | 'reason'
+    | 'partition'
     | 'at'
     | 'failedAt'
     | 'attempts'
@@ -59,8 +62,11 @@ export interface Evidence {
   wrongRequests: Map<string, number>
   /** What belongs to no call of the run. */
   strangers: string[]
+  side: SideEvidence
+  ledger: LedgerEvidence
 }
 
+const isSide = new Set(sideDestinations.map(({ id }) => id))
 const slotBySuffix = new Map(slots.map(({ suffix }, index) => [suffix, index]))
 const answerIndex = new Map(answerKinds.map((kind, index) => [kind as string, index]))
 const urlBits = (ids: readonly string[]): number =>
@@ -97,7 +103,7 @@ export async function gatherEvidence(rig: Rig, arrivalsFile: string): Promise<Ev
       ...(['firstAttemptAt', 'firstHandOverAt', 'notBefore', 'urls'] as const),
     ]),
     deadLetters: new Columns([
-      ...(['delivery', 'reason', 'at', 'failedAt', 'attempts', 'handOvers'] as const),
+      ...(['delivery', 'reason', 'partition', 'at', 'failedAt', 'attempts', 'handOvers'] as const),
       ...(['firstAttemptAt', 'firstHandOverAt'] as const),
     ]),
     tierTopics: names.map(({ topic }) => ({ topic, delayMs: tierOfTopic(rig.topics, topic)!.delayMs })),
@@ -105,11 +111,15 @@ export async function gatherEvidence(rig: Rig, arrivalsFile: string): Promise<Ev
     deadRecords: new Map(),
     wrongRequests: new Map(),
     strangers: [],
+    side: new SideEvidence(),
+    ledger: new LedgerEvidence(),
   }
   await readCalls(rig, evidence)
   await readHandOvers(rig, evidence)
   await readDeadLetters(rig, evidence)
   await readArrivals(arrivalsFile, evidence)
+  await evidence.side.read(rig)
+  await evidence.ledger.read(rig, deliveryNumber)
   return evidence
 }
 
@@ -117,11 +127,27 @@ const silent = pino({ level: 'silent' })
 const recordsOf = (rig: Rig, topic: string) =>
   readRange({ kafka: rig.kafka, topic, groupPrefix: 'evidence', log: silent })
 
-async function readCalls(rig: Rig, { calls }: Evidence): Promise<void> {
-  for await (const { partition, offset, timestamp, headers } of recordsOf(rig, rig.topics.calls)) {
-    const seq = Number(headers?.seq?.toString())
+async function readCalls(rig: Rig, { calls, side, strangers }: Evidence): Promise<void> {
+  const codec = rig.codecs.calls
+  for await (const { partition, offset, timestamp, headers, value } of recordsOf(rig, rig.topics.calls)) {
+    let seq = Number(headers?.seq?.toString())
+    if (Number.isNaN(seq)) {
+      const call = codec.tryDecode(value) ?? (await codec.decode(value))
+      if (call.sourceId === sideSource) {
+        const { messageId, type, userId, traits } = call
+        side.calls.push({ messageId, type, userId, traits, at: Number(timestamp) })
+        continue
+      }
+      const { messageId } = call
+      seq = /^m\d+$/.test(messageId) ? Number(messageId.slice(1)) : NaN
+      if (Number.isNaN(seq)) {
+        strangers.push(`call ${partition}/${offset}: ${messageId}`)
+        continue
+      }
+    }
     const written = { partition, offset: Number(offset), at: Number(timestamp) }
-    if (calls[seq]) calls[seq].push(written)
+    const known = calls[seq]
+    if (known) known.push(written)
     else calls[seq] = [written]
   }
 }
@@ -139,6 +165,10 @@ async function readHandOvers(rig: Rig, evidence: Evidence): Promise<void> {
     for await (const { partition, offset, timestamp, value } of recordsOf(rig, topic)) {
       const retry = codec.tryDecode(value) ?? (await codec.decode(value))
       const delivery = deliveryNumber(retry.id)
+      if (retry.sourceId === sideSource) {
+        evidence.side.retries++
+        continue
+      }
       if (delivery === null) {
         evidence.strangers.push(`${topic}/${partition}/${offset}: ${retry.id}`)
         continue
@@ -166,6 +196,10 @@ async function readDeadLetters(rig: Rig, evidence: Evidence): Promise<void> {
       continue
     }
     const delivery = deliveryNumber(letter.delivery.id)
+    if (letter.delivery.sourceId === sideSource) {
+      evidence.side.addDeadLetter(letter.delivery.id, letter.reason, Number(timestamp))
+      continue
+    }
     if (delivery === null) {
       evidence.strangers.push(`${topic}/${partition}/${offset}: ${letter.delivery.id}`)
       continue
@@ -180,7 +214,10 @@ async function readDeadLetters(rig: Rig, evidence: Evidence): Promise<void> {
           .join('; '),
       )
     const at = Number(timestamp)
-    evidence.deadLetters.push({ delivery, reason, at, failedAt: letter.failedAt, ...times(letter.delivery) })
+    evidence.deadLetters.push({
+      ...{ delivery, reason, partition, at, failedAt: letter.failedAt },
+      ...times(letter.delivery),
+    })
   }
 }
 
@@ -200,6 +237,10 @@ async function readArrivals(file: string, evidence: Evidence): Promise<void> {
       continue
     }
     const { destination, url } = urlPathIndex(path)
+    if (isSide.has(destination)) {
+      evidence.side.addArrival(id, answer as AnswerKind)
+      continue
+    }
     const delivery = deliveryNumber(id)
     // With its own delivery for each URL, the id and the path must speak of the same one.
     const slot = delivery === null ? undefined : slots[delivery % slots.length]!

@@ -4,8 +4,22 @@ export const faultKinds = [
   'forwarder-stopped',
   'forwarder-frozen',
   'forwarders-rolled',
+  'collector-killed',
+  'collector-stopped',
+  'console-killed',
   'broker-restarted',
   'broker-killed',
+  'brokers-rolled',
+  'brokers-rolled-fast',
+  'leader-killed',
+  'broker-frozen',
+  'brokers-gone',
+  'coordinator-restarted',
+  'coordinator-moved',
+  'controller-restarted',
+  'leaders-elected',
+  'partitions-reassigned',
+  'broker-unreachable',
   'disk-full',
   'connections-cut',
   'network-away',
@@ -20,6 +34,13 @@ export const faultKinds = [
   'tiers-changed',
 ] as const
 export type FaultKind = (typeof faultKinds)[number]
+
+/** These need more than one broker. */
+export const clusterKinds: ReadonlySet<FaultKind> = new Set([
+  ...(['brokers-rolled', 'brokers-rolled-fast', 'leader-killed', 'broker-frozen', 'brokers-gone'] as const),
+  ...(['coordinator-restarted', 'coordinator-moved', 'controller-restarted'] as const),
+  ...(['leaders-elected', 'partitions-reassigned', 'broker-unreachable'] as const),
+])
 
 /** After these a delivery may come twice: its owner was lost, or could not commit. */
 export const disturbing: ReadonlySet<FaultKind> = new Set(

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { ForwarderSeat } from './fleet.ts'
+import type { Seat } from './fleet.ts'
 import type { Random } from './random.ts'
 import type { Receivers } from './receivers.ts'
 import type { Rig } from './rig.ts'
@@ -7,14 +7,20 @@ import type { Rig } from './rig.ts'
 /** What a fault may use, and whom it tells of what must not be. */
 export interface FaultContext {
   rig: Rig
-  /** All of them; the ones that are not `busy` are to be had. */
-  seats: readonly ForwarderSeat[]
+  /** All forwarders; the ones that are not `busy` are to be had. */
+  seats: readonly Seat[]
   /** Those that a fault may end: one that is watched for its memory lives through the whole run. */
-  mortals: readonly ForwarderSeat[]
+  mortals: readonly Seat[]
+  collector: Seat
+  console: Seat
+  /** All processes that need Kafka. */
+  parts: readonly Seat[]
   receivers: Receivers
   random: Random
   /** What takes its time may take so many times as long. */
   patience: number
+  /** How often around brokers are rolled. */
+  rounds: number
   /** Something that no fault may lead to. */
   finding(text: string): void
   /** True while something that all forwarders need is broken, or was within `sinceMs` (performance.now). */
@@ -25,7 +31,7 @@ export interface FaultContext {
 export type Injection = string | { notInjected: string }
 
 /** Faults of one lock come one after another; those of different ones may come together. */
-export type Lock = 'infrastructure' | 'forwarders' | 'registry'
+export type Lock = 'infrastructure' | 'forwarders' | 'registry' | 'collector'
 
 export interface Fault {
   lock: Lock
@@ -39,11 +45,11 @@ const readyMs = 90_000
 /** Takes a seat for one fault, and gives it back. */
 export async function withSeat<T>(
   { random }: FaultContext,
-  among: readonly ForwarderSeat[],
-  use: (seat: ForwarderSeat) => Promise<T>,
+  among: readonly Seat[],
+  use: (seat: Seat) => Promise<T>,
 ): Promise<T | { notInjected: string }> {
   const free = among.filter((seat) => !seat.busy)
-  if (free.length === 0) return { notInjected: 'every forwarder has another fault' }
+  if (free.length === 0) return { notInjected: 'each that could have it has another fault' }
   const seat = random.pick(free)
   seat.busy = true
   try {
@@ -56,7 +62,7 @@ export async function withSeat<T>(
 /** Waits until the forwarders work again; says so when they do not, although what they need is there. */
 export async function recovered(
   context: FaultContext,
-  seats: readonly ForwarderSeat[],
+  seats: readonly Seat[],
   after: string,
   lock: Lock,
 ): Promise<void> {
@@ -82,3 +88,5 @@ export const seconds = (random: Random, least: number, most: number): number =>
   random.between(least * 1_000, most * 1_000)
 
 export const pause = (ms: number): Promise<void> => delay(ms)
+
+export const describeMs = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`

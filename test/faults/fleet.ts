@@ -10,9 +10,12 @@ const preloads = ['sent-preload.ts', 'clock-preload.ts'].map(
   (file) => `--import=${pathToFileURL(join(import.meta.dirname, file)).href}`,
 )
 
-/** One forwarder's place: it is killed, stopped and started again here. */
-export class ForwarderSeat {
+export type Command = 'forwarder' | 'collector' | 'console'
+
+/** The place of one process of Postrider: it is killed, stopped and started again here. */
+export class Seat {
   readonly name: string
+  readonly #command: Command
   readonly #folder: string
   readonly #env: Record<string, string>
   readonly #patience: number
@@ -30,6 +33,7 @@ export class ForwarderSeat {
 
   constructor(given: {
     name: string
+    command: Command
     folder: string
     env: Record<string, string>
     tiers: string
@@ -37,6 +41,7 @@ export class ForwarderSeat {
     onUnexpectedExit: (text: string) => void
   }) {
     this.name = given.name
+    this.#command = given.command
     this.#folder = given.folder
     this.#env = given.env
     this.tiers = given.tiers
@@ -60,7 +65,7 @@ export class ForwarderSeat {
     const logFile = this.#logFile(++this.#starts)
     const child = await startChild({
       command: process.execPath,
-      args: [entry, 'forwarder'],
+      args: [entry, this.#command],
       cwd: this.#folder,
       env: {
         PATH: process.env.PATH ?? '',
@@ -68,7 +73,7 @@ export class ForwarderSeat {
         RETRY_TIERS: this.tiers,
         METRICS_PORT: String(this.#port),
         LOG_LEVEL: 'error',
-        NODE_OPTIONS: preloads.join(' '),
+        NODE_OPTIONS: ['--trace-warnings', ...preloads].join(' '),
         FAULTS_CLOCK_FILE: this.#clockFile,
       },
       logFile,

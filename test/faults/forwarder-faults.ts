@@ -1,7 +1,7 @@
 import type { FaultKind } from './fault-kinds.ts'
 import type { Fault, FaultContext, Injection } from './fault.ts'
-import { pause, recovered, seconds, withSeat } from './fault.ts'
-import type { ForwarderSeat } from './fleet.ts'
+import { describeMs, pause, recovered, seconds, withSeat } from './fault.ts'
+import type { Seat } from './fleet.ts'
 import { sessionTimeoutMs, tierSets, webhookTimeoutMs } from './rig.ts'
 
 /** Beyond the webhook timeout, for hand-overs and the last commit; and as much again for a busy machine. */
@@ -10,7 +10,7 @@ const drainMs = webhookTimeoutMs + 2 * 5_000
 const killAfterMs = 30_000
 
 /** SIGTERM, and the process must end in good order and in time, unless what it needs to do so is away. */
-async function terminate(context: FaultContext, seat: ForwarderSeat): Promise<string> {
+async function terminate(context: FaultContext, seat: Seat): Promise<string> {
   const began = performance.now()
   const deadlineMs = drainMs * context.patience
   const { text, inGoodOrder, tookMs } = await seat.terminate(deadlineMs + killAfterMs)
@@ -22,13 +22,11 @@ async function terminate(context: FaultContext, seat: ForwarderSeat): Promise<st
   return took
 }
 
-async function restart(context: FaultContext, seat: ForwarderSeat, after: string): Promise<void> {
+async function restart(context: FaultContext, seat: Seat, after: string): Promise<void> {
   await pause(seconds(context.random, 0, 3))
   await seat.start()
   await recovered(context, [seat], after, 'forwarders')
 }
-
-const describe = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`
 
 export const forwarderFaults = {
   'forwarder-killed': {
@@ -58,7 +56,7 @@ export const forwarderFaults = {
         await pause(ms)
         seat.thaw()
         await recovered(context, [seat], 'it was frozen', 'forwarders')
-        return `${seat.name} frozen for ${describe(ms)}`
+        return `${seat.name} frozen for ${describeMs(ms)}`
       }),
   },
   'forwarders-rolled': {
@@ -88,7 +86,7 @@ export const forwarderFaults = {
         // Whoever is thrown out of its group for it says so by then.
         await pause(sessionTimeoutMs)
         await recovered(context, [seat], 'its clock was a second off', 'forwarders')
-        return `the clock of ${seat.name} ${offset} ms off for ${describe(ms)}`
+        return `the clock of ${seat.name} ${offset} ms off for ${describeMs(ms)}`
       }),
   },
   'clock-jumped': {
@@ -103,7 +101,7 @@ export const forwarderFaults = {
         // Whoever is thrown out of its group for it says so by then.
         await pause(sessionTimeoutMs)
         await recovered(context, [seat], 'its clock jumped', 'forwarders')
-        return `the clock of ${seat.name} ${offset / 1_000} s off for ${describe(ms)}`
+        return `the clock of ${seat.name} ${offset / 1_000} s off for ${describeMs(ms)}`
       }),
   },
   'tiers-changed': {

@@ -1,52 +1,39 @@
 import type { Producer } from 'kafkajs'
 import { someCall } from '../support/calls.ts'
-import { sources } from './destinations.ts'
-import { Random } from './random.ts'
 import type { Rig } from './rig.ts'
-
-/** What a record of the calls topic is. */
-export type RecordKind = 'call' | 'poison' | 'stranger'
+import { blockSize, type Traffic } from './traffic.ts'
 
 const users = 5_000
 const tickMs = 100
 /** After an outage it catches up, at this many times its rate. */
 const catchUp = 2.5
-const poisonShare = 0.002
-const strangerShare = 0.002
+/** The next attempt after a write that failed. */
+const againMs = 500
 
-/** The source of each call, by its number alone. */
-export function sourceOf(seed: number, seq: number): string {
-  let share = new Random(seed + seq * 7_919).next()
-  for (const { id, share: part } of sources) {
-    share -= part
-    if (share < 0) return id
-  }
-  return sources[0]!.id
-}
-
-/** Mostly calls; some records are no calls at all, some are of a source that nobody knows. */
-export function kindOf(seed: number, seq: number): RecordKind {
-  const share = new Random(seed + seq * 104_729 + 1).next()
-  return share < poisonShare ? 'poison' : share < poisonShare + strangerShare ? 'stranger' : 'call'
-}
+/** The properties of a call, whichever way it goes. */
+export const propertiesOf = (seq: number) => ({
+  n: seq,
+  plan: 'pro',
+  items: [{ sku: `sku-${seq % 97}`, price: 12.5 }],
+})
+export const userOf = (seq: number): string => `user-${seq % users}`
 
 /**
- * Writes numbered calls to the calls topic at a rate. A write that fails is repeated until it is acknowledged, so a
- * call may lie there twice: the topic tells.
+ * Writes the numbered calls that go that way to the calls topic, at a rate. A write that fails is repeated until it is
+ * acknowledged, so a call may lie there twice: the topic tells.
  */
 export class Load {
   readonly #rig: Rig
-  readonly #seed: number
+  readonly #traffic: Traffic
+  /** Of all ways together: what this one's share is, the traffic says. */
   readonly #rate: number
   readonly #producer: Producer
   #stopped = false
   #running: Promise<void> | null = null
-  /** Calls that were acknowledged: all below this number. */
-  acknowledged = 0
 
-  constructor(rig: Rig, seed: number, rate: number) {
+  constructor(rig: Rig, traffic: Traffic, rate: number) {
     this.#rig = rig
-    this.#seed = seed
+    this.#traffic = traffic
     this.#rate = rate
     this.#producer = rig.producer()
   }
@@ -64,41 +51,46 @@ export class Load {
 
   async #run(): Promise<void> {
     const began = performance.now()
-    while (!this.#stopped) {
-      const due = Math.floor(((performance.now() - began) / 1_000) * this.#rate)
-      const most = Math.ceil((this.#rate * catchUp * tickMs) / 1_000)
-      const count = Math.min(due - this.acknowledged, most)
-      if (count > 0) await this.#write(count)
+    const most = Math.max(1, Math.ceil((this.#rate * catchUp * tickMs) / 1_000 / blockSize))
+    for (let next = 0; !this.#stopped;) {
+      const due = Math.floor((((performance.now() - began) / 1_000) * this.#rate) / blockSize)
+      const blocks: number[] = []
+      for (; next < due && blocks.length < most; next++)
+        if (this.#traffic.wayOf(next) === 'kafka') blocks.push(next)
+      if (blocks.length > 0) await this.#write(blocks)
       await new Promise((resolve) => setTimeout(resolve, tickMs))
     }
   }
 
-  async #write(count: number): Promise<void> {
-    const messages = Array.from({ length: count }, (_, index) => this.#message(this.acknowledged + index))
+  async #write(blocks: readonly number[]): Promise<void> {
+    const messages = blocks.flatMap((block) =>
+      Array.from({ length: blockSize }, (_, index) => this.#message(block * blockSize + index)),
+    )
     for (;;) {
       try {
         await this.#producer.send({ topic: this.#rig.topics.calls, acks: -1, messages })
-        this.acknowledged += count
+        for (const block of blocks) this.#traffic.acknowledge(block)
         return
       } catch {
-        await new Promise((resolve) => setTimeout(resolve, 500))
+        for (const block of blocks) this.#traffic.sendAgain(block)
+        await new Promise((resolve) => setTimeout(resolve, againMs))
       }
     }
   }
 
   #message(seq: number): { key: string; value: Buffer; headers: { seq: string } } {
     const headers = { seq: String(seq) }
-    const key = `user-${seq % users}`
-    const kind = kindOf(this.#seed, seq)
+    const key = userOf(seq)
+    const kind = this.#traffic.kindOf(seq)
     if (kind === 'poison') return { key, value: Buffer.from(`no Avro ${seq}`), headers }
     const value = this.#rig.codecs.calls.encode(
       someCall({
         messageId: `m${seq}`,
-        sourceId: kind === 'stranger' ? 'nobody' : sourceOf(this.#seed, seq),
+        sourceId: kind === 'stranger' ? 'nobody' : this.#traffic.sourceOf(seq),
         userId: key,
         timestamp: Date.now(),
         receivedAt: Date.now(),
-        properties: JSON.stringify({ n: seq, plan: 'pro', items: [{ sku: `sku-${seq % 97}`, price: 12.5 }] }),
+        properties: JSON.stringify(propertiesOf(seq)),
       }),
     )
     return { key, value, headers }

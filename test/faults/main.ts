@@ -8,7 +8,9 @@ import { reportText, type Progress } from './report.ts'
 import { run } from './run.ts'
 
 const began = performance.now()
-const print = (text: string) => void process.stdout.write(text)
+/** stdout, or stderr where stdout is for the report as JSON. */
+let said: NodeJS.WriteStream = process.stdout
+const print = (text: string) => void said.write(text)
 
 function tell(text: string): void {
   const elapsed = Math.round((performance.now() - began) / 1_000)
@@ -28,6 +30,7 @@ async function main(args: readonly string[]): Promise<number> {
     print(`${usage}\n`)
     return 0
   }
+  if (options.json) said = process.stderr
   tell(`seed ${options.seed}`)
   const enough = new AbortController()
   const interrupted = new AbortController()
@@ -62,6 +65,7 @@ async function main(args: readonly string[]): Promise<number> {
     })
     await write(report)
     print(`\n${reportText(report)}\n`)
+    if (options.json) process.stdout.write(`${JSON.stringify(report, null, 2)}\n`)
     keep ||= !report.passed
     tell(report.passed ? `passed, seed ${options.seed}` : `FAILED, seed ${options.seed}; see ${folder}`)
     return report.passed ? 0 : 1

@@ -7,7 +7,7 @@ import { createServer as createHttpsServer } from 'node:https'
 import { createServer as createTcpServer, type AddressInfo, type Server } from 'node:net'
 import { selfSigned } from '../support/certificates.ts'
 import { chooseAnswer, give, type AnswerKind } from './answers.ts'
-import { destinations, type Behaviour } from './destinations.ts'
+import { destinations, sideDestinations, type Behaviour } from './destinations.ts'
 import { Random } from './random.ts'
 import { sentHeader } from './sent-header.ts'
 
@@ -15,6 +15,8 @@ export type ToReceivers =
   | { kind: 'begin'; seed: number; file: string }
   /** Signatures by any of these are right from now on. */
   | { kind: 'secrets'; destination: string; secrets: string[] }
+  /** What was broken takes everything from now on. */
+  | { kind: 'fix' }
   | { kind: 'finish' }
 
 export type FromReceivers =
@@ -25,17 +27,24 @@ export type FromReceivers =
 /** Its parent may be on its way out. */
 const tell = (message: FromReceivers) => void process.send?.(message, undefined, undefined, () => {})
 const behaviours = new Map<string, Behaviour>(
-  destinations.flatMap(({ id, urls }) => urls.map((behaviour, url) => [`/${id}/${url}`, behaviour] as const)),
+  [...destinations, ...sideDestinations].flatMap(({ id, urls }) =>
+    urls.map((behaviour, url) => [`/${id}/${url}`, behaviour] as const),
+  ),
 )
 const signedPaths = new Set<string>(
-  destinations.flatMap(({ id, urls, signed }) => (signed ? urls.map((_, url) => `/${id}/${url}`) : [])),
+  [...destinations, ...sideDestinations].flatMap(({ id, urls, signed }) =>
+    signed ? urls.map((_, url) => `/${id}/${url}`) : [],
+  ),
 )
 const secrets = new Map<string, string[]>()
+/** Calls that came to `fifth`. */
+const seen = new Set<number>()
 const beganAt = performance.now()
 let random = new Random(0)
 let file: WriteStream | null = null
 let count = 0
 let wrong = 0
+let isFixed = false
 
 function signatureOf(message: IncomingMessage, body: Buffer): 'valid' | 'wrong' | 'absent' {
   const header = message.headers['x-signature']
@@ -53,7 +62,9 @@ function faultOf(message: IncomingMessage, body: Buffer): string | null {
   if (message.method !== 'POST') return `method-${message.method}`
   if (message.headers[sentHeader] === undefined) return 'not-from-a-forwarder'
   const id = String(message.headers['idempotency-key'])
-  const messageId = (JSON.parse(body.toString()) as { messageId?: string }).messageId
+  const { type, messageId } = JSON.parse(body.toString()) as { type: string; messageId?: string }
+  // A delete names nothing but its user.
+  if (type === 'delete' && messageId === undefined) return null
   return id.startsWith(`${messageId}:`) ? null : 'another-body'
 }
 
@@ -76,7 +87,10 @@ function onRequest(message: IncomingMessage, response: ServerResponse): void {
       fault = 'no-json'
     }
     if (fault) wrong++
-    const kind: AnswerKind = chooseAnswer(behaviour ?? 'refuses', seq, performance.now() - beganAt, random)
+    const isFirst = behaviour === 'fifth' && !seen.has(seq)
+    if (isFirst) seen.add(seq)
+    const nowMs = performance.now() - beganAt
+    const kind: AnswerKind = chooseAnswer(behaviour ?? 'refuses', { seq, isFirst, isFixed, nowMs, random })
     const hash = createHash('sha1').update(body).digest('hex').slice(0, 8)
     count++
     file?.write(`${sentAt} ${readAt} ${message.url} ${kind} ${hash} ${fault ?? '-'} ${id}\n`)
@@ -108,6 +122,7 @@ async function begin(seed: number, path: string): Promise<void> {
 process.on('message', (message: ToReceivers) => {
   if (message.kind === 'begin') void begin(message.seed, message.file)
   else if (message.kind === 'secrets') secrets.set(message.destination, message.secrets)
+  else if (message.kind === 'fix') isFixed = true
   else file?.end(() => tell({ kind: 'done' }))
 })
 process.on('disconnect', () => process.exit(0))

@@ -7,6 +7,8 @@ export interface Receivers {
   urls(destination: DestinationPlan): string[]
   /** Signatures by any of these are right from now on. */
   setSecrets(destination: string, secrets: readonly string[]): void
+  /** The destination that refuses everything takes everything from now on. */
+  fix(): void
   /** So far, and how many of them were not as they have to be. */
   counts(): { requests: number; wrong: number }
   /** Writes what is left to the file. */
@@ -59,6 +61,7 @@ export async function startReceivers(seed: number, file: string): Promise<Receiv
   return {
     urls: ({ id, urls }) => urls.map((behaviour, url) => urlOf(behaviour, `/${id}/${url}`)),
     setSecrets: (destination, secrets) => send({ kind: 'secrets', destination, secrets: [...secrets] }),
+    fix: () => send({ kind: 'fix' }),
     counts: () => ({ ...counts }),
     async finish() {
       const done = told('done')

@@ -1,8 +1,10 @@
 import { faultKinds } from './fault-kinds.ts'
+import type { Answers } from './http-load.ts'
 import type { Findings } from './findings.ts'
 import type { Options } from './options.ts'
 import type { Injected, Schedule } from './schedule.ts'
 import type { UsageWatch } from './usage-watch.ts'
+import type { SideTally } from './side-verdict.ts'
 import type { Tally } from './verdict.ts'
 
 /** Where a run is: what a report says before `ended` is what was known when it was written. */
@@ -17,12 +19,15 @@ export interface Progress {
   /** Since the run began. */
   minutes: number
   processes: number
+  brokers: number
   rate: number
-  /** Acknowledged by the broker. */
+  /** Acknowledged, by the brokers or by the collector. */
   calls: number
   /** That receivers read, and how many of them were not as they have to be. */
   requests: number
   wrongRequests: number
+  /** What the collector said. */
+  answers: Answers
   faults: Record<string, number>
   /** In the order in which they began; times are epoch ms. */
   injected: readonly Injected[]
@@ -37,8 +42,12 @@ export interface Progress {
 export interface Report extends Progress {
   passed: boolean
   tally: Tally
+  /** Null where nothing was done beside the calls. */
+  side: SideTally | null
   /** How often a partition got another owner. */
   moves: number
+  /** How often a partition got another leader. */
+  leaderMoves: number
   /** What this run should have looked at and could not. */
   notChecked: string[]
 }
@@ -48,12 +57,13 @@ export function makeProgress(given: {
   options: Options
   began: number
   calls: number
+  answers: Answers
   requests: { requests: number; wrong: number }
   schedule: Schedule
   findings: Findings
   usage: UsageWatch
 }): Progress {
-  const { state, options, began, calls, requests, schedule, findings, usage } = given
+  const { state, options, began, calls, answers, requests, schedule, findings, usage } = given
   const faults: Record<string, number> = {}
   for (const kind of faultKinds) {
     const count = schedule.injected.filter((fault) => fault.kind === kind).length
@@ -65,10 +75,12 @@ export function makeProgress(given: {
     at: new Date().toISOString(),
     minutes: Math.round((Date.now() - began) / 6_000) / 10,
     processes: options.processes,
+    brokers: options.brokers,
     rate: options.rate,
     calls,
     requests: requests.requests,
     wrongRequests: requests.wrong,
+    answers,
     faults,
     injected: schedule.injected,
     notInjected: schedule.notInjected,
@@ -78,6 +90,14 @@ export function makeProgress(given: {
   }
 }
 
+/** What was acknowledged, or lay in Kafka, and came to nothing. */
+const losses: readonly string[] = [
+  ...['acknowledged and not in Kafka', 'lost', 'ledger events lost', 'settings lost'],
+  ...['memberships lost', 'erasures lost', 'replays lost'],
+]
+const lostIn = (findings: Report['findings']): number =>
+  losses.reduce((sum, kind) => sum + (findings[kind]?.count ?? 0), 0)
+
 /** The report as people read it. */
 export function reportText(report: Report): string {
   const { tally, faults, notInjected, usage, findings } = report
@@ -85,7 +105,19 @@ export function reportText(report: Report): string {
     ['seed', report.seed],
     ['minutes', report.minutes],
     ['forwarders', report.processes],
-    ['calls', `${tally.calls} (${tally.callsWrittenTwice} records more: written twice by the runner)`],
+    ['brokers', report.brokers],
+    ['calls', `${tally.calls}, ${tally.callsByHttp} of them through a collector`],
+    ...Object.entries(report.answers.byStatus).map(([status, count]): [string, number] => [
+      `  requests answered ${status}`,
+      count,
+    ]),
+    ['  slowest answer', `${report.answers.slowestMs} ms`],
+    ...Object.entries<Record<string, number>>({ ...tally.copies }).flatMap(([what, causes]) =>
+      Object.entries(causes).map(([cause, count]): [string, number] => [
+        `written twice: ${what}, ${cause}`,
+        count,
+      ]),
+    ),
     ['deliveries', tally.deliveries],
     ['  delivered', tally.delivered],
     ['  delivered or not', `${tally.deliveredOrNot} (answers that may or may not count)`],
@@ -103,10 +135,15 @@ export function reportText(report: Report): string {
     ['repeated by moves', `${tally.repeatedByMoves} (${report.moves} moves of partitions)`],
     ...Object.entries(tally.repeatedBy).map(([kind, count]): [string, number] => [`  ${kind}`, count]),
     ['repeated: answer not heard', tally.repeatedUnheard],
+    ['repeated: its call lies there twice', tally.repeatedByCallCopies],
     ['repeated: handed over twice', tally.repeatedByCopies],
+    ...Object.entries(report.side ?? {}).map(([what, count]): [string, number] => [`beside: ${what}`, count]),
+    ['moves of leaders', report.leaderMoves],
     ['not checked for time: clocks', tally.uncheckedForClocks],
     ['faults', Object.values(faults).reduce((sum, count) => sum + count, 0)],
     ...Object.entries(faults).map(([kind, count]): [string, number] => [`  ${kind}`, count]),
+    ['lost', lostIn(findings)],
+    ['postrider audit', findings.audit ? 'finds something missing' : 'finds nothing missing'],
     ['NOT INJECTED', notInjected.length],
     ...notInjected.map(({ kind, reason }): [string, string] => [`  ${kind}`, reason]),
     ...report.notChecked.map((what): [string, string] => ['NOT CHECKED', what]),

@@ -1,9 +1,9 @@
-import { appendFile, mkdir, readFile, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import kafkajs from 'kafkajs'
-import type { Admin, Kafka } from 'kafkajs'
+import type { Admin, Kafka, Producer } from 'kafkajs'
 import pino from 'pino'
-import { createKafka } from '../../src/adapters/kafka/client.ts'
+import { createKafka } from '../../src/adapters/kafka/patched-client.ts'
 import { ensureTopics } from '../../src/adapters/kafka/topics.ts'
 import { createCodecs, type Codecs } from '../../src/adapters/schema-registry/codecs.ts'
 import { Registry } from '../../src/adapters/schema-registry/registry.ts'
@@ -11,67 +11,68 @@ import { registerSchemas } from '../../src/adapters/schema-registry/subjects.ts'
 import { createSecrets, type Secrets } from '../../src/adapters/secrets.ts'
 import { SettingsLog } from '../../src/adapters/settings-log.ts'
 import { loadConfig, type Config } from '../../src/config.ts'
+import type { SettingsCommand } from '../../src/core/settings-commands.ts'
+import type { SettingsEvent } from '../../src/core/settings-events.ts'
 import { topicNames, type TopicNames } from '../../src/core/topics.ts'
-import { startLocalKafka, type LocalKafka } from '../../src/local/kafka.ts'
 import { ensureLocalParts, type LocalParts } from '../../src/local/parts.ts'
-import { freePort } from '../../src/local/ports.ts'
 import { startLocalRegistry, type LocalRegistry } from '../../src/local/registry.ts'
-import { mountDisk, type Disk } from './disk.ts'
-import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts'
+import { ClusterState } from './cluster-state.ts'
+import { Cluster } from './cluster.ts'
 
 /** All delays that any forwarder of the run may have among its tiers: `setup` makes a topic for each. */
 export const tierSets = ['1s,2s,5s', '1s,3s', '2s,5s'] as const
 const allTiers = '1s,2s,3s,5s'
-export const windowMs = 30_000
 export const webhookTimeoutMs = 2_000
 export const sessionTimeoutMs = 6_000
 
-/** A broker, a registry and a network between them and the forwarders: all of it can be broken. */
+export interface RigOptions {
+  /** One, or three. */
+  brokers: 1 | 3
+  /** With disks that can be made full: it takes a mount. */
+  withDisk: boolean
+  /** How long a delivery is tried. */
+  windowMs: number
+}
+
+/** Brokers, a registry and a network between them and Postrider: all of it can be broken. */
 export class Rig {
   readonly folder: string
-  readonly proxy: TcpProxy
-  /** Null where none can be mounted; `diskProblem` says why. */
-  readonly disk: Disk | null
-  readonly diskProblem: string | null
+  readonly cluster: Cluster
+  readonly state: ClusterState
+  readonly windowMs: number
   readonly config: Config
   readonly topics: TopicNames
-  /** Goes to the broker directly, past the proxy. */
+  /** Goes to the brokers directly, past the proxies. */
   readonly kafka: Kafka
   readonly admin: Admin
   readonly codecs: Codecs
   readonly secrets: Secrets
   readonly settings: SettingsLog
+  /** What the runner's own commands came to, once each was acknowledged. */
+  readonly settingsEvents: SettingsEvent[] = []
   readonly #parts: LocalParts
   readonly #env: Record<string, string>
-  readonly #ports: { direct: number; proxied: number; controller: number }
-  #broker: LocalKafka
   #registry: LocalRegistry
 
   private constructor(given: {
     folder: string
     parts: LocalParts
-    ports: { direct: number; proxied: number; controller: number }
-    proxy: TcpProxy
-    disk: Disk | null
-    diskProblem: string | null
-    broker: LocalKafka
+    cluster: Cluster
     registry: LocalRegistry
+    windowMs: number
   }) {
     this.folder = given.folder
-    this.proxy = given.proxy
-    this.disk = given.disk
-    this.diskProblem = given.diskProblem
+    this.cluster = given.cluster
+    this.windowMs = given.windowMs
     this.#parts = given.parts
-    this.#ports = given.ports
-    this.#broker = given.broker
     this.#registry = given.registry
     this.#env = {
-      KAFKA_BROKERS: given.broker.brokers.join(),
+      KAFKA_BROKERS: given.cluster.brokers.join(),
       SCHEMA_REGISTRY_URL: given.registry.url,
       GROUP_ID: 'faults',
       SECRETS_KEY: '0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef',
       RETRY_TIERS: allTiers,
-      RETRY_WINDOW: `${windowMs}ms`,
+      RETRY_WINDOW: `${given.windowMs}ms`,
       WEBHOOK_TIMEOUT: `${webhookTimeoutMs}ms`,
       SESSION_TIMEOUT: `${sessionTimeoutMs}ms`,
       WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
@@ -85,6 +86,7 @@ export class Rig {
     const silent = pino({ level: 'silent' })
     this.kafka = createKafka(this.config, silent)
     this.admin = this.kafka.admin({ retry: { retries: 3 } })
+    this.state = new ClusterState(this.cluster, this.admin)
     this.codecs = createCodecs({ registry: this.config.registry, topics: this.topics, log: silent })
     this.secrets = createSecrets(this.config.secretsKeys)
     this.settings = new SettingsLog({
@@ -96,35 +98,23 @@ export class Rig {
     })
   }
 
-  /** With a disk that can be made full only where one is asked for: it takes a mount. */
-  static async start(folder: string, { withDisk }: { withDisk: boolean }): Promise<Rig> {
+  static async start(folder: string, { brokers, withDisk, windowMs }: RigOptions): Promise<Rig> {
     const parts = await ensureLocalParts()
-    const brokerFolder = join(folder, 'kafka')
-    const mounted = withDisk ? await mountDisk(brokerFolder) : { impossible: 'none was asked for' }
-    const disk = 'impossible' in mounted ? null : mounted
-    const direct = await freePort()
-    const proxied = await freePort([direct])
-    const ports = { direct, proxied, controller: await freePort([direct, proxied]) }
-    const proxy = await startTcpProxy(proxied)
-    const begun: { kill(): Promise<void> }[] = []
+    const begun: (() => Promise<void>)[] = []
     try {
       const starting = [
-        startBroker(parts, brokerFolder, ports, proxy.port),
+        Cluster.start(folder, { parts, brokers, withDisk }),
         startLocalRegistry({ parts, dataDir: join(folder, 'registry') }),
       ] as const
-      for (const result of await Promise.allSettled(starting))
-        if (result.status === 'fulfilled') begun.push(result.value)
-      const [broker, registry] = await Promise.all(starting)
-      const rig = new Rig({
-        ...{ folder, parts, ports, proxy, disk, broker, registry },
-        diskProblem: 'impossible' in mounted ? mounted.impossible : null,
-      })
+      const [started, registered] = await Promise.allSettled(starting)
+      if (started.status === 'fulfilled') begun.push(() => started.value.close())
+      if (registered.status === 'fulfilled') begun.push(() => registered.value.kill())
+      const [cluster, registry] = await Promise.all(starting)
+      const rig = new Rig({ folder, parts, cluster, registry, windowMs })
       await rig.#setUp()
       return rig
     } catch (error) {
-      await Promise.all(begun.map((server) => server.kill()))
-      await proxy.close()
-      await disk?.unmount()
+      await Promise.all(begun.map((end) => end()))
       throw error
     }
   }
@@ -138,9 +128,15 @@ export class Rig {
     await this.settings.start()
   }
 
-  /** The environment of a forwarder: it reaches the broker through the proxy only. */
-  forwarderEnv(): Record<string, string> {
-    return { ...this.#env, KAFKA_BROKERS: `127.0.0.1:${this.proxy.port}` }
+  /** Changes the settings; rejects as `SettingsLog.perform`. */
+  async execute(command: SettingsCommand): Promise<void> {
+    const { event } = await this.settings.perform(command)
+    if (event) this.settingsEvents.push(event)
+  }
+
+  /** The environment of a part of Postrider: it reaches the brokers through the proxies only. */
+  partEnv(): Record<string, string> {
+    return { ...this.#env, KAFKA_BROKERS: this.cluster.proxied.join() }
   }
 
   /** The environment of a command that must see everything. */
@@ -148,23 +144,12 @@ export class Rig {
     return { ...this.#env, PATH: process.env.PATH ?? '' }
   }
 
-  producer() {
-    return this.kafka.producer({ createPartitioner: kafkajs.Partitioners.DefaultPartitioner })
-  }
-
-  get broker(): LocalKafka {
-    return this.#broker
-  }
-
-  async startBroker(): Promise<void> {
-    await this.#keepLog()
-    this.#broker = await startBroker(this.#parts, join(this.folder, 'kafka'), this.#ports, this.proxy.port)
-  }
-
-  /** Each start begins the broker's log anew, and its folder is deleted: what it said is wanted where a run failed. */
-  async #keepLog(): Promise<void> {
-    const text = await readFile(join(this.folder, 'kafka', 'kafka.log')).catch(() => '')
-    await appendFile(join(this.folder, 'kafka.log'), text)
+  /** One that tries nothing again: kafkajs's own retries lose records when a leader moves (facts of 2.2.4). */
+  producer(): Producer {
+    return this.kafka.producer({
+      createPartitioner: kafkajs.Partitioners.DefaultPartitioner,
+      retry: { retries: 0 },
+    })
   }
 
   get registry(): LocalRegistry {
@@ -182,33 +167,8 @@ export class Rig {
   async close(): Promise<void> {
     await this.settings.close().catch(() => {})
     await this.admin.disconnect().catch(() => {})
-    await Promise.all([this.#broker.kill(), this.#registry.kill(), this.proxy.close()])
-    await this.#keepLog()
-    await this.disk?.unmount()
+    await Promise.all([this.cluster.close(), this.#registry.kill()])
     await rm(join(this.folder, 'kafka'), { recursive: true, force: true, maxRetries: 5 })
     await rm(join(this.folder, 'registry'), { recursive: true, force: true, maxRetries: 5 })
   }
-}
-
-/** Two ways in: one that the runner uses, and one whose address, told to every client, is the proxy's. */
-async function startBroker(
-  parts: LocalParts,
-  dataDir: string,
-  ports: { direct: number; proxied: number; controller: number },
-  proxyPort: number,
-): Promise<LocalKafka> {
-  await mkdir(dataDir, { recursive: true })
-  return startLocalKafka({
-    parts,
-    dataDir,
-    port: ports.direct,
-    properties: {
-      listeners: `PLAINTEXT://127.0.0.1:${ports.direct},PROXIED://127.0.0.1:${ports.proxied},CONTROLLER://127.0.0.1:${ports.controller}`,
-      'advertised.listeners': `PLAINTEXT://127.0.0.1:${ports.direct},PROXIED://127.0.0.1:${proxyPort}`,
-      'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT',
-      'inter.broker.listener.name': 'PLAINTEXT',
-      'controller.quorum.voters': `1@127.0.0.1:${ports.controller}`,
-      'group.min.session.timeout.ms': 1_000,
-    },
-  })
 }

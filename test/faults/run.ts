@@ -1,30 +1,39 @@
-import { execFile } from 'node:child_process'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { messageOf } from '../../src/errors.ts'
+import { freePort } from '../../src/local/ports.ts'
+import { audit } from './audit.ts'
 import { CommitWatch } from './commit-watch.ts'
 import { gatherEvidence } from './evidence.ts'
 import type { FaultContext } from './fault.ts'
 import { Findings } from './findings.ts'
-import { ForwarderSeat } from './fleet.ts'
+import type { Seat } from './fleet.ts'
+import { HttpLoad, judgeAnswers } from './http-load.ts'
+import { LeaderWatch } from './leader-watch.ts'
 import { Load } from './load.ts'
 import type { Options } from './options.ts'
 import { Random } from './random.ts'
 import { OwnerWatch } from './owner-watch.ts'
 import { startReceivers } from './receivers.ts'
 import { makeProgress, type Progress, type Report, type RunState } from './report.ts'
-import { Rig, tierSets, windowMs } from './rig.ts'
+import { Rig } from './rig.ts'
+import { scenarios } from './scenarios.ts'
 import { Schedule } from './schedule.ts'
+import { hasElder, makeSeat, makeSeats } from './seats.ts'
 import { createSettings } from './settings-faults.ts'
 import { settle } from './settling.ts'
+import { Traffic } from './traffic.ts'
+import { judgeSide } from './side-verdict.ts'
+import { SideWork } from './side-work.ts'
 import { UsageWatch } from './usage-watch.ts'
 import { judge } from './verdict.ts'
 
 const progressMs = 60_000
-/** From here on one process lives through the whole run, to be watched. */
-const elderFromMinutes = 20
-const settleMs = windowMs + 240_000
-const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
+const settleMs = 240_000
+/** A collector waits for Kafka for 5 s. */
+const answerMs = 6_000
+/** How long a batch may be tried after the last fault. */
+const takenMs = 60_000
+const adminToken = 'a-token-of-the-fault-suite-0123456789'
 
 /** How a run is watched and ended from outside. */
 export interface RunControl {
@@ -42,28 +51,65 @@ export async function run(options: Options, folder: string, control: RunControl)
   const { tell, signal, enough } = control
   const began = Date.now()
   const findings = new Findings()
+  const { httpShare, onlySource: only, windowMs, hasSideWork } = scenarios[options.scenario]
   const closing: (() => Promise<unknown>)[] = []
   try {
     const arrivalsFile = join(folder, 'arrivals.txt')
     const receivers = await startReceivers(options.seed, arrivalsFile)
     closing.push(() => receivers.close())
-    const rig = await Rig.start(folder, { withDisk: options.kinds.includes('disk-full') })
+    const rig = await Rig.start(folder, {
+      brokers: options.brokers,
+      withDisk: options.kinds.includes('disk-full'),
+      windowMs,
+    })
     closing.push(() => rig.close())
     signal.throwIfAborted()
     await createSettings(rig, receivers)
-    const seats = makeSeats(options, rig, folder, findings)
-    closing.push(() => Promise.all(seats.map((seat) => seat.kill())))
-    await Promise.all(seats.map((seat) => seat.start()))
-    await Promise.all(seats.map((seat) => seat.ready(90_000 * options.patience)))
+    const seats = makeSeats({ options, rig, folder, findings })
+    const ports = { collector: await freePort(), console: await freePort() }
+    const seatParts = { options, rig, folder, findings }
+    const collector = makeSeat('collector', 'collector', {
+      ...seatParts,
+      env: { COLLECTOR_PORT: String(ports.collector) },
+    })
+    const console = makeSeat('console', 'console', {
+      ...seatParts,
+      env: {
+        CONSOLE_PORT: String(ports.console),
+        ADMIN_TOKEN: adminToken,
+        STORE_PATH: join(folder, 'store'),
+      },
+    })
+    const parts = [...seats, collector, ...(hasSideWork ? [console] : [])]
+    closing.push(() => Promise.all(parts.map((seat) => seat.kill())))
+    await Promise.all(parts.map((seat) => seat.start()))
+    await Promise.all(parts.map((seat) => seat.ready(90_000 * options.patience)))
     const watch = new CommitWatch(rig)
     closing.push(() => watch.stop())
     await watch.start((error) => findings.add('commits that cannot be read', messageOf(error)))
     const owners = new OwnerWatch(rig)
     owners.start()
     closing.push(() => owners.stop())
-    const load = new Load(rig, options.seed, options.rate)
+    const leaders = new LeaderWatch(rig)
+    leaders.start()
+    closing.push(() => leaders.stop())
+    const traffic = new Traffic(options.seed, { httpShare, only })
+    const load = new Load(rig, traffic, options.rate)
     await load.start()
     closing.push(() => load.stop())
+    const url = `http://127.0.0.1:${ports.collector}`
+    const http = new HttpLoad({ url, traffic, rate: options.rate, boundMs: answerMs * options.patience })
+    http.start()
+    closing.push(() => http.stop(0))
+    const side = new SideWork({
+      collectorUrl: url,
+      consoleUrl: `http://127.0.0.1:${ports.console}`,
+      token: adminToken,
+      random: new Random(options.seed).fork(),
+      findings,
+    })
+    if (hasSideWork) await side.start()
+    closing.push(() => side.stop(0))
     const elder = seats[0]!
     const usage = new UsageWatch(elder)
     closing.push(async () => usage.stop())
@@ -71,9 +117,10 @@ export async function run(options: Options, folder: string, control: RunControl)
 
     const schedule = new Schedule(options, new Random(options.seed), tell)
     const context: FaultContext = {
-      ...{ rig, seats, receivers, random: new Random(0) },
-      mortals: options.minutes >= elderFromMinutes ? seats.slice(1) : seats,
+      ...{ rig, seats, collector, console, parts, receivers, random: new Random(0) },
+      mortals: hasElder(options) ? seats.slice(1) : seats,
       patience: options.patience,
+      rounds: options.rounds,
       finding: (text) => {
         findings.add('what faults must not lead to', text)
         tell(`FINDING ${text}`)
@@ -82,12 +129,12 @@ export async function run(options: Options, folder: string, control: RunControl)
     }
     const until = Date.now() + options.minutes * 60_000
     const isOver = () =>
-      signal.aborted || enough.aborted || (Date.now() >= until && load.acknowledged >= options.calls)
+      signal.aborted || enough.aborted || (Date.now() >= until && traffic.acknowledged >= options.calls)
     let state: RunState = 'faults'
     const progress = () =>
       makeProgress({
         ...{ state, options, began, schedule, findings, usage },
-        ...{ calls: load.acknowledged, requests: receivers.counts() },
+        ...{ calls: traffic.acknowledged, answers: http.answers, requests: receivers.counts() },
       })
     const write = (next: RunState = state) => {
       state = next
@@ -98,58 +145,61 @@ export async function run(options: Options, folder: string, control: RunControl)
     const stopTelling = tellProgress(progress, elder, tell, write)
     closing.push(async () => stopTelling())
     await write()
-    await schedule.run(context, isOver)
+    await (options.scenario === 'rolling' ? schedule.roll(context, isOver) : schedule.run(context, isOver))
     signal.throwIfAborted()
+    if (hasSideWork) {
+      receivers.fix()
+      const isBroken = options.kinds.includes('broker-restarted')
+      await (isBroken ? schedule.during(context, () => side.replay()) : side.replay())
+      if (!(await side.stop(takenMs * options.patience)))
+        findings.add('side work that is not done', 'in time')
+    }
     await load.stop()
-    tell(`${load.acknowledged} calls written, no more faults; waiting until all is seen through`)
+    const unanswered = await http.stop(takenMs * options.patience)
+    if (unanswered > 0) findings.add('batches that the collector does not take', String(unanswered))
+    judgeAnswers(http.answers, findings)
+    tell(`${traffic.acknowledged} calls written, no more faults; waiting until all is seen through`)
     await write('seeing it through')
-    await settle(rig, watch, settleMs * options.patience, findings, signal)
+    await settle(rig, watch, (windowMs + settleMs) * options.patience, findings, signal)
     signal.throwIfAborted()
     usage.stop()
     usage.judge(findings)
-    for (const seat of seats) {
+    for (const seat of parts) {
       const { text, inGoodOrder } = await seat.terminate(40_000 * options.patience)
       if (!inGoodOrder) findings.add('ends', `${seat.name}: ${text}`)
-      for (const line of await seat.complaints()) findings.add('complaints of forwarders', line.slice(0, 600))
+      for (const line of await seat.complaints()) findings.add('complaints', line.slice(0, 600))
     }
-    await Promise.all([watch.stop(), owners.stop()])
+    await Promise.all([watch.stop(), owners.stop(), leaders.stop()])
     await receivers.finish()
     stopTelling()
     await write('judging')
     tell('reading what lies in Kafka and what receivers saw')
     const evidence = await gatherEvidence(rig, arrivalsFile)
     const { injected } = schedule
-    const { seed } = options
-    const { acknowledged } = load
     const { patience } = options
-    const tally = judge({ evidence, watch, owners, rig, seed, acknowledged, injected, patience }, findings)
-    const notChecked = await audit(rig, findings, tell)
+    const tally = judge({ evidence, watch, owners, leaders, rig, traffic, injected, patience }, findings)
+    const { settingsEvents: settings } = rig
+    const sideTally = judgeSide({ notes: side.notes, settings, evidence: evidence.side }, findings)
+    tell('postrider audit')
+    const notChecked = await audit(rig, findings)
     state = 'ended'
-    return { ...progress(), passed: findings.isEmpty, tally, moves: owners.moves, notChecked }
+    return {
+      ...progress(),
+      passed: findings.isEmpty,
+      tally,
+      side: hasSideWork ? sideTally : null,
+      moves: owners.moves,
+      leaderMoves: leaders.moves,
+      notChecked,
+    }
   } finally {
     for (const close of closing.reverse()) await close().catch(() => {})
   }
 }
 
-function makeSeats(options: Options, rig: Rig, folder: string, findings: Findings): ForwarderSeat[] {
-  const count = options.processes + (options.minutes >= elderFromMinutes ? 1 : 0)
-  return Array.from(
-    { length: count },
-    (_, index) =>
-      new ForwarderSeat({
-        name: `forwarder-${index + 1}`,
-        folder: join(folder, 'forwarders'),
-        env: rig.forwarderEnv(),
-        tiers: tierSets[0],
-        patience: options.patience,
-        onUnexpectedExit: (text) => findings.add('ends', text),
-      }),
-  )
-}
-
 function tellProgress(
   progress: () => Progress,
-  elder: ForwarderSeat,
+  elder: Seat,
   tell: (text: string) => void,
   write: () => Promise<void>,
 ): () => void {
@@ -164,21 +214,4 @@ function tellProgress(
     void write()
   }, progressMs)
   return () => clearInterval(timer)
-}
-
-/** Postrider's own proof over the same topics. Returns what could not be checked. */
-async function audit(rig: Rig, findings: Findings, tell: (text: string) => void): Promise<string[]> {
-  tell('postrider audit')
-  try {
-    await promisify(execFile)(process.execPath, [main, 'audit', '--json'], {
-      env: rig.commandEnv(),
-      maxBuffer: 64 * 1024 * 1024,
-    })
-  } catch (error) {
-    const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string }
-    const said = `${stderr}${stdout}`.slice(0, 4_000)
-    if (said.includes("unknown command 'audit'")) return ['postrider audit: there is no such command']
-    findings.add('audit', said)
-  }
-  return []
 }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { messageOf } from '../../src/errors.ts'
-import { longOutage } from './broker-faults.ts'
+import { longOutage, restartOne } from './broker-faults.ts'
 import type { FaultContext, Lock } from './fault.ts'
 import { faults } from './faults.ts'
 import type { FaultKind } from './fault-kinds.ts'
@@ -62,6 +62,24 @@ export class Schedule {
       await delay(this.#random.between(1_000, once ? 2_000 : 6_000))
     }
     await Promise.all(this.#held.values())
+  }
+
+  /** Every 12 s or so some broker is stopped, and started again a few seconds later. */
+  async roll(context: FaultContext, isOver: () => boolean): Promise<void> {
+    while (!isOver()) {
+      const began = performance.now()
+      await this.#inject('broker-restarted', context, restartOne, 'infrastructure')
+      await delay(Math.max(1_000, this.#random.between(10_000, 14_000) - (performance.now() - began)))
+    }
+  }
+
+  /** One more broker that is stopped and started again, while something else is done. */
+  async during<T>(context: FaultContext, work: () => Promise<T>): Promise<T> {
+    const [result] = await Promise.all([
+      work(),
+      this.#inject('broker-restarted', context, restartOne, 'infrastructure'),
+    ])
+    return result
   }
 
   #inject(

@@ -1,7 +1,7 @@
 import type { SettingsCommand } from '../../src/core/settings-commands.ts'
 import { topicNames } from '../../src/core/topics.ts'
 import { PostriderError } from '../../src/errors.ts'
-import { destinations } from './destinations.ts'
+import { destinations, sideDestinations } from './destinations.ts'
 import type { FaultKind } from './fault-kinds.ts'
 import type { Fault, FaultContext, Injection } from './fault.ts'
 import { pause, recovered, seconds } from './fault.ts'
@@ -19,7 +19,7 @@ const secretsOf = new Map<string, string[]>()
 async function execute(rig: Rig, command: SettingsCommand): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
-      await rig.settings.execute(command)
+      await rig.execute(command)
       return
     } catch (error) {
       if (!(error instanceof PostriderError)) throw error
@@ -34,12 +34,14 @@ const seal = (rig: Rig, text: string) => ({ text, sealed: rig.secrets.seal(text)
 
 /** Sources, and destinations with their first secrets. */
 export async function createSettings(rig: Rig, receivers: Receivers): Promise<void> {
-  for (const { id, source, urls, deliverTo, signed } of destinations.map((each) => ({
-    ...each,
-    urls: receivers.urls(each),
-  }))) {
+  for (const { id, source, urls, deliverTo, signed } of [...destinations, ...sideDestinations].map(
+    (each) => ({
+      ...each,
+      urls: receivers.urls(each),
+    }),
+  )) {
     if (!rig.settings.state.sources.has(source))
-      await rig.settings.execute({
+      await rig.execute({
         type: 'create_source',
         id: source,
         name: source,
@@ -49,7 +51,7 @@ export async function createSettings(rig: Rig, receivers: Receivers): Promise<vo
     const secret = `secret-0-of-${id}`
     secretsOf.set(id, [secret])
     if (signed) receivers.setSecrets(id, [secret])
-    await rig.settings.execute({
+    await rig.execute({
       type: 'create_destination',
       id,
       name: id,

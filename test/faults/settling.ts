@@ -14,7 +14,10 @@ export async function settle(
 ): Promise<void> {
   let open: string[] = []
   const look = async (): Promise<boolean> => {
-    open = await openPartitions(rig, watch)
+    const found = await openPartitions(rig, watch).catch(() => null)
+    // Just after the last fault the runner may not know who leads.
+    if (found === null) return false
+    open = found
     return open.length === 0
   }
   let settledSince: number | null = null

@@ -1,5 +1,5 @@
 import type { Findings } from './findings.ts'
-import type { ForwarderSeat } from './fleet.ts'
+import type { Seat } from './fleet.ts'
 
 export interface UsageSample {
   /** Since the run began. */
@@ -20,11 +20,11 @@ const median = (values: readonly number[]): number =>
 /** Memory and open files of a process that lives through all faults. */
 export class UsageWatch {
   readonly samples: UsageSample[] = []
-  readonly #seat: ForwarderSeat
+  readonly #seat: Seat
   readonly #timer: NodeJS.Timeout
   readonly #began = performance.now()
 
-  constructor(seat: ForwarderSeat) {
+  constructor(seat: Seat) {
     this.#seat = seat
     this.#timer = setInterval(() => void this.#sample(), intervalMs)
   }

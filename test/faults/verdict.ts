@@ -10,13 +10,16 @@ import { disturbing } from './fault-kinds.ts'
 import type { Rig } from './rig.ts'
 import type { Injected } from './schedule.ts'
 import type { Findings } from './findings.ts'
-import { kindOf, sourceOf } from './load.ts'
+import type { LeaderWatch } from './leader-watch.ts'
+import { countCallCopies, countDeliveryCopies, noCopies, type CopyCounts } from './copies.ts'
+import { blockSize, type Traffic } from './traffic.ts'
 
 /** What a run came to, in numbers. */
 export interface Tally {
   calls: number
-  /** Records that the runner's own producer wrote twice. */
-  callsWrittenTwice: number
+  /** By HTTP, through a collector. */
+  callsByHttp: number
+  copies: CopyCounts
   deliveries: number
   delivered: number
   deadLetters: Record<string, number>
@@ -31,6 +34,8 @@ export interface Tally {
   repeatedBy: Record<string, number>
   /** Came again because the answer did not come in time: the sender knew of no success. */
   repeatedUnheard: number
+  /** Came again because its call lies in Kafka twice. */
+  repeatedByCallCopies: number
   /** Came again because a hand-over lies in its tier twice: its writer did not hear that it was taken. */
   repeatedByCopies: number
   /** Delivered to one and dead as another copy. */
@@ -50,9 +55,8 @@ export interface VerdictInput {
   watch: CommitWatch
   owners: OwnerWatch
   rig: Rig
-  seed: number
-  /** Calls below this number were acknowledged. */
-  acknowledged: number
+  leaders: LeaderWatch
+  traffic: Traffic
   injected: readonly Injected[]
   patience: number
 }
@@ -67,15 +71,16 @@ const mostGivenUp = 0.005
 
 /** Holds what happened against what may happen. */
 export function judge(input: VerdictInput, findings: Findings): Tally {
-  const { evidence, seed, acknowledged } = input
-  const count = Math.max(evidence.calls.length, acknowledged)
+  const { evidence, traffic } = input
+  const count = Math.max(evidence.calls.length, traffic.end)
   const groups = {
     arrivals: evidence.arrivals.groupBy('delivery', count * slots.length),
     handOvers: evidence.handOvers.groupBy('delivery', count * slots.length),
     deadLetters: evidence.deadLetters.groupBy('delivery', count * slots.length),
   }
   const tally: Tally = {
-    ...{ calls: 0, callsWrittenTwice: 0, deliveries: 0, delivered: 0, deadLetters: {}, skipped: 0 },
+    ...{ calls: 0, callsByHttp: 0, copies: noCopies() },
+    ...{ repeatedByCallCopies: 0, deliveries: 0, delivered: 0, deadLetters: {}, skipped: 0 },
     ...{ deliveredOrNot: 0, attempts: evidence.arrivals.length, handOvers: evidence.handOvers.length },
     ...{ repeatedByMoves: 0, repeatedBy: {}, repeatedUnheard: 0, repeatedByCopies: 0 },
     ...{ deliveredAndDead: 0, givenUpByClocks: 0, uncheckedForClocks: 0 },
@@ -89,14 +94,16 @@ export function judge(input: VerdictInput, findings: Findings): Tally {
   for (const rewind of input.watch.rewinds) findings.add('commits that went back', rewind)
 
   for (let seq = 0; seq < count; seq++) {
+    const way = traffic.wayOf(Math.floor(seq / blockSize))
     const records = evidence.calls[seq]
     if (!records) {
-      if (seq < acknowledged) findings.add('acknowledged and not in Kafka', `call ${seq}`)
+      if (traffic.isAcknowledged(seq)) findings.add('acknowledged and not in Kafka', `call ${seq}, by ${way}`)
       continue
     }
     tally.calls++
-    tally.callsWrittenTwice += records.length - 1
-    const kind = kindOf(seed, seq)
+    if (way === 'http') tally.callsByHttp++
+    countCallCopies(judging, tally.copies, seq)
+    const kind = traffic.kindOf(seq)
     if (kind === 'call') judgeCall(judging, seq)
     else judgeDeadRecord(judging, seq, kind === 'poison' ? 'undecodable' : 'unknown_source')
   }
@@ -124,7 +131,7 @@ function judgeDeadRecord({ evidence, tally, findings }: Judging, seq: number, ex
 }
 
 function judgeCall(judging: Judging, seq: number): void {
-  const source = sourceOf(judging.seed, seq)
+  const source = judging.traffic.sourceOf(seq)
   slots.forEach((slot, index) => {
     if (slot.destination.source === source) judgeDelivery(judging, seq, slot, seq * slots.length + index)
   })
@@ -178,7 +185,24 @@ function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number
       tally.givenUpBy[what] = (tally.givenUpBy[what] ?? 0) + 1
     } else findings.add('wrong reasons', `${name}: ${reason}`, delivery.dossier)
   }
+  judgeLedger(judging, delivery, number)
+  countDeliveryCopies(judging, tally.copies, delivery)
   countRepeats(judging, delivery)
+}
+
+/** Whatever was published, the ledger records: each scheduled retry, and each dead letter. */
+function judgeLedger({ evidence, findings }: Judging, delivery: DeliveryEvidence, number: number): void {
+  const { handOvers, ledger } = evidence
+  const counts = new Set([...delivery.handOvers].map((row) => handOvers.get('handOvers', row)))
+  const retries = ledger.retriesOf(number)
+  if (retries < Math.min(counts.size, 255))
+    findings.add(
+      'ledger events lost',
+      `${delivery.name}: ${retries} of ${counts.size} retries`,
+      delivery.dossier,
+    )
+  if (delivery.deadLetters.length > 0 && ledger.deadLettersOf(number) === 0)
+    findings.add('ledger events lost', `${delivery.name}: its dead letter`, delivery.dossier)
 }
 
 /**
@@ -200,15 +224,15 @@ function countRepeats(judging: Judging, delivery: DeliveryEvidence): void {
     // All URLs of a delivery are tried at once: what another one of the same round got is no repeat.
     const together = delivery.slot.url === null && delivery.slot.destination.urls.length > 1
     if (together && at - first < roundMs * judging.patience) continue
-    if ([...delivery.handOvers].some((handOver) => handOvers.get('at', handOver) >= first)) {
+    if (delivery.calls.length > 1) {
+      tally.repeatedByCallCopies++
+    } else if ([...delivery.handOvers].some((handOver) => handOvers.get('at', handOver) >= first)) {
       tally.repeatedUnheard++
     } else if (hasMoved(judging, delivery, first, at)) {
       tally.repeatedByMoves++
       const cause = disturbances.findLast(({ from, to }) => from <= at && first <= to + settleMs)
       const kind = cause?.kind ?? 'no fault'
       tally.repeatedBy[kind] = (tally.repeatedBy[kind] ?? 0) + 1
-    } else if (delivery.calls.length > 1) {
-      // The runner's own producer wrote the call twice.
     } else if (hasCopies(evidence, delivery)) {
       tally.repeatedByCopies++
     } else findings.add('repeats without a cause', `${delivery.name} at ${first} and ${at}`, delivery.dossier)

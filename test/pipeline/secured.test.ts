@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pino from 'pino'
-import { createKafka } from '../../src/adapters/kafka/client.ts'
+import { createKafka } from '../../src/adapters/kafka/patched-client.ts'
 import { requirePermissions } from '../../src/adapters/kafka/secure/require-permissions.ts'
 import { deploymentNames } from '../../src/commands/check-start.ts'
 import { loadConfig } from '../../src/config.ts'

@@ -40,7 +40,14 @@ function named(beginning: string): string[][] {
 test('the README’s settings are those that there are', () => {
   const table = /<!-- settings -->(.*)<!-- \/settings -->/s.exec(readme)?.[1]?.trim()
   assert.equal(table, settingsTable(), 'run `node scripts/readme.ts`')
-  const besides = ['DEV_KAFKA_PORT', 'DEV_REGISTRY_PORT', 'DEV_RECEIVER_PORT', 'POSTRIDER_CACHE', 'JAVA_HOME']
+  const besides = [
+    'DEV_BROKERS',
+    'DEV_KAFKA_PORT',
+    'DEV_REGISTRY_PORT',
+    'DEV_RECEIVER_PORT',
+    'POSTRIDER_CACHE',
+    'JAVA_HOME',
+  ]
   const names = [...readme.matchAll(/`([A-Z]+_[A-Z_]*[A-Z])`/g)].map(([, name]) => name!)
   const known = [...variableNames, ...variableNames.map((name) => `${name}_FILE`), ...besides]
   assert.deepEqual(
@@ -144,7 +151,7 @@ test('the README’s example of the client sends its calls', async (t) => {
   assert.deepEqual(collector.faults, [])
 })
 
-for (const file of ['README.md', 'test/README.md'])
+for (const file of ['README.md', 'test/README.md', 'docs/kafkajs-patches.md'])
   test(`every file that ${file} links to exists`, () => {
     const text = readFileSync(join(root, file), 'utf8')
     const links = [...text.matchAll(/\]\((?!http|#)([^)#]+)/g)].map(([, link]) => link!)

@@ -1,5 +1,5 @@
 import pino from 'pino'
-import { createKafka } from '../../src/adapters/kafka/client.ts'
+import { createKafka } from '../../src/adapters/kafka/patched-client.ts'
 import type { CollectorCounts } from '../../src/adapters/metrics/collector-metrics.ts'
 import { openCollector, type OpenCollectorOptions } from '../../src/commands/open-collector.ts'
 import type { AnalyticsCall } from '../../src/core/analytics-call.ts'

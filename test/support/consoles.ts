@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import Ajv2020 from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import pino from 'pino'
-import { createKafka } from '../../src/adapters/kafka/client.ts'
+import { createKafka } from '../../src/adapters/kafka/patched-client.ts'
 import { openConsole, type OpenConsole, type OpenConsoleOptions } from '../../src/commands/open-console.ts'
 import { until, type Deployment, type LogLine } from './deployment.ts'
 

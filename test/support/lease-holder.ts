@@ -1,6 +1,6 @@
 // A process that holds a lease: says 'held', then 'ok' or an error's code for each 'check'.
 import pino from 'pino'
-import { createKafka } from '../../src/adapters/kafka/client.ts'
+import { createKafka } from '../../src/adapters/kafka/patched-client.ts'
 import { GroupLease, type LeaseOptions } from '../../src/adapters/kafka/lease.ts'
 import type { PostriderError } from '../../src/errors.ts'
 

@@ -3,22 +3,22 @@ import type { Kafka, LogEntry, logLevel as KafkaLogLevel } from 'kafkajs'
 import type { Logger } from 'pino'
 import type { Config } from '../../config.ts'
 import { loginOf, noteLogin, saslOptions } from './secure/kafka-login.ts'
-import './kafkajs-mends.ts'
 import { tlsOptions } from './secure/tls.ts'
 
 const { Kafka: KafkaClient, logLevel } = kafkajs
 
 type PinoLevel = 'error' | 'warn' | 'info' | 'debug'
 
-/** kafkajs speaks of every pause and join at info, and logs as errors what it then mends by itself. */
+/** kafkajs logs every pause and join at info, and as errors what it then retries by itself. */
 function levelFor(level: KafkaLogLevel): PinoLevel {
   if (level === logLevel.ERROR) return 'warn'
   return 'debug'
 }
 
 /**
- * A kafkajs client on the configured brokers. It logs through `log`, one level lower than kafkajs would: what
- * matters of it is said by those who use it.
+ * A kafkajs client on the configured brokers, of kafkajs as it is: for `postrider/kafka`, which must change nothing in
+ * its application. Postrider's own processes take the one of patched-client.ts. It logs through `log`, at lower levels
+ * than kafkajs would: what matters is logged by the parts that use it.
  */
 export function createKafka(config: Pick<Config, 'kafka'>, log: Logger): Kafka {
   const { brokers, ssl, sasl } = config.kafka
@@ -29,7 +29,8 @@ export function createKafka(config: Pick<Config, 'kafka'>, log: Logger): Kafka {
     ssl: tlsOptions(ssl),
     ...(sasl && { sasl: saslOptions(sasl, login) }),
     connectionTimeout: 3_000,
-    requestTimeout: 30_000,
+    // A broker that hangs is given up after this; those that are asked to wait (fetch, join) get it on top.
+    requestTimeout: 12_000,
     retry: { initialRetryTime: 100, maxRetryTime: 5_000, retries: 5 },
     logLevel: logLevel.INFO,
     logCreator: () => {

@@ -1,14 +1,16 @@
-import kafkajs from 'kafkajs'
-import type { Kafka, Message, Producer } from 'kafkajs'
+import type { Kafka } from 'kafkajs'
 import type { CallSink } from '../../console/deletions/ports.ts'
 import type { AnalyticsCall } from '../../core/analytics-call.ts'
 import { erasureKey, type Erasure } from '../../core/erasures.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 import { CallWriter } from './call-writer.ts'
+import { KafkaProducer, type ProducerLog } from './write/kafka-producer.ts'
+import { encodeRecord } from './write/plain-record.ts'
+import { ProduceFailure } from './write/produce-errors.ts'
+import { publishAll } from './write/publish.ts'
 
-/** Of one send, which the broker takes whole or not at all: below the 1 MB that it takes unless set otherwise. */
-const mostLotBytes = 900_000
-const recordOverheadBytes = 64
+/** Longer than leaders take to move. */
+const acknowledgeWithinMs = 30_000
 
 interface DeletionCodecs {
   erasures: { encode(erasure: Erasure): Buffer; ready(): Promise<void> }
@@ -20,45 +22,37 @@ export class DeletionWriter {
   readonly #kafka: Kafka
   readonly #topics: { erasures: string; calls: string }
   readonly #codecs: DeletionCodecs
-  readonly #producer: Producer
-  readonly #connected: () => Promise<unknown>
+  readonly #log: ProducerLog
+  readonly #producer: KafkaProducer
 
-  constructor(kafka: Kafka, topics: { erasures: string; calls: string }, codecs: DeletionCodecs) {
+  constructor(
+    kafka: Kafka,
+    topics: { erasures: string; calls: string },
+    codecs: DeletionCodecs,
+    log: ProducerLog,
+  ) {
     this.#kafka = kafka
     this.#topics = topics
     this.#codecs = codecs
-    this.#producer = kafka.producer({
-      allowAutoTopicCreation: false,
-      createPartitioner: kafkajs.Partitioners.DefaultPartitioner,
-    })
-    this.#connected = once(() => Promise.all([codecs.erasures.ready(), this.#producer.connect()]))
+    this.#log = log
+    this.#producer = new KafkaProducer(kafka, log)
   }
 
   /** Resolves once all of them are acknowledged. */
   async writeErasures(erasures: readonly Erasure[]): Promise<void> {
-    await orUnavailable(this.#connected())
-    let messages: Message[] = []
-    let bytes = 0
-    const send = async () => {
-      await orUnavailable(this.#producer.send({ topic: this.#topics.erasures, acks: -1, messages }))
-      messages = []
-      bytes = 0
-    }
-    for (const erasure of erasures) {
-      const key = erasureKey(erasure.sourceId, erasure.userId)
-      const value = this.#codecs.erasures.encode(erasure)
-      const size = Buffer.byteLength(key) + value.length + recordOverheadBytes
-      if (messages.length > 0 && bytes + size > mostLotBytes) await send()
-      messages.push({ key, value })
-      bytes += size
-    }
-    if (messages.length > 0) await send()
+    const codec = this.#codecs.erasures
+    await codec.ready()
+    const records = erasures.map((erasure) =>
+      encodeRecord({ key: erasureKey(erasure.sourceId, erasure.userId), value: codec.encode(erasure) }),
+    )
+    const withinMs = acknowledgeWithinMs
+    await orUnavailable(publishAll(this.#producer, this.#topics.erasures, records, { withinMs }))
   }
 
   /** A writer that failed once stays failed: each request has one of its own. */
   openCalls(): CallSink {
     const codec = this.#codecs.calls
-    const writer = new CallWriter(this.#kafka, this.#topics.calls, codec)
+    const writer = new CallWriter(this.#kafka, this.#topics.calls, codec, this.#log)
     const connected = once(() => Promise.all([codec.ready(), writer.connect()]))
     return {
       async write(call) {
@@ -67,12 +61,12 @@ export class DeletionWriter {
           throw new Error(`the delete call ${call.messageId} is too large for Kafka`)
       },
       flush: () => orUnavailable(writer.flush()),
-      close: () => writer.close(),
+      close: () => Promise.resolve(writer.close()),
     }
   }
 
-  async close(): Promise<void> {
-    await this.#producer.disconnect()
+  close(): void {
+    this.#producer.close()
   }
 }
 
@@ -92,7 +86,7 @@ async function orUnavailable<T>(work: Promise<T>): Promise<T> {
   try {
     return await work
   } catch (error) {
-    if (!(error instanceof Error && error.name.startsWith('KafkaJS'))) throw error
+    if (!(error instanceof ProduceFailure)) throw error
     throw new PostriderError('kafka_unavailable', `Kafka did not take all of it: ${messageOf(error)}`, {
       cause: error,
     })

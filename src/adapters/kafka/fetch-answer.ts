@@ -1,17 +1,7 @@
-import { createRequire } from 'node:module'
 import { RecordLots } from './record-lots.ts'
 
-const require = createRequire(import.meta.url)
-
-/** What we use of kafkajs's decoder. */
-interface Decoder {
-  offset: number
-}
-
-const KafkaDecoder = require('kafkajs/src/protocol/decoder') as new (buffer: Buffer) => Decoder
-const decodeMessages = require('kafkajs/src/protocol/requests/fetch/v4/decodeMessages') as (
-  decoder: Decoder,
-) => Promise<unknown[]>
+/** Decodes the records of a partition that are not plain, whose size stands at `offset`. */
+export type DecodeMessages = (buffer: Buffer, offset: number) => Promise<unknown[]>
 
 /** Stands where kafkajs expects messages, until their batch is made. */
 export class Undecoded extends Array<never> {
@@ -41,11 +31,11 @@ interface Part {
 }
 
 /**
- * Answers to Fetch, version 11, which every broker since Kafka 2.3 speaks with kafkajs 2.2.4. Read in one go but for
- * what kafkajs has to decode, which comes to its place later.
+ * Answers to Fetch, version 11, which every broker since Kafka 2.3 speaks with kafkajs 2.2.4. Read in one go except for
+ * records that are not plain (compressed, of a transaction): `decodeOthers` decodes them, and its promise is awaited.
  */
-export async function decodeFetch(data: Buffer): Promise<object> {
-  const answer = new Answer(data)
+export async function decodeFetch(data: Buffer, decodeOthers: DecodeMessages): Promise<object> {
+  const answer = new Answer(data, decodeOthers)
   const clientSideThrottleTime = answer.int32()
   const errorCode = answer.int16()
   const sessionId = answer.int32()
@@ -59,13 +49,15 @@ export async function decodeFetch(data: Buffer): Promise<object> {
 
 /** An answer's bytes, and how far they were read. Throws a RangeError where they end too early. */
 class Answer {
-  /** Messages that kafkajs decodes. */
+  /** Records that are still being decoded. */
   readonly pending: Promise<void>[] = []
   readonly #bytes: Buffer
+  readonly #decodeOthers: DecodeMessages
   #at = 0
 
-  constructor(bytes: Buffer) {
+  constructor(bytes: Buffer, decodeOthers: DecodeMessages) {
     this.#bytes = bytes
+    this.#decodeOthers = decodeOthers
   }
 
   int16(): number {
@@ -117,9 +109,9 @@ class Answer {
     this.#at += length
     if (lots) part.messages = new Undecoded(lots)
     else {
-      const decoder = new KafkaDecoder(this.#bytes)
-      decoder.offset = start
-      const decoding = decodeMessages(decoder).then((messages) => void (part.messages = messages))
+      const decoding = this.#decodeOthers(this.#bytes, start).then(
+        (messages) => void (part.messages = messages),
+      )
       // Nobody waits for it where the rest of the answer is cut off.
       decoding.catch(() => {})
       this.pending.push(decoding)

@@ -1,10 +1,11 @@
 import type { Batch, KafkaMessage } from 'kafkajs'
 import type { FetchedRecord, FetchedRecords } from '../../forwarder/ports.ts'
-import { LotBatch } from './lazy-decoding.ts'
+import { RecordLots } from './record-lots.ts'
 
-/** What a consumer was handed. */
-export const recordsOf = (batch: Batch): FetchedRecords =>
-  batch instanceof LotBatch ? batch.lots : new FetchedMessages(batch.messages)
+/** The records of a batch that a consumer was given: those that the patch decode-lazily left in it, where it did. */
+export function recordsOf(batch: Batch & { records?: unknown }): FetchedRecords {
+  return batch.records instanceof RecordLots ? batch.records : new FetchedMessages(batch.messages)
+}
 
 /** Messages that kafkajs decoded, since they were compressed or of a transaction; or none. */
 export class FetchedMessages implements FetchedRecords {

@@ -13,6 +13,7 @@ import type {
 import { FetchedMessages, recordsOf } from './fetched-messages.ts'
 import { KafkaTrouble } from './kafka-trouble.ts'
 import { stickyAssigner } from './sticky-assigner.ts'
+import { within } from './waiting.ts'
 
 export interface GroupSourceOptions {
   kafka: Kafka
@@ -22,12 +23,18 @@ export interface GroupSourceOptions {
   sessionTimeoutMs: number
   /** How long a fetch waits for something to come, in ms; for a moment only while partitions are paused. */
   maxWaitMs: number
+  /** A consumer that has been no member of its group for this long is made again, in ms; 90 s unless given. */
+  maxStallMs?: number
   log: Logger
 }
 
 /** Bugs in a row after which the source gives up. Infrastructure that is away does not count. */
 const maxBugs = 5
 const maxBackOffMs = 5_000
+/** Longer than any rebalance, which other members may hold up for 30 s. */
+const defaultMaxStallMs = 90_000
+/** kafkajs waits for its requests; one that gets no answer must not keep a new consumer from beginning. */
+const disconnectWithinMs = 15_000
 /** How long a rebalance is held up for the last commit of a generation, in ms: with Kafka in trouble there is none. */
 const lastCommitMs = 1_000
 /** Who has joined and fetched nothing may still be refused, in ms: the first fetch says it at once. */
@@ -226,7 +233,7 @@ export class GroupSource implements RecordSource {
 
   /** One consumer's life: rejects when it crashes, resolves when it was stopped. */
   async #runOnce(started: () => void): Promise<void> {
-    const { kafka, groupId, topics, sessionTimeoutMs, maxWaitMs } = this.#options
+    const { kafka, groupId, sessionTimeoutMs, maxWaitMs } = this.#options
     const consumer = kafka.consumer({
       groupId,
       sessionTimeout: sessionTimeoutMs,
@@ -253,22 +260,13 @@ export class GroupSource implements RecordSource {
     })
     crashed.catch(() => {})
     this.#watch(consumer, started)
+    const stall = this.#stall()
+    const living = this.#consume(consumer)
+    living.catch(() => {})
     try {
-      await consumer.connect()
-      await consumer.subscribe({ topics: [...topics], fromBeginning: true })
-      await consumer.run({
-        autoCommit: false,
-        eachBatch: (payload) => {
-          if (consumer === this.#consumer) this.#hand(payload)
-          return Promise.resolve()
-        },
-      })
-      const stopped = new Promise<void>((resolve) => {
-        if (this.#stopping.signal.aborted) resolve()
-        this.#stopping.signal.addEventListener('abort', () => resolve(), { once: true })
-      })
-      await Promise.race([crashed, stopped])
+      await Promise.race([crashed, living, stall.stalled])
     } finally {
+      stall.end()
       this.#consumer = null
       this.#commitOffsets = null
       this.#joined = false
@@ -278,8 +276,39 @@ export class GroupSource implements RecordSource {
       // for the broker was away, is known here and nowhere else.
       this.#memberId = ''
       if (!this.#stopping.signal.aborted) this.#listener!.lost()
-      await consumer.disconnect().catch(() => {})
+      await within(disconnectWithinMs, consumer.disconnect()).catch(() => {})
     }
+  }
+
+  /** Resolves when it is to stop. */
+  async #consume(consumer: Consumer): Promise<void> {
+    const { signal } = this.#stopping
+    await consumer.connect()
+    await consumer.subscribe({ topics: [...this.#options.topics], fromBeginning: true })
+    await consumer.run({
+      autoCommit: false,
+      eachBatch: (payload) => {
+        if (consumer === this.#consumer) this.#hand(payload)
+        return Promise.resolve()
+      },
+    })
+    if (signal.aborted) return
+    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+  }
+
+  /** Rejects once the consumer has been no member for too long, whatever kafkajs waits for. */
+  #stall(): { stalled: Promise<never>; end(): void } {
+    const maxStallMs = this.#options.maxStallMs ?? defaultMaxStallMs
+    const began = performance.now()
+    const { promise: stalled, reject } = Promise.withResolvers<never>()
+    const timer = setInterval(() => {
+      if (performance.now() - Math.max(began, this.#lastHeartbeat) < maxStallMs) return
+      const seconds = Math.round(maxStallMs / 1_000)
+      reject(new PostriderError('kafka_unavailable', `it has been no member of its group for ${seconds} s`))
+    }, maxStallMs / 10)
+    timer.unref()
+    stalled.catch(() => {})
+    return { stalled, end: () => clearInterval(timer) }
   }
 
   #watch(consumer: Consumer, started: () => void): void {

@@ -87,7 +87,7 @@ export function describeErrorCode(code: number): { type: string; message: string
 }
 
 /** Kafka's numbers for these requests. */
-export const apiKeys = { produce: 0, metadata: 3 } as const
+export const apiKeys = { produce: 0, metadata: 3, initProducerId: 22 } as const
 
 /** A request for the metadata of these topics; the answer is decoded, and its errors are left in it. */
 export function metadataExchange(

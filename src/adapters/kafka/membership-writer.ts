@@ -1,13 +1,17 @@
-import type { Kafka, Message, Producer, RecordMetadata } from 'kafkajs'
+import type { Kafka } from 'kafkajs'
 import type { MembershipSink } from '../../console/computations/ports.ts'
 import type { AnalyticsCall } from '../../core/analytics-call.ts'
 import { membershipKey, type Membership, type PlacedMembership } from '../../core/membership.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
+import type { EncodedRecord } from '../../forwarder/ports.ts'
 import { CallWriter } from './call-writer.ts'
-import { murmur2Partitioner } from './murmur2.ts'
+import { KafkaProducer, type ProducerLog } from './write/kafka-producer.ts'
+import { encodeRecord } from './write/plain-record.ts'
+import { ProduceFailure } from './write/produce-errors.ts'
+import { publishAll, type PublishedBatch } from './write/publish.ts'
 
-/** Of one send: below the 1 MB that brokers take unless set otherwise. */
-const mostLotBytes = 900_000
+/** Longer than leaders take to move. */
+const acknowledgeWithinMs = 30_000
 
 type Unplaced = Omit<PlacedMembership, 'partition' | 'offset' | 'timestamp'>
 
@@ -18,49 +22,42 @@ export interface MembershipWriterOptions {
     memberships: { encode(record: Membership): Buffer }
     calls: { encode(call: AnalyticsCall): Buffer }
   }
-  /** Told of memberships once they are acknowledged, if the broker says where they are. */
+  log: ProducerLog
+  /** Called with memberships once they are acknowledged, if the broker says where they are. */
   onWritten: (records: PlacedMembership[]) => void
 }
 
 /** Writes memberships and calls, acks=all. Memberships are acknowledged when their write resolves. */
 export class MembershipWriter implements MembershipSink {
   readonly #options: MembershipWriterOptions
-  readonly #producer: Producer
+  readonly #producer: KafkaProducer
   readonly #calls: CallWriter
 
   constructor(options: MembershipWriterOptions) {
-    const { kafka, topics, codecs } = options
+    const { kafka, topics, codecs, log } = options
     this.#options = options
-    this.#producer = kafka.producer({
-      allowAutoTopicCreation: false,
-      createPartitioner: notingPartitioner,
-    })
-    this.#calls = new CallWriter(kafka, topics.calls, codecs.calls)
+    this.#producer = new KafkaProducer(kafka, log)
+    this.#calls = new CallWriter(kafka, topics.calls, codecs.calls, log)
   }
 
   async connect(): Promise<void> {
-    await orUnavailable(Promise.all([this.#producer.connect(), this.#calls.connect()]))
+    const deadline = performance.now() + acknowledgeWithinMs
+    const { memberships } = this.#options.topics
+    await orUnavailable(Promise.all([this.#producer.ready(memberships, { deadline }), this.#calls.connect()]))
   }
 
   async writeMemberships(records: readonly Unplaced[]): Promise<void> {
-    const codec = this.#options.codecs.memberships
-    let lot: Message[] = []
-    let from = 0
-    let bytes = 0
-    const send = async (to: number) => {
-      await this.#send(records.slice(from, to), lot)
-      lot = []
-      from = to
-      bytes = 0
-    }
-    for (const [index, { audienceId, userId, membership }] of records.entries()) {
-      const key = membershipKey(audienceId, userId)
-      const value = membership && codec.encode(membership)
-      lot.push({ key, value })
-      bytes += key.length * 3 + (value?.length ?? 0) + 64
-      if (bytes > mostLotBytes) await send(index + 1)
-    }
-    if (lot.length > 0) await send(records.length)
+    const { codecs, topics, onWritten } = this.#options
+    const encoded = records.map(({ audienceId, userId, membership }) =>
+      encodeRecord({
+        key: membershipKey(audienceId, userId),
+        value: membership && codecs.memberships.encode(membership),
+      }),
+    )
+    const withinMs = acknowledgeWithinMs
+    const written = await orUnavailable(publishAll(this.#producer, topics.memberships, encoded, { withinMs }))
+    const placed = placedBy(written, encoded, records)
+    if (placed !== null) onWritten(placed)
   }
 
   async writeCalls(calls: readonly AnalyticsCall[]): Promise<void> {
@@ -73,45 +70,27 @@ export class MembershipWriter implements MembershipSink {
     return orUnavailable(this.#calls.flush())
   }
 
-  async close(): Promise<void> {
-    await Promise.allSettled([this.#producer.disconnect(), this.#calls.close()])
-  }
-
-  async #send(records: readonly Unplaced[], messages: Message[]): Promise<void> {
-    const { topics, onWritten } = this.#options
-    const acknowledged = await orUnavailable(
-      this.#producer.send({ topic: topics.memberships, acks: -1, messages }),
-    )
-    const placed = placedBy(acknowledged, messages, records)
-    if (placed !== null) onWritten(placed)
+  close(): void {
+    this.#producer.close()
+    this.#calls.close()
   }
 }
 
-/** As everybody's, and keeps in the message where it went. */
-const notingPartitioner: typeof murmur2Partitioner = () => {
-  const partitionOf = murmur2Partitioner()
-  return (args) => (args.message.partition = partitionOf(args))
-}
-
-/** Records of one send lie behind one another in each partition. Null when a broker does not say where. */
+/** Null when a broker does not say where records are. */
 function placedBy(
-  acknowledged: readonly RecordMetadata[],
-  messages: readonly Message[],
+  written: readonly PublishedBatch[],
+  encoded: readonly EncodedRecord[],
   records: readonly Unplaced[],
 ): PlacedMembership[] | null {
-  const next = new Map<number, { offset: number; timestamp: number }>()
-  for (const { partition, baseOffset, logAppendTime } of acknowledged) {
-    const [offset, timestamp] = [Number(baseOffset ?? -1), Number(logAppendTime ?? -1)]
+  const indexOf = new Map(encoded.map((record, index) => [record, index]))
+  const placed = new Array<PlacedMembership>(records.length)
+  for (const { partition, baseOffset, appendTime, records: appended } of written) {
     // Without times of the broker the view could not tell one topic from another of its name.
-    if (offset < 0 || timestamp < 0) return null
-    next.set(partition, { offset, timestamp })
-  }
-  const placed: PlacedMembership[] = []
-  for (const [index, record] of records.entries()) {
-    const partition = messages[index]!.partition!
-    const at = next.get(partition)
-    if (at === undefined) return null
-    placed.push({ ...record, partition, offset: at.offset++, timestamp: at.timestamp })
+    if (baseOffset < 0 || appendTime < 0) return null
+    for (const [behind, record] of appended.entries()) {
+      const index = indexOf.get(record)!
+      placed[index] = { ...records[index]!, partition, offset: baseOffset + behind, timestamp: appendTime }
+    }
   }
   return placed
 }
@@ -120,7 +99,7 @@ async function orUnavailable<T>(work: Promise<T>): Promise<T> {
   try {
     return await work
   } catch (error) {
-    if (!(error instanceof Error && error.name.startsWith('KafkaJS'))) throw error
+    if (!(error instanceof ProduceFailure)) throw error
     throw new PostriderError(
       'kafka_unavailable',
       `Kafka did not take all of it: ${messageOf(error)}. The next sync goes on where this one stopped`,

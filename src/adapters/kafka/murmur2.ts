@@ -1,5 +1,3 @@
-import type { ICustomPartitioner } from 'kafkajs'
-
 const seed = 0x9747b28c | 0
 const mixer = 0x5bd1e995
 
@@ -55,14 +53,4 @@ function finished(hash: number): number {
   hash ^= hash >>> 13
   hash = Math.imul(hash, mixer)
   return hash ^ (hash >>> 15)
-}
-
-/** As kafkajs's default partitioner, faster; calls without a key take turns. */
-export const murmur2Partitioner: ICustomPartitioner = () => {
-  let turn = Math.floor(Math.random() * 1_000)
-  return ({ message: { key, partition }, partitionMetadata: { length } }) => {
-    if (partition !== undefined && partition !== null) return partition
-    if (key === null || key === undefined) return turn++ % length
-    return partitionOfHash(typeof key === 'string' ? murmur2OfText(key) : murmur2(key), length)
-  }
 }

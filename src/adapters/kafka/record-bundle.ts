@@ -1,6 +1,6 @@
-import { PartitionRecords } from './partition-records.ts'
 import { writeHeaders, writeKeyAndValue, writeRecordHead, type ValueWriter } from './record-bytes.ts'
 import { sizeOfVarint } from './varint.ts'
+import type { PartitionBatch } from './write/partition-batch.ts'
 
 const firstBytes = 4_096
 /** Length, attributes, deltas: a number takes 5 bytes at the most. */
@@ -16,7 +16,8 @@ export function headerBytes(name: string, value: string): Buffer {
 }
 
 /** Records of one partition in the bytes in which they go into a record batch (KIP-98), one behind the other. */
-export class RecordBundle extends PartitionRecords {
+export class RecordBundle implements PartitionBatch {
+  readonly partition: number
   readonly #headers: Buffer
   #buffer = Buffer.allocUnsafeSlow(firstBytes)
   #count = 0
@@ -26,7 +27,7 @@ export class RecordBundle extends PartitionRecords {
 
   /** `headers`: of every record; see `headerBytes`. */
   constructor(partition: number, headers: Buffer = noHeaders) {
-    super(partition)
+    this.partition = partition
     this.#headers = headers
   }
 

@@ -1,15 +1,24 @@
 import type { EncodedRecord } from '../../forwarder/ports.ts'
-import { PartitionRecords } from './partition-records.ts'
 import { writeRecordHead } from './record-bytes.ts'
 import { sizeOfVarint } from './varint.ts'
+import type { PartitionBatch } from './write/partition-batch.ts'
 
 /** Attributes and timestamp delta. */
 const fixedHeadBytes = 2
 
 /** Records of one partition, each in its block. */
-export class RecordList extends PartitionRecords {
+export class RecordList implements PartitionBatch {
+  readonly partition: number
   readonly #records: EncodedRecord[] = []
   #bytes = 0
+
+  constructor(partition: number) {
+    this.partition = partition
+  }
+
+  get records(): readonly EncodedRecord[] {
+    return this.#records
+  }
 
   get count(): number {
     return this.#records.length

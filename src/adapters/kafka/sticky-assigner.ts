@@ -1,7 +1,7 @@
 import kafkajs from 'kafkajs'
 import type { Assigner, Cluster, GroupMember as KafkaGroupMember, PartitionAssigner } from 'kafkajs'
 import { assignSticky, type GroupMember } from '../../core/sticky-assignment.ts'
-import type { JoinAware } from './kafkajs-mends.ts'
+import type { JoinAware } from './patches/wait-before-join.ts'
 
 const { AssignerProtocol } = kafkajs
 const { MemberAssignment, MemberMetadata } = AssignerProtocol

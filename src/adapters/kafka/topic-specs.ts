@@ -115,6 +115,17 @@ function single(name: string, retentionMs: number): TopicSpec {
   return whole({ name, partitions: 1, exactPartitions: true, settings, required: needed, advised: {} })
 }
 
+/**
+ * What keeps a record that was acknowledged while brokers die, with so many copies: with three of them, two in-sync
+ * replicas must have it before it counts as written. With two that would end all writing while one broker is away.
+ */
+export function durabilityOf(copies: number): Record<string, string> {
+  return {
+    ...(copies >= 2 && { 'unclean.leader.election.enable': 'false' }),
+    ...(copies >= 3 && { 'min.insync.replicas': '2' }),
+  }
+}
+
 /** Whether a setting's value meets a requirement; -1 is larger than any number. */
 export function meets(value: string | undefined, requirement: Requirement): boolean {
   if (value === undefined) return false

@@ -1,9 +1,10 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import kafkajs from 'kafkajs'
-import type { Admin, ITopicConfig } from 'kafkajs'
+import type { Admin, ITopicConfig, PartitionMetadata } from 'kafkajs'
 import { PostriderError } from '../../errors.ts'
 import { tierOfTopic, topicNames } from '../../core/topics.ts'
 import type { Tier } from '../../core/topics.ts'
-import { describeRequirement, meets, topicSpecs } from './topic-specs.ts'
+import { describeRequirement, durabilityOf, meets, topicSpecs } from './topic-specs.ts'
 import type { TopicConfig, TopicSpec } from './topic-specs.ts'
 import { createTopics } from './create-topics.ts'
 
@@ -12,18 +13,21 @@ const { ConfigResourceTypes, ConfigSource } = kafkajs
 /** Kafka's error for a topic that somebody else has just created. */
 const alreadyExists = 'TOPIC_ALREADY_EXISTS'
 const notAllowed = 'TOPIC_AUTHORIZATION_FAILED'
+/** How long brokers may take to learn of settings that were changed. */
+const knownWithinMs = 5_000
+const askAgainMs = 50
 
 export interface TopicProblem {
   topic: string
   /** `error` loses or holds up records; a `warning` may be meant so. */
   severity: 'error' | 'warning'
-  /** One line: what is wrong, and how to mend it. */
+  /** One line: what is wrong, and how to fix it. */
   message: string
 }
 
 export interface TopicReport {
   topic: string
-  result: 'created' | 'present' | 'mended'
+  result: 'created' | 'present' | 'updated'
   partitions: number
   problems: TopicProblem[]
 }
@@ -31,6 +35,8 @@ export interface TopicReport {
 /** An existing topic as it stands. */
 interface Found {
   partitions: number
+  /** The fewest of any partition. */
+  copies: number
   /** Effective values, the brokers' defaults included. */
   values: Map<string, string>
   /** What is set on the topic itself. */
@@ -39,7 +45,7 @@ interface Found {
 
 /**
  * Creates the topics that are missing, and says what is wrong with those that exist. With `fix` their settings
- * are mended as well; partitions never are, for users would change partitions and lose their order. Idempotent.
+ * are fixed as well; partitions never are, for users would change partitions and lose their order. Idempotent.
  * Throws PostriderError 'setup' when the cluster refuses a topic.
  */
 export async function ensureTopics(
@@ -51,11 +57,12 @@ export async function ensureTopics(
   const before = await describe(admin, specs)
   const missing = specs.filter(({ name }) => !before.has(name))
   if (missing.length > 0) await create(admin, missing, config.replicationFactor)
-  const mended = options.fix ? await mend(admin, specs, before) : new Set<string>()
-  const after = await describe(admin, specs)
+  const wrong = options.fix ? before : await describe(admin, missing)
+  const fixed = await fix(admin, specs, wrong, options.fix ? 'all' : 'durability')
+  const after = await describeFixed(admin, specs, fixed)
   return specs.map((spec) => {
     const found = after.get(spec.name)
-    const result = !before.has(spec.name) ? 'created' : mended.has(spec.name) ? 'mended' : 'present'
+    const result = !before.has(spec.name) ? 'created' : fixed.has(spec.name) ? 'updated' : 'present'
     return {
       topic: spec.name,
       result,
@@ -145,7 +152,7 @@ async function describe(admin: Admin, specs: readonly TopicSpec[]): Promise<Map<
       resources: topics.map((name) => ({ type: ConfigResourceTypes.TOPIC, name })),
     }),
   ])
-  const partitions = new Map(metadata.topics.map((topic) => [topic.name, topic.partitions.length]))
+  const partitionsOf = new Map(metadata.topics.map((topic) => [topic.name, topic.partitions]))
   return new Map(
     configs.resources.map(({ resourceName, configEntries }) => {
       const own = configEntries.filter(({ configSource }) => configSource === ConfigSource.TOPIC_CONFIG)
@@ -154,7 +161,8 @@ async function describe(admin: Admin, specs: readonly TopicSpec[]): Promise<Map<
       return [
         resourceName,
         {
-          partitions: partitions.get(resourceName) ?? 0,
+          partitions: partitionsOf.get(resourceName)?.length ?? 0,
+          copies: fewestCopies(partitionsOf.get(resourceName) ?? []),
           values: pairs(configEntries),
           overrides: pairs(own),
         },
@@ -162,6 +170,12 @@ async function describe(admin: Admin, specs: readonly TopicSpec[]): Promise<Map<
     }),
   )
 }
+
+const fewestCopies = (partitions: readonly PartitionMetadata[]): number =>
+  partitions.reduce(
+    (least, { replicas }) => Math.min(least, replicas.length),
+    partitions[0]?.replicas.length ?? 0,
+  )
 
 function problemsOf(spec: TopicSpec, found: Found | undefined): TopicProblem[] {
   const problem = (severity: TopicProblem['severity'], message: string): TopicProblem => ({
@@ -190,28 +204,70 @@ function problemsOf(spec: TopicSpec, found: Found | undefined): TopicProblem[] {
         problem(severity, `has ${key}=${value ?? '(none)'}, which ${should}: run \`postrider setup --fix\``),
       )
     }
+  for (const [key, value] of Object.entries(durabilityOf(found.copies))) {
+    const set = found.values.get(key)
+    if (isDurable(key, set, value)) continue
+    problems.push(
+      problem(
+        'warning',
+        `has ${key}=${set ?? '(none)'} with ${found.copies} copies, so that records that were acknowledged can be lost with a broker; it should be ${value}: run \`postrider setup --fix\``,
+      ),
+    )
+  }
   return problems
 }
 
-/** Sets what is wrong on the topics that were there; what else is set on them stays. Gives the ones it changed. */
-async function mend(
+/** A `min.insync.replicas` beyond the one that is needed is as good. */
+const isDurable = (key: string, set: string | undefined, value: string): boolean =>
+  set === value || (key === 'min.insync.replicas' && Number(set) > Number(value))
+
+/** Settings of the topic that are not as they should be, with what they should be. */
+function wrongSettings(spec: TopicSpec, found: Found, scope: 'all' | 'durability'): Map<string, string> {
+  const wrong = new Map<string, string>()
+  for (const [key, value] of Object.entries(durabilityOf(found.copies)))
+    if (!isDurable(key, found.values.get(key), value)) wrong.set(key, value)
+  if (scope === 'durability') return wrong
+  for (const [key, requirement] of Object.entries({ ...spec.advised, ...spec.required }))
+    if (!meets(found.values.get(key), requirement)) wrong.set(key, spec.settings[key]!)
+  return wrong
+}
+
+/** Sets what is wrong on these topics; what else is set on them stays. Returns what it set, by topic. */
+async function fix(
   admin: Admin,
   specs: readonly TopicSpec[],
   before: ReadonlyMap<string, Found>,
-): Promise<Set<string>> {
+  scope: 'all' | 'durability',
+): Promise<Map<string, Map<string, string>>> {
+  const fixed = new Map<string, Map<string, string>>()
   const resources = specs.flatMap((spec) => {
     const found = before.get(spec.name)
     if (found === undefined) return []
-    const wrong = Object.entries({ ...spec.advised, ...spec.required }).filter(
-      ([key, requirement]) => !meets(found.values.get(key), requirement),
-    )
-    if (wrong.length === 0) return []
+    const wrong = wrongSettings(spec, found, scope)
+    if (wrong.size === 0) return []
+    fixed.set(spec.name, wrong)
     // The request that kafkajs knows replaces all of a topic's settings.
-    const settings = new Map(found.overrides)
-    for (const [key] of wrong) settings.set(key, spec.settings[key]!)
+    const settings = new Map([...found.overrides, ...wrong])
     const configEntries = [...settings].map(([name, value]) => ({ name, value }))
     return [{ type: ConfigResourceTypes.TOPIC, name: spec.name, configEntries }]
   })
   if (resources.length > 0) await admin.alterConfigs({ validateOnly: false, resources })
-  return new Set(resources.map(({ name }) => name))
+  return fixed
+}
+
+/** The controller takes a change before every broker knows of it: any of them may be asked. */
+async function describeFixed(
+  admin: Admin,
+  specs: readonly TopicSpec[],
+  fixed: ReadonlyMap<string, ReadonlyMap<string, string>>,
+): Promise<Map<string, Found>> {
+  const deadline = performance.now() + knownWithinMs
+  for (;;) {
+    const found = await describe(admin, specs)
+    const isKnown = [...fixed].every(([topic, settings]) =>
+      [...settings].every(([key, value]) => found.get(topic)?.values.get(key) === value),
+    )
+    if (isKnown || performance.now() > deadline) return found
+    await delay(askAgainMs)
+  }
 }

@@ -72,7 +72,7 @@ export async function openComputations(
   // A writer for each: what fails of one sync is no other's.
   const writing = async <T>(kind: ComputationKind, work: (ports: SyncPorts) => Promise<T>): Promise<T> => {
     const onWritten = (records: PlacedMembership[]) => view.takeWritten(records)
-    const writer = new MembershipWriter({ kafka, topics, codecs, onWritten })
+    const writer = new MembershipWriter({ kafka, topics, codecs, log, onWritten })
     let connected: Promise<void> | null = null
     const ports = portsOf(kind, writer)
     try {
@@ -84,7 +84,7 @@ export async function openComputations(
         },
       })
     } finally {
-      await writer.close()
+      writer.close()
     }
   }
   return {

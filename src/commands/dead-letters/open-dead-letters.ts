@@ -1,6 +1,6 @@
 import type { Kafka } from 'kafkajs'
 import { deadLetterStore } from '../../adapters/kafka/dead-letter-store.ts'
-import { ReplayLots } from '../../adapters/kafka/replay-lots.ts'
+import { ReplayBatches } from '../../adapters/kafka/replay-batches.ts'
 import type { Logger } from '../../adapters/log.ts'
 import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import type { Config } from '../../config.ts'
@@ -39,11 +39,7 @@ export function openDeadLetters(
     topics,
     destinations,
     tier: { name, ready: () => tier.ready(), encode: (record) => tier.encode(record) },
-    async openSink(options) {
-      const lots = new ReplayLots({ kafka, ...options })
-      await lots.connect()
-      return lots
-    },
+    openSink: (options) => new ReplayBatches({ kafka, log, ...options }),
     now: Date.now,
   }
 }

@@ -34,7 +34,7 @@ export function openDeletions({
 }): OpenDeletions {
   const topics = topicNames(config.topicPrefix)
   const codecs = createCodecs({ registry: config.registry, topics, log })
-  const writer = new DeletionWriter(kafka, topics, codecs)
+  const writer = new DeletionWriter(kafka, topics, codecs, log)
   const recordsOf = (topic: string, { since, signal }: ReadOptions) =>
     readRange({
       kafka,
@@ -89,7 +89,7 @@ export function openDeletions({
     resume: (requestId = null, options = {}) => resumeDeletions(ports, requestId, options),
     list: (signal) => listDeletions(ports, signal),
     show: (requestId, signal) => showDeletion(ports, requestId, signal),
-    close: () => writer.close(),
+    close: () => Promise.resolve(writer.close()),
   }
 }
 

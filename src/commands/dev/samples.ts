@@ -45,7 +45,7 @@ export async function sendSamples(
   const topics = topicNames(config.topicPrefix)
   const { calls: codec } = createCodecs({ registry: config.registry, topics, log })
   await codec.ready()
-  const writer = new CallWriter(kafka(), topics.calls, codec)
+  const writer = new CallWriter(kafka(), topics.calls, codec, log)
   const calls = sampleCalls(Date.now())
   screen.say(`\n${calls.length} sample calls go into Kafka and arrive at the demo’s receiver:\n`)
   try {
@@ -70,6 +70,6 @@ export async function sendSamples(
         : `\n${late} of ${calls.length} have not arrived after ${arrivalMs / 1_000} s. \`npx postrider dead-letters list\` shows what finally failed; the rest is tried again.`,
     )
   } finally {
-    await writer.close()
+    writer.close()
   }
 }

@@ -1,9 +1,9 @@
 import { join } from 'node:path'
-import type { LocalServer } from '../../local/java-server.ts'
-import { startLocalKafka } from '../../local/kafka.ts'
+import { startLocalKafka, type LocalKafka } from '../../local/kafka.ts'
 import { ensureLocalParts } from '../../local/parts.ts'
-import { startLocalRegistry } from '../../local/registry.ts'
+import { startLocalRegistry, type LocalRegistry } from '../../local/registry.ts'
 import type { Screen } from './screen.ts'
+import { kafkaFolder, type LocalServerPorts } from './server-ports.ts'
 
 /**
  * Starts Kafka and the registry with what they kept. Throws a `local` error, with neither left running, when Java
@@ -11,12 +11,11 @@ import type { Screen } from './screen.ts'
  */
 export async function startServers(options: {
   folder: string
-  kafkaPort: number
-  registryPort: number
+  ports: LocalServerPorts
   screen: Screen
   signal: AbortSignal
-}): Promise<{ kafka: LocalServer; registry: LocalServer }> {
-  const { folder, screen } = options
+}): Promise<{ kafka: LocalKafka; registry: LocalRegistry }> {
+  const { folder, ports, screen } = options
   let isFirstText = true
   const parts = await ensureLocalParts({
     onProgress: (text) => {
@@ -33,15 +32,24 @@ export async function startServers(options: {
   const starting = [
     startLocalKafka({
       parts,
-      dataDir: join(folder, 'kafka'),
-      port: options.kafkaPort,
+      dataDir: kafkaFolder(folder),
+      nodes: ports.kafka.length === 3 ? 3 : 1,
+      ports: ports.kafka,
       portSetting: '--kafka-port (DEV_KAFKA_PORT)',
+      onNodeEnd: ({ broker, logFile }, { signal, code }) => {
+        // A single broker's end is the end of the run, which says so itself.
+        if (ports.kafka.length === 1) return
+        const how = signal ?? `code ${code}`
+        screen.say(
+          `  note: broker ${broker} ended by itself (${how}; ${logFile}); the next start has it again`,
+        )
+      },
       signal,
     }),
     startLocalRegistry({
       parts,
       dataDir: join(folder, 'registry'),
-      port: options.registryPort,
+      port: ports.registry,
       portSetting: '--registry-port (DEV_REGISTRY_PORT)',
       signal,
     }),

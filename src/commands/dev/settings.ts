@@ -4,6 +4,7 @@ import type { Config } from '../../config.ts'
 import type { Environment } from '../../config/read-environment.ts'
 import { localRegistryUrl } from '../../local/registry.ts'
 import type { DevState } from './dev-state.ts'
+import type { LocalServerPorts } from './server-ports.ts'
 
 /** Receivers on this machine may be reached; nothing but `dev` allows that by itself. */
 const loopback = '127.0.0.0/8,::1/128'
@@ -12,10 +13,10 @@ const fromUser = (name: string): boolean =>
   Boolean(process.env[name]?.trim() || process.env[`${name}_FILE`]?.trim())
 
 /** What holds for `dev` where neither a flag nor the environment says otherwise. */
-export function devDefaults(state: DevState, ports: { kafka: number; registry: number } | null): Environment {
+export function devDefaults(state: DevState, ports: LocalServerPorts | null): Environment {
   return {
     ...(ports && {
-      KAFKA_BROKERS: `127.0.0.1:${ports.kafka}`,
+      KAFKA_BROKERS: ports.kafka.map((port) => `127.0.0.1:${port}`).join(),
       SCHEMA_REGISTRY_URL: localRegistryUrl(ports.registry),
     }),
     ADMIN_TOKEN: state.get('ADMIN_TOKEN') ?? randomBytes(32).toString('hex'),

@@ -83,6 +83,7 @@ const codeOf: Record<ErrorCode, ApiErrorCode> = {
   setup: 'setup',
   undecodable: 'internal_error',
   secrets_key: 'secrets_key',
+  invariant: 'internal_error',
   local: 'internal_error',
 }
 

@@ -78,7 +78,7 @@ export interface ReplaySink {
   add(outgoing: Outgoing): Promise<void>
   /** Resolves once each record that was added is decided. */
   flush(): Promise<void>
-  close(): Promise<void>
+  close(): void
 }
 
 export interface ReplaySinkOptions {
@@ -103,7 +103,7 @@ export interface ReplayPorts {
     ready(): Promise<void>
     encode(record: RetryDelivery & { key: Uint8Array | null }): Uint8Array
   }
-  openSink(options: ReplaySinkOptions): Promise<ReplaySink>
+  openSink(options: ReplaySinkOptions): ReplaySink
   /** Epoch milliseconds. */
   now(): number
 }

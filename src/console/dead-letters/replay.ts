@@ -56,7 +56,7 @@ export async function replayLetters(
           })
     const plan = await planner(ports, signal)
     if (!request.dryRun)
-      sink = await ports.openSink({
+      sink = ports.openSink({
         rate: request.rate,
         signal,
         taken: ({ stored, topic }) => report.add({ stored, to: topic, why: null }),
@@ -87,7 +87,7 @@ export async function replayLetters(
   } catch (error) {
     if (!signal.aborted) throw error
   } finally {
-    await sink?.close()
+    sink?.close()
   }
 }
 

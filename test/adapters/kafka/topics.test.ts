@@ -4,7 +4,7 @@ import type { TestContext } from 'node:test'
 import type { Admin } from 'kafkajs'
 import kafkajs from 'kafkajs'
 import pino from 'pino'
-import { createKafka } from '../../../src/adapters/kafka/client.ts'
+import { createKafka } from '../../../src/adapters/kafka/patched-client.ts'
 import { checkTopics, ensureTopics, retryTopics } from '../../../src/adapters/kafka/topics.ts'
 import { topicSpecs } from '../../../src/adapters/kafka/topic-specs.ts'
 import type { TopicConfig } from '../../../src/adapters/kafka/topic-specs.ts'
@@ -108,7 +108,7 @@ test('a missing topic is named with the command that makes it, and asking does n
   assert.ok(!(await admin.listTopics()).some((topic) => topic.startsWith(prefix)))
 })
 
-test('wrong settings are named, mended only when told to, and other settings stay as they were', async (t) => {
+test('wrong settings are named, fixed only on request, and other settings stay as they were', async (t) => {
   const { admin, config, prefix } = await rig(t)
   const names = topicNames(prefix)
   const made = (topic: string, numPartitions: number, settings: Record<string, string>) => ({
@@ -140,13 +140,13 @@ test('wrong settings are named, mended only when told to, and other settings sta
   ])
   assert.equal((await settingsOf(admin, names.calls))['retention.ms'], '3600000')
 
-  const mended = await ensureTopics(admin, config, { fix: true })
+  const fixed = await ensureTopics(admin, config, { fix: true })
   assert.deepEqual(
-    mended.filter(({ result }) => result === 'mended').map(({ topic }) => topic.slice(prefix.length)),
+    fixed.filter(({ result }) => result === 'updated').map(({ topic }) => topic.slice(prefix.length)),
     ['analytics.calls', 'webhooks.retry.10s', 'webhooks.settings'],
   )
   assert.deepEqual(
-    mended.flatMap(({ problems }) => problems.map(({ topic }) => topic)),
+    fixed.flatMap(({ problems }) => problems.map(({ topic }) => topic)),
     [names.settings],
   )
   const retry = await settingsOf(admin, names.retry('10s'))

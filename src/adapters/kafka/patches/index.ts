@@ -1,0 +1,49 @@
+import { createRequire } from 'node:module'
+import { decodeLazily } from './decode-lazily.ts'
+import { discardPartialResponse } from './discard-partial-response.ts'
+import { fetchSoonAfterResume } from './fetch-soon-after-resume.ts'
+import { forgetClosedSocket } from './forget-closed-socket.ts'
+import { freeResponsesEarly } from './free-responses-early.ts'
+import { heartbeatAfterClockChange } from './heartbeat-after-clock-change.ts'
+import { keepCommitWhenOutOfRange } from './keep-commit-when-out-of-range.ts'
+import { checkPatches, type LoadKafkajs, type Patch } from './patch.ts'
+import { rejoinWhenForgotten } from './rejoin-when-forgotten.ts'
+import { stopIdleSpin } from './stop-idle-spin.ts'
+import { waitBeforeJoin } from './wait-before-join.ts'
+
+/**
+ * In the order in which they are installed: connections, then the group's membership, then fetching. Only
+ * `ConsumerGroup.fetch` is replaced three times: `rejoinWhenForgotten` sees that there is a member, around it
+ * `fetchSoonAfterResume` chooses how long the fetch may wait, and around that `decodeLazily` converts the batches.
+ */
+export const patches: readonly Patch[] = [
+  stopIdleSpin,
+  freeResponsesEarly,
+  discardPartialResponse,
+  forgetClosedSocket,
+  waitBeforeJoin,
+  heartbeatAfterClockChange,
+  rejoinWhenForgotten,
+  keepCommitWhenOutOfRange,
+  fetchSoonAfterResume,
+  decodeLazily,
+]
+
+const require = createRequire(import.meta.url)
+const loadInstalled: LoadKafkajs = (file) => require(`kafkajs/${file}`)
+
+let isInstalled = false
+
+/**
+ * Patches the kafkajs of this process, for all that use it: so only processes that are Postrider's own may call it, not
+ * `postrider/kafka`, which runs in an application. Checks first that every patch fits, and changes nothing where one
+ * does not. Idempotent.
+ * @param load for tests
+ * @throws PostriderError `setup` where the installed kafkajs is not the one that the patches are written for
+ */
+export function installPatches(load: LoadKafkajs = loadInstalled): void {
+  if (isInstalled) return
+  checkPatches(patches, load)
+  for (const patch of patches) patch.install(load)
+  isInstalled = true
+}

@@ -1,0 +1,375 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Kafka } from 'kafkajs'
+import { PostriderError, messageOf } from '../../../errors.ts'
+import { Brokers } from './brokers.ts'
+import type { PartitionBatch } from './partition-batch.ts'
+import { PartitionWrite, type AppendPlace } from './partition-write.ts'
+import { ProduceFailure, kafkaErrors } from './produce-errors.ts'
+import type { PartitionAnswer, SequencedBatch, TopicBatches } from './produce-request.ts'
+import { Sequences, anonymous } from './sequences.ts'
+
+/** How long a broker may wait for its replicas. A broker that died leaves the in-sync set after 9 s at most by default. */
+const maxAckMs = 12_000
+/** So that the broker's own verdict arrives before the caller's deadline. */
+const answerMarginMs = 250
+const initialBackoffMs = 50
+const maxBackoffMs = 1_000
+/** Records that have failed for this long are worth a line in the log, and a word in readiness. */
+const longMs = 5_000
+const warnAgainMs = 30_000
+const defaultMetadataMaxAgeMs = 5 * 60_000
+
+export interface WriteLimits {
+  /** By `performance.now()`: what is not acknowledged by then has failed. Without one it is tried for ever. */
+  deadline?: number
+}
+
+/** Records of one partition that all in-sync replicas have. */
+export interface AcknowledgedBatch extends AppendPlace {
+  batch: PartitionBatch
+}
+
+/** Records of one partition of which nothing is known, or that the broker has refused for good. */
+export interface FailedBatch {
+  batch: PartitionBatch
+  failure: ProduceFailure
+}
+
+export interface WriteReport {
+  acknowledged: AcknowledgedBatch[]
+  failed: FailedBatch[]
+}
+
+export interface ProducerLog {
+  debug(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  info(fields: object, message: string): void
+}
+
+/**
+ * Writes record batches to Kafka with acks=all. A batch counts as written only when the answer of its leader names its
+ * partition without an error; until then it is sent again, to whoever leads the partition by then, after a wait. Only
+ * what failed is sent again. The batches of one partition are written one after another, in the order of the calls.
+ *
+ * Brokers recognise a batch that they have appended already, and append it no second time (KIP-98). Only records that
+ * were reported as failed, and are written again by their caller, may lie in the topic twice.
+ */
+export class KafkaProducer {
+  readonly #brokers: Brokers
+  readonly #log: ProducerLog
+  readonly #closing = new AbortController()
+  readonly #onClose = new Set<() => void>()
+  /** By topic and partition: the batch whose turn it is. */
+  readonly #current = new Map<string, PartitionWrite>()
+  /** By node: what goes out together, in this turn of the event loop. */
+  readonly #outgoing = new Map<number, PartitionWrite[]>()
+  readonly #failing = new Set<PartitionWrite>()
+  readonly #sequences = new Sequences()
+  #identifying: Promise<void> | null = null
+
+  /** Connects at the first write. Throws PostriderError `usage` for a client that is not of kafkajs 2.2.4. */
+  constructor(kafka: Kafka, log: ProducerLog, metadataMaxAgeMs = defaultMetadataMaxAgeMs) {
+    this.#brokers = new Brokers(kafka, metadataMaxAgeMs)
+    this.#log = log
+  }
+
+  /** Null while all goes well; else what Kafka has not acknowledged for seconds, in one line for people. */
+  problem(): string | null {
+    const since = performance.now() - longMs
+    for (const { topic, failedSince, failure } of this.#failing)
+      if (failedSince <= since) return `Kafka does not acknowledge records of ${topic}: ${messageOf(failure)}`
+    return null
+  }
+
+  /** How many partitions the topic has, as far as is known: null before `ready`. */
+  partitions(topic: string): number | null {
+    return this.#brokers.partitions(topic)
+  }
+
+  /** Whether each partition of the topic has a leader, by the newest metadata. */
+  hasLeaders(topic: string): boolean {
+    const count = this.#brokers.partitions(topic) ?? 0
+    for (let partition = 0; partition < count; partition++)
+      if (this.#brokers.leader(topic, partition) === null) return false
+    return count > 0
+  }
+
+  /** Asks the brokers for metadata now. Rejects when none answers. */
+  refresh(topic: string): Promise<void> {
+    this.#brokers.follow(topic)
+    return this.#brokers.refresh()
+  }
+
+  /**
+   * Resolves to the topic's number of partitions once a broker has said it. Rejects with a ProduceFailure at the
+   * deadline: code 3 where there is no such topic.
+   */
+  async ready(topic: string, limits: WriteLimits = {}): Promise<number> {
+    for (let failures = 0; ; failures++) {
+      const known = this.#brokers.partitions(topic)
+      if (known !== null) return known
+      const failure = await this.refresh(topic).then(
+        () => this.#topicFailure(topic),
+        (error: unknown) => new ProduceFailure(messageOf(error), null, { cause: error }),
+      )
+      if (failure === null) continue
+      const waitMs = backoff(failures)
+      if (failure.isFinal && limits.deadline !== undefined) throw failure
+      if (performance.now() + waitMs > (limits.deadline ?? Infinity)) throw failure
+      if (failures === 4) this.#log.warn({ topic, error: failure.message }, 'Kafka cannot be written to yet')
+      await delay(waitMs, undefined, { signal: this.#closing.signal }).catch(() => {
+        throw wasClosed()
+      })
+    }
+  }
+
+  /**
+   * Writes batches of one topic, at most one a partition. Resolves once each has been acknowledged or has failed:
+   * at the deadline, or because the broker will not take it. Without a deadline only batches that are too large fail.
+   * Rejects with PostriderError `invariant` when `records`, the number of all their records, is not accounted for.
+   */
+  write(
+    topic: string,
+    batches: readonly PartitionBatch[],
+    records: number,
+    limits: WriteLimits = {},
+  ): Promise<WriteReport> {
+    const { deadline } = limits
+    if (this.#closing.signal.aborted) return Promise.reject(wasClosed())
+    this.#brokers.follow(topic)
+    return new Promise<WriteReport>((resolve, reject) => {
+      const report: WriteReport = { acknowledged: [], failed: [] }
+      const open = new Set<PartitionWrite>()
+      let timer: NodeJS.Timeout | undefined
+      const giveUp = () => {
+        for (const one of open) this.#finish(one)
+        reject(wasClosed())
+      }
+      const end = () => {
+        clearTimeout(timer)
+        this.#onClose.delete(giveUp)
+        const fault = miscount(topic, records, report)
+        if (fault === null) resolve(report)
+        else reject(fault)
+      }
+      for (const batch of batches) {
+        const one = new PartitionWrite(topic, batch, deadline ?? null, (result) => {
+          open.delete(one)
+          if (result instanceof ProduceFailure) report.failed.push({ batch, failure: result })
+          else
+            report.acknowledged.push({ batch, baseOffset: result.baseOffset, appendTime: result.appendTime })
+          if (open.size === 0) end()
+        })
+        open.add(one)
+      }
+      if (open.size === 0) return end()
+      this.#onClose.add(giveUp)
+      if (deadline !== undefined)
+        timer = setTimeout(
+          () => {
+            for (const one of [...open]) this.#end(one, one.failure ?? notInTime())
+          },
+          Math.max(0, deadline - performance.now()),
+        )
+      for (const one of [...open]) this.#begin(one)
+    })
+  }
+
+  /** What is not acknowledged yet is given up: its writes reject. Idempotent. */
+  close(): void {
+    if (this.#closing.signal.aborted) return
+    this.#closing.abort()
+    for (const giveUp of this.#onClose) giveUp()
+    this.#onClose.clear()
+    this.#brokers.close()
+  }
+
+  #begin(one: PartitionWrite): void {
+    const before = this.#current.get(one.key)
+    if (before === undefined) {
+      this.#current.set(one.key, one)
+      this.#send(one)
+    } else before.append(one)
+  }
+
+  /** Its turn is over: the next batch of the partition may go. */
+  #finish(one: PartitionWrite): void {
+    one.isDone = true
+    this.#failing.delete(one)
+    if (this.#current.get(one.key) !== one) return
+    let next = one.next
+    while (next?.isDone) next = next.next
+    if (next) {
+      next.follow(one)
+      this.#current.set(one.key, next)
+      this.#send(next)
+    } else this.#current.delete(one.key)
+  }
+
+  #end(one: PartitionWrite, result: ProduceFailure | AppendPlace): void {
+    if (one.isDone) return
+    if (one.sequence !== null) {
+      if (result instanceof ProduceFailure) this.#sequences.abandon(one.key, one.sequence)
+      else this.#sequences.advance(one.key, one.sequence, one.batch.count)
+    }
+    if (one.warnedAt !== null && !(result instanceof ProduceFailure))
+      this.#log.info({ topic: one.topic, partition: one.batch.partition }, 'Kafka acknowledges again')
+    this.#finish(one)
+    one.settle(result)
+  }
+
+  #send(one: PartitionWrite): void {
+    const leader = this.#brokers.leader(one.topic, one.batch.partition)
+    if (leader === null) {
+      const failure = this.#topicFailure(one.topic) ?? ProduceFailure.ofCode(kafkaErrors.leaderNotAvailable)
+      this.#retry(one, failure)
+      return
+    }
+    one.sequence ??= this.#sequences.assign(one.key)
+    if (one.sequence === null) {
+      void this.#identify(one)
+      return
+    }
+    const outgoing = this.#outgoing.get(leader)
+    if (outgoing !== undefined) {
+      outgoing.push(one)
+      return
+    }
+    this.#outgoing.set(leader, [one])
+    queueMicrotask(() => void this.#flush(leader))
+  }
+
+  /** Sends it once there is an identity to send it under. Never rejects. */
+  async #identify(one: PartitionWrite): Promise<void> {
+    try {
+      this.#identifying ??= this.#brokers.newIdentity().then((identity) => {
+        if (identity === anonymous) this.#log.info({}, notRecognised)
+        this.#sequences.begin(identity)
+      })
+      await this.#identifying
+      if (!one.isDone) this.#send(one)
+    } catch (error) {
+      const failure =
+        error instanceof ProduceFailure ? error : new ProduceFailure(messageOf(error), null, { cause: error })
+      this.#retry(one, failure)
+    } finally {
+      this.#identifying = null
+    }
+  }
+
+  /** One request for all that goes to the node. Never rejects. */
+  async #flush(nodeId: number): Promise<void> {
+    let sent = this.#outgoing.get(nodeId)!
+    this.#outgoing.delete(nodeId)
+    let answers: PartitionAnswer[]
+    try {
+      const connection = this.#brokers.connected(nodeId) ?? (await this.#brokers.connection(nodeId))
+      // The deadline may have passed while it connected: a caller that was told so sends it again by itself.
+      sent = sent.filter(({ isDone }) => !isDone)
+      if (sent.length === 0) return
+      answers = (await connection.produce(byTopic(sent), ackMs(sent))).partitions
+    } catch (error) {
+      const failure = new ProduceFailure(messageOf(error), null, { cause: error })
+      for (const one of sent) this.#retry(one, failure)
+      return
+    }
+    for (const one of sent) {
+      const answer = answers.find(
+        ({ topic, partition }) => partition === one.batch.partition && topic === one.topic,
+      )
+      if (answer === undefined) this.#retry(one, unnamed())
+      else if (answer.errorCode === 0) this.#end(one, answer)
+      // It was appended so long ago that the broker does not know where.
+      else if (answer.errorCode === kafkaErrors.duplicateSequence) this.#end(one, unknownPlace)
+      else this.#retry(one, ProduceFailure.ofCode(answer.errorCode))
+    }
+  }
+
+  #retry(one: PartitionWrite, failure: ProduceFailure): void {
+    if (one.isDone) return
+    const { topic, batch } = one
+    one.fail(failure)
+    this.#failing.add(one)
+    if (failure.isOutOfSequence && one.sequence !== null) {
+      this.#sequences.abandon(one.key, one.sequence)
+      one.sequence = null
+    }
+    const error = failure.message
+    this.#log.debug({ topic, partition: batch.partition, error }, 'records were not acknowledged')
+    if (failure.isTooLarge || (failure.isFinal && one.deadline !== null)) {
+      this.#end(one, failure)
+      return
+    }
+    const now = performance.now()
+    if (now - one.failedSince >= longMs && now - (one.warnedAt ?? -Infinity) >= warnAgainMs) {
+      one.warnedAt = now
+      const seconds = Math.round((now - one.failedSince) / 1_000)
+      this.#log.warn(
+        { topic, partition: batch.partition, records: batch.count, seconds, error },
+        'Kafka does not acknowledge records; they are sent again until it does',
+      )
+    }
+    setTimeout(() => void this.#sendAgain(one), backoff(one.failures - 1))
+  }
+
+  /** The leader may have moved. What cannot be learnt now is asked for again after the next failure. */
+  async #sendAgain(one: PartitionWrite): Promise<void> {
+    if (one.isDone) return
+    await this.#brokers.refresh().catch(() => {})
+    if (!one.isDone) this.#send(one)
+  }
+
+  #topicFailure(topic: string): ProduceFailure | null {
+    const code = this.#brokers.topicError(topic)
+    if (code !== 0) return ProduceFailure.ofCode(code)
+    return this.#brokers.partitions(topic) === null
+      ? ProduceFailure.ofCode(kafkaErrors.unknownTopicOrPartition)
+      : null
+  }
+}
+
+const unknownPlace: AppendPlace = { baseOffset: -1, appendTime: -1 }
+
+const notRecognised =
+  'the brokers give this producer no identity (InitProducerId): a batch whose answer is lost may be written twice'
+
+const backoff = (failures: number): number => Math.min(maxBackoffMs, initialBackoffMs * 2 ** failures)
+
+const wasClosed = (): Error => new PostriderError('kafka_unavailable', 'the producer was closed')
+
+const notInTime = (): ProduceFailure => new ProduceFailure('Kafka did not acknowledge in time', null)
+
+const unnamed = (): ProduceFailure =>
+  new ProduceFailure("the broker's answer does not name the partition", null)
+
+/** As long as the most patient of them can wait. */
+function ackMs(sent: readonly PartitionWrite[]): number {
+  const now = performance.now()
+  let ms = 0
+  for (const { deadline } of sent)
+    ms = Math.max(ms, deadline === null ? maxAckMs : deadline - now - answerMarginMs)
+  return Math.max(1, Math.min(maxAckMs, Math.round(ms)))
+}
+
+function byTopic(sent: readonly PartitionWrite[]): TopicBatches[] {
+  const topics: { topic: string; batches: SequencedBatch[] }[] = []
+  for (const { topic, batch, sequence } of sent) {
+    const sequenced = { batch, sequence: sequence! }
+    const last = topics.findLast((one) => one.topic === topic)
+    if (last !== undefined) last.batches.push(sequenced)
+    else topics.push({ topic, batches: [sequenced] })
+  }
+  return topics
+}
+
+/** Each record is either acknowledged or reported as failed: anything else is a bug by which records are lost. */
+function miscount(topic: string, records: number, { acknowledged, failed }: WriteReport): Error | null {
+  let accounted = 0
+  for (const { batch } of acknowledged) accounted += batch.count
+  for (const { batch } of failed) accounted += batch.count
+  if (accounted === records) return null
+  return new PostriderError(
+    'invariant',
+    `a bug: of ${records} records for ${topic} ${accounted} are accounted for by Kafka's answers`,
+  )
+}

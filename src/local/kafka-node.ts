@@ -1,0 +1,175 @@
+import { PostriderError } from '../errors.ts'
+import type { ChildExit } from './child-process.ts'
+import { startJavaServer, type LocalServer } from './java-server.ts'
+import type { KafkaNodeAddress } from './kafka-properties.ts'
+import { knowsBrokers } from './kafka-ready.ts'
+import type { LocalParts } from './parts.ts'
+import { isPortFree } from './ports.ts'
+import { claimStateFolder } from './state-folder.ts'
+
+/** One broker of a local Kafka; it is also one of its controllers. */
+export interface LocalKafkaNode extends KafkaNodeAddress {
+  /** `host:port`, for clients. */
+  broker: string
+  /** Its records, its properties and its log file. */
+  dataDir: string
+  /** Begun again by each start. */
+  logFile: string
+  /** Of its newest process. */
+  pid: number
+  /** True from `start()` until the process has ended. A frozen node runs. */
+  isRunning(): boolean
+  /**
+   * SIGTERM: a controlled shutdown, which moves its leaders first; SIGKILL after `deadlineMs` (10 s unless set).
+   * Resolves once it is gone; idempotent. A node that starts is ended, and its `start()` rejects.
+   */
+  stop(deadlineMs?: number): Promise<void>
+  /** SIGKILL: what a crash looks like. Resolves once it is gone; idempotent. Ends frozen nodes too. */
+  kill(): Promise<void>
+  /** SIGSTOP: it answers nothing, and its connections stay open. */
+  freeze(): void
+  /** SIGCONT. Does nothing when the node is not frozen. */
+  thaw(): void
+  /**
+   * Starts it again after `stop` or `kill`, as the same broker: on its ports, with its records. Resolves once it is
+   * a broker of the cluster again, which takes a majority of controllers: when most nodes are gone, do not await
+   * the first before you start the next. Throws a `local` error when it runs, when a port is taken, and after
+   * `stop()` or `kill()` of the whole Kafka.
+   */
+  start(): Promise<void>
+}
+
+export interface KafkaNodeOptions {
+  parts: LocalParts
+  /** As a reader knows it: `Kafka`, `Kafka node 2`. */
+  name: string
+  address: KafkaNodeAddress
+  dataDir: string
+  heapMb: number
+  /** Aborted at the end of the whole Kafka; nothing starts from then on. */
+  closing: AbortSignal
+  /** Called when the process has ended. `isAsked`: by `stop` or `kill`, not by itself. */
+  onExit: (exit: ChildExit, isAsked: boolean) => void
+}
+
+const logName = 'kafka.log'
+
+export class KafkaNode implements LocalKafkaNode {
+  readonly id: number
+  readonly port: number
+  readonly controllerPort: number
+  readonly broker: string
+  readonly dataDir: string
+  readonly logFile: string
+  readonly #options: KafkaNodeOptions
+  #server: LocalServer | null = null
+  #starting: { abort: AbortController; ended: Promise<unknown> } | null = null
+  #isEndAsked = false
+
+  constructor(options: KafkaNodeOptions) {
+    this.#options = options
+    this.id = options.address.id
+    this.port = options.address.port
+    this.controllerPort = options.address.controllerPort
+    this.broker = `127.0.0.1:${this.port}`
+    this.dataDir = options.dataDir
+    this.logFile = `${options.dataDir}/${logName}`
+  }
+
+  get pid(): number {
+    return this.#server!.pid
+  }
+
+  isRunning(): boolean {
+    return this.#starting !== null || this.#server?.isRunning() === true
+  }
+
+  async stop(deadlineMs?: number): Promise<void> {
+    await this.#abortStart()
+    this.#isEndAsked = true
+    const stopped = this.#server?.stop(deadlineMs)
+    // A frozen process takes the signal only now.
+    this.thaw()
+    await stopped
+  }
+
+  async kill(): Promise<void> {
+    await this.#abortStart()
+    this.#isEndAsked = true
+    await this.#server?.kill()
+  }
+
+  freeze(): void {
+    if (!this.#server?.isRunning()) throw new PostriderError('local', `${this.#options.name} does not run`)
+    process.kill(this.#server.pid, 'SIGSTOP')
+  }
+
+  thaw(): void {
+    if (this.#server?.isRunning()) process.kill(this.#server.pid, 'SIGCONT')
+  }
+
+  start(): Promise<void> {
+    return this.#begin(async (signal) => {
+      const { name, closing } = this.#options
+      if (closing.aborted)
+        throw new PostriderError('local', `${name} cannot start: the whole Kafka was ended`)
+      for (const port of [this.port, this.controllerPort]) {
+        if (await isPortFree(port)) continue
+        throw new PostriderError('local', `${name} cannot start again: its port ${port} is taken`)
+      }
+      await claimStateFolder(this.dataDir, name)
+      return this.#startServer(() => knowsBrokers(this.port, [this.id]), signal)
+    })
+  }
+
+  /** The start of a new Kafka, whose folders and ports are prepared. `isReady` says when the node counts as started. */
+  startFirst(isReady: () => Promise<boolean>, signal?: AbortSignal): Promise<void> {
+    return this.#begin((aborted) =>
+      this.#startServer(isReady, signal ? AbortSignal.any([aborted, signal]) : aborted),
+    )
+  }
+
+  async #begin(run: (signal: AbortSignal) => Promise<LocalServer>): Promise<void> {
+    const { name, closing, onExit } = this.#options
+    if (this.isRunning()) throw new PostriderError('local', `${name} runs already`)
+    const abort = new AbortController()
+    const running = run(AbortSignal.any([abort.signal, closing]))
+    this.#starting = { abort, ended: running.catch(() => {}) }
+    try {
+      const server = await running
+      this.#server = server
+      this.#isEndAsked = false
+      void server.exited.then((exit) => onExit(exit, this.#isEndAsked))
+    } finally {
+      this.#starting = null
+    }
+  }
+
+  #startServer(isReady: () => Promise<boolean>, signal: AbortSignal): Promise<LocalServer> {
+    const { parts, name, heapMb } = this.#options
+    return startJavaServer({
+      name,
+      java: parts.java,
+      args: [
+        `-Xmx${heapMb}m`,
+        '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn',
+        '-Dorg.slf4j.simpleLogger.showDateTime=true',
+        '-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss,SSS',
+        ...['-cp', parts.kafkaClassPath, 'kafka.Kafka', 'server.properties'],
+      ],
+      env: {},
+      dataDir: this.dataDir,
+      port: this.port,
+      logName,
+      isReady,
+      signal,
+    })
+  }
+
+  async #abortStart(): Promise<void> {
+    this.#starting?.abort.abort(
+      new PostriderError('local', `${this.#options.name} was ended while it started`),
+    )
+    await this.#starting?.ended
+  }
+}

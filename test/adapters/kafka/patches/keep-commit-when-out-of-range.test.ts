@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import pino from 'pino'
+import { createTopics } from '../../../../src/adapters/kafka/create-topics.ts'
+import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
+import { until } from '../../../support/deployment.ts'
+import { brokers, uniquePrefix } from '../../../support/rig.ts'
+
+test('a consumer that does not commit by itself reads on where retention stopped, and the group’s offset stays', async (t) => {
+  const kafka = createKafka(
+    { kafka: { brokers: brokers(), ssl: false, sasl: null } },
+    pino({ level: 'silent' }),
+  )
+  const topic = `${uniquePrefix()}range`
+  const groupId = topic
+  const admin = kafka.admin()
+  const producer = kafka.producer()
+  const consumer = kafka.consumer({ groupId, maxWaitTimeInMs: 50 })
+  t.after(async () => {
+    await Promise.all([consumer.disconnect(), producer.disconnect()])
+    await admin.deleteTopics({ topics: [topic] })
+    await admin.deleteGroups([groupId])
+    await admin.disconnect()
+  })
+  await Promise.all([admin.connect(), producer.connect(), consumer.connect()])
+  await createTopics(admin, [{ topic, numPartitions: 1 }])
+  for (let index = 0; index < 10; index++)
+    await producer.send({ topic, messages: [{ value: String(index) }] })
+  await admin.setOffsets({ groupId, topic, partitions: [{ partition: 0, offset: '2' }] })
+  await admin.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: '6' }] })
+
+  const seen: string[] = []
+  await consumer.subscribe({ topic, fromBeginning: true })
+  await consumer.run({
+    autoCommit: false,
+    eachMessage: async ({ message }) => void seen.push(message.value!.toString()),
+  })
+  await until(() => seen.length === 4, 30_000, 'the records that are left')
+  assert.deepEqual(seen, ['6', '7', '8', '9'])
+  const [committed] = await admin.fetchOffsets({ groupId, topics: [topic] })
+  assert.equal(committed!.partitions[0]!.offset, '2')
+})

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import pino from 'pino'
+import { GroupSource } from '../../../../src/adapters/kafka/group-source.ts'
+import type { RecordListener } from '../../../../src/forwarder/ports.ts'
+import { someCall } from '../../../support/calls.ts'
+import { deploy, until } from '../../../support/deployment.ts'
+
+const patienceMs = 60_000
+const idle: RecordListener = { assigned() {}, rejoining: () => Promise.resolve(), lost() {}, fetched() {} }
+
+test('a rebalance is held up for the last commit of a generation, and not for ever', async (t) => {
+  const deployment = await deploy(t, { PARTITIONS_CALLS: '1' })
+  const { kafka, config, topics } = deployment
+  const member = () => {
+    const source = new GroupSource({
+      kafka,
+      groupId: config.groupId,
+      topics: [topics.calls],
+      sessionTimeoutMs: 30_000,
+      maxWaitMs: 100,
+      log: pino({ level: 'silent' }),
+    })
+    deployment.endFirst(() => source.stop())
+    return source
+  }
+  const first = member()
+  const told: string[] = []
+  const state = () => (first.mayStart() ? 'may start' : first.isReady() ? 'waits' : 'is not ready')
+  let read = 0
+  let rejoining = async () => {
+    told.push(`rejoins, ${state()}`)
+    // A heartbeat's time and more: the other members wait.
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    const acknowledged = await first.commit([
+      { topic: topics.calls, partition: 0, position: 1, metadata: '' },
+    ])
+    told.push(`${acknowledged ? 'committed' : 'not committed'}, ${state()}`)
+  }
+  await first.start({
+    assigned: () => void told.push(`assigned, ${state()}`),
+    rejoining: () => rejoining(),
+    lost: () => void told.push('lost'),
+    fetched: (_topic, _partition, { to }) => void (read = to),
+  })
+  await deployment.produce([someCall(), someCall()])
+  await until(() => read === 2, patienceMs, 'that both are read')
+
+  const second = member()
+  await second.start(idle)
+  const assigned = () => told.filter((line) => line.startsWith('assigned')).length
+  await until(() => assigned() === 2, patienceMs, 'that the first one is assigned again')
+  assert.deepEqual(told, ['assigned, may start', 'rejoins, waits', 'committed, waits', 'assigned, may start'])
+  assert.deepEqual(await deployment.committed(topics.calls), [1])
+
+  rejoining = () => new Promise(() => {})
+  await second.stop()
+  await until(() => assigned() === 3, patienceMs, 'that the group goes on without that commit')
+  assert.deepEqual(told.slice(4), ['assigned, may start'])
+})

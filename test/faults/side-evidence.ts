@@ -1,0 +1,65 @@
+import pino from 'pino'
+import { readRange } from '../../src/adapters/kafka/read-range.ts'
+import { fromFields } from '../../src/adapters/settings-record.ts'
+import type { AnalyticsCall } from '../../src/core/analytics-call.ts'
+import type { DeadLetterReason } from '../../src/core/delivery.ts'
+import type { SettingsEvent } from '../../src/core/settings-events.ts'
+import { foldRecord, initialFold } from '../../src/core/settings-fold.ts'
+import type { AnswerKind } from './answers.ts'
+import type { Rig } from './rig.ts'
+
+export interface SideCall extends Pick<AnalyticsCall, 'messageId' | 'type' | 'userId' | 'traits'> {
+  /** When the broker took it, epoch ms. */
+  at: number
+}
+
+/** What lies in Kafka, and came to receivers, of all that is no numbered call. */
+export class SideEvidence {
+  readonly calls: SideCall[] = []
+  /** Of each delivery: what its requests were answered. */
+  readonly arrivals = new Map<string, AnswerKind[]>()
+  readonly deadLetters = new Map<string, { reason: DeadLetterReason; at: number }[]>()
+  retries = 0
+  /** Of the audience, as the newest record of each user says. */
+  readonly members = new Set<string>()
+  /** `<request id> <user id>` */
+  readonly erasures = new Set<string>()
+  /** Those that were accepted, in their order. */
+  readonly settings: SettingsEvent[] = []
+
+  addArrival(id: string, answer: AnswerKind): void {
+    const found = this.arrivals.get(id)
+    if (found) found.push(answer)
+    else this.arrivals.set(id, [answer])
+  }
+
+  addDeadLetter(id: string, reason: DeadLetterReason, at: number): void {
+    const found = this.deadLetters.get(id)
+    if (found) found.push({ reason, at })
+    else this.deadLetters.set(id, [{ reason, at }])
+  }
+
+  /** What is not read with the numbered calls. */
+  async read({ kafka, topics, codecs }: Rig): Promise<void> {
+    const log = pino({ level: 'silent' })
+    const recordsOf = (topic: string) => readRange({ kafka, topic, groupPrefix: 'evidence', log })
+    for await (const { value } of recordsOf(topics.memberships)) {
+      if (value === null) continue
+      const { userId, member } = await codecs.memberships.decode(value)
+      if (member) this.members.add(userId)
+      else this.members.delete(userId)
+    }
+    for await (const { value } of recordsOf(topics.erasures)) {
+      if (value === null) continue
+      const { requestId, userId } = await codecs.erasures.decode(value)
+      this.erasures.add(`${requestId} ${userId}`)
+    }
+    let fold = initialFold
+    for await (const { value } of recordsOf(topics.settings)) {
+      const record = fromFields(await codecs.settings.decode(value))
+      const folded = foldRecord(fold, record)
+      fold = folded.fold
+      if (folded.verdict === 'accepted') this.settings.push(record.event)
+    }
+  }
+}
