@@ -12,8 +12,6 @@ import { securedDeployment, type RunningPart } from '../support/secured-deployme
 import type { Env } from '../support/secured-logins.ts'
 import { securedTraffic } from '../support/secured-traffic.ts'
 
-/** How long a login by token holds at the test's broker, in ms. */
-const tokenLoginMs = 11_000
 const principals: Record<SecuredPart, string> = {
   setup: 'User:setup',
   collector: 'User:collector',
@@ -47,7 +45,6 @@ test('on a cluster with TLS, logins and permissions', { timeout: 400_000 }, asyn
       parts.set(name, start(logins[name], name))
     await Promise.all([...parts.values()].map((one) => one.ready()))
   })
-  const readyAt = performance.now()
 
   await t.test(
     'calls, retries, dead letters, replays, deletions and lists of users get through',
@@ -107,13 +104,6 @@ test('on a cluster with TLS, logins and permissions', { timeout: 400_000 }, asyn
       assert.equal((await later.stop()).status, 0)
     },
   )
-
-  await t.test('a login by token is renewed before it ends, and no connection is lost by it', async () => {
-    await until(() => performance.now() - readyAt > tokenLoginMs + 2_000, tokenLoginMs + 5_000)
-    assert.equal((await part('forwarder').readiness())?.ready, true)
-    assert.doesNotMatch(part('forwarder').output(), /broke off|interrupted|waits/)
-    assert.equal(deployment.ways.tokens.count(), 1)
-  })
 
   await t.test('nothing that was asked for so far was denied', async () => {
     const denied = (await kafka.decisions()).filter(({ isAllowed }) => !isAllowed)

@@ -1,8 +1,5 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
-import { test, type TestContext } from 'node:test'
-import { createServer } from 'node:tls'
+import { test } from 'node:test'
 import kafkajs from 'kafkajs'
 import type { Admin } from 'kafkajs'
 import pino from 'pino'
@@ -14,12 +11,14 @@ import { TopicReader } from '../../../../src/adapters/kafka/topic-reader.ts'
 import { runSetup } from '../../../../src/commands/setup.ts'
 import { loadConfig } from '../../../../src/config.ts'
 import { PostriderError } from '../../../../src/errors.ts'
-import { createAuthority } from '../../../support/certificates.ts'
 import { entryOf, type Grant } from '../../../support/kafka-acls.ts'
 import { registryUrl } from '../../../support/rig.ts'
 import { securedKafka } from '../../../support/secured-kafka.ts'
+import { refusalsOf } from '../../../support/secured-refusals.ts'
 import { passwordOf, securedLogins, type Env } from '../../../support/secured-logins.ts'
 
+/** How long a login by token holds at the test's broker, in ms. */
+const tokenLoginMs = 11_000
 const silent = pino({ level: 'silent' })
 const clientOf = (env: Env) => createKafka(loadConfig(env), silent)
 /** Fewer tries than a part makes, so that what stays wrong is said soon. */
@@ -40,7 +39,7 @@ async function refused(work: Promise<unknown>, line: RegExp): Promise<void> {
 // Several at a time, for kafkajs waits between its tries.
 test('on brokers with TLS and logins', { concurrency: 6, timeout: 400_000 }, async (t) => {
   const kafka = await securedKafka(t, { ann: passwordOf('ann'), bob: passwordOf('bob') })
-  const { listeners, authority } = kafka
+  const { listeners } = kafka
   const ways = await securedLogins(t, kafka)
   const byPassword = ways.byPassword('plain', 'ann')
   const byToken = ways.byToken('ann')
@@ -68,94 +67,28 @@ test('on brokers with TLS and logins', { concurrency: 6, timeout: 400_000 }, asy
     assert.equal(ways.tokens.count(), before + 1)
   })
 
-  const { KAFKA_SSL_CA_FILE: _, ...withoutCa } = byPassword
-  const {
-    KAFKA_SASL_MECHANISM: _mechanism,
-    KAFKA_SASL_USERNAME: _user,
-    KAFKA_SASL_PASSWORD: _password,
-    ...anonymous
-  } = byPassword
-  const stranger = await createAuthority(t)
-  const elsewhere = await authority.issue({ names: ['elsewhere.test'], addresses: [] })
-  const expired = await authority.issue({ expired: true })
-  const refusals: Record<string, [env: Env, line: RegExp]> = {
-    'a wrong password (PLAIN)': [
-      { ...byPassword, KAFKA_SASL_PASSWORD: 'wrong' },
-      /^Kafka refuses the login of user ann \(SASL PLAIN\): check KAFKA_SASL_USERNAME, KAFKA_SASL_PASSWORD/,
-    ],
-    'a wrong password (SCRAM-SHA-256)': [
-      { ...logins['SCRAM-SHA-256']!, KAFKA_SASL_PASSWORD: 'wrong' },
-      /^Kafka refuses the login of user ann \(SASL SCRAM-SHA-256\): check/,
-    ],
-    'an unknown user (SCRAM-SHA-512)': [
-      { ...logins['SCRAM-SHA-512']!, KAFKA_SASL_USERNAME: 'nobody' },
-      /^Kafka refuses the login of user nobody \(SASL SCRAM-SHA-512\): check/,
-    ],
-    'a wrong client secret': [
-      { ...byToken, KAFKA_SASL_OAUTH_CLIENT_SECRET: 'wrong' },
-      /token refuses a token to client "ann" with 401 \(invalid_client: no such client\): check KAFKA_SASL_OAUTH_CLIENT_ID and/,
-    ],
-    'a wrong scope': [
-      { ...byToken, KAFKA_SASL_OAUTH_SCOPE: 'mail' },
-      /refuses a token to client "ann" with 400 \(invalid_scope\): check KAFKA_SASL_OAUTH_SCOPE/,
-    ],
-    'a token that the brokers do not take': [
-      ways.byToken('stale'),
-      /^Kafka refuses the token of client "stale" \(SASL OAUTHBEARER: .*\): check KAFKA_SASL_OAUTH_/,
-    ],
-    'a mechanism that the brokers do not take': [
-      { ...byToken, KAFKA_BROKERS: listeners.passwords },
-      /^the brokers do not take SASL OAUTHBEARER: check KAFKA_SASL_MECHANISM/,
-    ],
-    'a login where none is taken': [
-      { ...byPassword, ...byCertificate },
-      /^the brokers take no SASL login at this port: check KAFKA_BROKERS, or unset KAFKA_SASL_MECHANISM/,
-    ],
-    'no login where one is asked for': [
-      anonymous,
-      /^the brokers ask for a login \(SASL .*SCRAM-SHA-512.*\): set KAFKA_SASL_MECHANISM/,
-    ],
-    'no CA file': [
-      { ...withoutCa, KAFKA_SSL: 'true' },
-      /^the brokers' certificate is not trusted \(unable to verify the first certificate\): set KAFKA_SSL_CA_FILE/,
-    ],
-    'the CA file of another authority': [
-      { ...byPassword, KAFKA_SSL_CA_FILE: stranger.caFile },
-      /^the brokers' certificate is not trusted \(.*\): KAFKA_SSL_CA_FILE does not hold the authority/,
-    ],
-    'a certificate for another name': [
-      { ...byPassword, KAFKA_BROKERS: (await tlsServer(t, elsewhere)).replace('127.0.0.1', 'localhost') },
-      /^the brokers' certificate is for other names \(.*elsewhere\.test.*\): give one of its names in KAFKA_BROKERS/,
-    ],
-    'a certificate that has expired': [
-      { ...byPassword, KAFKA_BROKERS: await tlsServer(t, expired) },
-      /^the brokers' certificate is not valid now \(certificate has expired\): renew it/,
-    ],
-    'no client certificate': [
-      { KAFKA_BROKERS: listeners.certificates, ...ways.tls },
-      /^the brokers ask for a client certificate: set KAFKA_SSL_CERT_FILE and KAFKA_SSL_KEY_FILE/,
-    ],
-    'a client certificate of another authority': [
-      await ways.byCertificate('ann', stranger),
-      /^the brokers refuse the client certificate \(.*\): check KAFKA_SSL_CERT_FILE/,
-    ],
-    'no TLS at a port with TLS': [
-      { ...byPassword, KAFKA_SSL_CA_FILE: '' },
-      /^the brokers speak TLS at this port: set KAFKA_SSL=true, or check the port/,
-    ],
-    'no TLS at a port that wants a certificate': [
-      { KAFKA_BROKERS: listeners.certificates },
-      /^the brokers speak TLS at this port: set KAFKA_SSL=true/,
-    ],
-    'TLS at a port without': [
-      { ...ways.tls, KAFKA_BROKERS: listeners.open },
-      /^the brokers do not speak TLS at this port: check the port in KAFKA_BROKERS, or KAFKA_SSL/,
-    ],
-  }
+  const refusals = await refusalsOf(t, kafka, ways)
+  // Beside what follows, for it takes as long as such a login holds.
+  const renewed = t.test('a login by token is renewed on its connection before it ends', async () => {
+    const client = clientOf(byToken).admin()
+    const requests: { apiName: string; correlationId: number }[] = []
+    client.on('admin.network.request', ({ payload }) => requests.push(payload))
+    await client.connect()
+    const until = performance.now() + tokenLoginMs + 2_000
+    while (performance.now() < until) {
+      await client.listTopics()
+      await new Promise((resolve) => setTimeout(resolve, 300))
+    }
+    await client.disconnect()
+    assert.ok(requests.filter(({ apiName }) => apiName === 'SaslAuthenticate').length > 2)
+    // Each connection counts its requests from 0.
+    assert.equal(requests.filter(({ correlationId }) => correlationId === 0).length, 1)
+  })
+
   const named = Object.entries(refusals).map(([name, [env, line]]) =>
     t.test(`${name} is named, with what to do`, () => refused(ask(env), line)),
   )
-  await Promise.all(named)
+  await Promise.all([renewed, ...named])
 
   await t.test('a token endpoint that is away is waited for, as brokers are', async () => {
     const away = { ...byToken, KAFKA_SASL_OAUTH_TOKEN_URL: 'http://127.0.0.1:1/token' }
@@ -243,12 +176,3 @@ test('on brokers with TLS and logins', { concurrency: 6, timeout: 400_000 }, asy
     )
   })
 })
-
-/** A server that is no Kafka but has this certificate; `host:port`. */
-async function tlsServer(t: TestContext, { cert, key }: { cert: string; key: string }): Promise<string> {
-  const server = createServer({ cert, key }).on('tlsClientError', () => {})
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.after(() => server.close())
-  return `127.0.0.1:${(server.address() as AddressInfo).port}`
-}
