@@ -24,7 +24,7 @@ export interface GroupSourceOptions {
   sessionTimeoutMs: number
   /** How long a fetch waits for something to come, in ms; for a moment only while partitions are paused. */
   maxWaitMs: number
-  /** A consumer that has been no member of its group for this long is made again, in ms; 90 s unless given. */
+  /** A consumer that has been no member of its group, or could not commit, for this long is made again, in ms (90 s). */
   maxStallMs?: number
   log: Logger
 }
@@ -81,6 +81,8 @@ export class GroupSource implements RecordSource {
   /** The way to commit of the consumer that is running now; null before it has joined. */
   #commitOffsets: CommitOffsets | null = null
   #acknowledged: unknown = null
+  /** Since when commits are refused, monotonic; null while they are taken. */
+  #refusedSince: number | null = null
   readonly #trouble: KafkaTrouble
   /** When the consumer joined that has fetched nothing yet; null once it has. */
   #unprovenSince: number | null = null
@@ -187,7 +189,10 @@ export class GroupSource implements RecordSource {
       this.#log.debug({ err: error }, 'a commit was not acknowledged')
     }
     // Only the event is the acknowledgement: the call can resolve without having committed.
-    return this.#acknowledged === topics
+    const isAcknowledged = this.#acknowledged === topics
+    if (isAcknowledged) this.#refusedSince = null
+    else this.#refusedSince ??= performance.now()
+    return isAcknowledged
   }
 
   async stop(): Promise<void> {
@@ -271,6 +276,7 @@ export class GroupSource implements RecordSource {
       this.#joined = false
       this.#rejoining = false
       this.#lastHeartbeat = -Infinity
+      this.#refusedSince = null
       // What it owned it claims again, under the generation of then: what it finished and could not commit any more,
       // for the broker was away, is known here and nowhere else.
       this.#memberId = ''
@@ -295,14 +301,17 @@ export class GroupSource implements RecordSource {
     await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
   }
 
-  /** Rejects once the consumer has been no member for too long, whatever kafkajs waits for. */
+  /** Rejects once the consumer has been no member, or could not commit, for too long, whatever kafkajs waits for. */
   #stall(): { stalled: Promise<never>; end(): void } {
     const maxStallMs = this.#options.maxStallMs ?? defaultMaxStallMs
     const began = performance.now()
     const { promise: stalled, reject } = Promise.withResolvers<never>()
     const timer = setInterval(() => {
-      if (performance.now() - Math.max(began, this.#lastHeartbeat) < maxStallMs) return
+      const now = performance.now()
       const seconds = Math.round(maxStallMs / 1_000)
+      if (now - Math.max(began, this.#refusedSince ?? now) >= maxStallMs)
+        reject(new PostriderError('kafka_unavailable', `its commits have been refused for ${seconds} s`))
+      if (now - Math.max(began, this.#lastHeartbeat) < maxStallMs) return
       reject(new PostriderError('kafka_unavailable', `it has been no member of its group for ${seconds} s`))
     }, maxStallMs / 10)
     timer.unref()
@@ -320,6 +329,7 @@ export class GroupSource implements RecordSource {
       this.#joined = true
       this.#hasJoined = true
       this.#rejoining = false
+      this.#refusedSince = null
       if (!continued) this.#unprovenSince = performance.now()
       this.#lastHeartbeat = this.#askedAt
       const partitions = Object.entries(payload.memberAssignment).flatMap(([topic, ids]) =>

@@ -70,3 +70,34 @@ test('a member that has nothing to fetch can commit what was finished before', a
   assert.equal(await acknowledged.promise, true)
   assert.deepEqual(await committed(topics.calls), [2])
 })
+
+test('a member whose commits are refused for good joins again', async (t) => {
+  const { kafka, config, topics, endFirst } = await deploy(t, { PARTITIONS_CALLS: '1' })
+  const source = new GroupSource({
+    kafka,
+    groupId: config.groupId,
+    topics: [topics.calls],
+    sessionTimeoutMs: 10_000,
+    maxWaitMs: 100,
+    maxStallMs: 2_000,
+    log: pino({ level: 'silent' }),
+  })
+  endFirst(() => source.stop())
+  let joined = 0
+  await source.start({
+    assigned: () => void joined++,
+    rejoining: () => Promise.resolve(),
+    lost() {},
+    fetched() {},
+  })
+  // Larger than brokers take: refused, while heartbeats are answered.
+  const refused = { topic: topics.calls, partition: 0, position: 0, metadata: 'x'.repeat(5_000) }
+  await until(
+    async () => {
+      assert.equal(await source.commit([refused]), false)
+      return joined > 1
+    },
+    60_000,
+    'another join',
+  )
+})

@@ -5,6 +5,7 @@ import { fetchSoonAfterResume } from './fetch-soon-after-resume.ts'
 import { forgetClosedSocket } from './forget-closed-socket.ts'
 import { freeResponsesEarly } from './free-responses-early.ts'
 import { heartbeatAfterClockChange } from './heartbeat-after-clock-change.ts'
+import { keepBrokerIds } from './keep-broker-ids.ts'
 import { keepCommitWhenOutOfRange } from './keep-commit-when-out-of-range.ts'
 import { checkPatches, type LoadKafkajs, type Patch } from './patch.ts'
 import { rejoinWhenForgotten } from './rejoin-when-forgotten.ts'
@@ -21,6 +22,7 @@ export const patches: readonly Patch[] = [
   freeResponsesEarly,
   discardPartialResponse,
   forgetClosedSocket,
+  keepBrokerIds,
   waitBeforeJoin,
   heartbeatAfterClockChange,
   rejoinWhenForgotten,
