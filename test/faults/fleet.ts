@@ -12,6 +12,8 @@ const preloads = ['sent-preload.ts', 'clock-preload.ts'].map(
 
 export type Command = 'forwarder' | 'collector' | 'console'
 
+const portTaken = 'a port that is taken'
+
 /** The place of one process of Postrider: it is killed, stopped and started again here. */
 export class Seat {
   readonly name: string
@@ -79,8 +81,10 @@ export class Seat {
       logFile,
     })
     this.#child = child
-    void child.exited.then((exit) => {
+    void child.exited.then(async (exit) => {
       if (this.#ending) return
+      // A free port can be lost to somebody else before the process takes it.
+      if ((await readFile(logFile, 'utf8').catch(() => '')).includes(portTaken)) return this.start()
       this.#onUnexpectedExit(`${this.name} ended by itself (${describe(exit)}), see ${logFile}`)
     })
   }
@@ -166,7 +170,7 @@ export class Seat {
     for (let start = 1; start <= this.#starts; start++) {
       const text = await readFile(this.#logFile(start), 'utf8').catch(() => '')
       for (const line of text.split('\n'))
-        if (line !== '' && !isExpected(line) && !this.#isOutOfTime(line))
+        if (line !== '' && !line.includes(portTaken) && !isExpected(line) && !this.#isOutOfTime(line))
           found.push(`${this.name}-${start}: ${line}`)
     }
     return found

@@ -2,16 +2,16 @@ import pino from 'pino'
 import { readRange } from '../../src/adapters/kafka/read-range.ts'
 import type { Rig } from './rig.ts'
 
-const mostCounted = 255
+export const mostCounted = 255
 
-/** How often the ledger records of each delivery that a retry was scheduled, and that it is dead. */
+/** How often the ledger records what became of each delivery when it came from a tier, and that it is dead. */
 export class LedgerEvidence {
-  #retries = new Uint8Array(65_536)
+  #fromTiers = new Uint8Array(65_536)
   #deadLetters = new Uint8Array(65_536)
   events = 0
 
-  retriesOf(delivery: number): number {
-    return this.#retries[delivery] ?? 0
+  fromTiersOf(delivery: number): number {
+    return this.#fromTiers[delivery] ?? 0
   }
 
   deadLettersOf(delivery: number): number {
@@ -27,13 +27,13 @@ export class LedgerEvidence {
       groupPrefix: 'evidence',
       log,
     })) {
-      const { type, deliveryId, disposition } = codec.tryDecode(value) ?? (await codec.decode(value))
+      const event = codec.tryDecode(value) ?? (await codec.decode(value))
+      const { type, deliveryId, disposition, topic } = event
       if (type === 'tally') continue
       this.events++
       const delivery = type === 'disposition' && deliveryId !== null ? numberOf(deliveryId) : null
       if (delivery === null) continue
-      if (disposition === 'retried' || disposition === 'deferred')
-        this.#retries = counted(this.#retries, delivery)
+      if (topic !== topics.calls) this.#fromTiers = counted(this.#fromTiers, delivery)
       if (disposition === 'dead_lettered') this.#deadLetters = counted(this.#deadLetters, delivery)
     }
   }

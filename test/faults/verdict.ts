@@ -5,6 +5,7 @@ import { expectation, slots, type Slot } from './destinations.ts'
 import { checkAttempts, hasMoved, roundMs, type DeliveryEvidence } from './attempt-checks.ts'
 import type { OwnerWatch } from './owner-watch.ts'
 import { dossierOf } from './dossier.ts'
+import { mostCounted } from './ledger-evidence.ts'
 import { answerOf, reasonOf, type Evidence } from './evidence.ts'
 import { disturbing } from './fault-kinds.ts'
 import type { Rig } from './rig.ts'
@@ -185,23 +186,26 @@ function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number
       tally.givenUpBy[what] = (tally.givenUpBy[what] ?? 0) + 1
     } else findings.add('wrong reasons', `${name}: ${reason}`, delivery.dossier)
   }
-  judgeLedger(judging, delivery, number)
+  judgeLedger(judging, delivery, { number, taken })
   countDeliveryCopies(judging, tally.copies, delivery)
   countRepeats(judging, delivery)
 }
 
-/** Whatever was published, the ledger records: each scheduled retry, and each dead letter. */
-function judgeLedger({ evidence, findings }: Judging, delivery: DeliveryEvidence, number: number): void {
-  const { handOvers, ledger } = evidence
-  const counts = new Set([...delivery.handOvers].map((row) => handOvers.get('handOvers', row)))
-  const retries = ledger.retriesOf(number)
-  if (retries < Math.min(counts.size, 255))
-    findings.add(
-      'ledger events lost',
-      `${delivery.name}: ${retries} of ${counts.size} retries`,
-      delivery.dossier,
-    )
-  if (delivery.deadLetters.length > 0 && ledger.deadLettersOf(number) === 0)
+/**
+ * What became of each record of a tier stands in the ledger before the record is committed; so does a delivery that is
+ * dead at once, unless another owner delivered it.
+ */
+function judgeLedger(
+  { evidence: { ledger }, findings }: Judging,
+  delivery: DeliveryEvidence,
+  { number, taken }: { number: number; taken: boolean },
+): void {
+  const records = delivery.handOvers.length
+  const events = ledger.fromTiersOf(number)
+  if (events < Math.min(records, mostCounted))
+    findings.add('ledger events lost', `${delivery.name}: ${events} of ${records}`, delivery.dossier)
+  const isDead = records === 0 && delivery.deadLetters.length > 0 && !taken
+  if (isDead && ledger.deadLettersOf(number) === 0)
     findings.add('ledger events lost', `${delivery.name}: its dead letter`, delivery.dossier)
 }
 
