@@ -54,7 +54,7 @@ export const intake: readonly Mutation[] = [
   {
     name: 'acknowledged records are not counted',
     promise: written,
-    file: 'src/adapters/kafka/write/kafka-producer.ts',
+    file: 'src/adapters/kafka/write/write-report.ts',
     find: 'if (accounted === records) return null',
     replace: 'if (accounted <= records || accounted > records) return null',
     test: {

@@ -1,44 +1,23 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Kafka } from 'kafkajs'
 import { PostriderError, messageOf } from '../../../errors.ts'
+import { describeKafkaError } from '../kafka-error.ts'
+import { loginBehind, type KafkaLogin } from '../secure/kafka-login.ts'
 import { Brokers } from './brokers.ts'
 import type { PartitionBatch } from './partition-batch.ts'
+import { ackMs, byTopic } from './outgoing.ts'
 import { PartitionWrite, type AppendPlace } from './partition-write.ts'
 import { ProduceFailure, kafkaErrors } from './produce-errors.ts'
-import type { PartitionAnswer, SequencedBatch, TopicBatches } from './produce-request.ts'
+import type { PartitionAnswer } from './produce-request.ts'
 import { Sequences, anonymous } from './sequences.ts'
+import { miscount, type WriteLimits, type WriteReport } from './write-report.ts'
 
-/** How long a broker may wait for its replicas. A broker that died leaves the in-sync set after 9 s at most by default. */
-const maxAckMs = 12_000
-/** So that the broker's own verdict arrives before the caller's deadline. */
-const answerMarginMs = 250
 const initialBackoffMs = 50
 const maxBackoffMs = 1_000
 /** Records that have failed for this long are worth a line in the log, and a word in readiness. */
 const longMs = 5_000
 const warnAgainMs = 30_000
 const defaultMetadataMaxAgeMs = 5 * 60_000
-
-export interface WriteLimits {
-  /** By `performance.now()`: what is not acknowledged by then has failed. Without one it is tried for ever. */
-  deadline?: number
-}
-
-/** Records of one partition that all in-sync replicas have. */
-export interface AcknowledgedBatch extends AppendPlace {
-  batch: PartitionBatch
-}
-
-/** Records of one partition of which nothing is known, or that the broker has refused for good. */
-export interface FailedBatch {
-  batch: PartitionBatch
-  failure: ProduceFailure
-}
-
-export interface WriteReport {
-  acknowledged: AcknowledgedBatch[]
-  failed: FailedBatch[]
-}
 
 export interface ProducerLog {
   debug(fields: object, message: string): void
@@ -57,6 +36,7 @@ export interface ProducerLog {
 export class KafkaProducer {
   readonly #brokers: Brokers
   readonly #log: ProducerLog
+  readonly #login: KafkaLogin
   readonly #closing = new AbortController()
   readonly #onClose = new Set<() => void>()
   /** By topic and partition: the batch whose turn it is. */
@@ -71,6 +51,7 @@ export class KafkaProducer {
   constructor(kafka: Kafka, log: ProducerLog, metadataMaxAgeMs = defaultMetadataMaxAgeMs) {
     this.#brokers = new Brokers(kafka, metadataMaxAgeMs)
     this.#log = log
+    this.#login = loginBehind(kafka)
   }
 
   /** Null while all goes well; else what Kafka has not acknowledged for seconds, in one line for people. */
@@ -110,7 +91,7 @@ export class KafkaProducer {
       if (known !== null) return known
       const failure = await this.refresh(topic).then(
         () => this.#topicFailure(topic),
-        (error: unknown) => new ProduceFailure(messageOf(error), null, { cause: error }),
+        (error: unknown) => this.#failure(error),
       )
       if (failure === null) continue
       const waitMs = backoff(failures)
@@ -221,7 +202,8 @@ export class KafkaProducer {
   #send(one: PartitionWrite): void {
     const leader = this.#brokers.leader(one.topic, one.batch.partition)
     if (leader === null) {
-      const failure = this.#topicFailure(one.topic) ?? ProduceFailure.ofCode(kafkaErrors.leaderNotAvailable)
+      const failure =
+        this.#topicFailure(one.topic) ?? this.#refusal(one.topic, kafkaErrors.leaderNotAvailable)
       this.#retry(one, failure)
       return
     }
@@ -249,9 +231,7 @@ export class KafkaProducer {
       await this.#identifying
       if (!one.isDone) this.#send(one)
     } catch (error) {
-      const failure =
-        error instanceof ProduceFailure ? error : new ProduceFailure(messageOf(error), null, { cause: error })
-      this.#retry(one, failure)
+      this.#retry(one, this.#failure(error))
     } finally {
       this.#identifying = null
     }
@@ -269,7 +249,7 @@ export class KafkaProducer {
       if (sent.length === 0) return
       answers = (await connection.produce(byTopic(sent), ackMs(sent))).partitions
     } catch (error) {
-      const failure = new ProduceFailure(messageOf(error), null, { cause: error })
+      const failure = this.#failure(error)
       for (const one of sent) this.#retry(one, failure)
       return
     }
@@ -281,7 +261,7 @@ export class KafkaProducer {
       else if (answer.errorCode === 0) this.#end(one, answer)
       // It was appended so long ago that the broker does not know where.
       else if (answer.errorCode === kafkaErrors.duplicateSequence) this.#end(one, unknownPlace)
-      else this.#retry(one, ProduceFailure.ofCode(answer.errorCode))
+      else this.#retry(one, this.#refusal(one.topic, answer.errorCode))
     }
   }
 
@@ -321,10 +301,24 @@ export class KafkaProducer {
 
   #topicFailure(topic: string): ProduceFailure | null {
     const code = this.#brokers.topicError(topic)
-    if (code !== 0) return ProduceFailure.ofCode(code)
+    if (code !== 0) return this.#refusal(topic, code)
     return this.#brokers.partitions(topic) === null
-      ? ProduceFailure.ofCode(kafkaErrors.unknownTopicOrPartition)
+      ? this.#refusal(topic, kafkaErrors.unknownTopicOrPartition)
       : null
+  }
+
+  /** Of a broker's answer; a permission that is missing is named with how to grant it. */
+  #refusal(topic: string, code: number): ProduceFailure {
+    const asked = [{ operation: 'WRITE', resource: 'topic', name: topic, isPrefix: false }] as const
+    const { kind, message } = describeKafkaError({ code }, this.#login, asked)
+    return kind === 'permission' ? new ProduceFailure(message, code) : ProduceFailure.ofCode(code)
+  }
+
+  /** Of a connection that could not be made or used. */
+  #failure(error: unknown): ProduceFailure {
+    if (error instanceof ProduceFailure) return error
+    const { message } = describeKafkaError(error, this.#login)
+    return new ProduceFailure(message, null, { cause: error })
   }
 }
 
@@ -341,35 +335,3 @@ const notInTime = (): ProduceFailure => new ProduceFailure('Kafka did not acknow
 
 const unnamed = (): ProduceFailure =>
   new ProduceFailure("the broker's answer does not name the partition", null)
-
-/** As long as the most patient of them can wait. */
-function ackMs(sent: readonly PartitionWrite[]): number {
-  const now = performance.now()
-  let ms = 0
-  for (const { deadline } of sent)
-    ms = Math.max(ms, deadline === null ? maxAckMs : deadline - now - answerMarginMs)
-  return Math.max(1, Math.min(maxAckMs, Math.round(ms)))
-}
-
-function byTopic(sent: readonly PartitionWrite[]): TopicBatches[] {
-  const topics: { topic: string; batches: SequencedBatch[] }[] = []
-  for (const { topic, batch, sequence } of sent) {
-    const sequenced = { batch, sequence: sequence! }
-    const last = topics.findLast((one) => one.topic === topic)
-    if (last !== undefined) last.batches.push(sequenced)
-    else topics.push({ topic, batches: [sequenced] })
-  }
-  return topics
-}
-
-/** Each record is either acknowledged or reported as failed: anything else is a bug by which records are lost. */
-function miscount(topic: string, records: number, { acknowledged, failed }: WriteReport): Error | null {
-  let accounted = 0
-  for (const { batch } of acknowledged) accounted += batch.count
-  for (const { batch } of failed) accounted += batch.count
-  if (accounted === records) return null
-  return new PostriderError(
-    'invariant',
-    `a bug: of ${records} records for ${topic} ${accounted} are accounted for by Kafka's answers`,
-  )
-}

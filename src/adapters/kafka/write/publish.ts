@@ -3,7 +3,8 @@ import type { EncodedRecord } from '../../../forwarder/ports.ts'
 import { Cursor } from '../cursor.ts'
 import { murmur2, partitionOfHash } from '../murmur2.ts'
 import { RecordList } from '../record-list.ts'
-import type { AcknowledgedBatch, FailedBatch, KafkaProducer, WriteLimits } from './kafka-producer.ts'
+import type { KafkaProducer } from './kafka-producer.ts'
+import type { AcknowledgedBatch, FailedBatch, WriteLimits } from './write-report.ts'
 import { ProduceFailure, kafkaErrors } from './produce-errors.ts'
 
 /** A batch stays below the broker's limit on a partition's batch (1 MB) whichever partition its records fall to. */
