@@ -26,8 +26,18 @@ export interface KafkaTransportOptions {
   /** `host:port` of some of the brokers, or a kafkajs client of your own in `kafka`. */
   brokers?: string[]
   kafka?: Kafka
-  ssl?: boolean
-  sasl?: { mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'; username: string; password: string }
+  /** TLS. By paths to PEM files: the authorities to trust in place of Node's, and this client's certificate. */
+  ssl?: boolean | { caFile?: string; certFile?: string; keyFile?: string }
+  /** A password, or tokens by client credentials (RFC 6749, 4.4). */
+  sasl?:
+    | { mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'; username: string; password: string }
+    | {
+        mechanism: 'oauthbearer'
+        tokenUrl: string
+        clientId: string
+        clientSecret: string
+        scope?: string
+      }
   /** Where `postrider setup` registered the schemas. */
   schemaRegistryUrl: string
   schemaRegistryUsername?: string
@@ -37,12 +47,19 @@ export interface KafkaTransportOptions {
 }
 
 /** By which option each environment variable of the same meaning is called here. */
-const optionOf: Partial<Record<string, keyof KafkaTransportOptions>> = {
+const optionOf: Partial<Record<string, string>> = {
   KAFKA_BROKERS: 'brokers',
   KAFKA_SSL: 'ssl',
-  KAFKA_SASL_MECHANISM: 'sasl',
-  KAFKA_SASL_USERNAME: 'sasl',
-  KAFKA_SASL_PASSWORD: 'sasl',
+  KAFKA_SSL_CA_FILE: 'ssl.caFile',
+  KAFKA_SSL_CERT_FILE: 'ssl.certFile',
+  KAFKA_SSL_KEY_FILE: 'ssl.keyFile',
+  KAFKA_SASL_MECHANISM: 'sasl.mechanism',
+  KAFKA_SASL_USERNAME: 'sasl.username',
+  KAFKA_SASL_PASSWORD: 'sasl.password',
+  KAFKA_SASL_OAUTH_TOKEN_URL: 'sasl.tokenUrl',
+  KAFKA_SASL_OAUTH_CLIENT_ID: 'sasl.clientId',
+  KAFKA_SASL_OAUTH_CLIENT_SECRET: 'sasl.clientSecret',
+  KAFKA_SASL_OAUTH_SCOPE: 'sasl.scope',
   SCHEMA_REGISTRY_URL: 'schemaRegistryUrl',
   SCHEMA_REGISTRY_USERNAME: 'schemaRegistryUsername',
   SCHEMA_REGISTRY_PASSWORD: 'schemaRegistryPassword',
@@ -131,24 +148,30 @@ function producerOf(kafka: Kafka, log: Logger): KafkaProducer {
 }
 
 function configOf(options: KafkaTransportOptions): ReturnType<typeof loadConfig> {
-  const { brokers, ssl, sasl, schemaRegistryUsername, schemaRegistryPassword, topicPrefix } = options
+  const { brokers, schemaRegistryUsername, schemaRegistryPassword, topicPrefix } = options
+  const ssl = typeof options.ssl === 'object' ? options.ssl : {}
+  const sasl: Record<string, string | undefined> = options.sasl ?? {}
+  const env = {
+    SCHEMA_REGISTRY_URL: options.schemaRegistryUrl,
+    SCHEMA_REGISTRY_USERNAME: schemaRegistryUsername,
+    SCHEMA_REGISTRY_PASSWORD: schemaRegistryPassword,
+    TOPIC_PREFIX: topicPrefix,
+    KAFKA_BROKERS: brokers?.join(','),
+    KAFKA_SSL: options.ssl === undefined ? undefined : String(options.ssl !== false),
+    KAFKA_SSL_CA_FILE: ssl.caFile,
+    KAFKA_SSL_CERT_FILE: ssl.certFile,
+    KAFKA_SSL_KEY_FILE: ssl.keyFile,
+    KAFKA_SASL_MECHANISM: sasl.mechanism,
+    KAFKA_SASL_USERNAME: sasl.username,
+    KAFKA_SASL_PASSWORD: sasl.password,
+    KAFKA_SASL_OAUTH_TOKEN_URL: sasl.tokenUrl,
+    KAFKA_SASL_OAUTH_CLIENT_ID: sasl.clientId,
+    KAFKA_SASL_OAUTH_CLIENT_SECRET: sasl.clientSecret,
+    KAFKA_SASL_OAUTH_SCOPE: sasl.scope,
+  }
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined))
   try {
-    return loadConfig(
-      {
-        SCHEMA_REGISTRY_URL: options.schemaRegistryUrl,
-        ...(brokers && { KAFKA_BROKERS: brokers.join(',') }),
-        ...(ssl !== undefined && { KAFKA_SSL: String(ssl) }),
-        ...(sasl && {
-          KAFKA_SASL_MECHANISM: sasl.mechanism,
-          KAFKA_SASL_USERNAME: sasl.username,
-          KAFKA_SASL_PASSWORD: sasl.password,
-        }),
-        ...(schemaRegistryUsername && { SCHEMA_REGISTRY_USERNAME: schemaRegistryUsername }),
-        ...(schemaRegistryPassword && { SCHEMA_REGISTRY_PASSWORD: schemaRegistryPassword }),
-        ...(topicPrefix && { TOPIC_PREFIX: topicPrefix }),
-      },
-      (name) => optionOf[name] ?? name,
-    )
+    return loadConfig(given, (name) => optionOf[name] ?? name)
   } catch (error) {
     throw new AnalyticsError('invalid_option', messageOf(error), { cause: error })
   }

@@ -147,6 +147,11 @@ test('what is wrong with the options is named', () => {
     [{ ...good, schemaRegistryUrl: undefined }, /schemaRegistryUrl/],
     [{ ...good, schemaRegistryUrl: '' }, /schemaRegistryUrl/],
     [{ ...good, topicPrefix: 'a b' }, /topicPrefix/],
+    [{ ...good, ssl: { caFile: '/nowhere.pem' } }, /ssl\.caFile.*\/nowhere\.pem/],
+    [{ ...good, ssl: { certFile: '/nowhere.pem' } }, /ssl\.certFile/],
+    [{ ...good, sasl: { mechanism: 'plain', username: 'ann' } }, /sasl\.password is not set/],
+    [{ ...good, sasl: { mechanism: 'kerberos' } }, /sasl\.mechanism/],
+    [{ ...good, sasl: { mechanism: 'oauthbearer', clientId: 'shop' } }, /sasl\.tokenUrl is not set/],
   ]
   for (const [options, message] of table)
     assert.throws(

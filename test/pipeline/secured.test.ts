@@ -6,6 +6,8 @@ import { requirePermissions } from '../../src/adapters/kafka/secure/require-perm
 import { deploymentNames } from '../../src/commands/check-start.ts'
 import { loadConfig } from '../../src/config.ts'
 import { partPermissions, securedParts, type SecuredPart } from '../../src/core/permissions.ts'
+import { Analytics } from '../../src/client/index.ts'
+import { KafkaTransport, type KafkaTransportOptions } from '../../src/kafka-transport.ts'
 import { until } from '../support/deployment.ts'
 import type { Grant } from '../support/kafka-acls.ts'
 import { securedDeployment, type RunningPart } from '../support/secured-deployment.ts'
@@ -17,6 +19,27 @@ const principals: Record<SecuredPart, string> = {
   collector: 'User:collector',
   forwarder: 'User:forwarder',
   console: 'User:CN=console',
+}
+
+const silent = pino({ level: 'silent' })
+
+/** What an application gives `postrider/kafka` for the login of a part's environment. */
+function transportLogin(env: Env): Pick<KafkaTransportOptions, 'brokers' | 'ssl' | 'sasl'> {
+  const [caFile, certFile, keyFile] = ['CA', 'CERT', 'KEY'].map((name) => env[`KAFKA_SSL_${name}_FILE`])
+  const sasl = {
+    mechanism: env.KAFKA_SASL_MECHANISM,
+    username: env.KAFKA_SASL_USERNAME,
+    password: env.KAFKA_SASL_PASSWORD,
+    tokenUrl: env.KAFKA_SASL_OAUTH_TOKEN_URL,
+    clientId: env.KAFKA_SASL_OAUTH_CLIENT_ID,
+    clientSecret: env.KAFKA_SASL_OAUTH_CLIENT_SECRET,
+    scope: env.KAFKA_SASL_OAUTH_SCOPE,
+  }
+  return {
+    brokers: [env.KAFKA_BROKERS!],
+    ssl: { caFile: caFile!, ...(certFile && { certFile }), ...(keyFile && { keyFile }) },
+    ...(sasl.mechanism && { sasl: sasl as NonNullable<KafkaTransportOptions['sasl']> }),
+  }
 }
 
 test('on a cluster with TLS, logins and permissions', { timeout: 400_000 }, async (t) => {
@@ -139,6 +162,55 @@ test('on a cluster with TLS, logins and permissions', { timeout: 400_000 }, asyn
       await arrived(id, 1)
     })
 
+  await t.test(
+    'a collector that may not write calls answers 503, and its log says how to grant it',
+    async () => {
+      const revoked = granted.filter(
+        (one) =>
+          one.principal === principals.collector &&
+          one.operation === 'WRITE' &&
+          one.name === topic('analytics.calls'),
+      )
+      await deny(revoked)
+      await until(async () => (await post('unwritten')) === 503)
+      const reason = `User collector may not WRITE topic ${topic('analytics.calls')}: grant it with`
+      await until(() => part('collector').output().includes(reason), 30_000, reason)
+      await allow(revoked)
+      await until(async () => (await post('written')) === 200)
+      await arrived('written', 1)
+    },
+  )
+
+  await t.test(
+    'an application writes calls by each login, and is told of a permission it lacks',
+    async () => {
+      const track = async (env: Env, messageId: string) => {
+        const failures: string[] = []
+        const client = new Analytics('', {
+          transport: new KafkaTransport({
+            ...transportLogin(env),
+            schemaRegistryUrl: base.SCHEMA_REGISTRY_URL!,
+            topicPrefix: base.TOPIC_PREFIX!,
+            sourceId: 'shop',
+          }),
+          retries: 0,
+          onError: ({ message }) => failures.push(message),
+        })
+        client.track({ userId: 'ada', event: 'By an application', messageId })
+        await client.close()
+        return failures
+      }
+      const tokens = deployment.ways.byToken('collector')
+      const ways = { password: logins.collector, certificate: logins.console, token: tokens }
+      for (const [way, env] of Object.entries(ways)) {
+        assert.deepEqual(await track(env, `by ${way}`), [])
+        await arrived(`by ${way}`, 1)
+      }
+      const [failure] = await track(logins.forwarder, 'refused')
+      assert.match(failure!, /User forwarder may not WRITE topic \S+analytics\.calls: grant it with/)
+    },
+  )
+
   await t.test('what is printed is what is needed, and nothing else', async () => {
     const ended = await Promise.all([...parts.values()].map((one) => one.stop()))
     for (const { status, stdout, stderr } of ended) assert.equal(status, 0, stdout + stderr)
@@ -160,7 +232,6 @@ test('on a cluster with TLS, logins and permissions', { timeout: 400_000 }, asyn
   await t.test('a part that lacks any one of its permissions does not start, and names it', async () => {
     // CREATE is asked for where a topic is missing, DELETE of a group is done without: both are tested below.
     const needed = granted.filter(({ operation }) => operation !== 'CREATE' && operation !== 'DELETE')
-    const silent = pino({ level: 'silent' })
     await Promise.all(
       securedParts.map(async (name) => {
         const config = loadConfig({ ...base, ...logins[name] })
@@ -181,6 +252,26 @@ test('on a cluster with TLS, logins and permissions', { timeout: 400_000 }, asyn
         }
       }),
     )
+  })
+
+  await t.test('without Delete on its groups a part starts, and says what that means', async () => {
+    const lines: string[] = []
+    const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) })
+    const config = loadConfig({ ...base, ...logins.collector })
+    const client = createKafka(config, silent)
+    const check = () => requirePermissions(client, partPermissions('collector', deploymentNames(config)), log)
+    await check()
+    assert.deepEqual(lines, [])
+    await deny(
+      granted.filter(
+        ({ principal, operation }) => principal === principals.collector && operation === 'DELETE',
+      ),
+    )
+    await until(async () => {
+      await check()
+      return lines.length > 0
+    })
+    assert.match(lines[0]!, /User collector may not DELETE group.* are left to the brokers/)
   })
 
   await t.test('parts and commands end with one line that names what is refused', async () => {
