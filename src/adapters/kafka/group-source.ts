@@ -40,6 +40,8 @@ const disconnectWithinMs = 15_000
 const lastCommitMs = 1_000
 /** Who has joined and fetched nothing may still be refused, in ms: the first fetch says it at once. */
 const doubtMs = 5_000
+/** Commits that are refused for this share of `maxStallMs` (15 s) are told in readiness: a coordinator moves in less. */
+const longRefusedShare = 1 / 6
 /** How soon partitions that were added to a topic are noticed, in ms. */
 const metadataMaxAgeMs = 10_000
 /** Requests that only a member of the group gets an answer to. */
@@ -124,11 +126,22 @@ export class GroupSource implements RecordSource {
 
   isReady(): boolean {
     const isDoubtful = this.#unprovenSince !== null && performance.now() - this.#unprovenSince < doubtMs
-    return this.#joined && this.isFresh() && !(isDoubtful && this.#trouble.reason !== null)
+    return (
+      this.#joined &&
+      this.isFresh() &&
+      !(isDoubtful && this.#trouble.reason !== null) &&
+      this.#refusedProblem() === null
+    )
   }
 
   trouble(): string | null {
-    return this.isReady() ? null : this.#trouble.reason
+    return this.isReady() ? null : (this.#refusedProblem() ?? this.#trouble.reason)
+  }
+
+  #refusedProblem(): string | null {
+    const refusedMs = performance.now() - (this.#refusedSince ?? Infinity)
+    const isLong = refusedMs >= (this.#options.maxStallMs ?? defaultMaxStallMs) * longRefusedShare
+    return isLong ? `Kafka has refused commits for ${Math.round(refusedMs / 1_000)} s` : null
   }
 
   pause({ topic, partition }: TopicPartition): void {

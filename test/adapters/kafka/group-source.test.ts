@@ -71,7 +71,7 @@ test('a member that has nothing to fetch can commit what was finished before', a
   assert.deepEqual(await committed(topics.calls), [2])
 })
 
-test('a member whose commits are refused for good joins again', async (t) => {
+test('a member whose commits are refused for good says so, and joins again', async (t) => {
   const { kafka, config, topics, endFirst } = await deploy(t, { PARTITIONS_CALLS: '1' })
   const source = new GroupSource({
     kafka,
@@ -79,7 +79,7 @@ test('a member whose commits are refused for good joins again', async (t) => {
     topics: [topics.calls],
     sessionTimeoutMs: 10_000,
     maxWaitMs: 100,
-    maxStallMs: 2_000,
+    maxStallMs: 3_000,
     log: pino({ level: 'silent' }),
   })
   endFirst(() => source.stop())
@@ -92,12 +92,15 @@ test('a member whose commits are refused for good joins again', async (t) => {
   })
   // Larger than brokers take: refused, while heartbeats are answered.
   const refused = { topic: topics.calls, partition: 0, position: 0, metadata: 'x'.repeat(5_000) }
+  const said = new Set<string | null>()
   await until(
     async () => {
       assert.equal(await source.commit([refused]), false)
+      if (joined === 1 && !source.isReady()) said.add(source.trouble())
       return joined > 1
     },
     60_000,
     'another join',
   )
+  assert.match([...said].join(), /Kafka has refused commits for \d+ s/)
 })
