@@ -94,7 +94,7 @@ export async function deploy(servers: Servers, extra: Record<string, string> = {
   const topics = topicNames(prefix)
   const admin = kafka.admin()
   await admin.connect()
-  await ensureTopics(admin, config)
+  await ensureTopics(kafka, admin, config)
   await registerSchemas(new Registry(config.registry), config)
   const codecs = createCodecs({ registry: config.registry, topics, log })
   await Promise.all([codecs.calls.ready(), codecs.settings.ready()])

@@ -41,7 +41,7 @@ export async function runSetup(
   const needs = partPermissions('setup', { ...deploymentNames(config), isFixing: options.fix ?? false })
   const ensure = async (admin: Admin): Promise<TopicReport[]> => {
     await requirePermissions(kafka, needs, log)
-    return ensureTopics(admin, config, options)
+    return ensureTopics(kafka, admin, config, options)
   }
   const topics = await withAdmin(kafka, ensure, { needs })
   const subjects = await registerSchemas(new Registry(config.registry), config)

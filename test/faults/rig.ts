@@ -121,7 +121,7 @@ export class Rig {
 
   async #setUp(): Promise<void> {
     await this.admin.connect()
-    await ensureTopics(this.admin, this.config)
+    await ensureTopics(this.kafka, this.admin, this.config)
     await registerSchemas(new Registry(this.config.registry), this.config)
     const { calls, deadLetters, retries, settings } = this.codecs
     await Promise.all([calls.ready(), deadLetters.ready(), retries('1s').ready(), settings.ready()])

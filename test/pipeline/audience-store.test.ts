@@ -95,7 +95,7 @@ for (const [what, written] of [
 ] as const)
   test(`a view of a topic that was made anew ${what} is not trusted`, async (t) => {
     const deployment = await deployed(t)
-    const { admin, topics, config } = deployment
+    const { kafka, admin, topics, config } = deployment
     const one = await computationsOf(t, deployment)
     await one.create('audience', 'vip', 'VIP')
     await one.create('audience', 'other', 'Other')
@@ -103,7 +103,7 @@ for (const [what, written] of [
     await one.close()
     await admin.deleteTopics({ topics: [topics.memberships] })
     await until(async () => !(await admin.listTopics()).includes(topics.memberships), 30_000, 'its end')
-    await ensureTopics(admin, config)
+    await ensureTopics(kafka, admin, config)
     if (written > 0) {
       const elsewhere = await computationsOf(t, deployment)
       await elsewhere.sync('audience', 'other', users(written))

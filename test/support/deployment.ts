@@ -95,7 +95,7 @@ export async function deploy(
   const kafka = createKafka(config, silent)
   const admin = kafka.admin()
   await admin.connect()
-  await ensureTopics(admin, config)
+  await ensureTopics(kafka, admin, config)
   await registerSchemas(new Registry(config.registry), config)
   const codecs = createCodecs({ registry: config.registry, topics, log: silent })
   await Promise.all([codecs.calls.ready(), codecs.settings.ready()])

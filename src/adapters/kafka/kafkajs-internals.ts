@@ -44,6 +44,9 @@ export interface KafkajsBroker {
   connect(): Promise<void>
   versions: Record<number, { minVersion: number; maxVersion: number }> | null
   lookupRequest(apiKey: number, definition: unknown): (options: object) => WireExchange<MetadataResponse>
+  describeConfigs(question: { resources: { type: number; name: string }[] }): Promise<{
+    resources: { resourceName: string; configEntries: { configName: string; configValue: string }[] }[]
+  }>
   connectionPool: { host: string; port: number; pool: KafkajsConnection[] }
 }
 
@@ -130,7 +133,7 @@ function memberBySymbol(kafka: Kafka, description: string): ((options: object) =
 function checkBroker(broker: KafkajsBroker): void {
   const [connection] = broker.connectionPool?.pool ?? []
   if (!connection) throw unexpected('broker.connectionPool.pool')
-  for (const name of ['connect', 'lookupRequest'] as const)
+  for (const name of ['connect', 'lookupRequest', 'describeConfigs'] as const)
     if (typeof broker[name] !== 'function') throw unexpected(`broker.${name}`)
   for (const name of ['isConnected', 'isAuthenticated', 'rejectRequests', 'disconnect', 'send'] as const)
     if (typeof connection[name] !== 'function') throw unexpected(`connection.${name}`)

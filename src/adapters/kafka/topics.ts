@@ -1,21 +1,15 @@
-import { setTimeout as delay } from 'node:timers/promises'
-import kafkajs from 'kafkajs'
-import type { Admin, ITopicConfig, PartitionMetadata } from 'kafkajs'
+import type { Admin, ITopicConfig, Kafka } from 'kafkajs'
 import { PostriderError } from '../../errors.ts'
 import { tierOfTopic, topicNames } from '../../core/topics.ts'
 import type { Tier } from '../../core/topics.ts'
 import { describeRequirement, durabilityOf, meets, topicSpecs } from './topic-specs.ts'
 import type { TopicConfig, TopicSpec } from './topic-specs.ts'
 import { createTopics } from './create-topics.ts'
-
-const { ConfigResourceTypes, ConfigSource } = kafkajs
+import { describeTopics, fixTopics, isDurable, untilBrokersKnow, type FoundTopic } from './topic-settings.ts'
 
 /** Kafka's error for a topic that somebody else has just created. */
 const alreadyExists = 'TOPIC_ALREADY_EXISTS'
 const notAllowed = 'TOPIC_AUTHORIZATION_FAILED'
-/** How long brokers may take to learn of settings that were changed. */
-const knownWithinMs = 5_000
-const askAgainMs = 50
 
 export interface TopicProblem {
   topic: string
@@ -32,34 +26,25 @@ export interface TopicReport {
   problems: TopicProblem[]
 }
 
-/** An existing topic as it stands. */
-interface Found {
-  partitions: number
-  /** The fewest of any partition. */
-  copies: number
-  /** Effective values, the brokers' defaults included. */
-  values: Map<string, string>
-  /** What is set on the topic itself. */
-  overrides: Map<string, string>
-}
-
 /**
  * Creates the topics that are missing, and says what is wrong with those that exist. With `fix` their settings
  * are fixed as well; partitions never are, for users would change partitions and lose their order. Idempotent.
  * Throws PostriderError 'setup' when the cluster refuses a topic.
  */
 export async function ensureTopics(
+  kafka: Kafka,
   admin: Admin,
   config: TopicConfig,
   options: { fix?: boolean } = {},
 ): Promise<TopicReport[]> {
   const specs = topicSpecs(config)
-  const before = await describe(admin, specs)
+  const before = await describeTopics(admin, specs)
   const missing = specs.filter(({ name }) => !before.has(name))
   if (missing.length > 0) await create(admin, missing, config.replicationFactor)
-  const wrong = options.fix ? before : await describe(admin, missing)
-  const fixed = await fix(admin, specs, wrong, options.fix ? 'all' : 'durability')
-  const after = await describeFixed(admin, specs, fixed)
+  const wrong = options.fix ? before : await describeTopics(admin, missing)
+  const fixed = await fixTopics(admin, specs, wrong, options.fix ? 'all' : 'durability')
+  await untilBrokersKnow(kafka, admin, fixed)
+  const after = await describeTopics(admin, specs)
   return specs.map((spec) => {
     const found = after.get(spec.name)
     const result = !before.has(spec.name) ? 'created' : fixed.has(spec.name) ? 'updated' : 'present'
@@ -82,7 +67,7 @@ export async function checkTopics(
   only?: readonly string[],
 ): Promise<TopicProblem[]> {
   const specs = topicSpecs(config).filter(({ name }) => only === undefined || only.includes(name))
-  const found = await describe(admin, specs)
+  const found = await describeTopics(admin, specs)
   return specs.flatMap((spec) => problemsOf(spec, found.get(spec.name)))
 }
 
@@ -140,44 +125,7 @@ async function refusal(admin: Admin, { type, topic, message }: Refusal, copies: 
   )
 }
 
-/** The topics that exist, of those asked for. Listed first, for asking about a topic can create it. */
-async function describe(admin: Admin, specs: readonly TopicSpec[]): Promise<Map<string, Found>> {
-  const existing = new Set(await admin.listTopics())
-  const topics = specs.map(({ name }) => name).filter((name) => existing.has(name))
-  if (topics.length === 0) return new Map()
-  const [metadata, configs] = await Promise.all([
-    admin.fetchTopicMetadata({ topics }),
-    admin.describeConfigs({
-      includeSynonyms: false,
-      resources: topics.map((name) => ({ type: ConfigResourceTypes.TOPIC, name })),
-    }),
-  ])
-  const partitionsOf = new Map(metadata.topics.map((topic) => [topic.name, topic.partitions]))
-  return new Map(
-    configs.resources.map(({ resourceName, configEntries }) => {
-      const own = configEntries.filter(({ configSource }) => configSource === ConfigSource.TOPIC_CONFIG)
-      const pairs = (entries: typeof configEntries) =>
-        new Map(entries.map(({ configName, configValue }) => [configName, configValue]))
-      return [
-        resourceName,
-        {
-          partitions: partitionsOf.get(resourceName)?.length ?? 0,
-          copies: fewestCopies(partitionsOf.get(resourceName) ?? []),
-          values: pairs(configEntries),
-          overrides: pairs(own),
-        },
-      ]
-    }),
-  )
-}
-
-const fewestCopies = (partitions: readonly PartitionMetadata[]): number =>
-  partitions.reduce(
-    (least, { replicas }) => Math.min(least, replicas.length),
-    partitions[0]?.replicas.length ?? 0,
-  )
-
-function problemsOf(spec: TopicSpec, found: Found | undefined): TopicProblem[] {
+function problemsOf(spec: TopicSpec, found: FoundTopic | undefined): TopicProblem[] {
   const problem = (severity: TopicProblem['severity'], message: string): TopicProblem => ({
     topic: spec.name,
     severity,
@@ -215,59 +163,4 @@ function problemsOf(spec: TopicSpec, found: Found | undefined): TopicProblem[] {
     )
   }
   return problems
-}
-
-/** A `min.insync.replicas` beyond the one that is needed is as good. */
-const isDurable = (key: string, set: string | undefined, value: string): boolean =>
-  set === value || (key === 'min.insync.replicas' && Number(set) > Number(value))
-
-/** Settings of the topic that are not as they should be, with what they should be. */
-function wrongSettings(spec: TopicSpec, found: Found, scope: 'all' | 'durability'): Map<string, string> {
-  const wrong = new Map<string, string>()
-  for (const [key, value] of Object.entries(durabilityOf(found.copies)))
-    if (!isDurable(key, found.values.get(key), value)) wrong.set(key, value)
-  if (scope === 'durability') return wrong
-  for (const [key, requirement] of Object.entries({ ...spec.advised, ...spec.required }))
-    if (!meets(found.values.get(key), requirement)) wrong.set(key, spec.settings[key]!)
-  return wrong
-}
-
-/** Sets what is wrong on these topics; what else is set on them stays. Returns what it set, by topic. */
-async function fix(
-  admin: Admin,
-  specs: readonly TopicSpec[],
-  before: ReadonlyMap<string, Found>,
-  scope: 'all' | 'durability',
-): Promise<Map<string, Map<string, string>>> {
-  const fixed = new Map<string, Map<string, string>>()
-  const resources = specs.flatMap((spec) => {
-    const found = before.get(spec.name)
-    if (found === undefined) return []
-    const wrong = wrongSettings(spec, found, scope)
-    if (wrong.size === 0) return []
-    fixed.set(spec.name, wrong)
-    // The request that kafkajs knows replaces all of a topic's settings.
-    const settings = new Map([...found.overrides, ...wrong])
-    const configEntries = [...settings].map(([name, value]) => ({ name, value }))
-    return [{ type: ConfigResourceTypes.TOPIC, name: spec.name, configEntries }]
-  })
-  if (resources.length > 0) await admin.alterConfigs({ validateOnly: false, resources })
-  return fixed
-}
-
-/** The controller takes a change before every broker knows of it: any of them may be asked. */
-async function describeFixed(
-  admin: Admin,
-  specs: readonly TopicSpec[],
-  fixed: ReadonlyMap<string, ReadonlyMap<string, string>>,
-): Promise<Map<string, Found>> {
-  const deadline = performance.now() + knownWithinMs
-  for (;;) {
-    const found = await describe(admin, specs)
-    const isKnown = [...fixed].every(([topic, settings]) =>
-      [...settings].every(([key, value]) => found.get(topic)?.values.get(key) === value),
-    )
-    if (isKnown || performance.now() > deadline) return found
-    await delay(askAgainMs)
-  }
 }

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pino from 'pino'
+import { fetchRange } from '../../../src/adapters/kafka/topic-offsets.ts'
+import { withAdmin } from '../../../src/adapters/kafka/explain-kafka-error.ts'
 import { createTopics } from '../../../src/adapters/kafka/create-topics.ts'
 import { createKafka } from '../../../src/adapters/kafka/patched-client.ts'
 import { checkTopics, ensureTopics } from '../../../src/adapters/kafka/topics.ts'
@@ -10,7 +12,8 @@ import { startCluster } from '../../support/cluster.ts'
 test('with three copies a record counts as written once two brokers have it, whatever the brokers’ default is', async (t) => {
   const cluster = await startCluster(t, { properties: { 'min.insync.replicas': 1 } })
   const config = loadConfig({ KAFKA_BROKERS: cluster.brokers.join() })
-  const admin = createKafka(config, pino({ level: 'silent' })).admin()
+  const kafka = createKafka(config, pino({ level: 'silent' }))
+  const admin = kafka.admin()
   t.after(() => admin.disconnect())
   await admin.connect()
   const calls = 'analytics.calls'
@@ -18,16 +21,30 @@ test('with three copies a record counts as written once two brokers have it, wha
   const configEntries = Object.entries(own).map(([name, value]) => ({ name, value }))
   await createTopics(admin, [{ topic: calls, numPartitions: 12, replicationFactor: 3, configEntries }])
 
-  const reports = await ensureTopics(admin, config)
+  const reports = await ensureTopics(kafka, admin, config)
   const messages = reports.flatMap(({ problems }) => problems.map(({ message }) => message))
   assert.deepEqual(messages, [
     'topic analytics.calls has unclean.leader.election.enable=true with 3 copies, so that records that were acknowledged can be lost with a broker; it should be false: run `postrider setup --fix`',
     'topic analytics.calls has min.insync.replicas=1 with 3 copies, so that records that were acknowledged can be lost with a broker; it should be 2: run `postrider setup --fix`',
   ])
-  const fixed = await ensureTopics(admin, config, { fix: true })
+  const fixed = await ensureTopics(kafka, admin, config, { fix: true })
   assert.deepEqual(
     fixed.filter(({ result }) => result === 'updated').map(({ topic }) => topic),
     [calls],
   )
   assert.deepEqual(await checkTopics(admin, config), [])
+})
+
+test('commands get their answers while a broker that died is still listed', async (t) => {
+  const cluster = await startCluster(t)
+  const config = loadConfig({ KAFKA_BROKERS: cluster.brokers.join() })
+  const kafka = createKafka(config, pino({ level: 'silent' }))
+  await withAdmin(kafka, (admin) => ensureTopics(kafka, admin, config))
+  const [dead] = cluster.nodes
+  await dead!.kill()
+  // Each asks some broker, as kafkajs chooses; the dead one is listed for 9 s.
+  for (let times = 0; times < 20; times++) {
+    const ranges = await fetchRange(kafka, 'webhooks.dead-letters')
+    assert.equal(ranges.length, config.partitions.deadLetters)
+  }
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { TestContext } from 'node:test'
-import type { Admin } from 'kafkajs'
+import type { Admin, Kafka } from 'kafkajs'
 import kafkajs from 'kafkajs'
 import pino from 'pino'
 import { createKafka } from '../../../src/adapters/kafka/patched-client.ts'
@@ -17,6 +17,7 @@ import { createTopics } from '../../../src/adapters/kafka/create-topics.ts'
 const { ConfigResourceTypes } = kafkajs
 
 interface Rig {
+  kafka: Kafka
   admin: Admin
   config: TopicConfig
   prefix: string
@@ -35,14 +36,15 @@ async function rig(t: TestContext, env: Record<string, string> = {}): Promise<Ri
     PARTITIONS_MEMBERSHIPS: '1',
     ...env,
   })
-  const admin = createKafka(config, pino({ level: 'silent' })).admin()
+  const kafka = createKafka(config, pino({ level: 'silent' }))
+  const admin = kafka.admin()
   await admin.connect()
   t.after(async () => {
     const topics = (await admin.listTopics()).filter((topic) => topic.startsWith(prefix))
     if (topics.length > 0) await admin.deleteTopics({ topics })
     await admin.disconnect()
   })
-  return { admin, config, prefix }
+  return { kafka, admin, config, prefix }
 }
 
 async function settingsOf(admin: Admin, name: string): Promise<Record<string, string>> {
@@ -58,8 +60,8 @@ async function settingsOf(admin: Admin, name: string): Promise<Record<string, st
 const day = 86_400_000
 
 test('setup creates every topic with exactly the settings of the contracts, and a second run changes nothing', async (t) => {
-  const { admin, config, prefix } = await rig(t)
-  const first = await ensureTopics(admin, config)
+  const { kafka, admin, config, prefix } = await rig(t)
+  const first = await ensureTopics(kafka, admin, config)
   assert.deepEqual(
     first.map(({ topic, result, partitions }) => [topic.slice(prefix.length), result, partitions]),
     [
@@ -91,7 +93,7 @@ test('setup creates every topic with exactly the settings of the contracts, and 
     if (bytes !== null) assert.equal(settings['max.message.bytes'], String(bytes), topic)
   }
   assert.deepEqual(await checkTopics(admin, config), [])
-  const second = await ensureTopics(admin, config, { fix: true })
+  const second = await ensureTopics(kafka, admin, config, { fix: true })
   assert.ok(second.every(({ result, problems }) => result === 'present' && problems.length === 0))
 })
 
@@ -109,7 +111,7 @@ test('a missing topic is named with the command that makes it, and asking does n
 })
 
 test('wrong settings are named, fixed only on request, and other settings stay as they were', async (t) => {
-  const { admin, config, prefix } = await rig(t)
+  const { kafka, admin, config, prefix } = await rig(t)
   const names = topicNames(prefix)
   const made = (topic: string, numPartitions: number, settings: Record<string, string>) => ({
     topic,
@@ -126,7 +128,7 @@ test('wrong settings are named, fixed only on request, and other settings stay a
     }),
     made(names.settings, 2, { 'cleanup.policy': 'compact' }),
   ])
-  const told = (await ensureTopics(admin, config)).flatMap(({ problems }) => problems)
+  const told = (await ensureTopics(kafka, admin, config)).flatMap(({ problems }) => problems)
   const lines = told.map(({ severity, message }) => `${severity} ${message.replaceAll(prefix, '')}`)
   assert.deepEqual(lines, [
     'error topic analytics.calls has message.timestamp.type=CreateTime, which must be LogAppendTime: run `postrider setup --fix`',
@@ -140,7 +142,7 @@ test('wrong settings are named, fixed only on request, and other settings stay a
   ])
   assert.equal((await settingsOf(admin, names.calls))['retention.ms'], '3600000')
 
-  const fixed = await ensureTopics(admin, config, { fix: true })
+  const fixed = await ensureTopics(kafka, admin, config, { fix: true })
   assert.deepEqual(
     fixed.filter(({ result }) => result === 'updated').map(({ topic }) => topic.slice(prefix.length)),
     ['analytics.calls', 'webhooks.retry.10s', 'webhooks.settings'],
@@ -155,8 +157,8 @@ test('wrong settings are named, fixed only on request, and other settings stay a
 })
 
 test('retry topics of tiers that left the settings are still found, with the delay in their name', async (t) => {
-  const { admin, config, prefix } = await rig(t)
-  await ensureTopics(admin, config)
+  const { kafka, admin, config, prefix } = await rig(t)
+  await ensureTopics(kafka, admin, config)
   await createTopics(
     admin,
     ['webhooks.retry.90s', 'webhooks.retry.soon'].map((topic) => ({ topic: prefix + topic })),
@@ -169,9 +171,9 @@ test('retry topics of tiers that left the settings are still found, with the del
 })
 
 test('more copies than brokers are refused with the setting to change', async (t) => {
-  const { admin, config } = await rig(t, { REPLICATION_FACTOR: '3' })
+  const { kafka, admin, config } = await rig(t, { REPLICATION_FACTOR: '3' })
   await assert.rejects(
-    ensureTopics(admin, config),
+    ensureTopics(kafka, admin, config),
     (error) =>
       error instanceof PostriderError &&
       error.code === 'setup' &&
@@ -180,8 +182,8 @@ test('more copies than brokers are refused with the setting to change', async (t
 })
 
 test('two setups at once both succeed', async (t) => {
-  const { admin, config } = await rig(t)
-  await Promise.all([ensureTopics(admin, config), ensureTopics(admin, config)])
+  const { kafka, admin, config } = await rig(t)
+  await Promise.all([ensureTopics(kafka, admin, config), ensureTopics(kafka, admin, config)])
   assert.deepEqual(await checkTopics(admin, config), [])
 })
 

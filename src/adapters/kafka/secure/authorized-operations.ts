@@ -1,17 +1,12 @@
 import type { Kafka } from 'kafkajs'
 import type { KafkaOperation, Permission } from '../../../core/permissions.ts'
-import {
-  connectionFactory,
-  type ConnectionFactory,
-  type EncodedBody,
-  type KafkajsBroker,
-} from '../kafkajs-internals.ts'
+import type { EncodedBody, KafkajsBroker } from '../kafkajs-internals.ts'
+import { OwnBrokers } from '../own-brokers.ts'
 import { WireReader, flags, int32, text } from './kafka-wire.ts'
 import { within } from '../waiting.ts'
 
-/** For a question to one broker, its connection and login included, in ms. */
+/** For a question to one broker, in ms. */
 const withinMs = 5_000
-const maxSeeds = 3
 
 /** Kafka's codes of operations, which are also their bits. */
 const bitOf: Record<KafkaOperation, number> = {
@@ -39,7 +34,7 @@ const describeGroupsRequest = { apiKey: 15, apiName: 'DescribeGroups', apiVersio
  * where brokers are older than such questions.
  */
 export async function missingPermissions(kafka: Kafka, needs: readonly Permission[]): Promise<Permission[]> {
-  const brokers = new OwnBrokers(connectionFactory(kafka))
+  const brokers = new OwnBrokers(kafka)
   try {
     const asked = needs.filter(({ operation }) => operation !== 'CREATE')
     const namesOf = (resource: Permission['resource']) => [
@@ -133,54 +128,6 @@ async function groupOperations(brokers: OwnBrokers, group: string): Promise<numb
     operations = refused === groupAuthorizationFailed ? 0 : refused === 0 ? believable(its) : notSaid
   })
   return operations
-}
-
-/** Connections for one question, closed after it. */
-class OwnBrokers {
-  readonly #factory: ConnectionFactory
-  readonly #brokers = new Map<string, KafkajsBroker>()
-
-  constructor(factory: ConnectionFactory) {
-    this.#factory = factory
-  }
-
-  /** The first of the client's own list that answers. */
-  async any(): Promise<KafkajsBroker> {
-    const [known] = this.#brokers.values()
-    if (known) return known
-    for (let left = maxSeeds; ; left--) {
-      try {
-        return await this.#connect(null)
-      } catch (error) {
-        if (left === 1) throw error
-      }
-    }
-  }
-
-  async at(address: { host: string; port: number }): Promise<KafkajsBroker> {
-    return this.#brokers.get(`${address.host}:${address.port}`) ?? this.#connect(address)
-  }
-
-  close(): void {
-    for (const broker of this.#brokers.values()) disconnect(broker)
-  }
-
-  async #connect(address: { host: string; port: number } | null): Promise<KafkajsBroker> {
-    const broker = await this.#factory.broker(address)
-    const { host, port } = broker.connectionPool
-    try {
-      await within(withinMs, broker.connect())
-    } catch (error) {
-      disconnect(broker)
-      throw error
-    }
-    this.#brokers.set(`${host}:${port}`, broker)
-    return broker
-  }
-}
-
-function disconnect({ connectionPool }: KafkajsBroker): void {
-  for (const connection of connectionPool.pool) connection.disconnect().catch(() => {})
 }
 
 const speaks = (
