@@ -52,11 +52,13 @@ async function main(args: string[]): Promise<number> {
     { files: files.filter((file) => !isOfCluster(file)), concurrency: 2, env: {} },
     { files: files.filter(isOfCluster), concurrency: 1, env: { TEST_CLUSTERS: 'one at a time' } },
   ]
-  return withTestServers(interrupted.signal, async (servers) => {
+  return withTestServers(interrupted.signal, async (servers, folder) => {
+    // Hundreds of processes load the same modules.
+    const cache = { NODE_COMPILE_CACHE: join(folder, 'compile-cache') }
     let code = 0
     for (const { files, concurrency, env } of runs) {
       if (files.length === 0 || interrupted.signal.aborted) continue
-      code = (await runTests(files, concurrency, flags, { ...servers, ...env })) || code
+      code = (await runTests(files, concurrency, flags, { ...cache, ...servers, ...env })) || code
     }
     return code
   })

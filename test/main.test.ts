@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { accessSync, constants, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { test } from 'node:test'
+import { bareEnv } from './support/bare-env.ts'
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 
@@ -11,7 +12,7 @@ function postrider(...args: string[]) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], {
     encoding: 'utf8',
     cwd: '/',
-    env: { PATH: process.env.PATH },
+    env: bareEnv,
   })
   return { status, stdout, stderr }
 }

@@ -9,12 +9,13 @@ import type { AuditReport } from '../../src/core/audit-report.ts'
 import { deploy, type Deployment } from '../support/deployment.ts'
 import { NumberedCalls } from '../support/numbered-calls.ts'
 import { startReceiver } from '../support/receivers.ts'
+import { bareEnv } from '../support/bare-env.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
 function start(t: TestContext, { env }: Deployment, ...args: string[]) {
   const child = spawn(process.execPath, [main, 'audit', ...args], {
-    env: { PATH: process.env.PATH, ...env },
+    env: { ...bareEnv, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   t.after(() => child.kill('SIGKILL'))

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'node:test'
+import { bareEnv } from '../support/bare-env.ts'
 
 const url = (path: string) => JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href)
 const imports = `
@@ -19,7 +20,7 @@ function run(code: string, env: Record<string, string> = {}) {
   const { status, stdout, stderr } = spawnSync(process.execPath, nodeArgs(code), {
     encoding: 'utf8',
     cwd: '/',
-    env: { PATH: process.env.PATH, ...env },
+    env: { ...bareEnv, ...env },
   })
   return { status, stdout, stderr }
 }
@@ -117,7 +118,7 @@ test('under npm, whose shell keeps a SIGTERM to itself, the end of that shell st
     console.log(process.pid)`
   const shell = spawn('sh', ['-c', '"$@"; exit 0', 'sh', process.execPath, ...nodeArgs(code)], {
     cwd: '/',
-    env: { PATH: process.env.PATH, npm_lifecycle_event: 'start' },
+    env: { ...bareEnv, npm_lifecycle_event: 'start' },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   t.after(() => shell.kill('SIGKILL'))

@@ -22,6 +22,7 @@ import { someErasure } from '../support/erasures.ts'
 import { deadLetter, delivery, failedAt } from '../support/dead-letters.ts'
 import { brokers, registryUrl, uniquePrefix } from '../support/rig.ts'
 import { createTopics } from '../../src/adapters/kafka/create-topics.ts'
+import { bareEnv } from '../support/bare-env.ts'
 
 const prefix = uniquePrefix()
 const env = {
@@ -113,7 +114,7 @@ const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 async function deadLetters(...args: string[]) {
   const child = spawn(process.execPath, [main, 'dead-letters', ...args], {
     cwd: '/',
-    env: { PATH: process.env.PATH, ...env },
+    env: { ...bareEnv, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])

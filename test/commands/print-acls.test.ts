@@ -8,6 +8,7 @@ import { deploymentNames } from '../../src/commands/check-start.ts'
 import { loadConfig } from '../../src/config.ts'
 import { partPermissions } from '../../src/core/permissions.ts'
 import { grantsOf } from '../support/kafka-acls.ts'
+import { bareEnv } from '../support/bare-env.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
@@ -19,7 +20,7 @@ function setup(...args: string[]): Promise<{ status: number; stdout: string; std
     execFile(
       process.execPath,
       [main, 'setup', ...args],
-      { cwd: tmpdir(), env: { PATH: process.env.PATH, ...env } },
+      { cwd: tmpdir(), env: { ...bareEnv, ...env } },
       (error, stdout, stderr) => resolve({ status: error ? Number(error.code) : 0, stdout, stderr }),
     ),
   )

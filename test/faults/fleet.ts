@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { startChild, type ChildExit, type ChildProcess } from '../../src/local/child-process.ts'
 import { freePort } from '../../src/local/ports.ts'
 import { until } from '../support/deployment.ts'
+import { bareEnv } from '../support/bare-env.ts'
 
 const entry = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
 const preloads = ['sent-preload.ts', 'clock-preload.ts'].map(
@@ -70,7 +71,7 @@ export class Seat {
       args: [entry, this.#command],
       cwd: this.#folder,
       env: {
-        PATH: process.env.PATH ?? '',
+        ...bareEnv,
         ...this.#env,
         RETRY_TIERS: this.tiers,
         METRICS_PORT: String(this.#port),

@@ -18,6 +18,7 @@ import { ensureLocalParts, type LocalParts } from '../../src/local/parts.ts'
 import { startLocalRegistry, type LocalRegistry } from '../../src/local/registry.ts'
 import { ClusterState } from './cluster-state.ts'
 import { Cluster } from './cluster.ts'
+import { bareEnv } from '../support/bare-env.ts'
 
 /** All delays that any forwarder of the run may have among its tiers: `setup` makes a topic for each. */
 export const tierSets = ['1s,2s,5s', '1s,3s', '2s,5s'] as const
@@ -141,7 +142,7 @@ export class Rig {
 
   /** The environment of a command that must see everything. */
   commandEnv(): Record<string, string> {
-    return { ...this.#env, PATH: process.env.PATH ?? '' }
+    return { ...this.#env, ...bareEnv }
   }
 
   /** One that tries nothing again: kafkajs's own retries lose records when a leader moves (facts of 2.2.4). */

@@ -19,6 +19,7 @@ import { freePort } from '../../src/local/ports.ts'
 import { collectorDouble, writeKey } from '../support/collector-double.ts'
 import { until } from '../support/deployment.ts'
 import { temporaryFolder } from '../support/rig.ts'
+import { bareEnv } from '../support/bare-env.ts'
 
 const root = join(import.meta.dirname, '..', '..')
 const readme = readFileSync(join(root, 'README.md'), 'utf8')
@@ -139,7 +140,7 @@ test('the README’s example of the client sends its calls', async (t) => {
   const examples = blocks('js').filter((code) => code.includes("from 'postrider'\n\n"))
   assert.equal(examples.length, 1)
   const code = examples[0]!.replace('http://127.0.0.1:8080', collector.url)
-  const env = { PATH: process.env.PATH, WRITE_KEY: writeKey }
+  const env = { ...bareEnv, WRITE_KEY: writeKey }
   const child = spawn(process.execPath, ['--input-type=module', '-e', code], {
     cwd: root,
     env,
@@ -169,7 +170,7 @@ async function receiver(t: TestContext, code: string, fileName: string, command:
   assert.ok(code.includes('4000'))
   await writeFile(file, code.replace('4000', String(port)))
   const child = spawn(command, [file], {
-    env: { PATH: process.env.PATH, SHARED_SECRET: 's3cret' },
+    env: { ...bareEnv, SHARED_SECRET: 's3cret' },
     stdio: 'ignore',
   })
   t.after(() => child.kill('SIGKILL'))

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { startChild } from '../../src/local/child-process.ts'
 import { until, type Deployment } from './deployment.ts'
+import { bareEnv } from './bare-env.ts'
 
 /** `postrider collector` in a process of its own, as a user runs it; gone after the test. */
 export interface CollectorProcess {
@@ -27,7 +28,7 @@ export async function startCollectorProcess(
     command: process.execPath,
     args: [entry, 'collector'],
     cwd: folder,
-    env: { PATH: process.env.PATH ?? '', ...deployment.env, COLLECTOR_PORT: '0', METRICS_PORT: '0' },
+    env: { ...bareEnv, ...deployment.env, COLLECTOR_PORT: '0', METRICS_PORT: '0' },
     logFile,
   })
   t.after(async () => {

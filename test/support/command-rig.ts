@@ -9,6 +9,7 @@ import { createKafka } from '../../src/adapters/kafka/patched-client.ts'
 import { readRange } from '../../src/adapters/kafka/read-range.ts'
 import type { TopicRecord } from '../../src/adapters/kafka/topic-reader.ts'
 import { brokers, registryUrl, uniquePrefix } from './rig.ts'
+import { bareEnv } from './bare-env.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const log = pino({ level: 'silent' })
@@ -39,7 +40,7 @@ export interface CommandRig {
 export async function commandRig(t: TestContext, env: Record<string, string> = {}): Promise<CommandRig> {
   const prefix = uniquePrefix()
   const environment: Record<string, string | undefined> = {
-    PATH: process.env.PATH,
+    ...bareEnv,
     KAFKA_BROKERS: brokers().join(','),
     SCHEMA_REGISTRY_URL: registryUrl(),
     TOPIC_PREFIX: prefix,

@@ -4,12 +4,13 @@ import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { CommandResult, RunningCommand } from './command-rig.ts'
 import type { Deployment } from './deployment.ts'
+import { bareEnv } from './bare-env.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
 /** Starts a command as users do, on a deployment whose forwarders run in the test. */
 export function startCommand(t: TestContext, deployment: Deployment, ...args: string[]): RunningCommand {
-  const env = { PATH: process.env.PATH, ...deployment.env }
+  const env = { ...bareEnv, ...deployment.env }
   const child = spawn(process.execPath, [main, ...args], { cwd: tmpdir(), env })
   t.after(() => child.kill('SIGKILL'))
   let [stdout, stderr] = ['', '']

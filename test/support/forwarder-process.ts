@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { startChild, type ChildExit } from '../../src/local/child-process.ts'
 import { until, type Deployment } from './deployment.ts'
+import { bareEnv } from './bare-env.ts'
 
 /** A line of the process's own log. */
 export type ProcessLine = Record<string, unknown> & { level: string; msg: string }
@@ -52,7 +53,7 @@ export async function startForwarderProcess(
     command: process.execPath,
     args: [entry, 'forwarder'],
     cwd: folder,
-    env: { PATH: process.env.PATH ?? '', ...deployment.env, METRICS_PORT: '0', ...env },
+    env: { ...bareEnv, ...deployment.env, METRICS_PORT: '0', ...env },
     logFile,
   })
   t.after(async () => {

@@ -14,6 +14,7 @@ import { entryOf, grantsOf, type Grant } from './kafka-acls.ts'
 import { registryUrl, uniquePrefix } from './rig.ts'
 import { securedKafka, type SecuredKafka } from './secured-kafka.ts'
 import { passwordOf, securedLogins, type Env, type SecuredLogins } from './secured-logins.ts'
+import { bareEnv } from './bare-env.ts'
 
 const { Kafka, logLevel } = kafkajs
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
@@ -102,7 +103,7 @@ export async function securedDeployment(t: TestContext): Promise<SecuredDeployme
   const spawned = (env: Env, args: readonly string[]) => {
     const child = spawn(process.execPath, [main, ...args], {
       cwd: folder,
-      env: { PATH: process.env.PATH, ...base, ...env },
+      env: { ...bareEnv, ...base, ...env },
     })
     child.stdin.end()
     endings.push(async () => {

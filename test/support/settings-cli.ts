@@ -12,6 +12,7 @@ import { SettingsLog } from '../../src/adapters/settings-log.ts'
 import { topicNames } from '../../src/core/topics.ts'
 import { brokers, registryUrl, uniquePrefix } from './rig.ts'
 import { createTopics } from '../../src/adapters/kafka/create-topics.ts'
+import { bareEnv } from './bare-env.ts'
 
 export interface CliResult {
   status: number | null
@@ -54,7 +55,7 @@ export async function makeSettingsCli(
     const child = spawn(process.execPath, [main, ...args], {
       cwd: tmpdir(),
       env: {
-        PATH: process.env.PATH,
+        ...bareEnv,
         KAFKA_BROKERS: brokers().join(','),
         SCHEMA_REGISTRY_URL: registryUrl(),
         TOPIC_PREFIX: prefix,
