@@ -10,8 +10,11 @@ export interface SideRequest {
 
 const firstWaitMs = 500
 const maxWaitMs = 4_000
-/** A sync, a deletion or a replay may wait for brokers; after that it is asked for again. */
-const giveUpMs = 120_000
+/**
+ * A sync, a deletion or a replay may wait for brokers, and a replay reads millions of dead letters after an hour; after
+ * that it is asked for again. Less than the 300 s after which fetch gives up by itself.
+ */
+const giveUpMs = 280_000
 /** The part is away, or what it needs is; or what was begun before still holds the place. */
 const isForLater = (status: number): boolean => [409, 429, 502, 503, 504].includes(status)
 
