@@ -1,7 +1,7 @@
 import { deadLetterReasons } from '../../src/core/delivery.ts'
 import { parseDuration } from '../../src/core/duration.ts'
 import type { Slot } from './destinations.ts'
-import { isUrl, type Evidence, type Written } from './evidence.ts'
+import { answerOf, isUrl, type Evidence, type Written } from './evidence.ts'
 import type { CommitWatch } from './commit-watch.ts'
 import type { Findings } from './findings.ts'
 import type { OwnerWatch } from './owner-watch.ts'
@@ -44,20 +44,29 @@ const expired = deadLetterReasons.indexOf('expired')
 const notAttempted = deadLetterReasons.indexOf('not_attempted')
 const smallest = tierSets.map((set) => Math.min(...set.split(',').map((tier) => parseDuration(tier)!)))
 
+/** A record can be appended so long after it was made, in ms; more than that is a clock that was off. */
+const maxUnwrittenMs = 120_000
+
+/** When a record was made that was appended `at` and says `madeAt`, in epoch ms. */
+export const madeBefore = (at: number, madeAt: number): number =>
+  Math.min(at, Math.max(madeAt, at - maxUnwrittenMs))
+
 type Known = Pick<Context, 'evidence' | 'owners' | 'rig' | 'watch'>
 
-/** What stands for the delivery: its call, and each hand-over. `at` and `finishedBy` in epoch ms. */
+/** What stands for the delivery: its call, and each hand-over. Times in epoch ms. */
 interface Standing {
   topic: string
   partition: number
+  /** When it was appended: long after it was made, where its leader could not be reached. */
   at: number
+  madeAt: number
   finishedBy: number
 }
 
 function standingsOf({ evidence, rig, watch }: Known, delivery: DeliveryEvidence): Standing[] {
   const { handOvers, tierTopics } = evidence
-  const standing = (topic: string, partition: number, offset: number, at: number): Standing => ({
-    ...{ topic, partition, at },
+  const standing = (topic: string, partition: number, offset: number, at: number, madeAt = at): Standing => ({
+    ...{ topic, partition, at, madeAt: madeBefore(at, madeAt) },
     finishedBy: watch.finishedBy(topic, partition, offset),
   })
   return [
@@ -68,13 +77,14 @@ function standingsOf({ evidence, rig, watch }: Known, delivery: DeliveryEvidence
         handOvers.get('partition', row),
         handOvers.get('offset', row),
         handOvers.get('at', row),
+        handOvers.get('handedOverAt', row),
       ),
     ),
   ]
 }
 
 /**
- * Whether a record of the delivery got another owner between the two requests (epoch ms), or between the writing of the
+ * Whether a record of the delivery got another owner between the two requests (epoch ms), or between the making of the
  * hand-over that follows it and its commit: then both of them were open, and each was sent.
  */
 export function hasMoved(known: Known, delivery: DeliveryEvidence, first: number, at: number): boolean {
@@ -85,7 +95,7 @@ export function hasMoved(known: Known, delivery: DeliveryEvidence, first: number
     if (moved(standing, first, at)) return true
     // Its next owner did it again, while what the one before had made of it, or what became of that, went on.
     const later = standings.filter((next) => next.at > standing.at)
-    const made = Math.min(...later.map((next) => next.at))
+    const made = Math.min(...later.map((next) => next.madeAt))
     const isOpen = (each: Standing) => each.finishedBy >= first
     return isOpen(standing) && later.some(isOpen) && moved(standing, made, standing.finishedBy)
   })
@@ -178,11 +188,11 @@ function checkEarliness(context: Context, delivery: DeliveryEvidence, tolerance:
         attempts[round]! > (attempts[round - 1] ?? 0) &&
         (row === null || isUrl(handOvers.get('urls', row), url)),
     )
-    const came = [...delivery.arrivals]
-      .filter((row) => arrivals.get('url', row) === url)
-      .map((row) => arrivals.get('at', row))
-      .sort((a, b) => a - b)
-    if (came.length !== rounds.length) continue
+    const its = [...delivery.arrivals].filter((row) => arrivals.get('url', row) === url)
+    const came = its.map((row) => arrivals.get('at', row)).sort((a, b) => a - b)
+    // A connection that was kept and is closed without an answer costs no attempt: the same one is sent once more.
+    const wasCutOff = its.some((row) => ['reset', 'close'].includes(answerOf(arrivals.get('answer', row))))
+    if (came.length !== rounds.length || wasCutOff) continue
     for (const [index, row] of rounds.entries()) {
       const at = came[index]!
       if (row === null || at < handOvers.get('handedOverAt', row) - tolerance) continue

@@ -1,5 +1,5 @@
 import type { DeliveryEvidence } from './attempt-checks.ts'
-import { hasMoved } from './attempt-checks.ts'
+import { hasMoved, madeBefore } from './attempt-checks.ts'
 import type { CommitWatch } from './commit-watch.ts'
 import type { Evidence, Written } from './evidence.ts'
 import type { Findings } from './findings.ts'
@@ -27,10 +27,13 @@ interface Known {
   findings: Findings
 }
 
+/** Times in epoch ms. */
 interface Placed {
   topic: string
   partition: number
+  /** When it was appended: long after it was made, where its leader could not be reached. */
   at: number
+  madeAt: number
 }
 
 /** The call's own records: one is right. */
@@ -38,7 +41,7 @@ export function countCallCopies(known: Known, counts: CopyCounts, seq: number): 
   const { evidence, rig, traffic } = known
   const records: Written[] = evidence.calls[seq]!
   if (records.length === 1) return
-  const placed = records.map(({ partition, at }) => ({ topic: rig.topics.calls, partition, at }))
+  const placed = records.map(({ partition, at }) => ({ topic: rig.topics.calls, partition, at, madeAt: at }))
   const why = traffic.wasSentAgain(seq) ? 'sent again by its sender' : null
   count(known, counts.calls, `call ${seq}`, placed, () => why)
 }
@@ -60,6 +63,7 @@ export function countDeliveryCopies(known: Known, counts: CopyCounts, delivery: 
       topic: tierTopics[handOvers.get('topic', row)]!.topic,
       partition: handOvers.get('partition', row),
       at: handOvers.get('at', row),
+      madeAt: handOvers.get('handedOverAt', row),
     }))
     if (placed.length === 1) continue
     count(known, counts.retries, `${delivery.name}, retry ${times}`, placed, why, delivery.dossier)
@@ -70,6 +74,7 @@ export function countDeliveryCopies(known: Known, counts: CopyCounts, delivery: 
     topic: rig.topics.deadLetters,
     partition: deadLetters.get('partition', row),
     at: deadLetters.get('at', row),
+    madeAt: deadLetters.get('failedAt', row),
   }))
   count(known, counts.deadLetters, `${delivery.name}, dead letter`, placed, why, delivery.dossier)
 }
@@ -89,7 +94,7 @@ function count(
   records.sort((a, b) => a.at - b.at)
   for (let index = 1; index < records.length; index++) {
     const [first, second] = [records[index - 1]!, records[index]!]
-    const reason = why(first.at, second.at)
+    const reason = why(madeBefore(first.at, first.madeAt), second.at)
     if (reason !== null) counts[reason] = (counts[reason] ?? 0) + 1
     else {
       const meanwhile = leaders.eventsOf(first.topic, first.partition, first.at, second.at)

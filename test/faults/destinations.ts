@@ -121,7 +121,8 @@ const ends: Record<Behaviour, (seq: number) => Omit<Expectation, 'skipped'>> = {
   gone: () => ({ delivered: false, reasons: ['gone'] }),
   resets: () => ({ delivered: false, reasons: givenUp }),
   closed: () => ({ delivered: false, reasons: givenUp }),
-  'self-signed': () => ({ delivered: false, reasons: ['tls'] }),
+  // Its circuit breaker opens: what comes then may wait for its whole window.
+  'self-signed': () => ({ delivered: false, reasons: ['tls', 'not_attempted'] }),
   forbidden: () => ({ delivered: false, reasons: ['blocked'] }),
 }
 
