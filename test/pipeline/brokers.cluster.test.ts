@@ -5,7 +5,7 @@ import { auditOf } from '../support/audit.ts'
 import { Batches } from '../support/batches.ts'
 import { startCluster } from '../support/cluster.ts'
 import { startCollectorProcess } from '../support/collector-process.ts'
-import { deploy, until, type Deployment } from '../support/deployment.ts'
+import { deploy, unlessMoving, until, type Deployment } from '../support/deployment.ts'
 import { startForwarderProcess } from '../support/forwarder-process.ts'
 import { NumberedCalls, missing as missingOf, placeOf } from '../support/numbered-calls.ts'
 import { startReceiver, type Receiver } from '../support/receivers.ts'
@@ -129,7 +129,9 @@ test('with three brokers', { timeout: 900_000 }, async (t) => {
       await until(isMoved, 30_000, 'another leader')
       // It has no fetch at the new leader: what it would read next is gone before it asks.
       await calls.produce(30)
-      await admin.deleteTopicRecords({ topic: topics.calls, partitions: [{ partition: 0, offset: '25' }] })
+      const cut = { topic: topics.calls, partitions: [{ partition: 0, offset: '25' }] }
+      const isCut = async () => (await unlessMoving(() => admin.deleteTopicRecords(cut))) !== null
+      await until(isCut, 30_000, 'the records to be gone')
       forwarder.thaw()
       await receiver.waitFor(10 + 15, patienceMs)
       await kafka.nodes[before - 1]!.start()
