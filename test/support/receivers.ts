@@ -42,6 +42,8 @@ export interface Answer {
   body?: string | Uint8Array
   /** Before anything is sent, in ms. */
   delayMs?: number
+  /** Answers once this has resolved. */
+  after?: Promise<void>
   /** Sends an interim response (103) first. */
   earlyHints?: boolean
   /**
@@ -118,7 +120,8 @@ export async function startReceiver(t: TestContext, options: ReceiverOptions = {
       requests.push(request)
       const next = answers.length > 1 ? answers.shift()! : answers[0]!
       const answer = typeof next === 'function' ? next(request) : next
-      if (answer.delayMs === undefined) give(answer, response)
+      if (answer.after !== undefined) void answer.after.then(() => give(answer, response))
+      else if (answer.delayMs === undefined) give(answer, response)
       else later(answer.delayMs, () => give(answer, response))
       changed.resolve()
       changed = Promise.withResolvers()

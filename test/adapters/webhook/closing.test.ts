@@ -64,9 +64,14 @@ test('closing one endpoint leaves the others alone', async (t) => {
 test('lets go of connections that the server closes, and opens new ones', async (t) => {
   const receiver = await startReceiver(t)
   const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
-  receiver.answer({ delayMs: 20 })
   for (let round = 1; round <= 3; round++) {
-    const outcomes = await Promise.all(Array.from({ length: 5 }, () => send(endpoint)))
+    // None is answered before all have come: a connection that is free again would be used twice.
+    const { promise: after, resolve: answer } = Promise.withResolvers<void>()
+    receiver.answer({ after })
+    const sending = Promise.all(Array.from({ length: 5 }, () => send(endpoint)))
+    await receiver.waitFor(5 * round)
+    answer()
+    const outcomes = await sending
     assert.ok(outcomes.every(({ kind }) => kind === 'success'))
     assert.equal(receiver.connections(), 5 * round)
     receiver.dropConnections()
