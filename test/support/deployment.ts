@@ -214,11 +214,12 @@ export async function deploy(
     committed,
     async drained(withinMs = 20_000) {
       await until(async () => {
-        const [ends, offsets] = await Promise.all([
-          unlessMoving(() => admin.fetchTopicOffsets(topics.calls)),
-          committed(topics.calls),
-        ])
-        return ends !== null && ends.every(({ partition, high }) => offsets[partition]! >= Number(high))
+        const asked = await unlessMoving(() =>
+          Promise.all([admin.fetchTopicOffsets(topics.calls), committed(topics.calls)]),
+        )
+        if (asked === null) return false
+        const [ends, offsets] = asked
+        return ends.every(({ partition, high }) => offsets[partition]! >= Number(high))
       }, withinMs)
     },
   }
@@ -237,7 +238,7 @@ export async function until(
   }
 }
 
-/** Null while a leader moves: kafkajs's admin asks the one before, and does not wait for the next. */
+/** Null while a leader or a coordinator moves: kafkajs's admin asks the one before, and does not wait for the next. */
 export async function unlessMoving<T>(ask: () => Promise<T>): Promise<T | null> {
   try {
     return await ask()
