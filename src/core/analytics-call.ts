@@ -4,7 +4,8 @@ export type CallType = (typeof callTypes)[number]
 
 /**
  * One analytics call as it lies in `analytics.calls`. Times are milliseconds since the epoch, UTC.
- * `properties`, `traits`, `context` and `integrations` hold JSON text and reach the signed body as they are.
+ * `properties`, `traits`, `context` and `integrations` hold JSON text, as it came; `checkCall` gives it the one form in
+ * which it is signed.
  */
 export interface AnalyticsCall {
   messageId: string

@@ -95,9 +95,9 @@ export class CallsIntake implements Intake {
   #plan(partition: PartitionWork): Plan | Block {
     const { decoder, schemas, routing, catchUp } = this.#parts
     const { value } = partition.peek()!
-    const call = decoder.tryDecode(value)
-    if (call === undefined) return schemas.load(decoder, value!)
-    const fault = checkCall(call)
+    const decoded = decoder.tryDecode(value)
+    if (decoded === undefined) return schemas.load(decoder, value!)
+    const { call, fault } = checkCall(decoded)
     if (fault !== null) throw new Refusal('invalid_call', fault)
     const route = routing.route(call.sourceId)
     if (!route) {
