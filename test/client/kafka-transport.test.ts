@@ -42,7 +42,7 @@ test('calls lie in analytics.calls as every producer writes them, under their ke
     records.map(({ key, call }) => [key, call.type, call.messageId]),
     [
       ['old', 'track', 'm-1'],
-      ['old', 'alias', 'm-2'],
+      ['new', 'alias', 'm-2'],
       ['7', 'identify', 'm-3'],
       ['u', 'page', 'm-4'],
       ['u', 'group', 'm-5'],
