@@ -195,5 +195,5 @@ test('requests of other SDKs, byte for byte, are taken for what they mean', asyn
         `${sdk}: ${call.timestamp}`,
       )
   }
-  assert.equal(allowsWebhooks(calls.get('go-v3')!.integrations), false)
+  assert.equal(allowsWebhooks(calls.get('go-v3')!), false)
 })
