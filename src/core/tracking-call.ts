@@ -32,6 +32,8 @@ export interface RequestRules extends CallDefaults {
   sentAt: number | null
   /** Whether the client's clock is corrected (`correctedTimestamp`); an import's times stay as they are. */
   correctsClock: boolean
+  /** Whether a `timestamp` stays as it is all the same; `originalTimestamp` is corrected then too. */
+  hasExactTimestamps: boolean
   /** The batch's, merged under each call's own. */
   context: SharedMap | null
   integrations: SharedMap | null
@@ -58,6 +60,7 @@ export function readTrackingCall(text: string, defaults: CallDefaults): Tracking
       sentAt: given.time(field.sentAt),
       correctsClock: false,
     })
+      hasExactTimestamps: false,
   })
 }
 
@@ -82,6 +85,7 @@ export function readRequestCall(
       sentAt: given.time(field.sentAt) ?? rules.sentAt,
       correctsClock: rules.correctsClock,
     })
+      hasExactTimestamps: rules.hasExactTimestamps,
     call.context = mergedUnder(mergedUnder(call.context, rules.context), rules.ip)
     call.integrations = mergedUnder(call.integrations, rules.integrations)
     return call
@@ -152,7 +156,7 @@ function built(
   callType: CallType,
   source: string,
   { receivedAt, newMessageId }: CallDefaults,
-  time: { sentAt: number | null; correctsClock: boolean },
+  time: { sentAt: number | null; correctsClock: boolean; hasExactTimestamps: boolean },
 ): AnalyticsCall {
   const call: AnalyticsCall = {
     messageId: givenMessageId(given) ?? newMessageId(),
@@ -170,6 +174,7 @@ function built(
       originalTimestamp: given.time(field.originalTimestamp),
       sentAt: time.correctsClock ? time.sentAt : null,
       receivedAt,
+      isExact: time.hasExactTimestamps,
     }),
     receivedAt,
     sentAt: time.sentAt,
