@@ -2,10 +2,9 @@ import type { AnalyticsCall } from './analytics-call.ts'
 
 /**
  * Whether a call's `integrations` let it go to webhook destinations. Absent means yes, and a `delete` goes whatever
- * they say: it is about data that the destinations have. `All: false` (or `all`, as
- * one SDK writes it, when there is no `All`) turns every destination off unless `Webhooks` is true or an object;
- * `Webhooks: false` turns it off. Names are case-sensitive. Throws a SyntaxError for what is not JSON: `checkCall`
- * comes first.
+ * they say: it is about data that the destinations have. `All: false` (or `all`, as one SDK writes it, when there is
+ * no `All`) turns every destination off unless `Webhooks` is true or an object; `Webhooks: false` turns it off. Names
+ * are case-sensitive. Throws a SyntaxError for what is not JSON: `checkCall` comes first.
  */
 export function allowsWebhooks({
   type,

@@ -45,9 +45,8 @@ const mostMessageIdLength = 100
 
 /**
  * Reads one call in the shape of the tracking API's batch items: `type`, `userId`, `properties`, `timestamp` and
- * so on. Nulls count as absent, ids may be numbers, a page's `traits` are
- * properties, where its `properties` do not name the same.
- * Free-form maps stay the text that they are. What it gives passes `checkCall`. Unlike the API it takes `sourceId`,
+ * so on. Nulls count as absent, ids may be numbers, a page's `traits` are properties beside its `properties`. Free-form
+ * maps stay the text that they are. What it gives passes `checkCall`. Unlike the API it takes `sourceId`,
  * and `delete`.
  */
 export function readTrackingCall(text: string, defaults: CallDefaults): TrackingCall {
