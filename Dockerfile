@@ -2,12 +2,13 @@
 FROM node:24-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-RUN npm ci
+# Optional packages are Nodes for development (package.json): the image has its own.
+RUN npm ci --omit=optional
 COPY tsconfig.json tsconfig.build.json LICENSE README.md ./
 COPY scripts scripts
 COPY schemas schemas
 COPY src src
-RUN npm run build && npm prune --omit=dev
+RUN npm run build && npm prune --omit=dev --omit=optional
 
 FROM node:24-slim
 ENV NODE_ENV=production STORE_PATH=/var/lib/postrider

@@ -3,7 +3,7 @@ import type { AnalyticsCall } from '../src/core/analytics-call.ts'
 
 export const sharedSecret = 'a shared secret of some length'
 
-/** The nth call of a backlog: about 300 B as a body, users in turns. The same at every run. */
+/** The nth call of a backlog, as JavaScript SDKs write it: about 300 B as a body, users in turns. The same at every run. */
 export function nthCall(index: number, users: number, sourceId = 'shop'): AnalyticsCall {
   const user = (index * 7_919) % users
   return {
@@ -20,7 +20,7 @@ export function nthCall(index: number, users: number, sourceId = 'shop'): Analyt
     timestamp: 1_767_225_600_000 + index,
     receivedAt: 1_767_225_600_500 + index,
     sentAt: null,
-    properties: `{"orderId":"order-${index}","total":27.50,"currency":"EUR","products":["shoe","sock"]}`,
+    properties: `{"orderId":"order-${index}","total":27.5,"currency":"EUR","products":["shoe","sock"]}`,
     traits: null,
     context: '{"ip":"203.0.113.7","library":{"name":"bench","version":"1.0.0"}}',
     integrations: null,

@@ -1,4 +1,5 @@
 // The published entry `postrider/kafka`: composes the client's transport of adapters, as a command would.
+import './throw-on-old-node.ts'
 import { randomUUID } from 'node:crypto'
 import type { Kafka } from 'kafkajs'
 import { createKafka } from './adapters/kafka/client.ts'

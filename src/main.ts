@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import './exit-on-old-node.ts'
 import './thread-pool.ts'
 import { readFileSync } from 'node:fs'
 import { extname } from 'node:path'

@@ -62,6 +62,7 @@ test('an error of kafkajs counts as infrastructure', async () => {
 
 test('told to stop during a wait, it ends at once', async () => {
   const stop = new AbortController()
+  const waits: number[] = []
   const make = () => ({
     name: 'part',
     async run() {
@@ -69,6 +70,15 @@ test('told to stop during a wait, it ends at once', async () => {
       throw away()
     },
   })
-  const log = { warn: () => {}, error: () => {} }
-  await restarting('part', make, log, { ...rule, leastWaitMs: 60_000, mostWaitMs: 60_000 }).run(stop.signal)
+  const log = { warn: ({ waitMs }: { waitMs?: number }) => void waits.push(waitMs!), error: () => {} }
+  const wait = 60_000
+  const ended = restarting('part', make, log, { ...rule, leastWaitMs: wait, mostWaitMs: wait }).run(
+    stop.signal,
+  )
+  let timer: NodeJS.Timeout | undefined
+  const tooLate = new Promise((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error('it is waiting still, 5 s after it was told to stop')), 5_000)
+  })
+  await Promise.race([ended, tooLate]).finally(() => clearTimeout(timer))
+  assert.deepEqual(waits, [wait])
 })

@@ -134,7 +134,18 @@ export const intake: readonly Mutation[] = [
     replace: 'return isTimestamp(corrected) ? said : corrected',
     test: {
       file: 'collector/collector.test.ts',
-      name: 'times are corrected by the client’s clock, but for imports and for history',
+      name: 'times are corrected by the client’s clock, but for imports, history and times that the caller chose',
+    },
+  },
+  {
+    name: 'times that the caller chose corrected by the clock',
+    promise: 'A `timestamp` given to our own client arrives as it was given, whatever its clock says',
+    file: 'src/core/tracking-time.ts',
+    find: '(isExact && timestamp !== null)',
+    replace: 'false',
+    test: {
+      file: 'client/as-given.test.ts',
+      name: 'property: a timestamp given to the client arrives as it was given, whatever the client’s clock says',
     },
   },
   {

@@ -1,6 +1,9 @@
 import type { Mutation } from './mutation.ts'
 
-const forged = 'JSON text cannot forge a key of the body, and numbers keep their spelling'
+const forged = 'JSON text cannot forge a key of the body, and no number loses a digit'
+const canonical = 'A receiver may verify over the bytes, or over the parsed body written again'
+const keyed =
+  'A call lies under its user, an alias under the new id: so it comes before what is done under that id'
 const addresses = 'A forbidden address is never connected to: as a literal, by DNS, by rebinding, by redirect'
 const signature = 'The signature is the one that other programs compute'
 
@@ -42,22 +45,55 @@ export const requests: readonly Mutation[] = [
   {
     name: 'JSON text put into the body unchecked',
     promise: forged,
-    file: 'src/core/json-object.ts',
-    find: 'return end >= 0 && spaceEnd(text, end) === text.length',
-    replace: 'return end >= 0',
+    file: 'src/core/canonical-json.ts',
+    find: 'if (depth === 0) return at === text.length',
+    replace: 'if (depth === 0) return true',
+    test: { file: 'core/canonical-json.test.ts', name: 'what is not exactly one JSON object is none' },
+  },
+  {
+    name: 'numbers that no double holds written again',
+    promise: forged,
+    file: 'src/core/canonical-json.ts',
+    find: '!isExact(source) ? rawJSON(source) : value',
+    replace: '!isExact(source) ? value : value',
     test: {
-      file: 'core/json-object.test.ts',
-      name: 'nothing else is, and no text gets out of its place in the body',
+      file: 'core/canonical-json.test.ts',
+      name: 'a number that a double cannot hold keeps its text, whatever else is written again',
     },
   },
   {
-    name: 'numbers written anew',
-    promise: forged,
-    file: 'src/core/body.ts',
-    find: '"event":${quoted(call.event!)},"properties":${call.properties ?? \'{}\'}',
+    name: 'maps signed as they were spelled',
+    promise: canonical,
+    file: 'src/core/check-call.ts',
+    find: 'call[field] = canonical',
+    replace: 'call[field] = text',
+    test: {
+      file: 'core/body.test.ts',
+      name: 'property: the body is what JSON.stringify(JSON.parse(body)) gives, so a signature over either is the same',
+    },
+  },
+  {
+    name: 'keys that come twice taken for canonical',
+    promise: canonical,
+    file: 'src/core/canonical-json.ts',
+    find: 'keyMarks[to] = mark',
+    replace: 'keyMarks[to] = ~mark',
+    test: {
+      file: 'core/canonical-json.test.ts',
+      name: 'property: an object in any spelling becomes what JSON.stringify(JSON.parse(text)) gives',
+    },
+  },
+  {
+    name: 'an alias under its old id',
+    promise: keyed,
+    file: 'src/core/analytics-call.ts',
+    find: 'return call.userId || call.anonymousId || null',
     replace:
-      '"event":${quoted(call.event!)},"properties":${JSON.stringify(JSON.parse(call.properties ?? \'{}\'))}',
-    test: { file: 'core/body.test.ts', name: 'property: numbers keep their spelling' },
+      "return ('previousId' in call && (call.previousId as string)) || call.userId || call.anonymousId || null",
+    test: {
+      file: 'core/analytics-call.test.ts',
+      name: 'the key of every call is its userId, else its anonymousId: an alias lies under the new id',
+    },
   },
   {
     name: 'a response that is not whole in time taken for one',
@@ -140,12 +176,23 @@ export const requests: readonly Mutation[] = [
     name: '`integrations` ignored',
     promise: "A call's `integrations` keep it from destinations",
     file: 'src/forwarder/calls-intake.ts',
-    find: 'if (!route.enabled || !allowsWebhooks(call.integrations)) return { call, destinations: [], unwanted: [] }',
+    find: 'if (!route.enabled || !allowsWebhooks(call)) return { call, destinations: [], unwanted: [] }',
     replace: 'if (!route.enabled) return { call, destinations: [], unwanted: [] }',
     test: {
       file: 'pipeline/settings.test.ts',
       name: "a call's integrations decide whether it goes to webhooks",
       within: 'settings, while the forwarder runs',
+    },
+  },
+  {
+    name: 'a delete that its integrations keep away',
+    promise: 'A `delete` goes to webhooks whatever its `integrations` say',
+    file: 'src/core/integrations.ts',
+    find: "type === 'delete' || ",
+    replace: '',
+    test: {
+      file: 'core/integrations.test.ts',
+      name: 'a delete goes to webhooks whatever its integrations say',
     },
   },
   {

@@ -94,7 +94,7 @@ const named = (type: ClientCallType, call: AnyCall): string =>
   text(type, 'name', call.name) + text(type, 'category', call.category)
 
 /**
- * `timestamp` only when the caller gave one: it stands as it is. Else `originalTimestamp`, from which the
+ * `timestamp` only when the caller gave one: it stands as it is (`exactTimestamps` of the batch). Else `originalTimestamp`, from which the
  * collector takes out what this machine's clock is wrong by.
  */
 function timeOf(type: ClientCallType, { timestamp }: CommonFields, now: number): string {

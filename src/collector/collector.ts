@@ -97,7 +97,7 @@ export class Collector {
 
   async #write(
     { route, ip, hold }: CollectRequest,
-    { calls, sentAt, context, integrations }: TrackingRequest,
+    { calls, sentAt, hasExactTimestamps, context, integrations }: TrackingRequest,
     source: Source,
     receivedAt: number,
   ): Promise<Answer> {
@@ -116,6 +116,7 @@ export class Collector {
       type: route.type,
       sentAt,
       correctsClock: route.correctsClock,
+      hasExactTimestamps,
       context,
       integrations,
       ip: route.isClientSide && ip !== '' ? sharedMap(`{"ip":${JSON.stringify(ip)}}`) : null,

@@ -4,7 +4,8 @@ export type CallType = (typeof callTypes)[number]
 
 /**
  * One analytics call as it lies in `analytics.calls`. Times are milliseconds since the epoch, UTC.
- * `properties`, `traits`, `context` and `integrations` hold JSON text and reach the signed body as they are.
+ * `properties`, `traits`, `context` and `integrations` hold JSON text, as it came; `checkCall` gives it the one form in
+ * which it is signed.
  */
 export interface AnalyticsCall {
   messageId: string
@@ -27,26 +28,23 @@ export interface AnalyticsCall {
 }
 
 /**
- * The key of a call's record: calls of one user lie in one partition, in order. userId, else anonymousId; alias:
- * previousId, so that it comes after the calls under the old id. An empty id counts as absent; null when there is
- * none, which no valid call has.
+ * The key of a call's record: calls of one user lie in one partition, in order. An alias goes by its `userId`, the new
+ * id, so that it comes before the calls that are made under that id after it. An empty id counts as absent; null when
+ * there is none, which no valid call has.
  */
-export function partitionKey(
-  call: Pick<AnalyticsCall, 'type' | 'userId' | 'anonymousId' | 'previousId'>,
-): string | null {
-  if (call.type === 'alias') return call.previousId || null
+export function partitionKey(call: Pick<AnalyticsCall, 'userId' | 'anonymousId'>): string | null {
   return call.userId || call.anonymousId || null
 }
 
 /**
- * Whom a call is of, for deletion requests: its key, and the `userId` of an alias too, whose body holds both. (An
+ * Whom a call is of, for deletion requests: its key, and the `previousId` of an alias too, whose body holds both. (An
  * anonymousId beside a `userId` is not asked after: it may be shared.)
  */
 export function usersOf(
   call: Pick<AnalyticsCall, 'type' | 'userId' | 'anonymousId' | 'previousId'>,
 ): string[] {
   const key = partitionKey(call)
-  if (call.type === 'alias' && call.userId && call.userId !== key)
-    return key ? [key, call.userId] : [call.userId]
-  return key ? [key] : []
+  const ids = key === null ? [] : [key]
+  if (call.type === 'alias' && call.previousId && call.previousId !== key) ids.push(call.previousId)
+  return ids
 }

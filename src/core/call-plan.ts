@@ -17,7 +17,7 @@ export function planCall(
 ): PlannedDestination[] | null {
   const source = sources.get(call.sourceId)
   if (!source) return null
-  const allowed = allowsWebhooks(call.integrations)
+  const allowed = allowsWebhooks(call)
   return [...destinations.values()]
     .filter(({ sourceIds }) => sourceIds.includes(source.id))
     .flatMap((destination): PlannedDestination[] => {

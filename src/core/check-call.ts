@@ -1,16 +1,24 @@
 import type { AnalyticsCall } from './analytics-call.ts'
+import { canonicalObject } from './canonical-json.ts'
 import { isJsonObject } from './json-object.ts'
 import { isTimestamp } from './timestamp.ts'
 
+export type CheckedCall = { call: AnalyticsCall; fault: null } | { call: null; fault: string }
+
 /**
- * Why a call from Kafka cannot be delivered, in one line without any of the call's own text, or null when it can.
- * What gets through renders to a body that is valid JSON with exactly the keys of its type. An empty id counts as
- * missing.
+ * A call from Kafka as it can be delivered, with its maps in the one form that JSON.stringify writes
+ * (`canonicalObject`); or why it cannot be, in one line without any of the call's own text. What gets through renders
+ * to a body that is valid JSON with exactly the keys of its type. An empty id counts as missing.
  */
-export function checkCall(call: AnalyticsCall): string | null {
+export function checkCall(given: AnalyticsCall): CheckedCall {
+  const fault = faultOf(given)
+  return fault === null ? withCanonicalMaps(given) : { call: null, fault }
+}
+
+function faultOf(call: AnalyticsCall): string | null {
   if (!call.messageId) return 'messageId is missing'
   if (!call.sourceId) return 'sourceId is missing'
-  return missingField(call) ?? badTime(call) ?? badText(call)
+  return missingField(call) ?? badTime(call) ?? badIntegrations(call)
 }
 
 function missingField(call: AnalyticsCall): string | null {
@@ -47,12 +55,24 @@ function badTime(call: AnalyticsCall): string | null {
 const outside = (field: string, epochMs: number): string =>
   `${field} lies outside the years 1 to 9999 (${epochMs} ms since 1970)`
 
-function badText(call: AnalyticsCall): string | null {
-  if (call.properties !== null && !isJsonObject(call.properties)) return notAnObject('properties')
-  if (call.traits !== null && !isJsonObject(call.traits)) return notAnObject('traits')
-  if (call.context !== null && !isJsonObject(call.context)) return notAnObject('context')
-  if (call.integrations !== null && !isJsonObject(call.integrations)) return notAnObject('integrations')
-  return null
-}
+const badIntegrations = ({ integrations }: AnalyticsCall): string | null =>
+  integrations === null || isJsonObject(integrations) ? null : notAnObject('integrations')
 
 const notAnObject = (field: string): string => `${field} is not exactly one JSON object`
+
+const bodyMaps = ['properties', 'traits', 'context'] as const
+
+/** Nearly always the call itself. */
+function withCanonicalMaps(given: AnalyticsCall): CheckedCall {
+  let call = given
+  for (const field of bodyMaps) {
+    const text = given[field]
+    if (text === null) continue
+    const canonical = canonicalObject(text)
+    if (canonical === null) return { call: null, fault: notAnObject(field) }
+    if (canonical === text) continue
+    if (call === given) call = { ...given }
+    call[field] = canonical
+  }
+  return { call, fault: null }
+}

@@ -1,12 +1,17 @@
+import type { AnalyticsCall } from './analytics-call.ts'
+
 /**
- * Whether a call's `integrations` let it go to webhook destinations. Absent means yes. `All: false` (or `all`, as
- * one SDK writes it, when there is no `All`) turns every destination off unless `Webhooks` is true or an object;
- * `Webhooks: false` turns it off. Names are case-sensitive. Throws a SyntaxError for what is not JSON: `checkCall`
- * comes first.
+ * Whether a call's `integrations` let it go to webhook destinations. Absent means yes, and a `delete` goes whatever
+ * they say: it is about data that the destinations have. `All: false` (or `all`, as one SDK writes it, when there is
+ * no `All`) turns every destination off unless `Webhooks` is true or an object; `Webhooks: false` turns it off. Names
+ * are case-sensitive. Throws a SyntaxError for what is not JSON: `checkCall` comes first.
  */
-export function allowsWebhooks(integrations: string | null): boolean {
+export function allowsWebhooks({
+  type,
+  integrations,
+}: Pick<AnalyticsCall, 'type' | 'integrations'>): boolean {
   // Only the word `false` can turn anything off, and no escape can spell it.
-  if (integrations === null || !integrations.includes('false')) return true
+  if (integrations === null || type === 'delete' || !integrations.includes('false')) return true
   const choices = JSON.parse(integrations) as Record<string, unknown>
   const webhooks = own(choices, 'Webhooks')
   if (webhooks === false) return false

@@ -124,7 +124,8 @@ function isShortEscape(code: number): boolean {
   }
 }
 
-function numberEnd(text: string, at: number): number {
+/** Behind the number; -1 when it is not well-formed. */
+export function numberEnd(text: string, at: number): number {
   if (text.charCodeAt(at) === minus) at++
   if (text.charCodeAt(at) === zero) at++
   else if ((at = digitsEnd(text, at)) < 0) return -1

@@ -38,13 +38,16 @@ export function formatTimestamp(epochMs: number): string {
   return `${cachedDate}${twoDigits[hours]}:${twoDigits[minutes]}:${twoDigits[seconds]}.${threeDigits[ms]}Z`
 }
 
-const iso8601 =
-  /^(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,18}))?)?(?:[Zz]|([+-])(\d\d):?(\d\d)?)?)?$/
+/** A calendar, ordinal or week date (ISO 8601-1, 5.2.2 to 5.2.4), in its extended or its basic form. */
+const isoDate = /^(\d{4})(-?)(?:(\d\d)\2(\d\d)|(\d{3})|W(\d\d)\2(\d))$/
+/** Of reduced precision: the time at which the month, week or year begins. */
+const isoPeriod = /^(\d{4})(?:-(\d\d)|-?W(\d\d))?$/
+const isoTime = /^(\d\d)(?:(:?)(\d\d)(?:\2(\d\d)(?:[.,](\d{1,18}))?)?)?(?:[Zz]|([+-])(\d\d)(?::?(\d\d))?)?$/
 
 /**
  * Reads an ISO 8601 date, with or without a time: `Z`, `+00:00`, `+0000` or `+00`, none meaning UTC; fractions of
- * a second are cut to milliseconds. Epoch milliseconds, or null for anything else, dates that no calendar has
- * (31 April), and times outside the years 1 to 9999.
+ * a second are cut to milliseconds; `24:00` ends a day. Epoch milliseconds, or null for anything else, dates that no
+ * calendar has (31 April), and times outside the years 1 to 9999.
  */
 export function parseTimestamp(text: string): number | null {
   return parseTimestampToday(text, 0, text.length) ?? parsed(text)
@@ -83,24 +86,74 @@ function digits(text: string, at: number, count: number): number {
 }
 
 function parsed(text: string): number | null {
-  const match = iso8601.exec(text)
-  if (!match) return null
-  const [year, month, day, hours, minutes, seconds] = match.slice(1, 7).map((part) => Number(part ?? 0))
-  if (hours! > 23 || minutes! > 59 || seconds! > 59) return null
-  const ms = Number((match[7] ?? '').padEnd(3, '0').slice(0, 3))
-  const date = new Date(0)
-  // Date.UTC takes the years 0 to 99 for 1900 to 1999.
-  date.setUTCFullYear(year!, month! - 1, day)
-  if (date.getUTCMonth() !== month! - 1 || date.getUTCDate() !== day) return null
-  const offsetHours = Number(match[9] ?? 0)
-  const offsetMinutes = Number(match[10] ?? 0)
-  if (offsetHours > 23 || offsetMinutes > 59) return null
-  const offset = (match[8] === '-' ? -1 : 1) * (offsetHours * 60 + offsetMinutes)
-  const epochMs = date.getTime() + ((hours! * 60 + minutes! - offset) * 60 + seconds!) * 1_000 + ms
+  const timeAt = text.search(/[Tt ]/)
+  const day = timeAt < 0 ? (dayOf(text) ?? periodOf(text)) : dayOf(text.slice(0, timeAt))
+  const sinceMidnight = timeAt < 0 ? 0 : timeOf(text.slice(timeAt + 1))
+  if (day === null || sinceMidnight === null) return null
+  const epochMs = day + sinceMidnight
   if (!isTimestamp(epochMs)) return null
   if (text.length === 24 && text[10] === 'T') {
     readDate = text.slice(0, 11)
-    readDay = date.getTime()
+    readDay = day
   }
   return epochMs
 }
+
+// Each of these gives epoch milliseconds, UTC, or null.
+
+function dayOf(date: string): number | null {
+  const match = isoDate.exec(date)
+  if (!match) return null
+  const [year, month, day, ordinal, week, weekday] = [1, 3, 4, 5, 6, 7].map((group) => numberIn(match, group))
+  if (!Number.isNaN(week!)) return weekDay(year!, week!, weekday!)
+  if (!Number.isNaN(ordinal!)) {
+    const found = dateOf(year!, 1, ordinal!)
+    return found.getUTCFullYear() === year && ordinal! > 0 ? found.getTime() : null
+  }
+  const found = dateOf(year!, month!, day!)
+  return found.getUTCMonth() === month! - 1 && found.getUTCDate() === day ? found.getTime() : null
+}
+
+function periodOf(date: string): number | null {
+  const match = isoPeriod.exec(date)
+  if (!match) return null
+  if (match[3] !== undefined) return weekDay(Number(match[1]), Number(match[3]), 1)
+  const month = Number(match[2] ?? 1)
+  return month >= 1 && month <= 12 ? dateOf(Number(match[1]), month, 1).getTime() : null
+}
+
+/** Weeks begin on Mondays; a year's first one has its 4th of January. */
+function weekDay(year: number, week: number, weekday: number): number | null {
+  const firstMonday = (of: number): number => {
+    const fourth = dateOf(of, 1, 4)
+    return fourth.getTime() - ((fourth.getUTCDay() + 6) % 7) * dayMs
+  }
+  const monday = firstMonday(year) + (week - 1) * 7 * dayMs
+  if (week < 1 || monday >= firstMonday(year + 1) || weekday < 1 || weekday > 7) return null
+  return monday + (weekday - 1) * dayMs
+}
+
+/** Since midnight, in UTC. */
+function timeOf(time: string): number | null {
+  const match = isoTime.exec(time)
+  if (!match) return null
+  const [hours, minutes, seconds, offsetHours, offsetMinutes] = [1, 3, 4, 7, 8].map((group) =>
+    Number(match[group] ?? 0),
+  )
+  const isEndOfDay = hours === 24 && minutes === 0 && seconds === 0 && !/[1-9]/.test(match[5] ?? '')
+  if ((hours! > 23 && !isEndOfDay) || minutes! > 59 || seconds! > 59) return null
+  if (offsetHours! > 23 || offsetMinutes! > 59) return null
+  const ms = Number((match[5] ?? '').padEnd(3, '0').slice(0, 3))
+  const offset = (match[6] === '-' ? -1 : 1) * (offsetHours! * 60 + offsetMinutes!)
+  return ((hours! * 60 + minutes! - offset) * 60 + seconds!) * 1_000 + ms
+}
+
+/** Date.UTC takes the years 0 to 99 for 1900 to 1999. */
+function dateOf(year: number, month: number, day: number): Date {
+  const date = new Date(0)
+  date.setUTCFullYear(year, month - 1, day)
+  return date
+}
+
+/** NaN for a group that is not there. */
+const numberIn = (match: RegExpExecArray, group: number): number => Number(match[group] ?? NaN)

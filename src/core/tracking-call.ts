@@ -3,7 +3,7 @@ import type { AnalyticsCall, CallType } from './analytics-call.ts'
 import { spaceEnd } from './json-object.ts'
 import { Fault, readId, readMap, readString, readTime, readType } from './tracking-fields.ts'
 import type { CallFault } from './tracking-fields.ts'
-import { mergedUnder } from './tracking-merge.ts'
+import { mergedUnder, sharedMap } from './tracking-merge.ts'
 import type { SharedMap } from './tracking-merge.ts'
 import { field, fieldNames, scanCall, spansPerCall } from './tracking-scan.ts'
 import type { CallSpans } from './tracking-scan.ts'
@@ -32,6 +32,8 @@ export interface RequestRules extends CallDefaults {
   sentAt: number | null
   /** Whether the client's clock is corrected (`correctedTimestamp`); an import's times stay as they are. */
   correctsClock: boolean
+  /** Whether a `timestamp` stays as it is all the same; `originalTimestamp` is corrected then too. */
+  hasExactTimestamps: boolean
   /** The batch's, merged under each call's own. */
   context: SharedMap | null
   integrations: SharedMap | null
@@ -43,8 +45,8 @@ const mostMessageIdLength = 100
 
 /**
  * Reads one call in the shape of the tracking API's batch items: `type`, `userId`, `properties`, `timestamp` and
- * so on. Nulls count as absent, ids may be numbers, a page's `traits` without `properties` are its properties.
- * Free-form maps stay the text that they are. What it gives passes `checkCall`. Unlike the API it takes `sourceId`,
+ * so on. Nulls count as absent, ids may be numbers, a page's `traits` are properties beside its `properties`. Free-form
+ * maps stay the text that they are. What it gives passes `checkCall`. Unlike the API it takes `sourceId`,
  * and `delete`.
  */
 export function readTrackingCall(text: string, defaults: CallDefaults): TrackingCall {
@@ -57,6 +59,7 @@ export function readTrackingCall(text: string, defaults: CallDefaults): Tracking
     return built(given, given.type(), source, defaults, {
       sentAt: given.time(field.sentAt),
       correctsClock: false,
+      hasExactTimestamps: false,
     })
   })
 }
@@ -81,6 +84,7 @@ export function readRequestCall(
     const call = built(given, callType, rules.sourceId, rules, {
       sentAt: given.time(field.sentAt) ?? rules.sentAt,
       correctsClock: rules.correctsClock,
+      hasExactTimestamps: rules.hasExactTimestamps,
     })
     call.context = mergedUnder(mergedUnder(call.context, rules.context), rules.ip)
     call.integrations = mergedUnder(call.integrations, rules.integrations)
@@ -152,7 +156,7 @@ function built(
   callType: CallType,
   source: string,
   { receivedAt, newMessageId }: CallDefaults,
-  time: { sentAt: number | null; correctsClock: boolean },
+  time: { sentAt: number | null; correctsClock: boolean; hasExactTimestamps: boolean },
 ): AnalyticsCall {
   const call: AnalyticsCall = {
     messageId: givenMessageId(given) ?? newMessageId(),
@@ -169,6 +173,7 @@ function built(
       timestamp: given.time(field.timestamp),
       originalTimestamp: given.time(field.originalTimestamp),
       sentAt: time.correctsClock ? time.sentAt : null,
+      isExact: time.hasExactTimestamps,
       receivedAt,
     }),
     receivedAt,
@@ -178,8 +183,9 @@ function built(
     context: given.map(field.context, 'context_not_object'),
     integrations: given.map(field.integrations, 'integrations_not_object'),
   }
-  if (callType === 'page' && call.properties === null) {
-    call.properties = call.traits
+  if (callType === 'page' && call.traits !== null) {
+    // The Go library's name for a page's properties. Some callers give both.
+    call.properties = mergedUnder(call.properties, sharedMap(call.traits))
     call.traits = null
   }
   checkRequired(call)

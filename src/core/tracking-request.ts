@@ -32,6 +32,8 @@ export interface TrackingRequest {
   calls: ScannedCalls
   /** A batch's own; epoch milliseconds. */
   sentAt: number | null
+  /** Whether each `timestamp` in the batch was chosen by the caller: none is a reading of the client's clock. */
+  hasExactTimestamps: boolean
   context: SharedMap | null
   integrations: SharedMap | null
 }
@@ -70,7 +72,13 @@ class Body {
     const scan = new CallScan(text)
     const end = scan.call(this.#start, (key, start, to) => this.#take(key, start, to))
     this.#checkEnd(end)
-    return { calls: scan.calls(), sentAt: null, context: null, integrations: null }
+    return {
+      calls: scan.calls(),
+      sentAt: null,
+      hasExactTimestamps: false,
+      context: null,
+      integrations: null,
+    }
   }
 
   batch(): TrackingRequest {
@@ -95,12 +103,14 @@ class Body {
     this.#checkEnd(end)
     if (!hasCalls) throw new Fault('empty_batch', 'batch must be an array of calls')
     const of = (key: string): [number, number] => spans.get(key) ?? [0, 0]
+    const hasExactTimestamps = text.slice(...of('exactTimestamps')) === 'true'
     const context = readMap('context', text, ...of('context'), 'context_not_object')
     const integrations = readMap('integrations', text, ...of('integrations'), 'integrations_not_object')
     checkShared((context?.length ?? 0) + (integrations?.length ?? 0), scan.count)
     return {
       calls: scan.calls(),
       sentAt: readTime('sentAt', text, ...of('sentAt')),
+      hasExactTimestamps,
       context: context === null ? null : sharedMap(context),
       integrations: integrations === null ? null : sharedMap(integrations),
     }
@@ -118,7 +128,7 @@ class Body {
 }
 
 /** What a batch's calls share. */
-const shared = new Set(['sentAt', 'context', 'integrations'])
+const shared = new Set(['sentAt', 'exactTimestamps', 'context', 'integrations'])
 
 /** Where calls are scanned to, until they are known to be all: kept between requests. */
 let spans: CallSpans = new Int32Array(64 * spansPerCall)

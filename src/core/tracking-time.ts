@@ -10,13 +10,15 @@ export interface ClientTimes {
   timestamp: number | null
   originalTimestamp: number | null
   sentAt: number | null
+  /** Whether `timestamp` was chosen by the caller, and not read from the client's clock. */
+  isExact: boolean
   receivedAt: number
 }
 
 /**
  * When a call happened by the server's clock: `receivedAt − (sentAt − timestamp)`, which takes out what the
- * client's clock is off by. A time that the caller chose stays as it is: without `sentAt`, for a skew under 5 s, or
- * when `timestamp` lies more than 24 h before `sentAt`. `originalTimestamp` stands in for a missing `timestamp`
+ * client's clock is off by. A time that the caller chose stays as it is: where the request says so, without `sentAt`,
+ * for a skew under 5 s, or when `timestamp` lies more than 24 h before `sentAt`. `originalTimestamp` stands in for a missing `timestamp`
  * (one SDK puts a chosen time in `timestamp` and now in the other), and `receivedAt` for both (facts/tracking-api.md,
  * Time).
  */
@@ -24,11 +26,12 @@ export function correctedTimestamp({
   timestamp,
   originalTimestamp,
   sentAt,
+  isExact,
   receivedAt,
 }: ClientTimes): number {
   const said = timestamp ?? originalTimestamp
   if (said === null) return receivedAt
-  if (sentAt === null) return said
+  if (sentAt === null || (isExact && timestamp !== null)) return said
   const skew = receivedAt - sentAt
   if (Math.abs(skew) < leastSkewMs) return said
   if (timestamp !== null && timestamp < sentAt - historicMs) return said

@@ -76,7 +76,7 @@ export class CallsIntake implements Intake {
     try {
       const call = this.#parts.decoder.tryDecode(record.value)
       const route = call && this.#parts.routing.route(call.sourceId)
-      if (!route?.enabled || !allowsWebhooks(call!.integrations)) return []
+      if (!route?.enabled || !allowsWebhooks(call!)) return []
       return wanting(route, call!).flatMap((destination) => destination.endpoints)
     } catch {
       return []
@@ -95,9 +95,9 @@ export class CallsIntake implements Intake {
   #plan(partition: PartitionWork): Plan | Block {
     const { decoder, schemas, routing, catchUp } = this.#parts
     const { value } = partition.peek()!
-    const call = decoder.tryDecode(value)
-    if (call === undefined) return schemas.load(decoder, value!)
-    const fault = checkCall(call)
+    const decoded = decoder.tryDecode(value)
+    if (decoded === undefined) return schemas.load(decoder, value!)
+    const { call, fault } = checkCall(decoded)
     if (fault !== null) throw new Refusal('invalid_call', fault)
     const route = routing.route(call.sourceId)
     if (!route) {
@@ -106,7 +106,7 @@ export class CallsIntake implements Intake {
       if (pending) return { kind: 'pending', settled: pending }
       throw new Refusal('unknown_source', `there is no source ${JSON.stringify(call.sourceId.slice(0, 100))}`)
     }
-    if (!route.enabled || !allowsWebhooks(call.integrations)) return { call, destinations: [], unwanted: [] }
+    if (!route.enabled || !allowsWebhooks(call)) return { call, destinations: [], unwanted: [] }
     if (!route.filtered) return { call, destinations: route.destinations, unwanted: [] }
     const destinations = wanting(route, call)
     return {
@@ -184,7 +184,7 @@ function planOf(
   if (!route) return lines
   if (!route.enabled) leaveOut([...idsOf(route.destinations), ...route.disabled], 'source_disabled')
   else {
-    if (!allowsWebhooks(call.integrations)) leaveOut(idsOf(route.destinations), 'integrations')
+    if (!allowsWebhooks(call)) leaveOut(idsOf(route.destinations), 'integrations')
     leaveOut(route.disabled, 'destination_disabled')
   }
   return lines

@@ -186,7 +186,7 @@ test('while the settings cannot be read no key is called unknown: SDKs do not se
   assert.equal((await collect('/v1/track', track('m'), { basicKey: 'key-of-x' })).status, 503)
 })
 
-test('times are corrected by the client’s clock, but for imports and for history', async () => {
+test('times are corrected by the client’s clock, but for imports, history and times that the caller chose', async () => {
   const { lots, collect } = underTest()
   const at = (hours: number, ms = 0) => new Date(now + hours * 3_600_000 + ms).toISOString()
   const table: [what: string, path: string, call: object, batch: object, hours: number][] = [
@@ -199,6 +199,15 @@ test('times are corrected by the client’s clock, but for imports and for histo
     ['a small skew', '/v1/batch', { timestamp: at(-2) }, { sentAt: at(0, -4_999) }, -2],
     ['history', '/v1/batch', { timestamp: at(-200), originalTimestamp: at(1) }, { sentAt: at(1) }, -200],
     ['an old reading of a clock', '/v1/batch', { originalTimestamp: at(-47) }, { sentAt: at(1) }, -48],
+    ['a chosen time', '/v1/batch', { timestamp: at(-2) }, { sentAt: at(1), exactTimestamps: true }, -2],
+    [
+      'a clock beside chosen times',
+      '/v1/batch',
+      { originalTimestamp: at(1) },
+      { sentAt: at(1), exactTimestamps: true },
+      0,
+    ],
+    ['no word of it', '/v1/batch', { timestamp: at(-2) }, { sentAt: at(1), exactTimestamps: 'yes' }, -3],
     ['nulls', '/v1/batch', { timestamp: null, originalTimestamp: null }, { sentAt: null }, 0],
   ]
   for (const [what, path, call, batch, hours] of table) {

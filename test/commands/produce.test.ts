@@ -51,8 +51,8 @@ test('JSON lines become calls under their keys, and a bad line is named and does
 
   const records = await rig.records('analytics.calls')
   const byKey = new Map(records.map((record) => [String(record.key), record]))
-  assert.deepEqual([...byKey.keys()].sort(), ['7', 'a-1', 'old'])
-  const [paid, page, alias] = await decoded(rig, [byKey.get('7')!, byKey.get('a-1')!, byKey.get('old')!])
+  assert.deepEqual([...byKey.keys()].sort(), ['7', 'a-1', 'new'])
+  const [paid, page, alias] = await decoded(rig, [byKey.get('7')!, byKey.get('a-1')!, byKey.get('new')!])
   assert.equal(paid!.messageId, 'm-1')
   assert.equal(paid!.sourceId, 'shop')
   assert.equal(paid!.properties, '{"price":1.50}')

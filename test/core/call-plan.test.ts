@@ -62,10 +62,15 @@ test('a call is planned for each destination of its source, and for each URL whe
   assert.deepEqual(planned(planCall({ ...call, event: 'Other' }, state))!.at(-2), 'orders not_chosen')
 })
 
-test('integrations and a disabled source keep a call from all, and of no source there is no plan', () => {
+test('integrations keep a call, but no delete, from all, a disabled source any call, and of no source there is no plan', () => {
   const two = [destination('crm'), destination('off', {}, { enabled: false })]
   const kept = planCall(someCall({ integrations: '{"All":false}' }), settings([source()], two))
   assert.deepEqual(planned(kept), ['crm integrations', 'off destination_disabled'])
+  const isDelete = someCall({ type: 'delete', integrations: '{"All":false,"Webhooks":false}' })
+  assert.deepEqual(planned(planCall(isDelete, settings([source()], two))), [
+    'm-1:crm',
+    'off destination_disabled',
+  ])
   const disabled = planCall(someCall(), settings([source({ enabled: false })], two))
   assert.deepEqual(planned(disabled), ['crm source_disabled', 'off source_disabled'])
   assert.equal(planCall(someCall({ sourceId: 'nowhere' }), settings([source()], two)), null)

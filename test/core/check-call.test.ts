@@ -22,7 +22,7 @@ test('the least that each type needs is enough', () => {
     { type: 'delete', userId: 'u', timestamp: earliestTimestamp, receivedAt: latestTimestamp, sentAt: 0 },
     { type: 'track', userId: 'u', event: 'E', properties: ' {"a":1.0} ', context: '{}', integrations: '{}' },
   ]
-  for (const given of enough) assert.equal(checkCall(someCall({ ...bare, ...given })), null)
+  for (const given of enough) assert.equal(checkCall(someCall({ ...bare, ...given })).fault, null)
 })
 
 const faults: [given: Partial<AnalyticsCall>, names: RegExp][] = [
@@ -52,9 +52,28 @@ const faults: [given: Partial<AnalyticsCall>, names: RegExp][] = [
 
 test('every other call is refused with one line that names the field', () => {
   for (const [given, names] of faults) {
-    const line = checkCall(someCall(given))
+    const { fault: line } = checkCall(someCall(given))
     assert.ok(line !== null, JSON.stringify(given))
     assert.match(line, names)
     assert.doesNotMatch(line, /\n/)
   }
+})
+
+test('a call whose maps are as JSON.stringify writes them is given back as it is, and any other with such maps', () => {
+  const canonical = someCall({ properties: '{"a":1.5}', traits: '{}', context: null, integrations: '{ }' })
+  assert.equal(checkCall(canonical).call, canonical)
+  const given = someCall({
+    properties: '{"a": 1.50}',
+    traits: '{"plan":"\\u0026"}',
+    context: '{"n":1,"n":12345678901234567890}',
+    integrations: '{ "All": true }',
+  })
+  const before = structuredClone(given)
+  assert.deepEqual(checkCall(given).call, {
+    ...given,
+    properties: '{"a":1.5}',
+    traits: '{"plan":"&"}',
+    context: '{"n":12345678901234567890}',
+  })
+  assert.deepEqual(given, before)
 })

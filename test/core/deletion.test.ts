@@ -77,7 +77,7 @@ test('each user is erased at each source, counted through', () => {
 test('the delete call is valid, is the same each time, and renders to the body of the contract', () => {
   const [erasure] = erasuresOf(request, [{ sourceId: 'shop', destinationIds: ['crm'] }])
   const call = deleteCall(erasure!, 'h')
-  assert.equal(checkCall(call), null)
+  assert.equal(checkCall(call).fault, null)
   assert.equal(renderBody(call), '{"type":"delete","userId":"ada","timestamp":"2026-01-02T03:04:05.006Z"}')
   assert.equal(call.messageId, `${deleteIdPrefix('r-1')}h`)
   assert.deepEqual(deleteCall(erasure!, 'h'), call)

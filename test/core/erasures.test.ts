@@ -133,7 +133,7 @@ test('a record that is no delivery is of the users of its call, or of its key', 
     const { sourceId, userIds } = erasableRecord(...given)
     return [sourceId, userIds]
   }
-  assert.deepEqual(of(alias, 'any', 'invalid_call', 1), ['shop', ['visitor', 'u-1']])
+  assert.deepEqual(of(alias, 'any', 'invalid_call', 1), ['shop', ['u-1', 'visitor']])
   assert.deepEqual(of(someCall({ userId: null, anonymousId: 'a-1' }), 'any', 'internal_error', 1), [
     'shop',
     ['a-1'],

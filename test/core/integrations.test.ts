@@ -33,5 +33,10 @@ const table: [integrations: string | null, allowed: boolean][] = [
 
 test('a call goes to webhooks unless its integrations turn them off', () => {
   for (const [integrations, allowed] of table)
-    assert.equal(allowsWebhooks(integrations), allowed, String(integrations))
+    assert.equal(allowsWebhooks({ type: 'track', integrations }), allowed, String(integrations))
+})
+
+test('a delete goes to webhooks whatever its integrations say', () => {
+  for (const [integrations] of table)
+    assert.equal(allowsWebhooks({ type: 'delete', integrations }), true, String(integrations))
 })

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { partitionKey } from '../../src/core/analytics-call.ts'
 import { tierOfTopic, topicNames } from '../../src/core/topics.ts'
-import { someCall } from '../support/calls.ts'
 
 test('a retry topic tells its tier and delay by its name', () => {
   const names = topicNames('eu.')
@@ -16,13 +14,4 @@ test('a retry topic tells its tier and delay by its name', () => {
     names.calls,
   ])
     assert.equal(tierOfTopic(names, topic), null, topic)
-})
-
-test('a call lies under its user, an alias under the old id', () => {
-  assert.equal(partitionKey(someCall({ anonymousId: 'a' })), 'u-1')
-  assert.equal(partitionKey(someCall({ userId: null, anonymousId: 'a' })), 'a')
-  assert.equal(partitionKey(someCall({ userId: '', anonymousId: 'a' })), 'a')
-  assert.equal(partitionKey(someCall({ type: 'alias', previousId: 'old' })), 'old')
-  assert.equal(partitionKey(someCall({ type: 'alias' })), null)
-  assert.equal(partitionKey(someCall({ userId: null })), null)
 })

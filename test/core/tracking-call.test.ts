@@ -14,7 +14,7 @@ const read = (text: string, sourceId: string | null = 'shop'): TrackingCall =>
 function callOf(item: object | string) {
   const { call, fault } = read(typeof item === 'string' ? item : JSON.stringify(item))
   assert.equal(fault, null)
-  assert.equal(checkCall(call!), null)
+  assert.equal(checkCall(call!).fault, null)
   return call!
 }
 
@@ -79,6 +79,17 @@ test('originalTimestamp stands in for timestamp, and a page’s traits for its p
   assert.equal(page.traits, null)
   assert.equal(page.timestamp, Date.UTC(2020, 0, 1))
   assert.equal(callOf({ type: 'page', userId: 'u', traits: {}, properties: { a: 1 } }).properties, '{"a":1}')
+})
+
+test('a page’s properties and traits are both kept, and where both name a key, the property is', () => {
+  const both = callOf({
+    type: 'page',
+    userId: 'u',
+    properties: { path: '/', title: 'P' },
+    traits: { title: 'T', url: 'https://example.com/' },
+  })
+  assert.equal(both.properties, '{"path":"/","title":"P","url":"https://example.com/"}')
+  assert.equal(both.traits, null)
 })
 
 test('lone surrogates, which UTF-8 cannot hold, are replaced', () => {
@@ -162,13 +173,13 @@ test('property: whatever the JSON, there is a call that passes the check, or a f
   fc.assert(
     fc.property(item, (given) => {
       const { call } = read(JSON.stringify(given))
-      if (call) assert.equal(checkCall(call), null)
+      if (call) assert.equal(checkCall(call).fault, null)
     }),
     { numRuns: 2_000 },
   )
 })
 
-test('times are read as SDKs write them, and as no calendar has them they are not', () => {
+test('times are read as SDKs write them and in ISO 8601’s basic, ordinal and week forms, and as no calendar has them they are not', () => {
   const at = Date.UTC(2024, 1, 29, 12, 34, 56)
   const same: [string, number][] = [
     ['2024-02-29T12:34:56Z', at],
@@ -182,18 +193,58 @@ test('times are read as SDKs write them, and as no calendar has them they are no
     ['2024-02-29T12:34:56,5Z', at + 500],
     ['2024-02-29T12:34Z', at - 56_000],
     ['2024-02-29', Date.UTC(2024, 1, 29)],
+    ['20240229T123456Z', at],
+    ['20240229T143456.250+0200', at + 250],
+    ['20240229T1234', at - 56_000],
+    ['20240229T12Z', Date.UTC(2024, 1, 29, 12)],
+    ['2024-02-29T12', Date.UTC(2024, 1, 29, 12)],
+    ['20240229', Date.UTC(2024, 1, 29)],
+    ['2024-060', Date.UTC(2024, 1, 29)],
+    ['2024060T123456Z', at],
+    ['2024-366T12:34:56Z', Date.UTC(2024, 11, 31, 12, 34, 56)],
+    ['2024-W09-4T12:34:56Z', at],
+    ['2024W094', Date.UTC(2024, 1, 29)],
+    ['2024-W09', Date.UTC(2024, 1, 26)],
+    ['2020-W53-7', Date.UTC(2021, 0, 3)],
+    ['2025-W01-1', Date.UTC(2024, 11, 30)],
+    ['2024-02', Date.UTC(2024, 1, 1)],
+    ['2024', Date.UTC(2024, 0, 1)],
+    ['2024-02-28T24:00:00Z', Date.UTC(2024, 1, 29)],
+    ['20240228T240000.000+0100', Date.UTC(2024, 1, 28, 23)],
     ['0050-01-01T00:00:00Z', new Date('0050-01-01T00:00:00Z').getTime()],
     ['9999-12-31T23:59:59.999Z', Date.UTC(9999, 11, 31, 23, 59, 59, 999)],
   ]
   for (const [text, expected] of same) assert.equal(parseTimestamp(text), expected, text)
   for (const text of [
     '',
-    '2024',
+    '202402',
+    '2024000',
+    '20240230',
+    '2023-366',
+    '2024-000',
+    '2024-W00-1',
+    '2023-W53-1',
+    '2024-W09-8',
+    '2024-W09-0',
+    '2024-W094',
+    '2024W09-4',
+    '2024-02T00:00:00Z',
+    '2024-W09T00:00:00Z',
+    '2024-0229',
+    '202402-29',
+    '20240229T12:3456Z',
+    '20240229T1234:56Z',
+    '20240229T1234.5Z',
+    '1709210096',
+    '1709210096000',
+    '2024-01-01T24:00:01Z',
+    '2024-01-01T24:00:00.001Z',
+    '2024-01-01T25:00:00Z',
+    '9999-12-31T24:00:00Z',
     '2023-02-29',
     '2024-13-01',
     '2024-00-10',
     '2024-04-31T00:00:00Z',
-    '2024-01-01T24:00:00Z',
     '2024-01-01T00:60:00Z',
     '2024-01-01T00:00:60Z',
     '2024-01-01T00:00:00+24:00',

@@ -15,7 +15,7 @@ const bodies: { name: string; call: Partial<AnalyticsCall>; body: string }[] = [
   {
     name: 'identify',
     call: { type: 'identify', anonymousId: 'a-1', traits: '{"age": 1e2, "plan":"gold"}', context },
-    body: `{"version":1,"type":"identify","userId":"u-1","anonymousId":"a-1","timestamp":"2026-01-02T03:04:05.006Z","traits":{"age": 1e2, "plan":"gold"},"context":${context},"messageId":"identify"}`,
+    body: `{"version":1,"type":"identify","userId":"u-1","anonymousId":"a-1","timestamp":"2026-01-02T03:04:05.006Z","traits":{"age":100,"plan":"gold"},"context":${context},"messageId":"identify"}`,
   },
   {
     name: 'bare-identify',
@@ -29,7 +29,7 @@ const bodies: { name: string; call: Partial<AnalyticsCall>; body: string }[] = [
       event: 'Größe "XL" 🦊',
       properties: '{"total":1.50,"id":12345678901234567890}',
     },
-    body: '{"version":1,"type":"track","userId":"u-1","timestamp":"2026-01-02T03:04:05.006Z","event":"Größe \\"XL\\" 🦊","properties":{"total":1.50,"id":12345678901234567890},"context":{},"messageId":"track"}',
+    body: '{"version":1,"type":"track","userId":"u-1","timestamp":"2026-01-02T03:04:05.006Z","event":"Größe \\"XL\\" 🦊","properties":{"total":1.5,"id":12345678901234567890},"context":{},"messageId":"track"}',
   },
   {
     name: 'page',

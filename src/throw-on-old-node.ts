@@ -1,0 +1,5 @@
+// The first import of postrider/kafka: on an older Node a later one would fail with an error about a module.
+import { nodeFault } from './node-version.ts'
+
+const fault = nodeFault('postrider/kafka')
+if (fault !== null) throw new Error(fault)
