@@ -3,6 +3,11 @@ import type { Mutation } from './mutation.ts'
 const told =
   'A sync, change or deletion that is killed anywhere, followed by any, tells of each change at least once and under one id'
 const erased = "What waits of a deleted user's earlier calls is dropped; later calls and other users' are not"
+const linear = 'Folding the settings costs the same for each event, however many there are'
+const garbage =
+  'Garbage in the settings, erasures or memberships is ignored by every reader alike, named and counted'
+const held =
+  'An event that a newer version wrote stops nobody: the settings stay as they were, and it can be skipped'
 const secret = 'Secrets are encrypted from the first event on, and never shown'
 
 /** What is set, who is in an audience, and who is forgotten. */
@@ -49,11 +54,44 @@ export const settings: readonly Mutation[] = [
     name: 'writers that overwrite one another',
     promise: "Several writers at once lose nobody's change",
     file: 'src/core/settings-fold.ts',
-    find: "if (record.expectedVersion < state.version) return { fold, verdict: 'stale' }",
-    replace: '',
+    find: "return expectedVersion === this.#version ? 'accepted' : 'stale'",
+    replace: "return expectedVersion <= this.#version ? 'accepted' : 'stale'",
     test: {
       file: 'core/settings-fold.test.ts',
       name: 'of two events on one version the first counts, and the second is stale',
+    },
+  },
+  {
+    name: 'every fold copied',
+    promise: linear,
+    file: 'src/core/settings-fold.ts',
+    find: 'this.#version++\n    this.#remember(record, appendedAt)',
+    replace: 'this.#version++\n    void this.state\n    this.#remember(record, appendedAt)',
+    test: {
+      file: 'core/settings-fold.test.ts',
+      name: 'folding costs the same for each event, however many came before',
+    },
+  },
+  {
+    name: 'an event of a newer version passed over',
+    promise: held,
+    file: 'src/core/settings-replay.ts',
+    find: 'this.#held = { offset, reason: entry.reason }\n        return null',
+    replace: "this.#held = null\n        return 'stale'",
+    test: {
+      file: 'adapters/settings-follower.test.ts',
+      name: "a newer version's event holds the settings as they were, until it is skipped",
+    },
+  },
+  {
+    name: 'garbage that ends the settings',
+    promise: garbage,
+    file: 'src/adapters/settings-follower.ts',
+    find: 'return this.#ignored.add(taken, messageOf(error))',
+    replace: 'throw error',
+    test: {
+      file: 'adapters/settings-follower.test.ts',
+      name: 'garbage in the settings log is ignored, with its offset in the log and a count',
     },
   },
   {
