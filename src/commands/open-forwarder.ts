@@ -139,7 +139,7 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
     sink,
     settings,
     erasures,
-    openSecret: (sealed) => secrets.open(sealed),
+    openSecret: (sealed, place) => secrets.open(sealed, place),
     transport,
     metrics: counts,
     topics,

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { newSecret } from '../../src/console/destinations.ts'
 import { test, type TestContext } from 'node:test'
 import kafkajs from 'kafkajs'
 import pino from 'pino'
@@ -12,6 +13,7 @@ import { createSecrets } from '../../src/adapters/secrets.ts'
 import { SettingsLog, type SettingsCodec, type WhenHeld } from '../../src/adapters/settings-log.ts'
 import { toFields } from '../../src/adapters/settings-record.ts'
 import { RequestKeyReused, SettingsRefused } from '../../src/console/refusals.ts'
+import { headerPlace, sharedSecretPlace } from '../../src/core/secret-place.ts'
 import type { SettingsCommand } from '../../src/core/settings-commands.ts'
 import { topicNames } from '../../src/core/topics.ts'
 import { PostriderError } from '../../src/errors.ts'
@@ -162,7 +164,7 @@ test('secrets lie in the topic encrypted, and are opened by whoever has the key'
   const settings = await rig.open()
   const secrets = createSecrets([Buffer.alloc(32, 7)])
   const hidden = { shared: 'sh4red-s3cret-text', header: 'Bearer t0ken-text' }
-  const sealed = (text: string) => ({ text, sealed: secrets.seal(text) })
+  const sealed = (text: string) => newSecret(text, secrets)
   await settings.execute(source('shop'))
   await settings.execute({
     type: 'create_destination',
@@ -184,8 +186,14 @@ test('secrets lie in the topic encrypted, and are opened by whoever has the key'
       assert(!text.includes(Buffer.from(secret).toString(encoding).replace(/=+$/, '')), encoding)
   }
   const destination = (await rig.open()).state.destinations.get('crm')!
-  assert.equal(secrets.open(destination.sharedSecret!), hidden.shared)
-  assert.equal(secrets.open(destination.urls[0]!.headers[0]!.value), hidden.header)
+  assert.equal(secrets.open(destination.sharedSecret!, sharedSecretPlace('crm')), hidden.shared)
+  assert.equal(
+    secrets.open(
+      destination.urls[0]!.headers[0]!.value,
+      headerPlace('crm', 'https://a.example/', 'Authorization'),
+    ),
+    hidden.header,
+  )
 })
 
 test('garbage is ignored by every reader alike, and stops none of them', async (t) => {

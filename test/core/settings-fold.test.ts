@@ -5,14 +5,16 @@ import type { CallType } from '../../src/core/analytics-call.ts'
 import type { OptionsEdit } from '../../src/core/destination-options.ts'
 import type { NewSecret, SettingsCommand } from '../../src/core/settings-commands.ts'
 import { decide } from '../../src/core/settings-decide.ts'
+import { sharedSecretPlace } from '../../src/core/secret-place.ts'
 import { evolve } from '../../src/core/settings-events.ts'
 import { SettingsFold, type SettingsRecord } from '../../src/core/settings-fold.ts'
-import { initialSettings, type SettingsAggregate } from '../../src/core/settings.ts'
+import { initialSettings, type SealedSecret, type SettingsAggregate } from '../../src/core/settings.ts'
 
-const secret: NewSecret = {
-  text: 'x',
-  sealed: { keyId: 'k', iv: 'i', ciphertext: 'eA', tag: 't', fingerprint: 'f' },
+const newSecret = (text: string, fingerprint: string): NewSecret & { sealed: SealedSecret } => {
+  const sealed = { keyId: 'k', iv: 'i', ciphertext: 'eA', tag: fingerprint, fingerprint }
+  return { text, fingerprint, sealed, seal: () => sealed }
 }
+const secret = newSecret('x', 'f')
 
 // Few ids, keys and URLs, so that commands meet one another.
 /** Mostly what is allowed: a command with one fault is refused as a whole. */
@@ -31,11 +33,9 @@ const headers = fc.array(
   }),
   { maxLength: 2 },
 )
-const others = ['a', 'b', 'c'].map((text): NewSecret => ({
-  text,
-  sealed: { ...secret.sealed, tag: text, fingerprint: text },
-}))
+const others = ['a', 'b', 'c'].map((text) => newSecret(text, text))
 const resealed = fc.constantFrom(secret, ...others).map(({ sealed }) => ({
+  place: sharedSecretPlace('x'),
   from: sealed,
   to: { ...sealed, keyId: 'k2' },
 }))
