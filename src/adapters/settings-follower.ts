@@ -10,7 +10,7 @@ import { readEntry, type SettingsReader } from './settings-entry.ts'
 
 /** What is counted of the settings log. */
 export interface SettingsLogCounts extends IgnoredCounts {
-  /** Whether it holds at an event that this version cannot read. */
+  /** It began to hold at an event that this version cannot read, or goes on. */
   settingsHeld(isHeld: boolean): void
 }
 
@@ -107,8 +107,8 @@ export class SettingsFollower {
     const { log, topic, counts } = this.#options
     const offset = this.held?.offset ?? null
     if (offset === this.#reportedAt) return
+    if ((offset === null) !== (this.#reportedAt === null)) counts?.settingsHeld(offset !== null)
     this.#reportedAt = offset
-    counts?.settingsHeld(offset !== null)
     if (offset !== null) {
       log.error({ topic, offset }, this.heldError().message)
       return
@@ -149,8 +149,10 @@ export class SettingsFollower {
     }
   }
 
-  /** No listener is called any more. */
+  /** No listener is called any more. Idempotent. */
   close(): void {
+    if (this.#reportedAt !== null) this.#options.counts?.settingsHeld(false)
+    this.#reportedAt = null
     this.#listeners.clear()
     if (this.#publishing) clearImmediate(this.#publishing)
     this.#publishing = null

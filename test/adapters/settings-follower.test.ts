@@ -153,6 +153,17 @@ test('who waits while it holds is sent away with the reason when it ends', async
   await assert.rejects(follower.released(AbortSignal.abort()), { code: 'setup', message: /quota_set/ })
 })
 
+test('a reader that ends while it holds does not count as one that holds for ever', () => {
+  const { follower, take, counted } = follow()
+  take(event(0, { type: 'quota_set' }), event(1, { type: 'quota_set' }))
+  assert.match(counted(), /^postrider_settings_held 1$/m)
+  take(bytes('settingsEvent', skipFields('s', 1, 0)))
+  assert.deepEqual([follower.held?.offset, /_held 1$/m.test(counted())], [1, true])
+  follower.close()
+  follower.close()
+  assert.match(counted(), /^postrider_settings_held 0$/m)
+})
+
 test('a flood of garbage is counted, and takes a few lines of the log', () => {
   const { take, lines, counted } = follow()
   for (let count = 0; count < 1_000; count++) take(Buffer.from('garbage'))

@@ -258,6 +258,7 @@ for (const name of [
   'Connection',
   'Keep-Alive',
   'TE',
+  '__proto__',
   'Trailer',
   'Transfer-Encoding',
   'Upgrade',

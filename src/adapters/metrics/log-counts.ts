@@ -8,14 +8,15 @@ const held = 'postrider_settings_held'
 /** What is read of Postrider's own logs: settings and erasures, and memberships. Parts that share a process share one. */
 export class LogCounts implements SettingsLogCounts, Exposed {
   readonly #ignored = new Map<string, number>()
-  #isHeld = false
+  /** Each part of a process follows the settings by itself. */
+  #held = 0
 
   ignored(topic: string): void {
     this.#ignored.set(topic, (this.#ignored.get(topic) ?? 0) + 1)
   }
 
   settingsHeld(isHeld: boolean): void {
-    this.#isHeld = isHeld
+    this.#held += isHeld ? 1 : -1
   }
 
   *expose(): Generator<string> {
@@ -27,6 +28,6 @@ export class LogCounts implements SettingsLogCounts, Exposed {
     for (const [topic, count] of this.#ignored) text += `${ignored}{topic="${escapeValue(topic)}"} ${count}\n`
     yield text
     const help = 'Whether the settings stand still at an event that this version cannot read.'
-    yield `${heading(held, 'gauge', help)}${held} ${Number(this.#isHeld)}\n`
+    yield `${heading(held, 'gauge', help)}${held} ${Number(this.#held > 0)}\n`
   }
 }

@@ -1,6 +1,6 @@
 import { ownCopy } from '../../core/own-bytes.ts'
 import { notSetUp } from '../../errors.ts'
-import { headerBytes, schemaIdOf } from './record-reader.ts'
+import { headerBytes, idOf } from './record-reader.ts'
 import type { RecordReader } from './record-reader.ts'
 import type { Registry } from './registry.ts'
 import type { RecordSchema } from './schemas.ts'
@@ -117,7 +117,7 @@ export class RecordCodec<T> {
    * that do not begin as such a record. Throws 'undecodable' for what is not in the Confluent wire format.
    */
   readAsOwn(value: Buffer | null): T | null {
-    schemaIdOf(value)
+    idOf(value)
     let fields: unknown
     try {
       const read = this.#schema.type.decode(value!, headerBytes)

@@ -55,7 +55,7 @@ export class RecordReader {
 
   /** The record as avsc gives it; undefined when its schema has to be loaded first. Throws 'undecodable'. */
   tryRead(value: Buffer | null): unknown {
-    const id = schemaIdOf(value)
+    const id = idOf(value)
     let way = this.#lastWay
     if (id !== this.#lastId || way === undefined) {
       way = this.#ways.get(id)
@@ -82,7 +82,7 @@ export class RecordReader {
 
   /** Fetches the writer's schema. Throws 'registry_unavailable' (try again) or 'undecodable' (final). */
   load(value: Buffer): Promise<void> {
-    const id = schemaIdOf(value)
+    const id = idOf(value)
     let loading = this.#loading.get(id)
     if (loading === undefined) {
       loading = this.#load(id).finally(() => this.#loading.delete(id))
@@ -146,7 +146,7 @@ export class RecordReader {
 }
 
 /** The id of the schema that the record names. Throws 'undecodable' for what is not in the Confluent wire format. */
-export function schemaIdOf(value: Buffer | null): number {
+export function idOf(value: Buffer | null): number {
   if (value === null) throw undecodable('the record has no value')
   if (value.length < headerBytes)
     throw undecodable(`the record has ${value.length} bytes; a header alone has ${headerBytes}`)
