@@ -34,8 +34,9 @@ function openOrRebuild(file: string, makeTables: (db: DatabaseSync) => void): Da
   }
 }
 
-/** SQLite gives the files beside it the same mode. */
+/** SQLite gives the files beside it the same mode. A view in memory has none. */
 function openFile(file: string): DatabaseSync {
+  if (file === ':memory:') return new DatabaseSync(file)
   const descriptor = openSync(file, 'a', 0o600)
   fchmodSync(descriptor, 0o600)
   closeSync(descriptor)
