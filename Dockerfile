@@ -12,7 +12,7 @@ RUN npm run build && npm prune --omit=dev --omit=optional
 
 FROM node:24-slim
 ENV NODE_ENV=production STORE_PATH=/var/lib/postrider
-RUN mkdir /var/lib/postrider && chown node:node /var/lib/postrider
+RUN mkdir /var/lib/postrider && chown node:node /var/lib/postrider && chmod 700 /var/lib/postrider
 WORKDIR /app
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/dist .

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process'
+import { newSecret } from '../src/console/destinations.ts'
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -145,7 +146,7 @@ export async function deploy(servers: Servers, extra: Record<string, string> = {
           enabled: true,
         })
       }
-      const secret = { text: sharedSecret, sealed: secrets.seal(sharedSecret) }
+      const secret = newSecret(sharedSecret, secrets)
       await settings.execute({
         type: 'create_destination',
         id,

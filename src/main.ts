@@ -25,6 +25,7 @@ const entries: Entry[] = [
   { name: 'sources', summary: 'where calls come from' },
   { name: 'destinations', summary: 'where calls go to: URLs, headers, shared secrets' },
   { name: 'secrets', summary: 'change the key that shared secrets are encrypted with' },
+  { name: 'settings', summary: 'skip an event of the settings log that cannot be read' },
   { name: 'audiences', summary: 'who is in them: sync lists of users, tell destinations who came and went' },
   { name: 'traits', summary: 'computed traits: sync values of users, tell destinations what changed' },
   { name: 'delete-user', summary: 'erase users, and tell destinations to forget them' },

@@ -43,6 +43,13 @@ test('help lists every command, and each has help of its own', () => {
   }
 })
 
+test('the commands for deletions say which sources they affect', () => {
+  for (const name of ['delete-user', 'deletions']) {
+    const help = postrider(name, '--help').stdout.replace(/\s+/g, ' ')
+    assert.match(help, /[Aa]ffect.*all.*whether a source ever had a call of a user is not looked at/, name)
+  }
+})
+
 test('the version is the package’s', () => {
   const file = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
   assert.equal(postrider('--version').stdout.trim(), (JSON.parse(file) as { version: string }).version)

@@ -3,6 +3,15 @@ import type { Mutation } from './mutation.ts'
 const told =
   'A sync, change or deletion that is killed anywhere, followed by any, tells of each change at least once and under one id'
 const erased = "What waits of a deleted user's earlier calls is dropped; later calls and other users' are not"
+const linear =
+  'Folding the settings costs the same for each event, however many there are; keys of requests are forgotten after 40 days'
+const garbage =
+  'Garbage in the settings, erasures or memberships is ignored by every reader alike, named and counted'
+const held =
+  'An event that a newer version wrote stops nobody: the settings stay as they were, and it can be skipped'
+const place = 'A secret opens only where it was set: its purpose, name, destination and URL'
+const rightKey =
+  'It can be changed with processes restarted in any order, and a command with a wrong key is refused'
 const secret = 'Secrets are encrypted from the first event on, and never shown'
 
 /** What is set, who is in an audience, and who is forgotten. */
@@ -12,7 +21,7 @@ export const settings: readonly Mutation[] = [
     promise: secret,
     file: 'src/adapters/secrets.ts',
     find: "const ciphertext = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])",
-    replace: "cipher.update(text, 'utf8')\n      cipher.final()\n      const ciphertext = Buffer.from(text)",
+    replace: "cipher.update(text, 'utf8')\n    cipher.final()\n    const ciphertext = Buffer.from(text)",
     test: {
       file: 'adapters/secrets.test.ts',
       name: 'what is sealed is opened again, whatever the text',
@@ -22,11 +31,11 @@ export const settings: readonly Mutation[] = [
     name: 'sealed bytes opened although they were changed',
     promise: secret,
     file: 'src/adapters/secrets.ts',
-    find: `        return Buffer.concat([
-          decipher.update(Buffer.from(ciphertext, 'base64url')),
-          decipher.final(),
-        ]).toString('utf8')`,
-    replace: "        return decipher.update(Buffer.from(ciphertext, 'base64url')).toString('utf8')",
+    find: `      return Buffer.concat([
+        decipher.update(Buffer.from(ciphertext, 'base64url')),
+        decipher.final(),
+      ]).toString('utf8')`,
+    replace: "      return decipher.update(Buffer.from(ciphertext, 'base64url')).toString('utf8')",
     test: { file: 'adapters/secrets.test.ts', name: 'bytes that were changed are not opened' },
   },
   {
@@ -46,14 +55,92 @@ export const settings: readonly Mutation[] = [
     test: { file: 'adapters/secrets.test.ts', name: 'the first key seals, and every key opens' },
   },
   {
+    name: 'secrets that open anywhere',
+    promise: place,
+    file: 'src/core/secret-place.ts',
+    find: "JSON.stringify(['header', name.toLowerCase(), destinationId, canonicalUrl(url)])",
+    replace: '(void [name, url, canonicalUrl], sharedSecretPlace(destinationId))',
+    test: {
+      file: 'adapters/secrets.test.ts',
+      name: 'what was moved to another place is not opened, nor what says that it was sealed for none',
+    },
+  },
+  {
+    name: 'secrets sealed for no place opened',
+    promise: place,
+    file: 'src/adapters/secrets.ts',
+    find: 'if (sealed.bound || !byId.has(sealed.keyId)) return decrypt(sealed, place)',
+    replace: 'if (sealed.bound || sealed.keyId) return decrypt(sealed, sealed.bound ? place : null)',
+    test: {
+      file: 'console/secrets-rotation.test.ts',
+      name: 'a secret that a development version sealed for no place is not used, but bound by a rotation',
+    },
+  },
+  {
+    name: 'secrets sealed with any key',
+    promise: rightKey,
+    file: 'src/console/sealing-key.ts',
+    find: 'anyKey || used.size === 0) return first',
+    replace: 'anyKey || used.size >= 0) return first',
+    test: {
+      file: 'console/sealing-key.test.ts',
+      name: 'a key under which nothing is sealed is refused, for a new destination and for the only one',
+    },
+  },
+  {
+    name: 'views that everybody may read',
+    promise:
+      'Values of secrets and headers can come from files, and nobody else on the machine reads what is stored',
+    file: 'src/adapters/store/view-file.ts',
+    find: '  fchmodSync(descriptor, 0o600)\n',
+    replace: '  void fchmodSync\n',
+    test: {
+      file: 'adapters/store/view-file.test.ts',
+      name: 'views of topics can be read by nobody else, whatever their modes were before',
+    },
+  },
+  {
     name: 'writers that overwrite one another',
     promise: "Several writers at once lose nobody's change",
     file: 'src/core/settings-fold.ts',
-    find: "if (record.expectedVersion < state.version) return { fold, verdict: 'stale' }",
-    replace: '',
+    find: "return expectedVersion === this.#version ? 'accepted' : 'stale'",
+    replace: "return expectedVersion <= this.#version ? 'accepted' : 'stale'",
     test: {
       file: 'core/settings-fold.test.ts',
       name: 'of two events on one version the first counts, and the second is stale',
+    },
+  },
+  {
+    name: 'every fold copied',
+    promise: linear,
+    file: 'src/core/settings-fold.ts',
+    find: 'this.#version++\n    this.#remember(record, appendedAt)',
+    replace: 'this.#version++\n    void this.state\n    this.#remember(record, appendedAt)',
+    test: {
+      file: 'core/settings-fold.test.ts',
+      name: 'folding costs the same for each event, however many came before',
+    },
+  },
+  {
+    name: 'an event of a newer version passed over',
+    promise: held,
+    file: 'src/core/settings-replay.ts',
+    find: 'this.#held = { offset, reason: entry.reason }\n        return null',
+    replace: "this.#held = null\n        return 'stale'",
+    test: {
+      file: 'adapters/settings-follower.test.ts',
+      name: "a newer version's event holds the settings as they were, until it is skipped",
+    },
+  },
+  {
+    name: 'garbage that ends the settings',
+    promise: garbage,
+    file: 'src/adapters/settings-follower.ts',
+    find: 'return this.#ignored.add(taken, messageOf(error))',
+    replace: 'throw error',
+    test: {
+      file: 'adapters/settings-follower.test.ts',
+      name: 'garbage in the settings log is ignored, with its offset in the log and a count',
     },
   },
   {

@@ -4,6 +4,7 @@ import type { Kafka } from 'kafkajs'
 import { ErasureIndex, type ErasableCall, type Erasure } from '../core/erasures.ts'
 import { PostriderError, messageOf } from '../errors.ts'
 import type { ErasureSource } from '../forwarder/ports.ts'
+import { IgnoredRecords, type IgnoredCounts } from './ignored-records.ts'
 import { TopicReader, type TopicRecord } from './kafka/topic-reader.ts'
 import type { Logger } from './log.ts'
 
@@ -20,6 +21,7 @@ export interface ErasureLogOptions {
   log: Logger
   /** As the topic reader's: short for those who close soon. */
   maxWaitMs?: number
+  counts?: IgnoredCounts
 }
 
 /** How old what is known of erasures may be when a retry is sent: they arrive within milliseconds otherwise. */
@@ -31,11 +33,13 @@ export class ErasureLog implements ErasureSource {
   readonly #options: ErasureLogOptions
   readonly #reader: TopicReader
   readonly #index = new ErasureIndex(randomInt(2 ** 32))
+  readonly #ignored: IgnoredRecords
   #startedAt = -Infinity
   #waiting: Promise<void> | null = null
 
   constructor(options: ErasureLogOptions) {
     this.#options = options
+    this.#ignored = new IgnoredRecords(options.log, options.counts)
     this.#reader = new TopicReader({
       kafka: options.kafka,
       topic: options.topic,
@@ -59,7 +63,7 @@ export class ErasureLog implements ErasureSource {
     return this.#reader.trouble
   }
 
-  /** Resolves when closed; rejects with `undecodable` when the log holds what nobody can read. */
+  /** Resolves when closed; rejects when the log can never be read. */
   get ended(): Promise<void> {
     return this.#reader.ended
   }
@@ -109,20 +113,17 @@ export class ErasureLog implements ErasureSource {
     }
   }
 
-  /** Who was erased must not come back because a record cannot be read: its key says who it is as well. */
+  /**
+   * A user who was erased must not come back because a record cannot be read: its key names the user as well. Every
+   * Postrider writes such a key, so a record without one is of nobody.
+   */
   #failed(record: TopicRecord): (error: unknown) => void {
     return (error) => {
       if (!(error instanceof PostriderError) || error.canRetry) throw error
       const { topic, offset, timestamp } = record
       const key = record.key?.toString('utf8') ?? ''
       const slash = key.indexOf('/')
-      if (slash < 0)
-        throw new PostriderError(
-          'undecodable',
-          `${topic} holds a record at offset ${offset} that cannot be read, not even by its key: ${messageOf(error)}. ` +
-            'Who was erased cannot be known without it',
-          { cause: error },
-        )
+      if (slash < 0) return this.#ignored.add(record, `${messageOf(error)}, and its key names no user`)
       this.#options.log.warn({ topic, offset, error: messageOf(error) }, 'an erasure is taken from its key')
       this.#index.add(key.slice(0, slash), key.slice(slash + 1), timestamp)
     }

@@ -6,25 +6,32 @@ import { commandIdOf, type RequestKey } from '../core/command-id.ts'
 import type { SettingsCommand } from '../core/settings-commands.ts'
 import { decide } from '../core/settings-decide.ts'
 import { aggregateOf, type SettingsEvent } from '../core/settings-events.ts'
-import { foldRecord, initialFold, type SettingsRecord, type Verdict } from '../core/settings-fold.ts'
+import type { EntryVerdict } from '../core/settings-replay.ts'
 import type { SettingsState } from '../core/settings.ts'
 import { PostriderError, messageOf } from '../errors.ts'
-import { TopicReader, type TopicRecord } from './kafka/topic-reader.ts'
+import { TopicReader } from './kafka/topic-reader.ts'
 import { within } from './kafka/waiting.ts'
 import { KafkaProducer } from './kafka/write/kafka-producer.ts'
 import { encodeRecord } from './kafka/write/plain-record.ts'
 import { ProduceFailure } from './kafka/write/produce-errors.ts'
 import { publishAll } from './kafka/write/publish.ts'
 import type { Logger } from './log.ts'
-import { fromFields, toFields, type SettingsEventFields } from './settings-record.ts'
+import type { SettingsReader } from './settings-entry.ts'
+import { SettingsFollower, type SettingsLogCounts } from './settings-follower.ts'
+import { skipFields, toFields, type SettingsEventFields } from './settings-record.ts'
 
 /** Settings events to and from bytes. A registry that is away: an error with `canRetry`. */
-export interface SettingsCodec {
+export interface SettingsCodec extends SettingsReader {
   /** Awaited before the first `encode`; cheap when repeated. */
   ready(): Promise<void>
   encode(fields: SettingsEventFields): Buffer | Promise<Buffer>
-  decode(value: Buffer): Promise<unknown>
 }
+
+/**
+ * What a start does where the log holds at an event that this version cannot read: wait until it is skipped, fail with
+ * `setup`, or look at what there is before it.
+ */
+export type WhenHeld = 'wait' | 'fail' | 'look'
 
 export interface SettingsLogOptions {
   kafka: Kafka
@@ -35,6 +42,7 @@ export interface SettingsLogOptions {
   log: Logger
   /** As the topic reader's: short for those who close soon. */
   maxWaitMs?: number
+  counts?: SettingsLogCounts
   /** Epoch milliseconds. */
   now?: () => number
 }
@@ -50,68 +58,109 @@ const closingMs = 3_000
 /**
  * The settings, folded from their log and followed live (design.md, Event sourcing). Several writers are safe:
  * a record counts only on the version that its writer had seen.
+ *
+ * What no Postrider writes is reported and ignored. At an event that counts and cannot be read the log holds: the
+ * settings stay as they were before it and nothing can change them, until a newer version runs or the event is skipped.
  */
 export class SettingsLog implements Settings {
   readonly #options: SettingsLogOptions
   readonly #reader: TopicReader
-  readonly #listeners = new Set<(state: SettingsState) => void>()
-  readonly #verdicts = new Map<string, (verdict: Verdict) => void>()
-  #fold = initialFold
+  readonly #follower: SettingsFollower
+  readonly #closing = new AbortController()
   #producer: KafkaProducer | null = null
   #lastCommand: Promise<unknown> = Promise.resolve()
 
   constructor(options: SettingsLogOptions) {
     this.#options = options
+    this.#follower = new SettingsFollower(options)
     this.#reader = new TopicReader({
       kafka: options.kafka,
       topic: options.topic,
       groupPrefix: `${options.groupId}.settings`,
       log: options.log,
       ...(options.maxWaitMs !== undefined && { maxWaitMs: options.maxWaitMs }),
-      onRecord: (record) => this.#take(record),
+      onRecord: (record) => this.#follower.take(record),
     })
   }
 
   get state(): SettingsState {
-    return this.#fold.state
+    return this.#follower.state
   }
 
   get connected(): boolean {
     return this.#reader.connected
   }
 
-  /** Why it cannot be read now, in one line; null while it can, or no reason is known. */
-  get trouble(): string | null {
-    return this.#reader.trouble
+  /** Why these are not the settings as they are now, in one line; null while they are. */
+  get problem(): string | null {
+    if (this.#follower.held) return this.#follower.heldError().message
+    if (this.#reader.connected) return null
+    const { trouble } = this.#reader
+    return `the settings log cannot be read${trouble === null ? '' : `: ${trouble}`}`
+  }
+
+  /** Where the log holds at an event that this version cannot read; null elsewhere. */
+  get heldAt(): number | null {
+    return this.#follower.held?.offset ?? null
   }
 
   get caughtUp(): boolean {
     return this.#reader.caughtUp
   }
 
-  /** Resolves when closed; rejects with `undecodable` when the log holds what this version cannot read. */
+  /** Resolves when closed; rejects when the log can never be read. */
   get ended(): Promise<void> {
     return this.#reader.ended
   }
 
   /**
-   * Folds the log to its end as of the call, then follows it. Waits for brokers and registry until the signal
-   * aborts, then throws `kafka_unavailable`; `setup` when the topic is missing; `undecodable` as `ended`. Close
-   * it even if this throws.
+   * Folds the log to its end as of the call, then follows it. Waits for brokers until the signal aborts, then throws
+   * `kafka_unavailable`; `setup` when the topic is missing. Close it even if this throws.
    */
-  start(signal?: AbortSignal): Promise<void> {
-    return this.#reader.start(signal)
+  async start(signal?: AbortSignal, whenHeld: WhenHeld = 'wait'): Promise<void> {
+    await this.#reader.start(signal)
+    if (whenHeld === 'fail' && this.#follower.held) throw this.#follower.heldError()
+    if (whenHeld === 'wait')
+      await this.#follower.released(
+        signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal,
+      )
+    this.#follower.publish()
   }
 
-  /** Resolves once everything that lay in the log at the time of the call is folded. */
-  catchUp(signal?: AbortSignal): Promise<void> {
-    return this.#reader.readToEnd(signal)
+  /** Resolves once everything that lay in the log at the time of the call is folded. Throws `setup` where it holds. */
+  async catchUp(signal?: AbortSignal): Promise<void> {
+    await this.#reader.readToEnd(signal)
+    this.#follower.publish()
+    if (this.#follower.held) throw this.#follower.heldError()
   }
 
-  /** The listener is called after each event that was accepted from now on. Returns how to take it away. */
+  /**
+   * The listener is called after events were accepted from now on, once for those that came together. Returns how to
+   * take it away.
+   */
   onChange(listener: (state: SettingsState) => void): () => void {
-    this.#listeners.add(listener)
-    return () => this.#listeners.delete(listener)
+    return this.#follower.onChange(listener)
+  }
+
+  /**
+   * Passes over the event that the log holds at, for every reader that cannot read it. Throws `conflict` when the log
+   * does not hold there, and `kafka_unavailable`.
+   */
+  async skip(offset: number): Promise<void> {
+    const { codec, topic, now = Date.now } = this.#options
+    const { held } = this.#follower
+    if (held?.offset !== offset)
+      throw new PostriderError(
+        'conflict',
+        held
+          ? `the settings are not held up by the record at offset ${offset}, but by the one at offset ${held.offset}: ${held.reason}`
+          : `the settings are not held up: every record of ${topic} was read, or is no settings event and is ignored`,
+      )
+    await codec.ready()
+    const value = await codec.encode(skipFields(randomUUID(), now(), offset))
+    await this.#publishRecord('settings', value)
+    await this.#reader.readToEnd(AbortSignal.timeout(verdictMs))
+    this.#follower.publish()
   }
 
   /**
@@ -144,9 +193,12 @@ export class SettingsLog implements Settings {
   }
 
   async #perform(command: SettingsCommand, { check, request = null }: PerformOptions): Promise<Performed> {
+    const { now = Date.now } = this.#options
     for (let decisions = 0; decisions < maxDecisions; decisions++) {
-      const { state, requests } = this.#fold
-      const before = request && requests.get(request.key)
+      if (this.#follower.held) throw this.#follower.heldError()
+      const { fold } = this.#follower
+      const { state } = fold
+      const before = request && fold.request(request.key, now())
       if (before) {
         if (before.request !== request.request) throw new RequestKeyReused()
         return { state, event: before.event, repeated: true }
@@ -156,8 +208,9 @@ export class SettingsLog implements Settings {
       if (!decision.accepted) throw new SettingsRefused(decision.faults)
       const { event } = decision
       if (event === null) return { state, event, repeated: false }
-      if ((await this.#append(event, state.version, request)) === 'accepted')
-        return { state: this.#fold.state, event, repeated: false }
+      if ((await this.#append(event, state.version, request)) !== 'accepted') continue
+      this.#follower.publish()
+      return { state: this.state, event, repeated: false }
     }
     throw new PostriderError(
       'conflict',
@@ -166,20 +219,18 @@ export class SettingsLog implements Settings {
   }
 
   /** Appends one event and reads on until the log says what became of it. */
-  async #append(event: SettingsEvent, expectedVersion: number, request: RequestKey | null): Promise<Verdict> {
-    const { codec, kafka, log, topic, now = Date.now } = this.#options
+  async #append(
+    event: SettingsEvent,
+    expectedVersion: number,
+    request: RequestKey | null,
+  ): Promise<EntryVerdict> {
+    const { codec, topic, now = Date.now } = this.#options
     const commandId = commandIdOf(randomUUID(), request)
-    const record: SettingsRecord = { commandId, expectedVersion, at: now(), event }
     await codec.ready()
-    const value = await codec.encode(toFields(record))
-    const verdict = new Promise<Verdict>((resolve) => this.#verdicts.set(record.commandId, resolve))
+    const value = await codec.encode(toFields({ commandId, expectedVersion, at: now(), event }))
+    const verdict = this.#follower.verdictOn(commandId)
     try {
-      this.#producer ??= new KafkaProducer(kafka, log)
-      // It may be appended twice when an answer is lost: then the second one is ignored.
-      await publishAll(this.#producer, topic, [encodeRecord({ key: aggregateOf(event).id, value })], {
-        withinMs: acknowledgeWithinMs,
-        partition: 0,
-      })
+      await this.#publishRecord(aggregateOf(event).id, value)
       return await within(verdictMs, Promise.race([verdict, this.#failure()]))
     } catch (error) {
       if (error instanceof PostriderError && !(error instanceof ProduceFailure)) throw error
@@ -189,8 +240,18 @@ export class SettingsLog implements Settings {
         { cause: error },
       )
     } finally {
-      this.#verdicts.delete(record.commandId)
+      this.#follower.forget(commandId)
     }
+  }
+
+  /** It may be appended twice when an answer is lost: then the second one is ignored. */
+  async #publishRecord(key: string, value: Buffer): Promise<void> {
+    const { kafka, log, topic } = this.#options
+    this.#producer ??= new KafkaProducer(kafka, log)
+    await publishAll(this.#producer, topic, [encodeRecord({ key, value })], {
+      withinMs: acknowledgeWithinMs,
+      partition: 0,
+    })
   }
 
   async #failure(): Promise<never> {
@@ -198,45 +259,13 @@ export class SettingsLog implements Settings {
     throw new Error('the settings log was closed')
   }
 
-  async #take(taken: TopicRecord): Promise<void> {
-    const { log, topic } = this.#options
-    let record: SettingsRecord
-    let verdict: Verdict
-    try {
-      record = await this.#decode(taken.value)
-      const folded = foldRecord(this.#fold, record)
-      this.#fold = folded.fold
-      verdict = folded.verdict
-    } catch (error) {
-      if (error instanceof PostriderError && error.canRetry) throw error
-      throw new PostriderError(
-        'undecodable',
-        `${topic} holds a record at offset ${taken.offset} that cannot be read: ${messageOf(error)}. ` +
-          'The settings cannot be known without it: upgrade, if a newer Postrider wrote it',
-        { cause: error },
-      )
-    }
-    this.#verdicts.get(record.commandId)?.(verdict)
-    if (verdict !== 'accepted') return
-    for (const listener of this.#listeners) {
-      try {
-        listener(this.#fold.state)
-      } catch (error) {
-        log.error({ topic, offset: taken.offset, err: error }, 'a listener to the settings failed')
-      }
-    }
-  }
-
-  async #decode(value: Buffer | null): Promise<SettingsRecord> {
-    if (value === null) throw new PostriderError('undecodable', 'it has no value')
-    return fromFields(await this.#options.codec.decode(value))
-  }
-
   /** Idempotent. */
   async close(): Promise<void> {
+    this.#closing.abort()
     await within(closingMs, this.#lastCommand).catch(() => {})
     this.#producer?.close()
     this.#producer = null
     await this.#reader.close()
+    this.#follower.close()
   }
 }

@@ -3,6 +3,7 @@ import { callTypes } from '../core/analytics-call.ts'
 import { deliverToChoices } from '../core/destination-options.ts'
 import { aggregateOf, type SettingsEvent } from '../core/settings-events.ts'
 import type { SettingsRecord } from '../core/settings-fold.ts'
+import type { SettingsEntry } from '../core/settings-replay.ts'
 import { PostriderError } from '../errors.ts'
 
 /** The Avro record `SettingsEvent`, field by field (schemas/settings-event.avsc). */
@@ -25,6 +26,7 @@ const sealed = z.object({
   ciphertext: z.string(),
   tag: z.string(),
   fingerprint: z.string(),
+  bound: z.literal(true).optional(),
 })
 const source = z.object({ id: z.string(), name: z.string(), writeKey: z.string(), enabled: z.boolean() })
 const endpoint = z.object({
@@ -54,8 +56,7 @@ const id = z.string()
 const kind = z.enum(['audience', 'trait'])
 const at = z.number().int()
 
-/** Fields that a newer Postrider added are left out; a type that it added is refused. */
-const event: z.ZodType<SettingsEvent> = z.discriminatedUnion('type', [
+const events = [
   z.object({ type: z.literal('source_created'), source }),
   z.object({
     type: z.literal('source_updated'),
@@ -112,7 +113,13 @@ const event: z.ZodType<SettingsEvent> = z.discriminatedUnion('type', [
     left: z.number(),
   }),
   z.object({ type: z.literal('computation_deleted'), kind, id }),
-])
+] as const
+/** Fields that a newer Postrider added are left out; a type that it added cannot be read. */
+const event: z.ZodType<SettingsEvent> = z.discriminatedUnion('type', events)
+const eventTypes: ReadonlySet<string> = new Set(events.map(({ shape }) => shape.type.value))
+
+const skipType = 'record_skipped'
+const skip = z.object({ type: z.literal(skipType), offset: z.number().int().nonnegative() })
 
 const fields = z.object({
   commandId: z.string().min(1),
@@ -136,24 +143,56 @@ export function toFields(record: SettingsRecord): SettingsEventFields {
   }
 }
 
-/** Throws `undecodable` saying what is wrong; never with the event's content. */
-export function fromFields(decoded: unknown): SettingsRecord {
+/** The record that passes over the one at `offset`. It has no place among the versions. */
+export function skipFields(commandId: string, at: number, offset: number): SettingsEventFields {
+  const data = JSON.stringify({ type: skipType, offset })
+  return {
+    commandId,
+    expectedVersion: 0,
+    at,
+    aggregate: 'settings',
+    aggregateId: 'settings',
+    type: skipType,
+    data,
+  }
+}
+
+/**
+ * What a decoded record is. Throws `undecodable` for what no Postrider writes, of whatever version: events are JSON
+ * objects with a type. Says what is wrong, and never with the event's content.
+ */
+export function entryOf(decoded: unknown): SettingsEntry {
   const outer = fields.safeParse(decoded)
-  if (!outer.success) throw undecodable(outer.error)
-  const { commandId, expectedVersion, at, data } = outer.data
+  if (!outer.success) throw new PostriderError('undecodable', complaint(outer.error))
+  const { data, ...envelope } = outer.data
   let json: unknown
   try {
     json = JSON.parse(data)
   } catch {
     throw new PostriderError('undecodable', 'its data is not JSON')
   }
+  const typed = z.object({ type: z.string() }).safeParse(json)
+  if (!typed.success) throw new PostriderError('undecodable', 'its data is no event with a type')
+  const { type } = typed.data
+  if (type === skipType) {
+    const found = skip.safeParse(json)
+    if (!found.success) throw new PostriderError('undecodable', complaint(found.error))
+    return { kind: 'skip', offset: found.data.offset }
+  }
   const inner = event.safeParse(json)
-  if (!inner.success) throw undecodable(inner.error)
-  return { commandId, expectedVersion, at, event: inner.data }
+  if (inner.success) return { kind: 'event', record: { ...envelope, event: inner.data } }
+  const reason = eventTypes.has(type)
+    ? `an event "${type}" with a field that this version cannot read (${complaint(inner.error)})`
+    : `an event ${shownType(type)}, which this version does not know`
+  return { kind: 'unreadable', envelope, reason }
 }
 
-function undecodable(error: z.ZodError): PostriderError {
+/** Somebody else may have written it. */
+const shownType = (type: string): string =>
+  /^[\w.-]{1,64}$/.test(type) ? `"${type}"` : 'of a type without a proper name'
+
+function complaint(error: z.ZodError): string {
   const [issue] = error.issues
   const place = issue && issue.path.length > 0 ? `${issue.path.join('.')}: ` : ''
-  return new PostriderError('undecodable', `${place}${issue?.message ?? 'it is not a settings event'}`)
+  return `${place}${issue?.message ?? 'it is not a settings event'}`
 }

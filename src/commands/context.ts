@@ -8,7 +8,7 @@ import { createLog, secretsOf } from '../adapters/log.ts'
 import type { Logger } from '../adapters/log.ts'
 import { loadConfig } from '../config.ts'
 import type { Config } from '../config.ts'
-import { kafkaSecurityWarnings } from '../config/kafka-security.ts'
+import { clearTextWarnings } from '../config/clear-text.ts'
 import { layered, readDevEnv } from '../config/dev-env.ts'
 import type { Environment } from '../config/read-environment.ts'
 import { variableNames, variables } from '../config/variables.ts'
@@ -51,7 +51,7 @@ export function loadContext(command: Command, options: ContextOptions = {}): Con
   })
   logStrayErrorsTo(log)
   failAs(loginOf(config.kafka))
-  if (options.longLived) for (const warning of kafkaSecurityWarnings(config.kafka)) log.warn(warning)
+  if (options.longLived) for (const warning of clearTextWarnings(config)) log.warn(warning)
   // A command that ends says in one line what kafkajs would say at each try.
   const kafkaLog = options.longLived || env.LOG_LEVEL ? log : log.child({}, { level: 'error' })
   let kafka: Kafka | undefined

@@ -23,7 +23,9 @@ export function deleteUserCommand(): Command {
     .description(
       'Requests the deletion of users: what waits of their calls is dropped, their dead letters are gone, and every ' +
         `destination of the sources gets a delete call for each user. At most ${mostUsersOfRequest} users at once. ` +
-        'A list with anything wrong in it changes nothing.',
+        'A list with anything wrong in it changes nothing. Affected are all sources there are, disabled ones too, ' +
+        'unless --source names some: whether a source ever had a call of a user is not looked at. A delete call goes ' +
+        'to each enabled source that has an enabled destination.',
     )
     .option('--file <file>', 'one user id a line; - for stdin')
     .addOption(

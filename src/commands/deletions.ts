@@ -14,7 +14,8 @@ interface JsonFlag {
 
 export function deletionsCommand(): Command {
   const command = new Command('deletions').description(
-    'Deletion requests of the last 40 days, which `postrider delete-user` makes.',
+    'Deletion requests of the last 40 days, which `postrider delete-user` makes. Each affects the sources that it ' +
+      'named, or else all that there were: whether a source ever had a call of a user is not looked at.',
   )
   command
     .command('list')

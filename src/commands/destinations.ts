@@ -12,6 +12,8 @@ import {
   type EndpointFlags,
 } from './destinations/flags.ts'
 import { addOptionFlags, optionsEdit, type OptionFlags } from './destinations/option-flags.ts'
+import { sealerFor } from '../console/sealing-key.ts'
+import type { SettingsCommand } from '../core/settings-commands.ts'
 import { sendSample } from '../adapters/webhook/sample-call.ts'
 import { printJson, printTable } from './output.ts'
 import {
@@ -124,20 +126,22 @@ interface CreateFlags extends JsonFlag, EndpointFlags, OptionFlags {
 
 async function create(flags: CreateFlags, command: Command): Promise<void> {
   const { run, secrets } = settingsSession(command)
-  const headers = headerEdits(flags, secrets)
-  const { sharedSecret = null } = secretEdit(flags, secrets)
+  const [headers, secret] = [headerEdits(flags), secretEdit(flags)]
   await run(async (settings) => {
-    await settings.execute({
+    const sealer = sealerFor(settings, secrets, { destinationId: flags.id, anyKey: flags.anyKey })
+    const { sharedSecret = null } = secret(sealer.newSecret)
+    const command: SettingsCommand = {
       type: 'create_destination',
       id: flags.id,
       name: flags.name,
       sourceIds: flags.source,
       urls: flags.url,
-      headers,
+      headers: headers(sealer.newSecret),
       sharedSecret,
       options: optionsEdit(flags),
       enabled: !flags.disabled,
-    })
+    }
+    await settings.perform(command, { check: sealer.check })
     const disabled = flags.disabled ? ', disabled' : ''
     const next = `\`postrider destinations test ${flags.id}\` sends a sample call`
     say(destinations, settings, flags.id, flags, `destination "${flags.id}" created${disabled}; ${next}`)
@@ -152,19 +156,20 @@ interface UpdateFlags extends JsonFlag, EndpointFlags, OptionFlags {
 
 async function update(id: string, flags: UpdateFlags, command: Command): Promise<void> {
   const { run, secrets } = settingsSession(command)
-  const headers = headerEdits(flags, secrets)
-  const secret = secretEdit(flags, secrets)
+  const [headers, secret] = [headerEdits(flags), secretEdit(flags)]
   await run(async (settings) => {
-    await settings.execute({
+    const sealer = sealerFor(settings, secrets, { destinationId: id, anyKey: flags.anyKey })
+    const command: SettingsCommand = {
       type: 'update_destination',
       id,
       name: flags.name,
       sourceIds: flags.source,
       urls: flags.url,
-      headers,
-      ...secret,
+      headers: headers(sealer.newSecret),
+      ...secret(sealer.newSecret),
       options: optionsEdit(flags),
-    })
+    }
+    await settings.perform(command, { check: sealer.check })
     say(destinations, settings, id, flags, `destination "${id}" updated`)
   })
 }

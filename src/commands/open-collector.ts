@@ -5,6 +5,7 @@ import { CallBatchWriter } from '../adapters/kafka/call-batch-writer.ts'
 import { readTail } from '../adapters/kafka/read-tail.ts'
 import type { Logger } from '../adapters/log.ts'
 import { CollectorCounts } from '../adapters/metrics/collector-metrics.ts'
+import type { LogCounts } from '../adapters/metrics/log-counts.ts'
 import { ProduceDurations } from '../adapters/metrics/produce-durations.ts'
 import type { ReadinessCheck } from '../adapters/monitoring-server.ts'
 import { createCodecs } from '../adapters/schema-registry/codecs.ts'
@@ -23,7 +24,7 @@ import { topicNames } from '../core/topics.ts'
 import { PostriderError } from '../errors.ts'
 import { restarting } from '../restarts.ts'
 import type { Part } from '../supervisor.ts'
-import { because, checkStart } from './check-start.ts'
+import { checkStart } from './check-start.ts'
 import { serveUntil } from './serve-until.ts'
 
 export interface OpenCollectorOptions {
@@ -32,6 +33,7 @@ export interface OpenCollectorOptions {
   log: Logger
   /** Shared with other parts of this process, which then show it; its own unless given. */
   produceDurations?: ProduceDurations
+  logCounts?: LogCounts
   /** All interfaces unless given. */
   host?: string
   limits?: RoomLimits
@@ -72,14 +74,15 @@ export function openCollector(options: OpenCollectorOptions): OpenCollector {
   const listening = Promise.withResolvers<number>()
   listening.promise.catch(() => {})
   let current: Life | null = null
+  let starting: Life | null = null
   const make = (): Part => ({
     name: 'collector',
     async run(signal) {
-      const life = assemble(options, { recent, counts, produceDurations })
+      const life = (starting = assemble(options, { recent, counts, produceDurations }))
       try {
         await life.run(signal, () => (current = life))
       } finally {
-        current = null
+        current = starting = null
       }
     },
   })
@@ -87,7 +90,12 @@ export function openCollector(options: OpenCollectorOptions): OpenCollector {
   return {
     counts,
     listening: listening.promise,
-    checks: [{ name: 'collector', problem: () => (current ? current.problem() : 'it is starting') }],
+    checks: [
+      {
+        name: 'collector',
+        problem: () => (current ? current.problem() : (starting?.heldUp() ?? 'it is starting')),
+      },
+    ],
     part: {
       name: 'collector',
       async run(signal) {
@@ -117,10 +125,12 @@ interface Life {
   collect(request: CollectRequest): ReturnType<Collector['collect']>
   /** Null when it takes work, else why not. */
   problem(): string | null
+  /** What its start waits for that waiting alone does not end; null where there is none. */
+  heldUp(): string | null
 }
 
 function assemble(
-  { config, kafka, log, deadlineMs }: OpenCollectorOptions,
+  { config, kafka, log, deadlineMs, logCounts }: OpenCollectorOptions,
   kept: { recent: RecentCalls; counts: CollectorCounts; produceDurations: ProduceDurations },
 ): Life {
   const topics = topicNames(config.topicPrefix)
@@ -131,6 +141,7 @@ function assemble(
     groupId: config.groupId,
     codec: codecs.settings,
     log,
+    ...(logCounts && { counts: logCounts }),
   })
   const writer = new CallBatchWriter({
     kafka,
@@ -148,8 +159,8 @@ function assemble(
   })
   return {
     collect: (request) => collector.collect(request),
-    problem: () =>
-      settings.connected ? writer.problem() : because('the settings log cannot be read', settings.trouble),
+    heldUp: () => (settings.heldAt === null ? null : settings.problem),
+    problem: () => settings.problem ?? writer.problem(),
     async run(signal, onReady) {
       try {
         await checkStart(kafka, config, log, 'collector')
@@ -161,7 +172,7 @@ function assemble(
         const stopped = new Promise<void>((resolve) =>
           signal.addEventListener('abort', () => resolve(), { once: true }),
         )
-        // A settings log with something unreadable in it ends the part: it must not go on with half of them.
+        // A settings log that can never be read ends the part.
         await Promise.race([stopped, settings.ended, writer.failed])
       } catch (error) {
         if (!signal.aborted) throw error

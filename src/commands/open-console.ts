@@ -4,6 +4,7 @@ import { ErasureLog } from '../adapters/erasure-log.ts'
 import { openConsoleServer } from '../adapters/http/console-server.ts'
 import type { Logger } from '../adapters/log.ts'
 import { ConsoleCounts } from '../adapters/metrics/console-metrics.ts'
+import type { LogCounts } from '../adapters/metrics/log-counts.ts'
 import type { ReadinessCheck } from '../adapters/monitoring-server.ts'
 import { createCodecs } from '../adapters/schema-registry/codecs.ts'
 import { createSecrets } from '../adapters/secrets.ts'
@@ -28,6 +29,7 @@ export interface OpenConsoleOptions {
   config: Config
   kafka: Kafka
   log: Logger
+  logCounts?: LogCounts
   /** All interfaces unless given. */
   host?: string
 }
@@ -61,14 +63,15 @@ export function openConsole(options: OpenConsoleOptions): OpenConsole {
   const listening = Promise.withResolvers<number>()
   listening.promise.catch(() => {})
   let current: { life: Life; services: ConsoleServices } | null = null
+  let starting: Life | null = null
   const make = (): Part => ({
     name: 'console',
     async run(signal) {
-      const life = assemble(options)
+      const life = (starting = assemble(options))
       try {
         await life.run(signal, (services) => (current = { life, services }))
       } finally {
-        current = null
+        current = starting = null
       }
     },
   })
@@ -76,7 +79,12 @@ export function openConsole(options: OpenConsoleOptions): OpenConsole {
   return {
     counts,
     listening: listening.promise,
-    checks: [{ name: 'console', problem: () => (current ? current.life.problem() : 'it is starting') }],
+    checks: [
+      {
+        name: 'console',
+        problem: () => (current ? current.life.problem() : (starting?.heldUp() ?? 'it is starting')),
+      },
+    ],
     part: {
       name: 'console',
       async run(signal) {
@@ -106,20 +114,37 @@ interface Life {
   run(signal: AbortSignal, onReady: (services: ConsoleServices) => void): Promise<void>
   /** Null when it takes work, else why not. */
   problem(): string | null
+  /** What its start waits for that waiting alone does not end; null where there is none. */
+  heldUp(): string | null
 }
 
-function assemble({ config, kafka, log }: OpenConsoleOptions): Life {
+function assemble({ config, kafka, log, logCounts }: OpenConsoleOptions): Life {
   const topics = topicNames(config.topicPrefix)
   const codecs = createCodecs({ registry: config.registry, topics, log })
   const secrets = createSecrets(config.secretsKeys)
   const { groupId } = config
-  const settings = new SettingsLog({ kafka, topic: topics.settings, groupId, codec: codecs.settings, log })
+  const counted = logCounts ? { counts: logCounts } : {}
+  const settings = new SettingsLog({
+    kafka,
+    topic: topics.settings,
+    groupId,
+    codec: codecs.settings,
+    log,
+    ...counted,
+  })
   const transport = createWebhookTransport({
     timeoutMs: config.webhookTimeoutMs,
     allowedNetworks: config.allowedNetworks,
     caFile: config.webhookCaFile,
   })
-  const erasures = new ErasureLog({ kafka, topic: topics.erasures, groupId, codec: codecs.erasures, log })
+  const erasures = new ErasureLog({
+    kafka,
+    topic: topics.erasures,
+    groupId,
+    codec: codecs.erasures,
+    log,
+    ...counted,
+  })
   const deadLetters = openDeadLetters(
     { config, kafka, log },
     async (signal) => {
@@ -129,8 +154,9 @@ function assemble({ config, kafka, log }: OpenConsoleOptions): Life {
     (signal) => erasures.current(signal),
   )
   return {
+    heldUp: () => (settings.heldAt === null ? null : settings.problem),
     problem() {
-      if (!settings.connected) return because('the settings log cannot be read', settings.trouble)
+      if (settings.problem !== null) return settings.problem
       return erasures.connected ? null : because('the deletions’ log cannot be read', erasures.trouble)
     },
     async run(signal, onReady) {
@@ -141,7 +167,7 @@ function assemble({ config, kafka, log }: OpenConsoleOptions): Life {
       try {
         await checkStart(kafka, config, log, 'console')
         await Promise.all([codecs.settings.ready(), settings.start(signal), erasures.start(signal)])
-        computations = await openComputations({ config, kafka, log, settings }, ending.signal)
+        computations = await openComputations({ config, kafka, log, settings, ...counted }, ending.signal)
         messages = await openMessages({ config, kafka, log }, (stop) => erasures.current(stop))
         if (signal.aborted) return
         onReady({
@@ -157,7 +183,7 @@ function assemble({ config, kafka, log }: OpenConsoleOptions): Life {
         const stopped = new Promise<void>((resolve) =>
           signal.addEventListener('abort', () => resolve(), { once: true }),
         )
-        // A log with something unreadable in it ends the part: it must not go on with half of it.
+        // A log that can never be read ends the part.
         await Promise.race([stopped, settings.ended, erasures.ended])
       } catch (error) {
         if (!signal.aborted) throw error

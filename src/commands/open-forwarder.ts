@@ -7,6 +7,7 @@ import { keyAndValueOf, RecordEncoder } from '../adapters/kafka/record-encoder.t
 import { KafkaSink } from '../adapters/kafka/record-sink.ts'
 import type { Logger } from '../adapters/log.ts'
 import { ForwarderCounts } from '../adapters/metrics/forwarder-metrics.ts'
+import type { LogCounts } from '../adapters/metrics/log-counts.ts'
 import type { ProduceDurations } from '../adapters/metrics/produce-durations.ts'
 import type { ReadinessCheck } from '../adapters/monitoring-server.ts'
 import { createCodecs, type Codecs } from '../adapters/schema-registry/codecs.ts'
@@ -33,6 +34,7 @@ export interface OpenForwarderOptions {
   lookup?: LookupFunction
   /** Shared with other parts of this process, which then show it; its own unless given. */
   produceDurations?: ProduceDurations
+  logCounts?: LogCounts
 }
 
 export interface OpenForwarder {
@@ -99,12 +101,14 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
     caFile: config.webhookCaFile,
     ...(options.lookup && { lookup: options.lookup }),
   })
+  const counted = options.logCounts ? { counts: options.logCounts } : {}
   const settings = new SettingsLog({
     kafka,
     topic: topics.settings,
     groupId: config.groupId,
     codec: codecs.settings,
     log,
+    ...counted,
   })
   const erasures = new ErasureLog({
     kafka,
@@ -112,6 +116,7 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
     groupId: config.groupId,
     codec: codecs.erasures,
     log,
+    ...counted,
   })
   const sink = new KafkaSink(kafka, log, (seconds) => counts.produced(seconds))
   const sourceOf = (groupId: string, sourceTopics: readonly string[]) =>
@@ -134,7 +139,7 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
     sink,
     settings,
     erasures,
-    openSecret: (sealed) => secrets.open(sealed),
+    openSecret: (sealed, place) => secrets.open(sealed, place),
     transport,
     metrics: counts,
     topics,
@@ -160,7 +165,7 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
   })
   return {
     problem() {
-      if (!settings.connected) return because('the settings log cannot be read', settings.trouble)
+      if (settings.problem !== null) return settings.problem
       if (!erasures.connected) return because('the log of deletion requests cannot be read', erasures.trouble)
       return forwarder.problem()
     },
@@ -170,7 +175,7 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
       signal.addEventListener('abort', stop, { once: true })
       try {
         await Promise.all([settings.start(signal), erasures.start(signal)])
-        // A log with something unreadable in it ends the part: it must not go on with half of what it says.
+        // A log that can never be read ends the part.
         const unreadable = Promise.all([settings.ended, erasures.ended]).then(
           () => new Promise<never>(() => {}),
         )

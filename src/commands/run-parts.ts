@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import type { Exposed } from '../adapters/metrics/exposition.ts'
+import { LogCounts } from '../adapters/metrics/log-counts.ts'
 import { MetricsPage } from '../adapters/metrics/page.ts'
 import { ProduceDurations } from '../adapters/metrics/produce-durations.ts'
 import { openMonitoringServer, type ReadinessCheck } from '../adapters/monitoring-server.ts'
@@ -16,7 +17,12 @@ interface OpenPart {
   checks: ReadinessCheck[]
 }
 
-type PartMaker = (context: Context, shared: { produceDurations: ProduceDurations }) => OpenPart
+interface SharedCounts {
+  produceDurations: ProduceDurations
+  logCounts: LogCounts
+}
+
+type PartMaker = (context: Context, shared: SharedCounts) => OpenPart
 
 /** Every part that there is, by the name that commands use; each has a command of its own too. */
 export const partMakers: ReadonlyMap<string, PartMaker> = new Map<string, PartMaker>([
@@ -28,7 +34,10 @@ export const partMakers: ReadonlyMap<string, PartMaker> = new Map<string, PartMa
     'forwarder',
     ({ config, log, kafka }, shared) => openForwarder({ config, kafka: kafka(), log, ...shared }),
   ],
-  ['console', ({ config, log, kafka }) => openConsole({ config, kafka: kafka(), log })],
+  [
+    'console',
+    ({ config, log, kafka }, { logCounts }) => openConsole({ config, kafka: kafka(), log, logCounts }),
+  ],
 ])
 
 /**
@@ -42,10 +51,11 @@ export async function runParts(names: readonly string[], command: Command): Prom
   const context = loadContext(command, { longLived: true })
   const { config, log } = context
   const signal = stopSignal()
-  const produceDurations = new ProduceDurations()
-  const opened = names.map((name) => partMakers.get(name)!(context, { produceDurations }))
+  const shared: SharedCounts = { produceDurations: new ProduceDurations(), logCounts: new LogCounts() }
+  const opened = names.map((name) => partMakers.get(name)!(context, shared))
   const page = new MetricsPage()
-  page.add(produceDurations)
+  page.add(shared.produceDurations)
+  page.add(shared.logCounts)
   for (const { counts } of opened) page.add(counts)
   const monitoring = await openMonitoringServer({
     port: config.metricsPort,

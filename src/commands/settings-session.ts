@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { fetchRange } from '../adapters/kafka/topic-offsets.ts'
 import { createCodecs } from '../adapters/schema-registry/codecs.ts'
 import { createSecrets, type Secrets } from '../adapters/secrets.ts'
-import { SettingsLog } from '../adapters/settings-log.ts'
+import { SettingsLog, type WhenHeld } from '../adapters/settings-log.ts'
 import { topicNames } from '../core/topics.ts'
 import { loadContext, type Context } from './context.ts'
 
@@ -13,7 +13,7 @@ export interface SettingsSession {
   context: Context
   secrets: Secrets
   /** Folds the settings, lets `use` look at or change them, and closes again whatever comes of it. */
-  run(use: (settings: SettingsLog) => Promise<void> | void): Promise<void>
+  run(use: (settings: SettingsLog) => Promise<void> | void, whenHeld?: WhenHeld): Promise<void>
 }
 
 /** Throws `usage` for wrong settings; nothing is connected before `run`, so flags can be checked first. */
@@ -23,7 +23,7 @@ export function settingsSession(command: Command): SettingsSession {
   return {
     context,
     secrets: createSecrets(config.secretsKeys),
-    async run(use) {
+    async run(use, whenHeld = 'fail') {
       const topics = topicNames(config.topicPrefix)
       const kafka = context.kafka()
       // A part waits for brokers for ever; somebody at a terminal wants to know.
@@ -37,7 +37,7 @@ export function settingsSession(command: Command): SettingsSession {
         maxWaitMs: 50,
       })
       try {
-        await settings.start(AbortSignal.timeout(startMs))
+        await settings.start(AbortSignal.timeout(startMs), whenHeld)
         await use(settings)
       } finally {
         await settings.close()

@@ -61,8 +61,9 @@ export function destinationIn(state: SettingsState, id: string): Destination {
   return destination
 }
 
-/** A secret as commands take it. Throws `secrets_key` without a key. */
-export const newSecret = (text: string, secrets: Secrets): NewSecret => ({
+/** A secret as commands take it, to be sealed with this key or the first one. Throws `secrets_key` without a key. */
+export const newSecret = (text: string, secrets: Secrets, keyId?: string): NewSecret => ({
   text,
-  sealed: secrets.seal(text),
+  fingerprint: secrets.fingerprint(text, keyId),
+  seal: (place) => secrets.seal(text, place, keyId),
 })

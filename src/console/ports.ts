@@ -1,4 +1,5 @@
 import type { RequestKey } from '../core/command-id.ts'
+import type { SecretPlace } from '../core/secret-place.ts'
 import type { SettingsCommand } from '../core/settings-commands.ts'
 import type { SettingsEvent } from '../core/settings-events.ts'
 import type { SealedSecret, SettingsState } from '../core/settings.ts'
@@ -32,10 +33,13 @@ export interface Performed {
   repeated: boolean
 }
 
-/** Seals and opens secrets. Errors: `secrets_key`. */
+/** Seals and opens secrets, each for the place where it is used. Errors: `secrets_key`. */
 export interface Secrets {
-  /** Names the key that seals; null when there is none. */
-  readonly keyId: string | null
-  seal(text: string): SealedSecret
-  open(sealed: SealedSecret): string
+  /** Names of the keys; the first one seals unless another is chosen, all of them open. */
+  readonly keyIds: readonly string[]
+  fingerprint(text: string, keyId?: string): string
+  seal(text: string, place: SecretPlace, keyId?: string): SealedSecret
+  open(sealed: SealedSecret, place: SecretPlace): string
+  /** Under the first key. Also takes what was sealed for no place. */
+  reseal(sealed: SealedSecret, place: SecretPlace): SealedSecret
 }

@@ -1,5 +1,6 @@
-import { sealedSecrets } from '../core/settings-secrets.ts'
+import { placedSecrets, type Resealed } from '../core/settings-secrets.ts'
 import type { Destination, SealedSecret } from '../core/settings.ts'
+import type { SecretPlace } from '../core/secret-place.ts'
 import { PostriderError, messageOf } from '../errors.ts'
 import type { Secrets, Settings } from './ports.ts'
 
@@ -22,12 +23,17 @@ export interface Rotation {
   destinations: RotatedDestination[]
 }
 
+interface Placed {
+  place: SecretPlace
+  sealed: SealedSecret
+}
+
 /** Another writer may seal under an older key meanwhile; whoever does so for ever has the wrong SECRETS_KEY. */
 const maxPasses = 5
 
 /**
- * Seals every secret of the settings anew under the first key, one event a destination. Interrupted, it goes on
- * where it was when it is run again: what lies under the first key is left alone. A secret that cannot be opened
+ * Seals every secret of the settings again under the first key, for its place, one event a destination. Interrupted, it
+ * goes on where it was when it is run again: what lies under the first key, and was sealed for its place, is left alone. A secret that cannot be opened
  * does not stop the others. Throws `secrets_key` when there is no key, and what `execute` throws.
  */
 export async function rotateSecrets(
@@ -35,16 +41,16 @@ export async function rotateSecrets(
   secrets: Secrets,
   { dryRun }: { dryRun: boolean },
 ): Promise<Rotation> {
-  const { keyId } = secrets
-  if (keyId === null)
+  const [keyId] = secrets.keyIds
+  if (keyId === undefined)
     throw new PostriderError('secrets_key', 'SECRETS_KEY is not set: there is no key to seal under')
-  const isOld = (sealed: SealedSecret): boolean => sealed.keyId !== keyId
+  const isOld = ({ sealed }: Placed): boolean => sealed.keyId !== keyId || !sealed.bound
   const found = new Map<string, RotatedDestination>()
   for (let pass = 1; pass <= maxPasses; pass++) {
     let rotatedSome = false
     for (const { id } of [...settings.state.destinations.values()]) {
       const destination = settings.state.destinations.get(id)!
-      const old = sealedSecrets(destination).filter(isOld)
+      const old = placedSecrets(destination).filter(isOld)
       const { resealed, problems } = sealAnew(old, secrets)
       let rotated = resealed.length
       if (rotated > 0 && !dryRun) {
@@ -55,7 +61,7 @@ export async function rotateSecrets(
       found.set(id, {
         id,
         rotated: (before?.rotated ?? 0) + rotated,
-        current: before?.current ?? sealedSecrets(destination).length - old.length,
+        current: before?.current ?? placedSecrets(destination).length - old.length,
         problems,
       })
       rotatedSome ||= rotated > 0
@@ -64,17 +70,17 @@ export async function rotateSecrets(
   }
   return { keyId, destinations: [...found.values()] }
 
-  function oldOf(destination: Destination | undefined): SealedSecret[] {
-    return destination ? sealedSecrets(destination).filter(isOld) : []
+  function oldOf(destination: Destination | undefined): Placed[] {
+    return destination ? placedSecrets(destination).filter(isOld) : []
   }
 }
 
-function sealAnew(old: readonly SealedSecret[], secrets: Secrets) {
-  const resealed: { from: SealedSecret; to: SealedSecret }[] = []
+function sealAnew(old: readonly Placed[], secrets: Secrets) {
+  const resealed: Resealed[] = []
   const problems: string[] = []
-  for (const from of old) {
+  for (const { place, sealed: from } of old) {
     try {
-      resealed.push({ from, to: secrets.seal(secrets.open(from)) })
+      resealed.push({ place, from, to: secrets.reseal(from, place) })
     } catch (error) {
       if (!(error instanceof PostriderError)) throw error
       problems.push(messageOf(error))

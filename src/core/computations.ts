@@ -42,18 +42,17 @@ export type ComputationEvent = { kind: ComputationKind; id: string } & (
   | { type: 'computation_deleted' }
 )
 
-/** As the settings' `evolve`: total over what `decide` makes, throws for what no writer of ours can have written. */
-export function evolveComputations(all: Computations, event: ComputationEvent): Computations {
+/** The one that the event is about, after it. Total over what `decide` makes, throws for what no writer of ours can have written. */
+export function computationAfter(all: Computations, event: ComputationEvent): Computation {
   const { id, kind } = event
   if (event.type === 'computation_created') {
     const { name, key, sourceId } = event
-    const made = { kind, id, name, key, sourceId, openSync: null, lastSync: null, deleted: false }
-    return new Map(all).set(id, made)
+    return { kind, id, name, key, sourceId, openSync: null, lastSync: null, deleted: false }
   }
   const found = all.get(id)
   if (!found || found.kind !== kind)
     throw new Error(`${event.type} names ${kind} "${id}", which does not exist`)
-  return new Map(all).set(id, { ...found, ...changes(found, event) })
+  return { ...found, ...changes(found, event) }
 }
 
 function changes(

@@ -1,12 +1,15 @@
 import type { ComputationCommand } from './settings-computation-rules.ts'
 import type { OptionsEdit } from './destination-options.ts'
 import type { Resealed } from './settings-secrets.ts'
+import type { SecretPlace } from './secret-place.ts'
 import type { SealedSecret } from './settings.ts'
 
-/** A secret on its way in: `text` is checked and forgotten, `sealed` is what the event carries. */
+/** A secret on its way in: `text` is checked and forgotten, what `seal` gives is what the event carries. */
 export interface NewSecret {
   text: string
-  sealed: SealedSecret
+  fingerprint: string
+  /** For one place. */
+  seal(place: SecretPlace): SealedSecret
 }
 
 /** Sets one static header of one URL, or takes it away (`value: null`). The others stay as they are. */

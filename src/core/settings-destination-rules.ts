@@ -10,6 +10,7 @@ import {
 import type { HeaderEdit, SettingsCommand } from './settings-commands.ts'
 import type { EndpointSettings } from './settings-events.ts'
 import type { Decision, Fault } from './settings-decision.ts'
+import { headerPlace, type SecretPlace } from './secret-place.ts'
 import { editSecrets } from './settings-secrets.ts'
 import { idFaults, nameFaults } from './settings-source-rules.ts'
 import type { SealedSecret, SettingsAggregate } from './settings.ts'
@@ -23,6 +24,7 @@ export const maxUrls = 5
 export function decideDestinationCreate(command: Create, state: SettingsAggregate): Decision {
   const { id, name, sourceIds, enabled, sharedSecret, options = {} } = command
   const edited = editUrls({ id, urls: command.urls, headers: command.headers, current: [] }, state)
+  const signing = editSecrets({ sharedSecret }, unsigned, id)
   const faults = [
     ...idFaults(id),
     ...(state.destinations.has(id)
@@ -31,7 +33,7 @@ export function decideDestinationCreate(command: Create, state: SettingsAggregat
     ...nameFaults(name),
     ...sourceFaults(sourceIds, state),
     ...edited.faults,
-    ...editSecrets({ sharedSecret }, unsigned).faults,
+    ...signing.faults,
     ...optionsFaults(options),
     ...together('usage', editOptions(defaultOptions, options), sharedSecret !== null),
   ]
@@ -46,7 +48,7 @@ export function decideDestinationCreate(command: Create, state: SettingsAggregat
         type: 'Webhooks',
         sourceIds,
         urls: edited.urls,
-        sharedSecret: sharedSecret?.sealed ?? null,
+        sharedSecret: signing.secrets?.sharedSecret ?? null,
         ...(command.options && { options: givenOptions(command.options) }),
         enabled,
       },
@@ -62,7 +64,7 @@ export function decideDestinationUpdate(command: Update, state: SettingsAggregat
     return { accepted: false, faults: [fault('not_found', 'id', `destination "${id}" does not exist`)] }
   const urlsChange = urls !== undefined || headers.length > 0
   const optionsChange = Object.keys(givenOptions(options)).length > 0
-  const { secrets, faults: secretFaults } = editSecrets(command, current)
+  const { secrets, faults: secretFaults } = editSecrets(command, current, id)
   const changes = name !== undefined || sourceIds !== undefined || urlsChange || secrets || optionsChange
   const edited = editUrls(
     { id, urls: urls ?? current.urls.map(({ url }) => url), headers, current: current.urls },
@@ -157,6 +159,7 @@ function editUrls(edit: UrlEdit, state: SettingsAggregate): { urls: EndpointSett
     headers: editHeaders(
       url.headers,
       edit.headers.filter(({ urlNumber }) => urlNumber === index + 1),
+      (name) => headerPlace(edit.id, url.url, name),
     ),
   }))
   withHeaders.forEach(({ headers }, index) => {
@@ -186,11 +189,14 @@ function headerFaults(edits: readonly HeaderEdit[], urlCount: number): Fault[] {
 function editHeaders(
   current: EndpointSettings['headers'],
   edits: readonly HeaderEdit[],
+  placeOf: (name: string) => SecretPlace,
 ): EndpointSettings['headers'] {
   const edited = new Set(edits.map(({ name }) => name.toLowerCase()))
   return [
     ...current.filter(({ name }) => !edited.has(name.toLowerCase())),
-    ...edits.flatMap(({ name, value }) => (value === null ? [] : [{ name, value: value.sealed }])),
+    ...edits.flatMap(({ name, value }) =>
+      value === null ? [] : [{ name, value: value.seal(placeOf(name)) }],
+    ),
   ]
 }
 

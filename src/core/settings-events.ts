@@ -1,7 +1,19 @@
-import { evolveComputations, type ComputationEvent, type ComputationKind } from './computations.ts'
+import {
+  computationAfter,
+  type Computation,
+  type ComputationEvent,
+  type ComputationKind,
+} from './computations.ts'
 import { defaultOptions, editOptions, type OptionsEdit } from './destination-options.ts'
 import { withResealed, type ResealedPlaces } from './settings-secrets.ts'
-import type { Destination, Endpoint, SealedSecret, SettingsAggregate, Source } from './settings.ts'
+import type {
+  Destination,
+  Endpoint,
+  SealedSecret,
+  SettingsAggregate,
+  SettingsState,
+  Source,
+} from './settings.ts'
 
 /** A URL as an event carries it: whether it is gone is not a setting. */
 export type EndpointSettings = Omit<Endpoint, 'goneAt'>
@@ -64,38 +76,86 @@ export function aggregateOf(event: SettingsEvent): {
   }
 }
 
-/**
- * The state after an accepted event. Total over every event that `decide` makes on the same state; throws for an
- * event of something that does not exist, which no writer of ours can have written.
- */
+/** What an event changes: each changes one thing. */
+export type SettingsChange =
+  | { of: 'sources'; value: Source }
+  | { of: 'destinations'; value: Destination }
+  | { of: 'computations'; value: Computation }
+
+/** The state after an accepted event. Throws as `changeBy`. */
 export function evolve(state: SettingsAggregate, event: SettingsEvent): SettingsAggregate {
-  const next = { ...state, version: state.version + 1 }
+  const { of, value } = changeBy(state, event)
+  const next = {
+    ...state,
+    version: state.version + 1,
+    [of]: new Map<string, unknown>(state[of]).set(value.id, value),
+  }
+  if (of !== 'destinations') return next
+  const made = endpointsMadeBy(value, state)
+  return { ...next, endpointsMade: new Map(state.endpointsMade).set(value.id, made) }
+}
+
+/**
+ * What an accepted event changes. Total over every event that `decide` makes on the same state; throws for an event
+ * of something that does not exist, which no writer of ours can have written.
+ */
+export function changeBy(state: SettingsState, event: SettingsEvent): SettingsChange {
   switch (event.type) {
     case 'source_created':
-      return withSource(next, event.source)
+      return { of: 'sources', value: event.source }
     case 'source_updated': {
       const source = existing(state.sources, event.id, event.type)
-      return withSource(next, {
+      const value = {
         ...source,
         name: event.name ?? source.name,
         writeKey: event.writeKey ?? source.writeKey,
-      })
+      }
+      return { of: 'sources', value }
     }
     case 'source_enabled':
     case 'source_disabled': {
       const source = existing(state.sources, event.id, event.type)
-      return withSource(next, { ...source, enabled: event.type === 'source_enabled' })
+      return { of: 'sources', value: { ...source, enabled: event.type === 'source_enabled' } }
     }
-    case 'destination_created':
-      return withDestination(next, {
-        ...event.destination,
-        urls: notGone(event.destination.urls),
+    case 'computation_created':
+    case 'sync_started':
+    case 'sync_finished':
+    case 'computation_deleted':
+      return { of: 'computations', value: computationAfter(state.computations, event) }
+    case 'destination_created': {
+      const { destination } = event
+      const value = {
+        ...destination,
+        urls: notGone(destination.urls),
         earlierSecret: null,
-        options: editOptions(defaultOptions, event.destination.options ?? {}),
-      })
-    case 'destination_updated': {
-      const destination = existing(state.destinations, event.id, event.type)
-      return withDestination(next, {
+        options: editOptions(defaultOptions, destination.options ?? {}),
+      }
+      return { of: 'destinations', value }
+    }
+    default:
+      return {
+        of: 'destinations',
+        value: changedDestination(existing(state.destinations, event.id, event.type), event),
+      }
+  }
+}
+
+type DestinationChange = Extract<
+  SettingsEvent,
+  {
+    type:
+      | 'destination_updated'
+      | 'secrets_resealed'
+      | 'destination_enabled'
+      | 'destination_disabled'
+      | 'endpoint_gone'
+  }
+>
+
+function changedDestination(destination: Destination, event: DestinationChange): Destination {
+  switch (event.type) {
+    case 'destination_updated':
+      return {
         ...destination,
         name: event.name ?? destination.name,
         sourceIds: event.sourceIds ?? destination.sourceIds,
@@ -106,32 +166,20 @@ export function evolve(state: SettingsAggregate, event: SettingsEvent): Settings
           earlierSecret: event.earlierSecret ?? null,
         }),
         options: editOptions(destination.options, event.options ?? {}),
-      })
-    }
+      }
     case 'secrets_resealed':
-      return withDestination(next, withResealed(existing(state.destinations, event.id, event.type), event))
-    case 'destination_enabled': {
-      const destination = existing(state.destinations, event.id, event.type)
-      return withDestination(next, { ...destination, enabled: true, urls: notGone(destination.urls) })
-    }
-    case 'destination_disabled': {
-      const destination = existing(state.destinations, event.id, event.type)
-      return withDestination(next, { ...destination, enabled: false })
-    }
-    case 'computation_created':
-    case 'sync_started':
-    case 'sync_finished':
-    case 'computation_deleted':
-      return { ...next, computations: evolveComputations(state.computations, event) }
-    case 'endpoint_gone': {
-      const destination = existing(state.destinations, event.id, event.type)
-      return withDestination(next, {
+      return withResealed(destination, event)
+    case 'destination_enabled':
+      return { ...destination, enabled: true, urls: notGone(destination.urls) }
+    case 'destination_disabled':
+      return { ...destination, enabled: false }
+    case 'endpoint_gone':
+      return {
         ...destination,
         urls: destination.urls.map((url) =>
           url.id === event.urlId && url.goneAt === null ? { ...url, goneAt: event.at } : url,
         ),
-      })
-    }
+      }
   }
 }
 
@@ -145,20 +193,12 @@ function notGone(urls: readonly EndpointSettings[]): Endpoint[] {
   return urls.map((url) => ({ ...url, goneAt: null }))
 }
 
-function withSource(state: SettingsAggregate, source: Source): SettingsAggregate {
-  return { ...state, sources: new Map(state.sources).set(source.id, source) }
-}
-
-function withDestination(state: SettingsAggregate, destination: Destination): SettingsAggregate {
-  const made = Math.max(
-    state.endpointsMade.get(destination.id) ?? 0,
-    ...destination.urls.map((url) => endpointNumber(url.id)),
-  )
-  return {
-    ...state,
-    destinations: new Map(state.destinations).set(destination.id, destination),
-    endpointsMade: new Map(state.endpointsMade).set(destination.id, made),
-  }
+/** The highest number of an endpoint id that the destination ever had, after it became this. */
+export function endpointsMadeBy(
+  { id, urls }: Destination,
+  { endpointsMade }: Pick<SettingsAggregate, 'endpointsMade'>,
+): number {
+  return urls.reduce((made, url) => Math.max(made, endpointNumber(url.id)), endpointsMade.get(id) ?? 0)
 }
 
 /** The number in an endpoint's id: 12 for `u12`; 0 for an id that is not of that form. */

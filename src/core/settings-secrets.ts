@@ -1,9 +1,11 @@
+import { headerPlace, sharedSecretPlace, type SecretPlace } from './secret-place.ts'
 import type { NewSecret } from './settings-commands.ts'
 import type { Fault } from './settings-decision.ts'
 import type { Destination, SealedSecret } from './settings.ts'
 
-/** A secret that was sealed anew: the same text under another key. */
+/** A secret that was sealed anew: the same text, for the same place, under another key. */
 export interface Resealed {
+  place: SecretPlace
   from: SealedSecret
   to: SealedSecret
 }
@@ -26,10 +28,15 @@ export function activeSecrets({ sharedSecret, earlierSecret }: Secrets): SealedS
   return [sharedSecret, earlierSecret].filter((secret) => secret !== null)
 }
 
-/** Everything of a destination that is kept encrypted. */
-export function sealedSecrets(destination: Destination): SealedSecret[] {
-  const headers = destination.urls.flatMap((url) => url.headers.map(({ value }) => value))
-  return [...activeSecrets(destination), ...headers]
+/** Everything of a destination that is kept encrypted, each with its place. */
+export function placedSecrets(destination: Destination): { place: SecretPlace; sealed: SealedSecret }[] {
+  const { id, urls } = destination
+  return [
+    ...activeSecrets(destination).map((sealed) => ({ place: sharedSecretPlace(id), sealed })),
+    ...urls.flatMap(({ url, headers }) =>
+      headers.map(({ name, value }) => ({ place: headerPlace(id, url, name), sealed: value })),
+    ),
+  ]
 }
 
 export interface SecretsEdit {
@@ -45,8 +52,10 @@ export interface SecretsEdit {
 export function editSecrets(
   edit: SecretsEdit,
   current: Secrets,
+  destinationId: string,
 ): { secrets: Secrets | null; faults: Fault[] } {
   const { sharedSecret, addSecret, removeSecrets = [] } = edit
+  const place = sharedSecretPlace(destinationId)
   const faults: Fault[] = []
   const refuse = (code: Fault['code'], field: string, message: string) =>
     faults.push({ code, field, message })
@@ -62,7 +71,7 @@ export function editSecrets(
   if (sharedSecret !== undefined) {
     if (addSecret || removeSecrets.length > 0)
       refuse('usage', 'sharedSecret', 'a secret either replaces those that there are or goes beside them')
-    return { secrets: { sharedSecret: sharedSecret?.sealed ?? null, earlierSecret: null }, faults }
+    return { secrets: { sharedSecret: sharedSecret?.seal(place) ?? null, earlierSecret: null }, faults }
   }
   if (!addSecret && removeSecrets.length === 0) return { secrets: null, faults }
   let active = activeSecrets(current)
@@ -77,7 +86,7 @@ export function editSecrets(
     active = left
   }
   if (addSecret) {
-    if (active.some(({ fingerprint }) => fingerprint === addSecret.sealed.fingerprint))
+    if (active.some(({ fingerprint }) => fingerprint === addSecret.fingerprint))
       refuse('conflict', 'addSecret', 'that shared secret is active already')
     else if (active.length >= maxActiveSecrets)
       refuse(
@@ -86,7 +95,7 @@ export function editSecrets(
         `${maxActiveSecrets} shared secrets are active (fingerprints ` +
           `${active.map(({ fingerprint }) => fingerprint).join(', ')}): take one away first`,
       )
-    active = [addSecret.sealed, ...active]
+    active = [addSecret.seal(place), ...active]
   }
   return { secrets: { sharedSecret: active[0] ?? null, earlierSecret: active[1] ?? null }, faults }
 }
@@ -99,13 +108,16 @@ export function resealedPlaces(
   destination: Destination,
   resealed: readonly Resealed[],
 ): ResealedPlaces | null {
-  const anew = (sealed: SealedSecret | null) => resealed.find(({ from }) => isSame(from, sealed))?.to
+  const { id } = destination
+  const anew = (at: SecretPlace, sealed: SealedSecret | null) =>
+    resealed.find(({ place, from }) => place === at && isSame(from, sealed))?.to
+  const shared = sharedSecretPlace(id)
   const places: ResealedPlaces = {
-    sharedSecret: anew(destination.sharedSecret),
-    earlierSecret: anew(destination.earlierSecret),
+    sharedSecret: anew(shared, destination.sharedSecret),
+    earlierSecret: anew(shared, destination.earlierSecret),
     headers: destination.urls.flatMap((url) =>
       url.headers.flatMap(({ name, value }) => {
-        const to = anew(value)
+        const to = anew(headerPlace(id, url.url, name), value)
         return to ? [{ urlId: url.id, name, value: to }] : []
       }),
     ),

@@ -7,6 +7,8 @@ export interface SealedSecret {
   iv: string
   ciphertext: string
   tag: string
+  /** Sealed for its place alone (secret-place.ts). Absent on what development versions sealed. */
+  bound?: true | undefined
   /** Shown to people instead of the secret; keyed, so it cannot be guessed from outside. */
   fingerprint: string
 }

@@ -21,6 +21,8 @@ const reserved = new Set([
   'upgrade',
   'http2-settings',
   'expect',
+  // A plain object of headers would lose it without a word, here or at a receiver.
+  '__proto__',
 ])
 
 /** What is wrong with a static header's name (contracts.md, The webhook request), one phrase a fault. */

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { RetryPolicy } from '../core/disposition.ts'
 import type { PaceBounds } from '../core/endpoint-pace.ts'
+import type { SecretPlace } from '../core/secret-place.ts'
 import type { SealedSecret } from '../core/settings.ts'
 import type { TopicNames } from '../core/topics.ts'
 import { logBreaker, logFailedAttempt, type Log } from './attempt-log.ts'
@@ -43,7 +44,7 @@ export interface ForwarderParts {
   sink: RecordSink
   settings: SettingsSource
   erasures: ErasureSource
-  openSecret(sealed: SealedSecret): string
+  openSecret(sealed: SealedSecret, place: SecretPlace): string
   transport: WebhookTransport
   metrics: ForwarderMetrics
   topics: TopicNames
@@ -140,7 +141,7 @@ export class Forwarder {
       bounds: parts.bounds,
       transport: parts.transport,
       metrics,
-      openSecret: (sealed) => parts.openSecret(sealed),
+      openSecret: (sealed, place) => parts.openSecret(sealed, place),
       removed: (endpoint) => this.#dispatcher.removed(endpoint),
     })
     this.#schemas = new SchemaLoader(log, signal)

@@ -1,5 +1,6 @@
 import { callFilter } from '../core/destination-options.ts'
 import type { PaceBounds } from '../core/endpoint-pace.ts'
+import { headerPlace, sharedSecretPlace, type SecretPlace } from '../core/secret-place.ts'
 import { activeSecrets } from '../core/settings-secrets.ts'
 import type { Destination, Endpoint, SealedSecret, SettingsState } from '../core/settings.ts'
 import { DestinationRuntime } from './destination-runtime.ts'
@@ -22,7 +23,7 @@ export interface RoutingParts {
   bounds: PaceBounds
   transport: WebhookTransport
   metrics: ForwarderMetrics
-  openSecret(sealed: SealedSecret): string
+  openSecret(sealed: SealedSecret, place: SecretPlace): string
   /** A URL was taken out of its destination: what waits for it is done with it. */
   removed(endpoint: EndpointQueue): void
 }
@@ -107,7 +108,9 @@ export class Routing {
       this.#perUrl.set(id, perUrl)
       for (const url of urls) if (!perUrl.has(url.id)) perUrl.set(url.id, this.#newRuntime(id, url.id))
     }
-    const secrets = activeSecrets(destination).map((sealed) => this.#parts.openSecret(sealed))
+    const secrets = activeSecrets(destination).map((sealed) =>
+      this.#parts.openSecret(sealed, sharedSecretPlace(id)),
+    )
     const filter = callFilter(options)
     const before = whole.endpoints
     const endpoints = urls.map((endpoint) => this.#endpoint(id, endpoint))
@@ -133,8 +136,12 @@ export class Routing {
 
   #endpoint(destinationId: string, endpoint: Endpoint): EndpointQueue {
     const key = `${destinationId}/${endpoint.id}`
-    const headers: Record<string, string> = {}
-    for (const { name, value } of endpoint.headers) headers[name] = this.#parts.openSecret(value)
+    const headers = Object.fromEntries(
+      endpoint.headers.map(({ name, value }) => [
+        name,
+        this.#parts.openSecret(value, headerPlace(destinationId, endpoint.url, name)),
+      ]),
+    )
     const target = JSON.stringify([endpoint.url, headers])
     const existing = this.#endpoints.get(key)
     if (existing?.target === target) return existing

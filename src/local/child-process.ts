@@ -25,7 +25,8 @@ export interface ChildProcess {
  * signals and exit code are the command's own). The watcher reads our end of the pipe: it closes when this
  * process is gone, however it went (kill -9 included), and then the command is ended too, within 5 s.
  */
-const dieWithParent = `exec 3<&0
+const dieWithParent = `umask 077
+exec 3<&0
 (
   cat <&3 >/dev/null
   kill -TERM $$
@@ -39,7 +40,7 @@ exec "$@" </dev/null`
 /**
  * Starts a command that cannot outlive this process. It runs in a session of its own, so a Ctrl-C in the
  * terminal does not reach it before the parts that still need it have drained. Output goes to `logFile`, which
- * is begun anew. The environment is exactly `env`: nothing of ours (secrets, other tools' settings) leaks in.
+ * is begun anew. What it writes is for this user alone. The environment is exactly `env`: nothing of ours (secrets, other tools' settings) leaks in.
  */
 export async function startChild(options: {
   command: string
@@ -48,7 +49,7 @@ export async function startChild(options: {
   env: Record<string, string>
   logFile: string
 }): Promise<ChildProcess> {
-  const log = openSync(options.logFile, 'w')
+  const log = openSync(options.logFile, 'w', 0o600)
   const child = spawn('sh', ['-c', dieWithParent, 'sh', options.command, ...options.args], {
     cwd: options.cwd,
     env: options.env,

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { PostriderError } from '../errors.ts'
@@ -39,11 +39,12 @@ const recordFile = (dataDir: string) => join(dataDir, 'process.json')
 const leftoverDeadlineMs = 15_000
 
 /**
- * Makes a part's state folder ready for one child process: creates it, and waits for a child that a killed run
+ * Makes a part's state folder ready for one child process: creates it for this user alone, and waits for a child that a killed run
  * has left dying. Throws a `local` error when another run that is alive holds the folder.
  */
 export async function claimStateFolder(dataDir: string, partName: string): Promise<void> {
-  await mkdir(dataDir, { recursive: true })
+  await mkdir(dataDir, { recursive: true, mode: 0o700 })
+  await chmod(dataDir, 0o700)
   const text = await readFile(recordFile(dataDir), 'utf8').catch(() => null)
   if (text !== null) await waitForLeftover(dataDir, partName, text)
   // Native libraries are unpacked here and stay behind after a kill: begun anew each time.

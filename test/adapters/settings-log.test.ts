@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { newSecret } from '../../src/console/destinations.ts'
 import { test, type TestContext } from 'node:test'
 import kafkajs from 'kafkajs'
 import pino from 'pino'
@@ -9,9 +10,10 @@ import { Registry } from '../../src/adapters/schema-registry/registry.ts'
 import { recordSchema } from '../../src/adapters/schema-registry/schemas.ts'
 import { subjectOf } from '../../src/adapters/schema-registry/subjects.ts'
 import { createSecrets } from '../../src/adapters/secrets.ts'
-import { SettingsLog, type SettingsCodec } from '../../src/adapters/settings-log.ts'
+import { SettingsLog, type SettingsCodec, type WhenHeld } from '../../src/adapters/settings-log.ts'
 import { toFields } from '../../src/adapters/settings-record.ts'
 import { RequestKeyReused, SettingsRefused } from '../../src/console/refusals.ts'
+import { headerPlace, sharedSecretPlace } from '../../src/core/secret-place.ts'
 import type { SettingsCommand } from '../../src/core/settings-commands.ts'
 import { topicNames } from '../../src/core/topics.ts'
 import { PostriderError } from '../../src/errors.ts'
@@ -162,7 +164,7 @@ test('secrets lie in the topic encrypted, and are opened by whoever has the key'
   const settings = await rig.open()
   const secrets = createSecrets([Buffer.alloc(32, 7)])
   const hidden = { shared: 'sh4red-s3cret-text', header: 'Bearer t0ken-text' }
-  const sealed = (text: string) => ({ text, sealed: secrets.seal(text) })
+  const sealed = (text: string) => newSecret(text, secrets)
   await settings.execute(source('shop'))
   await settings.execute({
     type: 'create_destination',
@@ -184,47 +186,71 @@ test('secrets lie in the topic encrypted, and are opened by whoever has the key'
       assert(!text.includes(Buffer.from(secret).toString(encoding).replace(/=+$/, '')), encoding)
   }
   const destination = (await rig.open()).state.destinations.get('crm')!
-  assert.equal(secrets.open(destination.sharedSecret!), hidden.shared)
-  assert.equal(secrets.open(destination.urls[0]!.headers[0]!.value), hidden.header)
+  assert.equal(secrets.open(destination.sharedSecret!, sharedSecretPlace('crm')), hidden.shared)
+  assert.equal(
+    secrets.open(
+      destination.urls[0]!.headers[0]!.value,
+      headerPlace('crm', 'https://a.example/', 'Authorization'),
+    ),
+    hidden.header,
+  )
 })
 
-test('a record that cannot be read stops the log with its offset, and is never skipped', async (t) => {
+test('garbage is ignored by every reader alike, and stops none of them', async (t) => {
   const rig = await makeRig(t)
   const running = await rig.open()
   await running.execute(source('shop'))
-  await rig.append(Buffer.from('no avro at all'))
-  const expected = (error: unknown) => {
-    assert(error instanceof PostriderError)
-    assert.equal(error.code, 'undecodable')
-    assert.match(error.message, /webhooks\.settings holds a record at offset 1 that cannot be read: /)
-    return true
-  }
-  await assert.rejects(running.ended, expected)
-  await assert.rejects(rig.open(), expected)
-  await assert.rejects(running.execute(source('late')), expected)
+  await rig.append(Buffer.from('no avro at all'), null, Buffer.alloc(40))
+  await running.execute(source('later'))
+  const restarted = await rig.open()
+  assert.deepEqual([...restarted.state.sources.keys()], ['shop', 'later'])
+  assert.deepEqual(running.state, restarted.state)
 })
 
-test('an event of a newer version stops the log rather than being passed over', async (t) => {
-  const rig = await makeRig(t)
+const planetMoved = (rig: Rig, expectedVersion: number) => {
   const event = { type: 'planet_moved', id: 'x' }
-  const fields = { commandId: 'c', expectedVersion: 0, at: 1, aggregate: 'planet', aggregateId: 'x' }
-  await rig.append(await rig.codec.encode({ ...fields, type: event.type, data: JSON.stringify(event) }))
-  await assert.rejects(rig.open(), /offset 0 that cannot be read: .*upgrade, if a newer Postrider/)
+  const fields = {
+    commandId: `c${expectedVersion}`,
+    expectedVersion,
+    at: 1,
+    aggregate: 'planet',
+    aggregateId: 'x',
+  }
+  return rig.codec.encode({ ...fields, type: event.type, data: JSON.stringify(event) })
+}
+
+test('an event of a newer version leaves a running reader where it was, and unable to change anything', async (t) => {
+  const rig = await makeRig(t)
+  const running = await rig.open()
+  await running.execute(source('shop'))
+  assert.equal(running.problem, null)
+  await rig.append(await planetMoved(rig, 1))
+  await assert.rejects(running.catchUp(), { code: 'setup', message: /planet_moved.* at offset 1:/ })
+  assert.deepEqual([...running.state.sources.keys()], ['shop'])
+  assert.match(running.problem!, /"planet_moved", which this version does not know, at offset 1/)
+  await assert.rejects(running.execute(source('late')), { code: 'setup' })
+
+  await assert.rejects(running.skip(0), { code: 'conflict', message: /by the one at offset 1/ })
+  const starting = rig.open()
+  await running.skip(1)
+  assert.equal(running.problem, null)
+  assert.deepEqual((await starting).state, running.state, 'who waited at its start goes on')
+  await running.execute(source('late'))
+  assert.deepEqual((await rig.open()).state, running.state)
+  await assert.rejects(running.skip(1), { code: 'conflict', message: /not held up/ })
 })
 
-test('a registry that is away delays the fold and fails nothing', async (t) => {
+test('a start that is not to wait says what holds the settings up', async (t) => {
   const rig = await makeRig(t)
-  await (await rig.open()).execute(source('shop'))
-  let away = 2
-  const flaky: SettingsCodec = {
-    ready: () => rig.codec.ready(),
-    encode: (fields) => rig.codec.encode(fields),
-    async decode(value) {
-      if (away-- > 0) throw new PostriderError('registry_unavailable', 'away')
-      return rig.codec.decode(value)
-    },
+  await rig.append(await planetMoved(rig, 0))
+  const open = (signal: AbortSignal, whenHeld: WhenHeld) => {
+    const settings = new SettingsLog({ kafka, topic: rig.topic, groupId: 'test', codec: rig.codec, log })
+    t.after(() => settings.close())
+    return settings.start(signal, whenHeld).then(() => settings)
   }
-  assert.equal((await rig.open(flaky)).state.version, 1)
+  const soon = () => AbortSignal.timeout(20_000)
+  await assert.rejects(open(soon(), 'fail'), { code: 'setup', message: /at offset 0/ })
+  assert.equal((await open(soon(), 'look')).heldAt, 0)
 })
 
 test('a listener that throws harms nobody, and one that left hears nothing', async (t) => {

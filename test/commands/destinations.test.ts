@@ -4,6 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { temporaryFolder } from '../support/rig.ts'
 import { startReceiver } from '../support/receivers.ts'
 import { makeSettingsCli } from '../support/settings-cli.ts'
 
@@ -76,6 +77,44 @@ test('a destination is made, shown by fingerprints only, changed, and turned off
   )
   printed.push(JSON.stringify(view))
   assert.doesNotMatch(printed.join(), /s3cret|t0ken/)
+})
+
+test('secrets and header values come from files, so that no list of processes shows them', async (t) => {
+  const cli = await makeSettingsCli(t, { SECRETS_KEY, WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8' })
+  const folder = await temporaryFolder(t)
+  const receiver = await startReceiver(t, { secret: 's3cret-in-a-file' })
+  const [token, secret] = [join(folder, 'token:1'), join(folder, 'secret')]
+  await writeFile(token, 'Bearer t0ken-in-a-file\n')
+  await writeFile(secret, 's3cret-in-a-file\n')
+  await cli.run('sources', 'create', '--id', 'shop', '--name', 'Shop')
+  const create = [
+    'destinations',
+    'create',
+    '--id',
+    'crm',
+    '--name',
+    'CRM',
+    '--source',
+    'shop',
+    '--url',
+    receiver.url,
+  ]
+  const made = await cli.run(...create, '--secret-file', secret, '--header-file', `1:Authorization:${token}`)
+  assert.equal(made.status, 0, made.stderr)
+  await cli.run('destinations', 'test', 'crm')
+  const [request] = await receiver.waitFor(1)
+  assert.equal(request!.headers.authorization, 'Bearer t0ken-in-a-file')
+  assert.equal(request!.signature, 'valid')
+  const missing = await cli.run('destinations', 'update', 'crm', '--header-file', `1:X-Other:${folder}/none`)
+  assert.deepEqual(
+    [missing.status, missing.stderr],
+    [2, `postrider: --header-file ${folder}/none cannot be read (ENOENT)\n`],
+  )
+  const wrong = await cli.run('destinations', 'update', 'crm', '--header-file', token)
+  assert.match(
+    wrong.stderr,
+    /^postrider: --header-file takes "URL-number:Name:file", .*; the first one is not of that form/,
+  )
 })
 
 test('test sends each URL one signed call with its own headers, and prints each outcome', async (t) => {

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
+import { newSecret } from '../../src/console/destinations.ts'
+import { createCipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { rotateSecrets, type RotatedSettings } from '../../src/console/secrets-rotation.ts'
 import { createSecrets, type Secrets } from '../../src/adapters/secrets.ts'
 import type { SettingsCommand } from '../../src/core/settings-commands.ts'
 import { decide } from '../../src/core/settings-decide.ts'
 import { evolve } from '../../src/core/settings-events.ts'
-import { sealedSecrets } from '../../src/core/settings-secrets.ts'
+import { placedSecrets } from '../../src/core/settings-secrets.ts'
 import { initialSettings, type SettingsAggregate } from '../../src/core/settings.ts'
 
 const [oldKey, newKey, otherKey] = [randomBytes(32), randomBytes(32), randomBytes(32)]
@@ -33,7 +34,7 @@ class Settings implements RotatedSettings {
 
   opened(secrets: Secrets): string[][] {
     return [...this.state.destinations.values()].map((destination) =>
-      sealedSecrets(destination).map((sealed) => secrets.open(sealed)),
+      placedSecrets(destination).map(({ sealed, place }) => secrets.open(sealed, place)),
     )
   }
 }
@@ -41,7 +42,7 @@ class Settings implements RotatedSettings {
 /** Two destinations with two shared secrets and one header each. */
 function settingsUnder(secrets: Secrets): Settings {
   const settings = new Settings()
-  const secret = (text: string) => ({ text, sealed: secrets.seal(text) })
+  const secret = (text: string) => newSecret(text, secrets)
   settings.apply({ type: 'create_source', id: 'shop', name: 'Shop', writeKey: 'k', enabled: true })
   for (const id of ['crm', 'mail']) {
     settings.apply({
@@ -66,7 +67,7 @@ test('everything is sealed anew under the first key, and the old one is needed n
   assert.throws(() => settings.opened(newOnly))
   const { version } = settings.state
   assert.deepEqual(await rotateSecrets(settings, both, { dryRun: true }), {
-    keyId: newOnly.keyId,
+    keyId: newOnly.keyIds[0]!,
     destinations: ['crm', 'mail'].map((id) => ({ id, rotated: 3, current: 0, problems: [] })),
   })
   assert.equal(settings.state.version, version, 'a dry run changes nothing')
@@ -111,7 +112,7 @@ test('what another writer sets meanwhile is kept, and sealed anew too where it u
   const settings = settingsUnder(oldOnly)
   settings.before = () => {
     settings.before = () => {}
-    const sharedSecret = { text: 'meanwhile', sealed: oldOnly.seal('meanwhile') }
+    const sharedSecret = newSecret('meanwhile', oldOnly)
     settings.apply({ type: 'update_destination', id: 'crm', sharedSecret })
   }
   await rotateSecrets(settings, both, { dryRun: false })
@@ -120,7 +121,7 @@ test('what another writer sets meanwhile is kept, and sealed anew too where it u
 
 test('a secret that no key opens is told, and does not stop the others', async () => {
   const settings = settingsUnder(oldOnly)
-  const lost = { text: 'lost', sealed: createSecrets([otherKey]).seal('lost') }
+  const lost = newSecret('lost', createSecrets([otherKey]))
   settings.apply({ type: 'update_destination', id: 'crm', sharedSecret: lost })
   const { destinations } = await rotateSecrets(settings, both, { dryRun: false })
   assert.deepEqual(
@@ -130,4 +131,54 @@ test('a secret that no key opens is told, and does not stop the others', async (
   assert.match(destinations[0]!.problems.join(), /which is not in SECRETS_KEY/)
   assert.deepEqual(settings.opened(createSecrets([newKey, otherKey])), [['lost', 'crm-header'], texts[1]])
   await assert.rejects(rotateSecrets(settings, createSecrets([]), { dryRun: false }), { code: 'secrets_key' })
+})
+
+test('a secret that a development version sealed for no place is not used, but bound by a rotation', async () => {
+  const settings = settingsUnder(newOnly)
+  const before = settings.state.destinations.get('mail')!
+  // As those versions sealed: with no place, which was not said either.
+  const [id] = newOnly.keyIds
+  const cipher = createCipheriv('aes-256-gcm', cipherKeyOf(newKey), Buffer.alloc(12))
+  const ciphertext = Buffer.concat([cipher.update('mail-old', 'utf8'), cipher.final()]).toString('base64url')
+  const tag = cipher.getAuthTag().toString('base64url')
+  const iv = Buffer.alloc(12).toString('base64url')
+  const sharedSecret = { keyId: id!, iv, ciphertext, tag, fingerprint: 'abc' }
+  settings.state = evolve(settings.state, { type: 'destination_updated', id: before.id, sharedSecret })
+  assert.throws(() => settings.opened(newOnly), {
+    code: 'secrets_key',
+    message: /`postrider secrets rotate` binds it/,
+  })
+  const { destinations } = await rotateSecrets(settings, newOnly, { dryRun: false })
+  assert.deepEqual(
+    destinations.map(({ rotated, current }) => [rotated, current]),
+    [
+      [0, 3],
+      [1, 1],
+    ],
+  )
+  assert.deepEqual(settings.opened(newOnly)[1], ['mail-old', 'mail-header'])
+})
+
+const cipherKeyOf = (key: Buffer) =>
+  new Uint8Array(hkdfSync('sha256', key, new Uint8Array(0), 'postrider secrets', 32))
+
+test('a secret that was moved is not sealed again where it was moved to', async () => {
+  const settings = settingsUnder(oldOnly)
+  const [crm, mail] = ['crm', 'mail'].map((id) => settings.state.destinations.get(id)!)
+  settings.state = evolve(settings.state, {
+    type: 'destination_updated',
+    id: 'mail',
+    urls: [
+      {
+        ...mail!.urls[0]!,
+        headers: [
+          { name: 'X-Token', value: crm!.urls[0]!.headers[0]!.value },
+          { name: 'X-Shared', value: mail!.sharedSecret! },
+        ],
+      },
+    ],
+  })
+  const { destinations } = await rotateSecrets(settings, both, { dryRun: false })
+  assert.match(destinations[1]!.problems.join(), /it was moved from another destination, URL or header/)
+  assert.equal(destinations[1]!.rotated, 2, 'the two that stand where they were sealed for')
 })

@@ -4,20 +4,23 @@ import { defaultOptions, type OptionsEdit } from '../../src/core/destination-opt
 import type { HeaderEdit, NewSecret, SettingsCommand } from '../../src/core/settings-commands.ts'
 import { decide } from '../../src/core/settings-decide.ts'
 import { leadingCode } from '../../src/core/settings-decision.ts'
+import { headerPlace, sharedSecretPlace } from '../../src/core/secret-place.ts'
+import { placedSecrets } from '../../src/core/settings-secrets.ts'
 import { evolve } from '../../src/core/settings-events.ts'
-import { initialSettings, type Destination, type SettingsAggregate } from '../../src/core/settings.ts'
+import {
+  initialSettings,
+  type Destination,
+  type SealedSecret,
+  type SettingsAggregate,
+} from '../../src/core/settings.ts'
 
 /** Stands for sealing: the length is kept, as AES-GCM keeps it. */
-const secret = (text: string): NewSecret => ({
-  text,
-  sealed: {
-    keyId: 'k',
-    iv: 'i',
-    ciphertext: Buffer.from(text).toString('base64url'),
-    tag: 't',
-    fingerprint: `fp-${text.slice(0, 4)}`,
-  },
-})
+const secret = (text: string, tag = 't'): NewSecret & { sealed: SealedSecret } => {
+  const ciphertext = Buffer.from(text).toString('base64url')
+  const fingerprint = `fp-${text.slice(0, 4)}`
+  const sealed = { keyId: 'k', iv: 'i', ciphertext, tag, fingerprint }
+  return { text, fingerprint, sealed, seal: () => sealed }
+}
 
 const header = (urlNumber: number, name: string, value: string | null): HeaderEdit => ({
   urlNumber,
@@ -255,6 +258,7 @@ for (const name of [
   'Connection',
   'Keep-Alive',
   'TE',
+  '__proto__',
   'Trailer',
   'Transfer-Encoding',
   'Upgrade',
@@ -373,7 +377,9 @@ test('a secret is taken away by its fingerprint, also in one step with the next;
 
 test('secrets that were sealed anew take their places; one that was changed meanwhile is left alone', () => {
   const anew = (text: string) => ({ ...secret(text).sealed, keyId: 'k2', iv: 'i2', tag: `t-${text}` })
-  const sealed = (text: string): NewSecret => ({ text, sealed: { ...secret(text).sealed, tag: `t-${text}` } })
+  const sealed = (text: string) => secret(text, `t-${text}`)
+  const shared = sharedSecretPlace('crm')
+  const placeOf: Record<string, string> = { a: headerPlace('crm', 'https://b.example/hook', 'x-a') }
   const state = after(
     shop,
     { ...crm, sharedSecret: sealed('s3cret'), headers: [{ urlNumber: 2, name: 'X-A', value: sealed('a') }] },
@@ -383,7 +389,11 @@ test('secrets that were sealed anew take their places; one that was changed mean
   const reseal: SettingsCommand = {
     type: 'reseal_secrets',
     id: 'crm',
-    resealed: ['s3cret', 'new!', 'a', 'gone'].map((text) => ({ from: sealed(text).sealed, to: anew(text) })),
+    resealed: ['s3cret', 'new!', 'a', 'gone'].map((text) => ({
+      place: placeOf[text] ?? shared,
+      from: sealed(text).sealed,
+      to: anew(text),
+    })),
   }
   const decision = decide(reseal, state)
   assert(decision.accepted && decision.event)
@@ -473,4 +483,45 @@ test('Standard Webhooks need a secret, whichever of the two comes last', () => {
     update({ sharedSecret: null, options: { standardWebhooks: false } }),
   )
   assert.equal(destination(off).options.standardWebhooks, false)
+})
+
+test('each secret is sealed for the place where it is used: its purpose, destination and URL', () => {
+  const places: string[] = []
+  const noting = (text: string): NewSecret => ({
+    ...secret(text),
+    seal(place) {
+      places.push(place)
+      return secret(text).sealed
+    },
+  })
+  const state = after(
+    shop,
+    {
+      ...crm,
+      urls: ['https://A.example:443/hook#x'],
+      headers: [{ urlNumber: 1, name: 'X-Token', value: noting('t') }],
+      sharedSecret: noting('s'),
+    },
+    update({ addSecret: noting('s2') }),
+    // The header stays with its URL, in whatever spelling, and is not sealed again.
+    update({ urls: ['https://b.example/', 'https://a.example/hook'] }),
+    update({ headers: [{ urlNumber: 1, name: 'x-token', value: noting('t2') }] }),
+  )
+  const sorted = [...places].sort()
+  assert.deepEqual(sorted, [
+    headerPlace('crm', 'https://a.example/hook', 'X-Token'),
+    headerPlace('crm', 'https://b.example/', 'X-Token'),
+    sharedSecretPlace('crm'),
+    sharedSecretPlace('crm'),
+  ])
+  assert.equal(new Set(sorted).size, 3)
+  assert.deepEqual(
+    placedSecrets(destination(state)).map(({ place }) => place),
+    [
+      sharedSecretPlace('crm'),
+      sharedSecretPlace('crm'),
+      headerPlace('crm', 'https://b.example/', 'x-token'),
+      headerPlace('crm', 'https://a.example/hook', 'x-token'),
+    ],
+  )
 })

@@ -1,4 +1,5 @@
 import type { SettingsCommand } from '../../src/core/settings-commands.ts'
+import { newSecret } from '../../src/console/destinations.ts'
 import { topicNames } from '../../src/core/topics.ts'
 import { PostriderError } from '../../src/errors.ts'
 import { destinations, sideDestinations } from './destinations.ts'
@@ -30,7 +31,7 @@ async function execute(rig: Rig, command: SettingsCommand): Promise<void> {
   }
 }
 
-const seal = (rig: Rig, text: string) => ({ text, sealed: rig.secrets.seal(text) })
+const seal = (rig: Rig, text: string) => newSecret(text, rig.secrets)
 
 /** Sources, and destinations with their first secrets. */
 export async function createSettings(rig: Rig, receivers: Receivers): Promise<void> {

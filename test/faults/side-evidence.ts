@@ -1,10 +1,10 @@
 import pino from 'pino'
 import { readRange } from '../../src/adapters/kafka/read-range.ts'
-import { fromFields } from '../../src/adapters/settings-record.ts'
+import { readEntry } from '../../src/adapters/settings-entry.ts'
 import type { AnalyticsCall } from '../../src/core/analytics-call.ts'
 import type { DeadLetterReason } from '../../src/core/delivery.ts'
 import type { SettingsEvent } from '../../src/core/settings-events.ts'
-import { foldRecord, initialFold } from '../../src/core/settings-fold.ts'
+import { SettingsReplay } from '../../src/core/settings-replay.ts'
 import type { AnswerKind } from './answers.ts'
 import type { Rig } from './rig.ts'
 
@@ -54,12 +54,12 @@ export class SideEvidence {
       const { requestId, userId } = await codecs.erasures.decode(value)
       this.erasures.add(`${requestId} ${userId}`)
     }
-    let fold = initialFold
-    for await (const { value } of recordsOf(topics.settings)) {
-      const record = fromFields(await codecs.settings.decode(value))
-      const folded = foldRecord(fold, record)
-      fold = folded.fold
-      if (folded.verdict === 'accepted') this.settings.push(record.event)
+    const replay = new SettingsReplay()
+    for await (const { value, offset, timestamp } of recordsOf(topics.settings)) {
+      const entry = readEntry(value, codecs.settings)
+      for (const { placed, verdict } of replay.take({ offset, appendedAt: timestamp, entry }))
+        if (verdict === 'accepted' && placed.entry.kind === 'event')
+          this.settings.push(placed.entry.record.event)
     }
   }
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { newSecret as sealNew } from '../../src/console/destinations.ts'
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
@@ -46,7 +47,7 @@ test('what is chosen for a destination', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: '1100ms,1200ms' })
   const forwarder = await deployment.forwarder()
   const { settings, secrets } = deployment
-  const newSecret = (text: string) => ({ text, sealed: secrets.seal(text) })
+  const newSecret = (text: string) => sealNew(text, secrets)
   /** An update that is known to the forwarder: a URL of its own shows it. */
   const update = async (id: string, options: OptionsEdit, addSecret?: string) => {
     await settings.execute({

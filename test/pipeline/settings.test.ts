@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { newSecret as sealNew } from '../../src/console/destinations.ts'
 import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Kafka } from 'kafkajs'
@@ -13,7 +14,7 @@ test('settings, while the forwarder runs', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: '700ms,900ms' })
   const forwarder = await deployment.forwarder()
   const { settings, secrets } = deployment
-  const newSecret = (text: string) => ({ text, sealed: secrets.seal(text) })
+  const newSecret = (text: string) => sealNew(text, secrets)
   const produce = (source: string, messageId: string, given = {}) =>
     deployment.produce([someCall({ sourceId: source, messageId, ...given })])
   const gauge = (destination: string, urlId: string) =>

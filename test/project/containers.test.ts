@@ -21,11 +21,17 @@ interface Service {
   volumes?: string[]
   depends_on?: Record<string, { condition: string }> | string[]
   healthcheck?: { test: string[] }
+  secrets?: string[]
+  cap_drop?: string[]
+  security_opt?: string[]
+  read_only?: boolean
+  mem_limit?: string
 }
 const compose = async () =>
   (await yaml('docker-compose.yml')) as {
     services: Record<string, Service>
     volumes: Record<string, unknown>
+    secrets: Record<string, { file: string }>
   }
 
 /** The compose specification's own schema, as a linter for compose files ships it. */
@@ -69,7 +75,48 @@ test('the services of docker-compose.yml wait for services that can tell, and us
   }
 })
 
-test("Postrider's settings in docker-compose.yml are ones that it takes, and a missing SECRETS_KEY stops it", async () => {
+/** What each of Postrider's containers needs to know, and nobody else does. */
+const secretsOf: Record<string, string[]> = {
+  setup: [],
+  collector: [],
+  forwarder: ['secrets_key'],
+  console: ['secrets_key', 'admin_token'],
+  cli: ['secrets_key'],
+}
+
+test('each container gets the secrets that it needs, as files: the collector gets none', async () => {
+  const { services, secrets } = await compose()
+  for (const [name, { environment = {}, secrets: given = [] }] of Object.entries(services)) {
+    assert.deepEqual(given, secretsOf[name] ?? [], name)
+    for (const secret of given) {
+      assert.equal(secrets[secret]?.file, `.secrets/${secret}`)
+      assert.equal(environment[`${secret.toUpperCase()}_FILE`], `/run/secrets/${secret}`, name)
+    }
+    for (const [variable, value] of Object.entries(environment))
+      assert.doesNotMatch(
+        `${variable}=${value}`,
+        /SECRETS_KEY=|ADMIN_TOKEN=|PASSWORD=|\$\{(SECRETS_KEY|ADMIN_TOKEN)/,
+      )
+    const files = Object.keys(environment).filter((variable) =>
+      /^(SECRETS_KEY|ADMIN_TOKEN)_FILE$/.test(variable),
+    )
+    assert.equal(files.length, given.length, `${name} names a file that it does not get`)
+  }
+  assert.match(await text('.gitignore'), /^\.secrets\/$/m)
+  assert.doesNotMatch(await text('.dockerignore'), /secrets/)
+})
+
+test('containers have no rights that they do not need, and ours a file system that they cannot write to', async () => {
+  const { services } = await compose()
+  for (const [name, service] of Object.entries(services)) {
+    assert.deepEqual(service.cap_drop, ['ALL'], name)
+    assert.deepEqual(service.security_opt, ['no-new-privileges:true'], name)
+    assert.match(service.mem_limit ?? '', /^\d+g$/, name)
+    if (name in secretsOf) assert.equal(service.read_only, true, name)
+  }
+})
+
+test("Postrider's settings in docker-compose.yml are ones that it takes", async () => {
   const { services } = await compose()
   for (const name of ['setup', 'collector', 'forwarder', 'console', 'cli']) {
     const environment = services[name]?.environment ?? {}
@@ -77,11 +124,10 @@ test("Postrider's settings in docker-compose.yml are ones that it takes, and a m
     for (const [variable, value] of Object.entries(environment)) {
       env[variable] = String(value).replace(/^\$\{\w+:-(.*)\}$/, '$1')
     }
-    assert.match(String(env.SECRETS_KEY), /^\$\{SECRETS_KEY:\?[^}]+\}$/)
-    // Who does not serve the admin API need not know its token.
-    if (name === 'console') assert.match(String(env.ADMIN_TOKEN), /^\$\{ADMIN_TOKEN:\?[^}]+\}$/)
-    else assert.equal(env.ADMIN_TOKEN, undefined, name)
-    const config = loadConfig({ ...env, ADMIN_TOKEN: 'token', SECRETS_KEY: 'ab'.repeat(32) })
+    // The files are there in the container.
+    delete env.SECRETS_KEY_FILE
+    delete env.ADMIN_TOKEN_FILE
+    const config = loadConfig(env)
     const [host, port] = config.kafka.brokers[0]!.split(':')
     const listeners = String(services.kafka?.environment?.KAFKA_ADVERTISED_LISTENERS)
     assert.match(listeners, new RegExp(`INSIDE://${host}:${port}(,|$)`))
@@ -125,6 +171,7 @@ test('the console is published on its own port, and has a store that its user ma
   const dockerfile = await text('Dockerfile')
   const [, path] = /STORE_PATH=(\S+)/.exec(dockerfile)!
   assert.ok(dockerfile.includes(`chown node:node ${path}`))
+  assert.ok(dockerfile.includes(`chmod 700 ${path}`))
   assert.ok(volumes!.some((volume) => volume.endsWith(`:${path}`)))
 })
 

@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { CollectorCounts } from '../../src/adapters/metrics/collector-metrics.ts'
 import { ConsoleCounts } from '../../src/adapters/metrics/console-metrics.ts'
+import { LogCounts } from '../../src/adapters/metrics/log-counts.ts'
 import { ForwarderCounts } from '../../src/adapters/metrics/forwarder-metrics.ts'
 import { Analytics } from '../../src/client/index.ts'
 import type { AnalyticsOptions } from '../../src/client/index.ts'
@@ -94,7 +95,9 @@ test('every metric that the README names is exposed, and every one exposed is na
   collected.calls('shop', 'track', 'accepted', 1)
   const asked = new ConsoleCounts()
   asked.request('listSources', 200)
-  const pages = [...counts.expose(), ...collected.expose(), ...asked.expose()]
+  const logs = new LogCounts()
+  logs.ignored('webhooks.settings')
+  const pages = [...counts.expose(), ...logs.expose(), ...collected.expose(), ...asked.expose()]
   const exposed = [...pages.join('').matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name!)
   const inTable = [...readme.matchAll(/^\| `(postrider_\w+)/gm)].map(([, name]) => name!)
   assert.deepEqual(inTable.sort(), exposed.sort())
@@ -152,7 +155,7 @@ test('the README’s example of the client sends its calls', async (t) => {
   assert.deepEqual(collector.faults, [])
 })
 
-for (const file of ['README.md', 'test/README.md', 'docs/kafkajs-patches.md'])
+for (const file of ['README.md', 'test/README.md', 'docs/kafkajs-patches.md', 'docs/security.md'])
   test(`every file that ${file} links to exists`, () => {
     const text = readFileSync(join(root, file), 'utf8')
     const links = [...text.matchAll(/\]\((?!http|#)([^)#]+)/g)].map(([, link]) => link!)

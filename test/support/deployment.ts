@@ -1,4 +1,5 @@
 import type { TestContext } from 'node:test'
+import { newSecret } from '../../src/console/destinations.ts'
 import kafkajs from 'kafkajs'
 import type { Admin, Kafka, Producer } from 'kafkajs'
 import pino from 'pino'
@@ -165,9 +166,9 @@ export async function deploy(
         urls,
         headers: headers.map(({ value, ...header }) => ({
           ...header,
-          value: { text: value, sealed: secrets.seal(value) },
+          value: newSecret(value, secrets),
         })),
-        sharedSecret: secret === null ? null : { text: secret, sealed: secrets.seal(secret) },
+        sharedSecret: secret === null ? null : newSecret(secret, secrets),
         enabled: true,
       })
     },

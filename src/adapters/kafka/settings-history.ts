@@ -1,9 +1,8 @@
 import type { Kafka } from 'kafkajs'
 import type { TimedSettings } from '../../console/messages/ports.ts'
-import { foldRecord, initialFold } from '../../core/settings-fold.ts'
-import { PostriderError } from '../../errors.ts'
+import { SettingsReplay, type SettingsEntry } from '../../core/settings-replay.ts'
 import type { Logger } from '../log.ts'
-import { fromFields } from '../settings-record.ts'
+import { readEntry, type SettingsReader } from '../settings-entry.ts'
 import { readRange } from './read-range.ts'
 
 export interface SettingsHistorySource {
@@ -11,7 +10,7 @@ export interface SettingsHistorySource {
   topic: string
   groupPrefix: string
   log: Logger
-  codec: { decode(value: Buffer): Promise<unknown> }
+  codec: SettingsReader
 }
 
 /**
@@ -24,23 +23,26 @@ export async function settingsBetween(
   to: number,
   signal?: AbortSignal,
 ): Promise<TimedSettings[]> {
-  let fold = initialFold
+  const replay = new SettingsReplay()
   let since = -Infinity
   const found: TimedSettings[] = []
   for await (const { value, timestamp, offset } of readRange({ ...source, signal })) {
-    if (value === null)
-      throw new PostriderError(
-        'undecodable',
-        `${source.topic} holds a record without a value at offset ${offset}`,
-      )
     if (timestamp > to) break
-    const { fold: next, verdict } = foldRecord(fold, fromFields(await codec.decode(value)))
-    if (verdict === 'accepted' && timestamp > since) {
-      if (timestamp > from) found.push({ since, state: fold.state })
-      since = timestamp
+    let entry: SettingsEntry
+    try {
+      entry = readEntry(value, codec)
+    } catch {
+      // As every reader does: it is no settings event.
+      continue
     }
-    fold = next
+    const { version } = replay.fold
+    // A copy: only of what is asked for.
+    const before = timestamp > from ? replay.fold.state : null
+    replay.take({ offset, appendedAt: timestamp, entry })
+    if (replay.fold.version === version || timestamp <= since) continue
+    if (before) found.push({ since, state: before })
+    since = timestamp
   }
-  found.push({ since, state: fold.state })
+  found.push({ since, state: replay.fold.state })
   return found
 }

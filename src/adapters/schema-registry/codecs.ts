@@ -6,6 +6,7 @@ import type { DeliveryEvent } from '../../core/delivery-event.ts'
 import type { Erasure } from '../../core/erasures.ts'
 import type { Membership } from '../../core/membership.ts'
 import type { TopicNames } from '../../core/topics.ts'
+import type { SettingsEventFields } from '../settings-record.ts'
 import { writeAnalyticsCall } from './analytics-call-writer.ts'
 import { writeDeliveryEvent } from './delivery-event-writer.ts'
 import { deadLetters, retryDeliveries } from './delivery-fields.ts'
@@ -18,23 +19,12 @@ import { recordSchema } from './schemas.ts'
 import type { RecordName } from './schemas.ts'
 import { subjectOf } from './subjects.ts'
 
-/** A record of `webhooks.settings`. `at` is in epoch milliseconds, `data` the event as JSON text. */
-export interface SettingsRecord {
-  commandId: string
-  expectedVersion: number
-  at: number
-  aggregate: string
-  aggregateId: string
-  type: string
-  data: string
-}
-
 export interface Codecs {
   calls: RecordCodec<AnalyticsCall>
   /** All tiers share one schema and read each other's records; each writes under its own topic's subject. */
   retries(tierName: string): RecordCodec<KeyedRetryDelivery>
   deadLetters: RecordCodec<DeadLetter>
-  settings: RecordCodec<SettingsRecord>
+  settings: RecordCodec<SettingsEventFields>
   deliveries: RecordCodec<DeliveryEvent>
   memberships: RecordCodec<Membership>
   erasures: RecordCodec<Erasure>
@@ -75,7 +65,7 @@ export function createCodecs(options: {
       return found
     },
     deadLetters: codec(topics.deadLetters, 'deadLetter', deadLetters),
-    settings: codec<SettingsRecord>(topics.settings, 'settingsEvent', asItIs),
+    settings: codec<SettingsEventFields>(topics.settings, 'settingsEvent', asItIs),
     deliveries: codec<DeliveryEvent>(topics.deliveries, 'deliveryEvent', {
       write: writeDeliveryEvent,
       fromFields,

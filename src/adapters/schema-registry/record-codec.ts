@@ -1,6 +1,6 @@
 import { ownCopy } from '../../core/own-bytes.ts'
 import { notSetUp } from '../../errors.ts'
-import { headerBytes } from './record-reader.ts'
+import { headerBytes, idOf } from './record-reader.ts'
 import type { RecordReader } from './record-reader.ts'
 import type { Registry } from './registry.ts'
 import type { RecordSchema } from './schemas.ts'
@@ -110,6 +110,23 @@ export class RecordCodec<T> {
    */
   load(value: Buffer): Promise<void> {
     return this.#reader.load(value)
+  }
+
+  /**
+   * The record by our own schema, whatever schema the bytes name; what stands behind it is left out. Null for bytes
+   * that do not begin as such a record. Throws 'undecodable' for what is not in the Confluent wire format.
+   */
+  readAsOwn(value: Buffer | null): T | null {
+    idOf(value)
+    let fields: unknown
+    try {
+      const read = this.#schema.type.decode(value!, headerBytes)
+      if (read.offset < 0) return null
+      fields = read.value
+    } catch {
+      return null
+    }
+    return this.#mapping.fromFields(fields)
   }
 
   /** `tryDecode`, and `load` where needed. */

@@ -145,7 +145,8 @@ export class RecordReader {
   }
 }
 
-function idOf(value: Buffer | null): number {
+/** The id of the schema that the record names. Throws 'undecodable' for what is not in the Confluent wire format. */
+export function idOf(value: Buffer | null): number {
   if (value === null) throw undecodable('the record has no value')
   if (value.length < headerBytes)
     throw undecodable(`the record has ${value.length} bytes; a header alone has ${headerBytes}`)

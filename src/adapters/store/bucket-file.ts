@@ -142,7 +142,7 @@ export class BucketFile {
 }
 
 function unnamedFile(folder: string): number {
-  mkdirSync(folder, { recursive: true })
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
   const name = join(folder, `list-${randomBytes(6).toString('hex')}`)
   const file = openSync(name, 'wx+', 0o600)
   unlinkSync(name)

@@ -2,6 +2,8 @@ import { join } from 'node:path'
 import type { Kafka } from 'kafkajs'
 import type { MembershipStore, StagedList as StagedListPort } from '../../console/computations/ports.ts'
 import type { Membership, PlacedMembership } from '../../core/membership.ts'
+import { PostriderError, messageOf } from '../../errors.ts'
+import { IgnoredRecords, type IgnoredCounts } from '../ignored-records.ts'
 import { clusterIdOf } from '../kafka/cluster-id.ts'
 import { readBetween } from '../kafka/read-between.ts'
 import { fetchRange } from '../kafka/topic-offsets.ts'
@@ -27,6 +29,7 @@ export interface MembershipViewOptions {
   folder: string
   codec: { decode(value: Buffer): Promise<Membership>; tryDecode(value: Buffer): Membership | undefined }
   log: Logger
+  counts?: IgnoredCounts
   /** Epoch milliseconds. */
   now?: () => number
 }
@@ -36,10 +39,12 @@ export class MembershipView implements MembershipStore {
   readonly #options: MembershipViewOptions
   readonly #file: string
   readonly #database: MembershipDatabase
+  readonly #ignored: IgnoredRecords
   #catchingUp: Promise<void> = Promise.resolve()
 
   private constructor(options: MembershipViewOptions, cluster: string) {
     this.#options = options
+    this.#ignored = new IgnoredRecords(options.log, options.counts)
     this.#file = join(options.folder, `${options.topic}.sqlite`)
     this.#database = new MembershipDatabase(this.#file, `${cluster} ${options.topic}`)
   }
@@ -49,7 +54,7 @@ export class MembershipView implements MembershipStore {
     return new MembershipView(options, await clusterIdOf(options.kafka))
   }
 
-  /** Throws `setup`, `kafka_unavailable`, `registry_unavailable` and `undecodable`. */
+  /** Throws `setup`, `kafka_unavailable` and `registry_unavailable`. */
   catchUp(signal?: AbortSignal): Promise<void> {
     const result = this.#catchingUp.then(() => this.#catchUp(signal))
     this.#catchingUp = result.catch(() => {})
@@ -136,9 +141,19 @@ export class MembershipView implements MembershipStore {
   #read(record: TopicRecord, lot: Lot): void | Promise<void> {
     const { codec } = this.#options
     if (record.value === null) return lot.add(record, null)
-    const membership = codec.tryDecode(record.value)
+    // What cannot be read must not fail every sync of every audience, for ever.
+    const failed = (error: unknown) => {
+      if (!(error instanceof PostriderError) || error.code !== 'undecodable') throw error
+      this.#ignored.add(record, messageOf(error))
+    }
+    let membership: Membership | undefined
+    try {
+      membership = codec.tryDecode(record.value)
+    } catch (error) {
+      return failed(error)
+    }
     if (membership !== undefined) return lot.add(record, membership)
-    return codec.decode(record.value).then((decoded) => lot.add(record, decoded))
+    return codec.decode(record.value).then((decoded) => lot.add(record, decoded), failed)
   }
 }
 

@@ -1,16 +1,17 @@
 // What views of topics in SQLite files have in common: they can be lost, and are then built anew.
-import { mkdirSync, rmSync } from 'node:fs'
+import { closeSync, fchmodSync, mkdirSync, openSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { PostriderError, messageOf } from '../../errors.ts'
 
 /**
  * Opens the file, in a folder that is made if need be; one that is no database, or a damaged one, is thrown away and
- * made anew. Throws `local`.
+ * made anew. It holds ids of users: nobody else on the machine may read it, or the folder if it was made here. Throws
+ * `local`.
  */
 export function openView(file: string, makeTables: (db: DatabaseSync) => void): DatabaseSync {
   try {
-    mkdirSync(dirname(file), { recursive: true })
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
     return openOrRebuild(file, makeTables)
   } catch (error) {
     throw new PostriderError(
@@ -23,14 +24,23 @@ export function openView(file: string, makeTables: (db: DatabaseSync) => void): 
 
 function openOrRebuild(file: string, makeTables: (db: DatabaseSync) => void): DatabaseSync {
   try {
-    return prepared(new DatabaseSync(file, { timeout: 10_000 }), makeTables)
+    return prepared(openFile(file), makeTables)
   } catch (error) {
     // SQLITE_CORRUPT and SQLITE_NOTADB: it is a view, so away with it.
     const { errcode } = error as { errcode?: number }
     if (errcode !== 11 && errcode !== 26) throw error
     for (const suffix of ['', '-wal', '-shm']) rmSync(file + suffix, { force: true })
-    return prepared(new DatabaseSync(file, { timeout: 10_000 }), makeTables)
+    return prepared(openFile(file), makeTables)
   }
+}
+
+/** SQLite gives the files beside it the same mode. A view in memory has none. */
+function openFile(file: string): DatabaseSync {
+  if (file === ':memory:') return new DatabaseSync(file)
+  const descriptor = openSync(file, 'a', 0o600)
+  fchmodSync(descriptor, 0o600)
+  closeSync(descriptor)
+  return new DatabaseSync(file, { timeout: 10_000 })
 }
 
 function prepared(db: DatabaseSync, makeTables: (db: DatabaseSync) => void): DatabaseSync {

@@ -2,6 +2,7 @@ import { createHmac, randomUUID } from 'node:crypto'
 import { renderBody } from '../../core/body.ts'
 import { deliveryIdSuffix } from '../../core/delivery.ts'
 import type { Outcome } from '../../core/outcome.ts'
+import { headerPlace, sharedSecretPlace } from '../../core/secret-place.ts'
 import { activeSecrets } from '../../core/settings-secrets.ts'
 import type { Destination } from '../../core/settings.ts'
 import type { SignedRequest, WebhookTransport } from '../../forwarder/ports.ts'
@@ -29,7 +30,9 @@ export async function sendSample(
   const targets = destination.urls.map(({ id, url, headers }) => ({
     id,
     url,
-    headers: Object.fromEntries(headers.map(({ name, value }) => [name, secrets.open(value)])),
+    headers: Object.fromEntries(
+      headers.map(({ name, value }) => [name, secrets.open(value, headerPlace(destination.id, url, name))]),
+    ),
   }))
   return Promise.all(
     targets.map(async (target, index) => {
@@ -70,7 +73,9 @@ function sampleRequests(
   })
   const body = Buffer.from(text)
   const { standardWebhooks, deliverTo } = destination.options
-  const active = activeSecrets(destination).map((sealed) => secrets.open(sealed))
+  const active = activeSecrets(destination).map((sealed) =>
+    secrets.open(sealed, sharedSecretPlace(destination.id)),
+  )
   const signature = active[0] === undefined ? null : createHmac('sha1', active[0]).update(body).digest('hex')
   const signer = standardWebhooks && signature !== null ? new StandardSigner(active) : null
   return (urlId) => ({

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Kafka } from 'kafkajs'
 import { GroupLease } from '../../adapters/kafka/lease.ts'
 import { MembershipWriter } from '../../adapters/kafka/membership-writer.ts'
+import type { IgnoredCounts } from '../../adapters/ignored-records.ts'
 import type { Logger } from '../../adapters/log.ts'
 import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import { MembershipView } from '../../adapters/store/membership-view.ts'
@@ -31,7 +32,20 @@ const syncGroup = ({ groupId, topicPrefix }: Config, id: string): string =>
 
 /** Rejects with `setup`, `kafka_unavailable`, `registry_unavailable`, and `local` for the store's file. */
 export async function openComputations(
-  { config, kafka, log, settings }: { config: Config; kafka: Kafka; log: Logger; settings: SettingsOfSyncs },
+  {
+    config,
+    kafka,
+    log,
+    settings,
+    counts,
+  }: {
+    config: Config
+    kafka: Kafka
+    log: Logger
+    settings: SettingsOfSyncs
+    /** Of the memberships' records. */
+    counts?: IgnoredCounts
+  },
   signal?: AbortSignal,
 ): Promise<OpenComputations> {
   const topics = topicNames(config.topicPrefix)
@@ -45,6 +59,7 @@ export async function openComputations(
     folder: config.storePath,
     codec: codecs.memberships,
     log,
+    ...(counts && { counts }),
   })
   const portsOf = (kind: ComputationKind, sink: MembershipSink): SyncPorts => ({
     settings,

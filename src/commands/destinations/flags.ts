@@ -1,13 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { Option, type Command } from 'commander'
-import { newSecret } from '../../console/destinations.ts'
-import type { Secrets } from '../../console/ports.ts'
 import type { HeaderEdit, NewSecret } from '../../core/settings-commands.ts'
 import type { SecretsEdit } from '../../core/settings-secrets.ts'
 import { PostriderError } from '../../errors.ts'
 
 export interface EndpointFlags {
   header?: string[]
+  headerFile?: string[]
   removeHeader?: string[]
   secret?: string
   secretFile?: string
@@ -15,7 +14,10 @@ export interface EndpointFlags {
   addSecretFile?: string
   /** True: all of them. */
   removeSecret?: string[] | true
+  anyKey?: true
 }
+
+type Seal = (text: string) => NewSecret
 
 const collect = (value: string, previous: string[] = []): string[] => [...previous, value]
 
@@ -29,6 +31,18 @@ export function addSecretFlags(command: Command): Command {
       repeatable(
         '--header <header>',
         'a static header as "URL-number:Name: value", URLs counted from 1; repeatable',
+      ),
+    )
+    .addOption(
+      repeatable(
+        '--header-file <header>',
+        'the same with the value in a file, as "URL-number:Name:file": it shows in no process list or shell history',
+      ),
+    )
+    .addOption(
+      new Option(
+        '--any-key',
+        'encrypt under the first key of SECRETS_KEY even where the settings hold secrets that it does not open',
       ),
     )
     .addOption(
@@ -67,18 +81,28 @@ export function addRotationFlags(command: Command): Command {
     )
 }
 
-/** The header flags as edits. Throws `usage`; never repeats a flag, for it may hold a secret. */
-export function headerEdits(flags: EndpointFlags, secrets: Secrets): HeaderEdit[] {
-  const set = (flags.header ?? []).map((text, index): HeaderEdit => {
-    const match = /^(\d{1,3}):([^:]*):([^]*)$/.exec(text)
-    if (!match)
-      throw new PostriderError(
-        'usage',
-        `--header takes "URL-number:Name: value", such as "1:X-Team: blue"; the ${ordinal(index + 1)} one is not of that form`,
+/** The header flags as edits, once their values can be sealed. Throws `usage`; never repeats a flag, for it may hold a secret. */
+export function headerEdits(flags: EndpointFlags): (seal: Seal) => HeaderEdit[] {
+  const set = [
+    ...(flags.header ?? []).map((text, index) => {
+      const { urlNumber, name, rest } = partsOf(
+        text,
+        index,
+        '--header',
+        '"URL-number:Name: value", such as "1:X-Team: blue"',
       )
-    const value = match[3]!.replace(/^[ \t]+|[ \t]+$/g, '')
-    return { urlNumber: Number(match[1]), name: match[2]!.trim(), value: newSecret(value, secrets) }
-  })
+      return { urlNumber, name, value: rest.replace(/^[ \t]+|[ \t]+$/g, '') }
+    }),
+    ...(flags.headerFile ?? []).map((text, index) => {
+      const { urlNumber, name, rest } = partsOf(
+        text,
+        index,
+        '--header-file',
+        '"URL-number:Name:file", such as "1:Authorization:token.txt"',
+      )
+      return { urlNumber, name, value: contentOf(rest, '--header-file') }
+    }),
+  ]
   const removed = (flags.removeHeader ?? []).map((text): HeaderEdit => {
     const match = /^(\d{1,3}):([^:]+)$/.exec(text)
     if (!match)
@@ -88,35 +112,41 @@ export function headerEdits(flags: EndpointFlags, secrets: Secrets): HeaderEdit[
       )
     return { urlNumber: Number(match[1]), name: match[2]!.trim(), value: null }
   })
-  return [...set, ...removed]
+  return (seal) => [...set.map(({ value, ...header }) => ({ ...header, value: seal(value) })), ...removed]
 }
 
-/** What the flags ask for in shared secrets. Throws `usage`. */
-export function secretEdit(flags: EndpointFlags, secrets: Secrets): SecretsEdit {
-  const sharedSecret = given(flags.secret, flags.secretFile, '--secret-file', secrets)
-  const addSecret = given(flags.addSecret, flags.addSecretFile, '--add-secret-file', secrets)
-  const { removeSecret } = flags
-  // All go; one that is added replaces them.
-  if (removeSecret === true) return { sharedSecret: addSecret ?? null }
-  return { sharedSecret, addSecret, removeSecrets: removeSecret }
+function partsOf(text: string, index: number, flag: string, form: string) {
+  const match = /^(\d{1,3}):([^:]*):([^]*)$/.exec(text)
+  if (!match)
+    throw new PostriderError(
+      'usage',
+      `${flag} takes ${form}; the ${ordinal(index + 1)} one is not of that form`,
+    )
+  return { urlNumber: Number(match[1]), name: match[2]!.trim(), rest: match[3]! }
 }
 
-function given(
-  text: string | undefined,
-  file: string | undefined,
-  fileFlag: string,
-  secrets: Secrets,
-): NewSecret | undefined {
-  if (text !== undefined) return newSecret(text, secrets)
-  if (file === undefined) return undefined
-  let content: string
+/** What the flags ask for in shared secrets, once they can be sealed. Throws `usage`. */
+export function secretEdit(flags: EndpointFlags): (seal: Seal) => SecretsEdit {
+  const { secret, addSecret, removeSecret } = flags
+  const sharedText = secret ?? (flags.secretFile && contentOf(flags.secretFile, '--secret-file'))
+  const addedText = addSecret ?? (flags.addSecretFile && contentOf(flags.addSecretFile, '--add-secret-file'))
+  return (seal) => {
+    const shared = sharedText === undefined ? undefined : seal(sharedText)
+    const added = addedText === undefined ? undefined : seal(addedText)
+    // All go; one that is added replaces them.
+    if (removeSecret === true) return { sharedSecret: added ?? null }
+    return { sharedSecret: shared, addSecret: added, removeSecrets: removeSecret }
+  }
+}
+
+/** Less the end of its line. Throws `usage`. */
+function contentOf(file: string, flag: string): string {
   try {
-    content = readFileSync(file, 'utf8')
+    return readFileSync(file, 'utf8').replace(/\r?\n$/, '')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    throw new PostriderError('usage', `${fileFlag} ${file} cannot be read (${code})`)
+    throw new PostriderError('usage', `${flag} ${file} cannot be read (${code})`)
   }
-  return newSecret(content.replace(/\r?\n$/, ''), secrets)
 }
 
 function ordinal(number: number): string {

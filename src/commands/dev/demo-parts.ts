@@ -100,7 +100,7 @@ async function putIntoSettings(
     maxWaitMs: 50,
   })
   try {
-    await settings.start(AbortSignal.timeout(settingsMs))
+    await settings.start(AbortSignal.timeout(settingsMs), 'fail')
     // On a Kafka of our own, the demo's secret is simply set anew when its key is lost.
     const sealed = sealedDestinations(settings, secrets, local ? demoId : null)
     if (sealed.length > 0 && !local)

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import type { Secrets } from '../../adapters/secrets.ts'
 import type { SettingsLog } from '../../adapters/settings-log.ts'
-import { sealedSecrets } from '../../core/settings-secrets.ts'
+import { newSecret } from '../../console/destinations.ts'
+import { placedSecrets } from '../../core/settings-secrets.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 
 /** The demo's source, and the destination that its calls go to. */
@@ -31,7 +32,7 @@ export async function ensureDemo(
       writeKey: randomBytes(16).toString('hex'),
       enabled: true,
     })
-  const sharedSecret = { text: receiver.secret, sealed: secrets.seal(receiver.secret) }
+  const sharedSecret = newSecret(receiver.secret, secrets)
   const present = settings.state.destinations.get(demoId)
   if (!present) {
     await settings.execute({
@@ -49,7 +50,8 @@ export async function ensureDemo(
   const urls = present.urls.map(({ url }) => (url === receiver.formerUrl ? receiver.url : url))
   const moved = urls.some((url, at) => url !== present.urls[at]!.url)
   // Fingerprints are keyed: they also differ where another SECRETS_KEY sealed the same secret.
-  const sealedAnew = present.sharedSecret?.fingerprint !== sharedSecret.sealed.fingerprint
+  const { sharedSecret: before } = present
+  const sealedAnew = before?.fingerprint !== sharedSecret.fingerprint || !before.bound
   if (moved || sealedAnew)
     await settings.execute({
       type: 'update_destination',
@@ -69,7 +71,7 @@ export function sealedDestinations(settings: SettingsLog, secrets: Secrets, exce
     .flatMap((destination) => {
       const { id } = destination
       try {
-        for (const sealed of sealedSecrets(destination)) secrets.open(sealed)
+        for (const { sealed, place } of placedSecrets(destination)) secrets.open(sealed, place)
         return []
       } catch (error) {
         if (!(error instanceof PostriderError)) throw error

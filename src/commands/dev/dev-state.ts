@@ -1,4 +1,4 @@
-import { mkdir, rename, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, rename, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { checkoutOf, devEnvFile, readDevEnv } from '../../config/dev-env.ts'
 import type { Environment } from '../../config/read-environment.ts'
@@ -37,7 +37,9 @@ export class DevState {
     const values = { ...this.#values, ...changes }
     this.#values = Object.fromEntries(Object.entries(values).filter(([, value]) => value)) as Environment
     const lines = Object.entries(this.#values).map(([name, value]) => `${name}=${quoted(value!)}\n`)
-    await mkdir(this.folder, { recursive: true })
+    // All calls of this Kafka lie below, whatever the modes of the files that Kafka makes.
+    await mkdir(this.folder, { recursive: true, mode: 0o700 })
+    await chmod(this.folder, 0o700)
     const partial = `${this.#file}.partial`
     await writeFile(partial, heading + lines.join(''), { mode: 0o600 })
     await rename(partial, this.#file)

@@ -5,8 +5,9 @@ import { outcomeKinds } from '../../core/outcome.ts'
 import type { HeaderEdit } from '../../core/settings-commands.ts'
 import { evolve } from '../../core/settings-events.ts'
 import { initialSettings } from '../../core/settings.ts'
-import { destinationIn, destinationView, newSecret } from '../destinations.ts'
-import type { Secrets, Settings } from '../ports.ts'
+import { destinationIn, destinationView } from '../destinations.ts'
+import type { Settings } from '../ports.ts'
+import { sealerFor, type Sealer } from '../sealing-key.ts'
 import { operation, type Answer, type Operation } from './operation.ts'
 import { page, pageOf, pageQuery } from './paging.ts'
 import { created } from './sources.ts'
@@ -55,6 +56,12 @@ const destinationSchema = z
 
 const urlText = 'http or https, absolute, without credentials.'
 const secretText = '1-256 bytes. Kept encrypted and never shown again.'
+const anyKey = z
+  .boolean()
+  .optional()
+  .describe(
+    'Encrypt under the first key of SECRETS_KEY even where the settings hold secrets that it does not open.',
+  )
 
 const createBody = z
   .strictObject({
@@ -75,6 +82,7 @@ const createBody = z
     sharedSecret: z.string().nullable().optional().describe(secretText),
     ...options.partial().shape,
     enabled: z.boolean().default(true),
+    anyKey,
   })
   .meta({ id: 'DestinationCreate' })
 
@@ -107,6 +115,7 @@ const updateBody = z
       .describe('Becomes the newest, which signs X-Signature; the one before stays active beside it.'),
     removeSecrets: z.array(z.string()).optional().describe('Fingerprints.'),
     ...options.partial().shape,
+    anyKey,
   })
   .meta({ id: 'DestinationUpdate' })
 
@@ -159,27 +168,29 @@ export const destinationOperations: Operation[] = [
     refusals: [409, 422],
     async handle({ body, idempotencyKey }, { settings, secrets }) {
       const { id, name, sourceIds, urls, sharedSecret = null, enabled } = body
+      const sealer = sealerFor(settings, secrets, { destinationId: id, anyKey: body.anyKey })
       const command = {
         type: 'create_destination',
         id,
         name,
         sourceIds,
         urls: urls.map(({ url }) => url),
-        headers: headerEdits(urls, secrets),
-        sharedSecret: sharedSecret === null ? null : newSecret(sharedSecret, secrets),
+        headers: headerEdits(urls, sealer),
+        sharedSecret: sharedSecret === null ? null : sealer.newSecret(sharedSecret),
         options: optionsEdit(body),
         enabled,
       } as const
       const asked = {
         ...command,
-        sharedSecret: command.sharedSecret?.sealed.fingerprint,
+        sharedSecret: command.sharedSecret?.fingerprint,
         headers: command.headers.map(({ value, ...header }) => ({
           ...header,
-          value: value?.sealed.fingerprint,
+          value: value?.fingerprint,
         })),
       }
       const { event, repeated } = await settings.perform(command, {
         request: requestKey('createDestination', idempotencyKey, asked),
+        check: (state) => sealer.check(state),
       })
       const destination = evolve(initialSettings, event!).destinations.get(id)!
       return created(`/destinations/${id}`, destination, destinationView(destination), repeated)
@@ -209,6 +220,7 @@ export const destinationOperations: Operation[] = [
     refusals: [404, 409],
     async handle({ params: { id }, body, ifMatch }, { settings, secrets }) {
       const { name, sourceIds, urls, sharedSecret, addSecret, removeSecrets } = body
+      const sealer = sealerFor(settings, secrets, { destinationId: id, anyKey: body.anyKey })
       await settings.perform(
         {
           type: 'update_destination',
@@ -216,15 +228,20 @@ export const destinationOperations: Operation[] = [
           name,
           sourceIds,
           urls: urls?.map(({ url }) => url),
-          headers: urls && headerEdits(urls, secrets),
+          headers: urls && headerEdits(urls, sealer),
           ...(sharedSecret !== undefined && {
-            sharedSecret: sharedSecret === null ? null : newSecret(sharedSecret, secrets),
+            sharedSecret: sharedSecret === null ? null : sealer.newSecret(sharedSecret),
           }),
-          ...(addSecret !== undefined && { addSecret: newSecret(addSecret, secrets) }),
+          ...(addSecret !== undefined && { addSecret: sealer.newSecret(addSecret) }),
           removeSecrets,
           options: optionsEdit(body),
         },
-        { check: ({ destinations }) => checkTag(ifMatch, destinations.get(id)) },
+        {
+          check: (state) => {
+            checkTag(ifMatch, state.destinations.get(id))
+            sealer.check(state)
+          },
+        },
       )
       return answer(id, settings)
     },
@@ -280,13 +297,13 @@ function answer(id: string, { state }: Pick<Settings, 'state'>): Answer {
 
 function headerEdits(
   urls: readonly { headers?: Record<string, string | null> | undefined }[],
-  secrets: Secrets,
+  sealer: Sealer,
 ): HeaderEdit[] {
   return urls.flatMap(({ headers = {} }, index) =>
     Object.entries(headers).map(([name, value]) => ({
       urlNumber: index + 1,
       name,
-      value: value === null ? null : newSecret(value, secrets),
+      value: value === null ? null : sealer.newSecret(value),
     })),
   )
 }

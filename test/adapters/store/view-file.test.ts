@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict'
+import { chmod, mkdir, readdir, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { BucketFile } from '../../../src/adapters/store/bucket-file.ts'
+import { openView } from '../../../src/adapters/store/view-file.ts'
+import { temporaryFolder } from '../../support/rig.ts'
+
+const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8)
+
+test('views of topics can be read by nobody else, whatever their modes were before', async (t) => {
+  const folder = await temporaryFolder(t)
+  const store = join(folder, 'below', 'store')
+  const file = join(store, 'view.sqlite')
+  const open = () => {
+    const db = openView(file, (made) => made.exec('CREATE TABLE IF NOT EXISTS users (id TEXT)'))
+    db.exec("INSERT INTO users VALUES ('u-1')")
+    return db
+  }
+  open().close()
+  assert.deepEqual([await modeOf(join(folder, 'below')), await modeOf(store)], ['700', '700'])
+  await chmod(file, 0o644)
+  const db = open()
+  const names = await readdir(store)
+  assert.ok(names.includes('view.sqlite-wal'), names.join())
+  for (const name of names) assert.equal(await modeOf(join(store, name)), '600', name)
+  db.close()
+})
+
+test('a view that is no database is made again for this user alone, and a folder of yours keeps its mode', async (t) => {
+  const folder = await temporaryFolder(t)
+  const store = join(folder, 'shared')
+  await mkdir(store)
+  await chmod(store, 0o755)
+  const file = join(store, 'view.sqlite')
+  await writeFile(file, 'no database at all, and longer than the header of one'.repeat(9), { mode: 0o644 })
+  openView(file, (made) => made.exec('CREATE TABLE IF NOT EXISTS users (id TEXT)')).close()
+  assert.deepEqual([await modeOf(file), await modeOf(store)], ['600', '755'])
+})
+
+test('a list that is spread over a file makes its folder for this user alone', async (t) => {
+  const store = join(await temporaryFolder(t), 'store')
+  const list = new BucketFile(store)
+  t.after(() => list.close())
+  for (let index = 0; index < 20_000; index++) list.add(0, `user-${index}`, index)
+  assert.equal(await modeOf(store), '700')
+})
