@@ -137,7 +137,7 @@ export const isolation: readonly Mutation[] = [
     name: 'a slow endpoint shed although it is alone',
     promise: 'A slow endpoint that works is lag and nothing else',
     file: 'src/forwarder/hold-back.ts',
-    find: 'if (!this.#holdsOthers(endpoint, now)) {',
+    find: "if (held === 'nobody') {",
     replace: 'if (!endpoint.isOverdue(now)) {',
     test: {
       file: 'forwarder/hold-back.test.ts',
@@ -254,8 +254,9 @@ export const isolation: readonly Mutation[] = [
     file: 'src/forwarder/lanes.ts',
     find: `    first.last!.next = run
     first.last = run
-    return false`,
-    replace: '    return true',
+    first.waiting++
+    return 'waits'`,
+    replace: "    return 'turn'",
     test: {
       file: 'forwarder/dispatcher.test.ts',
       name: 'first attempts of one key at one destination run one after another, different keys side by side',

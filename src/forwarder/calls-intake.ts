@@ -96,7 +96,7 @@ export class CallsIntake implements Intake {
     const { decoder, schemas, routing, catchUp } = this.#parts
     const { value } = partition.peek()!
     const call = decoder.tryDecode(value)
-    if (call === undefined) return schemas.load(decoder, value!)
+    if (call === undefined) return schemas.load(decoder, partition)
     const fault = checkCall(call)
     if (fault !== null) throw new Refusal('invalid_call', fault)
     const route = routing.route(call.sourceId)

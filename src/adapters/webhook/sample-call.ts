@@ -26,9 +26,11 @@ export async function sendSample(
 ): Promise<SampleResult[]> {
   const { transport, secrets, now } = parts
   const requestTo = sampleRequests(destination, secrets, now)
+  const shared = activeSecrets(destination).map((sealed) => secrets.open(sealed))
   const targets = destination.urls.map(({ id, url, headers }) => ({
     id,
     url,
+    secrets: shared,
     headers: Object.fromEntries(headers.map(({ name, value }) => [name, secrets.open(value)])),
   }))
   return Promise.all(
