@@ -175,7 +175,14 @@ export class Forwarder {
       (partition) => partition.owner.finished(partition),
       () => this.#dispatcher.hasPlenty,
     )
-    this.#holdBack = new HoldBack(this.#routing, this.#dispatcher, intakeOf, log, () => this.#room.waiting)
+    this.#holdBack = new HoldBack(
+      this.#routing,
+      this.#dispatcher,
+      intakeOf,
+      log,
+      () => this.#room.waiting,
+      () => this.#calls.isStalled || this.#retries.isStalled,
+    )
     this.#lag = new Lag([this.#calls, this.#retries], (topics) => parts.endOffsets(topics))
     metrics.watch({
       inFlight: () => this.#dispatcher.inFlight,
@@ -266,7 +273,12 @@ export class Forwarder {
   }
 
   #applySettings(): void {
-    this.#routing.apply(this.#parts.settings.state)
+    try {
+      this.#routing.apply(this.#parts.settings.state)
+    } catch (error) {
+      this.#failed(error)
+      return
+    }
     for (const consumption of [this.#calls, this.#retries]) {
       for (const partition of consumption.partitions()) {
         // A head that waits was planned with settings that have passed.

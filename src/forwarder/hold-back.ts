@@ -35,6 +35,8 @@ export class HoldBack implements Deferring {
   readonly #log: { warn(fields: object, message: string): void }
   /** Partitions that wait because everything under way fills the process's room. */
   readonly #waitingForRoom: () => ReadonlySet<PartitionWork>
+  /** A partition is not read any further, for one of its first records is not finished. */
+  readonly #isStalled: () => boolean
   readonly #lookedAt = new WeakMap<EndpointQueue, number>()
   /** Destinations that nobody took anything for at the last tick. */
   #unserved: DestinationRuntime[] = []
@@ -46,12 +48,14 @@ export class HoldBack implements Deferring {
     intakeOf: (partition: PartitionWork) => Intake,
     log: { warn(fields: object, message: string): void },
     waitingForRoom: () => ReadonlySet<PartitionWork> = () => new Set(),
+    isStalled: () => boolean = () => false,
   ) {
     this.#routing = routing
     this.#dispatcher = dispatcher
     this.#intakeOf = intakeOf
     this.#log = log
     this.#waitingForRoom = waitingForRoom
+    this.#isStalled = isStalled
   }
 
   /** Called a few times a second. */
@@ -113,6 +117,8 @@ export class HoldBack implements Deferring {
   #heldBack(endpoint: EndpointQueue, now: number): HeldBack {
     const behind = this.#behind(endpoint, endpoint.waiters)
     if (behind === 'seen') return behind
+    // What is queued for long here may be what the partition cannot get past, without its waiting for anything.
+    if (endpoint.isOverdue(now) && this.#isStalled() && this.#isAnotherIdle(endpoint)) return 'unseen'
     const waiting = this.#waitingForRoom()
     if (waiting.size === 0 || !(endpoint.isFull(false, now) || endpoint.isFull(true, now))) return behind
     const behindRoom = this.#behind(endpoint, waiting)
