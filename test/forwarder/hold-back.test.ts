@@ -95,6 +95,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
     },
   }
   const waitingForRoom = new Set<PartitionWork>()
+  const stalled = { is: false }
   const log = { warns: 0, warn: () => void log.warns++ }
   const holdBack = new HoldBack(
     routing,
@@ -102,6 +103,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
     () => intake,
     { ...quiet, warn: log.warn },
     () => waitingForRoom,
+    () => stalled.is,
   )
   let offset = 0
   const fetch = (id: string, count: number) => {
@@ -152,6 +154,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
     routing,
     partition,
     waitingForRoom,
+    stalled,
     settled,
     woken,
     log,
@@ -337,4 +340,20 @@ test('a backlog behind the buffer is nobody else’s where there is no other des
     assert.equal(deferred().length, 0, ids.join())
     assert.equal(endpointsOf('slow')[0]!.shedding, false, ids.join())
   }
+})
+
+test('what has been queued for long is put off when a partition cannot be read past it', (t) => {
+  const { stalled, fetch, takeAll, pass, deferred, endpointsOf } = world(t, ['slow', 'well'])
+  fetch('slow', 9)
+  takeAll()
+  // Nothing waits for the endpoint, and nothing of it is in the way.
+  pass(60_000)
+  assert.equal(deferred().length, 0)
+  stalled.is = true
+  pass(limitMs)
+  assert.equal(deferred().length, 0)
+  pass(500)
+  assert.equal(endpointsOf('slow')[0]!.shedding, true)
+  // All but the two on the wire.
+  assert.equal(deferred().length, 7)
 })

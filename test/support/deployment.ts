@@ -27,6 +27,8 @@ export interface RunningForwarder {
   log: LogLine[]
   /** Null when it takes work. */
   problem(): string | null
+  /** What does not keep it from work. */
+  warning(): string | null
   /** Stops it in good order; rejects with what it failed with. */
   stop(): Promise<void>
 }
@@ -203,7 +205,9 @@ export async function deploy(
         if (failure) throw failure as Error
         return problem() === null
       }, 20_000)
-      return { counts: open.counts, log: lines, problem, stop }
+      const warning = () =>
+        open.checks.map((check) => check.warning?.() ?? null).find((found) => found !== null) ?? null
+      return { counts: open.counts, log: lines, problem, warning, stop }
     },
     endFirst: (stop) => void forwarders.add(stop),
     read,
