@@ -326,11 +326,11 @@ export const isolation: readonly Mutation[] = [
     name: 'a key without a bound',
     promise: bounded,
     file: 'src/forwarder/lanes.ts',
-    find: "    if (first.waiting >= this.#bound.maxWaiting) return 'full'",
+    find: "    if (first.waiting >= this.#bound.maxWaiting && hasWaitedLong(first, run.admittedAt)) return 'full'",
     replace: '',
     test: {
       file: 'forwarder/dispatcher.test.ts',
-      name: 'a key takes no more of a destination than its bound: what comes beyond it is deferred, the rest keeps its order',
+      name: 'of one key no more waits at a slow endpoint than ten seconds of work: the rest is deferred, what is left keeps its order',
     },
   },
   {
@@ -341,7 +341,7 @@ export const isolation: readonly Mutation[] = [
     replace: '',
     test: {
       file: 'forwarder/dispatcher.test.ts',
-      name: 'at an endpoint that takes a second a key may have ten seconds of work waiting, also what came before that was known',
+      name: 'of one key no more waits at a slow endpoint than ten seconds of work: the rest is deferred, what is left keeps its order',
     },
   },
   {

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { HashChains } from '../core/hash-chains.ts'
-import { LaneBound } from '../core/lane-bound.ts'
+import { LaneBound, laneGraceMs } from '../core/lane-bound.ts'
 import { hashOn, spread } from '../core/text-hash.ts'
 import type { DeliveryRun } from './delivery-run.ts'
+import { steadyClock } from './steady-clock.ts'
 
 /** Random, so that nobody can choose keys that share a chain. */
 const seed = randomBytes(4).readInt32LE()
@@ -37,7 +38,7 @@ export class Lanes {
       this.#firsts.add(run)
       return 'turn'
     }
-    if (first.waiting >= this.#bound.maxWaiting) return 'full'
+    if (first.waiting >= this.#bound.maxWaiting && hasWaitedLong(first, run.admittedAt)) return 'full'
     first.last!.next = run
     first.last = run
     first.waiting++
@@ -54,7 +55,8 @@ export class Lanes {
       next.last = run.last
       next.waiting = run.waiting - 1
       this.#firsts.add(next)
-      if (next.waiting > this.#bound.maxWaiting) this.#tooLong.add(next)
+      if (next.waiting > this.#bound.maxWaiting && hasWaitedLong(next, steadyClock.now()))
+        this.#tooLong.add(next)
     }
     if (this.#tooLong.size > 0) this.#tooLong.delete(run)
     run.next = null
@@ -123,5 +125,9 @@ export class Lanes {
     return first
   }
 }
+
+/** The first of those that wait behind it; somebody must. */
+const hasWaitedLong = (first: DeliveryRun, now: number): boolean =>
+  now - first.next!.admittedAt >= laneGraceMs
 
 const hashOf = (key: string): number => spread(hashOn(seed, key))

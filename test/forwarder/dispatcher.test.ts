@@ -3,7 +3,7 @@ import { test, type TestContext } from 'node:test'
 import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
 import { defaultBreakerLimits } from '../../src/core/breaker.ts'
 import { BusyWindow } from '../../src/core/busy-window.ts'
-import { maxLaneCalls } from '../../src/core/lane-bound.ts'
+import { laneGraceMs } from '../../src/core/lane-bound.ts'
 import type { DestinationRuntime } from '../../src/forwarder/destination-runtime.ts'
 import type { Outcome } from '../../src/core/outcome.ts'
 import { steadyClock } from '../../src/forwarder/steady-clock.ts'
@@ -553,58 +553,68 @@ test('an exception at signing fails that delivery alone', () => {
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
-test('a thousand runs of one key that are deferred at once do not overflow the stack', () => {
+test('ten thousand runs of one key that are deferred at once do not overflow the stack', () => {
   const engine = new Engine({ places: 20_000 })
   const crm = engine.destination('crm')
-  for (let index = 0; index < maxLaneCalls; index++) engine.admit(`d${index}`, crm, { key: 'a' })
+  for (let index = 0; index < 10_000; index++) engine.admit(`d${index}`, crm, { key: 'a' })
   open(engine, crm)
   engine.client('crm').answer('network')
-  assert.equal(engine.settled.length, maxLaneCalls)
+  assert.equal(engine.settled.length, 10_000)
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
-test('a key takes no more of a destination than its bound: what comes beyond it is deferred, the rest keeps its order', () => {
+test('of one key no more waits at a slow endpoint than ten seconds of work: the rest is deferred, what is left keeps its order', async (t) => {
+  const { pass } = clock(t)
   const engine = new Engine({ places: 20_000 })
   const crm = engine.destination('crm')
   const client = engine.client('crm')
-  for (let index = 0; index < 5_000; index++) engine.admit(`h${index}`, crm, { key: 'hot' })
-  assert.equal(engine.deferrals.length, 5_000 - 1 - maxLaneCalls)
-  assert.deepEqual(new Set(engine.deferrals), new Set(['busy_key']))
-  assert.ok(engine.settled.every((run) => run.attempts === 0))
-  // Another key is not touched.
-  engine.admit('other', crm, { key: 'b' })
-  assert.deepEqual(client.sent, ['h0', 'other'])
-  client.answer('success', 'other')
-  while (client.onWire.length > 0) client.answer('success')
-  assert.deepEqual(
-    client.sent.filter((id) => id !== 'other'),
-    Array.from({ length: 1 + maxLaneCalls }, (_, index) => `h${index}`),
-  )
-  assert.deepEqual(engine.held(), nothingHeld)
-})
-
-test('at an endpoint that takes a second a key may have ten seconds of work waiting, also what came before that was known', async () => {
-  const engine = new Engine({ places: 20_000 })
-  const crm = engine.destination('crm')
-  const client = engine.client('crm')
-  for (let index = 0; index < 500; index++) engine.admit(`h${index}`, crm, { key: 'hot' })
-  assert.deepEqual(engine.deferrals, [])
-  client.answer('success', 'h0', { durationMs: 1_000 })
+  const numbered = (from: number, to: number) => {
+    for (let index = from; index < to; index++) engine.admit(`h${index}`, crm, { key: 'hot' })
+  }
+  numbered(0, 500)
+  const answer = () => {
+    pass(1_000)
+    client.answer('success', undefined, { durationMs: 1_000 })
+  }
+  answer()
+  assert.deepEqual(engine.deferrals, [], 'one answer says little')
+  answer()
   for (let seen = -1; engine.deferrals.length > seen; await turn()) {
     assert.ok(engine.deferrals.length - Math.max(seen, 0) <= 16, 'others have their turns in between')
     seen = engine.deferrals.length
   }
-  // h1 is on the wire, h2 to h11 wait: the others, which came later, are deferred.
-  assert.equal(engine.deferrals.length, 500 - 1 - 1 - 10)
-  const deferred = engine.settled.filter((run) => run.outcomes !== null)
-  assert.ok(deferred.every((run) => Number(run.idempotencyKey.slice(1)) > 11 && run.attempts === 0))
-  engine.admit('late', crm, { key: 'hot' })
-  assert.equal(engine.settled.at(-1)!.idempotencyKey, 'late')
-  for (let left = 11; left > 0; left--) client.answer('success', undefined, { durationMs: 1_000 })
+  // h0 and h1 were sent, h2 is on the wire and h3 to h12 wait: the others, which came later, are deferred.
+  assert.equal(engine.deferrals.length, 500 - 13)
+  numbered(500, 1_000)
+  assert.equal(engine.deferrals.length, 1_000 - 13)
+  assert.deepEqual(new Set(engine.deferrals), new Set(['busy_key']))
+  // Another key is not touched.
+  engine.admit('other', crm, { key: 'b' })
+  client.answer('success', 'other', { durationMs: 1_000 })
+  while (client.onWire.length > 0) answer()
   assert.deepEqual(
-    client.sent,
-    Array.from({ length: 12 }, (_, index) => `h${index}`),
+    client.sent.filter((id) => id !== 'other'),
+    Array.from({ length: 13 }, (_, index) => `h${index}`),
   )
+  const deferred = engine.settled.filter((run) => run.outcomes !== null)
+  assert.ok(deferred.every((run) => Number(run.idempotencyKey.slice(1)) >= 13 && run.attempts === 0))
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('a key with thousands of calls waits for its turns at an endpoint that is quick, be its first answers late', async (t) => {
+  const { pass } = clock(t)
+  const engine = new Engine({ places: 20_000 })
+  const crm = engine.destination('crm')
+  const client = engine.client('crm')
+  for (let index = 0; index < 3_000; index++) engine.admit(`h${index}`, crm, { key: 'hot' })
+  for (let answered = 0; client.onWire.length > 0; answered++) {
+    const durationMs = answered === 0 ? laneGraceMs - 1 : 2
+    pass(durationMs)
+    client.answer('success', undefined, { durationMs })
+    if (answered % 100 === 0) await turn()
+  }
+  assert.deepEqual(engine.deferrals, [])
+  assert.equal(client.sent.length, 3_000)
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
