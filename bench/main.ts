@@ -6,6 +6,7 @@ import { cpus } from 'node:os'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { audiences } from './audiences.ts'
+import { busyUsers } from './busy-users.ts'
 import { client } from './client.ts'
 import { collector } from './collector.ts'
 import { flood } from './flood.ts'
@@ -23,7 +24,7 @@ import { slowReceiver, throughput } from './throughput.ts'
 import type { Result, Sizes, Workload } from './workload.ts'
 
 const workloads: Workload[] = [
-  ...[throughput, slowReceiver, profile, latency, isolation, flood, manyDestinations, processes],
+  ...[throughput, slowReceiver, profile, latency, isolation, flood, busyUsers, manyDestinations, processes],
   ...[parkedRetries, ledger, memory, collector, client, audiences],
 ]
 /** For workloads that do not say what is quick for them. */

@@ -3,6 +3,11 @@ import type { Mutation } from './mutation.ts'
 const down = 'An endpoint that is down is left alone, probed, and soon back at its full rate'
 const order = "One user's first attempts at one destination are in order"
 const heldBack = "One that holds back others sheds its own work, and one that hangs is in nobody's way"
+const bounded =
+  'A key holds no more than its bound at a destination, the rest of its calls is put off, and its order is kept'
+const unseen =
+  "Busy users with more calls than are read ahead hold up nobody else's; what cannot be seen counts as another's"
+const apart = 'A destination that cannot be set up holds its own calls only, and gets them once it can be'
 const inTurns = 'Where thousands are deferred at once, others are answered in between'
 const resting = 'What waits in a tier is fetched only shortly before it is due'
 
@@ -137,7 +142,7 @@ export const isolation: readonly Mutation[] = [
     name: 'a slow endpoint shed although it is alone',
     promise: 'A slow endpoint that works is lag and nothing else',
     file: 'src/forwarder/hold-back.ts',
-    find: 'if (!this.#holdsOthers(endpoint, now)) {',
+    find: "if (held === 'nobody') {",
     replace: 'if (!endpoint.isOverdue(now)) {',
     test: {
       file: 'forwarder/hold-back.test.ts',
@@ -254,8 +259,9 @@ export const isolation: readonly Mutation[] = [
     file: 'src/forwarder/lanes.ts',
     find: `    first.last!.next = run
     first.last = run
-    return false`,
-    replace: '    return true',
+    first.waiting++
+    return 'waits'`,
+    replace: "    return 'turn'",
     test: {
       file: 'forwarder/dispatcher.test.ts',
       name: 'first attempts of one key at one destination run one after another, different keys side by side',
@@ -314,6 +320,52 @@ export const isolation: readonly Mutation[] = [
     test: {
       file: 'forwarder/forwarder.test.ts',
       name: 'a retry that waits for its answer keeps nothing of the fetch that it came in',
+    },
+  },
+  {
+    name: 'a key without a bound',
+    promise: bounded,
+    file: 'src/forwarder/lanes.ts',
+    find: "    if (first.waiting >= this.#bound.maxWaiting && hasWaitedLong(first, run.admittedAt)) return 'full'",
+    replace: '',
+    test: {
+      file: 'forwarder/dispatcher.test.ts',
+      name: 'of one key no more waits at a slow endpoint than ten seconds of work: the rest is deferred, what is left keeps its order',
+    },
+  },
+  {
+    name: 'lanes that stay as long as they have become',
+    promise: bounded,
+    file: 'src/forwarder/rounds.ts',
+    find: '    if (lanes.hasTooLong) this.#crowded.add(run.destination)',
+    replace: '',
+    test: {
+      file: 'forwarder/dispatcher.test.ts',
+      name: 'of one key no more waits at a slow endpoint than ten seconds of work: the rest is deferred, what is left keeps its order',
+    },
+  },
+  {
+    name: "what cannot be seen taken for nobody's",
+    promise: unseen,
+    file: 'src/forwarder/hold-back.ts',
+    find: 'hidden ||= partition.paused',
+    replace: 'hidden = false',
+    test: {
+      file: 'forwarder/hold-back.test.ts',
+      name: 'what lies behind the buffer cannot be seen and is taken for an idle destination’s: after 2 s its endpoint sheds',
+    },
+  },
+  {
+    name: 'calls that wait for a destination that is not set up',
+    promise: apart,
+    file: 'src/forwarder/endpoint-queue.ts',
+    find: `    if (this.#target === null) return notSetUp
+`,
+    replace: `
+`,
+    test: {
+      file: 'forwarder/dispatcher.test.ts',
+      name: 'an endpoint that is not set up defers all that comes and all that waits, and goes on once it is',
     },
   },
 ]

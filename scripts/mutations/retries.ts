@@ -3,6 +3,11 @@ import type { Mutation } from './mutation.ts'
 const sameBytes = 'The same bytes are sent again, tier after tier, until the window ends'
 const never = 'Never early; while there is capacity less than a second late, and that is measured'
 
+const window = 'No attempt is made after the window, however long the forwarder was away, and the audit knows'
+const forged = 'Retries that no forwarder would have written end as dead letters, and crash nobody'
+const echoed = 'What a receiver echoes is kept without the secrets that it was sent'
+const strange = 'Schema ids that a registry refuses, or nobody knows, hold nobody up'
+
 /** What is tried again, when, and for how long. */
 export const retries: readonly Mutation[] = [
   {
@@ -113,6 +118,85 @@ export const retries: readonly Mutation[] = [
     test: {
       file: 'core/replay.test.ts',
       name: 'a delivery starts anew, at every URL that its destination has now, with the same id and body',
+    },
+  },
+  {
+    name: 'attempts after the window',
+    promise: window,
+    file: 'src/core/disposition.ts',
+    find: 'return now > windowEnd({ ...record, now }, policy)',
+    replace: 'return now > windowEnd({ ...record, now }, policy) + Infinity',
+    test: {
+      file: 'forwarder/forwarder.test.ts',
+      name: 'a retry that comes due after its window is a dead letter without a request, and the ledger says so',
+    },
+  },
+  {
+    name: 'counters of retries not looked at',
+    promise: forged,
+    file: 'src/forwarder/retries-intake.ts',
+    find: "if (fault !== null) throw new Refusal('undecodable', fault)",
+    replace: 'void fault',
+    test: {
+      file: 'forwarder/forwarder.test.ts',
+      name: 'a retry whose counters no delivery reaches is kept as it came, and the next goes out',
+    },
+  },
+  {
+    name: 'a bug at noting an attempt ends the process',
+    promise: forged,
+    file: 'src/forwarder/dispatcher.ts',
+    find: `      bug = error
+`,
+    replace: `      throw error
+`,
+    test: {
+      file: 'forwarder/dispatcher.test.ts',
+      name: 'an exception at noting an attempt fails that delivery alone',
+    },
+  },
+  {
+    name: 'windows that begin in the future',
+    promise: forged,
+    file: 'src/core/clock-ahead.ts',
+    find: 'time > latest ? appendedAt : time',
+    replace: 'time > latest ? time : time',
+    test: {
+      file: 'core/clock-ahead.test.ts',
+      name: 'a first attempt or hand-over after the broker took the record is no way to a longer window',
+    },
+  },
+  {
+    name: 'secrets kept with what a receiver echoes',
+    promise: echoed,
+    file: 'src/adapters/webhook/attempt.ts',
+    find: 'this.#kept && this.#owner.secrets.strike(this.#kept, keptResponseBytes)',
+    replace: 'this.#kept && this.#kept.subarray(0, keptResponseBytes)',
+    test: {
+      file: 'adapters/webhook/own-secrets.test.ts',
+      name: 'what a receiver sends back is kept without the header values and the secrets that it was sent',
+    },
+  },
+  {
+    name: 'a schema id that is refused waited for',
+    promise: strange,
+    file: 'src/adapters/schema-registry/registry.ts',
+    find: 'if (isRefusal(error))',
+    replace: 'if (isRefusal(error) && error.status < 0)',
+    test: {
+      file: 'pipeline/schema-ids.test.ts',
+      name: 'a schema id that the registry refuses costs its record, and neither those behind it nor a collector’s start',
+    },
+  },
+  {
+    name: 'each unknown schema id asked for',
+    promise: strange,
+    file: 'src/adapters/schema-registry/record-reader.ts',
+    find: 'if (this.#asked.size >= maxAskedIds) return false',
+    replace: '',
+    test: {
+      file: 'pipeline/schema-ids.test.ts',
+      name: 'of a thousand unknown schema ids a few are asked for, and the calls behind them do not wait for the rest',
     },
   },
 ]

@@ -14,6 +14,8 @@ export interface ReadinessCheck {
   name: string
   /** Null when all is well, else why not, in one line for people. */
   problem(): string | null
+  /** What does not keep the process from its work, but should be known; null when there is nothing. */
+  warning?(): string | null
 }
 
 export interface MonitoringServer extends Part {
@@ -30,7 +32,7 @@ const idleMs = 30_000
 
 /**
  * Serves `/metrics`, `/healthz` (the process lives) and `/readyz` (503 with the reasons while a check finds a
- * problem). It listens from here on, so that a port that is taken stops the start before anything else begins:
+ * problem, and the warnings in any case). It listens from here on, so that a port that is taken stops the start before anything else begins:
  * PostriderError 'local'. As a part it comes first, hence stops last and shows the others' draining.
  */
 export async function openMonitoringServer(options: {
@@ -112,7 +114,15 @@ async function answer(
     case '/readyz': {
       const results = checks.map((check) => [check.name, check.problem() ?? 'ok'] as const)
       const ready = results.every(([, result]) => result === 'ok')
-      return sendJson(response, ready ? 200 : 503, { ready, checks: Object.fromEntries(results) })
+      const warned = checks.flatMap((check) => {
+        const warning = check.warning?.() ?? null
+        return warning === null ? [] : [[check.name, warning] as const]
+      })
+      return sendJson(response, ready ? 200 : 503, {
+        ready,
+        checks: Object.fromEntries(results),
+        ...(warned.length > 0 && { warnings: Object.fromEntries(warned) }),
+      })
     }
     default:
       return sendJson(response, 404, {

@@ -76,7 +76,13 @@ export function openForwarder(options: OpenForwarderOptions): OpenForwarder {
   })
   return {
     counts,
-    checks: [{ name: 'forwarder', problem: () => (current ? current.problem() : 'it is starting') }],
+    checks: [
+      {
+        name: 'forwarder',
+        problem: () => (current ? current.problem() : 'it is starting'),
+        warning: () => current?.warning() ?? null,
+      },
+    ],
     part: restarting('forwarder', make, options.log),
   }
 }
@@ -86,6 +92,8 @@ interface Life {
   run(signal: AbortSignal): Promise<void>
   /** Null when it takes work, else why not. */
   problem(): string | null
+  /** What does not keep it from work. */
+  warning(): string | null
 }
 
 async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts): Promise<Life> {
@@ -169,6 +177,7 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
       if (!erasures.connected) return because('the log of deletion requests cannot be read', erasures.trouble)
       return forwarder.problem()
     },
+    warning: () => forwarder.warning(),
     async run(signal) {
       const stopping = new AbortController()
       const stop = () => stopping.abort()

@@ -2,6 +2,9 @@
 export const callTypes = ['identify', 'track', 'page', 'screen', 'group', 'alias', 'delete'] as const
 export type CallType = (typeof callTypes)[number]
 
+/** A messageId has at most so many characters (UTF-16 units), however it is sent. */
+export const maxMessageIdLength = 100
+
 /**
  * One analytics call as it lies in `analytics.calls`. Times are milliseconds since the epoch, UTC.
  * `properties`, `traits`, `context` and `integrations` hold JSON text, as it came; `checkCall` gives it the one form in

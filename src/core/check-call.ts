@@ -1,4 +1,4 @@
-import type { AnalyticsCall } from './analytics-call.ts'
+import { maxMessageIdLength, type AnalyticsCall } from './analytics-call.ts'
 import { canonicalObject } from './canonical-json.ts'
 import { isJsonObject } from './json-object.ts'
 import { isTimestamp } from './timestamp.ts'
@@ -17,6 +17,8 @@ export function checkCall(given: AnalyticsCall): CheckedCall {
 
 function faultOf(call: AnalyticsCall): string | null {
   if (!call.messageId) return 'messageId is missing'
+  if (call.messageId.length > maxMessageIdLength)
+    return `messageId has ${call.messageId.length} characters, more than ${maxMessageIdLength}`
   if (!call.sourceId) return 'sourceId is missing'
   return missingField(call) ?? badTime(call) ?? badIntegrations(call)
 }

@@ -4,21 +4,27 @@ import type { RetryDelivery } from './delivery.ts'
 const ordinarySkewMs = 5_000
 
 /**
- * A hand-over cannot have been made after the broker took it. Where it says so, the clock of whoever wrote it was far
- * ahead: its times are set right by the broker's, or it would wait, and all that lies behind it in its tier, until
- * that clock's time has come; and its window would end as much too late.
+ * Nothing that is written of a retry can have happened after the broker took its record. Where it says so, the clock
+ * of its writer was far ahead: its times are replaced by the broker's, or it would wait, and all that lies behind it
+ * in its tier, until that clock's time has come; and its window would end as much too late, or never. For the same
+ * reason its window has begun by then, be it that the record names no beginning.
  * @param appendedAt epoch ms, by the broker's clock; null where it is not known, then all stays as it is
  */
 export function withoutFuture(retry: RetryDelivery, appendedAt: number | null): RetryDelivery {
   if (appendedAt === null) return retry
-  const ahead = retry.handedOverAt - appendedAt
-  if (ahead <= ordinarySkewMs) return retry
-  const past = (time: number | null) => (time === null ? null : Math.min(time, appendedAt))
+  const { handedOverAt, firstAttemptAt, firstHandOverAt, notBefore } = retry
+  const latest = appendedAt + ordinarySkewMs
+  const ahead = handedOverAt > latest ? handedOverAt - appendedAt : 0
+  const isBegun = firstAttemptAt !== null || firstHandOverAt !== null
+  if (ahead === 0 && isBegun && (firstAttemptAt ?? 0) <= latest && (firstHandOverAt ?? 0) <= latest)
+    return retry
+  const past = (time: number | null) => (time !== null && time > latest ? appendedAt : time)
+  const scheduledAt = past(handedOverAt)!
   return {
     ...retry,
-    handedOverAt: appendedAt,
-    firstAttemptAt: past(retry.firstAttemptAt),
-    firstHandOverAt: past(retry.firstHandOverAt),
-    notBefore: retry.notBefore === null ? null : retry.notBefore - ahead,
+    handedOverAt: scheduledAt,
+    firstAttemptAt: past(firstAttemptAt),
+    firstHandOverAt: isBegun ? past(firstHandOverAt) : scheduledAt,
+    notBefore: notBefore === null ? null : notBefore - ahead,
   }
 }

@@ -1,7 +1,7 @@
 import { deferredOutcome, type Outcome } from './outcome.ts'
 
 /** The closed set of why a delivery is not attempted at an endpoint now. */
-export const deferralReasons = ['breaker', 'paused', 'budget', 'slow'] as const
+export const deferralReasons = ['breaker', 'paused', 'budget', 'slow', 'busy_key', 'not_set_up'] as const
 export type DeferralReason = (typeof deferralReasons)[number]
 
 export interface Deferral {
@@ -15,6 +15,8 @@ const details: Record<DeferralReason, string> = {
   paused: 'the endpoint asked for a pause (Retry-After)',
   budget: 'too many retries fail at the endpoint: its retry budget is used up',
   slow: 'the endpoint is too slow and was holding back calls for other endpoints',
+  busy_key: 'too many calls of one user wait for one another at this destination',
+  not_set_up: 'the destination cannot be set up: the log of the forwarder says why',
 }
 
 export function deferredBy({ reason, waitMs }: Deferral): Outcome {

@@ -58,7 +58,7 @@ export function decide(round: Round, policy: RetryPolicy): Disposition {
   const wait = least > step.delayMs ? Math.min(round.now + least, deadline) - round.now : step.delayMs
   const tier = chooseTier(round.now, wait, deadline, policy)
   if (!tier) {
-    return { kind: 'dead_letter', reason: round.attempts === 0 ? 'not_attempted' : 'expired' }
+    return { kind: 'dead_letter', reason: expiryReason(round) }
   }
   return {
     kind: 'retry',
@@ -92,6 +92,19 @@ export function hopTier(
   if (record.notBefore === null || record.notBefore <= now) return null
   return chooseTier(now, record.notBefore - now, windowEnd({ ...record, now }, policy), policy)
 }
+
+/** The window of a delivery that waited in a tier has ended: no attempt is made any more, however late it is taken up. */
+export function isExpired(
+  record: { firstAttemptAt: number | null; firstHandOverAt: number | null },
+  now: number,
+  policy: RetryPolicy,
+): boolean {
+  return now > windowEnd({ ...record, now }, policy)
+}
+
+/** Why a delivery ends with its window. */
+export const expiryReason = ({ attempts }: { attempts: number }): DeadLetterReason =>
+  attempts === 0 ? 'not_attempted' : 'expired'
 
 function windowEnd(
   times: { firstAttemptAt: number | null; firstHandOverAt: number | null; now: number },

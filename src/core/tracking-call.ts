@@ -1,4 +1,4 @@
-import { callTypes } from './analytics-call.ts'
+import { callTypes, maxMessageIdLength } from './analytics-call.ts'
 import type { AnalyticsCall, CallType } from './analytics-call.ts'
 import { spaceEnd } from './json-object.ts'
 import { Fault, readId, readMap, readString, readTime, readType } from './tracking-fields.ts'
@@ -40,8 +40,6 @@ export interface RequestRules extends CallDefaults {
   /** Becomes `context.ip` where there is none; null adds nothing. */
   ip: SharedMap | null
 }
-
-const mostMessageIdLength = 100
 
 /**
  * Reads one call in the shape of the tracking API's batch items: `type`, `userId`, `properties`, `timestamp` and
@@ -197,8 +195,8 @@ const unknownType = () =>
 
 function givenMessageId(given: GivenFields): string | null {
   const messageId = given.id(field.messageId)
-  if (messageId !== null && messageId.length > mostMessageIdLength)
-    throw new Fault('message_id_too_long', `messageId has more than ${mostMessageIdLength} characters`)
+  if (messageId !== null && messageId.length > maxMessageIdLength)
+    throw new Fault('message_id_too_long', `messageId has more than ${maxMessageIdLength} characters`)
   return messageId
 }
 

@@ -96,7 +96,7 @@ export class CallsIntake implements Intake {
     const { decoder, schemas, routing, catchUp } = this.#parts
     const { value } = partition.peek()!
     const decoded = decoder.tryDecode(value)
-    if (decoded === undefined) return schemas.load(decoder, value!)
+    if (decoded === undefined) return schemas.load(decoder, partition)
     const { call, fault } = checkCall(decoded)
     if (fault !== null) throw new Refusal('invalid_call', fault)
     const route = routing.route(call.sourceId)

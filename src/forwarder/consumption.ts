@@ -98,6 +98,12 @@ export class Consumption implements RecordListener, PartitionOwner {
     return this.#source.trouble()
   }
 
+  /** A partition has as many offsets behind one that is not finished as it may have: it is not read any further. */
+  get isStalled(): boolean {
+    for (const partition of this.#partitions.values()) if (isStalled(partition)) return true
+    return false
+  }
+
   /** All partitions that are ours may be worked on. */
   get isReady(): boolean {
     return this.#source.isReady() && [...this.#partitions.values()].every((partition) => partition.restored)
@@ -200,7 +206,7 @@ export class Consumption implements RecordListener, PartitionOwner {
   }
 
   #isFull(partition: PartitionWork): boolean {
-    return this.#exceeds(partition, 1) || held(partition) > maxSpan - fetchMargin
+    return this.#exceeds(partition, 1) || isStalled(partition)
   }
 
   /**
@@ -341,6 +347,8 @@ function recall({ tracker, ledger }: PartitionWork, before: PartitionWork, posit
   for (const { start, end } of facts) if (start <= floor) floor = Math.max(floor, end)
   tracker.restore(floor, facts)
 }
+
+const isStalled = (partition: PartitionWork): boolean => held(partition) > maxSpan - fetchMargin
 
 /** What the partition holds in memory: offsets that are not all finished, and results that no commit holds yet. */
 function held({ tracker, ledger }: PartitionWork): number {

@@ -1,4 +1,5 @@
 import type { CallType } from '../core/analytics-call.ts'
+import type { DeferralReason } from '../core/deferral.ts'
 import type { Chained } from '../core/hash-chains.ts'
 import type { Delivery, EndpointOutcome, LastResponse, Origin } from '../core/delivery.ts'
 import type { Outcome } from '../core/outcome.ts'
@@ -34,8 +35,8 @@ export class DeliveryRun implements SignedRequest, Chained<DeliveryRun> {
   firstAttemptAt: number | null = null
   /** An endpoint was reached in this round. */
   reached = false
-  /** It waited in its lane for too long while nobody could take it: it is deferred without an attempt. */
-  passedOver = false
+  /** Why it is deferred without an attempt, whatever its endpoints could take; null: it is not. */
+  passedOver: DeferralReason | null = null
 
   /** Endpoints where this run holds a place, from admission to the outcome. */
   reserved: readonly EndpointQueue[]
@@ -47,6 +48,8 @@ export class DeliveryRun implements SignedRequest, Chained<DeliveryRun> {
   /** The next run of the same key at the same destination, and, on a lane's first run, the last one. */
   next: DeliveryRun | null = null
   last: DeliveryRun | null = null
+  /** On a lane's first run: how many others wait in the lane. */
+  waiting = 0
   /** Of the key, and the next lane's first run: while it is in a lane. */
   hash = 0
   chained: DeliveryRun | null = null

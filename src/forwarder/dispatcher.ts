@@ -1,6 +1,6 @@
 import type { BreakerPhase } from '../core/breaker.ts'
 import type { Deferral } from '../core/deferral.ts'
-import type { Outcome } from '../core/outcome.ts'
+import { deferredOutcome, type Outcome } from '../core/outcome.ts'
 import { Deferrals } from './deferrals.ts'
 import type { Attempt, DeliveryRun } from './delivery-run.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
@@ -16,6 +16,8 @@ import { steadyClock } from './steady-clock.ts'
 export interface DispatchResults extends RoundResults {
   /** Asked of retries before each attempt: it must not be sent any more. */
   isRevoked(run: DeliveryRun): boolean
+  /** As well: its retry window has ended. */
+  isExpired(run: DeliveryRun): boolean
   /** One attempt has ended, for counting and logging. */
   attempted(attempt: Attempt, outcome: Outcome): void
   retryStarted(run: DeliveryRun): void
@@ -31,6 +33,9 @@ const plenty = 256
 /** With fewer, some are taken again. */
 const few = 128
 
+/** Not attempted; the disposition of its delivery finds that no tier fits into the window any more. */
+const windowEnded = deferredOutcome('its retry window ended while it waited for the endpoint')
+
 /** What all endpoints share: the rounds that their attempts belong to, the process's slots and its room. */
 export class Dispatcher implements EndpointHost {
   readonly slots: Slots
@@ -43,7 +48,7 @@ export class Dispatcher implements EndpointHost {
 
   constructor(results: DispatchResults, slots: Slots, room: RoomShare) {
     this.#results = results
-    this.#rounds = new Rounds(results)
+    this.#rounds = new Rounds(results, this.deferrals)
     this.slots = slots
     this.room = room
   }
@@ -102,18 +107,27 @@ export class Dispatcher implements EndpointHost {
 
   // What endpoints ask for and tell.
 
-  mayStart(attempt: Attempt): 'send' | 'wait' | 'drop' | 'skip' {
+  mayStart(attempt: Attempt): ReturnType<EndpointHost['mayStart']> {
     const { partition } = attempt.run.work
     if (!partition.alive) return 'drop'
     if (!attempt.run.destination.enabled) return 'skip'
-    if (attempt.run.isRetry && this.#results.isRevoked(attempt.run)) return 'skip'
+    if (attempt.run.isRetry) {
+      if (this.#results.isRevoked(attempt.run)) return 'skip'
+      if (this.#results.isExpired(attempt.run)) return 'expire'
+    }
     return this.#stopping || !partition.owner.mayStart() ? 'wait' : 'send'
   }
 
   ended(attempt: Attempt, outcome: Outcome): void {
-    this.#results.attempted(attempt, outcome)
     const now = steadyClock.now()
-    this.#rounds.conclude(attempt.run, attempt.endpoint, outcome, now)
+    let bug: unknown = null
+    try {
+      this.#results.attempted(attempt, outcome)
+    } catch (error) {
+      bug = error
+    }
+    if (bug === null) this.#rounds.conclude(attempt.run, attempt.endpoint, outcome, now)
+    else this.#rounds.fail(attempt.run, attempt.endpoint, bug, now)
     attempt.endpoint.pump(now)
     this.slots.feed(now)
   }
@@ -127,7 +141,11 @@ export class Dispatcher implements EndpointHost {
   }
 
   deferred(attempt: Attempt, deferral: Deferral): void {
-    this.#rounds.defer(attempt.run, attempt.endpoint, deferral, steadyClock.now())
+    this.#rounds.deferred(attempt.run, attempt.endpoint, deferral, steadyClock.now())
+  }
+
+  expired(attempt: Attempt): void {
+    this.#rounds.conclude(attempt.run, attempt.endpoint, windowEnded, steadyClock.now())
   }
 
   failed(attempt: Attempt, error: unknown): void {

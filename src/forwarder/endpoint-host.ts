@@ -15,11 +15,13 @@ export interface EndpointHost {
   readonly room: RoomShare
   readonly deferrals: Deferrals
   /** The attempt is about to be sent. False: its partition was lost, or must not be worked on now. */
-  mayStart(attempt: Attempt): 'send' | 'wait' | 'drop' | 'skip'
+  mayStart(attempt: Attempt): 'send' | 'wait' | 'drop' | 'skip' | 'expire'
   ended(attempt: Attempt, outcome: Outcome): void
   dropped(attempt: Attempt): void
   /** Its destination was disabled while it waited, or it was revoked. */
   skipped(attempt: Attempt): void
+  /** Its delivery's retry window ended while it waited. */
+  expired(attempt: Attempt): void
   /** It is not sent now, and was taken out of the queue. */
   deferred(attempt: Attempt, deferral: Deferral): void
   /** An exception of ours at sending it. */

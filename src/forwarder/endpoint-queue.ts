@@ -10,6 +10,14 @@ import type { EndpointClient } from './ports.ts'
 import type { SlotUser } from './slots.ts'
 import { steadyClock } from './steady-clock.ts'
 
+/** What an endpoint's requests go over, and what that was opened with, to see a change. */
+export interface OpenTarget {
+  spelled: string
+  client: EndpointClient
+}
+
+const notSetUp: Deferral = { reason: 'not_set_up', waitMs: 0 }
+
 /**
  * One URL of a destination: its own queues and its own pace, so that an endpoint that hangs uses up its own slots
  * only. Due retries go before new calls.
@@ -20,6 +28,7 @@ import { steadyClock } from './steady-clock.ts'
  * | full | its share of the room is taken, or its queue is `maxWaitMs` deep | waits in its partition: that is lag |
  * | shedding | full, and it has held back others' work | is deferred while there is no room |
  * | closed by its breaker | `phases` of core/breaker.ts | is deferred |
+ * | not set up | its destination cannot be set up as the settings have it | is deferred |
  *
  * Shedding ends when less than half of its share has been taken and the queue has been less than half as deep for
  * `maxWaitMs`.
@@ -27,9 +36,8 @@ import { steadyClock } from './steady-clock.ts'
 export class EndpointQueue implements Deferring, SlotUser {
   readonly destinationId: string
   readonly id: string
-  client: EndpointClient
-  /** URL and headers as they were when the client was opened, to see a change. */
-  target: string
+  /** Null while its destination cannot be set up. */
+  #target: OpenTarget | null = null
   inFlight = 0
   /** Deliveries that hold a place here: waiting for their key's turn, queued, or on the wire. */
   admittedCalls = 0
@@ -39,7 +47,7 @@ export class EndpointQueue implements Deferring, SlotUser {
   shedding = false
   #roomySince: number | null = null
   /** Taken out of the settings: what is on the wire ends, nothing new comes. */
-  closed = false
+  #closed = false
   readonly waiters = new Set<PartitionWork>()
   /** While it waits for a slot; see Slots. */
   isInLine = false
@@ -51,21 +59,37 @@ export class EndpointQueue implements Deferring, SlotUser {
   readonly #pace: EndpointPace
   #admittedBytes = 0
 
-  constructor(
-    destinationId: string,
-    id: string,
-    client: EndpointClient,
-    target: string,
-    host: EndpointHost,
-    bounds: PaceBounds,
-  ) {
+  /** It takes nothing before `use`. */
+  constructor(destinationId: string, id: string, host: EndpointHost, bounds: PaceBounds) {
     this.destinationId = destinationId
     this.id = id
-    this.client = client
-    this.target = target
     this.#host = host
     this.#maxWaitMs = bounds.maxWaitMs
     this.#pace = new EndpointPace(bounds)
+  }
+
+  get target(): OpenTarget | null {
+    return this.#target
+  }
+
+  /**
+   * What requests go over from now on; null: nothing, and what waits is deferred. The queue, its limits and what waits in
+   * it stay; requests on the wire end on the connections that they are on.
+   */
+  use(target: OpenTarget | null): void {
+    const before = this.#target
+    if (before !== null && before.client !== target?.client) before.client.close()
+    this.#target = target
+    const now = steadyClock.now()
+    if (target === null) this.#host.deferrals.begin(this)
+    else if (before === null) this.pump(now)
+    if (this.waiters.size > 0) this.wakeWaiters(now)
+  }
+
+  /** Its URL was taken out of the settings. */
+  close(): void {
+    this.#closed = true
+    this.#target?.client.close()
   }
 
   get breaker(): Breaker {
@@ -79,7 +103,7 @@ export class EndpointQueue implements Deferring, SlotUser {
 
   /** Nothing waits for its turn on the wire: work that came now would be sent now. */
   get isIdle(): boolean {
-    return this.queued === 0 && this.#pace.mayStart(this.inFlight)
+    return this.queued === 0 && this.#target !== null && this.#pace.mayStart(this.inFlight)
   }
 
   /** Places for deliveries without an outcome, for new calls and for retries each. */
@@ -105,7 +129,7 @@ export class EndpointQueue implements Deferring, SlotUser {
 
   /** Whether a delivery that comes now would be deferred rather than wait. */
   defers(now: number): boolean {
-    if (this.shedding || this.closed) return true
+    if (this.shedding || this.#closed || this.#target === null) return true
     this.#advance(now)
     return this.breaker.phase === 'half_open' || this.#pace.deferral(this.queued, now) !== null
   }
@@ -164,13 +188,13 @@ export class EndpointQueue implements Deferring, SlotUser {
 
   /** Why a run that has its place here is to be deferred rather than queued; null: it is not. */
   refusal(run: DeliveryRun, now: number): Deferral | null {
-    if (this.closed) return { reason: 'breaker', waitMs: 0 }
+    if (this.#closed) return { reason: 'breaker', waitMs: 0 }
+    if (this.#target === null) return notSetUp
     this.#advance(now)
     const deferral = this.#pace.deferral(this.queued, now)
     if (deferral) return deferral
-    if (run.passedOver || (this.shedding && this.isFull(run.isRetry, now)))
-      return { reason: 'slow', waitMs: 0 }
-    return null
+    if (run.passedOver !== null) return { reason: run.passedOver, waitMs: 0 }
+    return this.shedding && this.isFull(run.isRetry, now) ? { reason: 'slow', waitMs: 0 } : null
   }
 
   /** Queues an attempt, or says why it is to be deferred: then nothing of it is kept here. */
@@ -187,7 +211,7 @@ export class EndpointQueue implements Deferring, SlotUser {
   /** Sends what may be sent now. */
   pump(now: number): void {
     this.#advance(now)
-    while (this.#pace.mayStart(this.inFlight)) {
+    while (this.#target !== null && this.#pace.mayStart(this.inFlight)) {
       const queue = this.#retries.length > 0 ? this.#retries : this.#calls
       const attempt = queue.first
       if (!attempt) return
@@ -203,6 +227,11 @@ export class EndpointQueue implements Deferring, SlotUser {
         this.#host.skipped(attempt)
         continue
       }
+      if (verdict === 'expire') {
+        queue.shift()
+        this.#host.expired(attempt)
+        continue
+      }
       if (attempt.run.wasAttempted && !this.#pace.mayRetry(now)) {
         queue.shift()
         this.#host.deferred(attempt, { reason: 'budget', waitMs: 0 })
@@ -210,11 +239,11 @@ export class EndpointQueue implements Deferring, SlotUser {
       }
       if (!this.#host.slots.take(this)) return
       queue.shift()
-      this.#send(attempt)
+      this.#send(attempt, this.#target.client)
     }
   }
 
-  #send(attempt: Attempt): void {
+  #send(attempt: Attempt, client: EndpointClient): void {
     this.inFlight++
     attempt.paceRound = this.#pace.started()
     const { run } = attempt
@@ -225,7 +254,7 @@ export class EndpointQueue implements Deferring, SlotUser {
     }
     try {
       run.sign()
-      this.client.send(run, attempt)
+      client.send(run, attempt)
     } catch (error) {
       this.#notSent(attempt)
       this.#host.failed(attempt, error)
@@ -242,9 +271,11 @@ export class EndpointQueue implements Deferring, SlotUser {
     this.#notSent(attempt)
     if (verdict === 'drop') this.#host.dropped(attempt)
     else if (verdict === 'skip') this.#host.skipped(attempt)
+    else if (verdict === 'expire') this.#host.expired(attempt)
     else {
       ;(attempt.run.isRetry ? this.#retries : this.#calls).unshift(attempt)
-      if (this.closed) this.#host.removed(this)
+      if (this.#closed) this.#host.removed(this)
+      else if (this.#target === null) this.#host.deferrals.begin(this)
     }
     return true
   }
@@ -265,10 +296,10 @@ export class EndpointQueue implements Deferring, SlotUser {
     return this.#take(steadyClock.now(), 0, Infinity)
   }
 
-  /** What is queued while its breaker, or a pause, is for long; while it sheds, what has waited for too long. */
+  /** What is queued while it is not set up, or its breaker, or a pause, is for long; while it sheds, what has waited for too long. */
   defer(most: number): number {
     const now = steadyClock.now()
-    const pause = this.#longPause(now)
+    const pause = this.#target === null ? notSetUp : this.#longPause(now)
     const taken = pause
       ? this.#take(now, 0, most)
       : this.shedding

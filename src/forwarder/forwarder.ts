@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { RetryPolicy } from '../core/disposition.ts'
+import { isExpired, type RetryPolicy } from '../core/disposition.ts'
 import type { PaceBounds } from '../core/endpoint-pace.ts'
 import type { SecretPlace } from '../core/secret-place.ts'
 import type { SealedSecret } from '../core/settings.ts'
@@ -118,6 +118,7 @@ export class Forwarder {
         settled: (run) => this.#settler.settle(run),
         skipped: (run) => this.#settler.skip(run),
         isRevoked: (run) => erased.run(run),
+        isExpired: (run) => run.earlier !== null && isExpired(run.earlier, Date.now(), parts.policy),
         failed: (run, error) => this.#settler.fail(run, error),
         attempted: (attempt, outcome) => {
           attempt.run.destination.metrics.attempt(outcome)
@@ -143,6 +144,11 @@ export class Forwarder {
       metrics,
       openSecret: (sealed, place) => parts.openSecret(sealed, place),
       removed: (endpoint) => this.#dispatcher.removed(endpoint),
+      failed: (destination, reason) =>
+        log.error(
+          { destination, reason },
+          'a destination cannot be set up: its calls go to the retry tiers until it can',
+        ),
     })
     this.#schemas = new SchemaLoader(log, signal)
     const shared = {
@@ -170,12 +176,20 @@ export class Forwarder {
       (partition) => partition.owner.finished(partition),
       () => this.#dispatcher.hasPlenty,
     )
-    this.#holdBack = new HoldBack(this.#routing, this.#dispatcher, intakeOf, log, () => this.#room.waiting)
+    this.#holdBack = new HoldBack(
+      this.#routing,
+      this.#dispatcher,
+      intakeOf,
+      log,
+      () => this.#room.waiting,
+      () => this.#calls.isStalled || this.#retries.isStalled,
+    )
     this.#lag = new Lag([this.#calls, this.#retries], (topics) => parts.endOffsets(topics))
     metrics.watch({
       inFlight: () => this.#dispatcher.inFlight,
       endpoints: () => this.#endpointGauges(),
       lag: () => this.#lag.read(),
+      notSetUp: () => [...this.#routing.failures()].map(([destinationId]) => destinationId),
     })
   }
 
@@ -188,6 +202,12 @@ export class Forwarder {
     if (!retries.isReady) return "not a member of the retries' consumer group yet"
     if (this.#schemas.isWaiting) return 'records wait for the schema registry'
     return this.#parts.sink.problem() ?? this.#ledger.problem(steadyClock.now())
+  }
+
+  /** What does not keep it from work, but should be known: in one line for people, or null. */
+  warning(): string | null {
+    const failures = [...this.#routing.failures()].map(([id, reason]) => `destination "${id}": ${reason}`)
+    return failures.length === 0 ? null : `cannot be set up: ${failures.join('; ')}`
   }
 
   /** The settings and the erasures must have been folded to their end before. */

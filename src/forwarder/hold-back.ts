@@ -21,6 +21,10 @@ const samples = 64
  * Finds endpoints that hold others back: a partition waits for one of them, and behind its head stand records
  * for an endpoint that has nothing to do. Alone, a slow endpoint holds nobody back and its backlog is lag.
  *
+ * A partition that waits is read only as far as its buffer goes. What lies behind that cannot be seen, and is taken
+ * for another destination's where one has nothing to do: a backlog of one user, longer than the buffer, must not hide
+ * everybody's calls behind it.
+ *
  * An endpoint whose queue is two seconds deep by then sheds at once, so that one that hangs is never in anybody's way:
  * until its queue is full the others pass by. One whose queue filled up faster may hold others back for two seconds.
  */
@@ -31,6 +35,8 @@ export class HoldBack implements Deferring {
   readonly #log: { warn(fields: object, message: string): void }
   /** Partitions that wait because everything under way fills the process's room. */
   readonly #waitingForRoom: () => ReadonlySet<PartitionWork>
+  /** A partition is not read any further, for one of its first records is not finished. */
+  readonly #isStalled: () => boolean
   readonly #lookedAt = new WeakMap<EndpointQueue, number>()
   /** Destinations that nobody took anything for at the last tick. */
   #unserved: DestinationRuntime[] = []
@@ -42,12 +48,14 @@ export class HoldBack implements Deferring {
     intakeOf: (partition: PartitionWork) => Intake,
     log: { warn(fields: object, message: string): void },
     waitingForRoom: () => ReadonlySet<PartitionWork> = () => new Set(),
+    isStalled: () => boolean = () => false,
   ) {
     this.#routing = routing
     this.#dispatcher = dispatcher
     this.#intakeOf = intakeOf
     this.#log = log
     this.#waitingForRoom = waitingForRoom
+    this.#isStalled = isStalled
   }
 
   /** Called a few times a second. */
@@ -89,12 +97,14 @@ export class HoldBack implements Deferring {
   }
 
   #watch(endpoint: EndpointQueue, now: number): void {
-    if (!this.#holdsOthers(endpoint, now)) {
+    const held = this.#heldBack(endpoint, now)
+    if (held === 'nobody') {
       endpoint.holdingSince = null
       return
     }
     endpoint.holdingSince ??= now
-    if (!endpoint.isOverdue(now) && now - endpoint.holdingSince < holdBackLimitMs) return
+    const shedsAtOnce = held === 'seen' && endpoint.isOverdue(now)
+    if (!shedsAtOnce && now - endpoint.holdingSince < holdBackLimitMs) return
     endpoint.shedding = true
     this.#log.warn(
       { destination: endpoint.destinationId, urlId: endpoint.id, admitted: endpoint.admittedCalls },
@@ -104,28 +114,43 @@ export class HoldBack implements Deferring {
   }
 
   /** Many slow endpoints, none of them at its own bound, can fill the room together: then each holds others back. */
-  #holdsOthers(endpoint: EndpointQueue, now: number): boolean {
-    if (endpoint.waiters.size > 0 && this.#isInTheWay(endpoint, endpoint.waiters)) return true
+  #heldBack(endpoint: EndpointQueue, now: number): HeldBack {
+    const behind = this.#behind(endpoint, endpoint.waiters)
+    if (behind === 'seen') return behind
+    // What is queued for long here may be what the partition cannot get past, without its waiting for anything.
+    if (endpoint.isOverdue(now) && this.#isStalled() && this.#isAnotherIdle(endpoint)) return 'unseen'
     const waiting = this.#waitingForRoom()
-    if (waiting.size === 0) return false
-    const overdue = endpoint.isFull(false, now) || endpoint.isFull(true, now)
-    return overdue && this.#isInTheWay(endpoint, waiting)
+    if (waiting.size === 0 || !(endpoint.isFull(false, now) || endpoint.isFull(true, now))) return behind
+    const behindRoom = this.#behind(endpoint, waiting)
+    return behindRoom === 'nobody' ? behind : behindRoom
   }
 
-  #isInTheWay(endpoint: EndpointQueue, partitions: ReadonlySet<PartitionWork>): boolean {
+  #behind(endpoint: EndpointQueue, partitions: ReadonlySet<PartitionWork>): HeldBack {
+    let hidden = false
     for (const partition of partitions) {
+      // It is not read any further: there may be more.
+      hidden ||= partition.paused
       const intake = this.#intakeOf(partition)
       const stride = Math.max(1, Math.floor(partition.buffered / samples))
       for (let ahead = 0; ahead < partition.buffered; ahead += stride) {
         const place = ahead === 0 ? 0 : ahead + (this.#shift % stride)
         for (const other of intake.endpointsAhead(partition, place)) {
-          if (other !== endpoint && other.isIdle) return true
+          if (other !== endpoint && other.isIdle) return 'seen'
         }
       }
     }
+    return hidden && this.#isAnotherIdle(endpoint) ? 'unseen' : 'nobody'
+  }
+
+  #isAnotherIdle({ destinationId }: EndpointQueue): boolean {
+    for (const { id, enabled, endpoints } of this.#routing.destinations())
+      if (enabled && id !== destinationId && endpoints.some((other) => other.isIdle)) return true
     return false
   }
 }
+
+/** Whose work waits behind an endpoint's: an idle one's, that of somebody who cannot be seen, or nobody's. */
+type HeldBack = 'seen' | 'unseen' | 'nobody'
 
 /** All of its endpoints defer. */
 const isUnserved = ({ endpoints }: DestinationRuntime, now: number): boolean =>

@@ -43,8 +43,16 @@ export interface EndpointClient {
   close(): void
 }
 
+/** Where requests go, and what they carry. */
+export interface WebhookTarget {
+  url: string
+  headers: Readonly<Record<string, string>>
+  /** Shared secrets. What a receiver sends back is kept without these, and without the headers' values. */
+  secrets?: readonly string[]
+}
+
 export interface WebhookTransport {
-  open(target: { url: string; headers: Readonly<Record<string, string>> }): EndpointClient
+  open(target: WebhookTarget): EndpointClient
   /** Closes every connection, after `graceMs` by force. */
   close(graceMs: number): Promise<void>
 }
@@ -74,6 +82,8 @@ export interface EndpointGauges {
 export interface ForwarderGauges {
   inFlight(): number
   endpoints(): Iterable<EndpointGauges>
+  /** Ids of enabled destinations that cannot be set up. */
+  notSetUp(): Iterable<string>
   /** Own partitions only: the broker's end offset less the committed one. */
   lag(): Iterable<{ topic: string; partition: number; lag: number }>
 }

@@ -1,6 +1,7 @@
+import { checkRetry } from '../core/check-retry.ts'
 import { withoutFuture } from '../core/clock-ahead.ts'
 import type { RetryDelivery } from '../core/delivery.ts'
-import { hopTier, type RetryPolicy } from '../core/disposition.ts'
+import { hopTier, isExpired, type RetryPolicy } from '../core/disposition.ts'
 import { ownCopy } from '../core/own-bytes.ts'
 import { DeliveryRun } from './delivery-run.ts'
 import type { Dispatcher } from './dispatcher.ts'
@@ -90,12 +91,15 @@ export class RetriesIntake implements Intake {
     const { decoder, schemas } = this.#parts
     const { value, timestamp } = partition.peek()!
     const retry = decoder.tryDecode(value)
-    return retry ? withoutFuture(retry, timestamp) : schemas.load(decoder, value!)
+    if (!retry) return schemas.load(decoder, partition)
+    const fault = checkRetry(retry)
+    if (fault !== null) throw new Refusal('undecodable', fault)
+    return withoutFuture(retry, timestamp)
   }
 
   #send(partition: PartitionWork, retry: RetryDelivery, dueAt: number): Block | null {
     const now = steadyClock.now()
-    const { routing, catchUp, dispatcher, room } = this.#parts
+    const { routing, catchUp, dispatcher, settler, room, policy } = this.#parts
     const destination = routing.destination(retry.destinationId)
     if (!destination) {
       const pending = catchUp.since(partition.fetchedAt)
@@ -103,12 +107,18 @@ export class RetriesIntake implements Intake {
       throw new Refusal('unknown_source', `there is no destination ${JSON.stringify(retry.destinationId)}`)
     }
     const endpoints = this.#endpoints(retry)
+    const key = keyOf(partition.peek()!.key)
+    // Where nobody is left to send it to, it is skipped instead.
+    if (endpoints.length > 0 && isExpired(retry, Date.now(), policy)) {
+      if (!dispatcher.deferrals.takeOne()) return { kind: 'turn' }
+      settler.expire(partition.take(), key, retry)
+      return null
+    }
     // A late attempt is a fault, a late deferral is none: new calls need not wait for these.
     const isDeferred = endpoints.length > 0 && endpoints.every((endpoint) => endpoint.defers(now))
     if (isDeferred && !dispatcher.deferrals.takeOne()) return { kind: 'turn' }
     const full = fullEndpoint(endpoints, true, now)
     if (full) return { kind: 'endpoint', endpoint: full }
-    const key = keyOf(partition.peek()!.key)
     const work = partition.take()
     room.take(retry.body.length)
     // What is deferred goes on at once; what is sent may wait for seconds, and would keep the whole fetch.

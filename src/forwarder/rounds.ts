@@ -1,5 +1,6 @@
 import { deferredBy, type Deferral, type DeferralReason } from '../core/deferral.ts'
 import type { Outcome } from '../core/outcome.ts'
+import type { Deferrals, Deferring } from './deferrals.ts'
 import { Attempt, type DeliveryRun } from './delivery-run.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
@@ -20,15 +21,19 @@ export interface RoundResults {
 }
 
 /** Rounds of sending: each run in its lane's turn, to all its endpoints at once, until its outcomes are in. */
-export class Rounds {
+export class Rounds implements Deferring {
   readonly #results: RoundResults
+  readonly #deferrals: Deferrals
+  /** Destinations with a lane that is too long. */
+  readonly #crowded = new Set<DestinationRuntime>()
   /** Runs whose turn it is. */
   readonly #ready: DeliveryRun[] = []
   #draining = false
   #open = 0
 
-  constructor(results: RoundResults) {
+  constructor(results: RoundResults, deferrals: Deferrals) {
     this.#results = results
+    this.#deferrals = deferrals
   }
 
   /** Runs admitted whose round is not over. */
@@ -40,11 +45,28 @@ export class Rounds {
   admit(run: DeliveryRun): void {
     this.#open++
     for (const endpoint of run.reserved) endpoint.reserve(run)
-    if (refusedByAll(run) && run.destination.lanes.isBusy(run)) {
+    const { lanes } = run.destination
+    if (refusedByAll(run) && lanes.isBusy(run)) {
       // Nobody is served by its waiting for its turn.
-      run.passedOver = true
+      run.passedOver = 'slow'
       this.#start(run)
-    } else if (run.destination.lanes.enter(run)) this.#start(run)
+      return
+    }
+    const place = lanes.enter(run)
+    if (place === 'waits') return
+    if (place === 'full') run.passedOver = 'busy_key'
+    this.#start(run)
+  }
+
+  /** Defers what is too much in lanes that filled up before it was known how slow their endpoint is. */
+  defer(most: number): number {
+    let deferred = 0
+    for (const destination of this.#crowded) {
+      if (deferred === most) break
+      deferred += this.#passOver(destination.lanes.takeExcess(most - deferred), 'busy_key')
+      if (!destination.lanes.hasTooLong) this.#crowded.delete(destination)
+    }
+    return deferred
   }
 
   /**
@@ -52,9 +74,12 @@ export class Rounds {
    * returns how many. None of them is sent, not even as a probe: the one before it in its lane may be on the wire.
    */
   deferWaiting(destination: DestinationRuntime, before: number, most: number): number {
-    const taken = destination.lanes.takeWaiting(before, most)
+    return this.#passOver(destination.lanes.takeWaiting(before, most), 'slow')
+  }
+
+  #passOver(taken: readonly DeliveryRun[], reason: DeferralReason): number {
     for (const run of taken) {
-      run.passedOver = true
+      run.passedOver = reason
       this.#ready.push(run)
     }
     this.#drain()
@@ -65,6 +90,7 @@ export class Rounds {
   conclude(run: DeliveryRun, endpoint: EndpointQueue, outcome: Outcome, now: number): void {
     endpoint.release(run, now)
     if (run.settled) return
+    if (outcome.kind !== 'deferred' && !run.isRetry) run.destination.lanes.answered(outcome.durationMs)
     // The next owner of a lost partition sends it again: a retry of ours beside that would be one too many.
     if (outcome.kind !== 'success' && !run.work.partition.alive) {
       this.abandon(run)
@@ -80,7 +106,7 @@ export class Rounds {
   }
 
   /** One endpoint does not get it now. */
-  defer(run: DeliveryRun, endpoint: EndpointQueue, deferral: Deferral, now: number): void {
+  deferred(run: DeliveryRun, endpoint: EndpointQueue, deferral: Deferral, now: number): void {
     if (!run.settled && run.work.partition.alive) this.#results.deferred(run, deferral.reason)
     this.conclude(run, endpoint, deferredBy(deferral), now)
   }
@@ -147,7 +173,7 @@ export class Rounds {
     run.pending = targets.length
     for (const endpoint of targets) {
       const deferral = endpoint.offer(new Attempt(run, endpoint, now), now)
-      if (deferral) this.defer(run, endpoint, deferral, now)
+      if (deferral) this.deferred(run, endpoint, deferral, now)
     }
   }
 
@@ -172,8 +198,11 @@ export class Rounds {
 
   #end(run: DeliveryRun): void {
     this.#open--
-    const next = run.destination.lanes.leave(run)
-    if (next) this.#ready.push(next)
+    const { lanes } = run.destination
+    const next = lanes.leave(run)
+    if (!next) return
+    this.#ready.push(next)
+    if (lanes.hasTooLong) this.#crowded.add(run.destination)
   }
 
   #releaseAll(run: DeliveryRun): void {
@@ -191,6 +220,7 @@ export class Rounds {
     } finally {
       this.#draining = false
     }
+    if (this.#crowded.size > 0) this.#deferrals.begin(this)
   }
 }
 

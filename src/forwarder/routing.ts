@@ -1,12 +1,13 @@
 import { callFilter } from '../core/destination-options.ts'
 import type { PaceBounds } from '../core/endpoint-pace.ts'
-import { headerPlace, sharedSecretPlace, type SecretPlace } from '../core/secret-place.ts'
-import { activeSecrets } from '../core/settings-secrets.ts'
-import type { Destination, Endpoint, SealedSecret, SettingsState } from '../core/settings.ts'
+import type { SecretPlace } from '../core/secret-place.ts'
+import type { Destination, SealedSecret, SettingsState } from '../core/settings.ts'
+import { messageOf } from '../errors.ts'
 import { DestinationRuntime } from './destination-runtime.ts'
+import { setUp } from './destination-set-up.ts'
 import type { EndpointHost } from './endpoint-host.ts'
-import { EndpointQueue } from './endpoint-queue.ts'
-import type { ForwarderMetrics, WebhookTransport } from './ports.ts'
+import { EndpointQueue, type OpenTarget } from './endpoint-queue.ts'
+import type { EndpointClient, ForwarderMetrics, WebhookTransport } from './ports.ts'
 
 export interface Route {
   enabled: boolean
@@ -26,9 +27,15 @@ export interface RoutingParts {
   openSecret(sealed: SealedSecret, place: SecretPlace): string
   /** A URL was taken out of its destination: what waits for it is done with it. */
   removed(endpoint: EndpointQueue): void
+  /** A destination cannot be set up as the settings have it. */
+  failed(destinationId: string, reason: string): void
 }
 
-/** Source → its destinations, with their endpoints' queues, kept in step with the settings log. */
+/**
+ * Source → its destinations, with their endpoints' queues, kept in step with the settings log. A destination that
+ * cannot be set up (a secret whose key is unknown, a URL that is none) takes nothing: its calls are deferred until the
+ * settings have changed, and all others go on.
+ */
 export class Routing {
   readonly #parts: RoutingParts
   #routes = new Map<string, Route>()
@@ -38,6 +45,8 @@ export class Routing {
   readonly #endpoints = new Map<string, EndpointQueue>()
   /** What of the settings a runtime was made of, to leave alone what did not change. */
   readonly #applied = new Map<string, Destination>()
+  /** By destination id, why it cannot be set up. */
+  readonly #failures = new Map<string, string>()
 
   constructor(parts: RoutingParts) {
     this.#parts = parts
@@ -60,7 +69,11 @@ export class Routing {
     return this.#endpoints.values()
   }
 
-  /** Throws `secrets_key` where a secret cannot be opened: nothing may go out unsigned for that. */
+  /** Enabled destinations that cannot be set up, by id, with the reason of each. */
+  *failures(): Iterable<[destinationId: string, reason: string]> {
+    for (const [id, reason] of this.#failures) if (this.#destinations.get(id)!.enabled) yield [id, reason]
+  }
+
   apply(state: SettingsState): void {
     for (const destination of state.destinations.values()) {
       if (this.#applied.get(destination.id) === destination) continue
@@ -72,7 +85,9 @@ export class Routing {
     for (const destination of state.destinations.values()) {
       if (!destination.enabled) {
         for (const sourceId of destination.sourceIds) {
-          disabled.set(sourceId, [...(disabled.get(sourceId) ?? []), destination.id])
+          const list = disabled.get(sourceId)
+          if (list) list.push(destination.id)
+          else disabled.set(sourceId, [destination.id])
         }
         continue
       }
@@ -96,7 +111,7 @@ export class Routing {
   #planned({ id, urls, options }: Destination): DestinationRuntime[] {
     if (options.deliverTo === 'any') return [this.#destinations.get(id)!]
     const runtimes = this.#perUrl.get(id)!
-    return urls.map((url) => runtimes.get(url.id)!)
+    return [...new Set(urls.map((url) => runtimes.get(url.id)!))]
   }
 
   #applyDestination(destination: Destination): void {
@@ -108,14 +123,12 @@ export class Routing {
       this.#perUrl.set(id, perUrl)
       for (const url of urls) if (!perUrl.has(url.id)) perUrl.set(url.id, this.#newRuntime(id, url.id))
     }
-    const secrets = activeSecrets(destination).map((sealed) =>
-      this.#parts.openSecret(sealed, sharedSecretPlace(id)),
-    )
     const filter = callFilter(options)
     const before = whole.endpoints
-    const endpoints = urls.map((endpoint) => this.#endpoint(id, endpoint))
+    const clients = this.#setUp(destination, [whole, ...perUrl.values()])
+    const endpoints = [...new Set(urls.map(({ id: urlId }) => this.#endpoint(id, urlId)))]
+    for (const endpoint of endpoints) endpoint.use(clients?.get(endpoint.id) ?? null)
     const set = (runtime: DestinationRuntime, its: readonly EndpointQueue[]) => {
-      runtime.setSecrets(secrets, options.standardWebhooks)
       runtime.filter = filter
       runtime.endpoints = its
       runtime.enabled = enabled
@@ -130,45 +143,56 @@ export class Routing {
     for (const gone of before) if (!endpoints.includes(gone)) this.#close(gone)
   }
 
+  /** By URL id what its requests go over; null where the destination cannot be set up. */
+  #setUp(
+    destination: Destination,
+    runtimes: readonly DestinationRuntime[],
+  ): ReadonlyMap<string, OpenTarget> | null {
+    const { id, options } = destination
+    const opened: EndpointClient[] = []
+    try {
+      const { secrets, targets } = setUp(destination, (sealed, place) =>
+        this.#parts.openSecret(sealed, place),
+      )
+      const clients = new Map<string, OpenTarget>()
+      for (const [urlId, target] of targets) {
+        const spelled = JSON.stringify(target)
+        const present = this.#endpoints.get(endpointKey(id, urlId))?.target
+        const client = present?.spelled === spelled ? present.client : this.#parts.transport.open(target)
+        if (client !== present?.client) opened.push(client)
+        clients.set(urlId, { spelled, client })
+      }
+      for (const runtime of runtimes) runtime.setSecrets(secrets, options.standardWebhooks)
+      this.#failures.delete(id)
+      return clients
+    } catch (error) {
+      for (const client of opened) client.close()
+      const reason = messageOf(error)
+      this.#failures.set(id, reason)
+      if (destination.enabled) this.#parts.failed(id, reason)
+      return null
+    }
+  }
+
   #newRuntime(id: string, urlId: string | null): DestinationRuntime {
     return new DestinationRuntime(id, this.#parts.metrics.destination(id), urlId)
   }
 
-  #endpoint(destinationId: string, endpoint: Endpoint): EndpointQueue {
-    const key = `${destinationId}/${endpoint.id}`
-    const headers = Object.fromEntries(
-      endpoint.headers.map(({ name, value }) => [
-        name,
-        this.#parts.openSecret(value, headerPlace(destinationId, endpoint.url, name)),
-      ]),
-    )
-    const target = JSON.stringify([endpoint.url, headers])
-    const existing = this.#endpoints.get(key)
-    if (existing?.target === target) return existing
-    const client = this.#parts.transport.open({ url: endpoint.url, headers })
-    if (existing) {
-      // The queue, its limits and what waits in it stay; requests on the wire end on the old connections.
-      existing.client.close()
-      existing.client = client
-      existing.target = target
-      return existing
+  #endpoint(destinationId: string, id: string): EndpointQueue {
+    const key = endpointKey(destinationId, id)
+    let queue = this.#endpoints.get(key)
+    if (!queue) {
+      queue = new EndpointQueue(destinationId, id, this.#parts.host, this.#parts.bounds)
+      this.#endpoints.set(key, queue)
     }
-    const queue = new EndpointQueue(
-      destinationId,
-      endpoint.id,
-      client,
-      target,
-      this.#parts.host,
-      this.#parts.bounds,
-    )
-    this.#endpoints.set(key, queue)
     return queue
   }
 
   #close(endpoint: EndpointQueue): void {
-    endpoint.closed = true
-    endpoint.client.close()
-    this.#endpoints.delete(`${endpoint.destinationId}/${endpoint.id}`)
+    endpoint.close()
+    this.#endpoints.delete(endpointKey(endpoint.destinationId, endpoint.id))
     this.#parts.removed(endpoint)
   }
 }
+
+const endpointKey = (destinationId: string, id: string): string => `${destinationId}/${id}`

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { PostriderError, messageOf } from '../errors.ts'
-import type { Block } from './partition-work.ts'
+import type { Block, PartitionWork } from './partition-work.ts'
 import type { RecordDecoder } from './ports.ts'
 
 const maxBackOffMs = 5_000
@@ -13,7 +13,8 @@ const maxBackOffMs = 5_000
 export class SchemaLoader {
   readonly #log: { warn(fields: object, message: string): void }
   readonly #signal: AbortSignal
-  #away = false
+  /** Partitions whose head waits for a registry that did not answer. */
+  #waiting = 0
 
   constructor(log: { warn(fields: object, message: string): void }, signal: AbortSignal) {
     this.#log = log
@@ -22,25 +23,33 @@ export class SchemaLoader {
 
   /** Records wait for a registry that does not answer. */
   get isWaiting(): boolean {
-    return this.#away
+    return this.#waiting > 0
   }
 
-  load(decoder: RecordDecoder<unknown>, value: Buffer): Block {
-    return { kind: 'pending', settled: this.#load(decoder, value) }
+  /** Of the record at the head of the partition. */
+  load(decoder: RecordDecoder<unknown>, partition: PartitionWork): Block {
+    return { kind: 'pending', settled: this.#load(decoder, partition) }
   }
 
-  async #load(decoder: RecordDecoder<unknown>, value: Buffer): Promise<void> {
-    for (let wait = 100; !this.#signal.aborted; wait = Math.min(wait * 2, maxBackOffMs)) {
+  async #load(decoder: RecordDecoder<unknown>, work: PartitionWork): Promise<void> {
+    const { topic, partition } = work
+    const { value, offset } = work.peek()!
+    let isWaiting = false
+    for (let wait = 100; !this.#signal.aborted && work.alive; wait = Math.min(wait * 2, maxBackOffMs)) {
       try {
-        await decoder.load(value)
-        this.#away = false
-        return
+        await decoder.load(value!)
+        break
       } catch (error) {
-        if (error instanceof PostriderError && !error.canRetry) return
-        this.#away = true
-        this.#log.warn({ retryInMs: wait }, `a record waits for its schema: ${messageOf(error)}`)
+        if (error instanceof PostriderError && !error.canRetry) break
+        if (!isWaiting) this.#waiting++
+        isWaiting = true
+        this.#log.warn(
+          { topic, partition, offset, retryInMs: wait },
+          `a record waits for its schema: ${messageOf(error)}`,
+        )
         await delay(wait, undefined, { signal: this.#signal }).catch(() => {})
       }
     }
+    if (isWaiting) this.#waiting--
   }
 }

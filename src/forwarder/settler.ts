@@ -1,7 +1,7 @@
 import type { AnalyticsCall } from '../core/analytics-call.ts'
 import type { DeadLetter, DeadLetterReason, Delivery, RetryDelivery } from '../core/delivery.ts'
 import type { DispositionLabel } from '../core/delivery-event.ts'
-import { decide, type RetryPolicy } from '../core/disposition.ts'
+import { decide, expiryReason, type RetryPolicy } from '../core/disposition.ts'
 import { ownBytes } from '../core/own-bytes.ts'
 import type { Tier, TopicNames } from '../core/topics.ts'
 import { RoomClaim, type Claim } from './claim.ts'
@@ -141,6 +141,25 @@ export class Settler {
     this.#retries.write(work, key, tier, next, now, 'deferred', null)
   }
 
+  /** A retry that came due after its window had ended: it is kept, and not attempted. */
+  expire(work: RecordWork, key: string | null, retry: Delivery): void {
+    const { ledger, metrics, room } = this.#parts
+    const { destinationId, body } = retry
+    const reason = expiryReason(retry)
+    room.take(body.length)
+    const done = () => {
+      const counts = metrics.destination(destinationId)
+      counts.deadLetter(reason)
+      counts.disposition('dead_lettered')
+      ledger.moved(work, retry, 'dead_lettered', { reason })
+      room.free(body.length)
+      work.finishOne(ledger.codes.code(destinationId, 'dead_lettered'))
+    }
+    const detail = 'its retry window had ended when it came due'
+    const letter = letterOf(work, keyBytes(key), reason, detail, retry, Date.now())
+    this.#letters.write(work, letter, done, this.#claim(work, body.length))
+  }
+
   /**
    * A record that never becomes a delivery: kept as it came. `call` is what it holds, as far as it can be read, `about`
    * what is known of the call that it is about.
@@ -201,8 +220,7 @@ export class Settler {
       run.destination.metrics.deadLetter(reason)
       this.#finish(run, 'dead_lettered', { reason })
     }
-    const key = run.key === null ? null : ownBytes(run.key, 'latin1')
-    const letter = letterOf(run.work, key, reason, detail, delivery, now)
+    const letter = letterOf(run.work, keyBytes(run.key), reason, detail, delivery, now)
     this.#letters.write(run.work, letter, done, this.#claim(run.work, run.body.length))
   }
 
@@ -211,6 +229,8 @@ export class Settler {
     return new RoomClaim(partition, this.#parts.room, bytes)
   }
 }
+
+const keyBytes = (key: string | null): Uint8Array | null => (key === null ? null : ownBytes(key, 'latin1'))
 
 const firstLine = (text: string): string => text.split('\n', 1)[0]!
 

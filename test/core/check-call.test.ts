@@ -10,6 +10,7 @@ const bare: Partial<AnalyticsCall> = { userId: null, event: null }
 test('the least that each type needs is enough', () => {
   const enough: Partial<AnalyticsCall>[] = [
     { type: 'identify', userId: 'u' },
+    { type: 'identify', userId: 'u', messageId: 'm'.repeat(100) },
     { type: 'identify', anonymousId: 'a' },
     { type: 'page', anonymousId: 'a' },
     { type: 'screen', userId: 'u' },
@@ -28,6 +29,8 @@ test('the least that each type needs is enough', () => {
 const faults: [given: Partial<AnalyticsCall>, names: RegExp][] = [
   [{ type: 'unknown' }, /^type is unknown/],
   [{ messageId: '' }, /^messageId/],
+  [{ messageId: 'm'.repeat(101) }, /^messageId has 101 characters/],
+  [{ messageId: 'm'.repeat(300_000) }, /^messageId has 300000 characters/],
   [{ sourceId: '' }, /^sourceId/],
   [{ ...bare, type: 'identify' }, /^userId and anonymousId/],
   [{ ...bare, type: 'page' }, /^userId and anonymousId/],

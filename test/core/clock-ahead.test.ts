@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import fc from 'fast-check'
 import { withoutFuture } from '../../src/core/clock-ahead.ts'
 import type { RetryDelivery } from '../../src/core/delivery.ts'
 import { delivery } from '../support/dead-letters.ts'
@@ -36,9 +37,9 @@ test('a clock that was far ahead makes nobody wait for its time: its times becom
       firstHandOverAt,
       notBefore,
     })
-    const mended = withoutFuture(retry, appendedAt)
-    assert.equal(mended.handedOverAt, appendedAt)
-    return [mended.firstAttemptAt, mended.firstHandOverAt, mended.notBefore]
+    const { handedOverAt, ...corrected } = withoutFuture(retry, appendedAt)
+    assert.equal(handedOverAt, appendedAt)
+    return [corrected.firstAttemptAt, corrected.firstHandOverAt, corrected.notBefore]
   }
   assert.deepEqual(ahead(appendedAt + hour - 10, appendedAt + hour, null), [appendedAt, appendedAt, null])
   assert.deepEqual(ahead(null, appendedAt + hour, null), [null, appendedAt, null])
@@ -50,4 +51,33 @@ test('a clock that was far ahead makes nobody wait for its time: its times becom
     appendedAt - 5,
     appendedAt + 3_000,
   ])
+})
+
+test('a first attempt or hand-over after the broker took the record is no way to a longer window', () => {
+  const far = appendedAt + 1_000 * hour
+  const times = (given: Partial<RetryDelivery>) => {
+    const { handedOverAt, firstAttemptAt, firstHandOverAt } = withoutFuture(handedOver(given), appendedAt)
+    assert.equal(handedOverAt, appendedAt)
+    return [firstAttemptAt, firstHandOverAt]
+  }
+  assert.deepEqual(times({ firstAttemptAt: far, firstHandOverAt: far }), [appendedAt, appendedAt])
+  assert.deepEqual(times({ firstAttemptAt: far, firstHandOverAt: null }), [appendedAt, null])
+  assert.deepEqual(times({ firstAttemptAt: null, firstHandOverAt: far }), [null, appendedAt])
+  // One that names no beginning has begun by then.
+  assert.deepEqual(times({ firstAttemptAt: null, firstHandOverAt: null }), [null, appendedAt])
+})
+
+test('property: nothing of a retry begins later than the broker took it, and what was right stays as it is', () => {
+  const time = fc.option(fc.integer({ min: appendedAt - 10 * hour, max: appendedAt + 10 * hour }))
+  fc.assert(
+    fc.property(time, time, time, (attempt, handOver, handed) => {
+      const given = { firstAttemptAt: attempt, firstHandOverAt: handOver, handedOverAt: handed ?? appendedAt }
+      const { firstAttemptAt, firstHandOverAt, handedOverAt } = withoutFuture(handedOver(given), appendedAt)
+      const beginnings = [firstAttemptAt, firstHandOverAt].filter((each) => each !== null)
+      assert.ok(beginnings.length > 0)
+      for (const each of [...beginnings, handedOverAt]) assert.ok(each <= appendedAt + 5_000)
+      if (attempt !== null && attempt <= appendedAt) assert.equal(firstAttemptAt, attempt)
+      if (handOver !== null && handOver <= appendedAt) assert.equal(firstHandOverAt, handOver)
+    }),
+  )
 })

@@ -3,10 +3,11 @@ import { test, type TestContext } from 'node:test'
 import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
 import { defaultBreakerLimits } from '../../src/core/breaker.ts'
 import { BusyWindow } from '../../src/core/busy-window.ts'
+import { laneGraceMs } from '../../src/core/lane-bound.ts'
 import type { DestinationRuntime } from '../../src/forwarder/destination-runtime.ts'
 import type { Outcome } from '../../src/core/outcome.ts'
 import { steadyClock } from '../../src/forwarder/steady-clock.ts'
-import { Engine, nothingHeld } from './fakes.ts'
+import { Engine, FakeClient, nothingHeld } from './fakes.ts'
 
 const ids = (runs: readonly { idempotencyKey: string }[]) => runs.map((run) => run.idempotencyKey)
 /** A clock that the test moves. */
@@ -413,7 +414,7 @@ test('a URL that was removed is dropped from the deliveries that wait for it; wi
   engine.admit('only there', crm, { retry: ['u1'] })
   engine.admit('in lane', crm, { key: 'a' })
   crm.endpoints = [stays]
-  gone.closed = true
+  gone.close()
   engine.dispatcher.removed(gone)
   assert.deepEqual(ids(engine.skipped), ['only there'])
   engine.client('crm', 'u1').answer('status_5xx')
@@ -559,6 +560,124 @@ test('ten thousand runs of one key that are deferred at once do not overflow the
   open(engine, crm)
   engine.client('crm').answer('network')
   assert.equal(engine.settled.length, 10_000)
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('of one key no more waits at a slow endpoint than ten seconds of work: the rest is deferred, what is left keeps its order', async (t) => {
+  const { pass } = clock(t)
+  const engine = new Engine({ places: 20_000 })
+  const crm = engine.destination('crm')
+  const client = engine.client('crm')
+  const numbered = (from: number, to: number) => {
+    for (let index = from; index < to; index++) engine.admit(`h${index}`, crm, { key: 'hot' })
+  }
+  numbered(0, 500)
+  const answer = () => {
+    pass(1_000)
+    client.answer('success', undefined, { durationMs: 1_000 })
+  }
+  answer()
+  assert.deepEqual(engine.deferrals, [], 'one answer says little')
+  answer()
+  for (let seen = -1; engine.deferrals.length > seen; await turn()) {
+    assert.ok(engine.deferrals.length - Math.max(seen, 0) <= 16, 'others have their turns in between')
+    seen = engine.deferrals.length
+  }
+  // h0 and h1 were sent, h2 is on the wire and h3 to h12 wait: the others, which came later, are deferred.
+  assert.equal(engine.deferrals.length, 500 - 13)
+  numbered(500, 1_000)
+  assert.equal(engine.deferrals.length, 1_000 - 13)
+  assert.deepEqual(new Set(engine.deferrals), new Set(['busy_key']))
+  // Another key is not touched.
+  engine.admit('other', crm, { key: 'b' })
+  client.answer('success', 'other', { durationMs: 1_000 })
+  while (client.onWire.length > 0) answer()
+  assert.deepEqual(
+    client.sent.filter((id) => id !== 'other'),
+    Array.from({ length: 13 }, (_, index) => `h${index}`),
+  )
+  const deferred = engine.settled.filter((run) => run.outcomes !== null)
+  assert.ok(deferred.every((run) => Number(run.idempotencyKey.slice(1)) >= 13 && run.attempts === 0))
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('a key with thousands of calls waits for its turns at an endpoint that is quick, be its first answers late', async (t) => {
+  const { pass } = clock(t)
+  const engine = new Engine({ places: 20_000 })
+  const crm = engine.destination('crm')
+  const client = engine.client('crm')
+  for (let index = 0; index < 3_000; index++) engine.admit(`h${index}`, crm, { key: 'hot' })
+  for (let answered = 0; client.onWire.length > 0; answered++) {
+    const durationMs = answered === 0 ? laneGraceMs - 1 : 2
+    pass(durationMs)
+    client.answer('success', undefined, { durationMs })
+    if (answered % 100 === 0) await turn()
+  }
+  assert.deepEqual(engine.deferrals, [])
+  assert.equal(client.sent.length, 3_000)
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('a retry whose window ends while it waits for its endpoint is not sent any more', () => {
+  const engine = new Engine({ inFlight: 1 })
+  const crm = engine.destination('crm')
+  engine.admit('first', crm)
+  engine.admit('late', crm, { retry: ['u1'] })
+  engine.admit('in time', crm, { retry: ['u1'] })
+  engine.expired.add('late')
+  engine.client('crm').answer('success')
+  assert.deepEqual(engine.client('crm').sent, ['first', 'in time'])
+  const late = engine.settled.find((run) => run.idempotencyKey === 'late')!
+  assert.deepEqual([late.outcomes![0]!.outcome.kind, late.reached], ['deferred', false])
+  engine.client('crm').answer('success')
+  // Nor when its connection is there at last.
+  engine.admit('connects', crm, { retry: ['u1'] })
+  engine.expired.add('connects')
+  engine.client('crm').connected('connects')
+  assert.equal(engine.settled.at(-1)!.idempotencyKey, 'connects')
+  assert.deepEqual(engine.client('crm').onWire, [])
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('an exception at noting an attempt fails that delivery alone', () => {
+  const engine = new Engine()
+  const crm = engine.destination('crm')
+  engine.atAttempt = (attempt) => {
+    if (attempt.run.idempotencyKey === 'bad') throw new Error('a bug')
+  }
+  engine.admit('bad', crm, { key: 'a' })
+  engine.admit('good', crm, { key: 'a' })
+  engine.client('crm').answer('timeout', 'bad')
+  engine.client('crm').answer('success', 'good')
+  assert.deepEqual(
+    engine.failed.map(({ run }) => run.idempotencyKey),
+    ['bad'],
+  )
+  assert.deepEqual(ids(engine.settled), ['good'])
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('an endpoint that is not set up defers all that comes and all that waits, and goes on once it is', async () => {
+  const engine = new Engine({ inFlight: 1 })
+  const crm = engine.destination('crm')
+  const [endpoint] = crm.endpoints
+  const client = engine.client('crm')
+  engine.admit('on the wire', crm)
+  engine.admit('queued', crm)
+  endpoint!.use(null)
+  while (endpoint!.queued > 0) await turn()
+  assert.deepEqual(ids(engine.settled), ['queued'])
+  assert.ok(endpoint!.defers(steadyClock.now()) && !endpoint!.isIdle && client.closed)
+  engine.admit('comes', crm)
+  engine.admit('comes due', crm, { retry: ['u1'] })
+  assert.deepEqual(ids(engine.settled), ['queued', 'comes', 'comes due'])
+  assert.deepEqual(engine.deferrals, ['not_set_up', 'not_set_up', 'not_set_up'])
+  client.answer('success')
+  const next = new FakeClient()
+  endpoint!.use({ spelled: 'next', client: next })
+  engine.admit('again', crm)
+  assert.deepEqual([client.sent, next.sent], [['on the wire'], ['again']])
+  next.answer('success')
   assert.deepEqual(engine.held(), nothingHeld)
 })
 

@@ -158,9 +158,13 @@ export class Engine {
   readonly skipped: DeliveryRun[] = []
   /** Ids of retries that must not be sent any more. */
   readonly revoked = new Set<string>()
+  /** Ids of retries whose window has ended. */
+  readonly expired = new Set<string>()
   readonly failed: { run: DeliveryRun; error: unknown }[] = []
   readonly abandoned: DeliveryRun[] = []
   readonly attempted: { attempt: Attempt; outcome: Outcome }[] = []
+  /** Before an attempt is noted. */
+  atAttempt: (attempt: Attempt) => void = () => {}
   readonly lateStarts: DeliveryRun[] = []
   readonly deferrals: DeferralReason[] = []
   readonly woken: PartitionWork[] = []
@@ -176,10 +180,14 @@ export class Engine {
       settled: (run) => void this.settled.push(run),
       skipped: (run) => void this.skipped.push(run),
       isRevoked: (run) => this.revoked.has(run.idempotencyKey),
+      isExpired: (run) => this.expired.has(run.idempotencyKey),
       failed: (run, error) => void this.failed.push({ run, error }),
       abandoned: (run) => void this.abandoned.push(run),
       deferred: (_, reason) => void this.deferrals.push(reason),
-      attempted: (attempt, result) => void this.attempted.push({ attempt, outcome: result }),
+      attempted: (attempt, result) => {
+        this.atAttempt(attempt)
+        this.attempted.push({ attempt, outcome: result })
+      },
       retryStarted: (run) => void this.lateStarts.push(run),
       breakerChanged: () => {},
       blocked: () => {},
@@ -203,7 +211,8 @@ export class Engine {
   endpoint(destinationId: string, id: string): EndpointQueue {
     const client = new FakeClient()
     this.clients.set(`${destinationId}/${id}`, client)
-    const queue = new EndpointQueue(destinationId, id, client, '', this.dispatcher, this.#bounds)
+    const queue = new EndpointQueue(destinationId, id, this.dispatcher, this.#bounds)
+    queue.use({ spelled: '', client })
     this.endpoints.push(queue)
     return queue
   }

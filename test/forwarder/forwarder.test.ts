@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
 import { test, type TestContext } from 'node:test'
+import fc from 'fast-check'
 import { defaultBreakerLimits } from '../../src/core/breaker.ts'
 import type { AnalyticsCall } from '../../src/core/analytics-call.ts'
 import type { DeliveryEvent } from '../../src/core/delivery-event.ts'
@@ -377,6 +378,115 @@ test('a retry is never early, and goes out within a second of its due time', asy
   assert.ok(sentAt >= due && sentAt < due + 1_000, `${sentAt - due} ms after it was due`)
   clients[0]!.answer('success')
   await until(() => committedRetries() === 1, 'committed')
+})
+
+const minutes = (count: number) => Date.now() - count * 60_000
+
+test('a retry that comes due after its window is a dead letter without a request, and the ledger says so', async (t) => {
+  const { clients, retry, appended, committedRetries, told } = await engine(t)
+  const since = { firstAttemptAt: minutes(241), firstHandOverAt: minutes(240) }
+  retry(waiting({ ...since, id: 'late:crm', attempts: 3 }))
+  retry(waiting({ firstAttemptAt: null, firstHandOverAt: minutes(241), id: 'never:crm', attempts: 0 }))
+  // A wait that was asked for does not keep it alive either.
+  retry(waiting({ ...since, id: 'asked:crm', notBefore: Date.now() + 60_000 }))
+  retry(waiting({ firstAttemptAt: minutes(239), firstHandOverAt: minutes(239), id: 'last:crm' }))
+  await until(() => clients[0]!.onWire.length === 1, 'the one within its window is sent')
+  clients[0]!.answer('success')
+  await until(() => committedRetries() === 4, 'committed')
+  assert.deepEqual(clients[0]!.sent, ['last:crm'])
+  const letters = appended.map(({ topic, record }) => [
+    topic,
+    record.delivery?.id,
+    record.reason,
+    record.delivery?.attempts,
+  ])
+  assert.deepEqual(letters, [
+    [topics.deadLetters, 'late:crm', 'expired', 3],
+    [topics.deadLetters, 'never:crm', 'not_attempted', 0],
+    [topics.deadLetters, 'asked:crm', 'expired', 1],
+  ])
+  assert.equal(String(Buffer.from(appended[0]!.record.rawKey!)), 'u-1')
+  const dispositions = told.filter(({ type }) => type === 'disposition')
+  assert.deepEqual(
+    dispositions.map(({ deliveryId, disposition, reason }) => [deliveryId, disposition, reason]).sort(),
+    [
+      ['asked:crm', 'dead_lettered', 'expired'],
+      ['last:crm', 'delivered', null],
+      ['late:crm', 'dead_lettered', 'expired'],
+      ['never:crm', 'dead_lettered', 'not_attempted'],
+    ],
+  )
+})
+
+test('property: whatever the times of a retry, no request goes out later than its window allows', async (t) => {
+  const { clients, retries, committedRetries } = await engine(t)
+  const windowMs = 4 * 3_600_000
+  const ago = fc.option(fc.integer({ min: -10 * 3_600_000, max: 10 * 3_600_000 }), { freq: 4 })
+  let offset = 0
+  await fc.assert(
+    fc.asyncProperty(ago, ago, fc.nat(20), async (attemptAgo, handOverAgo, attempts) => {
+      const appendedAt = Date.now() - parked.delayMs
+      const at = (ms: number | null) => (ms === null ? null : Date.now() - ms)
+      const [firstAttemptAt, firstHandOverAt] = [at(attemptAgo), at(handOverAgo)]
+      const times = { firstAttemptAt, firstHandOverAt, handedOverAt: appendedAt, attempts }
+      const value = waiting({ ...times, id: `m-${offset}:crm` })
+      const records = fetched([{ ...record(offset, `u-${offset}`, value), timestamp: appendedAt }])
+      retries.listener!.fetched(tier, 0, { records, from: offset, to: ++offset })
+      const began = Math.min(firstAttemptAt ?? Infinity, firstHandOverAt ?? Infinity, Date.now())
+      await until(() => clients[0]!.onWire.length > 0 || committedRetries() === offset, 'sent or kept')
+      if (clients[0]!.onWire.length > 0) {
+        assert.ok(Date.now() - began <= windowMs + 1_000, `sent ${Date.now() - began} ms after it began`)
+        clients[0]!.answer('success')
+      } else assert.ok(Date.now() - began > windowMs, `not sent ${Date.now() - began} ms after it began`)
+      await until(() => committedRetries() === offset, 'committed')
+    }),
+    { numRuns: 30 },
+  )
+})
+
+test('a retry whose counters no delivery reaches is kept as it came, and the next goes out', async (t) => {
+  const { clients, retry, appended, committedRetries } = await engine(t)
+  retry(waiting({ id: 'a:crm', attempts: 2 ** 31 - 1 }))
+  retry(waiting({ id: 'b:crm', handOvers: 2 ** 31 - 1 }))
+  retry(waiting({ id: 'c:crm', attempts: -1 }))
+  retry(waiting({ id: 'd:crm' }))
+  await until(() => clients[0]!.onWire.length === 1, 'sent')
+  clients[0]!.answer('timeout')
+  await until(() => committedRetries() === 4, 'committed')
+  assert.deepEqual(clients[0]!.sent, ['d:crm'])
+  assert.deepEqual(
+    appended.map(({ topic, record }) => [topic, record.reason, record.delivery ?? null]),
+    [
+      [topics.deadLetters, 'undecodable', null],
+      [topics.deadLetters, 'undecodable', null],
+      [topics.deadLetters, 'undecodable', null],
+      [topics.retry('1h'), undefined, null],
+    ],
+  )
+})
+
+test('a retry from the future waits no longer than its tier, and its window ends', async (t) => {
+  const { clients, retries, appended, committedRetries } = await engine(t)
+  const appendedAt = Date.now() - parked.delayMs
+  const far = appendedAt + 365 * 24 * 3_600_000
+  const given: Partial<RetryDelivery>[] = [
+    { id: 'a:crm', firstAttemptAt: far, firstHandOverAt: far },
+    // Of these the window begins when the broker took them: they hop on, and not for ever.
+    { id: 'b:crm', firstAttemptAt: null, firstHandOverAt: null, notBefore: far, attempts: 0 },
+  ]
+  const records = given.map((each, offset) => ({
+    ...record(offset, `u-${offset}`, waiting({ handedOverAt: appendedAt, ...each })),
+    timestamp: appendedAt,
+  }))
+  retries.listener!.fetched(tier, 0, { records: fetched(records), from: 0, to: 2 })
+  await until(() => clients[0]!.onWire.length === 1, 'sent')
+  clients[0]!.answer('status_5xx')
+  await until(() => committedRetries() === 2, 'committed')
+  const beginnings = new Map(
+    appended.map(({ record }) => [record.id, [record.firstAttemptAt, record.firstHandOverAt]]),
+  )
+  assert.deepEqual(beginnings.get('a:crm'), [appendedAt, appendedAt])
+  assert.deepEqual(beginnings.get('b:crm'), [null, appendedAt])
 })
 
 test('a retry that waits for its answer keeps nothing of the fetch that it came in', async (t) => {

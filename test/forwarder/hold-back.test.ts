@@ -40,6 +40,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
       settled: (run) => void settled.push(run),
       skipped: () => {},
       isRevoked: () => false,
+      isExpired: () => false,
       failed: () => {},
       abandoned: () => {},
       attempted: () => {},
@@ -76,6 +77,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
     },
     openSecret: () => '',
     removed: (endpoint) => dispatcher.removed(endpoint),
+    failed: () => {},
   })
   routing.apply({
     version: 1,
@@ -93,6 +95,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
     },
   }
   const waitingForRoom = new Set<PartitionWork>()
+  const stalled = { is: false }
   const log = { warns: 0, warn: () => void log.warns++ }
   const holdBack = new HoldBack(
     routing,
@@ -100,6 +103,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
     () => intake,
     { ...quiet, warn: log.warn },
     () => waitingForRoom,
+    () => stalled.is,
   )
   let offset = 0
   const fetch = (id: string, count: number) => {
@@ -150,6 +154,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
     routing,
     partition,
     waitingForRoom,
+    stalled,
     settled,
     woken,
     log,
@@ -294,4 +299,61 @@ test('slow endpoints that fill the room together, none of them at its own bound,
   pass(limitMs + 500)
   assert.equal(log.warns, 1)
   assert.ok(deferred().length > 0)
+})
+
+test('what lies behind the buffer cannot be seen and is taken for an idle destination’s: after 2 s its endpoint sheds', (t) => {
+  const { clients, partition, log, fetch, takeAll, pass, deferred, endpointsOf } = world(t, ['slow', 'well'])
+  fetch('slow', 2_000)
+  takeAll()
+  // As the group's member leaves it when the buffer is full: nothing more is fetched.
+  partition.paused = true
+  const [slow] = endpointsOf('slow')
+  pass(limitMs)
+  assert.equal(slow!.shedding, false)
+  assert.equal(deferred().length, 0)
+  pass(250)
+  assert.equal(slow!.shedding, true)
+  assert.equal(log.warns, 1)
+  // What comes behind, once there is room to fetch it.
+  for (let left = 500; partition.buffered > 0; left--) {
+    assert.ok(left > 0, `${partition.buffered} left`)
+    pass(250)
+  }
+  fetch('well', 1)
+  takeAll()
+  assert.equal(clients.get('well')!.sent.length, 1)
+  assert.ok(deferred().every((run) => run.destination.id === 'slow' && run.attempts === 0))
+})
+
+test('a backlog behind the buffer is nobody else’s where there is no other destination, or none that could take more', (t) => {
+  for (const ids of [['slow'], ['slow', 'busy'], ['slow', 'off']]) {
+    const { partition, routing, fetch, takeAll, pass, deferred, endpointsOf } = world(t, ids)
+    if (ids[1] === 'busy') {
+      fetch('busy', 5)
+      takeAll()
+    }
+    if (ids[1] === 'off') routing.destination('off')!.enabled = false
+    fetch('slow', 2_000)
+    takeAll()
+    partition.paused = true
+    pass(20_000)
+    assert.equal(deferred().length, 0, ids.join())
+    assert.equal(endpointsOf('slow')[0]!.shedding, false, ids.join())
+  }
+})
+
+test('what has been queued for long is put off when a partition cannot be read past it', (t) => {
+  const { stalled, fetch, takeAll, pass, deferred, endpointsOf } = world(t, ['slow', 'well'])
+  fetch('slow', 9)
+  takeAll()
+  // Nothing waits for the endpoint, and nothing of it is in the way.
+  pass(60_000)
+  assert.equal(deferred().length, 0)
+  stalled.is = true
+  pass(limitMs)
+  assert.equal(deferred().length, 0)
+  pass(500)
+  assert.equal(endpointsOf('slow')[0]!.shedding, true)
+  // All but the two on the wire.
+  assert.equal(deferred().length, 7)
 })

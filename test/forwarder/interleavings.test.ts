@@ -4,15 +4,26 @@ import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
 import type { OutcomeKind } from '../../src/core/outcome.ts'
 import type { DeliveryRun } from '../../src/forwarder/delivery-run.ts'
+import type { EndpointQueue } from '../../src/forwarder/endpoint-queue.ts'
 import type { PartitionWork } from '../../src/forwarder/partition-work.ts'
 import { steadyClock } from '../../src/forwarder/steady-clock.ts'
-import { Engine, nothingHeld } from './fakes.ts'
+import { Engine, FakeClient, nothingHeld } from './fakes.ts'
 
 type Step =
   | { kind: 'admit'; destination: number; partition: number; key: number; retry: boolean }
-  | { kind: 'answer'; client: number; pick: number; outcome: OutcomeKind; retryAfterMs: number | null }
+  | {
+      kind: 'answer'
+      client: number
+      pick: number
+      outcome: OutcomeKind
+      retryAfterMs: number | null
+      durationMs: number
+    }
   | { kind: 'connect'; client: number; pick: number }
-  | { kind: 'lose' | 'toggle' | 'remove' | 'restore' | 'defer' | 'shed' | 'fault'; which: number }
+  | {
+      kind: 'lose' | 'toggle' | 'remove' | 'restore' | 'defer' | 'shed' | 'fault' | 'unset' | 'expire'
+      which: number
+    }
   | { kind: 'fresh'; is: boolean }
   | { kind: 'pass'; ms: number }
   | { kind: 'pump' }
@@ -47,6 +58,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       pick: fc.nat(9),
       outcome: fc.constantFrom(...outcomes),
       retryAfterMs: fc.option(fc.nat(10_000), { freq: 2 }),
+      // Of slow ones only a few calls of a key may wait.
+      durationMs: fc.constantFrom(1, 1, 4_000, 20_000),
     }),
   },
   {
@@ -64,6 +77,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
         'defer' as const,
         'shed' as const,
         'fault' as const,
+        'unset' as const,
+        'expire' as const,
       ),
       which: fc.nat(9),
     }),
@@ -92,6 +107,7 @@ class World {
   readonly #ids = ['a', 'b', 'c']
   readonly #wrong: string[] = []
   #made = 0
+  #replaced = 0
 
   constructor() {
     this.#ids.forEach((id, index) => this.engine.destination(id, index + 1))
@@ -110,7 +126,8 @@ class World {
       must(run.work.partition.alive, 'sent although its partition is lost')
       must(run.destination.enabled, 'sent to a disabled destination')
       must(this.engine.owner.fresh, 'sent without fresh heartbeats')
-      must(!client.closed, 'sent to a URL that was removed')
+      must(!client.closed, 'sent to a URL that was removed, or is not set up')
+      must(!this.engine.expired.has(run.idempotencyKey), 'sent after its window')
       // A run that one URL has taken leaves its lane; what is still queued of it at other URLs goes out all the same.
       if (!run.isRetry && run.key !== null && !run.settled) {
         for (const other of this.admitted) {
@@ -144,7 +161,7 @@ class World {
         const busy = [...engine.clients.values()].filter((client) => client.onWire.length > 0)
         const client = busy[step.client % busy.length]
         const id = client?.onWire[step.pick % client.onWire.length]!.request.idempotencyKey
-        client?.answer(step.outcome, id, { retryAfterMs: step.retryAfterMs })
+        client?.answer(step.outcome, id, { retryAfterMs: step.retryAfterMs, durationMs: step.durationMs })
         return
       }
       case 'connect': {
@@ -170,8 +187,7 @@ class World {
         const [gone, ...others] = destination.endpoints
         if (!gone) return
         destination.endpoints = others
-        gone.closed = true
-        gone.client.close()
+        gone.close()
         dispatcher.removed(gone)
         return
       }
@@ -198,6 +214,18 @@ class World {
         client.fault = new Error('a bug')
         return
       }
+      case 'unset': {
+        const endpoint = endpoints[step.which % endpoints.length]!
+        if (endpoint.target) endpoint.use(null)
+        else this.#setUp(endpoint)
+        return
+      }
+      case 'expire': {
+        const retries = this.admitted.filter((run) => run.isRetry && !run.settled)
+        const run = retries[step.which % retries.length]
+        if (run) engine.expired.add(run.idempotencyKey)
+        return
+      }
       case 'fresh':
         engine.owner.fresh = step.is
         return
@@ -210,6 +238,18 @@ class World {
       case 'turn':
         await turn()
     }
+  }
+
+  /** Over new connections. */
+  #setUp(endpoint: EndpointQueue): void {
+    const { clients } = this.engine
+    const client = new FakeClient()
+    const name = `${endpoint.destinationId}/${endpoint.id}`
+    // What is on the wire of the old ones still has to end.
+    clients.set(`${name} until ${this.#replaced++}`, clients.get(name)!)
+    clients.set(name, client)
+    this.#watch(name, client)
+    endpoint.use({ spelled: '', client })
   }
 
   check(): void {

@@ -60,6 +60,7 @@ test('records that are no calls are kept as they came, and hold nobody up', asyn
     ['a timestamp before the year 1', { timestamp: Date.parse('0001-01-01T00:00:00Z') - 1 }],
     ['a receivedAt that no calendar holds', { receivedAt: -8.64e15 }],
     ['no messageId', { messageId: '' }],
+    ['a messageId of 300 KB', { messageId: 'm'.repeat(300_000) }],
     ['no source', { sourceId: '' }],
     ['nobody it is about', { userId: null, anonymousId: '' }],
     ['a track without an event', { event: null }],

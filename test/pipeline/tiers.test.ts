@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { RetryDelivery } from '../../src/core/delivery.ts'
+import { auditOf } from '../support/audit.ts'
 import { someCall } from '../support/calls.ts'
 import { delivery } from '../support/dead-letters.ts'
 import { deploy, until } from '../support/deployment.ts'
 import { startReceiver } from '../support/receivers.ts'
-import { connect, counted, dispositions, samplesOf, tierRecords } from '../support/samples.ts'
+import { connect, counted, dispositions, sampleOf, samplesOf, tierRecords } from '../support/samples.ts'
 
 const secret = 's3cret'
 
@@ -71,6 +72,43 @@ test('a call that cannot be delivered walks the tiers until its window ends', as
     page.get('postrider_webhook_attempts_total{destination="crm",outcome="status_5xx"}'),
     requests.length,
   )
+})
+
+test('a forwarder that was away for longer than the window makes no attempt: what waited is expired, and accounted for', async (t) => {
+  const deployment = await deploy(t, { RETRY_TIERS: '300ms,600ms', RETRY_WINDOW: '2s' })
+  const first = await deployment.forwarder()
+  const receiver = await startReceiver(t)
+  receiver.answer({ status: 503 })
+  await connect(deployment, first, { id: 'crm', urls: [receiver.url] })
+  const ids = ['m-1', 'm-2', 'm-3']
+  await deployment.produce(
+    ids.map((messageId) => someCall({ sourceId: 'crm', messageId, userId: messageId })),
+  )
+  await until(() => sampleOf(first, 'postrider_retries_scheduled_total{tier="300ms"}') >= ids.length)
+  await first.stop()
+  const attempted = receiver.requests.length
+  const [begun] = receiver.requests
+  await until(() => Date.now() > begun!.at + 2_500, 10_000, 'that the window has ended')
+
+  const second = await deployment.forwarder()
+  await counted(second, dispositions('crm', 'dead_lettered'), ids.length)
+  assert.equal(receiver.requests.length, attempted, 'nothing was sent after the window')
+  const letters = await deployment.deadLetters()
+  assert.deepEqual(letters.map(({ reason, delivery }) => [reason, delivery!.messageId]).sort(), [
+    ['expired', 'm-1'],
+    ['expired', 'm-2'],
+    ['expired', 'm-3'],
+  ])
+  const attempts = letters.reduce((sum, { delivery }) => sum + delivery!.attempts, 0)
+  assert.equal(attempts, attempted)
+  const series = 'postrider_dead_letters_total{destination="crm",reason="expired"}'
+  assert.equal(sampleOf(second, series), ids.length)
+  await second.stop()
+  const report = await auditOf(deployment)
+  assert.deepEqual(report.faults, [])
+  assert.ok(report.ok)
+  const line = report.destinations.find(({ destinationId }) => destinationId === 'crm')!
+  assert.deepEqual([line.dead, line.waiting], [ids.length, 0])
 })
 
 test('a tier that is taken out of the settings still drains', async (t) => {

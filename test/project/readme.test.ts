@@ -90,7 +90,7 @@ test('every command and flag that the README names exists', () => {
 test('every metric that the README names is exposed, and every one exposed is named', () => {
   const counts = new ForwarderCounts()
   counts.destination('crm')
-  counts.watch({ inFlight: () => 0, endpoints: () => [], lag: () => [] })
+  counts.watch({ inFlight: () => 0, endpoints: () => [], lag: () => [], notSetUp: () => [] })
   const collected = new CollectorCounts()
   collected.calls('shop', 'track', 'accepted', 1)
   const asked = new ConsoleCounts()

@@ -28,6 +28,8 @@ export interface RunningForwarder {
   log: LogLine[]
   /** Null when it takes work. */
   problem(): string | null
+  /** What does not keep it from work. */
+  warning(): string | null
   /** Stops it in good order; rejects with what it failed with. */
   stop(): Promise<void>
 }
@@ -204,7 +206,9 @@ export async function deploy(
         if (failure) throw failure as Error
         return problem() === null
       }, 20_000)
-      return { counts: open.counts, log: lines, problem, stop }
+      const warning = () =>
+        open.checks.map((check) => check.warning?.() ?? null).find((found) => found !== null) ?? null
+      return { counts: open.counts, log: lines, problem, warning, stop }
     },
     endFirst: (stop) => void forwarders.add(stop),
     read,
@@ -249,9 +253,13 @@ export async function unlessMoving<T>(ask: () => Promise<T>): Promise<T | null> 
   }
 }
 
-/** A line that the forwarder logs, now or within `withinMs`. */
-export async function logged(forwarder: RunningForwarder, text: string, withinMs = 10_000): Promise<LogLine> {
-  const find = () => forwarder.log.find(({ msg }) => msg.includes(text))
+/** A line that a part logs, now or within `withinMs`. */
+export async function logged(
+  part: Pick<RunningForwarder, 'log'>,
+  text: string,
+  withinMs = 10_000,
+): Promise<LogLine> {
+  const find = () => part.log.find(({ msg }) => msg.includes(text))
   await until(() => find() !== undefined, withinMs, `the log line "${text}"`)
   return find()!
 }

@@ -131,6 +131,11 @@ function* exposeGauges(gauges: ForwarderGauges): Generator<string> {
     )
   }
   yield* inPieces(
+    heading('postrider_destination_not_set_up', 'gauge', '1 for a destination that cannot be set up.'),
+    gauges.notSetUp(),
+    (id) => `postrider_destination_not_set_up{destination="${escapeValue(id)}"} 1\n`,
+  )
+  yield* inPieces(
     heading('postrider_consumer_lag', 'gauge', 'Records behind the end, in partitions of this process.'),
     gauges.lag(),
     ({ topic, partition, lag }) =>

@@ -77,7 +77,9 @@ export class BoundedTap {
   }
 
   readInt(): number {
-    return this.readLong()
+    const value = this.readLong()
+    if (value !== (value | 0)) throw new RangeError('a whole number of more than 32 bits')
+    return value
   }
 
   skipLong(): void {

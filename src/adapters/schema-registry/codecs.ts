@@ -48,12 +48,17 @@ export function createCodecs(options: {
   const registry = new Registry(options.registry, options.timeoutMs)
   // `setup` registers this one for every deployment.
   const knownSubject = subjectOf(topics.calls)
-  const readerOf = (name: RecordName) => new RecordReader(recordSchema(name), registry, knownSubject, log)
-  const codec = <T>(topic: string, name: RecordName, mapping: Mapping<T>, reader = readerOf(name)) =>
-    new RecordCodec<T>(subjectOf(topic), recordSchema(name), registry, reader, mapping)
+  const readerOf = (name: RecordName, subjects: () => readonly string[]) =>
+    new RecordReader(recordSchema(name), registry, knownSubject, subjects, log)
+  const codec = <T>(
+    topic: string,
+    name: RecordName,
+    mapping: Mapping<T>,
+    reader = readerOf(name, () => [subjectOf(topic)]),
+  ) => new RecordCodec<T>(subjectOf(topic), recordSchema(name), registry, reader, mapping)
 
-  const retryReader = readerOf('retryDelivery')
   const retries = new Map<string, RecordCodec<KeyedRetryDelivery>>()
+  const retryReader = readerOf('retryDelivery', () => [...retries.values()].map(({ subject }) => subject))
   return {
     calls: codec<AnalyticsCall>(topics.calls, 'analyticsCall', { write: writeAnalyticsCall, fromFields }),
     retries(tierName) {

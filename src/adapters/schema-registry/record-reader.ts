@@ -10,6 +10,9 @@ import type { RecordSchema } from './schemas.ts'
 const refusalMs = 10_000
 /** Anybody can write any id: beyond this many the refusals are forgotten. */
 const mostRefusals = 1_000
+/** So many unknown ids are asked for in a second: each takes two requests, and everything behind its record waits. */
+const maxAskedIds = 20
+const askedIdsMs = 1_000
 
 /** The magic byte and the schema's id (Confluent wire format). */
 export const headerBytes = 5
@@ -34,17 +37,31 @@ export class RecordReader {
   readonly #log: Logger
   /** A subject that the registry must know if it is the one that the records were written with. */
   readonly #knownSubject: string
+  /** Where the schemas of these records are registered. */
+  readonly #subjects: () => readonly string[]
   readonly #ways = new Map<number, ReadsFrom>()
   readonly #refusals = new Map<number, Refusal>()
   readonly #loading = new Map<number, Promise<void>>()
+  /** Unknown ids that were asked for since `#askedSince`. */
+  readonly #asked = new Set<number>()
+  #askedSince = 0
+  /** The ids of the subjects' versions, while there are too many unknown ones to ask for each. */
+  #registered: Promise<ReadonlySet<number>> | null = null
   readonly #tap = new BoundedTap()
   #lastId = 0
   #lastWay: ReadsFrom | undefined
 
-  constructor(schema: RecordSchema, registry: Registry, knownSubject: string, log: Logger) {
+  constructor(
+    schema: RecordSchema,
+    registry: Registry,
+    knownSubject: string,
+    subjects: () => readonly string[],
+    log: Logger,
+  ) {
     this.#schema = schema
     this.#registry = registry
     this.#knownSubject = knownSubject
+    this.#subjects = subjects
     this.#log = log
   }
 
@@ -95,6 +112,7 @@ export class RecordReader {
     if (this.#ways.has(id)) return
     this.#throwRefusal(id)
     try {
+      if (!this.#mayAsk(id)) await this.#requireRegistered(id)
       this.#ways.set(id, this.#wayFrom(await this.#fetch(id), id))
       this.#log.debug(
         { schemaId: id, record: this.#schema.name },
@@ -104,6 +122,41 @@ export class RecordReader {
       if (error instanceof PostriderError && error.code === 'undecodable') this.#refuse(id, error)
       throw error
     }
+  }
+
+  #mayAsk(id: number): boolean {
+    const now = performance.now()
+    if (now - this.#askedSince >= askedIdsMs) {
+      this.#asked.clear()
+      this.#askedSince = now
+      this.#registered = null
+    }
+    if (this.#asked.has(id)) return true
+    if (this.#asked.size >= maxAskedIds) return false
+    this.#asked.add(id)
+    return true
+  }
+
+  /** Instead of asking for one more id: whether any version of the records' subjects has it. */
+  async #requireRegistered(id: number): Promise<void> {
+    const registered = (this.#registered ??= this.#registeredIds())
+    registered.catch(() => {
+      if (this.#registered === registered) this.#registered = null
+    })
+    if ((await registered).has(id)) return
+    throw undecodable(
+      `schema ${id} is of no version of ${this.#subjects().join(', ')}, and there are too many unknown ones to ask for each`,
+    )
+  }
+
+  async #registeredIds(): Promise<ReadonlySet<number>> {
+    const found = await Promise.all(this.#subjects().map((subject) => this.#registry.idsOf(subject)))
+    const ids = found.filter((each) => each !== null)
+    if (ids.length > 0) return new Set(ids.flatMap((each) => [...each]))
+    throw new PostriderError(
+      'registry_unavailable',
+      `the schema registry at ${this.#registry.url} knows none of ${this.#subjects().join(', ')}`,
+    )
   }
 
   async #fetch(id: number): Promise<Type> {
@@ -152,7 +205,9 @@ export function idOf(value: Buffer | null): number {
     throw undecodable(`the record has ${value.length} bytes; a header alone has ${headerBytes}`)
   if (value[0] !== 0)
     throw undecodable('the record does not begin with the magic byte 0 of the Confluent format')
-  return value.readInt32BE(1)
+  const id = value.readInt32BE(1)
+  if (id < 0) throw undecodable(`there is no schema ${id}: ids are not negative`)
+  return id
 }
 
 function undecodable(message: string, cause?: unknown): PostriderError {

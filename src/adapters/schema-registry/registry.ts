@@ -16,6 +16,11 @@ const backwardLevels = [
 /** How long a request to the registry may take, in ms. */
 const requestTimeoutMs = 5_000
 
+/** Of a request for one schema: these speak of the login, or of the moment, and not of what was asked for. */
+const passingRefusals = [401, 407, 408, 425, 429]
+/** More versions of one subject are not looked at, the oldest first. */
+const maxVersions = 200
+
 /**
  * The schema registry, each request bounded by a deadline. Every method throws PostriderError
  * 'registry_unavailable' when the registry is away, too slow, or answers with anything that it should not.
@@ -23,16 +28,18 @@ const requestTimeoutMs = 5_000
 export class Registry {
   readonly url: string
   readonly #client: SchemaRegistry
+  readonly #authorization: string | null
   readonly #timeoutMs: number
 
   constructor(config: Config['registry'], timeoutMs = requestTimeoutMs) {
     this.url = config.url.replace(/\/+$/, '')
     this.#timeoutMs = timeoutMs
+    const { username, password } = config
+    this.#authorization =
+      username === null ? null : `Basic ${Buffer.from(`${username}:${password ?? ''}`).toString('base64')}`
     this.#client = new SchemaRegistry({
       host: this.url,
-      ...(config.username === null
-        ? {}
-        : { auth: { username: config.username, password: config.password ?? '' } }),
+      ...(username === null ? {} : { auth: { username, password: password ?? '' } }),
       // Whoever asks knows better whether and when to ask again.
       retry: { retries: 0 },
       // Frees the socket; the promise itself is bounded in `#ask`, for the client forgets about a response that
@@ -46,12 +53,21 @@ export class Registry {
     })
   }
 
-  /** The schema of an id. Throws PostriderError 'undecodable' when there is none, or none that is Avro. */
+  /**
+   * The schema of an id. Throws PostriderError 'undecodable' when there is none, none that is Avro, or none that the
+   * registry gives to us.
+   */
   async schema(id: number): Promise<Type> {
     const schema = await this.#ask(`schema ${id}`, async () => {
       try {
         return await this.#client.getSchema(id)
       } catch (error) {
+        if (isRefusal(error))
+          throw new PostriderError(
+            'undecodable',
+            `the registry does not give schema ${id} (${error.status}): ${messageOf(error)}`,
+            { cause: error },
+          )
         if (isResponse(error)) throw error
         throw new PostriderError('undecodable', `schema ${id} makes no sense: ${messageOf(error)}`, {
           cause: error,
@@ -73,6 +89,34 @@ export class Registry {
   async knows(subject: string): Promise<boolean> {
     const id = await this.#ask(subject, () => this.#client.getLatestSchemaId(subject))
     return id !== null && this.#checkedId(subject, id) > 0
+  }
+
+  /** The ids of all versions of a subject; null when there is no such subject. */
+  async idsOf(subject: string): Promise<Set<number> | null> {
+    return this.#ask(subject, async () => {
+      const versions = await this.#versionsOf(subject)
+      if (versions === null) return null
+      const ids = versions.slice(-maxVersions).map((version) => this.#client.getRegistryId(subject, version))
+      return new Set(await Promise.all(ids))
+    })
+  }
+
+  /** The client has no such call. */
+  async #versionsOf(subject: string): Promise<number[] | null> {
+    let versions: unknown
+    try {
+      const response = await fetch(`${this.url}/subjects/${encodeURIComponent(subject)}/versions`, {
+        redirect: 'error',
+        signal: AbortSignal.timeout(this.#timeoutMs),
+        headers: this.#authorization === null ? {} : { authorization: this.#authorization },
+      })
+      if (response.status === 404) return null
+      if (response.ok) versions = await response.json()
+    } catch (error) {
+      throw this.#unavailable(subject, messageOf(error), error)
+    }
+    if (Array.isArray(versions) && versions.every((version) => typeof version === 'number')) return versions
+    throw this.#unavailable(subject, 'it does not list its versions')
   }
 
   /**
@@ -150,6 +194,18 @@ interface FailedResponse extends Error {
 
 const isResponse = (error: unknown): error is FailedResponse =>
   error instanceof Error && 'status' in error && typeof error.status === 'number'
+
+/**
+ * The registry answered that it does not give what was asked for. What the client makes of no answer at all has status
+ * 400 too, but no message of a registry's.
+ */
+const isRefusal = (error: unknown): error is FailedResponse =>
+  isResponse(error) &&
+  error.status >= 400 &&
+  error.status < 500 &&
+  error.status !== 404 &&
+  !passingRefusals.includes(error.status) &&
+  !error.message.includes('Error, status 400')
 
 function reasonOf(error: FailedResponse): string {
   if (error.status === 401 || error.status === 403)

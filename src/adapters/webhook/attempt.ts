@@ -6,10 +6,13 @@ import type { AttemptSink, SignedRequest } from '../../forwarder/ports.ts'
 import type { Connection } from './connection.ts'
 import type { Expiring } from './deadlines.ts'
 import { failureOf, wasClosedUnderneath } from './failure.ts'
+import type { OwnSecrets } from './own-secrets.ts'
 
 /** The part of an endpoint that its attempts use. */
 export interface AttemptOwner {
   readonly timeoutMs: number
+  /** What is struck out of what is kept of a response. */
+  readonly secrets: OwnSecrets
   /** Epoch ms, for a Retry-After that is a date. */
   now(): number
   /** The attempt is over; `reusable` says whether its connection can take another request. */
@@ -139,15 +142,18 @@ export class Attempt implements Dispatcher.DispatchHandler, Expiring {
   /** Copies: a chunk is a window on the socket's read buffer, which is much larger. */
   #keep(chunk: Buffer): void {
     const before = this.#kept
-    if (before === null) this.#kept = Buffer.from(chunk.subarray(0, keptResponseBytes))
-    else if (before.length < keptResponseBytes)
-      this.#kept = Buffer.concat([before, chunk.subarray(0, keptResponseBytes - before.length)])
+    // A secret that begins within what is kept must be seen whole.
+    const most = keptResponseBytes + this.#owner.secrets.longest
+    if (before === null) this.#kept = Buffer.from(chunk.subarray(0, most))
+    else if (before.length < most)
+      this.#kept = Buffer.concat([before, chunk.subarray(0, most - before.length)])
   }
 
   #settleByStatus(complete: boolean): void {
     const status = this.#status
     const kind = outcomeKindOf(status)
-    this.#settle(kind, status, this.#kept, kind === 'success' ? null : `status ${status}`, complete)
+    const kept = this.#kept && this.#owner.secrets.strike(this.#kept, keptResponseBytes)
+    this.#settle(kind, status, kept, kind === 'success' ? null : `status ${status}`, complete)
   }
 
   #settle(

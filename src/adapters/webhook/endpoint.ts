@@ -1,7 +1,8 @@
 import type { Dispatcher } from 'undici'
 import { headerText } from '../../core/header-text.ts'
-import type { AttemptSink, EndpointClient, SignedRequest } from '../../forwarder/ports.ts'
+import type { AttemptSink, EndpointClient, SignedRequest, WebhookTarget } from '../../forwarder/ports.ts'
 import { Attempt, type AttemptOwner } from './attempt.ts'
+import { OwnSecrets } from './own-secrets.ts'
 import type { Connection } from './connection.ts'
 import type { Deadlines } from './deadlines.ts'
 import type { Origin } from './origin.ts'
@@ -21,6 +22,7 @@ export interface EndpointSettings {
 /** One URL with its static headers: what is sent there, over the connections that its origin has. */
 export class WebhookEndpoint implements EndpointClient, AttemptOwner {
   readonly timeoutMs: number
+  readonly secrets: OwnSecrets
   readonly #settings: EndpointSettings
   readonly #origin: Origin
   readonly #refusal: string | null
@@ -35,11 +37,12 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
 
   constructor(
     url: URL,
-    headers: Readonly<Record<string, string>>,
+    { headers, secrets = [] }: Pick<WebhookTarget, 'headers' | 'secrets'>,
     origin: Origin,
     settings: EndpointSettings,
   ) {
     this.timeoutMs = settings.timeoutMs
+    this.secrets = new OwnSecrets([...Object.values(headers), ...secrets])
     this.#settings = settings
     this.#origin = origin
     origin.join()

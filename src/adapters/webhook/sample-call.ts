@@ -26,10 +26,14 @@ export async function sendSample(
   parts: { transport: WebhookTransport; secrets: Secrets; now: number },
 ): Promise<SampleResult[]> {
   const { transport, secrets, now } = parts
-  const requestTo = sampleRequests(destination, secrets, now)
+  const shared = activeSecrets(destination).map((sealed) =>
+    secrets.open(sealed, sharedSecretPlace(destination.id)),
+  )
+  const requestTo = sampleRequests(destination, shared, now)
   const targets = destination.urls.map(({ id, url, headers }) => ({
     id,
     url,
+    secrets: shared,
     headers: Object.fromEntries(
       headers.map(({ name, value }) => [name, secrets.open(value, headerPlace(destination.id, url, name))]),
     ),
@@ -48,7 +52,7 @@ export async function sendSample(
 /** The request of each URL, by the URL's id. */
 function sampleRequests(
   destination: Destination,
-  secrets: Secrets,
+  secrets: readonly string[],
   now: number,
 ): (urlId: string) => SignedRequest {
   const messageId = `test-${randomUUID()}`
@@ -73,11 +77,9 @@ function sampleRequests(
   })
   const body = Buffer.from(text)
   const { standardWebhooks, deliverTo } = destination.options
-  const active = activeSecrets(destination).map((sealed) =>
-    secrets.open(sealed, sharedSecretPlace(destination.id)),
-  )
-  const signature = active[0] === undefined ? null : createHmac('sha1', active[0]).update(body).digest('hex')
-  const signer = standardWebhooks && signature !== null ? new StandardSigner(active) : null
+  const [newest] = secrets
+  const signature = newest === undefined ? null : createHmac('sha1', newest).update(body).digest('hex')
+  const signer = standardWebhooks && signature !== null ? new StandardSigner(secrets) : null
   return (urlId) => ({
     body,
     signature,

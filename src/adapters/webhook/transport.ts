@@ -86,7 +86,7 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
       const url = new URL(target.url)
       if (url.protocol !== 'http:' && url.protocol !== 'https:')
         throw new PostriderError('usage', `a webhook's URL begins with http or https, not ${url.protocol}`)
-      const endpoint = new WebhookEndpoint(url, target.headers, originOf(url.origin), settings)
+      const endpoint = new WebhookEndpoint(url, target, originOf(url.origin), settings)
       endpoints.add(endpoint)
       return endpoint
     },

@@ -137,6 +137,7 @@ test('gauges are read when the page is', () => {
       { destinationId: 'crm', urlId: 'u2', inFlight: 0, limit: 2, breakerOpen: true, paused: false },
     ],
     lag: () => [{ topic: 'analytics.calls', partition: 4, lag: 12 }],
+    notSetUp: () => ['typo'],
   })
   inFlight = 9
   const { samples } = shown(counts)
@@ -148,6 +149,7 @@ test('gauges are read when the page is', () => {
   assert.equal(samples.get('postrider_endpoint_paused{destination="crm",url_id="u1"}'), 1)
   assert.equal(samples.get('postrider_endpoint_paused{destination="crm",url_id="u2"}'), 0)
   assert.equal(samples.get('postrider_consumer_lag{topic="analytics.calls",partition="4"}'), 12)
+  assert.equal(samples.get('postrider_destination_not_set_up{destination="typo"}'), 1)
 })
 
 test('labels cannot break out of their quotes, nor grow without bound', () => {

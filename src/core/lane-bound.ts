@@ -1,0 +1,32 @@
+/**
+ * The work of one key that may wait at one destination, in ms. A call beyond it would wait for its turn for as long as the
+ * first retry tier takes by default, in memory and with its offset uncommitted.
+ */
+export const maxLaneWorkMs = 10_000
+/** Before the first one in a lane has waited for so long, in ms, nothing is taken for too much: few answers say little. */
+export const laneGraceMs = 2_000
+/** The mean is over about so many of the last answers. */
+const answers = 16
+
+/**
+ * How many calls of one key may wait at one destination, by how long its answers take. Calls of one key go one after
+ * another: at an endpoint that takes a second, one key alone could otherwise hold what all endpoints share for hours.
+ */
+export class LaneBound {
+  #seen = 0
+  #answerMs = 0
+  #maxWaiting = Infinity
+
+  get maxWaiting(): number {
+    return this.#maxWaiting
+  }
+
+  /** A call was answered, in whatever way, after so many ms from its request's start. */
+  answered(durationMs: number): void {
+    if (this.#seen < answers) this.#seen++
+    this.#answerMs += (durationMs - this.#answerMs) / this.#seen
+    // A slow answer among quick ones says little, and so does what came before a quick one.
+    const turnMs = Math.min(this.#answerMs, durationMs)
+    this.#maxWaiting = Math.max(1, Math.floor(maxLaneWorkMs / turnMs))
+  }
+}

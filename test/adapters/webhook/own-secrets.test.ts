@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { OwnSecrets } from '../../../src/adapters/webhook/own-secrets.ts'
+import { keptResponseBytes } from '../../../src/core/response.ts'
+import { startReceiver } from '../../support/receivers.ts'
+import { openTransport, send } from './transport-under-test.ts'
+
+const struck = (values: string[], text: string, most = 2_048): string =>
+  new OwnSecrets(values).strike(Buffer.from(text), most).toString()
+
+test('what a receiver sends back is kept without the header values and the secrets that it was sent', async (t) => {
+  const receiver = await startReceiver(t)
+  const headers = { Authorization: 'Bearer abc-def-123', 'X-Key': 'says "open sesame"' }
+  const endpoint = openTransport(t).open({ url: receiver.url, headers, secrets: ['shared-s3cret'] })
+  const echo = JSON.stringify({ error: 'bad token abc-def-123', headers, shared: 'shared-s3cret' })
+  const padding = ' '.repeat(keptResponseBytes - 5)
+  receiver.answer(
+    { status: 400, body: echo },
+    { status: 503, body: `${padding}abc-def-123 and more` },
+    { status: 503, body: 'in 3 shared-s3cret chunks' },
+  )
+  const [first, second, third] = [await send(endpoint), await send(endpoint), await send(endpoint)]
+  const text = String(first.body)
+  for (const secret of ['abc-def-123', 'open sesame', 'shared-s3cret'])
+    assert.ok(!text.includes(secret), text)
+  assert.deepEqual(JSON.parse(text), {
+    error: 'bad token [removed]',
+    headers: { Authorization: '[removed]', 'X-Key': '[removed]' },
+    shared: '[removed]',
+  })
+  // One that begins within what is kept and ends behind it.
+  assert.equal(String(second.body), `${padding}[remo`)
+  assert.equal(String(third.body), 'in 3 [removed] chunks')
+})
+
+test('values that are too short to be secrets are left in place, and one that holds another goes first', () => {
+  assert.equal(struck(['1', 'on', 'abc'], '1 on abc'), '1 on abc')
+  assert.equal(struck(['key-1', 'key-1-and-more'], 'key-1-and-more, key-1'), '[removed], [removed]')
+  assert.equal(struck(['Basic dXNlcjpwdw=='], 'got dXNlcjpwdw== for Basic'), 'got [removed] for Basic')
+})
+
+test('property: no secret is left in what is kept, wherever it stands and however often', () => {
+  const secret = fc.stringMatching(/^[a-z0-9]{4,20}$/)
+  fc.assert(
+    fc.property(
+      fc.array(secret, { minLength: 1, maxLength: 4 }),
+      fc.array(fc.oneof(fc.nat(3), fc.stringMatching(/^[A-Z {}":]{0,30}$/)), { maxLength: 30 }),
+      fc.integer({ min: 1, max: 200 }),
+      (secrets, parts, most) => {
+        const text = parts.map((part) => (typeof part === 'number' ? (secrets[part] ?? '') : part)).join('')
+        const kept = struck(secrets, text, most)
+        assert.ok(kept.length <= most)
+        for (const each of secrets)
+          if (!'[removed]'.includes(each)) assert.ok(!kept.replaceAll('[removed]', '|').includes(each), kept)
+      },
+    ),
+  )
+})
