@@ -12,6 +12,9 @@ export interface FieldFault {
   message: string
 }
 
+/** As many fields an answer names. */
+export const maxFields = 100
+
 /** Every code that an error can carry, with its status. */
 const statusOf = {
   invalid_request: 400,
@@ -44,7 +47,8 @@ export const errorSchema = z
           message: z.string(),
         }),
       )
-      .describe('Every field that is wrong. Empty where no field is at fault.'),
+      .max(maxFields)
+      .describe('The fields that are wrong. Empty where no field is at fault.'),
   })
   .meta({ id: 'Error' })
 
@@ -55,7 +59,7 @@ export function refusal(code: ApiErrorCode, message: string, fields: readonly Fi
   const again = code === 'unavailable' || code === 'busy'
   return {
     status: statusOf[code],
-    body: { code, message, fields },
+    body: { code, message, fields: fields.slice(0, maxFields) },
     ...(again && { headers: { 'Retry-After': String(retryAfterSeconds) } }),
   }
 }
