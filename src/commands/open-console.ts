@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { Kafka } from 'kafkajs'
 import { ErasureLog } from '../adapters/erasure-log.ts'
 import { openConsoleServer } from '../adapters/http/console-server.ts'
+import { urlAt } from '../adapters/http/serving.ts'
 import type { Logger } from '../adapters/log.ts'
 import { ConsoleCounts } from '../adapters/metrics/console-metrics.ts'
 import type { ReadinessCheck } from '../adapters/monitoring-server.ts'
@@ -28,7 +29,7 @@ export interface OpenConsoleOptions {
   config: Config
   kafka: Kafka
   log: Logger
-  /** All interfaces unless given. */
+  /** CONSOLE_HOST unless given. */
   host?: string
 }
 
@@ -52,6 +53,7 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
 export function openConsole(options: OpenConsoleOptions): OpenConsole {
   const { config, log } = options
   const { adminToken } = config
+  const host = options.host ?? config.consoleHost
   if (adminToken === null)
     throw new PostriderError(
       'usage',
@@ -82,19 +84,19 @@ export function openConsole(options: OpenConsoleOptions): OpenConsole {
       async run(signal) {
         const server = await openConsoleServer({
           port: config.consolePort,
+          host,
           token: adminToken,
           version,
           operations,
           services: () => current?.services ?? null,
           counts,
           log,
-          ...(options.host && { host: options.host }),
         }).catch((error: unknown) => {
           listening.reject(error)
           throw error
         })
         listening.resolve(server.port)
-        log.info({ port: server.port }, `admin API at http://localhost:${server.port}/api/v1/openapi.json`)
+        log.info({ host, port: server.port }, `admin API at ${urlAt(host, server.port)}/api/v1/openapi.json`)
         await serveUntil(signal, server, serving)
       },
     },
