@@ -157,7 +157,7 @@ test('hostile requests each get their code, harm nobody, and the calls beside th
     [
       'a shared sentAt that is none',
       '/v1/batch',
-      '{"sentAt":"now","batch":[{"userId":"u","type":"identify","sentAt":{}}]}',
+      '{"sentAt":"now","batch":[{"userId":"u","type":"identify","messageId":"timeless","sentAt":{}}]}',
       [basic],
       200,
       null,
@@ -298,6 +298,7 @@ test('hostile requests each get their code, harm nobody, and the calls beside th
       'plain',
       'proto',
       'sized-32768',
+      'timeless',
       'twice',
     ])
     assert.equal(calls.get('lone')!.userId, 'lone\ufffd')

@@ -283,3 +283,11 @@ test('a port that is taken is said so, with its setting', async (t) => {
     return true
   })
 })
+
+test('an address that is none of this machine’s is said so, with its setting', async (t) => {
+  await assert.rejects(underTest(t, { host: '192.0.2.1' }), (error) => {
+    assert.ok(error instanceof PostriderError)
+    assert.match(error.message, /^COLLECTOR_HOST is 192\.0\.2\.1, which is no address of this machine/)
+    return true
+  })
+})
