@@ -156,7 +156,9 @@ function addRoutes(
 
 /** The network takes an answer at once, unless the sender does not read: then its connection ends in time. */
 function endUnlessTaken(response: ServerResponse, withinMs: number): void {
-  if (response.writableFinished) return
+  if (response.writableLength === 0) return
+  // It waits for an earlier answer over the same connection, which may still be made.
+  if (response.socket === null) return void response.once('socket', () => endUnlessTaken(response, withinMs))
   const timer = setTimeout(() => response.destroy(), withinMs).unref()
   response.once('close', () => clearTimeout(timer))
 }

@@ -178,6 +178,36 @@ test('a sender that takes no answer keeps no room, and is cut off in time', asyn
   await until(() => socket.destroyed, 30_000, 'a connection that is closed')
 })
 
+test('an answer that waits for an earlier one has its time from then on', async (t) => {
+  const waiting: (() => void)[] = []
+  const large = { ...success, body: JSON.stringify({ a: 'x'.repeat(100_000) }) }
+  const answerMs = 100
+  const { server, got } = await underTest(t, {
+    answerMs,
+    collect: ({ text }) =>
+      text === '1' ? new Promise((resolve) => waiting.push(() => resolve(success))) : large,
+  })
+  const opened = (others: number) => {
+    const socket = connect(server.port, '127.0.0.1')
+    socket.on('error', () => {})
+    t.after(() => socket.destroy())
+    socket.write(rawRequest('/v1/track', [], '1'))
+    for (let n = 0; n < others; n++) socket.write(rawRequest('/v1/track', [], '2'))
+    return socket
+  }
+  let bytes = 0
+  const reads = opened(3).on('data', (chunk: Buffer) => (bytes += chunk.length))
+  const doesNot = opened(300).pause()
+  const timer = setInterval(() => doesNot.write(rawRequest('/v1/track', [], '2')), 100)
+  t.after(() => clearInterval(timer))
+  await until(() => waiting.length === 2 && got.length >= 300)
+  await new Promise((resolve) => setTimeout(resolve, 4 * answerMs))
+  for (const answer of waiting) answer()
+  await until(() => bytes > 300_000)
+  assert.ok(!reads.destroyed)
+  await until(() => doesNot.destroyed, 30_000, 'a connection that is closed')
+})
+
 test('a body that drips is cut off after its grace, and one that comes steadily is not', async (t) => {
   // It is not for the time that the whole of it takes.
   const { server, room } = await underTest(t, { requestMs: 300_000 })
