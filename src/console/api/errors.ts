@@ -18,6 +18,7 @@ export const maxFields = 100
 /** Every code that an error can carry, with its status. */
 const statusOf = {
   invalid_request: 400,
+  invalid_http: 400,
   unauthorized: 401,
   not_found: 404,
   method_not_allowed: 405,
@@ -27,6 +28,7 @@ const statusOf = {
   unsupported_media_type: 415,
   idempotency_key_reused: 422,
   busy: 429,
+  head_too_large: 431,
   internal_error: 500,
   secrets_key: 500,
   setup: 503,

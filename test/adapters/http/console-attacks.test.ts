@@ -7,11 +7,12 @@ import pino from 'pino'
 import { z } from 'zod'
 import { paced } from '../../../src/adapters/http/console-bodies.ts'
 import { openConsoleServer } from '../../../src/adapters/http/console-server.ts'
-import { RequestRefused } from '../../../src/console/api/errors.ts'
+import { apiErrorCodes, RequestRefused } from '../../../src/console/api/errors.ts'
 import { collectionsIn, maxLength } from '../../../src/console/api/lengths.ts'
 import { operation, type Operation } from '../../../src/console/api/operation.ts'
 import { operations } from '../../../src/console/api/operations.ts'
 import type { ConsoleServices } from '../../../src/console/api/services.ts'
+import { sendRaw } from '../../support/raw-http.ts'
 
 const token = 'a-token-that-nobody-guesses-0123456789'
 const auth = { authorization: `Bearer ${token}` }
@@ -192,6 +193,19 @@ test('many wrong tokens get few lines of the log, and wait for their answers', a
   const about = lines.filter(({ msg }) => String(msg).includes('without the right token'))
   assert.equal(about.length, 10)
   assert.ok(!JSON.stringify(lines).includes('guess-'))
+})
+
+test('what is not HTTP, or has too large a head, is told so by a code of the document', async (t) => {
+  const { port } = await underTest(t)
+  for (const [bytes, status, code] of [
+    ['hello\r\n\r\n', 400, 'invalid_http'],
+    [`GET /api/v1/sources HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, 431, 'head_too_large'],
+  ] as const) {
+    const answer = await sendRaw(port, bytes)
+    assert.equal(answer?.status, status)
+    assert.equal((JSON.parse(answer.body) as Refused).code, code)
+    assert.ok((apiErrorCodes as string[]).includes(code))
+  }
 })
 
 /** Needs: the token. Bounded: the time that a body takes. */
