@@ -87,6 +87,8 @@ export async function deploy(servers: Servers, extra: Record<string, string> = {
     GROUP_ID: `${prefix}group`,
     SECRETS_KEY: randomBytes(32).toString('hex'),
     WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+    // What is measured is the collector.
+    SOURCE_MAX_RATE: '0',
     ...extra,
   }
   const config = loadConfig(env)

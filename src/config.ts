@@ -27,9 +27,15 @@ export interface Config {
   /** CIDRs that webhooks may reach although they are private. */
   allowedNetworks: string[]
   webhookCaFile: string | null
+  /** Addresses to listen at. */
+  collectorHost: string
+  consoleHost: string
+  metricsHost: string
   collectorPort: number
   /** CIDRs of proxies whose X-Forwarded-For is believed. */
   trustedProxies: string[]
+  /** Calls a second of one source at one collector; 0 for no limit. */
+  sourceMaxRate: number
   consolePort: number
   metricsPort: number
   adminToken: string | null
@@ -73,8 +79,12 @@ export function loadConfig(env: Environment, spell: (name: VariableName) => stri
     maxInFlightPerEndpoint: values.MAX_IN_FLIGHT_PER_ENDPOINT,
     allowedNetworks: values.WEBHOOK_ALLOWED_NETWORKS ?? [],
     webhookCaFile: values.WEBHOOK_CA_FILE,
+    collectorHost: values.COLLECTOR_HOST,
+    consoleHost: values.CONSOLE_HOST,
+    metricsHost: values.METRICS_HOST,
     collectorPort: values.COLLECTOR_PORT,
     trustedProxies: values.TRUSTED_PROXIES ?? [],
+    sourceMaxRate: values.SOURCE_MAX_RATE,
     consolePort: values.CONSOLE_PORT,
     metricsPort: values.METRICS_PORT,
     adminToken: values.ADMIN_TOKEN,

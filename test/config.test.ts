@@ -37,6 +37,9 @@ test('an empty environment gives the documented defaults', () => {
   assert.equal(config.retryWindowMs, 4 * 3_600_000)
   assert.equal(config.webhookTimeoutMs, 5_000)
   assert.deepEqual([config.collectorPort, config.consolePort, config.metricsPort], [8080, 8090, 9464])
+  // Nobody elsewhere reaches the console before that is wanted.
+  assert.deepEqual([config.collectorHost, config.consoleHost, config.metricsHost], ['::', '127.0.0.1', '::'])
+  assert.equal(config.sourceMaxRate, 5_000)
   assert.deepEqual(config.secretsKeys, [])
   assert.equal(config.replicationFactor, -1)
 })
@@ -60,7 +63,11 @@ test('every variable that is wrong gets a line of its own with its name, what it
     MAX_IN_FLIGHT_PER_ENDPOINT: '-1',
     WEBHOOK_ALLOWED_NETWORKS: '10.0.0.0/99',
     WEBHOOK_CA_FILE: '/nowhere/ca.pem',
+    COLLECTOR_HOST: 'everywhere',
+    CONSOLE_HOST: '127.0.0.256',
+    METRICS_HOST: '10.0.0.0/8',
     COLLECTOR_PORT: '65536',
+    SOURCE_MAX_RATE: '-1',
     CONSOLE_PORT: '80.5',
     METRICS_PORT: 'x',
     PARTITIONS_CALLS: '0',
@@ -110,10 +117,16 @@ test('a wrong secret is named but never shown', () => {
   const short = Buffer.from('only sixteen !!!').toString('base64')
   const lines = linesFor({ SECRETS_KEY: `${'a'.repeat(64)},${short}`, ADMIN_TOKEN: 'with a space' })
   assert.deepEqual(lines, [
-    'ADMIN_TOKEN has a wrong value; it takes up to 1024 printable ASCII characters without spaces',
+    'ADMIN_TOKEN has a wrong value; it takes 32 to 1024 printable ASCII characters without spaces',
     'SECRETS_KEY has a wrong value (key 2 is not 32 bytes); it takes 32 bytes as 64 hex digits or as base64; ' +
       'older keys after a comma',
   ])
+})
+
+test('a token that could be guessed is refused', () => {
+  for (const length of [1, 31])
+    assert.match(linesFor({ ADMIN_TOKEN: 'x'.repeat(length) })[0]!, /takes 32 to 1024/)
+  assert.deepEqual(linesFor({ ADMIN_TOKEN: 'x'.repeat(32) }), [])
 })
 
 test('credentials within a URL are refused without being shown', () => {
@@ -125,8 +138,8 @@ test('credentials within a URL are refused without being shown', () => {
 
 test('secrets can come from files, less the end of the line', (t) => {
   const file = join(folder(t), 'token')
-  writeFileSync(file, 'from-a-file\n')
-  assert.equal(loadConfig({ ADMIN_TOKEN_FILE: file }).adminToken, 'from-a-file')
+  writeFileSync(file, 'a-token-from-a-file-0123456789-abc\n')
+  assert.equal(loadConfig({ ADMIN_TOKEN_FILE: file }).adminToken, 'a-token-from-a-file-0123456789-abc')
   assert.deepEqual(linesFor({ ADMIN_TOKEN_FILE: file, ADMIN_TOKEN: 'x' }), [
     'ADMIN_TOKEN and ADMIN_TOKEN_FILE are both set; give one of them',
   ])

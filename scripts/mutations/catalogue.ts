@@ -1,3 +1,4 @@
+import { edges } from './edges.ts'
 import { intake } from './intake.ts'
 import { isolation } from './isolation.ts'
 import { keeping } from './keeping.ts'
@@ -10,6 +11,7 @@ import { settings } from './settings.ts'
 /** In the order of the README's promises. */
 export const mutations: readonly Mutation[] = [
   ...intake,
+  ...edges,
   ...requests,
   ...retries,
   ...isolation,

@@ -11,8 +11,8 @@ export const intake: readonly Mutation[] = [
     name: '200 before Kafka has acknowledged',
     promise: taken,
     file: 'src/collector/collector.ts',
-    find: 'if (!(await pending.end(this.#metrics))) return unavailable',
-    replace: 'void pending.end(this.#metrics)',
+    find: 'return (await pending.end(this.#metrics)) ? taken : unavailable',
+    replace: 'void pending.end(this.#metrics)\n    return taken',
     test: {
       file: 'collector/collector.test.ts',
       name: 'what was not acknowledged is not remembered: the retry is written, the rest of its batch is not again',
@@ -119,8 +119,8 @@ export const intake: readonly Mutation[] = [
     promise:
       'With Kafka dead or frozen the answer is 503, and soon; without room it is 429; memory stays bounded through both',
     file: 'src/collector/room.ts',
-    find: 'if (this.#calls + count > this.#limits.calls) return false',
-    replace: '',
+    find: 'return share.calls + count <= this.#limits.calls - this.#calls - count',
+    replace: 'return share.calls + count <= Infinity',
     test: {
       file: 'collector/collector.test.ts',
       name: 'what finds no room is refused, whole, before anything of it is written',

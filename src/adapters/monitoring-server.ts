@@ -4,8 +4,8 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { PostriderError } from '../errors.ts'
 import type { Part } from '../supervisor.ts'
+import { listenFailure, urlAt } from './http/serving.ts'
 import type { Logger } from './log.ts'
 import type { MetricsPage } from './metrics/page.ts'
 
@@ -37,8 +37,7 @@ const idleMs = 30_000
  */
 export async function openMonitoringServer(options: {
   port: number
-  /** All interfaces unless given. */
-  host?: string
+  host: string
   page: MetricsPage
   checks: readonly ReadinessCheck[]
   log: Logger
@@ -51,9 +50,9 @@ export async function openMonitoringServer(options: {
     })
   })
   server.setTimeout(idleMs)
-  await listen(server, options.port, options.host)
+  await listen(server, options)
   const { port } = server.address() as AddressInfo
-  const where = `http://localhost:${port}/metrics`
+  const where = `${urlAt(options.host, port)}/metrics`
   if (log.isLevelEnabled('info')) log.info({ port }, `metrics at ${where}`)
   else if (options.port === 0) console.error(`metrics at ${where}`)
   let closing: Promise<void> | undefined
@@ -69,18 +68,13 @@ export async function openMonitoringServer(options: {
   }
 }
 
-async function listen(server: Server, port: number, host: string | undefined): Promise<void> {
-  server.listen(port, host)
+async function listen(server: Server, { port, host }: { port: number; host: string }): Promise<void> {
+  // Where there is no IPv6, Node takes all IPv4 addresses in place of `::`.
+  server.listen(port, host === '::' ? undefined : host)
   try {
     await once(server, 'listening')
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    const why = code === 'EADDRINUSE' ? 'is taken' : `cannot be had (${code})`
-    throw new PostriderError(
-      'local',
-      `METRICS_PORT is ${port}, a port that ${why}; give another one, or 0 for any that is free`,
-      { cause: error },
-    )
+    throw listenFailure(error, { port, host, part: 'METRICS' })
   }
 }
 

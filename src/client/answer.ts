@@ -17,7 +17,11 @@ export function readAnswer(
   const body = jsonObject(answer.body)
   const rejected = rejectedItems(body, calls)
   // Anything may answer 200 where no collector is: only its own words count.
-  if (status === 200 && body?.success === true) return { kind: 'accepted', rejected: rejected ?? [] }
+  if (status === 200 && body?.success === true) {
+    // Not all that were rejected are named: the others come again, and those that were accepted are known by their ids.
+    if (rejected !== null && body.moreRejected !== undefined) return { kind: 'rejected', rejected }
+    return { kind: 'accepted', rejected: rejected ?? [] }
+  }
   if (status === 400 && rejected !== null) return { kind: 'rejected', rejected }
   const message = `${status}${describe(body)}`
   if (status < 300)

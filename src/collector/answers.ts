@@ -16,10 +16,16 @@ export interface RejectedCall extends CallFault {
   index: number
 }
 
-export const successBut = (rejected: readonly RejectedCall[]): Answer =>
-  rejected.length === 0
-    ? success
-    : { status: 200, body: JSON.stringify({ success: true, rejected }), retryAfter: null }
+/** How many rejected calls an answer names: a small request must not be answered by a large one. */
+export const maxNamed = 100
+
+/** `rejected` are the first of `count` rejected calls. */
+export function successBut(rejected: readonly RejectedCall[], count: number): Answer {
+  if (count === 0) return success
+  const more = count - rejected.length
+  const body = { success: true, rejected, ...(more > 0 && { moreRejected: more }) }
+  return { status: 200, body: JSON.stringify(body), retryAfter: null }
+}
 
 /** Some SDKs send again what is refused without a code and a message. */
 export function refusal(
@@ -33,6 +39,19 @@ export function refusal(
 
 export const faulty = ({ code, message }: CallFault): Answer => refusal(400, code, message)
 
+export const sourceDisabled = (id: string): Answer =>
+  refusal(400, 'source_disabled', `source ${id} is disabled`)
+
+export const notReadable = refusal(400, 'invalid_json', 'the body is not one JSON object')
+
+export const writeKeyMissing = refusal(
+  401,
+  'write_key_missing',
+  'no write key: give it by Basic auth, or as writeKey in the body',
+)
+
+export const writeKeyUnknown = refusal(401, 'write_key_unknown', 'no source has this write key')
+
 export const bodyTooLarge = (mostBytes: number): Answer =>
   refusal(413, 'body_too_large', `the body has more than ${mostBytes} bytes, after decompression`)
 
@@ -42,6 +61,17 @@ export const overloaded = refusal(
   'too many calls are waiting to be written; send this again later',
   1,
 )
+
+/** `waitMs`: until this source may send again. */
+export const rateLimited = (sourceId: string, waitMs: number): Answer =>
+  refusal(
+    429,
+    'rate_limited',
+    `source ${sourceId} sends more calls a second than SOURCE_MAX_RATE allows; send this again later`,
+    Math.ceil(waitMs / 1_000),
+  )
+
+export const tooSlow = refusal(408, 'too_slow', 'the body did not come in time')
 
 /** The same calls can be sent again: none is lost, and those that were written after all are not doubled. */
 export const unavailable = refusal(

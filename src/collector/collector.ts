@@ -6,30 +6,32 @@ import type { RequestRules, TrackingCall } from '../core/tracking-call.ts'
 import type { CallFault } from '../core/tracking-fields.ts'
 import { sharedMap } from '../core/tracking-merge.ts'
 import { isNoObject, isTooLarge, mostCallBytes, readTrackingRequest } from '../core/tracking-request.ts'
-import type { ScannedCalls, TrackingRequest } from '../core/tracking-request.ts'
+import type { ReadRequest, ScannedCalls, TrackingRequest } from '../core/tracking-request.ts'
 import { spansPerCall } from '../core/tracking-scan.ts'
-import { faulty, overloaded, refusal, success, successBut, unavailable } from './answers.ts'
+import {
+  faulty,
+  maxNamed,
+  notReadable,
+  overloaded,
+  rateLimited,
+  sourceDisabled,
+  success,
+  successBut,
+  unavailable,
+  writeKeyMissing,
+  writeKeyUnknown,
+} from './answers.ts'
 import type { Answer, RejectedCall } from './answers.ts'
-import type { CallBatch, CallSink, CollectorMetrics } from './ports.ts'
+import { PendingCalls } from './pending-calls.ts'
+import type { CallSink, CollectorMetrics } from './ports.ts'
 import type { RecentCalls } from './recent-calls.ts'
-import type { Hold } from './room.ts'
+import type { CollectRequest, HeadKeys } from './request.ts'
 import type { Route } from './routes.ts'
+import type { SourceRates } from './source-rates.ts'
 import type { WriteKeys } from './write-keys.ts'
 
-/** A request of the tracking API, taken apart as far as HTTP goes. */
-export interface CollectRequest {
-  route: Route
-  /** The body. */
-  text: string
-  /** Write keys that the request's head has; null where it has none. */
-  basicKey: string | null
-  bearerKey: string | null
-  queryKey: string | null
-  /** The caller's address; '' when it could not be told. */
-  ip: string
-  /** What this request takes of the collector's room; released by whoever answers. */
-  hold: Hold
-}
+/** The source of a request, its refusal, or null while its source is not known. */
+export type Admission = Source | Answer | null
 
 /** Sources that are not known share one label. */
 const unknownSource = 'unknown'
@@ -43,6 +45,7 @@ export class Collector {
   readonly #recent: RecentCalls
   readonly #sink: CallSink
   readonly #metrics: CollectorMetrics
+  readonly #rates: SourceRates
   readonly #now: () => number
 
   constructor(parts: {
@@ -50,6 +53,7 @@ export class Collector {
     recent: RecentCalls
     sink: CallSink
     metrics: CollectorMetrics
+    rates: SourceRates
     /** Epoch milliseconds. */
     now?: () => number
   }) {
@@ -57,54 +61,104 @@ export class Collector {
     this.#recent = parts.recent
     this.#sink = parts.sink
     this.#metrics = parts.metrics
+    this.#rates = parts.rates
     this.#now = parts.now ?? Date.now
   }
 
-  async collect(given: CollectRequest): Promise<Answer> {
-    const receivedAt = this.#now()
-    const read = readTrackingRequest(given.text, given.route.isBatch)
-    // A Bearer token may be one for something else, beside a key in the body.
-    const keys = [given.basicKey, read.writeKey, given.bearerKey, given.queryKey]
-    const source = this.#keys.find(keys) ?? (await this.#sourceLater(keys, read.fault === null))
-    if ('status' in source) return source
-    if (!source.enabled) {
-      this.#rejected(source, given.route.type, 1)
-      return refusal(400, 'source_disabled', `source ${source.id} is disabled`)
-    }
-    if (read.fault) {
-      this.#rejected(source, given.route.type, 1)
-      return faulty(read.fault)
-    }
-    return this.#write(given, read.request, source, receivedAt)
+  /**
+   * What can be said before the body is read: the source that the head names, or why the request is refused. Null
+   * where only the body can say whose it is; a Bearer token that is no write key may be one for something else.
+   */
+  admit({ basicKey, bearerKey, queryKey }: HeadKeys, route: Route): Admission | Promise<Admission> {
+    const source = this.#keys.find(basicKey, bearerKey, queryKey)
+    if (source !== undefined) return this.#limited(source, route, 1) ?? source
+    if (basicKey === null && queryKey === null) return null
+    return this.#sourceLater([basicKey, bearerKey, queryKey])
   }
 
-  /** The source of a key that is not known yet, or what to answer without one. */
-  async #sourceLater(keys: readonly (string | null)[], isReadable: boolean): Promise<Source | Answer> {
-    if (keys.every((key) => key === null)) {
-      if (!isReadable) return refusal(400, 'invalid_json', 'the body is not one JSON object')
-      return refusal(
-        401,
-        'write_key_missing',
-        'no write key: give it by Basic auth, or as writeKey in the body',
-      )
+  /** Counts a request whose body found no room; `source` is what `admit` gave. */
+  hadNoRoom(source: Source | null, { type }: Route): void {
+    this.#metrics.calls(source?.id ?? unknownSource, type, 'overloaded', 1)
+  }
+
+  // No function that looks at what was found in a body waits for anything: it would keep that meanwhile, which may be
+  // a hundred times as much as the body.
+  collect(given: CollectRequest): Answer | Promise<Answer> {
+    const receivedAt = this.#now()
+    const { text, route, keys } = given
+    const { basicKey, bearerKey, queryKey } = keys
+    const ofHead = this.#keys.find(basicKey)
+    // Much may have come in since it was admitted: not all of it needs to be read.
+    const limited = ofHead && this.#limited(ofHead, route, 1)
+    if (limited) return limited
+    const read = readTrackingRequest(text, route.isBatch)
+    const source = ofHead ?? this.#keys.find(read.writeKey, bearerKey, queryKey)
+    if (source !== undefined) return this.#collectFrom(source, given, read, receivedAt)
+    const all = [basicKey, read.writeKey, bearerKey, queryKey]
+    if (all.every((key) => key === null)) return read.fault ? notReadable : writeKeyMissing
+    return this.#collectLater(all, given, receivedAt)
+  }
+
+  async #collectLater(
+    keys: readonly (string | null)[],
+    given: CollectRequest,
+    receivedAt: number,
+  ): Promise<Answer> {
+    const source = await this.#sourceLater(keys)
+    if ('status' in source) return source
+    return this.#collectFrom(source, given, readTrackingRequest(given.text, given.route.isBatch), receivedAt)
+  }
+
+  #collectFrom(
+    source: Source,
+    given: CollectRequest,
+    read: ReadRequest,
+    receivedAt: number,
+  ): Answer | Promise<Answer> {
+    const { route } = given
+    if (!source.enabled) {
+      this.#rejected(source, route.type, 1)
+      return sourceDisabled(source.id)
     }
+    if (read.fault) {
+      this.#rejected(source, route.type, 1)
+      return faulty(read.fault)
+    }
+    const { count } = read.request.calls
+    if (count === 0) return success
+    return this.#limited(source, route, count) ?? this.#write(given, read.request, source, receivedAt)
+  }
+
+  /** The source of keys of which none is known yet, or what to answer without one. */
+  async #sourceLater(keys: readonly (string | null)[]): Promise<Source | Answer> {
     const found = await this.#keys.findLater(keys)
     if (found === 'unknown') return unavailable
     if (found !== 'none') return found
     this.#metrics.calls(unknownSource, null, 'rejected', 1)
-    return refusal(401, 'write_key_unknown', 'no source has this write key')
+    return writeKeyUnknown
   }
 
-  async #write(
+  /** The refusal of a source that exceeds its rate; null for one that does not. */
+  #limited(source: Source, { type }: Route, calls: number): Answer | null {
+    const waitMs = this.#rates.waitMs(source.id)
+    if (waitMs === 0) return null
+    this.#metrics.calls(source.id, type, 'limited', calls)
+    return rateLimited(source.id, waitMs)
+  }
+
+  #write(
     { route, ip, hold }: CollectRequest,
     { calls, sentAt, hasExactTimestamps, context, integrations }: TrackingRequest,
     source: Source,
     receivedAt: number,
-  ): Promise<Answer> {
+  ): Answer | Promise<Answer> {
     const { count } = calls
-    if (count === 0) return success
     if (this.#sink.problem() !== null) return this.#refused(source, route.type, 'unavailable', count)
-    if (!hold.takeCalls(count)) return this.#refused(source, route.type, 'overloaded', count)
+    // Each call gets a copy of what the batch says for all of them.
+    const copied = ((context?.text.length ?? 0) + (integrations?.text.length ?? 0)) * count
+    if (!hold.moveTo(source.id) || !hold.hasCalls(count) || !hold.takeBytes(copied))
+      return this.#refused(source, route.type, 'overloaded', count)
+    this.#rates.count(source.id, count)
     let isOwnId = true
     const rules: RequestRules = {
       sourceId: source.id,
@@ -122,15 +176,17 @@ export class Collector {
       ip: route.isClientSide && ip !== '' ? sharedMap(`{"ip":${JSON.stringify(ip)}}`) : null,
     }
     const rejected: RejectedCall[] = []
-    const pending = new Pending(source.id)
+    let rejectedCount = 0
+    let added = 0
+    const pending = new PendingCalls(source.id)
     const recent = this.#recent
     const scope = recent.scopeOf(source.id)
     for (let index = 0; index < count; index++) {
       isOwnId = true
       const { call, fault } = readScanned(calls, index, rules)
       if (fault) {
-        this.#rejected(source, route.type, 1)
-        rejected.push({ index, ...fault })
+        rejectedCount++
+        if (rejected.length < maxNamed) rejected.push({ index, ...fault })
         continue
       }
       const { type } = call as { type: CallType }
@@ -142,11 +198,19 @@ export class Collector {
         continue
       }
       const batch = seen ?? this.#sink.add(call)
+      if (seen === null) added++
       if (seen === null && hash !== null) recent.begin(scope, call.messageId, hash, batch)
       pending.add(type, batch, seen !== null)
     }
-    if (!(await pending.end(this.#metrics))) return unavailable
-    return route.isBatch || rejected.length === 0 ? successBut(rejected) : faulty(rejected[0]!)
+    hold.addCalls(added)
+    if (rejectedCount > 0) this.#rejected(source, route.type, rejectedCount)
+    const taken =
+      route.isBatch || rejectedCount === 0 ? successBut(rejected, rejectedCount) : faulty(rejected[0]!)
+    return this.#whenWritten(pending, taken)
+  }
+
+  async #whenWritten(pending: PendingCalls, taken: Answer): Promise<Answer> {
+    return (await pending.end(this.#metrics)) ? taken : unavailable
   }
 
   #rejected(source: Source, type: CallType | null, count: number): void {
@@ -175,38 +239,3 @@ const tooLarge: CallFault = {
   message: `the call has more than ${mostCallBytes} bytes`,
 }
 const noObject: CallFault = { code: 'invalid_json', message: 'not a JSON object' }
-
-interface WaitingCalls {
-  batch: CallBatch
-  type: CallType
-  isDuplicate: boolean
-  count: number
-}
-
-/** The calls of one request that wait for their batches: one or two batches, nearly always. */
-class Pending {
-  readonly #sourceId: string
-  readonly #waiting: WaitingCalls[] = []
-
-  constructor(sourceId: string) {
-    this.#sourceId = sourceId
-  }
-
-  add(type: CallType, batch: CallBatch, isDuplicate: boolean): void {
-    const last = this.#waiting.at(-1)
-    if (last?.batch === batch && last.type === type && last.isDuplicate === isDuplicate) last.count++
-    else this.#waiting.push({ batch, type, isDuplicate, count: 1 })
-  }
-
-  /** Whether all of them are written. */
-  async end(metrics: CollectorMetrics): Promise<boolean> {
-    let allWritten = true
-    for (const { batch, type, isDuplicate, count } of this.#waiting) {
-      const written = await batch.written
-      if (!written) allWritten = false
-      const result = !written ? 'unavailable' : isDuplicate ? 'duplicate' : 'accepted'
-      metrics.calls(this.#sourceId, type, result, count)
-    }
-    return allWritten
-  }
-}

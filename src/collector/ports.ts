@@ -28,9 +28,18 @@ export interface SettingsView {
  * - `accepted`: in Kafka, acknowledged. `duplicate`: so before, or with another request.
  * - `rejected`: the call is invalid, or its source is disabled.
  * - `unavailable`: Kafka did not acknowledge it; the client was told to try again.
- * - `overloaded`: refused for want of room.
+ * - `overloaded`: refused for want of room. `limited`: refused because its source exceeds its rate.
+ *
+ * A request that is refused before its body was read counts as one call.
  */
-export const callResults = ['accepted', 'duplicate', 'rejected', 'unavailable', 'overloaded'] as const
+export const callResults = [
+  'accepted',
+  'duplicate',
+  'rejected',
+  'unavailable',
+  'overloaded',
+  'limited',
+] as const
 export type CallResult = (typeof callResults)[number]
 
 export interface CollectorMetrics {

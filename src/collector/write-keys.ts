@@ -23,7 +23,7 @@ export class WriteKeys {
   }
 
   /** The source of the first key that has one. */
-  find(keys: readonly (string | null)[]): Source | undefined {
+  find(...keys: readonly (string | null)[]): Source | undefined {
     const { sources } = this.#settings.state
     if (sources !== this.#sources) {
       this.#sources = sources
@@ -45,7 +45,7 @@ export class WriteKeys {
     this.#waiting++
     try {
       await (this.#next ??= this.#catchUp())
-      return this.find(keys) ?? 'none'
+      return this.find(...keys) ?? 'none'
     } catch {
       return 'unknown'
     } finally {

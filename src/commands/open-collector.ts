@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto'
 import type { Kafka } from 'kafkajs'
 import { openCollectorServer } from '../adapters/http/collector-server.ts'
+import { urlAt } from '../adapters/http/serving.ts'
 import { CallBatchWriter } from '../adapters/kafka/call-batch-writer.ts'
 import { readTail } from '../adapters/kafka/read-tail.ts'
 import type { Logger } from '../adapters/log.ts'
@@ -11,12 +12,11 @@ import type { ReadinessCheck } from '../adapters/monitoring-server.ts'
 import { createCodecs } from '../adapters/schema-registry/codecs.ts'
 import type { Codecs } from '../adapters/schema-registry/codecs.ts'
 import { SettingsLog } from '../adapters/settings-log.ts'
-import { unavailable } from '../collector/answers.ts'
 import { Collector } from '../collector/collector.ts'
-import type { CollectRequest } from '../collector/collector.ts'
 import { RecentCalls } from '../collector/recent-calls.ts'
 import { Room } from '../collector/room.ts'
 import type { RoomLimits } from '../collector/room.ts'
+import { SourceRates } from '../collector/source-rates.ts'
 import { WriteKeys } from '../collector/write-keys.ts'
 import type { Config } from '../config.ts'
 import { RecentIds } from '../core/recent-ids.ts'
@@ -34,11 +34,13 @@ export interface OpenCollectorOptions {
   /** Shared with other parts of this process, which then show it; its own unless given. */
   produceDurations?: ProduceDurations
   logCounts?: LogCounts
-  /** All interfaces unless given. */
+  /** COLLECTOR_HOST unless given. */
   host?: string
   limits?: RoomLimits
   /** A request that is not complete by then is cut off, in ms. */
   requestMs?: number
+  /** A connection whose answer is not taken by then ends, in ms. */
+  answerMs?: number
   /** Kafka must acknowledge within, in ms. */
   deadlineMs?: number
 }
@@ -65,12 +67,14 @@ const tailRecords = 200_000
  */
 export function openCollector(options: OpenCollectorOptions): OpenCollector {
   const { config, log } = options
+  const host = options.host ?? config.collectorHost
   const ownDurations = options.produceDurations ? [] : [new ProduceDurations()]
   const produceDurations = options.produceDurations ?? ownDurations[0]!
   const counts = new CollectorCounts(ownDurations)
   const room = new Room(options.limits ?? defaultLimits)
   // Kept over a new start: what was acknowledged stays so.
   const recent = new RecentCalls(new RecentIds(recentUnits, randomInt(2 ** 32)))
+  const rates = new SourceRates(config.sourceMaxRate || Infinity, () => performance.now())
   const listening = Promise.withResolvers<number>()
   listening.promise.catch(() => {})
   let current: Life | null = null
@@ -78,7 +82,7 @@ export function openCollector(options: OpenCollectorOptions): OpenCollector {
   const make = (): Part => ({
     name: 'collector',
     async run(signal) {
-      const life = (starting = assemble(options, { recent, counts, produceDurations }))
+      const life = (starting = assemble(options, { recent, rates, counts, produceDurations }))
       try {
         await life.run(signal, () => (current = life))
       } finally {
@@ -102,17 +106,18 @@ export function openCollector(options: OpenCollectorOptions): OpenCollector {
         const server = await openCollectorServer({
           port: config.collectorPort,
           trustedProxies: config.trustedProxies,
+          host,
           room,
-          collect: (request) => (current ? current.collect(request) : Promise.resolve(unavailable)),
+          collector: () => current?.collector ?? null,
           log,
-          ...(options.host && { host: options.host }),
           ...(options.requestMs && { requestMs: options.requestMs }),
+          ...(options.answerMs && { answerMs: options.answerMs }),
         }).catch((error: unknown) => {
           listening.reject(error)
           throw error
         })
         listening.resolve(server.port)
-        log.info({ port: server.port }, `collecting at http://localhost:${server.port}/v1/batch`)
+        log.info({ host, port: server.port }, `collecting at ${urlAt(host, server.port)}/v1/batch`)
         await serveUntil(signal, server, serving)
       },
     },
@@ -122,7 +127,7 @@ export function openCollector(options: OpenCollectorOptions): OpenCollector {
 /** A collector from its start to its end, with everything that it holds open. */
 interface Life {
   run(signal: AbortSignal, onReady: () => void): Promise<void>
-  collect(request: CollectRequest): ReturnType<Collector['collect']>
+  collector: Collector
   /** Null when it takes work, else why not. */
   problem(): string | null
   /** What its start waits for that waiting alone does not end; null where there is none. */
@@ -131,7 +136,12 @@ interface Life {
 
 function assemble(
   { config, kafka, log, deadlineMs, logCounts }: OpenCollectorOptions,
-  kept: { recent: RecentCalls; counts: CollectorCounts; produceDurations: ProduceDurations },
+  kept: {
+    recent: RecentCalls
+    rates: SourceRates
+    counts: CollectorCounts
+    produceDurations: ProduceDurations
+  },
 ): Life {
   const topics = topicNames(config.topicPrefix)
   const codecs = createCodecs({ registry: config.registry, topics, log })
@@ -156,9 +166,10 @@ function assemble(
     recent: kept.recent,
     sink: writer,
     metrics: kept.counts,
+    rates: kept.rates,
   })
   return {
-    collect: (request) => collector.collect(request),
+    collector,
     heldUp: () => (settings.heldAt === null ? null : settings.problem),
     problem: () => settings.problem ?? writer.problem(),
     async run(signal, onReady) {

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { Kafka } from 'kafkajs'
 import { ErasureLog } from '../adapters/erasure-log.ts'
 import { openConsoleServer } from '../adapters/http/console-server.ts'
+import { urlAt } from '../adapters/http/serving.ts'
 import type { Logger } from '../adapters/log.ts'
 import { ConsoleCounts } from '../adapters/metrics/console-metrics.ts'
 import type { LogCounts } from '../adapters/metrics/log-counts.ts'
@@ -30,7 +31,7 @@ export interface OpenConsoleOptions {
   kafka: Kafka
   log: Logger
   logCounts?: LogCounts
-  /** All interfaces unless given. */
+  /** CONSOLE_HOST unless given. */
   host?: string
 }
 
@@ -54,6 +55,7 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
 export function openConsole(options: OpenConsoleOptions): OpenConsole {
   const { config, log } = options
   const { adminToken } = config
+  const host = options.host ?? config.consoleHost
   if (adminToken === null)
     throw new PostriderError(
       'usage',
@@ -90,19 +92,19 @@ export function openConsole(options: OpenConsoleOptions): OpenConsole {
       async run(signal) {
         const server = await openConsoleServer({
           port: config.consolePort,
+          host,
           token: adminToken,
           version,
           operations,
           services: () => current?.services ?? null,
           counts,
           log,
-          ...(options.host && { host: options.host }),
         }).catch((error: unknown) => {
           listening.reject(error)
           throw error
         })
         listening.resolve(server.port)
-        log.info({ port: server.port }, `admin API at http://localhost:${server.port}/api/v1/openapi.json`)
+        log.info({ host, port: server.port }, `admin API at ${urlAt(host, server.port)}/api/v1/openapi.json`)
         await serveUntil(signal, server, serving)
       },
     },

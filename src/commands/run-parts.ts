@@ -59,6 +59,7 @@ export async function runParts(names: readonly string[], command: Command): Prom
   for (const { counts } of opened) page.add(counts)
   const monitoring = await openMonitoringServer({
     port: config.metricsPort,
+    host: config.metricsHost,
     page,
     checks: opened.flatMap(({ checks }) => checks),
     log,

@@ -94,6 +94,10 @@ export const networkList: Reader<string[]> = reader((text, wrong) =>
   }),
 )
 
+export const address: Reader<string> = reader((text, wrong) =>
+  ipaddr.IPv4.isValidFourPartDecimal(text) || ipaddr.IPv6.isValid(text) ? text : wrong(''),
+)
+
 export const certificateFile: Reader<string> = reader((path, wrong) => {
   let text: string
   try {

@@ -1,6 +1,7 @@
 // Every environment variable: the one place where its default, what it takes and what it means are written.
 import { formatDuration } from '../core/duration.ts'
 import {
+  address,
   brokerList,
   certificateFile,
   duration,
@@ -55,6 +56,13 @@ const port = (preset: string, meaning: string) =>
   variable(whole(0, 65_535), {
     default: preset,
     takes: 'a port, or 0 for any that is free',
+    meaning,
+  })
+
+const host = (preset: string, meaning: string) =>
+  variable(address, {
+    default: preset,
+    takes: 'an IP address; 127.0.0.1 is this machine alone, :: or 0.0.0.0 all of its addresses',
     meaning,
   })
 
@@ -204,19 +212,34 @@ export const variables = {
     takes: 'the path of a PEM file with certificates',
     meaning: 'Roots to trust at webhooks, beside Node’s own.',
   }),
+  COLLECTOR_HOST: host('::', 'The address at which the collector listens.'),
   COLLECTOR_PORT: port('8080', 'Where the collector listens.'),
+  SOURCE_MAX_RATE: variable(whole(0, 100_000_000), {
+    default: '5000',
+    takes: 'a whole number, or 0 for no limit',
+    meaning:
+      'Calls a second that one collector takes of one source; beyond them it answers that source 429. All sources share the topic, so one that floods it would delay the deliveries of the others.',
+  }),
   TRUSTED_PROXIES: variable(networkList, {
     default: null,
     takes: 'CIDRs (10.1.0.0/16,fd00::/8), separated by commas',
     meaning:
       'Where the collector’s own proxies are: what they say in `X-Forwarded-For` is believed, so that `context.ip` is the caller’s. Nobody else’s is.',
   }),
+  CONSOLE_HOST: host(
+    '127.0.0.1',
+    'The address at which the console listens. It speaks plain HTTP, and the token crosses the network with each request.',
+  ),
   CONSOLE_PORT: port('8090', 'Where the console listens.'),
+  METRICS_HOST: host(
+    '::',
+    'The address at which `/metrics`, `/healthz` and `/readyz` are. They name sources and destinations.',
+  ),
   METRICS_PORT: port('9464', 'Where `/metrics`, `/healthz` and `/readyz` are. 0 picks one and prints it.'),
-  ADMIN_TOKEN: variable(matching(/^[\x21-\x7e]{1,1024}$/), {
+  ADMIN_TOKEN: variable(matching(/^[\x21-\x7e]{32,1024}$/), {
     default: null,
-    takes: 'up to 1024 printable ASCII characters without spaces',
-    meaning: 'The console’s API takes it as a Bearer token.',
+    takes: '32 to 1024 printable ASCII characters without spaces',
+    meaning: 'The console’s API takes it as a Bearer token. `openssl rand -hex 32` makes one.',
     secret: true,
   }),
   SECRETS_KEY: variable(keyList, {

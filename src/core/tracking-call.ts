@@ -1,7 +1,7 @@
 import { callTypes, maxMessageIdLength } from './analytics-call.ts'
 import type { AnalyticsCall, CallType } from './analytics-call.ts'
 import { spaceEnd } from './json-object.ts'
-import { Fault, readId, readMap, readString, readTime, readType } from './tracking-fields.ts'
+import { Fault, readId, readMap, readString, readTime, readTimeOrNone, readType } from './tracking-fields.ts'
 import type { CallFault } from './tracking-fields.ts'
 import { mergedUnder, sharedMap } from './tracking-merge.ts'
 import type { SharedMap } from './tracking-merge.ts'
@@ -55,7 +55,7 @@ export function readTrackingCall(text: string, defaults: CallDefaults): Tracking
     const source = given.id(field.sourceId) ?? defaults.sourceId
     if (source === null) throw new Fault('source_required', 'sourceId is missing')
     return built(given, given.type(), source, defaults, {
-      sentAt: given.time(field.sentAt),
+      sentAt: given.sentAt(),
       correctsClock: false,
       hasExactTimestamps: false,
     })
@@ -80,7 +80,7 @@ export function readRequestCall(
     const callType = rules.type ?? given.type()
     if (callType === 'delete') throw unknownType()
     const call = built(given, callType, rules.sourceId, rules, {
-      sentAt: given.time(field.sentAt) ?? rules.sentAt,
+      sentAt: given.sentAt() ?? rules.sentAt,
       correctsClock: rules.correctsClock,
       hasExactTimestamps: rules.hasExactTimestamps,
     })
@@ -139,6 +139,12 @@ class GivenFields {
   time(place: number): number | null {
     const at = this.#base + 2 * place
     return readTime(fieldNames[place]!, this.#text, this.#spans[at]!, this.#spans[at + 1]!)
+  }
+
+  /** A wrong one costs what it is for, and not the call. */
+  sentAt(): number | null {
+    const at = this.#base + 2 * field.sentAt
+    return readTimeOrNone(this.#text, this.#spans[at]!, this.#spans[at + 1]!)
   }
 
   type(): CallType {

@@ -100,17 +100,19 @@ export function readMap(
 
 /** Epoch milliseconds. An empty text, which a Go SDK writes for no time, is none. */
 export function readTime(field: string, text: string, start: number, end: number): number | null {
-  if (isAbsent(text, start, end)) return null
-  if (isString(text, start, end)) {
-    if (end - start === 2) return null
-    const epochMs =
-      parseTimestampToday(text, start + 1, end - 1) ?? parseTimestamp(stringOf(text.slice(start, end)))
-    if (epochMs !== null) return epochMs
-  }
+  const epochMs = readTimeOrNone(text, start, end)
+  if (epochMs !== null || isAbsent(text, start, end)) return epochMs
+  if (isString(text, start, end) && end - start === 2) return null
   throw new Fault(
     'timestamp_invalid',
     `${field} must be an ISO 8601 time in the years 1 to 9999, such as 2026-01-31T12:00:00.000Z`,
   )
+}
+
+/** As `readTime`, for a time that a call can do without: whatever is none counts as absent. */
+export function readTimeOrNone(text: string, start: number, end: number): number | null {
+  if (!isString(text, start, end)) return null
+  return parseTimestampToday(text, start + 1, end - 1) ?? parseTimestamp(stringOf(text.slice(start, end)))
 }
 
 /** One of the API's types, as our own text of it; null for anything else. */

@@ -1,6 +1,6 @@
 import { eachElement, eachMember, keyOf, stringOf } from './json-members.ts'
 import { spaceEnd, valueEnd } from './json-object.ts'
-import { Fault, readMap, readTime } from './tracking-fields.ts'
+import { Fault, readMap, readTimeOrNone } from './tracking-fields.ts'
 import type { CallFault } from './tracking-fields.ts'
 import { sharedMap } from './tracking-merge.ts'
 import type { SharedMap } from './tracking-merge.ts'
@@ -30,7 +30,7 @@ export const [isCall, isTooLarge, isNoObject] = [0, 1, 2]
 /** A request's body, read as far as it concerns all of its calls. */
 export interface TrackingRequest {
   calls: ScannedCalls
-  /** A batch's own; epoch milliseconds. */
+  /** A batch's own; epoch milliseconds. Null also for what is no time. */
   sentAt: number | null
   /** Whether each `timestamp` in the batch was chosen by the caller: none is a reading of the client's clock. */
   hasExactTimestamps: boolean
@@ -91,12 +91,13 @@ class Body {
       this.#start,
       (keyStart, keyEnd, start, to) => {
         const key = keyOf(text, keyStart, keyEnd)
+        // The last one counts: a null behind an array takes it back.
+        if (key === 'batch') hasCalls = text[start] === '['
         if (shared.has(key)) spans.set(key, [start, to])
         else this.#take(key, start, to)
       },
       (_text, start, keyStart, keyEnd) => {
         if (text[start] !== '[' || keyOf(text, keyStart, keyEnd) !== 'batch') return valueEnd(text, start)
-        hasCalls = true
         return scan.batch(start)
       },
     )
@@ -109,7 +110,7 @@ class Body {
     checkShared((context?.length ?? 0) + (integrations?.length ?? 0), scan.count)
     return {
       calls: scan.calls(),
-      sentAt: readTime('sentAt', text, ...of('sentAt')),
+      sentAt: readTimeOrNone(text, ...of('sentAt')),
       hasExactTimestamps,
       context: context === null ? null : sharedMap(context),
       integrations: integrations === null ? null : sharedMap(integrations),

@@ -183,5 +183,5 @@ test('listeners are called once for what comes together, and see all of it', asy
   await setImmediate()
   assert.deepEqual(versions, [1_000, 1_001])
   const keys = new WriteKeys({ state: follower.state, connected: true, catchUp: async () => {} })
-  assert.equal(keys.find(['key-last'])?.id, 'last')
+  assert.equal(keys.find('key-last')?.id, 'last')
 })

@@ -51,6 +51,14 @@ test('rejected calls are named in order, with 200 and with 400', () => {
   })
 })
 
+test('where not all rejected calls are named, the others are sent again', () => {
+  const rejected = [{ index: 0, code: 'a', message: 'm' }]
+  assert.deepEqual(kindOf(200, JSON.stringify({ success: true, rejected, moreRejected: 2 })), {
+    kind: 'rejected',
+    rejected,
+  })
+})
+
 test('a list of rejected calls that makes no sense is none', () => {
   for (const rejected of [[], {}, 'x', [{ index: 3 }], [{ index: -1 }], [{ index: 0.5 }], [null], [{}]])
     assert.equal(kindOf(400, JSON.stringify({ rejected })).kind, 'refused', JSON.stringify(rejected))

@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { Collector } from '../../src/collector/collector.ts'
-import type { CollectRequest } from '../../src/collector/collector.ts'
+import type { HeadKeys } from '../../src/collector/request.ts'
 import type { CallResult } from '../../src/collector/ports.ts'
 import { RecentCalls } from '../../src/collector/recent-calls.ts'
 import { Hold, Room } from '../../src/collector/room.ts'
 import { postRoutes } from '../../src/collector/routes.ts'
+import { SourceRates } from '../../src/collector/source-rates.ts'
 import { WriteKeys } from '../../src/collector/write-keys.ts'
 import type { AnalyticsCall } from '../../src/core/analytics-call.ts'
 import { RecentIds } from '../../src/core/recent-ids.ts'
@@ -15,7 +18,7 @@ const now = Date.UTC(2026, 0, 2)
 const source = (id: string): Source => ({ id, name: id, writeKey: `key-of-${id}`, enabled: true })
 
 /** A collector whose lots, of one call each, end when the test says so. */
-function underTest(limits = { calls: 100, bytes: 1_000 }) {
+function underTest(limits = { calls: 100, bytes: 1_000 }, perSecond = Infinity) {
   const lots: { call: AnalyticsCall; settle: (written: boolean) => void }[] = []
   const counts: [CallResult, number][] = []
   const settings = {
@@ -29,6 +32,7 @@ function underTest(limits = { calls: 100, bytes: 1_000 }) {
     },
   }
   let problem: string | null = null
+  const clock = { ms: 0 }
   const room = new Room(limits)
   const collector = new Collector({
     keys: new WriteKeys(settings),
@@ -42,24 +46,31 @@ function underTest(limits = { calls: 100, bytes: 1_000 }) {
       },
     },
     metrics: { calls: (_source, _type, result, count) => void counts.push([result, count]) },
+    rates: new SourceRates(perSecond, () => clock.ms),
     now: () => now,
   })
-  const collect = async (path: string, body: unknown, given: Partial<CollectRequest> = {}) => {
-    const hold = new Hold(room)
+  const collect = async (path: string, body: unknown, given: Partial<HeadKeys> = {}) => {
+    const hold = new Hold(room, null)
     const answer = await collector.collect({
       route: postRoutes.get(path)!,
       text: JSON.stringify(body),
-      basicKey: 'key-of-shop',
-      bearerKey: null,
-      queryKey: null,
+      keys: { basicKey: 'key-of-shop', bearerKey: null, queryKey: null, ...given },
       ip: '192.0.2.1',
       hold,
-      ...given,
     })
     hold.release()
     return answer
   }
-  return { lots, counts, settings, room, collect, fail: (reason: string | null) => (problem = reason) }
+  return {
+    lots,
+    counts,
+    settings,
+    room,
+    clock,
+    collector,
+    collect,
+    fail: (reason: string | null) => (problem = reason),
+  }
 }
 
 /** Resolves once everything that was waiting for nothing but promises has gone on. */
@@ -139,7 +150,7 @@ test('ids are told apart by their source, and calls without one are never taken 
 })
 
 test('what finds no room is refused, whole, before anything of it is written', async () => {
-  const { lots, room, collect } = underTest({ calls: 3, bytes: 1_000 })
+  const { lots, room, collect } = underTest({ calls: 6, bytes: 1_000 })
   void collect('/v1/batch', { batch: [track('a'), track('b')] })
   await settled()
   const answered = collect('/v1/batch', { batch: [track('c'), track('d')] })
@@ -153,6 +164,104 @@ test('what finds no room is refused, whole, before anything of it is written', a
   for (const { settle } of lots) settle(true)
   await settled()
   assert.equal(room.calls, 0)
+})
+
+test('only calls that were taken count, and only for as long as they wait', async () => {
+  const { lots, room, settings, collect } = underTest()
+  settings.state.sources.set('blog', source('blog'))
+  const wrong = { type: 'track' }
+  void collect('/v1/batch', { batch: [track('a'), wrong, track('a'), wrong, track('b')] })
+  void collect('/v1/batch', { batch: [track('b'), wrong] })
+  await collect('/v1/batch', { batch: Array.from({ length: 40 }, () => wrong) })
+  await settled()
+  assert.equal(room.calls, 2)
+  for (const { settle } of lots) settle(true)
+  await settled()
+  assert.equal(room.calls, 0)
+})
+
+test('no source can take the room that others need', async () => {
+  const { lots, room, settings, collect } = underTest({ calls: 1_000, bytes: 100_000 })
+  const sources = Array.from({ length: 9 }, (_, n) => `s${n}`)
+  for (const id of sources) settings.state.sources.set(id, source(id))
+  const taken: number[] = []
+  for (const id of sources) {
+    const before = lots.length
+    // All that it can get.
+    for (let n = 0; n < 500; n++) void collect('/v1/track', track(`m-${n}`), { basicKey: `key-of-${id}` })
+    await settled()
+    taken.push(lots.length - before)
+  }
+  assert.equal(taken[0], 500)
+  assert.ok(taken.at(-1)! >= 1, taken.join())
+  assert.equal((await Promise.race([collect('/v1/track', track('late')), settled()])) ?? 'waits', 'waits')
+  for (const { settle } of lots) settle(true)
+  await settled()
+  assert.deepEqual([room.calls, room.bytes], [0, 0])
+})
+
+test('what a batch says for all of its calls counts once for each', async () => {
+  const { room, collect } = underTest({ calls: 100, bytes: 4_000 })
+  const context = { a: 'x'.repeat(92) }
+  void collect('/v1/batch', { context, batch: [track('a'), track('b')] })
+  assert.equal(room.bytes, 200)
+  const many = { context, batch: Array.from({ length: 30 }, (_, n) => track(`m-${n}`)) }
+  assert.equal((await collect('/v1/batch', many)).status, 429)
+})
+
+test('a batch that waits for Kafka keeps nothing of how it was read', async () => {
+  const { collect } = underTest({ calls: 1_000, bytes: 1_000_000 })
+  const before = process.memoryUsage().arrayBuffers
+  const batch = [track(null), ...Array.from({ length: 9_999 }, () => 1)]
+  for (let n = 0; n < 100; n++) void collect('/v1/batch', { batch: n < 40 ? batch : [track(null)] })
+  await settled()
+  setFlagsFromString('--expose-gc')
+  ;(runInNewContext('gc') as () => void)()
+  await settled()
+  const grownMb = (process.memoryUsage().arrayBuffers - before) / 2 ** 20
+  // Forty times 1.4 MB, if it did.
+  assert.ok(grownMb < 15, `${grownMb} MB`)
+})
+
+test('a source beyond its rate is refused until the rate has worked it off, and no other is', async () => {
+  const { settings, clock, counts, collect, collector } = underTest({ calls: 1_000, bytes: 10_000 }, 10)
+  settings.state.sources.set('blog', source('blog'))
+  const wrong = { batch: Array.from({ length: 25 }, () => 1) }
+  assert.equal((await collect('/v1/batch', wrong)).status, 200)
+  const { status, body, retryAfter } = await collect('/v1/batch', wrong)
+  assert.deepEqual([status, retryAfter], [429, 2])
+  assert.equal((JSON.parse(body) as { code: string }).code, 'rate_limited')
+  assert.deepEqual(counts, [
+    ['rejected', 25],
+    ['limited', 1],
+  ])
+  const keys = (id: string) => ({ basicKey: `key-of-${id}`, bearerKey: null, queryKey: null })
+  const admitted = (id: string) => collector.admit(keys(id), postRoutes.get('/v1/batch')!)
+  assert.ok('status' in (admitted('shop') as object), 'before its body is read')
+  assert.equal(admitted('blog'), settings.state.sources.get('blog'))
+  assert.equal((await collect('/v1/batch', wrong, { basicKey: 'key-of-blog' })).status, 200)
+  clock.ms = 1_499
+  assert.equal((await collect('/v1/batch', wrong)).status, 429)
+  clock.ms = 1_501
+  assert.equal((await collect('/v1/batch', wrong)).status, 200)
+  // Also where only the body says whose it is.
+  const inBody = await collect('/v1/batch', { ...wrong, writeKey: 'key-of-shop' }, { basicKey: null })
+  assert.equal(inBody.status, 429)
+})
+
+test('a head is enough to refuse a key that no source has, and not to refuse a token', async () => {
+  const { collector } = underTest()
+  const route = postRoutes.get('/v1/b')!
+  const none = { basicKey: null, bearerKey: null, queryKey: null }
+  const status = async (keys: Partial<typeof none> | object) =>
+    ((await collector.admit({ ...none, ...keys }, route)) as { status?: number } | null)?.status ?? null
+  assert.deepEqual(
+    [await status({ basicKey: 'x' }), await status({ queryKey: 'x' }), await status({ bearerKey: 'x' })],
+    [401, 401, null],
+  )
+  assert.equal(await collector.admit(none, route), null)
+  const found = await collector.admit({ ...none, basicKey: 'x', queryKey: 'key-of-shop' }, route)
+  assert.equal(found && 'id' in found && found.id, 'shop')
 })
 
 test('while Kafka is away nothing is taken, and an empty batch still is fine', async () => {

@@ -75,7 +75,7 @@ test('while far more is offered than Kafka takes, and while there is no Kafka, 4
   const kafka = await ownKafka(t)
   // A test within, for its topics must be gone before its broker is.
   await t.test('one broker', async (t) => {
-    const deployment = await deploy(t, { KAFKA_BROKERS: kafka.brokers.join() })
+    const deployment = await deploy(t, { KAFKA_BROKERS: kafka.brokers.join(), SOURCE_MAX_RATE: '0' })
     await withSource(deployment)
     const collector = await startCollectorProcess(t, deployment)
     const before = collector.memory().rssMb

@@ -89,7 +89,11 @@ test('a deletion that is wrong is refused with every fault by its field, and cha
       ['userIds.1', 'userIds.2', 'userIds.3', 'userIds.4', 'userIds.5'],
       /userIds.1 is empty; userIds.2 holds an id of more than 1024 bytes; userIds.3 is not text.*userIds.4 names the user of userIds.0 again/,
     ],
-    [{ userIds: Array.from({ length: 5_001 }, (_, n) => `u-${n}`) }, ['userIds'], /more than 5000 users/],
+    [
+      { userIds: Array.from({ length: 5_001 }, (_, n) => `u-${n}`) },
+      ['userIds'],
+      /userIds: has 5001 entries, at most 5000 are allowed/,
+    ],
     [
       { userIds: ['ada'], sourceIds: ['nope', 'shop', 'neither'] },
       ['sourceIds', 'sourceIds'],

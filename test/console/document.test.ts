@@ -25,9 +25,13 @@ test('the document is what OpenAPI 3.1 allows, and its references lead somewhere
 })
 
 test('every operation is in the document, with an id of its own and what it takes', () => {
-  const { paths } = document() as unknown as {
-    paths: Record<string, Record<string, { operationId: string; requestBody?: Json; parameters?: Json[] }>>
+  interface Documented {
+    operationId: string
+    requestBody?: Json
+    parameters?: Json[]
+    responses: Json
   }
+  const { paths } = document() as unknown as { paths: Record<string, Record<string, Documented>> }
   const documented = Object.values(paths).flatMap((methods) => Object.values(methods))
   assert.equal(documented.length, operations.length)
   assert.equal(new Set(documented.map(({ operationId }) => operationId)).size, operations.length)
@@ -35,6 +39,8 @@ test('every operation is in the document, with an id of its own and what it take
     const found = paths[`/api/v1${path}`]![method.toLowerCase()]!
     assert.equal(found.operationId, id)
     assert.equal('requestBody' in found, Boolean(body ?? streams), id)
+    for (const status of [408, 413, 415])
+      assert.equal(status in found.responses, Boolean(body ?? streams), `${id}: ${status}`)
     const inPath = (found.parameters ?? []).filter((parameter) => parameter.in === 'path')
     assert.equal(inPath.length, path.split('{').length - 1, id)
   }

@@ -131,9 +131,13 @@ const faults: [item: unknown, code: string][] = [
   [{ type: 'delete', anonymousId: 'a' }, 'id_required'],
   [{ type: 'identify', ...user, timestamp: 'yesterday' }, 'timestamp_invalid'],
   [{ type: 'identify', ...user, timestamp: 1_700_000_000_000 }, 'timestamp_invalid'],
-  [{ type: 'identify', ...user, sentAt: '0000-01-01' }, 'timestamp_invalid'],
   [{ type: 'identify', ...user, messageId: 'x'.repeat(101) }, 'message_id_too_long'],
 ]
+
+test('a sentAt that is no time counts as absent', () => {
+  for (const sentAt of ['0000-01-01', 'now', '', 7, null, {}])
+    assert.equal(callOf({ type: 'identify', ...user, sentAt }).sentAt, null)
+})
 
 test('each fault has its code and one line', () => {
   for (const [item, code] of faults) {

@@ -87,7 +87,7 @@ export async function securedDeployment(t: TestContext): Promise<SecuredDeployme
     METRICS_PORT: '0',
     COLLECTOR_PORT: '0',
     CONSOLE_PORT: '0',
-    ADMIN_TOKEN: 'a-token-that-nobody-guesses',
+    ADMIN_TOKEN: 'a-token-that-nobody-guesses-0123456789',
     STORE_PATH: join(folder, 'store'),
   }
   const outputs: string[] = []

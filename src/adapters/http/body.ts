@@ -2,11 +2,15 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
-import { bodyTooLarge, overloaded, refusal } from '../../collector/answers.ts'
+import { bodyTooLarge, overloaded, refusal, tooSlow } from '../../collector/answers.ts'
 import type { Answer } from '../../collector/answers.ts'
 import type { Hold } from '../../collector/room.ts'
+import { SenderPatience } from './sender-patience.ts'
 
 const unzip = promisify(gunzip)
+
+/** What has begun to come in takes room: it must come at this rate, in bytes. */
+const bodyPace = { graceMs: 5_000, perSecond: 2 << 10 }
 
 /** What a body was refused with, or `null` when its sender has gone away. */
 export class BodyRefused extends Error {
@@ -32,17 +36,20 @@ export async function readBody(message: IncomingMessage, hold: Hold, mostBytes: 
   // Else many bodies that come in side by side would fill the room with their beginnings, and none would find room
   // for its end. Room is not reserved: who says that much is to come, and sends nothing, would take it from others.
   if (!hold.hasBytes(length)) throw new BodyRefused(overloaded)
-  const bytes = await allOf(message, hold, mostBytes)
+  const bytes = await allOf(message, hold, length, mostBytes)
   // JSON never begins so: some clients do not say that they compress.
   const isGzip = encoding.endsWith('gzip') || (bytes[0] === 0x1f && bytes[1] === 0x8b)
   return textOf(isGzip ? await unzipped(bytes, hold, mostBytes) : bytes)
 }
 
-function allOf(message: IncomingMessage, hold: Hold, mostBytes: number): Promise<Buffer> {
+/** `expected` is the length that the head says; 0 where it says none. */
+function allOf(message: IncomingMessage, hold: Hold, expected: number, mostBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let length = 0
+    let patience: SenderPatience | null = null
     const settle = (answer: Answer | null) => {
+      patience?.stop()
       message.off('data', onData).off('end', onEnd).off('close', onGone).off('error', onGone)
       message.on('error', () => {})
       message.resume()
@@ -53,8 +60,14 @@ function allOf(message: IncomingMessage, hold: Hold, mostBytes: number): Promise
       if (length > mostBytes) return settle(bodyTooLarge(mostBytes))
       if (!hold.takeBytes(chunk.length)) return settle(overloaded)
       chunks.push(chunk)
+      // Nearly always a body is there at once, and nobody waits.
+      if (length === expected) return
+      if (patience === null) patience = new SenderPatience(bodyPace)
+      else patience.got(chunk.length)
+      patience.wait(() => settle(tooSlow))
     }
     const onEnd = () => {
+      patience?.stop()
       message.off('close', onGone).off('error', onGone)
       resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
     }

@@ -1,9 +1,10 @@
+import type { ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { fastify } from 'fastify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { bodyTooLarge, refusal } from '../../collector/answers.ts'
+import { bodyTooLarge, overloaded, refusal, unavailable } from '../../collector/answers.ts'
 import type { Answer } from '../../collector/answers.ts'
-import type { CollectRequest } from '../../collector/collector.ts'
+import type { Collector } from '../../collector/collector.ts'
 import { Hold } from '../../collector/room.ts'
 import type { Room } from '../../collector/room.ts'
 import { pixelRoutes, postRoutes } from '../../collector/routes.ts'
@@ -18,15 +19,17 @@ import { basicKey, bearerKey } from './write-key.ts'
 
 export interface CollectorServerOptions {
   port: number
-  /** All interfaces unless given. */
-  host?: string
+  host: string
   /** CIDRs of proxies whose X-Forwarded-For is believed; none unless given. */
   trustedProxies?: readonly string[]
   room: Room
-  collect(request: CollectRequest): Promise<Answer>
+  /** Behind it; null while there is none. */
+  collector(): Pick<Collector, 'admit' | 'collect' | 'hadNoRoom'> | null
   log: Logger
   /** A request that is not complete by then is cut off, in ms. */
   requestMs?: number
+  /** A connection whose answer is not taken by then ends, in ms. */
+  answerMs?: number
 }
 
 export interface CollectorServer {
@@ -40,19 +43,25 @@ export interface CollectorServer {
 const headMs = 10_000
 /** How often requests that take too long are looked for, in ms. */
 const checkMs = 500
-/** Of a pixel's `data`; Node takes no longer head anyway. */
+/** Of a pixel's `data`. */
 const mostPixelBytes = 16 << 10
+/** Of a head: a pixel's data and 8 KB beside it. */
+const maxHeadBytes = 24 << 10
 
 /** A transparent pixel. */
 const gif = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64')
 
 /** Serves the tracking API. Throws PostriderError 'local' for a port that cannot be had. */
 export async function openCollectorServer(options: CollectorServerOptions): Promise<CollectorServer> {
-  const { port, host = '::', log, requestMs = 30_000 } = options
+  const { port, host, log, requestMs = 30_000 } = options
   const app = fastify({
     // Each request has its own: a client on keep-alive that is slow once is not cut off for good.
     requestTimeout: requestMs,
-    http: { headersTimeout: Math.min(headMs, requestMs), connectionsCheckingInterval: checkMs },
+    http: {
+      headersTimeout: Math.min(headMs, requestMs),
+      connectionsCheckingInterval: checkMs,
+      maxHeaderSize: maxHeadBytes,
+    },
     routerOptions: { caseSensitive: false, ignoreTrailingSlash: true, ignoreDuplicateSlashes: true },
     // Those that come over open connections while it closes are served too, and told to close.
     return503OnClosing: false,
@@ -80,7 +89,7 @@ export async function openCollectorServer(options: CollectorServerOptions): Prom
     done(null, payload)
   })
   addRoutes(app, options)
-  await listen(app, { port, host, variable: 'COLLECTOR_PORT' })
+  await listen(app, { port, host, part: 'COLLECTOR' })
   return {
     port: (app.server.address() as AddressInfo).port,
     close: (graceMs) => (closing ??= closeServer(app, graceMs)),
@@ -89,33 +98,36 @@ export async function openCollectorServer(options: CollectorServerOptions): Prom
 
 function addRoutes(
   app: FastifyInstance,
-  { room, collect, trustedProxies = [] }: CollectorServerOptions,
+  { room, collector, trustedProxies = [], answerMs = 10_000 }: CollectorServerOptions,
 ): void {
   const clientAddress = new ClientAddress(trustedProxies)
-  const answer = async (
-    request: FastifyRequest,
-    reply: FastifyReply,
-    route: Route,
-  ): Promise<Answer | null> => {
-    const hold = new Hold(room)
-    reply.raw.once('close', () => hold.release())
+  /** Null when the sender has gone away. */
+  const answerTo = async (request: FastifyRequest, route: Route): Promise<Answer | null> => {
+    const behind = collector()
+    if (behind === null) return unavailable
     // Not to be had any more once the sender has gone away.
     const ip = clientAddress.of(request.socket.remoteAddress ?? '', forwardedFor(request))
+    const { authorization } = request.headers
+    const keys = {
+      basicKey: basicKey(authorization),
+      bearerKey: bearerKey(authorization),
+      queryKey: route.isClientSide ? queryText(request, 'writeKey') : null,
+    }
+    let source = behind.admit(keys, route)
+    if (source instanceof Promise) source = await source
+    if (source !== null && 'status' in source) return source
+    const hold = new Hold(room, source?.id ?? null)
     try {
       const isPixel = request.method === 'GET'
-      const { authorization } = request.headers
-      return await collect({
-        route,
-        text: isPixel ? pixelText(request) : await readBody(request.raw, hold, mostBodyBytes),
-        basicKey: basicKey(authorization),
-        bearerKey: bearerKey(authorization),
-        queryKey: route.isClientSide ? queryText(request, 'writeKey') : null,
-        ip,
-        hold,
-      })
+      const text = isPixel ? pixelText(request) : await readBody(request.raw, hold, mostBodyBytes)
+      return await behind.collect({ keys, route, text, ip, hold })
     } catch (error) {
-      if (error instanceof BodyRefused) return error.answer
-      throw error
+      if (!(error instanceof BodyRefused)) throw error
+      if (error.answer === overloaded) behind.hadNoRoom(source, route)
+      return error.answer
+    } finally {
+      // Not only when the sender has taken the answer: a sender that does not read would keep it from others.
+      hold.release()
     }
   }
   for (const [url, route] of postRoutes) {
@@ -123,21 +135,32 @@ function addRoutes(
       method: ['POST', 'PUT'],
       url,
       handler: async (request, reply) => {
-        const answered = await answer(request, reply, route)
-        if (answered === null) reply.hijack()
-        else send(reply, answered)
+        const answered = await answerTo(request, route)
+        if (answered === null) return reply.hijack()
+        send(reply, answered)
+        endUnlessTaken(reply.raw, answerMs)
         return reply
       },
     })
   }
   app.get<{ Params: { type: string } }>('/v1/pixel/:type', async (request, reply) => {
     const route = pixelRoutes.get(request.params.type.toLowerCase())
-    const answered = route ? await answer(request, reply, route) : noRoute
+    const answered = route ? await answerTo(request, route) : noRoute
     if (answered?.status === 200)
       reply.headers({ 'Content-Type': 'image/gif', 'Cache-Control': 'no-store' }).send(gif)
     else send(reply, answered!)
+    endUnlessTaken(reply.raw, answerMs)
     return reply
   })
+}
+
+/** The network takes an answer at once, unless the sender does not read: then its connection ends in time. */
+function endUnlessTaken(response: ServerResponse, withinMs: number): void {
+  if (response.writableLength === 0) return
+  // It waits for an earlier answer over the same connection, which may still be made.
+  if (response.socket === null) return void response.once('socket', () => endUnlessTaken(response, withinMs))
+  const timer = setTimeout(() => response.destroy(), withinMs).unref()
+  response.once('close', () => clearTimeout(timer))
 }
 
 const noRoute = refusal(

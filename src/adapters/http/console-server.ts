@@ -1,6 +1,7 @@
 import type { AddressInfo } from 'node:net'
+import type { Readable } from 'node:stream'
 import { fastify } from 'fastify'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { checked } from '../../console/api/check.ts'
 import { apiDocument, apiPrefix } from '../../console/api/document.ts'
 import { answerOf, refusal, RequestRefused } from '../../console/api/errors.ts'
@@ -8,13 +9,14 @@ import type { Answer, Operation } from '../../console/api/operation.ts'
 import type { ConsoleServices } from '../../console/api/services.ts'
 import type { Logger } from '../log.ts'
 import { tokenCheck } from './bearer-token.ts'
+import { checkContent, limitBodyTime, maxBodyBytes, paced, takeBodies } from './console-bodies.ts'
 import { answerInLines } from './progress-lines.ts'
+import { RefusedTokens } from './refused-tokens.ts'
 import { badHttpHandler, closeServer, listen } from './serving.ts'
 
 export interface ConsoleServerOptions {
   port: number
-  /** All interfaces unless given. */
-  host?: string
+  host: string
   /** ADMIN_TOKEN. */
   token: string
   /** Of Postrider, for the document. */
@@ -27,7 +29,10 @@ export interface ConsoleServerOptions {
   log: Logger
   /** A head that is not complete by then is cut off, in ms. */
   headMs?: number
-  /** Who sends or takes nothing for so long, in the middle of a request, is cut off, in ms. */
+  /**
+   * Who sends or takes nothing for so long, in the middle of a request, is cut off, in ms; likewise a JSON body that is
+   * not complete by then. A list must come at its rate, with so much grace.
+   */
   idleMs?: number
 }
 
@@ -41,8 +46,8 @@ export interface ConsoleServer {
   close(graceMs: number): Promise<void>
 }
 
-/** JSON bodies; lists are streamed, and have no limit. */
-const mostBodyBytes = 8 << 20
+/** Of a list, in bytes a second: else few senders could keep all of its places for ever. */
+const listRate = 10 << 10
 /** A delivery's id, percent-encoded. */
 const mostParamLength = 4_096
 /** How long a request may wait for the settings to be read on, in ms. */
@@ -60,14 +65,12 @@ const securityHeaders = {
   'X-Frame-Options': 'DENY',
 }
 
-const streamTypes = ['application/x-ndjson', 'text/plain']
-
 /** Serves the admin API. Throws PostriderError 'local' for a port that cannot be had. */
 export async function openConsoleServer(options: ConsoleServerOptions): Promise<ConsoleServer> {
-  const { port, host = '::', token, version, operations, counts, log } = options
+  const { port, host, token, version, operations, counts, log } = options
   const { headMs = 10_000, idleMs = 60_000 } = options
   const app = fastify({
-    bodyLimit: mostBodyBytes,
+    bodyLimit: maxBodyBytes,
     connectionTimeout: idleMs,
     http: { headersTimeout: headMs, connectionsCheckingInterval: checkMs },
     routerOptions: { maxParamLength: mostParamLength },
@@ -81,6 +84,7 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
   const document = JSON.stringify(apiDocument(operations, version))
   const documentUrl = `${apiPrefix}/openapi.json`
   const judge = tokenCheck(token)
+  const refusedTokens = new RefusedTokens(log)
 
   takeBodies(app)
   app.addHook('onRequest', async (request, reply) => {
@@ -88,8 +92,14 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
     // The document says nothing of this deployment.
     if (request.routeOptions.url === documentUrl) return
     const verdict = judge(request.headers.authorization)
-    if (verdict === 'right') return
-    log.warn({ ip: request.ip, path: pathOf(request), token: verdict }, 'a request without the right token')
+    if (verdict === 'right') {
+      if (!operationOf(request)?.streams) limitBodyTime(app, request, idleMs)
+      return
+    }
+    if (!(await refusedTokens.refused(request.ip, pathOf(request), verdict))) {
+      request.raw.destroy()
+      return reply.hijack()
+    }
     const error = verdict === 'wrong' ? ', error="invalid_token"' : ''
     // Its body is not read.
     reply.headers({ 'WWW-Authenticate': `Bearer realm="postrider"${error}`, Connection: 'close' })
@@ -115,7 +125,7 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
   app.setErrorHandler((error, request, reply) => {
     const answer = answerTo(error)
     // Whoever went away gets no answer, and did nothing that anybody need know of.
-    if (!answer && !request.raw.destroyed)
+    if (!answer && !reply.raw.destroyed)
       log.error({ err: error, path: pathOf(request) }, 'a request failed by a bug')
     if (!request.raw.complete) reply.header('Connection', 'close')
     send(reply, answer ?? bug)
@@ -127,20 +137,21 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
       url: apiPrefix + operation.path.replace(/\{(\w+)\}/g, ':$1'),
       config: { operation },
       handler: (request, reply) => {
-        const handled = handle(operation, request, reply, options, stopping.signal).finally(() =>
-          running.delete(handled),
+        const handled = handle(operation, request, reply, { ...options, idleMs }, stopping.signal).finally(
+          () => running.delete(handled),
         )
         running.add(handled)
         return handled.then(() => reply)
       },
     })
-  await listen(app, { port, host, variable: 'CONSOLE_PORT' })
+  await listen(app, { port, host, part: 'CONSOLE' })
   const close = async (graceMs: number) => {
     const force = setTimeout(() => stopping.abort(stopped), graceMs)
     // Those that are told to stop can still say so.
     await closeServer(app, graceMs + 1_000)
     clearTimeout(force)
     stopping.abort(stopped)
+    refusedTokens.close()
     await Promise.allSettled(running)
   }
   return {
@@ -168,7 +179,7 @@ async function handle(
   operation: Operation,
   request: FastifyRequest,
   reply: FastifyReply,
-  { services, log }: ConsoleServerOptions,
+  { services, log, idleMs }: ConsoleServerOptions & { idleMs: number },
   stopping: AbortSignal,
 ): Promise<void> {
   const { headers, raw } = request
@@ -192,7 +203,7 @@ async function handle(
       params,
       query,
       body,
-      lines: streams ? (request.body as AsyncIterable<Uint8Array>) : nothing(),
+      lines: streams ? paced(request.body as Readable, { graceMs: idleMs, perSecond: listRate }) : nothing(),
       contentType,
       ifMatch: headers['if-match'] ?? null,
       idempotencyKey: textOf(headers['idempotency-key']),
@@ -218,34 +229,12 @@ async function handle(
   }
 }
 
-/** JSON is parsed; lists stay streams; everything else is refused with 415. */
-function takeBodies(app: FastifyInstance): void {
-  app.removeAllContentTypeParsers()
-  const parse = app.getDefaultJsonParser('error', 'error')
-  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, text, done) => {
-    // Some clients name a type where there is no body.
-    if (text === '') done(null, undefined)
-    else parse(request, text as string, done)
-  })
-  app.addContentTypeParser(streamTypes, (_request, payload, done) => done(null, payload))
-}
-
-function checkContent(operation: Operation, contentType: string | null, encoding: string | undefined): void {
-  if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity')
-    throw new RequestRefused('unsupported_media_type', 'Content-Encoding is not taken here: send it as it is')
-  const { streams } = operation
-  const isStream = contentType !== null && streamTypes.includes(contentType)
-  if (streams ? contentType !== null && contentType in streams : !isStream) return
-  const takes = streams ? Object.keys(streams).join(' or ') : 'application/json'
-  throw new RequestRefused('unsupported_media_type', `the Content-Type must be ${takes}`)
-}
-
 /** The answer to what Fastify or a handler threw; null for a bug. Fastify's own messages may quote the body. */
 function answerTo(error: unknown): Answer | null {
   const { code, statusCode } = error as { code?: string; statusCode?: number }
   switch (code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return refusal('body_too_large', `the body has more than ${mostBodyBytes >> 20} MB`)
+      return refusal('body_too_large', `the body has more than ${maxBodyBytes >> 20} MB`)
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return refusal('unsupported_media_type', 'the Content-Type must be application/json')
   }

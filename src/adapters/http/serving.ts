@@ -3,22 +3,41 @@ import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { PostriderError } from '../../errors.ts'
 
-/** Throws PostriderError 'local' that names the variable, for a port that cannot be had. */
+/** Throws PostriderError 'local' that names the variable, `<part>_PORT` or `<part>_HOST`, for what cannot be had. */
 export async function listen(
   app: FastifyInstance,
-  { port, host, variable }: { port: number; host: string; variable: string },
+  { port, host, part }: { port: number; host: string; part: string },
 ): Promise<void> {
   try {
     await app.listen({ port, host })
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    const why = code === 'EADDRINUSE' ? 'is taken' : `cannot be had (${code})`
-    throw new PostriderError(
+    throw listenFailure(error, { port, host, part })
+  }
+}
+
+export function listenFailure(
+  error: unknown,
+  { port, host, part }: { port: number; host: string; part: string },
+): PostriderError {
+  const { code } = error as NodeJS.ErrnoException
+  if (code === 'EADDRNOTAVAIL' || code === 'EAFNOSUPPORT')
+    return new PostriderError(
       'local',
-      `${variable} is ${port}, a port that ${why}; give another one, or 0 for any that is free`,
+      `${part}_HOST is ${host}, which is no address of this machine (${code}); 0.0.0.0 is all of its IPv4 addresses`,
       { cause: error },
     )
-  }
+  const why = code === 'EADDRINUSE' ? 'is taken' : `cannot be had (${code})`
+  return new PostriderError(
+    'local',
+    `${part}_PORT is ${port}, a port that ${why}; give another one, or 0 for any that is free`,
+    { cause: error },
+  )
+}
+
+/** Where a server is reached from its own machine: all interfaces, and loopback, are `localhost`. */
+export function urlAt(host: string, port: number): string {
+  if (['::', '0.0.0.0', '127.0.0.1', '::1'].includes(host)) return `http://localhost:${port}`
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
 /** Takes no more connections, waits for the requests under way, and cuts off what is left after `graceMs`. */
@@ -27,6 +46,9 @@ export async function closeServer(app: FastifyInstance, graceMs: number): Promis
   await app.close()
   clearTimeout(force)
 }
+
+/** How long an answer that ends its connection has to get there, in ms. */
+const lastAnswerMs = 1_000
 
 /** What is no HTTP, is too large for a head, or took too long: the connection ends with it. */
 export function badHttpHandler(bodyOf: (code: string, message: string) => object) {
@@ -49,5 +71,8 @@ export function badHttpHandler(bodyOf: (code: string, message: string) => object
     socket.end(
       `HTTP/1.1 ${status}\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
     )
+    // Also when the other side goes on to send.
+    const timer = setTimeout(() => socket.destroy(), lastAnswerMs).unref()
+    socket.once('close', () => clearTimeout(timer))
   }
 }

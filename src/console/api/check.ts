@@ -1,6 +1,7 @@
 // Checks what comes in by the schemas of its operation, and names everything that is wrong.
 import type { z } from 'zod'
-import { RequestRefused, type FieldFault } from './errors.ts'
+import { maxFields, RequestRefused, type FieldFault } from './errors.ts'
+import { lengthFaults } from './lengths.ts'
 import type { Operation } from './operation.ts'
 
 export interface RawRequest {
@@ -9,24 +10,37 @@ export interface RawRequest {
   body: unknown
 }
 
-/** Throws RequestRefused that names every wrong field of path, query and body. Never repeats a value: some are secret. */
+/**
+ * Throws RequestRefused that names the wrong fields of path, query and body, as many as an answer names. Never repeats
+ * a value: some are secret.
+ */
 export function checked(operation: Operation, raw: RawRequest): RawRequest {
   const faults: FieldFault[] = []
+  let more = 0
+  const add = (found: readonly FieldFault[]) => {
+    const room = maxFields - faults.length
+    faults.push(...found.slice(0, room))
+    more += Math.max(0, found.length - room)
+  }
   const parse = (schema: z.ZodType | undefined, value: unknown): unknown => {
     if (!schema) return undefined
+    const tooLong = lengthFaults(schema, value)
+    add(tooLong)
+    if (tooLong.length > 0) return undefined
     const result = schema.safeParse(value)
     if (result.success) return result.data
-    faults.push(...result.error.issues.flatMap(faultsOf))
+    for (const issue of result.error.issues) add(faultsOf(issue))
     return undefined
   }
   const params = parse(operation.params, raw.params)
   const query = parse(operation.query, operation.query && typed(operation.query, raw.query))
   if (!operation.query)
     for (const field of Object.keys((raw.query as object | null) ?? {}))
-      faults.push({ field, message: 'there is no such parameter' })
+      add([{ field, message: 'there is no such parameter' }])
   const body = parse(operation.body, raw.body)
   if (faults.length > 0) {
     const message = faults.map(({ field, message }) => (field === '' ? message : `${field}: ${message}`))
+    if (more > 0) message.push(`and ${more} more`)
     throw new RequestRefused('invalid_request', message.join('; '), faults)
   }
   return { params, query, body }
@@ -61,7 +75,11 @@ const articled = (type: string): string =>
 function typed(schema: z.ZodObject, raw: unknown): unknown {
   const given = Object.entries((raw as Record<string, unknown> | null) ?? {})
   return Object.fromEntries(
-    given.map(([name, value]) => [name, asTyped(schema.shape[name] as z.ZodType | undefined, value)]),
+    given.map(([name, value]) => {
+      // Else `constructor` would be found, too.
+      const known = Object.hasOwn(schema.shape, name) ? (schema.shape[name] as z.ZodType) : undefined
+      return [name, asTyped(known, value)]
+    }),
   )
 }
 

@@ -12,10 +12,16 @@ import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from './pa
 
 const momentText = 'An ISO time, UTC unless it says otherwise, or a duration ago such as 2h.'
 
+const mostIds = 1_000
+
 /** What a list and a replay choose by. */
 const filterShape = {
-  reason: z.array(z.enum(deadLetterReasons)).optional().describe('One of these.'),
-  destination: z.array(z.string()).optional().describe('One of these ids.'),
+  reason: z
+    .array(z.enum(deadLetterReasons))
+    .max(deadLetterReasons.length)
+    .optional()
+    .describe('One of these.'),
+  destination: z.array(z.string()).max(mostIds).optional().describe('One of these ids.'),
   since: z.string().optional().describe(`What failed since then. ${momentText}`),
   until: z.string().optional().describe(`What failed before then. ${momentText}`),
 }
@@ -64,7 +70,6 @@ const letterSchema = z
   .describe('All that is known. Bytes are `{text}` where they are UTF-8, else `{base64}`.')
   .meta({ id: 'WholeDeadLetter' })
 
-const mostIds = 1_000
 const mostResults = 1_000
 
 const replayBody = z

@@ -10,12 +10,19 @@ import { requestKey } from './tags.ts'
 
 const count = (text: string) => z.number().int().describe(text)
 
+const maxSources = 1_000
+
 const createBody = z
   .strictObject({
     userIds: z
       .array(z.string())
+      .max(mostUsersOfRequest)
       .describe(`1-${mostUsersOfRequest}, each once, of at most 1,024 bytes and without control characters.`),
-    sourceIds: z.array(z.string()).optional().describe('Only at these sources; at all of them unless given.'),
+    sourceIds: z
+      .array(z.string())
+      .max(maxSources)
+      .optional()
+      .describe('Only at these sources; at all of them unless given.'),
   })
   .meta({ id: 'DeletionCreate' })
 

@@ -1,10 +1,17 @@
 import { z } from 'zod'
 import { callTypes } from '../../core/analytics-call.ts'
-import { deliverToChoices, givenOptions, type OptionsEdit } from '../../core/destination-options.ts'
+import {
+  deliverToChoices,
+  givenOptions,
+  maxEvents,
+  type OptionsEdit,
+} from '../../core/destination-options.ts'
 import { outcomeKinds } from '../../core/outcome.ts'
 import type { HeaderEdit } from '../../core/settings-commands.ts'
+import { maxUrls } from '../../core/settings-destination-rules.ts'
 import { evolve } from '../../core/settings-events.ts'
 import { initialSettings } from '../../core/settings.ts'
+import { maxHeadersPerUrl } from '../../core/static-headers.ts'
 import { destinationIn, destinationView } from '../destinations.ts'
 import type { Settings } from '../ports.ts'
 import { sealerFor, type Sealer } from '../sealing-key.ts'
@@ -25,8 +32,16 @@ const shownSecret = z
 /** What can be chosen: as it is shown, and, each left out, as it is given. */
 const options = z.object({
   standardWebhooks: z.boolean().describe('Send webhook-id, webhook-timestamp and webhook-signature too.'),
-  types: z.array(z.enum(callTypes)).nullable().describe('Only these call types; null for all.'),
-  events: z.array(z.string()).nullable().describe('Only track calls of these events; null for all.'),
+  types: z
+    .array(z.enum(callTypes))
+    .max(callTypes.length)
+    .nullable()
+    .describe('Only these call types; null for all.'),
+  events: z
+    .array(z.string())
+    .max(maxEvents)
+    .nullable()
+    .describe('Only track calls of these events; null for all.'),
   deliverTo: z
     .enum(deliverToChoices)
     .describe('any: one URL that takes a call is enough. every: each gets it.'),
@@ -63,21 +78,29 @@ const anyKey = z
     'Encrypt under the first key of SECRETS_KEY even where the settings hold secrets that it does not open.',
   )
 
+const maxSources = 1_000
+/** Each can be named by its fingerprint once; there are two at most. */
+const maxRemoved = 10
+
+const sourceIds = z.array(z.string()).max(maxSources)
+
 const createBody = z
   .strictObject({
     id: z.string().describe('1-64 of a-z, 0-9, "_" and "-"; never changed or reused'),
     name: z.string().describe('For people.'),
-    sourceIds: z.array(z.string()).describe('The sources whose calls it gets.'),
+    sourceIds: sourceIds.describe('The sources whose calls it gets.'),
     urls: z
       .array(
         z.strictObject({
           url: z.string().describe(urlText),
           headers: z
             .record(z.string(), z.string())
+            .meta({ maxProperties: maxHeadersPerUrl })
             .optional()
             .describe('Static headers. Values are kept encrypted.'),
         }),
       )
+      .max(maxUrls)
       .describe('1-5. One that takes a call is enough, unless `deliverTo` is `every`.'),
     sharedSecret: z.string().nullable().optional().describe(secretText),
     ...options.partial().shape,
@@ -89,17 +112,20 @@ const createBody = z
 const updateBody = z
   .strictObject({
     name: z.string().optional(),
-    sourceIds: z.array(z.string()).optional().describe('The whole new list.'),
+    sourceIds: sourceIds.optional().describe('The whole new list.'),
     urls: z
       .array(
         z.strictObject({
           url: z.string().describe(urlText),
           headers: z
             .record(z.string(), z.string().nullable())
+            // All that there are can be taken away, and as many be set.
+            .meta({ maxProperties: 2 * maxHeadersPerUrl })
             .optional()
             .describe('Headers to set; null takes one away; others stay as they are.'),
         }),
       )
+      .max(maxUrls)
       .optional()
       .describe(
         'The whole new list. A URL that stays keeps its id and headers, a new one has none but those given.',
@@ -113,7 +139,7 @@ const updateBody = z
       .string()
       .optional()
       .describe('Becomes the newest, which signs X-Signature; the one before stays active beside it.'),
-    removeSecrets: z.array(z.string()).optional().describe('Fingerprints.'),
+    removeSecrets: z.array(z.string()).max(maxRemoved).optional().describe('Fingerprints.'),
     ...options.partial().shape,
     anyKey,
   })

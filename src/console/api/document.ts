@@ -8,7 +8,7 @@ type Json = Record<string, unknown>
 
 /** What every request can get beside its own. */
 const common: Record<number, string> = {
-  400: 'Something is wrong with the request; every wrong field is named.',
+  400: 'Something is wrong with the request; the wrong fields are named, up to a hundred.',
   401: 'The token is missing or wrong.',
   500: 'A bug, or a key of SECRETS_KEY that is missing.',
   503: 'Kafka or the schema registry is away, or the console is starting or stopping. Send it again later.',
@@ -16,6 +16,7 @@ const common: Record<number, string> = {
 const own: Record<number, string> = {
   404: 'There is none of this id.',
   409: 'It clashes with what there is, or If-Match names a version that has passed. Read again, and decide anew.',
+  408: 'The body comes in too slowly.',
   413: 'The body is too large.',
   415: 'The Content-Type is not one that is taken here.',
   422: 'The Idempotency-Key came with another request before.',
@@ -59,7 +60,7 @@ export function apiDocument(operations: readonly Operation[], version: string): 
 function operationObject(operation: Operation, error: Json, components: Json): Json {
   const { id, tag, summary, description, success, progress } = operation
   const takesBody = operation.body !== undefined || operation.streams !== undefined
-  const refusals = [...(operation.refusals ?? []), ...(takesBody ? [413, 415] : [])]
+  const refusals = [...(operation.refusals ?? []), ...(takesBody ? [408, 413, 415] : [])]
   const refused = (text: string) => ({
     description: text,
     content: { 'application/json': { schema: error } },

@@ -12,9 +12,13 @@ export interface FieldFault {
   message: string
 }
 
+/** As many fields an answer names. */
+export const maxFields = 100
+
 /** Every code that an error can carry, with its status. */
 const statusOf = {
   invalid_request: 400,
+  invalid_http: 400,
   unauthorized: 401,
   not_found: 404,
   method_not_allowed: 405,
@@ -24,6 +28,7 @@ const statusOf = {
   unsupported_media_type: 415,
   idempotency_key_reused: 422,
   busy: 429,
+  head_too_large: 431,
   internal_error: 500,
   secrets_key: 500,
   setup: 503,
@@ -44,7 +49,8 @@ export const errorSchema = z
           message: z.string(),
         }),
       )
-      .describe('Every field that is wrong. Empty where no field is at fault.'),
+      .max(maxFields)
+      .describe('The fields that are wrong. Empty where no field is at fault.'),
   })
   .meta({ id: 'Error' })
 
@@ -55,7 +61,7 @@ export function refusal(code: ApiErrorCode, message: string, fields: readonly Fi
   const again = code === 'unavailable' || code === 'busy'
   return {
     status: statusOf[code],
-    body: { code, message, fields },
+    body: { code, message, fields: fields.slice(0, maxFields) },
     ...(again && { headers: { 'Retry-After': String(retryAfterSeconds) } }),
   }
 }

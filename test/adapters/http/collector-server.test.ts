@@ -7,33 +7,47 @@ import { gzipSync } from 'node:zlib'
 import pino from 'pino'
 import { openCollectorServer } from '../../../src/adapters/http/collector-server.ts'
 import type { CollectorServerOptions } from '../../../src/adapters/http/collector-server.ts'
-import { refusal, success } from '../../../src/collector/answers.ts'
-import type { CollectRequest } from '../../../src/collector/collector.ts'
+import { refusal, success, type Answer } from '../../../src/collector/answers.ts'
+import type { CollectRequest } from '../../../src/collector/request.ts'
+import type { Admission } from '../../../src/collector/collector.ts'
 import { Room } from '../../../src/collector/room.ts'
 import { PostriderError } from '../../../src/errors.ts'
 import { until } from '../../support/deployment.ts'
 import { rawRequest, sendRaw } from '../../support/raw-http.ts'
 
-/** A server in front of a `collect` that keeps what it gets. */
-async function underTest(t: TestContext, given: Partial<CollectorServerOptions> = {}) {
+interface Given extends Partial<Omit<CollectorServerOptions, 'collector'>> {
+  collect?: (request: CollectRequest) => Answer | Promise<Answer>
+  /** What is known of a request by its head; the source `shop` unless given. */
+  admit?: () => Admission
+}
+
+const shop = { id: 'shop', name: 'Shop', writeKey: 'k', enabled: true }
+
+/** A server in front of a `collect` that keeps what it gets. One source alone can have half of its room. */
+async function underTest(t: TestContext, { collect, admit = () => shop, ...given }: Given = {}) {
   const got: CollectRequest[] = []
   const lines: { msg: string; level: number }[] = []
-  const room = new Room({ calls: 10, bytes: 4_000 })
+  const noRoom: (string | null)[] = []
+  const room = new Room({ calls: 20, bytes: 8_000 })
   const server = await openCollectorServer({
     port: 0,
     host: '127.0.0.1',
     room,
     log: pino({}, { write: (line) => void lines.push(JSON.parse(line) as { msg: string; level: number }) }),
-    async collect(request) {
-      got.push(request)
-      return success
-    },
+    collector: () => ({
+      admit,
+      hadNoRoom: (source) => void noRoom.push(source?.id ?? null),
+      async collect(request) {
+        got.push(request)
+        return (await collect?.(request)) ?? success
+      },
+    }),
     ...given,
   })
   t.after(() => server.close(0))
   const send = (target: string, headers: string[] = [], body: string | Buffer = '{}', method = 'POST') =>
     sendRaw(server.port, rawRequest(target, headers, body, method))
-  return { server, room, got, lines, send }
+  return { server, room, got, lines, noRoom, send }
 }
 
 test('takes a request apart: route, text, keys and address', async (t) => {
@@ -48,13 +62,13 @@ test('takes a request apart: route, text, keys and address', async (t) => {
   const data = Buffer.from('{"userId":"\u00ff>?"}').toString('base64')
   assert.equal((await send(`/v1/pixel/P?writeKey=q&data=${data}`, [], '', 'GET'))?.status, 200)
   assert.deepEqual(
-    got.map(({ route, text, basicKey, bearerKey, queryKey, ip }) => [
+    got.map(({ route, text, keys, ip }) => [
       route.type,
       route.isBatch,
       text,
-      basicKey,
-      bearerKey,
-      queryKey,
+      keys.basicKey,
+      keys.bearerKey,
+      keys.queryKey,
       ip,
     ]),
     [
@@ -80,7 +94,7 @@ test('what a request holds is free again once it is answered, refused or gone', 
   const waiting: (() => void)[] = []
   const { server, room, send } = await underTest(t, {
     collect: ({ hold }) => {
-      hold.takeCalls(3)
+      hold.addCalls(3)
       return new Promise((resolve) => waiting.push(() => resolve(success)))
     },
   })
@@ -103,12 +117,15 @@ test('what a request holds is free again once it is answered, refused or gone', 
   socket.resetAndDestroy()
   await until(() => room.bytes === 0)
 
+  // What it has sent is still there: else who sends and goes away would be bounded by nothing.
   const gone = connect(server.port, '127.0.0.1')
   gone.write(`${head}${' '.repeat(1_000)}`)
   await until(() => waiting.length === 2)
   gone.resetAndDestroy()
-  await until(() => room.calls === 0 && room.bytes === 0)
+  assert.equal((await send('/v1/nothing'))?.status, 404)
+  assert.deepEqual([room.calls, room.bytes], [3, 1_000])
   waiting[1]!()
+  await until(() => room.calls === 0 && room.bytes === 0)
 })
 
 test('a body that has no room for its end is refused at its head, and a head alone takes no room', async (t) => {
@@ -137,6 +154,85 @@ test('a body that has no room for its end is refused at its head, and a head alo
   await until(() => waiting.length === 2)
   for (const answerNow of waiting) answerNow()
   assert.deepEqual([(await first)?.status, (await fits)?.status], [200, 200])
+})
+
+test('a sender that takes no answer keeps no room, and is cut off in time', async (t) => {
+  const large = { ...success, body: JSON.stringify({ a: 'x'.repeat(100_000) }) }
+  const { server, room, got } = await underTest(t, {
+    answerMs: 1_000,
+    collect: ({ hold }) => {
+      hold.addCalls(1)
+      return large
+    },
+  })
+  const socket = connect(server.port, '127.0.0.1').pause()
+  socket.on('error', () => {})
+  t.after(() => socket.destroy())
+  const request = rawRequest('/v1/track', [], '{}')
+  // More answers than all buffers between the two can hold. A sender that does not read learns of the end when it writes.
+  for (let n = 0; n < 300; n++) socket.write(request)
+  const timer = setInterval(() => socket.write(request), 100)
+  t.after(() => clearInterval(timer))
+  await until(() => got.length > 10)
+  await until(() => room.calls === 0 && room.bytes === 0)
+  await until(() => socket.destroyed, 30_000, 'a connection that is closed')
+})
+
+test('an answer that waits for an earlier one has its time from then on', async (t) => {
+  const waiting: (() => void)[] = []
+  const large = { ...success, body: JSON.stringify({ a: 'x'.repeat(100_000) }) }
+  const answerMs = 100
+  const { server, got } = await underTest(t, {
+    answerMs,
+    collect: ({ text }) =>
+      text === '1' ? new Promise((resolve) => waiting.push(() => resolve(success))) : large,
+  })
+  const opened = (others: number) => {
+    const socket = connect(server.port, '127.0.0.1')
+    socket.on('error', () => {})
+    t.after(() => socket.destroy())
+    socket.write(rawRequest('/v1/track', [], '1'))
+    for (let n = 0; n < others; n++) socket.write(rawRequest('/v1/track', [], '2'))
+    return socket
+  }
+  let bytes = 0
+  const reads = opened(3).on('data', (chunk: Buffer) => (bytes += chunk.length))
+  const doesNot = opened(300).pause()
+  const timer = setInterval(() => doesNot.write(rawRequest('/v1/track', [], '2')), 100)
+  t.after(() => clearInterval(timer))
+  await until(() => waiting.length === 2 && got.length >= 300)
+  await new Promise((resolve) => setTimeout(resolve, 4 * answerMs))
+  for (const answer of waiting) answer()
+  await until(() => bytes > 300_000)
+  assert.ok(!reads.destroyed)
+  await until(() => doesNot.destroyed, 30_000, 'a connection that is closed')
+})
+
+test('a body that drips is cut off after its grace, and one that comes steadily is not', async (t) => {
+  // It is not for the time that the whole of it takes.
+  const { server, room } = await underTest(t, { requestMs: 300_000 })
+  const body = JSON.stringify({ a: 'x'.repeat(3_000) })
+  const sentIn = (bytes: number, everyMs: number) => {
+    const request = rawRequest('/v1/track', [], body)
+    const socket = connect(server.port, '127.0.0.1')
+    socket.on('error', () => {})
+    t.after(() => socket.destroy())
+    let at = request.length - body.length + 10
+    socket.write(request.subarray(0, at))
+    const timer = setInterval(() => {
+      socket.write(request.subarray(at, (at += bytes)))
+      if (at >= request.length) clearInterval(timer)
+    }, everyMs)
+    t.after(() => clearInterval(timer))
+    return new Promise<number>((resolve) => {
+      socket.once('data', (chunk: Buffer) => resolve(Number(chunk.toString().split(' ')[1])))
+    })
+  }
+  const dripping = sentIn(1, 250)
+  // 2.2 KB a second, for longer than the grace.
+  assert.equal(await sentIn(110, 50), 200)
+  assert.equal(await dripping, 408)
+  await until(() => room.bytes === 0)
 })
 
 test('a bug is answered 500 and logged, without what was sent', async (t) => {
@@ -214,6 +310,14 @@ test('a port that is taken is said so, with its setting', async (t) => {
     assert.ok(error instanceof PostriderError)
     assert.equal(error.code, 'local')
     assert.match(error.message, new RegExp(`COLLECTOR_PORT is ${server.port}, a port that is taken`))
+    return true
+  })
+})
+
+test('an address that is none of this machine’s is said so, with its setting', async (t) => {
+  await assert.rejects(underTest(t, { host: '192.0.2.1' }), (error) => {
+    assert.ok(error instanceof PostriderError)
+    assert.match(error.message, /^COLLECTOR_HOST is 192\.0\.2\.1, which is no address of this machine/)
     return true
   })
 })

@@ -1,0 +1,21 @@
+import type { Hold } from './room.ts'
+import type { Route } from './routes.ts'
+
+/** The write keys of a request's head; null where it has none. */
+export interface HeadKeys {
+  basicKey: string | null
+  bearerKey: string | null
+  queryKey: string | null
+}
+
+/** A request of the tracking API, taken apart as far as HTTP goes. */
+export interface CollectRequest {
+  keys: HeadKeys
+  route: Route
+  /** The body. */
+  text: string
+  /** The caller's address; '' when it could not be told. */
+  ip: string
+  /** What this request takes of the collector's room; released by the caller, once there is an answer. */
+  hold: Hold
+}

@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import pino from 'pino'
+import { RefusedTokens } from '../../../src/adapters/http/refused-tokens.ts'
+
+test('what has no line of its own within a minute is counted in one, and then all begins again', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const lines: { msg: string; requests?: number; wrong?: number }[] = []
+  const log = pino({}, { write: (line) => void lines.push(JSON.parse(line) as (typeof lines)[0]) })
+  const tokens = new RefusedTokens(log)
+  for (let n = 0; n < 10; n++) assert.equal(await tokens.refused('192.0.2.1', '/api/v1/x', 'missing'), true)
+  for (let n = 0; n < 5; n++) assert.equal(await tokens.refused('192.0.2.1', '/api/v1/x', 'wrong'), true)
+  assert.equal(lines.length, 10)
+  t.mock.timers.tick(60_000)
+  assert.deepEqual(
+    lines.slice(10).map(({ msg, requests, wrong }) => [msg, requests, wrong]),
+    [['more requests without the right token within a minute', 5, 5]],
+  )
+  await tokens.refused('192.0.2.1', '/api/v1/x', 'wrong')
+  assert.equal(lines.length, 12)
+  tokens.close()
+  assert.equal(lines.length, 12)
+})
