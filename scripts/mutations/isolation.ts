@@ -5,6 +5,8 @@ const order = "One user's first attempts at one destination are in order"
 const heldBack = "One that holds back others sheds its own work, and one that hangs is in nobody's way"
 const bounded =
   'A key holds no more than its bound at a destination, the rest of its calls is put off, and its order is kept'
+const worksOff =
+  'What an endpoint that works is too slow for comes back when it can take it, until all is answered'
 const unseen =
   "Busy users with more calls than are read ahead hold up nobody else's; what cannot be seen counts as another's"
 const apart = 'A destination that cannot be set up holds its own calls only, and gets them once it can be'
@@ -331,6 +333,28 @@ export const isolation: readonly Mutation[] = [
     test: {
       file: 'forwarder/dispatcher.test.ts',
       name: 'of one key no more waits at a slow endpoint than ten seconds of work: the rest is deferred, what is left keeps its order',
+    },
+  },
+  {
+    name: 'what comes back to an endpoint that works waits longer and longer',
+    promise: worksOff,
+    file: 'src/core/disposition.ts',
+    find: 'const stepMs = hasPlaceThen ? 0 : ',
+    replace: 'const stepMs = ',
+    test: {
+      file: 'core/return-times.test.ts',
+      name: 'a backlog for an endpoint that is slow and works is answered within five times the time that it takes',
+    },
+  },
+  {
+    name: 'all that is put off at once comes back at once',
+    promise: worksOff,
+    file: 'src/core/return-times.ts',
+    find: 'this.#levels[index]! < delayMs * perMs',
+    replace: 'this.#levels[index]! >= 0',
+    test: {
+      file: 'core/return-times.test.ts',
+      name: 'a delay gets as much at once as the endpoint can answer within it, and the next longer one what is beyond',
     },
   },
   {

@@ -165,6 +165,7 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
       },
       budget: { share: config.retryBudgetPercent / 100, ...defaultTrickle },
       maxWaitMs: queueWaitMs,
+      returnDelaysMs: config.retryTiers.map(({ delayMs }) => delayMs),
     },
     maxInFlight: config.maxInFlight,
     maxRecordBytes,

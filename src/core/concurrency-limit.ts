@@ -76,6 +76,8 @@ export class ConcurrencyLimit {
   #limit: number
   #phase: LimitPhase = 'rising'
   #shortest = Infinity
+  /** Of the last window. */
+  #roundTripMs = 1_000
   /** Windows since the shortest round trip was measured. */
   #age = 0
   #windowStart = 0
@@ -95,6 +97,11 @@ export class ConcurrencyLimit {
     return this.#phase === 'draining' || this.#phase === 'measuring'
       ? Math.max(Math.ceil(this.#limit / 2), this.#bounds.min)
       : this.#limit
+  }
+
+  /** Answers in a ms, at this limit; while that still rises, at the highest one. */
+  get perMs(): number {
+    return (this.#phase === 'rising' ? this.#bounds.max : this.#limit) / this.#roundTripMs
   }
 
   get phase(): LimitPhase {
@@ -127,6 +134,7 @@ export class ConcurrencyLimit {
   }
 
   #windowEnds(roundTripMs: number, now: number): void {
+    this.#roundTripMs = roundTripMs
     this.#shortest = Math.min(this.#shortest, roundTripMs)
     this.#apply(this.#event(roundTripMs), roundTripMs)
     this.#windowStart = now

@@ -6,9 +6,12 @@ export type DeferralReason = (typeof deferralReasons)[number]
 
 export interface Deferral {
   reason: DeferralReason
-  /** The endpoint takes nothing for so long, in ms; 0 when that is not known. */
+  /** The endpoint takes nothing for so long, in ms; 0 when that is not known. Where it is too slow: see ReturnTimes. */
   waitMs: number
 }
+
+/** The endpoint works, and more comes than it can take. */
+export const isTooSlow = (reason: DeferralReason): boolean => reason === 'slow' || reason === 'busy_key'
 
 const details: Record<DeferralReason, string> = {
   breaker: 'the endpoint fails: its circuit breaker is open',
@@ -20,5 +23,6 @@ const details: Record<DeferralReason, string> = {
 }
 
 export function deferredBy({ reason, waitMs }: Deferral): Outcome {
-  return { ...deferredOutcome(details[reason]), retryAfterMs: waitMs > 0 ? waitMs : null }
+  const outcome = { ...deferredOutcome(details[reason]), retryAfterMs: waitMs > 0 ? waitMs : null }
+  return isTooSlow(reason) ? { ...outcome, hasPlaceThen: true } : outcome
 }

@@ -52,10 +52,13 @@ export function decide(round: Round, policy: RetryPolicy): Disposition {
     return { kind: 'dead_letter', reason: (first && finalReasons[first.outcome.kind]) ?? 'internal_error' }
   }
   const deadline = windowEnd(round, policy)
-  const { asked, closed } = waits(again.map(({ outcome }) => outcome))
+  const { asked, closed, hasPlaceThen } = waits(again.map(({ outcome }) => outcome))
   const least = Math.max(asked, closed)
-  const step = policy.tiers[Math.min(round.handOvers, policy.tiers.length - 1)]!
-  const wait = least > step.delayMs ? Math.min(round.now + least, deadline) - round.now : step.delayMs
+  const deferred = again.every(({ outcome }) => outcome.kind === 'deferred')
+  // The next tier after each failed attempt. How often it was put off says nothing about that.
+  const step = deferred ? round.handOvers : Math.max(round.attempts, 1) - 1
+  const stepMs = hasPlaceThen ? 0 : policy.tiers[Math.min(step, policy.tiers.length - 1)]!.delayMs
+  const wait = least > stepMs ? Math.min(round.now + least, deadline) - round.now : stepMs
   const tier = chooseTier(round.now, wait, deadline, policy)
   if (!tier) {
     return { kind: 'dead_letter', reason: expiryReason(round) }
@@ -65,19 +68,22 @@ export function decide(round: Round, policy: RetryPolicy): Disposition {
     tier,
     endpointIds: again.map(({ endpointId }) => endpointId),
     notBefore: asked > 0 ? Math.min(round.now + asked, deadline) : null,
-    deferred: again.every(({ outcome }) => outcome.kind === 'deferred'),
+    deferred,
   }
 }
 
 /**
  * What there is to wait for, in ms: `asked` of this delivery by Retry-After, and `closed` while none of the endpoints
- * takes anything. Where one of them may take it sooner, it is tried sooner.
+ * takes anything. Where one of them may take it sooner, it is tried sooner. `hasPlaceThen`: one of them works, so longer
+ * and longer waits would only leave it idle.
  */
-function waits(outcomes: readonly Outcome[]): { asked: number; closed: number } {
+function waits(outcomes: readonly Outcome[]): { asked: number; closed: number; hasPlaceThen: boolean } {
   const of = ({ retryAfterMs }: Outcome) => retryAfterMs ?? 0
   const reached = outcomes.filter(({ kind }) => kind !== 'deferred')
-  if (reached.length === 0) return { asked: 0, closed: Math.min(...outcomes.map(of)) }
-  return { asked: Math.max(...reached.map(of)), closed: 0 }
+  if (reached.length > 0) return { asked: Math.max(...reached.map(of)), closed: 0, hasPlaceThen: false }
+  const working = outcomes.filter((outcome) => outcome.hasPlaceThen)
+  const hasPlaceThen = working.length > 0
+  return { asked: 0, closed: Math.min(...(hasPlaceThen ? working : outcomes).map(of)), hasPlaceThen }
 }
 
 /**

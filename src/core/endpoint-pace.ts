@@ -11,6 +11,7 @@ import { ConcurrencyLimit, type LimitBounds } from './concurrency-limit.ts'
 import type { Deferral } from './deferral.ts'
 import type { Outcome } from './outcome.ts'
 import { RetryBudget, type BudgetBounds } from './retry-budget.ts'
+import { ReturnTimes } from './return-times.ts'
 
 export interface PaceBounds {
   breaker: BreakerLimits
@@ -18,6 +19,8 @@ export interface PaceBounds {
   budget: BudgetBounds
   /** What comes waits for the end of a pause of at most this, in ms. */
   maxWaitMs: number
+  /** By which of these, in ascending order, what it is too slow for may be put off: the delays of the retry tiers. */
+  returnDelaysMs: readonly number[]
 }
 
 /**
@@ -27,6 +30,7 @@ export interface PaceBounds {
 export class EndpointPace {
   readonly #limit: ConcurrencyLimit
   readonly #budget: RetryBudget
+  readonly #returns: ReturnTimes
   readonly #breakerLimits: BreakerLimits
   readonly #maxWaitMs: number
   #breaker: Breaker = closedBreaker
@@ -43,6 +47,7 @@ export class EndpointPace {
   constructor(bounds: PaceBounds) {
     this.#limit = new ConcurrencyLimit(bounds.limit)
     this.#budget = new RetryBudget(bounds.budget)
+    this.#returns = new ReturnTimes(bounds.returnDelaysMs)
     this.#breakerLimits = bounds.breaker
     this.#maxWaitMs = bounds.maxWaitMs
   }
@@ -100,6 +105,11 @@ export class EndpointPace {
     // A pause that is asked for holds whenever it is asked for.
     if (event && (round === this.#round || event === 'busy'))
       this.#become(stepBreaker(this.#breaker, event, now, retryAfterMs ?? 0, this.#breakerLimits))
+  }
+
+  /** A delivery is put off, for it is too slow for what comes: in how many ms that one comes back. */
+  putOff(now: number): number {
+    return this.#returns.next(now, this.#limit.perMs)
   }
 
   /** Why a delivery that comes now is deferred; null: it is queued. `queued` wait already. Advance it first. */

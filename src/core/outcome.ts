@@ -24,6 +24,8 @@ export interface Outcome {
    * `deferred`: how long the endpoint takes nothing, as far as that is known.
    */
   retryAfterMs: number | null
+  /** Of `deferred`: the endpoint works, and can take it after `retryAfterMs`. */
+  hasPlaceThen?: true
   /** At most the first 2 KB of the response's body; null when there was none, and on success. */
   body: Uint8Array | null
   /** From taking the request off its queue to the end of the response, in ms. */

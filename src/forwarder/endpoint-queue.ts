@@ -1,5 +1,5 @@
 import type { Breaker, BreakerPhase } from '../core/breaker.ts'
-import type { Deferral } from '../core/deferral.ts'
+import { isTooSlow, type Deferral } from '../core/deferral.ts'
 import { EndpointPace, type PaceBounds } from '../core/endpoint-pace.ts'
 import type { Outcome } from '../core/outcome.ts'
 import type { Deferring } from './deferrals.ts'
@@ -16,6 +16,7 @@ export interface OpenTarget {
   client: EndpointClient
 }
 
+const slow: Deferral = { reason: 'slow', waitMs: 0 }
 const notSetUp: Deferral = { reason: 'not_set_up', waitMs: 0 }
 
 /**
@@ -194,18 +195,24 @@ export class EndpointQueue implements Deferring, SlotUser {
     const deferral = this.#pace.deferral(this.queued, now)
     if (deferral) return deferral
     if (run.passedOver !== null) return { reason: run.passedOver, waitMs: 0 }
-    return this.shedding && this.isFull(run.isRetry, now) ? { reason: 'slow', waitMs: 0 } : null
+    return this.shedding && this.isFull(run.isRetry, now) ? slow : null
   }
 
   /** Queues an attempt, or says why it is to be deferred: then nothing of it is kept here. */
   offer(attempt: Attempt, now: number): Deferral | null {
     const { run } = attempt
     const refusal = this.refusal(run, now)
-    if (refusal) return refusal
+    if (refusal) return this.#timed(refusal, now)
     if (run.isRetry) this.#retries.push(attempt)
     else this.#calls.push(attempt)
     this.pump(now)
     return null
+  }
+
+  /** With the time at which the delivery that is deferred finds its place, where the endpoint is too slow. */
+  #timed(deferral: Deferral, now: number): Deferral {
+    const { reason } = deferral
+    return isTooSlow(reason) ? { reason, waitMs: this.#pace.putOff(now) } : deferral
   }
 
   /** Sends what may be sent now. */
@@ -305,7 +312,7 @@ export class EndpointQueue implements Deferring, SlotUser {
       : this.shedding
         ? this.#take(now, this.#maxWaitMs, most)
         : []
-    for (const attempt of taken) this.#host.deferred(attempt, pause ?? { reason: 'slow', waitMs: 0 })
+    for (const attempt of taken) this.#host.deferred(attempt, pause ?? this.#timed(slow, now))
     return taken.length
   }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { deferredBy } from '../../src/core/deferral.ts'
 import {
   decide,
   hopTier,
@@ -116,15 +117,32 @@ test('a round counts as deferred only when no URL was reached', () => {
 
 test('each failed attempt goes to the next tier, the last tier again and again', () => {
   const wide = { ...policy, windowMs: 100 * hour }
-  const names = Array.from({ length: 10 }, (_, handOvers) => {
-    const next = decide(round([status(500)], { handOvers }), wide)
+  const names = Array.from({ length: 10 }, (_, before) => {
+    // How often it was put off in between counts for nothing.
+    const next = decide(round([status(500)], { attempts: before + 1, handOvers: before * 3 }), wide)
     return next.kind === 'retry' ? next.tier.name : next.kind
   })
   assert.deepEqual(names, [...tiers.map(([name]) => name), '2h', '2h'])
 })
 
+test('what an endpoint is too slow for comes back when it can be taken, however often that was said before', () => {
+  const slow = (waitMs: number) => deferredBy({ reason: 'slow', waitMs })
+  const busy = (waitMs: number) => deferredBy({ reason: 'busy_key', waitMs })
+  const down = deferredBy({ reason: 'breaker', waitMs: 2 * second })
+  const tierOf = (outcomes: Outcome[], handOvers: number) => {
+    const next = decide(round(outcomes, { handOvers, firstHandOverAt: t0 }), policy)
+    return next.kind === 'retry' ? next.tier.name : next.kind
+  }
+  for (const handOvers of [0, 1, 7, 40]) {
+    assert.equal(tierOf([slow(10 * second)], handOvers), '10s')
+    assert.equal(tierOf([busy(minute)], handOvers), '1m')
+    assert.equal(tierOf([down, slow(30 * second), busy(minute)], handOvers), '30s')
+  }
+  assert.equal(tierOf([down], 7), '2h', 'at one that is down it waits longer and longer')
+})
+
 const late = (left: number, given: Partial<Round> = {}): Round =>
-  round([status(500)], { attempts: 7, handOvers: 7, now: t0 + 4 * hour - left, ...given })
+  round([status(500)], { attempts: 8, handOvers: 7, now: t0 + 4 * hour - left, ...given })
 
 const nearTheEnd: [left: number, then: Disposition][] = [
   [2 * hour, retry('2h')],
@@ -152,7 +170,13 @@ test('what was only ever deferred ends as not_attempted, from the first hand-ove
 })
 
 test('a first attempt after a hand-over does not begin the window anew', () => {
-  const given = { firstHandOverAt: t0, firstAttemptAt: t0 + 3 * hour, handOvers: 7, now: t0 + 3 * hour }
+  const given = {
+    firstHandOverAt: t0,
+    firstAttemptAt: t0 + 3 * hour,
+    attempts: 8,
+    handOvers: 7,
+    now: t0 + 3 * hour,
+  }
   assert.deepEqual(decide(round([status(500)], given), policy), retry('1h'))
   assert.deepEqual(decide(round([status(500)], { ...given, now: t0 + 4 * hour }), policy), dead('expired'))
 })
@@ -170,7 +194,7 @@ test('Retry-After: the smallest tier that covers it, and not before it is over',
     [3 * hour, 0, '2h'],
   ]
   for (const [asked, handOvers, tier] of cases) {
-    const next = decide(round([status(503, asked)], { handOvers }), policy)
+    const next = decide(round([status(503, asked)], { attempts: handOvers + 1, handOvers }), policy)
     assert.deepEqual(next, retry(tier, ['u1'], { notBefore: t0 + asked }), `${asked} ms`)
   }
 })

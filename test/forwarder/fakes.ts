@@ -83,6 +83,7 @@ export const paceBounds = (
   limit: { min: 1, start: inFlight, max: inFlight },
   budget: { share: 1, ...defaultTrickle, ...given.budget },
   maxWaitMs: given.maxWaitMs ?? 2_000,
+  returnDelaysMs: [10_000, 30_000],
 })
 /** Nobody was erased. */
 export const noErasures: ErasureSource = { isEmpty: true, covers: () => false, pending: () => null }

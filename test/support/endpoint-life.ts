@@ -16,6 +16,7 @@ export const bounds: PaceBounds = {
   limit: { min: 1, start: 64, max: 2_048 },
   budget: { share: 1, ...defaultTrickle },
   maxWaitMs: 2_000,
+  returnDelaysMs: tiers,
 }
 
 /** A reproducible source of randomness (mulberry32). */
