@@ -13,17 +13,21 @@ import { temporaryFolder } from '../support/rig.ts'
 
 /** Runs blocks of commands as a user in a checkout does: `npx` finds this checkout's commands and its Node. */
 class Shell {
-  readonly #t: TestContext
+  readonly #deployment: Deployment
   readonly #folder: string
   readonly #env: Record<string, string>
 
-  private constructor(t: TestContext, folder: string, env: Record<string, string>) {
-    this.#t = t
+  private constructor(deployment: Deployment, folder: string, env: Record<string, string>) {
+    this.#deployment = deployment
     this.#folder = folder
     this.#env = env
   }
 
-  static async open(t: TestContext, deployment: Deployment): Promise<Shell> {
+  static async open(
+    t: TestContext,
+    deployment: Deployment,
+    more: Record<string, string> = {},
+  ): Promise<Shell> {
     const folder = await temporaryFolder(t)
     const npx = `#!/bin/sh
 case "$1" in
@@ -38,8 +42,9 @@ exit 64
       ...deployment.env,
       PATH: `${folder}:${process.env.PATH}`,
       STORE_PATH: join(folder, 'store'),
+      ...more,
     }
-    return new Shell(t, folder, env)
+    return new Shell(deployment, folder, env)
   }
 
   write(name: string, text: string): Promise<void> {
@@ -51,13 +56,12 @@ exit 64
     let written = ''
     for (const stream of [child.stdout, child.stderr])
       stream.setEncoding('utf8').on('data', (text: string) => (written += text))
-    // The shell and what it runs are a group of processes of their own.
-    this.#t.after(() => {
-      try {
-        process.kill(-child.pid!, 'SIGKILL')
-      } catch {
-        // It has ended.
-      }
+    const ended = once(child, 'close')
+    this.#deployment.endFirst(async () => {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      // The shell and what it runs are a group of processes of their own.
+      process.kill(-child.pid!, 'SIGKILL')
+      await ended
     })
     return { child, written: () => written }
   }
@@ -183,3 +187,21 @@ test(
     assert.match(why, /dead/)
   },
 )
+
+test('the commands in README.md and docs/operations.md set up and run all parts', { skip }, async (t) => {
+  const deployment = await deploy(t)
+  const ports = { COLLECTOR_PORT: '0', CONSOLE_PORT: '0', METRICS_PORT: '0' }
+  const shell = await Shell.open(t, deployment, ports)
+  const block = blockWith('README.md', 'npx postrider run ')
+  assert.equal(block, blockWith('docs/operations.md', 'npx postrider run '))
+  const run = shell.start(
+    replaced(block, {
+      'kafka-1:9092,kafka-2:9092': deployment.env.KAFKA_BROKERS!,
+      'https://registry:8081': deployment.env.SCHEMA_REGISTRY_URL!,
+    }),
+  )
+  const started = /metrics at http:\/\/localhost:(\d+)/
+  await until(() => run.written().includes('admin API at') && started.test(run.written()), 60_000)
+  const [, port] = started.exec(run.written())!
+  await until(async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).status === 200, 60_000)
+})
