@@ -68,8 +68,8 @@ const optionOf: Partial<Record<string, string>> = {
 }
 
 /**
- * Writes calls straight to `analytics.calls` as Avro, acks=all, each under its user's key (contracts.md, Topics):
- * for applications that reach Kafka and want no collector between. Connects at the first batch, and then keeps the
+ * Writes calls straight to `analytics.calls` as Avro, acks=all, each under its user's key: `userId`, else
+ * `anonymousId`. For applications that reach Kafka and want no collector between. Connects at the first batch, and then keeps the
  * process alive until the client's `close()`.
  *
  * It times calls by this machine's clock, and does not de-duplicate what is sent again: receivers do.
@@ -150,7 +150,8 @@ function producerOf(kafka: Kafka, log: Logger): KafkaProducer {
 
 function configOf(options: KafkaTransportOptions): ReturnType<typeof loadConfig> {
   const { brokers, schemaRegistryUsername, schemaRegistryPassword, topicPrefix } = options
-  const ssl = typeof options.ssl === 'object' ? options.ssl : {}
+  const given = options.ssl ?? undefined
+  const ssl = typeof given === 'object' ? given : {}
   const sasl: Record<string, string | undefined> = options.sasl ?? {}
   const env = {
     SCHEMA_REGISTRY_URL: options.schemaRegistryUrl,
@@ -158,7 +159,7 @@ function configOf(options: KafkaTransportOptions): ReturnType<typeof loadConfig>
     SCHEMA_REGISTRY_PASSWORD: schemaRegistryPassword,
     TOPIC_PREFIX: topicPrefix,
     KAFKA_BROKERS: brokers?.join(','),
-    KAFKA_SSL: options.ssl === undefined ? undefined : String(options.ssl !== false),
+    KAFKA_SSL: given === undefined ? undefined : String(given !== false),
     KAFKA_SSL_CA_FILE: ssl.caFile,
     KAFKA_SSL_CERT_FILE: ssl.certFile,
     KAFKA_SSL_KEY_FILE: ssl.keyFile,
@@ -170,9 +171,9 @@ function configOf(options: KafkaTransportOptions): ReturnType<typeof loadConfig>
     KAFKA_SASL_OAUTH_CLIENT_SECRET: sasl.clientSecret,
     KAFKA_SASL_OAUTH_SCOPE: sasl.scope,
   }
-  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined))
+  const set = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined))
   try {
-    return loadConfig(given, (name) => optionOf[name] ?? name)
+    return loadConfig(set, (name) => optionOf[name] ?? name)
   } catch (error) {
     throw new AnalyticsError('invalid_option', messageOf(error), { cause: error })
   }

@@ -49,6 +49,17 @@ export const edges: readonly Mutation[] = [
     },
   },
   {
+    name: 'room kept until the sender goes away',
+    promise: noneShutOut,
+    file: 'src/adapters/http/collector-server.ts',
+    find: '      hold.release()',
+    replace: "      request.raw.socket.once('close', () => hold.release())",
+    test: {
+      file: 'adapters/http/collector-server.test.ts',
+      name: 'a sender that takes no answer keeps no room, and is cut off in time',
+    },
+  },
+  {
     name: 'an answer waits for its reader for ever',
     promise: noneShutOut,
     file: 'src/adapters/http/collector-server.ts',

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { variables } from '../config/variables.ts'
 import { PostriderError, messageOf } from '../errors.ts'
 import { findJava, findMaven } from './java.ts'
 import { isAlive } from './state-folder.ts'
@@ -160,7 +161,8 @@ function run(
   onOutput: (text: string) => void,
   options: { env: NodeJS.ProcessEnv; signal: AbortSignal | undefined },
 ): Promise<void> {
-  const { env, signal } = options
+  const { signal } = options
+  const env = withoutSecrets(options.env)
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { cwd, env, signal, stdio: ['ignore', 'pipe', 'pipe'] })
     let output = ''
@@ -179,6 +181,14 @@ function run(
     })
   })
 }
+
+/** Maven runs plugins and reads proxies and mirrors from its environment; Postrider's secrets are none of its business. */
+const withoutSecrets = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(env).filter(([name]) => !secretNames.has(name)))
+
+const secretNames = new Set(
+  Object.entries(variables).flatMap(([name, { secret }]) => (secret ? [name, `${name}_FILE`] : [])),
+)
 
 /** Maven's first line of error, without its colours, else the last line of output. */
 function reasonIn(output: string): string {

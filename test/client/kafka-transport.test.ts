@@ -147,6 +147,8 @@ test('what is wrong with the options is named', () => {
     [{ ...good, schemaRegistryUrl: undefined }, /schemaRegistryUrl/],
     [{ ...good, schemaRegistryUrl: '' }, /schemaRegistryUrl/],
     [{ ...good, topicPrefix: 'a b' }, /topicPrefix/],
+    // From JavaScript, null is what was not given.
+    [{ ...good, ssl: null, sasl: null, topicPrefix: 'a b' }, /topicPrefix/],
     [{ ...good, ssl: { caFile: '/nowhere.pem' } }, /ssl\.caFile.*\/nowhere\.pem/],
     [{ ...good, ssl: { certFile: '/nowhere.pem' } }, /ssl\.certFile/],
     [{ ...good, sasl: { mechanism: 'plain', username: 'ann' } }, /sasl\.password is not set/],

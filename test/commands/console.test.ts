@@ -63,6 +63,29 @@ test('all parts run in one process; SIGTERM finishes requests first, and the tok
   assert.ok(!run.written().includes('Bearer'))
 })
 
+test('each server listens at the address of its setting, and at no other', async (t) => {
+  if (process.platform !== 'linux') return t.skip('elsewhere this machine has one address of its own alone')
+  const deployment = await deploy(t)
+  const { start } = await makeCheckout(t)
+  const servers = { collecting: '127.0.0.2', 'admin API': '127.0.0.3', metrics: '127.0.0.4' }
+  const run = start(['run', 'collector', 'console'], {
+    ...deployment.env,
+    ...{ COLLECTOR_HOST: servers.collecting, COLLECTOR_PORT: '0' },
+    ...{ CONSOLE_HOST: servers['admin API'], CONSOLE_PORT: '0', ADMIN_TOKEN: adminToken },
+    METRICS_HOST: servers.metrics,
+    STORE_PATH: await temporaryFolder(t),
+    LOG_LEVEL: 'info',
+  })
+  for (const [what, host] of Object.entries(servers)) {
+    await run.writes(`${what} at http://${host}:`)
+    const [, url] = new RegExp(`${what} at (http://${host}:\\d+)`).exec(run.written())!
+    await fetch(url!)
+    await assert.rejects(fetch(url!.replace(host, '127.0.0.1')), what)
+  }
+  run.signal('SIGTERM')
+  assert.equal(await run.ended, 0, run.written())
+})
+
 test('the requests in docs/admin-api.md do what they say', async (t) => {
   if (spawnSync('curl', ['--version']).error) return t.skip('there is no curl')
   const deployment = await deploy(t)

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { chmod, mkdir, readdir, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { findJava } from '../../src/local/java.ts'
@@ -72,6 +72,22 @@ test('without Maven, the line says so while the jars are not in the cache, and n
   await mkdir(join(cacheDir, 'kafka-4.3.1'))
   await mkdir(join(cacheDir, 'apicurio-registry-3.0.9'))
   await ensureLocalParts({ cacheDir, env })
+})
+
+test("Maven gets its environment without Postrider's secrets", async (t) => {
+  const cacheDir = await temporaryFolder(t)
+  const mvn = `/usr/bin/env >> '${cacheDir}/env'\n${fakeMaven}`
+  const env = {
+    PATH: await pathWith(t, { java: java17, mvn, tar: 'PATH=/bin:/usr/bin exec tar "$@"' }),
+    MAVEN_OPTS: '-Xmx1g',
+    SECRETS_KEY: 'a secret',
+    ADMIN_TOKEN_FILE: '/a/path',
+    KAFKA_SASL_PASSWORD: 'another',
+  }
+  await ensureLocalParts({ cacheDir, env })
+  const given = await readFile(join(cacheDir, 'env'), 'utf8')
+  assert.match(given, /^MAVEN_OPTS=-Xmx1g$/m)
+  assert.doesNotMatch(given, /SECRETS_KEY|ADMIN_TOKEN|PASSWORD/)
 })
 
 test('a download that fails says why and leaves nothing behind; the next one succeeds', async (t) => {

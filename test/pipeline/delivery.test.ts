@@ -13,7 +13,7 @@ test('a call written to Kafka arrives as a signed POST, and its offset is commit
   const [request] = await receiver.waitFor(1)
   assert.equal(
     request!.body.toString(),
-    '{"version":1,"type":"track","userId":"u-1","timestamp":"2026-01-02T03:04:05.006Z","event":"Order Completed","properties":{"total":1.50},"context":{},"messageId":"m-1"}',
+    '{"version":1,"type":"track","userId":"u-1","timestamp":"2026-01-02T03:04:05.006Z","event":"Order Completed","properties":{"total":1.5},"context":{},"messageId":"m-1"}',
   )
   assert.equal(request!.signature, 'valid')
   assert.equal(request!.headers['idempotency-key'], 'm-1:crm')

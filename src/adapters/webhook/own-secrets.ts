@@ -23,9 +23,15 @@ export class OwnSecrets {
 
   /** The first `most` bytes of the text without any of them. */
   strike(text: Buffer, most: number): Buffer {
-    let struck = text
+    // Not what lies behind: there the text may end in the middle of one, and what is struck out would bring it forward.
+    let end = Math.min(most, text.length)
+    for (const needle of this.#needles) {
+      const last = text.lastIndexOf(needle, end - 1)
+      if (last >= 0) end = Math.max(end, last + needle.length)
+    }
+    let struck = text.subarray(0, end)
     for (const needle of this.#needles) struck = without(struck, needle)
-    return struck.length > most ? Buffer.from(struck.subarray(0, most)) : struck
+    return Math.max(text.length, struck.length) > most ? Buffer.from(struck.subarray(0, most)) : struck
   }
 }
 

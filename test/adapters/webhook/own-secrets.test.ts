@@ -34,6 +34,16 @@ test('what a receiver sends back is kept without the header values and the secre
   assert.equal(String(third.body), 'in 3 [removed] chunks')
 })
 
+test('no part of a secret is left where a receiver repeats it beyond what is kept', async (t) => {
+  const receiver = await startReceiver(t)
+  const secret = Array.from({ length: 50 }, (_, n) => `k${n}`).join('-')
+  const endpoint = openTransport(t).open({ url: receiver.url, headers: { 'X-Key': secret } })
+  receiver.answer({ status: 400, body: `${secret} `.repeat(40) })
+  const { body } = await send(endpoint)
+  const times = Math.ceil(keptResponseBytes / (secret.length + 1))
+  assert.equal(String(body), '[removed] '.repeat(times).trimEnd())
+})
+
 test('values that are too short to be secrets are left in place, and one that holds another goes first', () => {
   assert.equal(struck(['1', 'on', 'abc'], '1 on abc'), '1 on abc')
   assert.equal(struck(['key-1', 'key-1-and-more'], 'key-1-and-more, key-1'), '[removed], [removed]')
