@@ -1,4 +1,4 @@
-// The import rules of the design: core is pure, stages depend on core only, adapters implement what the
+// The import rules of docs/architecture.md: core is pure, stages depend on core only, adapters implement what the
 // stages declare, commands compose. Everything else is what typescript-eslint recommends.
 import tseslint from 'typescript-eslint'
 
@@ -30,7 +30,7 @@ const stage = (name) => ({
         patterns: [
           withoutFolders(
             parts.filter((part) => part !== name),
-            'A stage depends on core and on interfaces that it declares itself (design.md, Layout).',
+            'A stage depends on core and on interfaces that it declares itself (docs/architecture.md).',
           ),
           {
             group: ['kafkajs', 'undici', 'avsc', '@kafkajs/*', 'prom-client', 'pino', 'fastify'],

@@ -1,4 +1,4 @@
-// node bench/rows.ts [FILE]   prints, in Markdown, README's rows for what was measured of collector and client.
+// node bench/rows.ts [FILE]   prints, in Markdown, the rows of docs/performance.md for what was measured of collector and client.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Goal, Row } from './workload.ts'

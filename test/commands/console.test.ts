@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { request } from 'node:http'
-import { join } from 'node:path'
 import { test } from 'node:test'
 import { makeCheckout } from '../support/checkout.ts'
 import { adminToken, startConsole } from '../support/consoles.ts'
 import { deploy, until } from '../support/deployment.ts'
+import { codeBlocks } from '../support/docs.ts'
 import { startReceiver } from '../support/receivers.ts'
 import { temporaryFolder } from '../support/rig.ts'
 
@@ -87,15 +86,14 @@ test('each server listens at the address of its setting, and at no other', async
   assert.equal(await run.ended, 0, run.written())
 })
 
-test('the README’s requests to the admin API do what they say', async (t) => {
+test('the requests in docs/admin-api.md do what they say', async (t) => {
   if (spawnSync('curl', ['--version']).error) return t.skip('there is no curl')
   const deployment = await deploy(t)
   const console = await startConsole(deployment)
   const receiver = await startReceiver(t, { secret: 's3cret' })
-  const readme = readFileSync(join(import.meta.dirname, '..', '..', 'README.md'), 'utf8')
-  const [, script] = /```sh\n(api\(\) .*?)```/s.exec(readme)!
-  assert.ok(script!.includes('http://127.0.0.1:4000/hooks'))
-  const child = spawn('sh', ['-e', '-c', script!.replace('http://127.0.0.1:4000/hooks', receiver.url)], {
+  const script = codeBlocks('sh', ['docs/admin-api.md']).find((code) => code.startsWith('api() '))!
+  assert.ok(script.includes('http://127.0.0.1:4000/hooks'))
+  const child = spawn('sh', ['-e', '-c', script.replace('http://127.0.0.1:4000/hooks', receiver.url)], {
     env: { PATH: process.env.PATH, API: `${console.url}/api/v1`, ADMIN_TOKEN: adminToken },
   })
   let written = ''

@@ -1,23 +1,22 @@
 import assert from 'node:assert/strict'
-import { existsSync, globSync, readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { permissionsTable } from '../../scripts/permissions-table.ts'
 import { setupCommand } from '../../src/commands/setup.ts'
 import { loadConfig } from '../../src/config.ts'
 import { variableNames } from '../../src/config/variables.ts'
 import { createAuthority } from '../support/certificates.ts'
+import { codeBlocks, readPage, root } from '../support/docs.ts'
 import { temporaryFolder } from '../support/rig.ts'
 
-const root = join(import.meta.dirname, '..', '..')
-const file = join(root, 'docs', 'secured-clusters.md')
-const page = readFileSync(file, 'utf8')
-const blocks = [...page.matchAll(/^```sh\n(.*?)^```/gms)].map(([, code]) => code!)
+const page = readPage('docs/secured-clusters.md')
+const blocks = codeBlocks('sh', ['docs/secured-clusters.md'])
 
 test('the page’s permissions are those that parts ask for', () => {
   const table = /<!-- permissions -->(.*)<!-- \/permissions -->/s.exec(page)?.[1]?.trim()
-  assert.equal(table, permissionsTable(), 'run `node scripts/readme.ts`')
+  assert.equal(table, permissionsTable(), 'run `node scripts/generate-docs.ts`')
 })
 
 test('every way to connect on the page is a configuration that is taken', async (t) => {
@@ -54,7 +53,7 @@ test('every way to connect on the page is a configuration that is taken', async 
   assert.deepEqual(logins, [null, null, 'scram-sha-512', 'certificate', 'oauthbearer'])
 })
 
-test('every command and file that the page names exists', () => {
+test('every command that the page names exists', () => {
   const help = setupCommand().helpInformation()
   const commands = blocks.flatMap((code) => code.split('\n')).filter((line) => line.startsWith('npx '))
   assert.ok(commands.length > 2)
@@ -62,9 +61,6 @@ test('every command and file that the page names exists', () => {
     assert.match(line, /^npx postrider setup /)
     for (const [flag] of line.matchAll(/--[a-z-]+/g)) assert.ok(help.includes(`${flag} `), line)
   }
-  for (const [, link] of page.matchAll(/\]\((?!http|#)([^)#]+)/g))
-    assert.ok(existsSync(join(dirname(file), link!)), link)
-  assert.ok(readFileSync(join(root, 'README.md'), 'utf8').includes('](docs/secured-clusters.md)'))
 })
 
 test('every error that the page names is one that there is', () => {

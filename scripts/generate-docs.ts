@@ -1,13 +1,13 @@
-// Writes what is made of the code into README.md and docs/, between their markers: `node scripts/readme.ts`, after a
-// change of src/config/variables.ts or src/core/permissions.ts. test/project/readme.test.ts and
+// Writes the generated tables into docs/, between their markers: `node scripts/generate-docs.ts`, after a change of
+// src/config/variables.ts or src/core/permissions.ts. test/project/docs.test.ts and
 // test/project/secured-clusters.test.ts compare the two.
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { settingsTable } from '../src/config/table.ts'
 import { permissionsTable } from './permissions-table.ts'
+import { settingsTables } from './settings-tables.ts'
 
 const tables: [file: string, marker: string, table: string][] = [
-  ['README.md', 'settings', settingsTable()],
+  ['docs/configuration.md', 'settings', settingsTables()],
   ['docs/secured-clusters.md', 'permissions', permissionsTable()],
 ]
 for (const [name, marker, table] of tables) {

@@ -1,0 +1,84 @@
+import { settingsTable } from '../src/config/table.ts'
+import { variableNames, type VariableName } from '../src/config/variables.ts'
+
+/** The sections of docs/configuration.md, in its order; every variable stands in one of them. */
+export const settingsSections: readonly (readonly [title: string, names: readonly VariableName[]])[] = [
+  [
+    'Kafka and the schema registry',
+    [
+      'KAFKA_BROKERS',
+      'SCHEMA_REGISTRY_URL',
+      'SCHEMA_REGISTRY_USERNAME',
+      'SCHEMA_REGISTRY_PASSWORD',
+      'TOPIC_PREFIX',
+      'GROUP_ID',
+      'SESSION_TIMEOUT',
+    ],
+  ],
+  ['Keys and tokens', ['SECRETS_KEY', 'ADMIN_TOKEN']],
+  [
+    'Addresses and ports',
+    [
+      'COLLECTOR_HOST',
+      'COLLECTOR_PORT',
+      'CONSOLE_HOST',
+      'CONSOLE_PORT',
+      'METRICS_HOST',
+      'METRICS_PORT',
+      'TRUSTED_PROXIES',
+    ],
+  ],
+  ['Collector', ['SOURCE_MAX_RATE']],
+  [
+    'Delivery',
+    [
+      'RETRY_TIERS',
+      'RETRY_WINDOW',
+      'RETRY_BUDGET',
+      'WEBHOOK_TIMEOUT',
+      'WEBHOOK_ALLOWED_NETWORKS',
+      'WEBHOOK_CA_FILE',
+      'MAX_IN_FLIGHT',
+      'MAX_IN_FLIGHT_PER_ENDPOINT',
+      'LEDGER',
+    ],
+  ],
+  [
+    'TLS and login at the brokers',
+    [
+      'KAFKA_SSL',
+      'KAFKA_SSL_CA_FILE',
+      'KAFKA_SSL_CERT_FILE',
+      'KAFKA_SSL_KEY_FILE',
+      'KAFKA_SASL_MECHANISM',
+      'KAFKA_SASL_USERNAME',
+      'KAFKA_SASL_PASSWORD',
+      'KAFKA_SASL_OAUTH_TOKEN_URL',
+      'KAFKA_SASL_OAUTH_CLIENT_ID',
+      'KAFKA_SASL_OAUTH_CLIENT_SECRET',
+      'KAFKA_SASL_OAUTH_SCOPE',
+    ],
+  ],
+  [
+    'Topics that `setup` creates',
+    [
+      'REPLICATION_FACTOR',
+      'PARTITIONS_CALLS',
+      'PARTITIONS_RETRY',
+      'PARTITIONS_DEAD_LETTERS',
+      'PARTITIONS_DELIVERIES',
+      'PARTITIONS_MEMBERSHIPS',
+    ],
+  ],
+  ['Local files and logs', ['STORE_PATH', 'LOG_LEVEL']],
+]
+
+/** The variables as docs/configuration.md has them: a section and a table each. A test compares the two. */
+export function settingsTables(): string {
+  // Links in `meaning` are relative to the repository's root, the page lies in docs/.
+  const [head, rule, ...rows] = settingsTable().replaceAll('](docs/', '](').split('\n')
+  const rowOf = (name: VariableName) => rows[variableNames.indexOf(name)]!
+  return settingsSections
+    .map(([title, names]) => [`## ${title}`, '', head, rule, ...names.map(rowOf)].join('\n'))
+    .join('\n\n')
+}

@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { settingsSections, settingsTables } from '../../scripts/settings-tables.ts'
+import { CollectorCounts } from '../../src/adapters/metrics/collector-metrics.ts'
+import { ConsoleCounts } from '../../src/adapters/metrics/console-metrics.ts'
+import { LogCounts } from '../../src/adapters/metrics/log-counts.ts'
+import { ForwarderCounts } from '../../src/adapters/metrics/forwarder-metrics.ts'
+import { Analytics } from '../../src/client/index.ts'
+import type { AnalyticsOptions } from '../../src/client/index.ts'
+import { variableNames } from '../../src/config/variables.ts'
+import { apiErrorCodes } from '../../src/console/api/errors.ts'
+import { deferralReasons } from '../../src/core/deferral.ts'
+import { deadLetterReasons } from '../../src/core/delivery.ts'
+import { outcomeKinds } from '../../src/core/outcome.ts'
+import { codeBlocks, readPage, root, userPages } from '../support/docs.ts'
+
+const docs = userPages.map(readPage).join('\n')
+
+/** Every command that is named, in a block or in a line: the words after its beginning, up to a pipe or its end. */
+function named(beginning: string): string[][] {
+  const inBlocks = codeBlocks('sh').flatMap((code) => code.replaceAll('\\\n', ' ').split(/\n|&&|\|/))
+  const inLines = [...docs.matchAll(/`([^`\n]+)`/g)].map(([, code]) => code!)
+  return [...inBlocks, ...inLines]
+    .map((line) => line.replace(/#.*/, '').trim())
+    .filter((line) => line.startsWith(`${beginning} `))
+    .map((line) => line.slice(beginning.length).trim().split(/\s+/))
+}
+
+test('docs/configuration.md has the settings that there are, each once', () => {
+  const table = /<!-- settings -->(.*)<!-- \/settings -->/s
+    .exec(readPage('docs/configuration.md'))?.[1]
+    ?.trim()
+  assert.equal(table, settingsTables(), 'run `node scripts/generate-docs.ts`')
+  const listed = settingsSections.flatMap(([, names]) => names)
+  assert.deepEqual(listed.toSorted(), variableNames.toSorted())
+})
+
+test('every variable that a page names exists', () => {
+  const besides = [
+    'DEV_BROKERS',
+    'DEV_KAFKA_PORT',
+    'DEV_REGISTRY_PORT',
+    'DEV_RECEIVER_PORT',
+    'POSTRIDER_CACHE',
+    'JAVA_HOME',
+    // Node's own, the benchmarks', and errors of Kafka.
+    'NODE_EXTRA_CA_CERTS',
+    'BENCH_NODE_FLAGS',
+    'NOT_COORDINATOR',
+  ]
+  const names = [...docs.matchAll(/`([A-Z]+_[A-Z_]*[A-Z])`/g)].map(([, name]) => name!)
+  const known = [...variableNames, ...variableNames.map((name) => `${name}_FILE`), ...besides]
+  assert.deepEqual(
+    names.filter((name) => !known.includes(name)),
+    [],
+  )
+})
+
+/** What `postrider <path> --help` prints; asked once for each path. */
+const helps = new Map<string, string>()
+function helpOf(path: readonly string[]): string {
+  const key = path.join(' ')
+  const known = helps.get(key)
+  if (known !== undefined) return known
+  const entry = join(root, 'src', 'main.ts')
+  const help = execFileSync(process.execPath, [entry, ...path, '--help'], { cwd: '/', encoding: 'utf8' })
+  helps.set(key, help)
+  return help
+}
+
+test('every command and flag that a page names exists', () => {
+  const commands = named('npx postrider')
+  assert.ok(commands.length > 40)
+  for (const words of commands) {
+    const flag = words.findIndex((word) => word.startsWith('-'))
+    const path = flag < 0 ? words : words.slice(0, flag)
+    const help = helpOf(path)
+    assert.ok(help.startsWith(`Usage: postrider ${path[0]}`), words.join(' '))
+    assert.ok(path.length === 1 || !/^Commands:/m.test(help), `${path.join(' ')} is no command`)
+    for (const word of words.filter((word) => word.startsWith('--')))
+      assert.ok(help.includes(`${word} `) || word === '--help', `${words.join(' ')}: ${word}`)
+  }
+  const { scripts } = JSON.parse(readPage('package.json')) as { scripts: object }
+  for (const [script] of named('npm run')) assert.ok(script! in scripts, `npm run ${script}`)
+  for (const [file] of named('node')) assert.ok(existsSync(join(root, file!)), file)
+})
+
+test('docs/operations.md names every metric that is exposed, and no other', () => {
+  const counts = new ForwarderCounts()
+  counts.destination('crm')
+  counts.watch({ inFlight: () => 0, endpoints: () => [], lag: () => [], notSetUp: () => [] })
+  const collected = new CollectorCounts()
+  collected.calls('shop', 'track', 'accepted', 1)
+  const asked = new ConsoleCounts()
+  asked.request('listSources', 200)
+  const logs = new LogCounts()
+  logs.ignored('webhooks.settings')
+  const pages = [...counts.expose(), ...logs.expose(), ...collected.expose(), ...asked.expose()]
+  const exposed = [...pages.join('').matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name!)
+  const inTable = [...readPage('docs/operations.md').matchAll(/^\| `(postrider_\w+)/gm)].map(
+    ([, name]) => name!,
+  )
+  assert.deepEqual(inTable.sort(), exposed.sort())
+})
+
+test('docs/client.md names every option of the client, and no other', () => {
+  const rows = /\n\| option +\| default .*?\n\n/s.exec(readPage('docs/client.md'))![0]
+  const named = [...rows.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name!)
+  const wrong = { none: 1 } as AnalyticsOptions
+  // It says which there are.
+  assert.throws(
+    () => new Analytics('key', wrong),
+    ({ message }: Error) => {
+      assert.deepEqual(named.sort(), message.split('there are ')[1]!.split(', ').sort())
+      return true
+    },
+  )
+})
+
+/** The words in quotes of a type. */
+const wordsOf = (file: string, type: RegExp): string[] => {
+  const [text] = type.exec(readPage(file))!
+  return [...text.matchAll(/'(\w+)'/g)].map(([, word]) => word!)
+}
+
+test('each page names every code that its part gives', () => {
+  const codes: [page: string, codes: readonly string[]][] = [
+    [
+      'docs/client.md',
+      [
+        ...wordsOf('src/client/errors.ts', /type AnalyticsErrorCode =[^]*?\n\n/),
+        ...wordsOf('src/client/errors.ts', /type DeliveryErrorCode =[^]*?\n\n/),
+      ],
+    ],
+    ['docs/admin-api.md', apiErrorCodes],
+    // `source_required` is Kafka's own: over HTTP, the write key is the source.
+    [
+      'docs/http-api.md',
+      [
+        ...wordsOf('src/core/tracking-fields.ts', /interface CallFault[^]*?\n\}/),
+        ...[...readPage('src/collector/answers.ts').matchAll(/refusal\(\s*\d+,\s*'(\w+)'/g)].map(
+          ([, code]) => code!,
+        ),
+        'invalid_http',
+        'head_too_large',
+      ].filter((code) => code !== 'source_required'),
+    ],
+    ['docs/delivery.md', [...deadLetterReasons, ...outcomeKinds, ...deferralReasons]],
+  ]
+  for (const [page, ofPart] of codes) {
+    assert.ok(ofPart.length > 5, page)
+    const text = readPage(page)
+    assert.deepEqual(
+      ofPart.filter((code) => !text.includes(`\`${code}\``)),
+      [],
+      page,
+    )
+  }
+})
