@@ -599,7 +599,10 @@ test('of one key no more waits at a slow endpoint than ten seconds of work: the 
   const deferred = engine.settled.filter((run) => run.outcomes !== null)
   assert.ok(deferred.every((run) => Number(run.idempotencyKey.slice(1)) >= 13 && run.attempts === 0))
   const waits = deferred.map((run) => run.outcomes![0]!.outcome)
-  assert.ok(waits.every(({ hasPlaceThen }) => hasPlaceThen), 'each comes back when it can be taken')
+  assert.ok(
+    waits.every(({ hasPlaceThen }) => hasPlaceThen),
+    'each comes back when it can be taken',
+  )
   assert.deepEqual(new Set(waits.map(({ retryAfterMs }) => retryAfterMs)), new Set([10_000, 30_000]))
   assert.deepEqual(engine.held(), nothingHeld)
 })
