@@ -1,4 +1,5 @@
 import { numberEnd, stringEnd } from './json-object.ts'
+import { parseJson } from './parse-json.ts'
 
 const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x5d]
 const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a]
@@ -27,7 +28,7 @@ function rewritten(text: string): string | null {
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return null
   try {
-    return JSON.stringify(hasInexactNumber(text) ? JSON.parse(text, keepInexact) : value)
+    return JSON.stringify(parseJson(text, hasInexactNumber(text) ? keepInexact : undefined))
   } catch (error) {
     if (error instanceof RangeError) return text
     throw error
@@ -37,10 +38,7 @@ function rewritten(text: string): string | null {
 /** Text that JSON.stringify puts out as it is (TypeScript does not know it yet). */
 const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown }
 
-function keepInexact(_key: string, value: unknown, context?: { source?: string }): unknown {
-  const source = context?.source
-  return typeof value === 'number' && source !== undefined && !isExact(source) ? rawJSON(source) : value
-}
+const keepInexact = (source: string): unknown => (isExact(source) ? Number(source) : rawJSON(source))
 
 function hasInexactNumber(json: string): boolean {
   for (let at = 0; at < json.length;) {

@@ -1,4 +1,5 @@
 import type { AnalyticsCall } from './analytics-call.ts'
+import { parseJson } from './parse-json.ts'
 
 /**
  * Whether a call's `integrations` let it go to webhook destinations. Absent means yes, and a `delete` goes whatever
@@ -12,7 +13,7 @@ export function allowsWebhooks({
 }: Pick<AnalyticsCall, 'type' | 'integrations'>): boolean {
   // Only the word `false` can turn anything off, and no escape can spell it.
   if (integrations === null || type === 'delete' || !integrations.includes('false')) return true
-  const choices = JSON.parse(integrations) as Record<string, unknown>
+  const choices = parseJson(integrations) as Record<string, unknown>
   const webhooks = own(choices, 'Webhooks')
   if (webhooks === false) return false
   const all = Object.hasOwn(choices, 'All') ? choices.All : own(choices, 'all')

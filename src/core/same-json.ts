@@ -1,3 +1,5 @@
+import { parseJson } from './parse-json.ts'
+
 /**
  * Whether two JSON texts say the same: members of objects in any order, numbers and strings in any spelling. Numbers
  * are compared by their digits, so also those that a double cannot hold. Texts that are nested thousands of levels
@@ -14,18 +16,24 @@ export function sameJson(one: string, other: string): boolean {
   }
 }
 
-type WithSource = (this: unknown, key: string, value: unknown, context: { source?: string }) => unknown
-
 /** One spelling of what is the same. */
 function plain(text: string): string {
-  const sorted: WithSource = (_key, value, { source }) => {
-    if (typeof value === 'number') return { number: plainNumber(source!) }
-    if (value === null || typeof value !== 'object') return value
-    // An array stays one. What stands for a number cannot be taken for an object: those become lists of members.
-    if (Array.isArray(value)) return value
-    return { members: Object.entries(value).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)) }
-  }
-  return JSON.stringify(JSON.parse(text, sorted as (key: string, value: unknown) => unknown))
+  return JSON.stringify(
+    parseJson(text, (source) => rawJSON(plainNumber(source))),
+    sorted,
+  )
+}
+
+/** Text that JSON.stringify puts out as it is (TypeScript does not know it yet). */
+const { rawJSON, isRawJSON } = JSON as unknown as {
+  rawJSON(text: string): unknown
+  isRawJSON(value: unknown): boolean
+}
+
+/** Objects become lists of members, which cannot be taken for anything else: arrays stay arrays. */
+function sorted(_key: string, value: unknown): unknown {
+  if (value === null || typeof value !== 'object' || Array.isArray(value) || isRawJSON(value)) return value
+  return { members: Object.entries(value).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)) }
 }
 
 const numberForm = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
