@@ -113,7 +113,8 @@ test('an object with a hundred thousand keys, doubled ones among them, becomes w
 })
 
 // Values in any spelling: space, escapes, keys that come again, digits and zeros.
-const space = fc.constantFrom('', '', '', ' ', '\n', '\t \r\n')
+// Rare, so that some texts have none at all.
+const space = fc.oneof({ weight: 20, arbitrary: fc.constant('') }, fc.constantFrom(' ', '\n', '\t \r\n'))
 const hex = (code: number, isUpper: boolean): string => {
   const digits = code.toString(16).padStart(4, '0')
   return `\\u${isUpper ? digits.toUpperCase() : digits}`
@@ -154,7 +155,11 @@ const spelledString = fc
 /** JSON.parse is the reference, and misreads keys once it has seen one with a backslash: see core/parse-json. */
 const spelledKey = fc
   .tuple(
-    units.filter((text) => !text.includes('\\')),
+    // Few, so that keys come twice.
+    fc.oneof(
+      fc.constantFrom('a', 'b', 'c'),
+      units.filter((text) => !text.includes('\\')),
+    ),
     fc.infiniteStream(fc.nat(11)),
   )
   .map(([text, choices]) => spelledAs(text, choices))
