@@ -153,7 +153,8 @@ function canonicalKeyEnd(text: string, at: number, from: number, to: number): nu
   if (to === keyStarts.length) growKeys()
   const mark =
     ((((end - at) << 8) ^ text.charCodeAt(end - 2)) << 8) ^
-    (text.charCodeAt(end - 3) << 4) ^
+    // An empty key has nothing but its quotes.
+    (text.charCodeAt(Math.max(at, end - 3)) << 4) ^
     text.charCodeAt(at + 1)
   for (let key = from; key < to; key++)
     if (keyMarks[key] === mark && text.startsWith(text.slice(at, end), keyStarts[key]!)) return -1
