@@ -7,7 +7,7 @@ import { within } from './waiting.ts'
 
 const { ConfigResourceTypes, ConfigSource } = kafkajs
 
-/** How long brokers may take to learn of settings that were changed. */
+/** How long brokers may take to learn of topics and settings that are new. */
 const knownWithinMs = 10_000
 const askAgainMs = 50
 
@@ -32,10 +32,7 @@ export async function describeTopics(
   if (topics.length === 0) return new Map()
   const [metadata, configs] = await Promise.all([
     admin.fetchTopicMetadata({ topics }),
-    admin.describeConfigs({
-      includeSynonyms: false,
-      resources: topics.map((name) => ({ type: ConfigResourceTypes.TOPIC, name })),
-    }),
+    describeConfigs(admin, topics),
   ])
   const partitionsOf = new Map(metadata.topics.map((topic) => [topic.name, topic.partitions]))
   return new Map(
@@ -54,6 +51,21 @@ export async function describeTopics(
       ]
     }),
   )
+}
+
+/** The broker that is asked may not know yet of a topic that another one has listed. */
+async function describeConfigs(admin: Admin, topics: readonly string[]) {
+  const resources = topics.map((name) => ({ type: ConfigResourceTypes.TOPIC, name }))
+  const deadline = performance.now() + knownWithinMs
+  for (;;) {
+    try {
+      return await admin.describeConfigs({ includeSynonyms: false, resources })
+    } catch (error) {
+      const isUnknown = (error as { type?: string }).type === 'UNKNOWN_TOPIC_OR_PARTITION'
+      if (!isUnknown || performance.now() > deadline) throw error
+      await delay(askAgainMs)
+    }
+  }
 }
 
 const fewestCopies = (partitions: readonly PartitionMetadata[]): number =>

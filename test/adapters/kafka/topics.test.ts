@@ -59,6 +59,22 @@ async function settingsOf(admin: Admin, name: string): Promise<Record<string, st
 
 const day = 86_400_000
 
+test('a broker that does not know yet of a topic that another one lists is asked again', async (t) => {
+  const { kafka, admin, config } = await rig(t)
+  await ensureTopics(kafka, admin, config)
+  // A broker that is behind gives this answer. Which broker of several is asked, and when, cannot be arranged.
+  let answers = 0
+  const behind = new Proxy(admin, {
+    get(target, name: keyof Admin) {
+      if (name !== 'describeConfigs' || ++answers > 2) return target[name]
+      return () =>
+        Promise.reject(Object.assign(new Error('not known'), { type: 'UNKNOWN_TOPIC_OR_PARTITION' }))
+    },
+  })
+  await checkTopics(behind, config)
+  assert.equal(answers, 3)
+})
+
 test('setup creates every topic with exactly the settings of the contracts, and a second run changes nothing', async (t) => {
   const { kafka, admin, config, prefix } = await rig(t)
   const first = await ensureTopics(kafka, admin, config)
