@@ -1,15 +1,9 @@
-import type { Mutation } from './mutation.ts'
-
-const written =
-  'Records count as written only when the answer of their leader names their partition; else they are sent again, and nothing else is'
-const taken =
-  '200 says that every call that is not named lies in Kafka, and who sends again after anything else doubles nothing'
+import type { Mutation } from '../../scripts/mutations/mutation.ts'
 
 /** Calls over HTTP and by the client library. */
-export const intake: readonly Mutation[] = [
+export const calls: readonly Mutation[] = [
   {
-    name: '200 before Kafka has acknowledged',
-    promise: taken,
+    id: '200-before-kafka-has-acknowledged',
     file: 'src/collector/collector.ts',
     find: 'return (await pending.end(this.#metrics)) ? taken : unavailable',
     replace: 'void pending.end(this.#metrics)\n    return taken',
@@ -19,8 +13,7 @@ export const intake: readonly Mutation[] = [
     },
   },
   {
-    name: 'records acknowledged by no replica',
-    promise: 'What is written faster than by kafkajs and avsc has their bytes',
+    id: 'records-acknowledged-by-no-replica',
     file: 'src/adapters/kafka/write/produce-request.ts',
     find: 'const allReplicas = -1',
     replace: 'const allReplicas = 0',
@@ -30,8 +23,7 @@ export const intake: readonly Mutation[] = [
     },
   },
   {
-    name: 'a partition that the answer does not name counts as written',
-    promise: written,
+    id: 'a-partition-that-the-answer-does-not-name-counts-as-written',
     file: 'src/adapters/kafka/write/kafka-producer.ts',
     find: 'if (answer === undefined) this.#retry(one, unnamed())',
     replace: 'if (answer === undefined) this.#end(one, { baseOffset: -1, appendTime: -1 })',
@@ -41,8 +33,7 @@ export const intake: readonly Mutation[] = [
     },
   },
   {
-    name: 'a leader that moved is not asked for again',
-    promise: written,
+    id: 'a-leader-that-moved-is-not-asked-for-again',
     file: 'src/adapters/kafka/write/kafka-producer.ts',
     find: '    await this.#brokers.refresh().catch(() => {})\n',
     replace: '',
@@ -52,8 +43,7 @@ export const intake: readonly Mutation[] = [
     },
   },
   {
-    name: 'acknowledged records are not counted',
-    promise: written,
+    id: 'acknowledged-records-are-not-counted',
     file: 'src/adapters/kafka/write/write-report.ts',
     find: 'if (accounted === records) return null',
     replace: 'if (accounted <= records || accounted > records) return null',
@@ -63,8 +53,7 @@ export const intake: readonly Mutation[] = [
     },
   },
   {
-    name: 'a number that was given up is used for the next batch',
-    promise: written,
+    id: 'a-number-that-was-given-up-is-used-for-the-next-batch',
     file: 'src/adapters/kafka/write/kafka-producer.ts',
     find: 'this.#sequences.abandon(one.key, one.sequence)\n      else',
     replace: 'void 0\n      else',
@@ -74,8 +63,7 @@ export const intake: readonly Mutation[] = [
     },
   },
   {
-    name: 'batches of one partition overtake each other',
-    promise: written,
+    id: 'batches-of-one-partition-overtake-each-other',
     file: 'src/adapters/kafka/write/kafka-producer.ts',
     find: 'if (before === undefined) {',
     replace: 'if (before === undefined || before !== undefined) {',
@@ -85,8 +73,7 @@ export const intake: readonly Mutation[] = [
     },
   },
   {
-    name: 'no de-duplication',
-    promise: 'A retry is known, also by a collector that has just started; ids are never confused',
+    id: 'no-de-duplication',
     file: 'src/collector/collector.ts',
     find: 'const seen = hash === null ? null : recent.seen(scope, call.messageId, hash)',
     replace: 'const seen = null as ReturnType<typeof recent.seen>',
@@ -96,8 +83,7 @@ export const intake: readonly Mutation[] = [
     },
   },
   {
-    name: 'calls remembered before they are written',
-    promise: taken,
+    id: 'calls-remembered-before-they-are-written',
     file: 'src/collector/recent-calls.ts',
     find: 'if (written) this.#written.add(call.scope, call.messageId, call.hash)',
     replace: 'void written\n      this.#written.add(call.scope, call.messageId, call.hash)',
@@ -107,17 +93,14 @@ export const intake: readonly Mutation[] = [
     },
   },
   {
-    name: 'ids of all sources thrown together',
-    promise: 'A retry is known, also by a collector that has just started; ids are never confused',
+    id: 'ids-of-all-sources-thrown-together',
     file: 'src/collector/recent-calls.ts',
     find: 'scope = this.#scopes.size',
     replace: 'scope = 0',
     test: { file: 'collector/collector.test.ts', name: 'ids are told apart by their source' },
   },
   {
-    name: 'no bound on what the collector holds',
-    promise:
-      'With Kafka dead or frozen the answer is 503, and soon; without room it is 429; memory stays bounded through both',
+    id: 'no-bound-on-what-the-collector-holds',
     file: 'src/collector/room.ts',
     find: 'return share.calls + count <= this.#limits.calls - this.#calls - count',
     replace: 'return share.calls + count <= Infinity',
@@ -127,8 +110,7 @@ export const intake: readonly Mutation[] = [
     },
   },
   {
-    name: 'clocks of clients not corrected',
-    promise: "Clients' clocks are corrected, and history comes out as it was given",
+    id: 'clocks-of-clients-not-corrected',
     file: 'src/core/tracking-time.ts',
     find: 'return isTimestamp(corrected) ? corrected : said',
     replace: 'return isTimestamp(corrected) ? said : corrected',
@@ -138,8 +120,7 @@ export const intake: readonly Mutation[] = [
     },
   },
   {
-    name: 'times that the caller chose corrected by the clock',
-    promise: 'A `timestamp` given to our own client arrives as it was given, whatever its clock says',
+    id: 'times-that-the-caller-chose-corrected-by-the-clock',
     file: 'src/core/tracking-time.ts',
     find: '(isExact && timestamp !== null)',
     replace: 'false',
@@ -149,8 +130,7 @@ export const intake: readonly Mutation[] = [
     },
   },
   {
-    name: 'X-Forwarded-For believed of anybody',
-    promise: '`context.ip` is the caller’s address behind trusted proxies, and nobody else can make one up',
+    id: 'x-forwarded-for-trusted-from-anyone',
     file: 'src/adapters/http/client-address.ts',
     find: 'while (hops.length > 0 && this.#isTrusted(address)) {',
     replace: 'while (hops.length > 0) {',
@@ -160,9 +140,7 @@ export const intake: readonly Mutation[] = [
     },
   },
   {
-    name: 'the client does not send again',
-    promise:
-      'Whatever fails on the way, a call that was taken arrives, or is named in `onError`; none lies in Kafka twice',
+    id: 'the-client-does-not-send-again',
     file: 'src/client/deliver-batch.ts',
     find: 'if (++retries > policy.retries)',
     replace: 'if (++retries > 0) return failures\n        if (retries > policy.retries)',
@@ -172,8 +150,7 @@ export const intake: readonly Mutation[] = [
     },
   },
   {
-    name: 'the client does not wait for one batch before the next',
-    promise: "One user's calls keep their order through retries",
+    id: 'the-client-does-not-wait-for-one-batch-before-the-next',
     file: 'src/client/analytics.ts',
     find: `      for (const failure of await deliverBatch(batch, by)) this.#report(failure)
       this.#queue.settle(batch)
@@ -195,9 +172,7 @@ export const intake: readonly Mutation[] = [
     },
   },
   {
-    name: 'a close that does not wait',
-    promise:
-      '`close()` delivers, ends in time, says what it could not, and can be called at any moment and again',
+    id: 'a-close-that-does-not-wait',
     file: 'src/client/analytics.ts',
     find: `this.#turnstile.letAllIn()
     await this.flush()`,

@@ -1,17 +1,9 @@
-import type { Mutation } from './mutation.ts'
-
-const forged = 'JSON text cannot forge a key of the body, and no number loses a digit'
-const canonical = 'A receiver may verify over the bytes, or over the parsed body written again'
-const keyed =
-  'A call lies under its user, an alias under the new id: so it comes before what is done under that id'
-const addresses = 'A forbidden address is never connected to: as a literal, by DNS, by rebinding, by redirect'
-const signature = 'The signature is the one that other programs compute'
+import type { Mutation } from '../../scripts/mutations/mutation.ts'
 
 /** What goes out, and to whom. */
 export const requests: readonly Mutation[] = [
   {
-    name: 'a signature over other bytes than the body',
-    promise: signature,
+    id: 'a-signature-over-other-bytes-than-the-body',
     file: 'src/forwarder/destination-runtime.ts',
     find: "createHmac('sha1', this.#secret).update(body).digest('hex')",
     replace: "createHmac('sha1', this.#secret).update(body).update('\\n').digest('hex')",
@@ -22,8 +14,7 @@ export const requests: readonly Mutation[] = [
     },
   },
   {
-    name: 'a signature over JSON that was parsed and written again',
-    promise: signature,
+    id: 'a-signature-over-json-that-was-parsed-and-written-again',
     file: 'src/forwarder/destination-runtime.ts',
     find: "createHmac('sha1', this.#secret).update(body).digest('hex')",
     replace:
@@ -35,24 +26,21 @@ export const requests: readonly Mutation[] = [
     },
   },
   {
-    name: 'Standard Webhooks signed by the newest secret only',
-    promise: 'Standard Webhooks: every active secret signs, and the published library verifies it',
+    id: 'standard-webhooks-signed-by-the-newest-secret-only',
     file: 'src/forwarder/standard-webhooks.ts',
     find: 'this.#keys = secrets.map((secret) => createSecretKey(keyBytes(secret)))',
     replace: 'this.#keys = secrets.slice(0, 1).map((secret) => createSecretKey(keyBytes(secret)))',
     test: { file: 'forwarder/standard-webhooks.test.ts', name: 'every active secret signs' },
   },
   {
-    name: 'JSON text put into the body unchecked',
-    promise: forged,
+    id: 'json-text-put-into-the-body-unchecked',
     file: 'src/core/canonical-json.ts',
     find: 'if (depth === 0) return at === text.length',
     replace: 'if (depth === 0) return true',
     test: { file: 'core/canonical-json.test.ts', name: 'what is not exactly one JSON object is none' },
   },
   {
-    name: 'numbers that no double holds written again',
-    promise: forged,
+    id: 'numbers-that-no-double-holds-written-again',
     file: 'src/core/canonical-json.ts',
     find: '!isExact(source) ? rawJSON(source) : value',
     replace: '!isExact(source) ? value : value',
@@ -62,8 +50,7 @@ export const requests: readonly Mutation[] = [
     },
   },
   {
-    name: 'maps signed as they were spelled',
-    promise: canonical,
+    id: 'maps-signed-as-they-were-spelled',
     file: 'src/core/check-call.ts',
     find: 'call[field] = canonical',
     replace: 'call[field] = text',
@@ -73,8 +60,7 @@ export const requests: readonly Mutation[] = [
     },
   },
   {
-    name: 'keys that come twice taken for canonical',
-    promise: canonical,
+    id: 'keys-that-come-twice-taken-for-canonical',
     file: 'src/core/canonical-json.ts',
     find: 'keyMarks[to] = mark',
     replace: 'keyMarks[to] = ~mark',
@@ -84,8 +70,7 @@ export const requests: readonly Mutation[] = [
     },
   },
   {
-    name: 'an alias under its old id',
-    promise: keyed,
+    id: 'an-alias-under-its-old-id',
     file: 'src/core/analytics-call.ts',
     find: 'return call.userId || call.anonymousId || null',
     replace:
@@ -96,32 +81,28 @@ export const requests: readonly Mutation[] = [
     },
   },
   {
-    name: 'a response that is not whole in time taken for one',
-    promise: '5 seconds are the most, with DNS, connect, TLS and a response that trickles',
+    id: 'a-response-that-is-not-whole-in-time-taken-for-one',
     file: 'src/adapters/webhook/attempt.ts',
     find: "else this.fail('timeout', `no complete response ${limit} (status ${this.#status})`)",
     replace: 'else this.#settleByStatus(false)',
     test: { file: 'adapters/webhook/deadline.test.ts', name: 'times out when a response goes on for longer' },
   },
   {
-    name: 'redirects taken for success',
-    promise: 'Every status and failure has the outcome of the contract',
+    id: 'redirects-taken-for-success',
     file: 'src/core/response.ts',
     find: "if (status >= 200 && status < 300) return 'success'",
     replace: "if (status >= 200 && status < 400) return 'success'",
     test: { file: 'core/response.test.ts', name: 'every status has its outcome' },
   },
   {
-    name: 'certificates not verified',
-    promise: 'A certificate that is not trusted gets no request',
+    id: 'certificates-not-verified',
     file: 'src/adapters/webhook/transport.ts',
     find: 'rejectUnauthorized: true',
     replace: 'rejectUnauthorized: false',
     test: { file: 'adapters/webhook/tls.test.ts', name: 'sends nothing to a server whose certificate is ' },
   },
   {
-    name: 'no guard of addresses in URLs',
-    promise: addresses,
+    id: 'no-guard-of-addresses-in-urls',
     file: 'src/adapters/webhook/transport.ts',
     find: 'if (isIP(address) === 0) return null',
     replace: 'if (isIP(address) >= 0) return null',
@@ -131,8 +112,7 @@ export const requests: readonly Mutation[] = [
     },
   },
   {
-    name: 'no guard of addresses from DNS',
-    promise: addresses,
+    id: 'no-guard-of-addresses-from-dns',
     file: 'src/adapters/webhook/address-guard.ts',
     find: 'addresses = found.filter(({ address }) => this.refusal(address) === null)',
     replace: 'addresses = found',
@@ -142,8 +122,7 @@ export const requests: readonly Mutation[] = [
     },
   },
   {
-    name: 'names resolved once and for all',
-    promise: addresses,
+    id: 'names-resolved-once-and-for-all',
     file: 'src/adapters/webhook/address-guard.ts',
     find: 'this.#pending.delete(key)',
     replace: 'void key',
@@ -153,8 +132,7 @@ export const requests: readonly Mutation[] = [
     },
   },
   {
-    name: 'one success of several URLs not enough',
-    promise: 'Of five URLs, one success is enough, and only those that may still take it are tried again',
+    id: 'one-success-of-several-urls-not-enough',
     file: 'src/core/disposition.ts',
     find: "if (round.outcomes.some(({ outcome }) => outcome.kind === 'success')) return { kind: 'delivered' }",
     replace:
@@ -162,8 +140,7 @@ export const requests: readonly Mutation[] = [
     test: { file: 'core/disposition.test.ts', name: 'success wins whatever the others did' },
   },
   {
-    name: 'URLs that refused for good tried again',
-    promise: 'Of five URLs, one success is enough, and only those that may still take it are tried again',
+    id: 'urls-that-refused-for-good-tried-again',
     file: 'src/core/disposition.ts',
     find: 'endpointIds: again.map(({ endpointId }) => endpointId)',
     replace: 'endpointIds: round.outcomes.map(({ endpointId }) => endpointId)',
@@ -173,8 +150,7 @@ export const requests: readonly Mutation[] = [
     },
   },
   {
-    name: '`integrations` ignored',
-    promise: "A call's `integrations` keep it from destinations",
+    id: 'integrations-ignored',
     file: 'src/forwarder/calls-intake.ts',
     find: 'if (!route.enabled || !allowsWebhooks(call)) return { call, destinations: [], unwanted: [] }',
     replace: 'if (!route.enabled) return { call, destinations: [], unwanted: [] }',
@@ -185,8 +161,7 @@ export const requests: readonly Mutation[] = [
     },
   },
   {
-    name: 'a delete that its integrations keep away',
-    promise: 'A `delete` goes to webhooks whatever its `integrations` say',
+    id: 'a-delete-that-its-integrations-keep-away',
     file: 'src/core/integrations.ts',
     find: "type === 'delete' || ",
     replace: '',
@@ -196,8 +171,7 @@ export const requests: readonly Mutation[] = [
     },
   },
   {
-    name: 'a delete that a choice of types keeps away',
-    promise: 'A destination gets the types and events that it chose, and each URL its own fate where asked',
+    id: 'a-delete-that-a-choice-of-types-keeps-away',
     file: 'src/core/destination-options.ts',
     find: "if (type === 'delete') return true",
     replace: '',

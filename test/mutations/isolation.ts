@@ -1,25 +1,9 @@
-import type { Mutation } from './mutation.ts'
-
-const down = 'An endpoint that is down is left alone, probed, and soon back at its full rate'
-const order = "One user's first attempts at one destination are in order"
-const heldBack = "One that holds back others sheds its own work, and one that hangs is in nobody's way"
-const bounded =
-  'A key holds no more than its bound at a destination, the rest of its calls is put off, and its order is kept'
-const worksOff =
-  'What an endpoint that works is too slow for comes back when it can take it, until all is answered'
-const unseen =
-  "Busy users with more calls than are read ahead hold up nobody else's; what cannot be seen counts as another's"
-const apart = 'A destination that cannot be set up holds its own calls only, and gets them once it can be'
-const inTurns = 'Where thousands are deferred at once, others are answered in between'
-const resting = 'What waits in a tier is fetched only shortly before it is due'
-
-const busy = 'A busy process has under way what keeps it busy, and holds nobody back while it has time'
+import type { Mutation } from '../../scripts/mutations/mutation.ts'
 
 /** Endpoints apart from one another, and users in order. */
 export const isolation: readonly Mutation[] = [
   {
-    name: 'no limit of requests in flight for an endpoint',
-    promise: 'An endpoint that hangs uses up its own requests in flight only',
+    id: 'no-limit-of-requests-in-flight-for-an-endpoint',
     file: 'src/core/endpoint-pace.ts',
     find: 'return inFlight < this.#limit.value && this.#onWire < this.#window',
     replace: 'return inFlight >= 0 && this.#onWire < this.#window',
@@ -29,16 +13,14 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'no shares of the slots',
-    promise: 'Nobody can take all requests in flight, or all memory',
+    id: 'no-shares-of-the-slots',
     file: 'src/forwarder/slots.ts',
     find: 'if (user.inFlight >= free) {',
     replace: 'if (user.inFlight > this.#max) {',
     test: { file: 'forwarder/slots.test.ts', name: 'one alone gets half of the slots' },
   },
   {
-    name: 'as many requests at once as there are slots',
-    promise: busy,
+    id: 'no-pacing-of-request-starts',
     file: 'src/core/busy-window.ts',
     find: 'return Math.floor(this.#size)',
     replace: 'return this.#most',
@@ -48,8 +30,7 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'requests held back though the process has time',
-    promise: busy,
+    id: 'requests-delayed-though-the-process-is-idle',
     file: 'src/forwarder/slots.ts',
     find: 'if (this.#hungry.length > 0 && this.#window.turned(this.#taken)) this.feed(steadyClock.now())',
     replace: '',
@@ -59,8 +40,7 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'records taken although there is plenty to do',
-    promise: busy,
+    id: 'records-taken-despite-a-full-backlog',
     file: 'src/forwarder/taker.ts',
     find: 'if (!this.#hasPlenty()) this.#takeTurn()',
     replace: 'this.#takeTurn()',
@@ -70,8 +50,7 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'room that a lost retry keeps',
-    promise: 'What is held in memory is bounded, in bytes too, and never stalls',
+    id: 'memory-kept-by-a-lost-retry',
     file: 'src/forwarder/retry-records.ts',
     find: '    this.#parts.room.free(bytes)\n',
     replace: '    void bytes\n',
@@ -81,16 +60,14 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'no bound on what is under way',
-    promise: 'What is held in memory is bounded, in bytes too, and never stalls',
+    id: 'no-bound-on-what-is-in-flight',
     file: 'src/forwarder/room.ts',
     find: 'return this.#count >= this.#maxCount || this.#bytes >= this.#maxBytes',
     replace: 'return this.#count >= this.#maxCount',
     test: { file: 'forwarder/room.test.ts', name: 'it is full by count or by bytes, whichever comes first' },
   },
   {
-    name: 'a tier that is read long before anything is due',
-    promise: resting,
+    id: 'a-tier-that-is-read-long-before-anything-is-due',
     file: 'src/forwarder/consumption.ts',
     find: 'if (ms > restMs) this.#pause(partition)',
     replace: 'if (ms > restMs) return',
@@ -100,8 +77,7 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'a queue that is deferred in one go',
-    promise: inTurns,
+    id: 'a-queue-that-is-deferred-in-one-go',
     file: 'src/forwarder/deferrals.ts',
     find: 'const most = this.#left',
     replace: 'const most = Infinity',
@@ -111,8 +87,7 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'retries that come due together and take a whole turn',
-    promise: inTurns,
+    id: 'retries-that-come-due-together-and-take-a-whole-turn',
     file: 'src/forwarder/retries-intake.ts',
     find: "if (isDeferred && !dispatcher.deferrals.takeOne()) return { kind: 'turn' }",
     replace: '',
@@ -122,8 +97,7 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'hops on to the next tier without a bound',
-    promise: inTurns,
+    id: 'tier-hops-without-a-bound',
     file: 'src/forwarder/retries-intake.ts',
     find: "        if (!dispatcher.deferrals.takeOne()) return { kind: 'turn' }\n",
     replace: '',
@@ -133,16 +107,14 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'a partition that is read without end',
-    promise: 'What is held in memory is bounded, in bytes too, and never stalls',
+    id: 'a-partition-that-is-read-without-end',
     file: 'src/forwarder/consumption.ts',
     find: 'if (this.#isFull(partition)) this.#pause(partition)',
     replace: '',
     test: { file: 'forwarder/consumption.test.ts', name: 'a full partition is paused' },
   },
   {
-    name: 'a slow endpoint shed although it is alone',
-    promise: 'A slow endpoint that works is lag and nothing else',
+    id: 'a-slow-endpoint-shed-although-it-is-alone',
     file: 'src/forwarder/hold-back.ts',
     find: "if (held === 'nobody') {",
     replace: 'if (!endpoint.isOverdue(now)) {',
@@ -152,8 +124,7 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'nothing shed by who holds others back',
-    promise: heldBack,
+    id: 'no-shedding-at-an-endpoint-that-blocks-others',
     file: 'src/forwarder/hold-back.ts',
     find: 'endpoint.shedding = true',
     replace: 'endpoint.shedding = false',
@@ -163,16 +134,14 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'a breaker that never opens',
-    promise: down,
+    id: 'a-breaker-that-never-opens',
     file: 'src/core/breaker.ts',
     find: "{ when: 'too_many', to: 'open', by: 'wait' },",
     replace: '',
     test: { file: 'core/endpoint-pace.test.ts', name: 'for hours gets a bounded number of requests' },
   },
   {
-    name: 'a breaker without a ramp',
-    promise: down,
+    id: 'a-breaker-without-a-ramp',
     file: 'src/core/breaker.ts',
     find: "success: [{ to: 'ramp', by: 'widen' }],",
     replace: "success: [{ to: 'closed', by: 'forget' }],",
@@ -182,16 +151,14 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'a breaker whose waits do not grow',
-    promise: down,
+    id: 'a-breaker-whose-waits-do-not-grow',
     file: 'src/core/breaker.ts',
     find: 'const coolDownMs = Math.min(breaker.coolDownMs * 2, limits.maxCoolDownMs)',
     replace: 'const coolDownMs = limits.coolDownMs',
     test: { file: 'core/endpoint-pace.test.ts', name: 'for hours gets a bounded number of requests' },
   },
   {
-    name: 'a call put off for what is left of the cool-down',
-    promise: 'What a breaker puts off waits for the whole of its cool-down',
+    id: 'call-deferred-for-the-rest-of-the-cool-down',
     file: 'src/core/endpoint-pace.ts',
     find: 'waitMs: Math.max(waitMs, coolDownMs)',
     replace: 'waitMs',
@@ -201,8 +168,7 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'a timer for each retry that comes due',
-    promise: 'What comes due in a tier one by one is taken several at a time, never early',
+    id: 'a-timer-for-each-retry-that-comes-due',
     file: 'src/forwarder/taker.ts',
     find: 'const leastRestMs = 100',
     replace: 'const leastRestMs = 1',
@@ -212,8 +178,7 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'no retry budget',
-    promise: 'Retries that fail are no more than the budget allows; those that succeed are not limited',
+    id: 'no-retry-budget',
     file: 'src/forwarder/endpoint-queue.ts',
     find: 'if (attempt.run.wasAttempted && !this.#pace.mayRetry(now)) {',
     replace: 'if (attempt.run.wasAttempted && now < 0) {',
@@ -223,8 +188,7 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'a budget that forgets what was spent',
-    promise: 'Retries that fail are no more than the budget allows; those that succeed are not limited',
+    id: 'a-budget-that-forgets-what-was-spent',
     file: 'src/core/retry-budget.ts',
     find: 'this.#allFailed++',
     replace: '',
@@ -234,8 +198,7 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'a pause that was asked for not kept',
-    promise: 'An endpoint that asks for a pause by `Retry-After` gets one, whatever the rate of its calls',
+    id: 'requested-pause-not-kept',
     file: 'src/core/breaker.ts',
     find: "busy: [{ to: 'paused', by: 'wait' }],",
     replace: 'busy: [],',
@@ -245,8 +208,7 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'time-outs do not lower the limit',
-    promise: 'Each endpoint gets as many requests at once as bring more through, within bounds',
+    id: 'time-outs-do-not-lower-the-limit',
     file: 'src/core/concurrency-limit.ts',
     find: "this.#apply('overload', 0)",
     replace: '',
@@ -256,8 +218,7 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'no order of a key',
-    promise: order,
+    id: 'no-order-of-a-key',
     file: 'src/forwarder/lanes.ts',
     find: `    first.last!.next = run
     first.last = run
@@ -270,8 +231,7 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'the heap let grow',
-    promise: 'What is held in memory is bounded, in bytes too, and never stalls',
+    id: 'the-heap-let-grow',
     file: 'src/adapters/bound-heap.ts',
     find: "collections.observe({ entryTypes: ['gc'] })",
     replace: '',
@@ -281,8 +241,7 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'dead letters that keep the blocks of their keys',
-    promise: 'What passed through is freed with the young objects, not with the whole heap',
+    id: 'dead-letters-that-keep-the-blocks-of-their-keys',
     file: 'src/core/own-bytes.ts',
     find: 'const bytes = Buffer.allocUnsafeSlow(',
     replace: 'const bytes = Buffer.allocUnsafe(',
@@ -292,8 +251,7 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'waiting records that leave blocks half empty',
-    promise: 'What passed through is freed with the young objects, not with the whole heap',
+    id: 'waiting-records-that-leave-blocks-half-empty',
     file: 'src/adapters/kafka/record-encoder.ts',
     find: 'blockBytes / 8',
     replace: 'blockBytes',
@@ -303,8 +261,7 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'records sorted for fewer partitions than there are',
-    promise: 'What is written faster than by kafkajs and avsc has their bytes',
+    id: 'records-sorted-for-fewer-partitions-than-there-are',
     file: 'src/adapters/kafka/write/publish.ts',
     find: 'fixed ?? partitionOf(record, partitions)',
     replace: 'fixed ?? partitionOf(record, Math.max(1, partitions - 1))',
@@ -314,8 +271,7 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'a retry on the wire that keeps its fetch',
-    promise: 'What passed through is freed with the young objects, not with the whole heap',
+    id: 'a-retry-on-the-wire-that-keeps-its-fetch',
     file: 'src/forwarder/retries-intake.ts',
     find: 'isDeferred ? retry : onItsOwn(retry)',
     replace: 'retry',
@@ -325,8 +281,7 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'a key without a bound',
-    promise: bounded,
+    id: 'a-key-without-a-bound',
     file: 'src/forwarder/lanes.ts',
     find: "    if (first.waiting >= this.#bound.maxWaiting && hasWaitedLong(first, run.admittedAt)) return 'full'",
     replace: '',
@@ -336,8 +291,7 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'what comes back to an endpoint that works waits longer and longer',
-    promise: worksOff,
+    id: 'returns-to-a-working-endpoint-wait-longer-and-longer',
     file: 'src/core/disposition.ts',
     find: 'const stepMs = hasPlaceThen ? 0 : ',
     replace: 'const stepMs = ',
@@ -347,8 +301,7 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'all that is put off at once comes back at once',
-    promise: worksOff,
+    id: 'all-deferred-at-once-return-at-once',
     file: 'src/core/return-times.ts',
     find: 'this.#levels[index]! < delayMs * perMs',
     replace: 'this.#levels[index]! >= 0',
@@ -358,8 +311,7 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'lanes that stay as long as they have become',
-    promise: bounded,
+    id: 'lanes-that-stay-as-long-as-they-have-become',
     file: 'src/forwarder/rounds.ts',
     find: '    if (lanes.hasTooLong) this.#crowded.add(run.destination)',
     replace: '',
@@ -369,8 +321,7 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: "what cannot be seen taken for nobody's",
-    promise: unseen,
+    id: 'unseen-work-taken-for-none',
     file: 'src/forwarder/hold-back.ts',
     find: 'hidden ||= partition.paused',
     replace: 'hidden = false',
@@ -380,8 +331,7 @@ export const isolation: readonly Mutation[] = [
     },
   },
   {
-    name: 'calls that wait for a destination that is not set up',
-    promise: apart,
+    id: 'calls-that-wait-for-a-destination-that-is-not-set-up',
     file: 'src/forwarder/endpoint-queue.ts',
     find: `    if (this.#target === null) return notSetUp
 `,

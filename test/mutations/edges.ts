@@ -1,23 +1,16 @@
-import type { Mutation } from './mutation.ts'
-
-const noneShutOut =
-  'No source, and nobody without one, keeps the room of a collector from others: by not reading, stalling, dripping or flooding'
-const bounded =
-  'What is long is refused before it is looked into, and who tries tokens or drips costs next to nothing'
+import type { Mutation } from '../../scripts/mutations/mutation.ts'
 
 /** What strangers and senders can do to our HTTP servers. */
 export const edges: readonly Mutation[] = [
   {
-    name: 'one source takes the whole room',
-    promise: noneShutOut,
+    id: 'one-source-takes-the-whole-budget',
     file: 'src/collector/room.ts',
     find: 'return share.calls + count <= this.#limits.calls - this.#calls - count',
     replace: 'return this.#calls + count <= this.#limits.calls',
     test: { file: 'collector/collector.test.ts', name: 'no source can take the room that others need' },
   },
   {
-    name: 'calls that were not taken count',
-    promise: noneShutOut,
+    id: 'calls-that-were-not-taken-count',
     file: 'src/collector/collector.ts',
     find: 'hold.addCalls(added)',
     replace: 'hold.addCalls(count)',
@@ -27,8 +20,7 @@ export const edges: readonly Mutation[] = [
     },
   },
   {
-    name: 'strangers share the room of known sources',
-    promise: noneShutOut,
+    id: 'unknown-sources-share-the-budget-of-known-ones',
     file: 'src/collector/room.ts',
     find: 'return bytes <= share.maxBytes && bytes <=',
     replace: 'return bytes <=',
@@ -38,8 +30,7 @@ export const edges: readonly Mutation[] = [
     },
   },
   {
-    name: 'no limit on the rate of a source',
-    promise: noneShutOut,
+    id: 'no-limit-on-the-rate-of-a-source',
     file: 'src/collector/collector.ts',
     find: 'this.#rates.count(source.id, count)',
     replace: '',
@@ -49,8 +40,7 @@ export const edges: readonly Mutation[] = [
     },
   },
   {
-    name: 'room kept until the sender goes away',
-    promise: noneShutOut,
+    id: 'budget-kept-until-the-sender-goes-away',
     file: 'src/adapters/http/collector-server.ts',
     find: '      hold.release()',
     replace: "      request.raw.socket.once('close', () => hold.release())",
@@ -60,8 +50,7 @@ export const edges: readonly Mutation[] = [
     },
   },
   {
-    name: 'an answer waits for its reader for ever',
-    promise: noneShutOut,
+    id: 'an-answer-waits-for-its-reader-for-ever',
     file: 'src/adapters/http/collector-server.ts',
     find: 'const timer = setTimeout(() => response.destroy(), withinMs).unref()',
     replace: 'const timer = setTimeout(() => {}, withinMs).unref()',
@@ -71,8 +60,7 @@ export const edges: readonly Mutation[] = [
     },
   },
   {
-    name: 'bodies may drip',
-    promise: noneShutOut,
+    id: 'bodies-may-drip',
     file: 'src/adapters/http/body.ts',
     find: 'patience.wait(() => settle(tooSlow))',
     replace: 'patience.stop()',
@@ -82,8 +70,7 @@ export const edges: readonly Mutation[] = [
     },
   },
   {
-    name: 'lists looked into before their length',
-    promise: bounded,
+    id: 'lists-looked-into-before-their-length',
     file: 'src/console/api/check.ts',
     find: 'const tooLong = lengthFaults(schema, value)',
     replace: 'const tooLong = lengthFaults(schema, null)',
@@ -93,8 +80,7 @@ export const edges: readonly Mutation[] = [
     },
   },
   {
-    name: 'parameters looked for in the prototype',
-    promise: 'Every wrong field is named',
+    id: 'parameters-looked-for-in-the-prototype',
     file: 'src/console/api/check.ts',
     find: 'Object.hasOwn(schema.shape, name)',
     replace: 'name in schema.shape',
@@ -104,8 +90,7 @@ export const edges: readonly Mutation[] = [
     },
   },
   {
-    name: 'bugs in requests with a body not logged',
-    promise: bounded,
+    id: 'bugs-in-requests-with-a-body-not-logged',
     file: 'src/adapters/http/console-server.ts',
     find: 'if (!answer && !reply.raw.destroyed)',
     replace: 'if (!answer && !request.raw.destroyed)',
@@ -115,8 +100,7 @@ export const edges: readonly Mutation[] = [
     },
   },
   {
-    name: 'wrong tokens answered at once',
-    promise: bounded,
+    id: 'wrong-tokens-answered-at-once',
     file: 'src/adapters/http/refused-tokens.ts',
     find: 'await sleep(delayMs)',
     replace: 'await sleep(0)',
@@ -126,8 +110,7 @@ export const edges: readonly Mutation[] = [
     },
   },
   {
-    name: 'lists may drip',
-    promise: bounded,
+    id: 'lists-may-drip',
     file: 'src/adapters/http/console-bodies.ts',
     find: 'patience.wait(() => expired.reject(drips(pace.perSecond)))',
     replace: 'patience.wait(() => {})',

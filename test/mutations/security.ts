@@ -1,17 +1,9 @@
-import type { Mutation } from './mutation.ts'
-
-const needed =
-  'Every part works with exactly the permissions that `setup --print-acls` prints, and needs each of them'
-const waiting =
-  'Without one of its permissions a part does not start, and names it; one that is taken away later is waited for'
-const named = 'A wrong login, certificate, listener or permission is named as what it is, with what to do'
-const tokens = 'Tokens are fetched once for all connections, and anew before they end'
+import type { Mutation } from '../../scripts/mutations/mutation.ts'
 
 /** Secured clusters. */
 export const security: readonly Mutation[] = [
   {
-    name: 'a permission printed that nothing needs',
-    promise: needed,
+    id: 'a-permission-printed-that-nothing-needs',
     file: 'src/core/permissions.ts',
     find: "...onTopics([settings], ['READ', 'DESCRIBE_CONFIGS']),",
     replace: "...onTopics([settings], ['READ', 'WRITE', 'DESCRIBE_CONFIGS']),",
@@ -22,8 +14,7 @@ export const security: readonly Mutation[] = [
     },
   },
   {
-    name: 'a part that ends when a permission is taken away',
-    promise: waiting,
+    id: 'a-part-that-ends-when-a-permission-is-taken-away',
     file: 'src/adapters/kafka/kafka-trouble.ts',
     find: 'return isStarting ? explaining : null',
     replace: 'return explaining',
@@ -34,8 +25,7 @@ export const security: readonly Mutation[] = [
     },
   },
   {
-    name: 'a start that does not ask what is allowed',
-    promise: waiting,
+    id: 'a-start-that-does-not-ask-what-is-allowed',
     file: 'src/adapters/kafka/secure/require-permissions.ts',
     find: 'missing = await missingPermissions(kafka, needs)',
     replace: 'missing = (await missingPermissions(kafka, [])).slice(0, 0)',
@@ -46,8 +36,7 @@ export const security: readonly Mutation[] = [
     },
   },
   {
-    name: 'a refused token taken for a login',
-    promise: named,
+    id: 'a-refused-token-taken-for-a-login',
     file: 'src/adapters/kafka/secure/oauth-bearer.ts',
     find: "if (answer === '') return",
     replace: 'if (answer !== null) return',
@@ -58,8 +47,7 @@ export const security: readonly Mutation[] = [
     },
   },
   {
-    name: 'a connection that ended taken for a refused login',
-    promise: named,
+    id: 'a-connection-that-ended-taken-for-a-refused-login',
     file: 'src/adapters/kafka/kafka-error.ts',
     find: 'if (notTheLogin.test(message)) return',
     replace: 'if (message.length < 0) return',
@@ -69,8 +57,7 @@ export const security: readonly Mutation[] = [
     },
   },
   {
-    name: 'a token for each connection',
-    promise: tokens,
+    id: 'a-token-for-each-connection',
     file: 'src/adapters/kafka/secure/oauth-token.ts',
     find: 'this.#asking ??= this.#ask()',
     replace: 'this.#asking = this.#ask()',

@@ -1,22 +1,9 @@
-import type { Mutation } from './mutation.ts'
-
-const asKafkajs =
-  'Records are read as kafkajs reads them, though only when they are looked at; compressed ones and those of transactions too'
-const killed = 'After `kill -9` every call arrives, and only what no acknowledged commit holds arrives twice'
-const rebalanced = 'Rebalances lose nothing, rewind nothing, and repeat nothing on partitions that stay'
-const rejoined =
-  'Before partitions are shared out anew what is finished is committed, and nothing starts until they are'
-const frozen = 'A process that was frozen sends nothing of what it lost, nor hands any of it to a retry tier'
-const prefix = 'Only a contiguous prefix is committed; what finished above it is remembered'
-const toldOf =
-  'Each commit is told of before it is made, once, whatever becomes of commits, members and processes'
-const kept = 'Records that are no calls are kept as they came, and hold nobody up'
+import type { Mutation } from '../../scripts/mutations/mutation.ts'
 
 /** Nothing lost, little twice. */
 export const keeping: readonly Mutation[] = [
   {
-    name: 'committed before delivery',
-    promise: killed,
+    id: 'committed-before-delivery',
     file: 'src/forwarder/partition-work.ts',
     find: 'return new RecordWork(this, sequence, record)',
     replace: 'this.tracker.finish(sequence)\n    return new RecordWork(this, sequence, record)',
@@ -28,8 +15,7 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'finished offsets above the prefix not in the commit',
-    promise: killed,
+    id: 'finished-offsets-above-the-prefix-not-in-the-commit',
     file: 'src/forwarder/partition-ledger.ts',
     find: 'const { runs, metadata } = fitFinished(position, finished, base.runs)',
     replace: 'const { runs, metadata } = fitFinished(position, finished.slice(0, 0))',
@@ -41,8 +27,7 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'the last offset committed in place of the prefix',
-    promise: prefix,
+    id: 'the-last-offset-committed-in-place-of-the-prefix',
     file: 'src/core/offset-tracker.ts',
     find: 'if (this.#head < this.#tail) return this.#offsets[this.#head & this.#mask]!\n    const position',
     replace: 'const position',
@@ -52,8 +37,7 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'no generation check',
-    promise: rebalanced,
+    id: 'no-generation-check',
     file: 'src/forwarder/committer.ts',
     find: 'const ours = told.filter(({ partition }) => partition.alive)',
     replace: 'const ours = told',
@@ -63,8 +47,7 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'a map of an earlier assignment used',
-    promise: rebalanced,
+    id: 'a-map-of-an-earlier-assignment-used',
     file: 'src/forwarder/consumption.ts',
     find: 'if (!committed || epoch !== this.#epoch) return',
     replace: 'if (!committed) return',
@@ -74,8 +57,7 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'partitions taken before their committed map is read',
-    promise: rebalanced,
+    id: 'partitions-taken-before-their-committed-map-is-read',
     file: 'src/forwarder/consumption.ts',
     find: 'if (!partition?.restored || partition.jumping) return',
     replace: 'if (!partition || partition.jumping) return',
@@ -85,8 +67,7 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'a partition not read from where its map says',
-    promise: rebalanced,
+    id: 'a-partition-not-read-from-where-its-map-says',
     file: 'src/forwarder/consumption.ts',
     find: `once more from the start.
     partition.sought = true
@@ -98,8 +79,7 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'a commit taken for acknowledged without the event',
-    promise: rebalanced,
+    id: 'a-commit-taken-for-acknowledged-without-the-event',
     file: 'src/forwarder/committer.ts',
     find: 'if (await this.#source.commit(commits)) this.#acknowledged(ours)\n    else this.#failed()',
     replace: 'await this.#source.commit(commits)\n    this.#acknowledged(ours)',
@@ -109,8 +89,7 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'work of lost partitions sent',
-    promise: rebalanced,
+    id: 'work-of-lost-partitions-sent',
     file: 'src/forwarder/dispatcher.ts',
     find: "if (!partition.alive) return 'drop'",
     replace: '',
@@ -120,8 +99,7 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'partitions dealt out anew in each rebalance',
-    promise: rebalanced,
+    id: 'partitions-assigned-afresh-in-each-rebalance',
     file: 'src/core/sticky-assignment.ts',
     find: 'if (owner === undefined) free.push(partition)\n    else owned.get(owner)!.push(partition)',
     replace: 'free.push(partition)\n    void owner',
@@ -131,8 +109,7 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'session freshness off',
-    promise: frozen,
+    id: 'session-freshness-off',
     file: 'src/forwarder/dispatcher.ts',
     find: "return this.#stopping || !partition.owner.mayStart() ? 'wait' : 'send'",
     replace: "return this.#stopping ? 'wait' : 'send'",
@@ -142,8 +119,7 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'heartbeats counted from their answers',
-    promise: frozen,
+    id: 'heartbeats-counted-from-their-answers',
     file: 'src/adapters/kafka/group-source.ts',
     find: 'this.#lastHeartbeat = this.#askedAt\n      this.#generation',
     replace: 'this.#lastHeartbeat = performance.now()\n      this.#generation',
@@ -153,8 +129,7 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'what was finished forgotten with the membership',
-    promise: 'A broken membership does not repeat what was finished, and claims its partitions again',
+    id: 'finished-offsets-forgotten-with-the-membership',
     file: 'src/forwarder/consumption.ts',
     find: 'if (before) recall(partition, before, position)',
     replace: '',
@@ -164,8 +139,7 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'a commit before its tally',
-    promise: toldOf,
+    id: 'a-commit-before-its-tally',
     file: 'src/forwarder/committer.ts',
     find: 'await this.#ledger.tally(',
     replace: 'void this.#ledger.tally(',
@@ -175,16 +149,14 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'tallies that name no predecessor',
-    promise: toldOf,
+    id: 'tallies-that-name-no-predecessor',
     file: 'src/forwarder/partition-ledger.ts',
     find: 'predecessor: this.#predecessor,\n      group,',
     replace: 'predecessor: null,\n      group,',
     test: { file: 'forwarder/tallies.test.ts', name: 'the chain tells of what is committed once' },
   },
   {
-    name: 'what retention took passed over in silence',
-    promise: 'What retention took before it was delivered is counted, logged and written down',
+    id: 'records-lost-to-retention-not-reported',
     file: 'src/forwarder/consumption.ts',
     find: 'this.#events.offsetsLost(partition, next, last)',
     replace: '',
@@ -194,8 +166,7 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'a stop that does not wait for what is on the wire',
-    promise: 'A graceful stop repeats nothing; a second signal ends at once',
+    id: 'a-stop-that-does-not-wait-for-what-is-on-the-wire',
     file: 'src/forwarder/forwarder.ts',
     find: 'while (this.#dispatcher.inFlight > 0 && steadyClock.now() < deadline) await delay(5)',
     replace: '',
@@ -205,8 +176,7 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'bugs survived without end',
-    promise: 'Infrastructure that is away is waited for; bugs are survived a bounded number of times',
+    id: 'bugs-survived-without-end',
     file: 'src/restarts.ts',
     find: 'if (bugs.length > rule.bugs) throw error',
     replace: 'if (bugs.length > 100) throw error',
@@ -216,8 +186,7 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'the offset of a record finished before its dead letter is in Kafka',
-    promise: kept,
+    id: 'the-offset-of-a-record-finished-before-its-dead-letter-is-in-kafka',
     file: 'src/forwarder/settler.ts',
     find: 'this.#letters.write(work, letter, done, this.#claim(work, bytes))',
     replace: 'this.#letters.write(work, letter, () => {}, this.#claim(work, bytes))\n    setImmediate(done)',
@@ -227,8 +196,7 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'records that are no calls skipped',
-    promise: kept,
+    id: 'records-that-are-no-calls-skipped',
     file: 'src/forwarder/calls-intake.ts',
     find: 'settler.deadRecord(partition.take(), record, reason, detail, this.#callIn(record.value))\n      return null',
     replace: 'void [settler, record, reason, detail]\n      partition.take().finishOne(0)\n      return null',
@@ -238,8 +206,7 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'what failed for good not kept',
-    promise: 'What finally fails is kept with its reason and last response',
+    id: 'final-failures-not-kept',
     file: 'src/forwarder/settler.ts',
     find: 'this.#letters.write(run.work, letter, done, this.#claim(run.work, run.body.length))',
     replace: 'void letter\n    setImmediate(done)',
@@ -249,8 +216,7 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'lots without a bound of bytes',
-    promise: 'The largest records, alone and 33 at once, are handed over without a stall',
+    id: 'batches-without-a-byte-limit',
     file: 'src/forwarder/hand-over.ts',
     find: 'lot.length === lotRecords || (lot.length > 0 && bytes + size > lotBytes)',
     replace: 'lot.length === lotRecords',
@@ -260,8 +226,7 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'rebalances that wait for no commit',
-    promise: rejoined,
+    id: 'rebalances-that-wait-for-no-commit',
     file: 'src/adapters/kafka/patches/index.ts',
     find: '  waitBeforeJoin,\n',
     replace: '',
@@ -271,9 +236,7 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'patches installed without a check',
-    promise:
-      'No process starts with a kafkajs that a patch does not fit: the line names the patch, the member and the version',
+    id: 'patches-installed-without-a-check',
     file: 'src/adapters/kafka/patches/index.ts',
     find: 'checkPatches(patches, load)\n',
     replace: '',
@@ -283,8 +246,7 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'records before the offset that was asked for',
-    promise: asKafkajs,
+    id: 'records-before-the-offset-that-was-asked-for',
     file: 'src/adapters/kafka/patches/decode-lazily.ts',
     find: 'records.startAt(Number(fetchedOffset))',
     replace: '',
@@ -294,8 +256,7 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'control records read as calls',
-    promise: asKafkajs,
+    id: 'control-records-read-as-calls',
     file: 'src/adapters/kafka/record-lots.ts',
     find: 'const notPlain = 0b110111',
     replace: 'const notPlain = 0b010111',
@@ -305,8 +266,7 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'requests sent while partitions are shared out',
-    promise: rejoined,
+    id: 'requests-sent-during-a-rebalance',
     file: 'src/adapters/kafka/group-source.ts',
     find: 'return !this.#rejoining && this.isFresh()',
     replace: 'return this.isFresh()',
@@ -316,9 +276,7 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'the first calls left out where Kafka has forgotten the group',
-    promise:
-      'A group that Kafka has forgotten starts from the oldest record that is still there: duplicates, never loss, and `audit` names them',
+    id: 'the-first-calls-left-out-where-kafka-has-forgotten-the-group',
     file: 'src/forwarder/consumption.ts',
     find: 'partition.nextFetch = Math.max(position ?? 0, logStart)',
     replace: 'partition.nextFetch = position === null ? logStart + 2 : Math.max(position, logStart)',
@@ -328,9 +286,7 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    name: 'tiers of other deployments read',
-    promise:
-      'Two deployments on one Kafka keep apart by `TOPIC_PREFIX` and `GROUP_ID`: neither delivers, retries, lists, deletes nor audits anything of the other',
+    id: 'tiers-of-other-deployments-read',
     file: 'src/core/topics.ts',
     find: 'if (!topic.startsWith(names.retryPrefix)) return null\n  const name = topic.slice(names.retryPrefix.length)',
     replace: "const name = topic.split('webhooks.retry.')[1] ?? ''",

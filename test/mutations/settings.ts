@@ -1,24 +1,9 @@
-import type { Mutation } from './mutation.ts'
-
-const told =
-  'A sync, change or deletion that is killed anywhere, followed by any, tells of each change at least once and under one id'
-const erased = "What waits of a deleted user's earlier calls is dropped; later calls and other users' are not"
-const linear =
-  'Folding the settings costs the same for each event, however many there are; keys of requests are forgotten after 40 days'
-const garbage =
-  'Garbage in the settings, erasures or memberships is ignored by every reader alike, named and counted'
-const held =
-  'An event that a newer version wrote stops nobody: the settings stay as they were, and it can be skipped'
-const place = 'A secret opens only where it was set: its purpose, name, destination and URL'
-const rightKey =
-  'It can be changed with processes restarted in any order, and a command with a wrong key is refused'
-const secret = 'Secrets are encrypted from the first event on, and never shown'
+import type { Mutation } from '../../scripts/mutations/mutation.ts'
 
 /** What is set, who is in an audience, and who is forgotten. */
 export const settings: readonly Mutation[] = [
   {
-    name: 'secrets in clear',
-    promise: secret,
+    id: 'secrets-in-clear',
     file: 'src/adapters/secrets.ts',
     find: "const ciphertext = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])",
     replace: "cipher.update(text, 'utf8')\n    cipher.final()\n    const ciphertext = Buffer.from(text)",
@@ -28,8 +13,7 @@ export const settings: readonly Mutation[] = [
     },
   },
   {
-    name: 'sealed bytes opened although they were changed',
-    promise: secret,
+    id: 'sealed-bytes-opened-although-they-were-changed',
     file: 'src/adapters/secrets.ts',
     find: `      return Buffer.concat([
         decipher.update(Buffer.from(ciphertext, 'base64url')),
@@ -39,24 +23,21 @@ export const settings: readonly Mutation[] = [
     test: { file: 'adapters/secrets.test.ts', name: 'bytes that were changed are not opened' },
   },
   {
-    name: 'secrets not struck out of the log',
-    promise: 'No secret reaches a log',
+    id: 'secrets-not-struck-out-of-the-log',
     file: 'src/adapters/log.ts',
     find: "streamWrite: (line) => secrets.reduce((text, secret) => text.replaceAll(secret, '…'), line),",
     replace: 'streamWrite: (line) => line,',
     test: { file: 'adapters/log.test.ts', name: 'a secret that slips into a line is struck out' },
   },
   {
-    name: 'only the first key opens',
-    promise: 'The encryption key can be changed while calls are delivered',
+    id: 'only-the-first-key-opens',
     file: 'src/adapters/secrets.ts',
     find: 'const byId = new Map(known.map((key) => [key.id, key]))',
     replace: 'const byId = new Map(known.slice(0, 1).map((key) => [key.id, key]))',
     test: { file: 'adapters/secrets.test.ts', name: 'the first key seals, and every key opens' },
   },
   {
-    name: 'secrets that open anywhere',
-    promise: place,
+    id: 'secrets-that-open-anywhere',
     file: 'src/core/secret-place.ts',
     find: "JSON.stringify(['header', name.toLowerCase(), destinationId, canonicalUrl(url)])",
     replace: '(void [name, url, canonicalUrl], sharedSecretPlace(destinationId))',
@@ -66,8 +47,7 @@ export const settings: readonly Mutation[] = [
     },
   },
   {
-    name: 'secrets sealed for no place opened',
-    promise: place,
+    id: 'secrets-sealed-for-no-place-opened',
     file: 'src/adapters/secrets.ts',
     find: 'if (sealed.bound || !byId.has(sealed.keyId)) return decrypt(sealed, place)',
     replace: 'if (sealed.bound || sealed.keyId) return decrypt(sealed, sealed.bound ? place : null)',
@@ -77,8 +57,7 @@ export const settings: readonly Mutation[] = [
     },
   },
   {
-    name: 'secrets sealed with any key',
-    promise: rightKey,
+    id: 'secrets-sealed-with-any-key',
     file: 'src/console/sealing-key.ts',
     find: 'anyKey || used.size === 0) return first',
     replace: 'anyKey || used.size >= 0) return first',
@@ -88,9 +67,7 @@ export const settings: readonly Mutation[] = [
     },
   },
   {
-    name: 'views that everybody may read',
-    promise:
-      'Values of secrets and headers can come from files, and nobody else on the machine reads what is stored',
+    id: 'views-readable-by-every-user',
     file: 'src/adapters/store/view-file.ts',
     find: '  fchmodSync(descriptor, 0o600)\n',
     replace: '  void fchmodSync\n',
@@ -100,8 +77,7 @@ export const settings: readonly Mutation[] = [
     },
   },
   {
-    name: 'writers that overwrite one another',
-    promise: "Several writers at once lose nobody's change",
+    id: 'writers-that-overwrite-one-another',
     file: 'src/core/settings-fold.ts',
     find: "return expectedVersion === this.#version ? 'accepted' : 'stale'",
     replace: "return expectedVersion <= this.#version ? 'accepted' : 'stale'",
@@ -111,8 +87,7 @@ export const settings: readonly Mutation[] = [
     },
   },
   {
-    name: 'every fold copied',
-    promise: linear,
+    id: 'every-fold-copied',
     file: 'src/core/settings-fold.ts',
     find: 'this.#version++\n    this.#remember(record, appendedAt)',
     replace: 'this.#version++\n    void this.state\n    this.#remember(record, appendedAt)',
@@ -122,8 +97,7 @@ export const settings: readonly Mutation[] = [
     },
   },
   {
-    name: 'an event of a newer version passed over',
-    promise: held,
+    id: 'an-event-of-a-newer-version-passed-over',
     file: 'src/core/settings-replay.ts',
     find: 'this.#held = { offset, reason: entry.reason }\n        return null',
     replace: "this.#held = null\n        return 'stale'",
@@ -133,8 +107,7 @@ export const settings: readonly Mutation[] = [
     },
   },
   {
-    name: 'garbage that ends the settings',
-    promise: garbage,
+    id: 'garbage-that-ends-the-settings',
     file: 'src/adapters/settings-follower.ts',
     find: 'return this.#ignored.add(taken, messageOf(error))',
     replace: 'throw error',
@@ -144,8 +117,7 @@ export const settings: readonly Mutation[] = [
     },
   },
   {
-    name: 'settings followed only at the start',
-    promise: 'A change takes effect in running forwarders within a second',
+    id: 'settings-followed-only-at-the-start',
     file: 'src/forwarder/forwarder.ts',
     find: 'settings.onChange(() => this.#applySettings())',
     replace: '',
@@ -155,8 +127,7 @@ export const settings: readonly Mutation[] = [
     },
   },
   {
-    name: 'a source called unknown without a look at the log’s end',
-    promise: 'A source that was made a moment ago is not called unknown',
+    id: 'source-called-unknown-before-the-end-of-the-log-is-read',
     file: 'src/forwarder/calls-intake.ts',
     find: "if (pending) return { kind: 'pending', settled: pending }",
     replace: 'void pending',
@@ -166,8 +137,7 @@ export const settings: readonly Mutation[] = [
     },
   },
   {
-    name: 'a fresh messageId for a membership that is told again',
-    promise: told,
+    id: 'fresh-message-id-for-a-repeated-membership',
     file: 'src/console/computations/sync.ts',
     find: "return hash('sha256', `${audienceId}\\0${userId}\\0${syncId}`, 'base64url')",
     replace:
@@ -178,8 +148,7 @@ export const settings: readonly Mutation[] = [
     },
   },
   {
-    name: 'a sync that was cut off not finished',
-    promise: told,
+    id: 'a-sync-that-was-cut-off-not-finished',
     file: 'src/console/computations/sync.ts',
     find: 'await sink.writeCalls(memberships.map((membership) => callOf(membership, syncMessageId(membership))))\n    for (',
     replace: 'void callOf\n    for (',
@@ -189,8 +158,7 @@ export const settings: readonly Mutation[] = [
     },
   },
   {
-    name: 'two audiences of one property',
-    promise: 'Names in any script have one snake_case form, and two with the same are refused',
+    id: 'two-audiences-of-one-property',
     file: 'src/core/settings-computation-rules.ts',
     find: 'if (!other) return []',
     replace: "if (!other || key !== '') return []",
@@ -200,8 +168,7 @@ export const settings: readonly Mutation[] = [
     },
   },
   {
-    name: 'calls of an erased user not dropped',
-    promise: erased,
+    id: 'calls-of-an-erased-user-not-dropped',
     file: 'src/core/erasures.ts',
     find: 'return erasedAt !== 0 && erasedAt >= appendedAt',
     replace: 'return erasedAt < 0 && erasedAt >= appendedAt',
@@ -211,16 +178,14 @@ export const settings: readonly Mutation[] = [
     },
   },
   {
-    name: 'delete calls erased with the user',
-    promise: erased,
+    id: 'delete-calls-erased-with-the-user',
     file: 'src/core/erasures.ts',
     find: "if (this.#size === 0 || type === 'delete') return false",
     replace: 'if (this.#size === 0) return false',
     test: { file: 'core/erasures.test.ts', name: 'delete calls are exempt, whoever sent them' },
   },
   {
-    name: 'dead letters of an erased user shown',
-    promise: "A deleted user's dead letters are neither listed nor shown nor replayed",
+    id: 'dead-letters-of-an-erased-user-shown',
     file: 'src/console/dead-letters/erased.ts',
     find: 'if (!known.covers(stored.owner)) yield stored',
     replace: 'if (known) yield stored',
@@ -230,9 +195,7 @@ export const settings: readonly Mutation[] = [
     },
   },
   {
-    name: 'a fresh messageId for a delete call that is sent again',
-    promise:
-      'Wherever a request is cut off, `resume` leaves nobody out, and a repeated delete call has the same messageId',
+    id: 'fresh-message-id-for-a-repeated-delete-call',
     file: 'src/core/deletion.ts',
     find: 'messageId: deleteIdPrefix(requestId) + hash,',
     replace: 'messageId: deleteIdPrefix(requestId) + hash + String(Math.random()),',

@@ -1,18 +1,9 @@
-import type { Mutation } from './mutation.ts'
-
-const sameBytes = 'The same bytes are sent again, tier after tier, until the window ends'
-const never = 'Never early; while there is capacity less than a second late, and that is measured'
-
-const window = 'No attempt is made after the window, however long the forwarder was away, and the audit knows'
-const forged = 'Retries that no forwarder would have written end as dead letters, and crash nobody'
-const echoed = 'What a receiver echoes is kept without the secrets that it was sent'
-const strange = 'Schema ids that a registry refuses, or nobody knows, hold nobody up'
+import type { Mutation } from '../../scripts/mutations/mutation.ts'
 
 /** What is tried again, when, and for how long. */
 export const retries: readonly Mutation[] = [
   {
-    name: 'failures that may pass not tried again',
-    promise: sameBytes,
+    id: 'failures-that-may-pass-not-tried-again',
     file: 'src/core/outcome.ts',
     find: `    case 'status_5xx':
     case 'status_429':
@@ -22,8 +13,7 @@ export const retries: readonly Mutation[] = [
     test: { file: 'core/disposition.test.ts', name: 'one URL: ' },
   },
   {
-    name: 'a window twice as long',
-    promise: sameBytes,
+    id: 'a-window-twice-as-long',
     file: 'src/core/disposition.ts',
     find: 'return Math.min(firstAttemptAt ?? now, firstHandOverAt ?? now) + policy.windowMs',
     replace: 'return Math.min(firstAttemptAt ?? now, firstHandOverAt ?? now) + policy.windowMs * 2',
@@ -33,8 +23,7 @@ export const retries: readonly Mutation[] = [
     },
   },
   {
-    name: 'no window in the record',
-    promise: sameBytes,
+    id: 'no-window-in-the-record',
     file: 'src/forwarder/delivery-run.ts',
     find: `firstAttemptAt: this.firstAttemptAt,
       firstHandOverAt: this.earlier?.firstHandOverAt ?? handedOverAt,`,
@@ -46,8 +35,7 @@ export const retries: readonly Mutation[] = [
     },
   },
   {
-    name: 'no count of hand-overs in the record',
-    promise: sameBytes,
+    id: 'no-schedule-count-in-the-record',
     file: 'src/forwarder/delivery-run.ts',
     find: 'handOvers: (this.earlier?.handOvers ?? 0) + (handedOverAt === null ? 0 : 1),',
     replace: 'handOvers: 0,',
@@ -57,8 +45,7 @@ export const retries: readonly Mutation[] = [
     },
   },
   {
-    name: 'retries sent before they are due',
-    promise: never,
+    id: 'retries-sent-before-they-are-due',
     file: 'src/forwarder/retries-intake.ts',
     find: "if (dueAt > now) return { kind: 'until', at: dueAt }",
     replace: '',
@@ -68,8 +55,7 @@ export const retries: readonly Mutation[] = [
     },
   },
   {
-    name: 'Retry-After ignored',
-    promise: '`Retry-After` in both forms, over several tiers, cut to the window',
+    id: 'retry-after-ignored',
     file: 'src/core/disposition.ts',
     find: 'const of = ({ retryAfterMs }: Outcome) => retryAfterMs ?? 0',
     replace: 'const of = ({ retryAfterMs }: Outcome) => (retryAfterMs ?? 0) * 0',
@@ -79,8 +65,7 @@ export const retries: readonly Mutation[] = [
     },
   },
   {
-    name: 'a tier that is due sent before its Retry-After',
-    promise: '`Retry-After` in both forms, over several tiers, cut to the window',
+    id: 'a-tier-that-is-due-sent-before-its-retry-after',
     file: 'src/core/disposition.ts',
     find: 'if (record.notBefore === null || record.notBefore <= now) return null',
     replace: 'if (record.notBefore !== undefined) return null',
@@ -90,8 +75,7 @@ export const retries: readonly Mutation[] = [
     },
   },
   {
-    name: 'finished before its retry is in Kafka',
-    promise: 'What is retried counts as finished only once the retry is safe in Kafka',
+    id: 'finished-before-its-retry-is-in-kafka',
     file: 'src/forwarder/hand-over.ts',
     find: '    const refused = await this.#sink.append(topic, lot)\n',
     replace: '    void this.#sink.append(topic, lot)\n    const refused: Outgoing[] = []\n',
@@ -101,8 +85,7 @@ export const retries: readonly Mutation[] = [
     },
   },
   {
-    name: 'tiers that left the settings not read',
-    promise: 'A tier that left the settings still drains',
+    id: 'tiers-that-left-the-settings-not-read',
     file: 'src/commands/open-forwarder.ts',
     find: 'retries: sourceOf(`${config.groupId}.retries`, retryTopics),',
     replace:
@@ -110,8 +93,7 @@ export const retries: readonly Mutation[] = [
     test: { file: 'pipeline/tiers.test.ts', name: 'a tier that is taken out of the settings still drains' },
   },
   {
-    name: 'a replay that keeps the old window',
-    promise: '`list` and `show` are safe to look at; `replay` sends again with a new window',
+    id: 'a-replay-that-keeps-the-old-window',
     file: 'src/core/replay.ts',
     find: 'firstHandOverAt: now,',
     replace: 'firstHandOverAt: delivery.firstHandOverAt,',
@@ -121,8 +103,7 @@ export const retries: readonly Mutation[] = [
     },
   },
   {
-    name: 'attempts after the window',
-    promise: window,
+    id: 'attempts-after-the-window',
     file: 'src/core/disposition.ts',
     find: 'return now > windowEnd({ ...record, now }, policy)',
     replace: 'return now > windowEnd({ ...record, now }, policy) + Infinity',
@@ -132,8 +113,7 @@ export const retries: readonly Mutation[] = [
     },
   },
   {
-    name: 'counters of retries not looked at',
-    promise: forged,
+    id: 'counters-of-retries-not-checked',
     file: 'src/forwarder/retries-intake.ts',
     find: "if (fault !== null) throw new Refusal('undecodable', fault)",
     replace: 'void fault',
@@ -143,8 +123,7 @@ export const retries: readonly Mutation[] = [
     },
   },
   {
-    name: 'a bug at noting an attempt ends the process',
-    promise: forged,
+    id: 'a-bug-at-noting-an-attempt-ends-the-process',
     file: 'src/forwarder/dispatcher.ts',
     find: `      bug = error
 `,
@@ -156,8 +135,7 @@ export const retries: readonly Mutation[] = [
     },
   },
   {
-    name: 'windows that begin in the future',
-    promise: forged,
+    id: 'windows-that-begin-in-the-future',
     file: 'src/core/clock-ahead.ts',
     find: 'time > latest ? appendedAt : time',
     replace: 'time > latest ? time : time',
@@ -167,8 +145,7 @@ export const retries: readonly Mutation[] = [
     },
   },
   {
-    name: 'secrets kept with what a receiver echoes',
-    promise: echoed,
+    id: 'secrets-kept-in-an-echoed-response',
     file: 'src/adapters/webhook/attempt.ts',
     find: 'this.#kept && this.#owner.secrets.strike(this.#kept, keptResponseBytes)',
     replace: 'this.#kept && this.#kept.subarray(0, keptResponseBytes)',
@@ -178,8 +155,7 @@ export const retries: readonly Mutation[] = [
     },
   },
   {
-    name: 'a schema id that is refused waited for',
-    promise: strange,
+    id: 'a-schema-id-that-is-refused-waited-for',
     file: 'src/adapters/schema-registry/registry.ts',
     find: 'if (isRefusal(error))',
     replace: 'if (isRefusal(error) && error.status < 0)',
@@ -189,8 +165,7 @@ export const retries: readonly Mutation[] = [
     },
   },
   {
-    name: 'each unknown schema id asked for',
-    promise: strange,
+    id: 'each-unknown-schema-id-asked-for',
     file: 'src/adapters/schema-registry/record-reader.ts',
     find: 'if (this.#asked.size >= maxAskedIds) return false',
     replace: '',
