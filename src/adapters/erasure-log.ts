@@ -25,7 +25,7 @@ export interface ErasureLogOptions {
 }
 
 /** How old what is known of erasures may be when a retry is sent: they arrive within milliseconds otherwise. */
-const mostStaleMs = 5_000
+const maxStaleMs = 5_000
 const lookAgainMs = 50
 
 /** Who was erased, folded from `webhooks.erasures` and followed live (contracts.md, Deletions). */
@@ -74,7 +74,7 @@ export class ErasureLog implements ErasureSource {
 
   pending(): Promise<void> | null {
     const asOf = Math.max(this.#startedAt, this.#reader.freshAsOf)
-    if (performance.now() - asOf < mostStaleMs) return null
+    if (performance.now() - asOf < maxStaleMs) return null
     this.#waiting ??= delay(lookAgainMs).finally(() => (this.#waiting = null))
     return this.#waiting
   }

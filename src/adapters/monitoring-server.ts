@@ -25,7 +25,7 @@ export interface MonitoringServer extends Part {
   close(): Promise<void>
 }
 
-/** How long a scrape that is under way may take at the end. */
+/** How long a scrape that is running may take at the end. */
 const graceMs = 1_000
 /** A scraper that stops reading is cut off. */
 const idleMs = 30_000

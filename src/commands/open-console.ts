@@ -48,7 +48,7 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
 }
 
 /**
- * The console as a part. It listens from its start to its end; behind that, it starts anew while Kafka or the
+ * The console as a part. It listens from its start to its end; behind that, it restarts while Kafka or the
  * registry is away and, a bounded number of times, after a bug. Throws `usage` without ADMIN_TOKEN. Its run rejects
  * with `local` for a port that is taken, and with `setup` where topics or schemas are missing.
  */

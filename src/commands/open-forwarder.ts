@@ -50,13 +50,13 @@ const startInFlightPerEndpoint = 64
 const queueWaitMs = 2_000
 /** V8's space for young objects: `boundHeap`. */
 const youngMb = 32
-/** Beyond the webhook timeout, for hand-overs and the last commit. */
+/** Beyond the webhook timeout, for publishing and the last commit. */
 const drainMarginMs = 5_000
-/** A stop waits for the fetch that is under way, and a heartbeat goes out after it. */
+/** A stop waits for the fetch that is in flight, and a heartbeat goes out after it. */
 const fetchWaitMs = 1_000
 
 /**
- * The forwarder as a part that starts anew while Kafka or the registry is away and, a bounded number of times,
+ * The forwarder as a part that restarts while Kafka or the registry is away and, a bounded number of times,
  * after a bug. Its run rejects with `setup` where topics or schemas are missing.
  */
 export function openForwarder(options: OpenForwarderOptions): OpenForwarder {

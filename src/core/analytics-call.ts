@@ -2,7 +2,7 @@
 export const callTypes = ['identify', 'track', 'page', 'screen', 'group', 'alias', 'delete'] as const
 export type CallType = (typeof callTypes)[number]
 
-/** A messageId has at most so many characters (UTF-16 units), however it is sent. */
+/** The maximum length of a messageId in characters (UTF-16 units), however it is sent. */
 export const maxMessageIdLength = 100
 
 /**

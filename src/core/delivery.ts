@@ -7,7 +7,7 @@ export interface Origin {
   partition: number
   offset: number
   /**
-   * When the broker appended the record, epoch milliseconds (LogAppendTime). It stays through hand-overs and replays:
+   * When the broker appended the record, epoch milliseconds (LogAppendTime). It stays through retries and replays:
    * deletion requests cover what was appended before them. Null in records of a version that did not note it.
    */
   appendedAt: number | null
@@ -51,10 +51,10 @@ export interface Delivery {
   endpointIds: string[]
   /** Rounds of sending that reached at least one endpoint. */
   attempts: number
-  /** Times the delivery was handed to a retry tier. */
-  handOvers: number
+  /** Times the delivery was scheduled for a retry. */
+  timesScheduled: number
   firstAttemptAt: number | null
-  firstHandOverAt: number | null
+  firstScheduledAt: number | null
   /** No attempt before this time (Retry-After); null when the tier's delay is all. */
   notBefore: number | null
   /** The last outcome per endpoint tried so far. */
@@ -97,10 +97,10 @@ export type DeadLetterReason = (typeof deadLetterReasons)[number]
 
 /** A delivery in a retry tier's topic. */
 export interface RetryDelivery extends Delivery {
-  /** When it was handed over; due at `handedOverAt` plus its tier's delay. */
-  handedOverAt: number
+  /** When it was scheduled; due at `scheduledAt` plus its tier's delay. */
+  scheduledAt: number
   /**
-   * Who handed it over: `<member id>/<epoch>` under which the partition of `from` was taken over. With `from` it tells
+   * The process that scheduled it: `<member id>/<epoch>` under which it owned the partition of `from`. With `from` it tells
    * the copies of one delivery apart that a crash makes.
    */
   owner: string

@@ -13,7 +13,7 @@ export interface Erasure {
   /** Its place among the request's erasures, from 1; of a `finished` one, the next after the last it speaks for. */
   number: number
   total: number
-  /** Who is told by a delete call that follows: the source's destinations that were enabled. */
+  /** The source's enabled destinations, which a delete call notifies. */
   destinationIds: readonly string[]
   /** No erasure, but the note that the delete calls of those before are all written. Source and user are empty. */
   finished: boolean

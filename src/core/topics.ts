@@ -21,7 +21,7 @@ export interface TopicNames {
 
 export function topicNames(prefix: string): TopicNames {
   const retryPrefix = `${prefix}webhooks.retry.`
-  // Asked for with each hand-over: a text that was put together anew is hashed anew wherever it is looked up.
+  // Asked for with each published record: a newly concatenated string would be hashed again at each lookup.
   const retries = new Map<string, string>()
   return {
     calls: `${prefix}analytics.calls`,

@@ -1,7 +1,7 @@
 import { isTimestamp } from './timestamp.ts'
 
 /** Less than this, the client's clock is right and the network slow. */
-const leastSkewMs = 5_000
+const minSkewMs = 5_000
 /** A `timestamp` that was given for something so long before the request is no reading of the client's clock. */
 const historicMs = 86_400_000
 
@@ -33,7 +33,7 @@ export function correctedTimestamp({
   if (said === null) return receivedAt
   if (sentAt === null || (isExact && timestamp !== null)) return said
   const skew = receivedAt - sentAt
-  if (Math.abs(skew) < leastSkewMs) return said
+  if (Math.abs(skew) < minSkewMs) return said
   if (timestamp !== null && timestamp < sentAt - historicMs) return said
   const corrected = said + skew
   return isTimestamp(corrected) ? corrected : said

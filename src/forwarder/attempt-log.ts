@@ -1,6 +1,6 @@
 import type { BreakerPhase } from '../core/breaker.ts'
 import type { Outcome } from '../core/outcome.ts'
-import type { Attempt } from './delivery-run.ts'
+import type { Attempt } from './active-delivery.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
 import { steadyClock } from './steady-clock.ts'
 

@@ -2,12 +2,12 @@ import type { BreakerPhase } from '../core/breaker.ts'
 import type { Deferral } from '../core/deferral.ts'
 import { deferredOutcome, type Outcome } from '../core/outcome.ts'
 import { Deferrals } from './deferrals.ts'
-import type { Attempt, DeliveryRun } from './delivery-run.ts'
+import type { Attempt, DeliveryRun } from './active-delivery.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
 import type { EndpointHost } from './endpoint-host.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
-import type { PartitionWork } from './partition-work.ts'
-import type { RoomShare } from './room.ts'
+import type { AssignedPartition } from './assigned-partition.ts'
+import type { BudgetShare } from './memory-budget.ts'
 import { Rounds, type RoundResults } from './rounds.ts'
 import type { Slots } from './slots.ts'
 import { steadyClock } from './steady-clock.ts'
@@ -25,7 +25,7 @@ export interface DispatchResults extends RoundResults {
   /** A partition waits for the endpoint to have room. */
   blocked(endpoint: EndpointQueue): void
   /** A partition that was blocked may be looked at again. */
-  wake(partition: PartitionWork): void
+  wake(partition: AssignedPartition): void
 }
 
 /** Requests that wait for a slot, and for nothing else, from which on no more records are taken. */
@@ -36,21 +36,21 @@ const few = 128
 /** Not attempted; the disposition of its delivery finds that no tier fits into the window any more. */
 const windowEnded = deferredOutcome('its retry window ended while it waited for the endpoint')
 
-/** What all endpoints share: the rounds that their attempts belong to, the process's slots and its room. */
+/** What all endpoints share: the rounds that their attempts belong to, the process's slots and its memory budget. */
 export class Dispatcher implements EndpointHost {
   readonly slots: Slots
-  readonly room: RoomShare
+  readonly budget: BudgetShare
   readonly deferrals = new Deferrals()
   readonly #rounds: Rounds
   readonly #results: DispatchResults
   #stopping = false
   #hasPlenty = false
 
-  constructor(results: DispatchResults, slots: Slots, room: RoomShare) {
+  constructor(results: DispatchResults, slots: Slots, budget: BudgetShare) {
     this.#results = results
     this.#rounds = new Rounds(results, this.deferrals)
     this.slots = slots
-    this.room = room
+    this.budget = budget
   }
 
   /** Requests on the wire. */
@@ -89,8 +89,8 @@ export class Dispatcher implements EndpointHost {
   }
 
   /** Defers what has waited in the destination's lanes since before `before`; see `Rounds`. */
-  deferWaiting(destination: DestinationRuntime, before: number, most: number): number {
-    return this.#rounds.deferWaiting(destination, before, most)
+  deferWaiting(destination: DestinationRuntime, before: number, max: number): number {
+    return this.#rounds.deferWaiting(destination, before, max)
   }
 
   /** The endpoint's URL was taken out of the settings: it is dropped from the deliveries that wait for it. */
@@ -105,7 +105,7 @@ export class Dispatcher implements EndpointHost {
     for (const endpoint of endpoints) if (endpoint.queued > 0) endpoint.pump(now)
   }
 
-  // What endpoints ask for and tell.
+  // Called by endpoints.
 
   mayStart(attempt: Attempt): ReturnType<EndpointHost['mayStart']> {
     const { partition } = attempt.run.work
@@ -129,7 +129,7 @@ export class Dispatcher implements EndpointHost {
     if (bug === null) this.#rounds.conclude(attempt.run, attempt.endpoint, outcome, now)
     else this.#rounds.fail(attempt.run, attempt.endpoint, bug, now)
     attempt.endpoint.pump(now)
-    this.slots.feed(now)
+    this.slots.grantWaiting(now)
   }
 
   dropped(attempt: Attempt): void {
@@ -160,7 +160,7 @@ export class Dispatcher implements EndpointHost {
     this.#results.blocked(endpoint)
   }
 
-  wake(partition: PartitionWork): void {
+  wake(partition: AssignedPartition): void {
     this.#results.wake(partition)
   }
 

@@ -2,17 +2,17 @@ import type { BreakerPhase } from '../core/breaker.ts'
 import type { Deferral } from '../core/deferral.ts'
 import type { Outcome } from '../core/outcome.ts'
 import type { Deferrals } from './deferrals.ts'
-import type { Attempt, DeliveryRun } from './delivery-run.ts'
+import type { Attempt, DeliveryRun } from './active-delivery.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
-import type { PartitionWork } from './partition-work.ts'
-import type { RoomShare } from './room.ts'
+import type { AssignedPartition } from './assigned-partition.ts'
+import type { BudgetShare } from './memory-budget.ts'
 import type { Slots } from './slots.ts'
 
 /** What an endpoint needs of the dispatcher that all endpoints share. */
 export interface EndpointHost {
   /** The process's slots for requests on the wire. */
   readonly slots: Slots
-  readonly room: RoomShare
+  readonly budget: BudgetShare
   readonly deferrals: Deferrals
   /** The attempt is about to be sent. False: its partition was lost, or must not be worked on now. */
   mayStart(attempt: Attempt): 'send' | 'wait' | 'drop' | 'skip' | 'expire'
@@ -33,6 +33,6 @@ export interface EndpointHost {
   /** A partition waits here from now on. */
   blocked(endpoint: EndpointQueue): void
   /** There is room again: these partitions may go on. */
-  wake(partition: PartitionWork): void
+  wake(partition: AssignedPartition): void
   breakerChanged(endpoint: EndpointQueue, from: BreakerPhase, to: BreakerPhase): void
 }

@@ -3,9 +3,9 @@ import { isTooSlow, type Deferral } from '../core/deferral.ts'
 import { EndpointPace, type PaceBounds } from '../core/endpoint-pace.ts'
 import type { Outcome } from '../core/outcome.ts'
 import type { Deferring } from './deferrals.ts'
-import { AttemptFifo, type Attempt, type DeliveryRun } from './delivery-run.ts'
+import { AttemptQueue, type Attempt, type DeliveryRun } from './active-delivery.ts'
 import type { EndpointHost } from './endpoint-host.ts'
-import type { PartitionWork } from './partition-work.ts'
+import type { AssignedPartition } from './assigned-partition.ts'
 import type { EndpointClient } from './ports.ts'
 import type { SlotUser } from './slots.ts'
 import { steadyClock } from './steady-clock.ts'
@@ -46,15 +46,15 @@ export class EndpointQueue implements Deferring, SlotUser {
   /** Since when it has been holding back others' work without a break, by the steady clock as all times here. */
   holdingSince: number | null = null
   shedding = false
-  #roomySince: number | null = null
+  #drainedSince: number | null = null
   /** Taken out of the settings: what is on the wire ends, nothing new comes. */
   #closed = false
-  readonly waiters = new Set<PartitionWork>()
+  readonly waiters = new Set<AssignedPartition>()
   /** While it waits for a slot; see Slots. */
-  isInLine = false
-  behind: SlotUser | null = null
-  readonly #calls = new AttemptFifo()
-  readonly #retries = new AttemptFifo()
+  isQueued = false
+  next: SlotUser | null = null
+  readonly #calls = new AttemptQueue()
+  readonly #retries = new AttemptQueue()
   readonly #host: EndpointHost
   readonly #maxWaitMs: number
   readonly #pace: EndpointPace
@@ -97,7 +97,7 @@ export class EndpointQueue implements Deferring, SlotUser {
     return this.#pace.breaker
   }
 
-  /** Requests that may be under way at once while its breaker is closed. */
+  /** Requests that may be in flight at once while its breaker is closed. */
   get limit(): number {
     return this.#pace.limit
   }
@@ -109,7 +109,7 @@ export class EndpointQueue implements Deferring, SlotUser {
 
   /** Places for deliveries without an outcome, for new calls and for retries each. */
   get #places(): number {
-    return Math.max(this.#pace.limit * 2, this.#host.room.shareCount)
+    return Math.max(this.#pace.limit * 2, this.#host.budget.shareCount)
   }
 
   get queued(): number {
@@ -119,7 +119,7 @@ export class EndpointQueue implements Deferring, SlotUser {
   isFull(retry: boolean, now: number): boolean {
     const admitted = retry ? this.admittedRetries : this.admittedCalls
     if (admitted >= this.#places) return true
-    if (admitted > 0 && this.#admittedBytes >= this.#host.room.shareBytes) return true
+    if (admitted > 0 && this.#admittedBytes >= this.#host.budget.shareBytes) return true
     return this.#waited(retry ? this.#retries : this.#calls, now) > this.#maxWaitMs
   }
 
@@ -149,7 +149,7 @@ export class EndpointQueue implements Deferring, SlotUser {
   }
 
   /** The partition's head waits for room here. */
-  wait(partition: PartitionWork): void {
+  wait(partition: AssignedPartition): void {
     this.waiters.add(partition)
     this.#host.blocked(this)
   }
@@ -158,31 +158,31 @@ export class EndpointQueue implements Deferring, SlotUser {
    * To be called a few times a second, not at each release: deferring what is queued makes room at once, and shedding
    * would end before anything was let past.
    */
-  stopSheddingIfRoomy(now: number): void {
+  stopSheddingIfDrained(now: number): void {
     if (!this.shedding) return
     const half = this.#places / 2
-    const roomy =
+    const isDrained =
       this.admittedCalls < half && this.admittedRetries < half && this.#longestWait(now) < this.#maxWaitMs / 2
-    if (!roomy) {
-      this.#roomySince = null
+    if (!isDrained) {
+      this.#drainedSince = null
       return
     }
-    this.#roomySince ??= now
-    if (now - this.#roomySince < this.#maxWaitMs) return
+    this.#drainedSince ??= now
+    if (now - this.#drainedSince < this.#maxWaitMs) return
     this.shedding = false
     this.holdingSince = null
-    this.#roomySince = null
+    this.#drainedSince = null
   }
 
   /** Partitions that wait here may go on once there is room, or once they need not wait any more. */
   wakeWaiters(now: number): void {
-    const most = this.#places * 0.75
-    const roomy =
-      this.admittedCalls <= most &&
-      this.admittedRetries <= most &&
+    const max = this.#places * 0.75
+    const isDrained =
+      this.admittedCalls <= max &&
+      this.admittedRetries <= max &&
       !this.isFull(false, now) &&
       !this.isFull(true, now)
-    if (!roomy && !this.defers(now)) return
+    if (!isDrained && !this.defers(now)) return
     for (const partition of this.waiters) this.#host.wake(partition)
     this.waiters.clear()
   }
@@ -304,14 +304,10 @@ export class EndpointQueue implements Deferring, SlotUser {
   }
 
   /** What is queued while it is not set up, or its breaker, or a pause, is for long; while it sheds, what has waited for too long. */
-  defer(most: number): number {
+  defer(max: number): number {
     const now = steadyClock.now()
     const pause = this.#target === null ? notSetUp : this.#longPause(now)
-    const taken = pause
-      ? this.#take(now, 0, most)
-      : this.shedding
-        ? this.#take(now, this.#maxWaitMs, most)
-        : []
+    const taken = pause ? this.#take(now, 0, max) : this.shedding ? this.#take(now, this.#maxWaitMs, max) : []
     for (const attempt of taken) this.#host.deferred(attempt, pause ?? this.#timed(slow, now))
     return taken.length
   }
@@ -355,17 +351,17 @@ export class EndpointQueue implements Deferring, SlotUser {
     return phase === 'open' || phase === 'paused' ? this.#pace.deferral(0, now) : null
   }
 
-  /** Takes out what is queued and older than `olderThanMs`, `most` at the most. */
-  #take(now: number, olderThanMs: number, most: number): Attempt[] {
+  /** Takes out what is queued and older than `olderThanMs`, `max` at the most. */
+  #take(now: number, olderThanMs: number, max: number): Attempt[] {
     const taken: Attempt[] = []
     for (const queue of [this.#retries, this.#calls]) {
-      while (taken.length < most && queue.first && now - queue.first.queuedAt >= olderThanMs)
+      while (taken.length < max && queue.first && now - queue.first.queuedAt >= olderThanMs)
         taken.push(queue.shift()!)
     }
     return taken
   }
 
-  #waited(queue: AttemptFifo, now: number): number {
+  #waited(queue: AttemptQueue, now: number): number {
     return queue.first === null ? 0 : now - queue.first.queuedAt
   }
 

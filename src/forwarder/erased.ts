@@ -1,12 +1,12 @@
 import type { AnalyticsCall } from '../core/analytics-call.ts'
 import type { DeadLetterReason, RetryDelivery } from '../core/delivery.ts'
 import { erasableDelivery, erasableRecord } from '../core/erasable.ts'
-import type { DeliveryRun } from './delivery-run.ts'
-import type { RecordWork } from './partition-work.ts'
+import type { DeliveryRun } from './active-delivery.ts'
+import type { RecordProgress } from './assigned-partition.ts'
 import type { ErasureSource } from './ports.ts'
 
 /**
- * Whether a deletion request covers what is at hand. Asked before each attempt from a tier and before each hand-over;
+ * Whether a deletion request covers a delivery. Asked before each attempt from a tier and before each publication;
  * a call that is still in the calls topic goes out ahead of the `delete` call behind it.
  */
 export class Erased {
@@ -29,12 +29,12 @@ export class Erased {
   }
 
   retry(retry: RetryDelivery, key: string | null): boolean {
-    return !this.#erasures.isEmpty && this.#covers(retry, key, retry.handedOverAt)
+    return !this.#erasures.isEmpty && this.#covers(retry, key, retry.scheduledAt)
   }
 
   /** A record that is no delivery; `call` is null when it cannot be read. */
   record(
-    work: RecordWork,
+    work: RecordProgress,
     key: Buffer | null,
     call: AnalyticsCall | null,
     reason: DeadLetterReason,

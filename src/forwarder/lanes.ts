@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { HashChains } from '../core/hash-chains.ts'
 import { LaneBound, laneGraceMs } from '../core/lane-bound.ts'
 import { hashOn, spread } from '../core/text-hash.ts'
-import type { DeliveryRun } from './delivery-run.ts'
+import type { DeliveryRun } from './active-delivery.ts'
 import { steadyClock } from './steady-clock.ts'
 
 /** Random, so that nobody can choose keys that share a chain. */
@@ -75,23 +75,23 @@ export class Lanes {
     return this.#tooLong.size > 0
   }
 
-  /** Takes out the runs beyond the bound, `most` at the most: of each lane the last ones, so that the others keep their order. */
-  takeExcess(most: number): DeliveryRun[] {
+  /** Takes out the runs beyond the bound, `max` at the most: of each lane the last ones, so that the others keep their order. */
+  takeExcess(max: number): DeliveryRun[] {
     const taken: DeliveryRun[] = []
     for (const first of this.#tooLong) {
-      if (taken.length === most) break
+      if (taken.length === max) break
       const excess = first.waiting - this.#bound.maxWaiting
-      if (excess > 0) this.#takeBehind(first, first.waiting - Math.min(excess, most - taken.length), taken)
+      if (excess > 0) this.#takeBehind(first, first.waiting - Math.min(excess, max - taken.length), taken)
       if (first.waiting <= this.#bound.maxWaiting) this.#tooLong.delete(first)
     }
     return taken
   }
 
-  /** Takes out the runs that have waited since before `before`, all but those whose turn it is; `most` at the most. */
-  takeWaiting(before: number, most: number): DeliveryRun[] {
+  /** Takes out the runs that have waited since before `before`, all but those whose turn it is; `max` at the most. */
+  takeWaiting(before: number, max: number): DeliveryRun[] {
     const taken: DeliveryRun[] = []
     for (const first of this.#firsts) {
-      while (taken.length < most && first.next && first.next.admittedAt < before) {
+      while (taken.length < max && first.next && first.next.admittedAt < before) {
         const run = first.next
         first.next = run.next
         first.waiting--

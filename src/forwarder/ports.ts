@@ -8,7 +8,7 @@ import type { Outcome } from '../core/outcome.ts'
 import type { Tally } from '../core/tally.ts'
 import type { SettingsState } from '../core/settings.ts'
 
-/** Signs each attempt anew, for its signature holds the attempt's time. */
+/** Signs each attempt by itself, because the signature covers the attempt's time. */
 export interface AttemptSigner {
   /** The value of `webhook-signature`. `timestamp`: seconds since 1970. */
   sign(id: string, timestamp: string, body: Uint8Array): string
@@ -35,7 +35,7 @@ export interface AttemptSink {
   withdraw?(): boolean
 }
 
-/** Connections to one URL. The forwarder bounds how many requests are under way; this opens what that needs. */
+/** Connections to one URL. The forwarder bounds how many requests are in flight; this opens what that needs. */
 export interface EndpointClient {
   /** Sends at once. `sink.onOutcome` is called exactly once, never synchronously, and no later than the deadline. */
   send(request: SignedRequest, sink: AttemptSink): void
@@ -71,7 +71,7 @@ export interface EndpointGauges {
   destinationId: string
   urlId: string
   inFlight: number
-  /** Requests that may be under way at once, as found out. */
+  /** Requests that may be in flight at once, as found out. */
   limit: number
   breakerOpen: boolean
   /** It asked for a pause that is not over. */
@@ -159,7 +159,7 @@ export interface RecordListener {
    */
   assigned(partitions: readonly TopicPartition[], owner: string, continued: boolean): void
   /**
-   * The group is about to share out anew, and nothing starts any more until the next `assigned`: resolves once what is
+   * The group is about to rebalance, and nothing starts any more until the next `assigned`: resolves once what is
    * finished by now is committed, which it cannot be later. The group waits for it, though not for ever.
    */
   rejoining(): Promise<void>
@@ -183,7 +183,7 @@ export interface RecordSource {
   seek(partition: TopicPartition, offset: number): void
   /** False once the last heartbeat is older than two thirds of the session timeout. */
   isFresh(): boolean
-  /** False also while the group shares out anew: what was sent then could not be committed where a partition moves. */
+  /** False also while the group rebalances: what was sent then could not be committed where a partition moves. */
   mayStart(): boolean
   /** Connected and a member of its group. */
   isReady(): boolean

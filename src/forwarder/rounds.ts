@@ -1,7 +1,7 @@
 import { deferredBy, type Deferral, type DeferralReason } from '../core/deferral.ts'
 import type { Outcome } from '../core/outcome.ts'
 import type { Deferrals, Deferring } from './deferrals.ts'
-import { Attempt, type DeliveryRun } from './delivery-run.ts'
+import { Attempt, type DeliveryRun } from './active-delivery.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
 import { steadyClock } from './steady-clock.ts'
@@ -59,22 +59,22 @@ export class Rounds implements Deferring {
   }
 
   /** Defers what is too much in lanes that filled up before it was known how slow their endpoint is. */
-  defer(most: number): number {
+  defer(max: number): number {
     let deferred = 0
     for (const destination of this.#crowded) {
-      if (deferred === most) break
-      deferred += this.#passOver(destination.lanes.takeExcess(most - deferred), 'busy_key')
+      if (deferred === max) break
+      deferred += this.#passOver(destination.lanes.takeExcess(max - deferred), 'busy_key')
       if (!destination.lanes.hasTooLong) this.#crowded.delete(destination)
     }
     return deferred
   }
 
   /**
-   * Defers runs that have waited in a lane since before `before` although nobody can take them, `most` at the most;
+   * Defers runs that have waited in a lane since before `before` although nobody can take them, `max` at the most;
    * returns how many. None of them is sent, not even as a probe: the one before it in its lane may be on the wire.
    */
-  deferWaiting(destination: DestinationRuntime, before: number, most: number): number {
-    return this.#passOver(destination.lanes.takeWaiting(before, most), 'slow')
+  deferWaiting(destination: DestinationRuntime, before: number, max: number): number {
+    return this.#passOver(destination.lanes.takeWaiting(before, max), 'slow')
   }
 
   #passOver(taken: readonly DeliveryRun[], reason: DeferralReason): number {
@@ -188,11 +188,11 @@ export class Rounds implements Deferring {
     this.#drain()
   }
 
-  #endWith(run: DeliveryRun, tell: () => void): void {
+  #endWith(run: DeliveryRun, report: () => void): void {
     if (run.settled) return
     run.settled = true
     this.#end(run)
-    tell()
+    report()
     this.#drain()
   }
 

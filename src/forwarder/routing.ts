@@ -9,7 +9,7 @@ import type { EndpointHost } from './endpoint-host.ts'
 import { EndpointQueue, type OpenTarget } from './endpoint-queue.ts'
 import type { EndpointClient, ForwarderMetrics, WebhookTransport } from './ports.ts'
 
-export interface Route {
+export interface SourceRoute {
   enabled: boolean
   /** Enabled destinations of the source; one that delivers to every URL stands here once for each of them. */
   destinations: readonly DestinationRuntime[]
@@ -38,7 +38,7 @@ export interface RoutingParts {
  */
 export class Routing {
   readonly #parts: RoutingParts
-  #routes = new Map<string, Route>()
+  #routes = new Map<string, SourceRoute>()
   readonly #destinations = new Map<string, DestinationRuntime>()
   /** By destination and URL id, of destinations that deliver to every URL, or did: their lanes may not be empty yet. */
   readonly #perUrl = new Map<string, Map<string, DestinationRuntime>>()
@@ -52,7 +52,7 @@ export class Routing {
     this.#parts = parts
   }
 
-  route(sourceId: string): Route | undefined {
+  route(sourceId: string): SourceRoute | undefined {
     return this.#routes.get(sourceId)
   }
 

@@ -17,7 +17,7 @@ import { rawRequest, sendRaw } from '../support/raw-http.ts'
 const basic = `Authorization: Basic ${btoa(`${writeKey}:`)}`
 const codeOf = (text: string): string | null => (JSON.parse(text) as { code?: string }).code ?? null
 
-/** A call of exactly so many bytes. */
+/** A call of exactly `bytes` bytes. */
 function sized(bytes: number, fill = 'x', messageId = `sized-${bytes}`): string {
   const rest = JSON.stringify(track(messageId, { properties: { fill: '' } }))
   const room = bytes - Buffer.byteLength(rest)

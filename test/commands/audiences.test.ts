@@ -163,12 +163,12 @@ for (const [name, kept] of [
     const users = Array.from({ length: 20_000 }, (_, index) => `u${index}`)
     const cut = rig.start('audiences', 'sync', 'vip')
     cut.process.stdin.end(users.join('\n'))
-    const least = Math.floor(Math.random() * 19_000)
+    const min = Math.floor(Math.random() * 19_000)
     const written = async () => {
       const offsets = await rig.admin.fetchTopicOffsets(`${rig.prefix}analytics.memberships`)
       return offsets.reduce((sum, { high }) => sum + Number(high), 0)
     }
-    await until(async () => (await written()) > least, 60_000, 'a part of the memberships')
+    await until(async () => (await written()) > min, 60_000, 'a part of the memberships')
     cut.process.kill('SIGKILL')
     await cut.ended
     t.diagnostic(`killed after ${await written()} memberships and ${(await rig.calls()).length} calls`)
@@ -204,7 +204,7 @@ test('who comes while another process syncs the audience is told so, and has cha
     rig.run('', 'audiences', 'delete', 'vip', '--notify'),
   ])
   for (const { status, stderr } of refused) {
-    assert.match(stderr, /audience "vip" is under way elsewhere; nothing was changed/)
+    assert.match(stderr, /audience "vip" is running elsewhere; nothing was changed/)
     assert.equal(status, 1)
   }
   lease.check()
@@ -221,7 +221,7 @@ test('of processes that sync one audience at once, each changes all that it was 
     lists.map((users) => rig.run(users.join('\n'), 'audiences', 'change', 'vip', '--add-file', '-')),
   )
   for (const { status, stderr } of all)
-    if (status !== 0) assert.match(stderr, /audience "vip" is under way elsewhere; nothing was changed/)
+    if (status !== 0) assert.match(stderr, /audience "vip" is running elsewhere; nothing was changed/)
   const taken = lists.filter((_, index) => all[index]!.status === 0)
   assert(taken.length > 0)
   assert.deepEqual(
@@ -230,7 +230,7 @@ test('of processes that sync one audience at once, each changes all that it was 
   )
 })
 
-test('the store of another topic, or a broken one, is built anew', async (t) => {
+test('the store of another topic, or a broken one, is rebuilt', async (t) => {
   const rig = await audienceRig(t)
   await rig.ok('a\nb\n', 'audiences', 'sync', 'vip')
   const { writeFile } = await import('node:fs/promises')

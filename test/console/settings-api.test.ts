@@ -235,7 +235,7 @@ test('of two writers at once one gets the conflict, and nobody’s change is los
   const winner = answers.find(({ status }) => status === 200)!
   const after = await one.call('GET', '/sources/shop')
   assert.equal(after.body.name, winner.body.name)
-  // The other reads again, decides anew, and has its change too.
+  // The other reads again, decides again, and has its change too.
   const again = { headers: { 'if-match': after.headers.get('etag')! }, json: { name: 'Mine after all' } }
   assert.equal((await two.call('PATCH', '/sources/shop', again)).status, 200)
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { erasuresOf, finishedNote } from '../../src/core/deletion.ts'
-import { DeletionBook, deletionState, isUntold } from '../../src/core/deletion-book.ts'
+import { DeletionBook, deletionState, isUnfinished } from '../../src/core/deletion-book.ts'
 import type { Erasure } from '../../src/core/erasures.ts'
 import { someErasure } from '../support/erasures.ts'
 
@@ -20,7 +20,7 @@ function bookOf(...records: Erasure[]): DeletionBook {
 
 const stateOf = (book: DeletionBook, id = 'r-1') => {
   const found = book.get(id)!
-  return [deletionState(found), isUntold(found)]
+  return [deletionState(found), isUnfinished(found)]
 }
 
 test('a request is cut off until all of its erasures are there, and interrupted until its calls are', () => {

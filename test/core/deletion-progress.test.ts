@@ -14,7 +14,7 @@ const deletion: RecordedDeletion = {
   appendedAt,
   total: 4,
   written: 4,
-  told: 4,
+  notified: 4,
   sources: new Map([
     ['shop', { users: 2, destinationIds: ['crm', 'mail'] }],
     ['quiet', { users: 2, destinationIds: [] }],
@@ -23,9 +23,9 @@ const deletion: RecordedDeletion = {
 
 type Told = [user: string, destinationId: string, disposition: DispositionLabel, at?: number]
 
-function progressOf(...told: Told[]): DeletionProgress {
+function progressOf(...notified: Told[]): DeletionProgress {
   const progress = new DeletionProgress('r-1')
-  for (const [user, destinationId, disposition, at = 1] of told) {
+  for (const [user, destinationId, disposition, at = 1] of notified) {
     const messageId = deleteIdPrefix('r-1') + user
     const deliveryId = destinationId === '' ? null : `${messageId}:${destinationId}`
     progress.take(
@@ -100,7 +100,7 @@ test('what a tier holds waits, whether it was tried or put off', () => {
 })
 
 test('what it came to last counts, in whatever order it is told', () => {
-  for (const told of [
+  for (const notified of [
     [
       ['ada', 'crm', 'retried', 1],
       ['ada', 'crm', 'dead_lettered', 2],
@@ -111,7 +111,7 @@ test('what it came to last counts, in whatever order it is told', () => {
       ['ada', 'crm', 'dead_lettered', 2],
     ],
   ] satisfies Told[][])
-    assert.deepEqual(summary(progressOf(...told)).crm, [1, 0, 0, 1, 0])
+    assert.deepEqual(summary(progressOf(...notified)).crm, [1, 0, 0, 1, 0])
 })
 
 test('a destination that was disabled since is not waited for, and counts where it was sent to before', () => {

@@ -118,12 +118,12 @@ test('a delivery is of the users that were noted, and as old as its call', () =>
   })
 })
 
-test('a delivery that an earlier version handed on is of its key’s user, and as old as the first that is known', () => {
+test('a delivery that an earlier version published belongs to its key’s user and is as old as its first known time', () => {
   const origin = { topic: 'analytics.calls', partition: 0, offset: 1, appendedAt: null }
-  const earlier = delivery('m', { userIds: [], origin, firstAttemptAt: 500, firstHandOverAt: 400 })
+  const earlier = delivery('m', { userIds: [], origin, firstAttemptAt: 500, firstScheduledAt: 400 })
   const { userIds, appendedAt } = erasableDelivery(earlier, 'u-1', 600)
   assert.deepEqual([userIds, appendedAt], [['u-1'], 400])
-  const never = delivery('m', { userIds: [], origin, firstAttemptAt: null, firstHandOverAt: null })
+  const never = delivery('m', { userIds: [], origin, firstAttemptAt: null, firstScheduledAt: null })
   assert.equal(erasableDelivery(never, null, 600).appendedAt, 600)
 })
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { LedgerChain, type Fact } from '../../src/core/ledger-chain.ts'
-import type { Cover } from '../../src/core/offset-cover.ts'
+import type { FinishedOffsets } from '../../src/core/finished-offsets.ts'
 import type { Tally } from '../../src/core/tally.ts'
 
 /** Commits every offset from `start` up to `position`. */
@@ -28,7 +28,7 @@ const tally = (
 })
 
 /** What the tallies come to where this was committed, with the id of the last of them or another one. */
-function chainOf(committed: Cover | null, tip: string | null, tallies: readonly Tally[]) {
+function chainOf(committed: FinishedOffsets | null, tip: string | null, tallies: readonly Tally[]) {
   const chain = new LedgerChain(committed, tip, () => {
     const ids: string[] = []
     return { ids, add: (fact: Fact) => void ids.push(fact.tally.id) }
@@ -42,7 +42,7 @@ function chainOf(committed: Cover | null, tip: string | null, tallies: readonly 
   }
 }
 
-const at = (position: number): Cover => ({ position, runs: [] })
+const at = (position: number): FinishedOffsets => ({ position, runs: [] })
 const a = tally('a', null, 0, 10)
 const b = tally('b', 'a', 10, 20)
 const c = tally('c', 'b', 20, 30)

@@ -159,8 +159,8 @@ test('through any joins and leaves, only what must move does', () => {
         const next = assignSticky(members, partitions)
         // The fewest that an even share allows: each gives up what it has beyond its share, and as many as there
         // are larger shares keep one more.
-        const least = Math.floor(size / members.length)
-        const beyond = members.map(({ owned }) => Math.max(0, (owned.calls?.length ?? 0) - least))
+        const min = Math.floor(size / members.length)
+        const beyond = members.map(({ owned }) => Math.max(0, (owned.calls?.length ?? 0) - min))
         const larger = Math.min(size % members.length, beyond.filter((each) => each > 0).length)
         assert.equal(moved(members, next), beyond.reduce((a, b) => a + b, 0) - larger)
       }

@@ -17,7 +17,7 @@ function clock(t: TestContext) {
   return { pass: (ms: number) => (now += ms) }
 }
 
-/** So many failures in a row open the breaker. */
+/** Failures in a row that open the breaker. */
 const failures = defaultBreakerLimits.failures
 function open(engine: Engine, crm: DestinationRuntime): void {
   for (let index = 0; index < failures; index++) {
@@ -170,8 +170,8 @@ test('a breaker that opens defers what is queued and what waits in lanes, withou
 })
 
 test('where much is deferred at once, what others wait for comes in between: a breaker that opens, shedding, lanes', async () => {
-  const most = 16
-  const many = 4 * most
+  const max = 16
+  const many = 4 * max
   const cases: Record<string, (engine: Engine, crm: DestinationRuntime) => void> = {
     breaker(engine, crm) {
       for (let index = 0; index < failures; index++) engine.admit(`f${index}`, crm)
@@ -198,7 +198,7 @@ test('where much is deferred at once, what others wait for comes in between: a b
       assert.ok(turns < many, `${name}: all is deferred, ${before} are`)
       const { length } = engine.deferrals
       // Timers and answers have their turn between two of these.
-      assert.ok(length - before <= most, `${name}: ${length - before} in one turn`)
+      assert.ok(length - before <= max, `${name}: ${length - before} in one turn`)
       before = length
       await turn()
     }
@@ -472,7 +472,7 @@ test('without fresh heartbeats nothing starts, and everything does once they are
   assert.deepEqual(engine.client('crm').sent, ['a', 'b'])
 })
 
-test('while its group shares out anew nothing of a partition starts, and what is on the wire ends', () => {
+test('while its group rebalances nothing of a partition starts, and what is on the wire ends', () => {
   const engine = new Engine({ inFlight: 2 })
   const crm = engine.destination('crm')
   engine.admit('a', crm)

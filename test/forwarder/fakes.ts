@@ -7,11 +7,11 @@ import type { Outcome } from '../../src/core/outcome.ts'
 import { defaultTrickle, type BudgetBounds } from '../../src/core/retry-budget.ts'
 import { ResultCodes } from '../../src/core/result-log.ts'
 import type { TallySink } from '../../src/forwarder/committer.ts'
-import { DeliveryRun, type Attempt } from '../../src/forwarder/delivery-run.ts'
+import { DeliveryRun, type Attempt } from '../../src/forwarder/active-delivery.ts'
 import { DestinationRuntime } from '../../src/forwarder/destination-runtime.ts'
 import { Dispatcher, type DispatchResults } from '../../src/forwarder/dispatcher.ts'
 import { EndpointQueue } from '../../src/forwarder/endpoint-queue.ts'
-import { PartitionWork, type PartitionOwner } from '../../src/forwarder/partition-work.ts'
+import { AssignedPartition, type PartitionOwner } from '../../src/forwarder/assigned-partition.ts'
 import { Slots, type Window } from '../../src/forwarder/slots.ts'
 import { steadyClock } from '../../src/forwarder/steady-clock.ts'
 import type {
@@ -168,7 +168,7 @@ export class Engine {
   atAttempt: (attempt: Attempt) => void = () => {}
   readonly lateStarts: DeliveryRun[] = []
   readonly deferrals: DeferralReason[] = []
-  readonly woken: PartitionWork[] = []
+  readonly woken: AssignedPartition[] = []
   readonly #bounds: PaceBounds
   #offset = 0
 
@@ -194,12 +194,12 @@ export class Engine {
       blocked: () => {},
       wake: (partition) => void this.woken.push(partition),
     }
-    const room = { shareCount: given.places ?? 100, shareBytes: Infinity }
-    this.dispatcher = new Dispatcher(results, new Slots(maxInFlight, given.window ?? wideOpen), room)
+    const budget = { shareCount: given.places ?? 100, shareBytes: Infinity }
+    this.dispatcher = new Dispatcher(results, new Slots(maxInFlight, given.window ?? wideOpen), budget)
   }
 
-  partition(id = 0, topic = 'calls'): PartitionWork {
-    return new PartitionWork(topic, id, this.owner)
+  partition(id = 0, topic = 'calls'): AssignedPartition {
+    return new AssignedPartition(topic, id, this.owner)
   }
 
   destination(id: string, urls = 1): DestinationRuntime {
@@ -227,7 +227,7 @@ export class Engine {
     id: string,
     destination: DestinationRuntime,
     given: {
-      partition?: PartitionWork
+      partition?: AssignedPartition
       key?: string | null
       retry?: string[]
       /** Of the retry, before this round. */
@@ -238,7 +238,7 @@ export class Engine {
     const partition = given.partition ?? this.partition()
     const offset = Math.max(this.#offset++, partition.tracker.lastAdded + 1)
     partition.push({ records: fetched([record(offset)]), from: offset, to: offset + 1 })
-    const work = partition.take()
+    const work = partition.next()
     const body = Buffer.from(id)
     const earlier = given.retry && {
       id,
@@ -250,9 +250,9 @@ export class Engine {
       body,
       endpointIds: given.retry,
       attempts: given.attempts ?? 1,
-      handOvers: 1,
+      timesScheduled: 1,
       firstAttemptAt: 1,
-      firstHandOverAt: 2,
+      firstScheduledAt: 2,
       notBefore: null,
       outcomes: [],
       lastResponse: null,
@@ -300,10 +300,10 @@ export const nothingHeld: Record<string, number> = {
   queued: 0,
 }
 
-/** A ledger that keeps what it is told, and tells a test of it before it acknowledges. */
+/** A ledger that keeps its tallies, and reports them to a test before it acknowledges. */
 export class FakeTallies implements TallySink {
   readonly codes = new ResultCodes()
-  readonly told: PartitionTally[] = []
+  readonly tallied: PartitionTally[] = []
   acknowledges: () => Promise<void> = () => Promise.resolve()
 
   constructor() {
@@ -311,7 +311,7 @@ export class FakeTallies implements TallySink {
   }
 
   tally(tallies: readonly PartitionTally[]): Promise<void> {
-    this.told.push(...tallies)
+    this.tallied.push(...tallies)
     return this.acknowledges()
   }
 }

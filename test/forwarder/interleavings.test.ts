@@ -3,9 +3,9 @@ import { test, type TestContext } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
 import type { OutcomeKind } from '../../src/core/outcome.ts'
-import type { DeliveryRun } from '../../src/forwarder/delivery-run.ts'
+import type { DeliveryRun } from '../../src/forwarder/active-delivery.ts'
 import type { EndpointQueue } from '../../src/forwarder/endpoint-queue.ts'
-import type { PartitionWork } from '../../src/forwarder/partition-work.ts'
+import type { AssignedPartition } from '../../src/forwarder/assigned-partition.ts'
 import { steadyClock } from '../../src/forwarder/steady-clock.ts'
 import { Engine, FakeClient, nothingHeld } from './fakes.ts'
 
@@ -103,7 +103,7 @@ class World {
   )
   now = Date.UTC(2026, 0, 1)
   readonly admitted: DeliveryRun[] = []
-  readonly #partitions: PartitionWork[] = [0, 1, 2].map((id) => this.engine.partition(id))
+  readonly #partitions: AssignedPartition[] = [0, 1, 2].map((id) => this.engine.partition(id))
   readonly #ids = ['a', 'b', 'c']
   readonly #wrong: string[] = []
   #made = 0
@@ -132,8 +132,8 @@ class World {
       if (!run.isRetry && run.key !== null && !run.settled) {
         for (const other of this.admitted) {
           const sameLane = other.destination === run.destination && other.key === run.key && !other.isRetry
-          const underWay = other !== run && other.reached && !other.settled
-          must(!sameLane || !underWay, `sent beside ${other.idempotencyKey} of the same lane`)
+          const inFlight = other !== run && other.reached && !other.settled
+          must(!sameLane || !inFlight, `sent beside ${other.idempotencyKey} of the same lane`)
         }
       }
       send(request, sink)

@@ -8,8 +8,8 @@ import { wideOpen } from './fakes.ts'
 class User implements SlotUser {
   inFlight = 0
   queued = 0
-  isInLine = false
-  behind: SlotUser | null = null
+  isQueued = false
+  next: SlotUser | null = null
   wants: number
   readonly #slots: Slots
 
@@ -26,7 +26,7 @@ class User implements SlotUser {
     this.inFlight--
     this.#slots.release()
     this.pump()
-    this.#slots.feed(0)
+    this.#slots.grantWaiting(0)
   }
 }
 
@@ -91,7 +91,7 @@ test('what waits for a slot is counted, be it at many or at one, unless there ar
     }
     const found = slots.hasWaiting(count)
     slots.release()
-    slots.feed(0)
+    slots.grantWaiting(0)
     assert.equal(slots.hasWaiting(1), false)
     return found
   }

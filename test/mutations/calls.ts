@@ -79,7 +79,7 @@ export const calls: readonly Mutation[] = [
     replace: 'const seen = null as ReturnType<typeof recent.seen>',
     test: {
       file: 'collector/collector.test.ts',
-      name: 'a duplicate of a call under way waits for that call’s answer, and of a written one gets 200',
+      name: 'a duplicate of a call in flight waits for that call’s answer, and of a written one gets 200',
     },
   },
   {
@@ -101,12 +101,12 @@ export const calls: readonly Mutation[] = [
   },
   {
     id: 'no-bound-on-what-the-collector-holds',
-    file: 'src/collector/room.ts',
+    file: 'src/collector/request-budget.ts',
     find: 'return share.calls + count <= this.#limits.calls - this.#calls - count',
     replace: 'return share.calls + count <= Infinity',
     test: {
       file: 'collector/collector.test.ts',
-      name: 'what finds no room is refused, whole, before anything of it is written',
+      name: 'a request without room is refused, whole, before anything of it is written',
     },
   },
   {

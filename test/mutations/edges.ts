@@ -4,16 +4,16 @@ import type { Mutation } from '../../scripts/mutations/mutation.ts'
 export const edges: readonly Mutation[] = [
   {
     id: 'one-source-takes-the-whole-budget',
-    file: 'src/collector/room.ts',
+    file: 'src/collector/request-budget.ts',
     find: 'return share.calls + count <= this.#limits.calls - this.#calls - count',
     replace: 'return this.#calls + count <= this.#limits.calls',
-    test: { file: 'collector/collector.test.ts', name: 'no source can take the room that others need' },
+    test: { file: 'collector/collector.test.ts', name: 'no source can take the budget that others need' },
   },
   {
     id: 'calls-that-were-not-taken-count',
     file: 'src/collector/collector.ts',
-    find: 'hold.addCalls(added)',
-    replace: 'hold.addCalls(count)',
+    find: 'reservation.addCalls(added)',
+    replace: 'reservation.addCalls(count)',
     test: {
       file: 'collector/collector.test.ts',
       name: 'only calls that were taken count, and only for as long as they wait',
@@ -21,12 +21,12 @@ export const edges: readonly Mutation[] = [
   },
   {
     id: 'unknown-sources-share-the-budget-of-known-ones',
-    file: 'src/collector/room.ts',
+    file: 'src/collector/request-budget.ts',
     find: 'return bytes <= share.maxBytes && bytes <=',
     replace: 'return bytes <=',
     test: {
-      file: 'collector/room.test.ts',
-      name: 'a source alone gets half of the room, and all whose source is not known an eighth of its bytes',
+      file: 'collector/request-budget.test.ts',
+      name: 'a source alone gets half of the budget, and all unknown sources an eighth of its bytes',
     },
   },
   {
@@ -42,11 +42,11 @@ export const edges: readonly Mutation[] = [
   {
     id: 'budget-kept-until-the-sender-goes-away',
     file: 'src/adapters/http/collector-server.ts',
-    find: '      hold.release()',
-    replace: "      request.raw.socket.once('close', () => hold.release())",
+    find: '      reservation.release()',
+    replace: "      request.raw.socket.once('close', () => reservation.release())",
     test: {
       file: 'adapters/http/collector-server.test.ts',
-      name: 'a sender that takes no answer keeps no room, and is cut off in time',
+      name: 'a sender that takes no answer keeps no budget, and is cut off in time',
     },
   },
   {
@@ -56,7 +56,7 @@ export const edges: readonly Mutation[] = [
     replace: 'const timer = setTimeout(() => {}, withinMs).unref()',
     test: {
       file: 'adapters/http/collector-server.test.ts',
-      name: 'a sender that takes no answer keeps no room, and is cut off in time',
+      name: 'a sender that takes no answer keeps no budget, and is cut off in time',
     },
   },
   {

@@ -32,7 +32,7 @@ export const isolation: readonly Mutation[] = [
   {
     id: 'requests-delayed-though-the-process-is-idle',
     file: 'src/forwarder/slots.ts',
-    find: 'if (this.#hungry.length > 0 && this.#window.turned(this.#taken)) this.feed(steadyClock.now())',
+    find: 'if (this.#waiting.length > 0 && this.#window.turned(this.#taken)) this.grantWaiting(steadyClock.now())',
     replace: '',
     test: {
       file: 'forwarder/dispatcher.test.ts',
@@ -41,46 +41,49 @@ export const isolation: readonly Mutation[] = [
   },
   {
     id: 'records-taken-despite-a-full-backlog',
-    file: 'src/forwarder/taker.ts',
-    find: 'if (!this.#hasPlenty()) this.#takeTurn()',
-    replace: 'this.#takeTurn()',
+    file: 'src/forwarder/partition-scheduler.ts',
+    find: 'if (!this.#hasPlenty()) this.#runTurn()',
+    replace: 'this.#runTurn()',
     test: {
-      file: 'forwarder/taker.test.ts',
+      file: 'forwarder/partition-scheduler.test.ts',
       name: 'while there is plenty to do nothing is taken, and as soon as there is not it goes on',
     },
   },
   {
     id: 'memory-kept-by-a-lost-retry',
     file: 'src/forwarder/retry-records.ts',
-    find: '    this.#parts.room.free(bytes)\n',
+    find: '    this.#parts.budget.free(bytes)\n',
     replace: '    void bytes\n',
     test: {
       file: 'forwarder/retry-records.test.ts',
-      name: 'one whose partition is lost before its turn gives its room back, and finishes nothing',
+      name: 'one whose partition is lost before its turn releases its memory, and finishes nothing',
     },
   },
   {
     id: 'no-bound-on-what-is-in-flight',
-    file: 'src/forwarder/room.ts',
+    file: 'src/forwarder/memory-budget.ts',
     find: 'return this.#count >= this.#maxCount || this.#bytes >= this.#maxBytes',
     replace: 'return this.#count >= this.#maxCount',
-    test: { file: 'forwarder/room.test.ts', name: 'it is full by count or by bytes, whichever comes first' },
+    test: {
+      file: 'forwarder/memory-budget.test.ts',
+      name: 'it is full by count or by bytes, whichever comes first',
+    },
   },
   {
     id: 'a-tier-that-is-read-long-before-anything-is-due',
-    file: 'src/forwarder/consumption.ts',
+    file: 'src/forwarder/group-consumer.ts',
     find: 'if (ms > restMs) this.#pause(partition)',
     replace: 'if (ms > restMs) return',
     test: {
-      file: 'forwarder/consumption.test.ts',
+      file: 'forwarder/group-consumer.test.ts',
       name: 'a partition whose head is due in a while is paused until shortly before, whatever ends meanwhile',
     },
   },
   {
     id: 'a-queue-that-is-deferred-in-one-go',
     file: 'src/forwarder/deferrals.ts',
-    find: 'const most = this.#left',
-    replace: 'const most = Infinity',
+    find: 'const max = this.#left',
+    replace: 'const max = Infinity',
     test: {
       file: 'forwarder/dispatcher.test.ts',
       name: 'where much is deferred at once, what others wait for comes in between: a breaker that opens, shedding, lanes',
@@ -88,7 +91,7 @@ export const isolation: readonly Mutation[] = [
   },
   {
     id: 'retries-that-come-due-together-and-take-a-whole-turn',
-    file: 'src/forwarder/retries-intake.ts',
+    file: 'src/forwarder/retry-planner.ts',
     find: "if (isDeferred && !dispatcher.deferrals.takeOne()) return { kind: 'turn' }",
     replace: '',
     test: {
@@ -98,7 +101,7 @@ export const isolation: readonly Mutation[] = [
   },
   {
     id: 'tier-hops-without-a-bound',
-    file: 'src/forwarder/retries-intake.ts',
+    file: 'src/forwarder/retry-planner.ts',
     find: "        if (!dispatcher.deferrals.takeOne()) return { kind: 'turn' }\n",
     replace: '',
     test: {
@@ -108,28 +111,28 @@ export const isolation: readonly Mutation[] = [
   },
   {
     id: 'a-partition-that-is-read-without-end',
-    file: 'src/forwarder/consumption.ts',
+    file: 'src/forwarder/group-consumer.ts',
     find: 'if (this.#isFull(partition)) this.#pause(partition)',
     replace: '',
-    test: { file: 'forwarder/consumption.test.ts', name: 'a full partition is paused' },
+    test: { file: 'forwarder/group-consumer.test.ts', name: 'a full partition is paused' },
   },
   {
     id: 'a-slow-endpoint-shed-although-it-is-alone',
-    file: 'src/forwarder/hold-back.ts',
-    find: "if (held === 'nobody') {",
+    file: 'src/forwarder/head-of-line-monitor.ts',
+    find: "if (held === 'none') {",
     replace: 'if (!endpoint.isOverdue(now)) {',
     test: {
-      file: 'forwarder/hold-back.test.ts',
+      file: 'forwarder/head-of-line-monitor.test.ts',
       name: 'an endpoint that is slow and alone is only lag: nothing is deferred however long it takes',
     },
   },
   {
     id: 'no-shedding-at-an-endpoint-that-blocks-others',
-    file: 'src/forwarder/hold-back.ts',
+    file: 'src/forwarder/head-of-line-monitor.ts',
     find: 'endpoint.shedding = true',
     replace: 'endpoint.shedding = false',
     test: {
-      file: 'forwarder/hold-back.test.ts',
+      file: 'forwarder/head-of-line-monitor.test.ts',
       name: 'an endpoint that holds back work of an idle one sheds after 2 s, not before, and the other is served',
     },
   },
@@ -169,11 +172,11 @@ export const isolation: readonly Mutation[] = [
   },
   {
     id: 'a-timer-for-each-retry-that-comes-due',
-    file: 'src/forwarder/taker.ts',
-    find: 'const leastRestMs = 100',
-    replace: 'const leastRestMs = 1',
+    file: 'src/forwarder/partition-scheduler.ts',
+    find: 'const minRestMs = 100',
+    replace: 'const minRestMs = 1',
     test: {
-      file: 'forwarder/taker.test.ts',
+      file: 'forwarder/partition-scheduler.test.ts',
       name: 'what comes due one by one is taken several at a time',
     },
   },
@@ -214,7 +217,7 @@ export const isolation: readonly Mutation[] = [
     replace: '',
     test: {
       file: 'core/concurrency-limit.test.ts',
-      name: 'time-outs halve it once for all that was under way, below the start, and success doubles it back',
+      name: 'time-outs halve it once for all that was in flight, below the start, and success doubles it back',
     },
   },
   {
@@ -272,7 +275,7 @@ export const isolation: readonly Mutation[] = [
   },
   {
     id: 'a-retry-on-the-wire-that-keeps-its-fetch',
-    file: 'src/forwarder/retries-intake.ts',
+    file: 'src/forwarder/retry-planner.ts',
     find: 'isDeferred ? retry : onItsOwn(retry)',
     replace: 'retry',
     test: {
@@ -322,11 +325,11 @@ export const isolation: readonly Mutation[] = [
   },
   {
     id: 'unseen-work-taken-for-none',
-    file: 'src/forwarder/hold-back.ts',
+    file: 'src/forwarder/head-of-line-monitor.ts',
     find: 'hidden ||= partition.paused',
     replace: 'hidden = false',
     test: {
-      file: 'forwarder/hold-back.test.ts',
+      file: 'forwarder/head-of-line-monitor.test.ts',
       name: 'what lies behind the buffer cannot be seen and is taken for an idle destination’s: after 2 s its endpoint sheds',
     },
   },

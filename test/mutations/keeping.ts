@@ -4,9 +4,9 @@ import type { Mutation } from '../../scripts/mutations/mutation.ts'
 export const keeping: readonly Mutation[] = [
   {
     id: 'committed-before-delivery',
-    file: 'src/forwarder/partition-work.ts',
-    find: 'return new RecordWork(this, sequence, record)',
-    replace: 'this.tracker.finish(sequence)\n    return new RecordWork(this, sequence, record)',
+    file: 'src/forwarder/assigned-partition.ts',
+    find: 'return new RecordProgress(this, sequence, record)',
+    replace: 'this.tracker.finish(sequence)\n    return new RecordProgress(this, sequence, record)',
     test: {
       file: 'pipeline/crash.test.ts',
       name: 'with one partition',
@@ -17,8 +17,8 @@ export const keeping: readonly Mutation[] = [
   {
     id: 'finished-offsets-above-the-prefix-not-in-the-commit',
     file: 'src/forwarder/partition-ledger.ts',
-    find: 'const { runs, metadata } = fitFinished(position, finished, base.runs)',
-    replace: 'const { runs, metadata } = fitFinished(position, finished.slice(0, 0))',
+    find: 'const { runs, metadata } = fitFinished(position, finishedRuns, base.runs)',
+    replace: 'const { runs, metadata } = fitFinished(position, finishedRuns.slice(0, 0))',
     test: {
       file: 'pipeline/crash.test.ts',
       name: 'with one partition',
@@ -39,42 +39,42 @@ export const keeping: readonly Mutation[] = [
   {
     id: 'no-generation-check',
     file: 'src/forwarder/committer.ts',
-    find: 'const ours = told.filter(({ partition }) => partition.alive)',
-    replace: 'const ours = told',
+    find: 'const ours = tallied.filter(({ partition }) => partition.alive)',
+    replace: 'const ours = tallied',
     test: {
-      file: 'forwarder/consumption.test.ts',
+      file: 'forwarder/group-consumer.test.ts',
       name: 'a commit is made once its tally is with the broker, without the partitions that were lost meanwhile',
     },
   },
   {
     id: 'a-map-of-an-earlier-assignment-used',
-    file: 'src/forwarder/consumption.ts',
+    file: 'src/forwarder/group-consumer.ts',
     find: 'if (!committed || epoch !== this.#epoch) return',
     replace: 'if (!committed) return',
     test: {
-      file: 'forwarder/consumption.test.ts',
+      file: 'forwarder/group-consumer.test.ts',
       name: 'a committed map that was asked for under an earlier assignment is not used',
     },
   },
   {
     id: 'partitions-taken-before-their-committed-map-is-read',
-    file: 'src/forwarder/consumption.ts',
+    file: 'src/forwarder/group-consumer.ts',
     find: 'if (!partition?.restored || partition.jumping) return',
     replace: 'if (!partition || partition.jumping) return',
     test: {
-      file: 'forwarder/consumption.test.ts',
+      file: 'forwarder/group-consumer.test.ts',
       name: 'nothing is taken before the committed map has been read, and then it is read again from there',
     },
   },
   {
     id: 'a-partition-not-read-from-where-its-map-says',
-    file: 'src/forwarder/consumption.ts',
+    file: 'src/forwarder/group-consumer.ts',
     find: `once more from the start.
     partition.sought = true
     this.#source.seek(partition, partition.nextFetch)`,
     replace: 'no more.',
     test: {
-      file: 'forwarder/consumption.test.ts',
+      file: 'forwarder/group-consumer.test.ts',
       name: 'nothing is taken before the committed map has been read, and then it is read again from there',
     },
   },
@@ -84,7 +84,7 @@ export const keeping: readonly Mutation[] = [
     find: 'if (await this.#source.commit(commits)) this.#acknowledged(ours)\n    else this.#failed()',
     replace: 'await this.#source.commit(commits)\n    this.#acknowledged(ours)',
     test: {
-      file: 'forwarder/consumption.test.ts',
+      file: 'forwarder/group-consumer.test.ts',
       name: 'a commit that was not acknowledged is made again',
     },
   },
@@ -130,7 +130,7 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'finished-offsets-forgotten-with-the-membership',
-    file: 'src/forwarder/consumption.ts',
+    file: 'src/forwarder/group-consumer.ts',
     find: 'if (before) recall(partition, before, position)',
     replace: '',
     test: {
@@ -144,7 +144,7 @@ export const keeping: readonly Mutation[] = [
     find: 'await this.#ledger.tally(',
     replace: 'void this.#ledger.tally(',
     test: {
-      file: 'forwarder/consumption.test.ts',
+      file: 'forwarder/group-consumer.test.ts',
       name: 'a commit is made once its tally is with the broker, without the partitions that were lost meanwhile',
     },
   },
@@ -157,11 +157,11 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'records-lost-to-retention-not-reported',
-    file: 'src/forwarder/consumption.ts',
+    file: 'src/forwarder/group-consumer.ts',
     find: 'this.#events.offsetsLost(partition, next, last)',
     replace: '',
     test: {
-      file: 'forwarder/consumption.test.ts',
+      file: 'forwarder/group-consumer.test.ts',
       name: 'what retention took before it was read is reported once, and reading goes on at the log start',
     },
   },
@@ -188,8 +188,9 @@ export const keeping: readonly Mutation[] = [
   {
     id: 'the-offset-of-a-record-finished-before-its-dead-letter-is-in-kafka',
     file: 'src/forwarder/settler.ts',
-    find: 'this.#letters.write(work, letter, done, this.#claim(work, bytes))',
-    replace: 'this.#letters.write(work, letter, () => {}, this.#claim(work, bytes))\n    setImmediate(done)',
+    find: 'this.#deadLetters.write(work, deadLetter, done, this.#claim(work, bytes))',
+    replace:
+      'this.#deadLetters.write(work, deadLetter, () => {}, this.#claim(work, bytes))\n    setImmediate(done)',
     test: {
       file: 'forwarder/forwarder.test.ts',
       name: 'a record that is no call counts as finished only once its dead letter is with the broker',
@@ -197,9 +198,9 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'records-that-are-no-calls-skipped',
-    file: 'src/forwarder/calls-intake.ts',
-    find: 'settler.deadRecord(partition.take(), record, reason, detail, this.#callIn(record.value))\n      return null',
-    replace: 'void [settler, record, reason, detail]\n      partition.take().finishOne(0)\n      return null',
+    file: 'src/forwarder/call-planner.ts',
+    find: 'settler.deadRecord(partition.next(), record, reason, detail, this.#callIn(record.value))\n      return null',
+    replace: 'void [settler, record, reason, detail]\n      partition.next().finishOne(0)\n      return null',
     test: {
       file: 'forwarder/forwarder.test.ts',
       name: 'a record that cannot be decoded, or is no valid call, becomes a dead letter and stops nobody',
@@ -208,8 +209,8 @@ export const keeping: readonly Mutation[] = [
   {
     id: 'final-failures-not-kept',
     file: 'src/forwarder/settler.ts',
-    find: 'this.#letters.write(run.work, letter, done, this.#claim(run.work, run.body.length))',
-    replace: 'void letter\n    setImmediate(done)',
+    find: 'this.#deadLetters.write(run.work, deadLetter, done, this.#claim(run.work, run.body.length))',
+    replace: 'void deadLetter\n    setImmediate(done)',
     test: {
       file: 'forwarder/forwarder.test.ts',
       name: 'a retry whose last URL fails for good ends as a dead letter that keeps its history',
@@ -217,11 +218,11 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'batches-without-a-byte-limit',
-    file: 'src/forwarder/hand-over.ts',
-    find: 'lot.length === lotRecords || (lot.length > 0 && bytes + size > lotBytes)',
-    replace: 'lot.length === lotRecords',
+    file: 'src/forwarder/record-publisher.ts',
+    find: 'batch.length === maxBatchRecords || (batch.length > 0 && bytes + size > maxBatchBytes)',
+    replace: 'batch.length === maxBatchRecords',
     test: {
-      file: 'forwarder/hand-over.test.ts',
+      file: 'forwarder/record-publisher.test.ts',
       name: 'batches are bounded by bytes and by count, and keep the order',
     },
   },
@@ -257,11 +258,11 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'control-records-read-as-calls',
-    file: 'src/adapters/kafka/record-lots.ts',
+    file: 'src/adapters/kafka/record-batches.ts',
     find: 'const notPlain = 0b110111',
     replace: 'const notPlain = 0b010111',
     test: {
-      file: 'adapters/kafka/record-lots.test.ts',
+      file: 'adapters/kafka/record-batches.test.ts',
       name: 'what is not plain is left to kafkajs: compressed, of a transaction, control records, wherever it stands; an older format',
     },
   },
@@ -277,7 +278,7 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'the-first-calls-left-out-where-kafka-has-forgotten-the-group',
-    file: 'src/forwarder/consumption.ts',
+    file: 'src/forwarder/group-consumer.ts',
     find: 'partition.nextFetch = Math.max(position ?? 0, logStart)',
     replace: 'partition.nextFetch = position === null ? logStart + 2 : Math.max(position, logStart)',
     test: {

@@ -151,7 +151,7 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'integrations-ignored',
-    file: 'src/forwarder/calls-intake.ts',
+    file: 'src/forwarder/call-planner.ts',
     find: 'if (!route.enabled || !allowsWebhooks(call)) return { call, destinations: [], unwanted: [] }',
     replace: 'if (!route.enabled) return { call, destinations: [], unwanted: [] }',
     test: {

@@ -15,8 +15,8 @@ export const retries: readonly Mutation[] = [
   {
     id: 'a-window-twice-as-long',
     file: 'src/core/disposition.ts',
-    find: 'return Math.min(firstAttemptAt ?? now, firstHandOverAt ?? now) + policy.windowMs',
-    replace: 'return Math.min(firstAttemptAt ?? now, firstHandOverAt ?? now) + policy.windowMs * 2',
+    find: 'return Math.min(firstAttemptAt ?? now, firstScheduledAt ?? now) + policy.windowMs',
+    replace: 'return Math.min(firstAttemptAt ?? now, firstScheduledAt ?? now) + policy.windowMs * 2',
     test: {
       file: 'core/disposition.test.ts',
       name: 'an endpoint that always fails gets its attempts spread over the whole window, then expires',
@@ -24,11 +24,11 @@ export const retries: readonly Mutation[] = [
   },
   {
     id: 'no-window-in-the-record',
-    file: 'src/forwarder/delivery-run.ts',
+    file: 'src/forwarder/active-delivery.ts',
     find: `firstAttemptAt: this.firstAttemptAt,
-      firstHandOverAt: this.earlier?.firstHandOverAt ?? handedOverAt,`,
+      firstScheduledAt: this.earlier?.firstScheduledAt ?? scheduledAt,`,
     replace: `firstAttemptAt: null,
-      firstHandOverAt: handedOverAt,`,
+      firstScheduledAt: scheduledAt,`,
     test: {
       file: 'pipeline/tiers.test.ts',
       name: 'a call that cannot be delivered walks the tiers until its window ends',
@@ -36,9 +36,9 @@ export const retries: readonly Mutation[] = [
   },
   {
     id: 'no-schedule-count-in-the-record',
-    file: 'src/forwarder/delivery-run.ts',
-    find: 'handOvers: (this.earlier?.handOvers ?? 0) + (handedOverAt === null ? 0 : 1),',
-    replace: 'handOvers: 0,',
+    file: 'src/forwarder/active-delivery.ts',
+    find: 'timesScheduled: (this.earlier?.timesScheduled ?? 0) + (scheduledAt === null ? 0 : 1),',
+    replace: 'timesScheduled: 0,',
     test: {
       file: 'pipeline/tiers.test.ts',
       name: 'a call that cannot be delivered walks the tiers until its window ends',
@@ -46,7 +46,7 @@ export const retries: readonly Mutation[] = [
   },
   {
     id: 'retries-sent-before-they-are-due',
-    file: 'src/forwarder/retries-intake.ts',
+    file: 'src/forwarder/retry-planner.ts',
     find: "if (dueAt > now) return { kind: 'until', at: dueAt }",
     replace: '',
     test: {
@@ -76,9 +76,9 @@ export const retries: readonly Mutation[] = [
   },
   {
     id: 'finished-before-its-retry-is-in-kafka',
-    file: 'src/forwarder/hand-over.ts',
-    find: '    const refused = await this.#sink.append(topic, lot)\n',
-    replace: '    void this.#sink.append(topic, lot)\n    const refused: Outgoing[] = []\n',
+    file: 'src/forwarder/record-publisher.ts',
+    find: '    const refused = await this.#sink.append(topic, batch)\n',
+    replace: '    void this.#sink.append(topic, batch)\n    const refused: Outgoing[] = []\n',
     test: {
       file: 'forwarder/forwarder.test.ts',
       name: 'a failed call counts as finished only once its retry is with the broker',
@@ -95,11 +95,11 @@ export const retries: readonly Mutation[] = [
   {
     id: 'a-replay-that-keeps-the-old-window',
     file: 'src/core/replay.ts',
-    find: 'firstHandOverAt: now,',
-    replace: 'firstHandOverAt: delivery.firstHandOverAt,',
+    find: 'firstScheduledAt: now,',
+    replace: 'firstScheduledAt: delivery.firstScheduledAt,',
     test: {
       file: 'core/replay.test.ts',
-      name: 'a delivery starts anew, at every URL that its destination has now, with the same id and body',
+      name: 'a delivery starts over, at every URL that its destination has now, with the same id and body',
     },
   },
   {
@@ -114,7 +114,7 @@ export const retries: readonly Mutation[] = [
   },
   {
     id: 'counters-of-retries-not-checked',
-    file: 'src/forwarder/retries-intake.ts',
+    file: 'src/forwarder/retry-planner.ts',
     find: "if (fault !== null) throw new Refusal('undecodable', fault)",
     replace: 'void fault',
     test: {
@@ -141,7 +141,7 @@ export const retries: readonly Mutation[] = [
     replace: 'time > latest ? time : time',
     test: {
       file: 'core/clock-ahead.test.ts',
-      name: 'a first attempt or hand-over after the broker took the record is no way to a longer window',
+      name: 'a first attempt or scheduling after the broker took the record does not lengthen the window',
     },
   },
   {

@@ -128,7 +128,7 @@ export const settings: readonly Mutation[] = [
   },
   {
     id: 'source-called-unknown-before-the-end-of-the-log-is-read',
-    file: 'src/forwarder/calls-intake.ts',
+    file: 'src/forwarder/call-planner.ts',
     find: "if (pending) return { kind: 'pending', settled: pending }",
     replace: 'void pending',
     test: {

@@ -147,7 +147,7 @@ test('a forged tally that the committed metadata names is found out', async (t) 
   await commitAs(deployment, 25, '1.-..forged')
   const report = await auditOf(deployment)
   assert.deepEqual(report.faults.map(where), [{ kind: 'records', partition: 0, first: 20, last: 24 }])
-  assert.match(report.faults[0]!.why, /tallies tell of 5 records, the topic holds 0/)
+  assert.match(report.faults[0]!.why, /tallies count 5 records, the topic holds 0/)
 })
 
 test('a retry that is gone from its tier is missed, with the offsets that it came from', async (t) => {

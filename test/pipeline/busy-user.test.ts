@@ -61,7 +61,7 @@ test('a busy user of each partition at a slow endpoint, with more calls than are
     [...delivered, ...kept.map(({ messageId }) => messageId)].sort(),
     hotCalls.map(({ messageId }) => messageId).sort(),
   )
-  assert.ok(kept.every(({ attempts, handOvers }) => attempts === 0 && handOvers === 1))
+  assert.ok(kept.every(({ attempts, timesScheduled }) => attempts === 0 && timesScheduled === 1))
   for (const which of hot.keys()) {
     const numbers = delivered
       .filter((id) => id.startsWith(`hot-${which}-`))

@@ -37,7 +37,7 @@ test('every destination of every source is told of each user, after that user’
     said.stdout,
     /^2 users erased at shop, blog, dark, shut, quiet; 4 delete calls written for the /,
   )
-  assert.match(said.stdout, /; nobody to tell at dark, shut, quiet\n/)
+  assert.match(said.stdout, /; no destination to notify at dark, shut, quiet\n/)
 
   await deployment.forwarder()
   await Promise.all([crm!.waitFor(22, 60_000), mail!.waitFor(22, 60_000), blog!.waitFor(2, 60_000)])
@@ -76,7 +76,7 @@ test('every destination of every source is told of each user, after that user’
   )
   const page = await ok(t, deployment, '', 'deletions', 'show', id)
   assert.match(page, /\nshop +mail +2 +2 +0 +0 +0\n/)
-  assert.match(page, /\nquiet +nobody to tell +0 +/)
+  assert.match(page, /\nquiet +no destination +0 +/)
   assert.match(
     await ok(t, deployment, '', 'deletions', 'list'),
     new RegExp(`\\n${id} +\\S+Z +2 +finished +shop, blog`),

@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { checked } from '../../console/api/check.ts'
 import { apiDocument, apiPrefix } from '../../console/api/document.ts'
 import { answerOf, refusal, RequestRefused } from '../../console/api/errors.ts'
-import type { Answer, Operation } from '../../console/api/operation.ts'
+import type { ApiAnswer, Operation } from '../../console/api/operation.ts'
 import type { ConsoleServices } from '../../console/api/services.ts'
 import type { Logger } from '../log.ts'
 import { tokenCheck } from './bearer-token.ts'
@@ -40,7 +40,7 @@ export interface ConsoleServer {
   /** The port that was got, when 0 was asked for. */
   port: number
   /**
-   * Takes no more connections, finishes the requests under way, and after `graceMs` breaks off what is left. Resolves
+   * Takes no more connections, finishes the requests in flight, and after `graceMs` breaks off what is left. Resolves
    * once no handler runs any more. Idempotent.
    */
   close(graceMs: number): Promise<void>
@@ -49,7 +49,7 @@ export interface ConsoleServer {
 /** Of a list, in bytes a second: else few senders could keep all of its places for ever. */
 const listRate = 10 << 10
 /** A delivery's id, percent-encoded. */
-const mostParamLength = 4_096
+const maxParamLength = 4_096
 /** How long a request may wait for the settings to be read on, in ms. */
 const catchUpMs = 5_000
 /** How often slow heads are looked for, in ms. */
@@ -73,7 +73,7 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
     bodyLimit: maxBodyBytes,
     connectionTimeout: idleMs,
     http: { headersTimeout: headMs, connectionsCheckingInterval: checkMs },
-    routerOptions: { maxParamLength: mostParamLength },
+    routerOptions: { maxParamLength: maxParamLength },
     return503OnClosing: false,
     clientErrorHandler: badHttpHandler((code, message) => ({ code, message, fields: [] })),
     frameworkErrors: (_error, _request, reply) => void send(reply as FastifyReply, noRoute),
@@ -230,7 +230,7 @@ async function handle(
 }
 
 /** The answer to what Fastify or a handler threw; null for a bug. Fastify's own messages may quote the body. */
-function answerTo(error: unknown): Answer | null {
+function answerTo(error: unknown): ApiAnswer | null {
   const { code, statusCode } = error as { code?: string; statusCode?: number }
   switch (code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
@@ -254,7 +254,7 @@ function notFound(operations: readonly Operation[], request: FastifyRequest, rep
   send(reply, refusal('method_not_allowed', `there is ${methods} at this path`))
 }
 
-function send(reply: FastifyReply, { status, headers, body }: Answer): void {
+function send(reply: FastifyReply, { status, headers, body }: ApiAnswer): void {
   reply
     .code(status)
     .headers({ ...headers, 'Content-Type': 'application/json; charset=utf-8' })

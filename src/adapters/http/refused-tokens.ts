@@ -3,7 +3,7 @@ import type { Logger } from '../log.ts'
 import type { TokenVerdict } from './bearer-token.ts'
 
 const windowMs = 60_000
-/** So many refused requests of a window have a line of their own, and so many wrong tokens are answered at once. */
+/** Refused requests per window that are logged one by one, and wrong tokens that are answered without delay. */
 const free = 10
 const delayMs = 1_000
 /** Beyond them wrong tokens get no answer at all. */

@@ -68,7 +68,7 @@ export class GroupLease {
       if (!(await lease.#join(topic)))
         throw new PostriderError(
           'conflict',
-          `${busy} is under way elsewhere; nothing was changed: try again when it is through`,
+          `${busy} is running elsewhere; nothing was changed: try again when it is through`,
         )
       return lease
     } catch (error) {
@@ -106,7 +106,7 @@ export class GroupLease {
       const { memberId, isLeader, memberAssignment } = payload
       this.#aliveAt = performance.now()
       if (this.#memberId === null) this.#memberId = memberId
-      // kafkajs joins anew by itself, as somebody else, when its session had ended.
+      // kafkajs joins again by itself, as another member, when its session had ended.
       else if (memberId !== this.#memberId || !isLeader) this.#lost ??= 'another one was let in meanwhile'
       consumer.pause(
         Object.entries(memberAssignment).map(([name, partitions]) => ({ topic: name, partitions })),

@@ -58,7 +58,7 @@ export async function describeTopics(
 
 const fewestCopies = (partitions: readonly PartitionMetadata[]): number =>
   partitions.reduce(
-    (least, { replicas }) => Math.min(least, replicas.length),
+    (min, { replicas }) => Math.min(min, replicas.length),
     partitions[0]?.replicas.length ?? 0,
   )
 

@@ -29,7 +29,7 @@ const deferralIndex = indexOf(deferralReasons)
 const zeros = (count: number): number[] => new Array<number>(count).fill(0)
 
 /** Everything counted for one destination, in plain arrays: the hot path hashes no labels. */
-export class DestinationCounts implements DestinationMetrics {
+export class DestinationCounters implements DestinationMetrics {
   /** `destination="…"` */
   readonly label: string
   readonly attempts = zeros(outcomeKinds.length)
@@ -93,7 +93,7 @@ function counted(
  * as well; the wider sets (outcomes, code classes, reasons) once counted, which keeps a page of 1,000
  * destinations to what they use.
  */
-export function* exposeDestinations(all: readonly DestinationCounts[]): Generator<string> {
+export function* exposeDestinations(all: readonly DestinationCounters[]): Generator<string> {
   yield* inPieces(
     heading(attemptsName, 'counter', 'Attempts at one URL, by what came of them.'),
     all,

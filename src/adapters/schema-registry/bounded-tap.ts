@@ -16,7 +16,7 @@ export class BoundedTap {
   #end = 0
   #readsLeft = 0
 
-  /** Begins anew at a position of other bytes. */
+  /** Starts over at a position of other bytes. */
   reset(bytes: Buffer, position: number): void {
     this.buf = bytes
     this.pos = position
@@ -33,7 +33,7 @@ export class BoundedTap {
     return this.pos === this.#end
   }
 
-  /** Moves on by so many bytes and gives the position before them. */
+  /** Advances by that number of bytes and returns the position before them. */
   #take(length: number): number {
     const start = this.pos
     const end = start + length

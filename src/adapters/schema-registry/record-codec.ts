@@ -62,7 +62,7 @@ export class RecordCodec<T> {
       throw notSetUp(
         `the schema registry at ${this.#registry.url} has no ${this.#schema.name} of this version under ${this.subject}`,
       )
-    this.#reader.knowOwn(id)
+    this.#reader.registerOwnSchema(id)
     this.#id = id
   }
 

@@ -18,7 +18,7 @@ export interface FoundCall {
 /** All that the topics hold of one messageId. */
 export interface MessageFacts {
   callsTopic: string
-  /** The newest copies; at most so many as are read. */
+  /** The newest copies; no more than are read. */
   calls: FoundCall[]
   /** Older copies that were left out. */
   omitted: number

@@ -51,7 +51,7 @@ async function leases(t: TestContext) {
   }
 }
 
-const conflict = { code: 'conflict', message: /a sync of audience "vip" is under way elsewhere/ }
+const conflict = { code: 'conflict', message: /a sync of audience "vip" is running elsewhere/ }
 
 test('who comes while it is held is refused, and the holder keeps it', async (t) => {
   const { acquire } = await leases(t)
@@ -87,7 +87,7 @@ test('a holder that was frozen for longer than its session knows that it is not 
   holder.kill('SIGSTOP')
   const next = await acquire()
   holder.kill('SIGCONT')
-  // At once, and also when it has joined anew: even if the other one is through by then.
+  // At once, and also when it has joined again: even if the other one is through by then.
   holder.send('check')
   assert.deepEqual(await once(holder, 'message'), ['conflict', undefined])
   await next.release()

@@ -3,21 +3,21 @@ import { withoutFuture } from '../core/clock-ahead.ts'
 import type { RetryDelivery } from '../core/delivery.ts'
 import { hopTier, isExpired, type RetryPolicy } from '../core/disposition.ts'
 import { ownCopy } from '../core/own-bytes.ts'
-import { DeliveryRun } from './delivery-run.ts'
+import { DeliveryRun } from './active-delivery.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
 import type { Erased } from './erased.ts'
-import { Refusal, fullEndpoint, refusalOf, type Intake } from './intake.ts'
-import type { Block, PartitionWork } from './partition-work.ts'
+import { Refusal, fullEndpoint, refusalOf, type Planner } from './planner.ts'
+import type { Block, AssignedPartition } from './assigned-partition.ts'
 import type { RecordDecoder } from './ports.ts'
-import type { Room } from './room.ts'
+import type { MemoryBudget } from './memory-budget.ts'
 import type { Routing } from './routing.ts'
 import type { SchemaLoader } from './schema-loader.ts'
 import type { SettingsCatchUp } from './settings-catch-up.ts'
 import type { Settler } from './settler.ts'
 import { steadyClock } from './steady-clock.ts'
 
-export interface RetriesIntakeParts {
+export interface RetryPlannerParts {
   decoder: RecordDecoder<RetryDelivery>
   /** The delay of the tier that a retry topic stands for, in ms. */
   tierDelayMs(topic: string): number
@@ -27,67 +27,67 @@ export interface RetriesIntakeParts {
   catchUp: SettingsCatchUp
   dispatcher: Dispatcher
   settler: Settler
-  room: Room
+  budget: MemoryBudget
   erased: Erased
 }
 
 /**
- * Retry tiers: the head is due at its hand-over plus the tier's delay, never early; then the same engine sends it.
+ * Retry tiers: the head is due when it was scheduled plus the tier's delay, never early; then the same engine sends it.
  */
-export class RetriesIntake implements Intake {
-  readonly #parts: RetriesIntakeParts
+export class RetryPlanner implements Planner {
+  readonly #parts: RetryPlannerParts
 
-  constructor(parts: RetriesIntakeParts) {
+  constructor(parts: RetryPlannerParts) {
     this.#parts = parts
   }
 
-  take(partition: PartitionWork): Block | null {
-    const { room, settler, policy, erased, dispatcher } = this.#parts
-    if (room.isFull) return { kind: 'full' }
+  planNext(partition: AssignedPartition): Block | null {
+    const { budget, settler, policy, erased, dispatcher } = this.#parts
+    if (budget.isFull) return { kind: 'full' }
     const record = partition.peek()!
     try {
       const retry = (partition.head as RetryDelivery | null) ?? this.#decode(partition)
       if ('kind' in retry) return retry
       partition.head = retry
       const now = Date.now()
-      const dueAt = retry.handedOverAt + this.#parts.tierDelayMs(partition.topic)
+      const dueAt = retry.scheduledAt + this.#parts.tierDelayMs(partition.topic)
       if (dueAt > now) return { kind: 'until', at: dueAt }
       const pending = erased.pending()
       if (pending) return { kind: 'pending', settled: pending }
       if (erased.retry(retry, keyOf(record.key))) {
-        settler.eraseRetry(partition.take(), retry)
+        settler.eraseRetry(partition.next(), retry)
         return null
       }
       const hop = hopTier(retry, now, policy)
       if (hop) {
         if (!dispatcher.deferrals.takeOne()) return { kind: 'turn' }
-        settler.hop(partition.take(), keyOf(record.key), hop, retry)
+        settler.hop(partition.next(), keyOf(record.key), hop, retry)
         return null
       }
       return this.#send(partition, retry, dueAt)
     } catch (error) {
       const { reason, detail } = refusalOf(error)
       const retry = partition.head as RetryDelivery | null
-      settler.deadRecord(partition.take(), record, reason, detail, null, retry)
+      settler.deadRecord(partition.next(), record, reason, detail, null, retry)
       return null
     }
   }
 
-  endpointsAhead(partition: PartitionWork, ahead: number): readonly EndpointQueue[] {
+  endpointsAhead(partition: AssignedPartition, ahead: number): readonly EndpointQueue[] {
     const record = partition.peekAhead(ahead)
     if (!record) return []
     try {
       const decoded = this.#parts.decoder.tryDecode(record.value)
       if (!decoded) return []
       const retry = withoutFuture(decoded, record.timestamp)
-      if (retry.handedOverAt + this.#parts.tierDelayMs(partition.topic) > Date.now()) return []
+      if (retry.scheduledAt + this.#parts.tierDelayMs(partition.topic) > Date.now()) return []
       return this.#endpoints(retry)
     } catch {
       return []
     }
   }
 
-  #decode(partition: PartitionWork): RetryDelivery | Block {
+  #decode(partition: AssignedPartition): RetryDelivery | Block {
     const { decoder, schemas } = this.#parts
     const { value, timestamp } = partition.peek()!
     const retry = decoder.tryDecode(value)
@@ -97,9 +97,9 @@ export class RetriesIntake implements Intake {
     return withoutFuture(retry, timestamp)
   }
 
-  #send(partition: PartitionWork, retry: RetryDelivery, dueAt: number): Block | null {
+  #send(partition: AssignedPartition, retry: RetryDelivery, dueAt: number): Block | null {
     const now = steadyClock.now()
-    const { routing, catchUp, dispatcher, settler, room, policy } = this.#parts
+    const { routing, catchUp, dispatcher, settler, budget, policy } = this.#parts
     const destination = routing.destination(retry.destinationId)
     if (!destination) {
       const pending = catchUp.since(partition.fetchedAt)
@@ -111,7 +111,7 @@ export class RetriesIntake implements Intake {
     // Where nobody is left to send it to, it is skipped instead.
     if (endpoints.length > 0 && isExpired(retry, Date.now(), policy)) {
       if (!dispatcher.deferrals.takeOne()) return { kind: 'turn' }
-      settler.expire(partition.take(), key, retry)
+      settler.expire(partition.next(), key, retry)
       return null
     }
     // A late attempt is a fault, a late deferral is none: new calls need not wait for these.
@@ -119,8 +119,8 @@ export class RetriesIntake implements Intake {
     if (isDeferred && !dispatcher.deferrals.takeOne()) return { kind: 'turn' }
     const full = fullEndpoint(endpoints, true, now)
     if (full) return { kind: 'endpoint', endpoint: full }
-    const work = partition.take()
-    room.take(retry.body.length)
+    const work = partition.next()
+    budget.reserve(retry.body.length)
     // What is deferred goes on at once; what is sent may wait for seconds, and would keep the whole fetch.
     const delivery = isDeferred ? retry : onItsOwn(retry)
     dispatcher.admit(new DeliveryRun(work, destination, delivery, key, delivery, dueAt, endpoints, now))

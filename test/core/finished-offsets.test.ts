@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { joinRuns } from '../../src/core/offset-cover.ts'
+import { uniteRuns } from '../../src/core/finished-offsets.ts'
 import type { OffsetRun } from '../../src/core/offset-runs.ts'
 
 const ascending = fc
@@ -18,7 +18,7 @@ test('property: joined runs hold the offsets of both, ascending, and lie apart',
   fc.assert(
     fc.property(spread, spread, (one, other) => {
       const before = structuredClone([one, other])
-      const joined = joinRuns(one, other)
+      const joined = uniteRuns(one, other)
       assert.deepEqual(
         offsetsOf(joined),
         offsetsOf([...one, ...other]).sort((a, b) => a - b),

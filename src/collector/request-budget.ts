@@ -1,12 +1,12 @@
-/** What the collector holds at once, so that it refuses work before memory grows. */
-export interface RoomLimits {
+/** What the collector holds at once: beyond that it refuses work, so that memory stays bounded. */
+export interface BudgetLimits {
   /** Calls that wait for Kafka. */
   calls: number
   /** Bytes of bodies that are coming in or whose answer is being made; each takes about three times as much. */
   bytes: number
 }
 
-/** Of the room for bytes, to all whose source is not known yet: 1/8. */
+/** Part of the bytes that requests of unknown sources may hold together: 1/8. */
 const strangersPart = 8
 
 /** What one source holds, or all requests together whose source is not known. */
@@ -18,19 +18,19 @@ interface Share {
 }
 
 /**
- * The room of one process, shared by all sources. A source gets more as long as it then holds no more than is still
- * free: alone it can have half of the room, beside n others that want all they can get an (n + 2)th, and there is
+ * The request budget of one process, shared by all sources. A source gets more while it then holds no more than is still
+ * free: alone it can have half of the budget, beside n others that want all they can get an (n + 2)th, and there is
  * always some left for one that has nothing yet (the dynamic thresholds of switches, Choudhury and Hahne 1998).
  */
-export class Room {
-  readonly #limits: RoomLimits
+export class RequestBudget {
+  readonly #limits: BudgetLimits
   readonly #strangers: Share
   /** There are as many as there ever were sources while this process ran. */
   readonly #shares = new Map<string, Share>()
   #calls = 0
   #bytes = 0
 
-  constructor(limits: RoomLimits) {
+  constructor(limits: BudgetLimits) {
     this.#limits = limits
     this.#strangers = { calls: 0, bytes: 0, maxBytes: Math.floor(limits.bytes / strangersPart) }
   }
@@ -63,7 +63,7 @@ export class Room {
     return bytes <= share.maxBytes && bytes <= this.#limits.bytes - this.#bytes - count
   }
 
-  /** Negative counts give back. Whether there is room is asked before. */
+  /** Negative counts give back. Callers check for room before. */
   add(share: Share, calls: number, bytes: number): void {
     share.calls += calls
     share.bytes += bytes
@@ -72,57 +72,57 @@ export class Room {
   }
 }
 
-/** What one request takes of the room, as part of its source's share. */
-export class Hold {
-  readonly #room: Room
+/** What one request takes of the budget, as part of its source's share. */
+export class Reservation {
+  readonly #budget: RequestBudget
   #share: Share
   #calls = 0
   #bytes = 0
 
-  constructor(room: Room, sourceId: string | null) {
-    this.#room = room
-    this.#share = room.shareOf(sourceId)
+  constructor(budget: RequestBudget, sourceId: string | null) {
+    this.#budget = budget
+    this.#share = budget.shareOf(sourceId)
   }
 
-  /** Counts what it holds as this source's from now on; false, and nothing has changed, when that has no room for it. */
+  /** Moves what it holds to this source's share; false, and nothing has changed, when that share has no room. */
   moveTo(sourceId: string): boolean {
-    const room = this.#room
-    const share = room.shareOf(sourceId)
+    const budget = this.#budget
+    const share = budget.shareOf(sourceId)
     if (share === this.#share) return true
     const [from, calls, bytes] = [this.#share, this.#calls, this.#bytes]
-    room.add(from, -calls, -bytes)
-    const hasRoom = room.hasCalls(share, calls) && room.hasBytes(share, bytes)
+    budget.add(from, -calls, -bytes)
+    const hasRoom = budget.hasCalls(share, calls) && budget.hasBytes(share, bytes)
     if (hasRoom) this.#share = share
-    room.add(this.#share, calls, bytes)
+    budget.add(this.#share, calls, bytes)
     return hasRoom
   }
 
-  /** Whether so many calls would find room. Nothing is taken. */
+  /** Whether `count` more calls have room. Changes nothing. */
   hasCalls(count: number): boolean {
-    return this.#room.hasCalls(this.#share, count)
+    return this.#budget.hasCalls(this.#share, count)
   }
 
-  /** Of calls that were found to have room. */
+  /** Adds calls for which `hasCalls` was true. */
   addCalls(count: number): void {
     this.#calls += count
-    this.#room.add(this.#share, count, 0)
+    this.#budget.add(this.#share, count, 0)
   }
 
-  /** Whether there is room for so many bytes now. Nothing is taken. */
+  /** Whether there is room for `count` bytes now. Changes nothing. */
   hasBytes(count: number): boolean {
-    return this.#room.hasBytes(this.#share, count)
+    return this.#budget.hasBytes(this.#share, count)
   }
 
   takeBytes(count: number): boolean {
     if (!this.hasBytes(count)) return false
     this.#bytes += count
-    this.#room.add(this.#share, 0, count)
+    this.#budget.add(this.#share, 0, count)
     return true
   }
 
   /** Idempotent. */
   release(): void {
-    this.#room.add(this.#share, -this.#calls, -this.#bytes)
+    this.#budget.add(this.#share, -this.#calls, -this.#bytes)
     this.#calls = this.#bytes = 0
   }
 }

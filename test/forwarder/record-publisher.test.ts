@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'node:test'
 import { unclaimed, type Claim } from '../../src/forwarder/claim.ts'
-import { HandOver } from '../../src/forwarder/hand-over.ts'
+import { RecordPublisher } from '../../src/forwarder/record-publisher.ts'
 import type { RecordSink } from '../../src/forwarder/ports.ts'
 import { encoded, textOf } from './fakes.ts'
 
@@ -17,7 +17,7 @@ interface Batch {
 type Answer = 'ok' | 'too_large' | string[]
 
 /** A broker that answers when the test says so; `auto` answers at once. */
-function handOver({
+function underTest({
   maxRecordBytes = 4 * 1024 * 1024,
   lingerMs = 0,
   auto,
@@ -38,12 +38,12 @@ function handOver({
   }
   const ended: string[] = []
   const failures: unknown[] = []
-  const subject = new HandOver(sink, maxRecordBytes, (error) => failures.push(error), lingerMs)
+  const subject = new RecordPublisher(sink, maxRecordBytes, (error) => failures.push(error), lingerMs)
   const append = (id: string, bytes = 10, topic = 'retry.10s', claim: Claim = unclaimed) => {
     subject.append(topic, {
       ...encoded(id.padEnd(bytes)),
-      get standing() {
-        return claim.standing
+      get ownership() {
+        return claim.ownership
       },
       dropped: () => claim.dropped(),
       done: () => ended.push(id),
@@ -53,8 +53,8 @@ function handOver({
   return { subject, batches, ended, failures, append }
 }
 
-test('what comes in one turn goes in one batch, and counts as handed over only once the broker has it', async () => {
-  const { subject, batches, ended, append } = handOver()
+test('records of one turn go in one batch, and count as published only once the broker has them', async () => {
+  const { subject, batches, ended, append } = underTest()
   append('a')
   append('b')
   assert.equal(batches.length, 0)
@@ -71,8 +71,8 @@ test('what comes in one turn goes in one batch, and counts as handed over only o
   assert.equal(subject.open, 0)
 })
 
-test('one batch a topic is under way at a time, in order; topics do not wait for each other', async () => {
-  const { batches, ended, append } = handOver()
+test('one batch a topic is in flight at a time, in order; topics do not wait for each other', async () => {
+  const { batches, ended, append } = underTest()
   append('a1', 10, 'a')
   await turn()
   append('a2', 10, 'a')
@@ -92,7 +92,7 @@ test('one batch a topic is under way at a time, in order; topics do not wait for
 })
 
 test('batches are bounded by bytes and by count, and keep the order', async () => {
-  const { subject, batches, ended, append } = handOver({ auto: () => 'ok' })
+  const { subject, batches, ended, append } = underTest({ auto: () => 'ok' })
   const big = Array.from({ length: 20 }, (_, index) => `big${index}`)
   for (const id of big) append(id, 100 * 1024)
   const small = Array.from({ length: 2_500 }, (_, index) => `s${index}`)
@@ -106,7 +106,7 @@ test('batches are bounded by bytes and by count, and keep the order', async () =
 })
 
 test('one record larger than a batch goes alone', async () => {
-  const { subject, batches, append } = handOver({ auto: () => 'ok' })
+  const { subject, batches, append } = underTest({ auto: () => 'ok' })
   append('a')
   append('huge', 1024 * 1024)
   append('b')
@@ -118,14 +118,14 @@ test('one record larger than a batch goes alone', async () => {
 })
 
 test('of a batch with a record that is too large only that one is refused', async () => {
-  const { subject, ended, append } = handOver({ auto: () => ['bad'] })
+  const { subject, ended, append } = underTest({ auto: () => ['bad'] })
   for (const id of ['a', 'bad', 'b']) append(id)
   await subject.settled()
   assert.deepEqual(ended, ['a', 'bad too large', 'b'])
 })
 
 test('what is larger than the topic takes is refused without asking, however close', async () => {
-  const { subject, batches, ended, append } = handOver({ maxRecordBytes: 2_000, auto: () => 'ok' })
+  const { subject, batches, ended, append } = underTest({ maxRecordBytes: 2_000, auto: () => 'ok' })
   append('big', 2_000)
   assert.deepEqual(ended, ['big too large'])
   append('fits', 1_850)
@@ -136,10 +136,10 @@ test('what is larger than the topic takes is refused without asking, however clo
   )
 })
 
-test('what is of an unsure partition waits, what is of a lost one is not written; nobody waits for them', async () => {
-  const { subject, batches, ended, append } = handOver({ auto: () => 'ok' })
-  const claim = (id: string): { standing: Claim['standing']; dropped(): void } => ({
-    standing: 'unsure',
+test('records of an uncertain partition wait, those of a lost one are not written, and neither holds up others', async () => {
+  const { subject, batches, ended, append } = underTest({ auto: () => 'ok' })
+  const claim = (id: string): { ownership: Claim['ownership']; dropped(): void } => ({
+    ownership: 'uncertain',
     dropped: () => ended.push(`${id} dropped`),
   })
   const [a, b] = [claim('a'), claim('b')]
@@ -152,10 +152,10 @@ test('what is of an unsure partition waits, what is of a lost one is not written
   assert.equal(subject.open, 2)
   subject.lookAgain()
   await turn()
-  assert.deepEqual(ended, ['c'], 'still unsure')
+  assert.deepEqual(ended, ['c'], 'still uncertain')
 
-  a.standing = 'lost'
-  b.standing = 'ours'
+  a.ownership = 'lost'
+  b.ownership = 'owned'
   subject.lookAgain()
   await subject.settled()
   assert.deepEqual(ended, ['c', 'a dropped', 'b'])
@@ -165,13 +165,13 @@ test('what is of an unsure partition waits, what is of a lost one is not written
   )
 })
 
-test('a record whose partition is lost while an earlier batch is under way is not written', async () => {
-  const { batches, ended, append } = handOver()
-  const claim = { standing: 'ours' as Claim['standing'], dropped: () => ended.push('b dropped') }
+test('a record whose partition is lost while an earlier batch is in flight is not written', async () => {
+  const { batches, ended, append } = underTest()
+  const claim = { ownership: 'owned' as Claim['ownership'], dropped: () => ended.push('b dropped') }
   append('a')
   await turn()
   append('b', 10, 'retry.10s', claim)
-  claim.standing = 'lost'
+  claim.ownership = 'lost'
   batches[0]!.answer.resolve('ok')
   await turn()
   assert.deepEqual(ended, ['a', 'b dropped'])
@@ -179,14 +179,14 @@ test('a record whose partition is lost while an earlier batch is under way is no
 })
 
 test('settled() waits for all that was appended, and for what a refusal appends in its place', async () => {
-  const { subject, batches, append } = handOver()
+  const { subject, batches, append } = underTest()
   await subject.settled()
   let settled = false
   subject.append('retry.10s', {
     ...encoded('first'),
     ...unclaimed,
     done() {},
-    tooLarge: () => append('letter', 10, 'dead-letters'),
+    tooLarge: () => append('buried', 10, 'dead-letters'),
   })
   const waiting = subject.settled().then(() => (settled = true))
   await turn()
@@ -194,13 +194,13 @@ test('settled() waits for all that was appended, and for what a refusal appends 
   await turn()
   await turn()
   assert.equal(settled, false)
-  assert.deepEqual(batches[1]!.ids, ['letter'])
+  assert.deepEqual(batches[1]!.ids, ['buried'])
   batches[1]!.answer.resolve('ok')
   await waiting
 })
 
-test('a broker that cannot go on is a failure, and nothing counts as handed over', async () => {
-  const { subject, batches, ended, failures, append } = handOver()
+test('a broker that cannot go on is a failure, and nothing counts as published', async () => {
+  const { subject, batches, ended, failures, append } = underTest()
   append('a')
   await turn()
   batches[0]!.answer.reject(new Error('stopped'))
@@ -211,7 +211,7 @@ test('a broker that cannot go on is a failure, and nothing counts as handed over
 })
 
 test('a batch waits for more after another has just gone out, unless it is full or somebody waits for it', async () => {
-  const { subject, batches, append } = handOver({ lingerMs: 3_600_000, auto: () => 'ok' })
+  const { subject, batches, append } = underTest({ lingerMs: 3_600_000, auto: () => 'ok' })
   const ids = () => batches.map((batch) => batch.ids.length)
   append('first')
   await turn()
@@ -240,7 +240,7 @@ test('a batch waits for more after another has just gone out, unless it is full 
 })
 
 test('a batch that waits for more goes out when it has waited for long enough', async () => {
-  const { subject, batches, append } = handOver({ lingerMs: 30, auto: () => 'ok' })
+  const { subject, batches, append } = underTest({ lingerMs: 30, auto: () => 'ok' })
   const began = performance.now()
   append('first')
   await turn()

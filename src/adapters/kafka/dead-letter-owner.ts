@@ -17,21 +17,21 @@ export interface RawDecoders {
  * Whom a record of the dead letter topic is of, and since when it has been there, for deletion requests. Throws what
  * can be retried.
  */
-export async function letterOwner(
-  letter: DeadLetter | null,
+export async function deadLetterOwner(
+  deadLetter: DeadLetter | null,
   record: TopicRecord,
   decoders: RawDecoders,
 ): Promise<ErasableCall> {
   const key = record.key && record.key.toString('utf8')
-  if (letter === null) return erasableRecord(null, key, 'undecodable', record.timestamp)
-  const latest = Math.min(letter.failedAt, record.timestamp)
-  if (letter.delivery) return erasableDelivery(letter.delivery, key, latest)
-  const { raw, rawKey, origin, reason } = letter
+  if (deadLetter === null) return erasableRecord(null, key, 'undecodable', record.timestamp)
+  const latest = Math.min(deadLetter.failedAt, record.timestamp)
+  if (deadLetter.delivery) return erasableDelivery(deadLetter.delivery, key, latest)
+  const { raw, rawKey, origin, reason } = deadLetter
   const ownKey = rawKey ? Buffer.from(rawKey).toString('utf8') : key
   const appendedAt = origin.appendedAt ?? latest
   if (raw !== null && origin.topic.startsWith(decoders.topics.retryPrefix)) {
     const retry = await readable(decoders.retry(Buffer.from(raw)))
-    if (retry) return erasableDelivery(retry, ownKey, Math.min(retry.handedOverAt, appendedAt))
+    if (retry) return erasableDelivery(retry, ownKey, Math.min(retry.scheduledAt, appendedAt))
   }
   const call = raw === null ? null : await readable(decoders.call(Buffer.from(raw)))
   return erasableRecord(call, ownKey, reason, appendedAt)

@@ -5,7 +5,7 @@ import type { FetchedBatch, FetchedRecord, FetchedRecords } from './ports.ts'
 
 /**
  * Why a partition's head cannot be taken now. Whoever blocks it wakes it: the endpoint when it has room, the
- * promise when it settles, the clock, the dispatcher when fewer deliveries are under way, or the next turn of the
+ * promise when it settles, the clock, the dispatcher when fewer deliveries are in flight, or the next turn of the
  * event loop.
  */
 export type Block =
@@ -17,8 +17,8 @@ export type Block =
 
 /** What a blocked partition needs to know of the endpoint that it waits for. */
 export interface BlockingEndpoint {
-  readonly waiters: Set<PartitionWork>
-  wait(partition: PartitionWork): void
+  readonly waiters: Set<AssignedPartition>
+  wait(partition: AssignedPartition): void
 }
 
 /** What a partition's work needs to know of the consumer group's member that owns it. */
@@ -29,9 +29,9 @@ export interface PartitionOwner {
   /** Requests may be sent. */
   mayStart(): boolean
   /** A record of the partition was finished. */
-  finished(partition: PartitionWork): void
-  /** Its head is due in so many ms. Told again now and then. */
-  waits(partition: PartitionWork, ms: number): void
+  finished(partition: AssignedPartition): void
+  /** Its head is due in that many ms. Reported again now and then. */
+  waits(partition: AssignedPartition, ms: number): void
 }
 
 /**
@@ -39,7 +39,7 @@ export interface PartitionOwner {
  * the assignment to the loss of the partition; `alive` is false from then on, and whatever still belongs to it is
  * dropped unsent or ends uncommitted.
  */
-export class PartitionWork {
+export class AssignedPartition {
   readonly topic: string
   readonly partition: number
   readonly owner: PartitionOwner
@@ -55,15 +55,15 @@ export class PartitionWork {
   /** Set while the head waits for something. */
   block: Block | null = null
   blockedTimer: NodeJS.Timeout | null = null
-  /** Queued to be looked at by the taker. */
+  /** Queued at the scheduler. */
   queued = false
-  /** The head, decoded and planned, kept while it waits; whose shape only its intake knows. */
+  /** The head, decoded and planned, kept while it waits; only its planner knows its shape. */
   head: unknown = null
   /** What the tracker's changes were when they were last committed. */
   committedChanges = 0
   committedPosition: number | null = null
 
-  #lots: Lot[] = []
+  #batches: BufferedBatch[] = []
   #buffered = 0
   #bytes = 0
   /** The head, once it was looked at. */
@@ -93,25 +93,25 @@ export class PartitionWork {
   }
 
   /**
-   * Whether it is still ours: `unsure` while the group's last sign of life is too old to say, for instance after this
+   * Whether it is still owned: `uncertain` while the last heartbeat is too old to tell, for instance after this
    * process was frozen.
    */
-  get standing(): 'ours' | 'unsure' | 'lost' {
+  get ownership(): 'owned' | 'uncertain' | 'lost' {
     if (!this.alive) return 'lost'
-    return this.owner.isFresh() ? 'ours' : 'unsure'
+    return this.owner.isFresh() ? 'owned' : 'uncertain'
   }
 
   push({ records }: FetchedBatch): void {
-    const lot: Lot = { records, places: [], sequences: [], next: 0 }
+    const batch: BufferedBatch = { records, places: [], sequences: [], next: 0 }
     for (let index = 0; index < records.length; index++) {
       const sequence = this.tracker.add(records.offsetAt(index))
       if (sequence === noWork) continue
-      lot.places.push(index)
-      lot.sequences.push(sequence)
+      batch.places.push(index)
+      batch.sequences.push(sequence)
     }
-    if (lot.places.length === 0) return
-    this.#lots.push(lot)
-    this.#buffered += lot.places.length
+    if (batch.places.length === 0) return
+    this.#batches.push(batch)
+    this.#buffered += batch.places.length
     this.#bytes += records.bytes
   }
 
@@ -123,7 +123,7 @@ export class PartitionWork {
   /** The record `ahead` places behind the head; null beyond what is buffered. */
   peekAhead(ahead: number): FetchedRecord | null {
     let left = ahead
-    for (const { records, places, next } of this.#lots) {
+    for (const { records, places, next } of this.#batches) {
       if (next + left < places.length) return records.at(places[next + left]!)
       left -= places.length - next
     }
@@ -131,24 +131,24 @@ export class PartitionWork {
   }
 
   /** Takes the head; call it only after `peek` gave one. */
-  take(): RecordWork {
+  next(): RecordProgress {
     const record = this.peek()!
-    const lot = this.#lots[0]!
-    const sequence = lot.sequences[lot.next++]!
+    const batch = this.#batches[0]!
+    const sequence = batch.sequences[batch.next++]!
     this.#buffered--
-    if (lot.next === lot.places.length) {
-      this.#lots.shift()
-      this.#bytes -= lot.records.bytes
+    if (batch.next === batch.places.length) {
+      this.#batches.shift()
+      this.#bytes -= batch.records.bytes
     }
     this.#first = null
     this.head = null
-    return new RecordWork(this, sequence, record)
+    return new RecordProgress(this, sequence, record)
   }
 
   /** The partition is lost: nothing of it is sent or finished any more. */
   drop(): void {
     this.alive = false
-    this.#lots = []
+    this.#batches = []
     this.#buffered = 0
     this.#bytes = 0
     this.#first = null
@@ -161,7 +161,7 @@ export class PartitionWork {
 }
 
 /** What one fetch brought, as far as it is work for us. */
-interface Lot {
+interface BufferedBatch {
   records: FetchedRecords
   /** Which of them are, and their sequence numbers in the tracker. */
   places: number[]
@@ -171,8 +171,8 @@ interface Lot {
 }
 
 /** A record that was taken: finished once all its deliveries are. */
-export class RecordWork {
-  readonly partition: PartitionWork
+export class RecordProgress {
+  readonly partition: AssignedPartition
   readonly sequence: number
   readonly offset: number
   /** The W3C trace that the record's producer named in its headers. */
@@ -182,7 +182,7 @@ export class RecordWork {
   /** Deliveries that are not finished yet. */
   remaining = 1
 
-  constructor(partition: PartitionWork, sequence: number, record: FetchedRecord) {
+  constructor(partition: AssignedPartition, sequence: number, record: FetchedRecord) {
     this.partition = partition
     this.sequence = sequence
     this.offset = record.offset

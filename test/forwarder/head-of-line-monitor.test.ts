@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { defaultOptions } from '../../src/core/destination-options.ts'
 import type { Destination } from '../../src/core/settings.ts'
-import { DeliveryRun } from '../../src/forwarder/delivery-run.ts'
+import { DeliveryRun } from '../../src/forwarder/active-delivery.ts'
 import { Dispatcher } from '../../src/forwarder/dispatcher.ts'
-import { HoldBack } from '../../src/forwarder/hold-back.ts'
-import { fullEndpoint, type Intake } from '../../src/forwarder/intake.ts'
-import { PartitionWork } from '../../src/forwarder/partition-work.ts'
+import { HeadOfLineMonitor } from '../../src/forwarder/head-of-line-monitor.ts'
+import { fullEndpoint, type Planner } from '../../src/forwarder/planner.ts'
+import { AssignedPartition } from '../../src/forwarder/assigned-partition.ts'
 import { Routing } from '../../src/forwarder/routing.ts'
 import { Slots } from '../../src/forwarder/slots.ts'
 import { steadyClock } from '../../src/forwarder/steady-clock.ts'
@@ -34,7 +34,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
   t.mock.method(steadyClock, 'now', () => now)
   const clients = new Map<string, FakeClient>()
   const settled: DeliveryRun[] = []
-  const woken: PartitionWork[] = []
+  const woken: AssignedPartition[] = []
   const dispatcher = new Dispatcher(
     {
       settled: (run) => void settled.push(run),
@@ -47,7 +47,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
       retryStarted: () => {},
       breakerChanged: () => {},
       deferred: () => {},
-      blocked: (endpoint) => holdBack.look(endpoint, now),
+      blocked: (endpoint) => headOfLineMonitor.check(endpoint, now),
       wake: (partition) => {
         partition.block = null
         woken.push(partition)
@@ -85,24 +85,24 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
     destinations: new Map(ids.map((id) => [id, destination(id)])),
     computations: new Map(),
   })
-  const partition = new PartitionWork('calls', 0, new FakeOwner())
+  const partition = new AssignedPartition('calls', 0, new FakeOwner())
   const endpointsOf = (id: string) => routing.destination(id)!.endpoints
-  const intake: Intake = {
-    take: () => null,
+  const planner: Planner = {
+    planNext: () => null,
     endpointsAhead: (from, ahead) => {
       const next = from.peekAhead(ahead)
       return next ? endpointsOf(next.value!.toString()) : []
     },
   }
-  const waitingForRoom = new Set<PartitionWork>()
+  const waitingForBudget = new Set<AssignedPartition>()
   const stalled = { is: false }
   const log = { warns: 0, warn: () => void log.warns++ }
-  const holdBack = new HoldBack(
+  const headOfLineMonitor = new HeadOfLineMonitor(
     routing,
     dispatcher,
-    () => intake,
+    () => planner,
     { ...quiet, warn: log.warn },
-    () => waitingForRoom,
+    () => waitingForBudget,
     () => stalled.is,
   )
   let offset = 0
@@ -110,7 +110,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
     const records = Array.from({ length: count }, () => record(offset++, `k${offset}`, id))
     partition.push({ records: fetched(records), from: offset - count, to: offset })
   }
-  /** What the taker does: takes as long as there is room, then waits at the endpoint that has none. */
+  /** What the scheduler does: takes records while there is room, then waits for the endpoint that has none. */
   const takeAll = () => {
     while (!partition.block && partition.buffered > 0) {
       const { value, key } = partition.peek()!
@@ -123,7 +123,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
         if (partition.block) return
         continue
       }
-      const work = partition.take()
+      const work = partition.next()
       const call = {
         id: `${target.id}-${work.offset}`,
         messageId: 'm',
@@ -141,7 +141,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
   const pass = (ms: number, meanwhile: () => void = () => {}) => {
     for (let passed = 0; passed < ms; passed += 250) {
       now += 250
-      holdBack.tick(now)
+      headOfLineMonitor.tick(now)
       meanwhile()
       takeAll()
     }
@@ -153,7 +153,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
     dispatcher,
     routing,
     partition,
-    waitingForRoom,
+    waitingForBudget,
     stalled,
     settled,
     woken,
@@ -222,7 +222,7 @@ test('an endpoint that hangs lets the others pass from the first moment on: when
   assert.equal(endpointsOf('hangs')[0]!.shedding, true)
 })
 
-test('it sheds only what it cannot take, and stops when less than half of its room has been taken for a while', (t) => {
+test('it sheds only what it cannot take, and stops when less than half of its share has been taken for a while', (t) => {
   const { clients, fetch, takeAll, pass, endpointsOf } = world(t, ['slow', 'well'])
   fetch('slow', 50)
   fetch('well', 1)
@@ -286,14 +286,14 @@ test('work far behind a blocked head is seen as well, wherever it stands', (t) =
   assert.ok(clients.get('well')!.sent.length > 0)
 })
 
-test('slow endpoints that fill the room together, none of them at its own bound, shed what is overdue', (t) => {
-  const { partition, waitingForRoom, log, fetch, takeAll, pass, deferred } = world(t, ['slow', 'well'])
+test('slow endpoints that fill the budget together, none of them at its own bound, shed what is overdue', (t) => {
+  const { partition, waitingForBudget, log, fetch, takeAll, pass, deferred } = world(t, ['slow', 'well'])
   fetch('slow', 9)
   takeAll()
   fetch('well', 1)
-  // As the taker leaves it when the process's room is full.
+  // As the scheduler leaves it when the memory budget is exhausted.
   partition.block = { kind: 'full' }
-  waitingForRoom.add(partition)
+  waitingForBudget.add(partition)
   pass(limitMs)
   assert.equal(deferred().length, 0)
   pass(limitMs + 500)

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'node:test'
 import { decodeFinished, encodeFinished } from '../../src/core/offset-runs.ts'
-import { Consumption } from '../../src/forwarder/consumption.ts'
-import type { PartitionWork } from '../../src/forwarder/partition-work.ts'
+import { GroupConsumer } from '../../src/forwarder/group-consumer.ts'
+import type { AssignedPartition } from '../../src/forwarder/assigned-partition.ts'
 import type { FetchedBatch } from '../../src/forwarder/ports.ts'
 import { FakeSource, FakeTallies, delivered, quiet, record, fetched } from './fakes.ts'
 
@@ -13,7 +13,7 @@ function consume() {
   const tallies = new FakeTallies()
   const told = { woken: 0, lost: 0, resumed: 0, gone: [] as [first: number, last: number][] }
   const events = { flush: () => Promise.resolve() }
-  const consumption = new Consumption(
+  const consumer = new GroupConsumer(
     source,
     {
       wake: () => void told.woken++,
@@ -27,14 +27,14 @@ function consume() {
   )
   const own = async (partitions: number[], continued = true) => {
     const assigned = partitions.map((partition) => ({ topic: 'calls', partition }))
-    consumption.assigned(assigned, 'member/1', continued)
+    consumer.assigned(assigned, 'member/1', continued)
     await turn()
   }
   const fetch = (from: number, to: number, partition = 0) =>
-    consumption.fetched('calls', partition, batch(from, to))
-  const work = (partition = 0): PartitionWork =>
-    [...consumption.partitions()].find((each) => each.partition === partition)!
-  return { source, tallies, told, events, consumption, own, fetch, work }
+    consumer.fetched('calls', partition, batch(from, to))
+  const work = (partition = 0): AssignedPartition =>
+    [...consumer.partitions()].find((each) => each.partition === partition)!
+  return { source, tallies, told, events, consumer, own, fetch, work }
 }
 
 function batch(from: number, to: number): FetchedBatch {
@@ -42,8 +42,8 @@ function batch(from: number, to: number): FetchedBatch {
   return { records: fetched(records), from, to }
 }
 
-const take = (partition: PartitionWork, count = 1) =>
-  Array.from({ length: count }, () => partition.take()).map((work) => work)
+const take = (partition: AssignedPartition, count = 1) =>
+  Array.from({ length: count }, () => partition.next()).map((work) => work)
 
 test('nothing is taken before the committed map has been read, and then it is read again from there', async () => {
   const { source, told, own, fetch, work } = consume()
@@ -115,7 +115,7 @@ test('finished is a fact: what stays is united with the committed map', async ()
 })
 
 test('a partition that is lost is dropped: its queue is gone and what ends late finishes nothing', async () => {
-  const { source, told, consumption, own, fetch, work } = consume()
+  const { source, told, consumer, own, fetch, work } = consume()
   await own([0])
   fetch(0, 10)
   const before = work()
@@ -129,26 +129,26 @@ test('a partition that is lost is dropped: its queue is gone and what ends late 
   assert.notEqual(work(), before)
   fetch(0, 10)
   assert.equal(work().buffered, 10)
-  await consumption.commit()
+  await consumer.commit()
   assert.deepEqual(source.commits, [])
 })
 
 test('before a rebalance all that is finished by then is committed, what ended a moment ago included', async () => {
-  const { source, told, consumption, own, fetch, work } = consume()
+  const { source, told, consumer, own, fetch, work } = consume()
   await own([0])
   fetch(0, 10)
   const [first, second] = take(work(), 2)
   first!.finishOne(delivered)
-  // One that is under way holds less.
+  // One that is in flight holds less.
   const { promise, resolve } = Promise.withResolvers<boolean>()
   source.acknowledges = () => promise
-  const underWay = consumption.tick()
+  const inFlight = consumer.tick()
   while (source.commits.length === 0) await turn()
   source.acknowledges = () => Promise.resolve(true)
-  const rejoining = consumption.rejoining()
+  const rejoining = consumer.rejoining()
   second!.finishOne(delivered)
   resolve(true)
-  await Promise.all([underWay, rejoining])
+  await Promise.all([inFlight, rejoining])
   assert.deepEqual(
     source.commits.map(([commit]) => commit!.position),
     [1, 2],
@@ -158,8 +158,8 @@ test('before a rebalance all that is finished by then is committed, what ended a
   assert.equal(told.resumed, before + 1)
 })
 
-test('before a rebalance what is being handed over is waited for, but not for ever', async () => {
-  const { source, events, consumption, own, fetch, work } = consume()
+test('a rebalance waits for publications in flight, but not for ever', async () => {
+  const { source, events, consumer, own, fetch, work } = consume()
   await own([0])
   fetch(0, 10)
   const [first, second] = take(work(), 2)
@@ -167,11 +167,11 @@ test('before a rebalance what is being handed over is waited for, but not for ev
     first!.finishOne(delivered)
     return Promise.resolve()
   }
-  await consumption.rejoining()
+  await consumer.rejoining()
   assert.equal(source.commits.at(-1)![0]!.position, 1)
   second!.finishOne(delivered)
   events.flush = () => new Promise(() => {})
-  await consumption.rejoining()
+  await consumer.rejoining()
   assert.equal(source.commits.at(-1)![0]!.position, 2)
 })
 
@@ -229,10 +229,10 @@ test('a batch that was on its way before the seek is not taken for the one that 
 })
 
 test('a batch of nothing but control records after a seek is taken as it is: it cannot tell where it began', async () => {
-  const { source, consumption, own, work } = consume()
+  const { source, consumer, own, work } = consume()
   await own([0])
   const seeks = source.seeks.length
-  consumption.fetched('calls', 0, { records: fetched([]), from: 3, to: 3 })
+  consumer.fetched('calls', 0, { records: fetched([]), from: 3, to: 3 })
   assert.equal(work().nextFetch, 3)
   await turn()
   assert.equal(source.seeks.length, seeks)
@@ -259,40 +259,40 @@ test('what retention took before it was read is reported once, and reading goes 
 })
 
 test('only what changed is committed, with the finished offsets above the position', async () => {
-  const { source, consumption, own, fetch, work } = consume()
+  const { source, consumer, own, fetch, work } = consume()
   await own([0, 1])
-  await consumption.commit()
+  await consumer.commit()
   assert.equal(source.commits.length, 0)
   fetch(0, 5)
   fetch(0, 5, 1)
   const [first, , third] = take(work(), 3)
   third!.finishOne(delivered)
   first!.finishOne(delivered)
-  await consumption.commit()
+  await consumer.commit()
   const [only, ...others] = source.commits.flat()
   assert.deepEqual(others, [])
   assert.deepEqual([only!.partition, only!.position], [0, 1])
   assert.deepEqual(decodeFinished(1, only!.metadata), [{ start: 2, end: 3 }])
-  await consumption.commit()
+  await consumer.commit()
   assert.equal(source.commits.length, 1)
 })
 
 test('a commit that was not acknowledged is made again', async () => {
-  const { source, consumption, own, fetch, work } = consume()
+  const { source, consumer, own, fetch, work } = consume()
   await own([0])
   fetch(0, 5)
   take(work())[0]!.finishOne(delivered)
   source.acknowledges = () => Promise.resolve(false)
-  await consumption.commit()
+  await consumer.commit()
   assert.equal(work().committedPosition, null)
   source.acknowledges = () => Promise.resolve(true)
-  await consumption.commit()
+  await consumer.commit()
   assert.equal(source.commits.length, 2)
   assert.equal(work().committedPosition, 1)
 })
 
 test('a commit is made once its tally is with the broker, without the partitions that were lost meanwhile', async () => {
-  const { source, tallies, consumption, own, fetch, work } = consume()
+  const { source, tallies, consumer, own, fetch, work } = consume()
   await own([0, 1])
   for (const partition of [0, 1]) {
     fetch(0, 2, partition)
@@ -300,8 +300,8 @@ test('a commit is made once its tally is with the broker, without the partitions
   }
   const { promise, resolve } = Promise.withResolvers<void>()
   tallies.acknowledges = () => promise
-  const committed = consumption.commit()
-  while (tallies.told.length < 2) await turn()
+  const committed = consumer.commit()
+  while (tallies.tallied.length < 2) await turn()
   for (let turns = 0; turns < 10; turns++) await turn()
   assert.deepEqual(source.commits, [])
   await own([1])
@@ -313,22 +313,22 @@ test('a commit is made once its tally is with the broker, without the partitions
   )
 })
 
-test('one commit is under way at a time, and what finishes meanwhile goes into the next', async () => {
-  const { source, consumption, own, fetch, work } = consume()
+test('one commit is in flight at a time, and what finishes meanwhile goes into the next', async () => {
+  const { source, consumer, own, fetch, work } = consume()
   await own([0])
   fetch(0, 5)
   const works = take(work(), 2)
   works[0]!.finishOne(delivered)
   const { promise, resolve } = Promise.withResolvers<boolean>()
   source.acknowledges = () => promise
-  const first = consumption.commit()
+  const first = consumer.commit()
   while (source.commits.length === 0) await turn()
   works[1]!.finishOne(delivered)
-  assert.equal(consumption.commit(), first)
+  assert.equal(consumer.commit(), first)
   assert.equal(source.commits.length, 1)
   resolve(true)
   await first
-  await consumption.commit()
+  await consumer.commit()
   assert.deepEqual(
     source.commits.map(([commit]) => commit!.position),
     [1, 2],
@@ -336,31 +336,31 @@ test('one commit is under way at a time, and what finishes meanwhile goes into t
 })
 
 test('a full partition is paused, and resumed once it has room', async () => {
-  const { source, consumption, own, fetch, work } = consume()
+  const { source, consumer, own, fetch, work } = consume()
   await own([0, 1])
   fetch(0, 100_000)
   assert.deepEqual([...source.paused], [0])
   while (work().buffered > 0) {
-    const taken = work().take()
+    const taken = work().next()
     taken.finishOne(delivered)
-    consumption.finished(work())
+    consumer.finished(work())
   }
   assert.deepEqual([...source.paused], [])
 })
 
 test('a partition whose head is due in a while is paused until shortly before, whatever ends meanwhile', async () => {
-  const { source, consumption, own, fetch, work } = consume()
+  const { source, consumer, own, fetch, work } = consume()
   await own([0, 1])
   fetch(0, 10)
-  const before = work().take()
+  const before = work().next()
   const wait = (ms: number) => {
     work().block = { kind: 'until', at: Date.now() + ms }
-    consumption.waits(work(), ms)
+    consumer.waits(work(), ms)
   }
   wait(60_000)
   assert.deepEqual([...source.paused], [0])
   before.finishOne(delivered)
-  assert.deepEqual([...source.paused], [0], 'what ended makes no room that anything due could take')
+  assert.deepEqual([...source.paused], [0], 'what ended frees nothing that anything due could use')
   wait(2_500)
   assert.deepEqual([...source.paused], [], 'in time to fetch what is behind it')
   fetch(10, 20_000)
@@ -369,22 +369,22 @@ test('a partition whose head is due in a while is paused until shortly before, w
 })
 
 test('a partition whose head does not end is paused before the map can overflow, and resumed when it is committed', async () => {
-  const { source, consumption, own, fetch, work } = consume()
+  const { source, consumer, own, fetch, work } = consume()
   await own([0])
   fetch(0, 1)
-  const head = work().take()
+  const head = work().next()
   let next = 1
   while (!source.paused.has(0) && next < 200_000) {
     fetch(next, (next += 1_000))
     while (work().buffered > 0) {
-      work().take().finishOne(delivered)
-      consumption.finished(work())
+      work().next().finishOne(delivered)
+      consumer.finished(work())
     }
   }
   assert.ok(work().tracker.size <= 100_000, `${work().tracker.size}`)
   assert.ok(source.paused.has(0))
   head.finishOne(delivered)
   // What became of it all is held until a commit has it.
-  await consumption.commit()
+  await consumer.commit()
   assert.deepEqual([...source.paused], [])
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { RecordLots } from '../../../src/adapters/kafka/record-lots.ts'
+import { RecordBatches } from '../../../src/adapters/kafka/record-batches.ts'
 
 const require = createRequire(import.meta.url)
 
@@ -61,10 +61,10 @@ async function batchOf(given: Given, attributes = 0): Promise<Buffer> {
   return buffer
 }
 
-const framed = (lot: Buffer): Buffer => {
+const framed = (batch: Buffer): Buffer => {
   const size = Buffer.alloc(4)
-  size.writeInt32BE(lot.length)
-  return Buffer.concat([size, lot])
+  size.writeInt32BE(batch.length)
+  return Buffer.concat([size, batch])
 }
 
 const bytes = fc.uint8Array({ maxLength: 80 }).map((array) => Buffer.from(array))
@@ -117,58 +117,58 @@ const one: Given = {
 
 test('property: what is read of batches is what kafkajs decodes, each record by itself, cut off where a batch is not whole', async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(given, { minLength: 1, maxLength: 4 }), fc.nat(), async (batches, cut) => {
-      const parts = await Promise.all(batches.map((each) => batchOf(each)))
+    fc.asyncProperty(fc.array(given, { minLength: 1, maxLength: 4 }), fc.nat(), async (sent, cut) => {
+      const parts = await Promise.all(sent.map((each) => batchOf(each)))
       const whole = Buffer.concat(parts)
-      const lot = whole.subarray(0, whole.length - (cut % parts.at(-1)!.length))
+      const batch = whole.subarray(0, whole.length - (cut % parts.at(-1)!.length))
       // kafkajs looks for the format first, wherever that would be.
-      fc.pre(lot.length > 16)
-      const expected = await decodeByKafkajs(new KafkaDecoder(framed(lot)))
-      const lots = RecordLots.read(lot)
-      if (!lots) {
-        assert.ok(lot.length < parts[0]!.length)
+      fc.pre(batch.length > 16)
+      const expected = await decodeByKafkajs(new KafkaDecoder(framed(batch)))
+      const batches = RecordBatches.read(batch)
+      if (!batches) {
+        assert.ok(batch.length < parts[0]!.length)
         return
       }
-      assert.equal(lots.length, expected.length)
+      assert.equal(batches.length, expected.length)
       // Backwards: none needs the one before it.
       for (let index = expected.length - 1; index >= 0; index--) {
         const { offset, timestamp, key, value, headers } = expected[index]!
-        const read = lots.at(index)
-        assert.deepEqual([read.offset, lots.offsetAt(index)], [Number(offset), Number(offset)])
+        const read = batches.at(index)
+        assert.deepEqual([read.offset, batches.offsetAt(index)], [Number(offset), Number(offset)])
         assert.deepEqual([read.timestamp, read.key, read.value], [Number(timestamp), key, value])
         for (const [name, found] of Object.entries(headers)) {
           assert.deepEqual(read.header(name), Array.isArray(found) ? found.at(-1) : found)
         }
         assert.equal(read.header('none'), null)
       }
-      const isWhole = lot.length === whole.length
-      const end = isWhole ? batches.at(-1)! : batches.at(-2)!
-      assert.equal(lots.lastOffset, end.firstOffset + (end.records.at(-1)?.offsetDelta ?? 0) + end.beyond)
-      assert.equal(lots.bytes, isWhole ? whole.length : whole.length - parts.at(-1)!.length)
+      const isWhole = batch.length === whole.length
+      const end = isWhole ? sent.at(-1)! : sent.at(-2)!
+      assert.equal(batches.lastOffset, end.firstOffset + (end.records.at(-1)?.offsetDelta ?? 0) + end.beyond)
+      assert.equal(batches.bytes, isWhole ? whole.length : whole.length - parts.at(-1)!.length)
     }),
     { numRuns: 300 },
   )
 })
 
 test('what lies before the offset that was asked for is left out', async () => {
-  const lots = RecordLots.read(await batchOf(one))!
-  lots.startAt(8)
-  assert.equal(lots.length, 2)
-  assert.equal(lots.offsetAt(0), 8)
-  assert.equal(String(lots.at(0).value), 'v1')
-  lots.startAt(100)
-  assert.equal(lots.length, 0)
-  assert.equal(lots.lastOffset, 9)
+  const batches = RecordBatches.read(await batchOf(one))!
+  batches.startAt(8)
+  assert.equal(batches.length, 2)
+  assert.equal(batches.offsetAt(0), 8)
+  assert.equal(String(batches.at(0).value), 'v1')
+  batches.startAt(100)
+  assert.equal(batches.length, 0)
+  assert.equal(batches.lastOffset, 9)
 })
 
 test('what waits keeps nothing of the rest of the answer in memory', async () => {
-  const lot = await batchOf(one)
+  const batch = await batchOf(one)
   const answer = Buffer.alloc(3 * 2 ** 20)
-  lot.copy(answer, 1_000)
-  const lots = RecordLots.read(answer.subarray(1_000, 1_000 + lot.length))!
-  assert.equal(String(lots.at(2).value), 'v2')
-  for (const { key, value } of [lots.at(0), lots.at(2)]) {
-    for (const bytes of [key!, value!]) assert.equal(bytes.buffer.byteLength, lot.length)
+  batch.copy(answer, 1_000)
+  const batches = RecordBatches.read(answer.subarray(1_000, 1_000 + batch.length))!
+  assert.equal(String(batches.at(2).value), 'v2')
+  for (const { key, value } of [batches.at(0), batches.at(2)]) {
+    for (const bytes of [key!, value!]) assert.equal(bytes.buffer.byteLength, batch.length)
   }
 })
 
@@ -180,21 +180,21 @@ test('what is not plain is left to kafkajs: compressed, of a transaction, contro
     control: await batchOf(one, control),
   }
   for (const [name, other] of Object.entries(others)) {
-    assert.equal(RecordLots.read(other), null, name)
-    assert.equal(RecordLots.read(Buffer.concat([plain, other])), null, name)
+    assert.equal(RecordBatches.read(other), null, name)
+    assert.equal(RecordBatches.read(Buffer.concat([plain, other])), null, name)
   }
   const old = Buffer.from(plain)
   old[16] = 1
-  assert.equal(RecordLots.read(old), null)
-  assert.equal(RecordLots.read(plain.subarray(0, 60)), null)
+  assert.equal(RecordBatches.read(old), null)
+  assert.equal(RecordBatches.read(plain.subarray(0, 60)), null)
 })
 
 test('lengths that do not agree are an error, not records of something else', async () => {
   const short = await batchOf(one)
   short.writeInt32BE(20, 8)
-  assert.throws(() => RecordLots.read(short), RangeError)
+  assert.throws(() => RecordBatches.read(short), RangeError)
   const long = await batchOf(one)
   // The first record's length, 61 bytes in.
   long[61] = 0x7e
-  assert.throws(() => RecordLots.read(long.subarray(0, long.length)), RangeError)
+  assert.throws(() => RecordBatches.read(long.subarray(0, long.length)), RangeError)
 })

@@ -3,16 +3,16 @@ import type { NotPlannedReason, PlannedDestination } from '../core/delivery-even
 import { renderBody } from '../core/body.ts'
 import { checkCall } from '../core/check-call.ts'
 import { allowsWebhooks } from '../core/integrations.ts'
-import { DeliveryRun } from './delivery-run.ts'
+import { DeliveryRun } from './active-delivery.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
-import { Refusal, fullEndpoint, refusalOf, type Intake } from './intake.ts'
+import { Refusal, fullEndpoint, refusalOf, type Planner } from './planner.ts'
 import type { Ledger } from './ledger.ts'
-import type { Block, PartitionWork } from './partition-work.ts'
+import type { Block, AssignedPartition } from './assigned-partition.ts'
 import type { RecordDecoder } from './ports.ts'
-import type { Room } from './room.ts'
-import type { Route, Routing } from './routing.ts'
+import type { MemoryBudget } from './memory-budget.ts'
+import type { SourceRoute, Routing } from './routing.ts'
 import type { SchemaLoader } from './schema-loader.ts'
 import type { SettingsCatchUp } from './settings-catch-up.ts'
 import type { Settler } from './settler.ts'
@@ -26,7 +26,7 @@ interface Plan {
   unwanted: readonly DestinationRuntime[]
 }
 
-export interface CallsIntakeParts {
+export interface CallPlannerParts {
   decoder: RecordDecoder<AnalyticsCall>
   schemas: SchemaLoader
   routing: Routing
@@ -34,27 +34,27 @@ export interface CallsIntakeParts {
   dispatcher: Dispatcher
   settler: Settler
   ledger: Ledger
-  room: Room
+  budget: MemoryBudget
 }
 
 /** Calls topic: decode → check → plan → render → one run per destination (design.md, points 3 and 4). */
-export class CallsIntake implements Intake {
-  readonly #parts: CallsIntakeParts
+export class CallPlanner implements Planner {
+  readonly #parts: CallPlannerParts
 
-  constructor(parts: CallsIntakeParts) {
+  constructor(parts: CallPlannerParts) {
     this.#parts = parts
   }
 
-  take(partition: PartitionWork): Block | null {
-    const { room, settler } = this.#parts
-    if (room.isFull) return { kind: 'full' }
+  planNext(partition: AssignedPartition): Block | null {
+    const { budget, settler } = this.#parts
+    if (budget.isFull) return { kind: 'full' }
     let plan: Plan | Block
     try {
       plan = (partition.head as Plan | null) ?? this.#plan(partition)
     } catch (error) {
       const record = partition.peek()!
       const { reason, detail } = refusalOf(error)
-      settler.deadRecord(partition.take(), record, reason, detail, this.#callIn(record.value))
+      settler.deadRecord(partition.next(), record, reason, detail, this.#callIn(record.value))
       return null
     }
     if ('kind' in plan) return plan
@@ -70,7 +70,7 @@ export class CallsIntake implements Intake {
     return null
   }
 
-  endpointsAhead(partition: PartitionWork, ahead: number): readonly EndpointQueue[] {
+  endpointsAhead(partition: AssignedPartition, ahead: number): readonly EndpointQueue[] {
     const record = partition.peekAhead(ahead)
     if (!record) return []
     try {
@@ -92,7 +92,7 @@ export class CallsIntake implements Intake {
     }
   }
 
-  #plan(partition: PartitionWork): Plan | Block {
+  #plan(partition: AssignedPartition): Plan | Block {
     const { decoder, schemas, routing, catchUp } = this.#parts
     const { value } = partition.peek()!
     const decoded = decoder.tryDecode(value)
@@ -116,10 +116,10 @@ export class CallsIntake implements Intake {
     }
   }
 
-  #admit(partition: PartitionWork, { call, destinations, unwanted }: Plan, now: number): void {
-    const { dispatcher, settler, room, ledger, routing } = this.#parts
+  #admit(partition: AssignedPartition, { call, destinations, unwanted }: Plan, now: number): void {
+    const { dispatcher, settler, budget, ledger, routing } = this.#parts
     const record = partition.peek()!
-    const work = partition.take()
+    const work = partition.next()
     if (ledger.everything) {
       ledger.planned(work, call, planOf(call, destinations, unwanted, routing.route(call.sourceId)))
     }
@@ -149,7 +149,7 @@ export class CallsIntake implements Intake {
         type: call.type as Exclude<typeof call.type, 'unknown'>,
         body,
       }
-      room.take(body.length)
+      budget.reserve(body.length)
       dispatcher.admit(
         new DeliveryRun(work, destination, delivery, key, null, null, destination.endpoints, now),
       )
@@ -157,7 +157,10 @@ export class CallsIntake implements Intake {
   }
 }
 
-function wanting({ destinations, filtered }: Route, call: AnalyticsCall): readonly DestinationRuntime[] {
+function wanting(
+  { destinations, filtered }: SourceRoute,
+  call: AnalyticsCall,
+): readonly DestinationRuntime[] {
   if (!filtered) return destinations
   const { type, event } = call
   if (type === 'unknown') return destinations
@@ -169,7 +172,7 @@ function planOf(
   call: AnalyticsCall,
   destinations: readonly DestinationRuntime[],
   unwanted: readonly DestinationRuntime[],
-  route: Route | undefined,
+  route: SourceRoute | undefined,
 ): PlannedDestination[] {
   const lines: PlannedDestination[] = destinations.map((destination) => ({
     destinationId: destination.id,

@@ -5,7 +5,7 @@ import type { Delivery, EndpointOutcome, LastResponse, Origin } from '../core/de
 import type { Outcome } from '../core/outcome.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
-import type { RecordWork } from './partition-work.ts'
+import type { RecordProgress } from './assigned-partition.ts'
 import type { AttemptSigner, AttemptSink, SignedRequest } from './ports.ts'
 
 /**
@@ -13,7 +13,7 @@ import type { AttemptSigner, AttemptSink, SignedRequest } from './ports.ts'
  * that all its attempts share, so that the hot path makes one object a delivery and one an attempt.
  */
 export class DeliveryRun implements SignedRequest, Chained<DeliveryRun> {
-  readonly work: RecordWork
+  readonly work: RecordProgress
   readonly destination: DestinationRuntime
   readonly idempotencyKey: string
   readonly messageId: string
@@ -57,7 +57,7 @@ export class DeliveryRun implements SignedRequest, Chained<DeliveryRun> {
   readonly admittedAt: number
 
   constructor(
-    work: RecordWork,
+    work: RecordProgress,
     destination: DestinationRuntime,
     call: Pick<Delivery, 'id' | 'messageId' | 'sourceId' | 'userIds' | 'type' | 'body'>,
     key: string | null,
@@ -109,7 +109,7 @@ export class DeliveryRun implements SignedRequest, Chained<DeliveryRun> {
   }
 
   /** The delivery as it goes into a tier or a dead letter after this round. */
-  toDelivery(endpointIds: string[], notBefore: number | null, handedOverAt: number | null): Delivery {
+  toDelivery(endpointIds: string[], notBefore: number | null, scheduledAt: number | null): Delivery {
     return {
       id: this.idempotencyKey,
       messageId: this.messageId,
@@ -120,9 +120,9 @@ export class DeliveryRun implements SignedRequest, Chained<DeliveryRun> {
       body: this.body,
       endpointIds,
       attempts: this.attempts,
-      handOvers: (this.earlier?.handOvers ?? 0) + (handedOverAt === null ? 0 : 1),
+      timesScheduled: (this.earlier?.timesScheduled ?? 0) + (scheduledAt === null ? 0 : 1),
       firstAttemptAt: this.firstAttemptAt,
-      firstHandOverAt: this.earlier?.firstHandOverAt ?? handedOverAt,
+      firstScheduledAt: this.earlier?.firstScheduledAt ?? scheduledAt,
       notBefore,
       outcomes: this.#history(),
       lastResponse: this.#lastResponse(),
@@ -181,8 +181,8 @@ export class Attempt implements AttemptSink {
   }
 }
 
-/** First in, first out, by links: no array to shift. */
-export class AttemptFifo {
+/** First in, first out, linked: no array to shift. */
+export class AttemptQueue {
   #first: Attempt | null = null
   #last: Attempt | null = null
   length = 0

@@ -1,14 +1,14 @@
 import type { OffsetRun } from './offset-runs.ts'
 
 /** What a commit holds as finished: every offset below the position, and the runs beyond it. */
-export interface Cover {
+export interface FinishedOffsets {
   position: number
   /** Ascending, apart from each other, none below the position. */
   runs: readonly OffsetRun[]
 }
 
 /** What of the first is not in the second. Both ascending and apart. */
-export function lessRuns(runs: readonly OffsetRun[], less: readonly OffsetRun[]): OffsetRun[] {
+export function subtractRuns(runs: readonly OffsetRun[], less: readonly OffsetRun[]): OffsetRun[] {
   const left: OffsetRun[] = []
   let next = 0
   for (const { start, end } of runs) {
@@ -24,12 +24,12 @@ export function lessRuns(runs: readonly OffsetRun[], less: readonly OffsetRun[])
 }
 
 /** What lies in both. Both ascending and apart. */
-export function bothRuns(one: readonly OffsetRun[], other: readonly OffsetRun[]): OffsetRun[] {
-  return lessRuns(one, lessRuns(one, other))
+export function intersectRuns(one: readonly OffsetRun[], other: readonly OffsetRun[]): OffsetRun[] {
+  return subtractRuns(one, subtractRuns(one, other))
 }
 
 /** The runs of either, joined where they touch. Both ascending. */
-export function joinRuns(one: readonly OffsetRun[], other: readonly OffsetRun[]): OffsetRun[] {
+export function uniteRuns(one: readonly OffsetRun[], other: readonly OffsetRun[]): OffsetRun[] {
   const joined: OffsetRun[] = []
   let last: OffsetRun | null = null
   for (let i = 0, j = 0; i < one.length || j < other.length;) {
@@ -42,16 +42,17 @@ export function joinRuns(one: readonly OffsetRun[], other: readonly OffsetRun[])
   return joined
 }
 
-const wholeOf = ({ position, runs }: Cover): OffsetRun[] => joinRuns([{ start: 0, end: position }], runs)
+const wholeOf = ({ position, runs }: FinishedOffsets): OffsetRun[] =>
+  uniteRuns([{ start: 0, end: position }], runs)
 
 /** What of the first is not in the second. */
-export function lessCover(cover: Cover, less: Cover): OffsetRun[] {
-  return lessRuns(wholeOf(cover), wholeOf(less))
+export function subtractFinished(finished: FinishedOffsets, less: FinishedOffsets): OffsetRun[] {
+  return subtractRuns(wholeOf(finished), wholeOf(less))
 }
 
 /** Whether the first holds all that the second does. */
-export function holdsCover(cover: Cover, other: Cover): boolean {
-  return lessCover(other, cover).length === 0
+export function containsFinished(finished: FinishedOffsets, other: FinishedOffsets): boolean {
+  return subtractFinished(other, finished).length === 0
 }
 
 /** Offsets in all of the runs, holes included. */
@@ -103,5 +104,5 @@ export function addRuns(list: OffsetRun[], runs: readonly OffsetRun[]): void {
   if (!first) return
   let at = list.length
   while (at > 0 && list[at - 1]!.end >= first.start) at--
-  list.push(...joinRuns(list.splice(at), runs))
+  list.push(...uniteRuns(list.splice(at), runs))
 }

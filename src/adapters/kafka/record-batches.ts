@@ -24,7 +24,7 @@ const appendTime = 0b1000
  * answer's own bytes and three numbers a record, instead of some ten objects, which would all be copied by each
  * collection of the young ones, and made in one go.
  */
-export class RecordLots implements FetchedRecords {
+export class RecordBatches implements FetchedRecords {
   readonly bytes: number
   /** The last offset that the batches cover; beyond the last record where compaction took what followed it. */
   readonly lastOffset: number
@@ -42,7 +42,7 @@ export class RecordLots implements FetchedRecords {
    *   format), and where there is no whole one
    * @throws RangeError where lengths do not agree
    */
-  static read(buffer: Buffer): RecordLots | null {
+  static read(buffer: Buffer): RecordBatches | null {
     let count = 0
     let end = 0
     for (let at = 0; at + headBytes <= buffer.length; at = end) {
@@ -53,7 +53,7 @@ export class RecordLots implements FetchedRecords {
       count += buffer.readInt32BE(at + countAt)
       end = next
     }
-    return end === 0 ? null : new RecordLots(onItsOwn(buffer.subarray(0, end)), count)
+    return end === 0 ? null : new RecordBatches(onItsOwn(buffer.subarray(0, end)), count)
   }
 
   private constructor(buffer: Buffer, count: number) {
@@ -102,16 +102,16 @@ export class RecordLots implements FetchedRecords {
     return this.#offsets[this.#first + index]!
   }
 
-  at(index: number): LotRecord {
+  at(index: number): BatchRecord {
     const place = this.#first + index
     const cursor = new Cursor(this.#buffer, this.#positions[place]!)
     const key = cursor.bytes()
     const value = cursor.bytes()
-    return new LotRecord(this.#offsets[place]!, this.#timestamps[place]!, key, value, cursor)
+    return new BatchRecord(this.#offsets[place]!, this.#timestamps[place]!, key, value, cursor)
   }
 }
 
-export class LotRecord implements FetchedRecord {
+export class BatchRecord implements FetchedRecord {
   readonly offset: number
   readonly timestamp: number
   readonly key: Buffer | null

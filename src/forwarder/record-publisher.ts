@@ -5,7 +5,7 @@ import type { EncodedRecord, RecordSink } from './ports.ts'
  * A record on its way into a topic, and what is to be done when it has come to something. Thousands wait for a quarter
  * of a second beside an endpoint that is down, and outlive the young objects: each is one object, with no closures.
  */
-export interface Outgoing extends EncodedRecord, Claim {
+export interface OutgoingRecord extends EncodedRecord, Claim {
   /** The broker has it. */
   done(): void
   /** The topic takes no record as large as this one. */
@@ -13,41 +13,41 @@ export interface Outgoing extends EncodedRecord, Claim {
 }
 
 interface Queue {
-  /** Was unsure when its turn came; before all that waits. */
-  unsure: Outgoing[]
-  waiting: Outgoing[]
+  /** Ownership was uncertain at their turn; they go before all that wait. */
+  uncertain: OutgoingRecord[]
+  waiting: OutgoingRecord[]
   /** How many of `waiting` are gone. */
   gone: number
   /** Of both. */
   bytes: number
   sending: boolean
-  /** When the last lot began, by `performance.now()`. */
+  /** When the last batch began, by `performance.now()`. */
   sentAt: number
   timer: NodeJS.Timeout | null
 }
 
-/** A lot stays below the broker's limit on a partition's batch whichever partition its records fall to. */
-const lotBytes = 512 * 1024
-const lotRecords = 500
+/** A batch stays below the broker's limit on a partition's batch whichever partition its records fall to. */
+const maxBatchBytes = 512 * 1024
+const maxBatchRecords = 500
 /** What a record costs beside its own bytes, at most: its head, and that of a batch, which counts too (KIP-98). */
 const recordOverheadBytes = 128
 
 /**
- * A lot follows another of its topic no sooner, in ms. Each lot is a request, which costs as much as some fifty records
- * in it, and what is handed over is not waited for by anybody but its own offset. Beside a bad endpoint with a tenth of
+ * A batch follows another of its topic no sooner, in ms. Each batch is a request, which costs as much as some fifty records
+ * in it, and only a record's own offset waits for it. Beside a bad endpoint with a tenth of
  * a full load, 250 ms took 7 % off what the process does for all the others; with 600 ms it was more again, since
  * what waits for so long outlives the young objects.
  */
 const defaultLingerMs = 250
 
 /**
- * Appends retry records, dead letters and the ledger's events in lots, acks=all, one lot a topic at a time: what comes
+ * Appends retry records, dead letters and the ledger's events in batches, acks=all, one batch a topic at a time: what comes
  * meanwhile makes the next one. `done` of each record is called once the broker has it.
  *
- * A record's claim is looked at once more before it is written. Who was frozen for longer than the session would else
- * hand over what the next owner of the partition delivers, and it would be delivered twice.
+ * A record's claim is checked once more before it is written. A process that was frozen for longer than the session would otherwise
+ * publish what the next owner of the partition delivers, and it would be delivered twice.
  */
-export class HandOver {
+export class RecordPublisher {
   readonly #sink: RecordSink
   readonly #maxRecordBytes: number
   readonly #topics = new Map<string, Queue>()
@@ -77,7 +77,7 @@ export class HandOver {
     return this.#open
   }
 
-  append(topic: string, record: Outgoing): void {
+  append(topic: string, record: OutgoingRecord): void {
     const bytes = sizeOf(record)
     if (bytes > this.#maxRecordBytes) {
       record.tooLarge()
@@ -86,7 +86,15 @@ export class HandOver {
     this.#open++
     let queue = this.#topics.get(topic)
     if (!queue) {
-      queue = { unsure: [], waiting: [], gone: 0, bytes: 0, sending: false, sentAt: -Infinity, timer: null }
+      queue = {
+        uncertain: [],
+        waiting: [],
+        gone: 0,
+        bytes: 0,
+        sending: false,
+        sentAt: -Infinity,
+        timer: null,
+      }
       this.#topics.set(topic, queue)
     }
     queue.waiting.push(record)
@@ -131,7 +139,7 @@ export class HandOver {
   }
 
   #waitMs(queue: Queue): number {
-    const isFull = countOf(queue) >= lotRecords || queue.bytes >= lotBytes
+    const isFull = countOf(queue) >= maxBatchRecords || queue.bytes >= maxBatchBytes
     return isFull ? 0 : Math.max(0, queue.sentAt + this.#lingerMs - performance.now())
   }
 
@@ -145,71 +153,72 @@ export class HandOver {
 
   async #drain(topic: string, queue: Queue): Promise<void> {
     for (let waits = false; !waits; waits = this.#waitMs(queue) > 0) {
-      const lot = this.#takeLot(queue)
-      if (lot.length === 0) {
+      const batch = this.#takeBatch(queue)
+      if (batch.length === 0) {
         queue.sending = false
         return
       }
       queue.sentAt = performance.now()
-      await this.#send(topic, lot)
+      await this.#send(topic, batch)
     }
     queue.sending = false
     if (countOf(queue) > 0) this.#schedule(topic, queue)
   }
 
   /** The first of what may be written now. What is lost by the time of its turn is dropped. */
-  #takeLot(queue: Queue): Outgoing[] {
-    const again = queue.unsure
-    queue.unsure = []
-    const lot: Outgoing[] = []
+  #takeBatch(queue: Queue): OutgoingRecord[] {
+    const again = queue.uncertain
+    queue.uncertain = []
+    const batch: OutgoingRecord[] = []
     let bytes = 0
-    /** Looks at `one`; false: there is no room for it in this lot. */
-    const take = (one: Outgoing): boolean => {
-      const { standing } = one
-      if (standing === 'unsure') queue.unsure.push(one)
-      else if (standing === 'lost') this.#drop(queue, one)
+    /** Looks at `one`; false: there is no room for it in this batch. */
+    const take = (one: OutgoingRecord): boolean => {
+      const { ownership } = one
+      if (ownership === 'uncertain') queue.uncertain.push(one)
+      else if (ownership === 'lost') this.#drop(queue, one)
       else {
         const size = sizeOf(one)
-        if (lot.length === lotRecords || (lot.length > 0 && bytes + size > lotBytes)) return false
-        lot.push(one)
+        if (batch.length === maxBatchRecords || (batch.length > 0 && bytes + size > maxBatchBytes))
+          return false
+        batch.push(one)
         bytes += size
       }
       return true
     }
     let next = 0
     while (next < again.length && take(again[next]!)) next++
-    if (next < again.length) queue.unsure = queue.unsure.concat(again.slice(next))
+    if (next < again.length) queue.uncertain = queue.uncertain.concat(again.slice(next))
     else while (queue.gone < queue.waiting.length && take(queue.waiting[queue.gone]!)) queue.gone++
     queue.bytes -= bytes
-    if (queue.gone === queue.waiting.length || queue.gone >= lotRecords) {
+    if (queue.gone === queue.waiting.length || queue.gone >= maxBatchRecords) {
       queue.waiting = queue.waiting.slice(queue.gone)
       queue.gone = 0
     }
-    this.#tellIfIdle()
-    return lot
+    this.#resolveIfIdle()
+    return batch
   }
 
-  #drop(queue: Queue, one: Outgoing): void {
+  #drop(queue: Queue, one: OutgoingRecord): void {
     queue.bytes -= sizeOf(one)
     this.#open--
     one.dropped()
   }
 
-  async #send(topic: string, lot: Outgoing[]): Promise<void> {
-    const refused = await this.#sink.append(topic, lot)
-    this.#open -= lot.length
-    for (const one of lot) {
+  async #send(topic: string, batch: OutgoingRecord[]): Promise<void> {
+    const refused = await this.#sink.append(topic, batch)
+    this.#open -= batch.length
+    for (const one of batch) {
       if (refused.length > 0 && refused.includes(one)) one.tooLarge()
       else one.done()
     }
-    this.#tellIfIdle()
+    this.#resolveIfIdle()
   }
 
-  #tellIfIdle(): void {
+  #resolveIfIdle(): void {
     if (this.#open === 0) for (const resolve of this.#idle.splice(0)) resolve()
   }
 }
 
-const countOf = ({ unsure, waiting, gone }: Queue): number => unsure.length + waiting.length - gone
+const countOf = ({ uncertain, waiting, gone }: Queue): number => uncertain.length + waiting.length - gone
 
 const sizeOf = ({ start, end }: EncodedRecord): number => end - start + recordOverheadBytes

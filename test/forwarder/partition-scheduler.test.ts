@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import type { Intake } from '../../src/forwarder/intake.ts'
-import { PartitionWork } from '../../src/forwarder/partition-work.ts'
-import { Taker } from '../../src/forwarder/taker.ts'
+import type { Planner } from '../../src/forwarder/planner.ts'
+import { AssignedPartition } from '../../src/forwarder/assigned-partition.ts'
+import { PartitionScheduler } from '../../src/forwarder/partition-scheduler.ts'
 import { FakeOwner, fetched, record } from './fakes.ts'
 
 /** Of partitions that never wait for room. */
-function takerOf(take: Intake['take'], hasPlenty = () => false): Taker {
-  const intake: Intake = { take, endpointsAhead: () => [] }
-  return new Taker(
-    () => intake,
+function schedulerOf(planNext: Planner['planNext'], hasPlenty = () => false): PartitionScheduler {
+  const planner: Planner = { planNext, endpointsAhead: () => [] }
+  return new PartitionScheduler(
+    () => planner,
     () => {},
     () => {},
     hasPlenty,
@@ -20,45 +20,45 @@ function takerOf(take: Intake['take'], hasPlenty = () => false): Taker {
 test('what comes due one by one is taken several at a time, never early and a tenth of a second late at most', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout', 'setImmediate', 'Date'] })
   const [count, apartMs] = [100, 10]
-  const partition = new PartitionWork('retry.10s', 0, new FakeOwner())
+  const partition = new AssignedPartition('retry.10s', 0, new FakeOwner())
   const records = Array.from({ length: count }, (_, offset) => record(offset))
   partition.push({ records: fetched(records), from: 0, to: count })
   const lateness: number[] = []
   let looks = 0
-  const taker = takerOf((of) => {
+  const scheduler = schedulerOf((of) => {
     const dueAt = of.peek()!.offset * apartMs
     if (dueAt > Date.now()) {
       looks++
       return { kind: 'until', at: dueAt }
     }
     lateness.push(Date.now() - dueAt)
-    of.take()
+    of.next()
     return null
   })
-  taker.wake(partition)
+  scheduler.wake(partition)
   for (let ms = 0; ms < count * apartMs + 100; ms++) t.mock.timers.tick(1)
   assert.equal(lateness.length, count)
   assert.ok(Math.min(...lateness) >= 0 && Math.max(...lateness) <= 105, `${Math.max(...lateness)} ms late`)
   assert.ok(looks <= (count * apartMs) / 100 + 1, `looked ${looks} times for what was not due`)
-  taker.stop()
+  scheduler.stop()
 })
 
 test('while there is plenty to do nothing is taken, and as soon as there is not it goes on', async () => {
-  const partition = new PartitionWork('calls', 0, new FakeOwner())
+  const partition = new AssignedPartition('calls', 0, new FakeOwner())
   partition.push({ records: fetched([record(0), record(1)]), from: 0, to: 2 })
   let plenty = true
   let taken = 0
-  const take: Intake['take'] = (of) => {
-    of.take()
+  const take: Planner['planNext'] = (of) => {
+    of.next()
     taken++
     return null
   }
-  const taker = takerOf(take, () => plenty)
-  taker.wake(partition)
+  const scheduler = schedulerOf(take, () => plenty)
+  scheduler.wake(partition)
   for (let turns = 0; turns < 10; turns++) await turn()
   assert.equal(taken, 0)
   plenty = false
   await turn()
   assert.equal(taken, 2)
-  taker.stop()
+  scheduler.stop()
 })

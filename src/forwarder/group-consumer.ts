@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Cover } from '../core/offset-cover.ts'
+import type { FinishedOffsets } from '../core/finished-offsets.ts'
 import { decodeFinished, tallyIdOf } from '../core/offset-runs.ts'
 import { messageOf } from '../errors.ts'
 import { Committer, type TallySink } from './committer.ts'
-import { PartitionWork, type PartitionOwner } from './partition-work.ts'
+import { AssignedPartition, type PartitionOwner } from './assigned-partition.ts'
 import type {
   CommittedPartition,
   FetchedBatch,
@@ -32,16 +32,16 @@ const restMs = 3_000
 /** How long before a rebalance what is on the wire is given to end, in ms: most of it does. */
 const answerMs = 100
 /** How long what they came to is given to be with the broker, in ms. */
-const handOverMs = 200
+const publishMs = 200
 
-export interface ConsumptionEvents {
+export interface GroupConsumerEvents {
   /** There may be something to take. */
-  wake(partition: PartitionWork): void
+  wake(partition: AssignedPartition): void
   /** Partitions were lost: what of them is queued must go. */
   lost(): void
   /** Requests may be sent again. */
   resumed(): void
-  /** What is being handed over is to be with the broker as soon as it can. Resolves when it is. */
+  /** Publishes what waits to be published at once. Resolves when the broker has it. */
   flush(): Promise<void>
   /** Retention ran past what we had committed. */
   offsetsLost(partition: TopicPartition, first: number, last: number): void
@@ -58,19 +58,19 @@ const keyOf = (topic: string, partition: number): string => `${topic}/${partitio
  * The partitions that one member of a consumer group owns, through rebalances: what stays keeps its tracker and
  * its work, what is lost is dropped, and of what is gained nothing is taken before its committed map is read.
  */
-export class Consumption implements RecordListener, PartitionOwner {
+export class GroupConsumer implements RecordListener, PartitionOwner {
   readonly #source: RecordSource
-  readonly #events: ConsumptionEvents
+  readonly #events: GroupConsumerEvents
   readonly #committer: Committer
   readonly #log: Log
-  readonly #partitions = new Map<string, PartitionWork>()
+  readonly #partitions = new Map<string, AssignedPartition>()
   /** What was dropped when the membership broke, until it is known whether it is ours again. */
-  readonly #remembered = new Map<string, PartitionWork>()
+  readonly #remembered = new Map<string, AssignedPartition>()
   /** Counts assignments; what was begun under an earlier one is void. */
   #epoch = 0
   #member = ''
 
-  constructor(source: RecordSource, events: ConsumptionEvents, ledger: TallySink, log: Log) {
+  constructor(source: RecordSource, events: GroupConsumerEvents, ledger: TallySink, log: Log) {
     this.#source = source
     this.#events = events
     this.#committer = new Committer(source, ledger, this)
@@ -89,7 +89,7 @@ export class Consumption implements RecordListener, PartitionOwner {
     return this.#source.mayStart()
   }
 
-  partitions(): Iterable<PartitionWork> {
+  partitions(): Iterable<AssignedPartition> {
     return this.#partitions.values()
   }
 
@@ -125,9 +125,9 @@ export class Consumption implements RecordListener, PartitionOwner {
     if (lost > 0) this.#events.lost()
     const gained = assigned.filter(({ topic, partition }) => !this.#partitions.has(keyOf(topic, partition)))
     for (const { topic, partition } of gained) {
-      this.#partitions.set(keyOf(topic, partition), new PartitionWork(topic, partition, this))
+      this.#partitions.set(keyOf(topic, partition), new AssignedPartition(topic, partition, this))
     }
-    // kafkajs forgets pauses when it starts anew, and a batch under this epoch is needed to commit at all: every
+    // kafkajs forgets pauses when it restarts, and a batch under this epoch is needed to commit at all: every
     // partition begins unpaused and is paused again as it fills.
     for (const partition of this.#partitions.values()) {
       partition.paused = false
@@ -143,7 +143,7 @@ export class Consumption implements RecordListener, PartitionOwner {
 
   async rejoining(): Promise<void> {
     await delay(answerMs)
-    await Promise.race([this.#events.flush(), delay(handOverMs, undefined, { ref: false })])
+    await Promise.race([this.#events.flush(), delay(publishMs, undefined, { ref: false })])
     await this.commitAll()
   }
 
@@ -161,8 +161,8 @@ export class Consumption implements RecordListener, PartitionOwner {
     const partition = this.#partitions.get(keyOf(topic, partitionId))
     // What is dropped here is asked for again: once the committed map is known, or from where reading broke off.
     if (!partition?.restored || partition.jumping) return
-    // After a seek the batch that was asked for begins where it was told to; one with records that begins beyond
-    // was on its way already. Only one of nothing but control records cannot tell where it was asked for.
+    // After a seek the batch that was asked for begins at the sought offset; one with records that begins beyond
+    // was on its way already. A batch of nothing but control records does not show where it was asked for.
     const askedFor = partition.sought && batch.records.length === 0
     if (batch.from > partition.nextFetch! && !askedFor) {
       void this.#goBack(partition)
@@ -180,15 +180,15 @@ export class Consumption implements RecordListener, PartitionOwner {
   }
 
   /** A record was taken from the partition, or finished: it may have room again. */
-  finished(partition: PartitionWork): void {
+  finished(partition: AssignedPartition): void {
     const { block } = partition
     if (block?.kind === 'until' && block.at - Date.now() > restMs) return
-    if (partition.paused && partition.alive) this.#resumeWhenRoomy(partition)
+    if (partition.paused && partition.alive) this.#resumeWhenDrained(partition)
   }
 
-  waits(partition: PartitionWork, ms: number): void {
+  waits(partition: AssignedPartition, ms: number): void {
     if (ms > restMs) this.#pause(partition)
-    else if (partition.paused) this.#resumeWhenRoomy(partition)
+    else if (partition.paused) this.#resumeWhenDrained(partition)
   }
 
   tick(): Promise<void> {
@@ -199,13 +199,13 @@ export class Consumption implements RecordListener, PartitionOwner {
     return this.#committer.commit()
   }
 
-  /** The commit that may be under way holds less than what is finished by now. */
+  /** The commit that may be running holds less than what is finished by now. */
   async commitAll(): Promise<void> {
     await this.#committer.commit()
     await this.#committer.commit()
   }
 
-  #isFull(partition: PartitionWork): boolean {
+  #isFull(partition: AssignedPartition): boolean {
     return this.#exceeds(partition, 1) || isStalled(partition)
   }
 
@@ -213,7 +213,7 @@ export class Consumption implements RecordListener, PartitionOwner {
    * Whether more is buffered of the partition than `part` of its share: what the others leave over, so that a busy
    * one among idle ones has nearly all; but no hoard for one whose head has to wait.
    */
-  #exceeds(partition: PartitionWork, part: number): boolean {
+  #exceeds(partition: AssignedPartition, part: number): boolean {
     const { buffered, bufferedBytes: bytes } = partition
     if (buffered <= bufferedRecords.one * part && bytes <= bufferedBytes.one * part) return false
     if (partition.block) return true
@@ -229,13 +229,13 @@ export class Consumption implements RecordListener, PartitionOwner {
     )
   }
 
-  #pause(partition: PartitionWork): void {
+  #pause(partition: AssignedPartition): void {
     if (partition.paused) return
     partition.paused = true
     this.#source.pause(partition)
   }
 
-  #resumeWhenRoomy(partition: PartitionWork): void {
+  #resumeWhenDrained(partition: AssignedPartition): void {
     if (this.#exceeds(partition, 0.5) || held(partition) > maxSpan - 2 * fetchMargin) return
     partition.paused = false
     this.#source.resume(partition)
@@ -255,16 +255,16 @@ export class Consumption implements RecordListener, PartitionOwner {
   }
 
   /** Somebody else may have had a partition that stayed, for a moment: what was finished then is finished. */
-  #reread(partition: PartitionWork, { position, metadata }: CommittedPartition): void {
+  #reread(partition: AssignedPartition, { position, metadata }: CommittedPartition): void {
     const { tracker, ledger } = partition
     if (position === null) return
-    const cover: Cover = { position, runs: decodeFinished(position, metadata) }
-    if (!ledger.adopt(cover, tallyIdOf(metadata))) return
-    tracker.restore(position, cover.runs)
+    const finished: FinishedOffsets = { position, runs: decodeFinished(position, metadata) }
+    if (!ledger.adopt(finished, tallyIdOf(metadata))) return
+    tracker.restore(position, finished.runs)
     partition.committedPosition = position
   }
 
-  #takeOver(partition: PartitionWork, { position, metadata, logStart }: CommittedPartition): void {
+  #takeOver(partition: AssignedPartition, { position, metadata, logStart }: CommittedPartition): void {
     const { tracker, ledger } = partition
     const key = keyOf(partition.topic, partition.partition)
     const before = this.#remembered.get(key)
@@ -272,9 +272,9 @@ export class Consumption implements RecordListener, PartitionOwner {
     if (position === null) {
       ledger.start({ position: logStart, runs: [] }, null)
     } else {
-      const cover: Cover = { position, runs: decodeFinished(position, metadata) }
-      ledger.start(cover, tallyIdOf(metadata))
-      tracker.restore(position, cover.runs)
+      const finished: FinishedOffsets = { position, runs: decodeFinished(position, metadata) }
+      ledger.start(finished, tallyIdOf(metadata))
+      tracker.restore(position, finished.runs)
       partition.committedPosition = position
       partition.committedChanges = tracker.changes
       if (before) recall(partition, before, position)
@@ -288,7 +288,7 @@ export class Consumption implements RecordListener, PartitionOwner {
   }
 
   /** Offsets from `from` on that lie before the log's start and are not finished are gone. */
-  #reportLost(partition: PartitionWork, from: number, logStart: number): void {
+  #reportLost(partition: AssignedPartition, from: number, logStart: number): void {
     if (logStart <= from) return
     const { tracker } = partition
     let next = from
@@ -322,7 +322,7 @@ export class Consumption implements RecordListener, PartitionOwner {
    * A batch begins beyond what was read so far: retention ran past us (kafkajs then begins at the log's start), or
    * the batch was asked for under an earlier assignment. Either way the consumer goes back to what is known.
    */
-  async #goBack(partition: PartitionWork): Promise<void> {
+  async #goBack(partition: AssignedPartition): Promise<void> {
     partition.jumping = true
     const found = await this.#committed([partition], this.#epoch)
     partition.jumping = false
@@ -338,9 +338,9 @@ export class Consumption implements RecordListener, PartitionOwner {
 
 /**
  * What this process had finished of the partition before its membership broke is finished, whoever owned it since.
- * Only an offset that was set back, by hand or with a topic made anew, means that all of it is wanted again.
+ * Only an offset that was set back, by hand or with a recreated topic, means that all of it is wanted again.
  */
-function recall({ tracker, ledger }: PartitionWork, before: PartitionWork, position: number): void {
+function recall({ tracker, ledger }: AssignedPartition, before: AssignedPartition, position: number): void {
   if (position < (before.committedPosition ?? 0)) return
   const facts = ledger.recall(before.ledger, before.tracker)
   let floor = position
@@ -348,9 +348,9 @@ function recall({ tracker, ledger }: PartitionWork, before: PartitionWork, posit
   tracker.restore(floor, facts)
 }
 
-const isStalled = (partition: PartitionWork): boolean => held(partition) > maxSpan - fetchMargin
+const isStalled = (partition: AssignedPartition): boolean => held(partition) > maxSpan - fetchMargin
 
 /** What the partition holds in memory: offsets that are not all finished, and results that no commit holds yet. */
-function held({ tracker, ledger }: PartitionWork): number {
+function held({ tracker, ledger }: AssignedPartition): number {
   return Math.max(tracker.size, ledger.size)
 }

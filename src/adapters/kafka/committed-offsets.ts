@@ -1,16 +1,16 @@
 import type { Admin } from 'kafkajs'
-import { isInRuns, type Cover } from '../../core/offset-cover.ts'
+import { isInRuns, type FinishedOffsets } from '../../core/finished-offsets.ts'
 import { decodeFinished, tallyIdOf } from '../../core/offset-runs.ts'
 import type { Place } from '../../core/trace.ts'
 
 /** What a consumer group has committed of one partition. */
-interface Committed extends Cover {
-  /** The tally that tells of the commit; null where it names none. */
+interface Committed extends FinishedOffsets {
+  /** The tally of the commit; null when it names none. */
   tallyId: string | null
 }
 
 /** What consumer groups have committed, of several topics. */
-export class CommittedCovers {
+export class CommittedOffsets {
   readonly #partitions = new Map<string, Committed>()
 
   async read(admin: Admin, groupId: string, topics: string[]): Promise<void> {

@@ -1,10 +1,10 @@
-import type { NewestOptions, PageStart, StoredLetter } from '../../console/dead-letters/ports.ts'
-import type { LetterSource } from './dead-letter-store.ts'
+import type { NewestOptions, PageStart, StoredDeadLetter } from '../../console/dead-letters/ports.ts'
+import type { DeadLetterSource } from './dead-letter-store.ts'
 import { fetchRange } from './topic-offsets.ts'
 import { TopicReader, type TopicRecord } from './topic-reader.ts'
 
-/** A page is given up after so many records were looked through; its `next` goes on from there. */
-const mostLooked = 20_000
+/** Records looked through for one page at most; its `next` continues from there. */
+const maxLooked = 20_000
 /** Records of a partition that are read at once: each time more, for what is looked for is rare. */
 const firstSlice = 200
 const growth = 5
@@ -27,12 +27,12 @@ interface Backwards {
  * What `pick` made of a record is kept, the record is not: memory does not depend on their size. What the broker
  * got before `since` (epoch milliseconds) is left out.
  */
-export async function newestLetters<T>(
-  source: LetterSource,
+export async function newestDeadLetters<T>(
+  source: DeadLetterSource,
   { limit, before, pick, signal }: NewestOptions<T>,
   since: number | undefined,
-  read: (record: TopicRecord) => Promise<StoredLetter>,
-): Promise<{ letters: T[]; next: PageStart | null }> {
+  read: (record: TopicRecord) => Promise<StoredDeadLetter>,
+): Promise<{ deadLetters: T[]; next: PageStart | null }> {
   const partitions = (await fetchRange(source.kafka, source.topic, since)).map(
     ({ partition, low, high }): Backwards => {
       // A partition that a cursor does not name was added since: nothing older lies there.
@@ -40,24 +40,27 @@ export async function newestLetters<T>(
       return { partition, low: Math.min(low, end), readTo: end, records: [], before: end }
     },
   )
-  const letters: T[] = []
+  const deadLetters: T[] = []
   let looked = 0
-  for (let slice = firstSlice; letters.length < limit && looked < mostLooked; slice *= growth) {
+  for (let slice = firstSlice; deadLetters.length < limit && looked < maxLooked; slice *= growth) {
     await readSlices(source, partitions, slice, signal, async (record) => pick(await read(record)))
     for (;;) {
       // The next one may still lie in a partition of which nothing is at hand.
       if (partitions.some(({ records, readTo, low }) => records.length === 0 && readTo > low)) break
       const newest = newestOf(partitions)
-      if (newest === null) return { letters, next: null }
+      if (newest === null) return { deadLetters, next: null }
       const { offset, found } = newest.records.pop()!
       newest.before = offset
       looked++
-      if (found !== null) letters.push(found as T)
-      if (letters.length === limit || looked === mostLooked) break
+      if (found !== null) deadLetters.push(found as T)
+      if (deadLetters.length === limit || looked === maxLooked) break
     }
   }
   const isEnd = partitions.every(({ records, readTo, low }) => records.length === 0 && readTo <= low)
-  return { letters, next: isEnd ? null : new Map(partitions.map((each) => [each.partition, each.before])) }
+  return {
+    deadLetters,
+    next: isEnd ? null : new Map(partitions.map((each) => [each.partition, each.before])),
+  }
 }
 
 function newestOf(partitions: readonly Backwards[]): Backwards | null {
@@ -71,7 +74,7 @@ function newestOf(partitions: readonly Backwards[]): Backwards | null {
 
 /** Reads the next slice of each partition of which nothing is at hand, all at once. */
 async function readSlices(
-  source: LetterSource,
+  source: DeadLetterSource,
   partitions: readonly Backwards[],
   slice: number,
   signal: AbortSignal | undefined,

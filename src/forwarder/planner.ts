@@ -1,13 +1,13 @@
 import type { DeadLetterReason } from '../core/delivery.ts'
 import { PostriderError } from '../errors.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
-import type { Block, PartitionWork } from './partition-work.ts'
+import type { Block, AssignedPartition } from './assigned-partition.ts'
 
 /** Takes the head of a partition, or says what it waits for. Must not be called on an empty partition. */
-export interface Intake {
-  take(partition: PartitionWork): Block | null
+export interface Planner {
+  planNext(partition: AssignedPartition): Block | null
   /** The endpoints that the record `ahead` places behind the head needs; empty when that is not known yet. */
-  endpointsAhead(partition: PartitionWork, ahead: number): readonly EndpointQueue[]
+  endpointsAhead(partition: AssignedPartition, ahead: number): readonly EndpointQueue[]
 }
 
 /** A record that cannot become a delivery. */
