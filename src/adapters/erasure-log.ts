@@ -28,7 +28,7 @@ export interface ErasureLogOptions {
 const maxStaleMs = 5_000
 const lookAgainMs = 50
 
-/** Who was erased, folded from `webhooks.erasures` and followed live (contracts.md, Deletions). */
+/** The erased users, folded from `webhooks.erasures` and followed live (docs/privacy.md). */
 export class ErasureLog implements ErasureSource {
   readonly #options: ErasureLogOptions
   readonly #reader: TopicReader

@@ -56,7 +56,7 @@ const acknowledgeWithinMs = 30_000
 const closingMs = 3_000
 
 /**
- * The settings, folded from their log and followed live (design.md, Event sourcing). Several writers are safe:
+ * The settings, folded from their log and followed live (docs/architecture.md). Several writers are safe:
  * a record counts only on the version that its writer had seen.
  *
  * What no Postrider writes is reported and ignored. At an event that counts and cannot be read the log holds: the

@@ -2,7 +2,7 @@ import type { AnalyticsCall } from './analytics-call.ts'
 import type { Erasure } from './erasures.ts'
 import type { SettingsState } from './settings.ts'
 
-/** Users of one deletion request, at the most (contracts.md, Deletions). */
+/** Maximum number of users in one deletion request. */
 export const maxUsersOfRequest = 5_000
 
 export interface DeletionRequest {

@@ -78,7 +78,7 @@ export function urlIdOf({
   return id.startsWith(`${ofAny}:`) ? id.slice(ofAny.length + 1) : null
 }
 
-/** The closed set of reasons for a dead letter (contracts.md). */
+/** The closed set of reasons for a dead letter (docs/delivery.md). */
 export const deadLetterReasons = [
   'expired',
   'not_attempted',

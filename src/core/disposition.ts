@@ -43,7 +43,7 @@ const finalReasons: Partial<Record<Outcome['kind'], DeadLetterReason>> = {
   blocked: 'blocked',
 }
 
-/** The one place that decides a delivery's fate (contracts.md, The webhook request; design.md, point 6). */
+/** The one place that decides what becomes of a delivery (docs/delivery.md, the table of outcomes). */
 export function decide(round: Round, policy: RetryPolicy): Disposition {
   if (round.outcomes.some(({ outcome }) => outcome.kind === 'success')) return { kind: 'delivered' }
   const again = round.outcomes.filter(({ outcome }) => canRetry(outcome))

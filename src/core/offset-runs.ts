@@ -1,5 +1,5 @@
 /**
- * The finished offsets above a commit's position, as they ride in the commit's metadata (design.md, point 8).
+ * The finished offsets above a commit's position, as they ride in the commit's metadata (docs/architecture.md).
  * Text: `1.<form>.<base64url>`, where the form is `r` (run lengths), `b` (bitset) or `-` (none), and, behind a
  * third dot, the id of the commit's tally.
  */

@@ -6,7 +6,7 @@ export interface Tier {
   delayMs: number
 }
 
-/** The names of all topics under one prefix (contracts.md, Topics). */
+/** The names of all topics under one prefix (docs/architecture.md). */
 export interface TopicNames {
   calls: string
   retry(tierName: string): string

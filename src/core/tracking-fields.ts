@@ -3,7 +3,7 @@ import type { CallType } from './analytics-call.ts'
 import { stringOf } from './json-members.ts'
 import { parseTimestamp, parseTimestampToday } from './timestamp.ts'
 
-/** What is wrong with a call, or with a whole request; the tracking API's own codes (facts/tracking-api.md). */
+/** What is wrong with a call, or with a whole request; the tracking API's own codes (docs/http-api.md). */
 export interface CallFault {
   code:
     | 'invalid_json'

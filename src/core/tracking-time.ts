@@ -19,8 +19,7 @@ export interface ClientTimes {
  * When a call happened by the server's clock: `receivedAt − (sentAt − timestamp)`, which takes out what the
  * client's clock is off by. A time that the caller chose stays as it is: where the request says so, without `sentAt`,
  * for a skew under 5 s, or when `timestamp` lies more than 24 h before `sentAt`. `originalTimestamp` stands in for a missing `timestamp`
- * (one SDK puts a chosen time in `timestamp` and now in the other), and `receivedAt` for both (facts/tracking-api.md,
- * Time).
+ * (one SDK puts a chosen time in `timestamp` and now in the other), and `receivedAt` for both (docs/calls.md).
  */
 export function correctedTimestamp({
   timestamp,

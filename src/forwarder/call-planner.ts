@@ -37,7 +37,7 @@ export interface CallPlannerParts {
   budget: MemoryBudget
 }
 
-/** Calls topic: decode → check → plan → render → one run per destination (design.md, points 3 and 4). */
+/** Calls topic: decode → check → plan → render → one delivery per destination (docs/architecture.md). */
 export class CallPlanner implements Planner {
   readonly #parts: CallPlannerParts
 

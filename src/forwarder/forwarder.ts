@@ -73,7 +73,7 @@ const lastCommitMs = 1_000
 const watchIntervalMs = 250
 const lagIntervalMs = 5_000
 
-/** analytics.calls and the retry tiers → signed POSTs (design.md, The forwarder's engine). */
+/** analytics.calls and the retry tiers → signed POSTs (docs/architecture.md). */
 export class Forwarder {
   readonly name = 'forwarder'
   readonly #parts: ForwarderParts

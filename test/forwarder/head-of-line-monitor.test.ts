@@ -13,7 +13,7 @@ import { steadyClock } from '../../src/forwarder/steady-clock.ts'
 import { FakeClient, FakeOwner, noMetrics, paceBounds, quiet, record, fetched, wideOpen } from './fakes.ts'
 
 const t0 = Date.UTC(2026, 0, 1)
-/** The bound of design.md, point 5. */
+/** The time after which an endpoint that blocks others is shed. */
 const limitMs = 2_000
 
 const destination = (id: string): Destination => ({

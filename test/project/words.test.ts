@@ -29,14 +29,25 @@ async function filesIn(path: string): Promise<string[]> {
     .map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1))
 }
 
+const filesOf = async (paths: readonly string[]): Promise<string[]> =>
+  (await Promise.all(paths.map(filesIn))).flat()
+
 const read = (path: string): Promise<string> => readFile(join(root, path), 'utf8')
 
 test('no retired word is used', async () => {
   const pattern = new RegExp(`\\b(${retired.join('|')})\\b`, 'i')
   const found: string[] = []
-  for (const file of (await Promise.all(checked.map(filesIn))).flat())
+  for (const file of await filesOf(checked))
     for (const [index, line] of (await read(file)).split('\n').entries())
       if (pattern.test(line)) found.push(`${file}:${index + 1}: ${line.trim()}`)
+  assert.deepEqual(found, [])
+})
+
+test('nothing refers to documents outside this repository', async () => {
+  const pattern = /\b(desig[n]|contract[s]|glossar[y])\.md\b|\bfact[s]\//
+  const found: string[] = []
+  for (const file of [...(await filesOf(checked)), 'eslint.config.js'])
+    if (pattern.test(await read(file))) found.push(file)
   assert.deepEqual(found, [])
 })
 

@@ -11,7 +11,7 @@ export const deletionsKeptMs = 7 * dayMs
 /** What a topic's setting must be, as a text or as bounds of a number, -1 standing for no limit. */
 export type Requirement = { is: string } | { min: number; max?: number }
 
-/** One topic as `setup` creates it and as the processes need it (contracts.md, Topics). */
+/** One topic as `setup` creates it and as the processes need it (docs/kafka-producers.md). */
 export interface TopicSpec {
   name: string
   partitions: number

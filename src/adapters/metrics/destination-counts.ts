@@ -14,7 +14,7 @@ const attemptKinds = outcomeKinds.filter((kind) => kind !== 'deferred')
 /** A status outside of 100-599 is of class `other`. */
 const codeClasses = ['other', '1xx', '2xx', '3xx', '4xx', '5xx'] as const
 
-/** An attempt ends within five seconds (contracts.md). */
+/** An attempt ends within five seconds: `WEBHOOK_TIMEOUT` cannot be longer. */
 const durationBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
 
 /** Index by name; objects without prototype, so that the lookup of a constant name stays one inline cache. */

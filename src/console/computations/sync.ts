@@ -63,7 +63,7 @@ export function computationIn(
 }
 
 /**
- * Tells destinations who came and who went (contracts.md, Audiences). The whole list is read and found right
+ * Notifies destinations of who joined and who left (docs/audiences.md). The whole list is read and found right
  * before anything is written. Crash-safe without transactions: a membership is acknowledged before its call is
  * sent, and whoever comes next first sends again what an open sync may not have sent. Throws `conflict` while
  * another sync of it is running.

@@ -9,7 +9,7 @@ export interface KnownErasures {
 
 /**
  * The same dead letters without those that a deletion request covers: they are as good as gone, and are neither
- * listed nor shown nor replayed (contracts.md, Deletions).
+ * listed nor shown nor replayed (docs/privacy.md).
  *
  * @param erasures asked before each reading: resolves once all erasures are folded that there are at the call
  */

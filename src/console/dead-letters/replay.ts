@@ -32,7 +32,7 @@ export interface ReplayReport {
 }
 
 /**
- * Sends dead letters again (contracts.md), or with a dry run says what would be sent. All ids are looked up before
+ * Replays dead letters, or with a dry run reports what would be sent. All ids are looked up before
  * anything is sent: `not_found`. Ends early, without an error, when the signal aborts; the same request then goes
  * on, and repeats what was sent.
  */

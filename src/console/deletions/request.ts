@@ -20,7 +20,7 @@ const hashOf = ({ sourceId, userId }: Erasure): string =>
   createHash('sha256').update(`${sourceId}\0${userId}`).digest('base64url').slice(0, 27)
 
 /**
- * First every erasure, acknowledged by all replicas, then every delete call (contracts.md, Deletions). Whatever ends
+ * First every erasure, acknowledged by all replicas, then every delete call (docs/privacy.md). Whatever ends
  * it in between, the erasures say which calls are owed.
  */
 export async function requestDeletion(
