@@ -128,7 +128,7 @@ export function openCollector(options: OpenCollectorOptions): OpenCollector {
 interface Life {
   run(signal: AbortSignal, onReady: () => void): Promise<void>
   collector: Collector
-  /** Null when it takes work, else why not. */
+  /** Null when it takes work; otherwise why not. */
   problem(): string | null
   /** What its start waits for that waiting alone does not end; null where there is none. */
   heldUp(): string | null

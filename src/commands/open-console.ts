@@ -114,7 +114,7 @@ export function openConsole(options: OpenConsoleOptions): OpenConsole {
 /** A console from its start to its end, with everything that it holds open. */
 interface Life {
   run(signal: AbortSignal, onReady: (services: ConsoleServices) => void): Promise<void>
-  /** Null when it takes work, else why not. */
+  /** Null when it takes work; otherwise why not. */
   problem(): string | null
   /** What its start waits for that waiting alone does not end; null where there is none. */
   heldUp(): string | null

@@ -90,7 +90,7 @@ export function openForwarder(options: OpenForwarderOptions): OpenForwarder {
 /** A forwarder from its start to its end, with everything that it holds open. */
 interface Life {
   run(signal: AbortSignal): Promise<void>
-  /** Null when it takes work, else why not. */
+  /** Null when it takes work; otherwise why not. */
   problem(): string | null
   /** What does not keep it from work. */
   warning(): string | null

@@ -33,7 +33,7 @@ export interface ErasableCall {
   /** Null where nobody knows it: then an erasure at any source counts. */
   sourceId: string | null
   type: CallType | 'unknown' | null
-  /** Whom the call is of (`usersOf`). */
+  /** The call's users (`usersOf`). */
   userIds: readonly string[]
   /** When the broker appended the call's own record, epoch milliseconds. */
   appendedAt: number

@@ -12,13 +12,13 @@ import type { AttemptSigner, AttemptSink, SignedRequest } from './ports.ts'
  * A delivery that is being worked on: one round of sending to every endpoint still to try. It is the request
  * that all its attempts share, so that the hot path makes one object a delivery and one an attempt.
  */
-export class DeliveryRun implements SignedRequest, Chained<DeliveryRun> {
+export class ActiveDelivery implements SignedRequest, Chained<ActiveDelivery> {
   readonly work: RecordProgress
   readonly destination: DestinationRuntime
   readonly idempotencyKey: string
   readonly messageId: string
   readonly sourceId: string
-  /** Whom the call is of (`usersOf`). */
+  /** The call's users (`usersOf`). */
   readonly userIds: readonly string[]
   readonly type: CallType
   readonly body: Uint8Array
@@ -38,21 +38,21 @@ export class DeliveryRun implements SignedRequest, Chained<DeliveryRun> {
   /** Why it is deferred without an attempt, whatever its endpoints could take; null: it is not. */
   passedOver: DeferralReason | null = null
 
-  /** Endpoints where this run holds a place, from admission to the outcome. */
+  /** Endpoints where this delivery holds a place, from admission to the outcome. */
   reserved: readonly EndpointQueue[]
   /** Outcomes still to come in this round. */
   pending = 0
   settled = false
   outcomes: { endpointId: string; outcome: Outcome; at: number }[] | null = null
 
-  /** The next run of the same key at the same destination, and, on a lane's first run, the last one. */
-  next: DeliveryRun | null = null
-  last: DeliveryRun | null = null
-  /** On a lane's first run: how many others wait in the lane. */
+  /** The next delivery of the same key at the same destination; on a lane's first delivery also the last one. */
+  next: ActiveDelivery | null = null
+  last: ActiveDelivery | null = null
+  /** On a lane's first delivery: how many others wait in the lane. */
   waiting = 0
-  /** Of the key, and the next lane's first run: while it is in a lane. */
+  /** The key's hash, and the first delivery of the next lane in its chain; set while it is in a lane. */
   hash = 0
-  chained: DeliveryRun | null = null
+  chained: ActiveDelivery | null = null
   /** By the steady clock. */
   readonly admittedAt: number
 
@@ -156,18 +156,18 @@ export class DeliveryRun implements SignedRequest, Chained<DeliveryRun> {
   }
 }
 
-/** One attempt of a run at one endpoint: a link of the endpoint's queue, then the sink of the outcome. */
+/** One attempt of a delivery at one endpoint: a node of the endpoint's queue, then the sink of the outcome. */
 export class Attempt implements AttemptSink {
-  readonly run: DeliveryRun
+  readonly delivery: ActiveDelivery
   readonly endpoint: EndpointQueue
   /** By the steady clock. */
   readonly queuedAt: number
-  /** What the endpoint's pace gave for it when it was sent. */
+  /** The round of the endpoint's pace in which it was sent. */
   paceRound = 0
   next: Attempt | null = null
 
-  constructor(run: DeliveryRun, endpoint: EndpointQueue, queuedAt: number) {
-    this.run = run
+  constructor(delivery: ActiveDelivery, endpoint: EndpointQueue, queuedAt: number) {
+    this.delivery = delivery
     this.endpoint = endpoint
     this.queuedAt = queuedAt
   }

@@ -4,7 +4,7 @@ import { PartitionLedger } from './partition-ledger.ts'
 import type { FetchedBatch, FetchedRecord, FetchedRecords } from './ports.ts'
 
 /**
- * Why a partition's head cannot be taken now. Whoever blocks it wakes it: the endpoint when it has room, the
+ * Why a partition's head cannot be taken now. What blocks it also wakes it: the endpoint when it has room, the
  * promise when it settles, the clock, the dispatcher when fewer deliveries are in flight, or the next turn of the
  * event loop.
  */
@@ -21,7 +21,7 @@ export interface BlockingEndpoint {
   wait(partition: AssignedPartition): void
 }
 
-/** What a partition's work needs to know of the consumer group's member that owns it. */
+/** What a partition needs of the group member that owns it. */
 export interface PartitionOwner {
   /** `<member id>/<epoch>` at present. */
   readonly owner: string
@@ -35,7 +35,7 @@ export interface PartitionOwner {
 }
 
 /**
- * One partition that is ours: what was fetched and not taken yet, and which offsets are finished. It lives from
+ * An owned partition: the records fetched and not taken yet, and which offsets are finished. It lives from
  * the assignment to the loss of the partition; `alive` is false from then on, and whatever still belongs to it is
  * dropped unsent or ends uncommitted.
  */
@@ -59,14 +59,14 @@ export class AssignedPartition {
   queued = false
   /** The head, decoded and planned, kept while it waits; only its planner knows its shape. */
   head: unknown = null
-  /** What the tracker's changes were when they were last committed. */
+  /** The tracker's change count at the last commit. */
   committedChanges = 0
   committedPosition: number | null = null
 
   #batches: BufferedBatch[] = []
   #buffered = 0
   #bytes = 0
-  /** The head, once it was looked at. */
+  /** The head, once it was read. */
   #first: FetchedRecord | null = null
   /** Where the next batch must begin, or before; null while not known. */
   nextFetch: number | null = null
@@ -160,7 +160,7 @@ export class AssignedPartition {
   }
 }
 
-/** What one fetch brought, as far as it is work for us. */
+/** The records of one fetch that are still to be processed. */
 interface BufferedBatch {
   records: FetchedRecords
   /** Which of them are, and their sequence numbers in the tracker. */
@@ -190,22 +190,22 @@ export class RecordProgress {
     this.appendedAt = record.timestamp
   }
 
-  /** Where it lies. */
+  /** Its topic, partition and offset. */
   get place(): Origin {
     const { topic, partition } = this.partition
     return { topic, partition, offset: this.offset, appendedAt: this.appendedAt }
   }
 
-  /** Under whom its partition's results come about. */
+  /** The owner that its results are recorded under. */
   get owner(): string {
     return this.partition.ledger.owner
   }
 
-  /** One of its deliveries has come to this (see ResultCodes). What it led to must be with the broker. */
+  /** One of its deliveries has this result (see ResultCodes). Everything published for it must be with the broker. */
   finishOne(result: number): void {
     this.partition.ledger.results.add(this.offset, result, this.remaining === 1)
     if (--this.remaining > 0) return
-    // Of a lost partition too: nothing of it is committed, but should it be ours again, finished is a fact.
+    // For a lost partition too: nothing of it is committed now, but the result counts if it is assigned to us again.
     this.partition.tracker.finish(this.sequence)
     if (this.partition.alive) this.partition.owner.finished(this.partition)
   }

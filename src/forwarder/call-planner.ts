@@ -3,7 +3,7 @@ import type { NotPlannedReason, PlannedDestination } from '../core/delivery-even
 import { renderBody } from '../core/body.ts'
 import { checkCall } from '../core/check-call.ts'
 import { allowsWebhooks } from '../core/integrations.ts'
-import { DeliveryRun } from './active-delivery.ts'
+import { ActiveDelivery } from './active-delivery.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
@@ -18,7 +18,7 @@ import type { SettingsCatchUp } from './settings-catch-up.ts'
 import type { Settler } from './settler.ts'
 import { steadyClock } from './steady-clock.ts'
 
-/** The plan of a record: to whom it goes. No destinations: it is skipped. */
+/** The plan of a record: its destinations. It is skipped when there are none. */
 interface Plan {
   call: AnalyticsCall
   destinations: readonly DestinationRuntime[]
@@ -83,7 +83,7 @@ export class CallPlanner implements Planner {
     }
   }
 
-  /** Of a record that becomes a dead letter; null when it cannot be read. */
+  /** The call of a record that becomes a dead letter; null when it cannot be read. */
   #callIn(value: Buffer | null): AnalyticsCall | null {
     try {
       return this.#parts.decoder.tryDecode(value) ?? null
@@ -151,7 +151,7 @@ export class CallPlanner implements Planner {
       }
       budget.reserve(body.length)
       dispatcher.admit(
-        new DeliveryRun(work, destination, delivery, key, null, null, destination.endpoints, now),
+        new ActiveDelivery(work, destination, delivery, key, null, null, destination.endpoints, now),
       )
     }
   }

@@ -10,10 +10,10 @@ export interface TallySink {
   tally(tallies: readonly PartitionTally[]): Promise<void>
 }
 
-/** Whose partitions they are. */
+/** The owner of the partitions. */
 export interface Committed {
   partitions(): Iterable<AssignedPartition>
-  /** Something of the partition was finished, or is held no more. */
+  /** Offsets of the partition were committed. */
   finished(partition: AssignedPartition): void
 }
 
@@ -21,7 +21,7 @@ export interface Committed {
 interface TalliedCommit {
   partition: AssignedPartition
   pending: PendingCommit
-  /** What the tracker's changes were. */
+  /** The tracker's change count. */
   changes: number
 }
 
@@ -45,7 +45,7 @@ export class Committer {
     this.#of = of
   }
 
-  /** As `commit`; less and less often while commits fail, for each leaves a tally behind that is off the chain. */
+  /** Like `commit`; less and less often while commits fail, because each leaves a tally that is off the chain. */
   tick(): Promise<void> {
     if (this.#ticksToPass > 0) {
       this.#ticksToPass--
@@ -54,7 +54,7 @@ export class Committer {
     return this.commit()
   }
 
-  /** A call while one is in flight is answered by that one, which may hold less than what is finished by now. */
+  /** A call during a commit joins it; that commit may cover less than what is finished by now. */
   commit(): Promise<void> {
     this.#committing ??= this.#commit().finally(() => (this.#committing = null))
     return this.#committing

@@ -9,7 +9,7 @@ import type { Encoders, Headers } from './ports.ts'
 const longestKeyKept = 1_024
 const longestDetail = 1_000
 
-/** Writes dead letters. What is too large even for their topic keeps its origin, size and hash. */
+/** Writes dead letters. One that is too large even for their topic keeps its origin, size and hash. */
 export class DeadLetters {
   readonly #topic: string
   readonly #publisher: RecordPublisher
@@ -76,7 +76,7 @@ export function headersOf(work: RecordProgress, origin: DeadLetter['origin']): H
   return traceparent === null ? own : { ...own, traceparent }
 }
 
-/** Of a delivery that finally failed. */
+/** The dead letter of a delivery that finally failed. */
 export function deadLetterOf(
   work: RecordProgress,
   rawKey: Uint8Array | null,

@@ -4,10 +4,10 @@
  */
 export const deferredAtOnce = 16
 
-/** Who has deliveries that wait although nobody takes them. */
+/** A source of deliveries that wait although nothing takes them. */
 export interface Deferring {
   /**
-   * Defers `max` of those that have cause to be deferred at this moment, and returns how many it were: fewer than
+   * Defers up to `max` deliveries that have cause to be deferred at this moment, and returns their number: fewer than
    * `max` if there are no more. Must not throw.
    */
   defer(max: number): number
@@ -26,7 +26,7 @@ export class Deferrals {
     this.#work()
   }
 
-  /** For who defers one by himself. False: not in this turn. */
+  /** Consumes one unit of this turn's quota; false when it is exhausted. */
   takeOne(): boolean {
     if (this.#left === 0) return false
     this.#left--
@@ -43,7 +43,7 @@ export class Deferrals {
       const max = this.#left
       const deferred = source.defer(max)
       this.#left -= deferred
-      // Who has more comes after the others.
+      // A source with more goes behind the others.
       this.#sources.delete(source)
       if (deferred === max) this.#sources.add(source)
     }

@@ -2,7 +2,7 @@ import type { BreakerPhase } from '../core/breaker.ts'
 import type { Deferral } from '../core/deferral.ts'
 import type { Outcome } from '../core/outcome.ts'
 import type { Deferrals } from './deferrals.ts'
-import type { Attempt, DeliveryRun } from './active-delivery.ts'
+import type { Attempt, ActiveDelivery } from './active-delivery.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
 import type { AssignedPartition } from './assigned-partition.ts'
 import type { BudgetShare } from './memory-budget.ts'
@@ -22,14 +22,14 @@ export interface EndpointHost {
   skipped(attempt: Attempt): void
   /** Its delivery's retry window ended while it waited. */
   expired(attempt: Attempt): void
-  /** It is not sent now, and was taken out of the queue. */
+  /** It is not sent now, and was removed from the queue. */
   deferred(attempt: Attempt, deferral: Deferral): void
   /** An exception of ours at sending it. */
   failed(attempt: Attempt, error: unknown): void
-  /** What is queued there has nowhere to go any more: the URL was taken out of the settings. */
+  /** The URL was removed from the settings: its queued attempts are withdrawn. */
   removed(endpoint: EndpointQueue): void
   /** The first request of a round that came due in a retry tier goes out. */
-  retryStarted(run: DeliveryRun): void
+  retryStarted(delivery: ActiveDelivery): void
   /** A partition waits here from now on. */
   blocked(endpoint: EndpointQueue): void
   /** There is room again: these partitions may go on. */

@@ -115,21 +115,22 @@ export class Forwarder {
     this.#settler = new Settler({ ...written, ledger: this.#ledger, erased })
     this.#dispatcher = new Dispatcher(
       {
-        settled: (run) => this.#settler.settle(run),
-        skipped: (run) => this.#settler.skip(run),
-        isRevoked: (run) => erased.run(run),
-        isExpired: (run) => run.earlier !== null && isExpired(run.earlier, Date.now(), parts.policy),
-        failed: (run, error) => this.#settler.fail(run, error),
+        settled: (delivery) => this.#settler.settle(delivery),
+        skipped: (delivery) => this.#settler.skip(delivery),
+        isRevoked: (delivery) => erased.isDeliveryErased(delivery),
+        isExpired: (delivery) =>
+          delivery.earlier !== null && isExpired(delivery.earlier, Date.now(), parts.policy),
+        failed: (delivery, error) => this.#settler.fail(delivery, error),
         attempted: (attempt, outcome) => {
-          attempt.run.destination.metrics.attempt(outcome)
+          attempt.delivery.destination.metrics.attempt(outcome)
           this.#ledger.attempted(attempt, outcome)
           if (outcome.kind === 'success') return
           logFailedAttempt(log, attempt, outcome)
           if (outcome.kind === 'gone') parts.reportGone(attempt.endpoint.destinationId, attempt.endpoint.id)
         },
-        deferred: (run, reason) => run.destination.metrics.deferral(reason),
-        retryStarted: (run) => metrics.retryLateness(Math.max(0, Date.now() - run.dueAt!) / 1_000),
-        abandoned: (run) => this.#budget.free(run.body.length),
+        deferred: (delivery, reason) => delivery.destination.metrics.deferral(reason),
+        retryStarted: (delivery) => metrics.retryLateness(Math.max(0, Date.now() - delivery.dueAt!) / 1_000),
+        abandoned: (delivery) => this.#budget.free(delivery.body.length),
         breakerChanged: (endpoint, _from, to) => logBreaker(log, endpoint, to),
         blocked: (endpoint) => this.#headOfLineMonitor.check(endpoint, steadyClock.now()),
         wake: (partition) => this.#scheduler.wake(partition),
@@ -193,7 +194,7 @@ export class Forwarder {
     })
   }
 
-  /** Null when it takes work, else why not. */
+  /** Null when it takes work; otherwise why not. */
   problem(): string | null {
     const [calls, retries] = [this.#calls, this.#retries]
     if (calls.trouble !== null) return `calls cannot be read: ${calls.trouble}`
@@ -204,7 +205,7 @@ export class Forwarder {
     return this.#parts.sink.problem() ?? this.#ledger.problem(steadyClock.now())
   }
 
-  /** What does not keep it from work, but should be known: in one line for people, or null. */
+  /** A problem that does not stop the work but should be known, in one line for people; null when there is none. */
   warning(): string | null {
     const failures = [...this.#routing.failures()].map(([id, reason]) => `destination "${id}": ${reason}`)
     return failures.length === 0 ? null : `cannot be set up: ${failures.join('; ')}`
@@ -250,7 +251,7 @@ export class Forwarder {
       this.#publisher.settled(),
       delay(Math.max(0, deadline - steadyClock.now()), undefined, { ref: false }),
     ])
-    // While Kafka is away there is no last commit: what is not committed is sent again by whoever comes next.
+    // While Kafka is away there is no last commit: the next owner sends again what is not committed.
     await Promise.race([
       Promise.all([this.#calls, this.#retries].map((consumer) => consumer.commitAll())),
       delay(Math.max(lastCommitMs, deadline - steadyClock.now()), undefined, { ref: false }),
@@ -268,7 +269,7 @@ export class Forwarder {
 
   #watch(): void {
     this.#headOfLineMonitor.tick(steadyClock.now())
-    // After a pause in the heartbeats nothing else would look at the queues again.
+    // After a pause in the heartbeats nothing else would check the queues again.
     this.#dispatcher.pumpAll(this.#routing.endpoints())
     this.#publisher.lookAgain()
   }

@@ -14,7 +14,7 @@ import type {
 import { steadyClock } from './steady-clock.ts'
 
 /**
- * Records that wait to be taken, in number and in bytes: what all partitions share, and what each may have in any
+ * Limits of buffered records, in number and in bytes: what all partitions share, and what each may have in any
  * case. Above its share a partition is paused, below half of it resumed. It takes kafkajs a moment to fetch again: so
  * much must be there to bridge it.
  */
@@ -25,19 +25,19 @@ const fetchMargin = 4_000
 /** Offsets that one partition's tracker may span: what the committed map can nearly always hold. */
 const maxSpan = 100_000
 /**
- * A partition whose head is due later than that, in ms, is paused until then: what is behind it is due later still,
- * and would only fill the memory. It leaves time to look at it once more, and to fetch.
+ * A partition whose head is due later than that, in ms, is paused until then: the records behind it are due later still,
+ * and would only fill the memory. It leaves time to check the head again, and to fetch.
  */
 const restMs = 3_000
-/** How long before a rebalance what is on the wire is given to end, in ms: most of it does. */
+/** How long a rebalance waits for requests on the wire to end, in ms: most of them do. */
 const answerMs = 100
-/** How long what they came to is given to be with the broker, in ms. */
+/** How long a rebalance waits for publications to reach the broker, in ms. */
 const publishMs = 200
 
 export interface GroupConsumerEvents {
   /** There may be something to take. */
   wake(partition: AssignedPartition): void
-  /** Partitions were lost: what of them is queued must go. */
+  /** Partitions were lost: their queued attempts must be removed. */
   lost(): void
   /** Requests may be sent again. */
   resumed(): void
@@ -55,8 +55,8 @@ interface Log {
 const keyOf = (topic: string, partition: number): string => `${topic}/${partition}`
 
 /**
- * The partitions that one member of a consumer group owns, through rebalances: what stays keeps its tracker and
- * its work, what is lost is dropped, and of what is gained nothing is taken before its committed map is read.
+ * The partitions that one member of a consumer group owns, through rebalances: one that stays keeps its tracker and
+ * its work, a lost one is dropped, and nothing is taken from a gained one before its committed map is read.
  */
 export class GroupConsumer implements RecordListener, PartitionOwner {
   readonly #source: RecordSource
@@ -64,7 +64,7 @@ export class GroupConsumer implements RecordListener, PartitionOwner {
   readonly #committer: Committer
   readonly #log: Log
   readonly #partitions = new Map<string, AssignedPartition>()
-  /** What was dropped when the membership broke, until it is known whether it is ours again. */
+  /** Partitions dropped when the membership broke, until it is known whether they are assigned to us again. */
   readonly #remembered = new Map<string, AssignedPartition>()
   /** Counts assignments; what was begun under an earlier one is void. */
   #epoch = 0
@@ -98,7 +98,7 @@ export class GroupConsumer implements RecordListener, PartitionOwner {
     return this.#source.trouble()
   }
 
-  /** A partition has as many offsets behind one that is not finished as it may have: it is not read any further. */
+  /** Whether a partition spans as many offsets from the first unfinished one as it may: then it is not read any further. */
   get isStalled(): boolean {
     for (const partition of this.#partitions.values()) if (isStalled(partition)) return true
     return false
@@ -159,7 +159,7 @@ export class GroupConsumer implements RecordListener, PartitionOwner {
 
   fetched(topic: string, partitionId: number, batch: FetchedBatch): void {
     const partition = this.#partitions.get(keyOf(topic, partitionId))
-    // What is dropped here is asked for again: once the committed map is known, or from where reading broke off.
+    // Records dropped here are fetched again: once the committed map is known, or from where reading broke off.
     if (!partition?.restored || partition.jumping) return
     // After a seek the batch that was asked for begins at the sought offset; one with records that begins beyond
     // was on its way already. A batch of nothing but control records does not show where it was asked for.
@@ -210,7 +210,7 @@ export class GroupConsumer implements RecordListener, PartitionOwner {
   }
 
   /**
-   * Whether more is buffered of the partition than `part` of its share: what the others leave over, so that a busy
+   * Whether the partition buffers more than `part` of its share: what the others leave over, so that a busy
    * one among idle ones has nearly all; but no hoard for one whose head has to wait.
    */
   #exceeds(partition: AssignedPartition, part: number): boolean {
@@ -254,7 +254,7 @@ export class GroupConsumer implements RecordListener, PartitionOwner {
     }
   }
 
-  /** Somebody else may have had a partition that stayed, for a moment: what was finished then is finished. */
+  /** Another member may have owned a partition that stayed, for a moment: what it finished is finished. */
   #reread(partition: AssignedPartition, { position, metadata }: CommittedPartition): void {
     const { tracker, ledger } = partition
     if (position === null) return
@@ -282,7 +282,7 @@ export class GroupConsumer implements RecordListener, PartitionOwner {
     }
     partition.nextFetch = Math.max(position ?? 0, logStart)
     partition.restored = true
-    // What was fetched in the meantime was dropped: once more from the start.
+    // Records fetched in the meantime were dropped: read again from the start.
     partition.sought = true
     this.#source.seek(partition, partition.nextFetch)
   }
@@ -337,7 +337,7 @@ export class GroupConsumer implements RecordListener, PartitionOwner {
 }
 
 /**
- * What this process had finished of the partition before its membership broke is finished, whoever owned it since.
+ * Offsets that this process had finished before its membership broke are finished, whoever owned the partition since.
  * Only an offset that was set back, by hand or with a recreated topic, means that all of it is wanted again.
  */
 function recall({ tracker, ledger }: AssignedPartition, before: AssignedPartition, position: number): void {
@@ -350,7 +350,7 @@ function recall({ tracker, ledger }: AssignedPartition, before: AssignedPartitio
 
 const isStalled = (partition: AssignedPartition): boolean => held(partition) > maxSpan - fetchMargin
 
-/** What the partition holds in memory: offsets that are not all finished, and results that no commit holds yet. */
+/** Offsets that the partition holds in memory: from the first unfinished one, and results that no commit holds yet. */
 function held({ tracker, ledger }: AssignedPartition): number {
   return Math.max(tracker.size, ledger.size)
 }

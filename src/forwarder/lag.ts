@@ -5,7 +5,7 @@ import { steadyClock } from './steady-clock.ts'
 /** How long after a look at the lag the brokers go on being asked, in ms. */
 const watchedMs = 60_000
 
-/** Lag of the partitions that are ours: the broker's end offset less what is committed. */
+/** Lag of the owned partitions: the broker's end offset minus the committed one. */
 export class Lag {
   readonly #consumers: readonly GroupConsumer[]
   readonly #endOffsets: (
@@ -22,7 +22,7 @@ export class Lag {
     this.#endOffsets = endOffsets
   }
 
-  /** What the brokers said last; that stays when they are away. The first look has them asked. */
+  /** The brokers' last answer; kept while they are away. The first read triggers the first request. */
   *read(): Iterable<{ topic: string; partition: number; lag: number }> {
     const watched = this.#isWatched
     this.#readAt = steadyClock.now()
@@ -30,7 +30,7 @@ export class Lag {
     yield* this.#lags()
   }
 
-  /** Called every few seconds. Where nobody scrapes, nothing is asked: an idle process stays idle. */
+  /** Called every few seconds. Without scrapes the brokers are not asked: an idle process stays idle. */
   async refreshIfWatched(): Promise<void> {
     if (this.#isWatched) await this.refresh()
   }

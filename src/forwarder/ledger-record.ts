@@ -9,7 +9,7 @@ export interface LedgerRecordParts {
   log: { error(fields: object, message: string): void }
 }
 
-/** An event in the bytes that are to be written of it. Nobody else would write it. */
+/** An encoded ledger event. No other process would write it. */
 export class LedgerRecord implements OutgoingRecord {
   readonly type: DeliveryEvent['type']
   readonly messageId: string | null
@@ -31,7 +31,7 @@ export class LedgerRecord implements OutgoingRecord {
     this.end = end
   }
 
-  /** Of memory. */
+  /** Of the memory budget. */
   get bytes(): number {
     return this.end - this.start
   }

@@ -10,7 +10,7 @@ import type { Delivery } from '../core/delivery.ts'
 import type { Outcome } from '../core/outcome.ts'
 import { ResultCodes } from '../core/result-log.ts'
 import type { TallySink } from './committer.ts'
-import type { Attempt, DeliveryRun } from './active-delivery.ts'
+import type { Attempt, ActiveDelivery } from './active-delivery.ts'
 import { unclaimed } from './claim.ts'
 import type { RecordPublisher } from './record-publisher.ts'
 import { LedgerRecord } from './ledger-record.ts'
@@ -29,7 +29,7 @@ export interface LedgerParts {
   log: { error(fields: object, message: string): void }
 }
 
-/** What a disposition says beside its name. */
+/** Details of a disposition. */
 export interface DispositionDetails {
   /** A dead letter's reason, or why it was skipped. */
   reason?: string
@@ -74,13 +74,13 @@ export class Ledger implements TallySink {
     })
   }
 
-  attempted({ run, endpoint }: Attempt, outcome: Outcome): void {
+  attempted({ delivery, endpoint }: Attempt, outcome: Outcome): void {
     const failed = outcome.kind !== 'success'
     if (!failed && !this.everything) return
-    this.#record(failed ? 'attempt_failed' : 'attempt_succeeded', run.work, {
-      ...ofRun(run),
+    this.#record(failed ? 'attempt_failed' : 'attempt_succeeded', delivery.work, {
+      ...ofRun(delivery),
       urlId: endpoint.id,
-      attempt: run.attempts,
+      attempt: delivery.attempts,
       reason: outcome.kind,
       status: outcome.status,
       durationMs: outcome.durationMs,
@@ -89,19 +89,21 @@ export class Ledger implements TallySink {
   }
 
   /** For deletes always; for other calls all but success at the first attempt, unless everything is recorded. */
-  disposed(run: DeliveryRun, disposition: DispositionLabel, details: DispositionDetails = {}): void {
+  disposed(delivery: ActiveDelivery, disposition: DispositionLabel, details: DispositionDetails = {}): void {
     const plain =
-      run.outcomes === null && !run.isRetry && (disposition === 'delivered' || disposition === 'skipped')
-    if (plain && !this.everything && run.type !== 'delete') return
-    this.#record('disposition', run.work, {
-      ...ofRun(run),
-      attempt: run.attempts,
+      delivery.outcomes === null &&
+      !delivery.isRetry &&
+      (disposition === 'delivered' || disposition === 'skipped')
+    if (plain && !this.everything && delivery.type !== 'delete') return
+    this.#record('disposition', delivery.work, {
+      ...ofRun(delivery),
+      attempt: delivery.attempts,
       disposition,
       ...details,
     })
   }
 
-  /** A delivery that is at hand without a run: it goes on to a tier, or ends after it waited in one. */
+  /** For a delivery that is not active: it hops to another tier, or ends after it waited in one. */
   moved(
     work: RecordProgress,
     delivery: Delivery,
@@ -131,7 +133,7 @@ export class Ledger implements TallySink {
     })
   }
 
-  /** A record that nobody is to get, or that never becomes a delivery. */
+  /** For a record that no destination gets, or that never becomes a delivery. */
   recordDisposed(
     work: RecordProgress,
     disposition: DispositionLabel,
@@ -213,10 +215,10 @@ export class Ledger implements TallySink {
   }
 }
 
-const ofRun = (run: DeliveryRun): Partial<DeliveryEvent> => ({
-  messageId: run.messageId,
-  sourceId: run.sourceId,
-  destinationId: run.destination.id,
-  deliveryId: run.idempotencyKey,
-  callType: run.type,
+const ofRun = (delivery: ActiveDelivery): Partial<DeliveryEvent> => ({
+  messageId: delivery.messageId,
+  sourceId: delivery.sourceId,
+  destinationId: delivery.destination.id,
+  deliveryId: delivery.idempotencyKey,
+  callType: delivery.type,
 })

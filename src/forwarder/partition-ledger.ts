@@ -19,7 +19,7 @@ export interface PendingCommit {
   position: number
   metadata: string
   tally: Tally
-  /** What will be committed, and what was when this was cut. */
+  /** What this commit finishes, and what the one before it had finished. */
   finished: FinishedOffsets
   base: FinishedOffsets
   tallied: readonly OffsetRun[]
@@ -46,12 +46,12 @@ const none: FinishedOffsets = { position: 0, runs: [] }
  * that the committed metadata leads back to cover every offset once.
  */
 export class PartitionLedger {
-  /** Under whom the results come about: as it stands in retry records and dead letters. */
+  /** The owner of the results, as in retry records and dead letters. */
   readonly owner: string
   readonly results = new ResultLog()
   #earlier: Earlier[] = []
   #lost: OffsetRun[] = []
-  /** What the last acknowledged commit holds. */
+  /** The offsets that the last acknowledged commit holds. */
   #base: FinishedOffsets = none
   #predecessor: string | null = null
   /** Tallies acknowledged since one that repeated what its base held. A partition taken over begins with one. */
@@ -70,7 +70,7 @@ export class PartitionLedger {
     return this.#earlier.reduce((sum, { results }) => sum + results.length, this.results.length)
   }
 
-  /** Where the chain stands when the partition is taken over. */
+  /** Continues the chain when the partition is assigned. */
   start(base: FinishedOffsets, tallyId: string | null): void {
     this.#base = base
     this.#predecessor = tallyId
@@ -121,7 +121,7 @@ export class PartitionLedger {
     return facts
   }
 
-  /** What is to be committed now; null when the last acknowledged commit holds it all. */
+  /** The next commit; null when the last acknowledged one holds everything. */
   prepareCommit(
     tracker: OffsetTracker,
     position: number,

@@ -3,7 +3,7 @@ import { PostriderError } from '../errors.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
 import type { Block, AssignedPartition } from './assigned-partition.ts'
 
-/** Takes the head of a partition, or says what it waits for. Must not be called on an empty partition. */
+/** Plans the head of a partition, or returns what it waits for. Must not be called on an empty partition. */
 export interface Planner {
   planNext(partition: AssignedPartition): Block | null
   /** The endpoints that the record `ahead` places behind the head needs; empty when that is not known yet. */
@@ -20,7 +20,7 @@ export class Refusal extends Error {
   }
 }
 
-/** What is written about a record on which something was thrown: our own bugs with their stack. */
+/** Reason and detail of the dead letter for a thrown error: bugs of ours with their stack. */
 export function refusalOf(error: unknown): { reason: DeadLetterReason; detail: string } {
   if (error instanceof Refusal) return { reason: error.reason, detail: error.message }
   if (error instanceof PostriderError && error.code === 'undecodable') {

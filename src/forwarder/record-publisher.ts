@@ -2,7 +2,7 @@ import type { Claim } from './claim.ts'
 import type { EncodedRecord, RecordSink } from './ports.ts'
 
 /**
- * A record on its way into a topic, and what is to be done when it has come to something. Thousands wait for a quarter
+ * A record that is being published, and what happens when that ends. Thousands wait for a quarter
  * of a second beside an endpoint that is down, and outlive the young objects: each is one object, with no closures.
  */
 export interface OutgoingRecord extends EncodedRecord, Claim {
@@ -18,7 +18,7 @@ interface Queue {
   waiting: OutgoingRecord[]
   /** How many of `waiting` are gone. */
   gone: number
-  /** Of both. */
+  /** Of both lists. */
   bytes: number
   sending: boolean
   /** When the last batch began, by `performance.now()`. */
@@ -58,7 +58,7 @@ export class RecordPublisher {
 
   /**
    * @param maxRecordBytes what the topics take (max.message.bytes)
-   * @param onFailure a record can be kept nowhere: the process must not go on as if it were
+   * @param onFailure called when a record can be stored nowhere: the process must stop
    */
   constructor(
     sink: RecordSink,
@@ -102,7 +102,7 @@ export class RecordPublisher {
     this.#schedule(topic, queue)
   }
 
-  /** What waits of this topic goes out as soon as it can. */
+  /** Publishes what waits for this topic as soon as possible. */
   flush(topic: string): void {
     const queue = this.#topics.get(topic)
     if (!queue) return
@@ -112,7 +112,7 @@ export class RecordPublisher {
     if (countOf(queue) > 0) this.#schedule(topic, queue)
   }
 
-  /** Looks again at records whose partitions it was not sure of. To be called now and then. */
+  /** Tries records of uncertain partitions again. To be called now and then. */
   lookAgain(): void {
     for (const [topic, queue] of this.#topics) if (countOf(queue) > 0) this.#schedule(topic, queue)
   }
@@ -165,13 +165,13 @@ export class RecordPublisher {
     if (countOf(queue) > 0) this.#schedule(topic, queue)
   }
 
-  /** The first of what may be written now. What is lost by the time of its turn is dropped. */
+  /** The first records that may be written now. Records of lost partitions are dropped. */
   #takeBatch(queue: Queue): OutgoingRecord[] {
     const again = queue.uncertain
     queue.uncertain = []
     const batch: OutgoingRecord[] = []
     let bytes = 0
-    /** Looks at `one`; false: there is no room for it in this batch. */
+    /** Adds, defers or drops `one`; false when this batch has no room for it. */
     const take = (one: OutgoingRecord): boolean => {
       const { ownership } = one
       if (ownership === 'uncertain') queue.uncertain.push(one)

@@ -3,7 +3,7 @@ import { withoutFuture } from '../core/clock-ahead.ts'
 import type { RetryDelivery } from '../core/delivery.ts'
 import { hopTier, isExpired, type RetryPolicy } from '../core/disposition.ts'
 import { ownCopy } from '../core/own-bytes.ts'
-import { DeliveryRun } from './active-delivery.ts'
+import { ActiveDelivery } from './active-delivery.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
 import type { Erased } from './erased.ts'
@@ -54,7 +54,7 @@ export class RetryPlanner implements Planner {
       if (dueAt > now) return { kind: 'until', at: dueAt }
       const pending = erased.pending()
       if (pending) return { kind: 'pending', settled: pending }
-      if (erased.retry(retry, keyOf(record.key))) {
+      if (erased.isRetryErased(retry, keyOf(record.key))) {
         settler.eraseRetry(partition.next(), retry)
         return null
       }
@@ -108,7 +108,7 @@ export class RetryPlanner implements Planner {
     }
     const endpoints = this.#endpoints(retry)
     const key = keyOf(partition.peek()!.key)
-    // Where nobody is left to send it to, it is skipped instead.
+    // When no endpoint is left to send it to, it is skipped instead.
     if (endpoints.length > 0 && isExpired(retry, Date.now(), policy)) {
       if (!dispatcher.deferrals.takeOne()) return { kind: 'turn' }
       settler.expire(partition.next(), key, retry)
@@ -123,7 +123,7 @@ export class RetryPlanner implements Planner {
     budget.reserve(retry.body.length)
     // What is deferred goes on at once; what is sent may wait for seconds, and would keep the whole fetch.
     const delivery = isDeferred ? retry : onItsOwn(retry)
-    dispatcher.admit(new DeliveryRun(work, destination, delivery, key, delivery, dueAt, endpoints, now))
+    dispatcher.admit(new ActiveDelivery(work, destination, delivery, key, delivery, dueAt, endpoints, now))
     return null
   }
 

@@ -29,8 +29,8 @@ export class RetryRecords {
   }
 
   /**
-   * Into a tier. What waits until the broker has it should be little, for it outlives the young objects: what is to be
-   * recorded then is encoded beforehand, and nothing of the run or the delivery is held.
+   * Publishes a retry to a tier. What waits for the broker should be small, because it outlives the young objects: the
+   * ledger event is encoded beforehand, and nothing of the delivery is held.
    * @param key one character a byte
    * @param counted where the disposition is counted; null for a hop, which follows one that was
    */
@@ -103,7 +103,7 @@ export class RetryRecords {
   }
 }
 
-/** What is kept of a delivery while its record is on the way into a tier. */
+/** What is kept of a delivery while its retry is being published. */
 class WaitingRetry implements OutgoingRecord {
   readonly block: Buffer
   readonly start: number

@@ -6,7 +6,7 @@ import { ownBytes } from '../core/own-bytes.ts'
 import type { Tier, TopicNames } from '../core/topics.ts'
 import { BudgetClaim, type Claim } from './claim.ts'
 import { DeadLetters, deadLetterOf } from './dead-letters.ts'
-import type { DeliveryRun } from './active-delivery.ts'
+import type { ActiveDelivery } from './active-delivery.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
 import type { Erased } from './erased.ts'
 import type { RecordPublisher } from './record-publisher.ts'
@@ -44,55 +44,55 @@ export class Settler {
   }
 
   /** A round is over. The hot path is a delivery without a failed outcome. */
-  settle(run: DeliveryRun): void {
-    if (run.outcomes === null || run.pending > 0) {
-      this.#finish(run, 'delivered')
+  settle(delivery: ActiveDelivery): void {
+    if (delivery.outcomes === null || delivery.pending > 0) {
+      this.#finish(delivery, 'delivered')
       return
     }
     const now = Date.now()
-    if (run.outcomes.length > 1) {
-      const order = run.destination.endpoints.map((endpoint) => endpoint.id)
-      run.outcomes.sort((a, b) => order.indexOf(a.endpointId) - order.indexOf(b.endpointId))
+    if (delivery.outcomes.length > 1) {
+      const order = delivery.destination.endpoints.map((endpoint) => endpoint.id)
+      delivery.outcomes.sort((a, b) => order.indexOf(a.endpointId) - order.indexOf(b.endpointId))
     }
     const disposition = decide(
       {
-        outcomes: run.outcomes,
-        attempts: run.attempts,
-        timesScheduled: run.earlier?.timesScheduled ?? 0,
-        firstAttemptAt: run.firstAttemptAt,
-        firstScheduledAt: run.earlier?.firstScheduledAt ?? null,
+        outcomes: delivery.outcomes,
+        attempts: delivery.attempts,
+        timesScheduled: delivery.earlier?.timesScheduled ?? 0,
+        firstAttemptAt: delivery.firstAttemptAt,
+        firstScheduledAt: delivery.earlier?.firstScheduledAt ?? null,
         now,
       },
       this.#parts.policy,
     )
     if (disposition.kind === 'delivered') {
-      this.#finish(run, 'delivered')
-    } else if (this.#parts.erased.run(run)) {
-      this.#finish(run, 'erased')
+      this.#finish(delivery, 'delivered')
+    } else if (this.#parts.erased.isDeliveryErased(delivery)) {
+      this.#finish(delivery, 'erased')
     } else if (disposition.kind === 'retry') {
       const { tier, endpointIds, notBefore, deferred } = disposition
-      const delivery = run.toDelivery(endpointIds, notBefore, now)
+      const retry = delivery.toDelivery(endpointIds, notBefore, now)
       const label = deferred ? 'deferred' : 'retried'
-      this.#retries.write(run.work, run.key, tier, delivery, now, label, run.destination.metrics)
+      this.#retries.write(delivery.work, delivery.key, tier, retry, now, label, delivery.destination.metrics)
     } else {
-      const ids = run.outcomes.map(({ endpointId }) => endpointId)
-      this.#deadDelivery(run, disposition.reason, null, run.toDelivery(ids, null, null), now)
+      const ids = delivery.outcomes.map(({ endpointId }) => endpointId)
+      this.#deadDelivery(delivery, disposition.reason, null, delivery.toDelivery(ids, null, null), now)
     }
   }
 
-  /** Nothing was sent in this round: nobody is left to send it to, or its user was erased. */
-  skip(run: DeliveryRun): void {
-    const erased = run.isRetry && this.#parts.erased.run(run)
-    this.#finish(run, erased ? 'erased' : 'skipped')
+  /** Nothing was sent in this round: no endpoint is left, or its user was erased. */
+  skip(delivery: ActiveDelivery): void {
+    const erased = delivery.isRetry && this.#parts.erased.isDeliveryErased(delivery)
+    this.#finish(delivery, erased ? 'erased' : 'skipped')
   }
 
-  /** What the delivery led to is with the broker. */
-  #finish(run: DeliveryRun, disposition: DispositionLabel, details?: DispositionDetails): void {
+  /** Everything published for the delivery is with the broker. */
+  #finish(delivery: ActiveDelivery, disposition: DispositionLabel, details?: DispositionDetails): void {
     const { ledger, budget } = this.#parts
-    const { destination, work } = run
+    const { destination, work } = delivery
     destination.metrics.disposition(disposition)
-    ledger.disposed(run, disposition, details)
-    budget.free(run.body.length)
+    ledger.disposed(delivery, disposition, details)
+    budget.free(delivery.body.length)
     work.finishOne(ledger.codes.code(destination.id, disposition))
   }
 
@@ -104,7 +104,7 @@ export class Settler {
     work.finishOne(ledger.codes.code(retry.destinationId, 'erased'))
   }
 
-  /** A call with nobody to deliver it to. */
+  /** A call without a destination. */
   skipRecord(work: RecordProgress, call: AnalyticsCall): void {
     const { ledger, metrics } = this.#parts
     metrics.destination('none').disposition('skipped')
@@ -119,18 +119,18 @@ export class Settler {
   }
 
   /** An exception tied to one delivery: it is kept with its stack, and the partition goes on. */
-  fail(run: DeliveryRun, error: unknown): void {
+  fail(delivery: ActiveDelivery, error: unknown): void {
     const detail = stackOf(error)
     this.#parts.log.error(
-      { delivery: run.idempotencyKey, err: error },
+      { delivery: delivery.idempotencyKey, err: error },
       'a delivery could not be sent for a bug of ours',
     )
-    if (this.#parts.erased.run(run)) {
-      this.#finish(run, 'erased')
+    if (this.#parts.erased.isDeliveryErased(delivery)) {
+      this.#finish(delivery, 'erased')
       return
     }
-    const ids = run.destination.endpoints.map((endpoint) => endpoint.id)
-    this.#deadDelivery(run, 'internal_error', detail, run.toDelivery(ids, null, null), Date.now())
+    const ids = delivery.destination.endpoints.map((endpoint) => endpoint.id)
+    this.#deadDelivery(delivery, 'internal_error', detail, delivery.toDelivery(ids, null, null), Date.now())
   }
 
   /** A retry that came due before its `notBefore`: on to the next tier, without an attempt. */
@@ -173,7 +173,7 @@ export class Settler {
     about: Pick<AnalyticsCall, 'messageId' | 'sourceId' | 'type'> | null = call,
   ): void {
     const { ledger } = this.#parts
-    if (this.#parts.erased.record(work, record.key, call, reason)) {
+    if (this.#parts.erased.isRecordErased(work, record.key, call, reason)) {
       this.#parts.metrics.destination('none').disposition('erased')
       ledger.recordDisposed(work, 'erased', {}, about)
       work.finishOne(ledger.codes.code(null, 'erased'))
@@ -210,18 +210,18 @@ export class Settler {
   }
 
   #deadDelivery(
-    run: DeliveryRun,
+    delivery: ActiveDelivery,
     reason: DeadLetterReason,
     detail: string | null,
-    delivery: Delivery,
+    kept: Delivery,
     now: number,
   ): void {
     const done = () => {
-      run.destination.metrics.deadLetter(reason)
-      this.#finish(run, 'dead_lettered', { reason })
+      delivery.destination.metrics.deadLetter(reason)
+      this.#finish(delivery, 'dead_lettered', { reason })
     }
-    const deadLetter = deadLetterOf(run.work, keyBytes(run.key), reason, detail, delivery, now)
-    this.#deadLetters.write(run.work, deadLetter, done, this.#claim(run.work, run.body.length))
+    const deadLetter = deadLetterOf(delivery.work, keyBytes(delivery.key), reason, detail, kept, now)
+    this.#deadLetters.write(delivery.work, deadLetter, done, this.#claim(delivery.work, delivery.body.length))
   }
 
   /** @param bytes of the memory budget that the record holds until the broker has it, or it is dropped */

@@ -9,7 +9,8 @@ import type { Outcome } from '../../src/core/outcome.ts'
 import { steadyClock } from '../../src/forwarder/steady-clock.ts'
 import { Engine, FakeClient, nothingHeld } from './fakes.ts'
 
-const ids = (runs: readonly { idempotencyKey: string }[]) => runs.map((run) => run.idempotencyKey)
+const ids = (deliveries: readonly { idempotencyKey: string }[]) =>
+  deliveries.map((delivery) => delivery.idempotencyKey)
 /** A clock that the test moves. */
 function clock(t: TestContext) {
   let now = Date.UTC(2026, 0, 1)
@@ -157,8 +158,11 @@ test('a breaker that opens defers what is queued and what waits in lanes, withou
   for (let index = 0; index < failures; index++) engine.client('crm').answer('network', `f${index}`)
   assert.equal(engine.endpoints[0]!.breaker.phase, 'open')
   while (engine.endpoints[0]!.queued > 0) await turn()
-  const deferred = engine.settled.filter((run) => run.outcomes?.[0]?.outcome.kind === 'deferred')
-  assert.ok(deferred.length >= 20 && deferred.every((run) => run.attempts === 0), `${deferred.length}`)
+  const deferred = engine.settled.filter((delivery) => delivery.outcomes?.[0]?.outcome.kind === 'deferred')
+  assert.ok(
+    deferred.length >= 20 && deferred.every((delivery) => delivery.attempts === 0),
+    `${deferred.length}`,
+  )
   assert.equal(engine.deferrals.length, deferred.length)
   assert.ok(engine.deferrals.every((reason) => reason === 'breaker'))
   engine.admit('later', crm)
@@ -360,7 +364,9 @@ test('what has waited too long in a lane is deferred and never sent beside the o
   assert.deepEqual(engine.client('crm').sent, ['on the wire'])
   assert.deepEqual(ids(engine.settled), ['waits', 'waits too'])
   assert.ok(
-    engine.settled.every((run) => run.outcomes![0]!.outcome.kind === 'deferred' && run.attempts === 0),
+    engine.settled.every(
+      (delivery) => delivery.outcomes![0]!.outcome.kind === 'deferred' && delivery.attempts === 0,
+    ),
   )
   // Nor does it go out as the probe of a breaker that is half open by then.
   engine.admit('waits as well', crm, { key: 'a' })
@@ -532,7 +538,7 @@ test('an exception at sending fails that delivery alone: its lane goes on and no
   engine.admit('bad', crm, { key: 'a' })
   engine.admit('good', crm, { key: 'a' })
   assert.deepEqual(
-    engine.failed.map(({ run, error }) => [run.idempotencyKey, String(error)]),
+    engine.failed.map(({ delivery, error }) => [delivery.idempotencyKey, String(error)]),
     [['bad', 'Error: a bug']],
   )
   engine.client('crm', 'u1').answer('success', 'bad')
@@ -596,9 +602,11 @@ test('of one key no more waits at a slow endpoint than ten seconds of work: the 
     client.sent.filter((id) => id !== 'other'),
     Array.from({ length: 13 }, (_, index) => `h${index}`),
   )
-  const deferred = engine.settled.filter((run) => run.outcomes !== null)
-  assert.ok(deferred.every((run) => Number(run.idempotencyKey.slice(1)) >= 13 && run.attempts === 0))
-  const waits = deferred.map((run) => run.outcomes![0]!.outcome)
+  const deferred = engine.settled.filter((delivery) => delivery.outcomes !== null)
+  assert.ok(
+    deferred.every((delivery) => Number(delivery.idempotencyKey.slice(1)) >= 13 && delivery.attempts === 0),
+  )
+  const waits = deferred.map((delivery) => delivery.outcomes![0]!.outcome)
   assert.ok(
     waits.every(({ hasPlaceThen }) => hasPlaceThen),
     'each comes back when it can be taken',
@@ -633,7 +641,7 @@ test('a retry whose window ends while it waits for its endpoint is not sent any 
   engine.expired.add('late')
   engine.client('crm').answer('success')
   assert.deepEqual(engine.client('crm').sent, ['first', 'in time'])
-  const late = engine.settled.find((run) => run.idempotencyKey === 'late')!
+  const late = engine.settled.find((delivery) => delivery.idempotencyKey === 'late')!
   assert.deepEqual([late.outcomes![0]!.outcome.kind, late.reached], ['deferred', false])
   engine.client('crm').answer('success')
   // Nor when its connection is there at last.
@@ -649,14 +657,14 @@ test('an exception at noting an attempt fails that delivery alone', () => {
   const engine = new Engine()
   const crm = engine.destination('crm')
   engine.atAttempt = (attempt) => {
-    if (attempt.run.idempotencyKey === 'bad') throw new Error('a bug')
+    if (attempt.delivery.idempotencyKey === 'bad') throw new Error('a bug')
   }
   engine.admit('bad', crm, { key: 'a' })
   engine.admit('good', crm, { key: 'a' })
   engine.client('crm').answer('timeout', 'bad')
   engine.client('crm').answer('success', 'good')
   assert.deepEqual(
-    engine.failed.map(({ run }) => run.idempotencyKey),
+    engine.failed.map(({ delivery }) => delivery.idempotencyKey),
     ['bad'],
   )
   assert.deepEqual(ids(engine.settled), ['good'])

@@ -7,7 +7,7 @@ import type { Outcome } from '../../src/core/outcome.ts'
 import { defaultTrickle, type BudgetBounds } from '../../src/core/retry-budget.ts'
 import { ResultCodes } from '../../src/core/result-log.ts'
 import type { TallySink } from '../../src/forwarder/committer.ts'
-import { DeliveryRun, type Attempt } from '../../src/forwarder/active-delivery.ts'
+import { ActiveDelivery, type Attempt } from '../../src/forwarder/active-delivery.ts'
 import { DestinationRuntime } from '../../src/forwarder/destination-runtime.ts'
 import { Dispatcher, type DispatchResults } from '../../src/forwarder/dispatcher.ts'
 import { EndpointQueue } from '../../src/forwarder/endpoint-queue.ts'
@@ -155,18 +155,18 @@ export class Engine {
   readonly clients = new Map<string, FakeClient>()
   readonly endpoints: EndpointQueue[] = []
   readonly owner = new FakeOwner()
-  readonly settled: DeliveryRun[] = []
-  readonly skipped: DeliveryRun[] = []
+  readonly settled: ActiveDelivery[] = []
+  readonly skipped: ActiveDelivery[] = []
   /** Ids of retries that must not be sent any more. */
   readonly revoked = new Set<string>()
   /** Ids of retries whose window has ended. */
   readonly expired = new Set<string>()
-  readonly failed: { run: DeliveryRun; error: unknown }[] = []
-  readonly abandoned: DeliveryRun[] = []
+  readonly failed: { delivery: ActiveDelivery; error: unknown }[] = []
+  readonly abandoned: ActiveDelivery[] = []
   readonly attempted: { attempt: Attempt; outcome: Outcome }[] = []
   /** Before an attempt is noted. */
   atAttempt: (attempt: Attempt) => void = () => {}
-  readonly lateStarts: DeliveryRun[] = []
+  readonly lateStarts: ActiveDelivery[] = []
   readonly deferrals: DeferralReason[] = []
   readonly woken: AssignedPartition[] = []
   readonly #bounds: PaceBounds
@@ -178,18 +178,18 @@ export class Engine {
   ) {
     this.#bounds = paceBounds(given.inFlight ?? 4, given)
     const results: DispatchResults = {
-      settled: (run) => void this.settled.push(run),
-      skipped: (run) => void this.skipped.push(run),
-      isRevoked: (run) => this.revoked.has(run.idempotencyKey),
-      isExpired: (run) => this.expired.has(run.idempotencyKey),
-      failed: (run, error) => void this.failed.push({ run, error }),
-      abandoned: (run) => void this.abandoned.push(run),
+      settled: (delivery) => void this.settled.push(delivery),
+      skipped: (delivery) => void this.skipped.push(delivery),
+      isRevoked: (delivery) => this.revoked.has(delivery.idempotencyKey),
+      isExpired: (delivery) => this.expired.has(delivery.idempotencyKey),
+      failed: (delivery, error) => void this.failed.push({ delivery, error }),
+      abandoned: (delivery) => void this.abandoned.push(delivery),
       deferred: (_, reason) => void this.deferrals.push(reason),
       attempted: (attempt, result) => {
         this.atAttempt(attempt)
         this.attempted.push({ attempt, outcome: result })
       },
-      retryStarted: (run) => void this.lateStarts.push(run),
+      retryStarted: (delivery) => void this.lateStarts.push(delivery),
       breakerChanged: () => {},
       blocked: () => {},
       wake: (partition) => void this.woken.push(partition),
@@ -223,7 +223,7 @@ export class Engine {
   }
 
   /** A run of a record that was taken from the partition just now. */
-  run(
+  newDelivery(
     id: string,
     destination: DestinationRuntime,
     given: {
@@ -234,7 +234,7 @@ export class Engine {
       attempts?: number
       dueAt?: number
     } = {},
-  ): DeliveryRun {
+  ): ActiveDelivery {
     const partition = given.partition ?? this.partition()
     const offset = Math.max(this.#offset++, partition.tracker.lastAdded + 1)
     partition.push({ records: fetched([record(offset)]), from: offset, to: offset + 1 })
@@ -258,7 +258,7 @@ export class Engine {
       lastResponse: null,
       origin: { topic: 'calls', partition: 0, offset, appendedAt: 1 },
     }
-    return new DeliveryRun(
+    return new ActiveDelivery(
       work,
       destination,
       { id, messageId: id, sourceId: 's', userIds: ['u-1'], type: 'track', body },
@@ -270,10 +270,10 @@ export class Engine {
     )
   }
 
-  admit(...given: Parameters<Engine['run']>): DeliveryRun {
-    const run = this.run(...given)
-    this.dispatcher.admit(run)
-    return run
+  admit(...given: Parameters<Engine['newDelivery']>): ActiveDelivery {
+    const delivery = this.newDelivery(...given)
+    this.dispatcher.admit(delivery)
+    return delivery
   }
 
   /** What is taken anywhere: nothing, once all is over. */

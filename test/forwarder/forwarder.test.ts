@@ -10,7 +10,7 @@ import { defaultOptions, editOptions, type OptionsEdit } from '../../src/core/de
 import type { Destination, SettingsState } from '../../src/core/settings.ts'
 import { topicNames } from '../../src/core/topics.ts'
 import { PostriderError } from '../../src/errors.ts'
-import type { DeliveryRun } from '../../src/forwarder/active-delivery.ts'
+import type { ActiveDelivery } from '../../src/forwarder/active-delivery.ts'
 import { Forwarder } from '../../src/forwarder/forwarder.ts'
 import type { RecordDecoder } from '../../src/forwarder/ports.ts'
 import { someCall } from '../support/calls.ts'
@@ -502,7 +502,7 @@ test('a retry that waits for its answer keeps nothing of the fetch that it came 
   })
   retry(waiting({}))
   await until(() => clients[0]!.onWire.length === 1, 'sent')
-  const { body, earlier } = clients[0]!.onWire[0]!.request as DeliveryRun
+  const { body, earlier } = clients[0]!.onWire[0]!.request as ActiveDelivery
   const { lastResponse } = earlier!
   assert.deepEqual([body, lastResponse!.body].map(String), ['{}', 'down'])
   const kept = [body, ...Object.values(earlier!), ...Object.values(lastResponse!)] as unknown[]

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { defaultOptions } from '../../src/core/destination-options.ts'
 import type { Destination } from '../../src/core/settings.ts'
-import { DeliveryRun } from '../../src/forwarder/active-delivery.ts'
+import { ActiveDelivery } from '../../src/forwarder/active-delivery.ts'
 import { Dispatcher } from '../../src/forwarder/dispatcher.ts'
 import { HeadOfLineMonitor } from '../../src/forwarder/head-of-line-monitor.ts'
 import { fullEndpoint, type Planner } from '../../src/forwarder/planner.ts'
@@ -33,11 +33,11 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
   let now = t0
   t.mock.method(steadyClock, 'now', () => now)
   const clients = new Map<string, FakeClient>()
-  const settled: DeliveryRun[] = []
+  const settled: ActiveDelivery[] = []
   const woken: AssignedPartition[] = []
   const dispatcher = new Dispatcher(
     {
-      settled: (run) => void settled.push(run),
+      settled: (delivery) => void settled.push(delivery),
       skipped: () => {},
       isRevoked: () => false,
       isExpired: () => false,
@@ -133,7 +133,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
         body: Buffer.from('{}'),
       }
       dispatcher.admit(
-        new DeliveryRun(work, target, call, key!.toString(), null, null, target.endpoints, now),
+        new ActiveDelivery(work, target, call, key!.toString(), null, null, target.endpoints, now),
       )
     }
   }
@@ -147,7 +147,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
     }
   }
   const deferred = () =>
-    settled.filter((run) => run.outcomes?.some(({ outcome }) => outcome.kind === 'deferred'))
+    settled.filter((delivery) => delivery.outcomes?.some(({ outcome }) => outcome.kind === 'deferred'))
   return {
     clients,
     dispatcher,
@@ -197,7 +197,7 @@ test('an endpoint that holds back work of an idle one sheds after 2 s, not befor
   const well = clients.get('well')!
   assert.ok(well.sent.length > 0, 'what was held back goes out')
   assert.ok(deferred().length > 100)
-  assert.ok(deferred().every((run) => run.destination.id === 'slow' && run.attempts === 0))
+  assert.ok(deferred().every((delivery) => delivery.destination.id === 'slow' && delivery.attempts === 0))
 })
 
 test('an endpoint that hangs lets the others pass from the first moment on: when its queue is full, it sheds at once', (t) => {
@@ -322,7 +322,7 @@ test('what lies behind the buffer cannot be seen and is taken for an idle destin
   fetch('well', 1)
   takeAll()
   assert.equal(clients.get('well')!.sent.length, 1)
-  assert.ok(deferred().every((run) => run.destination.id === 'slow' && run.attempts === 0))
+  assert.ok(deferred().every((delivery) => delivery.destination.id === 'slow' && delivery.attempts === 0))
 })
 
 test('a backlog behind the buffer is nobody else’s where there is no other destination, or none that could take more', (t) => {

@@ -183,8 +183,8 @@ export const isolation: readonly Mutation[] = [
   {
     id: 'no-retry-budget',
     file: 'src/forwarder/endpoint-queue.ts',
-    find: 'if (attempt.run.wasAttempted && !this.#pace.mayRetry(now)) {',
-    replace: 'if (attempt.run.wasAttempted && now < 0) {',
+    find: 'if (attempt.delivery.wasAttempted && !this.#pace.mayRetry(now)) {',
+    replace: 'if (attempt.delivery.wasAttempted && now < 0) {',
     test: {
       file: 'forwarder/dispatcher.test.ts',
       name: 'retries that fail use up the budget; first attempts, also late ones, and what is well do not',
@@ -223,8 +223,8 @@ export const isolation: readonly Mutation[] = [
   {
     id: 'no-order-of-a-key',
     file: 'src/forwarder/lanes.ts',
-    find: `    first.last!.next = run
-    first.last = run
+    find: `    first.last!.next = delivery
+    first.last = delivery
     first.waiting++
     return 'waits'`,
     replace: "    return 'turn'",
@@ -286,7 +286,7 @@ export const isolation: readonly Mutation[] = [
   {
     id: 'a-key-without-a-bound',
     file: 'src/forwarder/lanes.ts',
-    find: "    if (first.waiting >= this.#bound.maxWaiting && hasWaitedLong(first, run.admittedAt)) return 'full'",
+    find: "    if (first.waiting >= this.#bound.maxWaiting && hasWaitedLong(first, delivery.admittedAt)) return 'full'",
     replace: '',
     test: {
       file: 'forwarder/dispatcher.test.ts',
@@ -316,7 +316,7 @@ export const isolation: readonly Mutation[] = [
   {
     id: 'lanes-that-stay-as-long-as-they-have-become',
     file: 'src/forwarder/rounds.ts',
-    find: '    if (lanes.hasTooLong) this.#crowded.add(run.destination)',
+    find: '    if (lanes.hasTooLong) this.#crowded.add(delivery.destination)',
     replace: '',
     test: {
       file: 'forwarder/dispatcher.test.ts',

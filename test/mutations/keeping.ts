@@ -209,7 +209,7 @@ export const keeping: readonly Mutation[] = [
   {
     id: 'final-failures-not-kept',
     file: 'src/forwarder/settler.ts',
-    find: 'this.#deadLetters.write(run.work, deadLetter, done, this.#claim(run.work, run.body.length))',
+    find: 'this.#deadLetters.write(delivery.work, deadLetter, done, this.#claim(delivery.work, delivery.body.length))',
     replace: 'void deadLetter\n    setImmediate(done)',
     test: {
       file: 'forwarder/forwarder.test.ts',
