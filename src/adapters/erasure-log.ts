@@ -19,7 +19,7 @@ export interface ErasureLogOptions {
     load(value: Buffer): Promise<void>
   }
   log: Logger
-  /** As the topic reader's: short for those who close soon. */
+  /** Like the topic reader's: short for callers that close soon. */
   maxWaitMs?: number
   counts?: IgnoredCounts
 }
@@ -115,7 +115,7 @@ export class ErasureLog implements ErasureSource {
 
   /**
    * A user who was erased must not come back because a record cannot be read: its key names the user as well. Every
-   * Postrider writes such a key, so a record without one is of nobody.
+   * Postrider writes such a key, so a record without one belongs to no user.
    */
   #failed(record: TopicRecord): (error: unknown) => void {
     return (error) => {

@@ -130,7 +130,7 @@ async function sendPage(response: ServerResponse, page: MetricsPage): Promise<vo
   try {
     await pipeline(Readable.from(page.pieces()), response)
   } catch (error) {
-    // Who asked has gone away.
+    // The client has gone away.
     if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
   }
 }

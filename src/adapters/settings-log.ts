@@ -40,7 +40,7 @@ export interface SettingsLogOptions {
   groupId: string
   codec: SettingsCodec
   log: Logger
-  /** As the topic reader's: short for those who close soon. */
+  /** Like the topic reader's: short for callers that close soon. */
   maxWaitMs?: number
   counts?: SettingsLogCounts
   /** Epoch milliseconds. */

@@ -134,7 +134,7 @@ export class Analytics {
     const { transport } = this.#settings
     this.#debug?.(`closes within ${timeoutMs} ms`)
     const deadline = setTimeout(() => this.#givingUp.abort(), Math.min(timeoutMs, longestTimeoutMs))
-    // Who waits for room learns from the next call that there is none any more.
+    // A caller that waits for room is refused at its next call.
     this.#turnstile.letAllIn()
     await this.flush()
     clearTimeout(deadline)

@@ -6,7 +6,7 @@ export interface BackoffPolicy {
   maxBackoffMs: number
 }
 
-/** Whoever answers must not be able to stop a client for ever. */
+/** A server's answer must not be able to stop a client for ever. */
 const longestRetryAfterMs = 300_000
 
 /**

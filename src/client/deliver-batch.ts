@@ -62,7 +62,7 @@ export async function deliverBatch(
   }
 }
 
-/** One attempt; null when the signal aborts before its result is there. Never rejects, whoever wrote the transport. */
+/** One attempt; null when the signal aborts before its result is there. Never rejects, whatever the transport does. */
 function attempt(
   calls: readonly WrittenCall[],
   transport: Transport,

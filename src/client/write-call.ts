@@ -17,7 +17,7 @@ import { version } from './version.ts'
 export const maxCallBytes = 32 * 1_024
 const maxMessageIdLength = 100
 
-/** A call as it waits: its JSON is made when it is taken, so its size is known and nobody can change it any more. */
+/** A call as it waits: its JSON is made when it is taken, so its size is known and it cannot be changed any more. */
 export interface WrittenCall {
   type: ClientCallType
   messageId: string

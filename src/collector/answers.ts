@@ -4,7 +4,7 @@ import type { CallFault } from '../core/tracking-fields.ts'
 export interface CollectAnswer {
   status: number
   body: string
-  /** Seconds, for those who should come back. */
+  /** Seconds after which the client should retry. */
   retryAfter: number | null
 }
 

@@ -190,7 +190,7 @@ export class Collector {
         continue
       }
       const { type } = call as { type: CallType }
-      // Nobody can send an id again that was made here.
+      // A messageId that was made here cannot be sent again.
       const hash = isOwnId ? recent.hashOf(scope, call.messageId) : null
       const seen = hash === null ? null : recent.seen(scope, call.messageId, hash)
       if (seen === 'written') {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { SettingsState, Source } from '../core/settings.ts'
 import type { SettingsView } from './ports.ts'
 
-/** Reading the log's end asks the brokers: whoever sends unknown keys must not make them busy. */
+/** Reading the log's end asks the brokers: senders of unknown keys must not make them busy. */
 const catchUpEveryMs = 500
 const catchUpWithinMs = 3_000
 /** Beyond this many, requests with unknown keys are refused at once. */

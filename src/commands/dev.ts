@@ -63,7 +63,7 @@ export function devCommand(): Command {
     .action(runAction((_flags: unknown, command: Command) => dev(command)))
 }
 
-/** What listens on this machine is nobody else's business. */
+/** Servers for development listen on the loopback interface only. */
 const ownHost = '127.0.0.1'
 
 const portOption = (flag: string, whose: string, variable: string): Option =>

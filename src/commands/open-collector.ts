@@ -216,7 +216,7 @@ async function recall(
         const { sourceId, messageId } = calls.tryDecode(value) ?? (await calls.decode(value))
         recent.remember(sourceId, messageId)
       } catch (error) {
-        // No call that anybody could send again; the forwarder makes it a dead letter.
+        // It is no call that could be sent again; the forwarder makes it a dead letter.
         if (!(error instanceof PostriderError && error.code === 'undecodable')) throw error
       }
     },

@@ -28,7 +28,7 @@ interface Placed {
   sealed: SealedSecret
 }
 
-/** Another writer may seal under an older key meanwhile; whoever does so for ever has the wrong SECRETS_KEY. */
+/** Another writer may seal under an older key meanwhile; one that always does has the wrong SECRETS_KEY. */
 const maxPasses = 5
 
 /**

@@ -40,7 +40,7 @@ export function partitionKey(call: Pick<AnalyticsCall, 'userId' | 'anonymousId'>
 }
 
 /**
- * Whom a call is of, for deletion requests: its key, and the `previousId` of an alias too, whose body holds both. (An
+ * The users of a call, for deletion requests: its key, and the `previousId` of an alias too, whose body holds both. (An
  * anonymousId beside a `userId` is not asked after: it may be shared.)
  */
 export function usersOf(

@@ -82,7 +82,7 @@ export class PartitionFacts implements FactSink {
     return this.#segments
   }
 
-  /** Who finished the offset, by the tallies; null when none of them covers it. */
+  /** The owner that finished the offset, by the tallies; null when none of them covers it. */
   isReported(offset: number): boolean {
     for (const runs of this.#owners.values()) if (isInRuns(runs, offset)) return true
     return false

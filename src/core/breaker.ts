@@ -3,7 +3,7 @@ import type { Outcome } from './outcome.ts'
 /**
  * A circuit breaker per endpoint (Nygard, Release It!), with a ramp after the probe and a pause that the endpoint
  * itself can ask for. While it is open, deliveries go to the retry tiers without an attempt, so that an endpoint
- * that is down costs neither its own patience nor anybody else's time.
+ * that is down neither is hammered nor costs others time.
  *
  * `phases` says what each phase means for work, `transitions` what leads from one to another:
  *

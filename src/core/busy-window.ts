@@ -15,9 +15,9 @@ const emptyTurns = 2
  * processes that shared a core.)
  *
  * The measure is the work itself: as long as each turn of the event loop brings answers there is enough in flight, and
- * the window shrinks. Turns that bring none although requests wait show that everybody waits for receivers, and it grows
+ * the window shrinks. Turns that bring none although requests wait show that everything waits for receivers, and it grows
  * at once, by as much as it takes: an endpoint that is slow or hangs takes nothing from the others. So it holds
- * back nobody while the process has time. Pure; it knows no clock.
+ * back nothing while the process has time. Pure; it knows no clock.
  */
 export class BusyWindow {
   readonly #max: number

@@ -177,7 +177,7 @@ function recordState(
   const { finished, tally } = finish(place)
   const nothing = { byTally: false, reason: null, deadLetter: null, at: null }
   if (!finished) return { ...nothing, state: 'open' }
-  // A record that becomes a dead letter or is erased is told of: this one had nobody to go to.
+  // A record that becomes a dead letter or is erased is recorded: this one had no destination.
   if (tally && plans.length > 0) return { ...nothing, state: 'skipped', at: tally.at, byTally: true }
   return { ...nothing, state: 'unknown' }
 }

@@ -9,7 +9,7 @@
  * doubles until the first queueing (slow start). The shortest round trip is measured again from time to time with half
  * as many in flight (ProbeRTT of BBR, Cardwell et al. 2016), for a receiver may have become slower, and without it the
  * queueing itself would in time become the measure. And time-outs and 429 halve the limit, once for all that was
- * in flight (TCP's recovery point): only they bring it below where it starts, for a long round trip alone harms nobody.
+ * in flight (TCP's recovery point): only they bring it below where it starts, because a long round trip alone does no harm.
  *
  * Round trips are averaged over windows, so that a pause of this process or a slow answer decides nothing.
  * Times in ms.

@@ -31,7 +31,7 @@ export function deletionState({ total, written, notified }: RecordedDeletion): D
 /** Whether delete calls of erasures that are there may be missing. */
 export const isUnfinished = ({ written, notified }: RecordedDeletion): boolean => notified < written
 
-/** What nobody of ours ever requested: then copies are not told apart. */
+/** For a request that is not ours: then copies are not distinguished. */
 const maxCounted = 50_000_000
 
 interface Entry extends RecordedDeletion {

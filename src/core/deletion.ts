@@ -55,7 +55,7 @@ export function* erasuresOf(
 }
 
 /**
- * What it writes last: the delete calls of its first `notified` erasures are all written. They are counted, for whoever
+ * What it writes last: the delete calls of its first `notified` erasures are all written. They are counted, so that a process that
  * finishes a request that seemed to be cut off may do so while that is still being written.
  */
 export function finishedNote(

@@ -26,11 +26,11 @@ export interface DeliveryLife {
   /** Of a destination that delivers to every URL. */
   urlId: string | null
   state: DeliveryState
-  /** When it came to this; with `byTally`, the time by which it had. Null while it has not, or nobody knows. */
+  /** When it came to this; with `byTally`, the time by which it had. Null while it has not, or when unknown. */
   at: number | null
   /** It has no record of its own: a tally counts how the deliveries of many calls ended, this one's among them. */
   byTally: boolean
-  /** Rounds that reached a URL; null where nobody knows. */
+  /** Rounds that reached a URL; null when unknown. */
   attempts: number | null
   /** A dead letter's reason, or why it was skipped. */
   reason: string | null
@@ -44,7 +44,7 @@ export interface DeliveryLife {
 const sameRecord = (a: Place | null, b: Place | null): boolean =>
   a !== null && b !== null && placeKey(a) === placeKey(b)
 
-/** Among those of the same record there is one for each owner who worked on it. */
+/** For one record there is one for each owner that worked on it. */
 const ofDisposition = <T extends RetryTrace | DeadLetterTrace>(
   { of, owner, destinationId, ofUrlId }: DispositionTrace,
   candidates: readonly T[],

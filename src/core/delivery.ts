@@ -23,7 +23,7 @@ export interface EndpointOutcome {
   detail: string | null
 }
 
-/** The last HTTP response that a delivery got, for people who look into a failure. */
+/** The last HTTP response of a delivery, for the analysis of a failure. */
 export interface LastResponse {
   endpointId: string
   status: number
@@ -43,7 +43,7 @@ export interface Delivery {
   messageId: string
   sourceId: string
   destinationId: string
-  /** Whom the call is of (`usersOf`); empty in records of a version that did not note it. */
+  /** The call's users (`usersOf`); empty in records of a version that did not note them. */
   userIds: readonly string[]
   type: CallType
   body: Uint8Array
@@ -119,7 +119,7 @@ export interface DeadLetter {
   detail: string | null
   failedAt: number
   origin: Origin
-  /** Who gave it up, as a retry's. */
+  /** The process that gave it up, like a retry's. */
   owner: string
   /** The record that was being worked on, the call's or a tier's; null of one written before there was a ledger. */
   from: Origin | null

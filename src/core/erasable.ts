@@ -19,7 +19,7 @@ export function erasableDelivery(delivery: Delivery, key: string | null, latest:
 
 /**
  * A record of the calls topic that is no delivery. Where its source is not known, an erasure of the user at any
- * source covers it: nobody can say that it is of another one.
+ * source covers it: it may be of any source.
  *
  * @param call null when it cannot be read: then its key says whose it is
  */

@@ -89,7 +89,7 @@ export interface Chain<S extends FactSink> {
   faults: ChainFault[]
 }
 
-/** Beginnings kept at a time: more than one only where somebody other than a forwarder committed. */
+/** Beginnings kept at a time: more than one only if a process other than a forwarder committed. */
 const maxLineages = 8
 const nothing: FinishedOffsets = { position: 0, runs: [] }
 /** Maximum number of tallies of failed commits in a row that can still turn out to be facts. */
@@ -171,7 +171,7 @@ export class LedgerChain<S extends FactSink> {
   }
 
   /**
-   * A chain begins where others are known: a tally is missing in between, or somebody else has committed. All that any
+   * A chain begins where others are known: a tally is missing in between, or another process has committed. All that any
    * tally covers did happen, whether it is a fact of this chain or not; no tally covers the rest.
    */
   #checkBreak({ start, faults, tip }: Lineage<S>): void {
@@ -209,7 +209,7 @@ export class LedgerChain<S extends FactSink> {
     return { start, finished, sink, faults }
   }
 
-  /** The committed metadata names no tally that is there: none was committed yet, or somebody else committed. */
+  /** The committed metadata names no tally that is there: none was committed yet, or another process committed. */
   #withoutChain(committed: OffsetRun[]): Chain<S> {
     const last = this.#lineages[this.#lineages.length - 1]
     const faults = [...this.#faults, ...(last?.faults ?? [])]

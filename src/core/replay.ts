@@ -12,7 +12,7 @@ export type Replay =
 
 export interface ReplayTerms {
   now: number
-  /** Stands in the record for who handed it over. */
+  /** The record's owner field: the process that scheduled it. */
   owner: string
   topics: TopicNames
   /** The delivery's destination as it is set up now, if there is one. */

@@ -102,7 +102,7 @@ export function editSecrets(
 
 /**
  * The place where a resealed secret belongs now; null when there is none. A secret that was changed meanwhile is left alone:
- * whoever changed it had the keys of the day.
+ * its writer had the current keys.
  */
 export function resealedPlaces(
   destination: Destination,

@@ -12,7 +12,7 @@ export type Assignment = Map<string, Record<string, number[]>>
 
 /**
  * Shares partitions out evenly, topic by topic, among the members that subscribe to the topic, and moves as few
- * as that allows. Where a topic's partitions do not divide evenly, those who hold one more keep it, else the
+ * as that allows. When a topic's partitions do not divide evenly, members with one more keep it, otherwise the
  * member with the fewest partitions in all gets it. The result does not depend on the order of the members.
  */
 export function assignSticky(
@@ -51,7 +51,7 @@ function shareTopic(
   }
   const min = Math.floor(partitions.length / subscribers.length)
   const withOneMore = partitions.length % subscribers.length
-  // Who holds most comes first, so that the larger shares stay where they are.
+  // Members with the most partitions come first, so that the larger shares stay where they are.
   const order = [...subscribers].sort(
     (a, b) =>
       Math.min(owned.get(b.id)!.length, min + 1) - Math.min(owned.get(a.id)!.length, min + 1) ||

@@ -24,7 +24,7 @@ interface TraceBase {
   /** The record that holds it. */
   place: Place
   at: number
-  /** `<member id>/<epoch>`: who worked on it. */
+  /** `<member id>/<epoch>` of the process that worked on it. */
   owner: string | null
 }
 
@@ -192,7 +192,7 @@ export interface Finish {
 export interface TallyFact {
   /** When it was written: the record was finished by then. */
   at: number
-  /** Under whom the record was finished. */
+  /** The owner that finished the record. */
   owner: string
   /** How many records it covers, and what became of all their deliveries. */
   records: number

@@ -30,7 +30,7 @@ export interface CallFault {
   message: string
 }
 
-/** Thrown while one call is read, and caught by whoever began to. */
+/** Thrown while a call is read, and caught by the reading function. */
 export class CallFaultError extends Error {
   readonly fault: CallFault
 

@@ -10,7 +10,7 @@ export interface ChildExit {
 
 export interface ChildProcess {
   pid: number
-  /** Resolves when it has ended, whoever ended it; never rejects. */
+  /** Resolves when it has ended for any reason; never rejects. */
   exited: Promise<ChildExit>
   /** True until `exited` resolves. */
   isRunning(): boolean

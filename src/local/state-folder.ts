@@ -69,7 +69,7 @@ async function waitForLeftover(dataDir: string, partName: string, text: string):
   }
 }
 
-/** Notes who runs in the folder, for the next run to see. */
+/** Notes which process runs in the folder, for the next run. */
 export async function recordChild(dataDir: string, child: number): Promise<void> {
   const mark = async (pid: number): Promise<ProcessMark> => ({ pid, started: await startOf(pid) })
   const marks = { owner: await mark(process.pid), child: await mark(child) }

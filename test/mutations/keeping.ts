@@ -69,7 +69,7 @@ export const keeping: readonly Mutation[] = [
   {
     id: 'a-partition-not-read-from-where-its-map-says',
     file: 'src/forwarder/group-consumer.ts',
-    find: `once more from the start.
+    find: `dropped: read again from the start.
     partition.sought = true
     this.#source.seek(partition, partition.nextFetch)`,
     replace: 'no more.',

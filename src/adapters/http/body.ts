@@ -69,7 +69,7 @@ function allOf(
       if (length > maxBytes) return settle(bodyTooLarge(maxBytes))
       if (!reservation.takeBytes(chunk.length)) return settle(overloaded)
       chunks.push(chunk)
-      // Nearly always a body is there at once, and nobody waits.
+      // Nearly always the body is there at once, and nothing waits.
       if (length === expected) return
       if (patience === null) patience = new SenderPatience(bodyPace)
       else patience.got(chunk.length)

@@ -30,7 +30,7 @@ export interface ConsoleServerOptions {
   /** A head that is not complete by then is cut off, in ms. */
   headMs?: number
   /**
-   * Who sends or takes nothing for so long, in the middle of a request, is cut off, in ms; likewise a JSON body that is
+   * Connections that send or read nothing for that long within a request are closed, in ms; likewise a JSON body that is
    * not complete by then. A list must come at its rate, with so much grace.
    */
   idleMs?: number
@@ -124,7 +124,7 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
   app.setNotFoundHandler((request, reply) => notFound(operations, request, reply))
   app.setErrorHandler((error, request, reply) => {
     const answer = answerTo(error)
-    // Whoever went away gets no answer, and did nothing that anybody need know of.
+    // A client that went away gets no answer, and nothing is logged.
     if (!answer && !reply.raw.destroyed)
       log.error({ err: error, path: pathOf(request) }, 'a request failed by a bug')
     if (!request.raw.complete) reply.header('Connection', 'close')

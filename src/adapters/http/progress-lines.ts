@@ -24,7 +24,7 @@ export async function answerInLines(
     if (!lines.destroyed) lines.write(`${JSON.stringify(line)}\n`)
   }
   const progress = (state: object) => {
-    // Who reads slowly gets fewer of them.
+    // Slow readers get fewer of them.
     if (performance.now() - reportedAt < betweenMs || lines.writableNeedDrain) return
     reportedAt = performance.now()
     write({ progress: state })

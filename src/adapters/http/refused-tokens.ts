@@ -10,7 +10,7 @@ const delayMs = 1_000
 const maxWaiting = 100
 
 /**
- * Keeps those who try tokens from costing anything: beyond a few a minute they share a line of the log, and wait for
+ * Makes guessing tokens cheap for us: beyond a few a minute wrong tokens share a line of the log, and wait for
  * their answers, on connections that end with them. The right token never waits. That guessing is hopeless is due to
  * the token's length alone.
  */

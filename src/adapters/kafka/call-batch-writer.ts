@@ -22,7 +22,7 @@ export interface CallBatchWriterOptions {
   produced: (seconds: number) => void
   /** The least time between two batches, in ms. With nothing sent within it a batch goes out at once. */
   lingerMs?: number
-  /** A batch that is not acknowledged by then has failed, as far as anybody can know. */
+  /** A batch that is not acknowledged by then counts as failed. */
   deadlineMs?: number
   /** After how long partitions that were added get calls; 5 min unless given. */
   metadataMaxAgeMs?: number

@@ -14,7 +14,7 @@ export interface RawDecoders {
 }
 
 /**
- * Whom a record of the dead letter topic is of, and since when it has been there, for deletion requests. Throws what
+ * The user of a dead letter record, and since when it has been there, for deletion requests. Throws what
  * can be retried.
  */
 export async function deadLetterOwner(

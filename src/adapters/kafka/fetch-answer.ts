@@ -112,7 +112,7 @@ class Answer {
       const decoding = this.#decodeOthers(this.#bytes, start).then(
         (messages) => void (part.messages = messages),
       )
-      // Nobody waits for it where the rest of the answer is cut off.
+      // Nothing waits for it when the rest of the answer is cut off.
       decoding.catch(() => {})
       this.pending.push(decoding)
     }

@@ -38,7 +38,7 @@ const defaultMaxStallMs = 90_000
 const disconnectWithinMs = 15_000
 /** How long a rebalance is held up for the last commit of a generation, in ms: with Kafka in trouble there is none. */
 const lastCommitMs = 1_000
-/** Who has joined and fetched nothing may still be refused, in ms: the first fetch says it at once. */
+/** How long a member that has joined and fetched nothing may still be refused, in ms: the first fetch says it at once. */
 const doubtMs = 5_000
 /** Commits that are refused for this share of `maxStallMs` (15 s) are reported by readiness: a coordinator moves in less. */
 const longRefusedShare = 1 / 6

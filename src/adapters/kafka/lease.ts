@@ -23,7 +23,7 @@ export interface LeaseOptions {
 
 /**
  * Something that one process at a time may hold, over all machines. It is a consumer group, and its leader is the
- * holder: brokers name one, the first who came, and keep it for as long as it answers. Who comes later joins for a
+ * holder: brokers name the first member, and keep it while it answers. A later one joins for a
  * moment, which has the brokers ask the holder for a sign of life: with a holder that is alive the answer is no, at
  * once; one that was killed is dropped when its session ends, and the next in line leads.
  *
@@ -58,7 +58,7 @@ export class GroupLease {
   }
 
   /**
-   * Throws `conflict` when another one holds it, `setup` where the brokers refuse it, and `kafka_unavailable`. Of several who come at once one gets it.
+   * Throws `conflict` when another one holds it, `setup` where the brokers refuse it, and `kafka_unavailable`. Of several callers at once one gets it.
    * It waits for as long as a session when the holder was killed.
    */
   static async acquire(options: LeaseOptions): Promise<GroupLease> {

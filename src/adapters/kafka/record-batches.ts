@@ -127,7 +127,7 @@ export class BatchRecord implements FetchedRecord {
     this.#cursor = cursor
   }
 
-  /** Each record is asked for one: nothing is made of those that nobody wants. */
+  /** Decodes only the header that is asked for: each record is asked for one. */
   header(name: string): Buffer | null {
     const cursor = this.#cursor.copy()
     const nameBytes = Buffer.byteLength(name)

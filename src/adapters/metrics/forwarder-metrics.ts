@@ -26,7 +26,7 @@ export class ForwarderCounts implements ForwarderMetrics, Exposed {
   readonly #showsProduce: boolean
   #gauges: ForwarderGauges | null = null
 
-  /** `shared` is counted into, and shown by whoever shares it. */
+  /** `shared` is counted into, and shown by the part that shares it. */
   constructor(shared?: ProduceDurations) {
     this.#produce = shared ?? new ProduceDurations()
     this.#showsProduce = shared === undefined

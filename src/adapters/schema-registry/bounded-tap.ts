@@ -114,7 +114,7 @@ export class BoundedTap {
     this.#take(8)
   }
 
-  /** The record's own bytes, which are part of a whole fetch: who keeps them for long copies them. */
+  /** The record's own bytes, which are part of a whole fetch: callers that keep them for long copy them. */
   readFixed(length: number): Buffer {
     const start = this.#take(length)
     return this.buf.subarray(start, start + length)

@@ -38,7 +38,7 @@ export class EntryReader {
       const content = this.#readOf(topic)(record, place)
       return content && { place, timestamp, ...content }
     } catch (error) {
-      // What nobody can read is about no message.
+      // A record that cannot be read is about no message.
       if (error instanceof PostriderError && error.code === 'undecodable')
         return { place, timestamp, ...nothing }
       throw error
@@ -107,6 +107,6 @@ export class EntryReader {
   }
 }
 
-/** A collector says so in a header; nobody else needs to. */
+/** A collector marks its records by a header; other writers need not. */
 export const writerOf = ({ headers }: Pick<TopicRecord, 'headers'>): Writer =>
   headers[collectorHeader.name]?.toString() === collectorHeader.value ? 'collector' : 'producer'

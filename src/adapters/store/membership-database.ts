@@ -126,7 +126,7 @@ export class MembershipDatabase {
     return Number(row!.n)
   }
 
-  /** Who is in, as entries of a staged list. */
+  /** The members, as entries of a staged list. */
   members(audienceId: string, bucket: number): string[] {
     return JSON.parse(String(this.#members.get(audienceId, bucket)!.entries)) as string[]
   }

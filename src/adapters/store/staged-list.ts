@@ -5,7 +5,7 @@ import { sameJson } from '../../core/same-json.ts'
 import { PostriderError } from '../../errors.ts'
 import { BucketFile, bucketOf, buckets } from './bucket-file.ts'
 
-// An entry is a user; of a computed trait with a tab and the value; of one who is to be out, with a tab and `out`.
+// An entry is a user; for a computed trait with a tab and the value; for a user to be removed, with a tab and `out`.
 // Neither ids nor JSON text hold a tab or a line feed.
 const out = '-'
 
@@ -26,7 +26,7 @@ export class FileStagedList implements Port {
   /** Where the users of each batch begin among all. */
   readonly #batches: { from: number; list: string | null; line: number }[] = []
 
-  /** `members` gives the entries of those who are in now, by bucket. */
+  /** `members` gives the entries of the current members, by bucket. */
   constructor(folder: string, members: (audienceId: string, bucket: number) => string[]) {
     this.#given = new BucketFile(folder)
     this.#changed = new BucketFile(folder)

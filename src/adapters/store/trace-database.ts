@@ -31,7 +31,7 @@ export interface TracePosition {
 /** Traces are removed once retention has taken this many of their records, and more than half of all. */
 const fewestPruned = 50_000
 
-/** What is kept of a key: nobody reads a user's id in it. */
+/** What is kept of a key: a user's id cannot be read from it. */
 const keyOf = (text: string): Buffer => hash('sha1', text, 'buffer').subarray(0, 10)
 
 /**

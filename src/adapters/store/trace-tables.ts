@@ -2,7 +2,7 @@
 //
 // Keys are in no order: in one tree over all of them each batch would rewrite pages everywhere. So the rows of `traces`,
 // which come one behind the other, are cut into segments, each of which has its own part of the tree of keys, small
-// enough for the page cache: half a million rows take about 15 MB. Whoever looks a key up asks each segment.
+// enough for the page cache: half a million rows take about 15 MB. A look-up of a key asks each segment.
 import type { DatabaseSync } from 'node:sqlite'
 
 /** Every change of the tables changes this number: the view is then rebuilt. */

@@ -6,7 +6,7 @@ import type { HttpAttempt } from './attempt.ts'
 /** undici's connector also returns the socket that it is connecting, which its types leave out. */
 export type Connector = (options: buildConnector.Options, callback: buildConnector.Callback) => Socket
 
-/** Whoever keeps connections learns here that one was closed: by the server, by its idle timeout, by an error. */
+/** Notified when a connection was closed: by the server, by its idle timeout, by an error. */
 export interface ConnectionOwner {
   onClosed(connection: Connection): void
 }

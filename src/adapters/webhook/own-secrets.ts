@@ -4,7 +4,7 @@ const removed = Buffer.from('[removed]')
 
 /**
  * The header values and shared secrets of one endpoint, to be struck out of what its receiver sends back: some answer a
- * bad request with its headers, and what is kept of an answer lies in Kafka for weeks, for all who may look at failures.
+ * bad request with its headers, and what is kept of a response stays in Kafka for weeks, for every reader of failures.
  */
 export class OwnSecrets {
   /** Longer ones first: one may hold another. */

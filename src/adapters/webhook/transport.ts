@@ -16,7 +16,7 @@ export interface WebhookTransportOptions {
   allowedNetworks: readonly string[]
   /** A PEM file with roots to trust besides Node's own. */
   caFile: string | null
-  /** Resolves host names; default the system's. Its answers are vetted whoever gives them. */
+  /** Resolves host names; default the system's. Its answers are always vetted. */
   lookup?: LookupFunction
   /** The wall clock in epoch ms, for Retry-After dates; default Date.now. */
   now?: () => number

@@ -32,7 +32,7 @@ export function listIn(
   return readList(addAbortSignal(stopSignal(), input), kind === 'trait' ? 'value' : 'id', member, name)
 }
 
-/** Users named by flags and in files, those who join first. */
+/** Users named by flags and in files; added ones first. */
 export async function* changesIn(given: {
   add: readonly string[]
   remove: readonly string[]

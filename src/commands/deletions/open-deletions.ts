@@ -93,7 +93,7 @@ export function openDeletions({
   }
 }
 
-/** Null for a record that nobody can read: it is of no request of ours. Throws what can be retried. */
+/** Null for a record that cannot be read: it belongs to no request of ours. Throws what can be retried. */
 async function readable<T>(
   decode: () => T | Promise<T>,
   unreadable: (error: string) => void,

@@ -49,7 +49,7 @@ function copyPage(copy: MessageCopy, number: number | null): string {
 const timeWidth = 24
 const whatWidth = 13
 
-/** A line that has a time, or whose time nobody knows. */
+/** A line with a time, or with an unknown one. */
 const row = (at: number | null, what: string, text: string): string =>
   printable(
     `  ${(at === null ? '' : isoOf(at)).padEnd(timeWidth)}  ${what.padEnd(whatWidth)} ${text}`.trimEnd(),

@@ -30,7 +30,7 @@ export interface ApiAnswer {
 }
 
 /**
- * Work that may take long. Answered by its result; or, to those who accept `application/x-ndjson`, by its progress
+ * Work that may take long. Answered by its result; or, for clients that accept `application/x-ndjson`, by its progress
  * and then its result, a line each.
  */
 export interface LongAnswer {

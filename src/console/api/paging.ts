@@ -18,8 +18,8 @@ export const pageOf = (item: z.ZodType) =>
   })
 
 /**
- * A page of what has ids and is never taken away, in its order. What comes in meanwhile stands at the end, so nobody
- * who follows the cursors misses one.
+ * A page of what has ids and is never taken away, in its order. New ones are added at the end, so a client
+ * that follows the cursors misses none.
  */
 export function page<T extends { id: string }>(
   all: readonly T[],

@@ -43,7 +43,7 @@ export interface StagedList {
   readonly count: number
   /**
    * Compares the list with the view and keeps what is to change. `full`: members who are not in the list leave.
-   * Works in slices and yields between them. Throws `usage` for a user who stands in the list twice.
+   * Works in slices and yields between them. Throws `usage` for a user that is in the list twice.
    */
   compare(audienceId: string, full: boolean): Promise<{ entered: number; left: number }>
   /** What is to change, after `compare`. */

@@ -11,7 +11,7 @@ const maxLineBytes = 64 * 1_024
 const lineFeed = 10
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** `id`: an id. `member`: `{"userId"}`, with `"member": false` for who is out. `value`: `{"userId", "value"}`. */
+/** `id`: an id. `member`: `{"userId"}`, with `"member": false` for a user that leaves. `value`: `{"userId", "value"}`. */
 export type LineForm = 'id' | 'member' | 'value'
 
 /**
@@ -74,7 +74,7 @@ function isPlainId(id: string): boolean {
 const wrong = (at: string, what: string): PostriderError =>
   new PostriderError('usage', `${at} ${what}; nothing was changed`)
 
-/** Users who follow one another and are all in, or all out, make a batch. */
+/** Consecutive users that all join, or all leave, make a batch. */
 function* memberBatches(
   lines: readonly string[],
   list: string | null,

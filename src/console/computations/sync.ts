@@ -21,7 +21,7 @@ export interface SyncPorts {
 }
 
 export interface SyncOptions {
-  /** An empty full list makes everybody leave: only when it is meant. */
+  /** An empty full list removes all members: only when it is meant. */
   allowEmpty?: boolean
   onProgress?: (phase: SyncPhase, done: number, total: number | null) => void
   /** Ends it early, with what the signal aborts with: the next sync finishes what was begun. */
@@ -31,7 +31,7 @@ export interface SyncOptions {
 export type SyncPhase = 'finishing' | 'reading' | 'sending'
 
 export interface SyncReport {
-  /** Null when nobody changed: then no sync was begun. */
+  /** Null when nothing changed: then no sync was begun. */
   syncId: string | null
   /** Users named by the list. */
   given: number
@@ -65,7 +65,7 @@ export function computationIn(
 /**
  * Notifies destinations of who joined and who left (docs/audiences.md). The whole list is read and found right
  * before anything is written. Crash-safe without transactions: a membership is acknowledged before its call is
- * sent, and whoever comes next first sends again what an open sync may not have sent. Throws `conflict` while
+ * sent, and the next sync first sends again what an open one may not have sent. Throws `conflict` while
  * another sync of it is running.
  */
 export async function syncComputation(
@@ -87,7 +87,7 @@ export async function syncComputation(
       )
     const lease = await ports.acquire(id)
     try {
-      // Whoever held the lease before may have written to both.
+      // The previous holder of the lease may have written to both.
       await settings.catchUp()
       await store.catchUp()
       const computation = computationIn(settings, kind, id)

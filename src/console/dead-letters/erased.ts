@@ -2,7 +2,7 @@ import type { ErasableCall } from '../../core/erasures.ts'
 import { PostriderError } from '../../errors.ts'
 import type { DeadLetterStore, StoredDeadLetter } from './ports.ts'
 
-/** Who was erased by deletion requests, as far as it is folded. */
+/** The users erased by deletion requests, as far as folded. */
 export interface KnownErasures {
   covers(call: ErasableCall): boolean
 }

@@ -4,7 +4,7 @@ import { DeletionProgress } from '../../core/deletion-progress.ts'
 import { PostriderError } from '../../errors.ts'
 import type { DeletionPorts, DeletionStatus, DeletionSummary, LedgerReadOptions } from './ports.ts'
 
-/** The clock of whoever made a request, whose time its id holds, may differ from the brokers' by this. */
+/** The clock of a request's maker, whose time its id holds, may differ from the brokers' by this. */
 const clockSkewMs = 600_000
 
 /** `<time in base 36>-<random>`: by its id a request is found without reading all that came before. */

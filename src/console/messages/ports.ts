@@ -3,7 +3,7 @@ import type { ErasableCall } from '../../core/erasures.ts'
 import type { SettingsState } from '../../core/settings.ts'
 import type { Finish, Place, Trace } from '../../core/trace.ts'
 
-/** Who wrote a call to Kafka: a collector, or whoever else writes there. */
+/** The writer of a call: a collector, or another producer. */
 export type Writer = 'collector' | 'producer'
 
 /** A record of the calls topic. */

@@ -43,7 +43,7 @@ export async function lifeOfMessage(
 ): Promise<MessageLife> {
   const { signal } = options
   const facts = await ports.facts(messageId, options)
-  // After the facts: whoever was erased before they were read is known then.
+  // After the facts: users erased before they were read are known then.
   const erasures = await ports.erasures(signal)
   const { copies } = copiesOf(
     facts.calls.map(({ place }) => place),
@@ -137,7 +137,7 @@ function plansOf(
   const inForce = settings.filter(
     ({ since }, index) => since <= span.to && (settings[index + 1]?.since ?? Infinity) >= span.from,
   )
-  // Who has not taken it up yet goes by the settings of that moment.
+  // An owner that has not planned it yet uses the settings of that moment.
   const counting = facts.finish(place).finished || traces.length > 0 ? inForce : inForce.slice(-1)
   const plans = plansUnder(
     call,
