@@ -60,7 +60,7 @@ test('an error of kafkajs counts as infrastructure', async () => {
   assert.equal(seen.runs, 5)
 })
 
-test('told to stop during a wait, it ends at once', async () => {
+test('stopped during a wait, it ends at once', async () => {
   const stop = new AbortController()
   const waits: number[] = []
   const make = () => ({

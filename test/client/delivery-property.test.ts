@@ -131,7 +131,7 @@ test('one user’s calls arrive in their order, whatever fails on the way', asyn
   )
 })
 
-test('an answer that comes after the close is nobody’s', async (t) => {
+test('an answer after the close is ignored', async (t) => {
   const collector = await collectorDouble(t)
   const http = new HttpTransport({
     endpoint: new URL(`${collector.url}/v1/batch`),

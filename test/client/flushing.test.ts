@@ -216,7 +216,7 @@ test('a queue is bounded in bytes as well, and a full one is sent although it is
   large()
 })
 
-test('who awaits ready never meets a full queue, however many wait', async (t) => {
+test('a caller that awaits ready never meets a full queue, however many wait', async (t) => {
   const collector = await collectorDouble(t)
   const client = clientOf(t, collector, { maxQueued: 25 })
   const loops = Array.from({ length: 40 }, async (_, loop) => {

@@ -45,7 +45,7 @@ test('close during a flush waits for it, and for the calls after it', async (t) 
   assert.equal(collector.taken.size, 25)
 })
 
-test('a call after close is refused, also for those who waited for room', async (t) => {
+test('a call after close is refused, also for callers that waited for room', async (t) => {
   const collector = await collectorDouble(t)
   collector.always = 'hang'
   const client = clientOf(t, collector, { maxQueued: 20 })

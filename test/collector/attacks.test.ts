@@ -139,7 +139,7 @@ test('a key in the head that no source has is refused before the body comes', as
 })
 
 /** Needs: a write key. Bounded: the calls a second of its source; others are untouched. */
-test('a source that floods is told to wait, and no other is', async (t) => {
+test('a source that floods gets 429, and no other does', async (t) => {
   const rate = 500
   const deployment = await deploy(t, { SOURCE_MAX_RATE: String(rate) })
   for (const id of ['noisy', 'shop']) await withSource(deployment, id)

@@ -123,7 +123,7 @@ test('what was not acknowledged is not remembered: the retry is written, the res
   assert.equal((await retry).status, 200)
 })
 
-test('ids are told apart by their source, and calls without one are never taken for duplicates', async () => {
+test('ids are kept apart by their source, and calls without one are never taken for duplicates', async () => {
   const { batches, settings, collect } = underTest()
   settings.state.sources.set('app', source('app'))
   void collect('/v1/track', track('m'))
@@ -274,7 +274,7 @@ test('while Kafka is away nothing is taken, and an empty batch still is fine', a
   assert.equal(batches.length, 0)
 })
 
-test('an unknown key is looked for at the log’s end once, for all who ask meanwhile', async () => {
+test('an unknown key is looked up at the log’s end once, for all concurrent requests', async () => {
   const { settings, batches, collect } = underTest()
   const strangers = Array.from({ length: 20 }, () =>
     collect('/v1/track', track('m'), { basicKey: 'key-of-x' }),

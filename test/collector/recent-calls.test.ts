@@ -63,7 +63,7 @@ class OneHash extends RecentIds {
   }
 }
 
-test('ids in flight are told apart also where their hashes are one, in whatever order their batches end', async () => {
+test('ids in flight are kept apart even if their hashes are equal, in whatever order their batches end', async () => {
   for (const order of [
     [0, 1, 2],
     [0, 2, 1],

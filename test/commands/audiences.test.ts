@@ -60,7 +60,7 @@ async function audienceRig(t: TestContext): Promise<Rig> {
 
 const brief = (told: Told[]) => told.map(({ user, traits }) => `${user} ${traits}`)
 
-test('the first sync tells of everybody, later ones of who changed, and coming back is a third message', async (t) => {
+test('the first sync reports every member, later ones the changes, and coming back is a third message', async (t) => {
   const rig = await audienceRig(t)
   await rig.ok('a\r\nb\nc', 'audiences', 'sync', 'vip')
   const [first] = await rig.calls()
@@ -94,7 +94,7 @@ test('the first sync tells of everybody, later ones of who changed, and coming b
   assert.equal((JSON.parse(shown!) as { count: number }).count, 4)
 })
 
-test('deleting an audience tells of everybody who leaves if asked to, and its id stays used', async (t) => {
+test('deleting an audience reports every member that leaves if asked to, and its id stays used', async (t) => {
   const rig = await audienceRig(t)
   await rig.ok('a\nb\n', 'audiences', 'sync', 'vip')
   await rig.ok('', 'audiences', 'delete', 'vip', '--notify')
@@ -135,7 +135,7 @@ test('a bad list or definition is named and changes nothing', async (t) => {
   assert.deepEqual(await rig.records('analytics.memberships'), [])
 })
 
-test('a computed trait is told of when its value changed, and as null when it is gone', async (t) => {
+test('a computed trait is reported when its value changed, and as null when it is gone', async (t) => {
   const rig = await audienceRig(t)
   await rig.ok('', 'traits', 'create', '--id', 'ltv', '--name', 'Lifetime Value', '--source', 'shop')
   await rig.ok(
@@ -158,7 +158,7 @@ for (const [name, kept] of [
   ['the same list', 20_000],
   ['a different list', 10_000],
 ] as const)
-  test(`a sync that was killed, followed by ${name}, tells of each change at least once and under one id`, async (t) => {
+  test(`a sync that was killed, followed by ${name}, reports each change at least once and under one id`, async (t) => {
     const rig = await audienceRig(t)
     const users = Array.from({ length: 20_000 }, (_, index) => `u${index}`)
     const cut = rig.start('audiences', 'sync', 'vip')
@@ -188,7 +188,7 @@ for (const [name, kept] of [
     }
   })
 
-test('who comes while another process syncs the audience is told so, and has changed nothing', async (t) => {
+test('a concurrent sync of another process is rejected and changes nothing', async (t) => {
   const rig = await audienceRig(t)
   const lease = await GroupLease.acquire({
     kafka: rig.kafka,

@@ -84,7 +84,7 @@ test('a request that ended between its erasures and its calls is listed so, and 
   assert.equal((await runCommand(t, deployment, '', 'deletions', 'resume', 'nope')).status, 1)
 })
 
-test('progress is told through, and a stop in between says how to go on', async (t) => {
+test('progress is reported throughout, and a stop in between says how to go on', async (t) => {
   const deployment = await deploy(t)
   await deployment.destination({ urls: ['http://127.0.0.1:1/'] })
   const deletions = deletionsIn(deployment)

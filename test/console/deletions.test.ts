@@ -151,7 +151,7 @@ test('property: wherever it is cut off and resumed, each delete call that is owe
   )
 })
 
-test('who resumes a request whose users are still being erased takes nothing from those to come', async () => {
+test('resuming a request whose users are still being erased takes nothing from those to come', async () => {
   const topics = new Topics()
   const userIds = Array.from({ length: 2_000 }, (_, n) => `u-${n}`)
   let step = 0
@@ -227,7 +227,7 @@ test('a stop counts before it begins, and between delete calls: not where users 
   )
 })
 
-test('a request is found whatever the clock of whoever made it said', async () => {
+test('a request is found whatever its maker’s clock said', async () => {
   const topics = new Topics()
   const ports = topics.ports()
   ports.now = () => startedAt + 3_600_000

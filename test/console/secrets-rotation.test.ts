@@ -119,7 +119,7 @@ test('what another writer sets meanwhile is kept, and resealed too where it used
   assert.deepEqual(settings.opened(newOnly), [['meanwhile', 'crm-header'], texts[1]])
 })
 
-test('a secret that no key opens is told, and does not stop the others', async () => {
+test('a secret that no key opens is reported, and does not stop the others', async () => {
   const settings = settingsUnder(oldOnly)
   const lost = newSecret('lost', createSecrets([otherKey]))
   settings.apply({ type: 'update_destination', id: 'crm', sharedSecret: lost })

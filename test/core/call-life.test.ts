@@ -144,7 +144,7 @@ test('where settings changed meanwhile, only what the tally bears out is said fo
   assert.deepEqual(life({ plans, traces, finish: finished(byA, [], 9) }).plan!.isCertain, true)
 })
 
-test('a retry waits until its tier’s record is finished; what came of it is then told, or not known', () => {
+test('a retry waits until its tier’s record is finished; its outcome is then recorded, or unknown', () => {
   const traces = [attempt(1), disposition(2, 'retried'), retry(2)]
   const { deliveries, steps } = life({ traces, finish: finished(byA) })
   assert.deepEqual(
@@ -217,7 +217,7 @@ test('a record that came to no delivery says what became of it', () => {
   assert.deepEqual([dead.state, dead.reason, dead.deadLetter?.offset], ['dead_letter', 'unknown_source', 5])
 })
 
-test('traces are of the copy that they came from, also by way of a tier; what cannot be told is of the only one', () => {
+test('traces are of the copy that they came from, also by way of a tier; what cannot be assigned is of the only one', () => {
   const fromTier = attempt(5, { of: tierAt(1) })
   const traces = [attempt(1), retry(2), fromTier, attempt(9, { of: callAt(8) })]
   const { copies, strays } = copiesOf([call, callAt(8)], 'analytics.calls', traces)

@@ -29,7 +29,7 @@ test('times of a retry are kept when it was scheduled before the broker took it,
   assert.equal(withoutFuture(retry, null), retry)
 })
 
-test('a clock that was far ahead makes nobody wait for its time: its times become those of the broker', () => {
+test('a clock that was far ahead delays nothing: its times become those of the broker', () => {
   const ahead = (
     firstAttemptAt: number | null,
     firstScheduledAt: number | null,

@@ -117,7 +117,7 @@ test('a limit that is not used does not grow, and a restart forgets what was lea
   assert.deepEqual([limit.value, limit.phase], [64, 'rising'])
 })
 
-test('whatever it is told, it stays within its bounds', () => {
+test('whatever is reported to it, it stays within its bounds', () => {
   const told = fc.record({
     took: fc.double({ min: 0, max: 5_000, noNaN: true }),
     inFlight: fc.nat(4_000),

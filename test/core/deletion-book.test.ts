@@ -49,7 +49,7 @@ test('an erasure that was appended twice counts once', () => {
   assert.equal(deletionState(book.get('r-1')!), 'cut_off')
 })
 
-test('what was cut off and then told of stays cut off, and nothing of it is owed any more', () => {
+test('a request that was interrupted and then reported stays interrupted, and nothing of it is owed any more', () => {
   assert.deepEqual(stateOf(bookOf(...erasures.slice(0, 3), finishedNote(request, 4, 3))), ['cut_off', false])
 })
 
@@ -72,7 +72,7 @@ test('what retention has taken away is not missed', () => {
   assert.deepEqual(gone.all(), [])
 })
 
-test('erasures of other producers, who number nothing, are a request as well', () => {
+test('erasures of other producers, which number nothing, are a request as well', () => {
   const foreign = { requestId: 'theirs', number: 0, total: 0, destinationIds: ['crm'] }
   const [ada, bob] = ['ada', 'bob'].map((userId) => someErasure({ ...foreign, userId }))
   assert.deepEqual(stateOf(bookOf(ada!, bob!), 'theirs'), ['interrupted', true])

@@ -27,7 +27,7 @@ test('an erasure covers what was appended no later than it, of its user at its s
   assert.ok(!index.covers(call({ sourceId: 'sho', userIds: ['pu-1'] })))
 })
 
-test('delete calls are exempt, whoever sent them', () => {
+test('delete calls are exempt, whatever sent them', () => {
   const index = new ErasureIndex(7)
   index.add('shop', 'u-1', 1_000)
   assert.ok(!index.covers(call({ type: 'delete' })))
@@ -84,7 +84,7 @@ test('property: the fold is the last erasure of each user at each source, in wha
   )
 })
 
-test('a million users take 32 MB, and nobody is forgotten or taken for another', () => {
+test('a million users take 32 MB, and none is forgotten or taken for another', () => {
   const index = new ErasureIndex(7)
   const count = 1_000_000
   const before = process.memoryUsage().arrayBuffers

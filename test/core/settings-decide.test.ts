@@ -288,7 +288,7 @@ for (const [url, pattern] of [
     assert.match(faults.join(), pattern)
   })
 
-test('a gone endpoint is noted once, and gets another chance when somebody looks after it', () => {
+test('a gone endpoint is noted once, and gets another chance when it is edited', () => {
   const gone = (at: number): SettingsCommand => ({
     type: 'report_endpoint_gone',
     destinationId: 'crm',

@@ -105,7 +105,7 @@ const anyMembers = fc
   .uniqueArray(fc.stringMatching(/^[a-z]{1,3}$/), { minLength: 1, maxLength: 8 })
   .chain((ids) => fc.tuple(...ids.map(anyMember)))
 
-test('every partition has exactly one owner, who subscribed to it, and shares differ by one at most', () => {
+test('every partition has exactly one owner, which subscribed to it, and shares differ by one at most', () => {
   fc.assert(
     fc.property(anyMembers, anyPartitions, (members, partitions) => {
       const assignment = assignSticky(members, partitions)

@@ -70,7 +70,7 @@ test('an endpoint that hangs uses up its own requests in flight only', () => {
   assert.deepEqual(engine.client('well').sent, ['w'])
 })
 
-test('an endpoint gets at most as many slots as are left: whoever comes finds some', () => {
+test('an endpoint gets at most as many slots as are left: the next one finds some', () => {
   const engine = new Engine({ inFlight: 100 }, 60)
   const hangs = ['h1', 'h2'].map((id) => engine.destination(id))
   const well = engine.destination('well')
@@ -87,7 +87,7 @@ test('an endpoint gets at most as many slots as are left: whoever comes finds so
   assert.equal(engine.client('h2').onWire.length, 30)
 })
 
-test('with all slots of the process taken, endpoints get them in turns: a long queue starves nobody', () => {
+test('with all slots of the process taken, endpoints get them in turns: a long queue starves no other', () => {
   const engine = new Engine({ inFlight: 10 }, 4)
   const busy = engine.destination('busy')
   const others = ['o1', 'o2', 'o3', 'o4'].map((id) => engine.destination(id))
@@ -119,7 +119,7 @@ test('due retries go before new calls, and do not wait for their key', () => {
   assert.deepEqual(engine.client('crm').sent, ['first', 'retry', 'call'])
 })
 
-test('how late a retry starts is told when its first request goes out, queued or not', () => {
+test('how late a retry starts is recorded when its first request goes out, queued or not', () => {
   const engine = new Engine({ inFlight: 1 })
   const crm = engine.destination('crm', 2)
   engine.admit('first', crm)
@@ -714,7 +714,7 @@ test('while answers keep the process busy few requests are on the wire, by turns
   assert.ok(left > 0 && left < 256, `${left} wait when there is no plenty any more`)
 })
 
-test('what waits for endpoints that hang holds back nobody: who has time sends more', async () => {
+test('what waits for endpoints that hang holds back no other: an idle process sends more', async () => {
   const engine = new Engine({ inFlight: 64, places: 10_000, window: new BusyWindow(4_096) }, 4_096)
   const hang = Array.from({ length: 20 }, (_, index) => engine.destination(`hangs-${index}`))
   const well = engine.destination('well')

@@ -308,7 +308,7 @@ test('a failure while ownership is uncertain is published once the partition is 
   assert.equal(appended.length, 2)
 })
 
-test('a record that cannot be decoded, or is no valid call, becomes a dead letter and stops nobody', async (t) => {
+test('a record that cannot be decoded, or is no valid call, becomes a dead letter and stops nothing', async (t) => {
   const { clients, raw, call, committed, appended } = await engine(t)
   raw('no JSON')
   call('b', { event: null })
@@ -575,7 +575,7 @@ test('a retry that is due before its Retry-After hops on without an attempt', as
   assert.deepEqual([topic, record.attempts, record.timesScheduled, record.notBefore], [tier, 1, 2, notBefore])
 })
 
-test('a delivery that its tier refuses for its size is kept whole as a dead letter, and told of', async (t) => {
+test('a delivery that its tier refuses for its size is kept whole as a dead letter, and recorded', async (t) => {
   const { clients, call, appended, committed, broker, told } = await engine(t)
   broker.refuses = tier
   call('m-1')

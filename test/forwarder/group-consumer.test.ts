@@ -228,7 +228,7 @@ test('a batch that was on its way before the seek is not taken for the one that 
   assert.equal(work().buffered, 70, 'no record was passed over')
 })
 
-test('a batch of nothing but control records after a seek is taken as it is: it cannot tell where it began', async () => {
+test('a batch of nothing but control records after a seek is taken as it is: it does not show where it began', async () => {
   const { source, consumer, own, work } = consume()
   await own([0])
   const seeks = source.seeks.length

@@ -325,7 +325,7 @@ test('what lies behind the buffer cannot be seen and is taken for an idle destin
   assert.ok(deferred().every((delivery) => delivery.destination.id === 'slow' && delivery.attempts === 0))
 })
 
-test('a backlog behind the buffer is nobody else’s where there is no other destination, or none that could take more', (t) => {
+test('a backlog behind the buffer belongs to no other when there is no other destination, or none that could take more', (t) => {
   for (const ids of [['slow'], ['slow', 'busy'], ['slow', 'off']]) {
     const { partition, routing, fetch, takeAll, pass, deferred, endpointsOf } = world(t, ids)
     if (ids[1] === 'busy') {

@@ -30,7 +30,7 @@ test('a body larger than the whole budget is admitted when nothing else is in fl
   assert.equal(subject.isFull, false)
 })
 
-test('who waits is woken once, when a quarter of both is free', () => {
+test('a waiting partition is woken once, when a quarter of both is free', () => {
   const { subject, woken } = budget(8, 800)
   const partition = new Engine().partition()
   for (let index = 0; index < 8; index++) subject.reserve(100)

@@ -27,7 +27,7 @@ function partition(before: { start: number; end: number }[] = []) {
   }
 }
 
-test('what is once in a committed map stays in it, however little fits, and is told once', () => {
+test('what is once in a committed map stays in it, however little fits, and is tallied once', () => {
   fc.assert(
     fc.property(
       fc.array(fc.integer({ min: 1, max: 100 }), { minLength: 5, maxLength: 12 }),
@@ -66,7 +66,7 @@ test('what is once in a committed map stays in it, however little fits, and is t
   )
 })
 
-test('only what the commit holds is told of: what does not fit into its map waits', () => {
+test('only what the commit holds is tallied: what does not fit into its map waits', () => {
   const { ledger, add, finish, prepare } = partition()
   for (let offset = 0; offset < 90_000; offset++) add(offset)
   let finished = 0
@@ -119,7 +119,7 @@ test('the next tally goes on from a map that was read again, unless that holds l
   )
 })
 
-test('what retention took is told of as lost', () => {
+test('what retention removed is tallied as lost', () => {
   const { ledger, tracker, add, finish, prepare } = partition()
   add(0)
   finish(0)

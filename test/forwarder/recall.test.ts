@@ -90,7 +90,7 @@ test('an offset that was set back meanwhile is taken as it is: all of it is want
   assert.equal(work().buffered, 8)
 })
 
-test('what somebody else was given meanwhile is forgotten', async () => {
+test('partitions that another member owned meanwhile are forgotten', async () => {
   const { consumer, own, fetch, work, committed, takeAll } = member()
   committed(0)
   await own(true)

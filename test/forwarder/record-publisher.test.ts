@@ -210,7 +210,7 @@ test('a broker that cannot go on is a failure, and nothing counts as published',
   assert.equal(subject.open, 1)
 })
 
-test('a batch waits for more after another has just gone out, unless it is full or somebody waits for it', async () => {
+test('a batch waits for more after another has just gone out, unless it is full or a caller waits for it', async () => {
   const { subject, batches, append } = underTest({ lingerMs: 3_600_000, auto: () => 'ok' })
   const ids = () => batches.map((batch) => batch.ids.length)
   append('first')

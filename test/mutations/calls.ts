@@ -97,7 +97,7 @@ export const calls: readonly Mutation[] = [
     file: 'src/collector/recent-calls.ts',
     find: 'scope = this.#scopes.size',
     replace: 'scope = 0',
-    test: { file: 'collector/collector.test.ts', name: 'ids are told apart by their source' },
+    test: { file: 'collector/collector.test.ts', name: 'ids are kept apart by their source' },
   },
   {
     id: 'no-bound-on-what-the-collector-holds',

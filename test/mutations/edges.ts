@@ -76,7 +76,7 @@ export const edges: readonly Mutation[] = [
     replace: 'const tooLong = lengthFaults(schema, null)',
     test: {
       file: 'adapters/http/console-attacks.test.ts',
-      name: 'lists that are longer than they may be are refused before anybody looks into them',
+      name: 'lists that are too long are refused before their items are checked',
     },
   },
   {

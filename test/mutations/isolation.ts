@@ -36,7 +36,7 @@ export const isolation: readonly Mutation[] = [
     replace: '',
     test: {
       file: 'forwarder/dispatcher.test.ts',
-      name: 'what waits for endpoints that hang holds back nobody: who has time sends more',
+      name: 'what waits for endpoints that hang holds back no other: an idle process sends more',
     },
   },
   {

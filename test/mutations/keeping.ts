@@ -153,7 +153,7 @@ export const keeping: readonly Mutation[] = [
     file: 'src/forwarder/partition-ledger.ts',
     find: 'predecessor: this.#predecessor,\n      group,',
     replace: 'predecessor: null,\n      group,',
-    test: { file: 'forwarder/tallies.test.ts', name: 'the chain tells of what is committed once' },
+    test: { file: 'forwarder/tallies.test.ts', name: 'the chain covers what is committed once' },
   },
   {
     id: 'records-lost-to-retention-not-reported',
@@ -203,7 +203,7 @@ export const keeping: readonly Mutation[] = [
     replace: 'void [settler, record, reason, detail]\n      partition.next().finishOne(0)\n      return null',
     test: {
       file: 'forwarder/forwarder.test.ts',
-      name: 'a record that cannot be decoded, or is no valid call, becomes a dead letter and stops nobody',
+      name: 'a record that cannot be decoded, or is no valid call, becomes a dead letter and stops nothing',
     },
   },
   {

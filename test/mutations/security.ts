@@ -63,7 +63,7 @@ export const security: readonly Mutation[] = [
     replace: 'this.#asking = this.#ask()',
     test: {
       file: 'adapters/kafka/secure/oauth-token.test.ts',
-      name: 'a token is asked for by Basic authentication in form encoding, once for all who need it',
+      name: 'a token is asked for by Basic authentication in form encoding, once for all callers',
     },
   },
 ]

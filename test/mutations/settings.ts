@@ -73,7 +73,7 @@ export const settings: readonly Mutation[] = [
     replace: '  void fchmodSync\n',
     test: {
       file: 'adapters/store/view-file.test.ts',
-      name: 'views of topics can be read by nobody else, whatever their modes were before',
+      name: 'views of topics are readable by their user only, whatever their modes were before',
     },
   },
   {
@@ -182,7 +182,7 @@ export const settings: readonly Mutation[] = [
     file: 'src/core/erasures.ts',
     find: "if (this.#size === 0 || type === 'delete') return false",
     replace: 'if (this.#size === 0) return false',
-    test: { file: 'core/erasures.test.ts', name: 'delete calls are exempt, whoever sent them' },
+    test: { file: 'core/erasures.test.ts', name: 'delete calls are exempt, whatever sent them' },
   },
   {
     id: 'dead-letters-of-an-erased-user-shown',

@@ -90,7 +90,7 @@ async function commitAs(
 
 const where = ({ kind, partition, first, last }: AuditFault) => ({ kind, partition, first, last })
 
-test('what somebody else committed past a forwarder is a gap, named by its offsets, before and after it goes on', async (t) => {
+test('what another process committed past a forwarder is a gap, named by its offsets, before and after it goes on', async (t) => {
   const { deployment, calls, receiver } = await delivered(t)
   const { admin, config, topics } = deployment
   assert.ok((await auditOf(deployment)).ok)
@@ -109,7 +109,7 @@ test('what somebody else committed past a forwarder is a gap, named by its offse
   assert.deepEqual(report.faults.map(where), [gap])
 })
 
-test('an offset that somebody set back is named as told of again', async (t) => {
+test('an offset that was set back is named as covered again', async (t) => {
   const { deployment, receiver } = await delivered(t)
   const { admin, config, topics } = deployment
   const back = [{ partition: 1, offset: '15' }]

@@ -11,7 +11,7 @@ import { counted, dispositions, tierRecords } from '../support/samples.ts'
 
 const bodies = (receiver: Receiver): string[] => receiver.requests.map(({ body }) => body.toString())
 
-test('every destination of every source is told of each user, after that user’s earlier calls', async (t) => {
+test('every destination of every source is notified of each user, after that user’s earlier calls', async (t) => {
   const deployment = await deploy(t)
   const [crm, mail, blog, off] = await Promise.all([1, 2, 3, 4].map(() => startReceiver(t)))
   await deployment.destination({ id: 'crm', urls: [crm!.url] })
@@ -146,7 +146,7 @@ test('what waited of a deleted user goes nowhere, what comes later does, and oth
   assert.ok(nothingWaits(status))
 })
 
-test('failed and waiting delete calls are told apart, and a replay that arrives counts', async (t) => {
+test('failed and waiting delete calls are distinguished, and a replay that arrives counts', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: '300ms,1h' })
   const [bad, slow, good] = await Promise.all([1, 2, 3].map(() => startReceiver(t)))
   bad!.answer({ status: 404 })

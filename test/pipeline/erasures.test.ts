@@ -171,7 +171,7 @@ test('records of an erased user that are no deliveries are not kept either', asy
   assert.equal(Buffer.from(deadLetter!.raw!).toString(), 'no Avro, but later')
 })
 
-test('an erasure whose value cannot be read is taken from its key; without one it is nobody’s, and is ignored', async (t) => {
+test('an erasure whose value cannot be read is taken from its key; without one it belongs to no user, and is ignored', async (t) => {
   const deployment = await deploy(t)
   const receiver = await startReceiver(t)
   receiver.answer({ status: 503 })

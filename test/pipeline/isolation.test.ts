@@ -154,7 +154,7 @@ test('an endpoint too slow for its users holds back the others for two seconds, 
   )
 })
 
-test('a user with more than ten seconds of calls for an endpoint has the rest put off, and holds back nobody', async (t) => {
+test('a user with more than ten seconds of calls for an endpoint has the rest deferred, and holds back no other', async (t) => {
   const count = 1_500
   const deployment = await deploy(t, { RETRY_TIERS: '1m,2m' })
   const forwarder = await deployment.forwarder()

@@ -179,7 +179,7 @@ test('what an attempt comes to', async (t) => {
     assert.equal(request!.signature, 'valid')
   })
 
-  await t.test('a forbidden address is final, and nobody connects to it', async (t) => {
+  await t.test('a forbidden address is final, and no connection is made', async (t) => {
     const inner = await startReceiver(t, { host: '127.0.0.2' })
     await connect(deployment, forwarder, { id: 'literal', urls: [inner.url] })
     await produce('literal')

@@ -12,7 +12,7 @@ import { registryUrl } from '../support/rig.ts'
 import { startReceiver } from '../support/receivers.ts'
 import { connect, counted, dispositions, sampleOf, tierRecords } from '../support/samples.ts'
 
-test('records that are no calls are kept as they came, and hold nobody up', async (t) => {
+test('records that are no calls are kept as they came, and hold nothing up', async (t) => {
   const deployment = await deploy(t, { PARTITIONS_CALLS: '1' })
   const forwarder = await deployment.forwarder()
   const receiver = await startReceiver(t)

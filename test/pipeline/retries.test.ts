@@ -66,7 +66,7 @@ test('what is tried again', async (t) => {
     )
   })
 
-  await t.test('a refused connection is tried again until somebody listens', async (t) => {
+  await t.test('a refused connection is tried again until a server listens', async (t) => {
     const port = await freePort()
     await connect(deployment, forwarder, { id: 'refused', urls: [`http://127.0.0.1:${port}/`] })
     await produce('refused')

@@ -22,7 +22,7 @@ test('settings, while the forwarder runs', async (t) => {
   const known = (series: string, is = true) =>
     until(() => samplesOf(forwarder).has(series) === is, 1_000, `${series} ${is ? 'shown' : 'gone'}`)
 
-  await t.test('a call of an unknown source is kept, with its bytes, and holds nobody up', async (t) => {
+  await t.test('a call of an unknown source is kept, with its bytes, and holds nothing up', async (t) => {
     const receiver = await startReceiver(t)
     await connect(deployment, forwarder, { id: 'known', urls: [receiver.url] })
     await produce('nobody', 'm-1')

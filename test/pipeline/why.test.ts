@@ -43,7 +43,7 @@ async function settled(deployment: Deployment): Promise<void> {
   }
 }
 
-test('the ledger of failures tells where a call went, each attempt, and how it ended, also from a rebuilt index', async (t) => {
+test('the ledger of failures shows where a call went, each attempt, and how it ended, also from a rebuilt index', async (t) => {
   const deployment = await deploy(t)
   const [well, limping, refusing] = await Promise.all([1, 2, 3].map(() => startReceiver(t)))
   limping!.answer({ status: 503 }, { status: 200 })
@@ -128,7 +128,7 @@ test('the ledger of failures tells where a call went, each attempt, and how it e
   await assert.rejects(messages.shown('m-3'), { code: 'not_found', message: /"m-3"/ })
 })
 
-test('the whole ledger tells every attempt, and what it planned is what the settings say', async (t) => {
+test('the whole ledger shows every attempt, and what it planned is what the settings say', async (t) => {
   const deployment = await deploy(t, { LEDGER: 'all' })
   const receiver = await startReceiver(t)
   await deployment.destination({ id: 'crm', urls: [receiver.url] })
@@ -181,7 +181,7 @@ test('the whole ledger tells every attempt, and what it planned is what the sett
   assert.match(String(blog.record!.deadLetterId), /^0-\d+$/)
 })
 
-test('a retry that waits, a call for nobody, every copy of a call, and nothing of one that was erased', async (t) => {
+test('a retry that waits, a call without a destination, every copy of a call, and nothing of one that was erased', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: '1h' })
   const receiver = await startReceiver(t)
   receiver.answer({ status: 500 })
@@ -238,7 +238,7 @@ test('a retry that waits, a call for nobody, every copy of a call, and nothing o
   assert.ok(!page.includes('zoe'))
 })
 
-test('what a killed forwarder had done and not committed is told as done again', async (t) => {
+test('what a killed forwarder had done and not committed is shown as done again', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: '1h', SESSION_TIMEOUT: '6s' })
   const [failing, hanging] = await Promise.all([startReceiver(t), startReceiver(t)])
   failing.answer({ status: 503 }, { status: 200 })

@@ -274,7 +274,7 @@ test('answers carry their status, Retry-After and, for pages, the origin; a pixe
   assert.equal(unknown?.status, 404)
 })
 
-test('closing answers what is in flight, tells it to close, and takes no connection more', async (t) => {
+test('closing answers requests in flight, asks them to close, and takes no more connections', async (t) => {
   const answering = Promise.withResolvers<void>()
   let asked = 0
   const { server } = await underTest(t, {

@@ -127,7 +127,7 @@ test('half of a surrogate pair is written as U+FFFD, in short texts and long one
   }
 })
 
-test('a buffer that may be too short is told, and one of three times the bytes and 1 KB never is', () => {
+test('a buffer that may be too short is reported, and one of three times the bytes and 1 KB never is', () => {
   fc.assert(
     fc.property(retry, fc.nat(4), (given, at) => {
       const expected = byAvsc(given)
@@ -140,7 +140,7 @@ test('a buffer that may be too short is told, and one of three times the bytes a
   )
 })
 
-test('whichever field is the large one, a buffer that is a byte too short is told', () => {
+test('whichever field is the large one, a buffer that is a byte too short is reported', () => {
   const large = '\u20ac'.repeat(1_000)
   const largeBytes = Buffer.from(large)
   const [outcome] = small.outcomes
