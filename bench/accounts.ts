@@ -5,7 +5,7 @@ import type { Deployment } from './rig.ts'
 
 const log = pino({ level: 'silent' })
 
-/** Resolves once the forwarder has committed all of the calls topic: each call has arrived or was handed over. */
+/** Resolves once the forwarder has committed all of the calls topic: each call has arrived or its retry is in Kafka. */
 export async function untilFinished(deployment: Deployment, withinMs = 60_000): Promise<void> {
   const { kafka, topics, config } = deployment
   const admin = kafka.admin()
@@ -26,16 +26,16 @@ export async function untilFinished(deployment: Deployment, withinMs = 60_000): 
   }
 }
 
-export interface HandedOver {
+export interface RetryAccount {
   /** Different calls of the destination that lie in a retry tier or among the dead letters. */
   calls: number
-  /** Records of it in the tiers: a call is there once for each hand-over. */
+  /** Records of it in the tiers: a call is there once for each time it was scheduled. */
   retryRecords: number
   deadLetters: number
 }
 
-/** Reads every tier and the dead letters for what was handed over of one destination. */
-export async function handedOver(deployment: Deployment, destinationId: string): Promise<HandedOver> {
+/** Reads every tier and the dead letters for the retries and dead letters of one destination. */
+export async function retriesOf(deployment: Deployment, destinationId: string): Promise<RetryAccount> {
   const { kafka, topics, codecs, config } = deployment
   const calls = new Set<string>()
   const records = (topic: string) =>

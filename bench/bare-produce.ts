@@ -1,4 +1,4 @@
-// A reference: kafkajs alone, without Postrider's patches, which sends the same records, made beforehand, in lots of a given size.
+// A reference: kafkajs alone, without Postrider's patches, which sends the same records, made beforehand, in batches of a given size.
 import kafkajs from 'kafkajs'
 import pino from 'pino'
 import { createCodecs } from '../src/adapters/schema-registry/codecs.ts'
@@ -7,8 +7,8 @@ import { topicNames } from '../src/core/topics.ts'
 import { nthCall } from './calls.ts'
 
 interface Order {
-  lot: number
-  /** Lots under way at once. */
+  batchSize: number
+  /** Batches in flight at once. */
   inFlight: number
   /** Both have passed when the measurement begins. */
   warmUpMs: number
@@ -30,20 +30,20 @@ const producer = new kafkajs.Kafka({ clientId: 'bench', brokers: config.kafka.br
 })
 await producer.connect()
 
-async function run({ lot, inFlight, warmUpMs, warmUpCalls, measureMs }: Order): Promise<void> {
+async function run({ batchSize, inFlight, warmUpMs, warmUpCalls, measureMs }: Order): Promise<void> {
   const began = performance.now()
   let [from, until] = [Infinity, Infinity]
   let [at, all, written, late] = [0, 0, 0, 0]
   let cpu = process.cpuUsage()
   const loop = async () => {
     for (;;) {
-      if (at + lot > messages.length) at = 0
-      const some = messages.slice(at, (at += lot))
+      if (at + batchSize > messages.length) at = 0
+      const some = messages.slice(at, (at += batchSize))
       await producer.send({ topic: topics.calls, acks: -1, messages: some })
       const now = performance.now()
-      all += lot
-      if (now > until) return void (late += lot)
-      if (now > from) written += lot
+      all += batchSize
+      if (now > until) return void (late += batchSize)
+      if (now > from) written += batchSize
       else if (now > began + warmUpMs && all >= warmUpCalls && from === Infinity) {
         from = now
         until = now + measureMs

@@ -64,7 +64,7 @@ export const busyUsers: Workload = {
     await deployment.destination('slow', 'busy', [slow.url])
     await deployment.destination('well', 'others', [well.url])
     const forwarder = new Child('./forwarding.ts', { core: measuredCore, env: deployment.env })
-    await forwarder.told('ready')
+    await forwarder.reported('ready')
     const hot = userOfEach(deployment.config.partitions.calls)
     const hotCalls = calls! * hot.length
 

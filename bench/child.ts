@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** What a child of the benchmark tells by IPC. Lists come beside numbers where their kind says so. */
-export type Told = { kind: string } & Record<string, number>
+export type ChildReport = { kind: string } & Record<string, number>
 
 const hasTaskset = process.platform === 'linux' && spawnSync('taskset', ['--version']).status === 0
 
@@ -54,9 +54,9 @@ export class Child {
   }
 
   /** The next thing of this kind that the child tells. */
-  told(kind: string): Promise<Told> {
-    const told = new Promise<Told>((resolve, reject) => {
-      const onMessage = (message: Told) => {
+  reported(kind: string): Promise<ChildReport> {
+    const reported = new Promise<ChildReport>((resolve, reject) => {
+      const onMessage = (message: ChildReport) => {
         if (message.kind !== kind) return
         this.#process.off('message', onMessage)
         this.#process.off('exit', onExit)
@@ -67,14 +67,14 @@ export class Child {
       this.#process.on('exit', onExit)
     })
     // Whoever asked may still be busy elsewhere when the child ends: it fails once it is awaited.
-    told.catch(() => {})
-    return told
+    reported.catch(() => {})
+    return reported
   }
 
-  ask(message: object, kind: string): Promise<Told> {
-    const told = this.told(kind)
+  ask(message: object, kind: string): Promise<ChildReport> {
+    const reported = this.reported(kind)
     this.#process.send(message)
-    return told
+    return reported
   }
 
   send(message: object): void {

@@ -1,10 +1,10 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { Child, bindsCores, type Told } from './child.ts'
+import { Child, bindsCores, type ChildReport } from './child.ts'
 import { measuredCore } from './rig.ts'
 import { atMost, type Workload } from './workload.ts'
 
-const mostMicroseconds = 2
+const maxMicroseconds = 2
 
 /** What a call costs the application that makes it, and what a batch costs on its way. */
 export const client: Workload = {
@@ -22,10 +22,10 @@ export const client: Workload = {
     })
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const { port } = server.address() as AddressInfo
-    const measured: Told[] = []
+    const measured: ChildReport[] = []
     for (let round = 0; round < rounds; round++) {
       const child = new Child('./client-process.ts', { core: measuredCore })
-      await child.told('listening')
+      await child.reported('listening')
       measured.push(await child.ask({ calls, port }, 'measured'))
       await child.end()
     }
@@ -52,7 +52,7 @@ export const client: Workload = {
       ],
       ratio: figure.value / reference.value,
       goal: null,
-      goals: [atMost('a call taken, median, µs', figure.value, mostMicroseconds)],
+      goals: [atMost('a call taken, median, µs', figure.value, maxMicroseconds)],
       verdict: bindsCores ? null : 'no verdict: processes cannot be bound to cores here (taskset)',
       detail: { calls, measured },
     }

@@ -1,4 +1,4 @@
-import { Child, bindsCores, type Told } from './child.ts'
+import { Child, bindsCores, type ChildReport } from './child.ts'
 import { median, medianBy, round2 } from './figures.ts'
 import { deploy, measuredCore, otherCore, type Servers } from './rig.ts'
 import { atLeast, type Row, type Workload } from './workload.ts'
@@ -9,15 +9,15 @@ const singleConnections = 1_000
 const warmUpMs = 2_000
 /** By what it is to be compiled, also where the machine is shared and little runs within the time. */
 const warmUpCalls = { batches: 150_000, singles: 30_000 }
-const lotsTried = [
-  { lot: 1_000, inFlight: 1 },
-  { lot: 2_000, inFlight: 1 },
-  { lot: 1_000, inFlight: 2 },
+const batchesTried = [
+  { batchSize: 1_000, inFlight: 1 },
+  { batchSize: 2_000, inFlight: 1 },
+  { batchSize: 1_000, inFlight: 2 },
 ]
-const leastRatio = 0.6
+const minRatio = 0.6
 
 interface Load {
-  batch: number
+  batchSize: number
   connections: number
   /** Requests a second; 0: as fast as they are answered. */
   rate: number
@@ -46,7 +46,7 @@ interface Runs {
 }
 
 interface Produced {
-  lot: number
+  batchSize: number
   inFlight: number
   perSecond: number
   cpu: number
@@ -65,14 +65,14 @@ export const collector: Workload = {
     await deployment.destination('crm', 'shop', ['http://127.0.0.1:9/hook'])
     await deployment.close()
     const poster = new Child('./poster.ts', { core: otherCore })
-    await poster.told('listening')
+    await poster.reported('listening')
     /** On a process of its own, one load after another; the rate of the last one is half of what came before unless given. */
     const measured = async (file: string, rate?: number): Promise<Runs> => {
       const child = new Child(file, { core: measuredCore, env: deployment.env })
-      const { port } = await child.told('listening')
+      const { port } = await child.reported('listening')
       const under = (load: Load) => post(servers, poster, child, port!, load, measureMs)
-      const batches = await under({ batch, connections: batchConnections, rate: 0 })
-      const single: Load = { batch: 1, connections: singleConnections, rate: 0 }
+      const batches = await under({ batchSize: batch, connections: batchConnections, rate: 0 })
+      const single: Load = { batchSize: 1, connections: singleConnections, rate: 0 }
       const singles = await under(single)
       const half = await under({ ...single, rate: rate ?? Math.round(singles.perSecond / 2) })
       await child.end()
@@ -90,7 +90,7 @@ export const collector: Workload = {
     await poster.end()
     const kafka = best(produced)
     // The second way of measuring, by what each of them uses up: it matters less who else uses the machine. That of
-    // kafkajs is taken at its cheapest lot, which need not be its fastest.
+    // kafkajs is taken at its cheapest batch, which need not be its fastest.
     const ourCpuUs = cpuOf(ours, 'batches')
     const referenceCpuUs = Math.max(cpuOf(fastify, 'batches'), kafka.cpuUs)
     const all = ours.flatMap((each) => Object.values(each) as Run[])
@@ -107,7 +107,7 @@ export const collector: Workload = {
         ms('answer to a batch, p99', of(ours, 'batches').p99Ms),
         calls('bare Fastify, the same bodies parsed', of(fastify, 'batches')),
         cpu('its CPU', cpuOf(fastify, 'batches')),
-        calls(`bare kafkajs, ${kafka.inFlight} × ${kafka.lot} of the same records`, kafka),
+        calls(`bare kafkajs, ${kafka.inFlight} × ${kafka.batchSize} of the same records`, kafka),
         cpu('its CPU, at the least', kafka.cpuUs),
         calls(`single calls, ${singleConnections} connections`, of(ours, 'singles')),
         cpu('its CPU', cpuOf(ours, 'singles')),
@@ -125,9 +125,9 @@ export const collector: Workload = {
         atLeast(
           'ratio to the slower reference',
           of(ours, 'batches').perSecond / Math.min(of(fastify, 'batches').perSecond, kafka.perSecond),
-          leastRatio,
+          minRatio,
         ),
-        atLeast('the same by CPU a call', referenceCpuUs / ourCpuUs, leastRatio),
+        atLeast('the same by CPU a call', referenceCpuUs / ourCpuUs, minRatio),
       ],
       verdict: noVerdict(
         all,
@@ -156,23 +156,23 @@ async function post(
   load: Load,
   measureMs: number,
 ): Promise<Run> {
-  const warm = poster.told('warm')
-  const warmUp = { warmUpMs, warmUpCalls: load.batch > 1 ? warmUpCalls.batches : warmUpCalls.singles }
+  const warm = poster.reported('warm')
+  const warmUp = { warmUpMs, warmUpCalls: load.batchSize > 1 ? warmUpCalls.batches : warmUpCalls.singles }
   const posted = poster.ask({ port, writeKey: 'key-shop', ...load, ...warmUp, measureMs }, 'posted')
   await warm
   const before = await usageOf(servers, child)
-  const told = await posted
+  const reported = await posted
   const after = await usageOf(servers, child)
   const elapsedMs = after.at - before.at
   const cpuMs = after.cpuMs - before.cpuMs
   return {
-    perSecond: Math.round(told.perSecond!),
-    p50Ms: round2(told.p50Ms!),
-    p99Ms: round2(told.p99Ms!),
-    failed: told.failed!,
+    perSecond: Math.round(reported.perSecond!),
+    p50Ms: round2(reported.p50Ms!),
+    p99Ms: round2(reported.p99Ms!),
+    failed: reported.failed!,
     cpu: round2(cpuMs / elapsedMs),
-    cpuUs: round2((cpuMs * 1_000) / told.calls!),
-    posterCpu: round2(told.cpuShare!),
+    cpuUs: round2((cpuMs * 1_000) / reported.calls!),
+    posterCpu: round2(reported.cpuShare!),
     brokerCpu:
       before.broker === null || after.broker === null
         ? null
@@ -182,15 +182,15 @@ async function post(
 }
 
 async function usageOf(servers: Servers, child: Child) {
-  const { cpuMs, rssMb, at } = (await child.ask({}, 'usage')) as Told
+  const { cpuMs, rssMb, at } = (await child.ask({}, 'usage')) as ChildReport
   return { cpuMs: cpuMs!, rssMb: rssMb!, at: at!, broker: await servers.brokerCpuMs() }
 }
 
 async function produce(env: Record<string, string>, measureMs: number): Promise<Produced[]> {
   const child = new Child('./bare-produce.ts', { core: measuredCore, env })
-  await child.told('listening')
+  await child.reported('listening')
   const produced: Produced[] = []
-  for (const tried of lotsTried) {
+  for (const tried of batchesTried) {
     const order = { ...tried, warmUpMs, warmUpCalls: warmUpCalls.batches, measureMs }
     const { perSecond, cpuShare, cpuMs, calls } = await child.ask(order, 'produced')
     produced.push({
@@ -204,10 +204,10 @@ async function produce(env: Record<string, string>, measureMs: number): Promise<
   return produced
 }
 
-/** kafkajs at the lots with which it is fastest, with the least CPU that it took at any. */
+/** kafkajs at the batches with which it is fastest, with the least CPU that it took at any. */
 function best(produced: readonly Produced[]): Produced {
-  const medians = lotsTried.map(({ lot, inFlight }) => {
-    const same = produced.filter((each) => each.lot === lot && each.inFlight === inFlight)
+  const medians = batchesTried.map(({ batchSize, inFlight }) => {
+    const same = produced.filter((each) => each.batchSize === batchSize && each.inFlight === inFlight)
     return { ...medianBy(same, ({ perSecond }) => perSecond), cpuUs: median(same.map(({ cpuUs }) => cpuUs)) }
   })
   const fastest = medians.reduce((found, each) => (each.perSecond > found.perSecond ? each : found))

@@ -35,7 +35,7 @@ export function request(
 ): Promise<Drained> {
   return drain(run, async (flags) => {
     const child = new Child('./bare-undici.ts', { core: measuredCore, flags })
-    await child.told('listening')
+    await child.reported('listening')
     child.send({ ...order, requests: run.requests })
     return child
   })
@@ -46,8 +46,8 @@ async function drain(
   start: (flags: string[]) => Child | Promise<Child>,
 ): Promise<Drained> {
   await receiver.ask({ expect: requests, warmUp }, 'ready')
-  const warm = receiver.told('warm')
-  const done = receiver.told('done')
+  const warm = receiver.reported('warm')
+  const done = receiver.reported('done')
   const child = await start(flags)
   await warm
   const watch = await watchCpu(
@@ -70,7 +70,7 @@ async function drain(
 /** A tenth of a backlog is not counted: compilers and limits find their level in it. */
 export const warmUpOf = (requests: number): number => Math.floor(requests / 10)
 
-const mostBusy = 0.9
+const maxReceiverBusy = 0.9
 
 /** Why no verdict can be given on these runs; null when one can. */
 export function noVerdict(uses: readonly CpuUse[]): string | null {
@@ -78,7 +78,9 @@ export function noVerdict(uses: readonly CpuUse[]): string | null {
   const busy = uses.map(({ otherCore: share }) => share)
   if (busy.includes(null)) return 'no verdict: how busy the other core was is not to be had here'
   const busiest = Math.max(...(busy as number[]))
-  return busiest > mostBusy ? `no verdict: the receiver's core was ${Math.round(busiest * 100)} % busy` : null
+  return busiest > maxReceiverBusy
+    ? `no verdict: the receiver's core was ${Math.round(busiest * 100)} % busy`
+    : null
 }
 
 /** Each process's CPU in one line. */

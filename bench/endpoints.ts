@@ -96,7 +96,7 @@ function quantiles({ from, to, of, since }: Extract<Question, { since: unknown }
   }
   const sorted = Float64Array.from(all).sort()
   const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN
-  return { count: sorted.length, least: at(0), p50: at(0.5), p90: at(0.9), p99: at(0.99), most: at(1) }
+  return { count: sorted.length, min: at(0), p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1) }
 }
 
 const ports = await Promise.all(

@@ -1,4 +1,4 @@
-import { handedOver, type HandedOver } from './accounts.ts'
+import { retriesOf, type RetryAccount } from './accounts.ts'
 import { nthCall } from './calls.ts'
 import type { CpuUse } from './cpu.ts'
 import { cpuLine, noVerdict, warmUpOf } from './drain.ts'
@@ -27,7 +27,7 @@ interface Beside {
   healthy: SideResult
   use: CpuUse
   /** Of the failing one. */
-  failing: { sent: number; handedOver: HandedOver }
+  failing: { sent: number; retries: RetryAccount }
 }
 
 /** Ten endpoints at equal rate, one of them bad in one way after the other. */
@@ -75,10 +75,10 @@ export const isolation: Workload = {
         },
         { what: `${variant}: all healthy, before and after it`, unit: 'ms', value: mean(around) },
         { what: `${variant}: p99 in the first ${onsetS} s of it`, unit: 'ms', value: at.onset!.p99 },
-        { what: `${variant}: longest in these`, unit: 'ms', value: at.onset!.most },
+        { what: `${variant}: longest in these`, unit: 'ms', value: at.onset!.max },
       )
       const lost = [...pairs.map((pair) => pair.failing), at.failing!].reduce(
-        (sum, { sent, handedOver: { calls: kept } }) => sum + Math.max(0, sent - kept),
+        (sum, { sent, retries: { calls: kept } }) => sum + Math.max(0, sent - kept),
         0,
       )
       goals.push(
@@ -136,7 +136,7 @@ async function besideHealthy(
     warmUp: warmUpOf(expect),
   })
   const [bad, healthy] = healthyFirst ? [1, 0] : [0, 1]
-  const account = await handedOver(sides[bad]!.deployment, `destination-${failing}`)
+  const account = await retriesOf(sides[bad]!.deployment, `destination-${failing}`)
   for (const { deployment, receiver } of sides) await Promise.all([receiver.end(), deployment.close()])
-  return { bad: results[bad]!, healthy: results[healthy]!, use, failing: { sent, handedOver: account } }
+  return { bad: results[bad]!, healthy: results[healthy]!, use, failing: { sent, retries: account } }
 }

@@ -35,7 +35,7 @@ export const latency: Workload = {
         { what: 'p50', unit: 'ms', value: p50 },
         { what: 'p99', unit: 'ms', value: p99 },
         { what: 'p90', unit: 'ms', value: of('forwarder', ({ lasting }) => lasting.p90) },
-        { what: 'longest', unit: 'ms', value: of('forwarder', ({ lasting }) => lasting.most) },
+        { what: 'longest', unit: 'ms', value: of('forwarder', ({ lasting }) => lasting.max) },
         {
           what: 'p50 since it was due to be produced',
           unit: 'ms',
@@ -78,7 +78,7 @@ const timesLine = ({ p50, p99 }: Latencies): string => `p50 ${p50} ms, p99 ${p99
 export async function fullLoad(servers: Servers, calls: number) {
   const deployment = await deploy(servers)
   const receiver = new Child('./receiver.ts', { core: otherCore })
-  const { port } = await receiver.told('listening')
+  const { port } = await receiver.reported('listening')
   await deployment.destination('crm', 'shop', [`http://127.0.0.1:${port}/hook`])
   await deployment.produce(calls, (index) => nthCall(index, users), 'backlog')
   await deployment.close()

@@ -26,7 +26,7 @@ export const ledger: Workload = {
   async run(servers, { calls, rounds }) {
     const deployment = await deploy(servers)
     const receiver = new Child('./receiver.ts', { core: otherCore })
-    const { port } = await receiver.told('listening')
+    const { port } = await receiver.reported('listening')
     await deployment.destination('crm', 'shop', [`http://127.0.0.1:${port}/hook`])
     await deployment.produce(calls!, (index) => nthCall(index, users), 'backlog')
     await deployment.close()
@@ -77,12 +77,12 @@ export const ledger: Workload = {
  * takes of the CPU depends less on it than the speed does.
  */
 function costOf(
-  told: readonly Drained[],
-  untold: readonly Drained[],
+  reported: readonly Drained[],
+  untallied: readonly Drained[],
   taken: (run: Drained) => number | null,
 ): number | null {
-  const costs = told.flatMap((run, round) => {
-    const [one, other] = [taken(run), taken(untold[round]!)]
+  const costs = reported.flatMap((run, round) => {
+    const [one, other] = [taken(run), taken(untallied[round]!)]
     return one === null || other === null ? [] : [1 - other / one]
   })
   return costs.length === 0 ? null : round2(median(costs) * 100)

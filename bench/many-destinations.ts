@@ -17,7 +17,7 @@ const sides = [
   { name: `${many} destinations, a host each`, count: many, hosts: many },
 ]
 
-/** Of the bare loop, as many as a full forwarder has under way. */
+/** Of the bare loop, as many as a full forwarder has in flight. */
 const inFlight = 64
 
 /**
@@ -31,7 +31,7 @@ export const manyDestinations: Workload = {
   quick: { calls: 10_000, rounds: 1 },
   async run(servers, { calls, rounds }) {
     const receiver = new Child('./receiver.ts', { core: otherCore, args: ['0', String(many)] })
-    const { ports } = (await receiver.told('listening')) as unknown as { ports: number[] }
+    const { ports } = (await receiver.reported('listening')) as unknown as { ports: number[] }
     const deployments: Deployment[] = []
     const urls: string[][] = []
     for (const { count, hosts } of sides) {

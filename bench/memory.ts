@@ -10,8 +10,8 @@ import { atMost, type Workload } from './workload.ts'
 const users = 50_000
 const warmUp = 200_000
 const sampleMs = 1_000
-const mostMb = 350
-const mostSpreadMb = 60
+const maxMb = 350
+const maxSpreadMb = 60
 
 /** The forwarder's memory along a long backlog. */
 export const memory: Workload = {
@@ -24,14 +24,14 @@ export const memory: Workload = {
     const calls = sizes.calls!
     const deployment = await deploy(servers)
     const receiver = new Child('./receiver.ts', { core: otherCore })
-    const { port } = await receiver.told('listening')
+    const { port } = await receiver.reported('listening')
     await deployment.destination('crm', 'shop', [`http://127.0.0.1:${port}/hook`])
     await deployment.produce(calls, (index) => nthCall(index, users), 'backlog')
     await deployment.close()
     await receiver.ask({ expect: calls }, 'ready')
     let finished = false
-    const done = receiver.told('done').then((told) => ((finished = true), told))
-    const warm = receiver.told('warm')
+    const done = receiver.reported('done').then((reported) => ((finished = true), reported))
+    const warm = receiver.reported('warm')
     const child = new Child('./forwarding.ts', { core: measuredCore, env: deployment.env })
     await warm
     const pids = {
@@ -58,7 +58,7 @@ export const memory: Workload = {
     await Promise.all([child.end(), receiver.end()])
     const settled = samples.filter(({ count }) => count >= warmUp).map(({ rssMb }) => rssMb)
     if (settled.length === 0) settled.push(samples.at(-1)!.rssMb)
-    const [least, most] = [Math.min(...settled), Math.max(...settled)]
+    const [min, max] = [Math.min(...settled), Math.max(...settled)]
     return {
       rows: [
         { what: `after ${warmUp.toLocaleString('en')} calls`, unit: 'MB', value: settled[0]! },
@@ -68,8 +68,8 @@ export const memory: Workload = {
       ratio: null,
       goal: null,
       goals: [
-        atMost('at most, MB', most, mostMb),
-        atMost('between least and most (± 30 MB)', most - least, mostSpreadMb),
+        atMost('at most, MB', max, maxMb),
+        atMost('between least and most (± 30 MB)', max - min, maxSpreadMb),
       ],
       verdict: noVerdict([use]),
       text: [

@@ -11,7 +11,7 @@ export class Milestones {
   #warmAt = 0
   #cpuAtWarm = process.cpuUsage()
 
-  /** Begins anew. `warmUp` is at least 1: the clock starts with a request. */
+  /** Starts over. `warmUp` is at least 1: the clock starts with a request. */
   expect(requests: number, warmUp = 1): void {
     this.count = 0
     this.#expected = requests

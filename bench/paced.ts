@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { handedOver, untilFinished, type HandedOver } from './accounts.ts'
+import { retriesOf, untilFinished, type RetryAccount } from './accounts.ts'
 import { Child } from './child.ts'
 import { monotonicMs } from './clock.ts'
 import { watchCpu, type CpuUse } from './cpu.ts'
@@ -32,7 +32,7 @@ export interface Latencies {
   p50: number
   p90: number
   p99: number
-  most: number
+  max: number
 }
 
 export interface Paced {
@@ -43,7 +43,7 @@ export interface Paced {
   /** Calls to counted endpoints that had not come half a minute after the last was due. */
   missing: number
   /** Of endpoints that do not behave: what was sent to them, and what is in tiers and dead letters. */
-  failing: { sent: number; handedOver: HandedOver } | null
+  failing: { sent: number; retries: RetryAccount } | null
   /** Where the sender itself was late at most, in ms. */
   senderLateMs: number
   use: CpuUse
@@ -62,14 +62,14 @@ export async function paced(servers: Servers, pace: Pace): Promise<Paced> {
     pace.by === 'script'
       ? new Child('./script.ts', { ...measured, args: [JSON.stringify(urls)], flags: [quiet] })
       : new Child('./forwarding.ts', measured)
-  await child.told('ready')
+  await child.reported('ready')
   // With little room for young objects it frees its buffers often, and seldom looks at its whole heap: it shares a core
   // with Kafka and the receiver, and its pauses are theirs.
   const flags = ['--max-semi-space-size=1']
   const pacer = new Child('./pacer.ts', { core: otherCore, env: deployment.env, flags })
-  await pacer.told('listening')
-  const pacing = pacer.told('pacing')
-  const over = pacer.told('paced')
+  await pacer.reported('listening')
+  const pacing = pacer.reported('pacing')
+  const over = pacer.reported('paced')
   pacer.send({ rate, seconds: warmUpS + onsetS + seconds, users, weights, silent })
   const from = (await pacing).from!
   const [changeAt, lastingFrom, endAt] = [0, onsetS, onsetS + seconds].map(
@@ -88,13 +88,13 @@ export async function paced(servers: Servers, pace: Pace): Promise<Paced> {
   const watch = await watchCpu(pids, otherCore)
   await until(endAt)
   const use = await watch.end()
-  const told = (await over) as unknown as { sent: number[]; failed: number; latestMs: number }
-  if (told.failed > 0) throw new Error(`${told.failed} lots could not be produced`)
-  const missing = await untilArrived(receiver, told.sent, counted)
+  const reported = (await over) as unknown as { sent: number[]; failed: number; latestMs: number }
+  if (reported.failed > 0) throw new Error(`${reported.failed} batches could not be produced`)
+  const missing = await untilArrived(receiver, reported.sent, counted)
   const latencies = async (a: number, b: number, since = 'produced'): Promise<Latencies> => {
     const asked = { from: a, to: b, of: counted, since }
-    const { count, p50, p90, p99, most } = await receiver.ask(asked, 'quantiles')
-    return { count: count!, p50: round2(p50!), p90: round2(p90!), p99: round2(p99!), most: round2(most!) }
+    const { count, p50, p90, p99, max } = await receiver.ask(asked, 'quantiles')
+    return { count: count!, p50: round2(p50!), p90: round2(p90!), p99: round2(p99!), max: round2(max!) }
   }
   const result: Paced = {
     lasting: await latencies(lastingFrom, endAt),
@@ -102,7 +102,7 @@ export async function paced(servers: Servers, pace: Pace): Promise<Paced> {
     onset: onsetS > 0 ? await latencies(changeAt, lastingFrom) : null,
     missing,
     failing: null,
-    senderLateMs: round2(told.latestMs),
+    senderLateMs: round2(reported.latestMs),
     use,
   }
   const bad = pace.behaviours?.findIndex((behaviour) => behaviour !== 'ok') ?? -1
@@ -110,8 +110,8 @@ export async function paced(servers: Servers, pace: Pace): Promise<Paced> {
     await untilFinished(deployment)
     result.failing = {
       // In its first seconds it was healthy.
-      sent: told.sent[bad]! - (await healthyBefore(receiver, bad)),
-      handedOver: await handedOver(deployment, `destination-${bad}`),
+      sent: reported.sent[bad]! - (await healthyBefore(receiver, bad)),
+      retries: await retriesOf(deployment, `destination-${bad}`),
     }
   }
   await Promise.all([child.end(), pacer.end(), receiver.end(), deployment.close()])
@@ -121,8 +121,8 @@ export async function paced(servers: Servers, pace: Pace): Promise<Paced> {
 const until = (at: number) => delay(Math.max(0, at - monotonicMs()))
 
 async function totals(receiver: Child): Promise<number[]> {
-  const told = (await receiver.ask({ total: true }, 'totals')) as unknown as { requests: number[] }
-  return told.requests
+  const reported = (await receiver.ask({ total: true }, 'totals')) as unknown as { requests: number[] }
+  return reported.requests
 }
 
 /** How many calls of an endpoint came while it still answered: those whose due times it kept. */

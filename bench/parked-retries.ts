@@ -16,8 +16,8 @@ const pauseMs = 15_000
 const missingAfterMs = 30_000
 
 /**
- * Retries that wait in a tier and come due evenly. A record is due at its hand-over, which stands in it, plus the
- * tier's delay: they are produced at once, with hand-overs that lie nearly the tier's delay back.
+ * Retries that wait in a tier and come due evenly. A record is due at the time it was scheduled, which it carries, plus the
+ * tier's delay: they are produced at once, scheduled nearly the tier's delay ago.
  */
 export const parkedRetries: Workload = {
   name: 'parked-retries',
@@ -43,7 +43,7 @@ export const parkedRetries: Workload = {
     const spareMs = firstDueAt - Date.now()
     if (spareMs < pauseMs / 2) throw new Error('producing took so long that the first retries would be late')
     const child = new Child('./forwarding.ts', { core: measuredCore, env: deployment.env })
-    await child.told('ready')
+    await child.reported('ready')
     await delay(firstDueAt - Date.now())
     const watch = await watchCpu(
       { forwarder: child.pid, receiver: receiver.pid, kafka: servers.brokerPid, bench: process.pid },
@@ -54,8 +54,8 @@ export const parkedRetries: Workload = {
     const { rssMb } = await child.ask({}, 'usage')
     let arrived = 0
     for (const deadline = Date.now() + missingAfterMs; ; await delay(100)) {
-      const told = (await receiver.ask({ total: true }, 'totals')) as unknown as { requests: [number] }
-      arrived = told.requests[0]
+      const reported = (await receiver.ask({ total: true }, 'totals')) as unknown as { requests: [number] }
+      arrived = reported.requests[0]
       if (arrived >= calls! || Date.now() > deadline) break
     }
     const late = await receiver.ask({ from: 0, to: Number.MAX_VALUE, of: [0], since: 'due' }, 'quantiles')
@@ -64,14 +64,14 @@ export const parkedRetries: Workload = {
       rows: [
         { what: 'due', unit: 'retries/s', value: Math.round(calls! / seconds!) },
         { what: 'lateness, p50', unit: 'ms', value: late.p50! },
-        { what: 'lateness, longest', unit: 'ms', value: late.most! },
+        { what: 'lateness, longest', unit: 'ms', value: late.max! },
         { what: 'resident memory', unit: 'MB', value: Math.round(rssMb!) },
       ],
       ratio: null,
       goal: null,
       goals: [
         atMost('lateness, p99, ms', late.p99!, 999),
-        atMost('earliest: ms before it was due', Math.max(0, -late.least!), 0),
+        atMost('earliest: ms before it was due', Math.max(0, -late.min!), 0),
         atMost('missing or doubled', Math.abs(calls! - arrived), 0),
       ],
       verdict: noVerdict([use]),
@@ -83,7 +83,7 @@ export const parkedRetries: Workload = {
 
 /** A delivery whose first attempt was answered 503. `wall-<epoch ms>` tells the receiver when it is due. */
 function parked(index: number, dueAt: number, endpointIds: string[]): RetryDelivery {
-  const handedOverAt = dueAt - tier.delayMs
+  const scheduledAt = dueAt - tier.delayMs
   const messageId = `wall-${dueAt}-${index}`
   const call = { ...nthCall(index, users, 'source-0'), messageId }
   return {
@@ -96,21 +96,21 @@ function parked(index: number, dueAt: number, endpointIds: string[]): RetryDeliv
     body: Buffer.from(renderBody(call)),
     endpointIds,
     attempts: 1,
-    handOvers: 1,
-    firstAttemptAt: handedOverAt - 5,
-    firstHandOverAt: handedOverAt,
+    timesScheduled: 1,
+    firstAttemptAt: scheduledAt - 5,
+    firstScheduledAt: scheduledAt,
     notBefore: null,
     outcomes: endpointIds.map((endpointId) => ({
       endpointId,
       kind: 'status_5xx',
       status: 503,
       durationMs: 5,
-      at: handedOverAt,
+      at: scheduledAt,
       detail: null,
     })),
     lastResponse: null,
-    origin: { topic: 'calls', partition: 0, offset: index, appendedAt: handedOverAt },
-    handedOverAt,
+    origin: { topic: 'calls', partition: 0, offset: index, appendedAt: scheduledAt },
+    scheduledAt,
     from: null,
     owner: 'bench/1',
   }

@@ -8,7 +8,7 @@ interface Order {
   port: number
   writeKey: string
   /** Calls a request; 1 goes to /v1/track. */
-  batch: number
+  batchSize: number
   connections: number
   /** Both have passed when the measurement begins: what is compiled as it runs counts by what it ran, not by time. */
   warmUpMs: number
@@ -19,13 +19,13 @@ interface Order {
 }
 
 const digits = 12
-const mostWarmUpMs = 60_000
+const maxWarmUpMs = 60_000
 let nextId = 0
 let nextUser = 0
 
 /** A request's bytes, and where its messageIds stand. */
 function template(order: Order): { bytes: Buffer; ids: number[] } {
-  const items = Array.from({ length: order.batch }, () => {
+  const items = Array.from({ length: order.batchSize }, () => {
     const call = nthCall(nextUser++, 10_000)
     const { type, userId, event } = call
     return (
@@ -34,9 +34,9 @@ function template(order: Order): { bytes: Buffer; ids: number[] } {
     )
   })
   const body =
-    order.batch === 1 ? items[0]! : `{"batch":[${items.join()}],"sentAt":"2026-01-01T00:00:00.000Z"}`
+    order.batchSize === 1 ? items[0]! : `{"batch":[${items.join()}],"sentAt":"2026-01-01T00:00:00.000Z"}`
   const head =
-    `POST /v1/${order.batch === 1 ? 'track' : 'batch'} HTTP/1.1\r\nHost: bench\r\n` +
+    `POST /v1/${order.batchSize === 1 ? 'track' : 'batch'} HTTP/1.1\r\nHost: bench\r\n` +
     `Authorization: Basic ${btoa(`${order.writeKey}:`)}\r\nContent-Type: application/json\r\n` +
     `Content-Length: ${body.length}\r\n\r\n`
   const bytes = Buffer.from(head + body, 'latin1')
@@ -66,8 +66,8 @@ async function run(order: Order): Promise<void> {
   let cpu = process.cpuUsage()
   const warming = setInterval(() => {
     const now = performance.now()
-    const enough = now >= began + order.warmUpMs && all * order.batch >= order.warmUpCalls
-    if (!enough && now < began + mostWarmUpMs) return
+    const enough = now >= began + order.warmUpMs && all * order.batchSize >= order.warmUpCalls
+    if (!enough && now < began + maxWarmUpMs) return
     clearInterval(warming)
     from = now
     until = now + order.measureMs
@@ -142,8 +142,8 @@ async function run(order: Order): Promise<void> {
   const quantile = (share: number) => times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0
   process.send!({
     kind: 'posted',
-    perSecond: (answered * order.batch * 1_000) / order.measureMs,
-    calls: (answered + late) * order.batch,
+    perSecond: (answered * order.batchSize * 1_000) / order.measureMs,
+    calls: (answered + late) * order.batchSize,
     failed,
     p50Ms: quantile(0.5),
     p99Ms: quantile(0.99),

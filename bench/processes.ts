@@ -6,9 +6,9 @@ import { cpuLine, noVerdict } from './drain.ts'
 import { deploy, measuredCore, otherCore, type Deployment, type Servers } from './rig.ts'
 import { atLeast, type Workload } from './workload.ts'
 
-const mostProcesses = 3
+const maxProcesses = 3
 const delayMs = 100
-/** With 100 ms an answer, so many at once make 2,000 calls a second a process: a fraction of a core. */
+/** With 100 ms an answer, this many at once make 2,000 calls a second a process: a fraction of a core. */
 const inFlight = 200
 const perProcess = (inFlight * 1_000) / delayMs
 const users = 50_000
@@ -30,13 +30,13 @@ export const processes: Workload = {
   async run(servers, { seconds }) {
     const deployment = await deploy(servers, { MAX_IN_FLIGHT_PER_ENDPOINT: String(inFlight) })
     const receiver = new Child('./receiver.ts', { core: otherCore, args: [String(delayMs)] })
-    const { port } = await receiver.told('listening')
+    const { port } = await receiver.reported('listening')
     await deployment.destination('crm', 'shop', [`http://127.0.0.1:${port}/hook`])
-    const longest = (settleS + seconds! + 10) * perProcess * mostProcesses
+    const longest = (settleS + seconds! + 10) * perProcess * maxProcesses
     await deployment.produce(longest, (index) => nthCall(index, users), 'backlog')
     await deployment.close()
     const runs: Run[] = []
-    for (let count = 1; count <= mostProcesses; count++)
+    for (let count = 1; count <= maxProcesses; count++)
       runs.push(await measure(servers, deployment, receiver, count, seconds!))
     await receiver.end()
     const one = runs[0]!.perSecond
@@ -76,7 +76,7 @@ async function measure(
     { length: count },
     () => new Child('./forwarding.ts', { core: measuredCore, env }),
   )
-  await Promise.all(children.map((child) => child.told('ready')))
+  await Promise.all(children.map((child) => child.reported('ready')))
   await delay(settleS * 1_000)
   const pids = Object.fromEntries(children.map((child, index) => [`forwarder ${index + 1}`, child.pid]))
   const watch = await watchCpu(

@@ -12,7 +12,7 @@ const users = 10_000
 const inFlight = 64
 const intervalMicros = 200
 /** Of our files, those that take at least so much of a delivery. */
-const leastFileMicros = 0.1
+const minFileMicros = 0.1
 
 interface Profiled {
   run: Drained
@@ -30,7 +30,7 @@ export const profile: Workload = {
   async run(servers, { calls }) {
     const deployment = await deploy(servers)
     const receiver = new Child('./receiver.ts', { core: otherCore })
-    const { port } = await receiver.told('listening')
+    const { port } = await receiver.reported('listening')
     const url = `http://127.0.0.1:${port}/hook`
     await deployment.destination('crm', 'shop', [url])
     await deployment.produce(calls!, (index) => nthCall(index, users), 'backlog')
@@ -90,7 +90,7 @@ const areas = ({ times, deliveries }: Profiled) =>
 
 function files({ times, deliveries }: Profiled): Record<string, number> {
   const all = Object.entries(perDelivery(times.files, deliveries))
-  return Object.fromEntries(all.filter(([, micros]) => micros >= leastFileMicros))
+  return Object.fromEntries(all.filter(([, micros]) => micros >= minFileMicros))
 }
 
 /** The largest of the first column come first. */

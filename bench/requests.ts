@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 
 /**
- * Finds where each request on a raw socket ends and hands on its head, as it stands before the empty line. Node's
+ * Finds where each request on a raw socket ends and passes on its head, as it stands before the empty line. Node's
  * own HTTP server would take as much of a core as what is measured.
  */
 export function eachRequest(socket: Socket, onRequest: (head: string) => void): void {

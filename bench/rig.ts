@@ -36,7 +36,7 @@ export interface Servers {
 }
 
 /** Records in one request of the producer: kafkajs sorts them by partition in quadratic time. */
-const lot = 2_000
+const batchSize = 2_000
 
 /** Everything but what is measured runs on the other core. */
 export const measuredCore = 0
@@ -112,8 +112,10 @@ export async function deploy(servers: Servers, extra: Record<string, string> = {
   const secrets = createSecrets(config.secretsKeys)
   const producer = new KafkaProducer(kafka, log)
   const append: Deployment['append'] = async (topic, count, nth, label) => {
-    for (let start = 0; start < count; start += lot) {
-      const messages = Array.from({ length: Math.min(lot, count - start) }, (_, index) => nth(start + index))
+    for (let start = 0; start < count; start += batchSize) {
+      const messages = Array.from({ length: Math.min(batchSize, count - start) }, (_, index) =>
+        nth(start + index),
+      )
       await publishAll(producer, topic, messages.map(encodeRecord), { withinMs: 30_000 })
       if (process.stderr.isTTY)
         process.stderr.write(`\r${label}: produced ${start + messages.length} of ${count}`)
@@ -179,7 +181,7 @@ export async function deployMany(
 ): Promise<{ deployment: Deployment; receiver: Child; urls: Record<string, string> }> {
   const deployment = await deploy(servers, extra)
   const receiver = new Child('./endpoints.ts', { core: otherCore, args: [String(count)] })
-  const { ports } = (await receiver.told('listening')) as unknown as { ports: number[] }
+  const { ports } = (await receiver.reported('listening')) as unknown as { ports: number[] }
   const urls: Record<string, string> = {}
   for (const [index, port] of ports.entries()) {
     const url = `http://127.0.0.1:${port}/hook`

@@ -45,8 +45,8 @@ export async function sideBySide(
   { expect, warmUp }: { expect: number; warmUp: number },
 ): Promise<SideBySide> {
   for (const { receiver } of sides) await receiver.ask({ expect, warmUp, counted }, 'ready')
-  const warm = sides.map(({ receiver }) => receiver.told('warm'))
-  const done = sides.map(({ receiver }) => receiver.told('done'))
+  const warm = sides.map(({ receiver }) => receiver.reported('warm'))
+  const done = sides.map(({ receiver }) => receiver.reported('done'))
   const children = sides.map(
     ({ deployment, flags = [] }) =>
       new Child('./forwarding.ts', { core: measuredCore, env: deployment.env, flags }),
@@ -75,8 +75,8 @@ export async function sideBySide(
 }
 
 async function reading({ receiver }: Side, child: Child, counted: readonly number[]): Promise<Reading> {
-  const [told, cpuMs] = await Promise.all([receiver.ask({ total: true }, 'totals'), processMs(child.pid)])
-  const { requests } = told as unknown as { requests: number[] }
+  const [reported, cpuMs] = await Promise.all([receiver.ask({ total: true }, 'totals'), processMs(child.pid)])
+  const { requests } = reported as unknown as { requests: number[] }
   return { at: monotonicMs(), requests: counted.reduce((sum, index) => sum + requests[index]!, 0), cpuMs }
 }
 

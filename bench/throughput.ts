@@ -56,7 +56,7 @@ async function compare(servers: Servers, comparison: Comparison): Promise<Result
   const { calls, rounds, users, delayMs, inFlightTried, goal } = comparison
   const deployment = await deploy(servers)
   const receiver = new Child('./receiver.ts', { core: otherCore, args: [String(delayMs)] })
-  const { port } = await receiver.told('listening')
+  const { port } = await receiver.reported('listening')
   const url = `http://127.0.0.1:${port}/hook`
   await deployment.destination('crm', 'shop', [url])
   await deployment.produce(calls, (index) => nthCall(index, users), 'backlog')

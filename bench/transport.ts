@@ -91,7 +91,7 @@ function sign(text: string): { bytes: Buffer; signature: string } {
   return { bytes, signature: createHmac('sha1', secret).update(bytes).digest('hex') }
 }
 
-/** Keeps `inFlight` requests under way by `undici.request`, as a straightforward forwarder would. */
+/** Keeps `inFlight` requests in flight by `undici.request`, as a straightforward forwarder would. */
 async function runRequest(url: string, inFlight: number, ms: number): Promise<number> {
   const pool = new Pool(new URL(url).origin, { connections: inFlight })
   const until = performance.now() + ms
@@ -168,11 +168,11 @@ const median = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(val
 
 async function measure(): Promise<void> {
   const receiver = onCore(1, ['--role', 'receiver', '--delay', flags.delay])
-  const told = () => new Promise<Record<string, number>>((resolve) => receiver.once('message', resolve))
-  const { port } = await told()
+  const reported = () => new Promise<Record<string, number>>((resolve) => receiver.once('message', resolve))
+  const { port } = await reported()
   const url = `http://127.0.0.1:${port}/hook`
   const busy = async () => {
-    const answer = told()
+    const answer = reported()
     receiver.send('cpu')
     return (await answer)['busy']!
   }

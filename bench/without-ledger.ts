@@ -3,11 +3,11 @@
 import { fitFinished } from '../src/core/offset-runs.ts'
 import { ResultLog } from '../src/core/result-log.ts'
 import { Ledger } from '../src/forwarder/ledger.ts'
-import { PartitionLedger, type Cut } from '../src/forwarder/partition-ledger.ts'
+import { PartitionLedger, type PendingCommit } from '../src/forwarder/partition-ledger.ts'
 
 ResultLog.prototype.add = () => {}
 Ledger.prototype.tally = () => Promise.resolve()
-const noTally: Cut['tally'] = {
+const noTally: PendingCommit['tally'] = {
   id: '',
   predecessor: null,
   group: '',
@@ -21,7 +21,7 @@ const noTally: Cut['tally'] = {
   earlier: [],
   counts: [],
 }
-PartitionLedger.prototype.cut = function (tracker, position) {
+PartitionLedger.prototype.prepareCommit = function (tracker, position) {
   const { runs, metadata } = fitFinished(position, tracker.finishedRuns(), [])
-  return { position, metadata, tally: noTally, cover: { position, runs }, base: this.base, told: [] }
+  return { position, metadata, tally: noTally, finished: { position, runs }, base: this.base, tallied: [] }
 }

@@ -50,16 +50,16 @@ export interface Workload {
   run(servers: Servers, sizes: Sizes): Promise<Result>
 }
 
-export const atLeast = (what: string, value: number, least: number): Goal => ({
+export const atLeast = (what: string, value: number, min: number): Goal => ({
   what,
   value,
-  goal: `≥ ${least}`,
-  met: value >= least,
+  goal: `≥ ${min}`,
+  met: value >= min,
 })
 
-export const atMost = (what: string, value: number, most: number): Goal => ({
+export const atMost = (what: string, value: number, max: number): Goal => ({
   what,
   value,
-  goal: `≤ ${most}`,
-  met: value <= most,
+  goal: `≤ ${max}`,
+  met: value <= max,
 })

@@ -3,22 +3,19 @@
 //
 //   npm run test:mutations                               all of them
 //   npm run test:mutations -- --list                     what there is
-//   npm run test:mutations -- --only 'no retry budget'   these alone; can be repeated
-//   npm run test:mutations -- --json                     a line of JSON each, in place of the table
-//   npm run test:mutations -- --write                    puts the table into test/README.md
+//   npm run test:mutations -- --only no-retry-budget     these alone; can be repeated
+//   npm run test:mutations -- --json                     a line of JSON each
 import { cp, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import { parseArgs } from 'node:util'
 import { messageOf } from '../src/errors.ts'
-import { mutations } from './mutations/catalogue.ts'
+import { mutations } from '../test/mutations/catalogue.ts'
 import { mutate, type Mutation, type MutationResult } from './mutations/mutation.ts'
 import { runTest } from './mutations/run-test.ts'
-import { table, withTable } from './mutations/table.ts'
 import { withTestServers } from './test-servers.ts'
 
 const root = join(import.meta.dirname, '..')
-const readme = join(root, 'test/README.md')
-/** Not in the copy: what is large, or somebody else's. */
+/** Not copied: large folders, and those of other tools. */
 const leftOut = new Set(['node_modules', '.git', '.postrider', 'dist'])
 
 const interrupted = new AbortController()
@@ -43,17 +40,14 @@ async function main(): Promise<number> {
       only: { type: 'string', multiple: true },
       list: { type: 'boolean' },
       json: { type: 'boolean' },
-      write: { type: 'boolean' },
     },
   })
   const selected = select(values.only)
   if (values.list) {
-    for (const { name, promise } of selected)
-      console.log(values.json ? JSON.stringify({ name, promise }) : `${name}\n    ${promise}`)
+    for (const { id, test } of selected)
+      console.log(values.json ? JSON.stringify({ id, test }) : `${id}\n    ${test.name}`)
     return 0
   }
-  if (values.write && selected.length < mutations.length)
-    throw new Error('--write is for all of them: leave --only out')
   await checkAll(selected)
   const begin = performance.now()
   const results = await withTestServers(interrupted.signal, async (env, folder) => {
@@ -61,23 +55,21 @@ async function main(): Promise<number> {
     return runAll(selected, join(folder, 'tree'), values.json ?? false)
   })
   const minutes = (performance.now() - begin) / 60_000
-  const notCaught = results.filter(({ verdict }) => verdict !== 'caught').length
-  if (!values.json) console.log(`\n${table(results, minutes)}`)
-  if (values.write && notCaught === 0)
-    await writeFile(readme, withTable(await readFile(readme, 'utf8'), table(results, minutes)))
-  return notCaught === 0 ? 0 : 1
+  const caught = results.filter(({ verdict }) => verdict === 'caught').length
+  if (!values.json) console.log(`\n${caught} of ${results.length} caught, in ${Math.ceil(minutes)} minutes.`)
+  return caught === results.length ? 0 : 1
 }
 
 function select(only: string[] | undefined): readonly Mutation[] {
   if (!only) return mutations
-  return only.map((name) => {
-    const found = mutations.find((mutation) => mutation.name === name)
-    if (!found) throw new Error(`there is no mutation "${name}": see --list`)
+  return only.map((id) => {
+    const found = mutations.find((mutation) => mutation.id === id)
+    if (!found) throw new Error(`there is no mutation "${id}": see --list`)
     return found
   })
 }
 
-/** All are looked at before the first is tried: one that is out of date would only be found after minutes. */
+/** Checks all of them before the first one runs: one that is out of date would only be found after minutes. */
 async function checkAll(selected: readonly Mutation[]): Promise<void> {
   for (const mutation of selected) mutate(await readFile(join(root, mutation.file), 'utf8'), mutation)
 }
@@ -143,10 +135,10 @@ function report(
   asJson: boolean,
 ) {
   if (asJson) {
-    const { name, promise, test } = mutation
-    console.log(JSON.stringify({ name, promise, test, verdict, detail, seconds: Number(seconds.toFixed(1)) }))
+    const { id, test } = mutation
+    console.log(JSON.stringify({ id, test, verdict, detail, seconds: Number(seconds.toFixed(1)) }))
     return
   }
-  const line = `[${at}/${of}] ${verdict.padEnd(8)} ${seconds.toFixed(1).padStart(5)} s  ${mutation.name}`
+  const line = `[${at}/${of}] ${verdict.padEnd(8)} ${seconds.toFixed(1).padStart(5)} s  ${mutation.id}`
   console.log(verdict === 'caught' ? line : `${line}\n    ${detail}`)
 }

@@ -1,6 +1,6 @@
 /**
  * The closed set of errors that cross a module's boundary. `canRetry` says whether the same call may succeed
- * later without anybody changing anything (infrastructure that is away).
+ * later without any change (infrastructure that is away).
  */
 export const errorCodes = {
   /** A flag, setting, environment variable or input line is wrong. The message names it. Exit code 2. */
@@ -40,7 +40,7 @@ export class PostriderError extends Error {
   }
 }
 
-/** What is missing, and both ways on: whoever just typed `npm start` has only to wait. */
+/** What is missing, and both ways on: after `npm start` it is enough to wait. */
 export const notSetUp = (missing: string, options?: { cause?: unknown }): PostriderError =>
   new PostriderError(
     'setup',

@@ -13,26 +13,26 @@ export interface RestartRule {
   bugs: number
   bugWindowMs: number
   /** The wait before a restart, doubled at each failure in a row up to the most. */
-  leastWaitMs: number
-  mostWaitMs: number
+  minWaitMs: number
+  maxWaitMs: number
 }
 
-const defaultRule: RestartRule = { bugs: 5, bugWindowMs: 600_000, leastWaitMs: 500, mostWaitMs: 30_000 }
+const defaultRule: RestartRule = { bugs: 5, bugWindowMs: 600_000, minWaitMs: 500, maxWaitMs: 30_000 }
 
 /** After running this many times the longest wait without a failure, a part is well again. */
 const wellAfterWaits = 2
 
 type Verdict = 'again' | 'bug' | 'final'
 
-/** Infrastructure that is away comes back; a wrong setting does not mend itself; anything else is a bug. */
+/** Infrastructure that is away comes back; a wrong setting does not fix itself; anything else is a bug. */
 function judge(error: unknown): Verdict {
   if (error instanceof PostriderError) return error.canRetry ? 'again' : 'final'
   return error instanceof Error && error.name.startsWith('KafkaJS') ? 'again' : 'bug'
 }
 
 /**
- * A part that is made and run anew when it fails: for ever while infrastructure is away, a bounded number of
- * times after bugs, and not at all after errors that only a person can mend. What it rejects with at last ends
+ * A part that is made and run again when it fails: for ever while infrastructure is away, a bounded number of
+ * times after bugs, and not at all after errors that only a person can fix. What it rejects with at last ends
  * the process with an exit code that is not zero.
  */
 export function restarting(
@@ -45,7 +45,7 @@ export function restarting(
     name,
     async run(signal) {
       let bugs: number[] = []
-      let waitMs = rule.leastWaitMs
+      let waitMs = rule.minWaitMs
       while (!signal.aborted) {
         const startedAt = performance.now()
         try {
@@ -60,10 +60,10 @@ export function restarting(
             log.error({ err: error, part: name, bugs: bugs.length }, 'a part failed by a bug')
             if (bugs.length > rule.bugs) throw error
           }
-          if (now - startedAt > rule.mostWaitMs * wellAfterWaits) waitMs = rule.leastWaitMs
+          if (now - startedAt > rule.maxWaitMs * wellAfterWaits) waitMs = rule.minWaitMs
           log.warn({ err: error, part: name, waitMs }, 'a part is started again after a wait')
           await sleep(waitMs, undefined, { signal }).catch(() => {})
-          waitMs = Math.min(waitMs * 2, rule.mostWaitMs)
+          waitMs = Math.min(waitMs * 2, rule.maxWaitMs)
         }
       }
     },

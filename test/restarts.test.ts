@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { PostriderError } from '../src/errors.ts'
 import { restarting } from '../src/restarts.ts'
 
-const rule = { bugs: 2, bugWindowMs: 60_000, leastWaitMs: 1, mostWaitMs: 4 }
+const rule = { bugs: 2, bugWindowMs: 60_000, minWaitMs: 1, maxWaitMs: 4 }
 
 /** A part whose n-th run does what the n-th entry says: throws it, or with null runs until stopped. */
 function runs(...outcomes: (Error | null)[]) {
@@ -46,7 +46,7 @@ test('bugs are survived a bounded number of times, then the part fails with the 
   assert.equal(fatal.seen.runs, 4)
 })
 
-test('what only a person can mend is not tried again', async () => {
+test('an error that only a person can fix is not retried', async () => {
   const { seen, ended } = runs(new PostriderError('setup', 'a topic is missing'), null)
   await assert.rejects(ended, /a topic is missing/)
   assert.equal(seen.runs, 1)
@@ -60,7 +60,7 @@ test('an error of kafkajs counts as infrastructure', async () => {
   assert.equal(seen.runs, 5)
 })
 
-test('told to stop during a wait, it ends at once', async () => {
+test('stopped during a wait, it ends at once', async () => {
   const stop = new AbortController()
   const waits: number[] = []
   const make = () => ({
@@ -72,9 +72,7 @@ test('told to stop during a wait, it ends at once', async () => {
   })
   const log = { warn: ({ waitMs }: { waitMs?: number }) => void waits.push(waitMs!), error: () => {} }
   const wait = 60_000
-  const ended = restarting('part', make, log, { ...rule, leastWaitMs: wait, mostWaitMs: wait }).run(
-    stop.signal,
-  )
+  const ended = restarting('part', make, log, { ...rule, minWaitMs: wait, maxWaitMs: wait }).run(stop.signal)
   let timer: NodeJS.Timeout | undefined
   const tooLate = new Promise((_resolve, reject) => {
     timer = setTimeout(() => reject(new Error('it is waiting still, 5 s after it was told to stop')), 5_000)

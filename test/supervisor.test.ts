@@ -60,7 +60,7 @@ test('a part that throws at once leaves none of the others running', async () =>
   assert.deepEqual(events, ['a starts', 'a has drained'])
 })
 
-test('of several failures the first is the one that is told', async () => {
+test('of several failures the first is the one that is reported', async () => {
   const failing = (message: string, turns: number): Part => ({
     name: message,
     async run() {
@@ -79,7 +79,7 @@ test('a part that ends by itself stops the others', async () => {
   assert.deepEqual(events, ['a starts', 'a has drained'])
 })
 
-test('told to stop before the start, parts start and stop', async () => {
+test('stopped before the start, parts start and stop', async () => {
   const events: string[] = []
   await superviseParts([witness('a', events)], AbortSignal.abort())
   assert.deepEqual(events, ['a starts', 'a has drained'])

@@ -1,22 +1,17 @@
 /** One mechanism switched off, and the test that has to notice. */
 export interface Mutation {
-  /** In a few words, what is switched off. */
-  name: string
-  /** The row of test/README.md whose promise this breaks, letter by letter. */
-  promise: string
-  /** Where, from the root of the checkout. */
+  /** Names it, in kebab-case. */
+  id: string
+  /** Path from the root of the checkout. */
   file: string
-  /** Text that stands in the file exactly once, and what is put in its place. */
+  /** Text that the file has exactly once, and its replacement. */
   find: string
   replace: string
-  /**
-   * The test's file, from `test/` on; its name, or the part of it that is no pattern; and, of a subtest, that of the
-   * test that it is within.
-   */
+  /** The file from `test/` on; the test's name or a part of it; for a subtest, the name of the test around it. */
   test: { file: string; name: string; within?: string }
 }
 
-/** `caught`: the test failed. `survived`: it passed. `broken`: it could not be told. */
+/** `caught`: the test failed. `survived`: it passed. `broken`: it could not be run. */
 export interface MutationResult {
   mutation: Mutation
   verdict: 'caught' | 'survived' | 'broken'
@@ -25,11 +20,11 @@ export interface MutationResult {
   seconds: number
 }
 
-/** The file's text with the mechanism switched off. Throws where `find` does not stand there exactly once. */
-export function mutate(text: string, { name, file, find, replace }: Mutation): string {
+/** The file's text with the mechanism switched off. Throws unless the file has `find` exactly once. */
+export function mutate(text: string, { id, file, find, replace }: Mutation): string {
   const times = text.split(find).length - 1
   if (times !== 1)
-    throw new Error(`"${name}": its text stands in ${file} ${times} times, not once; bring it up to date`)
-  // A function, for `$` in a text that replaces means something.
+    throw new Error(`${id}: ${file} has its text ${times} times, not once; update the mutation`)
+  // A function, because `$` has a meaning in a replacement string.
   return text.replace(find, () => replace)
 }

@@ -13,7 +13,7 @@ const megabyte = 2 ** 20
  *   and is copied out of it, was a tenth slower with 16 MB, and is not with 32 (measured while its lanes were a Map:
  *   see HashChains).
  * - The space for old ones may grow to twice what lived in it at its last collection; else to four times, where
- *   lots that wait for their acknowledgement outlive the young space. It is collected more often: some 3 % of a sync.
+ *   batches that wait for their acknowledgement outlive the young space. It is collected more often: some 3 % of a sync.
  * - Nothing is made in the old space from the start. V8 does so at places whose objects outlived the young space before,
  *   and stays with it: after a while with a bad endpoint, headers of all answers were made there, the whole heap was
  *   collected every 1.4 s, for 25 ms, instead of every 4, and a delivery cost 5 % more.

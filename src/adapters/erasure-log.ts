@@ -19,16 +19,16 @@ export interface ErasureLogOptions {
     load(value: Buffer): Promise<void>
   }
   log: Logger
-  /** As the topic reader's: short for those who close soon. */
+  /** Like the topic reader's: short for callers that close soon. */
   maxWaitMs?: number
   counts?: IgnoredCounts
 }
 
 /** How old what is known of erasures may be when a retry is sent: they arrive within milliseconds otherwise. */
-const mostStaleMs = 5_000
+const maxStaleMs = 5_000
 const lookAgainMs = 50
 
-/** Who was erased, folded from `webhooks.erasures` and followed live (contracts.md, Deletions). */
+/** The erased users, folded from `webhooks.erasures` and followed live (docs/privacy.md). */
 export class ErasureLog implements ErasureSource {
   readonly #options: ErasureLogOptions
   readonly #reader: TopicReader
@@ -74,7 +74,7 @@ export class ErasureLog implements ErasureSource {
 
   pending(): Promise<void> | null {
     const asOf = Math.max(this.#startedAt, this.#reader.freshAsOf)
-    if (performance.now() - asOf < mostStaleMs) return null
+    if (performance.now() - asOf < maxStaleMs) return null
     this.#waiting ??= delay(lookAgainMs).finally(() => (this.#waiting = null))
     return this.#waiting
   }
@@ -115,7 +115,7 @@ export class ErasureLog implements ErasureSource {
 
   /**
    * A user who was erased must not come back because a record cannot be read: its key names the user as well. Every
-   * Postrider writes such a key, so a record without one is of nobody.
+   * Postrider writes such a key, so a record without one belongs to no user.
    */
   #failed(record: TopicRecord): (error: unknown) => void {
     return (error) => {

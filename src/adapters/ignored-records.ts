@@ -9,7 +9,7 @@ export interface IgnoredCounts {
 const namedFirst = 10
 
 /**
- * Reports records of one of our own topics that cannot be read and are ignored. Anybody who may write there can write
+ * Reports records of one of our own topics that cannot be read and are ignored. Every client that may write there can write
  * a million of them: each is counted, and the log stays readable.
  */
 export class IgnoredRecords {

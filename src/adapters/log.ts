@@ -22,7 +22,7 @@ const secretFields = [
 ]
 
 /**
- * JSON lines with the level as a word and the time in UTC. Nothing that logs should hand over a secret; as a
+ * JSON lines with the level as a word and the time in UTC. Callers should never log a secret; as a
  * safety net, fields that are named like one are left out, and the configured secrets themselves are struck
  * out of every line.
  */

@@ -25,7 +25,7 @@ export interface MonitoringServer extends Part {
   close(): Promise<void>
 }
 
-/** How long a scrape that is under way may take at the end. */
+/** How long a scrape that is running may take at the end. */
 const graceMs = 1_000
 /** A scraper that stops reading is cut off. */
 const idleMs = 30_000
@@ -130,7 +130,7 @@ async function sendPage(response: ServerResponse, page: MetricsPage): Promise<vo
   try {
     await pipeline(Readable.from(page.pieces()), response)
   } catch (error) {
-    // Who asked has gone away.
+    // The client has gone away.
     if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
   }
 }

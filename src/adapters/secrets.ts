@@ -13,7 +13,7 @@ interface Key {
 }
 
 /**
- * Seals and opens secrets of the settings log (contracts.md, Settings). `keys` are 32 bytes each: the first
+ * Seals and opens secrets of the settings log (docs/security.md). `keys` are 32 bytes each: the first
  * encrypts unless another is chosen, all of them open. The place that a secret is sealed for is authenticated with it:
  * moved anywhere else, it does not open.
  */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Kafka } from 'kafkajs'
-import type { PerformOptions, Performed, Settings } from '../console/ports.ts'
+import type { PerformOptions, Performed, SettingsWriter } from '../console/ports.ts'
 import { RequestKeyReused, SettingsRefused } from '../console/refusals.ts'
 import { commandIdOf, type RequestKey } from '../core/command-id.ts'
 import type { SettingsCommand } from '../core/settings-commands.ts'
@@ -40,29 +40,29 @@ export interface SettingsLogOptions {
   groupId: string
   codec: SettingsCodec
   log: Logger
-  /** As the topic reader's: short for those who close soon. */
+  /** Like the topic reader's: short for callers that close soon. */
   maxWaitMs?: number
   counts?: SettingsLogCounts
   /** Epoch milliseconds. */
   now?: () => number
 }
 
-/** How often a command is decided again because others wrote first, before its caller is told. */
+/** How often a command is decided again because others wrote first, before its caller gets a conflict. */
 const maxDecisions = 20
 const verdictMs = 15_000
 /** Longer than leaders take to move. */
 const acknowledgeWithinMs = 30_000
-/** How long a command under way may hold up closing. */
+/** How long a running command may hold up closing. */
 const closingMs = 3_000
 
 /**
- * The settings, folded from their log and followed live (design.md, Event sourcing). Several writers are safe:
+ * The settings, folded from their log and followed live (docs/architecture.md). Several writers are safe:
  * a record counts only on the version that its writer had seen.
  *
  * What no Postrider writes is reported and ignored. At an event that counts and cannot be read the log holds: the
  * settings stay as they were before it and nothing can change them, until a newer version runs or the event is skipped.
  */
-export class SettingsLog implements Settings {
+export class SettingsLog implements SettingsWriter {
   readonly #options: SettingsLogOptions
   readonly #reader: TopicReader
   readonly #follower: SettingsFollower

@@ -14,7 +14,7 @@ export interface SettingsEventFields {
   at: number
   aggregate: string
   aggregateId: string
-  /** The event's type, for those who look into the topic. */
+  /** The event's type, for people who read the topic. */
   type: string
   /** The whole event as JSON text. */
   data: string

@@ -7,7 +7,7 @@ import type {
   ScreenCall,
   TrackCall,
 } from './calls.ts'
-import { envelopeBytes, mostBatchBytes } from './batch.ts'
+import { envelopeBytes, maxBatchBytes } from './batch.ts'
 import { CallQueue } from './call-queue.ts'
 import { debugFrom } from './debug.ts'
 import type { Debug } from './debug.ts'
@@ -15,11 +15,11 @@ import { deliverBatch } from './deliver-batch.ts'
 import { AnalyticsError } from './errors.ts'
 import type { DeliveryError, UndeliveredCall } from './errors.ts'
 import { longestTimeoutMs, readOptions } from './options.ts'
-import type { AnalyticsOptions, Settings } from './options.ts'
+import type { AnalyticsOptions, ClientSettings } from './options.ts'
 import { Turnstile } from './turnstile.ts'
-import { mostCallBytes, writeCall } from './write-call.ts'
+import { maxCallBytes, writeCall } from './write-call.ts'
 
-const mostItemBytes = mostBatchBytes - envelopeBytes
+const maxItemBytes = maxBatchBytes - envelopeBytes
 /** For a transport to close its connections after the last send. */
 const transportCloseMs = 1_000
 
@@ -46,10 +46,10 @@ export interface CloseResult {
  * While one batch is being sent, with all of its retries, later calls gather: so one user's calls keep their order.
  */
 export class Analytics {
-  readonly #settings: Settings
+  readonly #settings: ClientSettings
   readonly #debug: Debug | null
   readonly #queue: CallQueue
-  readonly #turnstile = new Turnstile(() => this.#queue.roomFor(mostCallBytes))
+  readonly #turnstile = new Turnstile(() => this.#queue.roomFor(maxCallBytes))
   readonly #givingUp = new AbortController()
   #isSending = false
   #timer: NodeJS.Timeout | null = null
@@ -134,7 +134,7 @@ export class Analytics {
     const { transport } = this.#settings
     this.#debug?.(`closes within ${timeoutMs} ms`)
     const deadline = setTimeout(() => this.#givingUp.abort(), Math.min(timeoutMs, longestTimeoutMs))
-    // Who waits for room learns from the next call that there is none any more.
+    // A caller that waits for room is refused at its next call.
     this.#turnstile.letAllIn()
     await this.flush()
     clearTimeout(deadline)
@@ -180,7 +180,7 @@ export class Analytics {
       waiting >= this.#settings.flushAt ||
       this.#begun < this.#flushTo ||
       // They fill a request.
-      waitingBytes + waiting > mostItemBytes ||
+      waitingBytes + waiting > maxItemBytes ||
       this.#untilDueMs === 0
     )
   }
@@ -204,7 +204,7 @@ export class Analytics {
     const by = { transport, policy, debug: this.#debug, signal: this.#givingUp.signal }
     do {
       const isBatching = flushAt > 1 || by.signal.aborted
-      const batch = this.#queue.take(isBatching ? Infinity : 1, mostItemBytes)
+      const batch = this.#queue.take(isBatching ? Infinity : 1, maxItemBytes)
       this.#begun += batch.length
       this.#lastFlushAt = performance.now()
       for (const failure of await deliverBatch(batch, by)) this.#report(failure)

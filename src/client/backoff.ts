@@ -1,12 +1,12 @@
 /** How often a batch is tried again, and how long after. Times in ms. */
-export interface RetryPolicy {
+export interface BackoffPolicy {
   /** After the first attempt; may be Infinity. */
   retries: number
-  firstBackoffMs: number
-  mostBackoffMs: number
+  initialBackoffMs: number
+  maxBackoffMs: number
 }
 
-/** Whoever answers must not be able to stop a client for ever. */
+/** A server's answer must not be able to stop a client for ever. */
 const longestRetryAfterMs = 300_000
 
 /**
@@ -15,14 +15,14 @@ const longestRetryAfterMs = 300_000
  * honoured up to 5 minutes. `random` is in [0, 1).
  */
 export function backoffMs(
-  policy: RetryPolicy,
+  policy: BackoffPolicy,
   retry: number,
   retryAfterMs: number | null,
   random: number,
 ): number {
   // Bounded, for a first wait of 0 times Infinity would be none of both.
   const factor = 2 ** Math.min(retry - 1, 40)
-  const whole = Math.min(policy.firstBackoffMs * factor, policy.mostBackoffMs)
+  const whole = Math.min(policy.initialBackoffMs * factor, policy.maxBackoffMs)
   const asked = Math.min(retryAfterMs ?? 0, longestRetryAfterMs)
   return Math.max(whole * (0.5 + random / 2), asked)
 }

@@ -2,7 +2,7 @@ import { formatTimestamp } from '../core/timestamp.ts'
 import type { Batch } from './transport.ts'
 
 /** 500 KB: of the whole request body, in bytes of UTF-8 as they are sent. */
-export const mostBatchBytes = 500 * 1_024
+export const maxBatchBytes = 500 * 1_024
 
 /** A `timestamp` is one that the caller chose: the collector is not to correct it by the clock (`timeOf`). */
 const opening = '{"exactTimestamps":true,"batch":['

@@ -5,8 +5,8 @@ import type { WrittenCall } from './write-call.ts'
  * until they are delivered or given up. First in, first out.
  */
 export class CallQueue {
-  readonly #mostCalls: number
-  readonly #mostBytes: number
+  readonly #maxCalls: number
+  readonly #maxBytes: number
   #waiting: WrittenCall[] = []
   /** Before this index everything has been taken out. */
   #head = 0
@@ -15,8 +15,8 @@ export class CallQueue {
   #heldBytes = 0
 
   constructor(limits: { calls: number; bytes: number }) {
-    this.#mostCalls = limits.calls
-    this.#mostBytes = limits.bytes
+    this.#maxCalls = limits.calls
+    this.#maxBytes = limits.bytes
   }
 
   /** Calls that are not on their way yet. */
@@ -30,20 +30,17 @@ export class CallQueue {
   }
 
   get isFull(): boolean {
-    return this.#heldCalls >= this.#mostCalls || this.#heldBytes >= this.#mostBytes
+    return this.#heldCalls >= this.#maxCalls || this.#heldBytes >= this.#maxBytes
   }
 
   /** For how many calls of this size there is room. */
   roomFor(bytes: number): number {
-    return Math.min(
-      this.#mostCalls - this.#heldCalls,
-      Math.floor((this.#mostBytes - this.#heldBytes) / bytes),
-    )
+    return Math.min(this.#maxCalls - this.#heldCalls, Math.floor((this.#maxBytes - this.#heldBytes) / bytes))
   }
 
   /** False, and nothing changed, when there is no room. */
   offer(call: WrittenCall): boolean {
-    if (this.#heldCalls >= this.#mostCalls || this.#heldBytes + call.bytes > this.#mostBytes) return false
+    if (this.#heldCalls >= this.#maxCalls || this.#heldBytes + call.bytes > this.#maxBytes) return false
     this.#waiting.push(call)
     this.#waitingBytes += call.bytes
     this.#heldCalls++
@@ -52,13 +49,13 @@ export class CallQueue {
   }
 
   /** The oldest, as many as fit into a body, each with the byte that parts it from the next. */
-  take(mostCalls: number, mostBytes: number): WrittenCall[] {
+  take(maxCalls: number, maxBytes: number): WrittenCall[] {
     const batch: WrittenCall[] = []
     let bytes = -1
-    for (let at = this.#head; at < this.#waiting.length && batch.length < mostCalls; at++) {
+    for (let at = this.#head; at < this.#waiting.length && batch.length < maxCalls; at++) {
       const call = this.#waiting[at]!
       bytes += call.bytes + 1
-      if (bytes > mostBytes) break
+      if (bytes > maxBytes) break
       batch.push(call)
       this.#waitingBytes -= call.bytes
     }

@@ -8,7 +8,7 @@ export type Id = string | number
 export interface CommonFields {
   /** The user's id in your database. Every call needs `userId` or `anonymousId`. */
   userId?: Id | null | undefined
-  /** Any id of your own for a user whom you do not know yet. */
+  /** Any id of your own for a user that you do not know yet. */
   anonymousId?: Id | null | undefined
   /** By this receivers know a call again; at most 100 characters. Made when absent. */
   messageId?: string | null | undefined

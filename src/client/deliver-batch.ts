@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { messageOf } from '../errors.ts'
 import { backoffMs } from './backoff.ts'
-import type { RetryPolicy } from './backoff.ts'
+import type { BackoffPolicy } from './backoff.ts'
 import type { Debug } from './debug.ts'
 import { DeliveryError } from './errors.ts'
 import type { DeliveryErrorCode, UndeliveredCall } from './errors.ts'
@@ -15,7 +15,7 @@ import type { WrittenCall } from './write-call.ts'
  */
 export async function deliverBatch(
   batch: readonly WrittenCall[],
-  by: { transport: Transport; policy: RetryPolicy; debug: Debug | null; signal: AbortSignal },
+  by: { transport: Transport; policy: BackoffPolicy; debug: Debug | null; signal: AbortSignal },
 ): Promise<DeliveryError[]> {
   const { transport, policy, debug, signal } = by
   const failures: DeliveryError[] = []
@@ -62,7 +62,7 @@ export async function deliverBatch(
   }
 }
 
-/** One attempt; null when the signal aborts before its result is there. Never rejects, whoever wrote the transport. */
+/** One attempt; null when the signal aborts before its result is there. Never rejects, whatever the transport does. */
 function attempt(
   calls: readonly WrittenCall[],
   transport: Transport,

@@ -7,7 +7,7 @@ import type { Batch, SendResult, Transport } from './transport.ts'
 import { version } from './version.ts'
 
 /** No collector answers more, even if it rejects every call of a batch. */
-const mostAnswerBytes = 1_048_576
+const maxAnswerBytes = 1_048_576
 
 /**
  * Sends batches to a collector over one connection that stays open while there is work. node:http and not `fetch`:
@@ -67,7 +67,7 @@ export class HttpTransport implements Transport {
         let length = 0
         response.on('data', (chunk: Buffer) => {
           length += chunk.length
-          if (length > mostAnswerBytes) giveUp(`${response.statusCode} with an endless answer`)
+          if (length > maxAnswerBytes) giveUp(`${response.statusCode} with an endless answer`)
           else chunks.push(chunk)
         })
         response.on('error', (error) => giveUp(networkReason(error)))

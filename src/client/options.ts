@@ -1,9 +1,9 @@
 import { AnalyticsError } from './errors.ts'
 import type { DeliveryError } from './errors.ts'
-import { mostCallBytes } from './write-call.ts'
+import { maxCallBytes } from './write-call.ts'
 import { HttpTransport } from './http-transport.ts'
 import type { Transport } from './transport.ts'
-import type { RetryPolicy } from './backoff.ts'
+import type { BackoffPolicy } from './backoff.ts'
 
 /** All are optional. Times are in ms. */
 export interface AnalyticsOptions {
@@ -21,9 +21,9 @@ export interface AnalyticsOptions {
   /** How often a batch is tried again before its calls go to `onError`. Default 10, about a minute; Infinity is for ever. */
   retries?: number | undefined
   /** The wait before the first retry, which doubles with each. Default 100. A longer Retry-After is honoured. */
-  firstBackoff?: number | undefined
+  initialBackoff?: number | undefined
   /** The longest wait between retries. Default 30,000. */
-  mostBackoff?: number | undefined
+  maxBackoff?: number | undefined
   /** How long an attempt may take. Default 10,000. */
   timeout?: number | undefined
   /** How many calls may be held, those on their way included; more throw `queue_full`. Default 10,000. */
@@ -41,10 +41,10 @@ export interface AnalyticsOptions {
   transport?: Transport | undefined
 }
 
-export interface Settings {
+export interface ClientSettings {
   flushAt: number
   flushAfterMs: number
-  policy: RetryPolicy
+  policy: BackoffPolicy
   limits: { calls: number; bytes: number }
   closeTimeoutMs: number
   onError: (error: DeliveryError) => void
@@ -59,8 +59,8 @@ const known: Record<keyof AnalyticsOptions, true> = {
   size: true,
   flushAfter: true,
   retries: true,
-  firstBackoff: true,
-  mostBackoff: true,
+  initialBackoff: true,
+  maxBackoff: true,
   timeout: true,
   maxQueued: true,
   maxQueuedBytes: true,
@@ -70,29 +70,29 @@ const known: Record<keyof AnalyticsOptions, true> = {
 }
 
 /** Checks everything. Throws AnalyticsError `invalid_option`, which names the option and never the write key. */
-export function readOptions(writeKey: string, options: AnalyticsOptions): Settings {
+export function readOptions(writeKey: string, options: AnalyticsOptions): ClientSettings {
   if (typeof options !== 'object' || options === null) throw invalid('the options must be an object')
   const unknown = Object.keys(options).find((name) => !(name in known))
   if (unknown !== undefined)
     throw invalid(`there is no option ${unknown}; there are ${Object.keys(known).join(', ')}`)
   const flushAt = flushAtOf(options)
-  const calls = number(options, 'maxQueued', 10_000, { least: 1, whole: true })
+  const calls = number(options, 'maxQueued', 10_000, { min: 1, whole: true })
   if (flushAt > calls)
     throw invalid(`maxQueued (${calls}) is less than flushAt (${flushAt}): the queue would be full before`)
-  const firstBackoffMs = number(options, 'firstBackoff', 100)
+  const initialBackoffMs = number(options, 'initialBackoff', 100)
   return {
     flushAt,
     flushAfterMs: number(options, 'flushAfter', 5_000),
     policy: {
       retries: options.retries === Infinity ? Infinity : number(options, 'retries', 10, { whole: true }),
-      firstBackoffMs,
-      mostBackoffMs: number(options, 'mostBackoff', Math.max(30_000, firstBackoffMs), {
-        least: firstBackoffMs,
+      initialBackoffMs,
+      maxBackoffMs: number(options, 'maxBackoff', Math.max(30_000, initialBackoffMs), {
+        min: initialBackoffMs,
       }),
     },
     limits: {
       calls,
-      bytes: number(options, 'maxQueuedBytes', 16 * 1_048_576, { least: mostCallBytes, whole: true }),
+      bytes: number(options, 'maxQueuedBytes', 16 * 1_048_576, { min: maxCallBytes, whole: true }),
     },
     closeTimeoutMs: number(options, 'closeTimeout', 10_000),
     onError: onErrorOf(options),
@@ -104,28 +104,28 @@ function flushAtOf({ flushAt, size }: AnalyticsOptions): number {
   if (flushAt !== undefined && size !== undefined && flushAt !== size)
     throw invalid('size is another name of flushAt: give one of them')
   const name = flushAt === undefined ? 'size' : 'flushAt'
-  return number({ [name]: flushAt ?? size }, name, 20, { least: 1, whole: true })
+  return number({ [name]: flushAt ?? size }, name, 20, { min: 1, whole: true })
 }
 
 function number(
   options: AnalyticsOptions,
   name: keyof AnalyticsOptions,
   preset: number,
-  { least = 0, whole = false }: { least?: number; whole?: boolean } = {},
+  { min = 0, whole = false }: { min?: number; whole?: boolean } = {},
 ): number {
   const value = options[name] ?? preset
   if (
     typeof value !== 'number' ||
-    !(value >= least && value <= longestTimeoutMs) ||
+    !(value >= min && value <= longestTimeoutMs) ||
     (whole && !Number.isInteger(value))
   )
     throw invalid(
-      `${name} must be a ${whole ? 'whole ' : ''}number from ${least} to ${longestTimeoutMs}, not ${String(value)}`,
+      `${name} must be a ${whole ? 'whole ' : ''}number from ${min} to ${longestTimeoutMs}, not ${String(value)}`,
     )
   return value
 }
 
-function onErrorOf({ onError = printFailure }: AnalyticsOptions): Settings['onError'] {
+function onErrorOf({ onError = printFailure }: AnalyticsOptions): ClientSettings['onError'] {
   if (typeof onError !== 'function') throw invalid('onError must be a function')
   return onError
 }
@@ -145,7 +145,7 @@ function transportOf(writeKey: string, options: AnalyticsOptions): Transport {
   return new HttpTransport({
     endpoint: endpointOf(endpoint ?? 'http://127.0.0.1:8080'),
     writeKey,
-    timeoutMs: number(options, 'timeout', 10_000, { least: 1 }),
+    timeoutMs: number(options, 'timeout', 10_000, { min: 1 }),
   })
 }
 

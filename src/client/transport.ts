@@ -27,7 +27,7 @@ export interface Transport {
   /** For people, without anything secret. */
   readonly name: string
   /**
-   * Resolves in bounded time. What it rejects with counts as `unavailable`. Nobody waits for the answer any more
+   * Resolves in bounded time. What it rejects with counts as `unavailable`. The answer is not awaited any more
    * once the signal is aborted.
    */
   send(batch: Batch, signal: AbortSignal): Promise<SendResult>

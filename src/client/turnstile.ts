@@ -1,5 +1,5 @@
 /**
- * Lets in those who wait for room, first come first served, and no more in one turn of the event loop than there
+ * Admits callers that wait for room, in FIFO order, and no more in one turn of the event loop than there
  * is room for: each makes its call, if any, within that turn. Places that were not used go to others in the next.
  */
 export class Turnstile {

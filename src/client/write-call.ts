@@ -14,10 +14,10 @@ import { AnalyticsError } from './errors.ts'
 import { version } from './version.ts'
 
 /** 32 KB: of the call's JSON, in bytes of UTF-8 as they are sent. */
-export const mostCallBytes = 32 * 1_024
-const mostMessageIdLength = 100
+export const maxCallBytes = 32 * 1_024
+const maxMessageIdLength = 100
 
-/** A call as it waits: its JSON is made when it is taken, so its size is known and nobody can change it any more. */
+/** A call as it waits: its JSON is made when it is taken, so its size is known and it cannot be changed any more. */
 export interface WrittenCall {
   type: ClientCallType
   messageId: string
@@ -41,10 +41,10 @@ export function writeCall(type: ClientCallType, given: object, now: number): Wri
   const messageId = messageIdOf(type, call) ?? randomUUID()
   const json = `{"type":"${type}","messageId":${JSON.stringify(messageId)}${idsOf(type, call)}${ownFields(type, call)}${timeOf(type, call, now)}${integrationsOf(type, call)},"context":${contextOf(type, call)}}`
   const bytes = Buffer.byteLength(json)
-  if (bytes > mostCallBytes)
+  if (bytes > maxCallBytes)
     throw new AnalyticsError(
       'message_too_large',
-      `${type}: the call has ${bytes} bytes of JSON, at most ${mostCallBytes} are taken`,
+      `${type}: the call has ${bytes} bytes of JSON, at most ${maxCallBytes} are taken`,
     )
   return { type, messageId, json, bytes }
 }
@@ -133,8 +133,8 @@ function messageIdOf(type: ClientCallType, { messageId }: CommonFields): string 
   if (!isGiven(messageId) || messageId === '') return null
   if (typeof messageId !== 'string')
     throw invalid(type, `messageId must be a string, not ${describe(messageId)}`)
-  if (messageId.length > mostMessageIdLength)
-    throw invalid(type, `messageId has more than ${mostMessageIdLength} characters`)
+  if (messageId.length > maxMessageIdLength)
+    throw invalid(type, `messageId has more than ${maxMessageIdLength} characters`)
   // A lone surrogate has no UTF-8: the id must be the same here as where it arrives.
   return messageId.toWellFormed()
 }

@@ -1,15 +1,15 @@
 import type { CallFault } from '../core/tracking-fields.ts'
 
 /** What a request is answered; bodies are JSON. */
-export interface Answer {
+export interface CollectAnswer {
   status: number
   body: string
-  /** Seconds, for those who should come back. */
+  /** Seconds after which the client should retry. */
   retryAfter: number | null
 }
 
 /** SDKs take nothing but exactly this for a success. */
-export const success: Answer = { status: 200, body: '{"success":true}', retryAfter: null }
+export const success: CollectAnswer = { status: 200, body: '{"success":true}', retryAfter: null }
 
 export interface RejectedCall extends CallFault {
   /** In the batch, from 0. */
@@ -20,7 +20,7 @@ export interface RejectedCall extends CallFault {
 export const maxNamed = 100
 
 /** `rejected` are the first of `count` rejected calls. */
-export function successBut(rejected: readonly RejectedCall[], count: number): Answer {
+export function successBut(rejected: readonly RejectedCall[], count: number): CollectAnswer {
   if (count === 0) return success
   const more = count - rejected.length
   const body = { success: true, rejected, ...(more > 0 && { moreRejected: more }) }
@@ -33,13 +33,13 @@ export function refusal(
   code: string,
   message: string,
   retryAfter: number | null = null,
-): Answer {
+): CollectAnswer {
   return { status, body: JSON.stringify({ success: false, code, message }), retryAfter }
 }
 
-export const faulty = ({ code, message }: CallFault): Answer => refusal(400, code, message)
+export const faulty = ({ code, message }: CallFault): CollectAnswer => refusal(400, code, message)
 
-export const sourceDisabled = (id: string): Answer =>
+export const sourceDisabled = (id: string): CollectAnswer =>
   refusal(400, 'source_disabled', `source ${id} is disabled`)
 
 export const notReadable = refusal(400, 'invalid_json', 'the body is not one JSON object')
@@ -52,8 +52,8 @@ export const writeKeyMissing = refusal(
 
 export const writeKeyUnknown = refusal(401, 'write_key_unknown', 'no source has this write key')
 
-export const bodyTooLarge = (mostBytes: number): Answer =>
-  refusal(413, 'body_too_large', `the body has more than ${mostBytes} bytes, after decompression`)
+export const bodyTooLarge = (maxBytes: number): CollectAnswer =>
+  refusal(413, 'body_too_large', `the body has more than ${maxBytes} bytes, after decompression`)
 
 export const overloaded = refusal(
   429,
@@ -63,7 +63,7 @@ export const overloaded = refusal(
 )
 
 /** `waitMs`: until this source may send again. */
-export const rateLimited = (sourceId: string, waitMs: number): Answer =>
+export const rateLimited = (sourceId: string, waitMs: number): CollectAnswer =>
   refusal(
     429,
     'rate_limited',

@@ -5,7 +5,7 @@ import { readRequestCall } from '../core/tracking-call.ts'
 import type { RequestRules, TrackingCall } from '../core/tracking-call.ts'
 import type { CallFault } from '../core/tracking-fields.ts'
 import { sharedMap } from '../core/tracking-merge.ts'
-import { isNoObject, isTooLarge, mostCallBytes, readTrackingRequest } from '../core/tracking-request.ts'
+import { isNoObject, isTooLarge, maxCallBytes, readTrackingRequest } from '../core/tracking-request.ts'
 import type { ReadRequest, ScannedCalls, TrackingRequest } from '../core/tracking-request.ts'
 import { spansPerCall } from '../core/tracking-scan.ts'
 import {
@@ -21,17 +21,17 @@ import {
   writeKeyMissing,
   writeKeyUnknown,
 } from './answers.ts'
-import type { Answer, RejectedCall } from './answers.ts'
+import type { CollectAnswer, RejectedCall } from './answers.ts'
 import { PendingCalls } from './pending-calls.ts'
-import type { CallSink, CollectorMetrics } from './ports.ts'
+import type { CallBatchSink, CollectorMetrics } from './ports.ts'
 import type { RecentCalls } from './recent-calls.ts'
 import type { CollectRequest, HeadKeys } from './request.ts'
-import type { Route } from './routes.ts'
+import type { CallRoute } from './routes.ts'
 import type { SourceRates } from './source-rates.ts'
 import type { WriteKeys } from './write-keys.ts'
 
 /** The source of a request, its refusal, or null while its source is not known. */
-export type Admission = Source | Answer | null
+export type Admission = Source | CollectAnswer | null
 
 /** Sources that are not known share one label. */
 const unknownSource = 'unknown'
@@ -43,7 +43,7 @@ const unknownSource = 'unknown'
 export class Collector {
   readonly #keys: WriteKeys
   readonly #recent: RecentCalls
-  readonly #sink: CallSink
+  readonly #sink: CallBatchSink
   readonly #metrics: CollectorMetrics
   readonly #rates: SourceRates
   readonly #now: () => number
@@ -51,7 +51,7 @@ export class Collector {
   constructor(parts: {
     keys: WriteKeys
     recent: RecentCalls
-    sink: CallSink
+    sink: CallBatchSink
     metrics: CollectorMetrics
     rates: SourceRates
     /** Epoch milliseconds. */
@@ -69,21 +69,21 @@ export class Collector {
    * What can be said before the body is read: the source that the head names, or why the request is refused. Null
    * where only the body can say whose it is; a Bearer token that is no write key may be one for something else.
    */
-  admit({ basicKey, bearerKey, queryKey }: HeadKeys, route: Route): Admission | Promise<Admission> {
+  admit({ basicKey, bearerKey, queryKey }: HeadKeys, route: CallRoute): Admission | Promise<Admission> {
     const source = this.#keys.find(basicKey, bearerKey, queryKey)
     if (source !== undefined) return this.#limited(source, route, 1) ?? source
     if (basicKey === null && queryKey === null) return null
     return this.#sourceLater([basicKey, bearerKey, queryKey])
   }
 
-  /** Counts a request whose body found no room; `source` is what `admit` gave. */
-  hadNoRoom(source: Source | null, { type }: Route): void {
+  /** Counts a request whose body exceeded the budget; `source` is what `admit` returned. */
+  hadNoRoom(source: Source | null, { type }: CallRoute): void {
     this.#metrics.calls(source?.id ?? unknownSource, type, 'overloaded', 1)
   }
 
   // No function that looks at what was found in a body waits for anything: it would keep that meanwhile, which may be
   // a hundred times as much as the body.
-  collect(given: CollectRequest): Answer | Promise<Answer> {
+  collect(given: CollectRequest): CollectAnswer | Promise<CollectAnswer> {
     const receivedAt = this.#now()
     const { text, route, keys } = given
     const { basicKey, bearerKey, queryKey } = keys
@@ -103,7 +103,7 @@ export class Collector {
     keys: readonly (string | null)[],
     given: CollectRequest,
     receivedAt: number,
-  ): Promise<Answer> {
+  ): Promise<CollectAnswer> {
     const source = await this.#sourceLater(keys)
     if ('status' in source) return source
     return this.#collectFrom(source, given, readTrackingRequest(given.text, given.route.isBatch), receivedAt)
@@ -114,7 +114,7 @@ export class Collector {
     given: CollectRequest,
     read: ReadRequest,
     receivedAt: number,
-  ): Answer | Promise<Answer> {
+  ): CollectAnswer | Promise<CollectAnswer> {
     const { route } = given
     if (!source.enabled) {
       this.#rejected(source, route.type, 1)
@@ -130,7 +130,7 @@ export class Collector {
   }
 
   /** The source of keys of which none is known yet, or what to answer without one. */
-  async #sourceLater(keys: readonly (string | null)[]): Promise<Source | Answer> {
+  async #sourceLater(keys: readonly (string | null)[]): Promise<Source | CollectAnswer> {
     const found = await this.#keys.findLater(keys)
     if (found === 'unknown') return unavailable
     if (found !== 'none') return found
@@ -139,7 +139,7 @@ export class Collector {
   }
 
   /** The refusal of a source that exceeds its rate; null for one that does not. */
-  #limited(source: Source, { type }: Route, calls: number): Answer | null {
+  #limited(source: Source, { type }: CallRoute, calls: number): CollectAnswer | null {
     const waitMs = this.#rates.waitMs(source.id)
     if (waitMs === 0) return null
     this.#metrics.calls(source.id, type, 'limited', calls)
@@ -147,16 +147,16 @@ export class Collector {
   }
 
   #write(
-    { route, ip, hold }: CollectRequest,
+    { route, ip, reservation }: CollectRequest,
     { calls, sentAt, hasExactTimestamps, context, integrations }: TrackingRequest,
     source: Source,
     receivedAt: number,
-  ): Answer | Promise<Answer> {
+  ): CollectAnswer | Promise<CollectAnswer> {
     const { count } = calls
     if (this.#sink.problem() !== null) return this.#refused(source, route.type, 'unavailable', count)
     // Each call gets a copy of what the batch says for all of them.
     const copied = ((context?.text.length ?? 0) + (integrations?.text.length ?? 0)) * count
-    if (!hold.moveTo(source.id) || !hold.hasCalls(count) || !hold.takeBytes(copied))
+    if (!reservation.moveTo(source.id) || !reservation.hasCalls(count) || !reservation.takeBytes(copied))
       return this.#refused(source, route.type, 'overloaded', count)
     this.#rates.count(source.id, count)
     let isOwnId = true
@@ -190,7 +190,7 @@ export class Collector {
         continue
       }
       const { type } = call as { type: CallType }
-      // Nobody can send an id again that was made here.
+      // A messageId that was made here cannot be sent again.
       const hash = isOwnId ? recent.hashOf(scope, call.messageId) : null
       const seen = hash === null ? null : recent.seen(scope, call.messageId, hash)
       if (seen === 'written') {
@@ -202,14 +202,14 @@ export class Collector {
       if (seen === null && hash !== null) recent.begin(scope, call.messageId, hash, batch)
       pending.add(type, batch, seen !== null)
     }
-    hold.addCalls(added)
+    reservation.addCalls(added)
     if (rejectedCount > 0) this.#rejected(source, route.type, rejectedCount)
     const taken =
       route.isBatch || rejectedCount === 0 ? successBut(rejected, rejectedCount) : faulty(rejected[0]!)
     return this.#whenWritten(pending, taken)
   }
 
-  async #whenWritten(pending: PendingCalls, taken: Answer): Promise<Answer> {
+  async #whenWritten(pending: PendingCalls, taken: CollectAnswer): Promise<CollectAnswer> {
     return (await pending.end(this.#metrics)) ? taken : unavailable
   }
 
@@ -222,7 +222,7 @@ export class Collector {
     type: CallType | null,
     result: 'unavailable' | 'overloaded',
     count: number,
-  ): Answer {
+  ): CollectAnswer {
     this.#metrics.calls(source.id, type, result, count)
     return result === 'unavailable' ? unavailable : overloaded
   }
@@ -236,6 +236,6 @@ function readScanned({ text, spans, found }: ScannedCalls, index: number, rules:
 
 const tooLarge: CallFault = {
   code: 'message_too_large',
-  message: `the call has more than ${mostCallBytes} bytes`,
+  message: `the call has more than ${maxCallBytes} bytes`,
 }
 const noObject: CallFault = { code: 'invalid_json', message: 'not a JSON object' }

@@ -8,7 +8,7 @@ export interface CallBatch {
   readonly written: Promise<boolean>
 }
 
-export interface CallSink {
+export interface CallBatchSink {
   /** Null while calls can be written; else why not, in one line for people. */
   problem(): string | null
   /** Puts a call into the batch that is written next. */
@@ -28,7 +28,7 @@ export interface SettingsView {
  * - `accepted`: in Kafka, acknowledged. `duplicate`: so before, or with another request.
  * - `rejected`: the call is invalid, or its source is disabled.
  * - `unavailable`: Kafka did not acknowledge it; the client was told to try again.
- * - `overloaded`: refused for want of room. `limited`: refused because its source exceeds its rate.
+ * - `overloaded`: refused because the budget is exhausted. `limited`: refused because its source exceeds its rate.
  *
  * A request that is refused before its body was read counts as one call.
  */

@@ -5,24 +5,24 @@ import type { CallBatch } from './ports.ts'
 /** What is known of a call by its source and messageId. */
 export type Seen = CallBatch | 'written' | null
 
-/** A call that is under way. */
-interface UnderWay extends Chained<UnderWay> {
+/** A call that is in flight. */
+interface InFlightCall extends Chained<InFlightCall> {
   readonly scope: number
   readonly messageId: string
   readonly batch: CallBatch
 }
 
 /**
- * Tells which calls came before. A call is remembered only once it is acknowledged; one that is under way lends its
+ * Tells which calls came before. A call is remembered only once it is acknowledged; one that is in flight lends its
  * batch, so that its duplicate waits for the same answer. What failed is forgotten, and may come again.
  */
 export class RecentCalls {
   readonly #written: RecentIds
   /** A number for each source id; there are as many as there ever were while this process ran. */
   readonly #scopes = new Map<string, number>()
-  readonly #underWay = new HashChains<UnderWay>()
+  readonly #inFlight = new HashChains<InFlightCall>()
   #lastBatch: CallBatch | null = null
-  #lastCalls: UnderWay[] = []
+  #lastCalls: InFlightCall[] = []
 
   constructor(written: RecentIds) {
     this.#written = written
@@ -44,7 +44,7 @@ export class RecentCalls {
   }
 
   seen(scope: number, messageId: string, hash: number): Seen {
-    let call = this.#underWay.first(hash)
+    let call = this.#inFlight.first(hash)
     while (call !== null && (call.hash !== hash || call.messageId !== messageId || call.scope !== scope))
       call = call.chained
     return call?.batch ?? (this.#written.has(scope, messageId, hash) ? 'written' : null)
@@ -52,8 +52,8 @@ export class RecentCalls {
 
   /** The call, which was not seen before, is in this batch, whose end decides. */
   begin(scope: number, messageId: string, hash: number, batch: CallBatch): void {
-    const call: UnderWay = { scope, messageId, hash, batch, chained: null }
-    this.#underWay.add(call)
+    const call: InFlightCall = { scope, messageId, hash, batch, chained: null }
+    this.#inFlight.add(call)
     this.#callsOf(batch).push(call)
   }
 
@@ -64,9 +64,9 @@ export class RecentCalls {
   }
 
   /** Batches are filled one after another: a list for each time that one is gone on with. */
-  #callsOf(batch: CallBatch): UnderWay[] {
+  #callsOf(batch: CallBatch): InFlightCall[] {
     if (batch !== this.#lastBatch) {
-      const calls: UnderWay[] = []
+      const calls: InFlightCall[] = []
       this.#lastBatch = batch
       this.#lastCalls = calls
       void batch.written.then((written) => this.#end(batch, calls, written))
@@ -74,13 +74,13 @@ export class RecentCalls {
     return this.#lastCalls
   }
 
-  #end(batch: CallBatch, calls: readonly UnderWay[], written: boolean): void {
+  #end(batch: CallBatch, calls: readonly InFlightCall[], written: boolean): void {
     if (this.#lastBatch === batch) {
       this.#lastBatch = null
       this.#lastCalls = []
     }
     for (const call of calls) {
-      this.#underWay.remove(call)
+      this.#inFlight.remove(call)
       if (written) this.#written.add(call.scope, call.messageId, call.hash)
     }
   }

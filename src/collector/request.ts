@@ -1,5 +1,5 @@
-import type { Hold } from './room.ts'
-import type { Route } from './routes.ts'
+import type { Reservation } from './request-budget.ts'
+import type { CallRoute } from './routes.ts'
 
 /** The write keys of a request's head; null where it has none. */
 export interface HeadKeys {
@@ -11,11 +11,11 @@ export interface HeadKeys {
 /** A request of the tracking API, taken apart as far as HTTP goes. */
 export interface CollectRequest {
   keys: HeadKeys
-  route: Route
+  route: CallRoute
   /** The body. */
   text: string
   /** The caller's address; '' when it could not be told. */
   ip: string
-  /** What this request takes of the collector's room; released by the caller, once there is an answer. */
-  hold: Hold
+  /** What this request takes of the collector's budget; released by the caller, once there is an answer. */
+  reservation: Reservation
 }

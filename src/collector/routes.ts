@@ -1,7 +1,7 @@
 import type { CallType } from '../core/analytics-call.ts'
 
 /** What a path of the tracking API takes. */
-export interface Route {
+export interface CallRoute {
   /** Null on the routes of batches, whose calls say it themselves. */
   type: CallType | null
   isBatch: boolean
@@ -13,13 +13,13 @@ export interface Route {
 
 const types = ['identify', 'track', 'page', 'screen', 'group', 'alias'] as const
 
-const callRoute = (type: CallType, isClientSide: boolean): Route => ({
+const callRoute = (type: CallType, isClientSide: boolean): CallRoute => ({
   type,
   isBatch: false,
   correctsClock: true,
   isClientSide,
 })
-const batchRoute = (given: Partial<Route>): Route => ({
+const batchRoute = (given: Partial<CallRoute>): CallRoute => ({
   type: null,
   isBatch: true,
   correctsClock: true,
@@ -28,7 +28,7 @@ const batchRoute = (given: Partial<Route>): Route => ({
 })
 
 /** By path, in lower case. */
-export const postRoutes: ReadonlyMap<string, Route> = new Map([
+export const postRoutes: ReadonlyMap<string, CallRoute> = new Map([
   ...types.map((type) => [`/v1/${type}`, callRoute(type, false)] as const),
   ...types.map((type) => [`/v1/${type[0]!}`, callRoute(type, true)] as const),
   ['/v1/batch', batchRoute({})],
@@ -37,7 +37,7 @@ export const postRoutes: ReadonlyMap<string, Route> = new Map([
 ])
 
 /** By the path's last part, in lower case: `/v1/pixel/{type}`. */
-export const pixelRoutes: ReadonlyMap<string, Route> = new Map(
+export const pixelRoutes: ReadonlyMap<string, CallRoute> = new Map(
   types.flatMap((type) => [
     [type, callRoute(type, true)] as const,
     [type[0]!, callRoute(type, true)] as const,

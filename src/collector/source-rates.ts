@@ -1,4 +1,4 @@
-/** What a source may send at once beyond its rate: what it may send in so many seconds. */
+/** How far a source may exceed its rate in a burst: what it may send in this many seconds. */
 const burstSeconds = 1
 
 interface Level {

@@ -2,11 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { SettingsState, Source } from '../core/settings.ts'
 import type { SettingsView } from './ports.ts'
 
-/** Reading the log's end asks the brokers: whoever sends unknown keys must not make them busy. */
+/** Reading the log's end asks the brokers: senders of unknown keys must not make them busy. */
 const catchUpEveryMs = 500
 const catchUpWithinMs = 3_000
 /** Beyond this many, requests with unknown keys are refused at once. */
-const mostWaiting = 100
+const maxWaiting = 100
 
 /** Sources by their write keys, as the settings have them now. */
 export class WriteKeys {
@@ -41,7 +41,7 @@ export class WriteKeys {
    * while that cannot be read, for an SDK does not send again what was refused as unauthorized.
    */
   async findLater(keys: readonly (string | null)[]): Promise<Source | 'none' | 'unknown'> {
-    if (this.#waiting >= mostWaiting) return this.#settings.connected ? 'none' : 'unknown'
+    if (this.#waiting >= maxWaiting) return this.#settings.connected ? 'none' : 'unknown'
     this.#waiting++
     try {
       await (this.#next ??= this.#catchUp())

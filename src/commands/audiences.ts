@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { PostriderError } from '../errors.ts'
 import { createAction, deleteAction, listAction, showAction, syncAction } from './computations/actions.ts'
-import type { JsonFlag } from './computations/actions.ts'
+import type { JsonFlag } from './settings-actions.ts'
 import { changesIn, listIn } from './computations/sync-input.ts'
 import { runAction } from './context.ts'
 
@@ -23,7 +23,7 @@ export function audiencesCommand(): Command {
     .description('Adds an audience without members. An id is never changed or reused.')
     .requiredOption('--id <id>', '1-64 of a-z, 0-9, "_" and "-"')
     .requiredOption('--name <name>', 'for people; its snake_case form is the trait')
-    .requiredOption('--source <id>', 'whose destinations are told')
+    .requiredOption('--source <id>', 'whose destinations are notified')
     .option('--json', 'as JSON')
     .action(runAction((flags, self: Command) => createAction('audience', flags, self)))
   command
@@ -44,7 +44,7 @@ export function audiencesCommand(): Command {
     .command('sync <id> [file]')
     .summary('give the whole list of members')
     .description(
-      'Takes the whole list of members, one user id a line, and tells destinations who joined and who left since ' +
+      'Takes the whole list of members, one user id a line, and notifies destinations of who joined and left since ' +
         'the last time: everybody, the first time. A list with a bad line changes nothing. If it is cut off, ' +
         'repeat it: nobody is forgotten. The file is - or nothing for stdin.',
     )
@@ -75,7 +75,7 @@ export function audiencesCommand(): Command {
     .command('delete <id>')
     .summary('delete an audience')
     .description('Deletes an audience. Its id cannot be used again.')
-    .option('--notify', 'tell destinations first that every member left')
+    .option('--notify', 'notify destinations first that every member left')
     .option('--json', 'as JSON')
     .action(
       runAction((id: string, flags: JsonFlag & { notify?: true }, self: Command) =>

@@ -3,8 +3,8 @@ import { SettingsLog } from '../adapters/settings-log.ts'
 import { createCodecs } from '../adapters/schema-registry/codecs.ts'
 import { jsonOf, summaryOf } from '../console/dead-letters/describe.ts'
 import { passes, type Filter } from '../console/dead-letters/filter.ts'
-import type { DeadLetterStore, ReplayPorts, StoredLetter } from '../console/dead-letters/ports.ts'
-import { replayLetters } from '../console/dead-letters/replay.ts'
+import type { DeadLetterStore, ReplayPorts, StoredDeadLetter } from '../console/dead-letters/ports.ts'
+import { replayDeadLetters } from '../console/dead-letters/replay.ts'
 import { topicNames } from '../core/topics.ts'
 import { PostriderError } from '../errors.ts'
 import { loadContext, runAction, stopSignal, type Context } from './context.ts'
@@ -36,13 +36,13 @@ export function deadLettersCommand(): Command {
   addFilterOptions(command.command('replay [id...]').summary('send dead letters again'))
     .description(
       'Sends dead letters again, through the shortest retry tier, to all URLs that their destination has now, ' +
-        'with a retry window that starts anew. Records that never became a delivery go back, as they were, to ' +
+        'with a new retry window. Records that never became a delivery go back, as they were, to ' +
         'the topic they came from. Without ids and filters: all of them. A replay keeps the delivery’s id ' +
         '(Idempotency-Key) and its body with the messageId, so replaying twice sends twice what receivers can ' +
         'tell by these.',
     )
     .option('--dry-run', 'show what would be sent, and send nothing')
-    .option('--rate <count>', 'at most so many a second (50 or 50/s)')
+    .option('--rate <count>', 'maximum number per second (50 or 50/s)')
     .option('--json', 'one JSON object a line')
     .action(runAction(replayThem))
   return command
@@ -56,24 +56,26 @@ async function list(
 ): Promise<void> {
   const limit = readLimit(options.limit) ?? (options.json ? null : defaultLimit)
   const filter = readFilter(options, Date.now())
-  await withDeadLetters(command, ({ letters }) => printNewest(letters, filter, limit, options.json ?? false))
+  await withDeadLetters(command, ({ deadLetters }) =>
+    printNewest(deadLetters, filter, limit, options.json ?? false),
+  )
 }
 
 async function printNewest(
-  letters: DeadLetterStore,
+  deadLetters: DeadLetterStore,
   filter: Filter,
   limit: number | null,
   json: boolean,
 ): Promise<void> {
-  const newest: StoredLetter[] = []
+  const newest: StoredDeadLetter[] = []
   let count = 0
-  for await (const stored of letters.all({ since: filter.since })) {
+  for await (const stored of deadLetters.all({ since: filter.since })) {
     if (!passes(filter, stored)) continue
     count++
     if (limit === null) printJson(summaryOf(stored))
     else {
       newest.push(stored)
-      // Whatever the topic holds, only so many are kept.
+      // Whatever the topic holds, no more than that are kept.
       if (newest.length >= 2 * limit + 1_000) keepNewest(newest, limit)
     }
   }
@@ -85,14 +87,14 @@ async function printNewest(
   if (count > limit) console.error(`the newest ${limit} of ${count}; --limit shows more`)
 }
 
-function keepNewest(stored: StoredLetter[], limit: number): void {
+function keepNewest(stored: StoredDeadLetter[], limit: number): void {
   stored.sort((a, b) => a.failedAt - b.failedAt || a.record.offset - b.record.offset)
   stored.splice(0, stored.length - limit)
 }
 
 async function show(id: string, options: { json?: true }, command: Command): Promise<void> {
-  await withDeadLetters(command, async ({ letters }) => {
-    const found = await letters.byId(id)
+  await withDeadLetters(command, async ({ deadLetters }) => {
+    const found = await deadLetters.byId(id)
     if (options.json) found.forEach((stored) => printJson(jsonOf(stored)))
     else print(found.map(pageOf).join('\n\n'))
   })
@@ -116,7 +118,7 @@ async function replayThem(
   const signal = stopSignal()
   try {
     await withDeadLetters(command, (ports) =>
-      replayLetters({ ids, filter, rate, dryRun }, ports, report, signal),
+      replayDeadLetters({ ids, filter, rate, dryRun }, ports, report, signal),
     )
   } finally {
     report.print(signal.aborted)

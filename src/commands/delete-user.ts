@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander'
 import { reportOf } from '../console/deletions/describe.ts'
 import { checkUserIds } from '../console/user-ids.ts'
-import { mostUsersOfRequest } from '../core/deletion.ts'
+import { maxUsersOfRequest } from '../core/deletion.ts'
 import { PostriderError } from '../errors.ts'
 import { listIn } from './computations/sync-input.ts'
 import { runAction } from './context.ts'
@@ -19,10 +19,10 @@ interface Flags {
 export function deleteUserCommand(): Command {
   return new Command('delete-user')
     .argument('[id...]', 'user ids')
-    .summary('erase users, and tell destinations to forget them')
+    .summary('erase users, and ask destinations to forget them')
     .description(
       'Requests the deletion of users: what waits of their calls is dropped, their dead letters are gone, and every ' +
-        `destination of the sources gets a delete call for each user. At most ${mostUsersOfRequest} users at once. ` +
+        `destination of the sources gets a delete call for each user. At most ${maxUsersOfRequest} users at once. ` +
         'A list with anything wrong in it changes nothing. Affected are all sources there are, disabled ones too, ' +
         'unless --source names some: whether a source ever had a call of a user is not looked at. A delete call goes ' +
         'to each enabled source that has an enabled destination.',
@@ -52,14 +52,16 @@ async function deleteUsers(ids: string[], { file, source, json }: Flags, command
       const report = await deletions.request({ userIds, sourceIds: source }, options)
       stop()
       if (json) return printJson(reportOf(report))
-      const told = report.sources.filter(({ tells }) => tells).map(({ sourceId }) => sourceId)
-      const silent = report.sources.filter(({ tells }) => !tells).map(({ sourceId }) => sourceId)
+      const deleteCalls = report.sources.filter(({ notified }) => notified).map(({ sourceId }) => sourceId)
+      const silent = report.sources.filter(({ notified }) => !notified).map(({ sourceId }) => sourceId)
       print(
         `${count(report.users, 'user')} erased at ${report.sources.map(({ sourceId }) => sourceId).join(', ')}; ` +
-          (told.length > 0
-            ? `${count(report.told, 'delete call')} written for the destinations of ${told.join(', ')}`
-            : 'there is nobody to tell') +
-          (told.length > 0 && silent.length > 0 ? `; nobody to tell at ${silent.join(', ')}` : ''),
+          (deleteCalls.length > 0
+            ? `${count(report.deleteCalls, 'delete call')} written for the destinations of ${deleteCalls.join(', ')}`
+            : 'there is no destination to notify') +
+          (deleteCalls.length > 0 && silent.length > 0
+            ? `; no destination to notify at ${silent.join(', ')}`
+            : ''),
       )
       print(`\`postrider deletions show ${report.requestId}\` says what became of it`)
     } finally {
@@ -73,7 +75,7 @@ async function idsIn(file: string): Promise<string[]> {
   const ids: string[] = []
   for await (const { users } of listIn(file, 'audience')) {
     for (const user of users) ids.push(user)
-    if (ids.length > mostUsersOfRequest) break
+    if (ids.length > maxUsersOfRequest) break
   }
   return ids
 }

@@ -3,14 +3,11 @@ import { resumedOf, statusOf, summaryOf } from '../console/deletions/describe.ts
 import type { DeletionStatus } from '../console/deletions/ports.ts'
 import type { DeletionState } from '../core/deletion-book.ts'
 import type { DeleteCounts } from '../core/deletion-progress.ts'
+import type { JsonFlag } from './settings-actions.ts'
 import { runAction } from './context.ts'
 import { deletionProgress } from './deletions/progress.ts'
 import { withDeletions } from './deletions/session.ts'
 import { count, print, printable, printJson, printTable } from './output.ts'
-
-interface JsonFlag {
-  json?: true
-}
 
 export function deletionsCommand(): Command {
   const command = new Command('deletions').description(
@@ -89,7 +86,7 @@ function printStatus({ requestId, at, users, state, progress }: DeletionStatus):
   printTable(
     ['SOURCE', 'DESTINATION', 'REQUESTED', ...columns.map((column) => column.toUpperCase())],
     progress.flatMap(({ sourceId, requested, destinations, ...whole }) => [
-      [sourceId, requested === 0 ? 'nobody to tell' : 'all', requested, ...countsOf(whole)],
+      [sourceId, requested === 0 ? 'no destination' : 'all', requested, ...countsOf(whole)],
       ...destinations.map(({ destinationId, ...counts }) => [
         sourceId,
         destinationId,
@@ -114,9 +111,9 @@ async function resume(id: string | undefined, { json }: JsonFlag, command: Comma
       stop()
       if (json) return reports.forEach((report) => printJson(resumedOf(report)))
       if (reports.length === 0) return print('nothing is to be resumed')
-      for (const { requestId, told, missing } of reports)
+      for (const { requestId, deleteCalls, missing } of reports)
         print(
-          `deletion ${printable(requestId)}: ${count(told, 'delete call')} written` +
+          `deletion ${printable(requestId)}: ${count(deleteCalls, 'delete call')} written` +
             (missing > 0 ? '; some of its users were never erased: give all of them again' : ''),
         )
     } finally {

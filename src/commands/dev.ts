@@ -63,7 +63,7 @@ export function devCommand(): Command {
     .action(runAction((_flags: unknown, command: Command) => dev(command)))
 }
 
-/** What listens on this machine is nobody else's business. */
+/** Servers for development listen on the loopback interface only. */
 const ownHost = '127.0.0.1'
 
 const portOption = (flag: string, whose: string, variable: string): Option =>
@@ -167,14 +167,14 @@ async function runAll(
 ): Promise<void> {
   const failed = new AbortController()
   const stopping = AbortSignal.any([signal, failed.signal])
-  signal.addEventListener('abort', () => screen.say('\nStopping: what is under way is finished first.'))
+  signal.addEventListener('abort', () => screen.say('\nStopping: what is in flight is finished first.'))
   const ended = new AbortController()
   const running = superviseParts(parts, stopping).finally(() => ended.abort())
-  const telling = beside(AbortSignal.any([stopping, ended.signal])).catch((error: unknown) => {
+  const reporting = beside(AbortSignal.any([stopping, ended.signal])).catch((error: unknown) => {
     failed.abort()
     if (!signal.aborted && !ended.signal.aborted) throw error
   })
-  await Promise.all([running, telling])
+  await Promise.all([running, reporting])
 }
 
 interface Introduced {

@@ -7,7 +7,7 @@ const closingMs = 2_000
 
 let login: KafkaLogin | null = null
 
-/** Who this process is to the brokers, for what is said of their refusals. */
+/** How this process logs in to the brokers, for messages about their refusals. */
 export const failAs = (known: KafkaLogin): void => void (login = known)
 
 /** Says on stderr what went wrong and sets the exit code: 2 for wrong usage, else 1. */

@@ -5,7 +5,7 @@ import { runParts } from './run-parts.ts'
 export function forwarderCommand(): Command {
   return new Command('forwarder')
     .description(
-      'Delivers calls to webhooks until SIGTERM: what is under way is finished and committed first. Start it as often\n' +
+      'Delivers calls to webhooks until SIGTERM: what is in flight is finished and committed first. Start it as often\n' +
         'as you like, on one machine or on many: the processes share the partitions of one consumer group (GROUP_ID).',
     )
     .addOption(settingOption('METRICS_PORT'))

@@ -14,8 +14,8 @@ import type { Codecs } from '../adapters/schema-registry/codecs.ts'
 import { SettingsLog } from '../adapters/settings-log.ts'
 import { Collector } from '../collector/collector.ts'
 import { RecentCalls } from '../collector/recent-calls.ts'
-import { Room } from '../collector/room.ts'
-import type { RoomLimits } from '../collector/room.ts'
+import { RequestBudget } from '../collector/request-budget.ts'
+import type { BudgetLimits } from '../collector/request-budget.ts'
 import { SourceRates } from '../collector/source-rates.ts'
 import { WriteKeys } from '../collector/write-keys.ts'
 import type { Config } from '../config.ts'
@@ -36,7 +36,7 @@ export interface OpenCollectorOptions {
   logCounts?: LogCounts
   /** COLLECTOR_HOST unless given. */
   host?: string
-  limits?: RoomLimits
+  limits?: BudgetLimits
   /** A request that is not complete by then is cut off, in ms. */
   requestMs?: number
   /** A connection whose answer is not taken by then ends, in ms. */
@@ -53,7 +53,7 @@ export interface OpenCollector {
   listening: Promise<number>
 }
 
-const defaultLimits: RoomLimits = { calls: 50_000, bytes: 64 << 20 }
+const defaultLimits: BudgetLimits = { calls: 50_000, bytes: 64 << 20 }
 /** UTF-16 units: about 700,000 ids in 64 MB, which are there only once they are used. */
 const recentUnits = 32 << 20
 /** What is read again at the start to know retries by. */
@@ -61,7 +61,7 @@ const tailMs = 10 * 60_000
 const tailRecords = 200_000
 
 /**
- * The collector as a part. It listens from its start to its end; behind that, it starts anew while Kafka or the
+ * The collector as a part. It listens from its start to its end; behind that, it restarts while Kafka or the
  * registry is away and, a bounded number of times, after a bug. Its run rejects with `local` for a port that is
  * taken, and with `setup` where topics or schemas are missing.
  */
@@ -71,7 +71,7 @@ export function openCollector(options: OpenCollectorOptions): OpenCollector {
   const ownDurations = options.produceDurations ? [] : [new ProduceDurations()]
   const produceDurations = options.produceDurations ?? ownDurations[0]!
   const counts = new CollectorCounts(ownDurations)
-  const room = new Room(options.limits ?? defaultLimits)
+  const budget = new RequestBudget(options.limits ?? defaultLimits)
   // Kept over a new start: what was acknowledged stays so.
   const recent = new RecentCalls(new RecentIds(recentUnits, randomInt(2 ** 32)))
   const rates = new SourceRates(config.sourceMaxRate || Infinity, () => performance.now())
@@ -107,7 +107,7 @@ export function openCollector(options: OpenCollectorOptions): OpenCollector {
           port: config.collectorPort,
           trustedProxies: config.trustedProxies,
           host,
-          room,
+          budget,
           collector: () => current?.collector ?? null,
           log,
           ...(options.requestMs && { requestMs: options.requestMs }),
@@ -128,7 +128,7 @@ export function openCollector(options: OpenCollectorOptions): OpenCollector {
 interface Life {
   run(signal: AbortSignal, onReady: () => void): Promise<void>
   collector: Collector
-  /** Null when it takes work, else why not. */
+  /** Null when it takes work; otherwise why not. */
   problem(): string | null
   /** What its start waits for that waiting alone does not end; null where there is none. */
   heldUp(): string | null
@@ -216,7 +216,7 @@ async function recall(
         const { sourceId, messageId } = calls.tryDecode(value) ?? (await calls.decode(value))
         recent.remember(sourceId, messageId)
       } catch (error) {
-        // No call that anybody could send again; the forwarder makes it a dead letter.
+        // It is no call that could be sent again; the forwarder makes it a dead letter.
         if (!(error instanceof PostriderError && error.code === 'undecodable')) throw error
       }
     },

@@ -48,7 +48,7 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
 }
 
 /**
- * The console as a part. It listens from its start to its end; behind that, it starts anew while Kafka or the
+ * The console as a part. It listens from its start to its end; behind that, it restarts while Kafka or the
  * registry is away and, a bounded number of times, after a bug. Throws `usage` without ADMIN_TOKEN. Its run rejects
  * with `local` for a port that is taken, and with `setup` where topics or schemas are missing.
  */
@@ -114,7 +114,7 @@ export function openConsole(options: OpenConsoleOptions): OpenConsole {
 /** A console from its start to its end, with everything that it holds open. */
 interface Life {
   run(signal: AbortSignal, onReady: (services: ConsoleServices) => void): Promise<void>
-  /** Null when it takes work, else why not. */
+  /** Null when it takes work; otherwise why not. */
   problem(): string | null
   /** What its start waits for that waiting alone does not end; null where there is none. */
   heldUp(): string | null

@@ -4,10 +4,10 @@ import { createCodecs } from '../adapters/schema-registry/codecs.ts'
 import { topicNames } from '../core/topics.ts'
 import type { Context } from './context.ts'
 
-/** Who was erased, for a command at a terminal; to be started and closed by the caller. Rejects where there is no Kafka. */
+/** The erased users, for a command at a terminal; started and closed by the caller. Rejects when there is no Kafka. */
 export async function openErasures({ config, log, kafka }: Context): Promise<ErasureLog> {
   const topics = topicNames(config.topicPrefix)
-  // A part waits for brokers for ever; somebody at a terminal wants to know.
+  // A part waits for brokers for ever; a user at a terminal wants an error.
   await fetchRange(kafka(), topics.erasures)
   return new ErasureLog({
     kafka: kafka(),

@@ -50,13 +50,13 @@ const startInFlightPerEndpoint = 64
 const queueWaitMs = 2_000
 /** V8's space for young objects: `boundHeap`. */
 const youngMb = 32
-/** Beyond the webhook timeout, for hand-overs and the last commit. */
+/** Beyond the webhook timeout, for publishing and the last commit. */
 const drainMarginMs = 5_000
-/** A stop waits for the fetch that is under way, and a heartbeat goes out after it. */
+/** A stop waits for the fetch that is in flight, and a heartbeat goes out after it. */
 const fetchWaitMs = 1_000
 
 /**
- * The forwarder as a part that starts anew while Kafka or the registry is away and, a bounded number of times,
+ * The forwarder as a part that restarts while Kafka or the registry is away and, a bounded number of times,
  * after a bug. Its run rejects with `setup` where topics or schemas are missing.
  */
 export function openForwarder(options: OpenForwarderOptions): OpenForwarder {
@@ -90,7 +90,7 @@ export function openForwarder(options: OpenForwarderOptions): OpenForwarder {
 /** A forwarder from its start to its end, with everything that it holds open. */
 interface Life {
   run(signal: AbortSignal): Promise<void>
-  /** Null when it takes work, else why not. */
+  /** Null when it takes work; otherwise why not. */
   problem(): string | null
   /** What does not keep it from work. */
   warning(): string | null

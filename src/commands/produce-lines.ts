@@ -1,5 +1,5 @@
 /** Beyond any call that Kafka takes; longer lines are passed over without being held in memory. */
-export const mostLineBytes = 4 * 1_048_576
+export const maxLineBytes = 4 * 1_048_576
 
 export interface Line {
   /** From 1. */
@@ -24,7 +24,7 @@ export async function* linesOf(input: AsyncIterable<Buffer>): AsyncGenerator<Lin
   let bytesRead = 0
   const take = (): Line | null => {
     number++
-    let text = held > mostLineBytes ? null : Buffer.concat(parts).toString('utf8')
+    let text = held > maxLineBytes ? null : Buffer.concat(parts).toString('utf8')
     if (number === 1 && text?.startsWith(byteOrderMark)) text = text.slice(1)
     parts = []
     held = 0
@@ -32,7 +32,7 @@ export async function* linesOf(input: AsyncIterable<Buffer>): AsyncGenerator<Lin
   }
   const hold = (part: Buffer): void => {
     held += part.length
-    if (held <= mostLineBytes) parts.push(part)
+    if (held <= maxLineBytes) parts.push(part)
     else parts = []
   }
   for await (const chunk of input) {

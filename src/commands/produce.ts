@@ -18,7 +18,7 @@ import { requireTopics } from './check-start.ts'
 import { loadContext, runAction, stopSignal } from './context.ts'
 import type { Context } from './context.ts'
 import { print, printJson } from './output.ts'
-import { linesOf, mostLineBytes } from './produce-lines.ts'
+import { linesOf, maxLineBytes } from './produce-lines.ts'
 import { ProduceProgress } from './produce-progress.ts'
 
 interface Flags {
@@ -81,7 +81,7 @@ async function writeLines(
   try {
     for await (const { number, text, bytesRead } of linesOf(addAbortSignal(signal, input))) {
       last = number
-      if (text === null) progress.badLine(number, 'message_too_large', `more than ${mostLineBytes} bytes`)
+      if (text === null) progress.badLine(number, 'message_too_large', `more than ${maxLineBytes} bytes`)
       else await writeLine(text, number, sourceId, writer, progress)
       progress.update(writer.written, bytesRead)
     }

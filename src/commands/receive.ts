@@ -232,9 +232,9 @@ async function secretOf(flags: ReceiveFlags): Promise<string | null> {
   }
 }
 
-function wholeNumber(flag: string, text: string, least: number, most: number): number {
+function wholeNumber(flag: string, text: string, min: number, max: number): number {
   const value = Number(text)
-  if (!/^\d+$/.test(text) || value < least || value > most)
-    throw new PostriderError('usage', `${flag}: '${text}' is not a whole number from ${least} to ${most}`)
+  if (!/^\d+$/.test(text) || value < min || value > max)
+    throw new PostriderError('usage', `${flag}: '${text}' is not a whole number from ${min} to ${max}`)
   return value
 }

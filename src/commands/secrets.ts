@@ -16,9 +16,9 @@ export function secretsCommand(): Command {
   )
   command
     .command('rotate')
-    .summary('encrypt all anew under the first key of SECRETS_KEY')
+    .summary('encrypt all again under the first key of SECRETS_KEY')
     .description(
-      'Encrypts every shared secret and header value anew under the first key of SECRETS_KEY. To change the key: ' +
+      'Encrypts every shared secret and header value again under the first key of SECRETS_KEY. To change the key: ' +
         'set SECRETS_KEY to "new,old" for every process and restart them; run this; then take the old key out. ' +
         'Interrupted, it goes on where it was when it is run again. Fingerprints are made with the key, so they ' +
         'change with it.',
@@ -49,13 +49,13 @@ async function rotate({ dryRun = false, json }: RotateFlags, command: Command) {
       print(sentence(rotated, keyId, dryRun, problems.length === 0))
     }
     if (problems.length > 0)
-      throw new PostriderError('secrets_key', `not all could be encrypted anew: ${problems.join('; ')}`)
+      throw new PostriderError('secrets_key', `not all could be encrypted again: ${problems.join('; ')}`)
   })
 }
 
 function sentence(rotated: number, keyId: string, dryRun: boolean, isAll: boolean): string {
   const counted = rotated === 1 ? '1 secret' : `${rotated} secrets`
-  if (dryRun) return `${counted} would be encrypted anew under key ${keyId}`
-  const done = `${counted} encrypted anew under key ${keyId}`
+  if (dryRun) return `${counted} would be encrypted again under key ${keyId}`
+  const done = `${counted} encrypted again under key ${keyId}`
   return isAll ? `${done}; older keys are needed no longer: take them out of SECRETS_KEY` : done
 }

@@ -1,8 +1,8 @@
-/** How long requests that are under way may take to end, in ms. */
+/** How long requests that are in flight may take to end, in ms. */
 const graceMs = 10_000
 
 /**
- * Runs what a server serves until the signal aborts: then no request comes in any more, and only when those under way
+ * Runs what a server serves until the signal aborts: then no request comes in any more, and only when those in flight
  * have ended, what they wait for may end.
  */
 export async function serveUntil(

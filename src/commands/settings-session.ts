@@ -26,7 +26,7 @@ export function settingsSession(command: Command): SettingsSession {
     async run(use, whenHeld = 'fail') {
       const topics = topicNames(config.topicPrefix)
       const kafka = context.kafka()
-      // A part waits for brokers for ever; somebody at a terminal wants to know.
+      // A part waits for brokers for ever; a user at a terminal wants an error.
       await fetchRange(kafka, topics.settings)
       const settings = new SettingsLog({
         kafka,

@@ -9,7 +9,7 @@ export function logStrayErrorsTo(target: Logger): void {
 }
 
 /**
- * Errors that nobody awaits are bugs and end the process with exit code 1. All but one: kafkajs lets the
+ * Errors that are not awaited are bugs and end the process with exit code 1. All but one: kafkajs lets the
  * time-out of a produce request surface as an unhandled rejection when a broker restarts (tulios/kafkajs issue
  * 1686), while the caller's own promise rejects or is retried as it should; that must not end a forwarder.
  */

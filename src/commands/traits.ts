@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { createAction, deleteAction, listAction, showAction, syncAction } from './computations/actions.ts'
-import type { JsonFlag } from './computations/actions.ts'
+import type { JsonFlag } from './settings-actions.ts'
 import { listIn } from './computations/sync-input.ts'
 import { runAction } from './context.ts'
 
@@ -15,7 +15,7 @@ export function traitsCommand(): Command {
     .description('Adds a computed trait without values. An id is never changed or reused.')
     .requiredOption('--id <id>', '1-64 of a-z, 0-9, "_" and "-"')
     .requiredOption('--name <name>', 'for people; its snake_case form is the trait')
-    .requiredOption('--source <id>', 'whose destinations are told')
+    .requiredOption('--source <id>', 'whose destinations are notified')
     .option('--json', 'as JSON')
     .action(runAction((flags, self: Command) => createAction('trait', flags, self)))
   command
@@ -34,7 +34,7 @@ export function traitsCommand(): Command {
     .command('sync <id> [file]')
     .summary('give the values of all users')
     .description(
-      'Takes the values of all users, a line `{"userId": "…", "value": …}` each, and tells destinations what ' +
+      'Takes the values of all users, a line `{"userId": "…", "value": …}` each, and notifies destinations of what ' +
         'changed since the last time; who is not in the list, or has null, loses the value (null is sent). A list ' +
         'with a bad line changes nothing. If it is cut off, repeat it. The file is - or nothing for stdin.',
     )

@@ -1,7 +1,7 @@
 import type { Config } from '../config.ts'
 import { kafkaSecurityWarnings } from './kafka-security.ts'
 
-/** Logins whose secret anybody who listens on the network gets to know: a line each, for the log. */
+/** Logins that reveal their secret to listeners on the network: a line each, for the log. */
 export function clearTextWarnings({ kafka, registry }: Pick<Config, 'kafka' | 'registry'>): string[] {
   const warnings = kafkaSecurityWarnings(kafka)
   if (registry.password !== null && registry.url.startsWith('http:'))

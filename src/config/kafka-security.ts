@@ -107,7 +107,7 @@ export function kafkaLoginOf(values: Values): KafkaPassword | KafkaOAuth | null 
   }
 }
 
-/** What works and still gives a secret to everybody who can listen on the network: a line each, for the log. */
+/** Settings that work and still reveal a secret to listeners on the network: a line each, for the log. */
 export function kafkaSecurityWarnings({
   ssl,
   sasl,

@@ -40,19 +40,19 @@ export const flag: Reader<boolean> = reader((text, wrong) => {
   return text === 'false' || text === '0' ? false : wrong('')
 })
 
-export const whole = (least: number, most: number): Reader<number> =>
+export const whole = (min: number, max: number): Reader<number> =>
   reader((text, wrong) => {
     const value = /^\d{1,9}$/.test(text) ? Number(text) : NaN
-    return value >= least && value <= most ? value : wrong('')
+    return value >= min && value <= max ? value : wrong('')
   })
 
 /** In milliseconds. */
-export const duration = (leastMs: number, mostMs: number): Reader<number> =>
+export const duration = (minMs: number, maxMs: number): Reader<number> =>
   reader((text, wrong) => {
     const value = parseDuration(text)
     if (value === null) return wrong('')
-    if (value > mostMs) return wrong(`above ${formatDuration(mostMs)}`)
-    return value < leastMs ? wrong(`below ${formatDuration(leastMs)}`) : value
+    if (value > maxMs) return wrong(`above ${formatDuration(maxMs)}`)
+    return value < minMs ? wrong(`below ${formatDuration(minMs)}`) : value
   })
 
 export const brokerList: Reader<string[]> = reader((text, wrong) =>
@@ -70,18 +70,18 @@ export const httpUrl: Reader<string> = reader((text, wrong) => {
 })
 
 /** Ascending and distinct, so that "the next tier" and "the smallest tier that covers a wait" are well defined. */
-export const tierList = (mostMs: number, mostTiers: number): Reader<Tier[]> =>
+export const tierList = (maxMs: number, maxTiers: number): Reader<Tier[]> =>
   reader((text, wrong) => {
     const tiers: Tier[] = []
     for (const name of items(text)) {
       const delayMs = parseDuration(name)
       const before = tiers.at(-1)
       if (delayMs === null || delayMs === 0) return wrong(`"${name}" is not a duration`)
-      if (delayMs > mostMs) return wrong(`${name} is above ${formatDuration(mostMs)}`)
+      if (delayMs > maxMs) return wrong(`${name} is above ${formatDuration(maxMs)}`)
       if (before && delayMs <= before.delayMs) return wrong(`${name} does not come after ${before.name}`)
       tiers.push({ name, delayMs })
     }
-    return tiers.length > mostTiers ? wrong(`${tiers.length} tiers`) : tiers
+    return tiers.length > maxTiers ? wrong(`${tiers.length} tiers`) : tiers
   })
 
 /** CIDRs; an address alone stands for itself. */

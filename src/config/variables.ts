@@ -193,13 +193,13 @@ export const variables = {
     default: '4096',
     takes: 'a whole number from 1 to 100000',
     meaning:
-      'Requests that one process has under way at once, at most: while it is busy, only as many as keep it so.',
+      'Requests that one process has in flight at once, at most: while it is busy, only as many as keep it so.',
   }),
   MAX_IN_FLIGHT_PER_ENDPOINT: variable(whole(1, 100_000), {
     default: '2048',
     takes: 'a whole number from 1 to 100000',
     meaning:
-      'Requests that one process has under way to one URL of a destination at once, at most: how many it is at a time is found out.',
+      'Requests that one process has in flight to one URL of a destination at once, at most: how many it is at a time is found out.',
   }),
   WEBHOOK_ALLOWED_NETWORKS: variable(networkList, {
     default: null,

@@ -5,7 +5,7 @@ import type { SettingsEvent } from '../core/settings-events.ts'
 import type { SealedSecret, SettingsState } from '../core/settings.ts'
 
 /** The settings log: folded, and followed live. */
-export interface Settings {
+export interface SettingsWriter {
   readonly state: SettingsState
   /** Resolves once everything is folded that lay in the log at the call. */
   catchUp(signal?: AbortSignal): Promise<void>

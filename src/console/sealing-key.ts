@@ -3,7 +3,7 @@ import type { NewSecret } from '../core/settings-commands.ts'
 import type { SettingsState } from '../core/settings.ts'
 import { PostriderError } from '../errors.ts'
 import { newSecret } from './destinations.ts'
-import type { Secrets, Settings } from './ports.ts'
+import type { Secrets, SettingsWriter } from './ports.ts'
 
 export interface SealingOptions {
   /** The destination whose secrets are being set: one of its own that cannot be opened is what this may repair. */
@@ -52,7 +52,7 @@ export interface Sealer {
 
 /** Nothing is asked of the settings before something is sealed. */
 export function sealerFor(
-  { state }: Pick<Settings, 'state'>,
+  { state }: Pick<SettingsWriter, 'state'>,
   secrets: Secrets,
   options: SealingOptions,
 ): Sealer {

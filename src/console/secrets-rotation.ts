@@ -2,14 +2,14 @@ import { placedSecrets, type Resealed } from '../core/settings-secrets.ts'
 import type { Destination, SealedSecret } from '../core/settings.ts'
 import type { SecretPlace } from '../core/secret-place.ts'
 import { PostriderError, messageOf } from '../errors.ts'
-import type { Secrets, Settings } from './ports.ts'
+import type { Secrets, SettingsWriter } from './ports.ts'
 
 /** The part of the settings log that a rotation uses. */
-export type RotatedSettings = Pick<Settings, 'state' | 'execute'>
+export type RotatedSettings = Pick<SettingsWriter, 'state' | 'execute'>
 
 export interface RotatedDestination {
   id: string
-  /** Secrets that were (in a dry run: would be) sealed anew. */
+  /** Secrets that were (in a dry run: would be) sealed again. */
   rotated: number
   /** Secrets that lay under the first key already. */
   current: number
@@ -28,7 +28,7 @@ interface Placed {
   sealed: SealedSecret
 }
 
-/** Another writer may seal under an older key meanwhile; whoever does so for ever has the wrong SECRETS_KEY. */
+/** Another writer may seal under an older key meanwhile; one that always does has the wrong SECRETS_KEY. */
 const maxPasses = 5
 
 /**
@@ -51,7 +51,7 @@ export async function rotateSecrets(
     for (const { id } of [...settings.state.destinations.values()]) {
       const destination = settings.state.destinations.get(id)!
       const old = placedSecrets(destination).filter(isOld)
-      const { resealed, problems } = sealAnew(old, secrets)
+      const { resealed, problems } = reseal(old, secrets)
       let rotated = resealed.length
       if (rotated > 0 && !dryRun) {
         const state = await settings.execute({ type: 'reseal_secrets', id, resealed })
@@ -75,7 +75,7 @@ export async function rotateSecrets(
   }
 }
 
-function sealAnew(old: readonly Placed[], secrets: Secrets) {
+function reseal(old: readonly Placed[], secrets: Secrets) {
   const resealed: Resealed[] = []
   const problems: string[] = []
   for (const { place, sealed: from } of old) {

@@ -1,14 +1,14 @@
 import type { Fault } from '../core/settings-decision.ts'
-import { mostUsersOfRequest } from '../core/deletion.ts'
+import { maxUsersOfRequest } from '../core/deletion.ts'
 import { PostriderError } from '../errors.ts'
 
 /** An id in UTF-8. */
-export const mostIdBytes = 1_024
+export const maxIdBytes = 1_024
 
 /** What is wrong with a user's id in a list, or null: `line 2 ${fault}`. */
 export function userIdFault(id: string): string | null {
   if (id === '') return 'is empty'
-  if (Buffer.byteLength(id) > mostIdBytes) return `holds an id of more than ${mostIdBytes} bytes`
+  if (Buffer.byteLength(id) > maxIdBytes) return `holds an id of more than ${maxIdBytes} bytes`
   if (/\p{Cc}/u.test(id) || !id.isWellFormed()) return 'is not text: it holds control characters'
   if (id.trim() !== id) return 'begins or ends with white space'
   return null
@@ -20,8 +20,8 @@ export class DeletionRefused extends PostriderError {
   readonly faults: readonly Fault[]
 
   constructor(faults: readonly Fault[]) {
-    const shown = faults.slice(0, mostShown).map(({ message }) => message)
-    const more = faults.length > mostShown ? [`and ${faults.length - mostShown} more`] : []
+    const shown = faults.slice(0, maxShown).map(({ message }) => message)
+    const more = faults.length > maxShown ? [`and ${faults.length - maxShown} more`] : []
     const code = faults.every((fault) => fault.code === 'not_found') ? 'not_found' : 'usage'
     super(code, `${[...shown, ...more].join('; ')}; nothing was changed`)
     this.faults = faults
@@ -29,7 +29,7 @@ export class DeletionRefused extends PostriderError {
 }
 
 /** Of faults in one line for people. */
-const mostShown = 10
+const maxShown = 10
 
 /**
  * Throws DeletionRefused, with every fault, unless these can be the users of one deletion request.
@@ -44,11 +44,11 @@ export function checkUserIds(userIds: readonly string[], place: (index: number) 
 function userIdFaults(userIds: readonly string[], place: (index: number) => string): Fault[] {
   const refused = (field: string, message: string): Fault => ({ code: 'usage', field, message })
   if (userIds.length === 0) return [refused('userIds', 'no user is named')]
-  if (userIds.length > mostUsersOfRequest)
+  if (userIds.length > maxUsersOfRequest)
     return [
       refused(
         'userIds',
-        `more than ${mostUsersOfRequest} users are named, which is the most for one request: split the list`,
+        `more than ${maxUsersOfRequest} users are named, which is the most for one request: split the list`,
       ),
     ]
   const faults: Fault[] = []

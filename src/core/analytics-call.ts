@@ -2,7 +2,7 @@
 export const callTypes = ['identify', 'track', 'page', 'screen', 'group', 'alias', 'delete'] as const
 export type CallType = (typeof callTypes)[number]
 
-/** A messageId has at most so many characters (UTF-16 units), however it is sent. */
+/** The maximum length of a messageId in characters (UTF-16 units), however it is sent. */
 export const maxMessageIdLength = 100
 
 /**
@@ -40,7 +40,7 @@ export function partitionKey(call: Pick<AnalyticsCall, 'userId' | 'anonymousId'>
 }
 
 /**
- * Whom a call is of, for deletion requests: its key, and the `previousId` of an alias too, whose body holds both. (An
+ * The users of a call, for deletion requests: its key, and the `previousId` of an alias too, whose body holds both. (An
  * anonymousId beside a `userId` is not asked after: it may be shared.)
  */
 export function usersOf(

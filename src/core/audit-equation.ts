@@ -8,7 +8,7 @@ export interface DestinationLine {
   destinationId: string | null
   /** Deliveries of the calls audited. */
   planned: number
-  /** In tiers: handed over before what is audited. */
+  /** In tiers: scheduled before what is audited. */
   carried: number
   /** In tiers: dead letters that were sent again. */
   replayed: number
@@ -32,7 +32,7 @@ export interface TierSums {
   copies: number
   ahead: number
   waiting: number
-  /** Handed over within what is audited, and settled before it: where the tier's chain begins later. */
+  /** Scheduled within what is audited, and settled before it: where the tier's chain begins later. */
   settledBefore: number
 }
 

@@ -1,19 +1,19 @@
-import { addRuns, fromPairs, isInRuns, lessRuns, type Cover } from './offset-cover.ts'
+import { addRuns, fromPairs, isInRuns, subtractRuns, type FinishedOffsets } from './finished-offsets.ts'
 import type { OffsetRun } from './offset-runs.ts'
 import type { Fact, FactSink } from './ledger-chain.ts'
 import { noCounts } from './result-log.ts'
 import type { DestinationCounts } from './tally.ts'
 
-/** Of one destination (null: records without one): what tallies told, and what was found in the topics. */
-export interface HandedOn {
-  toldRetries: number
+/** Per destination (null: records without one): what tallies count, and what was found in the topics. */
+export interface PublishedCounts {
+  talliedRetries: number
   foundRetries: number
-  toldLetters: number
-  foundLetters: number
+  talliedDeadLetters: number
+  foundDeadLetters: number
 }
 
 /**
- * Offsets from `start` up to, not including, `end`, all of which the same tallies tell of: as small as they can be told
+ * Offsets from `start` up to, not including, `end`, all covered by the same tallies: as small as they can be told
  * apart, for a difference is named by these bounds.
  */
 export interface Segment {
@@ -22,19 +22,19 @@ export interface Segment {
   /** When the first and the last of its tallies were written, epoch ms. */
   firstAt: number
   lastAt: number
-  toldRecords: number
+  talliedRecords: number
   foundRecords: number
-  handedOn: Map<string | null, HandedOn>
+  published: Map<string | null, PublishedCounts>
 }
 
 /** Segments kept of a partition; beyond that they are joined two by two. */
-const mostSegments = 2_048
+const maxSegments = 2_048
 
-/** What the tallies of one partition tell, added up, in memory that does not grow with their number. */
+/** The tallies of one partition, added up in memory that does not grow with their number. */
 export class PartitionFacts implements FactSink {
   readonly counts = new Map<string | null, DestinationCounts>()
-  /** What is told of so far; null while nothing is. */
-  cover: Cover | null = null
+  /** The offsets covered so far; null while there are none. */
+  finished: FinishedOffsets | null = null
   /** When the first tally was written, epoch ms. */
   since: number | null = null
   tallies = 0
@@ -45,32 +45,32 @@ export class PartitionFacts implements FactSink {
   readonly #owners = new Map<string, OffsetRun[]>()
   readonly #until: number
 
-  /** @param until epoch ms: what was told then or later is left out */
+  /** @param until epoch ms: tallies of that time or later are left out */
   constructor(until = Infinity) {
     this.#until = until
   }
 
-  add({ tally, at, told, cover }: Fact): void {
+  add({ tally, at, tallied, finished }: Fact): void {
     if (at >= this.#until) return
-    this.cover = cover
+    this.finished = finished
     this.since ??= at
     this.tallies++
     this.records += tally.records
     for (const { start, end } of fromPairs(tally.lost, tally.start) ?? []) this.lost += end - start
-    this.#addOwners(tally.owner, tally.earlier, tally.start, told)
+    this.#addOwners(tally.owner, tally.earlier, tally.start, tallied)
     const segment = (this.#open ??= newSegment(tally.start, at))
     segment.lastAt = at
-    segment.toldRecords += tally.records
+    segment.talliedRecords += tally.records
     for (const each of tally.counts) {
       addCounts(entryOf(this.counts, each.destinationId), each)
       const { retried, deferred, deadLettered } = each
       if (retried + deferred + deadLettered === 0) continue
-      const handedOn = handedOnOf(segment, each.destinationId)
-      handedOn.toldRetries += retried + deferred
-      handedOn.toldLetters += deadLettered
+      const published = publishedOf(segment, each.destinationId)
+      published.talliedRetries += retried + deferred
+      published.talliedDeadLetters += deadLettered
     }
-    // Nothing beyond the position: what comes is told of by other tallies.
-    if (cover.runs.length === 0) this.#closeSegment(cover.position)
+    // Nothing beyond the position: other tallies cover that.
+    if (finished.runs.length === 0) this.#closeSegment(finished.position)
   }
 
   /** Once all facts are added. */
@@ -82,8 +82,8 @@ export class PartitionFacts implements FactSink {
     return this.#segments
   }
 
-  /** Who finished the offset, by the tallies; null where none of them tells of it. */
-  isTold(offset: number): boolean {
+  /** The owner that finished the offset, by the tallies; null when none of them covers it. */
+  isReported(offset: number): boolean {
     for (const runs of this.#owners.values()) if (isInRuns(runs, offset)) return true
     return false
   }
@@ -92,7 +92,7 @@ export class PartitionFacts implements FactSink {
     return isInRuns(this.#owners.get(owner) ?? [], offset)
   }
 
-  /** The segment that the offset lies in; undefined where no tally tells of it. */
+  /** The segment that the offset lies in; undefined when no tally covers it. */
   segmentOf(offset: number): Segment | undefined {
     let low = 0
     let high = this.#segments.length
@@ -108,13 +108,13 @@ export class PartitionFacts implements FactSink {
     owner: string,
     earlier: readonly { owner: string; finished: number[] }[],
     start: number,
-    told: readonly OffsetRun[],
+    tallied: readonly OffsetRun[],
   ): void {
-    let left = told
+    let left = tallied
     for (const { owner: before, finished } of earlier) {
       const runs = fromPairs(finished, start) ?? []
       this.#addOwner(before, runs)
-      left = lessRuns(left, runs)
+      left = subtractRuns(left, runs)
     }
     this.#addOwner(owner, left)
   }
@@ -132,7 +132,7 @@ export class PartitionFacts implements FactSink {
   #closeSegment(end: number): void {
     this.#segments.push({ ...this.#open!, end })
     this.#open = null
-    if (this.#segments.length > mostSegments) {
+    if (this.#segments.length > maxSegments) {
       this.#segments = this.#segments.reduce<Segment[]>((joined, segment, index) => {
         if (index % 2 === 0) joined.push(segment)
         else joinInto(joined[joined.length - 1]!, segment)
@@ -147,16 +147,16 @@ const newSegment = (start: number, at: number): Segment => ({
   end: start,
   firstAt: at,
   lastAt: at,
-  toldRecords: 0,
+  talliedRecords: 0,
   foundRecords: 0,
-  handedOn: new Map(),
+  published: new Map(),
 })
 
-export function handedOnOf(segment: Segment, destinationId: string | null): HandedOn {
-  let entry = segment.handedOn.get(destinationId)
+export function publishedOf(segment: Segment, destinationId: string | null): PublishedCounts {
+  let entry = segment.published.get(destinationId)
   if (!entry) {
-    entry = { toldRetries: 0, foundRetries: 0, toldLetters: 0, foundLetters: 0 }
-    segment.handedOn.set(destinationId, entry)
+    entry = { talliedRetries: 0, foundRetries: 0, talliedDeadLetters: 0, foundDeadLetters: 0 }
+    segment.published.set(destinationId, entry)
   }
   return entry
 }
@@ -164,11 +164,11 @@ export function handedOnOf(segment: Segment, destinationId: string | null): Hand
 function joinInto(segment: Segment, next: Segment): void {
   segment.end = next.end
   segment.lastAt = next.lastAt
-  segment.toldRecords += next.toldRecords
+  segment.talliedRecords += next.talliedRecords
   segment.foundRecords += next.foundRecords
-  for (const [destinationId, given] of next.handedOn) {
-    const entry = handedOnOf(segment, destinationId)
-    for (const key of Object.keys(given) as (keyof HandedOn)[]) entry[key] += given[key]
+  for (const [destinationId, given] of next.published) {
+    const entry = publishedOf(segment, destinationId)
+    for (const key of Object.keys(given) as (keyof PublishedCounts)[]) entry[key] += given[key]
   }
 }
 

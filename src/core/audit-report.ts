@@ -4,13 +4,13 @@ import { equationOf, type DestinationLine, type TierSums } from './audit-equatio
 import type { Origin } from './delivery.ts'
 import type { Chain, ChainFault } from './ledger-chain.ts'
 
-export interface Place {
+export interface PartitionId {
   topic: string
   partition: number
 }
 
 /** A partition as its group had committed it when the audit began; offsets and times by the broker. */
-export interface CommittedPartition extends Place {
+export interface AuditedPartition extends PartitionId {
   group: string
   position: number | null
   metadata: string | null
@@ -19,18 +19,18 @@ export interface CommittedPartition extends Place {
 }
 
 export interface AuditTerms {
-  partitions: readonly CommittedPartition[]
+  partitions: readonly AuditedPartition[]
   /** Which of their topics are retry tiers. */
   isTier(topic: string): boolean
   /** Epoch ms: tallies written then or later are left out. */
   until: number
-  /** Epoch ms: what was handed to a tier, or became a dead letter, before then may have been removed by retention. */
+  /** Epoch ms: retries and dead letters published before then may have been removed by retention. */
   retriesKeptSince: number
-  lettersKeptSince: number
+  deadLettersKeptSince: number
 }
 
 /** What is wrong: where, and with which offsets (`last` included; null: to the end of what was audited). */
-export interface AuditFault extends Place {
+export interface AuditFault extends PartitionId {
   kind: 'gap' | 'overlap' | 'unreadable' | 'records' | 'retries' | 'dead_letters'
   destinationId: string | null
   first: number | null
@@ -50,9 +50,9 @@ export interface Copy {
   owner: string
 }
 
-export interface PartitionLine extends Place {
+export interface PartitionLine extends PartitionId {
   group: string
-  /** Where the chain begins, and how far it tells. */
+  /** Where the chain begins, and how far it reaches. */
   from: number
   to: number
   /** When its first tally was written, epoch ms; null where there is none. */
@@ -76,7 +76,7 @@ export interface AuditReport {
 
 /** All that was read. */
 export interface AuditFindings {
-  watched: Iterable<{ of: CommittedPartition; chain: Chain<PartitionFacts> }>
+  watched: Iterable<{ of: AuditedPartition; chain: Chain<PartitionFacts> }>
   tiers: ReadonlyMap<string | null, TierSums>
   copies: Copy[]
   copyCount: number
@@ -98,7 +98,7 @@ export function reportOf(
     const counted = terms.isTier(topic) ? tiers : calls
     for (const counts of sink.counts.values()) addCounts(entryOf(counted, counts.destinationId), counts)
     const { since, records, lost, tallies } = sink
-    const to = sink.cover?.position ?? start.position
+    const to = sink.finished?.position ?? start.position
     partitions.push({ group, topic, partition, from: start.position, to, since, records, lost, tallies })
     faults.push(...segmentFaults(terms, of, sink))
   }
@@ -108,7 +108,7 @@ export function reportOf(
   return { ok, partitions, destinations, faults, copies, copyCount, read }
 }
 
-function namedFaults({ topic, partition }: Place, { kind, runs, why }: ChainFault): AuditFault[] {
+function namedFaults({ topic, partition }: PartitionId, { kind, runs, why }: ChainFault): AuditFault[] {
   const fault = { kind, topic, partition, destinationId: null, why }
   if (runs.length === 0) return [{ ...fault, first: null, last: null }]
   return runs.map(({ start, end }) => ({
@@ -118,34 +118,34 @@ function namedFaults({ topic, partition }: Place, { kind, runs, why }: ChainFaul
   }))
 }
 
-/** Where the topics do not hold what the tallies tell of. */
+/** Differences between what the tallies count and what the topics hold. */
 function segmentFaults(
-  { retriesKeptSince, lettersKeptSince }: AuditTerms,
-  { topic, partition, low }: CommittedPartition,
+  { retriesKeptSince, deadLettersKeptSince }: AuditTerms,
+  { topic, partition, low }: AuditedPartition,
   { segments }: PartitionFacts,
 ): AuditFault[] {
   const faults: AuditFault[] = []
   for (const segment of segments) {
-    const { start: first, firstAt, toldRecords: told, foundRecords: found } = segment
+    const { start: first, firstAt, talliedRecords: tallied, foundRecords: found } = segment
     const last = Number.isFinite(segment.end) ? segment.end - 1 : null
     const name = (kind: AuditFault['kind'], destinationId: string | null, why: string) =>
       faults.push({ kind, topic, partition, destinationId, first, last, why })
     // Records that retention has removed since cannot be counted any more.
-    if (first >= low && told !== found)
-      name('records', null, `tallies tell of ${told} records, the topic holds ${found}`)
-    for (const [destinationId, handedOn] of segment.handedOn) {
-      const { toldRetries, foundRetries, toldLetters, foundLetters } = handedOn
-      if (firstAt >= retriesKeptSince && toldRetries !== foundRetries)
+    if (first >= low && tallied !== found)
+      name('records', null, `tallies count ${tallied} records, the topic holds ${found}`)
+    for (const [destinationId, published] of segment.published) {
+      const { talliedRetries, foundRetries, talliedDeadLetters, foundDeadLetters } = published
+      if (firstAt >= retriesKeptSince && talliedRetries !== foundRetries)
         name(
           'retries',
           destinationId,
-          `tallies tell of ${toldRetries} deliveries handed to tiers, the tiers hold ${foundRetries}`,
+          `tallies count ${talliedRetries} deliveries scheduled for a retry, the tiers hold ${foundRetries}`,
         )
-      if (firstAt >= lettersKeptSince && toldLetters !== foundLetters)
+      if (firstAt >= deadLettersKeptSince && talliedDeadLetters !== foundDeadLetters)
         name(
           'dead_letters',
           destinationId,
-          `tallies tell of ${toldLetters} dead letters, their topic holds ${foundLetters}`,
+          `tallies count ${talliedDeadLetters} dead letters, their topic holds ${foundDeadLetters}`,
         )
     }
   }

@@ -1,25 +1,25 @@
-// What the tallies tell, held against what lies in the topics; `audit-report.ts` judges it. A fold: first all tallies,
+// Compares the tallies with the topics; `audit-report.ts` judges the result. A fold: first all tallies,
 // then the records of calls, tiers and dead letters, in any order, each once.
 import { noTierSums, type TierSums } from './audit-equation.ts'
-import { PartitionFacts, handedOnOf } from './audit-partition.ts'
+import { PartitionFacts, publishedOf } from './audit-partition.ts'
 import {
   reportOf,
   type AuditReport,
   type AuditTerms,
-  type CommittedPartition,
+  type AuditedPartition,
   type Copy,
-  type Place,
+  type PartitionId,
 } from './audit-report.ts'
 import type { Origin } from './delivery.ts'
 import { LedgerChain, type Chain } from './ledger-chain.ts'
-import { isInRuns, joinRuns, type Cover } from './offset-cover.ts'
+import { isInRuns, uniteRuns, type FinishedOffsets } from './finished-offsets.ts'
 import { decodeFinished, tallyIdOf, type OffsetRun } from './offset-runs.ts'
 import type { Tally } from './tally.ts'
 
-const mostCopiesNamed = 1_000
+const maxCopiesNamed = 1_000
 
 interface Watched {
-  of: CommittedPartition
+  of: AuditedPartition
   chain: LedgerChain<PartitionFacts>
   /** Known once all tallies were read, and with it what was finished before its chain. */
   result: Chain<PartitionFacts> | null
@@ -27,21 +27,21 @@ interface Watched {
 }
 
 /** What is known of a record in a tier or among the dead letters. */
-export interface HandedOnRecord extends Place {
+export interface PublishedRecord extends PartitionId {
   offset: number
   from: Pick<Origin, 'topic' | 'partition' | 'offset'> | null
   owner: string
   /** Null where there is none, or it cannot be read. */
   destinationId: string | null
   deliveryId: string | null
-  /** The same hand-over lies in its topics a second time. */
+  /** The same retry or dead letter was published twice. */
   repeated: boolean
 }
 
 /** What a record's origin makes of it: see `#classOf`. */
 type RecordClass = 'fact' | 'copy' | 'earlier' | 'ahead'
 
-const keyOf = ({ topic, partition }: Place): string => `${topic}/${partition}`
+const keyOf = ({ topic, partition }: PartitionId): string => `${topic}/${partition}`
 
 export class Audit {
   readonly #terms: AuditTerms
@@ -55,7 +55,7 @@ export class Audit {
     this.#terms = terms
     for (const of of terms.partitions) {
       const { position, metadata } = of
-      const committed: Cover | null =
+      const committed: FinishedOffsets | null =
         position === null ? null : { position, runs: decodeFinished(position, metadata) }
       const chain = new LedgerChain(committed, tallyIdOf(of.metadata), () => new PartitionFacts(terms.until))
       this.#watched.set(keyOf(of), { of, chain, result: null, before: [] })
@@ -63,34 +63,34 @@ export class Audit {
   }
 
   /** Of one partition in the order in which they were written. @param at epoch ms */
-  addTally(place: Place, tally: Tally, at: number): void {
+  addTally(place: PartitionId, tally: Tally, at: number): void {
     const watched = this.#watched.get(keyOf(place))
     if (!watched || watched.of.group !== tally.group) return
     this.#read.tallies++
     watched.chain.add(tally, at)
   }
 
-  /** All tallies were added: what was told is known from here on. */
+  /** Call it once all tallies were added, before the first record. */
   endTallies(): void {
     for (const watched of this.#watched.values()) {
       watched.result = watched.chain.end()
       watched.result.sink.end()
       const { position, runs } = watched.result.start
-      watched.before = joinRuns([{ start: 0, end: position }], runs)
+      watched.before = uniteRuns([{ start: 0, end: position }], runs)
     }
   }
 
   /** What must be read of a topic's partition: nothing outside of it matters. Null: none of it. */
-  rangeOf(place: Place): { low: number; high: number } | null {
+  rangeOf(place: PartitionId): { low: number; high: number } | null {
     const result = this.#watched.get(keyOf(place))?.result
-    const cover = result?.sink.cover
-    if (!result || !cover) return null
-    const high = cover.runs[cover.runs.length - 1]?.end ?? cover.position
+    const finished = result?.sink.finished
+    if (!result || !finished) return null
+    const high = finished.runs[finished.runs.length - 1]?.end ?? finished.position
     return { low: result.start.position, high }
   }
 
   /** Of each partition, where its chain begins. */
-  starts(): (Place & { from: number })[] {
+  starts(): (PartitionId & { from: number })[] {
     return [...this.#watched.values()].map(({ of: { topic, partition }, result }) => ({
       topic,
       partition,
@@ -98,12 +98,12 @@ export class Audit {
     }))
   }
 
-  addCall(place: Place, offset: number): void {
+  addCall(place: PartitionId, offset: number): void {
     this.#read.calls++
     this.#countRecord(place, offset)
   }
 
-  addRetry(record: HandedOnRecord): void {
+  addRetry(record: PublishedRecord): void {
     this.#read.retries++
     this.#countRecord(record, record.offset)
     const sums = this.#tierSums(record.destinationId)
@@ -116,7 +116,7 @@ export class Audit {
       if (kind === 'fact') sums.settledBefore++
       return
     }
-    const waits = !sink.isTold(record.offset)
+    const waits = !sink.isReported(record.offset)
     if (kind === 'ahead') {
       if (!waits) sums.ahead++
       return
@@ -129,11 +129,11 @@ export class Audit {
     if (waits) sums.waiting++
   }
 
-  addLetter(record: HandedOnRecord): void {
+  addDeadLetter(record: PublishedRecord): void {
     this.#read.deadLetters++
     if (!record.from) return
     const kind = this.#classOf(record, record.from)
-    if (kind === 'fact') this.#found(record, 'foundLetters')
+    if (kind === 'fact') this.#found(record, 'foundDeadLetters')
     else if (kind === 'copy') this.#nameCopy(record)
   }
 
@@ -150,32 +150,32 @@ export class Audit {
   }
 
   /**
-   * `fact`: a tally tells of the hand-over. `copy`: a tally tells of the record that it came from, but another owner
+   * `fact`: a tally covers the record. `copy`: a tally covers the record that it came from, but another owner
    * finished it, or it is there twice. `earlier`: it came about before what is audited. `ahead`: after it.
    */
-  #classOf(record: HandedOnRecord, from: NonNullable<HandedOnRecord['from']>): RecordClass {
+  #classOf(record: PublishedRecord, from: NonNullable<PublishedRecord['from']>): RecordClass {
     const watched = this.#watched.get(keyOf(from))
     if (!watched?.result || isInRuns(watched.before, from.offset)) return 'earlier'
     const { result } = watched
-    if (!result.sink.isTold(from.offset)) return 'ahead'
+    if (!result.sink.isReported(from.offset)) return 'ahead'
     return result.sink.isBy(record.owner, from.offset) && !record.repeated ? 'fact' : 'copy'
   }
 
-  #found({ from, destinationId }: HandedOnRecord, what: 'foundRetries' | 'foundLetters'): void {
+  #found({ from, destinationId }: PublishedRecord, what: 'foundRetries' | 'foundDeadLetters'): void {
     const segment = this.#watched.get(keyOf(from!))!.result!.sink.segmentOf(from!.offset)
-    if (segment) handedOnOf(segment, destinationId)[what]++
+    if (segment) publishedOf(segment, destinationId)[what]++
   }
 
-  #countRecord(place: Place, offset: number): void {
+  #countRecord(place: PartitionId, offset: number): void {
     const sink = this.#watched.get(keyOf(place))?.result?.sink
-    if (!sink?.isTold(offset)) return
+    if (!sink?.isReported(offset)) return
     const segment = sink.segmentOf(offset)
     if (segment) segment.foundRecords++
   }
 
-  #nameCopy({ topic, partition, offset, deliveryId, from, owner }: HandedOnRecord): void {
+  #nameCopy({ topic, partition, offset, deliveryId, from, owner }: PublishedRecord): void {
     this.#copyCount++
-    if (this.#copies.length >= mostCopiesNamed) return
+    if (this.#copies.length >= maxCopiesNamed) return
     this.#copies.push({ topic, partition, offset, deliveryId, from: from as Origin | null, owner })
   }
 }

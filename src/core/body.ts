@@ -10,8 +10,8 @@ function quoted(text: string): string {
 }
 
 /**
- * The body of the webhook request for a call that `checkCall` has let through: the keys of contracts.md, "The
- * webhook request", in that order. Free-form maps go in as the JSON text they are: `checkCall` has made it
+ * The body of the webhook request for a call that `checkCall` has accepted: the keys of docs/receivers.md,
+ * "Body", in that order. Free-form maps go in as the JSON text they are: `checkCall` has made it
  * canonical. Absent ids, `name` and `category` are left out (an empty id is absent); absent maps are `{}`. Built
  * by concatenation, for it is made once per delivery. Throws a RangeError for a time that no calendar holds.
  */

@@ -3,7 +3,7 @@ import type { Outcome } from './outcome.ts'
 /**
  * A circuit breaker per endpoint (Nygard, Release It!), with a ramp after the probe and a pause that the endpoint
  * itself can ask for. While it is open, deliveries go to the retry tiers without an attempt, so that an endpoint
- * that is down costs neither its own patience nor anybody else's time.
+ * that is down neither is hammered nor costs others time.
  *
  * `phases` says what each phase means for work, `transitions` what leads from one to another:
  *
@@ -27,7 +27,7 @@ export interface BreakerLimits {
   maxCoolDownMs: number
   /** The longest pause that an endpoint can ask for in one answer, in ms: the next answer may ask for more. */
   maxPauseMs: number
-  /** The ramp ends where so many requests may be under way at once; one more with each success (TCP's slow start). */
+  /** The ramp ends when this many requests may be in flight at once; one more with each success (TCP's slow start). */
   rampTo: number
 }
 
@@ -47,7 +47,7 @@ export interface Breaker {
   /** open and paused: when that is over, by the clock that `now` is read from, in ms. */
   readonly until: number
   readonly coolDownMs: number
-  /** half_open and ramp: requests that may be under way at once. */
+  /** half_open and ramp: requests that may be in flight at once. */
   readonly probes: number
 }
 
@@ -57,7 +57,7 @@ export const closedBreaker: Breaker = { phase: 'closed', failures: 0, until: 0, 
 export const phases: Record<
   BreakerPhase,
   {
-    /** How much may be under way: as much as the concurrency limit allows, `probes`, or nothing. */
+    /** How much may be in flight: as much as the concurrency limit allows, `probes`, or nothing. */
     sends: 'limit' | 'probes' | 'nothing'
     /** Work that comes waits for its turn, is deferred to a tier, or waits only if that is short. */
     work: 'waits' | 'deferred' | 'waits_if_short'
@@ -107,7 +107,7 @@ export const transitions: Record<BreakerPhase, Record<BreakerEvent, readonly Rul
       { when: 'wide_enough', to: 'closed', by: 'forget' },
       { to: 'ramp', by: 'widen' },
     ],
-    // One failure does not end it, and the wait begins anew: an endpoint that fails now and then would never get out.
+    // One failure does not end it, and the wait restarts: an endpoint that fails now and then would never get out.
     failure: [
       { when: 'too_many_in_ramp', to: 'open', by: 'wait' },
       { to: 'ramp', by: 'count' },

@@ -1,5 +1,5 @@
-/** Fewer on the wire are never held back for: with so many, a core that answers at once is kept busy. */
-const least = 32
+/** The minimum window: this many requests on the wire keep a core busy when answers come at once. */
+const min = 32
 /** What it shrinks by with each answer, so a sixteenth of itself in a round trip. */
 const shrink = 1 / 16
 /** By what share of itself it grows: that is undone again within four round trips. */
@@ -11,25 +11,25 @@ const emptyTurns = 2
  * How many requests a process has on the wire at once while it has more to send: as few as keep it busy. What is
  * above that does not make it faster, for the answers only wait for it to read them; it makes each request dearer,
  * since hundreds of connections and thousands of bodies take turns in the processor's caches. (Ten endpoints that
- * answer at once: 640 requests and thousands of calls under way cost a third more CPU each than 32 and 300 did, in two
+ * answer at once: 640 requests and thousands of calls in flight cost a third more CPU each than 32 and 300 did, in two
  * processes that shared a core.)
  *
- * The measure is the work itself: as long as each turn of the event loop brings answers there is enough under way, and
- * the window shrinks. Turns that bring none although requests wait show that everybody waits for receivers, and it grows
+ * The measure is the work itself: as long as each turn of the event loop brings answers there is enough in flight, and
+ * the window shrinks. Turns that bring none although requests wait show that everything waits for receivers, and it grows
  * at once, by as much as it takes: an endpoint that is slow or hangs takes nothing from the others. So it holds
- * back nobody while the process has time. Pure; it knows no clock.
+ * back nothing while the process has time. Pure; it knows no clock.
  */
 export class BusyWindow {
-  readonly #most: number
-  readonly #least: number
+  readonly #max: number
+  readonly #min: number
   #size: number
   #answers = 0
   #empty = 0
 
-  constructor(most: number) {
-    this.#most = most
-    this.#least = Math.min(least, most)
-    this.#size = this.#least
+  constructor(max: number) {
+    this.#max = max
+    this.#min = Math.min(min, max)
+    this.#size = this.#min
   }
 
   get size(): number {
@@ -38,7 +38,7 @@ export class BusyWindow {
 
   answered(): void {
     this.#answers++
-    this.#size = Math.max(this.#least, this.#size - shrink)
+    this.#size = Math.max(this.#min, this.#size - shrink)
   }
 
   /** A turn of the event loop is over, and requests wait for a place in the window. True: it has grown. */
@@ -48,7 +48,7 @@ export class BusyWindow {
     this.#empty = empty ? this.#empty + 1 : 0
     if (this.#empty < emptyTurns) return false
     this.#empty = 0
-    this.#size = Math.min(this.#most, Math.max(this.#size, inFlight) * (1 + growth))
+    this.#size = Math.min(this.#max, Math.max(this.#size, inFlight) * (1 + growth))
     return true
   }
 }

@@ -1,6 +1,6 @@
 import { placeKey, type Place, type Trace } from './trace.ts'
 
-/** One record of the calls topic with this messageId, and what is told of it. */
+/** One record of the calls topic with this messageId, and what the ledger records of it. */
 export interface TracedCopy {
   place: Place
   traces: Trace[]
@@ -32,7 +32,7 @@ export function copiesOf(
     place.topic === callsTopic ? place : (origins.get(placeKey(place)) ?? null)
   const homeless: Trace[] = []
   for (const trace of traces) {
-    const origin = originOf(trace.kind === 'retry' || trace.kind === 'letter' ? trace.origin : trace.of)
+    const origin = originOf(trace.kind === 'retry' || trace.kind === 'dead_letter' ? trace.origin : trace.of)
     if (origin) copyAt(origin).traces.push(trace)
     else homeless.push(trace)
   }

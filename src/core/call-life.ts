@@ -1,5 +1,5 @@
 // The life of one copy of a call, put together from what the topics hold of it: `postrider why`.
-import { letterOf, stateByTraces, untold, type DeliveryLife, type FinishOf } from './delivery-life.ts'
+import { deadLetterOf, stateByTraces, unrecorded, type DeliveryLife, type FinishOf } from './delivery-life.ts'
 import type { DestinationCounts } from './tally.ts'
 import {
   placeKey,
@@ -14,7 +14,7 @@ import {
 
 /** A trace as it is shown: in the order of things. */
 export type Step = (
-  AttemptTrace | (DispositionTrace & { letter: Place | null }) | (RetryTrace & { kind: 'retry' })
+  AttemptTrace | (DispositionTrace & { deadLetter: Place | null }) | (RetryTrace & { kind: 'retry' })
 ) & {
   /** What a process did that ended before its work was committed: the record was worked on again. */
   repeat: boolean
@@ -22,8 +22,8 @@ export type Step = (
 
 export interface CopyFacts {
   place: Place
-  /** `told`: by the ledger. `settings`: by those that were in force. */
-  planBy: 'told' | 'settings' | null
+  /** `recorded`: by the ledger. `settings`: by those that were in force. */
+  planBy: 'ledger' | 'settings' | null
   /** The plans that were in force one after another; one where it is certain. Empty: not known, or no such source. */
   plans: readonly (readonly PlanLine[])[]
   /** Of this copy. */
@@ -33,11 +33,11 @@ export interface CopyFacts {
 }
 
 export interface CopyLife {
-  plan: { by: 'told' | 'settings'; isCertain: boolean; lines: readonly PlanLine[] } | null
+  plan: { by: 'ledger' | 'settings'; isCertain: boolean; lines: readonly PlanLine[] } | null
   steps: Step[]
   deliveries: DeliveryLife[]
   /** Of a record that came to no delivery; null of others. */
-  record: Pick<DeliveryLife, 'state' | 'at' | 'byTally' | 'reason' | 'letter'> | null
+  record: Pick<DeliveryLife, 'state' | 'at' | 'byTally' | 'reason' | 'deadLetter'> | null
 }
 
 export function lifeOf(facts: CopyFacts): CopyLife {
@@ -45,13 +45,15 @@ export function lifeOf(facts: CopyFacts): CopyLife {
   const isRepeat = repeats(traces, finish)
   const counted = traces.filter((trace) => !isRepeat(trace))
   const plans = supported(facts.plans, counted, finish(place))
-  const letters = traces.filter((trace) => trace.kind === 'letter')
+  const deadLetters = traces.filter((trace) => trace.kind === 'dead_letter')
   const steps = traces
     .flatMap((trace): Step[] => {
       if (trace.kind === 'attempt') return [{ ...trace, repeat: isRepeat(trace) }]
       if (trace.kind === 'disposition')
-        return [{ ...trace, letter: letterOf(trace, letters)?.place ?? null, repeat: isRepeat(trace) }]
-      // What a forwarder hands to a tier its disposition tells.
+        return [
+          { ...trace, deadLetter: deadLetterOf(trace, deadLetters)?.place ?? null, repeat: isRepeat(trace) },
+        ]
+      // The disposition records what a forwarder scheduled in a tier.
       return trace.kind === 'retry' && trace.from === null ? [{ ...trace, repeat: false }] : []
     })
     .sort((a, b) => a.at - b.at || order(a) - order(b) || a.place.offset - b.place.offset)
@@ -67,13 +69,13 @@ export function lifeOf(facts: CopyFacts): CopyLife {
   const deliveries = [...ids.values()].map((id) => {
     const its = (trace: Trace) =>
       trace.kind !== 'planned' && trace.destinationId === id.destinationId && trace.ofUrlId === id.urlId
-    const told = counted.filter(its)
+    const recorded = counted.filter(its)
     const inAll = plans.every((plan) =>
       plan.some((line) => line.reason === null && line.destinationId === id.destinationId),
     )
     return {
       ...id,
-      ...(stateByTraces(told, finish) ?? untold(id.destinationId, finish(place), isCertain, inAll)),
+      ...(stateByTraces(recorded, finish) ?? unrecorded(id.destinationId, finish(place), isCertain, inAll)),
     }
   })
   return {
@@ -96,13 +98,13 @@ function supported(
   { tally }: Finish,
 ): CopyFacts['plans'] {
   if (plans.length < 2) return plans
-  const told = new Set(
+  const recorded = new Set(
     traces.flatMap((trace) =>
       trace.kind === 'planned' || trace.destinationId === null ? [] : [trace.destinationId],
     ),
   )
   const counts = new Map(tally?.counts.map((each) => [each.destinationId, each]))
-  const given = new Set(told)
+  const given = new Set(recorded)
   for (const lines of plans)
     for (const [id, its] of Map.groupBy(lines, ({ destinationId }) => destinationId))
       if (tally && tally.records > 0 && givenTo(counts.get(id)) >= tally.records * its.length) given.add(id)
@@ -110,8 +112,8 @@ function supported(
     (plan) =>
       [...given].every((id) => plan.some(({ destinationId }) => destinationId === id)) &&
       plan.every(({ destinationId: id, reason }) => {
-        if (reason === null) return told.has(id) || !tally || (counts.get(id)?.delivered ?? 0) > 0
-        if (told.has(id)) return false
+        if (reason === null) return recorded.has(id) || !tally || (counts.get(id)?.delivered ?? 0) > 0
+        if (recorded.has(id)) return false
         return reason === 'not_chosen' ? !tally || (counts.get(id)?.skipped ?? 0) > 0 : !given.has(id)
       }),
   )
@@ -155,7 +157,7 @@ function repeats(traces: readonly Trace[], finish: FinishOf): (trace: Trace) => 
     return retry ? isStale(retry.from, retry.owner, depth + 1) : false
   }
   return (trace) => {
-    const from = trace.kind === 'retry' || trace.kind === 'letter' ? trace.from : trace.of
+    const from = trace.kind === 'retry' || trace.kind === 'dead_letter' ? trace.from : trace.of
     return isStale(from, trace.owner)
   }
 }
@@ -164,18 +166,18 @@ function recordState(
   { traces, place, finish, plans }: CopyFacts,
   isRepeat: (trace: Trace) => boolean,
 ): CopyLife['record'] {
-  const told = traces.filter(
-    (trace) => (trace.kind === 'disposition' || trace.kind === 'letter') && !isRepeat(trace),
+  const recorded = traces.filter(
+    (trace) => (trace.kind === 'disposition' || trace.kind === 'dead_letter') && !isRepeat(trace),
   )
-  const byTraces = stateByTraces(told, finish)
+  const byTraces = stateByTraces(recorded, finish)
   if (byTraces) {
-    const { state, at, byTally, reason, letter } = byTraces
-    return { state, at, byTally, reason, letter }
+    const { state, at, byTally, reason, deadLetter } = byTraces
+    return { state, at, byTally, reason, deadLetter }
   }
   const { finished, tally } = finish(place)
-  const nothing = { byTally: false, reason: null, letter: null, at: null }
+  const nothing = { byTally: false, reason: null, deadLetter: null, at: null }
   if (!finished) return { ...nothing, state: 'open' }
-  // A record that becomes a dead letter or is erased is told of: this one had nobody to go to.
+  // A record that becomes a dead letter or is erased is recorded: this one had no destination.
   if (tally && plans.length > 0) return { ...nothing, state: 'skipped', at: tally.at, byTally: true }
   return { ...nothing, state: 'unknown' }
 }

@@ -9,7 +9,7 @@ type PlannedCall = Pick<AnalyticsCall, 'messageId' | 'sourceId' | 'type' | 'even
 
 /**
  * What a forwarder plans for a valid call by these settings, in the order of the destinations; it is what the ledger's
- * `planned` tells with LEDGER=all. Null when there is no such source.
+ * `planned` records with LEDGER=all. Null when there is no such source.
  */
 export function planCall(
   call: PlannedCall,

@@ -6,10 +6,10 @@ const maxCount = 1_000_000_000
 /** Why a record of a retry tier cannot have been written by a forwarder, in one line; null when it can. */
 export function checkRetry({
   attempts,
-  handOvers,
-}: Pick<RetryDelivery, 'attempts' | 'handOvers'>): string | null {
+  timesScheduled,
+}: Pick<RetryDelivery, 'attempts' | 'timesScheduled'>): string | null {
   if (!isCount(attempts)) return `attempts is ${attempts}, which no delivery reaches`
-  if (!isCount(handOvers)) return `handOvers is ${handOvers}, which no delivery reaches`
+  if (!isCount(timesScheduled)) return `timesScheduled is ${timesScheduled}, which no delivery reaches`
   return null
 }
 

@@ -12,19 +12,19 @@ const ordinarySkewMs = 5_000
  */
 export function withoutFuture(retry: RetryDelivery, appendedAt: number | null): RetryDelivery {
   if (appendedAt === null) return retry
-  const { handedOverAt, firstAttemptAt, firstHandOverAt, notBefore } = retry
+  const { scheduledAt, firstAttemptAt, firstScheduledAt, notBefore } = retry
   const latest = appendedAt + ordinarySkewMs
-  const ahead = handedOverAt > latest ? handedOverAt - appendedAt : 0
-  const isBegun = firstAttemptAt !== null || firstHandOverAt !== null
-  if (ahead === 0 && isBegun && (firstAttemptAt ?? 0) <= latest && (firstHandOverAt ?? 0) <= latest)
+  const ahead = scheduledAt > latest ? scheduledAt - appendedAt : 0
+  const isBegun = firstAttemptAt !== null || firstScheduledAt !== null
+  if (ahead === 0 && isBegun && (firstAttemptAt ?? 0) <= latest && (firstScheduledAt ?? 0) <= latest)
     return retry
   const past = (time: number | null) => (time !== null && time > latest ? appendedAt : time)
-  const scheduledAt = past(handedOverAt)!
+  const correctedAt = past(scheduledAt)!
   return {
     ...retry,
-    handedOverAt: scheduledAt,
+    scheduledAt: correctedAt,
     firstAttemptAt: past(firstAttemptAt),
-    firstHandOverAt: isBegun ? past(firstHandOverAt) : scheduledAt,
+    firstScheduledAt: isBegun ? past(firstScheduledAt) : correctedAt,
     notBefore: notBefore === null ? null : notBefore - ahead,
   }
 }

@@ -1,7 +1,7 @@
 /** An audience has members; a computed trait has a value for some users. Both become properties of users. */
 export type ComputationKind = 'audience' | 'trait'
 
-/** `full`: the whole list; `change`: only who is added and removed; `farewell`: everybody leaves. */
+/** `full`: the whole list; `change`: only users added and removed; `farewell`: all members leave. */
 export type SyncMode = 'full' | 'change' | 'farewell'
 
 export interface OpenSync {

@@ -1,15 +1,15 @@
 /**
- * How many requests an endpoint may have under way at once, found out by TCP Vegas (Brakmo and Peterson 1994; for
+ * How many requests an endpoint may have in flight at once, found out by TCP Vegas (Brakmo and Peterson 1994; for
  * requests: VegasLimit of Netflix's concurrency-limits): the round trip without queueing is the shortest that was
  * seen; by how much the round trip is longer now, times the limit, is the number of requests that only queue, here
- * or at the receiver. Few: more under way would bring more through. Many: fewer would cost nothing.
+ * or at the receiver. Few: more in flight would bring more through. Many: fewer would cost nothing.
  *
  * Added to it: Vegas counts queueing requests (3 and 6 times the limit's logarithm), which is a hundredth of a limit
  * of thousands and less than clocks waver; so a tenth and a quarter of the limit count as few and many too. Growth
- * doubles until the first queueing (slow start). The shortest round trip is measured anew from time to time with half
- * as many under way (ProbeRTT of BBR, Cardwell et al. 2016), for a receiver may have become slower, and without it the
+ * doubles until the first queueing (slow start). The shortest round trip is measured again from time to time with half
+ * as many in flight (ProbeRTT of BBR, Cardwell et al. 2016), for a receiver may have become slower, and without it the
  * queueing itself would in time become the measure. And time-outs and 429 halve the limit, once for all that was
- * under way (TCP's recovery point): only they bring it below where it starts, for a long round trip alone harms nobody.
+ * in flight (TCP's recovery point): only they bring it below where it starts, because a long round trip alone does no harm.
  *
  * Round trips are averaged over windows, so that a pause of this process or a slow answer decides nothing.
  * Times in ms.
@@ -22,7 +22,7 @@ export interface LimitBounds {
   max: number
 }
 
-/** rising: until the first queueing. draining and measuring: half as many, to learn the shortest round trip anew. */
+/** rising: until the first queueing. draining and measuring: half as many, to measure the shortest round trip again. */
 export type LimitPhase = 'rising' | 'steering' | 'draining' | 'measuring'
 /** What a window showed. `unused`: the limit was not reached. `stale`: the shortest round trip is too old. */
 export type LimitEvent = 'unused' | 'few' | 'some' | 'many' | 'stale' | 'overload'
@@ -68,7 +68,7 @@ export const limitTransitions: Record<LimitPhase, Record<LimitEvent, Step>> = {
 
 const windowMs = 100
 const windowSamples = 16
-/** The shortest round trip is measured anew after so many windows. */
+/** Windows after which the shortest round trip is measured again. */
 export const memoryWindows = 300
 
 export class ConcurrencyLimit {
@@ -84,8 +84,8 @@ export class ConcurrencyLimit {
   #windowMs = windowMs
   #sum = 0
   #count = 0
-  #mostInFlight = 0
-  /** When it was halved: what was sent before tells nothing new. */
+  #maxInFlight = 0
+  /** When it was halved: what was sent before says nothing new. */
   #backedOffAt = -Infinity
 
   constructor(bounds: LimitBounds) {
@@ -112,7 +112,7 @@ export class ConcurrencyLimit {
   answered(roundTripMs: number, inFlight: number, now: number): void {
     this.#sum += roundTripMs
     this.#count++
-    if (inFlight > this.#mostInFlight) this.#mostInFlight = inFlight
+    if (inFlight > this.#maxInFlight) this.#maxInFlight = inFlight
     if (now - this.#windowStart < this.#windowMs) return
     if (this.#count < windowSamples && this.#count < this.#limit) return
     this.#windowEnds(Math.max(this.#sum / this.#count, 0.05), now)
@@ -142,12 +142,12 @@ export class ConcurrencyLimit {
     this.#windowMs = Math.max(windowMs, roundTripMs)
     this.#sum = 0
     this.#count = 0
-    this.#mostInFlight = 0
+    this.#maxInFlight = 0
   }
 
   #event(roundTripMs: number): LimitEvent {
     const limit = this.#limit
-    const unused = this.#mostInFlight * 2 < this.value
+    const unused = this.#maxInFlight * 2 < this.value
     if (++this.#age >= memoryWindows) {
       this.#age = 0
       if (!unused) return 'stale'

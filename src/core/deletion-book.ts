@@ -1,6 +1,6 @@
 import type { Erasure } from './erasures.ts'
 
-/** A deletion request as `webhooks.erasures` tells of it. */
+/** A deletion request as `webhooks.erasures` records it. */
 export interface RecordedDeletion {
   requestId: string
   /** When it was requested, and when the broker got the first of its erasures; epoch milliseconds. */
@@ -10,7 +10,7 @@ export interface RecordedDeletion {
   total: number
   written: number
   /** Of how many erasures, from the first on, the delete calls are written. */
-  told: number
+  notified: number
   /** By source, in the order of the request. */
   sources: ReadonlyMap<string, { users: number; destinationIds: readonly string[] }>
 }
@@ -23,16 +23,16 @@ export interface RecordedDeletion {
 export type DeletionState = 'finished' | 'interrupted' | 'cut_off'
 
 /** What retention took away was finished or can be finished no more: it does not count as missing. */
-export function deletionState({ total, written, told }: RecordedDeletion): DeletionState {
-  if (told >= total) return 'finished'
+export function deletionState({ total, written, notified }: RecordedDeletion): DeletionState {
+  if (notified >= total) return 'finished'
   return written < total ? 'cut_off' : 'interrupted'
 }
 
 /** Whether delete calls of erasures that are there may be missing. */
-export const isUntold = ({ written, told }: RecordedDeletion): boolean => told < written
+export const isUnfinished = ({ written, notified }: RecordedDeletion): boolean => notified < written
 
-/** What nobody of ours ever requested: then copies are not told apart. */
-const mostCounted = 50_000_000
+/** For a request that is not ours: then copies are not distinguished. */
+const maxCounted = 50_000_000
 
 interface Entry extends RecordedDeletion {
   sources: Map<string, { users: number; destinationIds: readonly string[] }>
@@ -53,13 +53,13 @@ export class DeletionBook {
     const { requestId, sourceId, number, at, total, destinationIds, finished } = erasure
     let entry = this.#entries.get(requestId)
     if (!entry) {
-      const counted = number > 0 && total > 0 && total <= mostCounted
+      const counted = number > 0 && total > 0 && total <= maxCounted
       const seen = counted ? new Uint8Array((total >> 3) + 1) : null
-      entry = { requestId, at, appendedAt, total, written: 0, told: 0, sources: new Map(), seen }
+      entry = { requestId, at, appendedAt, total, written: 0, notified: 0, sources: new Map(), seen }
       this.#entries.set(requestId, entry)
     }
     if (finished) {
-      entry.told = Math.max(entry.told, number > 0 ? number - 1 : entry.written)
+      entry.notified = Math.max(entry.notified, number > 0 ? number - 1 : entry.written)
       return false
     }
     if (entry.seen) {

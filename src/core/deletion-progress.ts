@@ -11,11 +11,11 @@ export interface DeleteCounts {
   skipped: number
   /** Not written yet, in front of a forwarder, or in a retry tier. */
   waiting: number
-  /** It is too long ago: `webhooks.deliveries` does not tell any more. */
+  /** It is too long ago: `webhooks.deliveries` no longer holds it. */
   unknown: number
 }
 
-/** For how long `webhooks.deliveries` tells of a delivery (contracts.md, Topics). */
+/** How long `webhooks.deliveries` keeps a delivery. */
 export const deliveriesKeptMs = 9 * 86_400_000
 
 export interface SourceProgress extends DeleteCounts {
@@ -26,10 +26,10 @@ export interface SourceProgress extends DeleteCounts {
   destinations: (DeleteCounts & { destinationId: string })[]
 }
 
-type Standing = keyof DeleteCounts
+type DeletionOutcome = keyof DeleteCounts
 
 /** `erased` cannot be of a delete call. */
-const standings: Record<DispositionLabel, Standing> = {
+const states: Record<DispositionLabel, DeletionOutcome> = {
   delivered: 'delivered',
   dead_lettered: 'failed',
   skipped: 'skipped',
@@ -41,7 +41,7 @@ const standings: Record<DispositionLabel, Standing> = {
 interface Call {
   sourceId: string
   /** By delivery id; '' for the record itself, where it never became a delivery. */
-  deliveries: Map<string, { destinationId: string; at: number; standing: Standing }>
+  deliveries: Map<string, { destinationId: string; at: number; state: DeletionOutcome }>
 }
 
 /** The fold of `webhooks.deliveries` for one request: what became of each of its delete calls. */
@@ -59,14 +59,14 @@ export class DeletionProgress {
     let call = this.#calls.get(messageId)
     if (!call) this.#calls.set(messageId, (call = { sourceId: sourceId ?? '', deliveries: new Map() }))
     const before = call.deliveries.get(deliveryId ?? '')
-    // A delivery that was handed on, or replayed, comes to something again: the last one counts.
+    // A delivery that was scheduled again, or replayed, gets another disposition: the last one counts.
     if (before && before.at > at) return
     // A record that failed before it became a delivery was replayed.
     if (deliveryId) call.deliveries.delete('')
     call.deliveries.set(deliveryId ?? '', {
       destinationId: destinationId ?? '',
       at,
-      standing: standings[disposition],
+      state: states[disposition],
     })
   }
 
@@ -79,7 +79,7 @@ export class DeletionProgress {
     isEnabled: (destinationId: string) => boolean,
     now: number,
   ): SourceProgress[] {
-    const untold: Standing = now - appendedAt > deliveriesKeptMs ? 'unknown' : 'waiting'
+    const unrecorded: DeletionOutcome = now - appendedAt > deliveriesKeptMs ? 'unknown' : 'waiting'
     return [...sources].map(([sourceId, { users, destinationIds }]) => {
       const calls = [...this.#calls.values()].filter((call) => call.sourceId === sourceId)
       const requested = destinationIds.length > 0 ? users : 0
@@ -89,12 +89,12 @@ export class DeletionProgress {
       for (const { deliveries } of calls)
         for (const { destinationId } of deliveries.values()) if (destinationId !== '') ids.add(destinationId)
       const whole = zeros()
-      for (const call of calls) whole[standingOf(call, expected, untold)]++
-      whole[untold] += Math.max(0, requested - calls.length)
+      for (const call of calls) whole[stateOf(call, expected, unrecorded)]++
+      whole[unrecorded] += Math.max(0, requested - calls.length)
       const destinations = [...ids].sort().map((destinationId) => {
         const counts = zeros()
-        for (const call of calls) counts[standingAt(call, destinationId, untold)]++
-        counts[untold] += Math.max(0, requested - calls.length)
+        for (const call of calls) counts[stateAt(call, destinationId, unrecorded)]++
+        counts[unrecorded] += Math.max(0, requested - calls.length)
         return { destinationId, ...counts }
       })
       return { sourceId, users, requested, ...whole, destinations }
@@ -105,24 +105,24 @@ export class DeletionProgress {
 const zeros = (): DeleteCounts => ({ delivered: 0, failed: 0, skipped: 0, waiting: 0, unknown: 0 })
 
 /** A call counts as failed when any of its deliveries failed, and as delivered when none is left that could. */
-const byWeight: readonly Standing[] = ['failed', 'waiting', 'unknown', 'delivered', 'skipped']
+const byWeight: readonly DeletionOutcome[] = ['failed', 'waiting', 'unknown', 'delivered', 'skipped']
 
-const joined = (standings: readonly Standing[], none: Standing): Standing =>
-  byWeight.find((each) => standings.includes(each)) ?? none
+const joined = (states: readonly DeletionOutcome[], none: DeletionOutcome): DeletionOutcome =>
+  byWeight.find((each) => states.includes(each)) ?? none
 
-function standingAt({ deliveries }: Call, destinationId: string, untold: Standing): Standing {
+function stateAt({ deliveries }: Call, destinationId: string, unrecorded: DeletionOutcome): DeletionOutcome {
   const record = deliveries.get('')
-  if (record) return record.standing
+  if (record) return record.state
   const its = [...deliveries.values()].filter((each) => each.destinationId === destinationId)
-  return joined(its.map(of), untold)
+  return joined(its.map(of), unrecorded)
 }
 
-function standingOf(call: Call, expected: readonly string[], untold: Standing): Standing {
+function stateOf(call: Call, expected: readonly string[], unrecorded: DeletionOutcome): DeletionOutcome {
   const record = call.deliveries.get('')
-  if (record) return record.standing
+  if (record) return record.state
   const at = new Set([...call.deliveries.values()].map(({ destinationId }) => destinationId))
-  const missing = expected.filter((id) => !at.has(id)).map(() => untold)
-  return joined([...[...call.deliveries.values()].map(of), ...missing], untold)
+  const missing = expected.filter((id) => !at.has(id)).map(() => unrecorded)
+  return joined([...[...call.deliveries.values()].map(of), ...missing], unrecorded)
 }
 
-const of = ({ standing }: { standing: Standing }): Standing => standing
+const of = ({ state }: { state: DeletionOutcome }): DeletionOutcome => state

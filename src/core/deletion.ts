@@ -2,8 +2,8 @@ import type { AnalyticsCall } from './analytics-call.ts'
 import type { Erasure } from './erasures.ts'
 import type { SettingsState } from './settings.ts'
 
-/** Users of one deletion request, at the most (contracts.md, Deletions). */
-export const mostUsersOfRequest = 5_000
+/** Maximum number of users in one deletion request. */
+export const maxUsersOfRequest = 5_000
 
 export interface DeletionRequest {
   requestId: string
@@ -20,7 +20,7 @@ export interface AffectedSource {
 }
 
 /**
- * The sources that a request is about: all of them, disabled ones too, unless it names some. Nobody is told of users
+ * The sources that a request is about: all of them, disabled ones too, unless it names some. No destination is notified of users
  * of a disabled source, whose calls are not delivered either.
  */
 export function affectedSources(
@@ -28,7 +28,7 @@ export function affectedSources(
   { sources, destinations }: SettingsState,
 ): { affected: AffectedSource[]; unknown: string[] } {
   const enabled = [...destinations.values()].filter((destination) => destination.enabled)
-  const toldOf = (sourceId: string) =>
+  const notifiedBy = (sourceId: string) =>
     enabled.filter(({ sourceIds: its }) => its.includes(sourceId)).map(({ id }) => id)
   const chosen = [...new Set(sourceIds ?? sources.keys())]
   return {
@@ -36,7 +36,7 @@ export function affectedSources(
       .filter((sourceId) => sources.has(sourceId))
       .map((sourceId) => ({
         sourceId,
-        destinationIds: sources.get(sourceId)!.enabled ? toldOf(sourceId) : [],
+        destinationIds: sources.get(sourceId)!.enabled ? notifiedBy(sourceId) : [],
       })),
     unknown: chosen.filter((sourceId) => !sources.has(sourceId)),
   }
@@ -55,20 +55,20 @@ export function* erasuresOf(
 }
 
 /**
- * What it writes last: the delete calls of its first `told` erasures are all written. They are counted, for whoever
+ * What it writes last: the delete calls of its first `notified` erasures are all written. They are counted, so that a process that
  * finishes a request that seemed to be cut off may do so while that is still being written.
  */
 export function finishedNote(
   { requestId, at }: Pick<DeletionRequest, 'requestId' | 'at'>,
   total: number,
-  told: number,
+  notified: number,
 ): Erasure {
   return {
     sourceId: '',
     userId: '',
     requestId,
     at,
-    number: told + 1,
+    number: notified + 1,
     total,
     destinationIds: [],
     finished: true,

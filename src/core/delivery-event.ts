@@ -1,7 +1,7 @@
 import type { CallType } from './analytics-call.ts'
 import type { Tally } from './tally.ts'
 
-/** What `webhooks.deliveries` tells. `unknown` is a type that a later version added. */
+/** The kinds of records in `webhooks.deliveries`. `unknown` is a type that a later version added. */
 export const deliveryEventTypes = [
   'lost',
   'attempt_failed',

@@ -4,7 +4,7 @@ import {
   placeKey,
   type DispositionTrace,
   type Finish,
-  type LetterTrace,
+  type DeadLetterTrace,
   type Place,
   type RetryTrace,
   type Trace,
@@ -26,11 +26,11 @@ export interface DeliveryLife {
   /** Of a destination that delivers to every URL. */
   urlId: string | null
   state: DeliveryState
-  /** When it came to this; with `byTally`, the time by which it had. Null while it has not, or nobody knows. */
+  /** When it came to this; with `byTally`, the time by which it had. Null while it has not, or when unknown. */
   at: number | null
-  /** Nothing is told of it by itself: a tally tells how the deliveries of many calls ended, this one's among them. */
+  /** It has no record of its own: a tally counts how the deliveries of many calls ended, this one's among them. */
   byTally: boolean
-  /** Rounds that reached a URL; null where nobody knows. */
+  /** Rounds that reached a URL; null when unknown. */
   attempts: number | null
   /** A dead letter's reason, or why it was skipped. */
   reason: string | null
@@ -38,14 +38,14 @@ export interface DeliveryLife {
   tier: string | null
   dueAt: number | null
   /** Of `dead_letter`, for `dead-letters show`; null where retention took it. */
-  letter: Place | null
+  deadLetter: Place | null
 }
 
 const sameRecord = (a: Place | null, b: Place | null): boolean =>
   a !== null && b !== null && placeKey(a) === placeKey(b)
 
-/** Among those of the same record there is one for each owner who worked on it. */
-const ofDisposition = <T extends RetryTrace | LetterTrace>(
+/** For one record there is one for each owner that worked on it. */
+const ofDisposition = <T extends RetryTrace | DeadLetterTrace>(
   { of, owner, destinationId, ofUrlId }: DispositionTrace,
   candidates: readonly T[],
 ): T | undefined =>
@@ -58,11 +58,11 @@ const ofDisposition = <T extends RetryTrace | LetterTrace>(
   )
 
 /** The dead letter that a disposition led to. */
-export const letterOf = (
+export const deadLetterOf = (
   disposition: DispositionTrace,
-  letters: readonly LetterTrace[],
-): LetterTrace | undefined =>
-  disposition.disposition === 'dead_lettered' ? ofDisposition(disposition, letters) : undefined
+  deadLetters: readonly DeadLetterTrace[],
+): DeadLetterTrace | undefined =>
+  disposition.disposition === 'dead_lettered' ? ofDisposition(disposition, deadLetters) : undefined
 
 /** What became of a delivery, whichever it is. */
 export type Ended = Omit<DeliveryLife, 'destinationId' | 'urlId'>
@@ -72,7 +72,7 @@ const nothingMore: Omit<Ended, 'state' | 'at' | 'attempts'> = {
   reason: null,
   tier: null,
   dueAt: null,
-  letter: null,
+  deadLetter: null,
 }
 
 const finalStates: Partial<Record<DispositionLabel, DeliveryState>> = {
@@ -82,47 +82,54 @@ const finalStates: Partial<Record<DispositionLabel, DeliveryState>> = {
   erased: 'erased',
 }
 
-/** By the newest of what is told of a delivery; null where nothing is told that ends a round. */
+/** By the newest record of a delivery; null when no record ends a round. */
 export function stateByTraces(traces: readonly Trace[], finish: FinishOf): Ended | null {
   const retries = traces.filter((trace) => trace.kind === 'retry')
-  const letters = traces.filter((trace) => trace.kind === 'letter')
+  const deadLetters = traces.filter((trace) => trace.kind === 'dead_letter')
   const dispositions = traces.filter((trace) => trace.kind === 'disposition')
   const replays = retries.filter(({ from }) => from === null)
-  // What is in its topic was written before the ledger tells of it, and stays there for longer.
-  const last = [...dispositions, ...replays, ...letters]
+  // A record in its topic was written before the ledger's, and is kept longer.
+  const last = [...dispositions, ...replays, ...deadLetters]
     .sort((a, b) => a.at - b.at || Number(a.kind === 'disposition') - Number(b.kind === 'disposition'))
     .at(-1)
   if (!last) return null
-  if (last.kind === 'letter')
+  if (last.kind === 'dead_letter')
     return {
       ...nothingMore,
       state: 'dead_letter',
       at: last.at,
       attempts: last.attempts,
       reason: last.reason,
-      letter: last.place,
+      deadLetter: last.place,
     }
   if (last.kind === 'retry') return inTier(last, finish)
   const { at, attempts, reason, disposition } = last
   const state = finalStates[disposition]
   if (state)
-    return { ...nothingMore, state, at, attempts, reason, letter: letterOf(last, letters)?.place ?? null }
+    return {
+      ...nothingMore,
+      state,
+      at,
+      attempts,
+      reason,
+      deadLetter: deadLetterOf(last, deadLetters)?.place ?? null,
+    }
   const retry = ofDisposition(last, retries)
   if (retry) return inTier(retry, finish)
   return { ...nothingMore, state: 'unknown', at: null, attempts, tier: last.tier, dueAt: last.dueAt }
 }
 
-/** A round from a tier is always told when it ends: where it is not, it has not ended, or is told no more. */
+/** The end of a round from a tier is always recorded: otherwise it has not ended, or its record is gone. */
 function inTier({ place, attempts, tier, dueAt, notBefore }: RetryTrace, finish: FinishOf): Ended {
   const state = finish(place).finished ? 'unknown' : 'waiting'
   return { ...nothingMore, state, at: null, attempts, tier, dueAt: Math.max(dueAt, notBefore ?? 0) }
 }
 
 /**
- * Of a delivery nothing is told by itself: only that all went well at the first attempt, or that it was skipped, is left
- * untold. Once the record is finished, its tally says which of the two happened to the deliveries that it tells of.
+ * For a delivery without records: only success at the first attempt, and skipping, go
+ * unrecorded. Once the record is finished, its tally says which of the two happened to the deliveries that it counts.
  */
-export function untold(
+export function unrecorded(
   destinationId: string,
   { finished, tally }: Finish,
   isCertain: boolean,

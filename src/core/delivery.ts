@@ -7,7 +7,7 @@ export interface Origin {
   partition: number
   offset: number
   /**
-   * When the broker appended the record, epoch milliseconds (LogAppendTime). It stays through hand-overs and replays:
+   * When the broker appended the record, epoch milliseconds (LogAppendTime). It stays through retries and replays:
    * deletion requests cover what was appended before them. Null in records of a version that did not note it.
    */
   appendedAt: number | null
@@ -23,7 +23,7 @@ export interface EndpointOutcome {
   detail: string | null
 }
 
-/** The last HTTP response that a delivery got, for people who look into a failure. */
+/** The last HTTP response of a delivery, for the analysis of a failure. */
 export interface LastResponse {
   endpointId: string
   status: number
@@ -43,7 +43,7 @@ export interface Delivery {
   messageId: string
   sourceId: string
   destinationId: string
-  /** Whom the call is of (`usersOf`); empty in records of a version that did not note it. */
+  /** The call's users (`usersOf`); empty in records of a version that did not note them. */
   userIds: readonly string[]
   type: CallType
   body: Uint8Array
@@ -51,10 +51,10 @@ export interface Delivery {
   endpointIds: string[]
   /** Rounds of sending that reached at least one endpoint. */
   attempts: number
-  /** Times the delivery was handed to a retry tier. */
-  handOvers: number
+  /** Times the delivery was scheduled for a retry. */
+  timesScheduled: number
   firstAttemptAt: number | null
-  firstHandOverAt: number | null
+  firstScheduledAt: number | null
   /** No attempt before this time (Retry-After); null when the tier's delay is all. */
   notBefore: number | null
   /** The last outcome per endpoint tried so far. */
@@ -78,7 +78,7 @@ export function urlIdOf({
   return id.startsWith(`${ofAny}:`) ? id.slice(ofAny.length + 1) : null
 }
 
-/** The closed set of reasons for a dead letter (contracts.md). */
+/** The closed set of reasons for a dead letter (docs/delivery.md). */
 export const deadLetterReasons = [
   'expired',
   'not_attempted',
@@ -97,10 +97,10 @@ export type DeadLetterReason = (typeof deadLetterReasons)[number]
 
 /** A delivery in a retry tier's topic. */
 export interface RetryDelivery extends Delivery {
-  /** When it was handed over; due at `handedOverAt` plus its tier's delay. */
-  handedOverAt: number
+  /** When it was scheduled; due at `scheduledAt` plus its tier's delay. */
+  scheduledAt: number
   /**
-   * Who handed it over: `<member id>/<epoch>` under which the partition of `from` was taken over. With `from` it tells
+   * The process that scheduled it: `<member id>/<epoch>` under which it owned the partition of `from`. With `from` it tells
    * the copies of one delivery apart that a crash makes.
    */
   owner: string
@@ -119,7 +119,7 @@ export interface DeadLetter {
   detail: string | null
   failedAt: number
   origin: Origin
-  /** Who gave it up, as a retry's. */
+  /** The process that gave it up, like a retry's. */
   owner: string
   /** The record that was being worked on, the call's or a tier's; null of one written before there was a ledger. */
   from: Origin | null

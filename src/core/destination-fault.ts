@@ -5,7 +5,7 @@ const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 
 /**
  * Why no request can be made of a destination as the settings have it, in one line without any value; null when it
- * can. Commands write nothing of the kind, but whoever can write to the settings' topic can.
+ * can. Commands write nothing of the kind, but a client that may write to the settings' topic can.
  */
 export function destinationFault({ urls }: Pick<Destination, 'urls'>): string | null {
   if (urls.length === 0) return 'it has no URL'

@@ -5,7 +5,7 @@ import type { Tier } from './topics.ts'
 export interface RetryPolicy {
   /** Ascending by delay, at least one. */
   tiers: readonly Tier[]
-  /** From the first attempt, or from the first hand-over where there was none before, in ms. */
+  /** From the first attempt, or from the first time it was scheduled where there was none before, in ms. */
   windowMs: number
 }
 
@@ -15,9 +15,9 @@ export interface Round {
   outcomes: readonly { endpointId: string; outcome: Outcome }[]
   /** Rounds that reached an endpoint, this one included. */
   attempts: number
-  handOvers: number
+  timesScheduled: number
   firstAttemptAt: number | null
-  firstHandOverAt: number | null
+  firstScheduledAt: number | null
   now: number
 }
 
@@ -43,7 +43,7 @@ const finalReasons: Partial<Record<Outcome['kind'], DeadLetterReason>> = {
   blocked: 'blocked',
 }
 
-/** The one place that decides a delivery's fate (contracts.md, The webhook request; design.md, point 6). */
+/** The one place that decides what becomes of a delivery (docs/delivery.md, the table of outcomes). */
 export function decide(round: Round, policy: RetryPolicy): Disposition {
   if (round.outcomes.some(({ outcome }) => outcome.kind === 'success')) return { kind: 'delivered' }
   const again = round.outcomes.filter(({ outcome }) => canRetry(outcome))
@@ -53,12 +53,12 @@ export function decide(round: Round, policy: RetryPolicy): Disposition {
   }
   const deadline = windowEnd(round, policy)
   const { asked, closed, hasPlaceThen } = waits(again.map(({ outcome }) => outcome))
-  const least = Math.max(asked, closed)
+  const min = Math.max(asked, closed)
   const deferred = again.every(({ outcome }) => outcome.kind === 'deferred')
   // The next tier after each failed attempt. How often it was put off says nothing about that.
-  const step = deferred ? round.handOvers : Math.max(round.attempts, 1) - 1
+  const step = deferred ? round.timesScheduled : Math.max(round.attempts, 1) - 1
   const stepMs = hasPlaceThen ? 0 : policy.tiers[Math.min(step, policy.tiers.length - 1)]!.delayMs
-  const wait = least > stepMs ? Math.min(round.now + least, deadline) - round.now : stepMs
+  const wait = min > stepMs ? Math.min(round.now + min, deadline) - round.now : stepMs
   const tier = chooseTier(round.now, wait, deadline, policy)
   if (!tier) {
     return { kind: 'dead_letter', reason: expiryReason(round) }
@@ -91,7 +91,7 @@ function waits(outcomes: readonly Outcome[]): { asked: number; closed: number; h
  * now, since the time has come or no tier fits into what is left of the window.
  */
 export function hopTier(
-  record: { notBefore: number | null; firstAttemptAt: number | null; firstHandOverAt: number | null },
+  record: { notBefore: number | null; firstAttemptAt: number | null; firstScheduledAt: number | null },
   now: number,
   policy: RetryPolicy,
 ): Tier | null {
@@ -101,7 +101,7 @@ export function hopTier(
 
 /** The window of a delivery that waited in a tier has ended: no attempt is made any more, however late it is taken up. */
 export function isExpired(
-  record: { firstAttemptAt: number | null; firstHandOverAt: number | null },
+  record: { firstAttemptAt: number | null; firstScheduledAt: number | null },
   now: number,
   policy: RetryPolicy,
 ): boolean {
@@ -113,12 +113,12 @@ export const expiryReason = ({ attempts }: { attempts: number }): DeadLetterReas
   attempts === 0 ? 'not_attempted' : 'expired'
 
 function windowEnd(
-  times: { firstAttemptAt: number | null; firstHandOverAt: number | null; now: number },
+  times: { firstAttemptAt: number | null; firstScheduledAt: number | null; now: number },
   policy: RetryPolicy,
 ): number {
-  const { firstAttemptAt, firstHandOverAt, now } = times
-  // A hand-over that came before any attempt began the window; the first attempt after it does not begin it anew.
-  return Math.min(firstAttemptAt ?? now, firstHandOverAt ?? now) + policy.windowMs
+  const { firstAttemptAt, firstScheduledAt, now } = times
+  // A delivery scheduled before any attempt began its window then; the first attempt does not restart it.
+  return Math.min(firstAttemptAt ?? now, firstScheduledAt ?? now) + policy.windowMs
 }
 
 /** The smallest tier that covers the wait; if that would overshoot the window, the largest that fits. */

@@ -24,7 +24,7 @@ export interface PaceBounds {
 }
 
 /**
- * How fast one endpoint is driven: its breaker, its limit of requests under way and its retry budget, told of what is
+ * How fast one endpoint is driven: its breaker, its limit of requests in flight and its retry budget, informed of what is
  * sent and what comes of it. Pure: the time comes in as an argument, in ms by any clock that never goes back.
  */
 export class EndpointPace {
@@ -35,11 +35,11 @@ export class EndpointPace {
   readonly #maxWaitMs: number
   #breaker: Breaker = closedBreaker
   /**
-   * Counts the times that the breaker stopped or probed anew. A request's outcome speaks only in the round in which
+   * Counts the times that the breaker stopped or probed again. A request's outcome speaks only in the round in which
    * it was sent: what was on the wire when the breaker opened says nothing about its probes.
    */
   #round = 0
-  /** Requests of this round that are under way. */
+  /** Requests of this round that are in flight. */
   #onWire = 0
   /** How many of those there may be, beside the limit; infinite while the breaker is closed. */
   #window = Infinity
@@ -56,7 +56,7 @@ export class EndpointPace {
     return this.#breaker
   }
 
-  /** Requests that may be under way at once while the breaker is closed. */
+  /** Requests that may be in flight at once while the breaker is closed. */
   get limit(): number {
     return this.#limit.value
   }
@@ -67,7 +67,7 @@ export class EndpointPace {
       this.#become(elapsedBreaker(this.#breaker, now, this.#breakerLimits))
   }
 
-  /** Whether one more may be sent; `inFlight` are all that are under way. Advance it first. */
+  /** Whether one more may be sent; `inFlight` are all that are in flight. Advance it first. */
   mayStart(inFlight: number): boolean {
     return inFlight < this.#limit.value && this.#onWire < this.#window
   }
@@ -89,7 +89,7 @@ export class EndpointPace {
   }
 
   /**
-   * @param inFlight all that are under way, this one counted
+   * @param inFlight all that are in flight, this one counted
    * @param isRetry the delivery had been attempted before
    */
   ended(round: number, outcome: Outcome, inFlight: number, isRetry: boolean, now: number): void {
@@ -125,7 +125,7 @@ export class EndpointPace {
       case 'deferred':
         if (phase === 'half_open' && this.#onWire + queued < probes) return null
         // Not what is left of the cool-down but all of it: should the probe fail, the next one is at least as long, and
-        // what comes back in the middle of that is handed over once more.
+        // a retry that comes back in the middle of that is scheduled once more.
         return { reason: 'breaker', waitMs: Math.max(waitMs, coolDownMs) }
     }
   }

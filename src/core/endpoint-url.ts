@@ -1,7 +1,7 @@
 export const maxUrlLength = 2_048
 
 /**
- * What is wrong with a webhook URL (contracts.md, Settings), one phrase a fault. The URL itself is not repeated:
+ * What is wrong with a webhook URL (docs/destinations.md), one phrase a fault. The URL itself is not repeated:
  * it may hold a token.
  */
 export function urlFaults(text: string): string[] {

@@ -8,18 +8,18 @@ import type { ErasableCall } from './erasures.ts'
  * @param latest a time at which the delivery was already there, for those that did not note when the call was appended
  */
 export function erasableDelivery(delivery: Delivery, key: string | null, latest: number): ErasableCall {
-  const { sourceId, type, userIds, origin, firstAttemptAt, firstHandOverAt } = delivery
+  const { sourceId, type, userIds, origin, firstAttemptAt, firstScheduledAt } = delivery
   return {
     sourceId,
     type,
     userIds: userIds.length > 0 || key === null ? userIds : [key],
-    appendedAt: origin.appendedAt ?? Math.min(firstAttemptAt ?? latest, firstHandOverAt ?? latest, latest),
+    appendedAt: origin.appendedAt ?? Math.min(firstAttemptAt ?? latest, firstScheduledAt ?? latest, latest),
   }
 }
 
 /**
  * A record of the calls topic that is no delivery. Where its source is not known, an erasure of the user at any
- * source covers it: nobody can say that it is of another one.
+ * source covers it: it may be of any source.
  *
  * @param call null when it cannot be read: then its key says whose it is
  */

@@ -13,7 +13,7 @@ export interface Erasure {
   /** Its place among the request's erasures, from 1; of a `finished` one, the next after the last it speaks for. */
   number: number
   total: number
-  /** Who is told by a delete call that follows: the source's destinations that were enabled. */
+  /** The source's enabled destinations, which a delete call notifies. */
   destinationIds: readonly string[]
   /** No erasure, but the note that the delete calls of those before are all written. Source and user are empty. */
   finished: boolean
@@ -30,17 +30,17 @@ export const erasureKeptMs = 40 * 86_400_000
 
 /** What is asked about: a call, or what became of it. */
 export interface ErasableCall {
-  /** Null where nobody knows it: then an erasure at any source counts. */
+  /** Null when unknown: then an erasure at any source counts. */
   sourceId: string | null
   type: CallType | 'unknown' | null
-  /** Whom the call is of (`usersOf`). */
+  /** The call's users (`usersOf`). */
   userIds: readonly string[]
   /** When the broker appended the call's own record, epoch milliseconds. */
   appendedAt: number
 }
 
 /**
- * Who was erased when: the fold of `webhooks.erasures`, for millions of users. A user is 64 bits of hash and a time,
+ * Which user was erased when: the fold of `webhooks.erasures`, for millions of users. A user is 64 bits of hash and a time,
  * about 30 bytes of memory; two users are taken for one with a chance of one in 10^12 even among ten million.
  * What is older than `erasureKeptMs`, seen from the newest, goes when room is made.
  */
@@ -56,7 +56,7 @@ export class ErasureIndex {
   #hashHigh = 0
   #hashLow = 0
 
-  /** @param seed a random 32-bit number, so that nobody can choose ids that share a slot */
+  /** @param seed a random 32-bit number, so that a sender cannot choose ids that share a slot */
   constructor(seed: number) {
     this.#seed = seed | 0
   }

@@ -8,7 +8,7 @@ export interface Chained<T> {
 const fewest = 16
 
 /**
- * What is under way, found by a hash: for entries that come and go by the million. Whoever looks something up compares
+ * What is in flight, found by a hash: for entries that come and go by the million. A look-up compares
  * the entries of a chain itself.
  *
  * Not a Map, because of what V8 makes of one: whenever its table is full it is copied, and the table before keeps a

@@ -4,17 +4,17 @@ const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x
 const [quote, comma, colon] = [0x22, 0x2c, 0x3a]
 
 /**
- * Walks the object that begins at `at` and tells of each member where its key, quotes included, and its value begin
+ * Walks the object that begins at `at` and reports for each member where its key, quotes included, and its value begin
  * and end in the text. Values are checked and not built, so that numbers keep their spelling and nothing is made of
  * what is not asked for. Gives the position behind the object; -1 when there is no well-formed object (members before
- * the fault have been told of then). A key may come twice: the last one counts.
+ * the fault have been reported then). A key may come twice: the last one counts.
  *
  * `look` finds the end of a value; with one of one's own a value can be read while it is checked.
  */
 export function eachMember(
   text: string,
   at: number,
-  tell: (keyStart: number, keyEnd: number, start: number, end: number) => void,
+  report: (keyStart: number, keyEnd: number, start: number, end: number) => void,
   look: (text: string, start: number, keyStart: number, keyEnd: number) => number = valueEnd,
 ): number {
   if (text.charCodeAt(at) !== openBrace) return -1
@@ -29,7 +29,7 @@ export function eachMember(
     const start = spaceEnd(text, at + 1)
     at = look(text, start, keyStart, keyEnd)
     if (at < 0) return -1
-    tell(keyStart, keyEnd, start, at)
+    report(keyStart, keyEnd, start, at)
     at = spaceEnd(text, at)
     const next = text.charCodeAt(at++)
     if (next === closeBrace) return at
@@ -38,7 +38,7 @@ export function eachMember(
   }
 }
 
-/** What a key that `eachMember` tells of says. */
+/** The text of a key that `eachMember` reports. */
 export const keyOf = (text: string, keyStart: number, keyEnd: number): string =>
   stringOf(text.slice(keyStart, keyEnd))
 
@@ -46,7 +46,7 @@ export const keyOf = (text: string, keyStart: number, keyEnd: number): string =>
 export function eachElement(
   text: string,
   at: number,
-  tell: (start: number, end: number) => void,
+  report: (start: number, end: number) => void,
   look: (text: string, start: number) => number = valueEnd,
 ): number {
   if (text.charCodeAt(at) !== openBracket) return -1
@@ -55,7 +55,7 @@ export function eachElement(
   for (;;) {
     const end = look(text, at)
     if (end < 0) return -1
-    tell(at, end)
+    report(at, end)
     at = spaceEnd(text, end)
     const next = text.charCodeAt(at++)
     if (next === closeBracket) return at

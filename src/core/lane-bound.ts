@@ -5,7 +5,7 @@
 export const maxLaneWorkMs = 10_000
 /** Before the first one in a lane has waited for so long, in ms, nothing is taken for too much: few answers say little. */
 export const laneGraceMs = 2_000
-/** The mean is over about so many of the last answers. */
+/** The mean covers about this many of the last answers. */
 const answers = 16
 
 /**
@@ -21,7 +21,7 @@ export class LaneBound {
     return this.#maxWaiting
   }
 
-  /** A call was answered, in whatever way, after so many ms from its request's start. */
+  /** A call was answered, with any outcome, that many ms after its request's start. */
   answered(durationMs: number): void {
     if (this.#seen < answers) this.#seen++
     this.#answerMs += (durationMs - this.#answerMs) / this.#seen

@@ -1,7 +1,7 @@
 /**
- * The finished offsets above a commit's position, as they ride in the commit's metadata (design.md, point 8).
+ * The finished offsets above a commit's position, as they ride in the commit's metadata (docs/architecture.md).
  * Text: `1.<form>.<base64url>`, where the form is `r` (run lengths), `b` (bitset) or `-` (none), and, behind a
- * third dot, the id of the tally that tells of the commit.
+ * third dot, the id of the commit's tally.
  */
 export interface OffsetRun {
   /** First offset of the run. */
@@ -80,12 +80,12 @@ function largestThatFit(
   let high = lengths.length
   while (low < high) {
     const middle = (low + high) >> 1
-    const least = lengths[middle]!
+    const min = lengths[middle]!
     // Of runs as long as the shortest one kept, the earliest stay.
-    let ties = lengths.length - middle - lengths.filter((length) => length > least).length
+    let ties = lengths.length - middle - lengths.filter((length) => length > min).length
     const candidate = runs.filter((run) => {
       const length = run.end - run.start
-      return mustStay.has(run) || length > least || (length === least && ties-- > 0)
+      return mustStay.has(run) || length > min || (length === min && ties-- > 0)
     })
     if (runsSize(position, candidate) <= payloadLimit) {
       kept = candidate
@@ -104,7 +104,7 @@ export interface FinishedMap {
 }
 
 /**
- * What is once in a committed map stays there: the ledger counts it as told. So runs that hold any of `committed` come
+ * What is once in a committed map stays there: the ledger counts it as tallied. So runs that hold any of `committed` come
  * first. They have room: either they are not more than they were, or a bitset that held them before is shorter now.
  * @param position the offset committed: every offset below it is finished
  * @param runs finished runs above `position`, ascending, apart from each other
@@ -162,7 +162,7 @@ export function encodeFinished(position: number, runs: readonly OffsetRun[]): st
   return fitFinished(position, runs).metadata
 }
 
-/** Metadata that ends in the id of the tally which tells of its commit. The id has at most 100 characters, no dot. */
+/** Metadata that ends in the id of its commit's tally. The id has at most 100 characters, no dot. */
 export function withTally(metadata: string, tallyId: string): string {
   return `${metadata}.${tallyId}`
 }

@@ -19,7 +19,7 @@ export class OffsetTracker {
   #head = 0
   #tail = 0
   #lastAdded = -1
-  /** Every offset below this is finished, whoever finished it. */
+  /** Every offset below this is finished, by any owner. */
   #floor = 0
   /** Finished runs at or above the floor that have not been added yet, ascending. */
   #known: OffsetRun[] = []

@@ -1,4 +1,4 @@
-/** The closed set of what one attempt at one URL can come to (contracts.md, Metrics). */
+/** The closed set of outcomes of one attempt at one URL (docs/delivery.md). */
 export const outcomeKinds = [
   'success',
   'timeout',
@@ -39,7 +39,7 @@ export function deferredOutcome(detail: string): Outcome {
   return { kind: 'deferred', status: null, retryAfterMs: null, body: null, durationMs: 0, detail }
 }
 
-/** Whether another attempt may succeed (contracts.md, The webhook request). */
+/** Whether another attempt may succeed (docs/delivery.md). */
 export function canRetry(outcome: Outcome): boolean {
   switch (outcome.kind) {
     case 'timeout':

@@ -25,7 +25,7 @@ export class RecentIds {
 
   /**
    * `units`: the ids' lengths together, plus three each. Takes 2 bytes a unit, and a quarter more. `seed` is a random
-   * 32-bit number, so that nobody can choose ids that share a slot.
+   * 32-bit number, so that a sender cannot choose ids that share a slot.
    */
   constructor(units: number, seed: number) {
     this.#seed = seed | 0

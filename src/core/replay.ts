@@ -12,7 +12,7 @@ export type Replay =
 
 export interface ReplayTerms {
   now: number
-  /** Stands in the record for who handed it over. */
+  /** The record's owner field: the process that scheduled it. */
   owner: string
   topics: TopicNames
   /** The delivery's destination as it is set up now, if there is one. */
@@ -23,18 +23,19 @@ const refused = (why: string): Replay => ({ kind: 'refused', why })
 
 /**
  * How a dead letter is sent again: all of the destination's present URLs (or the one that the delivery is for), a
- * window that starts anew, and the same id and body, by which receivers tell what they have already had.
+ * new window, and the same id and body, by which receivers recognise what they have already had.
  */
-export function planReplay(letter: DeadLetter, terms: ReplayTerms): Replay {
-  if (letter.omittedBytes !== null) return refused(`its ${letter.omittedBytes} bytes were too large to keep`)
-  if (letter.reason === 'too_large') return refused('it is too large for a retry topic')
-  if (letter.delivery) return planDelivery(letter.delivery, terms)
-  if (letter.raw === null) return refused('its record had no value')
-  const { topic } = letter.origin
+export function planReplay(deadLetter: DeadLetter, terms: ReplayTerms): Replay {
+  if (deadLetter.omittedBytes !== null)
+    return refused(`its ${deadLetter.omittedBytes} bytes were too large to keep`)
+  if (deadLetter.reason === 'too_large') return refused('it is too large for a retry topic')
+  if (deadLetter.delivery) return planDelivery(deadLetter.delivery, terms)
+  if (deadLetter.raw === null) return refused('its record had no value')
+  const { topic } = deadLetter.origin
   const { calls, retryPrefix } = terms.topics
   if (topic !== calls && !topic.startsWith(retryPrefix))
     return refused(`it came from ${topic}, which this deployment does not read`)
-  return { kind: 'raw', topic, key: letter.rawKey, value: letter.raw }
+  return { kind: 'raw', topic, key: deadLetter.rawKey, value: deadLetter.raw }
 }
 
 function planDelivery(
@@ -53,13 +54,13 @@ function planDelivery(
       ...delivery,
       endpointIds: urls ? urls.map(({ id }) => id) : delivery.endpointIds,
       attempts: 0,
-      handOvers: 0,
+      timesScheduled: 0,
       firstAttemptAt: null,
-      firstHandOverAt: now,
+      firstScheduledAt: now,
       notBefore: null,
       outcomes: [],
       lastResponse: null,
-      handedOverAt: now,
+      scheduledAt: now,
       owner,
       from: null,
     },

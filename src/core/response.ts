@@ -6,7 +6,7 @@ export const maxResponseBytes = 64 * 1024
 export const keptResponseBytes = 2 * 1024
 
 /**
- * What a final status (200 and above) comes to (contracts.md, The webhook request). A status outside the known
+ * The outcome of a final status (200 and above; docs/delivery.md). A status outside the known
  * classes counts as a 5xx (RFC 9110, section 15).
  */
 export function outcomeKindOf(status: number): OutcomeKind {

@@ -1,4 +1,4 @@
-import { isInRuns } from './offset-cover.ts'
+import { isInRuns } from './finished-offsets.ts'
 import type { OffsetRun } from './offset-runs.ts'
 import { dispositionLabels, type DispositionLabel } from './delivery-event.ts'
 import type { DestinationCounts } from './tally.ts'
@@ -33,7 +33,7 @@ export class ResultCodes {
     return index * labelCount + labelIndex[label]
   }
 
-  /** Counts by code, as a tally tells them: by destination, ordered by its name. */
+  /** Counts by code, as in a tally: by destination, ordered by its name. */
   named(counts: ReadonlyMap<number, number>): DestinationCounts[] {
     const byDestination = new Map<number, DestinationCounts>()
     for (const [code, count] of counts) {

@@ -1,7 +1,7 @@
 import { canonicalUrl } from './endpoint-url.ts'
 
 /**
- * Where a secret is used, in one spelling. It is sealed for that place alone, so that nobody who may write settings can
+ * Where a secret is used, in one spelling. It is sealed for that place alone, so that a client that may write settings cannot
  * move it to where its text comes out: a shared secret into a header, or a header to another host. A header belongs to
  * its URL in whatever spelling, for an edit of the URLs keeps headers by that.
  */

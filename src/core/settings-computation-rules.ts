@@ -78,7 +78,7 @@ function decideStart(command: Start, found: Computation, { sources }: SettingsAg
       'id',
       `sync ${found.openSync.syncId} of ${label(command)} is open: it has to be finished first`,
     )
-  // Its calls would be skipped, and the members would count as told.
+  // Its calls would be skipped, and the members would count as notified.
   if (!sources.get(found.sourceId)?.enabled)
     return refused(
       'conflict',

@@ -14,7 +14,7 @@ export type Decision = { accepted: true; event: SettingsEvent | null } | { accep
 
 const order = ['usage', 'not_found', 'conflict'] as const
 
-/** The one code for several faults: the one that is mended by its author alone comes first. */
+/** The one code for several faults: the one that its author alone can fix comes first. */
 export function leadingCode(faults: readonly Fault[]): Fault['code'] {
   return order.find((code) => faults.some((fault) => fault.code === code)) ?? 'conflict'
 }

@@ -24,7 +24,7 @@ export type DestinationSettings = Omit<Destination, 'urls' | 'earlierSecret' | '
 
 /**
  * What can have happened to the settings. Kept for ever, so a type's fields are only ever added, as optional.
- * An update holds what was changed and nothing else: two writers who change different fields both keep theirs.
+ * An update holds what was changed and nothing else: two writers that change different fields both keep theirs.
  */
 export type SettingsEvent =
   | { type: 'source_created'; source: Source }
@@ -159,7 +159,7 @@ function changedDestination(destination: Destination, event: DestinationChange):
         ...destination,
         name: event.name ?? destination.name,
         sourceIds: event.sourceIds ?? destination.sourceIds,
-        // Whoever edits a destination looks after it: a URL that was gone gets another chance.
+        // An edited destination is looked after: a URL that was gone gets another chance.
         urls: notGone(event.urls ?? destination.urls),
         ...(event.sharedSecret !== undefined && {
           sharedSecret: event.sharedSecret,

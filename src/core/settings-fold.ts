@@ -100,7 +100,7 @@ export class SettingsFold {
     return 'accepted'
   }
 
-  /** Counts a record that nobody reads. */
+  /** Counts a record that is ignored. */
   pass(): void {
     this.#version++
   }

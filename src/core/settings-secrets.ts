@@ -3,14 +3,14 @@ import type { NewSecret } from './settings-commands.ts'
 import type { Fault } from './settings-decision.ts'
 import type { Destination, SealedSecret } from './settings.ts'
 
-/** A secret that was sealed anew: the same text, for the same place, under another key. */
+/** A secret that was sealed again: the same text, for the same place, under another key. */
 export interface Resealed {
   place: SecretPlace
   from: SealedSecret
   to: SealedSecret
 }
 
-/** Where a destination's secrets were sealed anew. What is undefined stays as it is. */
+/** A destination's resealed secrets. What is undefined stays as it is. */
 export interface ResealedPlaces {
   sharedSecret?: SealedSecret | undefined
   earlierSecret?: SealedSecret | undefined
@@ -101,24 +101,24 @@ export function editSecrets(
 }
 
 /**
- * Where what was sealed anew stands now; null when nowhere. A secret that was changed meanwhile is left alone:
- * whoever changed it had the keys of the day.
+ * The place where a resealed secret belongs now; null when there is none. A secret that was changed meanwhile is left alone:
+ * its writer had the current keys.
  */
 export function resealedPlaces(
   destination: Destination,
   resealed: readonly Resealed[],
 ): ResealedPlaces | null {
   const { id } = destination
-  const anew = (at: SecretPlace, sealed: SealedSecret | null) =>
+  const to = (at: SecretPlace, sealed: SealedSecret | null) =>
     resealed.find(({ place, from }) => place === at && isSame(from, sealed))?.to
   const shared = sharedSecretPlace(id)
   const places: ResealedPlaces = {
-    sharedSecret: anew(shared, destination.sharedSecret),
-    earlierSecret: anew(shared, destination.earlierSecret),
+    sharedSecret: to(shared, destination.sharedSecret),
+    earlierSecret: to(shared, destination.earlierSecret),
     headers: destination.urls.flatMap((url) =>
       url.headers.flatMap(({ name, value }) => {
-        const to = anew(headerPlace(id, url.url, name), value)
-        return to ? [{ urlId: url.id, name, value: to }] : []
+        const sealed = to(headerPlace(id, url.url, name), value)
+        return sealed ? [{ urlId: url.id, name, value: sealed }] : []
       }),
     ),
   }

@@ -44,7 +44,7 @@ export function decideSourceUpdate(command: Update, state: SettingsAggregate): D
   }
 }
 
-/** The rule for ids of sources and destinations (contracts.md, Settings). */
+/** The rule for ids of sources and destinations (docs/destinations.md). */
 export function idFaults(id: string): Fault[] {
   if (/^[a-z0-9][a-z0-9_-]{0,63}$/.test(id)) return []
   return [

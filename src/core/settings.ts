@@ -25,7 +25,7 @@ export interface Endpoint {
   id: string
   url: string
   headers: { name: string; value: SealedSecret }[]
-  /** When the receiver last answered 410; null once the URL was changed or the destination enabled anew. */
+  /** When the receiver last answered 410; null once the URL was changed or the destination enabled again. */
   goneAt: number | null
 }
 

@@ -25,7 +25,7 @@ const reserved = new Set([
   '__proto__',
 ])
 
-/** What is wrong with a static header's name (contracts.md, The webhook request), one phrase a fault. */
+/** What is wrong with a static header's name (docs/destinations.md), one phrase a fault. */
 export function headerNameFaults(name: string): string[] {
   // A field name is a token: RFC 9110, 5.6.2.
   if (!/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(name)) return ['is not a valid header name']

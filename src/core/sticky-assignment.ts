@@ -12,7 +12,7 @@ export type Assignment = Map<string, Record<string, number[]>>
 
 /**
  * Shares partitions out evenly, topic by topic, among the members that subscribe to the topic, and moves as few
- * as that allows. Where a topic's partitions do not divide evenly, those who hold one more keep it, else the
+ * as that allows. When a topic's partitions do not divide evenly, members with one more keep it, otherwise the
  * member with the fewest partitions in all gets it. The result does not depend on the order of the members.
  */
 export function assignSticky(
@@ -49,16 +49,16 @@ function shareTopic(
     if (owner === undefined) free.push(partition)
     else owned.get(owner)!.push(partition)
   }
-  const least = Math.floor(partitions.length / subscribers.length)
+  const min = Math.floor(partitions.length / subscribers.length)
   const withOneMore = partitions.length % subscribers.length
-  // Who holds most comes first, so that the larger shares stay where they are.
+  // Members with the most partitions come first, so that the larger shares stay where they are.
   const order = [...subscribers].sort(
     (a, b) =>
-      Math.min(owned.get(b.id)!.length, least + 1) - Math.min(owned.get(a.id)!.length, least + 1) ||
+      Math.min(owned.get(b.id)!.length, min + 1) - Math.min(owned.get(a.id)!.length, min + 1) ||
       load.get(a.id)! - load.get(b.id)! ||
       (a.id < b.id ? -1 : 1),
   )
-  const quota = new Map(order.map((member, index) => [member.id, least + (index < withOneMore ? 1 : 0)]))
+  const quota = new Map(order.map((member, index) => [member.id, min + (index < withOneMore ? 1 : 0)]))
   for (const [id, share] of owned) free.push(...share.splice(quota.get(id)!))
   free.sort((a, b) => a - b)
   for (const member of order) {

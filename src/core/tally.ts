@@ -4,7 +4,7 @@
 export interface DestinationCounts {
   destinationId: string | null
   delivered: number
-  /** Handed to a retry tier after an attempt, or without one. */
+  /** Scheduled for a retry after an attempt, or without one. */
   retried: number
   deferred: number
   deadLettered: number

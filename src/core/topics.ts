@@ -6,7 +6,7 @@ export interface Tier {
   delayMs: number
 }
 
-/** The names of all topics under one prefix (contracts.md, Topics). */
+/** The names of all topics under one prefix (docs/architecture.md). */
 export interface TopicNames {
   calls: string
   retry(tierName: string): string
@@ -21,7 +21,7 @@ export interface TopicNames {
 
 export function topicNames(prefix: string): TopicNames {
   const retryPrefix = `${prefix}webhooks.retry.`
-  // Asked for with each hand-over: a text that was put together anew is hashed anew wherever it is looked up.
+  // Asked for with each published record: a newly concatenated string would be hashed again at each lookup.
   const retries = new Map<string, string>()
   return {
     calls: `${prefix}analytics.calls`,

@@ -20,15 +20,15 @@ export interface PlanLine {
   reason: NotPlannedReason | null
 }
 
-interface Told {
-  /** The record that tells it. */
+interface TraceBase {
+  /** The record that holds it. */
   place: Place
   at: number
-  /** `<member id>/<epoch>`: who worked on it. */
+  /** `<member id>/<epoch>` of the process that worked on it. */
   owner: string | null
 }
 
-export interface PlannedTrace extends Told {
+export interface PlannedTrace extends TraceBase {
   kind: 'planned'
   /** The record that was worked on. */
   of: Place
@@ -37,7 +37,7 @@ export interface PlannedTrace extends Told {
   plan: PlanLine[]
 }
 
-export interface AttemptTrace extends Told {
+export interface AttemptTrace extends TraceBase {
   kind: 'attempt'
   of: Place
   destinationId: string
@@ -51,7 +51,7 @@ export interface AttemptTrace extends Told {
   detail: string | null
 }
 
-export interface DispositionTrace extends Told {
+export interface DispositionTrace extends TraceBase {
   kind: 'disposition'
   of: Place
   /** Null of a record that never became a delivery. */
@@ -68,7 +68,7 @@ export interface DispositionTrace extends Told {
 }
 
 /** A record of a retry tier. */
-export interface RetryTrace extends Told {
+export interface RetryTrace extends TraceBase {
   kind: 'retry'
   /** The call's own record. */
   origin: Place
@@ -83,8 +83,8 @@ export interface RetryTrace extends Told {
 }
 
 /** A dead letter; its place is what `dead-letters show` takes. */
-export interface LetterTrace extends Told {
-  kind: 'letter'
+export interface DeadLetterTrace extends TraceBase {
+  kind: 'dead_letter'
   origin: Place
   from: Place | null
   destinationId: string | null
@@ -93,13 +93,13 @@ export interface LetterTrace extends Told {
   attempts: number | null
 }
 
-export type Trace = PlannedTrace | AttemptTrace | DispositionTrace | RetryTrace | LetterTrace
+export type Trace = PlannedTrace | AttemptTrace | DispositionTrace | RetryTrace | DeadLetterTrace
 
 /** Null for events that are about no single call, or that say less than is needed. */
 export function traceOfEvent(event: DeliveryEvent, place: Place): Trace | null {
   const { at, owner, topic, partition, firstOffset, destinationId, messageId, deliveryId } = event
   if (messageId === null || topic === null || partition === null || firstOffset === null) return null
-  const told = { place, at, owner, of: { topic, partition, offset: firstOffset } }
+  const base = { place, at, owner, of: { topic, partition, offset: firstOffset } }
   const ofUrlId =
     deliveryId === null || destinationId === null
       ? null
@@ -107,7 +107,7 @@ export function traceOfEvent(event: DeliveryEvent, place: Place): Trace | null {
   switch (event.type) {
     case 'planned':
       return {
-        ...told,
+        ...base,
         kind: 'planned',
         sourceId: event.sourceId,
         receivedAt: event.receivedAt,
@@ -123,14 +123,14 @@ export function traceOfEvent(event: DeliveryEvent, place: Place): Trace | null {
       const { urlId, attempt, reason, status, durationMs, detail } = event
       const outcome = reason ?? 'unknown'
       const kind = 'attempt'
-      return { ...told, kind, destinationId, ofUrlId, urlId, attempt, outcome, status, durationMs, detail }
+      return { ...base, kind, destinationId, ofUrlId, urlId, attempt, outcome, status, durationMs, detail }
     }
     case 'disposition': {
       const { disposition, attempt: attempts, reason, detail, tier, dueAt, notBefore } = event
       if (disposition === null) return null
       const kind = 'disposition'
       const what = { disposition, attempts, reason, detail, tier, dueAt, notBefore }
-      return { ...told, kind, destinationId, ofUrlId, ...what }
+      return { ...base, kind, destinationId, ofUrlId, ...what }
     }
     default:
       return null
@@ -142,27 +142,27 @@ export function traceOfRetry(
   tier: { name: string; delayMs: number },
   place: Place,
 ): RetryTrace {
-  const { handedOverAt, owner, origin, from, destinationId, notBefore, attempts } = retry
+  const { scheduledAt, owner, origin, from, destinationId, notBefore, attempts } = retry
   return {
     kind: 'retry',
     place,
-    at: handedOverAt,
+    at: scheduledAt,
     owner,
     origin: placeOf(origin),
     from: from && placeOf(from),
     destinationId,
     ofUrlId: urlIdOf(retry),
     tier: tier.name,
-    dueAt: handedOverAt + tier.delayMs,
+    dueAt: scheduledAt + tier.delayMs,
     notBefore,
     attempts,
   }
 }
 
-export function traceOfLetter(letter: DeadLetter, place: Place): LetterTrace {
-  const { failedAt, owner, origin, from, delivery, reason } = letter
+export function traceOfDeadLetter(deadLetter: DeadLetter, place: Place): DeadLetterTrace {
+  const { failedAt, owner, origin, from, delivery, reason } = deadLetter
   return {
-    kind: 'letter',
+    kind: 'dead_letter',
     place,
     at: failedAt,
     owner,
@@ -180,21 +180,21 @@ const placeOf = ({ topic, partition, offset }: Place): Place => ({ topic, partit
 /** One text for one place. */
 export const placeKey = ({ topic, partition, offset }: Place): string => `${topic}/${partition}/${offset}`
 
-/** What is known of a record's end by what its consumer group has committed, and by the tally that tells of it. */
+/** What is known of a record's end by what its consumer group has committed, and by the tally that covers it. */
 export interface Finish {
-  /** Committed. What the ledger has to tell of it is told. */
+  /** Committed: the ledger holds everything about it. */
   finished: boolean
   /** Null where it is not finished, or retention took the tally. */
   tally: TallyFact | null
 }
 
-/** The tally that the committed metadata leads to and that tells of a record. */
+/** The tally that the committed metadata leads to and that covers a record. */
 export interface TallyFact {
   /** When it was written: the record was finished by then. */
   at: number
-  /** Under whom the record was finished. */
+  /** The owner that finished the record. */
   owner: string
-  /** How many records it tells of, and what became of all their deliveries. */
+  /** How many records it covers, and what became of all their deliveries. */
   records: number
   counts: readonly DestinationCounts[]
 }

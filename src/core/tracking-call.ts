@@ -1,7 +1,15 @@
 import { callTypes, maxMessageIdLength } from './analytics-call.ts'
 import type { AnalyticsCall, CallType } from './analytics-call.ts'
 import { spaceEnd } from './json-object.ts'
-import { Fault, readId, readMap, readString, readTime, readTimeOrNone, readType } from './tracking-fields.ts'
+import {
+  CallFaultError,
+  readId,
+  readMap,
+  readString,
+  readTime,
+  readTimeOrNone,
+  readType,
+} from './tracking-fields.ts'
 import type { CallFault } from './tracking-fields.ts'
 import { mergedUnder, sharedMap } from './tracking-merge.ts'
 import type { SharedMap } from './tracking-merge.ts'
@@ -53,7 +61,7 @@ export function readTrackingCall(text: string, defaults: CallDefaults): Tracking
     if (end < 0 || spaceEnd(text, end) !== text.length) throw notAnObject(text)
     const given = new GivenFields(text, ownSpans, 0)
     const source = given.id(field.sourceId) ?? defaults.sourceId
-    if (source === null) throw new Fault('source_required', 'sourceId is missing')
+    if (source === null) throw new CallFaultError('source_required', 'sourceId is missing')
     return built(given, given.type(), source, defaults, {
       sentAt: given.sentAt(),
       correctsClock: false,
@@ -94,19 +102,19 @@ function caught(read: () => AnalyticsCall): TrackingCall {
   try {
     return { call: read(), fault: null }
   } catch (error) {
-    if (error instanceof Fault) return { call: null, fault: error.fault }
+    if (error instanceof CallFaultError) return { call: null, fault: error.fault }
     throw error
   }
 }
 
-function notAnObject(text: string): Fault {
+function notAnObject(text: string): CallFaultError {
   try {
     JSON.parse(text)
   } catch (error) {
     const reason = error instanceof Error ? error.message.replace(/\s*\n\s*/g, ' ') : 'it cannot be read'
-    return new Fault('invalid_json', `not valid JSON: ${reason}`)
+    return new CallFaultError('invalid_json', `not valid JSON: ${reason}`)
   }
-  return new Fault('invalid_json', 'not a JSON object')
+  return new CallFaultError('invalid_json', 'not a JSON object')
 }
 
 /** The fields of one call, read as they are asked for; throws a Fault for what a field cannot be. */
@@ -197,28 +205,34 @@ function built(
 }
 
 const unknownType = () =>
-  new Fault('type_unknown', `type must be one of ${callTypes.filter((each) => each !== 'delete').join(', ')}`)
+  new CallFaultError(
+    'type_unknown',
+    `type must be one of ${callTypes.filter((each) => each !== 'delete').join(', ')}`,
+  )
 
 function givenMessageId(given: GivenFields): string | null {
   const messageId = given.id(field.messageId)
   if (messageId !== null && messageId.length > maxMessageIdLength)
-    throw new Fault('message_id_too_long', `messageId has more than ${maxMessageIdLength} characters`)
+    throw new CallFaultError(
+      'message_id_too_long',
+      `messageId has more than ${maxMessageIdLength} characters`,
+    )
   return messageId
 }
 
 function checkRequired(call: AnalyticsCall): void {
   if (call.type === 'alias') {
-    if (call.userId === null) throw new Fault('id_required', 'userId is missing; alias needs one')
+    if (call.userId === null) throw new CallFaultError('id_required', 'userId is missing; alias needs one')
     if (call.previousId === null)
-      throw new Fault('previous_id_required', 'previousId is missing; alias needs one')
+      throw new CallFaultError('previous_id_required', 'previousId is missing; alias needs one')
     return
   }
   if (call.type === 'delete' && call.userId === null)
-    throw new Fault('id_required', 'userId is missing; delete needs one')
+    throw new CallFaultError('id_required', 'userId is missing; delete needs one')
   if (call.userId === null && call.anonymousId === null)
-    throw new Fault('no_user_anon_id', 'userId and anonymousId are missing; one of them is needed')
+    throw new CallFaultError('no_user_anon_id', 'userId and anonymousId are missing; one of them is needed')
   if (call.type === 'track' && !call.event)
-    throw new Fault('event_not_defined', 'event is missing; track needs one')
+    throw new CallFaultError('event_not_defined', 'event is missing; track needs one')
   if (call.type === 'group' && call.groupId === null)
-    throw new Fault('group_id_required', 'groupId is missing; group needs one')
+    throw new CallFaultError('group_id_required', 'groupId is missing; group needs one')
 }

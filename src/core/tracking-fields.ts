@@ -3,7 +3,7 @@ import type { CallType } from './analytics-call.ts'
 import { stringOf } from './json-members.ts'
 import { parseTimestamp, parseTimestampToday } from './timestamp.ts'
 
-/** What is wrong with a call, or with a whole request; the tracking API's own codes (facts/tracking-api.md). */
+/** What is wrong with a call, or with a whole request; the tracking API's own codes (docs/http-api.md). */
 export interface CallFault {
   code:
     | 'invalid_json'
@@ -30,8 +30,8 @@ export interface CallFault {
   message: string
 }
 
-/** Thrown while one call is read, and caught by whoever began to. */
-export class Fault extends Error {
+/** Thrown while a call is read, and caught by the reading function. */
+export class CallFaultError extends Error {
   readonly fault: CallFault
 
   constructor(code: CallFault['code'], message: string) {
@@ -70,7 +70,7 @@ export function readId(field: string, text: string, start: number, end: number):
   if (isString(text, start, end)) return textOf(text, start, end) || null
   if (isAbsent(text, start, end)) return null
   if (isNumber(text, start)) return text.slice(start, end)
-  throw new Fault('id_not_string', `${field} must be a string`)
+  throw new CallFaultError('id_not_string', `${field} must be a string`)
 }
 
 export function readString(
@@ -82,7 +82,7 @@ export function readString(
 ): string | null {
   if (isString(text, start, end)) return textOf(text, start, end)
   if (isAbsent(text, start, end)) return null
-  throw new Fault(code, `${field} must be a string`)
+  throw new CallFaultError(code, `${field} must be a string`)
 }
 
 /** The object's text as it came. */
@@ -95,7 +95,7 @@ export function readMap(
 ): string | null {
   if (isAbsent(text, start, end)) return null
   if (text.charCodeAt(start) === 0x7b) return text.slice(start, end)
-  throw new Fault(code, `${field} must be an object`)
+  throw new CallFaultError(code, `${field} must be an object`)
 }
 
 /** Epoch milliseconds. An empty text, which a Go SDK writes for no time, is none. */
@@ -103,7 +103,7 @@ export function readTime(field: string, text: string, start: number, end: number
   const epochMs = readTimeOrNone(text, start, end)
   if (epochMs !== null || isAbsent(text, start, end)) return epochMs
   if (isString(text, start, end) && end - start === 2) return null
-  throw new Fault(
+  throw new CallFaultError(
     'timestamp_invalid',
     `${field} must be an ISO 8601 time in the years 1 to 9999, such as 2026-01-31T12:00:00.000Z`,
   )

@@ -1,6 +1,6 @@
 import { eachElement, eachMember, keyOf, stringOf } from './json-members.ts'
 import { spaceEnd, valueEnd } from './json-object.ts'
-import { Fault, readMap, readTimeOrNone } from './tracking-fields.ts'
+import { CallFaultError, readMap, readTimeOrNone } from './tracking-fields.ts'
 import type { CallFault } from './tracking-fields.ts'
 import { sharedMap } from './tracking-merge.ts'
 import type { SharedMap } from './tracking-merge.ts'
@@ -8,13 +8,13 @@ import { scanCall, spansPerCall } from './tracking-scan.ts'
 import type { CallSpans } from './tracking-scan.ts'
 
 /** Of one call as it was sent, and of what a batch adds to each of its calls: bytes of UTF-8. */
-export const mostCallBytes = 32 << 10
+export const maxCallBytes = 32 << 10
 /** Of a request's body, after decompression. */
-export const mostBodyBytes = 500 << 10
+export const maxBodyBytes = 500 << 10
 /** SDKs send up to 2,500; each takes some work and, when it is invalid, a line of the answer. */
-const mostCalls = 10_000
+const maxCalls = 10_000
 /** What a batch's calls may come to, each with the batch's own context and integrations. */
-const mostMergedBytes = 8 << 20
+const maxMergedBytes = 8 << 20
 
 /** The calls of one request, as far as they were read: they are still to be checked. */
 export interface ScannedCalls {
@@ -51,7 +51,7 @@ export function readTrackingRequest(text: string, isBatch: boolean): ReadRequest
   try {
     return { request: isBatch ? body.batch() : body.call(), fault: null, writeKey: body.writeKey }
   } catch (error) {
-    if (error instanceof Fault) return { request: null, fault: error.fault, writeKey: body.writeKey }
+    if (error instanceof CallFaultError) return { request: null, fault: error.fault, writeKey: body.writeKey }
     throw error
   }
 }
@@ -102,7 +102,7 @@ class Body {
       },
     )
     this.#checkEnd(end)
-    if (!hasCalls) throw new Fault('empty_batch', 'batch must be an array of calls')
+    if (!hasCalls) throw new CallFaultError('empty_batch', 'batch must be an array of calls')
     const of = (key: string): [number, number] => spans.get(key) ?? [0, 0]
     const hasExactTimestamps = text.slice(...of('exactTimestamps')) === 'true'
     const context = readMap('context', text, ...of('context'), 'context_not_object')
@@ -124,7 +124,7 @@ class Body {
 
   #checkEnd(end: number): void {
     if (end < 0 || spaceEnd(this.#text, end) !== this.#text.length)
-      throw new Fault('invalid_json', 'the body is not one JSON object')
+      throw new CallFaultError('invalid_json', 'the body is not one JSON object')
   }
 }
 
@@ -159,8 +159,8 @@ class CallScan {
       at,
       () => {},
       (text, start) => {
-        if (this.count === mostCalls)
-          throw new Fault('too_many_calls', `batch has more than ${mostCalls} calls`)
+        if (this.count === maxCalls)
+          throw new CallFaultError('too_many_calls', `batch has more than ${maxCalls} calls`)
         if (text[start] === '{') return this.call(start)
         this.#makeRoom()
         const end = valueEnd(text, start)
@@ -191,20 +191,23 @@ class CallScan {
 
 /** A batch's context would let a small body fill the memory: each call gets a copy. */
 function checkShared(length: number, calls: number): void {
-  if (length > mostCallBytes)
-    throw new Fault('message_too_large', `the batch's context and integrations exceed ${mostCallBytes} bytes`)
-  if (length * calls > mostMergedBytes)
-    throw new Fault(
+  if (length > maxCallBytes)
+    throw new CallFaultError(
       'message_too_large',
-      `the batch's context and integrations, once for each call, exceed ${mostMergedBytes} bytes`,
+      `the batch's context and integrations exceed ${maxCallBytes} bytes`,
+    )
+  if (length * calls > maxMergedBytes)
+    throw new CallFaultError(
+      'message_too_large',
+      `the batch's context and integrations, once for each call, exceed ${maxMergedBytes} bytes`,
     )
 }
 
 function exceeds(text: string, start: number, end: number): boolean {
   const length = end - start
   // A UTF-16 code unit takes at most three bytes.
-  if (length * 3 <= mostCallBytes) return false
-  return length > mostCallBytes || utf8Length(text, start, end) > mostCallBytes
+  if (length * 3 <= maxCallBytes) return false
+  return length > maxCallBytes || utf8Length(text, start, end) > maxCallBytes
 }
 
 function utf8Length(text: string, start: number, end: number): number {

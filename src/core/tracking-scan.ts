@@ -42,7 +42,7 @@ const candidates = Array.from({ length: longest + 1 }, (_, length) =>
 )
 
 /**
- * Fills the spans from `base` on with those of the object that begins at `at`, and tells `others` of every member
+ * Fills the spans from `base` on with those of the object that begins at `at`, and reports to `others` every member
  * that is no field. Gives the position behind the object; -1 when there is no well-formed one.
  */
 export function scanCall(

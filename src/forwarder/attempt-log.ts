@@ -1,6 +1,6 @@
 import type { BreakerPhase } from '../core/breaker.ts'
 import type { Outcome } from '../core/outcome.ts'
-import type { Attempt } from './delivery-run.ts'
+import type { Attempt } from './active-delivery.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
 import { steadyClock } from './steady-clock.ts'
 
@@ -25,19 +25,19 @@ const messages: Record<Exclude<Outcome['kind'], 'success' | 'deferred'>, string>
 /** One wide line per failed attempt, with the ids to search by. Never the URL, which may hold a secret. */
 export function logFailedAttempt(log: Log, attempt: Attempt, outcome: Outcome): void {
   if (outcome.kind === 'success' || outcome.kind === 'deferred') return
-  const { run, endpoint } = attempt
+  const { delivery, endpoint } = attempt
   const final = outcome.kind === 'tls' || outcome.kind === 'gone'
   log[final ? 'error' : 'warn'](
     {
-      delivery: run.idempotencyKey,
+      delivery: delivery.idempotencyKey,
       destination: endpoint.destinationId,
       urlId: endpoint.id,
-      attempt: run.attempts,
+      attempt: delivery.attempts,
       outcome: outcome.kind,
       status: outcome.status,
       durationMs: Math.round(outcome.durationMs),
       detail: outcome.detail,
-      origin: run.origin,
+      origin: delivery.origin,
     },
     messages[outcome.kind],
   )

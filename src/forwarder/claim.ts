@@ -1,34 +1,34 @@
-import type { PartitionWork } from './partition-work.ts'
-import type { Room } from './room.ts'
+import type { AssignedPartition } from './assigned-partition.ts'
+import type { MemoryBudget } from './memory-budget.ts'
 
-/** Whose record it is, and whether it is still his to write. */
+/** Whether the partition that a record came from is still owned, so that the record may be written. */
 export interface Claim {
-  /** `unsure`: the group may have given its partition to somebody else. */
-  readonly standing: 'ours' | 'unsure' | 'lost'
-  /** It was lost before the record was on its way, which was not written: the next owner decides anew. */
+  /** `uncertain`: the group may have assigned its partition to another member. */
+  readonly ownership: 'owned' | 'uncertain' | 'lost'
+  /** The partition was lost before the record was sent; it is not written, and the next owner decides again. */
   dropped(): void
 }
 
-/** Of what nobody else would write. */
-export const unclaimed: Claim = { standing: 'ours', dropped() {} }
+/** For records that no other process would write. */
+export const unclaimed: Claim = { ownership: 'owned', dropped() {} }
 
-/** A record that holds room until it is with the broker, and goes with its partition. */
-export class RoomClaim implements Claim {
-  readonly #partition: PartitionWork
-  readonly #room: Room
+/** A record that holds part of the memory budget until the broker has it, and is dropped with its partition. */
+export class BudgetClaim implements Claim {
+  readonly #partition: AssignedPartition
+  readonly #budget: MemoryBudget
   readonly #bytes: number
 
-  constructor(partition: PartitionWork, room: Room, bytes: number) {
+  constructor(partition: AssignedPartition, budget: MemoryBudget, bytes: number) {
     this.#partition = partition
-    this.#room = room
+    this.#budget = budget
     this.#bytes = bytes
   }
 
-  get standing(): Claim['standing'] {
-    return this.#partition.standing
+  get ownership(): Claim['ownership'] {
+    return this.#partition.ownership
   }
 
   dropped(): void {
-    this.#room.free(this.#bytes)
+    this.#budget.free(this.#bytes)
   }
 }

@@ -1,35 +1,35 @@
 import type { ResultCodes } from '../core/result-log.ts'
-import type { Cut } from './partition-ledger.ts'
-import type { PartitionWork } from './partition-work.ts'
+import type { PendingCommit } from './partition-ledger.ts'
+import type { AssignedPartition } from './assigned-partition.ts'
 import type { PartitionTally, RecordSource } from './ports.ts'
 
-/** Where commits are told of before they are made. */
+/** The ledger, which records each commit before it is made. */
 export interface TallySink {
   readonly codes: ResultCodes
   /** Resolves once all of them are with the broker, and not before; rejects when there is no going on. */
   tally(tallies: readonly PartitionTally[]): Promise<void>
 }
 
-/** Whose partitions they are. */
+/** The owner of the partitions. */
 export interface Committed {
-  partitions(): Iterable<PartitionWork>
-  /** Something of the partition was finished, or is held no more. */
-  finished(partition: PartitionWork): void
+  partitions(): Iterable<AssignedPartition>
+  /** Offsets of the partition were committed. */
+  finished(partition: AssignedPartition): void
 }
 
 /** What one partition has to commit. */
-interface Told {
-  partition: PartitionWork
-  cut: Cut
-  /** What the tracker's changes were. */
+interface TalliedCommit {
+  partition: AssignedPartition
+  pending: PendingCommit
+  /** The tracker's change count. */
   changes: number
 }
 
 /** A few commits fail in every rebalance. */
 const failuresInPassing = 4
-const mostTicksPassed = 32
+const maxTicksPassed = 32
 
-/** Commits what has changed since the last commit, one commit at a time, each told of before it is made. */
+/** Commits what has changed since the last commit, one commit at a time, each recorded in the ledger first. */
 export class Committer {
   readonly #source: RecordSource
   readonly #ledger: TallySink
@@ -45,7 +45,7 @@ export class Committer {
     this.#of = of
   }
 
-  /** As `commit`; less and less often while commits fail, for each leaves a tally behind that is off the chain. */
+  /** Like `commit`; less and less often while commits fail, because each leaves a tally that is off the chain. */
   tick(): Promise<void> {
     if (this.#ticksToPass > 0) {
       this.#ticksToPass--
@@ -54,7 +54,7 @@ export class Committer {
     return this.commit()
   }
 
-  /** A call while one is under way is answered by that one, which may hold less than what is finished by now. */
+  /** A call during a commit joins it; that commit may cover less than what is finished by now. */
   commit(): Promise<void> {
     this.#committing ??= this.#commit().finally(() => (this.#committing = null))
     return this.#committing
@@ -63,16 +63,16 @@ export class Committer {
   async #commit(): Promise<void> {
     // No assignment is half done in a turn of its own.
     await new Promise((resolve) => setImmediate(resolve))
-    const told = this.#cut()
-    if (told.length === 0) return
+    const tallied = this.#collect()
+    if (tallied.length === 0) return
     await this.#ledger.tally(
-      told.map(({ partition: { topic, partition }, cut: { tally } }) => ({ topic, partition, tally })),
+      tallied.map(({ partition: { topic, partition }, pending: { tally } }) => ({ topic, partition, tally })),
     )
     // Again; and from here to the call of `commit` nothing may come in between.
     await new Promise((resolve) => setImmediate(resolve))
-    const ours = told.filter(({ partition }) => partition.alive)
+    const ours = tallied.filter(({ partition }) => partition.alive)
     if (ours.length === 0) return
-    const commits = ours.map(({ partition: { topic, partition }, cut: { position, metadata } }) => ({
+    const commits = ours.map(({ partition: { topic, partition }, pending: { position, metadata } }) => ({
       topic,
       partition,
       position,
@@ -82,32 +82,31 @@ export class Committer {
     else this.#failed()
   }
 
-  #cut(): Told[] {
-    const found: Told[] = []
+  #collect(): TalliedCommit[] {
+    const found: TalliedCommit[] = []
     for (const partition of this.#of.partitions()) {
       const { tracker, ledger } = partition
       const { position, changes } = tracker
       if (!partition.restored || position === null || changes === partition.committedChanges) continue
-      const cut = ledger.cut(tracker, position, this.#source.groupId, this.#ledger.codes)
-      if (cut) found.push({ partition, cut, changes })
+      const pending = ledger.prepareCommit(tracker, position, this.#source.groupId, this.#ledger.codes)
+      if (pending) found.push({ partition, pending, changes })
       else partition.committedChanges = changes
     }
     return found
   }
 
-  #acknowledged(ours: readonly Told[]): void {
+  #acknowledged(ours: readonly TalliedCommit[]): void {
     this.#failures = 0
-    for (const { partition, cut, changes } of ours) {
-      if (!partition.ledger.acknowledge(cut)) continue
+    for (const { partition, pending, changes } of ours) {
+      if (!partition.ledger.acknowledge(pending)) continue
       partition.committedChanges = changes
-      partition.committedPosition = cut.position
+      partition.committedPosition = pending.position
       this.#of.finished(partition)
     }
   }
 
   #failed(): void {
     this.#failures++
-    this.#ticksToPass =
-      this.#failures < failuresInPassing ? 0 : Math.min(2 ** this.#failures, mostTicksPassed)
+    this.#ticksToPass = this.#failures < failuresInPassing ? 0 : Math.min(2 ** this.#failures, maxTicksPassed)
   }
 }

@@ -1,42 +1,48 @@
 import { createHash } from 'node:crypto'
 import type { DeadLetter, DeadLetterReason, Delivery } from '../core/delivery.ts'
 import type { Claim } from './claim.ts'
-import type { HandOver } from './hand-over.ts'
-import type { RecordWork } from './partition-work.ts'
+import type { RecordPublisher } from './record-publisher.ts'
+import type { RecordProgress } from './assigned-partition.ts'
 import type { Encoders, Headers } from './ports.ts'
 
 /** A longer key may be what makes a record too large. */
 const longestKeyKept = 1_024
 const longestDetail = 1_000
 
-/** Writes dead letters. What is too large even for their topic keeps its origin, size and hash. */
+/** Writes dead letters. One that is too large even for their topic keeps its origin, size and hash. */
 export class DeadLetters {
   readonly #topic: string
-  readonly #handOver: HandOver
+  readonly #publisher: RecordPublisher
   readonly #encoders: Encoders
 
-  constructor(topic: string, handOver: HandOver, encoders: Encoders) {
+  constructor(topic: string, publisher: RecordPublisher, encoders: Encoders) {
     this.#topic = topic
-    this.#handOver = handOver
+    this.#publisher = publisher
     this.#encoders = encoders
   }
 
   /** @param done called once the broker has it */
-  write(work: RecordWork, letter: DeadLetter, done: () => void, claim: Claim): void {
-    this.#append(work, letter, done, claim, () => {
-      this.#append(work, withoutBytes(letter), done, claim, () => {
+  write(work: RecordProgress, deadLetter: DeadLetter, done: () => void, claim: Claim): void {
+    this.#append(work, deadLetter, done, claim, () => {
+      this.#append(work, withoutBytes(deadLetter), done, claim, () => {
         throw new Error(
-          `${this.#topic} refuses a dead letter of a few KB, that of ${originHeader(letter.origin)}: check its max.message.bytes`,
+          `${this.#topic} refuses a dead letter of a few KB, that of ${originHeader(deadLetter.origin)}: check its max.message.bytes`,
         )
       })
     })
   }
 
-  #append(work: RecordWork, letter: DeadLetter, done: () => void, claim: Claim, tooLarge: () => void): void {
-    this.#handOver.append(this.#topic, {
-      ...this.#encoders.deadLetter(letter, headersOf(work, letter.origin)),
-      get standing() {
-        return claim.standing
+  #append(
+    work: RecordProgress,
+    deadLetter: DeadLetter,
+    done: () => void,
+    claim: Claim,
+    tooLarge: () => void,
+  ): void {
+    this.#publisher.append(this.#topic, {
+      ...this.#encoders.deadLetter(deadLetter, headersOf(work, deadLetter.origin)),
+      get ownership() {
+        return claim.ownership
       },
       dropped: () => claim.dropped(),
       done,
@@ -45,16 +51,16 @@ export class DeadLetters {
   }
 }
 
-function withoutBytes(letter: DeadLetter): DeadLetter {
-  const bytes = letter.delivery?.body ?? letter.raw ?? new Uint8Array(0)
-  const why = `${letter.reason}: ${letter.detail ?? 'larger than the dead letter topic takes'}`
+function withoutBytes(deadLetter: DeadLetter): DeadLetter {
+  const bytes = deadLetter.delivery?.body ?? deadLetter.raw ?? new Uint8Array(0)
+  const why = `${deadLetter.reason}: ${deadLetter.detail ?? 'larger than the dead letter topic takes'}`
   return {
-    ...letter,
+    ...deadLetter,
     reason: 'too_large',
     detail: why.slice(0, longestDetail),
-    delivery: letter.delivery && { ...letter.delivery, body: new Uint8Array(0) },
+    delivery: deadLetter.delivery && { ...deadLetter.delivery, body: new Uint8Array(0) },
     raw: null,
-    rawKey: letter.rawKey && letter.rawKey.length <= longestKeyKept ? letter.rawKey : null,
+    rawKey: deadLetter.rawKey && deadLetter.rawKey.length <= longestKeyKept ? deadLetter.rawKey : null,
     omittedBytes: bytes.length,
     omittedSha256: createHash('sha256').update(bytes).digest('hex'),
   }
@@ -63,16 +69,16 @@ function withoutBytes(letter: DeadLetter): DeadLetter {
 const originHeader = (origin: DeadLetter['origin']): string =>
   `${origin.topic}/${origin.partition}/${origin.offset}`
 
-/** What every record that we hand on carries beside its value: where it came from, and the trace it belongs to. */
-export function headersOf(work: RecordWork, origin: DeadLetter['origin']): Headers {
+/** The headers of every record that we publish: where it came from, and the trace it belongs to. */
+export function headersOf(work: RecordProgress, origin: DeadLetter['origin']): Headers {
   const { traceparent } = work
   const own = { 'postrider-origin': originHeader(origin) }
   return traceparent === null ? own : { ...own, traceparent }
 }
 
-/** Of a delivery that finally failed. */
-export function letterOf(
-  work: RecordWork,
+/** The dead letter of a delivery that finally failed. */
+export function deadLetterOf(
+  work: RecordProgress,
   rawKey: Uint8Array | null,
   reason: DeadLetterReason,
   detail: string | null,

@@ -4,16 +4,16 @@
  */
 export const deferredAtOnce = 16
 
-/** Who has deliveries that wait although nobody takes them. */
+/** A source of deliveries that wait although nothing takes them. */
 export interface Deferring {
   /**
-   * Defers `most` of those that have cause to be deferred at this moment, and returns how many it were: fewer than
-   * `most` if there are no more. Must not throw.
+   * Defers up to `max` deliveries that have cause to be deferred at this moment, and returns their number: fewer than
+   * `max` if there are no more. Must not throw.
    */
-  defer(most: number): number
+  defer(max: number): number
 }
 
-/** What is deferred of all that waits in the process, whoever has it: so many in each turn of the event loop. */
+/** Defers waiting deliveries of the whole process, a limited number in each turn of the event loop. */
 export class Deferrals {
   readonly #sources = new Set<Deferring>()
   #left = deferredAtOnce
@@ -26,7 +26,7 @@ export class Deferrals {
     this.#work()
   }
 
-  /** For who defers one by himself. False: not in this turn. */
+  /** Consumes one unit of this turn's quota; false when it is exhausted. */
   takeOne(): boolean {
     if (this.#left === 0) return false
     this.#left--
@@ -40,12 +40,12 @@ export class Deferrals {
     this.#working = true
     for (const source of this.#sources) {
       if (this.#left === 0) break
-      const most = this.#left
-      const deferred = source.defer(most)
+      const max = this.#left
+      const deferred = source.defer(max)
       this.#left -= deferred
-      // Who has more comes after the others.
+      // A source with more goes behind the others.
       this.#sources.delete(source)
-      if (deferred === most) this.#sources.add(source)
+      if (deferred === max) this.#sources.add(source)
     }
     this.#working = false
     if (this.#sources.size > 0 || this.#left < deferredAtOnce) this.#nextTurn()

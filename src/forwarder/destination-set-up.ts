@@ -14,7 +14,7 @@ export interface DestinationSetUp {
 
 type OpenSecret = (sealed: SealedSecret, place: SecretPlace) => string
 
-/** Throws where a secret cannot be opened, or an event says what no command would have written. */
+/** Throws when a secret cannot be opened, or an event holds what no command would have written. */
 export function setUp(destination: Destination, open: OpenSecret): DestinationSetUp {
   const fault = destinationFault(destination)
   if (fault !== null) throw new Error(fault)

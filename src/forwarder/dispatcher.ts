@@ -2,55 +2,55 @@ import type { BreakerPhase } from '../core/breaker.ts'
 import type { Deferral } from '../core/deferral.ts'
 import { deferredOutcome, type Outcome } from '../core/outcome.ts'
 import { Deferrals } from './deferrals.ts'
-import type { Attempt, DeliveryRun } from './delivery-run.ts'
+import type { Attempt, ActiveDelivery } from './active-delivery.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
 import type { EndpointHost } from './endpoint-host.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
-import type { PartitionWork } from './partition-work.ts'
-import type { RoomShare } from './room.ts'
+import type { AssignedPartition } from './assigned-partition.ts'
+import type { BudgetShare } from './memory-budget.ts'
 import { Rounds, type RoundResults } from './rounds.ts'
 import type { Slots } from './slots.ts'
 import { steadyClock } from './steady-clock.ts'
 
-/** Who learns of what happens at the endpoints. */
+/** Receives what happens at the endpoints. */
 export interface DispatchResults extends RoundResults {
   /** Asked of retries before each attempt: it must not be sent any more. */
-  isRevoked(run: DeliveryRun): boolean
-  /** As well: its retry window has ended. */
-  isExpired(run: DeliveryRun): boolean
+  isRevoked(delivery: ActiveDelivery): boolean
+  /** Likewise: its retry window has ended. */
+  isExpired(delivery: ActiveDelivery): boolean
   /** One attempt has ended, for counting and logging. */
   attempted(attempt: Attempt, outcome: Outcome): void
-  retryStarted(run: DeliveryRun): void
+  retryStarted(delivery: ActiveDelivery): void
   breakerChanged(endpoint: EndpointQueue, from: BreakerPhase, to: BreakerPhase): void
   /** A partition waits for the endpoint to have room. */
   blocked(endpoint: EndpointQueue): void
-  /** A partition that was blocked may be looked at again. */
-  wake(partition: PartitionWork): void
+  /** A blocked partition may be tried again. */
+  wake(partition: AssignedPartition): void
 }
 
-/** Requests that wait for a slot, and for nothing else, from which on no more records are taken. */
+/** Number of requests waiting only for a slot at which no more records are taken. */
 const plenty = 256
-/** With fewer, some are taken again. */
+/** Below this number records are taken again. */
 const few = 128
 
 /** Not attempted; the disposition of its delivery finds that no tier fits into the window any more. */
 const windowEnded = deferredOutcome('its retry window ended while it waited for the endpoint')
 
-/** What all endpoints share: the rounds that their attempts belong to, the process's slots and its room. */
+/** What all endpoints share: the rounds that their attempts belong to, the process's slots and its memory budget. */
 export class Dispatcher implements EndpointHost {
   readonly slots: Slots
-  readonly room: RoomShare
+  readonly budget: BudgetShare
   readonly deferrals = new Deferrals()
   readonly #rounds: Rounds
   readonly #results: DispatchResults
   #stopping = false
   #hasPlenty = false
 
-  constructor(results: DispatchResults, slots: Slots, room: RoomShare) {
+  constructor(results: DispatchResults, slots: Slots, budget: BudgetShare) {
     this.#results = results
     this.#rounds = new Rounds(results, this.deferrals)
     this.slots = slots
-    this.room = room
+    this.budget = budget
   }
 
   /** Requests on the wire. */
@@ -64,18 +64,18 @@ export class Dispatcher implements EndpointHost {
   }
 
   /**
-   * The process is busy and has enough to go on with. What is taken beyond that only grows old: in V8's old space, and
-   * out of the processor's caches. What waits for its receiver does not count, for others may be behind it. To be asked
-   * again at the next turn of the event loop.
+   * Whether the process is busy and has enough requests waiting. Records taken beyond that only age: in V8's old space, and
+   * out of the processor's caches. Requests that wait for their receiver do not count: others may be behind them. Check
+   * again in the next turn of the event loop.
    */
   get hasPlenty(): boolean {
     this.#hasPlenty = this.slots.hasWaiting(this.#hasPlenty ? few : plenty)
     return this.#hasPlenty
   }
 
-  /** Takes a run whose endpoints had room; `run.reserved` are the places it takes. */
-  admit(run: DeliveryRun): void {
-    this.#rounds.admit(run)
+  /** Admits a delivery whose endpoints had room; it takes the places in `delivery.reserved`. */
+  admit(delivery: ActiveDelivery): void {
+    this.#rounds.admit(delivery)
   }
 
   /** Nothing starts any more; what is on the wire ends. */
@@ -83,20 +83,20 @@ export class Dispatcher implements EndpointHost {
     this.#stopping = true
   }
 
-  /** After partitions were lost: what of them is queued goes, unsent. */
+  /** After partitions were lost: removes their queued attempts, unsent. */
   dropLost(endpoints: Iterable<EndpointQueue>): void {
     for (const endpoint of endpoints) endpoint.dropLost()
   }
 
-  /** Defers what has waited in the destination's lanes since before `before`; see `Rounds`. */
-  deferWaiting(destination: DestinationRuntime, before: number, most: number): number {
-    return this.#rounds.deferWaiting(destination, before, most)
+  /** Defers deliveries that have waited in the destination's lanes since before `before`; see `Rounds`. */
+  deferWaiting(destination: DestinationRuntime, before: number, max: number): number {
+    return this.#rounds.deferWaiting(destination, before, max)
   }
 
-  /** The endpoint's URL was taken out of the settings: it is dropped from the deliveries that wait for it. */
+  /** The endpoint's URL was removed from the settings: it is dropped from the deliveries that wait for it. */
   removed(endpoint: EndpointQueue): void {
     const now = steadyClock.now()
-    for (const { run } of endpoint.takeQueued()) this.#rounds.withdraw(run, endpoint, now)
+    for (const { delivery } of endpoint.takeQueued()) this.#rounds.withdraw(delivery, endpoint, now)
   }
 
   /** Looks again at queues that were not allowed to start anything, or found no slot. */
@@ -105,15 +105,15 @@ export class Dispatcher implements EndpointHost {
     for (const endpoint of endpoints) if (endpoint.queued > 0) endpoint.pump(now)
   }
 
-  // What endpoints ask for and tell.
+  // Called by endpoints.
 
   mayStart(attempt: Attempt): ReturnType<EndpointHost['mayStart']> {
-    const { partition } = attempt.run.work
+    const { partition } = attempt.delivery.work
     if (!partition.alive) return 'drop'
-    if (!attempt.run.destination.enabled) return 'skip'
-    if (attempt.run.isRetry) {
-      if (this.#results.isRevoked(attempt.run)) return 'skip'
-      if (this.#results.isExpired(attempt.run)) return 'expire'
+    if (!attempt.delivery.destination.enabled) return 'skip'
+    if (attempt.delivery.isRetry) {
+      if (this.#results.isRevoked(attempt.delivery)) return 'skip'
+      if (this.#results.isExpired(attempt.delivery)) return 'expire'
     }
     return this.#stopping || !partition.owner.mayStart() ? 'wait' : 'send'
   }
@@ -126,41 +126,41 @@ export class Dispatcher implements EndpointHost {
     } catch (error) {
       bug = error
     }
-    if (bug === null) this.#rounds.conclude(attempt.run, attempt.endpoint, outcome, now)
-    else this.#rounds.fail(attempt.run, attempt.endpoint, bug, now)
+    if (bug === null) this.#rounds.conclude(attempt.delivery, attempt.endpoint, outcome, now)
+    else this.#rounds.fail(attempt.delivery, attempt.endpoint, bug, now)
     attempt.endpoint.pump(now)
-    this.slots.feed(now)
+    this.slots.grantWaiting(now)
   }
 
   dropped(attempt: Attempt): void {
-    this.#rounds.drop(attempt.run, attempt.endpoint, steadyClock.now())
+    this.#rounds.drop(attempt.delivery, attempt.endpoint, steadyClock.now())
   }
 
   skipped(attempt: Attempt): void {
-    this.#rounds.skip(attempt.run, attempt.endpoint, steadyClock.now())
+    this.#rounds.skip(attempt.delivery, attempt.endpoint, steadyClock.now())
   }
 
   deferred(attempt: Attempt, deferral: Deferral): void {
-    this.#rounds.deferred(attempt.run, attempt.endpoint, deferral, steadyClock.now())
+    this.#rounds.deferred(attempt.delivery, attempt.endpoint, deferral, steadyClock.now())
   }
 
   expired(attempt: Attempt): void {
-    this.#rounds.conclude(attempt.run, attempt.endpoint, windowEnded, steadyClock.now())
+    this.#rounds.conclude(attempt.delivery, attempt.endpoint, windowEnded, steadyClock.now())
   }
 
   failed(attempt: Attempt, error: unknown): void {
-    this.#rounds.fail(attempt.run, attempt.endpoint, error, steadyClock.now())
+    this.#rounds.fail(attempt.delivery, attempt.endpoint, error, steadyClock.now())
   }
 
-  retryStarted(run: DeliveryRun): void {
-    this.#results.retryStarted(run)
+  retryStarted(delivery: ActiveDelivery): void {
+    this.#results.retryStarted(delivery)
   }
 
   blocked(endpoint: EndpointQueue): void {
     this.#results.blocked(endpoint)
   }
 
-  wake(partition: PartitionWork): void {
+  wake(partition: AssignedPartition): void {
     this.#results.wake(partition)
   }
 

@@ -3,9 +3,9 @@ import { isTooSlow, type Deferral } from '../core/deferral.ts'
 import { EndpointPace, type PaceBounds } from '../core/endpoint-pace.ts'
 import type { Outcome } from '../core/outcome.ts'
 import type { Deferring } from './deferrals.ts'
-import { AttemptFifo, type Attempt, type DeliveryRun } from './delivery-run.ts'
+import { AttemptQueue, type Attempt, type ActiveDelivery } from './active-delivery.ts'
 import type { EndpointHost } from './endpoint-host.ts'
-import type { PartitionWork } from './partition-work.ts'
+import type { AssignedPartition } from './assigned-partition.ts'
 import type { EndpointClient } from './ports.ts'
 import type { SlotUser } from './slots.ts'
 import { steadyClock } from './steady-clock.ts'
@@ -26,8 +26,8 @@ const notSetUp: Deferral = { reason: 'not_set_up', waitMs: 0 }
  * | state | when | a delivery that comes |
  * |---|---|---|
  * | open for work | there is room | is queued |
- * | full | its share of the room is taken, or its queue is `maxWaitMs` deep | waits in its partition: that is lag |
- * | shedding | full, and it has held back others' work | is deferred while there is no room |
+ * | full | its share of the budget is taken, or its queue is `maxWaitMs` deep | waits in its partition: that is lag |
+ * | shedding | full, and it has blocked others' work | is deferred while there is no room |
  * | closed by its breaker | `phases` of core/breaker.ts | is deferred |
  * | not set up | its destination cannot be set up as the settings have it | is deferred |
  *
@@ -46,15 +46,15 @@ export class EndpointQueue implements Deferring, SlotUser {
   /** Since when it has been holding back others' work without a break, by the steady clock as all times here. */
   holdingSince: number | null = null
   shedding = false
-  #roomySince: number | null = null
-  /** Taken out of the settings: what is on the wire ends, nothing new comes. */
+  #drainedSince: number | null = null
+  /** Removed from the settings: requests on the wire end, nothing new comes. */
   #closed = false
-  readonly waiters = new Set<PartitionWork>()
+  readonly waiters = new Set<AssignedPartition>()
   /** While it waits for a slot; see Slots. */
-  isInLine = false
-  behind: SlotUser | null = null
-  readonly #calls = new AttemptFifo()
-  readonly #retries = new AttemptFifo()
+  isQueued = false
+  next: SlotUser | null = null
+  readonly #calls = new AttemptQueue()
+  readonly #retries = new AttemptQueue()
   readonly #host: EndpointHost
   readonly #maxWaitMs: number
   readonly #pace: EndpointPace
@@ -87,7 +87,7 @@ export class EndpointQueue implements Deferring, SlotUser {
     if (this.waiters.size > 0) this.wakeWaiters(now)
   }
 
-  /** Its URL was taken out of the settings. */
+  /** Its URL was removed from the settings. */
   close(): void {
     this.#closed = true
     this.#target?.client.close()
@@ -97,19 +97,19 @@ export class EndpointQueue implements Deferring, SlotUser {
     return this.#pace.breaker
   }
 
-  /** Requests that may be under way at once while its breaker is closed. */
+  /** Requests that may be in flight at once while its breaker is closed. */
   get limit(): number {
     return this.#pace.limit
   }
 
-  /** Nothing waits for its turn on the wire: work that came now would be sent now. */
+  /** Nothing is queued: work that came now would be sent now. */
   get isIdle(): boolean {
     return this.queued === 0 && this.#target !== null && this.#pace.mayStart(this.inFlight)
   }
 
   /** Places for deliveries without an outcome, for new calls and for retries each. */
   get #places(): number {
-    return Math.max(this.#pace.limit * 2, this.#host.room.shareCount)
+    return Math.max(this.#pace.limit * 2, this.#host.budget.shareCount)
   }
 
   get queued(): number {
@@ -119,11 +119,11 @@ export class EndpointQueue implements Deferring, SlotUser {
   isFull(retry: boolean, now: number): boolean {
     const admitted = retry ? this.admittedRetries : this.admittedCalls
     if (admitted >= this.#places) return true
-    if (admitted > 0 && this.#admittedBytes >= this.#host.room.shareBytes) return true
+    if (admitted > 0 && this.#admittedBytes >= this.#host.budget.shareBytes) return true
     return this.#waited(retry ? this.#retries : this.#calls, now) > this.#maxWaitMs
   }
 
-  /** Its queue is as deep as it may get: what is first in it has waited for `maxWaitMs`. */
+  /** Its queue is as deep as it may get: its first attempt has waited for `maxWaitMs`. */
   isOverdue(now: number): boolean {
     return this.#longestWait(now) > this.#maxWaitMs
   }
@@ -135,21 +135,21 @@ export class EndpointQueue implements Deferring, SlotUser {
     return this.breaker.phase === 'half_open' || this.#pace.deferral(this.queued, now) !== null
   }
 
-  reserve(run: DeliveryRun): void {
-    if (run.isRetry) this.admittedRetries++
+  reserve(delivery: ActiveDelivery): void {
+    if (delivery.isRetry) this.admittedRetries++
     else this.admittedCalls++
-    this.#admittedBytes += run.body.length
+    this.#admittedBytes += delivery.body.length
   }
 
-  release(run: DeliveryRun, now: number): void {
-    if (run.isRetry) this.admittedRetries--
+  release(delivery: ActiveDelivery, now: number): void {
+    if (delivery.isRetry) this.admittedRetries--
     else this.admittedCalls--
-    this.#admittedBytes -= run.body.length
+    this.#admittedBytes -= delivery.body.length
     if (this.waiters.size > 0) this.wakeWaiters(now)
   }
 
   /** The partition's head waits for room here. */
-  wait(partition: PartitionWork): void {
+  wait(partition: AssignedPartition): void {
     this.waiters.add(partition)
     this.#host.blocked(this)
   }
@@ -158,52 +158,52 @@ export class EndpointQueue implements Deferring, SlotUser {
    * To be called a few times a second, not at each release: deferring what is queued makes room at once, and shedding
    * would end before anything was let past.
    */
-  stopSheddingIfRoomy(now: number): void {
+  stopSheddingIfDrained(now: number): void {
     if (!this.shedding) return
     const half = this.#places / 2
-    const roomy =
+    const isDrained =
       this.admittedCalls < half && this.admittedRetries < half && this.#longestWait(now) < this.#maxWaitMs / 2
-    if (!roomy) {
-      this.#roomySince = null
+    if (!isDrained) {
+      this.#drainedSince = null
       return
     }
-    this.#roomySince ??= now
-    if (now - this.#roomySince < this.#maxWaitMs) return
+    this.#drainedSince ??= now
+    if (now - this.#drainedSince < this.#maxWaitMs) return
     this.shedding = false
     this.holdingSince = null
-    this.#roomySince = null
+    this.#drainedSince = null
   }
 
   /** Partitions that wait here may go on once there is room, or once they need not wait any more. */
   wakeWaiters(now: number): void {
-    const most = this.#places * 0.75
-    const roomy =
-      this.admittedCalls <= most &&
-      this.admittedRetries <= most &&
+    const max = this.#places * 0.75
+    const isDrained =
+      this.admittedCalls <= max &&
+      this.admittedRetries <= max &&
       !this.isFull(false, now) &&
       !this.isFull(true, now)
-    if (!roomy && !this.defers(now)) return
+    if (!isDrained && !this.defers(now)) return
     for (const partition of this.waiters) this.#host.wake(partition)
     this.waiters.clear()
   }
 
-  /** Why a run that has its place here is to be deferred rather than queued; null: it is not. */
-  refusal(run: DeliveryRun, now: number): Deferral | null {
+  /** Why a delivery that has its place here must be deferred rather than queued; null when it need not. */
+  refusal(delivery: ActiveDelivery, now: number): Deferral | null {
     if (this.#closed) return { reason: 'breaker', waitMs: 0 }
     if (this.#target === null) return notSetUp
     this.#advance(now)
     const deferral = this.#pace.deferral(this.queued, now)
     if (deferral) return deferral
-    if (run.passedOver !== null) return { reason: run.passedOver, waitMs: 0 }
-    return this.shedding && this.isFull(run.isRetry, now) ? slow : null
+    if (delivery.passedOver !== null) return { reason: delivery.passedOver, waitMs: 0 }
+    return this.shedding && this.isFull(delivery.isRetry, now) ? slow : null
   }
 
-  /** Queues an attempt, or says why it is to be deferred: then nothing of it is kept here. */
+  /** Queues an attempt, or returns why it must be deferred: then nothing of it is kept here. */
   offer(attempt: Attempt, now: number): Deferral | null {
-    const { run } = attempt
-    const refusal = this.refusal(run, now)
+    const { delivery } = attempt
+    const refusal = this.refusal(delivery, now)
     if (refusal) return this.#timed(refusal, now)
-    if (run.isRetry) this.#retries.push(attempt)
+    if (delivery.isRetry) this.#retries.push(attempt)
     else this.#calls.push(attempt)
     this.pump(now)
     return null
@@ -215,7 +215,7 @@ export class EndpointQueue implements Deferring, SlotUser {
     return isTooSlow(reason) ? { reason, waitMs: this.#pace.putOff(now) } : deferral
   }
 
-  /** Sends what may be sent now. */
+  /** Sends the attempts that may be sent now. */
   pump(now: number): void {
     this.#advance(now)
     while (this.#target !== null && this.#pace.mayStart(this.inFlight)) {
@@ -239,7 +239,7 @@ export class EndpointQueue implements Deferring, SlotUser {
         this.#host.expired(attempt)
         continue
       }
-      if (attempt.run.wasAttempted && !this.#pace.mayRetry(now)) {
+      if (attempt.delivery.wasAttempted && !this.#pace.mayRetry(now)) {
         queue.shift()
         this.#host.deferred(attempt, { reason: 'budget', waitMs: 0 })
         continue
@@ -253,15 +253,15 @@ export class EndpointQueue implements Deferring, SlotUser {
   #send(attempt: Attempt, client: EndpointClient): void {
     this.inFlight++
     attempt.paceRound = this.#pace.started()
-    const { run } = attempt
-    if (!run.reached) {
-      run.reached = true
-      run.firstAttemptAt ??= Date.now()
-      if (run.dueAt !== null) this.#host.retryStarted(run)
+    const { delivery } = attempt
+    if (!delivery.reached) {
+      delivery.reached = true
+      delivery.firstAttemptAt ??= Date.now()
+      if (delivery.dueAt !== null) this.#host.retryStarted(delivery)
     }
     try {
-      run.sign()
-      client.send(run, attempt)
+      delivery.sign()
+      client.send(delivery, attempt)
     } catch (error) {
       this.#notSent(attempt)
       this.#host.failed(attempt, error)
@@ -280,7 +280,7 @@ export class EndpointQueue implements Deferring, SlotUser {
     else if (verdict === 'skip') this.#host.skipped(attempt)
     else if (verdict === 'expire') this.#host.expired(attempt)
     else {
-      ;(attempt.run.isRetry ? this.#retries : this.#calls).unshift(attempt)
+      ;(attempt.delivery.isRetry ? this.#retries : this.#calls).unshift(attempt)
       if (this.#closed) this.#host.removed(this)
       else if (this.#target === null) this.#host.deferrals.begin(this)
     }
@@ -291,7 +291,7 @@ export class EndpointQueue implements Deferring, SlotUser {
   ended(attempt: Attempt, outcome: Outcome): void {
     const now = steadyClock.now()
     const before = this.breaker.phase
-    this.#pace.ended(attempt.paceRound, outcome, this.inFlight, attempt.run.wasAttempted, now)
+    this.#pace.ended(attempt.paceRound, outcome, this.inFlight, attempt.delivery.wasAttempted, now)
     this.inFlight--
     this.#host.slots.release()
     if (this.breaker.phase !== 'closed' || before !== 'closed') this.#moved(before, now)
@@ -303,27 +303,23 @@ export class EndpointQueue implements Deferring, SlotUser {
     return this.#take(steadyClock.now(), 0, Infinity)
   }
 
-  /** What is queued while it is not set up, or its breaker, or a pause, is for long; while it sheds, what has waited for too long. */
-  defer(most: number): number {
+  /** Defers what is queued while it is not set up, its breaker is open or a pause is long; while it sheds, what has waited for too long. */
+  defer(max: number): number {
     const now = steadyClock.now()
     const pause = this.#target === null ? notSetUp : this.#longPause(now)
-    const taken = pause
-      ? this.#take(now, 0, most)
-      : this.shedding
-        ? this.#take(now, this.#maxWaitMs, most)
-        : []
+    const taken = pause ? this.#take(now, 0, max) : this.shedding ? this.#take(now, this.#maxWaitMs, max) : []
     for (const attempt of taken) this.#host.deferred(attempt, pause ?? this.#timed(slow, now))
     return taken.length
   }
 
-  /** Takes out what belongs to lost partitions, wherever it stands in the queue. */
+  /** Removes attempts of lost partitions, wherever they are in the queue. */
   dropLost(): void {
     for (const queue of [this.#retries, this.#calls]) {
       for (let left = queue.length; left > 0; left--) {
         const attempt = queue.shift()
         // Dropping one may let others of its lane start, and those that were queued here go out.
         if (!attempt) break
-        if (attempt.run.work.partition.alive) queue.push(attempt)
+        if (attempt.delivery.work.partition.alive) queue.push(attempt)
         else this.#host.dropped(attempt)
       }
     }
@@ -342,7 +338,7 @@ export class EndpointQueue implements Deferring, SlotUser {
     this.#moved(before, now)
   }
 
-  /** After what may have moved the breaker: a pause may also have become longer than work may wait. */
+  /** To be called when the breaker may have changed: a pause may also have become longer than work may wait. */
   #moved(before: BreakerPhase, now: number): void {
     const { phase } = this.breaker
     if (phase !== before) this.#host.breakerChanged(this, before, phase)
@@ -355,17 +351,17 @@ export class EndpointQueue implements Deferring, SlotUser {
     return phase === 'open' || phase === 'paused' ? this.#pace.deferral(0, now) : null
   }
 
-  /** Takes out what is queued and older than `olderThanMs`, `most` at the most. */
-  #take(now: number, olderThanMs: number, most: number): Attempt[] {
+  /** Removes queued attempts older than `olderThanMs`, at most `max`. */
+  #take(now: number, olderThanMs: number, max: number): Attempt[] {
     const taken: Attempt[] = []
     for (const queue of [this.#retries, this.#calls]) {
-      while (taken.length < most && queue.first && now - queue.first.queuedAt >= olderThanMs)
+      while (taken.length < max && queue.first && now - queue.first.queuedAt >= olderThanMs)
         taken.push(queue.shift()!)
     }
     return taken
   }
 
-  #waited(queue: AttemptFifo, now: number): number {
+  #waited(queue: AttemptQueue, now: number): number {
     return queue.first === null ? 0 : now - queue.first.queuedAt
   }
 

@@ -1,12 +1,12 @@
 import type { AnalyticsCall } from '../core/analytics-call.ts'
 import type { DeadLetterReason, RetryDelivery } from '../core/delivery.ts'
 import { erasableDelivery, erasableRecord } from '../core/erasable.ts'
-import type { DeliveryRun } from './delivery-run.ts'
-import type { RecordWork } from './partition-work.ts'
+import type { ActiveDelivery } from './active-delivery.ts'
+import type { RecordProgress } from './assigned-partition.ts'
 import type { ErasureSource } from './ports.ts'
 
 /**
- * Whether a deletion request covers what is at hand. Asked before each attempt from a tier and before each hand-over;
+ * Whether a deletion request covers a delivery. Asked before each attempt from a tier and before each publication;
  * a call that is still in the calls topic goes out ahead of the `delete` call behind it.
  */
 export class Erased {
@@ -16,25 +16,25 @@ export class Erased {
     this.#erasures = erasures
   }
 
-  /** Null when all erasures of up to a moment ago are known; else what to wait for before an attempt. */
+  /** Null when all erasures of up to a moment ago are known; otherwise what to wait for before an attempt. */
   pending(): Promise<void> | null {
     return this.#erasures.pending()
   }
 
-  run(run: DeliveryRun): boolean {
+  isDeliveryErased(delivery: ActiveDelivery): boolean {
     if (this.#erasures.isEmpty) return false
-    if (run.earlier) return this.#covers(run.earlier, run.key, Date.now())
-    const { sourceId, type, userIds, work } = run
+    if (delivery.earlier) return this.#covers(delivery.earlier, delivery.key, Date.now())
+    const { sourceId, type, userIds, work } = delivery
     return this.#erasures.covers({ sourceId, type, userIds, appendedAt: work.appendedAt ?? Date.now() })
   }
 
-  retry(retry: RetryDelivery, key: string | null): boolean {
-    return !this.#erasures.isEmpty && this.#covers(retry, key, retry.handedOverAt)
+  isRetryErased(retry: RetryDelivery, key: string | null): boolean {
+    return !this.#erasures.isEmpty && this.#covers(retry, key, retry.scheduledAt)
   }
 
   /** A record that is no delivery; `call` is null when it cannot be read. */
-  record(
-    work: RecordWork,
+  isRecordErased(
+    work: RecordProgress,
     key: Buffer | null,
     call: AnalyticsCall | null,
     reason: DeadLetterReason,

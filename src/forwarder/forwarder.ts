@@ -5,16 +5,16 @@ import type { SecretPlace } from '../core/secret-place.ts'
 import type { SealedSecret } from '../core/settings.ts'
 import type { TopicNames } from '../core/topics.ts'
 import { logBreaker, logFailedAttempt, type Log } from './attempt-log.ts'
-import { CallsIntake } from './calls-intake.ts'
-import { Consumption, type ConsumptionEvents } from './consumption.ts'
+import { CallPlanner } from './call-planner.ts'
+import { GroupConsumer, type GroupConsumerEvents } from './group-consumer.ts'
 import { Dispatcher } from './dispatcher.ts'
 import { Erased } from './erased.ts'
-import { HandOver } from './hand-over.ts'
-import { HoldBack } from './hold-back.ts'
-import type { Intake } from './intake.ts'
+import { RecordPublisher } from './record-publisher.ts'
+import { HeadOfLineMonitor } from './head-of-line-monitor.ts'
+import type { Planner } from './planner.ts'
 import { Lag } from './lag.ts'
 import { Ledger } from './ledger.ts'
-import type { PartitionWork } from './partition-work.ts'
+import type { AssignedPartition } from './assigned-partition.ts'
 import type {
   Decoders,
   Encoders,
@@ -26,15 +26,15 @@ import type {
   TopicPartition,
   WebhookTransport,
 } from './ports.ts'
-import { RetriesIntake } from './retries-intake.ts'
-import { Room } from './room.ts'
+import { RetryPlanner } from './retry-planner.ts'
+import { MemoryBudget } from './memory-budget.ts'
 import { Routing } from './routing.ts'
 import { SchemaLoader } from './schema-loader.ts'
 import { SettingsCatchUp } from './settings-catch-up.ts'
 import { Settler } from './settler.ts'
 import { Slots } from './slots.ts'
 import { steadyClock } from './steady-clock.ts'
-import { Taker } from './taker.ts'
+import { PartitionScheduler } from './partition-scheduler.ts'
 
 export interface ForwarderParts {
   calls: RecordSource
@@ -52,20 +52,20 @@ export interface ForwarderParts {
   endOffsets(topics: readonly string[]): Promise<(TopicPartition & { end: number; start: number })[]>
   /** An endpoint answered 410. Called for each such answer; must not throw. */
   reportGone(destinationId: string, urlId: string): void
-  /** The ledger tells of plain first-time deliveries too. */
+  /** The ledger records plain first-time deliveries too. */
   everything: boolean
   policy: RetryPolicy
   bounds: PaceBounds
   maxInFlight: number
   /** What retry and dead letter topics take (max.message.bytes). */
   maxRecordBytes: number
-  /** How long a stop waits for what is on the wire and for hand-overs, in ms. */
+  /** How long a stop waits for requests on the wire and for publications, in ms. */
   drainMs: number
   log: Log
 }
 
-/** Bodies of deliveries under way, hand-overs included. */
-const maxBytesUnderWay = 64 * 1024 * 1024
+/** Bodies of deliveries in flight, including those that are being published. */
+const maxBytesInFlight = 64 * 1024 * 1024
 /** With the tally that goes first, a commit is acknowledged within 100 ms of what it holds. */
 const commitIntervalMs = 80
 /** How long a stop waits for the last tally and commit in any case, in ms. */
@@ -73,21 +73,21 @@ const lastCommitMs = 1_000
 const watchIntervalMs = 250
 const lagIntervalMs = 5_000
 
-/** analytics.calls and the retry tiers → signed POSTs (design.md, The forwarder's engine). */
+/** analytics.calls and the retry tiers → signed POSTs (docs/architecture.md). */
 export class Forwarder {
   readonly name = 'forwarder'
   readonly #parts: ForwarderParts
   readonly #stopping = new AbortController()
-  readonly #calls: Consumption
-  readonly #retries: Consumption
+  readonly #calls: GroupConsumer
+  readonly #retries: GroupConsumer
   readonly #routing: Routing
   readonly #dispatcher: Dispatcher
   readonly #settler: Settler
   readonly #ledger: Ledger
-  readonly #handOver: HandOver
-  readonly #room: Room
-  readonly #taker: Taker
-  readonly #holdBack: HoldBack
+  readonly #publisher: RecordPublisher
+  readonly #budget: MemoryBudget
+  readonly #scheduler: PartitionScheduler
+  readonly #headOfLineMonitor: HeadOfLineMonitor
   readonly #lag: Lag
   readonly #schemas: SchemaLoader
   #failed: (error: unknown) => void = () => {}
@@ -96,46 +96,47 @@ export class Forwarder {
     this.#parts = parts
     const { log, metrics } = parts
     const { signal } = this.#stopping
-    const events: ConsumptionEvents = {
-      wake: (partition) => this.#taker.wake(partition),
+    const events: GroupConsumerEvents = {
+      wake: (partition) => this.#scheduler.wake(partition),
       lost: () => this.#dispatcher.dropLost(this.#routing.endpoints()),
       resumed: () => this.#dispatcher.pumpAll(this.#routing.endpoints()),
-      flush: () => this.#handOver.settled(),
+      flush: () => this.#publisher.settled(),
       offsetsLost: (partition, first, last) => this.#offsetsLost(partition, first, last),
     }
-    this.#handOver = new HandOver(parts.sink, parts.maxRecordBytes, (error) => this.#failed(error))
-    this.#room = new Room(Math.max(1_000, parts.maxInFlight * 10), maxBytesUnderWay, (partition) =>
-      this.#taker.wake(partition),
+    this.#publisher = new RecordPublisher(parts.sink, parts.maxRecordBytes, (error) => this.#failed(error))
+    this.#budget = new MemoryBudget(Math.max(1_000, parts.maxInFlight * 10), maxBytesInFlight, (partition) =>
+      this.#scheduler.wake(partition),
     )
-    const written = { ...parts, handOver: this.#handOver, room: this.#room }
+    const written = { ...parts, publisher: this.#publisher, budget: this.#budget }
     this.#ledger = new Ledger({ ...written, topic: parts.topics.deliveries })
-    this.#calls = new Consumption(parts.calls, events, this.#ledger, log)
-    this.#retries = new Consumption(parts.retries, events, this.#ledger, log)
+    this.#calls = new GroupConsumer(parts.calls, events, this.#ledger, log)
+    this.#retries = new GroupConsumer(parts.retries, events, this.#ledger, log)
     const erased = new Erased(parts.erasures)
     this.#settler = new Settler({ ...written, ledger: this.#ledger, erased })
     this.#dispatcher = new Dispatcher(
       {
-        settled: (run) => this.#settler.settle(run),
-        skipped: (run) => this.#settler.skip(run),
-        isRevoked: (run) => erased.run(run),
-        isExpired: (run) => run.earlier !== null && isExpired(run.earlier, Date.now(), parts.policy),
-        failed: (run, error) => this.#settler.fail(run, error),
+        settled: (delivery) => this.#settler.settle(delivery),
+        skipped: (delivery) => this.#settler.skip(delivery),
+        isRevoked: (delivery) => erased.isDeliveryErased(delivery),
+        isExpired: (delivery) =>
+          delivery.earlier !== null && isExpired(delivery.earlier, Date.now(), parts.policy),
+        failed: (delivery, error) => this.#settler.fail(delivery, error),
         attempted: (attempt, outcome) => {
-          attempt.run.destination.metrics.attempt(outcome)
+          attempt.delivery.destination.metrics.attempt(outcome)
           this.#ledger.attempted(attempt, outcome)
           if (outcome.kind === 'success') return
           logFailedAttempt(log, attempt, outcome)
           if (outcome.kind === 'gone') parts.reportGone(attempt.endpoint.destinationId, attempt.endpoint.id)
         },
-        deferred: (run, reason) => run.destination.metrics.deferral(reason),
-        retryStarted: (run) => metrics.retryLateness(Math.max(0, Date.now() - run.dueAt!) / 1_000),
-        abandoned: (run) => this.#room.free(run.body.length),
+        deferred: (delivery, reason) => delivery.destination.metrics.deferral(reason),
+        retryStarted: (delivery) => metrics.retryLateness(Math.max(0, Date.now() - delivery.dueAt!) / 1_000),
+        abandoned: (delivery) => this.#budget.free(delivery.body.length),
         breakerChanged: (endpoint, _from, to) => logBreaker(log, endpoint, to),
-        blocked: (endpoint) => this.#holdBack.look(endpoint, steadyClock.now()),
-        wake: (partition) => this.#taker.wake(partition),
+        blocked: (endpoint) => this.#headOfLineMonitor.check(endpoint, steadyClock.now()),
+        wake: (partition) => this.#scheduler.wake(partition),
       },
       new Slots(parts.maxInFlight),
-      this.#room,
+      this.#budget,
     )
     this.#routing = new Routing({
       host: this.#dispatcher,
@@ -158,30 +159,30 @@ export class Forwarder {
       dispatcher: this.#dispatcher,
       settler: this.#settler,
       ledger: this.#ledger,
-      room: this.#room,
+      budget: this.#budget,
     }
-    const callsIntake = new CallsIntake({ ...shared, decoder: parts.decoders.calls })
-    const retriesIntake = new RetriesIntake({
+    const callPlanner = new CallPlanner({ ...shared, decoder: parts.decoders.calls })
+    const retryPlanner = new RetryPlanner({
       ...shared,
       decoder: parts.decoders.retries,
       policy: parts.policy,
       tierDelayMs: (topic) => parts.tierDelayMs(topic),
       erased,
     })
-    const intakeOf = (partition: PartitionWork): Intake =>
-      partition.owner === this.#calls ? callsIntake : retriesIntake
-    this.#taker = new Taker(
-      intakeOf,
-      (partition) => this.#room.wait(partition),
+    const plannerOf = (partition: AssignedPartition): Planner =>
+      partition.owner === this.#calls ? callPlanner : retryPlanner
+    this.#scheduler = new PartitionScheduler(
+      plannerOf,
+      (partition) => this.#budget.wait(partition),
       (partition) => partition.owner.finished(partition),
       () => this.#dispatcher.hasPlenty,
     )
-    this.#holdBack = new HoldBack(
+    this.#headOfLineMonitor = new HeadOfLineMonitor(
       this.#routing,
       this.#dispatcher,
-      intakeOf,
+      plannerOf,
       log,
-      () => this.#room.waiting,
+      () => this.#budget.waiting,
       () => this.#calls.isStalled || this.#retries.isStalled,
     )
     this.#lag = new Lag([this.#calls, this.#retries], (topics) => parts.endOffsets(topics))
@@ -193,7 +194,7 @@ export class Forwarder {
     })
   }
 
-  /** Null when it takes work, else why not. */
+  /** Null when it takes work; otherwise why not. */
   problem(): string | null {
     const [calls, retries] = [this.#calls, this.#retries]
     if (calls.trouble !== null) return `calls cannot be read: ${calls.trouble}`
@@ -204,7 +205,7 @@ export class Forwarder {
     return this.#parts.sink.problem() ?? this.#ledger.problem(steadyClock.now())
   }
 
-  /** What does not keep it from work, but should be known: in one line for people, or null. */
+  /** A problem that does not stop the work but should be known, in one line for people; null when there is none. */
   warning(): string | null {
     const failures = [...this.#routing.failures()].map(([id, reason]) => `destination "${id}": ${reason}`)
     return failures.length === 0 ? null : `cannot be set up: ${failures.join('; ')}`
@@ -232,27 +233,27 @@ export class Forwarder {
     } finally {
       for (const timer of timers) clearInterval(timer)
       this.#stopping.abort()
-      this.#taker.stop()
+      this.#scheduler.stop()
       this.#dispatcher.stop()
       await Promise.all([calls.stop(), retries.stop()])
-      for (const consumption of [this.#calls, this.#retries]) consumption.lost()
+      for (const consumer of [this.#calls, this.#retries]) consumer.lost()
       await this.#parts.transport.close(0)
     }
   }
 
-  /** Stop taking → finish what is on the wire → hand over → commit; leaving the group comes after. */
+  /** Stop taking → finish what is on the wire → publish → commit; leaving the group comes after. */
   async #drain(): Promise<void> {
-    this.#taker.stop()
+    this.#scheduler.stop()
     this.#dispatcher.stop()
     const deadline = steadyClock.now() + this.#parts.drainMs
     while (this.#dispatcher.inFlight > 0 && steadyClock.now() < deadline) await delay(5)
     await Promise.race([
-      this.#handOver.settled(),
+      this.#publisher.settled(),
       delay(Math.max(0, deadline - steadyClock.now()), undefined, { ref: false }),
     ])
-    // While Kafka is away there is no last commit: what is not committed is sent again by whoever comes next.
+    // While Kafka is away there is no last commit: the next owner sends again what is not committed.
     await Promise.race([
-      Promise.all([this.#calls, this.#retries].map((consumption) => consumption.commitAll())),
+      Promise.all([this.#calls, this.#retries].map((consumer) => consumer.commitAll())),
       delay(Math.max(lastCommitMs, deadline - steadyClock.now()), undefined, { ref: false }),
     ])
     if (this.#dispatcher.inFlight > 0) {
@@ -261,16 +262,16 @@ export class Forwarder {
   }
 
   #commitAll(): void {
-    for (const consumption of [this.#calls, this.#retries]) {
-      consumption.tick().catch((error: unknown) => this.#failed(error))
+    for (const consumer of [this.#calls, this.#retries]) {
+      consumer.tick().catch((error: unknown) => this.#failed(error))
     }
   }
 
   #watch(): void {
-    this.#holdBack.tick(steadyClock.now())
-    // After a pause in the heartbeats nothing else would look at the queues again.
+    this.#headOfLineMonitor.tick(steadyClock.now())
+    // After a pause in the heartbeats nothing else would check the queues again.
     this.#dispatcher.pumpAll(this.#routing.endpoints())
-    this.#handOver.lookAgain()
+    this.#publisher.lookAgain()
   }
 
   #applySettings(): void {
@@ -280,13 +281,13 @@ export class Forwarder {
       this.#failed(error)
       return
     }
-    for (const consumption of [this.#calls, this.#retries]) {
-      for (const partition of consumption.partitions()) {
+    for (const consumer of [this.#calls, this.#retries]) {
+      for (const partition of consumer.partitions()) {
         // A head that waits was planned with settings that have passed.
         partition.head = null
         if (partition.block?.kind !== 'endpoint') continue
         partition.block.endpoint.waiters.delete(partition)
-        this.#taker.wake(partition)
+        this.#scheduler.wake(partition)
       }
     }
   }

@@ -1,13 +1,13 @@
-import type { Consumption } from './consumption.ts'
+import type { GroupConsumer } from './group-consumer.ts'
 import type { TopicPartition } from './ports.ts'
 import { steadyClock } from './steady-clock.ts'
 
 /** How long after a look at the lag the brokers go on being asked, in ms. */
 const watchedMs = 60_000
 
-/** Lag of the partitions that are ours: the broker's end offset less what is committed. */
+/** Lag of the owned partitions: the broker's end offset minus the committed one. */
 export class Lag {
-  readonly #consumptions: readonly Consumption[]
+  readonly #consumers: readonly GroupConsumer[]
   readonly #endOffsets: (
     topics: readonly string[],
   ) => Promise<(TopicPartition & { end: number; start: number })[]>
@@ -15,14 +15,14 @@ export class Lag {
   #ends = new Map<string, { end: number; start: number }>()
 
   constructor(
-    consumptions: readonly Consumption[],
+    consumers: readonly GroupConsumer[],
     endOffsets: (topics: readonly string[]) => Promise<(TopicPartition & { end: number; start: number })[]>,
   ) {
-    this.#consumptions = consumptions
+    this.#consumers = consumers
     this.#endOffsets = endOffsets
   }
 
-  /** What the brokers said last; that stays when they are away. The first look has them asked. */
+  /** The brokers' last answer; kept while they are away. The first read triggers the first request. */
   *read(): Iterable<{ topic: string; partition: number; lag: number }> {
     const watched = this.#isWatched
     this.#readAt = steadyClock.now()
@@ -30,7 +30,7 @@ export class Lag {
     yield* this.#lags()
   }
 
-  /** Called every few seconds. Where nobody scrapes, nothing is asked: an idle process stays idle. */
+  /** Called every few seconds. Without scrapes the brokers are not asked: an idle process stays idle. */
   async refreshIfWatched(): Promise<void> {
     if (this.#isWatched) await this.refresh()
   }
@@ -41,8 +41,8 @@ export class Lag {
 
   async refresh(): Promise<void> {
     const topics = new Set<string>()
-    for (const consumption of this.#consumptions) {
-      for (const partition of consumption.partitions()) topics.add(partition.topic)
+    for (const consumer of this.#consumers) {
+      for (const partition of consumer.partitions()) topics.add(partition.topic)
     }
     if (topics.size === 0) return
     const found = await this.#endOffsets([...topics])
@@ -52,8 +52,8 @@ export class Lag {
   }
 
   *#lags(): Iterable<{ topic: string; partition: number; lag: number }> {
-    for (const consumption of this.#consumptions) {
-      for (const { topic, partition, committedPosition } of consumption.partitions()) {
+    for (const consumer of this.#consumers) {
+      for (const { topic, partition, committedPosition } of consumer.partitions()) {
         const ends = this.#ends.get(`${topic}/${partition}`)
         if (ends) yield { topic, partition, lag: Math.max(0, ends.end - (committedPosition ?? ends.start)) }
       }

@@ -1,16 +1,16 @@
 import type { DeliveryEvent } from '../core/delivery-event.ts'
-import type { Outgoing } from './hand-over.ts'
+import type { OutgoingRecord } from './record-publisher.ts'
 import type { EncodedRecord } from './ports.ts'
-import type { Room } from './room.ts'
+import type { MemoryBudget } from './memory-budget.ts'
 
 export interface LedgerRecordParts {
   topic: string
-  room: Room
+  budget: MemoryBudget
   log: { error(fields: object, message: string): void }
 }
 
-/** An event in the bytes that are to be written of it. Nobody else would write it. */
-export class LedgerRecord implements Outgoing {
+/** An encoded ledger event. No other process would write it. */
+export class LedgerRecord implements OutgoingRecord {
   readonly type: DeliveryEvent['type']
   readonly messageId: string | null
   readonly block: Buffer
@@ -31,25 +31,25 @@ export class LedgerRecord implements Outgoing {
     this.end = end
   }
 
-  /** Of memory. */
+  /** Of the memory budget. */
   get bytes(): number {
     return this.end - this.start
   }
 
-  get standing(): 'ours' {
-    return 'ours'
+  get ownership(): 'owned' {
+    return 'owned'
   }
 
   dropped(): void {}
 
   done(): void {
-    this.#parts.room.release(this.bytes)
+    this.#parts.budget.releaseBytes(this.bytes)
   }
 
   tooLarge(): void {
-    const { topic, room, log } = this.#parts
+    const { topic, budget, log } = this.#parts
     const { type, messageId } = this
-    room.release(this.bytes)
+    budget.releaseBytes(this.bytes)
     log.error({ topic, type, messageId }, 'the ledger refuses a record')
   }
 }

@@ -10,13 +10,13 @@ import type { Delivery } from '../core/delivery.ts'
 import type { Outcome } from '../core/outcome.ts'
 import { ResultCodes } from '../core/result-log.ts'
 import type { TallySink } from './committer.ts'
-import type { Attempt, DeliveryRun } from './delivery-run.ts'
+import type { Attempt, ActiveDelivery } from './active-delivery.ts'
 import { unclaimed } from './claim.ts'
-import type { HandOver } from './hand-over.ts'
+import type { RecordPublisher } from './record-publisher.ts'
 import { LedgerRecord } from './ledger-record.ts'
-import type { RecordWork } from './partition-work.ts'
+import type { RecordProgress } from './assigned-partition.ts'
 import type { Encoders, PartitionTally, TopicPartition } from './ports.ts'
-import type { Room } from './room.ts'
+import type { MemoryBudget } from './memory-budget.ts'
 import { steadyClock } from './steady-clock.ts'
 
 export interface LedgerParts {
@@ -24,12 +24,12 @@ export interface LedgerParts {
   /** Plain first-time deliveries too (LEDGER=all). */
   everything: boolean
   encoders: Encoders
-  handOver: HandOver
-  room: Room
+  publisher: RecordPublisher
+  budget: MemoryBudget
   log: { error(fields: object, message: string): void }
 }
 
-/** What a disposition says beside its name. */
+/** Details of a disposition. */
 export interface DispositionDetails {
   /** A dead letter's reason, or why it was skipped. */
   reason?: string
@@ -42,8 +42,8 @@ export interface DispositionDetails {
 const slowMs = 5_000
 
 /**
- * Writes `webhooks.deliveries`. All goes through one queue: whatever was told before a tally was cut is with the broker
- * before that tally is, hence before the commit that the tally tells of.
+ * Writes `webhooks.deliveries`. All goes through one queue: whatever was recorded before a tally was made is with the broker
+ * before that tally is, hence before the tally's commit.
  */
 export class Ledger implements TallySink {
   readonly codes = new ResultCodes()
@@ -64,8 +64,8 @@ export class Ledger implements TallySink {
   }
 
   /** @param plan every destination of the call's source */
-  planned(work: RecordWork, call: AnalyticsCall, plan: PlannedDestination[]): void {
-    this.#tell('planned', work, {
+  planned(work: RecordProgress, call: AnalyticsCall, plan: PlannedDestination[]): void {
+    this.#record('planned', work, {
       messageId: call.messageId,
       sourceId: call.sourceId,
       callType: call.type === 'unknown' ? null : call.type,
@@ -74,13 +74,13 @@ export class Ledger implements TallySink {
     })
   }
 
-  attempted({ run, endpoint }: Attempt, outcome: Outcome): void {
+  attempted({ delivery, endpoint }: Attempt, outcome: Outcome): void {
     const failed = outcome.kind !== 'success'
     if (!failed && !this.everything) return
-    this.#tell(failed ? 'attempt_failed' : 'attempt_succeeded', run.work, {
-      ...ofRun(run),
+    this.#record(failed ? 'attempt_failed' : 'attempt_succeeded', delivery.work, {
+      ...ofRun(delivery),
       urlId: endpoint.id,
-      attempt: run.attempts,
+      attempt: delivery.attempts,
       reason: outcome.kind,
       status: outcome.status,
       durationMs: outcome.durationMs,
@@ -88,32 +88,34 @@ export class Ledger implements TallySink {
     })
   }
 
-  /** Of deletes always; of other calls not that all went well at the first attempt, unless everything is told. */
-  disposed(run: DeliveryRun, disposition: DispositionLabel, details: DispositionDetails = {}): void {
+  /** For deletes always; for other calls all but success at the first attempt, unless everything is recorded. */
+  disposed(delivery: ActiveDelivery, disposition: DispositionLabel, details: DispositionDetails = {}): void {
     const plain =
-      run.outcomes === null && !run.isRetry && (disposition === 'delivered' || disposition === 'skipped')
-    if (plain && !this.everything && run.type !== 'delete') return
-    this.#tell('disposition', run.work, {
-      ...ofRun(run),
-      attempt: run.attempts,
+      delivery.outcomes === null &&
+      !delivery.isRetry &&
+      (disposition === 'delivered' || disposition === 'skipped')
+    if (plain && !this.everything && delivery.type !== 'delete') return
+    this.#record('disposition', delivery.work, {
+      ...ofRun(delivery),
+      attempt: delivery.attempts,
       disposition,
       ...details,
     })
   }
 
-  /** A delivery that is at hand without a run: it goes on to a tier, or ends after it waited in one. */
+  /** For a delivery that is not active: it hops to another tier, or ends after it waited in one. */
   moved(
-    work: RecordWork,
+    work: RecordProgress,
     delivery: Delivery,
     disposition: DispositionLabel,
     details: DispositionDetails,
   ): void {
-    this.tell(this.prepareMove(work, delivery, disposition, details))
+    this.append(this.prepareMove(work, delivery, disposition, details))
   }
 
-  /** As `moved`, to be told by `tell` once it is so: a few bytes that hold nothing else in memory. */
+  /** Like `moved`, to be written by `append` later: a few bytes that hold nothing else in memory. */
   prepareMove(
-    work: RecordWork,
+    work: RecordProgress,
     delivery: Delivery,
     disposition: DispositionLabel,
     details: DispositionDetails,
@@ -131,16 +133,16 @@ export class Ledger implements TallySink {
     })
   }
 
-  /** A record that nobody is to get, or that never becomes a delivery. */
+  /** For a record that no destination gets, or that never becomes a delivery. */
   recordDisposed(
-    work: RecordWork,
+    work: RecordProgress,
     disposition: DispositionLabel,
     details: { reason?: string; detail?: string },
     call: Pick<AnalyticsCall, 'messageId' | 'sourceId' | 'type'> | null,
   ): void {
     const plain = disposition === 'skipped' && call?.type !== 'delete'
     if (plain && !this.everything) return
-    this.#tell('disposition', work, {
+    this.#record('disposition', work, {
       messageId: call?.messageId ?? null,
       sourceId: call?.sourceId ?? null,
       callType: call && call.type !== 'unknown' ? call.type : null,
@@ -157,7 +159,7 @@ export class Ledger implements TallySink {
       lastOffset: last,
       detail: `lost ${first}..${last}: retention ran past the consumer group`,
     })
-    this.tell(this.#encoded(event, `${topic}/${partition}`))
+    this.append(this.#encoded(event, `${topic}/${partition}`))
   }
 
   async tally(tallies: readonly PartitionTally[]): Promise<void> {
@@ -167,7 +169,7 @@ export class Ledger implements TallySink {
     try {
       const appended = tallies.map((each) => this.#appendTally(each, at))
       // Commits wait for it.
-      this.#parts.handOver.flush(this.#parts.topic)
+      this.#parts.publisher.flush(this.#parts.topic)
       await Promise.all(appended)
     } finally {
       this.#waiting.delete(since)
@@ -175,7 +177,7 @@ export class Ledger implements TallySink {
   }
 
   #appendTally({ topic, partition, tally }: PartitionTally, at: number): Promise<void> {
-    const { encoders, handOver, topic: ledger } = this.#parts
+    const { encoders, publisher, topic: ledger } = this.#parts
     // One partition's tallies lie in one partition of the ledger, in their order.
     const key = `${tally.group}/${topic}/${partition}`
     const record = encoders.event(key, deliveryEvent('tally', at, { topic, partition, tally }))
@@ -183,15 +185,15 @@ export class Ledger implements TallySink {
     return new Promise((resolve, reject) => {
       const tooLarge = () =>
         reject(new Error(`${ledger} refuses a tally of ${bytes} bytes: check its max.message.bytes`))
-      handOver.append(ledger, { ...record, ...unclaimed, done: resolve, tooLarge })
+      publisher.append(ledger, { ...record, ...unclaimed, done: resolve, tooLarge })
     })
   }
 
-  #tell(type: DeliveryEventType, work: RecordWork, given: Partial<DeliveryEvent>): void {
-    this.tell(this.#prepare(type, work, given))
+  #record(type: DeliveryEventType, work: RecordProgress, given: Partial<DeliveryEvent>): void {
+    this.append(this.#prepare(type, work, given))
   }
 
-  #prepare(type: DeliveryEventType, work: RecordWork, given: Partial<DeliveryEvent>): LedgerRecord {
+  #prepare(type: DeliveryEventType, work: RecordProgress, given: Partial<DeliveryEvent>): LedgerRecord {
     const { topic, partition } = work.partition
     const event = deliveryEvent(type, Date.now(), given)
     event.topic = topic
@@ -205,18 +207,18 @@ export class Ledger implements TallySink {
     return new LedgerRecord(this.#parts, event, this.#parts.encoders.event(key, event))
   }
 
-  tell(record: LedgerRecord): void {
-    const { topic, handOver, room } = this.#parts
-    // What waits to be told takes room from what is taken up: else a slow ledger would fill the memory.
-    room.hold(record.bytes)
-    handOver.append(topic, record)
+  append(record: LedgerRecord): void {
+    const { topic, publisher, budget } = this.#parts
+    // Events that wait to be written count against the budget: a slow ledger would fill the memory otherwise.
+    budget.reserveBytes(record.bytes)
+    publisher.append(topic, record)
   }
 }
 
-const ofRun = (run: DeliveryRun): Partial<DeliveryEvent> => ({
-  messageId: run.messageId,
-  sourceId: run.sourceId,
-  destinationId: run.destination.id,
-  deliveryId: run.idempotencyKey,
-  callType: run.type,
+const ofRun = (delivery: ActiveDelivery): Partial<DeliveryEvent> => ({
+  messageId: delivery.messageId,
+  sourceId: delivery.sourceId,
+  destinationId: delivery.destination.id,
+  deliveryId: delivery.idempotencyKey,
+  callType: delivery.type,
 })

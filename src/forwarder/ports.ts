@@ -1,4 +1,4 @@
-// What the forwarder needs of the outside. Adapters implement these, commands put them together.
+// What the forwarder needs from outside. Adapters implement these, commands compose them.
 import type { AnalyticsCall } from '../core/analytics-call.ts'
 import type { DeferralReason } from '../core/deferral.ts'
 import type { DeadLetter, RetryDelivery } from '../core/delivery.ts'
@@ -8,7 +8,7 @@ import type { Outcome } from '../core/outcome.ts'
 import type { Tally } from '../core/tally.ts'
 import type { SettingsState } from '../core/settings.ts'
 
-/** Signs each attempt anew, for its signature holds the attempt's time. */
+/** Signs each attempt by itself, because the signature covers the attempt's time. */
 export interface AttemptSigner {
   /** The value of `webhook-signature`. `timestamp`: seconds since 1970. */
   sign(id: string, timestamp: string, body: Uint8Array): string
@@ -25,17 +25,17 @@ export interface SignedRequest {
   signer?: AttemptSigner | null
 }
 
-/** Whoever sends learns of the outcome here: an object rather than a closure, for there is one per attempt. */
+/** Receives the outcome of a request: an object rather than a closure, because there is one per attempt. */
 export interface AttemptSink {
   onOutcome(outcome: Outcome): void
   /**
-   * Asked when the request could not be written within send(), for its connection had to be made, and is about to be
-   * written: true takes it back, unsent and without an outcome. A process that was frozen in between must not send what has another owner by now.
+   * Called when the request could not be written within send(), because its connection had to be made, and is about to be
+   * written: true withdraws it, unsent and without an outcome. A process that was frozen in between must not send what has another owner by now.
    */
   withdraw?(): boolean
 }
 
-/** Connections to one URL. The forwarder bounds how many requests are under way; this opens what that needs. */
+/** Connections to one URL. The forwarder bounds how many requests are in flight; this opens what that needs. */
 export interface EndpointClient {
   /** Sends at once. `sink.onOutcome` is called exactly once, never synchronously, and no later than the deadline. */
   send(request: SignedRequest, sink: AttemptSink): void
@@ -43,7 +43,7 @@ export interface EndpointClient {
   close(): void
 }
 
-/** Where requests go, and what they carry. */
+/** URL, headers and secrets of requests. */
 export interface WebhookTarget {
   url: string
   headers: Readonly<Record<string, string>>
@@ -71,7 +71,7 @@ export interface EndpointGauges {
   destinationId: string
   urlId: string
   inFlight: number
-  /** Requests that may be under way at once, as found out. */
+  /** Requests that may be in flight at once, as found out. */
   limit: number
   breakerOpen: boolean
   /** It asked for a pause that is not over. */
@@ -151,15 +151,15 @@ export interface FetchedBatch {
   to: number
 }
 
-/** Learns what a consumer group's member is given. Called synchronously, in the order of events. */
+/** Receives the assignments of a group member. Called synchronously, in the order of events. */
 export interface RecordListener {
   /**
    * A new epoch: exactly these partitions are ours now. `continued` is false when the membership was broken in
-   * between (a new member id), so that somebody else may have owned any of them.
+   * between (a new member id), so that another member may have owned any of them.
    */
   assigned(partitions: readonly TopicPartition[], owner: string, continued: boolean): void
   /**
-   * The group is about to share out anew, and nothing starts any more until the next `assigned`: resolves once what is
+   * The group is about to rebalance, and nothing starts any more until the next `assigned`: resolves once what is
    * finished by now is committed, which it cannot be later. The group waits for it, though not for ever.
    */
   rejoining(): Promise<void>
@@ -183,7 +183,7 @@ export interface RecordSource {
   seek(partition: TopicPartition, offset: number): void
   /** False once the last heartbeat is older than two thirds of the session timeout. */
   isFresh(): boolean
-  /** False also while the group shares out anew: what was sent then could not be committed where a partition moves. */
+  /** False also while the group rebalances: requests sent then could not be committed if their partition moves. */
   mayStart(): boolean
   /** Connected and a member of its group. */
   isReady(): boolean
@@ -210,7 +210,7 @@ export interface Decoders {
 /** What a record carries beside its value. */
 export type Headers = Readonly<Record<string, string>>
 
-/** Give records as they go out. Throw for what a schema cannot hold: that is a bug. */
+/** Encode records for publishing. Throw for values that a schema cannot hold: that is a bug. */
 export interface Encoders {
   /** The Kafka key stands in the record too, for readers of other languages. */
   retry(tierName: string, record: RetryDelivery & { key: Uint8Array | null }, headers: Headers): EncodedRecord
@@ -240,7 +240,7 @@ export interface RecordSink {
    * no record of their size. Tries again for ever otherwise.
    */
   append(topic: string, records: readonly EncodedRecord[]): Promise<readonly EncodedRecord[]>
-  /** Null while records are acknowledged; else what has not been for seconds, in one line for people. */
+  /** Null while records are acknowledged; otherwise what has not been for seconds, in one line for people. */
   problem(): string | null
 }
 
@@ -252,11 +252,11 @@ export interface SettingsSource {
   catchUp(): Promise<void>
 }
 
-/** Who was erased by deletion requests, live. */
+/** The users erased by deletion requests, live. */
 export interface ErasureSource {
-  /** Nobody was. */
+  /** No user was erased. */
   readonly isEmpty: boolean
   covers(call: ErasableCall): boolean
-  /** Null when everything is folded that was appended up to a moment ago; else what to wait for and look again. */
+  /** Null when everything is folded that was appended up to a moment ago; otherwise what to wait for before checking again. */
   pending(): Promise<void> | null
 }

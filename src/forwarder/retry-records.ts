@@ -1,41 +1,41 @@
 import type { Delivery } from '../core/delivery.ts'
 import type { Tier, TopicNames } from '../core/topics.ts'
-import { RoomClaim } from './claim.ts'
-import { headersOf, letterOf, type DeadLetters } from './dead-letters.ts'
-import type { HandOver, Outgoing } from './hand-over.ts'
+import { BudgetClaim } from './claim.ts'
+import { headersOf, deadLetterOf, type DeadLetters } from './dead-letters.ts'
+import type { RecordPublisher, OutgoingRecord } from './record-publisher.ts'
 import type { LedgerRecord } from './ledger-record.ts'
 import type { Ledger } from './ledger.ts'
-import type { RecordWork } from './partition-work.ts'
+import type { RecordProgress } from './assigned-partition.ts'
 import type { DestinationMetrics, EncodedRecord, Encoders, ForwarderMetrics } from './ports.ts'
-import type { Room } from './room.ts'
+import type { MemoryBudget } from './memory-budget.ts'
 
 export interface RetryRecordsParts {
   topics: TopicNames
   encoders: Encoders
-  handOver: HandOver
+  publisher: RecordPublisher
   ledger: Ledger
-  room: Room
+  budget: MemoryBudget
   metrics: ForwarderMetrics
 }
 
 /** Hands deliveries over to the tiers. */
 export class RetryRecords {
   readonly #parts: RetryRecordsParts
-  readonly #letters: DeadLetters
+  readonly #deadLetters: DeadLetters
 
-  constructor(parts: RetryRecordsParts, letters: DeadLetters) {
+  constructor(parts: RetryRecordsParts, deadLetters: DeadLetters) {
     this.#parts = parts
-    this.#letters = letters
+    this.#deadLetters = deadLetters
   }
 
   /**
-   * Into a tier. What waits until the broker has it should be little, for it outlives the young objects: what is to be
-   * told then is encoded beforehand, and nothing of the run or the delivery is held.
+   * Publishes a retry to a tier. What waits for the broker should be small, because it outlives the young objects: the
+   * ledger event is encoded beforehand, and nothing of the delivery is held.
    * @param key one character a byte
    * @param counted where the disposition is counted; null for a hop, which follows one that was
    */
   write(
-    work: RecordWork,
+    work: RecordProgress,
     key: string | null,
     tier: Tier,
     delivery: Delivery,
@@ -43,17 +43,17 @@ export class RetryRecords {
     label: 'deferred' | 'retried',
     counted: DestinationMetrics | null,
   ): void {
-    const { encoders, handOver, ledger, topics } = this.#parts
+    const { encoders, publisher, ledger, topics } = this.#parts
     const { destinationId, body, origin, notBefore } = delivery
     const bytes = key === null ? null : Buffer.from(key, 'latin1')
-    const record = { ...delivery, key: bytes, handedOverAt: now, owner: work.owner, from: work.place }
+    const record = { ...delivery, key: bytes, scheduledAt: now, owner: work.owner, from: work.place }
     const encoded = encoders.retry(tier.name, record, headersOf(work, origin))
     const moved = ledger.prepareMove(work, delivery, label, {
       tier: tier.name,
       dueAt: now + tier.delayMs,
       notBefore,
     })
-    handOver.append(
+    publisher.append(
       topics.retry(tier.name),
       new WaitingRetry(
         this,
@@ -69,51 +69,51 @@ export class RetryRecords {
     )
   }
 
-  handedOver({ work, tierName, label, result, bytes, moved, counted }: WaitingRetry): void {
-    const { ledger, metrics, room } = this.#parts
+  scheduled({ work, tierName, label, result, bytes, moved, counted }: WaitingRetry): void {
+    const { ledger, metrics, budget } = this.#parts
     metrics.retryScheduled(tierName)
     counted?.disposition(label)
-    ledger.tell(moved)
-    room.free(bytes)
+    ledger.append(moved)
+    budget.free(bytes)
     work.finishOne(result)
   }
 
   dropped({ bytes }: WaitingRetry): void {
-    this.#parts.room.free(bytes)
+    this.#parts.budget.free(bytes)
   }
 
   /** The tier's topic takes no record as large as this one. */
   refused(waiting: WaitingRetry): void {
     const { work, tierName, bytes } = waiting
-    const { encoders, ledger, metrics, room } = this.#parts
+    const { encoders, ledger, metrics, budget } = this.#parts
     const reason = 'too_large'
     const { key, ...delivery } = encoders.retryOf(tierName, waiting)
-    const { destinationId, handedOverAt } = delivery
+    const { destinationId, scheduledAt } = delivery
     const done = () => {
       const destination = metrics.destination(destinationId)
       destination.deadLetter(reason)
       destination.disposition('dead_lettered')
       ledger.moved(work, delivery, 'dead_lettered', { reason })
-      room.free(bytes)
+      budget.free(bytes)
       work.finishOne(ledger.codes.code(destinationId, 'dead_lettered'))
     }
     const detail = 'the delivery is larger than a retry topic takes'
-    const claim = new RoomClaim(work.partition, room, bytes)
-    this.#letters.write(work, letterOf(work, key, reason, detail, delivery, handedOverAt), done, claim)
+    const claim = new BudgetClaim(work.partition, budget, bytes)
+    this.#deadLetters.write(work, deadLetterOf(work, key, reason, detail, delivery, scheduledAt), done, claim)
   }
 }
 
-/** What is kept of a delivery while its record is on the way into a tier. */
-class WaitingRetry implements Outgoing {
+/** What is kept of a delivery while its retry is being published. */
+class WaitingRetry implements OutgoingRecord {
   readonly block: Buffer
   readonly start: number
   readonly end: number
-  readonly work: RecordWork
+  readonly work: RecordProgress
   readonly tierName: string
   readonly label: 'deferred' | 'retried'
   /** See ResultCodes. */
   readonly result: number
-  /** Of room, held until then. */
+  /** Of the memory budget, held until then. */
   readonly bytes: number
   readonly moved: LedgerRecord
   readonly counted: DestinationMetrics | null
@@ -121,7 +121,7 @@ class WaitingRetry implements Outgoing {
 
   constructor(
     records: RetryRecords,
-    work: RecordWork,
+    work: RecordProgress,
     { block, start, end }: EncodedRecord,
     tierName: string,
     label: 'deferred' | 'retried',
@@ -143,12 +143,12 @@ class WaitingRetry implements Outgoing {
     this.counted = counted
   }
 
-  get standing(): Outgoing['standing'] {
-    return this.work.partition.standing
+  get ownership(): OutgoingRecord['ownership'] {
+    return this.work.partition.ownership
   }
 
   done(): void {
-    this.#records.handedOver(this)
+    this.#records.scheduled(this)
   }
 
   tooLarge(): void {

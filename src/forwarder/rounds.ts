@@ -1,33 +1,33 @@
 import { deferredBy, type Deferral, type DeferralReason } from '../core/deferral.ts'
 import type { Outcome } from '../core/outcome.ts'
 import type { Deferrals, Deferring } from './deferrals.ts'
-import { Attempt, type DeliveryRun } from './delivery-run.ts'
+import { Attempt, type ActiveDelivery } from './active-delivery.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
 import { steadyClock } from './steady-clock.ts'
 
-/** Who takes over when the sending of a round is over, or cannot begin. */
+/** Called when the sending of a round is over, or cannot begin. */
 export interface RoundResults {
   /** All outcomes are in, or one of them is a success. */
-  settled(run: DeliveryRun): void
+  settled(delivery: ActiveDelivery): void
   /** Nothing to send to: the destination is disabled, the URLs still to try are gone, or the retry was revoked. */
-  skipped(run: DeliveryRun): void
+  skipped(delivery: ActiveDelivery): void
   /** An exception tied to this delivery. */
-  failed(run: DeliveryRun, error: unknown): void
+  failed(delivery: ActiveDelivery, error: unknown): void
   /** It is not attempted at one of its endpoints now, for counting. */
-  deferred(run: DeliveryRun, reason: DeferralReason): void
+  deferred(delivery: ActiveDelivery, reason: DeferralReason): void
   /** Its partition was lost: nothing is decided, the next owner sends it. */
-  abandoned(run: DeliveryRun): void
+  abandoned(delivery: ActiveDelivery): void
 }
 
-/** Rounds of sending: each run in its lane's turn, to all its endpoints at once, until its outcomes are in. */
+/** Rounds of sending: each delivery in its lane's turn, to all its endpoints at once, until its outcomes are in. */
 export class Rounds implements Deferring {
   readonly #results: RoundResults
   readonly #deferrals: Deferrals
   /** Destinations with a lane that is too long. */
   readonly #crowded = new Set<DestinationRuntime>()
-  /** Runs whose turn it is. */
-  readonly #ready: DeliveryRun[] = []
+  /** Deliveries whose turn it is. */
+  readonly #ready: ActiveDelivery[] = []
   #draining = false
   #open = 0
 
@@ -36,179 +36,180 @@ export class Rounds implements Deferring {
     this.#deferrals = deferrals
   }
 
-  /** Runs admitted whose round is not over. */
+  /** Deliveries admitted whose round is not over. */
   get open(): number {
     return this.#open
   }
 
-  /** Takes a run whose endpoints had room; `run.reserved` are the places it takes. */
-  admit(run: DeliveryRun): void {
+  /** Admits a delivery whose endpoints had room; it takes the places in `delivery.reserved`. */
+  admit(delivery: ActiveDelivery): void {
     this.#open++
-    for (const endpoint of run.reserved) endpoint.reserve(run)
-    const { lanes } = run.destination
-    if (refusedByAll(run) && lanes.isBusy(run)) {
-      // Nobody is served by its waiting for its turn.
-      run.passedOver = 'slow'
-      this.#start(run)
+    for (const endpoint of delivery.reserved) endpoint.reserve(delivery)
+    const { lanes } = delivery.destination
+    if (refusedByAll(delivery) && lanes.isBusy(delivery)) {
+      // All endpoints would defer it, so queuing behind its key gains nothing.
+      delivery.passedOver = 'slow'
+      this.#start(delivery)
       return
     }
-    const place = lanes.enter(run)
+    const place = lanes.enter(delivery)
     if (place === 'waits') return
-    if (place === 'full') run.passedOver = 'busy_key'
-    this.#start(run)
+    if (place === 'full') delivery.passedOver = 'busy_key'
+    this.#start(delivery)
   }
 
   /** Defers what is too much in lanes that filled up before it was known how slow their endpoint is. */
-  defer(most: number): number {
+  defer(max: number): number {
     let deferred = 0
     for (const destination of this.#crowded) {
-      if (deferred === most) break
-      deferred += this.#passOver(destination.lanes.takeExcess(most - deferred), 'busy_key')
+      if (deferred === max) break
+      deferred += this.#passOver(destination.lanes.takeExcess(max - deferred), 'busy_key')
       if (!destination.lanes.hasTooLong) this.#crowded.delete(destination)
     }
     return deferred
   }
 
   /**
-   * Defers runs that have waited in a lane since before `before` although nobody can take them, `most` at the most;
+   * Defers deliveries that have waited in a lane since before `before` although no endpoint can take them, at most `max`;
    * returns how many. None of them is sent, not even as a probe: the one before it in its lane may be on the wire.
    */
-  deferWaiting(destination: DestinationRuntime, before: number, most: number): number {
-    return this.#passOver(destination.lanes.takeWaiting(before, most), 'slow')
+  deferWaiting(destination: DestinationRuntime, before: number, max: number): number {
+    return this.#passOver(destination.lanes.takeWaiting(before, max), 'slow')
   }
 
-  #passOver(taken: readonly DeliveryRun[], reason: DeferralReason): number {
-    for (const run of taken) {
-      run.passedOver = reason
-      this.#ready.push(run)
+  #passOver(taken: readonly ActiveDelivery[], reason: DeferralReason): number {
+    for (const delivery of taken) {
+      delivery.passedOver = reason
+      this.#ready.push(delivery)
     }
     this.#drain()
     return taken.length
   }
 
   /** One endpoint's outcome is known. A success decides at once: the other requests end by themselves. */
-  conclude(run: DeliveryRun, endpoint: EndpointQueue, outcome: Outcome, now: number): void {
-    endpoint.release(run, now)
-    if (run.settled) return
-    if (outcome.kind !== 'deferred' && !run.isRetry) run.destination.lanes.answered(outcome.durationMs)
+  conclude(delivery: ActiveDelivery, endpoint: EndpointQueue, outcome: Outcome, now: number): void {
+    endpoint.release(delivery, now)
+    if (delivery.settled) return
+    if (outcome.kind !== 'deferred' && !delivery.isRetry)
+      delivery.destination.lanes.answered(outcome.durationMs)
     // The next owner of a lost partition sends it again: a retry of ours beside that would be one too many.
-    if (outcome.kind !== 'success' && !run.work.partition.alive) {
-      this.abandon(run)
+    if (outcome.kind !== 'success' && !delivery.work.partition.alive) {
+      this.abandon(delivery)
       return
     }
     if (outcome.kind === 'success') {
-      this.#settle(run)
+      this.#settle(delivery)
       return
     }
-    run.outcomes ??= []
-    run.outcomes.push({ endpointId: endpoint.id, outcome, at: Date.now() })
-    if (--run.pending === 0) this.#settle(run)
+    delivery.outcomes ??= []
+    delivery.outcomes.push({ endpointId: endpoint.id, outcome, at: Date.now() })
+    if (--delivery.pending === 0) this.#settle(delivery)
   }
 
   /** One endpoint does not get it now. */
-  deferred(run: DeliveryRun, endpoint: EndpointQueue, deferral: Deferral, now: number): void {
-    if (!run.settled && run.work.partition.alive) this.#results.deferred(run, deferral.reason)
-    this.conclude(run, endpoint, deferredBy(deferral), now)
+  deferred(delivery: ActiveDelivery, endpoint: EndpointQueue, deferral: Deferral, now: number): void {
+    if (!delivery.settled && delivery.work.partition.alive) this.#results.deferred(delivery, deferral.reason)
+    this.conclude(delivery, endpoint, deferredBy(deferral), now)
   }
 
   /** One endpoint is gone: the others decide, if there are any. */
-  withdraw(run: DeliveryRun, endpoint: EndpointQueue, now: number): void {
-    if (!run.settled && run.pending === 1 && !run.outcomes) {
-      this.skip(run, endpoint, now)
+  withdraw(delivery: ActiveDelivery, endpoint: EndpointQueue, now: number): void {
+    if (!delivery.settled && delivery.pending === 1 && !delivery.outcomes) {
+      this.skip(delivery, endpoint, now)
       return
     }
-    endpoint.release(run, now)
-    if (!run.settled && --run.pending === 0) this.#settle(run)
+    endpoint.release(delivery, now)
+    if (!delivery.settled && --delivery.pending === 0) this.#settle(delivery)
   }
 
-  skip(run: DeliveryRun, endpoint: EndpointQueue, now: number): void {
-    endpoint.release(run, now)
-    this.#endWith(run, () => this.#results.skipped(run))
+  skip(delivery: ActiveDelivery, endpoint: EndpointQueue, now: number): void {
+    endpoint.release(delivery, now)
+    this.#endWith(delivery, () => this.#results.skipped(delivery))
   }
 
-  fail(run: DeliveryRun, endpoint: EndpointQueue, error: unknown, now: number): void {
-    endpoint.release(run, now)
-    this.#endWith(run, () => this.#results.failed(run, error))
+  fail(delivery: ActiveDelivery, endpoint: EndpointQueue, error: unknown, now: number): void {
+    endpoint.release(delivery, now)
+    this.#endWith(delivery, () => this.#results.failed(delivery, error))
   }
 
-  drop(run: DeliveryRun, endpoint: EndpointQueue, now: number): void {
-    endpoint.release(run, now)
-    this.abandon(run)
+  drop(delivery: ActiveDelivery, endpoint: EndpointQueue, now: number): void {
+    endpoint.release(delivery, now)
+    this.abandon(delivery)
   }
 
-  abandon(run: DeliveryRun): void {
-    this.#endWith(run, () => this.#results.abandoned(run))
+  abandon(delivery: ActiveDelivery): void {
+    this.#endWith(delivery, () => this.#results.abandoned(delivery))
   }
 
-  #start(run: DeliveryRun): void {
-    if (!run.work.partition.alive) {
-      this.#releaseAll(run)
-      this.abandon(run)
+  #start(delivery: ActiveDelivery): void {
+    if (!delivery.work.partition.alive) {
+      this.#releaseAll(delivery)
+      this.abandon(delivery)
       return
     }
     try {
-      this.#send(run)
+      this.#send(delivery)
     } catch (error) {
       // Planning comes before the first endpoint is offered anything.
-      this.#releaseAll(run)
-      run.settled = true
-      this.#end(run)
-      this.#results.failed(run, error)
+      this.#releaseAll(delivery)
+      delivery.settled = true
+      this.#end(delivery)
+      this.#results.failed(delivery, error)
     }
   }
 
-  #send(run: DeliveryRun): void {
+  #send(delivery: ActiveDelivery): void {
     const now = steadyClock.now()
-    const targets = targetsOf(run)
-    if (targets !== run.reserved) {
-      for (const endpoint of targets) endpoint.reserve(run)
-      this.#releaseAll(run)
-      run.reserved = targets
+    const targets = targetsOf(delivery)
+    if (targets !== delivery.reserved) {
+      for (const endpoint of targets) endpoint.reserve(delivery)
+      this.#releaseAll(delivery)
+      delivery.reserved = targets
     }
     if (targets.length === 0) {
-      this.#end(run)
-      this.#results.skipped(run)
+      this.#end(delivery)
+      this.#results.skipped(delivery)
       return
     }
-    run.pending = targets.length
+    delivery.pending = targets.length
     for (const endpoint of targets) {
-      const deferral = endpoint.offer(new Attempt(run, endpoint, now), now)
-      if (deferral) this.deferred(run, endpoint, deferral, now)
+      const deferral = endpoint.offer(new Attempt(delivery, endpoint, now), now)
+      if (deferral) this.deferred(delivery, endpoint, deferral, now)
     }
   }
 
-  #settle(run: DeliveryRun): void {
-    run.settled = true
-    this.#end(run)
+  #settle(delivery: ActiveDelivery): void {
+    delivery.settled = true
+    this.#end(delivery)
     try {
-      this.#results.settled(run)
+      this.#results.settled(delivery)
     } catch (error) {
-      this.#results.failed(run, error)
+      this.#results.failed(delivery, error)
     }
     this.#drain()
   }
 
-  #endWith(run: DeliveryRun, tell: () => void): void {
-    if (run.settled) return
-    run.settled = true
-    this.#end(run)
-    tell()
+  #endWith(delivery: ActiveDelivery, report: () => void): void {
+    if (delivery.settled) return
+    delivery.settled = true
+    this.#end(delivery)
+    report()
     this.#drain()
   }
 
-  #end(run: DeliveryRun): void {
+  #end(delivery: ActiveDelivery): void {
     this.#open--
-    const { lanes } = run.destination
-    const next = lanes.leave(run)
+    const { lanes } = delivery.destination
+    const next = lanes.leave(delivery)
     if (!next) return
     this.#ready.push(next)
-    if (lanes.hasTooLong) this.#crowded.add(run.destination)
+    if (lanes.hasTooLong) this.#crowded.add(delivery.destination)
   }
 
-  #releaseAll(run: DeliveryRun): void {
+  #releaseAll(delivery: ActiveDelivery): void {
     const now = steadyClock.now()
-    for (const endpoint of run.reserved) endpoint.release(run, now)
-    run.reserved = []
+    for (const endpoint of delivery.reserved) endpoint.release(delivery, now)
+    delivery.reserved = []
   }
 
   /** A loop rather than recursion: a lane of a thousand may be deferred in one go. */
@@ -216,7 +217,7 @@ export class Rounds implements Deferring {
     if (this.#draining) return
     this.#draining = true
     try {
-      for (let run = this.#ready.shift(); run; run = this.#ready.shift()) this.#start(run)
+      for (let delivery = this.#ready.shift(); delivery; delivery = this.#ready.shift()) this.#start(delivery)
     } finally {
       this.#draining = false
     }
@@ -224,18 +225,20 @@ export class Rounds implements Deferring {
   }
 }
 
-function refusedByAll(run: DeliveryRun): boolean {
-  for (const endpoint of run.reserved) if (endpoint.refusal(run, run.admittedAt) === null) return false
-  return run.reserved.length > 0
+function refusedByAll(delivery: ActiveDelivery): boolean {
+  for (const endpoint of delivery.reserved)
+    if (endpoint.refusal(delivery, delivery.admittedAt) === null) return false
+  return delivery.reserved.length > 0
 }
 
-/** The endpoints of the moment: an edited URL list takes effect at the next attempt. */
-function targetsOf(run: DeliveryRun): readonly EndpointQueue[] {
-  const { destination, earlier } = run
+/** The current endpoints: an edited URL list takes effect at the next attempt. */
+function targetsOf(delivery: ActiveDelivery): readonly EndpointQueue[] {
+  const { destination, earlier } = delivery
   if (!destination.enabled) return []
   if (!earlier) return destination.endpoints
   const left = destination.endpoints.filter((endpoint) => earlier.endpointIds.includes(endpoint.id))
   const same =
-    left.length === run.reserved.length && left.every((endpoint, index) => endpoint === run.reserved[index])
-  return same ? run.reserved : left
+    left.length === delivery.reserved.length &&
+    left.every((endpoint, index) => endpoint === delivery.reserved[index])
+  return same ? delivery.reserved : left
 }

@@ -9,7 +9,7 @@ import type { EndpointHost } from './endpoint-host.ts'
 import { EndpointQueue, type OpenTarget } from './endpoint-queue.ts'
 import type { EndpointClient, ForwarderMetrics, WebhookTransport } from './ports.ts'
 
-export interface Route {
+export interface SourceRoute {
   enabled: boolean
   /** Enabled destinations of the source; one that delivers to every URL stands here once for each of them. */
   destinations: readonly DestinationRuntime[]
@@ -25,7 +25,7 @@ export interface RoutingParts {
   transport: WebhookTransport
   metrics: ForwarderMetrics
   openSecret(sealed: SealedSecret, place: SecretPlace): string
-  /** A URL was taken out of its destination: what waits for it is done with it. */
+  /** A URL was removed from its destination: deliveries that wait for it continue without it. */
   removed(endpoint: EndpointQueue): void
   /** A destination cannot be set up as the settings have it. */
   failed(destinationId: string, reason: string): void
@@ -38,12 +38,12 @@ export interface RoutingParts {
  */
 export class Routing {
   readonly #parts: RoutingParts
-  #routes = new Map<string, Route>()
+  #routes = new Map<string, SourceRoute>()
   readonly #destinations = new Map<string, DestinationRuntime>()
   /** By destination and URL id, of destinations that deliver to every URL, or did: their lanes may not be empty yet. */
   readonly #perUrl = new Map<string, Map<string, DestinationRuntime>>()
   readonly #endpoints = new Map<string, EndpointQueue>()
-  /** What of the settings a runtime was made of, to leave alone what did not change. */
+  /** The settings that a runtime was made from, to keep the unchanged ones. */
   readonly #applied = new Map<string, Destination>()
   /** By destination id, why it cannot be set up. */
   readonly #failures = new Map<string, string>()
@@ -52,7 +52,7 @@ export class Routing {
     this.#parts = parts
   }
 
-  route(sourceId: string): Route | undefined {
+  route(sourceId: string): SourceRoute | undefined {
     return this.#routes.get(sourceId)
   }
 
@@ -107,7 +107,7 @@ export class Routing {
     )
   }
 
-  /** What calls are planned for. */
+  /** The route that calls of the source are planned for. */
   #planned({ id, urls, options }: Destination): DestinationRuntime[] {
     if (options.deliverTo === 'any') return [this.#destinations.get(id)!]
     const runtimes = this.#perUrl.get(id)!
@@ -137,7 +137,7 @@ export class Routing {
     for (const [urlId, runtime] of perUrl) {
       const its = endpoints.filter((endpoint) => endpoint.id === urlId)
       set(runtime, its)
-      // Its lanes end by themselves: without a URL, what waits in them is skipped.
+      // Its lanes drain by themselves: without a URL, the deliveries in them are skipped.
       if (its.length === 0) perUrl.delete(urlId)
     }
     for (const gone of before) if (!endpoints.includes(gone)) this.#close(gone)

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { PostriderError, messageOf } from '../errors.ts'
-import type { Block, PartitionWork } from './partition-work.ts'
+import type { Block, AssignedPartition } from './assigned-partition.ts'
 import type { RecordDecoder } from './ports.ts'
 
 const maxBackOffMs = 5_000
@@ -27,11 +27,11 @@ export class SchemaLoader {
   }
 
   /** Of the record at the head of the partition. */
-  load(decoder: RecordDecoder<unknown>, partition: PartitionWork): Block {
+  load(decoder: RecordDecoder<unknown>, partition: AssignedPartition): Block {
     return { kind: 'pending', settled: this.#load(decoder, partition) }
   }
 
-  async #load(decoder: RecordDecoder<unknown>, work: PartitionWork): Promise<void> {
+  async #load(decoder: RecordDecoder<unknown>, work: AssignedPartition): Promise<void> {
     const { topic, partition } = work
     const { value, offset } = work.peek()!
     let isWaiting = false

@@ -4,15 +4,15 @@ import type { DispositionLabel } from '../core/delivery-event.ts'
 import { decide, expiryReason, type RetryPolicy } from '../core/disposition.ts'
 import { ownBytes } from '../core/own-bytes.ts'
 import type { Tier, TopicNames } from '../core/topics.ts'
-import { RoomClaim, type Claim } from './claim.ts'
-import { DeadLetters, letterOf } from './dead-letters.ts'
-import type { DeliveryRun } from './delivery-run.ts'
+import { BudgetClaim, type Claim } from './claim.ts'
+import { DeadLetters, deadLetterOf } from './dead-letters.ts'
+import type { ActiveDelivery } from './active-delivery.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
 import type { Erased } from './erased.ts'
-import type { HandOver } from './hand-over.ts'
+import type { RecordPublisher } from './record-publisher.ts'
 import type { DispositionDetails, Ledger } from './ledger.ts'
-import type { RecordWork } from './partition-work.ts'
-import type { Room } from './room.ts'
+import type { RecordProgress } from './assigned-partition.ts'
+import type { MemoryBudget } from './memory-budget.ts'
 import type { Encoders, FetchedRecord, ForwarderMetrics } from './ports.ts'
 import { RetryRecords } from './retry-records.ts'
 
@@ -20,9 +20,9 @@ export interface SettlerParts {
   policy: RetryPolicy
   topics: TopicNames
   encoders: Encoders
-  handOver: HandOver
+  publisher: RecordPublisher
   ledger: Ledger
-  room: Room
+  budget: MemoryBudget
   erased: Erased
   metrics: ForwarderMetrics
   log: { error(fields: object, message: string): void; warn(fields: object, message: string): void }
@@ -34,78 +34,78 @@ export interface SettlerParts {
  */
 export class Settler {
   readonly #parts: SettlerParts
-  readonly #letters: DeadLetters
+  readonly #deadLetters: DeadLetters
   readonly #retries: RetryRecords
 
   constructor(parts: SettlerParts) {
     this.#parts = parts
-    this.#letters = new DeadLetters(parts.topics.deadLetters, parts.handOver, parts.encoders)
-    this.#retries = new RetryRecords(parts, this.#letters)
+    this.#deadLetters = new DeadLetters(parts.topics.deadLetters, parts.publisher, parts.encoders)
+    this.#retries = new RetryRecords(parts, this.#deadLetters)
   }
 
   /** A round is over. The hot path is a delivery without a failed outcome. */
-  settle(run: DeliveryRun): void {
-    if (run.outcomes === null || run.pending > 0) {
-      this.#finish(run, 'delivered')
+  settle(delivery: ActiveDelivery): void {
+    if (delivery.outcomes === null || delivery.pending > 0) {
+      this.#finish(delivery, 'delivered')
       return
     }
     const now = Date.now()
-    if (run.outcomes.length > 1) {
-      const order = run.destination.endpoints.map((endpoint) => endpoint.id)
-      run.outcomes.sort((a, b) => order.indexOf(a.endpointId) - order.indexOf(b.endpointId))
+    if (delivery.outcomes.length > 1) {
+      const order = delivery.destination.endpoints.map((endpoint) => endpoint.id)
+      delivery.outcomes.sort((a, b) => order.indexOf(a.endpointId) - order.indexOf(b.endpointId))
     }
     const disposition = decide(
       {
-        outcomes: run.outcomes,
-        attempts: run.attempts,
-        handOvers: run.earlier?.handOvers ?? 0,
-        firstAttemptAt: run.firstAttemptAt,
-        firstHandOverAt: run.earlier?.firstHandOverAt ?? null,
+        outcomes: delivery.outcomes,
+        attempts: delivery.attempts,
+        timesScheduled: delivery.earlier?.timesScheduled ?? 0,
+        firstAttemptAt: delivery.firstAttemptAt,
+        firstScheduledAt: delivery.earlier?.firstScheduledAt ?? null,
         now,
       },
       this.#parts.policy,
     )
     if (disposition.kind === 'delivered') {
-      this.#finish(run, 'delivered')
-    } else if (this.#parts.erased.run(run)) {
-      this.#finish(run, 'erased')
+      this.#finish(delivery, 'delivered')
+    } else if (this.#parts.erased.isDeliveryErased(delivery)) {
+      this.#finish(delivery, 'erased')
     } else if (disposition.kind === 'retry') {
       const { tier, endpointIds, notBefore, deferred } = disposition
-      const delivery = run.toDelivery(endpointIds, notBefore, now)
+      const retry = delivery.toDelivery(endpointIds, notBefore, now)
       const label = deferred ? 'deferred' : 'retried'
-      this.#retries.write(run.work, run.key, tier, delivery, now, label, run.destination.metrics)
+      this.#retries.write(delivery.work, delivery.key, tier, retry, now, label, delivery.destination.metrics)
     } else {
-      const ids = run.outcomes.map(({ endpointId }) => endpointId)
-      this.#deadDelivery(run, disposition.reason, null, run.toDelivery(ids, null, null), now)
+      const ids = delivery.outcomes.map(({ endpointId }) => endpointId)
+      this.#deadDelivery(delivery, disposition.reason, null, delivery.toDelivery(ids, null, null), now)
     }
   }
 
-  /** Nothing was sent in this round: nobody is left to send it to, or its user was erased. */
-  skip(run: DeliveryRun): void {
-    const erased = run.isRetry && this.#parts.erased.run(run)
-    this.#finish(run, erased ? 'erased' : 'skipped')
+  /** Nothing was sent in this round: no endpoint is left, or its user was erased. */
+  skip(delivery: ActiveDelivery): void {
+    const erased = delivery.isRetry && this.#parts.erased.isDeliveryErased(delivery)
+    this.#finish(delivery, erased ? 'erased' : 'skipped')
   }
 
-  /** What the delivery led to is with the broker. */
-  #finish(run: DeliveryRun, disposition: DispositionLabel, details?: DispositionDetails): void {
-    const { ledger, room } = this.#parts
-    const { destination, work } = run
+  /** Everything published for the delivery is with the broker. */
+  #finish(delivery: ActiveDelivery, disposition: DispositionLabel, details?: DispositionDetails): void {
+    const { ledger, budget } = this.#parts
+    const { destination, work } = delivery
     destination.metrics.disposition(disposition)
-    ledger.disposed(run, disposition, details)
-    room.free(run.body.length)
+    ledger.disposed(delivery, disposition, details)
+    budget.free(delivery.body.length)
     work.finishOne(ledger.codes.code(destination.id, disposition))
   }
 
   /** A deletion request covers a retry that came due. */
-  eraseRetry(work: RecordWork, retry: RetryDelivery): void {
+  eraseRetry(work: RecordProgress, retry: RetryDelivery): void {
     const { ledger, metrics } = this.#parts
     metrics.destination(retry.destinationId).disposition('erased')
     ledger.moved(work, retry, 'erased', {})
     work.finishOne(ledger.codes.code(retry.destinationId, 'erased'))
   }
 
-  /** A call with nobody to deliver it to. */
-  skipRecord(work: RecordWork, call: AnalyticsCall): void {
+  /** A call without a destination. */
+  skipRecord(work: RecordProgress, call: AnalyticsCall): void {
     const { ledger, metrics } = this.#parts
     metrics.destination('none').disposition('skipped')
     ledger.recordDisposed(work, 'skipped', {}, call)
@@ -113,51 +113,51 @@ export class Settler {
   }
 
   /** A call that this destination chose not to get: its part of the record is done. */
-  skipUnwanted(work: RecordWork, { id, metrics }: DestinationRuntime): void {
+  skipUnwanted(work: RecordProgress, { id, metrics }: DestinationRuntime): void {
     metrics.disposition('skipped')
     work.finishOne(this.#parts.ledger.codes.code(id, 'skipped'))
   }
 
   /** An exception tied to one delivery: it is kept with its stack, and the partition goes on. */
-  fail(run: DeliveryRun, error: unknown): void {
+  fail(delivery: ActiveDelivery, error: unknown): void {
     const detail = stackOf(error)
     this.#parts.log.error(
-      { delivery: run.idempotencyKey, err: error },
+      { delivery: delivery.idempotencyKey, err: error },
       'a delivery could not be sent for a bug of ours',
     )
-    if (this.#parts.erased.run(run)) {
-      this.#finish(run, 'erased')
+    if (this.#parts.erased.isDeliveryErased(delivery)) {
+      this.#finish(delivery, 'erased')
       return
     }
-    const ids = run.destination.endpoints.map((endpoint) => endpoint.id)
-    this.#deadDelivery(run, 'internal_error', detail, run.toDelivery(ids, null, null), Date.now())
+    const ids = delivery.destination.endpoints.map((endpoint) => endpoint.id)
+    this.#deadDelivery(delivery, 'internal_error', detail, delivery.toDelivery(ids, null, null), Date.now())
   }
 
   /** A retry that came due before its `notBefore`: on to the next tier, without an attempt. */
-  hop(work: RecordWork, key: string | null, tier: Tier, delivery: Delivery): void {
+  hop(work: RecordProgress, key: string | null, tier: Tier, delivery: Delivery): void {
     const now = Date.now()
-    this.#parts.room.take(delivery.body.length)
-    const next = { ...delivery, handOvers: delivery.handOvers + 1 }
+    this.#parts.budget.reserve(delivery.body.length)
+    const next = { ...delivery, timesScheduled: delivery.timesScheduled + 1 }
     this.#retries.write(work, key, tier, next, now, 'deferred', null)
   }
 
   /** A retry that came due after its window had ended: it is kept, and not attempted. */
-  expire(work: RecordWork, key: string | null, retry: Delivery): void {
-    const { ledger, metrics, room } = this.#parts
+  expire(work: RecordProgress, key: string | null, retry: Delivery): void {
+    const { ledger, metrics, budget } = this.#parts
     const { destinationId, body } = retry
     const reason = expiryReason(retry)
-    room.take(body.length)
+    budget.reserve(body.length)
     const done = () => {
       const counts = metrics.destination(destinationId)
       counts.deadLetter(reason)
       counts.disposition('dead_lettered')
       ledger.moved(work, retry, 'dead_lettered', { reason })
-      room.free(body.length)
+      budget.free(body.length)
       work.finishOne(ledger.codes.code(destinationId, 'dead_lettered'))
     }
     const detail = 'its retry window had ended when it came due'
-    const letter = letterOf(work, keyBytes(key), reason, detail, retry, Date.now())
-    this.#letters.write(work, letter, done, this.#claim(work, body.length))
+    const deadLetter = deadLetterOf(work, keyBytes(key), reason, detail, retry, Date.now())
+    this.#deadLetters.write(work, deadLetter, done, this.#claim(work, body.length))
   }
 
   /**
@@ -165,7 +165,7 @@ export class Settler {
    * what is known of the call that it is about.
    */
   deadRecord(
-    work: RecordWork,
+    work: RecordProgress,
     record: FetchedRecord,
     reason: DeadLetterReason,
     detail: string,
@@ -173,15 +173,15 @@ export class Settler {
     about: Pick<AnalyticsCall, 'messageId' | 'sourceId' | 'type'> | null = call,
   ): void {
     const { ledger } = this.#parts
-    if (this.#parts.erased.record(work, record.key, call, reason)) {
+    if (this.#parts.erased.isRecordErased(work, record.key, call, reason)) {
       this.#parts.metrics.destination('none').disposition('erased')
       ledger.recordDisposed(work, 'erased', {}, about)
       work.finishOne(ledger.codes.code(null, 'erased'))
       return
     }
     const bytes = record.value?.length ?? 0
-    this.#parts.room.take(bytes)
-    const letter: DeadLetter = {
+    this.#parts.budget.reserve(bytes)
+    const deadLetter: DeadLetter = {
       reason,
       detail,
       failedAt: Date.now(),
@@ -195,7 +195,7 @@ export class Settler {
       omittedSha256: null,
     }
     this.#parts.log.warn(
-      { reason, detail: firstLine(detail), ...letter.origin },
+      { reason, detail: firstLine(detail), ...deadLetter.origin },
       'a record is kept as a dead letter',
     )
     const done = () => {
@@ -203,30 +203,30 @@ export class Settler {
       metrics.deadLetter(reason)
       metrics.disposition('dead_lettered')
       ledger.recordDisposed(work, 'dead_lettered', { reason, detail: firstLine(detail) }, about)
-      this.#parts.room.free(bytes)
+      this.#parts.budget.free(bytes)
       work.finishOne(ledger.codes.code(null, 'dead_lettered'))
     }
-    this.#letters.write(work, letter, done, this.#claim(work, bytes))
+    this.#deadLetters.write(work, deadLetter, done, this.#claim(work, bytes))
   }
 
   #deadDelivery(
-    run: DeliveryRun,
+    delivery: ActiveDelivery,
     reason: DeadLetterReason,
     detail: string | null,
-    delivery: Delivery,
+    kept: Delivery,
     now: number,
   ): void {
     const done = () => {
-      run.destination.metrics.deadLetter(reason)
-      this.#finish(run, 'dead_lettered', { reason })
+      delivery.destination.metrics.deadLetter(reason)
+      this.#finish(delivery, 'dead_lettered', { reason })
     }
-    const letter = letterOf(run.work, keyBytes(run.key), reason, detail, delivery, now)
-    this.#letters.write(run.work, letter, done, this.#claim(run.work, run.body.length))
+    const deadLetter = deadLetterOf(delivery.work, keyBytes(delivery.key), reason, detail, kept, now)
+    this.#deadLetters.write(delivery.work, deadLetter, done, this.#claim(delivery.work, delivery.body.length))
   }
 
-  /** @param bytes of room that the record holds until it is with the broker, or not to be written any more */
-  #claim({ partition }: RecordWork, bytes: number): Claim {
-    return new RoomClaim(partition, this.#parts.room, bytes)
+  /** @param bytes of the memory budget that the record holds until the broker has it, or it is dropped */
+  #claim({ partition }: RecordProgress, bytes: number): Claim {
+    return new BudgetClaim(partition, this.#parts.budget, bytes)
   }
 }
 

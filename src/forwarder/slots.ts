@@ -1,14 +1,14 @@
 import { BusyWindow } from '../core/busy-window.ts'
-import { Line, type Standing } from './line.ts'
+import { IntrusiveQueue, type QueueNode } from './intrusive-queue.ts'
 import { steadyClock } from './steady-clock.ts'
 
-/** Who takes slots. */
-export interface SlotUser extends Standing<SlotUser> {
-  /** Slots that it holds. */
+/** What takes slots: an endpoint's queue. */
+export interface SlotUser extends QueueNode<SlotUser> {
+  /** Slots held. */
   readonly inFlight: number
   /** Requests that wait here. */
   readonly queued: number
-  /** There may be a slot for it: it takes what it can use. */
+  /** Called when there may be a free slot: takes what it can use. */
   pump(now: number): void
 }
 
@@ -19,26 +19,26 @@ export interface Window {
   turned(inFlight: number): boolean
 }
 
-/** Users that are over their share and looked at when one slot is given back. */
-const looks = 2
+/** Users over their share that are tried when a slot is released. */
+const overShareScans = 2
 
 /**
- * The process's slots for requests on the wire, shared so that nobody can take them all: each user may take another
+ * The process's slots for requests on the wire, shared so that no user can take them all: each may take another
  * one only while it holds fewer than are free (Dynamic Queue Length Thresholds, Choudhury and Hahne 1998, with a factor
- * of one). One user alone gets half of them, n that want all they can get an n+1st each, with as many left for whoever
- * comes next. Who finds none at all waits for its turn, for one slot each.
+ * of one). One user alone gets half of them, n that want all they can get an (n+1)th each, with as many left for
+ * the next one. A user that finds no free slot is queued and granted one slot, in FIFO order.
  *
- * While the process is busy with answers, no more of them are given than keep it so (see BusyWindow), by turns too.
+ * While the process is busy with answers, only as many slots are granted as keep it so (see BusyWindow), in turns too.
  */
 export class Slots {
   readonly #max: number
   readonly #window: Window
   #taken = 0
-  /** Found no slot. */
-  readonly #hungry = new Line<SlotUser>()
-  /** The hungry one whose turn it is. */
-  #fed: SlotUser | null = null
-  /** Found some left, but not for who has that many already. */
+  /** Users that found no free slot. */
+  readonly #waiting = new IntrusiveQueue<SlotUser>()
+  /** The waiting user whose turn it is. */
+  #granted: SlotUser | null = null
+  /** Users that found free slots, but held as many already. */
   readonly #overShare = new Set<SlotUser>()
   #watching = false
 
@@ -51,23 +51,23 @@ export class Slots {
     return this.#taken
   }
 
-  /** So many requests wait for nothing but a slot, though not all are taken: the process is busy with others. */
+  /** Whether `count` requests wait only for a slot though not all are taken: the process is busy with answers. */
   hasWaiting(count: number): boolean {
     if (this.#taken >= this.#max) return false
-    // Each has one at least; or has none any more, and is passed over at the next slot.
-    if (this.#hungry.length >= count) return true
+    // Each has at least one request queued, or has none any more and is skipped at the next slot.
+    if (this.#waiting.length >= count) return true
     let waiting = 0
-    for (let user = this.#hungry.first; user; user = user.behind)
+    for (let user = this.#waiting.first; user; user = user.next)
       if ((waiting += user.queued) >= count) return true
     return false
   }
 
-  /** False: it will be pumped once there may be one. */
+  /** Takes a slot; false when there is none, and the user is pumped once there may be one. */
   take(user: SlotUser): boolean {
     const free = this.#max - this.#taken
-    // Whoever is hungry was here before: without turns, a user with a long queue would keep every slot.
-    if (!this.#hasFree || (this.#hungry.length > 0 && this.#fed !== user)) {
-      this.#hungry.join(user)
+    // Waiting users come first: without turns, a user with a long queue would keep every slot.
+    if (!this.#hasFree || (this.#waiting.length > 0 && this.#granted !== user)) {
+      this.#waiting.push(user)
       this.#watch()
       return false
     }
@@ -75,7 +75,7 @@ export class Slots {
       this.#overShare.add(user)
       return false
     }
-    this.#fed = null
+    this.#granted = null
     this.#taken++
     return true
   }
@@ -83,16 +83,16 @@ export class Slots {
   release(): void {
     this.#taken--
     this.#window.answered()
-    if (this.#hungry.length > 0) this.#watch()
+    if (this.#waiting.length > 0) this.#watch()
   }
 
-  /** To be called after slots were given back and their user has taken again what it can use. */
-  feed(now: number): void {
-    while (this.#hungry.length > 0 && this.#hasFree) this.#turn(this.#hungry.shift()!, now)
-    for (let left = looks; left > 0 && this.#overShare.size > 0 && this.#hasFree; left--) {
+  /** To be called after slots were released and their user has taken again what it can use. */
+  grantWaiting(now: number): void {
+    while (this.#waiting.length > 0 && this.#hasFree) this.#grant(this.#waiting.shift()!, now)
+    for (let left = overShareScans; left > 0 && this.#overShare.size > 0 && this.#hasFree; left--) {
       const [user] = this.#overShare as Iterable<SlotUser> as [SlotUser]
       this.#overShare.delete(user)
-      this.#turn(user, now)
+      this.#grant(user, now)
     }
   }
 
@@ -100,25 +100,25 @@ export class Slots {
     return this.#taken < this.#max && this.#taken < this.#window.size
   }
 
-  #turn(user: SlotUser, now: number): void {
-    this.#fed = user
+  #grant(user: SlotUser, now: number): void {
+    this.#granted = user
     user.pump(now)
-    this.#fed = null
+    this.#granted = null
   }
 
   /**
-   * Looks once a turn, after the sockets were read, as long as somebody waits for a slot that there is: only the window
-   * can be in the way then.
+   * Checks once a turn, after the sockets were read, while users wait although slots are free: only the window
+   * can hold them back then.
    */
   #watch(): void {
     if (this.#watching || this.#taken >= this.#max) return
     this.#watching = true
-    setImmediate(this.#look)
+    setImmediate(this.#scan)
   }
 
-  readonly #look = () => {
+  readonly #scan = () => {
     this.#watching = false
-    if (this.#hungry.length > 0 && this.#window.turned(this.#taken)) this.feed(steadyClock.now())
-    if (this.#hungry.length > 0) this.#watch()
+    if (this.#waiting.length > 0 && this.#window.turned(this.#taken)) this.grantWaiting(steadyClock.now())
+    if (this.#waiting.length > 0) this.#watch()
   }
 }

@@ -10,7 +10,7 @@ export interface ChildExit {
 
 export interface ChildProcess {
   pid: number
-  /** Resolves when it has ended, whoever ended it; never rejects. */
+  /** Resolves when it has ended for any reason; never rejects. */
   exited: Promise<ChildExit>
   /** True until `exited` resolves. */
   isRunning(): boolean
@@ -40,7 +40,7 @@ exec "$@" </dev/null`
 /**
  * Starts a command that cannot outlive this process. It runs in a session of its own, so a Ctrl-C in the
  * terminal does not reach it before the parts that still need it have drained. Output goes to `logFile`, which
- * is begun anew. What it writes is for this user alone. The environment is exactly `env`: nothing of ours (secrets, other tools' settings) leaks in.
+ * starts over. What it writes is for this user alone. The environment is exactly `env`: nothing of ours (secrets, other tools' settings) leaks in.
  */
 export async function startChild(options: {
   command: string

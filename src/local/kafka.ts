@@ -63,7 +63,7 @@ export async function startLocalKafka(options: LocalKafkaOptions): Promise<Local
     try {
       return await startOnce(options, folders)
     } catch (error) {
-      // A free port can be lost to somebody else before the broker takes it.
+      // A free port can be taken by another process before the broker takes it.
       const lost =
         error instanceof PostriderError && /Address already in use|BindException/.test(error.message)
       if (!lost || tries === 3) throw error

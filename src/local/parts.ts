@@ -131,7 +131,7 @@ async function removeLeftovers(cacheDir: string): Promise<void> {
   }
 }
 
-/** Runs Maven without asking anybody anything, and tells of its progress in files and megabytes. */
+/** Runs Maven non-interactively, and reports its progress in files and megabytes. */
 async function runMaven(
   args: readonly string[],
   cwd: string,

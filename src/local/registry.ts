@@ -32,7 +32,7 @@ export async function startLocalRegistry(options: LocalRegistryOptions): Promise
     try {
       return await startOnce(options, dataDir)
     } catch (error) {
-      // A free port can be lost to somebody else before the server takes it.
+      // A free port can be taken by another process before the server takes it.
       const lost = error instanceof PostriderError && /already in use|BindException/.test(error.message)
       if (!lost || tries === 3) throw error
     }

@@ -14,7 +14,7 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** A process by id and start time, for ids are given out anew (after a restart of the machine, the same ones). */
+/** A process by id and start time, because ids are reused (after a restart of the machine, the same ones). */
 interface ProcessMark {
   pid: number
   started: string
@@ -47,7 +47,7 @@ export async function claimStateFolder(dataDir: string, partName: string): Promi
   await chmod(dataDir, 0o700)
   const text = await readFile(recordFile(dataDir), 'utf8').catch(() => null)
   if (text !== null) await waitForLeftover(dataDir, partName, text)
-  // Native libraries are unpacked here and stay behind after a kill: begun anew each time.
+  // Native libraries are unpacked here and stay behind after a kill: emptied each time.
   await rm(join(dataDir, 'tmp'), { recursive: true, force: true })
   await mkdir(join(dataDir, 'tmp'))
 }
@@ -69,7 +69,7 @@ async function waitForLeftover(dataDir: string, partName: string, text: string):
   }
 }
 
-/** Notes who runs in the folder, for the next run to see. */
+/** Notes which process runs in the folder, for the next run. */
 export async function recordChild(dataDir: string, child: number): Promise<void> {
   const mark = async (pid: number): Promise<ProcessMark> => ({ pid, started: await startOf(pid) })
   const marks = { owner: await mark(process.pid), child: await mark(child) }

@@ -47,7 +47,7 @@ test('is alive whatever the checks say, and ready only when each finds no proble
   assert.deepEqual(await ready.json(), { ready: true, checks: { kafka: 'ok', registry: 'ok' } })
 })
 
-test('anything else is told what there is', async (t) => {
+test('any other path gets the list of paths', async (t) => {
   const { base } = await open(t)
   const unknown = await fetch(`${base}/`)
   assert.equal(unknown.status, 404)
@@ -84,7 +84,7 @@ test('a page that fails costs its own request only', async (t) => {
   assert.match(await (await fetch(`${base}/metrics`)).text(), /^a 1\n/)
 })
 
-test('as a part it stops when told, though a scraper holds its connection open', async (t) => {
+test('as a part it stops on request, though a scraper holds its connection open', async (t) => {
   const { server } = await open(t)
   const socket = connect(server.port, '127.0.0.1')
   t.after(() => socket.destroy())

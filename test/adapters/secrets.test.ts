@@ -40,7 +40,7 @@ test('the first key seals, and every key opens', () => {
   assert.throws(() => createSecrets([oldKey]).open(after, here), isSecretsKeyError)
 })
 
-test('without the key the error names SECRETS_KEY and the key id, and tells no secret', () => {
+test('without the key the error names SECRETS_KEY and the key id, and reveals no secret', () => {
   const sealed = createSecrets([oldKey]).seal('s3cret-text', here)
   for (const keys of [[], [newKey]])
     assert.throws(

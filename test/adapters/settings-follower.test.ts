@@ -147,7 +147,7 @@ for (const [what, data, reason] of newer)
     assert.match(counted(), /^postrider_settings_held 0$/m)
   })
 
-test('who waits while it holds is sent away with the reason when it ends', async () => {
+test('a caller that waits while it holds gets the reason when it ends', async () => {
   const { follower, take } = follow()
   take(event(0, { type: 'quota_set' }))
   await assert.rejects(follower.released(AbortSignal.abort()), { code: 'setup', message: /quota_set/ })

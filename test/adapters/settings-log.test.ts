@@ -92,7 +92,7 @@ test('a follower sees a change within a second, and a restart folds the same sta
   assert.deepEqual(follower.state, writer.state)
 })
 
-test('two writers at once lose nobody’s change, and agree', async (t) => {
+test('two writers at once lose no change, and agree', async (t) => {
   const rig = await makeRig(t)
   const [one, two] = await Promise.all([rig.open(), rig.open()])
   const names = Array.from({ length: 8 }, (_, index) => `s${index}`)
@@ -105,7 +105,7 @@ test('two writers at once lose nobody’s change, and agree', async (t) => {
   assert((await countRecords(rig.topic)) > 16, 'the writers never met')
 })
 
-test('of two writers who want the same write key one gets it and the other is told', async (t) => {
+test('of two writers that want the same write key one gets it and the other an error', async (t) => {
   const rig = await makeRig(t)
   const [one, two] = await Promise.all([rig.open(), rig.open()])
   const results = await Promise.allSettled([
@@ -159,7 +159,7 @@ test('what a producer appends twice, or on a version that has passed, is ignored
   assert.equal(before.state.version, 3)
 })
 
-test('secrets lie in the topic encrypted, and are opened by whoever has the key', async (t) => {
+test('secrets are encrypted in the topic, and every process with the key opens them', async (t) => {
   const rig = await makeRig(t)
   const settings = await rig.open()
   const secrets = createSecrets([Buffer.alloc(32, 7)])
@@ -253,7 +253,7 @@ test('a start that is not to wait says what holds the settings up', async (t) =>
   assert.equal((await open(soon(), 'look')).heldAt, 0)
 })
 
-test('a listener that throws harms nobody, and one that left hears nothing', async (t) => {
+test('a listener that throws harms no other, and one that left hears nothing', async (t) => {
   const rig = await makeRig(t)
   const settings = await rig.open()
   const versions: number[] = []
@@ -284,7 +284,7 @@ async function countRecords(topic: string): Promise<number> {
   return count
 }
 
-test('a request with a key is done once, whoever repeats it and whenever, and its key is for it alone', async (t) => {
+test('a request with a key is done once, however often it is repeated, and its key is for it alone', async (t) => {
   const rig = await makeRig(t)
   const [one, two] = [await rig.open(), await rig.open()]
   const create = (id: string): SettingsCommand => ({

@@ -144,7 +144,7 @@ test('goes on where it was after the brokers were away, with every record once',
   line.cut()
   await until(() => !reader.connected, 'the reader notices')
   await produce(topic, numbered(20, 'after'))
-  line.mend()
+  line.restore()
   await until(() => seen.length >= 40, 'the rest arrives')
   assert.equal(reader.connected, true)
   assert.deepEqual(seen, [...numbered(20, 'before'), ...numbered(20, 'after')])
@@ -221,8 +221,8 @@ test('a range of an empty topic ends at once, and one that is left early cleans 
   assert.equal(count, 10)
 })
 
-/** A client whose connections can all be cut, and refused until mended. */
-function cuttableLine(): { kafka: Kafka; cut(): void; mend(): void } {
+/** A client whose connections can all be cut, and refused until restored. */
+function cuttableLine(): { kafka: Kafka; cut(): void; restore(): void } {
   const sockets = new Set<Socket>()
   let isCut = false
   const client = new kafkajs.Kafka({
@@ -244,6 +244,6 @@ function cuttableLine(): { kafka: Kafka; cut(): void; mend(): void } {
       isCut = true
       for (const socket of sockets) socket.destroy(new Error('cut'))
     },
-    mend: () => void (isCut = false),
+    restore: () => void (isCut = false),
   }
 }

@@ -73,12 +73,12 @@ test("the collector's words are passed on, in one short line", () => {
 })
 
 test('waits double, are cut, spread over their upper half, and are never shorter than Retry-After', () => {
-  const policy = { retries: 10, firstBackoffMs: 100, mostBackoffMs: 1_000 }
-  const least = [1, 2, 3, 4, 5, 50].map((retry) => backoffMs(policy, retry, null, 0))
-  assert.deepEqual(least, [50, 100, 200, 400, 500, 500])
+  const policy = { retries: 10, initialBackoffMs: 100, maxBackoffMs: 1_000 }
+  const min = [1, 2, 3, 4, 5, 50].map((retry) => backoffMs(policy, retry, null, 0))
+  assert.deepEqual(min, [50, 100, 200, 400, 500, 500])
   assert.equal(backoffMs(policy, 3, null, 0.5), 300)
   assert.ok(backoffMs(policy, 2_000, null, 0.999999) <= 1_000)
-  assert.equal(backoffMs({ ...policy, firstBackoffMs: 0 }, 2_000, null, 0), 0)
+  assert.equal(backoffMs({ ...policy, initialBackoffMs: 0 }, 2_000, null, 0), 0)
   assert.equal(backoffMs(policy, 1, 7_000, 0), 7_000)
   assert.equal(backoffMs(policy, 5, 10, 0), 500)
   assert.equal(backoffMs(policy, 1, 86_400_000, 0), 300_000)

@@ -54,7 +54,7 @@ test('every call that was taken arrives at most once, and arrives or is named in
       const collector = await collectorDouble(t)
       collector.rejectedEvents.add('Bad')
       collector.rejectedStatus = rejectedStatus
-      const client = clientOf(t, collector, { ...options, firstBackoff: 0, mostBackoff: 1, timeout: 20 })
+      const client = clientOf(t, collector, { ...options, initialBackoff: 0, maxBackoff: 1, timeout: 20 })
       const taken = new Set<string>()
       for (const [index, step] of steps.entries()) {
         switch (step.do) {
@@ -113,7 +113,7 @@ test('one user’s calls arrive in their order, whatever fails on the way', asyn
       fc.constantFrom(1, 4, 20),
       async (answers, flushAt) => {
         const collector = await collectorDouble(t)
-        const client = clientOf(t, collector, { flushAt, firstBackoff: 0, mostBackoff: 1, timeout: 20 })
+        const client = clientOf(t, collector, { flushAt, initialBackoff: 0, maxBackoff: 1, timeout: 20 })
         collector.answer(...answers)
         for (let index = 0; index < 30; index++) {
           client.track({ userId: 'u-1', event: 'E', messageId: `m-${index}` })
@@ -131,7 +131,7 @@ test('one user’s calls arrive in their order, whatever fails on the way', asyn
   )
 })
 
-test('an answer that comes after the close is nobody’s', async (t) => {
+test('an answer after the close is ignored', async (t) => {
   const collector = await collectorDouble(t)
   const http = new HttpTransport({
     endpoint: new URL(`${collector.url}/v1/batch`),

@@ -40,7 +40,7 @@ for (const [name, answer] of weathers) {
 test('sentAt is that of the attempt, so that a clock is corrected rightly after a retry', async (t) => {
   const collector = await collectorDouble(t)
   collector.answer({ status: 503 })
-  const client = clientOf(t, collector, { firstBackoff: 100, mostBackoff: 100 })
+  const client = clientOf(t, collector, { initialBackoff: 100, maxBackoff: 100 })
   trackSome(client, 1)
   await client.flush()
   const [first, second] = collector.requests.map(({ sentAt }) => Date.parse(sentAt))
@@ -69,7 +69,7 @@ test('an attempt without an answer ends by the timeout, and the next one deliver
 
 test('a collector that is down until later gets everything', async (t) => {
   const { port } = await freePort()
-  const client = clientOf(t, { url: `http://127.0.0.1:${port}` }, { retries: Infinity, mostBackoff: 50 })
+  const client = clientOf(t, { url: `http://127.0.0.1:${port}` }, { retries: Infinity, maxBackoff: 50 })
   const ids = trackSome(client, 50)
   const flushed = client.flush()
   await new Promise((resolve) => setTimeout(resolve, 100))

@@ -82,7 +82,7 @@ test('flushAt 1 sends each call at once, in a request of its own', async (t) => 
   assert.deepEqual([...collector.taken.keys()], ['m-0', ...ids])
 })
 
-test('calls that gather while a request is under way go together in the next, in their order', async (t) => {
+test('calls that gather while a request is in flight go together in the next, in their order', async (t) => {
   const collector = await collectorDouble(t)
   let release = () => {}
   collector.answer({ after: new Promise<void>((resolve) => (release = resolve)) })
@@ -216,7 +216,7 @@ test('a queue is bounded in bytes as well, and a full one is sent although it is
   large()
 })
 
-test('who awaits ready never meets a full queue, however many wait', async (t) => {
+test('a caller that awaits ready never meets a full queue, however many wait', async (t) => {
   const collector = await collectorDouble(t)
   const client = clientOf(t, collector, { maxQueued: 25 })
   const loops = Array.from({ length: 40 }, async (_, loop) => {

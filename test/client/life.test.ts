@@ -45,7 +45,7 @@ test('close during a flush waits for it, and for the calls after it', async (t) 
   assert.equal(collector.taken.size, 25)
 })
 
-test('a call after close is refused, also for those who waited for room', async (t) => {
+test('a call after close is refused, also for callers that waited for room', async (t) => {
   const collector = await collectorDouble(t)
   collector.always = 'hang'
   const client = clientOf(t, collector, { maxQueued: 20 })
@@ -151,7 +151,7 @@ test('nothing that is not awaited ends the process, whatever the collector does'
   const { code, lines } = await run(
     `process.on('unhandledRejection', (error) => { console.log('unhandled', error); process.exitCode = 7 })
      const clients = [endpoint, 'http://127.0.0.1:1', 'http://nowhere.invalid'].map((endpoint) =>
-       new Analytics(key, { endpoint, timeout: 100, retries: 2, firstBackoff: 1, onError: async () => { throw 1 } }))
+       new Analytics(key, { endpoint, timeout: 100, retries: 2, initialBackoff: 1, onError: async () => { throw 1 } }))
      console.error = () => {}
      for (const client of clients) {
        for (let call = 0; call < 100; call++) client.track({ userId: 'u-1', event: 'E' })
@@ -165,7 +165,7 @@ test('nothing that is not awaited ends the process, whatever the collector does'
 test('DEBUG=analytics writes to stderr what becomes of each call, and never the write key', async (t) => {
   const collector = await collectorDouble(t)
   collector.answer({ status: 503, body: JSON.stringify({ code: 'c', message: `key ${writeKey}` }) })
-  const code = `const client = new Analytics(key, { endpoint, firstBackoff: 1 })
+  const code = `const client = new Analytics(key, { endpoint, initialBackoff: 1 })
      client.track({ userId: 'u-1', event: 'E', messageId: 'm-1', properties: { password: 'hidden' } })
      await client.close()`
   for (const [variable, isOn] of [

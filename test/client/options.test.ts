@@ -8,7 +8,7 @@ test('everything has the default that the contract names', () => {
   assert.deepEqual(settings, {
     flushAt: 20,
     flushAfterMs: 5_000,
-    policy: { retries: 10, firstBackoffMs: 100, mostBackoffMs: 30_000 },
+    policy: { retries: 10, initialBackoffMs: 100, maxBackoffMs: 30_000 },
     limits: { calls: 10_000, bytes: 16_777_216 },
     closeTimeoutMs: 10_000,
   })
@@ -40,7 +40,7 @@ test('what is wrong is named at the construction, and the write key is never rep
     ['key', { flushAfter: Infinity }, /flushAfter must be/],
     ['key', { retries: -1 }, /retries must be/],
     ['key', { timeout: 0 }, /timeout must be/],
-    ['key', { firstBackoff: 50, mostBackoff: 10 }, /mostBackoff must be a number from 50/],
+    ['key', { initialBackoff: 50, maxBackoff: 10 }, /maxBackoff must be a number from 50/],
     ['key', { maxQueued: 10 }, /maxQueued \(10\) is less than flushAt \(20\)/],
     ['key', { maxQueuedBytes: 1_000 }, /maxQueuedBytes must be a whole number from 32768/],
     ['key', { closeTimeout: -1 }, /closeTimeout/],

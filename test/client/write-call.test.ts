@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { AnalyticsError } from '../../src/client/errors.ts'
 import type { ClientCallType } from '../../src/client/calls.ts'
 import { version } from '../../src/client/version.ts'
-import { mostCallBytes, writeCall } from '../../src/client/write-call.ts'
+import { maxCallBytes, writeCall } from '../../src/client/write-call.ts'
 import { readTrackingCall } from '../../src/core/tracking-call.ts'
 
 const now = Date.UTC(2026, 0, 2, 3, 4, 5, 6)
@@ -167,10 +167,10 @@ test('32 KB are counted in bytes of what is sent, and not one more is taken', ()
     const wide = '€'.repeat(1_000)
     return writeCall('identify', call(wide + 'x'.repeat(bytes - rest - 3_000)), now)
   }
-  const largest = sized(mostCallBytes)
+  const largest = sized(maxCallBytes)
   assert.equal(largest.bytes, 32_768)
   assert.equal(Buffer.byteLength(largest.json), 32_768)
-  assert.throws(() => sized(mostCallBytes + 1), refusal('message_too_large', /32769 bytes.*32768/))
+  assert.throws(() => sized(maxCallBytes + 1), refusal('message_too_large', /32769 bytes.*32768/))
 })
 
 test('what is written cannot be changed any more', () => {

@@ -91,7 +91,7 @@ test('of many rejected calls a hundred are named, and the others counted', async
   assert.ok(text.length < 10_000, `${text.length} bytes`)
 })
 
-/** Needs: nothing. Bounded: the room of bodies without a known key, and the time that one which stalls keeps it. */
+/** Needs: nothing. Bounded: the budget of bodies without a known key, and the time that one which stalls keeps it. */
 test('bodies without a known key that stall keep nothing from known sources, and are cut off', async (t) => {
   const deployment = await deploy(t)
   await withSource(deployment)
@@ -116,7 +116,7 @@ test('bodies without a known key that stall keep nothing from known sources, and
   )
   t.diagnostic(`a known source meanwhile: ${count} calls, answered within ${maxMs} ms at most`)
   assert.deepEqual(statuses, [200])
-  // Their room is free again for others whose key is in the body.
+  // Their budget is free again for others whose key is in the body.
   const inBody = { ...track('in-body'), writeKey }
   assert.equal((await post(collector, '/v1/track', inBody, {})).status, 200)
   assert.ok(collectorSample(collector, 'source="unknown",type="unknown",result="overloaded"') > 0)
@@ -139,7 +139,7 @@ test('a key in the head that no source has is refused before the body comes', as
 })
 
 /** Needs: a write key. Bounded: the calls a second of its source; others are untouched. */
-test('a source that floods is told to wait, and no other is', async (t) => {
+test('a source that floods gets 429, and no other does', async (t) => {
   const rate = 500
   const deployment = await deploy(t, { SOURCE_MAX_RATE: String(rate) })
   for (const id of ['noisy', 'shop']) await withSource(deployment, id)
@@ -177,14 +177,14 @@ test('a pixel takes 16 KB of data beside other headers, and a head beyond 24 KB 
   const call = JSON.stringify({ writeKey, userId: 'u', messageId: 'pixel', properties: { a: '' } })
   const sized = (bytes: number) => call.replace('"a":""', `"a":"${'x'.repeat(bytes - call.length)}"`)
   // 16,384 characters of base64.
-  const most = Buffer.from(sized(12_288)).toString('base64url')
-  assert.equal(most.length, 16 << 10)
+  const max = Buffer.from(sized(12_288)).toString('base64url')
+  assert.equal(max.length, 16 << 10)
   const cookie = `Cookie: ${'c'.repeat(7_000)}`
   const pixel = (data: string, lines: string[] = []) =>
     sendRaw(collector.port, rawRequest(`/v1/pixel/page?data=${data}`, lines, '', 'GET'))
-  assert.equal((await pixel(most, [cookie]))?.status, 200)
+  assert.equal((await pixel(max, [cookie]))?.status, 200)
   assert.equal((await pixel(Buffer.from(sized(12_300)).toString('base64url')))?.status, 413)
-  const tooMuch = await pixel(most, [cookie, `X-More: ${'x'.repeat(2_000)}`])
+  const tooMuch = await pixel(max, [cookie, `X-More: ${'x'.repeat(2_000)}`])
   assert.equal(tooMuch?.status, 431)
   assert.match(tooMuch.body, /head_too_large/)
 })

@@ -184,7 +184,7 @@ test('calls come in by every route, with the key in every place, and lie in Kafk
     assert.equal((await byId()).get('new')!.sourceId, 'new')
   })
 
-  await t.test('behind a trusted proxy the caller’s address is the one that the proxy tells', async () => {
+  await t.test('behind a trusted proxy the caller’s address is the one from the proxy', async () => {
     const config = { ...deployment.config, collectorPort: 0, trustedProxies: ['127.0.0.1/32'] }
     const behind = await startCollector(deployment, { config })
     const headers = { ...basic, 'X-Forwarded-For': '203.0.113.1, 192.0.2.9' }

@@ -6,7 +6,7 @@ import { Collector } from '../../src/collector/collector.ts'
 import type { HeadKeys } from '../../src/collector/request.ts'
 import type { CallResult } from '../../src/collector/ports.ts'
 import { RecentCalls } from '../../src/collector/recent-calls.ts'
-import { Hold, Room } from '../../src/collector/room.ts'
+import { Reservation, RequestBudget } from '../../src/collector/request-budget.ts'
 import { postRoutes } from '../../src/collector/routes.ts'
 import { SourceRates } from '../../src/collector/source-rates.ts'
 import { WriteKeys } from '../../src/collector/write-keys.ts'
@@ -17,9 +17,9 @@ import type { Source } from '../../src/core/settings.ts'
 const now = Date.UTC(2026, 0, 2)
 const source = (id: string): Source => ({ id, name: id, writeKey: `key-of-${id}`, enabled: true })
 
-/** A collector whose lots, of one call each, end when the test says so. */
+/** A collector whose batches, of one call each, end when the test says so. */
 function underTest(limits = { calls: 100, bytes: 1_000 }, perSecond = Infinity) {
-  const lots: { call: AnalyticsCall; settle: (written: boolean) => void }[] = []
+  const batches: { call: AnalyticsCall; settle: (written: boolean) => void }[] = []
   const counts: [CallResult, number][] = []
   const settings = {
     state: { sources: new Map([['shop', source('shop')]]) },
@@ -33,7 +33,7 @@ function underTest(limits = { calls: 100, bytes: 1_000 }, perSecond = Infinity) 
   }
   let problem: string | null = null
   const clock = { ms: 0 }
-  const room = new Room(limits)
+  const budget = new RequestBudget(limits)
   const collector = new Collector({
     keys: new WriteKeys(settings),
     recent: new RecentCalls(new RecentIds(10_000, 1)),
@@ -41,7 +41,7 @@ function underTest(limits = { calls: 100, bytes: 1_000 }, perSecond = Infinity) 
       problem: () => problem,
       add(call) {
         const { promise, resolve } = Promise.withResolvers<boolean>()
-        lots.push({ call, settle: resolve })
+        batches.push({ call, settle: resolve })
         return { written: promise }
       },
     },
@@ -50,22 +50,22 @@ function underTest(limits = { calls: 100, bytes: 1_000 }, perSecond = Infinity) 
     now: () => now,
   })
   const collect = async (path: string, body: unknown, given: Partial<HeadKeys> = {}) => {
-    const hold = new Hold(room, null)
+    const reservation = new Reservation(budget, null)
     const answer = await collector.collect({
       route: postRoutes.get(path)!,
       text: JSON.stringify(body),
       keys: { basicKey: 'key-of-shop', bearerKey: null, queryKey: null, ...given },
       ip: '192.0.2.1',
-      hold,
+      reservation,
     })
-    hold.release()
+    reservation.release()
     return answer
   }
   return {
-    lots,
+    batches,
     counts,
     settings,
-    room,
+    budget,
     clock,
     collector,
     collect,
@@ -77,24 +77,24 @@ function underTest(limits = { calls: 100, bytes: 1_000 }, perSecond = Infinity) 
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 const track = (messageId: string | null) => ({ type: 'track', userId: 'u', event: 'e', messageId })
 
-test('a duplicate of a call under way waits for that call’s answer, and of a written one gets 200', async () => {
-  const { lots, counts, collect } = underTest()
+test('a duplicate of a call in flight waits for that call’s answer, and of a written one gets 200', async () => {
+  const { batches, counts, collect } = underTest()
   const first = collect('/v1/track', track('m'))
   const second = collect('/v1/batch', { batch: [track('m'), track('m'), track('n')] })
   await settled()
   assert.deepEqual(
-    lots.map(({ call }) => call.messageId),
+    batches.map(({ call }) => call.messageId),
     ['m', 'n'],
   )
-  lots[1]!.settle(true)
+  batches[1]!.settle(true)
   let answered = false
   void second.then(() => (answered = true))
   await settled()
   assert.equal(answered, false)
-  lots[0]!.settle(true)
+  batches[0]!.settle(true)
   assert.deepEqual([(await first).status, (await second).status], [200, 200])
   assert.equal((await collect('/v1/track', track('m'))).status, 200)
-  assert.equal(lots.length, 2)
+  assert.equal(batches.length, 2)
   assert.deepEqual(counts, [
     ['accepted', 1],
     ['duplicate', 2],
@@ -104,27 +104,27 @@ test('a duplicate of a call under way waits for that call’s answer, and of a w
 })
 
 test('what was not acknowledged is not remembered: the retry is written, the rest of its batch is not again', async () => {
-  const { lots, collect } = underTest()
+  const { batches, collect } = underTest()
   const batch = { batch: [track('kept'), track('lost')] }
   const answer = collect('/v1/batch', batch)
   const duplicate = collect('/v1/track', track('lost'))
   await settled()
-  lots[0]!.settle(true)
-  lots[1]!.settle(false)
+  batches[0]!.settle(true)
+  batches[1]!.settle(false)
   assert.equal((await answer).status, 503)
   assert.equal((await duplicate).status, 503)
   const retry = collect('/v1/batch', batch)
   await settled()
   assert.deepEqual(
-    lots.map(({ call }) => call.messageId),
+    batches.map(({ call }) => call.messageId),
     ['kept', 'lost', 'lost'],
   )
-  lots[2]!.settle(true)
+  batches[2]!.settle(true)
   assert.equal((await retry).status, 200)
 })
 
-test('ids are told apart by their source, and calls without one are never taken for duplicates', async () => {
-  const { lots, settings, collect } = underTest()
+test('ids are kept apart by their source, and calls without one are never taken for duplicates', async () => {
+  const { batches, settings, collect } = underTest()
   settings.state.sources.set('app', source('app'))
   void collect('/v1/track', track('m'))
   void collect('/v1/track', track('m'), { basicKey: 'key-of-app' })
@@ -132,79 +132,79 @@ test('ids are told apart by their source, and calls without one are never taken 
   void collect('/v1/track', track(null))
   await settled()
   assert.deepEqual(
-    lots.map(({ call }) => call.sourceId),
+    batches.map(({ call }) => call.sourceId),
     ['shop', 'app', 'shop', 'shop'],
   )
-  assert.equal(new Set(lots.map(({ call }) => call.messageId)).size, 3)
+  assert.equal(new Set(batches.map(({ call }) => call.messageId)).size, 3)
 
   void collect('/v1/track', track('n'))
   await settled()
-  for (const { settle } of lots) settle(true)
+  for (const { settle } of batches) settle(true)
   await settled()
   void collect('/v1/track', track('n'), { basicKey: 'key-of-app' })
   await settled()
   assert.deepEqual(
-    lots.slice(4).map(({ call }) => call.sourceId),
+    batches.slice(4).map(({ call }) => call.sourceId),
     ['shop', 'app'],
   )
 })
 
-test('what finds no room is refused, whole, before anything of it is written', async () => {
-  const { lots, room, collect } = underTest({ calls: 6, bytes: 1_000 })
+test('a request without room is refused, whole, before anything of it is written', async () => {
+  const { batches, budget, collect } = underTest({ calls: 6, bytes: 1_000 })
   void collect('/v1/batch', { batch: [track('a'), track('b')] })
   await settled()
   const answered = collect('/v1/batch', { batch: [track('c'), track('d')] })
   await settled()
-  assert.equal(lots.length, 2)
+  assert.equal(batches.length, 2)
   const refused = await answered
   assert.deepEqual([refused.status, refused.retryAfter], [429, 1])
   void collect('/v1/track', track('e'))
   await settled()
-  assert.equal(lots.length, 3)
-  for (const { settle } of lots) settle(true)
+  assert.equal(batches.length, 3)
+  for (const { settle } of batches) settle(true)
   await settled()
-  assert.equal(room.calls, 0)
+  assert.equal(budget.calls, 0)
 })
 
 test('only calls that were taken count, and only for as long as they wait', async () => {
-  const { lots, room, settings, collect } = underTest()
+  const { batches, budget, settings, collect } = underTest()
   settings.state.sources.set('blog', source('blog'))
   const wrong = { type: 'track' }
   void collect('/v1/batch', { batch: [track('a'), wrong, track('a'), wrong, track('b')] })
   void collect('/v1/batch', { batch: [track('b'), wrong] })
   await collect('/v1/batch', { batch: Array.from({ length: 40 }, () => wrong) })
   await settled()
-  assert.equal(room.calls, 2)
-  for (const { settle } of lots) settle(true)
+  assert.equal(budget.calls, 2)
+  for (const { settle } of batches) settle(true)
   await settled()
-  assert.equal(room.calls, 0)
+  assert.equal(budget.calls, 0)
 })
 
-test('no source can take the room that others need', async () => {
-  const { lots, room, settings, collect } = underTest({ calls: 1_000, bytes: 100_000 })
+test('no source can take the budget that others need', async () => {
+  const { batches, budget, settings, collect } = underTest({ calls: 1_000, bytes: 100_000 })
   const sources = Array.from({ length: 9 }, (_, n) => `s${n}`)
   for (const id of sources) settings.state.sources.set(id, source(id))
   const taken: number[] = []
   for (const id of sources) {
-    const before = lots.length
+    const before = batches.length
     // All that it can get.
     for (let n = 0; n < 500; n++) void collect('/v1/track', track(`m-${n}`), { basicKey: `key-of-${id}` })
     await settled()
-    taken.push(lots.length - before)
+    taken.push(batches.length - before)
   }
   assert.equal(taken[0], 500)
   assert.ok(taken.at(-1)! >= 1, taken.join())
   assert.equal((await Promise.race([collect('/v1/track', track('late')), settled()])) ?? 'waits', 'waits')
-  for (const { settle } of lots) settle(true)
+  for (const { settle } of batches) settle(true)
   await settled()
-  assert.deepEqual([room.calls, room.bytes], [0, 0])
+  assert.deepEqual([budget.calls, budget.bytes], [0, 0])
 })
 
 test('what a batch says for all of its calls counts once for each', async () => {
-  const { room, collect } = underTest({ calls: 100, bytes: 4_000 })
+  const { budget, collect } = underTest({ calls: 100, bytes: 4_000 })
   const context = { a: 'x'.repeat(92) }
   void collect('/v1/batch', { context, batch: [track('a'), track('b')] })
-  assert.equal(room.bytes, 200)
+  assert.equal(budget.bytes, 200)
   const many = { context, batch: Array.from({ length: 30 }, (_, n) => track(`m-${n}`)) }
   assert.equal((await collect('/v1/batch', many)).status, 429)
 })
@@ -265,17 +265,17 @@ test('a head is enough to refuse a key that no source has, and not to refuse a t
 })
 
 test('while Kafka is away nothing is taken, and an empty batch still is fine', async () => {
-  const { lots, fail, collect } = underTest()
+  const { batches, fail, collect } = underTest()
   fail('away')
   const { status, body, retryAfter } = await collect('/v1/track', track('m'))
   assert.deepEqual([status, retryAfter], [503, 1])
   assert.equal((JSON.parse(body) as { code: string }).code, 'unavailable')
   assert.equal((await collect('/v1/batch', { batch: [] })).status, 200)
-  assert.equal(lots.length, 0)
+  assert.equal(batches.length, 0)
 })
 
-test('an unknown key is looked for at the log’s end once, for all who ask meanwhile', async () => {
-  const { settings, lots, collect } = underTest()
+test('an unknown key is looked up at the log’s end once, for all concurrent requests', async () => {
+  const { settings, batches, collect } = underTest()
   const strangers = Array.from({ length: 20 }, () =>
     collect('/v1/track', track('m'), { basicKey: 'key-of-x' }),
   )
@@ -283,8 +283,8 @@ test('an unknown key is looked for at the log’s end once, for all who ask mean
   assert.equal(settings.catchUps, 1)
   settings.onCatchUp = () => (settings.state = { sources: new Map([['x', source('x')]]) })
   void collect('/v1/track', track('m'), { basicKey: 'key-of-x' }).catch(() => {})
-  while (lots.length === 0) await settled()
-  assert.equal(lots[0]!.call.sourceId, 'x')
+  while (batches.length === 0) await settled()
+  assert.equal(batches[0]!.call.sourceId, 'x')
 })
 
 test('while the settings cannot be read no key is called unknown: SDKs do not send again what was', async () => {
@@ -296,7 +296,7 @@ test('while the settings cannot be read no key is called unknown: SDKs do not se
 })
 
 test('times are corrected by the client’s clock, but for imports, history and times that the caller chose', async () => {
-  const { lots, collect } = underTest()
+  const { batches, collect } = underTest()
   const at = (hours: number, ms = 0) => new Date(now + hours * 3_600_000 + ms).toISOString()
   const table: [what: string, path: string, call: object, batch: object, hours: number][] = [
     ['an hour ahead', '/v1/batch', { timestamp: at(0.5) }, { sentAt: at(1) }, -0.5],
@@ -322,13 +322,13 @@ test('times are corrected by the client’s clock, but for imports, history and 
   for (const [what, path, call, batch, hours] of table) {
     void collect(path, { ...batch, batch: [{ ...track(null), ...call }] })
     await settled()
-    assert.equal(lots.at(-1)!.call.timestamp, now + hours * 3_600_000, what)
-    assert.equal(lots.at(-1)!.call.receivedAt, now)
+    assert.equal(batches.at(-1)!.call.timestamp, now + hours * 3_600_000, what)
+    assert.equal(batches.at(-1)!.call.receivedAt, now)
   }
 })
 
 test('the caller’s address is added on the routes of browsers, when there is none', async () => {
-  const { lots, collect } = underTest()
+  const { batches, collect } = underTest()
   const table = [
     ['/v1/t', undefined, '{"ip":"192.0.2.1"}'],
     ['/v1/t', {}, '{"ip":"192.0.2.1"}'],
@@ -339,6 +339,6 @@ test('the caller’s address is added on the routes of browsers, when there is n
   for (const [path, context, expected] of table) {
     void collect(path, { ...track(null), context })
     await settled()
-    assert.equal(lots.at(-1)!.call.context, expected)
+    assert.equal(batches.at(-1)!.call.context, expected)
   }
 })

@@ -17,7 +17,7 @@ import { rawRequest, sendRaw } from '../support/raw-http.ts'
 const basic = `Authorization: Basic ${btoa(`${writeKey}:`)}`
 const codeOf = (text: string): string | null => (JSON.parse(text) as { code?: string }).code ?? null
 
-/** A call of exactly so many bytes. */
+/** A call of exactly `bytes` bytes. */
 function sized(bytes: number, fill = 'x', messageId = `sized-${bytes}`): string {
   const rest = JSON.stringify(track(messageId, { properties: { fill: '' } }))
   const room = bytes - Buffer.byteLength(rest)
@@ -25,7 +25,7 @@ function sized(bytes: number, fill = 'x', messageId = `sized-${bytes}`): string 
   return rest.replace('"fill":""', `"fill":"${text}${'x'.repeat(room - Buffer.byteLength(text))}"`)
 }
 
-test('hostile requests each get their code, harm nobody, and the calls beside them are kept', async (t) => {
+test('hostile requests each get their code, harm no other, and the calls beside them are kept', async (t) => {
   const deployment = await deploy(t)
   await withSource(deployment)
   await withSource(deployment, 'off', false)
@@ -175,7 +175,7 @@ test('hostile requests each get their code, harm nobody, and the calls beside th
     }
   }
 
-  await t.test('what is not HTTP is told so and cut off', async () => {
+  await t.test('a request that is not HTTP gets an error and is closed', async () => {
     for (const [what, bytes, status] of [
       ['no HTTP', 'hello\r\n\r\n', 400],
       [

@@ -31,7 +31,7 @@ test('a retried request is not doubled, not even by a collector that has just st
   assert.equal(collectorSample(next, 'source="shop",type="track",result="duplicate"'), 3)
 })
 
-test('what exceeds the room is answered 429, and fits again later', async (t) => {
+test('what exceeds the budget is answered 429, and fits again later', async (t) => {
   const deployment = await deploy(t)
   await withSource(deployment)
   const collector = await startCollector(deployment, { limits: { calls: 2, bytes: 2_000 } })
@@ -47,7 +47,7 @@ test('what exceeds the room is answered 429, and fits again later', async (t) =>
   assert.equal((await collected(deployment)).length, 20)
 })
 
-test('a stop answers what is under way and takes nothing more', async (t) => {
+test('a stop answers what is in flight and takes nothing more', async (t) => {
   const deployment = await deploy(t)
   await withSource(deployment)
   const collector = await startCollector(deployment)

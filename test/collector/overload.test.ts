@@ -8,13 +8,13 @@ import { deploy, until } from '../support/deployment.ts'
 import { rawRequest } from '../support/raw-http.ts'
 import { ownKafka } from '../support/rig.ts'
 
-/** Each holds one request of nearly 500 KB out to it at any time: five times what it has room for. */
+/** Each holds one request of nearly 500 KB out to it at any time: five times its budget. */
 const connections = 700
 /**
  * What memory may grow by, in MB: three times the 64 MB of bodies, the ids of recent calls, what V8 leaves lying.
  * What is offered at once would take a gigabyte in the same way: that is reckoned, not measured.
  */
-const mostGrowthMb = 600
+const maxGrowthMb = 600
 
 const requestOf = (calls: number, bytesEach: number): Buffer =>
   rawRequest(
@@ -85,7 +85,7 @@ test('while far more is offered than Kafka takes, and while there is no Kafka, 4
       await until(() => sent.count(status) >= from + count, 120_000, `${count} × ${status} ${when}`)
       const { peakMb } = collector.memory()
       t.diagnostic(`${when}: ${before} MB before, at most ${peakMb} MB so far`)
-      assert.ok(peakMb < before + mostGrowthMb, `${when}: ${before} MB before, at most ${peakMb} MB so far`)
+      assert.ok(peakMb < before + maxGrowthMb, `${when}: ${before} MB before, at most ${peakMb} MB so far`)
     }
     await more(429, 500, 'with more than Kafka takes')
     await kafka.kill()

@@ -23,7 +23,7 @@ function underTest(ids = new RecentIds(10_000, 1)) {
   }
 }
 
-test('a call under way lends its batch, is remembered once that is written, and forgotten when it failed', async () => {
+test('a call in flight lends its batch, is remembered once that is written, and forgotten when it failed', async () => {
   const { seen, begin } = underTest()
   const [written, failed] = [batchOf(), batchOf()]
   begin('shop', 'a', written)
@@ -63,7 +63,7 @@ class OneHash extends RecentIds {
   }
 }
 
-test('ids under way are told apart also where their hashes are one, in whatever order their batches end', async () => {
+test('ids in flight are kept apart even if their hashes are equal, in whatever order their batches end', async () => {
   for (const order of [
     [0, 1, 2],
     [0, 2, 1],

@@ -25,7 +25,7 @@ test('property: a source gets its rate, its burst and at most one batch beyond, 
   )
 })
 
-test('without a limit nobody waits', () => {
+test('without a limit no source waits', () => {
   const rates = new SourceRates(Infinity, () => 0)
   for (let n = 0; n < 10; n++) {
     assert.equal(rates.waitMs('shop'), 0)

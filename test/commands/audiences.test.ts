@@ -60,7 +60,7 @@ async function audienceRig(t: TestContext): Promise<Rig> {
 
 const brief = (told: Told[]) => told.map(({ user, traits }) => `${user} ${traits}`)
 
-test('the first sync tells of everybody, later ones of who changed, and coming back is a third message', async (t) => {
+test('the first sync reports every member, later ones the changes, and coming back is a third message', async (t) => {
   const rig = await audienceRig(t)
   await rig.ok('a\r\nb\nc', 'audiences', 'sync', 'vip')
   const [first] = await rig.calls()
@@ -94,7 +94,7 @@ test('the first sync tells of everybody, later ones of who changed, and coming b
   assert.equal((JSON.parse(shown!) as { count: number }).count, 4)
 })
 
-test('deleting an audience tells of everybody who leaves if asked to, and its id stays used', async (t) => {
+test('deleting an audience reports every member that leaves if asked to, and its id stays used', async (t) => {
   const rig = await audienceRig(t)
   await rig.ok('a\nb\n', 'audiences', 'sync', 'vip')
   await rig.ok('', 'audiences', 'delete', 'vip', '--notify')
@@ -135,7 +135,7 @@ test('a bad list or definition is named and changes nothing', async (t) => {
   assert.deepEqual(await rig.records('analytics.memberships'), [])
 })
 
-test('a computed trait is told of when its value changed, and as null when it is gone', async (t) => {
+test('a computed trait is reported when its value changed, and as null when it is gone', async (t) => {
   const rig = await audienceRig(t)
   await rig.ok('', 'traits', 'create', '--id', 'ltv', '--name', 'Lifetime Value', '--source', 'shop')
   await rig.ok(
@@ -158,17 +158,17 @@ for (const [name, kept] of [
   ['the same list', 20_000],
   ['a different list', 10_000],
 ] as const)
-  test(`a sync that was killed, followed by ${name}, tells of each change at least once and under one id`, async (t) => {
+  test(`a sync that was killed, followed by ${name}, reports each change at least once and under one id`, async (t) => {
     const rig = await audienceRig(t)
     const users = Array.from({ length: 20_000 }, (_, index) => `u${index}`)
     const cut = rig.start('audiences', 'sync', 'vip')
     cut.process.stdin.end(users.join('\n'))
-    const least = Math.floor(Math.random() * 19_000)
+    const min = Math.floor(Math.random() * 19_000)
     const written = async () => {
       const offsets = await rig.admin.fetchTopicOffsets(`${rig.prefix}analytics.memberships`)
       return offsets.reduce((sum, { high }) => sum + Number(high), 0)
     }
-    await until(async () => (await written()) > least, 60_000, 'a part of the memberships')
+    await until(async () => (await written()) > min, 60_000, 'a part of the memberships')
     cut.process.kill('SIGKILL')
     await cut.ended
     t.diagnostic(`killed after ${await written()} memberships and ${(await rig.calls()).length} calls`)
@@ -188,7 +188,7 @@ for (const [name, kept] of [
     }
   })
 
-test('who comes while another process syncs the audience is told so, and has changed nothing', async (t) => {
+test('a concurrent sync of another process is rejected and changes nothing', async (t) => {
   const rig = await audienceRig(t)
   const lease = await GroupLease.acquire({
     kafka: rig.kafka,
@@ -204,7 +204,7 @@ test('who comes while another process syncs the audience is told so, and has cha
     rig.run('', 'audiences', 'delete', 'vip', '--notify'),
   ])
   for (const { status, stderr } of refused) {
-    assert.match(stderr, /audience "vip" is under way elsewhere; nothing was changed/)
+    assert.match(stderr, /audience "vip" is running elsewhere; nothing was changed/)
     assert.equal(status, 1)
   }
   lease.check()
@@ -221,7 +221,7 @@ test('of processes that sync one audience at once, each changes all that it was 
     lists.map((users) => rig.run(users.join('\n'), 'audiences', 'change', 'vip', '--add-file', '-')),
   )
   for (const { status, stderr } of all)
-    if (status !== 0) assert.match(stderr, /audience "vip" is under way elsewhere; nothing was changed/)
+    if (status !== 0) assert.match(stderr, /audience "vip" is running elsewhere; nothing was changed/)
   const taken = lists.filter((_, index) => all[index]!.status === 0)
   assert(taken.length > 0)
   assert.deepEqual(
@@ -230,7 +230,7 @@ test('of processes that sync one audience at once, each changes all that it was 
   )
 })
 
-test('the store of another topic, or a broken one, is built anew', async (t) => {
+test('the store of another topic, or a broken one, is rebuilt', async (t) => {
   const rig = await audienceRig(t)
   await rig.ok('a\nb\n', 'audiences', 'sync', 'vip')
   const { writeFile } = await import('node:fs/promises')

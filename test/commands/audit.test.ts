@@ -105,7 +105,7 @@ test('audit says where it begins and what it found, and exits with 1 where anyth
     },
   )
 
-  await t.test('what it is told wrong it says in one line, with exit code 2', async (t) => {
+  await t.test('a wrong flag gets one line, with exit code 2', async (t) => {
     const { status, stdout, stderr } = await run(t, deployment, '--since', 'yesterday')
     assert.deepEqual([status, stdout, stderr.trim().split('\n').length], [2, '', 1])
     assert.match(stderr, /--since.*yesterday/)

@@ -41,7 +41,7 @@ const admin = kafka.admin()
 const all = recordTopics(config).map(([topic]) => topic)
 
 /** Written in this order, all to partition 0 of the dead letters, so that their ids are 0-0, 0-1, … */
-const letters = [
+const written = [
   deadLetter({ delivery: delivery('m1') }),
   deadLetter({
     delivery: delivery('m2', { destinationId: 'old' }),
@@ -59,7 +59,7 @@ const letters = [
   deadLetter({ delivery: delivery('m1'), reason: 'expired', failedAt: failedAt + 120_000 }),
 ]
 /** No dead letter at all: another program wrote it. */
-const unreadableId = `0-${letters.length}`
+const unreadableId = `0-${written.length}`
 
 before(async () => {
   await admin.connect()
@@ -70,9 +70,9 @@ before(async () => {
   await registerSchemas(new Registry(config.registry), config)
   await Promise.all([codecs.calls.ready(), codecs.deadLetters.ready(), codecs.settings.ready()])
   await addDestination()
-  const messages: Message[] = letters.map((letter) => ({
-    key: letter.delivery ? 'ann' : null,
-    value: codecs.deadLetters.encode(letter),
+  const messages: Message[] = written.map((deadLetter) => ({
+    key: deadLetter.delivery ? 'ann' : null,
+    value: codecs.deadLetters.encode(deadLetter),
     headers: { traceparent: '00-trace-01' },
   }))
   const producer = kafka.producer({ createPartitioner: kafkajs.Partitioners.DefaultPartitioner })
@@ -237,14 +237,14 @@ test('a delivery goes through the shortest tier with a new window, to the URLs o
   assert.equal(record!.key?.toString(), 'ann')
   assert.equal(record!.headers.traceparent?.toString(), '00-trace-01')
   const sent = await codecs.retries('10s').decode(record!.value)
-  const { body, endpointIds, handedOverAt, firstHandOverAt, owner, ...rest } = sent
-  assert.deepEqual(Buffer.from(body), Buffer.from(letters[0]!.delivery!.body))
+  const { body, endpointIds, scheduledAt, firstScheduledAt, owner, ...rest } = sent
+  assert.deepEqual(Buffer.from(body), Buffer.from(written[0]!.delivery!.body))
   assert.deepEqual(endpointIds, ['u1', 'u2', 'u3'])
-  assert.ok(handedOverAt >= startedAt && handedOverAt <= Date.now())
-  assert.equal(firstHandOverAt, handedOverAt)
+  assert.ok(scheduledAt >= startedAt && scheduledAt <= Date.now())
+  assert.equal(firstScheduledAt, scheduledAt)
   assert.equal(owner, 'replay/0-0')
   assert.deepEqual(
-    [rest.id, rest.attempts, rest.handOvers, rest.firstAttemptAt, rest.notBefore, rest.outcomes.length],
+    [rest.id, rest.attempts, rest.timesScheduled, rest.firstAttemptAt, rest.notBefore, rest.outcomes.length],
     ['m1:crm', 0, 0, null, null, 0],
   )
 })
@@ -303,11 +303,11 @@ test('what a deletion request covers is neither listed nor shown nor replayed; t
     rawKey: Buffer.from('else'),
     origin: { topic: topics.calls, partition: 0, offset: 1, appendedAt: 1_000 },
   })
-  const next = letters.length + 1
+  const next = written.length + 1
   await append(
-    [later, deleted, elsewhere, unknown].map((letter) => ({
+    [later, deleted, elsewhere, unknown].map((deadLetter) => ({
       key: 'ann',
-      value: codecs.deadLetters.encode(letter),
+      value: codecs.deadLetters.encode(deadLetter),
     })),
   )
   // 0-3 is too large to say whose it is, and has no key; the foreign record has none either.

@@ -20,8 +20,8 @@ test('a request about some sources leaves the others alone; users come from a fi
   await writeFile(file, 'ada\r\nbob\nGröße 7')
   await ok(t, deployment, '', 'delete-user', '--file', file, '--source', 'shop')
   const out = await ok(t, deployment, 'eve\n', 'delete-user', '--file', '-', '--source', 'blog', '--json')
-  const report = JSON.parse(out) as { id: string; told: number; users: number }
-  assert.deepEqual([report.told, report.users], [1, 1])
+  const report = JSON.parse(out) as { id: string; deleteCalls: number; users: number }
+  assert.deepEqual([report.deleteCalls, report.users], [1, 1])
   // Named as in the admin API.
   const listed = (await ok(t, deployment, '', 'deletions', 'list', '--json')).trimEnd().split('\n')
   assert.equal((JSON.parse(listed.at(-1)!) as { id: string }).id, report.id)
@@ -84,12 +84,12 @@ test('a request that ended between its erasures and its calls is listed so, and 
   assert.equal((await runCommand(t, deployment, '', 'deletions', 'resume', 'nope')).status, 1)
 })
 
-test('progress is told through, and a stop in between says how to go on', async (t) => {
+test('progress is reported throughout, and a stop in between says how to go on', async (t) => {
   const deployment = await deploy(t)
   await deployment.destination({ urls: ['http://127.0.0.1:1/'] })
   const deletions = deletionsIn(deployment)
   const userIds = Array.from({ length: 1_200 }, (_, n) => `user-${n}`)
-  const told: string[] = []
+  const deleteCalls: string[] = []
   const stop = new AbortController()
   let requestId = ''
   const request = deletions.request(
@@ -98,20 +98,20 @@ test('progress is told through, and a stop in between says how to go on', async 
       signal: stop.signal,
       onStart: (id) => (requestId = id),
       onProgress(phase, done, total) {
-        told.push(`${phase} ${done}/${total}`)
-        if (phase === 'telling' && done === 600) stop.abort()
+        deleteCalls.push(`${phase} ${done}/${total}`)
+        if (phase === 'notifying' && done === 600) stop.abort()
       },
     },
   )
   await assert.rejects(request, /was stopped before its end: `postrider deletions resume [0-9a-z]{9}-/)
-  assert.equal(told[0], 'erasing 0/1200')
-  assert.equal(told.at(-1), 'telling 1000/1200')
+  assert.equal(deleteCalls[0], 'erasing 0/1200')
+  assert.equal(deleteCalls.at(-1), 'notifying 1000/1200')
   assert.equal((await deletions.show(requestId)).state, 'interrupted')
   const [report] = await deletions.resume(requestId, {
-    onProgress: (phase, done) => told.push(`${phase} ${done}`),
+    onProgress: (phase, done) => deleteCalls.push(`${phase} ${done}`),
   })
-  assert.deepEqual(report, { requestId, told: 1_200, missing: 0 })
-  assert.equal(told.at(-1), 'telling 1200')
+  assert.deepEqual(report, { requestId, deleteCalls: 1_200, missing: 0 })
+  assert.equal(deleteCalls.at(-1), 'notifying 1200')
   assert.deepEqual(await deletions.resume(requestId), [])
 })
 

@@ -88,7 +88,7 @@ test('dev starts everything, shows verified samples once, keeps its state and le
     },
   )
 
-  await t.test('a second run in the same folder is told so, and the first goes on', async () => {
+  await t.test('a second run in the same folder gets an error, and the first goes on', async () => {
     const { env: others } = await ownPorts()
     const second = checkout.start(['dev'], others)
     assert.equal(await second.ended, 1)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { linesOf, mostLineBytes } from '../../src/commands/produce-lines.ts'
+import { linesOf, maxLineBytes } from '../../src/commands/produce-lines.ts'
 import type { Line } from '../../src/commands/produce-lines.ts'
 
 async function linesIn(chunks: readonly Buffer[]): Promise<Line[]> {
@@ -38,7 +38,7 @@ test('property: lines are the same however the bytes are cut, with their numbers
 })
 
 test('a line without end is passed over, and the next one is read', async () => {
-  const chunk = Buffer.alloc(mostLineBytes / 4, 'x')
+  const chunk = Buffer.alloc(maxLineBytes / 4, 'x')
   const lines = await linesIn([...Array<Buffer>(8).fill(chunk), Buffer.from('\n{}')])
   assert.deepEqual(lines, [
     { number: 1, text: null, bytesRead: chunk.length * 8 + 1 },

@@ -91,7 +91,7 @@ test('a file of many calls arrives whole, each user’s in order, at the partiti
     assert.equal(partitions.get(user), murmur2(user) % 4, user)
 })
 
-/** Apache Kafka's Utils.murmur2 with the sign bit cleared, written anew from its description. */
+/** Apache Kafka's Utils.murmur2 with the sign bit cleared, written from its description. */
 function murmur2(text: string): number {
   const bytes = Buffer.from(text)
   const m = 0x5bd1e995

@@ -104,7 +104,7 @@ test('what a body holds cannot move the cursor of the terminal', async (t) => {
   assert.match(webhookLine(seen[0]!), / a\?\[2J\?b /)
 })
 
-test('answers as told, after the delay', async (t) => {
+test('answers with the given status, after the delay', async (t) => {
   const { url, seen } = await receiver(t, { status: 503, delayMs: 100 })
   const before = performance.now()
   const response = await post(url, track)

@@ -4,7 +4,7 @@ import { makeSettingsCli } from '../support/settings-cli.ts'
 
 const [oldKey, newKey] = ['0123456789abcdef'.repeat(4), 'fedcba9876543210'.repeat(4)]
 
-test('secrets rotate says how many first, writes them anew, and the old key is needed no longer', async (t) => {
+test('secrets rotate says how many first, writes them again, and the old key is needed no longer', async (t) => {
   const env = { SECRETS_KEY: oldKey }
   const cli = await makeSettingsCli(t, env)
   const run = async (...args: string[]): Promise<string> => {
@@ -22,14 +22,14 @@ test('secrets rotate says how many first, writes them anew, and the old key is n
   env.SECRETS_KEY = `${newKey},${oldKey}`
   assert.match(
     await run('secrets', 'rotate', '--dry-run'),
-    /^crm +3 +0\n3 secrets would be encrypted anew under key [0-9a-f]{8}\n$/m,
+    /^crm +3 +0\n3 secrets would be encrypted again under key [0-9a-f]{8}\n$/m,
   )
   assert.match(
     await run('secrets', 'rotate'),
-    /^crm +3 +0\n3 secrets encrypted anew under key [0-9a-f]{8}; older keys are needed no longer: .*\n$/m,
+    /^crm +3 +0\n3 secrets encrypted again under key [0-9a-f]{8}; older keys are needed no longer: .*\n$/m,
   )
   env.SECRETS_KEY = newKey
-  assert.match(await run('secrets', 'rotate'), /^0 secrets encrypted anew/)
+  assert.match(await run('secrets', 'rotate'), /^0 secrets encrypted again/)
   const [view] = await cli.json('destinations', 'show', 'crm')
   const { sharedSecret, earlierSecret, urls } = view as {
     sharedSecret: { keyId: string }

@@ -5,14 +5,14 @@ import { startConsole } from '../support/consoles.ts'
 import { deadLetter, delivery } from '../support/dead-letters.ts'
 import { deploy, type Deployment } from '../support/deployment.ts'
 
-async function bury(deployment: Deployment, letters: readonly DeadLetter[]): Promise<void> {
+async function bury(deployment: Deployment, deadLetters: readonly DeadLetter[]): Promise<void> {
   await deployment.codecs.deadLetters.ready()
   await deployment.producer.send({
     topic: deployment.topics.deadLetters,
-    messages: letters.map((letter, index) => ({
+    messages: deadLetters.map((deadLetter, index) => ({
       key: 'u-1',
       partition: index % 3,
-      value: deployment.codecs.deadLetters.encode(letter),
+      value: deployment.codecs.deadLetters.encode(deadLetter),
     })),
   })
 }

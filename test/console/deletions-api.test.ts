@@ -8,8 +8,8 @@ import { startReceiver } from '../support/receivers.ts'
 interface Report {
   id: string
   users: number
-  told: number
-  sources: { sourceId: string; tells: boolean }[]
+  deleteCalls: number
+  sources: { sourceId: string; notified: boolean }[]
 }
 
 async function deletesIn({ read, topics, codecs }: Deployment): Promise<string[]> {
@@ -32,11 +32,11 @@ test('a deletion over HTTP reaches every affected source’s receiver, and its p
   await deployment.forwarder()
   const made = await call('POST', '/deletions', { json: { userIds: ['ada', 'bob'] } })
   assert.equal(made.status, 201, made.text)
-  const { id, users, told, sources } = made.body as unknown as Report
-  assert.deepEqual([users, told], [2, 4])
+  const { id, users, deleteCalls, sources } = made.body as unknown as Report
+  assert.deepEqual([users, deleteCalls], [2, 4])
   assert.deepEqual(sources, [
-    { sourceId: 'shop', tells: true },
-    { sourceId: 'blog', tells: true },
+    { sourceId: 'shop', notified: true },
+    { sourceId: 'blog', notified: true },
   ])
   assert.equal(made.headers.get('location'), `/api/v1/deletions/${id}`)
   await Promise.all([shop.waitFor(2, 30_000), blog.waitFor(2, 30_000)])
@@ -60,7 +60,7 @@ test('a deletion over HTTP reaches every affected source’s receiver, and its p
   assert.equal(some.status, 201, some.text)
   const lines = some.body as unknown as { progress?: { phase: string }; result?: Report }[]
   assert.equal(lines[0]!.progress?.phase, 'erasing')
-  assert.deepEqual(lines.at(-1)!.result!.sources, [{ sourceId: 'blog', tells: true }])
+  assert.deepEqual(lines.at(-1)!.result!.sources, [{ sourceId: 'blog', notified: true }])
   await blog.waitFor(3, 30_000)
   assert.equal(shop.requests.length, 2)
   const first = await ok(200, 'GET', '/deletions?limit=1')
@@ -124,7 +124,7 @@ test('a deletion with an Idempotency-Key is done once, over consoles; what was i
   await deployment.destination({ urls: ['http://127.0.0.1:1/'] })
   const [one, two] = [await startConsole(deployment), await startConsole(deployment)]
   const given = { headers: { 'idempotency-key': 'k-1' }, json: { userIds: ['ada', 'bob'] } }
-  // Of those that come at once, who is not the first may be told that it is under way.
+  // Of those that come at once, who is not the first may be told that it is in flight.
   const answers = await Promise.all([one, two, one].map(({ call }) => call('POST', '/deletions', given)))
   const made = answers.find(({ status }) => status === 201)!
   for (const { status, text } of answers) assert.ok(status === 409 || text === made.text, text)
@@ -163,6 +163,6 @@ test('a deletion with an Idempotency-Key is done once, over consoles; what was i
     )
     assert.equal((await deletesIn(deployment)).length, 4)
     const resumed = await one.ok(200, 'POST', `/deletions/${requestId}/resume`)
-    assert.deepEqual(resumed, { id: requestId, told: 0, missing: 0 })
+    assert.deepEqual(resumed, { id: requestId, deleteCalls: 0, missing: 0 })
   })
 })

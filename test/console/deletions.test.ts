@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { listDeletions, requestIdOf, showDeletion } from '../../src/console/deletions/history.ts'
 import type { DeletionPorts, StoredErasure } from '../../src/console/deletions/ports.ts'
 import { requestDeletion, resumeDeletions } from '../../src/console/deletions/request.ts'
-import { mostUsersOfRequest } from '../../src/core/deletion.ts'
+import { maxUsersOfRequest } from '../../src/core/deletion.ts'
 import type { AnalyticsCall } from '../../src/core/analytics-call.ts'
 import type { SettingsState } from '../../src/core/settings.ts'
 import { PostriderError } from '../../src/errors.ts'
@@ -56,9 +56,9 @@ class Topics {
       openCalls: () => {
         let waiting: AnalyticsCall[] = []
         const send = async () => {
-          const lot = waiting
+          const batch = waiting
           waiting = []
-          if (lot.length > 0) await step(lot, (call) => this.calls.push(call))
+          if (batch.length > 0) await step(batch, (call) => this.calls.push(call))
         }
         return {
           async write(call) {
@@ -151,7 +151,7 @@ test('property: wherever it is cut off and resumed, each delete call that is owe
   )
 })
 
-test('who resumes a request whose users are still being erased takes nothing from those to come', async () => {
+test('resuming a request whose users are still being erased takes nothing from those to come', async () => {
   const topics = new Topics()
   const userIds = Array.from({ length: 2_000 }, (_, n) => `u-${n}`)
   let step = 0
@@ -166,7 +166,7 @@ test('who resumes a request whose users are still being erased takes nothing fro
   )
   const [listed] = await listDeletions(topics.ports())
   const { requestId, state } = listed!
-  assert.deepEqual(resumed, [{ requestId, told: 3_333, missing: 1_000 }])
+  assert.deepEqual(resumed, [{ requestId, deleteCalls: 3_333, missing: 1_000 }])
   assert.equal(state, 'interrupted')
   await resumeDeletions(topics.ports(), requestId)
   assertAllTold(topics)
@@ -187,22 +187,22 @@ test('no delete call is written before every user is erased', async () => {
       },
     }
   }
-  const userIds = Array.from({ length: mostUsersOfRequest }, (_, n) => `u-${n}`)
+  const userIds = Array.from({ length: maxUsersOfRequest }, (_, n) => `u-${n}`)
   const phases: string[] = []
   const report = await requestDeletion(
     ports,
     { userIds },
     { onProgress: (phase, done, total) => phases.push(`${phase} ${done}/${total}`) },
   )
-  assert.deepEqual([report.users, report.told], [5_000, 10_000])
+  assert.deepEqual([report.users, report.deleteCalls], [5_000, 10_000])
   assert.deepEqual(report.sources, [
-    { sourceId: 'shop', tells: true },
-    { sourceId: 'quiet', tells: false },
-    { sourceId: 'blog', tells: true },
+    { sourceId: 'shop', notified: true },
+    { sourceId: 'quiet', notified: false },
+    { sourceId: 'blog', notified: true },
   ])
   assert.deepEqual([...new Set(erasedAtCall)], [15_000])
   assert.deepEqual(phases.slice(0, 3), ['erasing 0/15000', 'erasing 5000/15000', 'erasing 10000/15000'])
-  assert.equal(phases.at(-1), 'telling 10000/10000')
+  assert.equal(phases.at(-1), 'notifying 10000/10000')
   assertAllTold(topics)
 })
 
@@ -227,7 +227,7 @@ test('a stop counts before it begins, and between delete calls: not where users 
   )
 })
 
-test('a request is found whatever the clock of whoever made it said', async () => {
+test('a request is found whatever its maker’s clock said', async () => {
   const topics = new Topics()
   const ports = topics.ports()
   ports.now = () => startedAt + 3_600_000

@@ -132,7 +132,7 @@ test('a bad line is named by its number and changes nothing, however late it com
   })
 })
 
-test('who goes away in the middle of a list has changed nothing, and the next list is taken', async (t) => {
+test('a client that goes away in the middle of a list has changed nothing, and the next list is taken', async (t) => {
   const deployment = await deploy(t)
   const console = await withAudience(deployment)
   const list = request(`${console.url}/api/v1/audiences/vip/sync`, {
@@ -170,7 +170,7 @@ test('a console that is stopped in the middle of a sync leaves what the next syn
   assert.equal(new Set(await told(deployment)).size, 20_000)
 })
 
-test('of five lists at once one is told to come later, and is taken once another is through', async (t) => {
+test('of five lists at once one is refused, and is taken once another is through', async (t) => {
   const deployment = await deploy(t)
   const { call, ok } = await withAudience(deployment)
   const ids = ['one', 'two', 'three', 'four', 'five']

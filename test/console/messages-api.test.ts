@@ -8,7 +8,7 @@ import type { ShownMessage } from '../support/messages.ts'
 import { startReceiver } from '../support/receivers.ts'
 import { temporaryFolder } from '../support/rig.ts'
 
-test('the API and `why --json` tell the same life of a call that a collector took, and neither knows an id that is none', async (t) => {
+test('the API and `why --json` show the same life of a call that a collector took, and neither knows an unknown id', async (t) => {
   const deployment = await deploy(t, { STORE_PATH: await temporaryFolder(t) })
   const receiver = await startReceiver(t)
   receiver.answer({ status: 410 })

@@ -62,7 +62,7 @@ function settingsUnder(secrets: Secrets): Settings {
 
 const texts = ['crm', 'mail'].map((id) => [`${id}-newest`, `${id}-earlier`, `${id}-header`])
 
-test('everything is sealed anew under the first key, and the old one is needed no longer', async () => {
+test('everything is resealed under the first key, and the old one is needed no longer', async () => {
   const settings = settingsUnder(oldOnly)
   assert.throws(() => settings.opened(newOnly))
   const { version } = settings.state
@@ -108,7 +108,7 @@ test('a rotation that broke off goes on where it was', async () => {
   assert.deepEqual(settings.opened(newOnly), texts)
 })
 
-test('what another writer sets meanwhile is kept, and sealed anew too where it used the old key', async () => {
+test('what another writer sets meanwhile is kept, and resealed too where it used the old key', async () => {
   const settings = settingsUnder(oldOnly)
   settings.before = () => {
     settings.before = () => {}
@@ -119,7 +119,7 @@ test('what another writer sets meanwhile is kept, and sealed anew too where it u
   assert.deepEqual(settings.opened(newOnly), [['meanwhile', 'crm-header'], texts[1]])
 })
 
-test('a secret that no key opens is told, and does not stop the others', async () => {
+test('a secret that no key opens is reported, and does not stop the others', async () => {
   const settings = settingsUnder(oldOnly)
   const lost = newSecret('lost', createSecrets([otherKey]))
   settings.apply({ type: 'update_destination', id: 'crm', sharedSecret: lost })

@@ -211,7 +211,7 @@ test('lists are paged over many items, and what comes in meanwhile is not missed
   assert.deepEqual(seen, ids)
 })
 
-test('of two writers at once one gets the conflict, and nobody’s change is lost', async (t) => {
+test('of two writers at once one gets the conflict, and no change is lost', async (t) => {
   const deployment = await deploy(t)
   const [one, two] = [await startConsole(deployment), await startConsole(deployment)]
   await one.ok(201, 'POST', '/sources', { id: 'shop', name: 'Shop' })
@@ -235,7 +235,7 @@ test('of two writers at once one gets the conflict, and nobody’s change is los
   const winner = answers.find(({ status }) => status === 200)!
   const after = await one.call('GET', '/sources/shop')
   assert.equal(after.body.name, winner.body.name)
-  // The other reads again, decides anew, and has its change too.
+  // The other reads again, decides again, and has its change too.
   const again = { headers: { 'if-match': after.headers.get('etag')! }, json: { name: 'Mine after all' } }
   assert.equal((await two.call('PATCH', '/sources/shop', again)).status, 200)
 
@@ -294,7 +294,7 @@ test('a create with an Idempotency-Key is done once, over consoles and restarts,
   assert.equal(deployment.settings.state.sources.size, 1)
 })
 
-test('a sample call tells of each URL, and a change through the API takes effect in a running forwarder', async (t) => {
+test('a sample call reports each URL, and a change through the API takes effect in a running forwarder', async (t) => {
   const deployment = await deploy(t)
   const { ok } = await startConsole(deployment)
   const [good, bad] = [await startReceiver(t), await startReceiver(t)]

@@ -5,12 +5,12 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { AuditReport } from '../../src/core/audit-report.ts'
-import { Audit, type HandedOnRecord } from '../../src/core/audit.ts'
+import { Audit, type PublishedRecord } from '../../src/core/audit.ts'
 import { dispositionLabels, type DispositionLabel } from '../../src/core/delivery-event.ts'
-import { isInRuns, joinRuns } from '../../src/core/offset-cover.ts'
+import { isInRuns, uniteRuns } from '../../src/core/finished-offsets.ts'
 import { decodeFinished, tallyIdOf } from '../../src/core/offset-runs.ts'
-import { Consumption } from '../../src/forwarder/consumption.ts'
-import type { PartitionWork, RecordWork } from '../../src/forwarder/partition-work.ts'
+import { GroupConsumer } from '../../src/forwarder/group-consumer.ts'
+import type { AssignedPartition, RecordProgress } from '../../src/forwarder/assigned-partition.ts'
 import type { PartitionCommit } from '../../src/forwarder/ports.ts'
 import { FakeSource, FakeTallies, quiet, record, fetched } from '../forwarder/fakes.ts'
 
@@ -20,7 +20,7 @@ type Step =
   | { kind: 'produce'; partition: number; plans: (readonly (string | null)[])[] }
   | { kind: 'take'; partition: number; count: number }
   | { kind: 'finish'; pick: number; label: DispositionLabel; twice: boolean }
-  | { kind: 'hand over late' }
+  | { kind: 'publish late' }
   | { kind: 'commit'; fate: Fate }
   | { kind: 'stay' | 'break off' | 'crash' }
 
@@ -67,23 +67,18 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 2,
     arbitrary: fc.record({
-      kind: fc.constantFrom(
-        'stay' as const,
-        'break off' as const,
-        'crash' as const,
-        'hand over late' as const,
-      ),
+      kind: fc.constantFrom('stay' as const, 'break off' as const, 'crash' as const, 'publish late' as const),
     }),
   },
 )
 
 /** A record that was taken, and those of its destinations of which nothing is known yet. */
 interface Taken {
-  work: RecordWork
+  work: RecordProgress
   open: (string | null)[]
 }
 
-type Written = Omit<HandedOnRecord, 'topic' | 'partition' | 'offset' | 'repeated'>
+type Written = Omit<PublishedRecord, 'topic' | 'partition' | 'offset' | 'repeated'>
 
 class World {
   readonly source = new FakeSource()
@@ -91,12 +86,12 @@ class World {
   /** What lies in Kafka. Of calls and the tier, each record's destinations; offsets without a record are holes. */
   readonly logs = places.map(() => [] as (readonly (string | null)[] | undefined)[])
   readonly retries: (Written & { offset: number })[] = []
-  readonly letters: Written[] = []
+  readonly deadLetters: Written[] = []
   readonly committed = new Map<number, PartitionCommit>()
-  /** Handed over by a process that is dead before the broker had it. */
+  /** Published by a process that died before the broker had it. */
   #late: (() => void)[] = []
   #fate: Fate = 'acknowledged'
-  #consumption: Consumption
+  #consumer: GroupConsumer
   #taken: Taken[] = []
   #members = 0
 
@@ -108,21 +103,21 @@ class World {
       }
       return Promise.resolve(this.#fate === 'acknowledged')
     }
-    this.#consumption = this.#process()
+    this.#consumer = this.#process()
   }
 
-  #process(): Consumption {
+  #process(): GroupConsumer {
     const events = { wake() {}, lost() {}, resumed() {}, flush: () => Promise.resolve(), offsetsLost() {} }
-    return new Consumption(this.source, events, this.tallies, quiet)
+    return new GroupConsumer(this.source, events, this.tallies, quiet)
   }
 
   async own(continued: boolean): Promise<void> {
-    this.#consumption.assigned([...places], `m/${++this.#members}`, continued)
+    this.#consumer.assigned([...places], `m/${++this.#members}`, continued)
     await turn()
   }
 
-  #workOf(index: number): PartitionWork {
-    return [...this.#consumption.partitions()].find(({ partition }) => partition === index)!
+  #workOf(index: number): AssignedPartition {
+    return [...this.#consumer.partitions()].find(({ partition }) => partition === index)!
   }
 
   /** Each record with a hole behind it now and then, as transactions and compaction leave them. */
@@ -139,7 +134,7 @@ class World {
     if (from >= to) return
     const offsets = Array.from({ length: to - from }, (_, ahead) => from + ahead)
     const records = offsets.filter((offset) => this.logs[index]![offset]).map((offset) => record(offset))
-    this.#consumption.fetched(work.topic, index, { records: fetched(records), from, to })
+    this.#consumer.fetched(work.topic, index, { records: fetched(records), from, to })
   }
 
   async do(step: Step): Promise<void> {
@@ -151,7 +146,7 @@ class World {
         this.#fetch(step.partition)
         const partition = this.#workOf(step.partition)
         for (let left = Math.min(step.count, partition.buffered); left > 0; left--) {
-          const work = partition.take()
+          const work = partition.next()
           const open = [...this.logs[step.partition]![work.offset]!]
           work.remaining = open.length
           this.#taken.push({ work, open })
@@ -162,21 +157,21 @@ class World {
         return this.#finish(step)
       case 'commit':
         this.#fate = step.fate
-        return this.#consumption.commit()
+        return this.#consumer.commit()
       case 'stay':
         return this.own(true)
       case 'break off':
-        this.#consumption.lost()
+        this.#consumer.lost()
         return this.own(false)
       case 'crash':
-        // What it was about to hand over may still be under way to the broker.
+        // What it was about to publish may still be in flight to the broker.
         for (const { work, open } of this.#taken)
           if (open[0] !== null && work.offset % 3 === 0)
-            this.#late.push(() => this.#handOver(work, open[0]!, 'retried'))
+            this.#late.push(() => this.#publish(work, open[0]!, 'retried'))
         this.#taken = []
-        this.#consumption = this.#process()
+        this.#consumer = this.#process()
         return this.own(false)
-      case 'hand over late':
+      case 'publish late':
         this.#late.shift()?.()
     }
   }
@@ -191,14 +186,14 @@ class World {
     // Of no destination are records that nobody gets, or that are no calls.
     const becomes = destination !== null ? label : label === 'dead_lettered' ? label : 'skipped'
     if (becomes === 'retried' || becomes === 'deferred' || becomes === 'dead_lettered') {
-      this.#handOver(work, destination, becomes)
+      this.#publish(work, destination, becomes)
       // A producer that got no answer writes again what was there already.
-      if (twice) this.#handOver(work, destination, becomes)
+      if (twice) this.#publish(work, destination, becomes)
     }
     work.finishOne(this.tallies.codes.code(destination, becomes))
   }
 
-  #handOver(work: RecordWork, destinationId: string | null, label: DispositionLabel): void {
+  #publish(work: RecordProgress, destinationId: string | null, label: DispositionLabel): void {
     const { topic, partition } = work.partition
     const written: Written = {
       from: { topic, partition, offset: work.offset },
@@ -206,7 +201,7 @@ class World {
       destinationId,
       deliveryId: `${topic}/${partition}/${work.offset}:${destinationId}`,
     }
-    if (label === 'dead_lettered') this.letters.push(written)
+    if (label === 'dead_lettered') this.deadLetters.push(written)
     else this.retries.push({ ...written, offset: this.#append(2, [destinationId]) })
   }
 
@@ -218,7 +213,7 @@ class World {
 
   /** Takes and finishes all that there is. */
   async settle(): Promise<void> {
-    while (this.#late.length > 0) await this.do({ kind: 'hand over late' })
+    while (this.#late.length > 0) await this.do({ kind: 'publish late' })
     const finish = { kind: 'finish', pick: 0, label: 'delivered', twice: false } as const
     for (let round = 0; round < 2; round++) {
       for (const partition of [0, 1, 2]) await this.do({ kind: 'take', partition, count: 10_000 })
@@ -237,25 +232,25 @@ class World {
       isTier: (topic) => topic === 'tier',
       until: Infinity,
       retriesKeptSince: 0,
-      lettersKeptSince: 0,
+      deadLettersKeptSince: 0,
     })
-    for (const [at, { topic, partition, tally }] of this.tallies.told.entries())
+    for (const [at, { topic, partition, tally }] of this.tallies.tallied.entries())
       if (at >= since) audit.addTally({ topic, partition }, tally, at)
     audit.endTallies()
     for (const index of [0, 1])
       for (const [offset, plan] of this.logs[index]!.entries())
         if (plan) audit.addCall(places[index]!, offset)
     const seen = new Set<string>()
-    const handedOn = (place: Pick<HandedOnRecord, 'topic' | 'partition' | 'offset'>, written: Written) => {
+    const published = (place: Pick<PublishedRecord, 'topic' | 'partition' | 'offset'>, written: Written) => {
       const key = JSON.stringify([place.topic, written])
       const repeated = written.from !== null && seen.has(key)
       seen.add(key)
       return { ...written, ...place, repeated }
     }
     for (const { offset, ...written } of this.retries)
-      audit.addRetry(handedOn({ ...places[2], offset }, written))
-    for (const [offset, written] of this.letters.entries())
-      audit.addLetter(handedOn({ topic: 'letters', partition: 0, offset }, written))
+      audit.addRetry(published({ ...places[2], offset }, written))
+    for (const [offset, written] of this.deadLetters.entries())
+      audit.addDeadLetter(published({ topic: 'dead-letters', partition: 0, offset }, written))
     return audit.report()
   }
 
@@ -274,10 +269,10 @@ class World {
     const commit = this.committed.get(index)
     if (!commit) return false
     const { position, metadata } = commit
-    return isInRuns(joinRuns([{ start: 0, end: position }], decodeFinished(position, metadata)), offset)
+    return isInRuns(uniteRuns([{ start: 0, end: position }], decodeFinished(position, metadata)), offset)
   }
 
-  /** Hand-overs that the chain tells of, with their places in the list. */
+  /** Published records that the chain covers, with their places in the list. */
   facts(list: readonly Written[]): number[] {
     const finishedBy = new Map<string, string>()
     for (const { topic, partition, tally } of this.chain()) {
@@ -296,7 +291,7 @@ class World {
   /** Tallies that the committed metadata leads back to. */
   chain() {
     return places.flatMap(({ partition }) => {
-      const own = this.tallies.told.filter((told) => told.partition === partition)
+      const own = this.tallies.tallied.filter((tallied) => tallied.partition === partition)
       const chain: typeof own = []
       let id = tallyIdOf(this.committed.get(partition)?.metadata ?? null)
       while (id !== null) {
@@ -340,12 +335,12 @@ function check(world: World): AuditReport {
   assert.deepEqual(new Map(planned.map((line) => [line.destinationId, line.planned])), world.planned())
   const waiting = report.destinations.reduce((sum, line) => sum + line.waiting, 0)
   const open = world.retries.filter(({ offset }) => !world.isCommitted(2, offset))
-  // What was handed over by a commit that is not there yet waits, but is not counted until it is.
+  // What a commit that does not exist yet covers waits, but is not counted until it does.
   assert.ok(waiting <= open.length)
   return report
 }
 
-test('whatever becomes of processes, commits and hand-overs: everything is accounted for, at every moment', async () => {
+test('everything is accounted for at every moment, whatever becomes of processes, commits and publications', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (all) => {
       const world = await history(all, (at, { kind }) => {
@@ -369,7 +364,7 @@ test('an audit may begin anywhere, and then too everything is accounted for', as
     fc.asyncProperty(steps, fc.double({ min: 0, max: 1, noNaN: true }), async (all, part) => {
       const world = await history(all)
       for (let times = 0; times < 2; times++) {
-        const { ok, faults, destinations } = world.audit(Math.floor(world.tallies.told.length * part))
+        const { ok, faults, destinations } = world.audit(Math.floor(world.tallies.tallied.length * part))
         assert.deepEqual(faults, [])
         assert.ok(ok, JSON.stringify(destinations))
         await world.settle()
@@ -379,11 +374,11 @@ test('an audit may begin anywhere, and then too everything is accounted for', as
   )
 })
 
-test('whatever is taken away afterwards is missed: a call, a hand-over, a tally', async () => {
+test('anything removed afterwards is missed: a call, a published record, a tally', async () => {
   await fc.assert(
     fc.asyncProperty(
       steps,
-      fc.constantFrom('call' as const, 'retry' as const, 'letter' as const, 'tally' as const),
+      fc.constantFrom('call' as const, 'retry' as const, 'dead_letter' as const, 'tally' as const),
       fc.nat(1_000),
       async (all, what, pick) => {
         const world = await history(all)
@@ -403,16 +398,16 @@ test('whatever is taken away afterwards is missed: a call, a hand-over, a tally'
           const chain = world.chain().filter(({ tally }) => tally.predecessor !== null)
           if (chain.length === 0) return
           const { tally, topic, partition } = chain[pick % chain.length]!
-          const told = world.tallies.told
-          const index = told.findIndex((one) => one.tally.id === tally.id)
-          const others = told.filter((one, other) => other !== index && one.partition === partition)
+          const tallied = world.tallies.tallied
+          const index = tallied.findIndex((one) => one.tally.id === tally.id)
+          const others = tallied.filter((one, other) => other !== index && one.partition === partition)
           const runs = others.flatMap((one) => pairs(one.tally.finished, one.tally.start))
           const [run] = pairs(tally.finished, tally.start)
           if (!run || runs.some(({ start, end }) => start < run.end && run.start < end)) return
-          told.splice(index, 1)
+          tallied.splice(index, 1)
           at({ topic, partition }, run.start, run.end - 1)
         } else {
-          const list: Written[] = what === 'retry' ? world.retries : world.letters
+          const list: Written[] = what === 'retry' ? world.retries : world.deadLetters
           const facts = world.facts(list)
           if (facts.length === 0) return
           const index = facts[pick % facts.length]!

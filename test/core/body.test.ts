@@ -74,7 +74,7 @@ test('there is no body for a type that is unknown, or a time that no calendar ho
   assert.throws(() => renderBody(someCall({ timestamp: latestTimestamp + 1 })), RangeError)
 })
 
-/** contracts.md, "The webhook request", in the other direction: which keys, in which order, from which fields. */
+/** The body's table in docs/receivers.md, in the other direction: which keys, in which order, from which fields. */
 function expectedEntries(call: AnalyticsCall): [string, unknown][] {
   const map = (text: string | null): unknown => JSON.parse(text ?? '{}')
   const timestamp: [string, unknown] = ['timestamp', new Date(call.timestamp).toISOString()]

@@ -15,8 +15,8 @@ class Process {
   now = 0
   idleMs = 0
 
-  constructor(most: number, costMs: number, roundTripMs: number) {
-    this.window = new BusyWindow(most)
+  constructor(max: number, costMs: number, roundTripMs: number) {
+    this.window = new BusyWindow(max)
     this.#costMs = costMs
     this.roundTripMs = roundTripMs
   }

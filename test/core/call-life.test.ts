@@ -9,7 +9,7 @@ import {
   type AttemptTrace,
   type DispositionTrace,
   type Finish,
-  type LetterTrace,
+  type DeadLetterTrace,
   type Place,
   type PlanLine,
   type RetryTrace,
@@ -74,10 +74,10 @@ const retry = (at: number, given: Partial<RetryTrace> = {}): RetryTrace => ({
   ...given,
 })
 
-const letter = (at: number, given: Partial<LetterTrace> = {}): LetterTrace => ({
+const deadLetter = (at: number, given: Partial<DeadLetterTrace> = {}): DeadLetterTrace => ({
   ...told(0, at),
   place: { topic: 'webhooks.dead-letters', partition: 2, offset: 5 },
-  kind: 'letter',
+  kind: 'dead_letter',
   origin: call,
   from: call,
   destinationId: 'crm',
@@ -144,7 +144,7 @@ test('where settings changed meanwhile, only what the tally bears out is said fo
   assert.deepEqual(life({ plans, traces, finish: finished(byA, [], 9) }).plan!.isCertain, true)
 })
 
-test('a retry waits until its tier’s record is finished; what came of it is then told, or not known', () => {
+test('a retry waits until its tier’s record is finished; its outcome is then recorded, or unknown', () => {
   const traces = [attempt(1), disposition(2, 'retried'), retry(2)]
   const { deliveries, steps } = life({ traces, finish: finished(byA) })
   assert.deepEqual(
@@ -167,22 +167,22 @@ test('a retry waits until its tier’s record is finished; what came of it is th
   assert.deepEqual(stateOf({ traces: traces.slice(0, 2), finish: finished(byA) }), ['unknown', false, 1])
 })
 
-test('a dead letter is named, and a replay begins anew', () => {
-  const traces = [attempt(1), letter(2), disposition(3, 'dead_lettered', { reason: 'rejected' })]
+test('a dead letter is named, and a replay starts over', () => {
+  const traces = [attempt(1), deadLetter(2), disposition(3, 'dead_lettered', { reason: 'rejected' })]
   const dead = life({ traces, finish: finished(byA) })
   assert.deepEqual(
-    [dead.deliveries[0]!.state, dead.deliveries[0]!.reason, dead.deliveries[0]!.letter?.offset],
+    [dead.deliveries[0]!.state, dead.deliveries[0]!.reason, dead.deliveries[0]!.deadLetter?.offset],
     ['dead_letter', 'rejected', 5],
   )
   const [, step] = dead.steps
   assert.ok(step?.kind === 'disposition')
-  assert.equal(step.letter?.partition, 2)
+  assert.equal(step.deadLetter?.partition, 2)
   const replayed = life({
     traces: [...traces, retry(50, { from: null, owner: 'replay' })],
     finish: finished(byA),
   })
   assert.deepEqual([replayed.deliveries[0]!.state, replayed.steps.at(-1)!.kind], ['waiting', 'retry'])
-  assert.deepEqual(stateOf({ traces: [letter(2)], finish: finished(byA) }), ['dead_letter', false, 1])
+  assert.deepEqual(stateOf({ traces: [deadLetter(2)], finish: finished(byA) }), ['dead_letter', false, 1])
 })
 
 test('what an owner did whose work no commit holds is a repeat, and so is what it led to', () => {
@@ -210,14 +210,14 @@ test('a record that came to no delivery says what became of it', () => {
   assert.equal(of({ plans: [], planBy: null, finish: finished(byA) })!.state, 'unknown')
   const nobody = { destinationId: null, attempts: null }
   const traces = [
-    letter(1, { ...nobody, reason: 'unknown_source' }),
+    deadLetter(1, { ...nobody, reason: 'unknown_source' }),
     disposition(2, 'dead_lettered', { ...nobody, reason: 'unknown_source' }),
   ]
   const dead = of({ traces, finish: finished(byA) })!
-  assert.deepEqual([dead.state, dead.reason, dead.letter?.offset], ['dead_letter', 'unknown_source', 5])
+  assert.deepEqual([dead.state, dead.reason, dead.deadLetter?.offset], ['dead_letter', 'unknown_source', 5])
 })
 
-test('traces are of the copy that they came from, also by way of a tier; what cannot be told is of the only one', () => {
+test('traces are of the copy that they came from, also by way of a tier; what cannot be assigned is of the only one', () => {
   const fromTier = attempt(5, { of: tierAt(1) })
   const traces = [attempt(1), retry(2), fromTier, attempt(9, { of: callAt(8) })]
   const { copies, strays } = copiesOf([call, callAt(8)], 'analytics.calls', traces)
@@ -232,5 +232,5 @@ test('traces are of the copy that they came from, also by way of a tier; what ca
   const lost = copiesOf([call, callAt(8)], 'analytics.calls', [fromTier])
   assert.deepEqual(lost.strays, [fromTier])
   assert.deepEqual(copiesOf([call], 'analytics.calls', [fromTier]).copies[0]!.traces, [fromTier])
-  assert.deepEqual(copiesOf([], 'analytics.calls', [letter(1)]).copies.length, 1)
+  assert.deepEqual(copiesOf([], 'analytics.calls', [deadLetter(1)]).copies.length, 1)
 })

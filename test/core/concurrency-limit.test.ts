@@ -16,7 +16,7 @@ function random(seed: number): () => number {
   }
 }
 
-/** How long a request takes that comes when `open` are under way, itself included; `at` in ms. */
+/** How long a request takes that comes when `open` are in flight, itself included; `at` in ms. */
 type Receiver = (open: number, at: number) => number
 
 /**
@@ -49,8 +49,8 @@ function simulate(limit: ConcurrencyLimit, receiver: Receiver, forMs: number, cp
   return {
     perSecond: (secondHalf.length / (forMs / 2)) * 1_000,
     limit: limits.at(-1)!,
-    least: limits.reduce((least, each) => Math.min(least, each)),
-    most: limits.reduce((most, each) => Math.max(most, each)),
+    min: limits.reduce((min, each) => Math.min(min, each)),
+    max: limits.reduce((max, each) => Math.max(max, each)),
     at: (ms: number) => limits[done.findIndex((each) => each >= ms)]!,
   }
 }
@@ -65,11 +65,11 @@ test('a receiver that takes 100 ms, however many at once, is driven as fast as o
 
 test('a receiver that answers at once stays at the start: more would only queue', () => {
   const result = simulate(new ConcurrencyLimit(bounds), () => 0.2, 60_000)
-  assert.ok(result.limit <= 80 && result.most <= 160, `${result.limit}, at most ${result.most}`)
+  assert.ok(result.limit <= 80 && result.max <= 160, `${result.limit}, at most ${result.max}`)
   assert.ok(result.perSecond >= 0.95 * 20_000)
 })
 
-test('a receiver of so many workers gets about as many requests at once as it works on, or the start', () => {
+test('a receiver with N workers gets about N requests at once, or the starting limit', () => {
   for (const workers of [4, 100, 300, 1_000]) {
     const wavers = random(workers)
     const service = 50
@@ -85,7 +85,7 @@ test('a receiver that becomes slower is not starved for it, and one that becomes
   const changing: Receiver = (_, at) => (at < 20_000 ? 10 : at < 120_000 ? 100 : 20)
   const limit = new ConcurrencyLimit(bounds)
   const result = simulate(limit, changing, 200_000, 0.2)
-  assert.ok(result.least >= 32, `${result.least}`)
+  assert.ok(result.min >= 32, `${result.min}`)
   assert.ok(
     result.at(119_000) >= 400,
     `${result.at(119_000)} at once at 100 ms, of 500 that one core can send`,
@@ -93,7 +93,7 @@ test('a receiver that becomes slower is not starved for it, and one that becomes
   assert.ok(result.perSecond >= 0.9 * 5_000, `${result.perSecond}`)
 })
 
-test('time-outs halve it once for all that was under way, below the start, and success doubles it back', () => {
+test('time-outs halve it once for all that was in flight, below the start, and success doubles it back', () => {
   const limit = new ConcurrencyLimit(bounds)
   for (let index = 0; index < 64; index++) limit.overloaded(1_000 + index, 6_000 + index)
   assert.equal(limit.value, 32)
@@ -117,7 +117,7 @@ test('a limit that is not used does not grow, and a restart forgets what was lea
   assert.deepEqual([limit.value, limit.phase], [64, 'rising'])
 })
 
-test('whatever it is told, it stays within its bounds', () => {
+test('whatever is reported to it, it stays within its bounds', () => {
   const told = fc.record({
     took: fc.double({ min: 0, max: 5_000, noNaN: true }),
     inFlight: fc.nat(4_000),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { erasuresOf, finishedNote } from '../../src/core/deletion.ts'
-import { DeletionBook, deletionState, isUntold } from '../../src/core/deletion-book.ts'
+import { DeletionBook, deletionState, isUnfinished } from '../../src/core/deletion-book.ts'
 import type { Erasure } from '../../src/core/erasures.ts'
 import { someErasure } from '../support/erasures.ts'
 
@@ -20,7 +20,7 @@ function bookOf(...records: Erasure[]): DeletionBook {
 
 const stateOf = (book: DeletionBook, id = 'r-1') => {
   const found = book.get(id)!
-  return [deletionState(found), isUntold(found)]
+  return [deletionState(found), isUnfinished(found)]
 }
 
 test('a request is cut off until all of its erasures are there, and interrupted until its calls are', () => {
@@ -49,7 +49,7 @@ test('an erasure that was appended twice counts once', () => {
   assert.equal(deletionState(book.get('r-1')!), 'cut_off')
 })
 
-test('what was cut off and then told of stays cut off, and nothing of it is owed any more', () => {
+test('a request that was interrupted and then reported stays interrupted, and nothing of it is owed any more', () => {
   assert.deepEqual(stateOf(bookOf(...erasures.slice(0, 3), finishedNote(request, 4, 3))), ['cut_off', false])
 })
 
@@ -72,7 +72,7 @@ test('what retention has taken away is not missed', () => {
   assert.deepEqual(gone.all(), [])
 })
 
-test('erasures of other producers, who number nothing, are a request as well', () => {
+test('erasures of other producers, which number nothing, are a request as well', () => {
   const foreign = { requestId: 'theirs', number: 0, total: 0, destinationIds: ['crm'] }
   const [ada, bob] = ['ada', 'bob'].map((userId) => someErasure({ ...foreign, userId }))
   assert.deepEqual(stateOf(bookOf(ada!, bob!), 'theirs'), ['interrupted', true])

@@ -14,7 +14,7 @@ const deletion: RecordedDeletion = {
   appendedAt,
   total: 4,
   written: 4,
-  told: 4,
+  notified: 4,
   sources: new Map([
     ['shop', { users: 2, destinationIds: ['crm', 'mail'] }],
     ['quiet', { users: 2, destinationIds: [] }],
@@ -23,9 +23,9 @@ const deletion: RecordedDeletion = {
 
 type Told = [user: string, destinationId: string, disposition: DispositionLabel, at?: number]
 
-function progressOf(...told: Told[]): DeletionProgress {
+function progressOf(...notified: Told[]): DeletionProgress {
   const progress = new DeletionProgress('r-1')
-  for (const [user, destinationId, disposition, at = 1] of told) {
+  for (const [user, destinationId, disposition, at = 1] of notified) {
     const messageId = deleteIdPrefix('r-1') + user
     const deliveryId = destinationId === '' ? null : `${messageId}:${destinationId}`
     progress.take(
@@ -99,8 +99,8 @@ test('what a tier holds waits, whether it was tried or put off', () => {
   assert.deepEqual(summary(progress).crm, [0, 0, 0, 2, 0])
 })
 
-test('what it came to last counts, in whatever order it is told', () => {
-  for (const told of [
+test('the last disposition counts, in whatever order the records come', () => {
+  for (const notified of [
     [
       ['ada', 'crm', 'retried', 1],
       ['ada', 'crm', 'dead_lettered', 2],
@@ -111,7 +111,7 @@ test('what it came to last counts, in whatever order it is told', () => {
       ['ada', 'crm', 'dead_lettered', 2],
     ],
   ] satisfies Told[][])
-    assert.deepEqual(summary(progressOf(...told)).crm, [1, 0, 0, 1, 0])
+    assert.deepEqual(summary(progressOf(...notified)).crm, [1, 0, 0, 1, 0])
 })
 
 test('a destination that was disabled since is not waited for, and counts where it was sent to before', () => {
@@ -127,7 +127,7 @@ test('a destination that was disabled since is not waited for, and counts where 
   assert.deepEqual(summary(skipped, { disabled: 'mail' }).mail, [0, 0, 1, 1, 0])
 })
 
-test('a record that nobody was to get is skipped for all; one that failed and was replayed is what came of it', () => {
+test('a record without a destination is skipped for all; one that failed and was replayed counts as its replay', () => {
   assert.deepEqual(summary(progressOf(['ada', '', 'skipped'])), {
     all: [0, 0, 1, 1, 0],
     crm: [0, 0, 1, 1, 0],
@@ -137,7 +137,7 @@ test('a record that nobody was to get is skipped for all; one that failed and wa
   assert.deepEqual(summary(replayed).crm, [1, 0, 0, 1, 0])
 })
 
-test('what the ledger tells no more is unknown, and does not wait', () => {
+test('what the ledger no longer holds is unknown, and does not wait', () => {
   const progress = progressOf(['ada', 'crm', 'delivered'])
   const now = appendedAt + deliveriesKeptMs + 1
   assert.deepEqual(summary(progress, { now }), {

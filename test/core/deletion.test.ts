@@ -28,7 +28,7 @@ const settings = {
   ]),
 }
 
-test('a request is about every source; those with an enabled destination are told, if they are enabled', () => {
+test('a request is about every source; those with an enabled destination are notified, if they are enabled', () => {
   const { affected, unknown } = affectedSources(null, settings)
   assert.deepEqual(
     affected.map(({ sourceId, destinationIds }) => [sourceId, ...destinationIds]),

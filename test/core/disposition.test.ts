@@ -54,9 +54,9 @@ function round(outcomes: readonly Outcome[], given: Partial<Round> = {}): Round 
   return {
     outcomes: outcomes.map((each, index) => ({ endpointId: `u${index + 1}`, outcome: each })),
     attempts: tried ? 1 : 0,
-    handOvers: 0,
+    timesScheduled: 0,
     firstAttemptAt: tried ? t0 : null,
-    firstHandOverAt: null,
+    firstScheduledAt: null,
     now: t0,
     ...given,
   }
@@ -119,7 +119,7 @@ test('each failed attempt goes to the next tier, the last tier again and again',
   const wide = { ...policy, windowMs: 100 * hour }
   const names = Array.from({ length: 10 }, (_, before) => {
     // How often it was put off in between counts for nothing.
-    const next = decide(round([status(500)], { attempts: before + 1, handOvers: before * 3 }), wide)
+    const next = decide(round([status(500)], { attempts: before + 1, timesScheduled: before * 3 }), wide)
     return next.kind === 'retry' ? next.tier.name : next.kind
   })
   assert.deepEqual(names, [...tiers.map(([name]) => name), '2h', '2h'])
@@ -129,20 +129,20 @@ test('what an endpoint is too slow for comes back when it can be taken, however 
   const slow = (waitMs: number) => deferredBy({ reason: 'slow', waitMs })
   const busy = (waitMs: number) => deferredBy({ reason: 'busy_key', waitMs })
   const down = deferredBy({ reason: 'breaker', waitMs: 2 * second })
-  const tierOf = (outcomes: Outcome[], handOvers: number) => {
-    const next = decide(round(outcomes, { handOvers, firstHandOverAt: t0 }), policy)
+  const tierOf = (outcomes: Outcome[], timesScheduled: number) => {
+    const next = decide(round(outcomes, { timesScheduled, firstScheduledAt: t0 }), policy)
     return next.kind === 'retry' ? next.tier.name : next.kind
   }
-  for (const handOvers of [0, 1, 7, 40]) {
-    assert.equal(tierOf([slow(10 * second)], handOvers), '10s')
-    assert.equal(tierOf([busy(minute)], handOvers), '1m')
-    assert.equal(tierOf([down, slow(30 * second), busy(minute)], handOvers), '30s')
+  for (const timesScheduled of [0, 1, 7, 40]) {
+    assert.equal(tierOf([slow(10 * second)], timesScheduled), '10s')
+    assert.equal(tierOf([busy(minute)], timesScheduled), '1m')
+    assert.equal(tierOf([down, slow(30 * second), busy(minute)], timesScheduled), '30s')
   }
   assert.equal(tierOf([down], 7), '2h', 'at one that is down it waits longer and longer')
 })
 
 const late = (left: number, given: Partial<Round> = {}): Round =>
-  round([status(500)], { attempts: 8, handOvers: 7, now: t0 + 4 * hour - left, ...given })
+  round([status(500)], { attempts: 8, timesScheduled: 7, now: t0 + 4 * hour - left, ...given })
 
 const nearTheEnd: [left: number, then: Disposition][] = [
   [2 * hour, retry('2h')],
@@ -160,8 +160,8 @@ for (const [left, then] of nearTheEnd) {
   })
 }
 
-test('what was only ever deferred ends as not_attempted, from the first hand-over on', () => {
-  const given = { firstHandOverAt: t0, handOvers: 9, now: t0 + 4 * hour }
+test('a delivery that was only ever deferred ends as not_attempted, counted from when it was first scheduled', () => {
+  const given = { firstScheduledAt: t0, timesScheduled: 9, now: t0 + 4 * hour }
   assert.deepEqual(decide(round([deferred], given), policy), dead('not_attempted'))
   assert.deepEqual(
     decide(round([deferred], { ...given, attempts: 1, firstAttemptAt: t0 }), policy),
@@ -169,12 +169,12 @@ test('what was only ever deferred ends as not_attempted, from the first hand-ove
   )
 })
 
-test('a first attempt after a hand-over does not begin the window anew', () => {
+test('a first attempt after it was scheduled does not restart the window', () => {
   const given = {
-    firstHandOverAt: t0,
+    firstScheduledAt: t0,
     firstAttemptAt: t0 + 3 * hour,
     attempts: 8,
-    handOvers: 7,
+    timesScheduled: 7,
     now: t0 + 3 * hour,
   }
   assert.deepEqual(decide(round([status(500)], given), policy), retry('1h'))
@@ -182,7 +182,7 @@ test('a first attempt after a hand-over does not begin the window anew', () => {
 })
 
 test('Retry-After: the smallest tier that covers it, and not before it is over', () => {
-  const cases: [asked: number, handOvers: number, tier: string][] = [
+  const cases: [asked: number, timesScheduled: number, tier: string][] = [
     [1, 0, '10s'],
     [10 * second, 0, '10s'],
     [11 * second, 0, '30s'],
@@ -193,8 +193,8 @@ test('Retry-After: the smallest tier that covers it, and not before it is over',
     // Longer than the largest tier: it hops there again.
     [3 * hour, 0, '2h'],
   ]
-  for (const [asked, handOvers, tier] of cases) {
-    const next = decide(round([status(503, asked)], { attempts: handOvers + 1, handOvers }), policy)
+  for (const [asked, timesScheduled, tier] of cases) {
+    const next = decide(round([status(503, asked)], { attempts: timesScheduled + 1, timesScheduled }), policy)
     assert.deepEqual(next, retry(tier, ['u1'], { notBefore: t0 + asked }), `${asked} ms`)
   }
 })
@@ -203,7 +203,7 @@ test('Retry-After is cut to what fits the window', () => {
   const far = decide(round([status(503, 30 * hour)]), policy)
   assert.deepEqual(far, retry('2h', ['u1'], { notBefore: t0 + 4 * hour }))
   const now = t0 + 3 * hour
-  const late = decide(round([status(429, Number.MAX_SAFE_INTEGER)], { now, handOvers: 7 }), policy)
+  const late = decide(round([status(429, Number.MAX_SAFE_INTEGER)], { now, timesScheduled: 7 }), policy)
   assert.deepEqual(late, retry('1h', ['u1'], { notBefore: t0 + 4 * hour }))
 })
 
@@ -238,21 +238,21 @@ const anyRound: fc.Arbitrary<Round> = fc
   .record({
     outcomes: fc.array(anyOutcome, { minLength: 1, maxLength: 5 }),
     earlierAttempts: fc.nat(20),
-    handOvers: fc.nat(20),
+    timesScheduled: fc.nat(20),
     sinceAttempt: fc.nat(5 * hour),
-    sinceHandOver: fc.nat(5 * hour),
+    sinceScheduled: fc.nat(5 * hour),
   })
-  .map(({ outcomes, earlierAttempts, handOvers, sinceAttempt, sinceHandOver }) => {
+  .map(({ outcomes, earlierAttempts, timesScheduled, sinceAttempt, sinceScheduled }) => {
     const attempts = earlierAttempts + (outcomes.some(({ kind }) => kind !== 'deferred') ? 1 : 0)
     return round(outcomes, {
       attempts,
-      handOvers,
+      timesScheduled,
       firstAttemptAt: attempts > 0 ? t0 - (earlierAttempts > 0 ? sinceAttempt : 0) : null,
-      firstHandOverAt: handOvers > 0 ? t0 - sinceHandOver : null,
+      firstScheduledAt: timesScheduled > 0 ? t0 - sinceScheduled : null,
     })
   })
 const began = (given: Round): number =>
-  Math.min(given.firstAttemptAt ?? given.now, given.firstHandOverAt ?? given.now)
+  Math.min(given.firstAttemptAt ?? given.now, given.firstScheduledAt ?? given.now)
 
 test('success wins whatever the others did; without one nothing is called delivered', () => {
   fc.assert(
@@ -322,9 +322,9 @@ test('whatever its endpoints answer, a delivery ends within the window and no at
       (any, answers) => {
         let now = t0
         let attempts = 0
-        let handOvers = 0
+        let timesScheduled = 0
         let firstAttemptAt: number | null = null
-        let firstHandOverAt: number | null = null
+        let firstScheduledAt: number | null = null
         let ids = ['u1', 'u2', 'u3']
         let rounds = 0
         for (;;) {
@@ -335,16 +335,19 @@ test('whatever its endpoints answer, a delivery ends within the window and no at
             attempts++
             firstAttemptAt ??= now
           }
-          const next = decide({ outcomes, attempts, handOvers, firstAttemptAt, firstHandOverAt, now }, any)
+          const next = decide(
+            { outcomes, attempts, timesScheduled, firstAttemptAt, firstScheduledAt, now },
+            any,
+          )
           if (next.kind !== 'retry') return
-          handOvers++
-          firstHandOverAt ??= now
+          timesScheduled++
+          firstScheduledAt ??= now
           ids = next.endpointIds
           now += next.tier.delayMs
-          const record = { notBefore: next.notBefore, firstAttemptAt, firstHandOverAt }
+          const record = { notBefore: next.notBefore, firstAttemptAt, firstScheduledAt }
           for (let hop = hopTier(record, now, any); hop; hop = hopTier(record, now, any)) {
             assert.ok(now < next.notBefore!)
-            handOvers++
+            timesScheduled++
             now += hop.delayMs
           }
           assert.ok(now <= t0 + any.windowMs, 'beyond the window')
@@ -360,8 +363,8 @@ test('whatever its endpoints answer, a delivery ends within the window and no at
 test('an endpoint that always fails gets its attempts spread over the whole window, then expires', () => {
   let now = t0
   const waits: string[] = []
-  for (let handOvers = 0; ; handOvers++) {
-    const next = decide(round([status(500)], { attempts: handOvers + 1, handOvers, now }), policy)
+  for (let timesScheduled = 0; ; timesScheduled++) {
+    const next = decide(round([status(500)], { attempts: timesScheduled + 1, timesScheduled, now }), policy)
     if (next.kind === 'dead_letter') {
       assert.deepEqual(next, dead('expired'))
       break
@@ -375,7 +378,7 @@ test('an endpoint that always fails gets its attempts spread over the whole wind
 })
 
 test('hopping: only a wait that is not over and fits the window goes on in a tier', () => {
-  const times = { firstAttemptAt: t0, firstHandOverAt: t0 }
+  const times = { firstAttemptAt: t0, firstScheduledAt: t0 }
   const cases: [notBefore: number | null, now: number, tier: string | null][] = [
     [null, t0, null],
     [t0, t0, null],

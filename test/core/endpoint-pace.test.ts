@@ -23,14 +23,14 @@ const failing =
     chance() < share ? { kind: 'status_5xx', tookMs: 20 } : otherwise(at, chance)
 
 /** The most of `times` that lie within any `span`. */
-function mostWithin(times: readonly number[], span: number): number {
-  let most = 0
+function maxWithin(times: readonly number[], span: number): number {
+  let max = 0
   let first = 0
   times.forEach((time, index) => {
     while (times[first]! <= time - span) first++
-    most = Math.max(most, index - first + 1)
+    max = Math.max(max, index - first + 1)
   })
-  return most
+  return max
 }
 
 /** Counts those of `times` in the `span` up to a time that only grows from one question to the next. */
@@ -71,12 +71,12 @@ for (const [name, endpoint] of Object.entries(bad)) {
     for (let seed = 0; seed < 9; seed++) {
       const rate = [0.5, 5, 50][seed % 3]!
       const book = live(endpoint, rate, (rate === 50 ? 0.05 : 0.5) * hour, seed)
-      // What opens the breaker: 20 that failed, and as many as were under way by then.
+      // What opens the breaker: 20 that failed, and as many as were in flight by then.
       const opened = book.sent.findIndex((at) => at > book.sent[0]! + 30 * second + 20 / (rate / second))
       const later = book.sent.slice(opened)
       assert.ok(opened <= 64 + 20 + 6, `${opened} at first`)
-      assert.ok(later.length > 0 && mostWithin(later, minute) <= 6, `${mostWithin(later, minute)} a minute`)
-      assert.ok(mostWithin(later.slice(6), minute) <= 3)
+      assert.ok(later.length > 0 && maxWithin(later, minute) <= 6, `${maxWithin(later, minute)} a minute`)
+      assert.ok(maxWithin(later.slice(6), minute) <= 3)
       assert.equal(book.delivered, 0)
     }
   })
@@ -89,8 +89,8 @@ for (const [name, endpoint] of Object.entries(bad)) {
       assert.equal(book.expired, 0)
       const closed = book.closedAt.find((at) => at >= end)!
       // The longest cool-down with a probe that hangs, then sixteen successes, of calls that come at random.
-      const most = 35 * second + (40 * second) / rate
-      assert.ok(closed - end <= most, `${closed - end} of ${most} ms at ${rate} a second`)
+      const max = 35 * second + (40 * second) / rate
+      assert.ok(closed - end <= max, `${closed - end} of ${max} ms at ${rate} a second`)
       assert.equal(book.pace.breaker.phase, 'closed')
       assert.ok(book.pace.limit >= 64)
     }
@@ -131,13 +131,13 @@ test('retries that fail stay within the budget, however many there are', () => {
     const firsts = counter(book.firsts, 20 * minute)
     const failed = counter(book.failedRetries, 9 * minute)
     for (const at of book.failedRetries) {
-      // Minutes are counted whole, and what was under way may fail on top of it.
-      const most = firsts(at) * share + budget.burst + budget.perSecond * 600 + 5
+      // Minutes are counted whole, and what was in flight may fail on top of it.
+      const max = firsts(at) * share + budget.burst + budget.perSecond * 600 + 5
       const lately = failed(at)
-      assert.ok(lately <= most, `${lately} of ${most}`)
+      assert.ok(lately <= max, `${lately} of ${max}`)
     }
-    const most = book.firsts.length * share + budget.burst + budget.perSecond * 6 * 3_600 + 5
-    assert.ok(book.failedRetries.length <= most, `${book.failedRetries.length} of ${most} in all`)
+    const max = book.firsts.length * share + budget.burst + budget.perSecond * 6 * 3_600 + 5
+    assert.ok(book.failedRetries.length <= max, `${book.failedRetries.length} of ${max} in all`)
   }
 })
 

@@ -27,7 +27,7 @@ test('an erasure covers what was appended no later than it, of its user at its s
   assert.ok(!index.covers(call({ sourceId: 'sho', userIds: ['pu-1'] })))
 })
 
-test('delete calls are exempt, whoever sent them', () => {
+test('delete calls are exempt, whatever sent them', () => {
   const index = new ErasureIndex(7)
   index.add('shop', 'u-1', 1_000)
   assert.ok(!index.covers(call({ type: 'delete' })))
@@ -84,7 +84,7 @@ test('property: the fold is the last erasure of each user at each source, in wha
   )
 })
 
-test('a million users take 32 MB, and nobody is forgotten or taken for another', () => {
+test('a million users take 32 MB, and none is forgotten or taken for another', () => {
   const index = new ErasureIndex(7)
   const count = 1_000_000
   const before = process.memoryUsage().arrayBuffers
@@ -118,12 +118,12 @@ test('a delivery is of the users that were noted, and as old as its call', () =>
   })
 })
 
-test('a delivery that an earlier version handed on is of its key’s user, and as old as the first that is known', () => {
+test('a delivery that an earlier version published belongs to its key’s user and is as old as its first known time', () => {
   const origin = { topic: 'analytics.calls', partition: 0, offset: 1, appendedAt: null }
-  const earlier = delivery('m', { userIds: [], origin, firstAttemptAt: 500, firstHandOverAt: 400 })
+  const earlier = delivery('m', { userIds: [], origin, firstAttemptAt: 500, firstScheduledAt: 400 })
   const { userIds, appendedAt } = erasableDelivery(earlier, 'u-1', 600)
   assert.deepEqual([userIds, appendedAt], [['u-1'], 400])
-  const never = delivery('m', { userIds: [], origin, firstAttemptAt: null, firstHandOverAt: null })
+  const never = delivery('m', { userIds: [], origin, firstAttemptAt: null, firstScheduledAt: null })
   assert.equal(erasableDelivery(never, null, 600).appendedAt, 600)
 })
 

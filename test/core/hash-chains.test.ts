@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { HashChains, type Chained } from '../../src/core/hash-chains.ts'
-import { mostPromoted } from '../support/promotion.ts'
+import { maxPromoted } from '../support/promotion.ts'
 
 interface Entry extends Chained<Entry> {
   name: number
@@ -62,12 +62,12 @@ test('of those with one hash the newest comes first, also after it has grown', (
 
 test('what was taken out is freed with the young objects, however much passes through', () => {
   const chains = new HashChains<Heavy>()
-  const underWay: Heavy[] = []
-  const promoted = mostPromoted((index) => {
+  const inFlight: Heavy[] = []
+  const promoted = maxPromoted((index) => {
     const entry = { hash: index * 31, chained: null, numbers: new Array<number>(100).fill(index) }
     chains.add(entry)
-    underWay.push(entry)
-    if (underWay.length > 40) chains.remove(underWay.shift()!)
+    inFlight.push(entry)
+    if (inFlight.length > 40) chains.remove(inFlight.shift()!)
   })
   assert.ok(promoted < 2_000_000, `${promoted} bytes`)
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { LedgerChain, type Fact } from '../../src/core/ledger-chain.ts'
-import type { Cover } from '../../src/core/offset-cover.ts'
+import type { FinishedOffsets } from '../../src/core/finished-offsets.ts'
 import type { Tally } from '../../src/core/tally.ts'
 
 /** Commits every offset from `start` up to `position`. */
@@ -28,7 +28,7 @@ const tally = (
 })
 
 /** What the tallies come to where this was committed, with the id of the last of them or another one. */
-function chainOf(committed: Cover | null, tip: string | null, tallies: readonly Tally[]) {
+function chainOf(committed: FinishedOffsets | null, tip: string | null, tallies: readonly Tally[]) {
   const chain = new LedgerChain(committed, tip, () => {
     const ids: string[] = []
     return { ids, add: (fact: Fact) => void ids.push(fact.tally.id) }
@@ -42,7 +42,7 @@ function chainOf(committed: Cover | null, tip: string | null, tallies: readonly 
   }
 }
 
-const at = (position: number): Cover => ({ position, runs: [] })
+const at = (position: number): FinishedOffsets => ({ position, runs: [] })
 const a = tally('a', null, 0, 10)
 const b = tally('b', 'a', 10, 20)
 const c = tally('c', 'b', 20, 30)
@@ -57,11 +57,11 @@ test('the facts are the tallies that the committed one leads back to', () => {
   })
 })
 
-test('what was told after the commit was read is of no interest', () => {
+test('tallies after the commit was read are ignored', () => {
   assert.deepEqual(chainOf(at(20), 'b', [a, b, c]).facts, ['a', 'b'])
 })
 
-test('a ledger whose beginning retention took is told from where it begins now', () => {
+test('a ledger whose beginning retention removed is audited from where it begins now', () => {
   assert.deepEqual(chainOf(at(30), 'c', [b, c]), { facts: ['b', 'c'], from: 10, faults: [] })
 })
 
@@ -69,7 +69,7 @@ test('a reader begins only at a tally that repeats what its predecessor held', (
   assert.deepEqual(chainOf(at(30), 'c', [{ ...b, before: null }, c]).from, 20)
 })
 
-test('a tally that is gone leaves a gap of what it told of', () => {
+test('a missing tally leaves a gap of what it covered', () => {
   assert.deepEqual(chainOf(at(30), 'c', [a, c]), {
     facts: ['c'],
     from: 20,
@@ -88,7 +88,7 @@ test('an offset that a tally passes over is a gap', () => {
   assert.deepEqual(chainOf(at(20), 'b', [a, passing]).faults, [{ kind: 'gap', runs: [[10, 11]] }])
 })
 
-test('an offset that two facts tell of is an overlap', () => {
+test('an offset that two facts cover is an overlap', () => {
   const again = tally('b', 'a', 5, 20)
   assert.deepEqual(chainOf(at(20), 'b', [a, again]).faults, [{ kind: 'overlap', runs: [[5, 9]] }])
 })
@@ -98,7 +98,7 @@ test('a commit that holds more than its tally is a gap, one that holds less is a
   assert.deepEqual(chainOf(at(17), 'b', [a, b]).faults, [{ kind: 'overlap', runs: [[17, 19]] }])
 })
 
-test('a commit by somebody else is a gap or an overlap, whichever way it went', () => {
+test('a commit by another process is a gap or an overlap, whichever way it went', () => {
   const skipped = tally('d', null, 25, 30)
   assert.deepEqual(chainOf(at(30), 'd', [a, b, skipped]).faults, [{ kind: 'gap', runs: [[20, 24]] }])
   const back = tally('d', null, 15, 30)
@@ -116,7 +116,7 @@ test('tallies from the last commit on are no facts yet, be theirs to come or nev
   assert.deepEqual(chainOf(null, null, [later]), { ...none, from: 10 })
 })
 
-test('offsets beyond the position are told of where they finish, and not again where the position reaches them', () => {
+test('offsets beyond the position are tallied when they finish, and not again when the position reaches them', () => {
   const beyond = tally('b', 'a', 10, 10, { finished: [3, 4], records: 4 })
   const reached = tally('c', 'b', 10, 20, { before: [3, 4], finished: [0, 3, 4, 3], records: 6 })
   assert.deepEqual(chainOf(at(20), 'c', [a, beyond, reached]), {

@@ -20,7 +20,7 @@ const crm: Destination = {
 }
 const terms = { now, owner: 'replay/0-1', topics: topicNames(''), destination: crm }
 
-test('a delivery starts anew, at every URL that its destination has now, with the same id and body', () => {
+test('a delivery starts over, at every URL that its destination has now, with the same id and body', () => {
   const failed = delivery('m1')
   const planned = planReplay(deadLetter({ delivery: failed }), terms)
   assert.deepEqual(planned, {
@@ -29,13 +29,13 @@ test('a delivery starts anew, at every URL that its destination has now, with th
       ...failed,
       endpointIds: ['u2', 'u5'],
       attempts: 0,
-      handOvers: 0,
+      timesScheduled: 0,
       firstAttemptAt: null,
-      firstHandOverAt: now,
+      firstScheduledAt: now,
       notBefore: null,
       outcomes: [],
       lastResponse: null,
-      handedOverAt: now,
+      scheduledAt: now,
       owner: 'replay/0-1',
       from: null,
     },
@@ -58,15 +58,15 @@ test('a delivery to a disabled destination is refused, for it would only be skip
 test('a record that never became a delivery goes back as it was, to a topic of this deployment only', () => {
   const raw = Buffer.from([0, 1, 2])
   const rawKey = Buffer.from('ann')
-  const letter = deadLetter({ reason: 'undecodable', raw, rawKey })
-  assert.deepEqual(planReplay(letter, terms), {
+  const undecodable = deadLetter({ reason: 'undecodable', raw, rawKey })
+  assert.deepEqual(planReplay(undecodable, terms), {
     kind: 'raw',
     topic: 'analytics.calls',
     key: rawKey,
     value: raw,
   })
   const elsewhere = planReplay(
-    { ...letter, origin: { topic: 'payments', partition: 0, offset: 1, appendedAt: null } },
+    { ...undecodable, origin: { topic: 'payments', partition: 0, offset: 1, appendedAt: null } },
     terms,
   )
   assert.deepEqual(elsewhere, {
@@ -75,7 +75,7 @@ test('a record that never became a delivery goes back as it was, to a topic of t
   })
 })
 
-test('what was too large to keep, or to hand on, is refused', () => {
+test('a body that was too large to keep, or to pass on, is refused', () => {
   const kinds = [
     deadLetter({ reason: 'too_large', omittedBytes: 5_000_000, omittedSha256: 'ab' }),
     deadLetter({
@@ -88,7 +88,7 @@ test('what was too large to keep, or to hand on, is refused', () => {
   ]
   assert.deepEqual(
     kinds
-      .map((letter) => planReplay(letter, terms))
+      .map((deadLetter) => planReplay(deadLetter, terms))
       .map((planned) => planned.kind === 'refused' && planned.why),
     [
       'its 5000000 bytes were too large to keep',
@@ -100,13 +100,13 @@ test('what was too large to keep, or to hand on, is refused', () => {
 })
 
 test('a delivery of one URL is replayed to that URL alone, and refused once the URL was taken away', () => {
-  const letterOf = (urlId: string) => {
+  const deadLetterOf = (urlId: string) => {
     const { messageId, destinationId } = delivery('m:1')
     return deadLetter({ delivery: { ...delivery('m:1'), id: `${messageId}:${destinationId}:${urlId}` } })
   }
-  const planned = planReplay(letterOf('u5'), terms)
+  const planned = planReplay(deadLetterOf('u5'), terms)
   assert.deepEqual(planned.kind === 'delivery' && planned.record.endpointIds, ['u5'])
-  assert.deepEqual(planReplay(letterOf('u1'), terms), {
+  assert.deepEqual(planReplay(deadLetterOf('u1'), terms), {
     kind: 'refused',
     why: 'its URL, u1, was taken out of destination crm',
   })

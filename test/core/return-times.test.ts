@@ -36,7 +36,7 @@ test('a delay gets again what the endpoint has answered since', () => {
 })
 
 /**
- * A backlog at an endpoint of so many answers a second, with a queue two seconds deep: what does not fit into it is put
+ * A backlog at an endpoint that answers N requests a second, with a queue two seconds deep: what does not fit into it is put
  * off at once. Virtual time, in steps of 100 ms.
  */
 function workOff(backlog: number, perSecond: number) {
@@ -54,10 +54,10 @@ function workOff(backlog: number, perSecond: number) {
     due.delete(now)
     const places = Math.max(0, 2 * perSecond - queued)
     queued += Math.min(places, arriving.length)
-    for (const handOvers of arriving.slice(places)) {
+    for (const timesScheduled of arriving.slice(places)) {
       const outcome = deferredBy({ reason: 'slow', waitMs: returns.next(now, perSecond / second) })
       const round = { outcomes: [{ endpointId: 'u1', outcome }], attempts: 0, firstAttemptAt: null }
-      const disposition = decide({ ...round, handOvers, firstHandOverAt: 0, now }, policy)
+      const disposition = decide({ ...round, timesScheduled, firstScheduledAt: 0, now }, policy)
       if (disposition.kind !== 'retry') {
         expired++
         continue
@@ -65,7 +65,7 @@ function workOff(backlog: number, perSecond: number) {
       hops++
       const at = now + disposition.tier.delayMs
       if (!due.has(at)) due.set(at, [])
-      due.get(at)!.push(handOvers + 1)
+      due.get(at)!.push(timesScheduled + 1)
     }
     arriving = []
   }

@@ -34,7 +34,7 @@ for (const [one, other] of same) test(`${one} is the same as ${other}`, () => as
 for (const [one, other] of different)
   test(`${one} is not the same as ${other}`, () => assert(!sameJson(one, other)))
 
-test('however deep a value is nested, it is told', () => {
+test('however deep a value is nested, it is compared', () => {
   const deep = `${'['.repeat(8_000)}${']'.repeat(8_000)}`
   assert(sameJson(deep, deep))
   assert(!sameJson(deep, `${deep} `))

@@ -288,7 +288,7 @@ for (const [url, pattern] of [
     assert.match(faults.join(), pattern)
   })
 
-test('a gone endpoint is noted once, and gets another chance when somebody looks after it', () => {
+test('a gone endpoint is noted once, and gets another chance when it is edited', () => {
   const gone = (at: number): SettingsCommand => ({
     type: 'report_endpoint_gone',
     destinationId: 'crm',
@@ -306,7 +306,7 @@ test('a gone endpoint is noted once, and gets another chance when somebody looks
   )
   const enable: SettingsCommand = { type: 'enable_destination', id: 'crm' }
   assert.deepEqual(goneAt(after(shop, crm, gone(5), enable)), [null, null])
-  const update: SettingsCommand = { type: 'update_destination', id: 'crm', name: 'Mended' }
+  const update: SettingsCommand = { type: 'update_destination', id: 'crm', name: 'Renamed' }
   assert.deepEqual(goneAt(after(shop, crm, gone(5), update)), [null, null])
   const disable: SettingsCommand = { type: 'disable_destination', id: 'crm' }
   assert.deepEqual(goneAt(after(shop, crm, gone(5), disable)), [5, null])
@@ -375,8 +375,8 @@ test('a secret is taken away by its fingerprint, also in one step with the next;
   ])
 })
 
-test('secrets that were sealed anew take their places; one that was changed meanwhile is left alone', () => {
-  const anew = (text: string) => ({ ...secret(text).sealed, keyId: 'k2', iv: 'i2', tag: `t-${text}` })
+test('resealed secrets take their places; one that was changed meanwhile is left alone', () => {
+  const resealed = (text: string) => ({ ...secret(text).sealed, keyId: 'k2', iv: 'i2', tag: `t-${text}` })
   const sealed = (text: string) => secret(text, `t-${text}`)
   const shared = sharedSecretPlace('crm')
   const placeOf: Record<string, string> = { a: headerPlace('crm', 'https://b.example/hook', 'x-a') }
@@ -392,29 +392,29 @@ test('secrets that were sealed anew take their places; one that was changed mean
     resealed: ['s3cret', 'new!', 'a', 'gone'].map((text) => ({
       place: placeOf[text] ?? shared,
       from: sealed(text).sealed,
-      to: anew(text),
+      to: resealed(text),
     })),
   }
   const decision = decide(reseal, state)
   assert(decision.accepted && decision.event)
-  const resealed = evolve(state, decision.event)
-  assert.deepEqual(destination(resealed), {
+  const resealedState = evolve(state, decision.event)
+  assert.deepEqual(destination(resealedState), {
     ...destination(state),
-    sharedSecret: anew('new!'),
-    earlierSecret: anew('s3cret'),
+    sharedSecret: resealed('new!'),
+    earlierSecret: resealed('s3cret'),
     // That it is gone stays: nobody looked after it.
     urls: [
       { id: 'u1', url: 'https://a.example/hook', headers: [], goneAt: 5 },
       {
         id: 'u2',
         url: 'https://b.example/hook',
-        headers: [{ name: 'X-A', value: anew('a') }],
+        headers: [{ name: 'X-A', value: resealed('a') }],
         goneAt: null,
       },
     ],
   })
-  assert.deepEqual(decide(reseal, resealed), { accepted: true, event: null }, 'asked again')
-  assert.deepEqual(decide({ ...reseal, id: 'nowhere' }, resealed), { accepted: true, event: null })
+  assert.deepEqual(decide(reseal, resealedState), { accepted: true, event: null }, 'asked again')
+  assert.deepEqual(decide({ ...reseal, id: 'nowhere' }, resealedState), { accepted: true, event: null })
   const changed = evolve(state, {
     type: 'destination_updated',
     id: 'crm',

@@ -103,7 +103,7 @@ const command: fc.Arbitrary<SettingsCommand> = fc.oneof(
   }),
 )
 
-/** The rules that hold in every state, whatever was asked (contracts.md, Settings). */
+/** The rules that hold in every state, whatever was asked. */
 function assertValid(state: SettingsAggregate): void {
   const keys = [...state.sources.values()].map((source) => source.writeKey)
   assert.equal(new Set(keys).size, keys.length, 'write keys are unique')

@@ -105,7 +105,7 @@ const anyMembers = fc
   .uniqueArray(fc.stringMatching(/^[a-z]{1,3}$/), { minLength: 1, maxLength: 8 })
   .chain((ids) => fc.tuple(...ids.map(anyMember)))
 
-test('every partition has exactly one owner, who subscribed to it, and shares differ by one at most', () => {
+test('every partition has exactly one owner, which subscribed to it, and shares differ by one at most', () => {
   fc.assert(
     fc.property(anyMembers, anyPartitions, (members, partitions) => {
       const assignment = assignSticky(members, partitions)
@@ -159,8 +159,8 @@ test('through any joins and leaves, only what must move does', () => {
         const next = assignSticky(members, partitions)
         // The fewest that an even share allows: each gives up what it has beyond its share, and as many as there
         // are larger shares keep one more.
-        const least = Math.floor(size / members.length)
-        const beyond = members.map(({ owned }) => Math.max(0, (owned.calls?.length ?? 0) - least))
+        const min = Math.floor(size / members.length)
+        const beyond = members.map(({ owned }) => Math.max(0, (owned.calls?.length ?? 0) - min))
         const larger = Math.min(size % members.length, beyond.filter((each) => each > 0).length)
         assert.equal(moved(members, next), beyond.reduce((a, b) => a + b, 0) - larger)
       }

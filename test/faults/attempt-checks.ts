@@ -14,7 +14,7 @@ export interface DeliveryEvidence {
   slot: Slot
   calls: readonly Written[]
   arrivals: Int32Array
-  handOvers: Int32Array
+  retryRecords: Int32Array
   deadLetters: Int32Array
   /** All that is known of it, for a finding. */
   dossier: () => string[]
@@ -53,8 +53,8 @@ export const madeBefore = (at: number, madeAt: number): number =>
 
 type Known = Pick<Context, 'evidence' | 'owners' | 'rig' | 'watch'>
 
-/** What stands for the delivery: its call, and each hand-over. Times in epoch ms. */
-interface Standing {
+/** The records of a delivery: its call, and each scheduled retry. Times in epoch ms. */
+interface RecordSpan {
   topic: string
   partition: number
   /** When it was appended: long after it was made, where its leader could not be reached. */
@@ -63,21 +63,21 @@ interface Standing {
   finishedBy: number
 }
 
-function standingsOf({ evidence, rig, watch }: Known, delivery: DeliveryEvidence): Standing[] {
-  const { handOvers, tierTopics } = evidence
-  const standing = (topic: string, partition: number, offset: number, at: number, madeAt = at): Standing => ({
+function spansOf({ evidence, rig, watch }: Known, delivery: DeliveryEvidence): RecordSpan[] {
+  const { retryRecords, tierTopics } = evidence
+  const span = (topic: string, partition: number, offset: number, at: number, madeAt = at): RecordSpan => ({
     ...{ topic, partition, at, madeAt: madeBefore(at, madeAt) },
     finishedBy: watch.finishedBy(topic, partition, offset),
   })
   return [
-    ...delivery.calls.map(({ partition, offset, at }) => standing(rig.topics.calls, partition, offset, at)),
-    ...[...delivery.handOvers].map((row) =>
-      standing(
-        tierTopics[handOvers.get('topic', row)]!.topic,
-        handOvers.get('partition', row),
-        handOvers.get('offset', row),
-        handOvers.get('at', row),
-        handOvers.get('handedOverAt', row),
+    ...delivery.calls.map(({ partition, offset, at }) => span(rig.topics.calls, partition, offset, at)),
+    ...[...delivery.retryRecords].map((row) =>
+      span(
+        tierTopics[retryRecords.get('topic', row)]!.topic,
+        retryRecords.get('partition', row),
+        retryRecords.get('offset', row),
+        retryRecords.get('at', row),
+        retryRecords.get('scheduledAt', row),
       ),
     ),
   ]
@@ -85,23 +85,23 @@ function standingsOf({ evidence, rig, watch }: Known, delivery: DeliveryEvidence
 
 /**
  * Whether a record of the delivery got another owner between the two requests (epoch ms), or between the making of the
- * hand-over that follows it and its commit: then both of them were open, and each was sent.
+ * scheduled retry that follows it and its commit: then both of them were open, and each was sent.
  */
 export function hasMoved(known: Known, delivery: DeliveryEvidence, first: number, at: number): boolean {
-  const moved = ({ topic, partition }: Standing, from: number, to: number) =>
+  const moved = ({ topic, partition }: RecordSpan, from: number, to: number) =>
     known.owners.movedBetween(topic, partition, from - staleMs, to)
-  const standings = standingsOf(known, delivery)
-  return standings.some((standing) => {
-    if (moved(standing, first, at)) return true
+  const spans = spansOf(known, delivery)
+  return spans.some((span) => {
+    if (moved(span, first, at)) return true
     // Its next owner did it again, while what the one before had made of it, or what became of that, went on.
-    const later = standings.filter((next) => next.at > standing.at)
+    const later = spans.filter((next) => next.at > span.at)
     const made = Math.min(...later.map((next) => next.madeAt))
-    const isOpen = (each: Standing) => each.finishedBy >= first
-    return isOpen(standing) && later.some(isOpen) && moved(standing, made, standing.finishedBy)
+    const isOpen = (each: RecordSpan) => each.finishedBy >= first
+    return isOpen(span) && later.some(isOpen) && moved(span, made, span.finishedBy)
   })
 }
 
-/** Checks each attempt and each hand-over of a delivery. True when a clock was too far off to tell of times. */
+/** Checks each attempt and each scheduled retry of a delivery. True when a clock was too far off to judge times. */
 export function checkAttempts(context: Context, delivery: DeliveryEvidence): boolean {
   const { from, to } = lifeOf(context, delivery)
   const during = context.injected.filter(
@@ -117,11 +117,11 @@ export function checkAttempts(context: Context, delivery: DeliveryEvidence): boo
   return false
 }
 
-function lifeOf({ evidence }: Context, { calls, arrivals, deadLetters, handOvers }: DeliveryEvidence) {
+function lifeOf({ evidence }: Context, { calls, arrivals, deadLetters, retryRecords }: DeliveryEvidence) {
   const from = calls[0]!.at
   let to = from
   for (const row of arrivals) to = Math.max(to, evidence.arrivals.get('at', row))
-  for (const row of handOvers) to = Math.max(to, evidence.handOvers.get('at', row))
+  for (const row of retryRecords) to = Math.max(to, evidence.retryRecords.get('at', row))
   for (const row of deadLetters) to = Math.max(to, evidence.deadLetters.get('at', row))
   return { from, to }
 }
@@ -132,17 +132,17 @@ function lifeOf({ evidence }: Context, { calls, arrivals, deadLetters, handOvers
  */
 function checkPlaces(context: Context, delivery: DeliveryEvidence, tolerance: number | null): void {
   const { evidence, watch, rig, findings } = context
-  const { arrivals, handOvers, tierTopics } = evidence
+  const { arrivals, retryRecords, tierTopics } = evidence
   const isOpen = (at: number): boolean =>
     delivery.calls.some(
       (call) =>
         call.at <= at + roundingMs && watch.finishedBy(rig.topics.calls, call.partition, call.offset) >= at,
     ) ||
-    delivery.handOvers.some((record) => {
-      const { topic } = tierTopics[handOvers.get('topic', record)]!
-      const partition = handOvers.get('partition', record)
-      const finishedBy = watch.finishedBy(topic, partition, handOvers.get('offset', record))
-      const from = tolerance === null ? handOvers.get('at', record) : dueAt(context, record) - tolerance
+    delivery.retryRecords.some((record) => {
+      const { topic } = tierTopics[retryRecords.get('topic', record)]!
+      const partition = retryRecords.get('partition', record)
+      const finishedBy = watch.finishedBy(topic, partition, retryRecords.get('offset', record))
+      const from = tolerance === null ? retryRecords.get('at', record) : dueAt(context, record) - tolerance
       return from <= at + roundingMs && finishedBy >= at
     })
   const { destination, url: only } = delivery.slot
@@ -166,27 +166,27 @@ function checkBytes({ evidence, findings }: Context, delivery: DeliveryEvidence)
 
 /**
  * Where nothing was repeated, the requests to a URL and the rounds that reached it are the same ones, and each round
- * but the first has its hand-over. Where something was, or an owner was lost before it could tell of its round,
- * `checkPlaces` still holds requests to hand-overs.
+ * but the first has its retry record. Where something was, or an owner was lost before it could record its round,
+ * `checkPlaces` still checks requests against retry records.
  */
 function checkEarliness(context: Context, delivery: DeliveryEvidence, tolerance: number): void {
   const { evidence, findings } = context
-  const { arrivals, handOvers, deadLetters } = evidence
-  const chain = [...delivery.handOvers].sort(
-    (a, b) => handOvers.get('handOvers', a) - handOvers.get('handOvers', b),
+  const { arrivals, retryRecords, deadLetters } = evidence
+  const chain = [...delivery.retryRecords].sort(
+    (a, b) => retryRecords.get('timesScheduled', a) - retryRecords.get('timesScheduled', b),
   )
   if (chain.length === 0 || delivery.calls.length > 1 || delivery.deadLetters.length > 1) return
-  if (chain.some((row, index) => handOvers.get('handOvers', row) !== index + 1)) return
-  const attempts = chain.map((row) => handOvers.get('attempts', row))
-  const [letter] = delivery.deadLetters
+  if (chain.some((row, index) => retryRecords.get('timesScheduled', row) !== index + 1)) return
+  const attempts = chain.map((row) => retryRecords.get('attempts', row))
+  const [deadLetter] = delivery.deadLetters
   // Without a dead letter the last round was the one that delivered.
-  attempts.push(letter === undefined ? attempts.at(-1)! + 1 : deadLetters.get('attempts', letter))
+  attempts.push(deadLetter === undefined ? attempts.at(-1)! + 1 : deadLetters.get('attempts', deadLetter))
   const urls = new Set([...delivery.arrivals].map((row) => arrivals.get('url', row)))
   for (const url of urls) {
     const rounds = [null, ...chain].filter(
       (row, round) =>
         attempts[round]! > (attempts[round - 1] ?? 0) &&
-        (row === null || isUrl(handOvers.get('urls', row), url)),
+        (row === null || isUrl(retryRecords.get('urls', row), url)),
     )
     const its = [...delivery.arrivals].filter((row) => arrivals.get('url', row) === url)
     const came = its.map((row) => arrivals.get('at', row)).sort((a, b) => a - b)
@@ -195,7 +195,7 @@ function checkEarliness(context: Context, delivery: DeliveryEvidence, tolerance:
     if (came.length !== rounds.length || wasCutOff) continue
     for (const [index, row] of rounds.entries()) {
       const at = came[index]!
-      if (row === null || at < handOvers.get('handedOverAt', row) - tolerance) continue
+      if (row === null || at < retryRecords.get('scheduledAt', row) - tolerance) continue
       const early = dueAt(context, row) - at
       if (early > tolerance && !hasMoved(context, delivery, came[0]!, at))
         findings.add('too early', `${delivery.name} by ${early} ms at ${at}`, delivery.dossier)
@@ -203,60 +203,60 @@ function checkEarliness(context: Context, delivery: DeliveryEvidence, tolerance:
   }
 }
 
-/** When the hand-over may be tried: not before its tier is over, nor before the time that the receiver asked for. */
-function dueAt({ evidence: { handOvers, tierTopics }, rig }: Known, row: number): number {
-  const base = handOvers.get('handedOverAt', row) + tierTopics[handOvers.get('topic', row)]!.delayMs
-  const notBefore = handOvers.get('notBefore', row)
+/** When the retry may be tried: not before its tier is over, nor before the time that the receiver asked for. */
+function dueAt({ evidence: { retryRecords, tierTopics }, rig }: Known, row: number): number {
+  const base = retryRecords.get('scheduledAt', row) + tierTopics[retryRecords.get('topic', row)]!.delayMs
+  const notBefore = retryRecords.get('notBefore', row)
   // Where no tier fits into what is left of the window, the last attempt is made at once.
-  const fits = base + Math.max(...smallest) <= windowStart(historyOf(handOvers, row)) + rig.windowMs
+  const fits = base + Math.max(...smallest) <= windowStart(historyOf(retryRecords, row)) + rig.windowMs
   return notBefore > base && fits ? notBefore : base
 }
 
-/** What hand-overs and dead letters both tell. */
+/** What retry records and dead letters have in common. */
 interface Rows {
-  get(name: 'attempts' | 'handOvers' | 'firstAttemptAt' | 'firstHandOverAt', row: number): number
+  get(name: 'attempts' | 'timesScheduled' | 'firstAttemptAt' | 'firstScheduledAt', row: number): number
 }
 
 const historyOf = (rows: Rows, row: number) => ({
   attempts: rows.get('attempts', row),
-  handOvers: rows.get('handOvers', row),
+  timesScheduled: rows.get('timesScheduled', row),
   firstAttemptAt: rows.get('firstAttemptAt', row),
-  firstHandOverAt: rows.get('firstHandOverAt', row),
+  firstScheduledAt: rows.get('firstScheduledAt', row),
 })
 type History = ReturnType<typeof historyOf>
 
-function windowStart({ firstAttemptAt, firstHandOverAt }: History): number {
-  if (firstAttemptAt < 0) return firstHandOverAt
-  if (firstHandOverAt < 0) return firstAttemptAt
-  return Math.min(firstAttemptAt, firstHandOverAt)
+function windowStart({ firstAttemptAt, firstScheduledAt }: History): number {
+  if (firstAttemptAt < 0) return firstScheduledAt
+  if (firstScheduledAt < 0) return firstAttemptAt
+  return Math.min(firstAttemptAt, firstScheduledAt)
 }
 
-/** Counts go up by one from hand-over to hand-over, times of the beginning stay, and nothing leads beyond the window. */
+/** Counts go up by one from retry to retry, times of the beginning stay, and nothing leads beyond the window. */
 function checkWindows(context: Context, delivery: DeliveryEvidence, tolerance: number): void {
   const { evidence: all, findings } = context
-  const { handOvers, deadLetters } = all
-  const rows = [...delivery.handOvers]
-  const follows = (before: number, next: History, handedOver: number) =>
-    handOvers.get('handOvers', before) === next.handOvers - handedOver &&
-    [0, 1].includes(next.attempts - handOvers.get('attempts', before)) &&
-    [-1, next.firstAttemptAt].includes(handOvers.get('firstAttemptAt', before)) &&
-    handOvers.get('firstHandOverAt', before) === next.firstHandOverAt
+  const { retryRecords, deadLetters } = all
+  const rows = [...delivery.retryRecords]
+  const follows = (before: number, next: History, scheduled: number) =>
+    retryRecords.get('timesScheduled', before) === next.timesScheduled - scheduled &&
+    [0, 1].includes(next.attempts - retryRecords.get('attempts', before)) &&
+    [-1, next.firstAttemptAt].includes(retryRecords.get('firstAttemptAt', before)) &&
+    retryRecords.get('firstScheduledAt', before) === next.firstScheduledAt
   for (const row of rows) {
-    const next = historyOf(handOvers, row)
-    const isFirst = next.handOvers === 1
+    const next = historyOf(retryRecords, row)
+    const isFirst = next.timesScheduled === 1
     if (!isFirst && !rows.some((before) => before !== row && follows(before, next, 1)))
       findings.add(
         'counts that do not follow',
-        `${delivery.name}, hand-over ${next.handOvers}`,
+        `${delivery.name}, retry ${next.timesScheduled}`,
         delivery.dossier,
       )
-    const due = handOvers.get('handedOverAt', row) + all.tierTopics[handOvers.get('topic', row)]!.delayMs
+    const due = retryRecords.get('scheduledAt', row) + all.tierTopics[retryRecords.get('topic', row)]!.delayMs
     if (due > windowStart(next) + context.rig.windowMs + tolerance)
-      findings.add('beyond the window', `${delivery.name}, hand-over ${next.handOvers}`, delivery.dossier)
+      findings.add('beyond the window', `${delivery.name}, retry ${next.timesScheduled}`, delivery.dossier)
   }
   for (const row of delivery.deadLetters) {
     const next = historyOf(deadLetters, row)
-    if (next.handOvers > 0 && !rows.some((before) => follows(before, next, 0)))
+    if (next.timesScheduled > 0 && !rows.some((before) => follows(before, next, 0)))
       findings.add('counts that do not follow', `${delivery.name}, dead letter`, delivery.dossier)
     const reason = deadLetters.get('reason', row)
     const isGivenUp = reason === expired || reason === notAttempted

@@ -29,9 +29,9 @@ export async function reportsTheTruth(context: FaultContext): Promise<void> {
 }
 
 /** Away for at least so long, and until everybody has noticed. */
-async function away(context: FaultContext, leastMs: number): Promise<number> {
+async function away(context: FaultContext, minMs: number): Promise<number> {
   const began = performance.now()
-  await Promise.all([pause(leastMs), reportsTheTruth(context)])
+  await Promise.all([pause(minMs), reportsTheTruth(context)])
   return performance.now() - began
 }
 
@@ -91,9 +91,9 @@ export const brokerFaults = {
       const { cluster } = context.rig
       const seats = some(context)
       await Promise.all(seats.map((seat) => cluster.stop(seat)))
-      const leastMs = seconds(context.random, 0, 5)
+      const minMs = seconds(context.random, 0, 5)
       const isWhole = seats.length === cluster.seats.length
-      const ms = isWhole ? await away(context, leastMs) : (await pause(leastMs), leastMs)
+      const ms = isWhole ? await away(context, minMs) : (await pause(minMs), minMs)
       await back(context, 'a broker was restarted')
       return `${namesOf(seats)} stopped, and away for ${describeMs(ms)}`
     },

@@ -71,8 +71,8 @@ export const clusterFaults = {
       const { cluster, state } = context.rig
       const { random } = context
       const seat = random.chance(0.5) ? await state.leaderOfMost() : random.pick(cluster.seats)
-      const [least, most] = random.chance(0.7) ? frozenMs.session : frozenMs.request
-      const ms = seconds(random, least, most)
+      const [min, max] = random.chance(0.7) ? frozenMs.session : frozenMs.request
+      const ms = seconds(random, min, max)
       const thaw = cluster.freeze(seat)
       try {
         await pause(ms)

@@ -43,9 +43,9 @@ export class ClusterState {
     const counts = new Map<number, number>()
     for (const { topic, leader } of await this.partitions())
       if (leader > 0 && (!topics || topics.includes(topic))) counts.set(leader, (counts.get(leader) ?? 0) + 1)
-    const [most] = [...counts].sort(([, a], [, b]) => b - a)
-    if (!most) throw new Error('no partition has a leader')
-    return this.#cluster.seat(most[0])
+    const [max] = [...counts].sort(([, a], [, b]) => b - a)
+    if (!max) throw new Error('no partition has a leader')
+    return this.#cluster.seat(max[0])
   }
 
   /** The broker that coordinates the consumer group. */

@@ -163,7 +163,7 @@ export class Cluster {
     }
   }
 
-  /** Each start begins a broker's log anew, and its folder is deleted: what it said is wanted where a run failed. */
+  /** Each start truncates a broker's log, and its folder is deleted: what it said is wanted where a run failed. */
   async #keepLog({ id, node }: BrokerSeat): Promise<void> {
     const text = await readFile(node.logFile).catch(() => '')
     await appendFile(join(this.#folder, `kafka-${id}.log`), text)

@@ -49,9 +49,9 @@ export function countCallCopies(known: Known, counts: CopyCounts, seq: number): 
 /** Scheduled retries with the same count, and dead letters beyond the first. */
 export function countDeliveryCopies(known: Known, counts: CopyCounts, delivery: DeliveryEvidence): void {
   const { evidence, rig } = known
-  const { handOvers, deadLetters, tierTopics } = evidence
+  const { retryRecords, deadLetters, tierTopics } = evidence
   const isCallTwice = delivery.calls.length > 1
-  const byCount = Map.groupBy(delivery.handOvers, (row) => handOvers.get('handOvers', row))
+  const byCount = Map.groupBy(delivery.retryRecords, (row) => retryRecords.get('timesScheduled', row))
   let isCopied = false
   const why = (first: number, second: number): string | null => {
     if (isCallTwice) return 'its call lies there twice'
@@ -60,10 +60,10 @@ export function countDeliveryCopies(known: Known, counts: CopyCounts, delivery: 
   }
   for (const times of [...byCount.keys()].sort((a, b) => a - b)) {
     const placed = byCount.get(times)!.map((row) => ({
-      topic: tierTopics[handOvers.get('topic', row)]!.topic,
-      partition: handOvers.get('partition', row),
-      at: handOvers.get('at', row),
-      madeAt: handOvers.get('handedOverAt', row),
+      topic: tierTopics[retryRecords.get('topic', row)]!.topic,
+      partition: retryRecords.get('partition', row),
+      at: retryRecords.get('at', row),
+      madeAt: retryRecords.get('scheduledAt', row),
     }))
     if (placed.length === 1) continue
     count(known, counts.retries, `${delivery.name}, retry ${times}`, placed, why, delivery.dossier)

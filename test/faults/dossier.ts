@@ -6,7 +6,7 @@ import type { Rig } from './rig.ts'
 /** All that is known of one delivery, in the order of time: for whoever looks into a finding. */
 export function dossierOf(
   { evidence, watch, rig }: { evidence: Evidence; watch: CommitWatch; rig: Rig },
-  { calls, arrivals, handOvers, deadLetters }: DeliveryEvidence,
+  { calls, arrivals, retryRecords, deadLetters }: DeliveryEvidence,
 ): string[] {
   const found: { at: number; text: string }[] = []
   const finished = (topic: string, partition: number, offset: number): string => {
@@ -23,12 +23,13 @@ export function dossierOf(
       text: `request to URL ${get('url') + 1}, ${late}: ${answerOf(get('answer'))}`,
     })
   }
-  for (const row of handOvers) {
-    const get = (name: Parameters<typeof evidence.handOvers.get>[0]) => evidence.handOvers.get(name, row)
+  for (const row of retryRecords) {
+    const get = (name: Parameters<typeof evidence.retryRecords.get>[0]) =>
+      evidence.retryRecords.get(name, row)
     const { topic } = evidence.tierTopics[get('topic')]!
     const place = `${topic}/${get('partition')}/${get('offset')}`
-    const counts = `hand-over ${get('handOvers')}, attempts ${get('attempts')}, URLs ${get('urls').toString(2)}`
-    const times = `handed over ${get('handedOverAt')}, first attempt ${get('firstAttemptAt')}, first hand-over ${get('firstHandOverAt')}, not before ${get('notBefore')}`
+    const counts = `retry ${get('timesScheduled')}, attempts ${get('attempts')}, URLs ${get('urls').toString(2)}`
+    const times = `scheduled ${get('scheduledAt')}, first attempt ${get('firstAttemptAt')}, first scheduled ${get('firstScheduledAt')}, not before ${get('notBefore')}`
     found.push({
       at: get('at'),
       text: `${place}: ${counts}, ${times}, ${finished(topic, get('partition'), get('offset'))}`,
@@ -36,8 +37,8 @@ export function dossierOf(
   }
   for (const row of deadLetters) {
     const get = (name: Parameters<typeof evidence.deadLetters.get>[0]) => evidence.deadLetters.get(name, row)
-    const counts = `attempts ${get('attempts')}, hand-overs ${get('handOvers')}`
-    const outcomes = evidence.unexpectedLetters.get(row) ?? ''
+    const counts = `attempts ${get('attempts')}, times scheduled ${get('timesScheduled')}`
+    const outcomes = evidence.unexpectedDeadLetters.get(row) ?? ''
     found.push({ at: get('at'), text: `dead letter ${reasonOf(get('reason'))}: ${counts} ${outcomes}` })
   }
   return found.sort((a, b) => a.at - b.at).map(({ at, text }) => `    ${at} ${text}`)

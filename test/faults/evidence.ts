@@ -26,18 +26,18 @@ export interface Evidence {
   calls: Written[][]
   /** Requests that receivers read. `at`: when its sender wrote it. */
   arrivals: Columns<'delivery' | 'url' | 'at' | 'readAt' | 'answer' | 'body'>
-  /** Hand-overs to a tier. Times that are not set: -1. `topic` counts `tierNames`. */
-  handOvers: Columns<
+  /** Retry records. Times that are not set: -1. `topic` counts `tierNames`. */
+  retryRecords: Columns<
     | 'delivery'
     | 'topic'
     | 'partition'
     | 'offset'
     | 'at'
-    | 'handedOverAt'
+    | 'scheduledAt'
     | 'attempts'
-    | 'handOvers'
+    | 'timesScheduled'
     | 'firstAttemptAt'
-    | 'firstHandOverAt'
+    | 'firstScheduledAt'
     | 'notBefore'
     /** Bit n: URL n is still to be tried. */
     | 'urls'
@@ -49,12 +49,12 @@ export interface Evidence {
     | 'at'
     | 'failedAt'
     | 'attempts'
-    | 'handOvers'
+    | 'timesScheduled'
     | 'firstAttemptAt'
-    | 'firstHandOverAt'
+    | 'firstScheduledAt'
   >
   /** What was tried, in words, of dead letters that a delivery should not have: by row. */
-  unexpectedLetters: Map<number, string>
+  unexpectedDeadLetters: Map<number, string>
   tierTopics: { topic: string; delayMs: number }[]
   /** Records that became no delivery, by where they came from (`partition/offset`): how often, by reason. */
   deadRecords: Map<string, DeadLetterReason[]>
@@ -89,25 +89,25 @@ export async function gatherEvidence(rig: Rig, arrivalsFile: string): Promise<Ev
   const evidence: Evidence = {
     calls: [],
     arrivals: new Columns(['delivery', 'url', 'at', 'readAt', 'answer', 'body']),
-    handOvers: new Columns([
+    retryRecords: new Columns([
       ...([
         'delivery',
         'topic',
         'partition',
         'offset',
         'at',
-        'handedOverAt',
+        'scheduledAt',
         'attempts',
-        'handOvers',
+        'timesScheduled',
       ] as const),
-      ...(['firstAttemptAt', 'firstHandOverAt', 'notBefore', 'urls'] as const),
+      ...(['firstAttemptAt', 'firstScheduledAt', 'notBefore', 'urls'] as const),
     ]),
     deadLetters: new Columns([
-      ...(['delivery', 'reason', 'partition', 'at', 'failedAt', 'attempts', 'handOvers'] as const),
-      ...(['firstAttemptAt', 'firstHandOverAt'] as const),
+      ...(['delivery', 'reason', 'partition', 'at', 'failedAt', 'attempts', 'timesScheduled'] as const),
+      ...(['firstAttemptAt', 'firstScheduledAt'] as const),
     ]),
     tierTopics: names.map(({ topic }) => ({ topic, delayMs: tierOfTopic(rig.topics, topic)!.delayMs })),
-    unexpectedLetters: new Map(),
+    unexpectedDeadLetters: new Map(),
     deadRecords: new Map(),
     wrongRequests: new Map(),
     strangers: [],
@@ -115,7 +115,7 @@ export async function gatherEvidence(rig: Rig, arrivalsFile: string): Promise<Ev
     ledger: new LedgerEvidence(),
   }
   await readCalls(rig, evidence)
-  await readHandOvers(rig, evidence)
+  await readRetryRecords(rig, evidence)
   await readDeadLetters(rig, evidence)
   await readArrivals(arrivalsFile, evidence)
   await evidence.side.read(rig)
@@ -152,14 +152,14 @@ async function readCalls(rig: Rig, { calls, side, strangers }: Evidence): Promis
   }
 }
 
-const times = ({ firstAttemptAt, firstHandOverAt, attempts, handOvers }: Delivery) => ({
+const times = ({ firstAttemptAt, firstScheduledAt, attempts, timesScheduled }: Delivery) => ({
   firstAttemptAt: firstAttemptAt ?? -1,
-  firstHandOverAt: firstHandOverAt ?? -1,
+  firstScheduledAt: firstScheduledAt ?? -1,
   attempts,
-  handOvers,
+  timesScheduled,
 })
 
-async function readHandOvers(rig: Rig, evidence: Evidence): Promise<void> {
+async function readRetryRecords(rig: Rig, evidence: Evidence): Promise<void> {
   const codec = rig.codecs.retries('1s')
   for (const [index, { topic }] of evidence.tierTopics.entries()) {
     for await (const { partition, offset, timestamp, value } of recordsOf(rig, topic)) {
@@ -173,10 +173,10 @@ async function readHandOvers(rig: Rig, evidence: Evidence): Promise<void> {
         evidence.strangers.push(`${topic}/${partition}/${offset}: ${retry.id}`)
         continue
       }
-      evidence.handOvers.push({
+      evidence.retryRecords.push({
         ...{ delivery, topic: index, partition, offset: Number(offset), at: Number(timestamp) },
         ...times(retry),
-        handedOverAt: retry.handedOverAt,
+        scheduledAt: retry.scheduledAt,
         notBefore: retry.notBefore ?? -1,
         urls: urlBits(retry.endpointIds),
       })
@@ -187,36 +187,36 @@ async function readHandOvers(rig: Rig, evidence: Evidence): Promise<void> {
 async function readDeadLetters(rig: Rig, evidence: Evidence): Promise<void> {
   const { deadLetters: topic } = rig.topics
   for await (const { partition, offset, timestamp, value } of recordsOf(rig, topic)) {
-    const letter = await rig.codecs.deadLetters.decode(value)
-    if (!letter.delivery) {
-      const place = `${letter.origin.partition}/${letter.origin.offset}`
+    const deadLetter = await rig.codecs.deadLetters.decode(value)
+    if (!deadLetter.delivery) {
+      const place = `${deadLetter.origin.partition}/${deadLetter.origin.offset}`
       const reasons = evidence.deadRecords.get(place) ?? []
-      reasons.push(letter.reason)
+      reasons.push(deadLetter.reason)
       evidence.deadRecords.set(place, reasons)
       continue
     }
-    const delivery = deliveryNumber(letter.delivery.id)
-    if (letter.delivery.sourceId === sideSource) {
-      evidence.side.addDeadLetter(letter.delivery.id, letter.reason, Number(timestamp))
+    const delivery = deliveryNumber(deadLetter.delivery.id)
+    if (deadLetter.delivery.sourceId === sideSource) {
+      evidence.side.addDeadLetter(deadLetter.delivery.id, deadLetter.reason, Number(timestamp))
       continue
     }
     if (delivery === null) {
-      evidence.strangers.push(`${topic}/${partition}/${offset}: ${letter.delivery.id}`)
+      evidence.strangers.push(`${topic}/${partition}/${offset}: ${deadLetter.delivery.id}`)
       continue
     }
-    const reason = deadLetterReasons.indexOf(letter.reason)
+    const reason = deadLetterReasons.indexOf(deadLetter.reason)
     const expected = expectation(slots[delivery % slots.length]!, Math.floor(delivery / slots.length))
-    if (!expected.reasons.includes(letter.reason))
-      evidence.unexpectedLetters.set(
+    if (!expected.reasons.includes(deadLetter.reason))
+      evidence.unexpectedDeadLetters.set(
         evidence.deadLetters.length,
-        letter.delivery.outcomes
+        deadLetter.delivery.outcomes
           .map(({ endpointId, kind, detail, at }) => `${endpointId} ${kind} (${detail}) at ${at}`)
           .join('; '),
       )
     const at = Number(timestamp)
     evidence.deadLetters.push({
-      ...{ delivery, reason, partition, at, failedAt: letter.failedAt },
-      ...times(letter.delivery),
+      ...{ delivery, reason, partition, at, failedAt: deadLetter.failedAt },
+      ...times(deadLetter.delivery),
     })
   }
 }

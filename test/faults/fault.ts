@@ -17,7 +17,7 @@ export interface FaultContext {
   parts: readonly Seat[]
   receivers: Receivers
   random: Random
-  /** What takes its time may take so many times as long. */
+  /** Factor by which timeouts are stretched. */
   patience: number
   /** How often around brokers are rolled. */
   rounds: number
@@ -84,8 +84,8 @@ export async function recovered(
   )
 }
 
-export const seconds = (random: Random, least: number, most: number): number =>
-  random.between(least * 1_000, most * 1_000)
+export const seconds = (random: Random, min: number, max: number): number =>
+  random.between(min * 1_000, max * 1_000)
 
 export const pause = (ms: number): Promise<void> => delay(ms)
 

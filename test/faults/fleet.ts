@@ -84,7 +84,7 @@ export class Seat {
     this.#child = child
     void child.exited.then(async (exit) => {
       if (this.#ending) return
-      // A free port can be lost to somebody else before the process takes it.
+      // A free port can be taken by another process before the process takes it.
       if ((await readFile(logFile, 'utf8').catch(() => '')).includes(portTaken)) return this.start()
       this.#onUnexpectedExit(`${this.name} ended by itself (${describe(exit)}), see ${logFile}`)
     })

@@ -4,7 +4,7 @@ import { describeMs, pause, recovered, seconds, withSeat } from './fault.ts'
 import type { Seat } from './fleet.ts'
 import { sessionTimeoutMs, tierSets, webhookTimeoutMs } from './rig.ts'
 
-/** Beyond the webhook timeout, for hand-overs and the last commit; and as much again for a busy machine. */
+/** Beyond the webhook timeout, for publishing and the last commit; and as much again for a busy machine. */
 const drainMs = webhookTimeoutMs + 2 * 5_000
 /** Beyond its deadline. */
 const killAfterMs = 30_000

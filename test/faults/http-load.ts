@@ -18,7 +18,7 @@ export interface Answers {
 const tickMs = 50
 const catchUp = 2.5
 /** As many requests at once as a handful of SDKs would send. */
-const mostAtOnce = 24
+const maxAtOnce = 24
 const firstWaitMs = 200
 const maxWaitMs = 2_000
 /** After that nobody would wait: as long as it takes to see that it hangs. */
@@ -62,10 +62,10 @@ export class HttpLoad {
 
   async #run(): Promise<void> {
     const began = performance.now()
-    const most = Math.max(1, Math.ceil((this.#rate * catchUp * tickMs) / 1_000 / blockSize))
+    const max = Math.max(1, Math.ceil((this.#rate * catchUp * tickMs) / 1_000 / blockSize))
     for (let next = 0; !this.#stopped;) {
       const due = Math.floor((((performance.now() - began) / 1_000) * this.#rate) / blockSize)
-      for (let begun = 0; next < due && begun < most && this.#sending.size < mostAtOnce; next++) {
+      for (let begun = 0; next < due && begun < max && this.#sending.size < maxAtOnce; next++) {
         if (this.#traffic.wayOf(next) !== 'http') continue
         begun++
         const sending = this.#send(next).finally(() => this.#sending.delete(sending))

@@ -2,7 +2,7 @@ import pino from 'pino'
 import { readRange } from '../../src/adapters/kafka/read-range.ts'
 import type { Rig } from './rig.ts'
 
-export const mostCounted = 255
+export const maxCounted = 255
 
 /** How often the ledger records what became of each delivery when it came from a tier, and that it is dead. */
 export class LedgerEvidence {
@@ -45,6 +45,6 @@ function counted(counts: Uint8Array<ArrayBuffer>, index: number): Uint8Array<Arr
     array = new Uint8Array(Math.max(index + 1, array.length * 2))
     array.set(counts)
   }
-  if (array[index]! < mostCounted) array[index]!++
+  if (array[index]! < maxCounted) array[index]!++
   return array
 }

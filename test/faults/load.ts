@@ -51,11 +51,11 @@ export class Load {
 
   async #run(): Promise<void> {
     const began = performance.now()
-    const most = Math.max(1, Math.ceil((this.#rate * catchUp * tickMs) / 1_000 / blockSize))
+    const max = Math.max(1, Math.ceil((this.#rate * catchUp * tickMs) / 1_000 / blockSize))
     for (let next = 0; !this.#stopped;) {
       const due = Math.floor((((performance.now() - began) / 1_000) * this.#rate) / blockSize)
       const blocks: number[] = []
-      for (; next < due && blocks.length < most; next++)
+      for (; next < due && blocks.length < max; next++)
         if (this.#traffic.wayOf(next) === 'kafka') blocks.push(next)
       if (blocks.length > 0) await this.#write(blocks)
       await new Promise((resolve) => setTimeout(resolve, tickMs))

@@ -8,7 +8,7 @@ export interface Options {
   seed: number
   /** How long faults go on. What is open then is seen through without any. */
   minutes: number
-  /** At least so many calls: the run goes on, faults and all, until they are written. */
+  /** Minimum number of calls: the run goes on, faults and all, until they are written. */
   calls: number
   /** A second. */
   rate: number
@@ -25,7 +25,7 @@ export interface Options {
   rounds: number
   /** How long the broker is away in the one long outage; 0: there is none. */
   longOutageMs: number
-  /** What takes its time may take so many times as long: more on a machine that has much else to do. */
+  /** Factor by which timeouts are stretched: higher on a busy machine. */
   patience: number
   /** Where the report goes, as JSON. */
   report: string | null
@@ -39,7 +39,7 @@ export const usage = `npm run test:faults -- [flags]
 
   --seed N            reproduces what was chosen in a run (any, unless given; it is printed)
   --minutes M         how long faults go on (5)
-  --calls N           at least so many calls (0)
+  --calls N           minimum number of calls (0)
   --rate N            calls a second (300)
   --processes N       forwarders (3)
   --brokers N         1 or 3 (3)
@@ -49,7 +49,7 @@ export const usage = `npm run test:faults -- [flags]
                       started again a few seconds later
   --once              each kind once, then the end
   --rounds N          how often around brokers are rolled, one after another (2)
-  --long-outage S     one outage of the broker of so many seconds (600 from 30 minutes on, else none)
+  --long-outage S     one outage of the broker, in seconds (600 from 30 minutes on, else none)
   --patience N        times are judged N times as leniently (1), for a machine that has much else to do;
                       what it gives up is counted then, and no more
   --json              the report as JSON on stdout

@@ -19,13 +19,13 @@ export class ProgressWatch {
     finding(text: string): void
   }) {
     const { watch, groups, patience, wasBroken, finding } = given
-    const mostMs = stillMs * patience
+    const maxMs = stillMs * patience
     const began = Date.now()
     this.#timer = setInterval(() => {
       for (const group of groups) {
         const still = Date.now() - Math.max(began, watch.committedAt(group))
-        if (still < mostMs) this.#found.delete(group)
-        else if (!this.#found.has(group) && !wasBroken(performance.now() - mostMs)) {
+        if (still < maxMs) this.#found.delete(group)
+        else if (!this.#found.has(group) && !wasBroken(performance.now() - maxMs)) {
           this.#found.add(group)
           finding(
             `nobody of ${group} has committed for ${Math.round(still / 1_000)} s, with everything there`,

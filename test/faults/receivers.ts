@@ -29,7 +29,7 @@ export async function startReceivers(seed: number, file: string): Promise<Receiv
     counts.wrong = message.wrong
   })
   const send = (message: ToReceivers) => void child.send(message)
-  const told = <K extends FromReceivers['kind']>(kind: K) =>
+  const reported = <K extends FromReceivers['kind']>(kind: K) =>
     new Promise<Extract<FromReceivers, { kind: K }>>((resolve, reject) => {
       const onMessage = (message: FromReceivers) => {
         if (message.kind !== kind) return
@@ -39,7 +39,7 @@ export async function startReceivers(seed: number, file: string): Promise<Receiv
       child.on('message', onMessage)
       child.once('exit', () => reject(new Error('the receivers ended')))
     })
-  const ready = told('ready')
+  const ready = reported('ready')
   send({ kind: 'begin', seed, file })
   const { http, tls, resets } = await ready
   const urlOf = (behaviour: Behaviour, path: string): string => {
@@ -64,7 +64,7 @@ export async function startReceivers(seed: number, file: string): Promise<Receiv
     fix: () => send({ kind: 'fix' }),
     counts: () => ({ ...counts }),
     async finish() {
-      const done = told('done')
+      const done = reported('done')
       send({ kind: 'finish' })
       await done
     },

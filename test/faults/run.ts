@@ -149,7 +149,7 @@ export async function run(options: Options, folder: string, control: RunControl)
     }
     // Whatever ends the run, it is known what it did.
     closing.push(() => write(state === 'ended' ? 'ended' : 'broken off'))
-    const stopTelling = tellProgress(progress, elder, tell, write)
+    const stopTelling = reportProgress(progress, elder, tell, write)
     closing.push(async () => stopTelling())
     await write()
     await (options.scenario === 'rolling' ? schedule.roll(context, isOver) : schedule.run(context, isOver))
@@ -205,7 +205,7 @@ export async function run(options: Options, folder: string, control: RunControl)
   }
 }
 
-function tellProgress(
+function reportProgress(
   progress: () => Progress,
   elder: Seat,
   tell: (text: string) => void,

@@ -9,9 +9,9 @@ import { pause, recovered, seconds } from './fault.ts'
 import type { Receivers } from './receivers.ts'
 import { tierSets, type Rig } from './rig.ts'
 
-/** Receivers take the signatures of so many secrets of the past: what is on its way may be signed by them. */
+/** Receivers accept the signatures of this many past secrets: requests in flight may be signed by them. */
 const secretsKept = 4
-const mostPartitions = { calls: 12, tier: 6 }
+const maxPartitions = { calls: 12, tier: 6 }
 
 /** Of each destination, the newest first. */
 const secretsOf = new Map<string, string[]>()
@@ -118,7 +118,7 @@ async function addPartitions(context: FaultContext): Promise<Injection> {
   const candidates = [calls, calls, ...tiers.map(retry)]
   for (const topic of random.shuffled(candidates)) {
     const now = (await rig.admin.fetchTopicOffsets(topic)).length
-    if (now >= (topic === calls ? mostPartitions.calls : mostPartitions.tier)) continue
+    if (now >= (topic === calls ? maxPartitions.calls : maxPartitions.tier)) continue
     await rig.admin.createPartitions({ topicPartitions: [{ topic, count: now + 1 }] })
     // Members look every ten seconds.
     await pause(12_000)

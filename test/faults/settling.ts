@@ -27,7 +27,7 @@ export async function settle(
       if (!(await look())) settledSince = null
       else settledSince ??= performance.now()
       await new Promise((resolve) => setTimeout(resolve, 500))
-      // What is handed over just then is in no topic yet, but its record is not committed either.
+      // A retry that is being published just then is in no topic yet, but its record is not committed either.
       return settledSince !== null && performance.now() - settledSince > 1_500
     }, withinMs)
   } catch {

@@ -72,10 +72,10 @@ function judgeSyncs(
   for (const { from, to, changes } of syncs)
     for (const [user, member] of changes) {
       const traits = JSON.stringify({ [audienceId]: member })
-      const isTold = (identifies.get(user) ?? []).some(
+      const isReported = (identifies.get(user) ?? []).some(
         (call) => call.traits === traits && call.at >= from && call.at <= to + 1_000,
       )
-      if (!isTold)
+      if (!isReported)
         findings.add('acknowledged and not in Kafka', `the call of ${user}, ${member}, sync at ${from}`)
     }
   const differs = new Set([...members, ...evidence.members])
@@ -91,8 +91,8 @@ function judgeDeletions(
   findings: Findings,
 ): void {
   const deletes = new Set(evidence.calls.filter(({ type }) => type === 'delete').map(({ userId }) => userId))
-  for (const { id, userIds, told } of deletions) {
-    if (told !== userIds.length) findings.add('deletions', `${id} told ${told} of ${userIds.length}`)
+  for (const { id, userIds, reported } of deletions) {
+    if (reported !== userIds.length) findings.add('deletions', `${id} told ${reported} of ${userIds.length}`)
     for (const user of userIds) {
       tally.deleted++
       if (!evidence.erasures.has(`${id} ${user}`)) findings.add('erasures lost', `${user} of ${id}`)
@@ -136,14 +136,16 @@ function judgeDeliveries(
       tally.deliveries++
       const said = (evidence.arrivals.get(id) ?? []).map((kind) => answers[kind])
       const isErased = call.type !== 'delete' && call.at <= (erasedAt.get(call.userId ?? '') ?? -Infinity)
-      const letters = evidence.deadLetters.get(id) ?? []
+      const deadLetters = evidence.deadLetters.get(id) ?? []
       const shouldBeReplayed =
-        destination === fixedDestination && notes.replay && letters.some(({ at }) => at < notes.replay!.from)
+        destination === fixedDestination &&
+        notes.replay &&
+        deadLetters.some(({ at }) => at < notes.replay!.from)
       if (said.includes('success')) tally.delivered++
       else if (isErased) tally.erased++
-      else if (shouldBeReplayed && !letters.some(({ at }) => at > notes.replay!.to))
-        findings.add('replays lost', `${id}, dead at ${letters[0]!.at}`)
-      else if (letters.length > 0) tally.dead++
+      else if (shouldBeReplayed && !deadLetters.some(({ at }) => at > notes.replay!.to))
+        findings.add('replays lost', `${id}, dead at ${deadLetters[0]!.at}`)
+      else if (deadLetters.length > 0) tally.dead++
       else if (!said.includes('either')) findings.add('lost', `${id}: neither delivered nor dead nor erased`)
     }
 }

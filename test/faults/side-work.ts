@@ -24,7 +24,7 @@ export interface SideNotes {
   syncs: (Acknowledged & { changes: ReadonlyMap<string, boolean> })[]
   /** By the last sync. */
   members: ReadonlySet<string>
-  deletions: (Acknowledged & { id: string; userIds: readonly string[]; told: number })[]
+  deletions: (Acknowledged & { id: string; userIds: readonly string[]; reported: number })[]
   names: (Acknowledged & { name: string })[]
   replay: (Acknowledged & { replayed: number; refused: number }) | null
 }
@@ -32,7 +32,7 @@ export interface SideNotes {
 const audienceSize = 300
 const changesOfSync = 40
 const callsOfBatch = 20
-/** So many users behind the one who is deleted next have calls. */
+/** Users after the next one to be deleted that have calls. */
 const usersAhead = 10
 
 export class SideWork {
@@ -146,9 +146,10 @@ export class SideWork {
     const headers = { 'idempotency-key': `deletion-${userIds.join()}` }
     const answer = (await this.#ask('a deletion', 'POST', '/deletions', body, headers)) as {
       id: string
-      told: number
+      reported: number
     } | null
-    if (answer) this.notes.deletions.push({ from, to: Date.now(), id: answer.id, userIds, told: answer.told })
+    if (answer)
+      this.notes.deletions.push({ from, to: Date.now(), id: answer.id, userIds, reported: answer.reported })
   }
 
   async #rename(): Promise<void> {

@@ -6,7 +6,7 @@ export type RecordKind = 'call' | 'poison' | 'stranger'
 /** How a call gets there: by the runner's own producer, or by HTTP through a collector. */
 export type Way = 'kafka' | 'http'
 
-/** Calls are sent in blocks of so many, which go the same way: by HTTP each is one batch. */
+/** Calls are sent in blocks of this size, which take the same way: by HTTP each is one batch. */
 export const blockSize = 20
 
 const poisonShare = 0.002

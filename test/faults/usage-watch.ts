@@ -10,7 +10,7 @@ export interface UsageSample {
 
 const intervalMs = 10_000
 /** Shorter runs say nothing: a process grows while it gets to know its work. */
-const leastSamples = 120
+const minSamples = 120
 /** Room for what one moment has and another has not. */
 const allowed = { rssShare: 1.25, rssMb: 60, files: 40 }
 
@@ -50,7 +50,7 @@ export class UsageWatch {
 
   judge(findings: Findings): void {
     const summary = this.summary()
-    if (!summary || this.samples.length < leastSamples) return
+    if (!summary || this.samples.length < minSamples) return
     const { before, after } = summary
     if (after.rssMb > before.rssMb * allowed.rssShare + allowed.rssMb)
       findings.add('memory that grows', `${before.rssMb} MB, later ${after.rssMb} MB`)

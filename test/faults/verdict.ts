@@ -5,7 +5,7 @@ import { expectation, slots, type Slot } from './destinations.ts'
 import { checkAttempts, hasMoved, roundMs, type DeliveryEvidence } from './attempt-checks.ts'
 import type { OwnerWatch } from './owner-watch.ts'
 import { dossierOf } from './dossier.ts'
-import { mostCounted } from './ledger-evidence.ts'
+import { maxCounted } from './ledger-evidence.ts'
 import { answerOf, reasonOf, type Evidence } from './evidence.ts'
 import { disturbing } from './fault-kinds.ts'
 import type { Rig } from './rig.ts'
@@ -28,7 +28,7 @@ export interface Tally {
   /** The receiver answered with what may or may not have counted. */
   deliveredOrNot: number
   attempts: number
-  handOvers: number
+  retryRecords: number
   /** Came again after it had been taken: its record got another owner before a commit held it. */
   repeatedByMoves: number
   /** By the last fault before the move. */
@@ -37,7 +37,7 @@ export interface Tally {
   repeatedUnheard: number
   /** Came again because its call lies in Kafka twice. */
   repeatedByCallCopies: number
-  /** Came again because a hand-over lies in its tier twice: its writer did not hear that it was taken. */
+  /** Came again because its retry was published twice: the writer did not hear that it was written. */
   repeatedByCopies: number
   /** Delivered to one and dead as another copy. */
   deliveredAndDead: number
@@ -68,7 +68,7 @@ const settleMs = 20_000
  * The share of deliveries that may be given up although their receiver would have said yes or no. It says nothing where
  * the machine has too much else to do for answers within 2 s.
  */
-const mostGivenUp = 0.005
+const maxGivenUp = 0.005
 
 /** Holds what happened against what may happen. */
 export function judge(input: VerdictInput, findings: Findings): Tally {
@@ -76,13 +76,13 @@ export function judge(input: VerdictInput, findings: Findings): Tally {
   const count = Math.max(evidence.calls.length, traffic.end)
   const groups = {
     arrivals: evidence.arrivals.groupBy('delivery', count * slots.length),
-    handOvers: evidence.handOvers.groupBy('delivery', count * slots.length),
+    retryRecords: evidence.retryRecords.groupBy('delivery', count * slots.length),
     deadLetters: evidence.deadLetters.groupBy('delivery', count * slots.length),
   }
   const tally: Tally = {
     ...{ calls: 0, callsByHttp: 0, copies: noCopies() },
     ...{ repeatedByCallCopies: 0, deliveries: 0, delivered: 0, deadLetters: {}, skipped: 0 },
-    ...{ deliveredOrNot: 0, attempts: evidence.arrivals.length, handOvers: evidence.handOvers.length },
+    ...{ deliveredOrNot: 0, attempts: evidence.arrivals.length, retryRecords: evidence.retryRecords.length },
     ...{ repeatedByMoves: 0, repeatedBy: {}, repeatedUnheard: 0, repeatedByCopies: 0 },
     ...{ deliveredAndDead: 0, givenUpByClocks: 0, uncheckedForClocks: 0 },
     ...{ givenUpAfterTimeouts: 0, givenUpBy: {} },
@@ -108,13 +108,13 @@ export function judge(input: VerdictInput, findings: Findings): Tally {
     if (kind === 'call') judgeCall(judging, seq)
     else judgeDeadRecord(judging, seq, kind === 'poison' ? 'undecodable' : 'unknown_source')
   }
-  if (input.patience === 1 && tally.givenUpAfterTimeouts > tally.deliveries * mostGivenUp)
+  if (input.patience === 1 && tally.givenUpAfterTimeouts > tally.deliveries * maxGivenUp)
     findings.add('given up after timeouts', `${tally.givenUpAfterTimeouts} of ${tally.deliveries} deliveries`)
   return tally
 }
 
 interface Judging extends VerdictInput {
-  groups: { arrivals: Groups; handOvers: Groups; deadLetters: Groups }
+  groups: { arrivals: Groups; retryRecords: Groups; deadLetters: Groups }
   tally: Tally
   findings: Findings
   disturbances: readonly Injected[]
@@ -147,7 +147,7 @@ function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number
     slot,
     calls: evidence.calls[seq]!,
     arrivals: groups.arrivals.of(number).toSorted((a, b) => arrivals.get('at', a) - arrivals.get('at', b)),
-    handOvers: groups.handOvers.of(number),
+    retryRecords: groups.retryRecords.of(number),
     deadLetters: groups.deadLetters.of(number),
     dossier: () => dossierOf(judging, delivery),
   }
@@ -156,13 +156,13 @@ function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number
   const said = [...delivery.arrivals].map((row) => answers[answerOf(arrivals.get('answer', row))])
   const taken = said.includes('success')
   const maybe = !taken && said.includes('either')
-  const letters = delivery.deadLetters.length
+  const dead = delivery.deadLetters.length
 
-  if (taken && letters > 0) tally.deliveredAndDead++
+  if (taken && dead > 0) tally.deliveredAndDead++
   if (taken) tally.delivered++
-  else if (letters === 0 && maybe) tally.deliveredOrNot++
-  else if (letters === 0 && expected.skipped) tally.skipped++
-  else if (letters === 0) findings.add('lost', `${name}: neither delivered nor dead`, delivery.dossier)
+  else if (dead === 0 && maybe) tally.deliveredOrNot++
+  else if (dead === 0 && expected.skipped) tally.skipped++
+  else if (dead === 0) findings.add('lost', `${name}: neither delivered nor dead`, delivery.dossier)
 
   const timesUnclear = checkAttempts(judging, delivery)
   if (timesUnclear) tally.uncheckedForClocks++
@@ -176,7 +176,7 @@ function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number
     const disturbed = injected.some(
       ({ from, to }) => from < failedAt && to + settleMs * judging.patience > delivery.calls[0]!.at,
     )
-    const outcomes = evidence.unexpectedLetters.get(row) ?? ''
+    const outcomes = evidence.unexpectedDeadLetters.get(row) ?? ''
     const mayComeRight = / (timeout|network|deferred) /.test(outcomes)
     if (gaveUp && timesUnclear) tally.givenUpByClocks++
     else if (gaveUp && disturbed && mayComeRight) {
@@ -200,9 +200,9 @@ function judgeLedger(
   delivery: DeliveryEvidence,
   { number, taken }: { number: number; taken: boolean },
 ): void {
-  const records = delivery.handOvers.length
+  const records = delivery.retryRecords.length
   const events = ledger.fromTiersOf(number)
-  if (events < Math.min(records, mostCounted))
+  if (events < Math.min(records, maxCounted))
     findings.add('ledger events lost', `${delivery.name}: ${events} of ${records}`, delivery.dossier)
   const isDead = records === 0 && delivery.deadLetters.length > 0 && !taken
   if (isDead && ledger.deadLettersOf(number) === 0)
@@ -215,7 +215,7 @@ function judgeLedger(
  */
 function countRepeats(judging: Judging, delivery: DeliveryEvidence): void {
   const { evidence, tally, findings, disturbances } = judging
-  const { arrivals, handOvers } = evidence
+  const { arrivals, retryRecords } = evidence
   const seen = new Map<number, number>()
   for (const row of delivery.arrivals) {
     const url = delivery.slot.url === null ? 0 : arrivals.get('url', row)
@@ -230,7 +230,7 @@ function countRepeats(judging: Judging, delivery: DeliveryEvidence): void {
     if (together && at - first < roundMs * judging.patience) continue
     if (delivery.calls.length > 1) {
       tally.repeatedByCallCopies++
-    } else if ([...delivery.handOvers].some((handOver) => handOvers.get('at', handOver) >= first)) {
+    } else if ([...delivery.retryRecords].some((row) => retryRecords.get('at', row) >= first)) {
       tally.repeatedUnheard++
     } else if (hasMoved(judging, delivery, first, at)) {
       tally.repeatedByMoves++
@@ -243,7 +243,7 @@ function countRepeats(judging: Judging, delivery: DeliveryEvidence): void {
   }
 }
 
-function hasCopies({ handOvers }: Evidence, delivery: DeliveryEvidence): boolean {
-  const counts = [...delivery.handOvers].map((row) => handOvers.get('handOvers', row))
+function hasCopies({ retryRecords }: Evidence, delivery: DeliveryEvidence): boolean {
+  const counts = [...delivery.retryRecords].map((row) => retryRecords.get('timesScheduled', row))
   return new Set(counts).size < counts.length
 }

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { Deferrals, deferredAtOnce, type Deferring } from '../../src/forwarder/deferrals.ts'
 
-/** So many wait; what is deferred is noted under its name. */
+/** A number of deliveries that wait; deferrals are noted under its name. */
 class Source implements Deferring {
   readonly #name: string
   readonly #told: string[]
@@ -15,8 +15,8 @@ class Source implements Deferring {
     this.#told = told
   }
 
-  defer(most: number): number {
-    const count = Math.min(most, this.waiting)
+  defer(max: number): number {
+    const count = Math.min(max, this.waiting)
     this.waiting -= count
     for (let left = count; left > 0; left--) this.#told.push(this.#name)
     return count
@@ -38,7 +38,7 @@ test('all that defer share the few of each turn, and take turns at them', async 
   assert.ok(told.indexOf('b') < told.lastIndexOf('a') - 30, 'who has more comes after the others')
 })
 
-test('whose cause has passed defers no more, until he begins anew', async () => {
+test('an endpoint whose cause has passed defers no more until it begins again', async () => {
   const told: string[] = []
   const deferrals = new Deferrals()
   const source = new Source('a', 2 * deferredAtOnce, told)
@@ -69,7 +69,7 @@ test('one that begins while another defers has its turn, and deferring is not be
   assert.deepEqual(told, ['inner'])
 })
 
-test('what each defers by himself is counted anew in each turn', async () => {
+test('the deferrals of each are counted again in each turn', async () => {
   const deferrals = new Deferrals()
   for (let turns = 0; turns < 3; turns++) {
     let taken = 0

@@ -9,7 +9,8 @@ import type { Outcome } from '../../src/core/outcome.ts'
 import { steadyClock } from '../../src/forwarder/steady-clock.ts'
 import { Engine, FakeClient, nothingHeld } from './fakes.ts'
 
-const ids = (runs: readonly { idempotencyKey: string }[]) => runs.map((run) => run.idempotencyKey)
+const ids = (deliveries: readonly { idempotencyKey: string }[]) =>
+  deliveries.map((delivery) => delivery.idempotencyKey)
 /** A clock that the test moves. */
 function clock(t: TestContext) {
   let now = Date.UTC(2026, 0, 1)
@@ -17,7 +18,7 @@ function clock(t: TestContext) {
   return { pass: (ms: number) => (now += ms) }
 }
 
-/** So many failures in a row open the breaker. */
+/** Failures in a row that open the breaker. */
 const failures = defaultBreakerLimits.failures
 function open(engine: Engine, crm: DestinationRuntime): void {
   for (let index = 0; index < failures; index++) {
@@ -69,7 +70,7 @@ test('an endpoint that hangs uses up its own requests in flight only', () => {
   assert.deepEqual(engine.client('well').sent, ['w'])
 })
 
-test('an endpoint gets at most as many slots as are left: whoever comes finds some', () => {
+test('an endpoint gets at most as many slots as are left: the next one finds some', () => {
   const engine = new Engine({ inFlight: 100 }, 60)
   const hangs = ['h1', 'h2'].map((id) => engine.destination(id))
   const well = engine.destination('well')
@@ -86,7 +87,7 @@ test('an endpoint gets at most as many slots as are left: whoever comes finds so
   assert.equal(engine.client('h2').onWire.length, 30)
 })
 
-test('with all slots of the process taken, endpoints get them in turns: a long queue starves nobody', () => {
+test('with all slots of the process taken, endpoints get them in turns: a long queue starves no other', () => {
   const engine = new Engine({ inFlight: 10 }, 4)
   const busy = engine.destination('busy')
   const others = ['o1', 'o2', 'o3', 'o4'].map((id) => engine.destination(id))
@@ -118,7 +119,7 @@ test('due retries go before new calls, and do not wait for their key', () => {
   assert.deepEqual(engine.client('crm').sent, ['first', 'retry', 'call'])
 })
 
-test('how late a retry starts is told when its first request goes out, queued or not', () => {
+test('how late a retry starts is recorded when its first request goes out, queued or not', () => {
   const engine = new Engine({ inFlight: 1 })
   const crm = engine.destination('crm', 2)
   engine.admit('first', crm)
@@ -157,8 +158,11 @@ test('a breaker that opens defers what is queued and what waits in lanes, withou
   for (let index = 0; index < failures; index++) engine.client('crm').answer('network', `f${index}`)
   assert.equal(engine.endpoints[0]!.breaker.phase, 'open')
   while (engine.endpoints[0]!.queued > 0) await turn()
-  const deferred = engine.settled.filter((run) => run.outcomes?.[0]?.outcome.kind === 'deferred')
-  assert.ok(deferred.length >= 20 && deferred.every((run) => run.attempts === 0), `${deferred.length}`)
+  const deferred = engine.settled.filter((delivery) => delivery.outcomes?.[0]?.outcome.kind === 'deferred')
+  assert.ok(
+    deferred.length >= 20 && deferred.every((delivery) => delivery.attempts === 0),
+    `${deferred.length}`,
+  )
   assert.equal(engine.deferrals.length, deferred.length)
   assert.ok(engine.deferrals.every((reason) => reason === 'breaker'))
   engine.admit('later', crm)
@@ -170,8 +174,8 @@ test('a breaker that opens defers what is queued and what waits in lanes, withou
 })
 
 test('where much is deferred at once, what others wait for comes in between: a breaker that opens, shedding, lanes', async () => {
-  const most = 16
-  const many = 4 * most
+  const max = 16
+  const many = 4 * max
   const cases: Record<string, (engine: Engine, crm: DestinationRuntime) => void> = {
     breaker(engine, crm) {
       for (let index = 0; index < failures; index++) engine.admit(`f${index}`, crm)
@@ -198,7 +202,7 @@ test('where much is deferred at once, what others wait for comes in between: a b
       assert.ok(turns < many, `${name}: all is deferred, ${before} are`)
       const { length } = engine.deferrals
       // Timers and answers have their turn between two of these.
-      assert.ok(length - before <= most, `${name}: ${length - before} in one turn`)
+      assert.ok(length - before <= max, `${name}: ${length - before} in one turn`)
       before = length
       await turn()
     }
@@ -360,7 +364,9 @@ test('what has waited too long in a lane is deferred and never sent beside the o
   assert.deepEqual(engine.client('crm').sent, ['on the wire'])
   assert.deepEqual(ids(engine.settled), ['waits', 'waits too'])
   assert.ok(
-    engine.settled.every((run) => run.outcomes![0]!.outcome.kind === 'deferred' && run.attempts === 0),
+    engine.settled.every(
+      (delivery) => delivery.outcomes![0]!.outcome.kind === 'deferred' && delivery.attempts === 0,
+    ),
   )
   // Nor does it go out as the probe of a breaker that is half open by then.
   engine.admit('waits as well', crm, { key: 'a' })
@@ -472,7 +478,7 @@ test('without fresh heartbeats nothing starts, and everything does once they are
   assert.deepEqual(engine.client('crm').sent, ['a', 'b'])
 })
 
-test('while its group shares out anew nothing of a partition starts, and what is on the wire ends', () => {
+test('while its group rebalances nothing of a partition starts, and what is on the wire ends', () => {
   const engine = new Engine({ inFlight: 2 })
   const crm = engine.destination('crm')
   engine.admit('a', crm)
@@ -532,7 +538,7 @@ test('an exception at sending fails that delivery alone: its lane goes on and no
   engine.admit('bad', crm, { key: 'a' })
   engine.admit('good', crm, { key: 'a' })
   assert.deepEqual(
-    engine.failed.map(({ run, error }) => [run.idempotencyKey, String(error)]),
+    engine.failed.map(({ delivery, error }) => [delivery.idempotencyKey, String(error)]),
     [['bad', 'Error: a bug']],
   )
   engine.client('crm', 'u1').answer('success', 'bad')
@@ -596,9 +602,11 @@ test('of one key no more waits at a slow endpoint than ten seconds of work: the 
     client.sent.filter((id) => id !== 'other'),
     Array.from({ length: 13 }, (_, index) => `h${index}`),
   )
-  const deferred = engine.settled.filter((run) => run.outcomes !== null)
-  assert.ok(deferred.every((run) => Number(run.idempotencyKey.slice(1)) >= 13 && run.attempts === 0))
-  const waits = deferred.map((run) => run.outcomes![0]!.outcome)
+  const deferred = engine.settled.filter((delivery) => delivery.outcomes !== null)
+  assert.ok(
+    deferred.every((delivery) => Number(delivery.idempotencyKey.slice(1)) >= 13 && delivery.attempts === 0),
+  )
+  const waits = deferred.map((delivery) => delivery.outcomes![0]!.outcome)
   assert.ok(
     waits.every(({ hasPlaceThen }) => hasPlaceThen),
     'each comes back when it can be taken',
@@ -633,7 +641,7 @@ test('a retry whose window ends while it waits for its endpoint is not sent any 
   engine.expired.add('late')
   engine.client('crm').answer('success')
   assert.deepEqual(engine.client('crm').sent, ['first', 'in time'])
-  const late = engine.settled.find((run) => run.idempotencyKey === 'late')!
+  const late = engine.settled.find((delivery) => delivery.idempotencyKey === 'late')!
   assert.deepEqual([late.outcomes![0]!.outcome.kind, late.reached], ['deferred', false])
   engine.client('crm').answer('success')
   // Nor when its connection is there at last.
@@ -649,14 +657,14 @@ test('an exception at noting an attempt fails that delivery alone', () => {
   const engine = new Engine()
   const crm = engine.destination('crm')
   engine.atAttempt = (attempt) => {
-    if (attempt.run.idempotencyKey === 'bad') throw new Error('a bug')
+    if (attempt.delivery.idempotencyKey === 'bad') throw new Error('a bug')
   }
   engine.admit('bad', crm, { key: 'a' })
   engine.admit('good', crm, { key: 'a' })
   engine.client('crm').answer('timeout', 'bad')
   engine.client('crm').answer('success', 'good')
   assert.deepEqual(
-    engine.failed.map(({ run }) => run.idempotencyKey),
+    engine.failed.map(({ delivery }) => delivery.idempotencyKey),
     ['bad'],
   )
   assert.deepEqual(ids(engine.settled), ['good'])
@@ -706,7 +714,7 @@ test('while answers keep the process busy few requests are on the wire, by turns
   assert.ok(left > 0 && left < 256, `${left} wait when there is no plenty any more`)
 })
 
-test('what waits for endpoints that hang holds back nobody: who has time sends more', async () => {
+test('what waits for endpoints that hang holds back no other: an idle process sends more', async () => {
   const engine = new Engine({ inFlight: 64, places: 10_000, window: new BusyWindow(4_096) }, 4_096)
   const hang = Array.from({ length: 20 }, (_, index) => engine.destination(`hangs-${index}`))
   const well = engine.destination('well')

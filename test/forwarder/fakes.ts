@@ -7,11 +7,11 @@ import type { Outcome } from '../../src/core/outcome.ts'
 import { defaultTrickle, type BudgetBounds } from '../../src/core/retry-budget.ts'
 import { ResultCodes } from '../../src/core/result-log.ts'
 import type { TallySink } from '../../src/forwarder/committer.ts'
-import { DeliveryRun, type Attempt } from '../../src/forwarder/delivery-run.ts'
+import { ActiveDelivery, type Attempt } from '../../src/forwarder/active-delivery.ts'
 import { DestinationRuntime } from '../../src/forwarder/destination-runtime.ts'
 import { Dispatcher, type DispatchResults } from '../../src/forwarder/dispatcher.ts'
 import { EndpointQueue } from '../../src/forwarder/endpoint-queue.ts'
-import { PartitionWork, type PartitionOwner } from '../../src/forwarder/partition-work.ts'
+import { AssignedPartition, type PartitionOwner } from '../../src/forwarder/assigned-partition.ts'
 import { Slots, type Window } from '../../src/forwarder/slots.ts'
 import { steadyClock } from '../../src/forwarder/steady-clock.ts'
 import type {
@@ -155,20 +155,20 @@ export class Engine {
   readonly clients = new Map<string, FakeClient>()
   readonly endpoints: EndpointQueue[] = []
   readonly owner = new FakeOwner()
-  readonly settled: DeliveryRun[] = []
-  readonly skipped: DeliveryRun[] = []
+  readonly settled: ActiveDelivery[] = []
+  readonly skipped: ActiveDelivery[] = []
   /** Ids of retries that must not be sent any more. */
   readonly revoked = new Set<string>()
   /** Ids of retries whose window has ended. */
   readonly expired = new Set<string>()
-  readonly failed: { run: DeliveryRun; error: unknown }[] = []
-  readonly abandoned: DeliveryRun[] = []
+  readonly failed: { delivery: ActiveDelivery; error: unknown }[] = []
+  readonly abandoned: ActiveDelivery[] = []
   readonly attempted: { attempt: Attempt; outcome: Outcome }[] = []
   /** Before an attempt is noted. */
   atAttempt: (attempt: Attempt) => void = () => {}
-  readonly lateStarts: DeliveryRun[] = []
+  readonly lateStarts: ActiveDelivery[] = []
   readonly deferrals: DeferralReason[] = []
-  readonly woken: PartitionWork[] = []
+  readonly woken: AssignedPartition[] = []
   readonly #bounds: PaceBounds
   #offset = 0
 
@@ -178,28 +178,28 @@ export class Engine {
   ) {
     this.#bounds = paceBounds(given.inFlight ?? 4, given)
     const results: DispatchResults = {
-      settled: (run) => void this.settled.push(run),
-      skipped: (run) => void this.skipped.push(run),
-      isRevoked: (run) => this.revoked.has(run.idempotencyKey),
-      isExpired: (run) => this.expired.has(run.idempotencyKey),
-      failed: (run, error) => void this.failed.push({ run, error }),
-      abandoned: (run) => void this.abandoned.push(run),
+      settled: (delivery) => void this.settled.push(delivery),
+      skipped: (delivery) => void this.skipped.push(delivery),
+      isRevoked: (delivery) => this.revoked.has(delivery.idempotencyKey),
+      isExpired: (delivery) => this.expired.has(delivery.idempotencyKey),
+      failed: (delivery, error) => void this.failed.push({ delivery, error }),
+      abandoned: (delivery) => void this.abandoned.push(delivery),
       deferred: (_, reason) => void this.deferrals.push(reason),
       attempted: (attempt, result) => {
         this.atAttempt(attempt)
         this.attempted.push({ attempt, outcome: result })
       },
-      retryStarted: (run) => void this.lateStarts.push(run),
+      retryStarted: (delivery) => void this.lateStarts.push(delivery),
       breakerChanged: () => {},
       blocked: () => {},
       wake: (partition) => void this.woken.push(partition),
     }
-    const room = { shareCount: given.places ?? 100, shareBytes: Infinity }
-    this.dispatcher = new Dispatcher(results, new Slots(maxInFlight, given.window ?? wideOpen), room)
+    const budget = { shareCount: given.places ?? 100, shareBytes: Infinity }
+    this.dispatcher = new Dispatcher(results, new Slots(maxInFlight, given.window ?? wideOpen), budget)
   }
 
-  partition(id = 0, topic = 'calls'): PartitionWork {
-    return new PartitionWork(topic, id, this.owner)
+  partition(id = 0, topic = 'calls'): AssignedPartition {
+    return new AssignedPartition(topic, id, this.owner)
   }
 
   destination(id: string, urls = 1): DestinationRuntime {
@@ -223,22 +223,22 @@ export class Engine {
   }
 
   /** A run of a record that was taken from the partition just now. */
-  run(
+  newDelivery(
     id: string,
     destination: DestinationRuntime,
     given: {
-      partition?: PartitionWork
+      partition?: AssignedPartition
       key?: string | null
       retry?: string[]
       /** Of the retry, before this round. */
       attempts?: number
       dueAt?: number
     } = {},
-  ): DeliveryRun {
+  ): ActiveDelivery {
     const partition = given.partition ?? this.partition()
     const offset = Math.max(this.#offset++, partition.tracker.lastAdded + 1)
     partition.push({ records: fetched([record(offset)]), from: offset, to: offset + 1 })
-    const work = partition.take()
+    const work = partition.next()
     const body = Buffer.from(id)
     const earlier = given.retry && {
       id,
@@ -250,15 +250,15 @@ export class Engine {
       body,
       endpointIds: given.retry,
       attempts: given.attempts ?? 1,
-      handOvers: 1,
+      timesScheduled: 1,
       firstAttemptAt: 1,
-      firstHandOverAt: 2,
+      firstScheduledAt: 2,
       notBefore: null,
       outcomes: [],
       lastResponse: null,
       origin: { topic: 'calls', partition: 0, offset, appendedAt: 1 },
     }
-    return new DeliveryRun(
+    return new ActiveDelivery(
       work,
       destination,
       { id, messageId: id, sourceId: 's', userIds: ['u-1'], type: 'track', body },
@@ -270,10 +270,10 @@ export class Engine {
     )
   }
 
-  admit(...given: Parameters<Engine['run']>): DeliveryRun {
-    const run = this.run(...given)
-    this.dispatcher.admit(run)
-    return run
+  admit(...given: Parameters<Engine['newDelivery']>): ActiveDelivery {
+    const delivery = this.newDelivery(...given)
+    this.dispatcher.admit(delivery)
+    return delivery
   }
 
   /** What is taken anywhere: nothing, once all is over. */
@@ -300,10 +300,10 @@ export const nothingHeld: Record<string, number> = {
   queued: 0,
 }
 
-/** A ledger that keeps what it is told, and tells a test of it before it acknowledges. */
+/** A ledger that keeps its tallies, and reports them to a test before it acknowledges. */
 export class FakeTallies implements TallySink {
   readonly codes = new ResultCodes()
-  readonly told: PartitionTally[] = []
+  readonly tallied: PartitionTally[] = []
   acknowledges: () => Promise<void> = () => Promise.resolve()
 
   constructor() {
@@ -311,7 +311,7 @@ export class FakeTallies implements TallySink {
   }
 
   tally(tallies: readonly PartitionTally[]): Promise<void> {
-    this.told.push(...tallies)
+    this.tallied.push(...tallies)
     return this.acknowledges()
   }
 }

@@ -10,7 +10,7 @@ import { defaultOptions, editOptions, type OptionsEdit } from '../../src/core/de
 import type { Destination, SettingsState } from '../../src/core/settings.ts'
 import { topicNames } from '../../src/core/topics.ts'
 import { PostriderError } from '../../src/errors.ts'
-import type { DeliveryRun } from '../../src/forwarder/delivery-run.ts'
+import type { ActiveDelivery } from '../../src/forwarder/active-delivery.ts'
 import { Forwarder } from '../../src/forwarder/forwarder.ts'
 import type { RecordDecoder } from '../../src/forwarder/ports.ts'
 import { someCall } from '../support/calls.ts'
@@ -225,14 +225,14 @@ const waiting = (given: Partial<RetryDelivery>): string =>
     body: [123, 125],
     endpointIds: ['u1'],
     attempts: 1,
-    handOvers: 1,
+    timesScheduled: 1,
     firstAttemptAt: Date.now() - parked.delayMs,
-    firstHandOverAt: Date.now() - parked.delayMs,
+    firstScheduledAt: Date.now() - parked.delayMs,
     notBefore: null,
     outcomes: [],
     lastResponse: null,
     origin: { topic: topics.calls, partition: 0, offset: 0 },
-    handedOverAt: Date.now() - parked.delayMs,
+    scheduledAt: Date.now() - parked.delayMs,
     owner: 'x/1',
     from: null,
     ...given,
@@ -263,8 +263,8 @@ test('a failed call counts as finished only once its retry is with the broker', 
   await until(() => committed() === 2, 'committed')
   const [{ topic, record }] = appended as [(typeof appended)[0]]
   assert.equal(topic, tier)
-  assert.deepEqual([record.attempts, record.handOvers, record.endpointIds], [1, 1, ['u1']])
-  assert.ok(record.handedOverAt >= record.firstAttemptAt!)
+  assert.deepEqual([record.attempts, record.timesScheduled, record.endpointIds], [1, 1, ['u1']])
+  assert.ok(record.scheduledAt >= record.firstAttemptAt!)
 })
 
 test('keys go on as the bytes that they came in, and that of a dead letter keeps nothing else in memory', async (t) => {
@@ -284,7 +284,7 @@ test('keys go on as the bytes that they came in, and that of a dead letter keeps
   )
 })
 
-test('what fails while it is not sure whether the partition is ours is handed over once it is, and never once it is lost', async (t) => {
+test('a failure while ownership is uncertain is published once the partition is owned, and never once it is lost', async (t) => {
   const { clients, call, raw, committed, appended, calls } = await engine(t)
   call('a', { userId: 'u-1' })
   await until(() => clients[0]!.onWire.length === 1, 'sent')
@@ -308,7 +308,7 @@ test('what fails while it is not sure whether the partition is ours is handed ov
   assert.equal(appended.length, 2)
 })
 
-test('a record that cannot be decoded, or is no valid call, becomes a dead letter and stops nobody', async (t) => {
+test('a record that cannot be decoded, or is no valid call, becomes a dead letter and stops nothing', async (t) => {
   const { clients, raw, call, committed, appended } = await engine(t)
   raw('no JSON')
   call('b', { event: null })
@@ -372,7 +372,7 @@ test('a source is called unknown only after catching up with the settings log', 
 test('a retry is never early, and goes out within a second of its due time', async (t) => {
   const { clients, retry, committedRetries } = await engine(t)
   const due = Date.now() + 300
-  retry(waiting({ handedOverAt: due - parked.delayMs }))
+  retry(waiting({ scheduledAt: due - parked.delayMs }))
   await until(() => clients[0]!.onWire.length === 1, 'sent')
   const sentAt = Date.now()
   assert.ok(sentAt >= due && sentAt < due + 1_000, `${sentAt - due} ms after it was due`)
@@ -384,23 +384,23 @@ const minutes = (count: number) => Date.now() - count * 60_000
 
 test('a retry that comes due after its window is a dead letter without a request, and the ledger says so', async (t) => {
   const { clients, retry, appended, committedRetries, told } = await engine(t)
-  const since = { firstAttemptAt: minutes(241), firstHandOverAt: minutes(240) }
+  const since = { firstAttemptAt: minutes(241), firstScheduledAt: minutes(240) }
   retry(waiting({ ...since, id: 'late:crm', attempts: 3 }))
-  retry(waiting({ firstAttemptAt: null, firstHandOverAt: minutes(241), id: 'never:crm', attempts: 0 }))
+  retry(waiting({ firstAttemptAt: null, firstScheduledAt: minutes(241), id: 'never:crm', attempts: 0 }))
   // A wait that was asked for does not keep it alive either.
   retry(waiting({ ...since, id: 'asked:crm', notBefore: Date.now() + 60_000 }))
-  retry(waiting({ firstAttemptAt: minutes(239), firstHandOverAt: minutes(239), id: 'last:crm' }))
+  retry(waiting({ firstAttemptAt: minutes(239), firstScheduledAt: minutes(239), id: 'last:crm' }))
   await until(() => clients[0]!.onWire.length === 1, 'the one within its window is sent')
   clients[0]!.answer('success')
   await until(() => committedRetries() === 4, 'committed')
   assert.deepEqual(clients[0]!.sent, ['last:crm'])
-  const letters = appended.map(({ topic, record }) => [
+  const deadLetters = appended.map(({ topic, record }) => [
     topic,
     record.delivery?.id,
     record.reason,
     record.delivery?.attempts,
   ])
-  assert.deepEqual(letters, [
+  assert.deepEqual(deadLetters, [
     [topics.deadLetters, 'late:crm', 'expired', 3],
     [topics.deadLetters, 'never:crm', 'not_attempted', 0],
     [topics.deadLetters, 'asked:crm', 'expired', 1],
@@ -424,15 +424,15 @@ test('property: whatever the times of a retry, no request goes out later than it
   const ago = fc.option(fc.integer({ min: -10 * 3_600_000, max: 10 * 3_600_000 }), { freq: 4 })
   let offset = 0
   await fc.assert(
-    fc.asyncProperty(ago, ago, fc.nat(20), async (attemptAgo, handOverAgo, attempts) => {
+    fc.asyncProperty(ago, ago, fc.nat(20), async (attemptAgo, scheduledAgo, attempts) => {
       const appendedAt = Date.now() - parked.delayMs
       const at = (ms: number | null) => (ms === null ? null : Date.now() - ms)
-      const [firstAttemptAt, firstHandOverAt] = [at(attemptAgo), at(handOverAgo)]
-      const times = { firstAttemptAt, firstHandOverAt, handedOverAt: appendedAt, attempts }
+      const [firstAttemptAt, firstScheduledAt] = [at(attemptAgo), at(scheduledAgo)]
+      const times = { firstAttemptAt, firstScheduledAt, scheduledAt: appendedAt, attempts }
       const value = waiting({ ...times, id: `m-${offset}:crm` })
       const records = fetched([{ ...record(offset, `u-${offset}`, value), timestamp: appendedAt }])
       retries.listener!.fetched(tier, 0, { records, from: offset, to: ++offset })
-      const began = Math.min(firstAttemptAt ?? Infinity, firstHandOverAt ?? Infinity, Date.now())
+      const began = Math.min(firstAttemptAt ?? Infinity, firstScheduledAt ?? Infinity, Date.now())
       await until(() => clients[0]!.onWire.length > 0 || committedRetries() === offset, 'sent or kept')
       if (clients[0]!.onWire.length > 0) {
         assert.ok(Date.now() - began <= windowMs + 1_000, `sent ${Date.now() - began} ms after it began`)
@@ -447,7 +447,7 @@ test('property: whatever the times of a retry, no request goes out later than it
 test('a retry whose counters no delivery reaches is kept as it came, and the next goes out', async (t) => {
   const { clients, retry, appended, committedRetries } = await engine(t)
   retry(waiting({ id: 'a:crm', attempts: 2 ** 31 - 1 }))
-  retry(waiting({ id: 'b:crm', handOvers: 2 ** 31 - 1 }))
+  retry(waiting({ id: 'b:crm', timesScheduled: 2 ** 31 - 1 }))
   retry(waiting({ id: 'c:crm', attempts: -1 }))
   retry(waiting({ id: 'd:crm' }))
   await until(() => clients[0]!.onWire.length === 1, 'sent')
@@ -470,12 +470,12 @@ test('a retry from the future waits no longer than its tier, and its window ends
   const appendedAt = Date.now() - parked.delayMs
   const far = appendedAt + 365 * 24 * 3_600_000
   const given: Partial<RetryDelivery>[] = [
-    { id: 'a:crm', firstAttemptAt: far, firstHandOverAt: far },
+    { id: 'a:crm', firstAttemptAt: far, firstScheduledAt: far },
     // Of these the window begins when the broker took them: they hop on, and not for ever.
-    { id: 'b:crm', firstAttemptAt: null, firstHandOverAt: null, notBefore: far, attempts: 0 },
+    { id: 'b:crm', firstAttemptAt: null, firstScheduledAt: null, notBefore: far, attempts: 0 },
   ]
   const records = given.map((each, offset) => ({
-    ...record(offset, `u-${offset}`, waiting({ handedOverAt: appendedAt, ...each })),
+    ...record(offset, `u-${offset}`, waiting({ scheduledAt: appendedAt, ...each })),
     timestamp: appendedAt,
   }))
   retries.listener!.fetched(tier, 0, { records: fetched(records), from: 0, to: 2 })
@@ -483,7 +483,7 @@ test('a retry from the future waits no longer than its tier, and its window ends
   clients[0]!.answer('status_5xx')
   await until(() => committedRetries() === 2, 'committed')
   const beginnings = new Map(
-    appended.map(({ record }) => [record.id, [record.firstAttemptAt, record.firstHandOverAt]]),
+    appended.map(({ record }) => [record.id, [record.firstAttemptAt, record.firstScheduledAt]]),
   )
   assert.deepEqual(beginnings.get('a:crm'), [appendedAt, appendedAt])
   assert.deepEqual(beginnings.get('b:crm'), [null, appendedAt])
@@ -502,7 +502,7 @@ test('a retry that waits for its answer keeps nothing of the fetch that it came 
   })
   retry(waiting({}))
   await until(() => clients[0]!.onWire.length === 1, 'sent')
-  const { body, earlier } = clients[0]!.onWire[0]!.request as DeliveryRun
+  const { body, earlier } = clients[0]!.onWire[0]!.request as ActiveDelivery
   const { lastResponse } = earlier!
   assert.deepEqual([body, lastResponse!.body].map(String), ['{}', 'down'])
   const kept = [body, ...Object.values(earlier!), ...Object.values(lastResponse!)] as unknown[]
@@ -513,7 +513,7 @@ test('a retry that waits for its answer keeps nothing of the fetch that it came 
 test('a retry that was looked at while the clock was an hour behind goes out once it is due', async (t) => {
   const { clients, retry } = await engine(t)
   const real = Date.now
-  retry(waiting({ handedOverAt: real() + 300 - parked.delayMs }))
+  retry(waiting({ scheduledAt: real() + 300 - parked.delayMs }))
   const behind = t.mock.method(Date, 'now', () => real() - 3_600_000)
   await delay(200)
   behind.mock.restore()
@@ -536,7 +536,7 @@ test('retries that come due together at an endpoint that takes nothing leave eac
     assert.ok(deferrals - before <= 32, `${deferrals - before} in one turn`)
     before = deferrals
   }
-  await until(() => committedRetries() === records.length, 'all handed on')
+  await until(() => committedRetries() === records.length, 'all published')
 })
 
 test('retries that come due together before their Retry-After hop on a few at a time', async (t) => {
@@ -550,18 +550,18 @@ test('retries that come due together before their Retry-After hop on a few at a 
     assert.ok(encoded - before <= 32, `${encoded - before} in one turn`)
     before = encoded
   }
-  await until(() => committedRetries() === records.length, 'all handed on')
+  await until(() => committedRetries() === records.length, 'all published')
 })
 
 test('what waits behind a retry that is due in a while is not fetched until shortly before', async (t) => {
   const { clients, retry, retries } = await engine(t)
   const due = Date.now() + 3_500
-  retry(waiting({ handedOverAt: due - parked.delayMs }))
+  retry(waiting({ scheduledAt: due - parked.delayMs }))
   await until(() => retries.paused.has(0), 'paused')
   await until(() => !retries.paused.has(0), 'resumed')
   assert.ok(Date.now() < due, 'resumed too late')
   assert.deepEqual(clients[0]!.sent, [])
-  retry(waiting({ handedOverAt: due - parked.delayMs }))
+  retry(waiting({ scheduledAt: due - parked.delayMs }))
   await until(() => clients[0]!.onWire.length === 2, 'both sent')
 })
 
@@ -572,10 +572,10 @@ test('a retry that is due before its Retry-After hops on without an attempt', as
   await until(() => committedRetries() === 1, 'committed')
   assert.deepEqual(clients[0]!.sent, [])
   const [{ topic, record }] = appended as [(typeof appended)[0]]
-  assert.deepEqual([topic, record.attempts, record.handOvers, record.notBefore], [tier, 1, 2, notBefore])
+  assert.deepEqual([topic, record.attempts, record.timesScheduled, record.notBefore], [tier, 1, 2, notBefore])
 })
 
-test('a delivery that its tier refuses for its size is kept whole as a dead letter, and told of', async (t) => {
+test('a delivery that its tier refuses for its size is kept whole as a dead letter, and recorded', async (t) => {
   const { clients, call, appended, committed, broker, told } = await engine(t)
   broker.refuses = tier
   call('m-1')

@@ -3,9 +3,9 @@ import { test, type TestContext } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
 import type { OutcomeKind } from '../../src/core/outcome.ts'
-import type { DeliveryRun } from '../../src/forwarder/delivery-run.ts'
+import type { ActiveDelivery } from '../../src/forwarder/active-delivery.ts'
 import type { EndpointQueue } from '../../src/forwarder/endpoint-queue.ts'
-import type { PartitionWork } from '../../src/forwarder/partition-work.ts'
+import type { AssignedPartition } from '../../src/forwarder/assigned-partition.ts'
 import { steadyClock } from '../../src/forwarder/steady-clock.ts'
 import { Engine, FakeClient, nothingHeld } from './fakes.ts'
 
@@ -102,8 +102,8 @@ class World {
     5,
   )
   now = Date.UTC(2026, 0, 1)
-  readonly admitted: DeliveryRun[] = []
-  readonly #partitions: PartitionWork[] = [0, 1, 2].map((id) => this.engine.partition(id))
+  readonly admitted: ActiveDelivery[] = []
+  readonly #partitions: AssignedPartition[] = [0, 1, 2].map((id) => this.engine.partition(id))
   readonly #ids = ['a', 'b', 'c']
   readonly #wrong: string[] = []
   #made = 0
@@ -118,22 +118,23 @@ class World {
   #watch(name: string, client: ReturnType<Engine['client']>): void {
     const send = client.send.bind(client)
     client.send = (request, sink) => {
-      const run = request as DeliveryRun
+      const delivery = request as ActiveDelivery
       // Noted, not thrown: an exception at sending is one of the things that the engine puts up with.
       const must = (holds: boolean, otherwise: string) => {
-        if (!holds) this.#wrong.push(`${run.idempotencyKey} at ${name}: ${otherwise}`)
+        if (!holds) this.#wrong.push(`${delivery.idempotencyKey} at ${name}: ${otherwise}`)
       }
-      must(run.work.partition.alive, 'sent although its partition is lost')
-      must(run.destination.enabled, 'sent to a disabled destination')
+      must(delivery.work.partition.alive, 'sent although its partition is lost')
+      must(delivery.destination.enabled, 'sent to a disabled destination')
       must(this.engine.owner.fresh, 'sent without fresh heartbeats')
       must(!client.closed, 'sent to a URL that was removed, or is not set up')
-      must(!this.engine.expired.has(run.idempotencyKey), 'sent after its window')
+      must(!this.engine.expired.has(delivery.idempotencyKey), 'sent after its window')
       // A run that one URL has taken leaves its lane; what is still queued of it at other URLs goes out all the same.
-      if (!run.isRetry && run.key !== null && !run.settled) {
+      if (!delivery.isRetry && delivery.key !== null && !delivery.settled) {
         for (const other of this.admitted) {
-          const sameLane = other.destination === run.destination && other.key === run.key && !other.isRetry
-          const underWay = other !== run && other.reached && !other.settled
-          must(!sameLane || !underWay, `sent beside ${other.idempotencyKey} of the same lane`)
+          const sameLane =
+            other.destination === delivery.destination && other.key === delivery.key && !other.isRetry
+          const inFlight = other !== delivery && other.reached && !other.settled
+          must(!sameLane || !inFlight, `sent beside ${other.idempotencyKey} of the same lane`)
         }
       }
       send(request, sink)
@@ -148,13 +149,13 @@ class World {
         const destination = engine.destinations.get(this.#ids[step.destination]!)!
         const id = `d${this.#made++}`
         const retry = destination.endpoints.filter((_, index) => index !== step.key).map((each) => each.id)
-        const run = engine.run(id, destination, {
+        const delivery = engine.newDelivery(id, destination, {
           partition: this.#partitions[step.partition]!,
           key: step.key === 0 ? null : `k${step.key}`,
           ...(step.retry ? { retry } : {}),
         })
-        this.admitted.push(run)
-        dispatcher.admit(run)
+        this.admitted.push(delivery)
+        dispatcher.admit(delivery)
         return
       }
       case 'answer': {
@@ -221,9 +222,9 @@ class World {
         return
       }
       case 'expire': {
-        const retries = this.admitted.filter((run) => run.isRetry && !run.settled)
-        const run = retries[step.which % retries.length]
-        if (run) engine.expired.add(run.idempotencyKey)
+        const retries = this.admitted.filter((delivery) => delivery.isRetry && !delivery.settled)
+        const delivery = retries[step.which % retries.length]
+        if (delivery) engine.expired.add(delivery.idempotencyKey)
         return
       }
       case 'fresh':
@@ -265,9 +266,9 @@ class World {
     assert.equal(engine.dispatcher.admitted, this.admitted.length - over.length)
   }
 
-  #ended(): DeliveryRun[] {
+  #ended(): ActiveDelivery[] {
     const { settled, skipped, failed, abandoned } = this.engine
-    return [...settled, ...skipped, ...failed.map(({ run }) => run), ...abandoned]
+    return [...settled, ...skipped, ...failed.map(({ delivery }) => delivery), ...abandoned]
   }
 
   /** The world calms down: heartbeats come, everything on the wire is answered. */
@@ -286,7 +287,8 @@ class World {
     }
     this.check()
     assert.deepEqual(engine.held(), nothingHeld)
-    for (const run of this.admitted) assert.ok(run.settled || this.engine.skipped.includes(run))
+    for (const delivery of this.admitted)
+      assert.ok(delivery.settled || this.engine.skipped.includes(delivery))
   }
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Consumption } from '../../src/forwarder/consumption.ts'
+import type { GroupConsumer } from '../../src/forwarder/group-consumer.ts'
 import { Lag } from '../../src/forwarder/lag.ts'
 import { steadyClock } from '../../src/forwarder/steady-clock.ts'
 
@@ -10,7 +10,7 @@ test('brokers are asked for the lag from the first look at it on, and for a minu
   t.mock.method(steadyClock, 'now', () => now)
   let asked = 0
   const partition = { topic: 'calls', partition: 0, committedPosition: 40 }
-  const lag = new Lag([{ partitions: () => [partition] } as unknown as Consumption], () => {
+  const lag = new Lag([{ partitions: () => [partition] } as unknown as GroupConsumer], () => {
     asked++
     return Promise.resolve([{ topic: 'calls', partition: 0, start: 0, end: 100 }])
   })

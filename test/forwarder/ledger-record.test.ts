@@ -1,22 +1,22 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { LedgerRecord } from '../../src/forwarder/ledger-record.ts'
-import { Room } from '../../src/forwarder/room.ts'
+import { MemoryBudget } from '../../src/forwarder/memory-budget.ts'
 import { encoded } from './fakes.ts'
 
-test('what is to be told holds room until the broker has it, or refuses it', () => {
-  const room = new Room(10, 1_000, () => {})
-  const free = room.shareBytes
+test('a ledger event holds memory until the broker has it, or refuses it', () => {
+  const budget = new MemoryBudget(10, 1_000, () => {})
+  const free = budget.shareBytes
   const errors: object[] = []
   const log = { error: (fields: object) => errors.push(fields) }
-  const parts = { topic: 'webhooks.deliveries', room, log }
+  const parts = { topic: 'webhooks.deliveries', budget, log }
   const event = { type: 'disposition', messageId: 'm-1' } as const
   for (const end of ['done', 'tooLarge'] as const) {
     const record = new LedgerRecord(parts, event, encoded(Buffer.alloc(100)))
-    room.hold(record.bytes)
-    assert.ok(room.shareBytes < free)
+    budget.reserveBytes(record.bytes)
+    assert.ok(budget.shareBytes < free)
     record[end]()
-    assert.equal(room.shareBytes, free, end)
+    assert.equal(budget.shareBytes, free, end)
   }
   assert.deepEqual(errors, [{ topic: 'webhooks.deliveries', ...event }])
 })

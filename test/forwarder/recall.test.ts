@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'node:test'
 import { decodeFinished, encodeFinished } from '../../src/core/offset-runs.ts'
-import { Consumption } from '../../src/forwarder/consumption.ts'
+import { GroupConsumer } from '../../src/forwarder/group-consumer.ts'
 import { FakeSource, FakeTallies, delivered, quiet, record, fetched } from './fakes.ts'
 
 /** A member of a group that owns partition 0. */
@@ -17,44 +17,44 @@ function member() {
     flush: () => Promise.resolve(),
     offsetsLost: (_: unknown, first: number, last: number) => void gone.push([first, last]),
   }
-  const consumption = new Consumption(source, events, tallies, quiet)
+  const consumer = new GroupConsumer(source, events, tallies, quiet)
   const own = async (continued: boolean) => {
-    consumption.assigned([{ topic: 'calls', partition: 0 }], 'member/1', continued)
+    consumer.assigned([{ topic: 'calls', partition: 0 }], 'member/1', continued)
     await turn()
   }
   const fetch = (from: number, to: number, offsets?: number[]) => {
     const all = Array.from({ length: to - from }, (_, index) => from + index)
     const records = (offsets ?? all).map((offset) => record(offset))
-    consumption.fetched('calls', 0, { records: fetched(records), from, to })
+    consumer.fetched('calls', 0, { records: fetched(records), from, to })
   }
-  const work = () => [...consumption.partitions()][0]!
+  const work = () => [...consumer.partitions()][0]!
   const committed = (position: number, runs: { start: number; end: number }[] = [], logStart = 0) => {
     const metadata = encodeFinished(position, runs)
     source.committedMap = () => Promise.resolve([{ position, metadata, logStart }])
   }
-  const takeAll = () => Array.from({ length: work().buffered }, () => work().take())
-  return { source, tallies, consumption, gone, own, fetch, work, committed, takeAll }
+  const takeAll = () => Array.from({ length: work().buffered }, () => work().next())
+  return { source, tallies, consumer, gone, own, fetch, work, committed, takeAll }
 }
 
 for (const [name, breaks] of [
-  ['the consumer broke off', (consumption: Consumption) => consumption.lost()],
+  ['the consumer broke off', (consumer: GroupConsumer) => consumer.lost()],
   ['the group gave it a new member id', () => {}],
 ] as const) {
   test(`what was finished and not committed is not taken again after ${name}`, async () => {
-    const { source, consumption, own, fetch, committed, takeAll } = member()
+    const { source, consumer, own, fetch, committed, takeAll } = member()
     committed(0)
     await own(true)
     fetch(0, 10)
     const taken = takeAll()
     for (const index of [0, 1, 4]) taken[index]!.finishOne(delivered)
-    breaks(consumption)
+    breaks(consumer)
     await own(false)
     fetch(0, 10)
     assert.deepEqual(
       takeAll().map(({ offset }) => offset),
       [2, 3, 5, 6, 7, 8, 9],
     )
-    await consumption.commit()
+    await consumer.commit()
     const [commit] = source.commits.at(-1)!
     assert.equal(commit!.position, 2)
     assert.deepEqual(decodeFinished(2, commit!.metadata), [{ start: 4, end: 5 }])
@@ -62,12 +62,12 @@ for (const [name, breaks] of [
 }
 
 test('a request that ended while the membership was broken counts too', async () => {
-  const { consumption, own, fetch, committed, takeAll } = member()
+  const { consumer, own, fetch, committed, takeAll } = member()
   committed(0)
   await own(true)
   fetch(0, 3)
   const taken = takeAll()
-  consumption.lost()
+  consumer.lost()
   taken[1]!.finishOne(delivered)
   await own(false)
   fetch(0, 3)
@@ -78,26 +78,26 @@ test('a request that ended while the membership was broken counts too', async ()
 })
 
 test('an offset that was set back meanwhile is taken as it is: all of it is wanted again', async () => {
-  const { consumption, own, fetch, work, committed, takeAll } = member()
+  const { consumer, own, fetch, work, committed, takeAll } = member()
   committed(5)
   await own(true)
   fetch(5, 10)
   for (const record of takeAll()) record.finishOne(delivered)
-  consumption.lost()
+  consumer.lost()
   committed(2)
   await own(false)
   fetch(2, 10)
   assert.equal(work().buffered, 8)
 })
 
-test('what somebody else was given meanwhile is forgotten', async () => {
-  const { consumption, own, fetch, work, committed, takeAll } = member()
+test('partitions that another member owned meanwhile are forgotten', async () => {
+  const { consumer, own, fetch, work, committed, takeAll } = member()
   committed(0)
   await own(true)
   fetch(0, 10)
   for (const record of takeAll()) record.finishOne(delivered)
-  consumption.lost()
-  consumption.assigned([], 'member/2', false)
+  consumer.lost()
+  consumer.assigned([], 'member/2', false)
   await own(true)
   fetch(0, 10)
   assert.equal(work().buffered, 10)
@@ -115,19 +115,19 @@ test('only what was not finished is reported as lost', async () => {
 })
 
 test('holes at the end of a batch are committed with it, but none that lie behind what is not finished', async () => {
-  const { source, consumption, own, fetch, committed, takeAll } = member()
+  const { source, consumer, own, fetch, committed, takeAll } = member()
   committed(0)
   await own(true)
   fetch(0, 8, [0, 1, 4])
   const [first, second, third] = takeAll()
   first!.finishOne(delivered)
   third!.finishOne(delivered)
-  await consumption.commit()
+  await consumer.commit()
   assert.equal(source.commits.at(-1)![0]!.position, 1)
   second!.finishOne(delivered)
-  await consumption.commit()
+  await consumer.commit()
   assert.equal(source.commits.at(-1)![0]!.position, 8)
   fetch(8, 11, [])
-  await consumption.commit()
+  await consumer.commit()
   assert.equal(source.commits.at(-1)![0]!.position, 11)
 })

@@ -2,31 +2,31 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Delivery } from '../../src/core/delivery.ts'
 import { topicNames } from '../../src/core/topics.ts'
-import type { Outgoing } from '../../src/forwarder/hand-over.ts'
-import type { RecordWork } from '../../src/forwarder/partition-work.ts'
+import type { OutgoingRecord } from '../../src/forwarder/record-publisher.ts'
+import type { RecordProgress } from '../../src/forwarder/assigned-partition.ts'
 import { RetryRecords, type RetryRecordsParts } from '../../src/forwarder/retry-records.ts'
-import { Room } from '../../src/forwarder/room.ts'
+import { MemoryBudget } from '../../src/forwarder/memory-budget.ts'
 import { encoded, textOf } from './fakes.ts'
 
 /** A delivery that was written into a tier, as it waits for its turn. */
 function written(ends: string[]) {
-  const room = new Room(10, 1_000, () => {})
-  const free = [room.shareCount, room.shareBytes]
-  const waiting: Outgoing[] = []
+  const budget = new MemoryBudget(10, 1_000, () => {})
+  const free = [budget.shareCount, budget.shareBytes]
+  const waiting: OutgoingRecord[] = []
   const origin = { topic: 'analytics.calls', partition: 0, offset: 7, appendedAt: 1 }
   const parts = {
     topics: topicNames(''),
     encoders: { retry: () => encoded('value') },
-    handOver: { append: (_topic: string, record: Outgoing) => waiting.push(record) },
+    publisher: { append: (_topic: string, record: OutgoingRecord) => waiting.push(record) },
     ledger: {
       prepareMove: () => 'moved',
-      tell: (moved: string) => ends.push(moved),
+      append: (moved: string) => ends.push(moved),
       codes: { code: () => 0 },
     },
-    room,
+    budget,
     metrics: { retryScheduled: (tier: string) => ends.push(tier) },
   } as unknown as RetryRecordsParts
-  const partition = { standing: 'ours' }
+  const partition = { ownership: 'owned' }
   const work = {
     partition,
     owner: 'm/1',
@@ -35,11 +35,11 @@ function written(ends: string[]) {
     finishOne: () => ends.push('finished'),
   }
   const delivery = { destinationId: 'crm', body: Buffer.alloc(100), notBefore: null, origin }
-  room.take(delivery.body.length)
+  budget.reserve(delivery.body.length)
   const records = new RetryRecords(parts, null as never)
   const tier = { name: '10s', delayMs: 10_000 }
   records.write(
-    work as unknown as RecordWork,
+    work as unknown as RecordProgress,
     'u-1',
     tier,
     delivery as unknown as Delivery,
@@ -50,11 +50,11 @@ function written(ends: string[]) {
   return {
     record: waiting[0]!,
     partition,
-    isFree: () => room.shareCount === free[0] && room.shareBytes === free[1],
+    isFree: () => budget.shareCount === free[0] && budget.shareBytes === free[1],
   }
 }
 
-test('a retry that waits holds its room until the broker has it, and is finished then', () => {
+test('a waiting retry holds its memory until the broker has it, and is finished then', () => {
   const ends: string[] = []
   const { record, isFree } = written(ends)
   assert.equal(textOf(record), 'value')
@@ -63,11 +63,11 @@ test('a retry that waits holds its room until the broker has it, and is finished
   assert.deepEqual([isFree(), ends], [true, ['10s', 'moved', 'finished']])
 })
 
-test('one whose partition is lost before its turn gives its room back, and finishes nothing', () => {
+test('one whose partition is lost before its turn releases its memory, and finishes nothing', () => {
   const ends: string[] = []
   const { record, partition, isFree } = written(ends)
-  partition.standing = 'lost'
-  assert.equal(record.standing, 'lost')
+  partition.ownership = 'lost'
+  assert.equal(record.ownership, 'lost')
   record.dropped()
   assert.deepEqual([isFree(), ends], [true, []])
 })

@@ -8,8 +8,8 @@ import { wideOpen } from './fakes.ts'
 class User implements SlotUser {
   inFlight = 0
   queued = 0
-  isInLine = false
-  behind: SlotUser | null = null
+  isQueued = false
+  next: SlotUser | null = null
   wants: number
   readonly #slots: Slots
 
@@ -26,7 +26,7 @@ class User implements SlotUser {
     this.inFlight--
     this.#slots.release()
     this.pump()
-    this.#slots.feed(0)
+    this.#slots.grantWaiting(0)
   }
 }
 
@@ -52,7 +52,7 @@ test('one alone gets half of the slots, n that want all they can get an n+1st ea
   }
 })
 
-test('forty users that hang leave slots for whoever comes', () => {
+test('forty users that hang leave slots for the next one', () => {
   const { slots, all } = users(
     4_096,
     Array.from({ length: 40 }, () => 64),
@@ -67,7 +67,7 @@ test('forty users that hang leave slots for whoever comes', () => {
   }
 })
 
-test('a single slot is enough for everybody, in turns', () => {
+test('a single slot is enough for all, in turns', () => {
   const { all } = users(1, [9, 9, 9])
   for (const user of all) user.pump()
   const order: number[] = []
@@ -79,7 +79,7 @@ test('a single slot is enough for everybody, in turns', () => {
   assert.deepEqual(order, [0, 0, 1, 2, 0, 1])
 })
 
-test('what waits for a slot is counted, be it at many or at one, unless there are none left for anybody', () => {
+test('what waits for a slot is counted, be it at many or at one, unless there are none left at all', () => {
   const hasWaiting = (count: number, queued: readonly number[], max = 100) => {
     const slots = new Slots(max, { ...wideOpen, size: 1 })
     assert.ok(slots.take(new User(slots, 1)))
@@ -91,7 +91,7 @@ test('what waits for a slot is counted, be it at many or at one, unless there ar
     }
     const found = slots.hasWaiting(count)
     slots.release()
-    slots.feed(0)
+    slots.grantWaiting(0)
     assert.equal(slots.hasWaiting(1), false)
     return found
   }
@@ -102,7 +102,7 @@ test('what waits for a slot is counted, be it at many or at one, unless there ar
   assert.equal(hasWaiting(8, [8], 1), false)
 })
 
-test('whatever happens there are never more slots taken than there are, and nobody who wants one is forgotten', () => {
+test('whatever happens there are never more slots taken than there are, and no waiting user is forgotten', () => {
   const steps = fc.array(fc.record({ user: fc.nat(5), wants: fc.nat(12) }), { maxLength: 300, size: 'max' })
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 20 }), steps, (max, given) => {

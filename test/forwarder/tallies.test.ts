@@ -4,10 +4,10 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { dispositionLabels, type DispositionLabel } from '../../src/core/delivery-event.ts'
 import { LedgerChain, type Fact } from '../../src/core/ledger-chain.ts'
-import { isInRuns, joinRuns } from '../../src/core/offset-cover.ts'
+import { isInRuns, uniteRuns } from '../../src/core/finished-offsets.ts'
 import { decodeFinished, tallyIdOf } from '../../src/core/offset-runs.ts'
-import { Consumption } from '../../src/forwarder/consumption.ts'
-import type { RecordWork } from '../../src/forwarder/partition-work.ts'
+import { GroupConsumer } from '../../src/forwarder/group-consumer.ts'
+import type { RecordProgress } from '../../src/forwarder/assigned-partition.ts'
 import type { PartitionCommit } from '../../src/forwarder/ports.ts'
 import { FakeSource, FakeTallies, quiet, record, fetched } from './fakes.ts'
 
@@ -66,8 +66,8 @@ class World {
   readonly finished = new Set<string>()
   #committed: PartitionCommit | null = null
   #fate: Fate = 'acknowledged'
-  #consumption: Consumption
-  #taken: RecordWork[] = []
+  #consumer: GroupConsumer
+  #taken: RecordProgress[] = []
   #members = 0
 
   constructor() {
@@ -78,22 +78,22 @@ class World {
       if (this.#fate === 'overtaken') await this.own(true)
       return this.#fate !== 'answer lost'
     }
-    this.#consumption = this.#process()
+    this.#consumer = this.#process()
   }
 
-  #process(): Consumption {
+  #process(): GroupConsumer {
     const events = { wake() {}, lost() {}, resumed() {}, flush: () => Promise.resolve(), offsetsLost() {} }
-    return new Consumption(this.source, events, this.tallies, quiet)
+    return new GroupConsumer(this.source, events, this.tallies, quiet)
   }
 
   async own(continued: boolean): Promise<void> {
     const owner = `m/${++this.#members}`
-    this.#consumption.assigned([{ topic: 'calls', partition: 0 }], owner, continued)
+    this.#consumer.assigned([{ topic: 'calls', partition: 0 }], owner, continued)
     await turn()
   }
 
   get #work() {
-    return [...this.#consumption.partitions()][0]!
+    return [...this.#consumer.partitions()][0]!
   }
 
   async do(step: Step): Promise<void> {
@@ -102,13 +102,13 @@ class World {
         const from = this.#work.nextFetch!
         const offsets = Array.from({ length: step.count }, (_, index) => from + index)
         const records = offsets.filter((offset) => !isHole(offset)).map((offset) => record(offset))
-        this.#consumption.fetched('calls', 0, { records: fetched(records), from, to: from + step.count })
+        this.#consumer.fetched('calls', 0, { records: fetched(records), from, to: from + step.count })
         return
       }
       case 'take': {
         const count = Math.min(step.count, this.#work.buffered)
         for (let left = count; left > 0; left--) {
-          const work = this.#work.take()
+          const work = this.#work.next()
           work.remaining = 1 + (work.offset % 3)
           this.#taken.push(work)
         }
@@ -127,21 +127,21 @@ class World {
       }
       case 'commit':
         this.#fate = step.fate
-        return this.#consumption.commit()
+        return this.#consumer.commit()
       case 'stay':
         return this.own(true)
       case 'break off':
-        this.#consumption.lost()
+        this.#consumer.lost()
         return this.own(false)
       case 'new member':
         return this.own(false)
       case 'move away':
-        this.#consumption.assigned([], `m/${++this.#members}`, true)
+        this.#consumer.assigned([], `m/${++this.#members}`, true)
         return this.own(true)
       case 'crash':
         // What it held is gone; what it had taken may still come to an end, but for nobody.
         this.#taken = []
-        this.#consumption = this.#process()
+        this.#consumer = this.#process()
         return this.own(false)
     }
   }
@@ -154,14 +154,14 @@ class World {
     const chain = new LedgerChain(committed, tallyIdOf(metadata), () => ({
       add: (fact: Fact) => void facts.push(fact),
     }))
-    for (const [index, { tally }] of this.tallies.told.entries()) chain.add(tally, index)
-    const { faults, cover } = chain.end()
+    for (const [index, { tally }] of this.tallies.tallied.entries()) chain.add(tally, index)
+    const { faults, finished } = chain.end()
     assert.deepEqual(faults, [])
     if (!this.#committed) return
-    assert.deepEqual(cover, committed)
+    assert.deepEqual(finished, committed)
     const counted = new Set<number>()
-    for (const { tally, told } of facts) this.#checkFact(tally, told, counted)
-    const held = joinRuns([{ start: 0, end: position }], committed.runs)
+    for (const { tally, tallied } of facts) this.#checkFact(tally, tallied, counted)
+    const held = uniteRuns([{ start: 0, end: position }], committed.runs)
     const last = held.at(-1)?.end ?? 0
     for (let offset = 0; offset < last; offset++) {
       if (isHole(offset) || !isInRuns(held, offset)) continue
@@ -180,11 +180,13 @@ class World {
     assert.ok(ledger.size <= open.length, `${ledger.size} results are held, ${open.length} are open`)
   }
 
-  #checkFact(tally: Fact['tally'], told: Fact['told'], counted: Set<number>): void {
+  #checkFact(tally: Fact['tally'], tallied: Fact['tallied'], counted: Set<number>): void {
     const ownerOf = (offset: number) =>
       tally.earlier.find(({ finished }) => isInRuns(pairs(finished, tally.start), offset))?.owner ??
       tally.owner
-    const mine = this.done.filter(({ owner, offset }) => isInRuns(told, offset) && owner === ownerOf(offset))
+    const mine = this.done.filter(
+      ({ owner, offset }) => isInRuns(tallied, offset) && owner === ownerOf(offset),
+    )
     for (const { owner, offset } of mine) {
       assert.ok(this.finished.has(`${owner} ${offset}`), `${offset} is told of and was not finished`)
       counted.add(offset)
@@ -195,13 +197,13 @@ class World {
       const key = `${destination} ${label}`
       counts.set(key, (counts.get(key) ?? 0) + 1)
     }
-    const toldCounts = new Map<string, number>()
+    const talliedCounts = new Map<string, number>()
     for (const { destinationId, deadLettered, ...others } of tally.counts) {
       for (const [label, count] of Object.entries({ ...others, dead_lettered: deadLettered })) {
-        if (count > 0) toldCounts.set(`${destinationId} ${label}`, count)
+        if (count > 0) talliedCounts.set(`${destinationId} ${label}`, count)
       }
     }
-    assert.deepEqual(toldCounts, counts)
+    assert.deepEqual(talliedCounts, counts)
   }
 }
 
@@ -216,7 +218,7 @@ function pairs(numbers: readonly number[], start: number) {
   return runs
 }
 
-test('whatever becomes of commits, members and processes: the chain tells of what is committed once, and by whom it was done', async () => {
+test('whatever becomes of commits, members and processes: the chain covers what is committed once, and names its owner', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 120, size: 'max' }), async (steps) => {
       const world = new World()

@@ -29,7 +29,7 @@ const counts = async (report: Promise<{ entered: number; left: number }>) => {
 }
 const nobody = { entered: 0, left: 0 }
 
-test('the view can be deleted: what is built anew from Kafka is the same', async (t) => {
+test('the view can be deleted: the one rebuilt from Kafka is the same', async (t) => {
   const deployment = await deployed(t)
   const before = await computationsOf(t, deployment)
   await before.create('audience', 'vip', 'VIP')
@@ -93,7 +93,7 @@ for (const [what, written] of [
   ['and is empty', 0],
   ['and holds more than before', 400],
 ] as const)
-  test(`a view of a topic that was made anew ${what} is not trusted`, async (t) => {
+  test(`a view of a topic that was recreated ${what} is not trusted`, async (t) => {
     const deployment = await deployed(t)
     const { kafka, admin, topics, config } = deployment
     const one = await computationsOf(t, deployment)
@@ -112,7 +112,7 @@ for (const [what, written] of [
     const after = await computationsOf(t, deployment, one.folder)
     assert.deepEqual(await counts(after.sync('audience', 'vip', users(20))), { entered: 20, left: 0 })
     assert.deepEqual(await counts(after.sync('audience', 'other', users(written), true)), nobody)
-    assert.match(after.log.map(({ msg }) => msg).join(), /made anew: its view is built anew/)
+    assert.match(after.log.map(({ msg }) => msg).join(), /recreated: its view is rebuilt/)
   })
 
 test('a view that slept for longer than deletions are kept is not trusted', async (t) => {
@@ -125,7 +125,7 @@ test('a view that slept for longer than deletions are kept is not trusted', asyn
   await empty(one, `UPDATE built_from SET caught_up_at = ${Date.now() - week}`)
   const again = await computationsOf(t, deployment, one.folder)
   assert.deepEqual(await counts(again.sync('audience', 'vip', users(11))), nobody)
-  // Nothing came since: nothing can have been missed, and nothing is read anew.
+  // Nothing came since: nothing can have been missed, and nothing is read again.
   await empty(again, `UPDATE built_from SET caught_up_at = ${Date.now() - week}`)
   const quiet = await computationsOf(t, deployment, one.folder)
   assert.equal(await quiet.open.count('audience', 'vip'), 0)
@@ -144,7 +144,7 @@ test('of two syncs of one audience at once the second is refused, and that of an
   await first.create('audience', 'b', 'B')
   const syncing = first.sync('audience', 'a', users(2_000))
   await begun.promise
-  const conflict = { code: 'conflict', message: /audience "a" is under way elsewhere; nothing was changed/ }
+  const conflict = { code: 'conflict', message: /audience "a" is running elsewhere; nothing was changed/ }
   const second = await computationsOf(t, deployment)
   for (const { sync, open } of [first, second]) {
     await assert.rejects(sync('audience', 'a', users(10)), conflict)

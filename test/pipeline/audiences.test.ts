@@ -49,7 +49,7 @@ test('audiences and computed traits, from a list to a receiver', async (t) => {
     }
   }
 
-  await t.test('the first sync sends everybody, signed and word for word', async () => {
+  await t.test('the first sync sends every member, signed and word for word', async () => {
     await create('audience', 'vip', 'VIP Größe')
     const users = ['ada', 'größe 🙂', 'a/b', `"quoted" \\ {}`, 'x'.repeat(1_024)]
     const began = Date.now()

@@ -73,7 +73,7 @@ test('on a broker that takes short sessions', async (t) => {
     assert.equal(counts.size, calls.places.length)
   })
 
-  await t.test('partitions that move under load: each offset is told of once', async (t) => {
+  await t.test('partitions that move under load: each offset is tallied once', async (t) => {
     const { deployment, receiver } = await begin(t, brokers)
     const one = await startForwarderProcess(t, deployment)
     await receiver.waitFor(300, 60_000)

@@ -90,7 +90,7 @@ async function commitAs(
 
 const where = ({ kind, partition, first, last }: AuditFault) => ({ kind, partition, first, last })
 
-test('what somebody else committed past a forwarder is a gap, named by its offsets, before and after it goes on', async (t) => {
+test('what another process committed past a forwarder is a gap, named by its offsets, before and after it goes on', async (t) => {
   const { deployment, calls, receiver } = await delivered(t)
   const { admin, config, topics } = deployment
   assert.ok((await auditOf(deployment)).ok)
@@ -109,7 +109,7 @@ test('what somebody else committed past a forwarder is a gap, named by its offse
   assert.deepEqual(report.faults.map(where), [gap])
 })
 
-test('an offset that somebody set back is named as told of again', async (t) => {
+test('an offset that was set back is named as covered again', async (t) => {
   const { deployment, receiver } = await delivered(t)
   const { admin, config, topics } = deployment
   const back = [{ partition: 1, offset: '15' }]
@@ -147,7 +147,7 @@ test('a forged tally that the committed metadata names is found out', async (t) 
   await commitAs(deployment, 25, '1.-..forged')
   const report = await auditOf(deployment)
   assert.deepEqual(report.faults.map(where), [{ kind: 'records', partition: 0, first: 20, last: 24 }])
-  assert.match(report.faults[0]!.why, /tallies tell of 5 records, the topic holds 0/)
+  assert.match(report.faults[0]!.why, /tallies count 5 records, the topic holds 0/)
 })
 
 test('a retry that is gone from its tier is missed, with the offsets that it came from', async (t) => {

@@ -163,9 +163,9 @@ test('what a receiver gets', async (t) => {
 
   await t.test('calls of one user arrive one after another in the order of the log', async (t) => {
     const receiver = await startReceiver(t)
-    let [open, most] = [0, 0]
+    let [open, max] = [0, 0]
     receiver.answer(() => {
-      most = Math.max(most, ++open)
+      max = Math.max(max, ++open)
       setTimeout(() => open--, 2)
       return { delayMs: 4 }
     })
@@ -180,6 +180,6 @@ test('what a receiver gets', async (t) => {
       requests.map((request) => request.json().messageId),
       ids,
     )
-    assert.equal(most, 1)
+    assert.equal(max, 1)
   })
 })

@@ -11,7 +11,7 @@ import { counted, dispositions, tierRecords } from '../support/samples.ts'
 
 const bodies = (receiver: Receiver): string[] => receiver.requests.map(({ body }) => body.toString())
 
-test('every destination of every source is told of each user, after that user’s earlier calls', async (t) => {
+test('every destination of every source is notified of each user, after that user’s earlier calls', async (t) => {
   const deployment = await deploy(t)
   const [crm, mail, blog, off] = await Promise.all([1, 2, 3, 4].map(() => startReceiver(t)))
   await deployment.destination({ id: 'crm', urls: [crm!.url] })
@@ -37,7 +37,7 @@ test('every destination of every source is told of each user, after that user’
     said.stdout,
     /^2 users erased at shop, blog, dark, shut, quiet; 4 delete calls written for the /,
   )
-  assert.match(said.stdout, /; nobody to tell at dark, shut, quiet\n/)
+  assert.match(said.stdout, /; no destination to notify at dark, shut, quiet\n/)
 
   await deployment.forwarder()
   await Promise.all([crm!.waitFor(22, 60_000), mail!.waitFor(22, 60_000), blog!.waitFor(2, 60_000)])
@@ -76,7 +76,7 @@ test('every destination of every source is told of each user, after that user’
   )
   const page = await ok(t, deployment, '', 'deletions', 'show', id)
   assert.match(page, /\nshop +mail +2 +2 +0 +0 +0\n/)
-  assert.match(page, /\nquiet +nobody to tell +0 +/)
+  assert.match(page, /\nquiet +no destination +0 +/)
   assert.match(
     await ok(t, deployment, '', 'deletions', 'list'),
     new RegExp(`\\n${id} +\\S+Z +2 +finished +shop, blog`),
@@ -146,7 +146,7 @@ test('what waited of a deleted user goes nowhere, what comes later does, and oth
   assert.ok(nothingWaits(status))
 })
 
-test('failed and waiting delete calls are told apart, and a replay that arrives counts', async (t) => {
+test('failed and waiting delete calls are distinguished, and a replay that arrives counts', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: '300ms,1h' })
   const [bad, slow, good] = await Promise.all([1, 2, 3].map(() => startReceiver(t)))
   bad!.answer({ status: 404 })

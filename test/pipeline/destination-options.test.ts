@@ -70,7 +70,7 @@ test('what is chosen for a destination', async (t) => {
   const messages = (requests: readonly ReceivedRequest[]) =>
     requests.map(({ headers }) => headers['idempotency-key'])
 
-  await t.test('Standard Webhooks: each attempt is signed anew by every active secret', async (t) => {
+  await t.test('Standard Webhooks: each attempt is signed by every active secret', async (t) => {
     const receiver = await startReceiver(t, { secret: whsec('the newest secret') })
     receiver.answer({ status: 503 }, { status: 200 })
     await connect(deployment, forwarder, { id: 'std', urls: [receiver.url], secret: 'not base64' })
@@ -160,10 +160,10 @@ test('what is chosen for a destination', async (t) => {
     await connect(deployment, forwarder, { id: 'each', urls: [good, flaky, bad].map(({ url }) => url) })
     await update('each', { deliverTo: 'every' })
     await produce('each', 'm-1')
-    const letter = await deadLetterOf(deployment, forwarder, 'each')
-    assert.equal(letter.delivery!.id, 'm-1:each:u3')
-    assert.deepEqual(letter.delivery!.endpointIds, ['u3'])
-    assert.equal(letter.reason, 'rejected')
+    const deadLetter = await deadLetterOf(deployment, forwarder, 'each')
+    assert.equal(deadLetter.delivery!.id, 'm-1:each:u3')
+    assert.deepEqual(deadLetter.delivery!.endpointIds, ['u3'])
+    assert.equal(deadLetter.reason, 'rejected')
     assert.deepEqual(messages(await flaky.waitFor(2)), ['m-1:each:u2', 'm-1:each:u2'])
     await counted(forwarder, dispositions('each', 'delivered'), 2)
     assert.deepEqual(messages(good.requests), ['m-1:each:u1'])

@@ -77,7 +77,7 @@ test('calls that wait in a tier are dropped as erased, over a restart, and other
   assert.deepEqual([line.planned, line.delivered, line.erased, line.waiting], [6, 3, 3, 0])
 })
 
-test('an erasure that arrives while an attempt is under way is seen before anything is handed over', async (t) => {
+test('an erasure that arrives while an attempt is in flight is seen before anything is published', async (t) => {
   const deployment = await deploy(t)
   const holding = await holdingReceiver(t)
   const failing = await startReceiver(t)
@@ -166,12 +166,12 @@ test('records of an erased user that are no deliveries are not kept either', asy
   const forwarder = await deployment.forwarder()
   await counted(forwarder, dispositions('none', 'erased'), 3, 20_000)
   await counted(forwarder, dispositions('none', 'dead_lettered'), 1, 20_000)
-  const [letter, ...more] = await deployment.deadLetters()
+  const [deadLetter, ...more] = await deployment.deadLetters()
   assert.equal(more.length, 0)
-  assert.equal(Buffer.from(letter!.raw!).toString(), 'no Avro, but later')
+  assert.equal(Buffer.from(deadLetter!.raw!).toString(), 'no Avro, but later')
 })
 
-test('an erasure whose value cannot be read is taken from its key; without one it is nobody’s, and is ignored', async (t) => {
+test('an erasure whose value cannot be read is taken from its key; without one it belongs to no user, and is ignored', async (t) => {
   const deployment = await deploy(t)
   const receiver = await startReceiver(t)
   receiver.answer({ status: 503 })

@@ -17,10 +17,10 @@ function retryOf(messageId: string, given: Partial<RetryDelivery>): RetryDeliver
     ...delivery(messageId, {
       endpointIds: ['u1'],
       firstAttemptAt: now,
-      firstHandOverAt: now,
+      firstScheduledAt: now,
       notBefore: null,
     }),
-    ...{ attempts: 1, handOvers: 1, handedOverAt: now, from: null, owner: 'member/1' },
+    ...{ attempts: 1, timesScheduled: 1, scheduledAt: now, from: null, owner: 'member/1' },
     ...given,
   }
 }
@@ -42,16 +42,16 @@ test('retries that no forwarder would have written become dead letters or wait n
   const now = Date.now()
   const refused: Partial<RetryDelivery>[] = [
     { attempts: 2 ** 31 - 1 },
-    { handOvers: 2 ** 31 - 1 },
+    { timesScheduled: 2 ** 31 - 1 },
     { attempts: -1 },
-    { handOvers: -(2 ** 31) },
+    { timesScheduled: -(2 ** 31) },
   ]
   const expiring: Partial<RetryDelivery>[] = [
-    { firstAttemptAt: now + year, firstHandOverAt: now + year },
-    { firstAttemptAt: now + year, firstHandOverAt: now + year, notBefore: now + year },
-    { firstAttemptAt: null, firstHandOverAt: null, notBefore: now + year, attempts: 0 },
+    { firstAttemptAt: now + year, firstScheduledAt: now + year },
+    { firstAttemptAt: now + year, firstScheduledAt: now + year, notBefore: now + year },
+    { firstAttemptAt: null, firstScheduledAt: null, notBefore: now + year, attempts: 0 },
     { firstAttemptAt: Number.MAX_SAFE_INTEGER - 1, notBefore: Number.MAX_SAFE_INTEGER - 1 },
-    { firstAttemptAt: -8.64e15, firstHandOverAt: -8.64e15 },
+    { firstAttemptAt: -8.64e15, firstScheduledAt: -8.64e15 },
   ]
   const retries = [
     ...refused.map((given, index) => retryOf(`refused-${index}`, given)),
@@ -65,8 +65,11 @@ test('retries that no forwarder would have written become dead letters or wait n
   await counted(forwarder, dispositions('crm', 'delivered'), 1)
   await counted(forwarder, dispositions('none', 'dead_lettered'), refused.length)
   await counted(forwarder, dispositions('crm', 'dead_lettered'), expiring.length, 30_000)
-  const letters = await deployment.deadLetters()
-  const reasons = letters.map(({ reason, delivery }) => [delivery?.messageId.split('-')[0] ?? 'none', reason])
+  const deadLetters = await deployment.deadLetters()
+  const reasons = deadLetters.map(({ reason, delivery }) => [
+    delivery?.messageId.split('-')[0] ?? 'none',
+    reason,
+  ])
   for (const [of, reason] of reasons)
     assert.ok(
       of === 'none' ? reason === 'undecodable' : ['expired', 'not_attempted'].includes(reason!),

@@ -20,10 +20,10 @@ function lagOf(forwarder: RunningForwarder): number {
 }
 
 /** Answers after `ms`, and keeps the most requests that it had open at once. */
-function slow(receiver: Receiver, ms: number): { most: number } {
-  const seen = { most: 0, open: 0 }
+function slow(receiver: Receiver, ms: number): { max: number } {
+  const seen = { max: 0, open: 0 }
   receiver.answer(() => {
-    seen.most = Math.max(seen.most, ++seen.open)
+    seen.max = Math.max(seen.max, ++seen.open)
     setTimeout(() => seen.open--, ms)
     return { delayMs: ms + 2 }
   })
@@ -56,7 +56,7 @@ test('a backlog for an endpoint that is slow but well stays lag: none of it goes
   assert.deepEqual(await tierRecords(deployment, 'crm'), [])
   assert.equal(new Set(idsOf(receiver)).size, count)
   assert.equal(receiver.requests.length, count)
-  assert.ok(seen.most <= 16, `${seen.most} requests at once`)
+  assert.ok(seen.max <= 16, `${seen.max} requests at once`)
 })
 
 test('one user with ten destinations of which one hangs: the other nine get everything, in order and soon', async (t) => {
@@ -106,7 +106,7 @@ async function accountedFor(deployment: Deployment, slow: Receiver, calls: reado
     calls.map(({ messageId }) => messageId).sort(),
   )
   assert.ok(delivered.length > 0 && kept.length > 0)
-  assert.ok(kept.every(({ attempts, handOvers }) => attempts === 0 && handOvers === 1))
+  assert.ok(kept.every(({ attempts, timesScheduled }) => attempts === 0 && timesScheduled === 1))
   const came = new Map(delivered.map((id, index) => [id, index]))
   for (const [, its] of Map.groupBy(calls, ({ userId }) => userId)) {
     const places = its.flatMap(({ messageId }) => came.get(messageId) ?? [])
@@ -139,11 +139,11 @@ test('an endpoint too slow for its users holds back the others for two seconds, 
   await fast.waitFor(count, 30_000)
   t.diagnostic(`the fast one had its ${count} calls after ${Date.now() - began} ms`)
   assert.deepEqual(idsOf(fast).sort(), sequence(count).sort())
-  const line = await logged(forwarder, 'holds others back')
+  const line = await logged(forwarder, 'blocks others')
   assert.equal(line.destination, 'shop')
   await deployment.drained(30_000)
   const { kept, delivered } = await accountedFor(deployment, sluggish, calls)
-  assert.equal(seen.most, 1)
+  assert.equal(seen.max, 1)
   assert.equal(sampleOf(forwarder, dispositions('shop', 'deferred')), kept.length)
   assert.equal(sampleOf(forwarder, dispositions('fast', 'delivered')), count)
   const page = samplesOf(forwarder)
@@ -154,7 +154,7 @@ test('an endpoint too slow for its users holds back the others for two seconds, 
   )
 })
 
-test('a user with more than ten seconds of calls for an endpoint has the rest put off, and holds back nobody', async (t) => {
+test('a user with more than ten seconds of calls for an endpoint has the rest deferred, and holds back no other', async (t) => {
   const count = 1_500
   const deployment = await deploy(t, { RETRY_TIERS: '1m,2m' })
   const forwarder = await deployment.forwarder()
@@ -169,10 +169,10 @@ test('a user with more than ten seconds of calls for an endpoint has the rest pu
   await deployment.drained(60_000)
   const { kept, delivered } = await accountedFor(deployment, sluggish, calls)
   // First attempts of one user at one destination go one after another.
-  assert.equal(seen.most, 1)
+  assert.equal(seen.max, 1)
   t.diagnostic(`${delivered.length} were delivered, ${kept.length} put off`)
   assert.ok(delivered.length < 250)
   const reasons = samplesOf(forwarder)
   assert.equal(reasons.get('postrider_deferrals_total{destination="shop",reason="busy_key"}'), kept.length)
-  assert.ok(!forwarder.log.some(({ msg }) => msg.includes('holds others back')))
+  assert.ok(!forwarder.log.some(({ msg }) => msg.includes('blocks others')))
 })

@@ -6,7 +6,7 @@ import { watchOwners } from '../support/group-owners.ts'
 import {
   NumberedCalls,
   countByPlace,
-  handedOver,
+  readScheduled,
   missing,
   placeOf,
   repeatedAfterCommit,
@@ -45,7 +45,7 @@ test('on a broker that takes short sessions', async (t) => {
     joinAndLeave(t, env),
   )
   await t.test(
-    'a process that was frozen sends and hands over nothing of what it lost, and works again',
+    'a process that was frozen sends and publishes nothing of what it lost, and works again',
     (t) => freeze(t, env),
   )
   await t.test('retries that wait in a tier of which nothing was committed survive rebalances', (t) =>
@@ -95,7 +95,7 @@ async function joinAndLeave(t: TestContext, env: Record<string, string>): Promis
 
   assert.deepEqual(missing(calls.places, [receiver]), [], 'nothing is lost')
   assert.deepEqual(rewinds(commits.samples), [], 'no position went back')
-  const retried = await handedOver(deployment)
+  const retried = await readScheduled(deployment)
   const requests = receiver.requests.filter((request) => !retried.has(placeOf(request)))
   assert.deepEqual(repeatedAfterCommit(requests, commits.samples), [])
   const stayed = new Set(
@@ -171,7 +171,7 @@ async function freeze(t: TestContext, env: Record<string, string>): Promise<void
   await until(
     () => first.log().filter(({ msg }) => msg === 'partitions assigned').length >= joined + 2,
     60_000,
-    'joining both groups anew',
+    'joining both groups again',
   )
   await first.ready()
   const after = watchOwners(t, deployment)

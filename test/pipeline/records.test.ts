@@ -12,7 +12,7 @@ import { registryUrl } from '../support/rig.ts'
 import { startReceiver } from '../support/receivers.ts'
 import { connect, counted, dispositions, sampleOf, tierRecords } from '../support/samples.ts'
 
-test('records that are no calls are kept as they came, and hold nobody up', async (t) => {
+test('records that are no calls are kept as they came, and hold nothing up', async (t) => {
   const deployment = await deploy(t, { PARTITIONS_CALLS: '1' })
   const forwarder = await deployment.forwarder()
   const receiver = await startReceiver(t)
@@ -88,20 +88,20 @@ test('records that are no calls are kept as they came, and hold nobody up', asyn
   const requests = await receiver.waitFor(1)
   assert.equal(requests[0]!.json().messageId, 'after')
   await counted(forwarder, dispositions('none', 'dead_lettered'), poison.length)
-  const letters = (await deployment.deadLetters()).sort((a, b) => a.origin.offset - b.origin.offset)
-  assert.equal(letters.length, poison.length)
+  const deadLetters = (await deployment.deadLetters()).sort((a, b) => a.origin.offset - b.origin.offset)
+  assert.equal(deadLetters.length, poison.length)
   poison.forEach(([what, reason, value], index) => {
-    const letter = letters[index]!
-    assert.equal(letter.reason, reason, `${what}: ${letter.detail}`)
-    assert.deepEqual(letter.raw && Buffer.from(letter.raw), value, what)
-    assert.deepEqual(Buffer.from(letter.rawKey!), key)
+    const deadLetter = deadLetters[index]!
+    assert.equal(deadLetter.reason, reason, `${what}: ${deadLetter.detail}`)
+    assert.deepEqual(deadLetter.raw && Buffer.from(deadLetter.raw), value, what)
+    assert.deepEqual(Buffer.from(deadLetter.rawKey!), key)
     assert.deepEqual(
-      { ...letter.origin },
-      { topic: topics.calls, partition: 0, offset: index, appendedAt: letter.origin.appendedAt },
+      { ...deadLetter.origin },
+      { topic: topics.calls, partition: 0, offset: index, appendedAt: deadLetter.origin.appendedAt },
     )
-    assert.ok(Math.abs(letter.origin.appendedAt! - Date.now()) < 600_000)
-    assert.equal(letter.delivery, null)
-    assert.ok(letter.detail!.length > 0 && !letter.detail!.includes('\n'), what)
+    assert.ok(Math.abs(deadLetter.origin.appendedAt! - Date.now()) < 600_000)
+    assert.equal(deadLetter.delivery, null)
+    assert.ok(deadLetter.detail!.length > 0 && !deadLetter.detail!.includes('\n'), what)
   })
   const reasons = { undecodable: undecodable.length, invalid_call: invalid.length }
   for (const [reason, count] of Object.entries(reasons)) {
@@ -130,7 +130,7 @@ test('the largest records', async (t) => {
     return value
   }
 
-  // Of different users, written before anybody reads, and refused together: 33 MB are handed over at once.
+  // Of different users, written before anybody reads, and refused together: 33 MB are published at once.
   const large = await startReceiver(t)
   large.answer({ status: 503, delayMs: 1_000 })
   await deployment.destination({ id: 'large', source: 'large', urls: [large.url] })
@@ -142,7 +142,7 @@ test('the largest records', async (t) => {
     await assert.rejects(send(Buffer.alloc(largestValue + 1)), /larger than the max message size/)
   })
 
-  await t.test('33 that fail are handed over without a stall, and then arrive', async (t) => {
+  await t.test('33 that fail are published without a stall, and then arrive', async (t) => {
     await deployment.drained()
     t.diagnostic(`all committed ${Date.now() - began} ms after the forwarder began`)
     large.answer({ status: 200 })
@@ -159,9 +159,9 @@ test('the largest records', async (t) => {
     const value = randomBytes(largestValue)
     await send(value)
     await counted(forwarder, dispositions('none', 'dead_lettered'), 1)
-    const [letter] = await deployment.deadLetters()
-    assert.equal(letter!.reason, 'undecodable')
-    assert.ok(Buffer.from(letter!.raw!).equals(value))
+    const [deadLetter] = await deployment.deadLetters()
+    assert.equal(deadLetter!.reason, 'undecodable')
+    assert.ok(Buffer.from(deadLetter!.raw!).equals(value))
   })
 
   await t.test(
@@ -176,11 +176,11 @@ test('the largest records', async (t) => {
       const requests = await receiver.waitFor(2)
       assert.equal(requests[1]!.json().messageId, 'later')
       await counted(forwarder, dispositions('swollen', 'dead_lettered'), 1)
-      const letter = (await deployment.deadLetters()).find(({ delivery }) => delivery)!
-      assert.equal(letter.reason, 'too_large')
-      assert.equal(letter.delivery!.body.length, 0)
-      assert.equal(letter.omittedBytes, requests[0]!.body.length)
-      assert.equal(letter.omittedSha256, createHash('sha256').update(requests[0]!.body).digest('hex'))
+      const deadLetter = (await deployment.deadLetters()).find(({ delivery }) => delivery)!
+      assert.equal(deadLetter.reason, 'too_large')
+      assert.equal(deadLetter.delivery!.body.length, 0)
+      assert.equal(deadLetter.omittedBytes, requests[0]!.body.length)
+      assert.equal(deadLetter.omittedSha256, createHash('sha256').update(requests[0]!.body).digest('hex'))
       await deployment.drained()
     },
   )

@@ -66,7 +66,7 @@ test('what is tried again', async (t) => {
     )
   })
 
-  await t.test('a refused connection is tried again until somebody listens', async (t) => {
+  await t.test('a refused connection is tried again until a server listens', async (t) => {
     const port = await freePort()
     await connect(deployment, forwarder, { id: 'refused', urls: [`http://127.0.0.1:${port}/`] })
     await produce('refused')
@@ -90,12 +90,12 @@ test('what is tried again', async (t) => {
       const waits = await retriesOf('seconds')
       assert.ok(waits.length >= 4, `${waits.length} tiers are at least 2 s`)
       assert.deepEqual(
-        waits.map(({ attempts, handOvers }) => [attempts, handOvers]),
+        waits.map(({ attempts, timesScheduled }) => [attempts, timesScheduled]),
         waits.map((_, index) => [1, index + 1]),
       )
-      for (const { notBefore, firstHandOverAt } of waits) {
+      for (const { notBefore, firstScheduledAt } of waits) {
         assert.equal(notBefore, waits[0]!.notBefore)
-        assert.ok(notBefore! - firstHandOverAt! > 1_900 && notBefore! - firstHandOverAt! <= 2_000)
+        assert.ok(notBefore! - firstScheduledAt! > 1_900 && notBefore! - firstScheduledAt! <= 2_000)
       }
       assert.equal(receiver.requests.length, 2)
       assert.equal(sampleOf(forwarder, dispositions('seconds', 'retried')), 1)

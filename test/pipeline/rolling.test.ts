@@ -5,7 +5,7 @@ import { startForwarderProcess, type ForwarderProcess } from '../support/forward
 import { watchOwners } from '../support/group-owners.ts'
 import {
   NumberedCalls,
-  handedOver,
+  readScheduled,
   missing,
   placeOf,
   repeatedAfterCommit,
@@ -47,11 +47,11 @@ test('a rolling restart of three forwarders under load loses nothing, and repeat
   const stopped = new Map<string, number>()
   for (const seat of seats.keys()) {
     const before = owners.memberIds()
-    const toldAt = Date.now()
+    const reportedAt = Date.now()
     seats[seat]!.terminate()
     assert.deepEqual(await seats[seat]!.exited, { code: 0, signal: null })
     await membersAre(2)
-    for (const id of before) if (!owners.memberIds().includes(id)) stopped.set(id, toldAt)
+    for (const id of before) if (!owners.memberIds().includes(id)) stopped.set(id, reportedAt)
     await flows()
     seats[seat] = await startForwarderProcess(t, deployment)
     all.push(seats[seat])
@@ -65,7 +65,7 @@ test('a rolling restart of three forwarders under load loses nothing, and repeat
 
   assert.deepEqual(missing(calls.places, [receiver]), [], 'nothing is lost')
   assert.deepEqual(rewinds(commits.samples), [], 'no position went back')
-  const retried = await handedOver(deployment)
+  const retried = await readScheduled(deployment)
   const requests = receiver.requests.filter((request) => !retried.has(placeOf(request)))
   assert.deepEqual(repeatedAfterCommit(requests, commits.samples), [])
   const firsts = new Map<Place, number>()

@@ -70,9 +70,9 @@ test('a schema id that the registry refuses costs its record, and neither those 
   const [request] = await receiver.waitFor(1)
   assert.equal(request!.json().messageId, 'behind')
   await counted(forwarder, dispositions('none', 'dead_lettered'), 5)
-  const letters = await deployment.deadLetters()
-  assert.deepEqual(new Set(letters.map(({ reason }) => reason)), new Set(['undecodable']))
-  assert.match(letters[1]!.detail!, /does not give schema 1000778 \(403\): .*not for you/)
+  const deadLetters = await deployment.deadLetters()
+  assert.deepEqual(new Set(deadLetters.map(({ reason }) => reason)), new Set(['undecodable']))
+  assert.match(deadLetters[1]!.detail!, /does not give schema 1000778 \(403\): .*not for you/)
   assert.ok(
     asked.every((id) => id >= 0),
     'a negative id is not asked for',
@@ -125,7 +125,7 @@ test('of a thousand unknown schema ids a few are asked for, and the calls behind
   assert.ok(asked.length <= 21 * (seconds + 1), `${asked.length} were asked for in ${seconds} s`)
   assert.ok(asked.length < count / 2)
   await counted(forwarder, dispositions('none', 'dead_lettered'), count, 30_000)
-  const letters = await deployment.deadLetters()
-  assert.ok(letters.every(({ reason, raw }) => reason === 'undecodable' && raw !== null))
-  assert.ok(letters.some(({ detail }) => detail!.includes('too many unknown ones to ask for each')))
+  const deadLetters = await deployment.deadLetters()
+  assert.ok(deadLetters.every(({ reason, raw }) => reason === 'undecodable' && raw !== null))
+  assert.ok(deadLetters.some(({ detail }) => detail!.includes('too many unknown ones to ask for each')))
 })

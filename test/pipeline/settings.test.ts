@@ -22,7 +22,7 @@ test('settings, while the forwarder runs', async (t) => {
   const known = (series: string, is = true) =>
     until(() => samplesOf(forwarder).has(series) === is, 1_000, `${series} ${is ? 'shown' : 'gone'}`)
 
-  await t.test('a call of an unknown source is kept, with its bytes, and holds nobody up', async (t) => {
+  await t.test('a call of an unknown source is kept, with its bytes, and holds nothing up', async (t) => {
     const receiver = await startReceiver(t)
     await connect(deployment, forwarder, { id: 'known', urls: [receiver.url] })
     await produce('nobody', 'm-1')
@@ -30,13 +30,13 @@ test('settings, while the forwarder runs', async (t) => {
     const [request] = await receiver.waitFor(1)
     assert.equal(request!.json().messageId, 'm-2')
     await counted(forwarder, 'postrider_dead_letters_total{destination="none",reason="unknown_source"}', 1)
-    const [letter] = await deployment.deadLetters()
-    assert.equal(letter!.reason, 'unknown_source')
-    assert.match(letter!.detail!, /"nobody"/)
-    assert.equal(letter!.delivery, null)
-    const call = await deployment.codecs.calls.decode(Buffer.from(letter!.raw!))
+    const [deadLetter] = await deployment.deadLetters()
+    assert.equal(deadLetter!.reason, 'unknown_source')
+    assert.match(deadLetter!.detail!, /"nobody"/)
+    assert.equal(deadLetter!.delivery, null)
+    const call = await deployment.codecs.calls.decode(Buffer.from(deadLetter!.raw!))
     assert.equal(call.messageId, 'm-1')
-    assert.equal(Buffer.from(letter!.rawKey!).toString(), 'u-1')
+    assert.equal(Buffer.from(deadLetter!.rawKey!).toString(), 'u-1')
     await deployment.drained()
   })
 

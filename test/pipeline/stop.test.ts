@@ -46,7 +46,7 @@ test('SIGTERM under load: what is on the wire ends and is committed, and the nex
   )
 })
 
-test('SIGTERM hands over what fails at the last moment before the process ends', async (t) => {
+test('SIGTERM publishes what fails at the last moment before the process ends', async (t) => {
   const receiver = await startReceiver(t)
   receiver.answer({ status: 503, delayMs: 600 })
   const deployment = await deploy(t, { RETRY_TIERS: '1h' })

@@ -26,12 +26,12 @@ test('a call that cannot be delivered walks the tiers until its window ends', as
   await counted(forwarder, dispositions('crm', 'dead_lettered'), 1)
   const { requests } = receiver
   const [record] = await deployment.read(deployment.topics.deadLetters)
-  const letter = await deployment.codecs.deadLetters.decode(record!.value)
-  const { delivery } = letter
-  assert.equal(letter.reason, 'expired')
+  const deadLetter = await deployment.codecs.deadLetters.decode(record!.value)
+  const { delivery } = deadLetter
+  assert.equal(deadLetter.reason, 'expired')
   assert.ok(requests.length >= 3 && requests.length <= 6, `${requests.length} attempts`)
   assert.equal(delivery!.attempts, requests.length)
-  assert.equal(delivery!.handOvers, requests.length - 1)
+  assert.equal(delivery!.timesScheduled, requests.length - 1)
   assert.deepEqual(
     new Set(requests.map((request) => request.body.toString())),
     new Set([Buffer.from(delivery!.body).toString()]),
@@ -43,7 +43,7 @@ test('a call that cannot be delivered walks the tiers until its window ends', as
   const [call] = await deployment.read(deployment.topics.calls)
   const { partition, offset, timestamp: appendedAt } = call!
   const origin = { topic: deployment.topics.calls, partition, offset, appendedAt }
-  assert.deepEqual({ ...letter.origin }, origin)
+  assert.deepEqual({ ...deadLetter.origin }, origin)
   assert.deepEqual({ ...delivery!.origin }, origin)
   const kept = await deployment.read(deployment.topics.retry('300ms'))
   for (const { key, headers } of [record!, ...kept]) {
@@ -60,7 +60,7 @@ test('a call that cannot be delivered walks the tiers until its window ends', as
   t.diagnostic(`late by ${lateness.join(', ')} ms`)
   assert.ok(lateness.every((late) => late >= 0))
   // The shortest tier would have overshot the window.
-  assert.ok(letter.failedAt + 300 > delivery!.firstAttemptAt! + windowMs)
+  assert.ok(deadLetter.failedAt + 300 > delivery!.firstAttemptAt! + windowMs)
   const page = samplesOf(forwarder)
   assert.equal(page.get('postrider_dead_letters_total{destination="crm",reason="expired"}'), 1)
   assert.equal(page.get(dispositions('crm', 'retried')), requests.length - 1)
@@ -93,13 +93,13 @@ test('a forwarder that was away for longer than the window makes no attempt: wha
   const second = await deployment.forwarder()
   await counted(second, dispositions('crm', 'dead_lettered'), ids.length)
   assert.equal(receiver.requests.length, attempted, 'nothing was sent after the window')
-  const letters = await deployment.deadLetters()
-  assert.deepEqual(letters.map(({ reason, delivery }) => [reason, delivery!.messageId]).sort(), [
+  const deadLetters = await deployment.deadLetters()
+  assert.deepEqual(deadLetters.map(({ reason, delivery }) => [reason, delivery!.messageId]).sort(), [
     ['expired', 'm-1'],
     ['expired', 'm-2'],
     ['expired', 'm-3'],
   ])
-  const attempts = letters.reduce((sum, { delivery }) => sum + delivery!.attempts, 0)
+  const attempts = deadLetters.reduce((sum, { delivery }) => sum + delivery!.attempts, 0)
   assert.equal(attempts, attempted)
   const series = 'postrider_dead_letters_total{destination="crm",reason="expired"}'
   assert.equal(sampleOf(second, series), ids.length)
@@ -131,23 +131,23 @@ test('a tier that is taken out of the settings still drains', async (t) => {
   })
 })
 
-test('hand-overs by a clock that was an hour ahead wait for their tier, and hold up nobody behind them', async (t) => {
+test('retries scheduled by a clock that was an hour ahead wait for their tier, and hold up nothing behind them', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: '300ms,600ms', PARTITIONS_RETRY: '1' })
   const forwarder = await deployment.forwarder()
   const receiver = await startReceiver(t)
   await connect(deployment, forwarder, { id: 'crm', urls: [receiver.url] })
   const codec = deployment.codecs.retries('300ms')
   await codec.ready()
-  const handedOver = (messageId: string, aheadMs: number): RetryDelivery => {
+  const scheduled = (messageId: string, aheadMs: number): RetryDelivery => {
     const now = Date.now() + aheadMs
     return {
-      ...delivery(messageId, { endpointIds: ['u1'], firstAttemptAt: now, firstHandOverAt: now }),
-      ...{ attempts: 1, handOvers: 1, notBefore: null },
-      ...{ handedOverAt: now, from: null, owner: 'member/1' },
+      ...delivery(messageId, { endpointIds: ['u1'], firstAttemptAt: now, firstScheduledAt: now }),
+      ...{ attempts: 1, timesScheduled: 1, notBefore: null },
+      ...{ scheduledAt: now, from: null, owner: 'member/1' },
     }
   }
   const hour = 3_600_000
-  const retries = [handedOver('m-1', hour), handedOver('m-2', 0), handedOver('m-3', hour)]
+  const retries = [scheduled('m-1', hour), scheduled('m-2', 0), scheduled('m-3', hour)]
   await deployment.producer.send({
     topic: deployment.topics.retry('300ms'),
     messages: retries.map((retry) => ({ key: 'u-1', value: codec.encode(retry) })),

@@ -43,7 +43,7 @@ async function settled(deployment: Deployment): Promise<void> {
   }
 }
 
-test('the ledger of failures tells where a call went, each attempt, and how it ended, also from an index made anew', async (t) => {
+test('the ledger of failures shows where a call went, each attempt, and how it ended, also from a rebuilt index', async (t) => {
   const deployment = await deploy(t)
   const [well, limping, refusing] = await Promise.all([1, 2, 3].map(() => startReceiver(t)))
   limping!.answer({ status: 503 }, { status: 200 })
@@ -120,15 +120,15 @@ test('the ledger of failures tells where a call went, each attempt, and how it e
     assert.ok(!(page + JSON.stringify(shown)).includes(hidden))
   assert.equal((await messages.shown('m-2')).copies.length, 1)
 
-  const anew = await mkdtemp(join(tmpdir(), 'postrider-test-'))
-  t.after(() => rm(anew, { recursive: true, force: true, maxRetries: 5 }))
-  assert.deepEqual(await messages.shown('m-1', anew), shown)
+  const other = await mkdtemp(join(tmpdir(), 'postrider-test-'))
+  t.after(() => rm(other, { recursive: true, force: true, maxRetries: 5 }))
+  assert.deepEqual(await messages.shown('m-1', other), shown)
   for (const file of await readdir(messages.folder)) await rm(join(messages.folder, file))
   assert.deepEqual(await messages.shown('m-1'), shown)
   await assert.rejects(messages.shown('m-3'), { code: 'not_found', message: /"m-3"/ })
 })
 
-test('the whole ledger tells every attempt, and what it planned is what the settings say', async (t) => {
+test('the whole ledger shows every attempt, and what it planned is what the settings say', async (t) => {
   const deployment = await deploy(t, { LEDGER: 'all' })
   const receiver = await startReceiver(t)
   await deployment.destination({ id: 'crm', urls: [receiver.url] })
@@ -156,7 +156,7 @@ test('the whole ledger tells every attempt, and what it planned is what the sett
   await deployment.forwarder()
   await deployment.drained(40_000)
   const [plain] = (await messages.shown('plain')).copies as [ShownCopy]
-  assert.equal(plain.plan!.by, 'told')
+  assert.equal(plain.plan!.by, 'ledger')
   assert.deepEqual(
     plain.deliveries.map(({ urlId, state, byTally, attempts }) => [urlId, state, byTally, attempts]),
     [
@@ -181,7 +181,7 @@ test('the whole ledger tells every attempt, and what it planned is what the sett
   assert.match(String(blog.record!.deadLetterId), /^0-\d+$/)
 })
 
-test('a retry that waits, a call for nobody, every copy of a call, and nothing of one that was erased', async (t) => {
+test('a retry that waits, a call without a destination, every copy of a call, and nothing of one that was erased', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: '1h' })
   const receiver = await startReceiver(t)
   receiver.answer({ status: 500 })
@@ -238,7 +238,7 @@ test('a retry that waits, a call for nobody, every copy of a call, and nothing o
   assert.ok(!page.includes('zoe'))
 })
 
-test('what a killed forwarder had done and not committed is told as done again', async (t) => {
+test('what a killed forwarder had done and not committed is shown as done again', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: '1h', SESSION_TIMEOUT: '6s' })
   const [failing, hanging] = await Promise.all([startReceiver(t), startReceiver(t)])
   failing.answer({ status: 503 }, { status: 200 })
@@ -264,7 +264,7 @@ test('what a killed forwarder had done and not committed is told as done again',
   assert.match(pageOf(await messages.life('m-1')), /retried +crm: .*it was done again/)
 })
 
-test('an index of topics that are others by now is begun anew, and a record that nobody can read is passed over', async (t) => {
+test('an index of topics that were replaced is rebuilt, and a record that cannot be read is skipped', async (t) => {
   const deployment = await deploy(t)
   const { topics, kafka, producer } = deployment
   const messages = await messagesOf(deployment)

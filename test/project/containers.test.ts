@@ -55,7 +55,7 @@ test('every port of docker-compose.yml is published on the loopback interface on
   }
 })
 
-test('the services of docker-compose.yml wait for services that can tell, and use volumes that exist', async () => {
+test('the services of docker-compose.yml wait for services that report their health, and use volumes that exist', async () => {
   const { services, volumes } = await compose()
   for (const [name, { depends_on = [], volumes: mounts = [] }] of Object.entries(services)) {
     const waits = Array.isArray(depends_on) ? depends_on.map((other) => [other, null] as const) : null

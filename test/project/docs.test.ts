@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { existsSync, globSync } from 'node:fs'
 import { basename, dirname, join, normalize } from 'node:path'
 import { test } from 'node:test'
-import { fromPairs } from '../../src/core/offset-cover.ts'
+import { fromPairs } from '../../src/core/finished-offsets.ts'
 import { LedgerChain, type Fact } from '../../src/core/ledger-chain.ts'
 import { decodeFinished, tallyIdOf } from '../../src/core/offset-runs.ts'
 import type { Tally } from '../../src/core/tally.ts'
@@ -81,18 +81,6 @@ test('every file and folder of the repository that a page names exists', () => {
   assert.deepEqual(missing, [])
 })
 
-test('retired words are in no page', () => {
-  const retired = /\b(?:lots?|mend(?:s|ed)?|anew|manieth|hand-?overs?|handed over|under way)\b/gi
-  const found = userPages.concat('CONTRIBUTING.md', 'bench/README.md').flatMap((page) => {
-    // Names of files are those that there are, and generated tables are the code's.
-    const text = proseOf(
-      readPage(page).replace(/<!-- (settings|permissions) -->.*<!-- \/\1 -->/s, ''),
-    ).replace(/\[[^\]]*\]\([^)]*\)/g, (link) => (/\.ts\)$/.test(link) ? '' : link))
-    return [...text.matchAll(retired)].map(([word]) => `${page}: ${word}`)
-  })
-  assert.deepEqual(found, [])
-})
-
 test('the example of the ledger’s chain in docs/architecture.md is one that an audit confirms', () => {
   interface Step {
     tally: Tally
@@ -107,12 +95,12 @@ test('the example of the ledger’s chain in docs/architecture.md is one that an
     const sink = () => ({ add: (fact: Fact) => void facts.push(fact) })
     const chain = new LedgerChain({ position: commit.position, runs }, tallyIdOf(commit.metadata), sink)
     for (const { tally } of steps.slice(0, index + 1)) chain.add(tally, 0)
-    const { faults, cover, start } = chain.end()
+    const { faults, finished, start } = chain.end()
     assert.deepEqual(faults, [])
     assert.deepEqual(start, { position: 100, runs: [] })
-    assert.deepEqual(cover, { position: commit.position, runs })
-    const told = facts.flatMap(({ told }) => told.map(({ start, end }) => [start, end]))
-    assert.deepEqual(told.slice(0, 2), [
+    assert.deepEqual(finished, { position: commit.position, runs })
+    const tallied = facts.flatMap(({ tallied }) => tallied.map(({ start, end }) => [start, end]))
+    assert.deepEqual(tallied.slice(0, 2), [
       [100, 102],
       [103, 105],
     ])

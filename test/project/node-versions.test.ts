@@ -128,7 +128,7 @@ test('the client sends every type of call from the oldest Node that it is for', 
     join(project, 'app.js'),
     `import { Analytics, AnalyticsError } from 'postrider'
 const analytics = new Analytics(${JSON.stringify(writeKey)}, {
-  endpoint: ${JSON.stringify(collector.url)}, flushAt: 2, firstBackoff: 1, onError: (error) => console.log(error.message),
+  endpoint: ${JSON.stringify(collector.url)}, flushAt: 2, initialBackoff: 1, onError: (error) => console.log(error.message),
 })
 analytics.track({ userId: 'u-1', event: 'Größe 🦊', messageId: 'm-1', timestamp: '2012-337T00:30:08Z' })
 analytics.alias({ userId: 'u-1', previousId: '\\ud800', messageId: 'm-2' })

@@ -14,7 +14,7 @@ export const text = fc
     fc.constantFrom('a', '\u00e9', '\u20ac', '\u{1f600}'),
     fc.string({ unit: 'binary', maxLength: 3 }),
   )
-  .map(([length, letter, end]) => letter.repeat(length) + end)
+  .map(([length, deadLetter, end]) => deadLetter.repeat(length) + end)
 export const nullableText = fc.option(text, { nil: null })
 
 /** Part of something larger, as a Buffer and as other bytes. */
@@ -45,6 +45,6 @@ export const nullableInt = fc.option(int, { nil: null })
 export const double = fc.double()
 export const nullableDouble = fc.option(double, { nil: null })
 
-/** None, some, and so many that their count takes a byte more. */
+/** None, some, and enough that their count takes one more byte. */
 export const listOf = <T>(item: fc.Arbitrary<T>): fc.Arbitrary<T[]> =>
   fc.constantFrom(0, 1, 2, 63, 64).chain((length) => fc.array(item, { minLength: length, maxLength: length }))

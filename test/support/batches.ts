@@ -42,7 +42,7 @@ export class Batches {
     this.taken.push(...ids)
   }
 
-  /** Sends one batch after another, on so many connections, until told to stop; resolves once all were answered 200. */
+  /** Sends one batch after another on each connection, until stopped; resolves once all were answered 200. */
   run(connections: number, isOver: () => boolean, pauseMs: number): Promise<void> {
     const loop = async () => {
       while (!isOver()) {

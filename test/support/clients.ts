@@ -17,8 +17,8 @@ export function clientOf(
   const failures: DeliveryError[] = []
   const client = new Analytics(writeKey, {
     endpoint: collector.url,
-    firstBackoff: 1,
-    mostBackoff: 5,
+    initialBackoff: 1,
+    maxBackoff: 5,
     onError: (error) => failures.push(error),
     ...options,
   })

@@ -15,9 +15,9 @@ export function delivery(messageId: string, fields: Partial<Delivery> = {}): Del
     body: Buffer.from(`{"version":1,"type":"track","messageId":"${messageId}"}`),
     endpointIds: ['u2'],
     attempts: 3,
-    handOvers: 2,
+    timesScheduled: 2,
     firstAttemptAt: failedAt - 60_000,
-    firstHandOverAt: failedAt - 59_000,
+    firstScheduledAt: failedAt - 59_000,
     notBefore: failedAt,
     outcomes: [
       {

@@ -10,7 +10,7 @@ export const devReady = 'Ctrl-C ends everything.\n\n'
 export const devEnv = (checkout: Checkout): Promise<string> =>
   readFile(join(checkout.folder, '.postrider', 'dev.env'), 'utf8')
 
-/** Ports of a test's own for everything that `dev` listens on, with so many brokers. */
+/** Ports of a test's own for everything that `dev` listens on, with that number of brokers. */
 export async function ownPorts(brokers: 1 | 3 = 1) {
   const names = ['DEV_REGISTRY_PORT', 'DEV_RECEIVER_PORT', 'COLLECTOR_PORT', 'CONSOLE_PORT', 'METRICS_PORT']
   const kafka = await adjacentPorts(brokers)

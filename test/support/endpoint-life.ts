@@ -41,7 +41,7 @@ export type Endpoint = (at: number, chance: () => number) => Answer
 interface Call {
   cameAt: number
   attempts: number
-  handOvers: number
+  timesScheduled: number
 }
 /** What happens next, by time. */
 class Agenda<T> {
@@ -70,10 +70,10 @@ class Agenda<T> {
     for (let index = 0; ;) {
       const left = 2 * index + 1
       if (left >= heap.length) return
-      const least = left + 1 < heap.length && heap[left + 1]!.at < heap[left]!.at ? left + 1 : left
-      if (heap[index]!.at <= heap[least]!.at) return
-      ;[heap[least], heap[index]] = [heap[index]!, heap[least]!]
-      index = least
+      const min = left + 1 < heap.length && heap[left + 1]!.at < heap[left]!.at ? left + 1 : left
+      if (heap[index]!.at <= heap[min]!.at) return
+      ;[heap[min], heap[index]] = [heap[index]!, heap[min]!]
+      index = min
     }
   }
 }
@@ -89,7 +89,7 @@ export interface Book {
   deferred: Record<string, number>
   /** When the breaker was closed again. */
   closedAt: number[]
-  mostInFlight: number
+  maxInFlight: number
   pace: EndpointPace
 }
 
@@ -112,7 +112,7 @@ export function live(
     made: 0,
     deferred: {},
     closedAt: [],
-    mostInFlight: 0,
+    maxInFlight: 0,
     pace,
   }
   type Event = 'arrival' | 'look' | { due: Call } | { ended: Call; round: number; answer: Answer }
@@ -128,10 +128,10 @@ export function live(
     return result
   }
   const toTier = (call: Call, at: number, waitMs: number) => {
-    const wait = Math.max(tiers[Math.min(call.handOvers, tiers.length - 1)]!, waitMs)
+    const wait = Math.max(tiers[Math.min(call.timesScheduled, tiers.length - 1)]!, waitMs)
     const left = call.cameAt + windowMs - at
     const fits = wait <= left ? wait : tiers.findLast((tier) => tier <= left)
-    call.handOvers++
+    call.timesScheduled++
     if (fits === undefined) book.expired++
     else agenda.add(at + fits, { due: call })
   }
@@ -151,7 +151,7 @@ export function live(
       }
       book.sent.push(at)
       if (call.attempts === 0) book.firsts.push(at)
-      book.mostInFlight = Math.max(book.mostInFlight, ++inFlight)
+      book.maxInFlight = Math.max(book.maxInFlight, ++inFlight)
       const answer = endpoint(at, chance)
       agenda.add(at + answer.tookMs, { ended: call, round: pace.started(), answer })
     }
@@ -174,7 +174,7 @@ export function live(
     agenda.take()
     if (what === 'arrival') {
       book.made++
-      arrive({ cameAt: at, attempts: 0, handOvers: 0 }, at)
+      arrive({ cameAt: at, attempts: 0, timesScheduled: 0 }, at)
       const rate = typeof perSecond === 'number' ? perSecond : perSecond(at)
       const after = (-Math.log(1 - chance()) / rate) * second
       if (at + after < forMs) agenda.add(at + after, 'arrival')

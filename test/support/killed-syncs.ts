@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { tmpdir } from 'node:os'
 import { MembershipDatabase } from '../../src/adapters/store/membership-database.ts'
-import { StagedList } from '../../src/adapters/store/staged-list.ts'
-import type { Change, GivenLot, MembershipStore } from '../../src/console/computations/ports.ts'
+import { FileStagedList } from '../../src/adapters/store/staged-list.ts'
+import type { Change, MemberBatch, MembershipStore } from '../../src/console/computations/ports.ts'
 import {
   deleteComputation,
   syncComputation,
@@ -48,7 +48,7 @@ export class Topics {
 
 class Killed extends Error {}
 
-/** A process that is killed before its effect number `effects`, with a view of its own that it builds anew. */
+/** A process that is killed before its effect number `effects`, with a view of its own that it rebuilds. */
 function processOn(topics: Topics, effects: number, unflushed: Unflushed): SyncPorts & { close(): void } {
   let [left, waiting] = [effects, [] as AnalyticsCall[]]
   const effect = () => {
@@ -61,16 +61,16 @@ function processOn(topics: Topics, effects: number, unflushed: Unflushed): SyncP
     },
     count: (id) => database.count(id),
     openList() {
-      const list = new StagedList(tmpdir(), (id, bucket) => database.members(id, bucket))
+      const list = new FileStagedList(tmpdir(), (id, bucket) => database.members(id, bucket))
       return {
-        add: (lot) => list.add(lot),
+        add: (batch) => list.add(batch),
         get count() {
           return list.count
         },
         compare: (id, full) => list.compare(id, full),
         *changes(): Generator<Change[]> {
-          for (const lot of list.changes())
-            for (let at = 0; at < lot.length; at += 2) yield lot.slice(at, at + 2)
+          for (const batch of list.changes())
+            for (let at = 0; at < batch.length; at += 2) yield batch.slice(at, at + 2)
         },
         close: () => list.close(),
       }
@@ -123,7 +123,7 @@ function processOn(topics: Topics, effects: number, unflushed: Unflushed): SyncP
 export interface Work {
   kind?: ComputationKind
   mode?: 'full' | 'change' | 'delete'
-  lots?: readonly Pick<GivenLot, 'users' | 'values' | 'member'>[]
+  batches?: readonly Pick<MemberBatch, 'users' | 'values' | 'member'>[]
   /** How many effects it has until it is killed; none: it comes to its end. */
   effects?: number
   unflushed?: Unflushed
@@ -132,12 +132,12 @@ export interface Work {
 /** Whether it came to its end. */
 export async function work(
   topics: Topics,
-  { kind = 'audience', mode = 'full', lots = [], effects = Infinity, unflushed = 'arrived' }: Work,
+  { kind = 'audience', mode = 'full', batches = [], effects = Infinity, unflushed = 'arrived' }: Work,
 ): Promise<boolean> {
   const ports = processOn(topics, effects, unflushed)
   const id = kind === 'audience' ? 'vip' : 'ltv'
   const list = async function* () {
-    for (const lot of lots) yield { ...lot, list: null, line: 0 }
+    for (const batch of batches) yield { ...batch, list: null, line: 0 }
   }
   try {
     if (mode === 'delete') await deleteComputation({ kind, id, notify: true }, ports)

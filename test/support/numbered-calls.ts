@@ -75,7 +75,7 @@ export const missing = (places: readonly Place[], receivers: readonly Receiver[]
  * Records that went to a retry tier, for no answer came in time: on a machine with too much else to do any may, and
  * that they come twice is right.
  */
-export async function handedOver(deployment: Deployment): Promise<Set<Place>> {
+export async function readScheduled(deployment: Deployment): Promise<Set<Place>> {
   const { config, topics, codecs, read } = deployment
   const places = new Set<Place>()
   for (const { name } of config.retryTiers) {

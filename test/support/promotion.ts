@@ -12,20 +12,20 @@ const oldBytes = (): number =>
 
 /**
  * How much at most lay among V8's old objects more than before, in bytes, while `turn` was called so often, with young
- * objects collected every so many turns. What is in use at the beginning counts among the old ones.
+ * objects collected every N turns. What is in use at the beginning counts among the old ones.
  */
-export function mostPromoted(turn: (index: number) => void, turns = 100_000, every = 5_000): number {
+export function maxPromoted(turn: (index: number) => void, turns = 100_000, every = 5_000): number {
   // Compiled, and grown to the size that it needs; what it holds becomes old.
   for (let index = 0; index < turns / 10; index++) turn(index)
   for (let times = 0; times < 4; times++) collect({ type: 'minor' })
   collect({ type: 'major' })
   const before = oldBytes()
-  let most = 0
+  let max = 0
   for (let index = 0; index < turns; index++) {
     turn(index)
     if (index % every !== every - 1) continue
     collect({ type: 'minor' })
-    most = Math.max(most, oldBytes() - before)
+    max = Math.max(max, oldBytes() - before)
   }
-  return most
+  return max
 }

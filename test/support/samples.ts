@@ -49,8 +49,8 @@ export async function deadLetterOf(
   withinMs = 10_000,
 ): Promise<DeadLetter> {
   await counted(forwarder, dispositions(destination, 'dead_lettered'), 1, withinMs)
-  const letters = await deployment.deadLetters()
-  const ours = letters.filter(({ delivery }) => delivery?.destinationId === destination)
+  const deadLetters = await deployment.deadLetters()
+  const ours = deadLetters.filter(({ delivery }) => delivery?.destinationId === destination)
   assert.equal(ours.length, 1)
   return ours[0]!
 }
@@ -58,7 +58,7 @@ export async function deadLetterOf(
 /** A record of a retry tier, with the time at which it was due. */
 export type TierRecord = RetryDelivery & { tier: string; dueAt: number }
 
-/** Everything that the retry tiers of the settings hold for the destination, due or past, in order of hand-over. */
+/** Everything that the retry tiers of the settings hold for the destination, due or past, in the order they were scheduled. */
 export async function tierRecords(deployment: Deployment, destination: string): Promise<TierRecord[]> {
   const records = await Promise.all(
     deployment.config.retryTiers.map(async ({ name, delayMs }) => {
@@ -67,7 +67,7 @@ export async function tierRecords(deployment: Deployment, destination: string): 
       return Promise.all(
         read.map(async ({ value }) => {
           const record = await codec.decode(value)
-          return { ...record, tier: name, dueAt: record.handedOverAt + delayMs }
+          return { ...record, tier: name, dueAt: record.scheduledAt + delayMs }
         }),
       )
     }),
@@ -75,5 +75,5 @@ export async function tierRecords(deployment: Deployment, destination: string): 
   return records
     .flat()
     .filter(({ destinationId }) => destinationId === destination)
-    .sort((a, b) => a.handedOverAt - b.handedOverAt || a.handOvers - b.handOvers)
+    .sort((a, b) => a.scheduledAt - b.scheduledAt || a.timesScheduled - b.timesScheduled)
 }

@@ -19,7 +19,7 @@ export interface Traffic {
     headers?: object,
   ): Promise<Record<string, unknown>>
   arrived(messageId: string, times: number): Promise<void>
-  /** Waits until so many dead letters can be seen. */
+  /** Waits until that many dead letters can be seen. */
   deadLetters(query: string, count: number): Promise<void>
 }
 

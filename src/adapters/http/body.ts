@@ -3,52 +3,61 @@ import type { IncomingMessage } from 'node:http'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import { bodyTooLarge, overloaded, refusal, tooSlow } from '../../collector/answers.ts'
-import type { Answer } from '../../collector/answers.ts'
-import type { Hold } from '../../collector/room.ts'
+import type { CollectAnswer } from '../../collector/answers.ts'
+import type { Reservation } from '../../collector/request-budget.ts'
 import { SenderPatience } from './sender-patience.ts'
 
 const unzip = promisify(gunzip)
 
-/** What has begun to come in takes room: it must come at this rate, in bytes. */
+/** A body that has begun to arrive takes part of the budget: it must arrive at this rate, in bytes. */
 const bodyPace = { graceMs: 5_000, perSecond: 2 << 10 }
 
 /** What a body was refused with, or `null` when its sender has gone away. */
 export class BodyRefused extends Error {
-  readonly answer: Answer | null
+  readonly answer: CollectAnswer | null
 
-  constructor(answer: Answer | null) {
+  constructor(answer: CollectAnswer | null) {
     super('the body was refused')
     this.answer = answer
   }
 }
 
 /**
- * The text of a request's body, whatever its Content-Type. What comes in is counted against the room as it comes,
+ * The text of a request's body, whatever its Content-Type. Arriving bytes are counted against the budget as they come,
  * and against the limit before and after decompression. Rejects with BodyRefused; what is left of the body is then
  * read and thrown away, for as long as requests may take, so that the sender gets to see the answer.
  */
-export async function readBody(message: IncomingMessage, hold: Hold, mostBytes: number): Promise<string> {
+export async function readBody(
+  message: IncomingMessage,
+  reservation: Reservation,
+  maxBytes: number,
+): Promise<string> {
   const encoding = message.headers['content-encoding']?.trim().toLowerCase() ?? ''
   if (!['', 'identity', 'gzip', 'x-gzip'].includes(encoding))
     throw new BodyRefused(refusal(400, 'encoding_unknown', 'Content-Encoding must be gzip, or none'))
   const length = Number(message.headers['content-length'] ?? 0)
-  if (length > mostBytes) throw new BodyRefused(bodyTooLarge(mostBytes))
-  // Else many bodies that come in side by side would fill the room with their beginnings, and none would find room
-  // for its end. Room is not reserved: who says that much is to come, and sends nothing, would take it from others.
-  if (!hold.hasBytes(length)) throw new BodyRefused(overloaded)
-  const bytes = await allOf(message, hold, length, mostBytes)
+  if (length > maxBytes) throw new BodyRefused(bodyTooLarge(maxBytes))
+  // Otherwise many bodies that arrive side by side would fill the budget with their beginnings, and none would have room
+  // for its end. Nothing is reserved: a sender that announces much and sends nothing would take it from others.
+  if (!reservation.hasBytes(length)) throw new BodyRefused(overloaded)
+  const bytes = await allOf(message, reservation, length, maxBytes)
   // JSON never begins so: some clients do not say that they compress.
   const isGzip = encoding.endsWith('gzip') || (bytes[0] === 0x1f && bytes[1] === 0x8b)
-  return textOf(isGzip ? await unzipped(bytes, hold, mostBytes) : bytes)
+  return textOf(isGzip ? await unzipped(bytes, reservation, maxBytes) : bytes)
 }
 
 /** `expected` is the length that the head says; 0 where it says none. */
-function allOf(message: IncomingMessage, hold: Hold, expected: number, mostBytes: number): Promise<Buffer> {
+function allOf(
+  message: IncomingMessage,
+  reservation: Reservation,
+  expected: number,
+  maxBytes: number,
+): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let length = 0
     let patience: SenderPatience | null = null
-    const settle = (answer: Answer | null) => {
+    const settle = (answer: CollectAnswer | null) => {
       patience?.stop()
       message.off('data', onData).off('end', onEnd).off('close', onGone).off('error', onGone)
       message.on('error', () => {})
@@ -57,10 +66,10 @@ function allOf(message: IncomingMessage, hold: Hold, expected: number, mostBytes
     }
     const onData = (chunk: Buffer) => {
       length += chunk.length
-      if (length > mostBytes) return settle(bodyTooLarge(mostBytes))
-      if (!hold.takeBytes(chunk.length)) return settle(overloaded)
+      if (length > maxBytes) return settle(bodyTooLarge(maxBytes))
+      if (!reservation.takeBytes(chunk.length)) return settle(overloaded)
       chunks.push(chunk)
-      // Nearly always a body is there at once, and nobody waits.
+      // Nearly always the body is there at once, and nothing waits.
       if (length === expected) return
       if (patience === null) patience = new SenderPatience(bodyPace)
       else patience.got(chunk.length)
@@ -77,19 +86,19 @@ function allOf(message: IncomingMessage, hold: Hold, expected: number, mostBytes
 }
 
 /** Stops as soon as more than the limit has come out, however much is still to come. */
-async function unzipped(bytes: Buffer, hold: Hold, mostBytes: number): Promise<Buffer> {
+async function unzipped(bytes: Buffer, reservation: Reservation, maxBytes: number): Promise<Buffer> {
   let out: Buffer
   try {
-    out = await unzip(bytes, { maxOutputLength: mostBytes })
+    out = await unzip(bytes, { maxOutputLength: maxBytes })
   } catch (error) {
     const tooLarge = (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE'
     throw new BodyRefused(
       tooLarge
-        ? bodyTooLarge(mostBytes)
+        ? bodyTooLarge(maxBytes)
         : refusal(400, 'invalid_gzip', 'the body is not what gzip makes, or not all of it'),
     )
   }
-  if (!hold.takeBytes(out.length)) throw new BodyRefused(overloaded)
+  if (!reservation.takeBytes(out.length)) throw new BodyRefused(overloaded)
   return out
 }
 

@@ -13,8 +13,8 @@ export class ClientAddress {
   }
 
   /**
-   * `peer` is the other end of the connection. Each proxy adds to the right of X-Forwarded-For whom it had the
-   * request from, and anybody can begin one: it is read from the right, for as long as a trusted proxy has written it.
+   * `peer` is the other end of the connection. Each proxy appends to X-Forwarded-For the address it had the
+   * request from, and any sender can forge its beginning: it is read from the right, while trusted proxies wrote it.
    * What is no address there (`unknown`) ends it: the proxy's own is then as far as is known.
    */
   of(peer: string, forwardedFor: string | undefined): string {

@@ -3,13 +3,13 @@ import type { AddressInfo } from 'node:net'
 import { fastify } from 'fastify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { bodyTooLarge, overloaded, refusal, unavailable } from '../../collector/answers.ts'
-import type { Answer } from '../../collector/answers.ts'
+import type { CollectAnswer } from '../../collector/answers.ts'
 import type { Collector } from '../../collector/collector.ts'
-import { Hold } from '../../collector/room.ts'
-import type { Room } from '../../collector/room.ts'
+import { Reservation } from '../../collector/request-budget.ts'
+import type { RequestBudget } from '../../collector/request-budget.ts'
 import { pixelRoutes, postRoutes } from '../../collector/routes.ts'
-import type { Route } from '../../collector/routes.ts'
-import { mostBodyBytes } from '../../core/tracking-request.ts'
+import type { CallRoute } from '../../collector/routes.ts'
+import { maxBodyBytes } from '../../core/tracking-request.ts'
 import type { Logger } from '../log.ts'
 import { BodyRefused, readBody } from './body.ts'
 import { ClientAddress } from './client-address.ts'
@@ -22,7 +22,7 @@ export interface CollectorServerOptions {
   host: string
   /** CIDRs of proxies whose X-Forwarded-For is believed; none unless given. */
   trustedProxies?: readonly string[]
-  room: Room
+  budget: RequestBudget
   /** Behind it; null while there is none. */
   collector(): Pick<Collector, 'admit' | 'collect' | 'hadNoRoom'> | null
   log: Logger
@@ -35,7 +35,7 @@ export interface CollectorServerOptions {
 export interface CollectorServer {
   /** The port that was got, when 0 was asked for. */
   port: number
-  /** Takes no more connections, answers the requests under way, cuts off what is left after `graceMs`. Idempotent. */
+  /** Takes no more connections, answers the requests in flight, cuts off what is left after `graceMs`. Idempotent. */
   close(graceMs: number): Promise<void>
 }
 
@@ -44,7 +44,7 @@ const headMs = 10_000
 /** How often requests that take too long are looked for, in ms. */
 const checkMs = 500
 /** Of a pixel's `data`. */
-const mostPixelBytes = 16 << 10
+const maxPixelBytes = 16 << 10
 /** Of a head: a pixel's data and 8 KB beside it. */
 const maxHeadBytes = 24 << 10
 
@@ -98,11 +98,11 @@ export async function openCollectorServer(options: CollectorServerOptions): Prom
 
 function addRoutes(
   app: FastifyInstance,
-  { room, collector, trustedProxies = [], answerMs = 10_000 }: CollectorServerOptions,
+  { budget, collector, trustedProxies = [], answerMs = 10_000 }: CollectorServerOptions,
 ): void {
   const clientAddress = new ClientAddress(trustedProxies)
   /** Null when the sender has gone away. */
-  const answerTo = async (request: FastifyRequest, route: Route): Promise<Answer | null> => {
+  const answerTo = async (request: FastifyRequest, route: CallRoute): Promise<CollectAnswer | null> => {
     const behind = collector()
     if (behind === null) return unavailable
     // Not to be had any more once the sender has gone away.
@@ -116,18 +116,18 @@ function addRoutes(
     let source = behind.admit(keys, route)
     if (source instanceof Promise) source = await source
     if (source !== null && 'status' in source) return source
-    const hold = new Hold(room, source?.id ?? null)
+    const reservation = new Reservation(budget, source?.id ?? null)
     try {
       const isPixel = request.method === 'GET'
-      const text = isPixel ? pixelText(request) : await readBody(request.raw, hold, mostBodyBytes)
-      return await behind.collect({ keys, route, text, ip, hold })
+      const text = isPixel ? pixelText(request) : await readBody(request.raw, reservation, maxBodyBytes)
+      return await behind.collect({ keys, route, text, ip, reservation })
     } catch (error) {
       if (!(error instanceof BodyRefused)) throw error
       if (error.answer === overloaded) behind.hadNoRoom(source, route)
       return error.answer
     } finally {
       // Not only when the sender has taken the answer: a sender that does not read would keep it from others.
-      hold.release()
+      reservation.release()
     }
   }
   for (const [url, route] of postRoutes) {
@@ -169,7 +169,7 @@ const noRoute = refusal(
   'there are POST /v1/identify, track, page, screen, group, alias, batch and import, their first letters, and GET /v1/pixel/{type}',
 )
 
-function send(reply: FastifyReply, { status, body, retryAfter }: Answer): void {
+function send(reply: FastifyReply, { status, body, retryAfter }: CollectAnswer): void {
   reply.code(status).header('Content-Type', 'application/json; charset=utf-8')
   if (retryAfter !== null) reply.header('Retry-After', String(retryAfter))
   reply.send(body)
@@ -188,6 +188,6 @@ function queryText(request: FastifyRequest, name: string): string | null {
 /** The call of `?data=`, in base64 of either alphabet; a `+` that was not escaped has come as a space. */
 function pixelText(request: FastifyRequest): string {
   const data = (queryText(request, 'data') ?? '').replaceAll(' ', '+')
-  if (data.length > mostPixelBytes) throw new BodyRefused(bodyTooLarge(mostPixelBytes))
+  if (data.length > maxPixelBytes) throw new BodyRefused(bodyTooLarge(maxPixelBytes))
   return Buffer.from(data, 'base64').toString('utf8')
 }

@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { checked } from '../../console/api/check.ts'
 import { apiDocument, apiPrefix } from '../../console/api/document.ts'
 import { answerOf, refusal, RequestRefused } from '../../console/api/errors.ts'
-import type { Answer, Operation } from '../../console/api/operation.ts'
+import type { ApiAnswer, Operation } from '../../console/api/operation.ts'
 import type { ConsoleServices } from '../../console/api/services.ts'
 import type { Logger } from '../log.ts'
 import { tokenCheck } from './bearer-token.ts'
@@ -30,7 +30,7 @@ export interface ConsoleServerOptions {
   /** A head that is not complete by then is cut off, in ms. */
   headMs?: number
   /**
-   * Who sends or takes nothing for so long, in the middle of a request, is cut off, in ms; likewise a JSON body that is
+   * Connections that send or read nothing for that long within a request are closed, in ms; likewise a JSON body that is
    * not complete by then. A list must come at its rate, with so much grace.
    */
   idleMs?: number
@@ -40,7 +40,7 @@ export interface ConsoleServer {
   /** The port that was got, when 0 was asked for. */
   port: number
   /**
-   * Takes no more connections, finishes the requests under way, and after `graceMs` breaks off what is left. Resolves
+   * Takes no more connections, finishes the requests in flight, and after `graceMs` breaks off what is left. Resolves
    * once no handler runs any more. Idempotent.
    */
   close(graceMs: number): Promise<void>
@@ -49,7 +49,7 @@ export interface ConsoleServer {
 /** Of a list, in bytes a second: else few senders could keep all of its places for ever. */
 const listRate = 10 << 10
 /** A delivery's id, percent-encoded. */
-const mostParamLength = 4_096
+const maxParamLength = 4_096
 /** How long a request may wait for the settings to be read on, in ms. */
 const catchUpMs = 5_000
 /** How often slow heads are looked for, in ms. */
@@ -73,7 +73,7 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
     bodyLimit: maxBodyBytes,
     connectionTimeout: idleMs,
     http: { headersTimeout: headMs, connectionsCheckingInterval: checkMs },
-    routerOptions: { maxParamLength: mostParamLength },
+    routerOptions: { maxParamLength: maxParamLength },
     return503OnClosing: false,
     clientErrorHandler: badHttpHandler((code, message) => ({ code, message, fields: [] })),
     frameworkErrors: (_error, _request, reply) => void send(reply as FastifyReply, noRoute),
@@ -124,7 +124,7 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
   app.setNotFoundHandler((request, reply) => notFound(operations, request, reply))
   app.setErrorHandler((error, request, reply) => {
     const answer = answerTo(error)
-    // Whoever went away gets no answer, and did nothing that anybody need know of.
+    // A client that went away gets no answer, and nothing is logged.
     if (!answer && !reply.raw.destroyed)
       log.error({ err: error, path: pathOf(request) }, 'a request failed by a bug')
     if (!request.raw.complete) reply.header('Connection', 'close')
@@ -230,7 +230,7 @@ async function handle(
 }
 
 /** The answer to what Fastify or a handler threw; null for a bug. Fastify's own messages may quote the body. */
-function answerTo(error: unknown): Answer | null {
+function answerTo(error: unknown): ApiAnswer | null {
   const { code, statusCode } = error as { code?: string; statusCode?: number }
   switch (code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
@@ -254,7 +254,7 @@ function notFound(operations: readonly Operation[], request: FastifyRequest, rep
   send(reply, refusal('method_not_allowed', `there is ${methods} at this path`))
 }
 
-function send(reply: FastifyReply, { status, headers, body }: Answer): void {
+function send(reply: FastifyReply, { status, headers, body }: ApiAnswer): void {
   reply
     .code(status)
     .headers({ ...headers, 'Content-Type': 'application/json; charset=utf-8' })

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 
-/** Progress is told so often at the most, in ms. */
+/** Minimum interval between two reports of progress, in ms. */
 const betweenMs = 250
 
 /**
@@ -15,7 +15,7 @@ export async function answerInLines(
 ): Promise<void> {
   const lines = new PassThrough()
   let begun = false
-  let toldAt = -Infinity
+  let reportedAt = -Infinity
   const write = (line: object) => {
     if (!begun) {
       begun = true
@@ -24,9 +24,9 @@ export async function answerInLines(
     if (!lines.destroyed) lines.write(`${JSON.stringify(line)}\n`)
   }
   const progress = (state: object) => {
-    // Who reads slowly gets fewer of them.
-    if (performance.now() - toldAt < betweenMs || lines.writableNeedDrain) return
-    toldAt = performance.now()
+    // Slow readers get fewer of them.
+    if (performance.now() - reportedAt < betweenMs || lines.writableNeedDrain) return
+    reportedAt = performance.now()
     write({ progress: state })
   }
   try {

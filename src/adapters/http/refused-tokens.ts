@@ -3,14 +3,14 @@ import type { Logger } from '../log.ts'
 import type { TokenVerdict } from './bearer-token.ts'
 
 const windowMs = 60_000
-/** So many refused requests of a window have a line of their own, and so many wrong tokens are answered at once. */
+/** Refused requests per window that are logged one by one, and wrong tokens that are answered without delay. */
 const free = 10
 const delayMs = 1_000
 /** Beyond them wrong tokens get no answer at all. */
 const maxWaiting = 100
 
 /**
- * Keeps those who try tokens from costing anything: beyond a few a minute they share a line of the log, and wait for
+ * Makes guessing tokens cheap for us: beyond a few a minute wrong tokens share a line of the log, and wait for
  * their answers, on connections that end with them. The right token never waits. That guessing is hopeless is due to
  * the token's length alone.
  */

@@ -20,7 +20,7 @@ export class SenderPatience {
   wait(onEnd: () => void): void {
     this.#since = performance.now()
     clearTimeout(this.#timer ?? undefined)
-    // After a pause of this process timers come first: what has arrived meanwhile is read before anybody is cut off.
+    // After a pause of this process timers come first: what has arrived meanwhile is read before a connection is closed.
     const timer = setTimeout(
       () => setImmediate(() => this.#timer === timer && onEnd()),
       Math.max(0, this.#leftMs),
@@ -28,7 +28,7 @@ export class SenderPatience {
     this.#timer = timer
   }
 
-  /** Bytes have come; until `wait` is called again nobody waits for the sender. */
+  /** Bytes have come; until `wait` is called again the sender's time is not counted. */
   got(bytes: number): void {
     this.stop()
     const waited = performance.now() - this.#since

@@ -40,7 +40,7 @@ export function urlAt(host: string, port: number): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
-/** Takes no more connections, waits for the requests under way, and cuts off what is left after `graceMs`. */
+/** Takes no more connections, waits for the requests in flight, and cuts off what is left after `graceMs`. */
 export async function closeServer(app: FastifyInstance, graceMs: number): Promise<void> {
   const force = setTimeout(() => app.server.closeAllConnections(), graceMs)
   await app.close()

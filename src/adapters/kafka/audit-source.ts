@@ -1,7 +1,7 @@
 import kafkajs from 'kafkajs'
 import type { Admin, Kafka } from 'kafkajs'
-import type { AuditSnapshot, AuditSource, Located, ReadOptions } from '../../console/audit/ports.ts'
-import type { CommittedPartition, Place } from '../../core/audit-report.ts'
+import type { AuditSnapshot, AuditSource, Located, AuditReadOptions } from '../../console/audit/ports.ts'
+import type { AuditedPartition, PartitionId } from '../../core/audit-report.ts'
 import { partPermissions } from '../../core/permissions.ts'
 import { tierOfTopic, type TopicNames } from '../../core/topics.ts'
 import { PostriderError } from '../../errors.ts'
@@ -66,8 +66,8 @@ export function openAuditSource(options: AuditSourceOptions): AuditSource {
 
   const readAll = async <T>(
     names: readonly string[],
-    starts: readonly (Place & { from: number })[],
-    { since, signal, progress }: ReadOptions,
+    starts: readonly (PartitionId & { from: number })[],
+    { since, signal, progress }: AuditReadOptions,
     decode: (value: Buffer | null) => Promise<T> | T,
     each: (record: Located<T>, at: number) => void,
   ): Promise<void> => {
@@ -99,7 +99,7 @@ export function openAuditSource(options: AuditSourceOptions): AuditSource {
           (topic) => !all.includes(topic),
         )
         if (missing.length > 0) throw await missingTopics(kafka, missing)
-        // Before the ends: whatever these commits tell of lies before them.
+        // Before the ends: whatever these commits cover lies before them.
         const committed = [
           ...(await committedOf(admin, `${groupId}.retries`, tiers)),
           ...(await committedOf(admin, groupId, [topics.calls])),
@@ -113,7 +113,7 @@ export function openAuditSource(options: AuditSourceOptions): AuditSource {
         return {
           partitions: committed.map((one) => ({ ...one, low: lowOf(ends, one) })),
           isTier: (topic) => tiers.includes(topic),
-          lettersKeptSince: now - kept.get(topics.deadLetters)! + retentionMarginMs,
+          deadLettersKeptSince: now - kept.get(topics.deadLetters)! + retentionMarginMs,
           retriesKeptSince: now - Math.min(...tiers.map((tier) => kept.get(tier)!)) + retentionMarginMs,
         }
       }
@@ -153,7 +153,7 @@ export function openAuditSource(options: AuditSourceOptions): AuditSource {
     retries: (starts, reading, each) =>
       readAll(tiers, starts, reading, (value) => codecs.retries(anyTier(topics, tiers)).decode(value), each),
 
-    letters: (reading, each) =>
+    deadLetters: (reading, each) =>
       readAll([topics.deadLetters], [], reading, (value) => codecs.deadLetters.decode(value), each),
   }
 }
@@ -191,14 +191,14 @@ async function lowered(
 const offsetsOf = (ranges: readonly OffsetRange[]): number =>
   ranges.reduce((sum, { low, high }) => sum + Math.max(0, high - low), 0)
 
-const lowOf = (ends: Ranges, { topic, partition }: Place): number =>
+const lowOf = (ends: Ranges, { topic, partition }: PartitionId): number =>
   ends.get(topic)?.find((range) => range.partition === partition)?.low ?? 0
 
 async function committedOf(
   admin: Admin,
   groupId: string,
   topics: string[],
-): Promise<Omit<CommittedPartition, 'low'>[]> {
+): Promise<Omit<AuditedPartition, 'low'>[]> {
   if (topics.length === 0) return []
   const found = await admin.fetchOffsets({ groupId, topics })
   return found.flatMap(({ topic, partitions }) =>

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Kafka } from 'kafkajs'
-import type { CallBatch, CallSink } from '../../collector/ports.ts'
+import type { CallBatch, CallBatchSink } from '../../collector/ports.ts'
 import type { AnalyticsCall } from '../../core/analytics-call.ts'
 import { messageOf } from '../../errors.ts'
 import type { Logger } from '../log.ts'
@@ -22,7 +22,7 @@ export interface CallBatchWriterOptions {
   produced: (seconds: number) => void
   /** The least time between two batches, in ms. With nothing sent within it a batch goes out at once. */
   lingerMs?: number
-  /** A batch that is not acknowledged by then has failed, as far as anybody can know. */
+  /** A batch that is not acknowledged by then counts as failed. */
   deadlineMs?: number
   /** After how long partitions that were added get calls; 5 min unless given. */
   metadataMaxAgeMs?: number
@@ -43,7 +43,7 @@ type State = 'connecting' | 'writing' | 'closed'
  * been sent. When one fails, those behind it do too, at once: their requests can be sent again, and until each partition
  * has a leader no other is taken.
  */
-export class CallBatchWriter implements CallSink {
+export class CallBatchWriter implements CallBatchSink {
   readonly #options: CallBatchWriterOptions & { lingerMs: number; deadlineMs: number }
   readonly #producer: KafkaProducer
   readonly #stopping = new AbortController()

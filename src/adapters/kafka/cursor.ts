@@ -31,7 +31,7 @@ export class Cursor {
     return length < 0 ? null : this.#buffer.subarray(this.at - length, this.at)
   }
 
-  /** As `bytes`: whether they are this text, of so many bytes. */
+  /** Like `bytes`: whether they equal this text, which is `length` bytes long. */
   isText(text: string, bytes: number): boolean {
     const length = this.pass()
     return length === bytes && this.#buffer.toString('utf8', this.at - length, this.at) === text

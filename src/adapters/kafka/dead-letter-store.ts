@@ -1,15 +1,19 @@
 import type { Kafka } from 'kafkajs'
-import type { DeadLetterStore, ReadOptions, StoredLetter } from '../../console/dead-letters/ports.ts'
+import type {
+  DeadLetterStore,
+  DeadLetterReadOptions,
+  StoredDeadLetter,
+} from '../../console/dead-letters/ports.ts'
 import type { DeadLetter } from '../../core/delivery.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 import type { Logger } from '../log.ts'
-import { letterOwner, type RawDecoders } from './letter-owner.ts'
-import { newestLetters } from './newest-letters.ts'
+import { deadLetterOwner, type RawDecoders } from './dead-letter-owner.ts'
+import { newestDeadLetters } from './newest-dead-letters.ts'
 import { readRange } from './read-range.ts'
 import { fetchRange } from './topic-offsets.ts'
 import { TopicReader, type TopicRecord } from './topic-reader.ts'
 
-export interface LetterSource {
+export interface DeadLetterSource {
   kafka: Kafka
   topic: string
   groupPrefix: string
@@ -25,17 +29,20 @@ const clockSkewMs = 600_000
 const startOf = (since: number | null | undefined): number | undefined =>
   since === null || since === undefined ? undefined : Math.max(0, since - clockSkewMs)
 
-/** The dead letters of a topic. Each call reads the topic anew. */
-export function deadLetterStore(source: LetterSource): DeadLetterStore {
+/** The dead letters of a topic. Each call reads the topic again. */
+export function deadLetterStore(source: DeadLetterSource): DeadLetterStore {
   return {
-    all: (options = {}) => allLetters(source, options),
-    byId: (id, signal) => lettersById(source, id, signal),
+    all: (options = {}) => allDeadLetters(source, options),
+    byId: (id, signal) => deadLettersById(source, id, signal),
     newest: (options) =>
-      newestLetters(source, options, startOf(options.since), (record) => readLetter(source, record)),
+      newestDeadLetters(source, options, startOf(options.since), (record) => readDeadLetter(source, record)),
   }
 }
 
-async function* allLetters(source: LetterSource, options: ReadOptions): AsyncGenerator<StoredLetter> {
+async function* allDeadLetters(
+  source: DeadLetterSource,
+  options: DeadLetterReadOptions,
+): AsyncGenerator<StoredDeadLetter> {
   const { since, signal, onRange } = options
   const range = readRange({
     ...source,
@@ -43,17 +50,21 @@ async function* allLetters(source: LetterSource, options: ReadOptions): AsyncGen
     ...(onRange && { onRange }),
     signal,
   })
-  for await (const record of range) yield await readLetter(source, record)
+  for await (const record of range) yield await readDeadLetter(source, record)
 }
 
 const positionForm = /^(\d{1,5})-(\d{1,15})$/
 
-async function lettersById(source: LetterSource, id: string, signal?: AbortSignal): Promise<StoredLetter[]> {
+async function deadLettersById(
+  source: DeadLetterSource,
+  id: string,
+  signal?: AbortSignal,
+): Promise<StoredDeadLetter[]> {
   const position = positionForm.exec(id)
-  if (position) return [await letterAt(source, Number(position[1]), Number(position[2]), signal)]
-  const found: StoredLetter[] = []
-  for await (const stored of allLetters(source, { ...(signal && { signal }) })) {
-    if (stored.letter?.delivery?.id === id) found.push(stored)
+  if (position) return [await deadLetterAt(source, Number(position[1]), Number(position[2]), signal)]
+  const found: StoredDeadLetter[] = []
+  for await (const stored of allDeadLetters(source, { ...(signal && { signal }) })) {
+    if (stored.deadLetter?.delivery?.id === id) found.push(stored)
   }
   if (found.length === 0)
     throw new PostriderError(
@@ -63,12 +74,12 @@ async function lettersById(source: LetterSource, id: string, signal?: AbortSigna
   return found.sort((a, b) => a.failedAt - b.failedAt)
 }
 
-async function letterAt(
-  source: LetterSource,
+async function deadLetterAt(
+  source: DeadLetterSource,
   partition: number,
   offset: number,
   signal: AbortSignal | undefined,
-): Promise<StoredLetter> {
+): Promise<StoredDeadLetter> {
   const range = (await fetchRange(source.kafka, source.topic)).find((one) => one.partition === partition)
   let record: TopicRecord | undefined
   if (range && offset >= range.low && offset < range.high) {
@@ -84,7 +95,7 @@ async function letterAt(
       await reader.close()
     }
   }
-  if (record) return readLetter(source, record)
+  if (record) return readDeadLetter(source, record)
   throw new PostriderError(
     'not_found',
     `${source.topic} holds no dead letter ${partition}-${offset}; \`postrider dead-letters list\` shows what it holds`,
@@ -95,18 +106,18 @@ async function letterAt(
 const tries = 5
 const betweenTriesMs = 500
 
-async function readLetter(source: LetterSource, record: TopicRecord): Promise<StoredLetter> {
+async function readDeadLetter(source: DeadLetterSource, record: TopicRecord): Promise<StoredDeadLetter> {
   const id = `${record.partition}-${record.offset}`
   for (let tried = 1; ; tried++) {
     try {
-      const letter = await source.decode(record.value)
-      const owner = await letterOwner(letter, record, source.raw)
-      return { id, record, letter, problem: null, failedAt: letter.failedAt, owner }
+      const deadLetter = await source.decode(record.value)
+      const owner = await deadLetterOwner(deadLetter, record, source.raw)
+      return { id, record, deadLetter, problem: null, failedAt: deadLetter.failedAt, owner }
     } catch (error) {
       if (!(error instanceof PostriderError)) throw error
       if (!error.canRetry) {
-        const owner = await letterOwner(null, record, source.raw)
-        return { id, record, letter: null, problem: messageOf(error), failedAt: record.timestamp, owner }
+        const owner = await deadLetterOwner(null, record, source.raw)
+        return { id, record, deadLetter: null, problem: messageOf(error), failedAt: record.timestamp, owner }
       }
       if (tried === tries) throw error
       await new Promise((resolve) => setTimeout(resolve, betweenTriesMs))

@@ -1,5 +1,5 @@
 import type { Kafka } from 'kafkajs'
-import type { CallSink } from '../../console/deletions/ports.ts'
+import type { DeleteCallSink } from '../../console/deletions/ports.ts'
 import type { AnalyticsCall } from '../../core/analytics-call.ts'
 import { erasureKey, type Erasure } from '../../core/erasures.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
@@ -50,7 +50,7 @@ export class DeletionWriter {
   }
 
   /** A writer that failed once stays failed: each request has one of its own. */
-  openCalls(): CallSink {
+  openCalls(): DeleteCallSink {
     const codec = this.#codecs.calls
     const writer = new CallWriter(this.#kafka, this.#topics.calls, codec, this.#log)
     const connected = once(() => Promise.all([codec.ready(), writer.connect()]))

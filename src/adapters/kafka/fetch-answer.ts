@@ -1,15 +1,15 @@
-import { RecordLots } from './record-lots.ts'
+import { RecordBatches } from './record-batches.ts'
 
 /** Decodes the records of a partition that are not plain, whose size stands at `offset`. */
 export type DecodeMessages = (buffer: Buffer, offset: number) => Promise<unknown[]>
 
 /** Stands where kafkajs expects messages, until their batch is made. */
 export class Undecoded extends Array<never> {
-  readonly lots: RecordLots
+  readonly batches: RecordBatches
 
-  constructor(lots: RecordLots) {
+  constructor(batches: RecordBatches) {
     super()
-    this.lots = lots
+    this.batches = batches
   }
 
   /** What is made of it by kafkajs's filters is plain. */
@@ -105,14 +105,14 @@ class Answer {
     const start = this.#at
     const length = this.int32()
     if (length <= 0 || this.#at + length > this.#bytes.length) return part
-    const lots = RecordLots.read(this.#bytes.subarray(this.#at, this.#at + length))
+    const batches = RecordBatches.read(this.#bytes.subarray(this.#at, this.#at + length))
     this.#at += length
-    if (lots) part.messages = new Undecoded(lots)
+    if (batches) part.messages = new Undecoded(batches)
     else {
       const decoding = this.#decodeOthers(this.#bytes, start).then(
         (messages) => void (part.messages = messages),
       )
-      // Nobody waits for it where the rest of the answer is cut off.
+      // Nothing waits for it when the rest of the answer is cut off.
       decoding.catch(() => {})
       this.pending.push(decoding)
     }

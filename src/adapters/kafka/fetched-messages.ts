@@ -1,10 +1,10 @@
 import type { Batch, KafkaMessage } from 'kafkajs'
 import type { FetchedRecord, FetchedRecords } from '../../forwarder/ports.ts'
-import { RecordLots } from './record-lots.ts'
+import { RecordBatches } from './record-batches.ts'
 
 /** The records of a batch that a consumer was given: those that the patch decode-lazily left in it, where it did. */
 export function recordsOf(batch: Batch & { records?: unknown }): FetchedRecords {
-  return batch.records instanceof RecordLots ? batch.records : new FetchedMessages(batch.messages)
+  return batch.records instanceof RecordBatches ? batch.records : new FetchedMessages(batch.messages)
 }
 
 /** Messages that kafkajs decoded, since they were compressed or of a transaction; or none. */

@@ -38,9 +38,9 @@ const defaultMaxStallMs = 90_000
 const disconnectWithinMs = 15_000
 /** How long a rebalance is held up for the last commit of a generation, in ms: with Kafka in trouble there is none. */
 const lastCommitMs = 1_000
-/** Who has joined and fetched nothing may still be refused, in ms: the first fetch says it at once. */
+/** How long a member that has joined and fetched nothing may still be refused, in ms: the first fetch says it at once. */
 const doubtMs = 5_000
-/** Commits that are refused for this share of `maxStallMs` (15 s) are told in readiness: a coordinator moves in less. */
+/** Commits that are refused for this share of `maxStallMs` (15 s) are reported by readiness: a coordinator moves in less. */
 const longRefusedShare = 1 / 6
 /** How soon partitions that were added to a topic are noticed, in ms. */
 const metadataMaxAgeMs = 10_000
@@ -257,7 +257,7 @@ export class GroupSource implements RecordSource {
       rebalanceTimeout: Math.max(sessionTimeoutMs, 30_000),
       heartbeatInterval: Math.min(1_000, Math.floor(sessionTimeoutMs / 5)),
       maxWaitTimeInMs: maxWaitMs,
-      // Records are small and handed on at once: what a fetch brings should be worked off in well under a second.
+      // Records are small and passed on at once: what a fetch brings should be worked off in well under a second.
       maxBytesPerPartition: 256 * 1024,
       maxBytes: 3 * 1024 * 1024,
       metadataMaxAge: metadataMaxAgeMs,
@@ -268,7 +268,7 @@ export class GroupSource implements RecordSource {
           () => this.#beforeJoin(),
         ),
       ],
-      // Starting anew is ours to do, with everything dropped first.
+      // We restart it ourselves, after dropping everything.
       retry: { restartOnFailure: () => Promise.resolve(false) },
     })
     this.#consumer = consumer
@@ -352,7 +352,7 @@ export class GroupSource implements RecordSource {
       started()
     })
     // The answer to a heartbeat may have lain here while this process was frozen: what it says was true when it was
-    // asked for. kafkajs tells of the request just before it tells of what came of it.
+    // asked for. kafkajs emits the request event just before the event of its result.
     consumer.on('consumer.network.request', ({ payload }) => {
       if (!current() || !provesMembership.has(payload.apiName)) return
       this.#askedAt = performance.now() - Math.max(0, Date.now() - payload.sentAt)

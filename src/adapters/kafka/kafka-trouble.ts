@@ -5,7 +5,7 @@ import { explainKafkaError } from './explain-kafka-error.ts'
 import { describeKafkaError } from './kafka-error.ts'
 import { loginBehind } from './secure/kafka-login.ts'
 
-/** Why one who reads from Kafka does not get on: for readiness, for the log, and for a start that must fail. */
+/** Why a reader of Kafka makes no progress: for readiness, for the log, and for a start that must fail. */
 export class KafkaTrouble {
   readonly #kafka: Kafka
   readonly #needs: readonly Permission[]

@@ -23,7 +23,7 @@ export interface LeaseOptions {
 
 /**
  * Something that one process at a time may hold, over all machines. It is a consumer group, and its leader is the
- * holder: brokers name one, the first who came, and keep it for as long as it answers. Who comes later joins for a
+ * holder: brokers name the first member, and keep it while it answers. A later one joins for a
  * moment, which has the brokers ask the holder for a sign of life: with a holder that is alive the answer is no, at
  * once; one that was killed is dropped when its session ends, and the next in line leads.
  *
@@ -58,7 +58,7 @@ export class GroupLease {
   }
 
   /**
-   * Throws `conflict` when another one holds it, `setup` where the brokers refuse it, and `kafka_unavailable`. Of several who come at once one gets it.
+   * Throws `conflict` when another one holds it, `setup` where the brokers refuse it, and `kafka_unavailable`. Of several callers at once one gets it.
    * It waits for as long as a session when the holder was killed.
    */
   static async acquire(options: LeaseOptions): Promise<GroupLease> {
@@ -68,7 +68,7 @@ export class GroupLease {
       if (!(await lease.#join(topic)))
         throw new PostriderError(
           'conflict',
-          `${busy} is under way elsewhere; nothing was changed: try again when it is through`,
+          `${busy} is running elsewhere; nothing was changed: try again when it is through`,
         )
       return lease
     } catch (error) {
@@ -106,7 +106,7 @@ export class GroupLease {
       const { memberId, isLeader, memberAssignment } = payload
       this.#aliveAt = performance.now()
       if (this.#memberId === null) this.#memberId = memberId
-      // kafkajs joins anew by itself, as somebody else, when its session had ended.
+      // kafkajs joins again by itself, as another member, when its session had ended.
       else if (memberId !== this.#memberId || !isLeader) this.#lost ??= 'another one was let in meanwhile'
       consumer.pause(
         Object.entries(memberAssignment).map(([name, partitions]) => ({ topic: name, partitions })),

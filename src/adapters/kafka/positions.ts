@@ -1,4 +1,4 @@
-/** The next offset of each partition, and those who wait until all of them are far enough. They only grow. */
+/** The next offset of each partition, and callers that wait until all of them are far enough. They only grow. */
 export class Positions {
   readonly #next: Map<number, number>
   readonly #waiters = new Set<{

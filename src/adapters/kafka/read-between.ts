@@ -4,7 +4,7 @@ import type { OffsetRange } from './topic-offsets.ts'
 import { TopicReader } from './topic-reader.ts'
 import type { TopicReaderOptions } from './topic-reader.ts'
 
-/** What those who read a part of a topic have in common. */
+/** Options that all readers of a part of a topic share. */
 export interface ReadBetweenOptions {
   kafka: Kafka
   topic: string

@@ -55,7 +55,7 @@ class Slot<T> {
     await new Promise<void>((resolve) => (this.#taken = resolve))
   }
 
-  /** Whoever took gave up: writers wait no more. */
+  /** The consumer gave up: writers no longer wait. */
   abandon(): void {
     this.#abandoned = true
     this.#taken?.()

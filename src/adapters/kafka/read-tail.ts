@@ -5,7 +5,7 @@ import { awaitRange, fetchRange } from './topic-offsets.ts'
 export interface ReadTailOptions extends ReadBetweenOptions {
   /** Epoch milliseconds: nothing older. */
   since: number
-  /** About so many records at the most, the newest, shared evenly among the partitions. */
+  /** The maximum number of records, about: the newest, shared evenly among the partitions. */
   atMost: number
   signal: AbortSignal
 }

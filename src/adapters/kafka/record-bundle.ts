@@ -4,14 +4,14 @@ import type { PartitionBatch } from './write/partition-batch.ts'
 
 const firstBytes = 4_096
 /** Length, attributes, deltas: a number takes 5 bytes at the most. */
-const mostHeadBytes = 5 + 2 + 5
+const maxHeadBytes = 5 + 2 + 5
 /** Their number, the lengths of name and value. */
-const mostHeaderHeadBytes = 5 + 5 + 5
+const maxHeaderHeadBytes = 5 + 5 + 5
 const noHeaders = Buffer.of(0)
 
 /** A header in the bytes in which each record ends that has it and no other. */
 export function headerBytes(name: string, value: string): Buffer {
-  const bytes = Buffer.alloc(Buffer.byteLength(name + value) + mostHeaderHeadBytes)
+  const bytes = Buffer.alloc(Buffer.byteLength(name + value) + maxHeaderHeadBytes)
   return bytes.subarray(0, writeHeaders({ [name]: value }, bytes, 0))
 }
 
@@ -68,7 +68,7 @@ export class RecordBundle implements PartitionBatch {
   #write<T>(key: string | null, value: T, writer: ValueWriter<T>): number {
     const buffer = this.#buffer
     const headers = this.#headers
-    if (this.#end + mostHeadBytes > buffer.length) return -1
+    if (this.#end + maxHeadBytes > buffer.length) return -1
     const index = this.#count
     const headBytes = 2 + sizeOfVarint(index)
     // Where it belongs if the length takes two bytes, as nearly always.

@@ -13,7 +13,7 @@ export interface ValueWriter<T> {
 }
 
 /** A number that counts bytes, at most. */
-const mostVarintBytes = 5
+const maxVarintBytes = 5
 
 /** @param bytes of all that follows the length; gives the position behind the head */
 export function writeRecordHead(buffer: Buffer, at: number, bytes: number, index: number): number {
@@ -35,7 +35,7 @@ export function writeKeyAndValue<T>(
   at: number,
 ): number {
   const keyBytes = key === null ? -1 : Buffer.byteLength(key)
-  if (at + mostVarintBytes + Math.max(0, keyBytes) + 2 > buffer.length) return -1
+  if (at + maxVarintBytes + Math.max(0, keyBytes) + 2 > buffer.length) return -1
   at = writeVarint(buffer, at, keyBytes)
   if (typeof key === 'string') at += writeText(key, buffer, at)
   else if (key !== null) {
@@ -56,12 +56,12 @@ export function writeKeyAndValue<T>(
 /** Gives the position behind them; -1 when the buffer is too short. */
 export function writeHeaders(headers: Readonly<Record<string, string>>, buffer: Buffer, at: number): number {
   const names = Object.keys(headers)
-  if (at + mostVarintBytes > buffer.length) return -1
+  if (at + maxVarintBytes > buffer.length) return -1
   at = writeVarint(buffer, at, names.length)
   for (const name of names) {
     const value = headers[name]!
     const [nameBytes, valueBytes] = [Buffer.byteLength(name), Buffer.byteLength(value)]
-    if (at + 2 * mostVarintBytes + nameBytes + valueBytes > buffer.length) return -1
+    if (at + 2 * maxVarintBytes + nameBytes + valueBytes > buffer.length) return -1
     at = writeVarint(buffer, at, nameBytes)
     at += writeText(name, buffer, at)
     at = writeVarint(buffer, at, valueBytes)

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Kafka } from 'kafkajs'
-import type { Outgoing, ReplaySink, ReplaySinkOptions } from '../../console/dead-letters/ports.ts'
+import type { ReplayRecord, ReplaySink, ReplaySinkOptions } from '../../console/dead-letters/ports.ts'
 import { notSetUp } from '../../errors.ts'
 import { KafkaProducer, type ProducerLog } from './write/kafka-producer.ts'
 import { encodeRecord } from './write/plain-record.ts'
@@ -23,9 +23,9 @@ export class ReplayBatches implements ReplaySink {
   readonly #rate: number | null
   readonly #maxRecords: number
   readonly #signal: AbortSignal
-  readonly #onTaken: (outgoing: Outgoing) => void
-  readonly #onTooLarge: (outgoing: Outgoing) => void
-  #batch: Outgoing[] = []
+  readonly #onTaken: (outgoing: ReplayRecord) => void
+  readonly #onTooLarge: (outgoing: ReplayRecord) => void
+  #batch: ReplayRecord[] = []
   #bytes = 0
   #sent = 0
   readonly #startedAt = performance.now()
@@ -42,7 +42,7 @@ export class ReplayBatches implements ReplaySink {
     this.#onTooLarge = options.tooLarge
   }
 
-  async add(outgoing: Outgoing): Promise<void> {
+  async add(outgoing: ReplayRecord): Promise<void> {
     const bytes = outgoing.value.length + (outgoing.key?.length ?? 0)
     if (this.#batch.length > 0 && this.#bytes + bytes > maxBatchBytes) await this.flush()
     this.#batch.push(outgoing)
@@ -62,7 +62,7 @@ export class ReplayBatches implements ReplaySink {
     if (dueMs > 0) await sleep(dueMs, undefined, { signal: this.#signal }).catch(() => {})
   }
 
-  async #send(topic: string, batch: readonly Outgoing[]): Promise<void> {
+  async #send(topic: string, batch: readonly ReplayRecord[]): Promise<void> {
     const byRecord = new Map(batch.map((outgoing) => [encodeRecord(outgoing), outgoing]))
     const deadline = performance.now() + acknowledgeWithinMs
     const report = await publish(this.#producer, topic, [...byRecord.keys()], { deadline }).catch(

@@ -65,7 +65,7 @@ export async function awaitRange(
   log: Logger,
   stop: AbortSignal,
 ): Promise<OffsetRange[]> {
-  let inTheWay: unknown = new Error('no answer in time')
+  let lastError: unknown = new Error('no answer in time')
   for (let failures = 0; !stop.aborted; failures++) {
     const stopped = aborted(stop)
     try {
@@ -73,14 +73,14 @@ export async function awaitRange(
       if (ranges) return ranges
     } catch (error) {
       if (error instanceof PostriderError && !error.canRetry) throw error
-      inTheWay = error
+      lastError = error
       log.warn({ topic, error: messageOf(error) }, 'a topic cannot be read yet; trying again')
       await pause(backOff(failures), stop)
     } finally {
       stopped.release()
     }
   }
-  throw inTheWay
+  throw lastError
 }
 
 /** By partition, the offset behind the last record; partitions that hold nothing are left out. */

@@ -60,7 +60,7 @@ export interface TopicReaderOptions {
  */
 export type ReaderState = 'connecting' | 'reading' | 'failed' | 'closed'
 
-/** While somebody waits for the end: how often to look whether retention took away what was still to come. */
+/** While a caller waits for the end: how often to check whether retention removed what was still to come. */
 const recheckMs = 1_000
 /** Without a heartbeat for so long the brokers count as away, whatever the sockets say. */
 const silentMs = 10_000
@@ -221,7 +221,7 @@ export class TopicReader {
   /** Never throws: kafkajs would restart, or for some errors stop for good. */
   async #handleBatch({ batch, heartbeat, pause: pausePartition }: EachBatchPayload): Promise<void> {
     const { topic, partition } = batch
-    // A record may take long (whoever reads on is slow, the registry is away): the group must not expire.
+    // A record may take long (the handler is slow, the registry is away): the group must not expire.
     const until = this.#until(partition)
     const beat = setInterval(() => heartbeat().catch(() => {}), 1_000)
     try {
@@ -314,7 +314,7 @@ export class TopicReader {
     }
   }
 
-  /** What those learn who still want something of a reader that failed or was closed. */
+  /** The error for callers that still want something of a reader that failed or was closed. */
   #stopped(): unknown {
     return this.#failure ? this.#failure.error : unavailable(this.#options.topic, 'reading was stopped')
   }

@@ -70,7 +70,7 @@ async function describeConfigs(admin: Admin, topics: readonly string[]) {
 
 const fewestCopies = (partitions: readonly PartitionMetadata[]): number =>
   partitions.reduce(
-    (least, { replicas }) => Math.min(least, replicas.length),
+    (min, { replicas }) => Math.min(min, replicas.length),
     partitions[0]?.replicas.length ?? 0,
   )
 

@@ -5,13 +5,13 @@ import { topicNames } from '../../core/topics.ts'
 
 const dayMs = 86_400_000
 const megabyte = 1_048_576
-/** How long the memberships' topic tells of what was deleted from it: views that are older begin anew. */
+/** How long the memberships' topic keeps tombstones: views that are older are rebuilt. */
 export const deletionsKeptMs = 7 * dayMs
 
 /** What a topic's setting must be, as a text or as bounds of a number, -1 standing for no limit. */
-export type Requirement = { is: string } | { least: number; most?: number }
+export type Requirement = { is: string } | { min: number; max?: number }
 
-/** One topic as `setup` creates it and as the processes need it (contracts.md, Topics). */
+/** One topic as `setup` creates it and as the processes need it (docs/kafka-producers.md). */
 export interface TopicSpec {
   name: string
   partitions: number
@@ -33,26 +33,26 @@ const appendTime = 'LogAppendTime'
 export function topicSpecs(config: TopicConfig): TopicSpec[] {
   const names = topicNames(config.topicPrefix)
   const { partitions } = config
-  // 1 MB for calls and 4 MB for what they turn into, so that the largest that gets in can also be handed on.
+  // 1 MB for calls and 4 MB for what they turn into, so that the largest that gets in can also be passed on.
   return [
     {
       ...ordinary(names.calls, partitions.calls, 7 * dayMs, megabyte),
       required: {
         ...needed,
-        'max.message.bytes': { least: megabyte, most: 3 * megabyte },
+        'max.message.bytes': { min: megabyte, max: 3 * megabyte },
       },
-      advised: { 'retention.ms': { least: 7 * dayMs } },
+      advised: { 'retention.ms': { min: 7 * dayMs } },
     },
     ...config.retryTiers.map(({ name, delayMs }) =>
       whole(ordinary(names.retry(name), partitions.retry, delayMs + 7 * dayMs, 4 * megabyte)),
     ),
     {
       ...ordinary(names.deadLetters, partitions.deadLetters, 30 * dayMs, 4 * megabyte),
-      advised: { 'retention.ms': { least: 30 * dayMs } },
+      advised: { 'retention.ms': { min: 30 * dayMs } },
     },
     {
       ...ordinary(names.deliveries, partitions.deliveries, deliveriesKeptMs, 4 * megabyte),
-      advised: { 'retention.ms': { least: deliveriesKeptMs } },
+      advised: { 'retention.ms': { min: deliveriesKeptMs } },
     },
     single(names.settings, -1),
     {
@@ -67,7 +67,7 @@ export function topicSpecs(config: TopicConfig): TopicSpec[] {
       required: {
         'message.timestamp.type': { is: appendTime },
         'cleanup.policy': { is: 'compact' },
-        'delete.retention.ms': { least: deletionsKeptMs },
+        'delete.retention.ms': { min: deletionsKeptMs },
       },
       advised: {},
     },
@@ -91,7 +91,7 @@ function ordinary(name: string, partitions: number, retentionMs: number, maxByte
       'retention.ms': String(retentionMs),
       'max.message.bytes': String(maxBytes),
     },
-    required: { ...needed, 'max.message.bytes': { least: maxBytes } },
+    required: { ...needed, 'max.message.bytes': { min: maxBytes } },
     advised: {},
   }
 }
@@ -103,7 +103,7 @@ function whole(spec: TopicSpec): TopicSpec {
     settings: { ...spec.settings, 'retention.bytes': '-1' },
     required: {
       ...spec.required,
-      'retention.ms': { least: Number(spec.settings['retention.ms']) },
+      'retention.ms': { min: Number(spec.settings['retention.ms']) },
       'retention.bytes': { is: '-1' },
     },
   }
@@ -116,7 +116,7 @@ function single(name: string, retentionMs: number): TopicSpec {
 }
 
 /**
- * What keeps a record that was acknowledged while brokers die, with so many copies: with three of them, two in-sync
+ * What keeps an acknowledged record while brokers die, by the number of replicas: with three of them, two in-sync
  * replicas must have it before it counts as written. With two that would end all writing while one broker is away.
  */
 export function durabilityOf(copies: number): Record<string, string> {
@@ -131,14 +131,14 @@ export function meets(value: string | undefined, requirement: Requirement): bool
   if (value === undefined) return false
   if ('is' in requirement) return value === requirement.is
   const number = unlimited(Number(value))
-  return number >= unlimited(requirement.least) && number <= (requirement.most ?? Infinity)
+  return number >= unlimited(requirement.min) && number <= (requirement.max ?? Infinity)
 }
 
 const unlimited = (number: number): number => (number === -1 ? Infinity : number)
 
 export function describeRequirement(requirement: Requirement): string {
   if ('is' in requirement) return requirement.is
-  if (requirement.least === -1) return '-1'
-  const most = requirement.most === undefined ? '' : ` and at most ${requirement.most}`
-  return `at least ${requirement.least}${most}`
+  if (requirement.min === -1) return '-1'
+  const max = requirement.max === undefined ? '' : ` and at most ${requirement.max}`
+  return `at least ${requirement.min}${max}`
 }

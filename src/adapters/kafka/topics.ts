@@ -7,7 +7,7 @@ import type { TopicConfig, TopicSpec } from './topic-specs.ts'
 import { createTopics } from './create-topics.ts'
 import { describeTopics, fixTopics, isDurable, untilBrokersKnow, type FoundTopic } from './topic-settings.ts'
 
-/** Kafka's error for a topic that somebody else has just created. */
+/** Kafka's error for a topic that another process has just created. */
 const alreadyExists = 'TOPIC_ALREADY_EXISTS'
 const notAllowed = 'TOPIC_AUTHORIZATION_FAILED'
 

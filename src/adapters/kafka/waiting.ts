@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 const firstBackOffMs = 200
 const maxBackOffMs = 5_000
 
-/** How long to wait after so many failures in a row, in ms. */
+/** How long to wait after that number of failures in a row, in ms. */
 export function backOff(failures: number): number {
   return Math.min(maxBackOffMs, firstBackOffMs * 2 ** failures)
 }

@@ -6,7 +6,7 @@ import { escapeValue, heading, inPieces } from './exposition.ts'
 import type { Exposed } from './exposition.ts'
 
 /** Sources are settings, and ids of deleted ones are not many; beyond this the rest is counted under `other`. */
-const mostSources = 10_000
+const maxSources = 10_000
 const other = 'other'
 
 const name = 'postrider_collector_calls_total'
@@ -28,7 +28,7 @@ export class CollectorCounts implements CollectorMetrics, Exposed {
   calls(sourceId: string, type: CallType | null, result: CallResult, count: number): void {
     let counts = this.#sources.get(sourceId)
     if (counts === undefined) {
-      if (this.#sources.size >= mostSources && sourceId !== other)
+      if (this.#sources.size >= maxSources && sourceId !== other)
         return this.calls(other, type, result, count)
       counts = new Array<number>(types.length * callResults.length).fill(0)
       this.#sources.set(sourceId, counts)

@@ -14,7 +14,7 @@ const attemptKinds = outcomeKinds.filter((kind) => kind !== 'deferred')
 /** A status outside of 100-599 is of class `other`. */
 const codeClasses = ['other', '1xx', '2xx', '3xx', '4xx', '5xx'] as const
 
-/** An attempt ends within five seconds (contracts.md). */
+/** An attempt ends within five seconds: `WEBHOOK_TIMEOUT` cannot be longer. */
 const durationBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
 
 /** Index by name; objects without prototype, so that the lookup of a constant name stays one inline cache. */
@@ -29,7 +29,7 @@ const deferralIndex = indexOf(deferralReasons)
 const zeros = (count: number): number[] => new Array<number>(count).fill(0)
 
 /** Everything counted for one destination, in plain arrays: the hot path hashes no labels. */
-export class DestinationCounts implements DestinationMetrics {
+export class DestinationCounters implements DestinationMetrics {
   /** `destination="…"` */
   readonly label: string
   readonly attempts = zeros(outcomeKinds.length)
@@ -93,7 +93,7 @@ function counted(
  * as well; the wider sets (outcomes, code classes, reasons) once counted, which keeps a page of 1,000
  * destinations to what they use.
  */
-export function* exposeDestinations(all: readonly DestinationCounts[]): Generator<string> {
+export function* exposeDestinations(all: readonly DestinationCounters[]): Generator<string> {
   yield* inPieces(
     heading(attemptsName, 'counter', 'Attempts at one URL, by what came of them.'),
     all,

@@ -2,7 +2,7 @@
 // prom-client's registry takes 22-50 ms of the event loop for 1,000 label sets of one histogram.
 
 /**
- * Something with metric families to show. Yields text that ends with a line's end; whoever writes it out may
+ * Something with metric families to show. Yields text that ends with a line's end; the caller may
  * let other work go on between two pieces, so a piece should not take longer than about a millisecond.
  */
 export interface Exposed {

@@ -4,21 +4,21 @@ import type {
   ForwarderGauges,
   ForwarderMetrics,
 } from '../../forwarder/ports.ts'
-import { DestinationCounts, exposeDestinations } from './destination-counts.ts'
+import { DestinationCounters, exposeDestinations } from './destination-counts.ts'
 import { escapeValue, heading, inPieces, labels } from './exposition.ts'
 import type { Exposed } from './exposition.ts'
 import { Histogram } from './histogram.ts'
 import { ProduceDurations } from './produce-durations.ts'
 
 /** Ids come from records: beyond this many of one kind, the rest is counted under `other`. */
-const mostLabels = 10_000
+const maxLabels = 10_000
 const other = 'other'
 
 const latenessBounds = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800]
 
 /** Counts what the forwarder does, and shows it. The gauges are read at each scrape. */
 export class ForwarderCounts implements ForwarderMetrics, Exposed {
-  readonly #destinations = new Map<string, DestinationCounts>()
+  readonly #destinations = new Map<string, DestinationCounters>()
   readonly #retries = new Map<string, number>()
   readonly #lost = new Map<string, number>()
   readonly #lateness = new Histogram(latenessBounds)
@@ -26,7 +26,7 @@ export class ForwarderCounts implements ForwarderMetrics, Exposed {
   readonly #showsProduce: boolean
   #gauges: ForwarderGauges | null = null
 
-  /** `shared` is counted into, and shown by whoever shares it. */
+  /** `shared` is counted into, and shown by the part that shares it. */
   constructor(shared?: ProduceDurations) {
     this.#produce = shared ?? new ProduceDurations()
     this.#showsProduce = shared === undefined
@@ -35,8 +35,8 @@ export class ForwarderCounts implements ForwarderMetrics, Exposed {
   destination(id: string): DestinationMetrics {
     const known = this.#destinations.get(id)
     if (known) return known
-    if (this.#destinations.size >= mostLabels && id !== other) return this.destination(other)
-    const made = new DestinationCounts(id)
+    if (this.#destinations.size >= maxLabels && id !== other) return this.destination(other)
+    const made = new DestinationCounters(id)
     this.#destinations.set(id, made)
     return made
   }
@@ -57,14 +57,19 @@ export class ForwarderCounts implements ForwarderMetrics, Exposed {
     this.#produce.observe(seconds)
   }
 
-  /** The last ones handed over are read. */
+  /** The last tallies given to it are read. */
   watch(gauges: ForwarderGauges): void {
     this.#gauges = gauges
   }
 
   *expose(): Generator<string> {
     yield* exposeDestinations([...this.#destinations.values()])
-    yield counters('postrider_retries_scheduled_total', 'Deliveries handed to a tier.', 'tier', this.#retries)
+    yield counters(
+      'postrider_retries_scheduled_total',
+      'Deliveries scheduled for a retry.',
+      'tier',
+      this.#retries,
+    )
     yield (
       heading('postrider_retry_lateness_seconds', 'histogram', 'From due to the start of the attempt.') +
       this.#lateness.lines('postrider_retry_lateness_seconds', '')
@@ -81,7 +86,7 @@ export class ForwarderCounts implements ForwarderMetrics, Exposed {
 }
 
 function add(counts: Map<string, number>, label: string, count: number): void {
-  const known = counts.has(label) || counts.size < mostLabels ? label : other
+  const known = counts.has(label) || counts.size < maxLabels ? label : other
   counts.set(known, (counts.get(known) ?? 0) + count)
 }
 
@@ -94,12 +99,12 @@ function counters(name: string, help: string, label: string, counts: ReadonlyMap
 const endpointFamilies: { name: string; help: string; of: (endpoint: EndpointGauges) => number }[] = [
   {
     name: 'postrider_endpoint_in_flight',
-    help: 'Requests under way to one URL.',
+    help: 'Requests in flight to one URL.',
     of: ({ inFlight }) => inFlight,
   },
   {
     name: 'postrider_endpoint_limit',
-    help: 'Requests that may be under way to one URL at once, as found out.',
+    help: 'Requests that may be in flight to one URL at once, as found out.',
     of: ({ limit }) => limit,
   },
   {
@@ -116,7 +121,7 @@ const endpointFamilies: { name: string; help: string; of: (endpoint: EndpointGau
 
 function* exposeGauges(gauges: ForwarderGauges): Generator<string> {
   yield (
-    heading('postrider_in_flight', 'gauge', 'Requests under way.') +
+    heading('postrider_in_flight', 'gauge', 'Requests in flight.') +
     `postrider_in_flight ${gauges.inFlight()}\n`
   )
   // Taken at once, for a piece of the page may be written a while after the one before.

@@ -28,7 +28,7 @@ export function roomForTexts(texts: readonly string[]): number {
 }
 
 /**
- * Whether so many bytes are left behind `at`. Throws when `room` is no number, as it is when what was measured has no
+ * Whether that many bytes are left after `at`. Throws when `room` is no number, as it is when what was measured has no
  * length: no buffer would be long enough for that.
  */
 export function hasRoom(buffer: Buffer, at: number, room: number): boolean {

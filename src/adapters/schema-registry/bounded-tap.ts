@@ -16,7 +16,7 @@ export class BoundedTap {
   #end = 0
   #readsLeft = 0
 
-  /** Begins anew at a position of other bytes. */
+  /** Starts over at a position of other bytes. */
   reset(bytes: Buffer, position: number): void {
     this.buf = bytes
     this.pos = position
@@ -33,7 +33,7 @@ export class BoundedTap {
     return this.pos === this.#end
   }
 
-  /** Moves on by so many bytes and gives the position before them. */
+  /** Advances by that number of bytes and returns the position before them. */
   #take(length: number): number {
     const start = this.pos
     const end = start + length
@@ -114,7 +114,7 @@ export class BoundedTap {
     this.#take(8)
   }
 
-  /** The record's own bytes, which are part of a whole fetch: who keeps them for long copies them. */
+  /** The record's own bytes, which are part of a whole fetch: callers that keep them for long copy them. */
   readFixed(length: number): Buffer {
     const start = this.#take(length)
     return this.buf.subarray(start, start + length)

@@ -27,7 +27,7 @@ const typeSymbols: readonly DeliveryEvent['type'][] = ['unknown', ...deliveryEve
  * Throws for what the schema cannot hold: that is a bug.
  */
 export function writeDeliveryEvent(event: DeliveryEvent, buffer: Buffer, at: number): number {
-  // A tally is told once a commit only: avsc will do.
+  // A tally is written once per commit only: avsc is fast enough.
   if (event.tally !== null) return Math.max(-1, recordSchema('deliveryEvent').type.encode(event, buffer, at))
   if (!hasRoom(buffer, at, roomFor(event))) return -1
   at = writeSymbol(buffer, at, event.type, typeSymbols)

@@ -21,7 +21,7 @@ type DeliveryFields = Omit<Delivery, 'type' | 'outcomes'> & {
   type: CallType | 'unknown'
   outcomes: OutcomeFields[]
 }
-type RetryFields = DeliveryFields & Pick<RetryDelivery, 'handedOverAt' | 'owner' | 'from'>
+type RetryFields = DeliveryFields & Pick<RetryDelivery, 'scheduledAt' | 'owner' | 'from'>
 type DeadLetterFields = Omit<DeadLetter, 'reason' | 'delivery'> & {
   reason: DeadLetterReason | 'unknown'
   delivery: DeliveryFields | null
@@ -82,9 +82,9 @@ function deliveryFields(record: Delivery, key: Uint8Array | null): DeliveryField
     body: bytes(record.body),
     endpointIds: record.endpointIds,
     attempts: record.attempts,
-    handOvers: record.handOvers,
+    timesScheduled: record.timesScheduled,
     firstAttemptAt: record.firstAttemptAt,
-    firstHandOverAt: record.firstHandOverAt,
+    firstScheduledAt: record.firstScheduledAt,
     notBefore: record.notBefore,
     outcomes: record.outcomes,
     lastResponse: lastResponse && { ...lastResponse, body: bytes(lastResponse.body) },
@@ -97,7 +97,7 @@ function delivery(fields: DeliveryFields): Delivery {
   return rest
 }
 
-/** The same object, of which all that a later version added is told in words that this one knows. */
+/** The same object, with everything that a later version added replaced by values that this one knows. */
 function known<T extends DeliveryFields>(fields: T): T & Delivery {
   if (fields.type === 'unknown')
     throw new PostriderError('undecodable', `delivery ${fields.id} is of a type that a later version added`)

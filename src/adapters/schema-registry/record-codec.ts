@@ -7,7 +7,7 @@ import type { RecordSchema } from './schemas.ts'
 
 /** Between what a part works with and the Avro record, which is written either by avsc or by a writer of its own. */
 export type Mapping<T> = (ToFields<T> | Writer<T>) & {
-  /** Gets what avsc read, which nobody else holds. Throws PostriderError 'undecodable'. */
+  /** Gets what avsc read; nothing else refers to it. Throws PostriderError 'undecodable'. */
   fromFields(fields: unknown): T
 }
 
@@ -62,7 +62,7 @@ export class RecordCodec<T> {
       throw notSetUp(
         `the schema registry at ${this.#registry.url} has no ${this.#schema.name} of this version under ${this.subject}`,
       )
-    this.#reader.knowOwn(id)
+    this.#reader.registerOwnSchema(id)
     this.#id = id
   }
 

@@ -9,8 +9,8 @@ import type { RecordSchema } from './schemas.ts'
 /** How long an id that the registry does not have, or whose schema is not ours, is not asked for again, in ms. */
 const refusalMs = 10_000
 /** Anybody can write any id: beyond this many the refusals are forgotten. */
-const mostRefusals = 1_000
-/** So many unknown ids are asked for in a second: each takes two requests, and everything behind its record waits. */
+const maxRefusals = 1_000
+/** Unknown ids looked up per second: each takes two requests, and everything behind its record waits. */
 const maxAskedIds = 20
 const askedIdsMs = 1_000
 
@@ -39,7 +39,7 @@ export class RecordReader {
   readonly #knownSubject: string
   /** Where the schemas of these records are registered. */
   readonly #subjects: () => readonly string[]
-  readonly #ways = new Map<number, ReadsFrom>()
+  readonly #resolvers = new Map<number, ReadsFrom>()
   readonly #refusals = new Map<number, Refusal>()
   readonly #loading = new Map<number, Promise<void>>()
   /** Unknown ids that were asked for since `#askedSince`. */
@@ -49,7 +49,7 @@ export class RecordReader {
   #registered: Promise<ReadonlySet<number>> | null = null
   readonly #tap = new BoundedTap()
   #lastId = 0
-  #lastWay: ReadsFrom | undefined
+  #lastResolver: ReadsFrom | undefined
 
   constructor(
     schema: RecordSchema,
@@ -66,28 +66,28 @@ export class RecordReader {
   }
 
   /** Registered as ours: nothing has to be fetched for it. */
-  knowOwn(id: number): void {
-    this.#ways.set(id, this.#schema.type as unknown as ReadsFrom)
+  registerOwnSchema(id: number): void {
+    this.#resolvers.set(id, this.#schema.type as unknown as ReadsFrom)
   }
 
   /** The record as avsc gives it; undefined when its schema has to be loaded first. Throws 'undecodable'. */
   tryRead(value: Buffer | null): unknown {
     const id = idOf(value)
-    let way = this.#lastWay
-    if (id !== this.#lastId || way === undefined) {
-      way = this.#ways.get(id)
-      if (way === undefined) {
+    let resolver = this.#lastResolver
+    if (id !== this.#lastId || resolver === undefined) {
+      resolver = this.#resolvers.get(id)
+      if (resolver === undefined) {
         this.#throwRefusal(id)
         return undefined
       }
       this.#lastId = id
-      this.#lastWay = way
+      this.#lastResolver = resolver
     }
     const tap = this.#tap
     tap.reset(value!, headerBytes)
     let record: unknown
     try {
-      record = way._read(tap)
+      record = resolver._read(tap)
     } catch (error) {
       throw undecodable(`the bytes are no ${this.#schema.name} of schema ${id}: ${messageOf(error)}`, error)
     } finally {
@@ -109,11 +109,11 @@ export class RecordReader {
   }
 
   async #load(id: number): Promise<void> {
-    if (this.#ways.has(id)) return
+    if (this.#resolvers.has(id)) return
     this.#throwRefusal(id)
     try {
       if (!this.#mayAsk(id)) await this.#requireRegistered(id)
-      this.#ways.set(id, this.#wayFrom(await this.#fetch(id), id))
+      this.#resolvers.set(id, this.#resolverFrom(await this.#fetch(id), id))
       this.#log.debug(
         { schemaId: id, record: this.#schema.name },
         'learned a schema that records are written with',
@@ -164,7 +164,7 @@ export class RecordReader {
       return await this.#registry.schema(id)
     } catch (error) {
       if (!(error instanceof PostriderError) || error.code !== 'undecodable') throw error
-      // A registry that was set up anew, or a wrong URL, has no schema for any record: that is no record's fault.
+      // A registry that was set up again, or a wrong URL, has no schema for any record: that is no record's fault.
       if (await this.#registry.knows(this.#knownSubject)) throw error
       throw new PostriderError(
         'registry_unavailable',
@@ -173,7 +173,7 @@ export class RecordReader {
     }
   }
 
-  #wayFrom(writer: Type, id: number): ReadsFrom {
+  #resolverFrom(writer: Type, id: number): ReadsFrom {
     const { name, type } = this.#schema
     if (writer.name !== name) throw undecodable(`schema ${id} is ${writer.name ?? 'unnamed'}, not ${name}`)
     if (hasEndlessItems(writer)) throw undecodable(`schema ${id} has a list of items without bytes`)
@@ -193,7 +193,7 @@ export class RecordReader {
   }
 
   #refuse(id: number, error: PostriderError): void {
-    if (this.#refusals.size >= mostRefusals) this.#refusals.clear()
+    if (this.#refusals.size >= maxRefusals) this.#refusals.clear()
     this.#refusals.set(id, { error, until: performance.now() + refusalMs })
   }
 }

@@ -40,7 +40,7 @@ export class Registry {
     this.#client = new SchemaRegistry({
       host: this.url,
       ...(username === null ? {} : { auth: { username, password: password ?? '' } }),
-      // Whoever asks knows better whether and when to ask again.
+      // The caller knows better whether and when to retry.
       retry: { retries: 0 },
       // Frees the socket; the promise itself is bounded in `#ask`, for the client forgets about a response that
       // stops halfway.

@@ -1,4 +1,4 @@
-// The record of a delivery that is handed to a retry tier: thousands a second while an endpoint is down
+// The record of a delivery that is scheduled for a retry: thousands a second while an endpoint is down
 // (avro-encoding.ts).
 import { callTypes } from '../../core/analytics-call.ts'
 import type { EndpointOutcome, LastResponse, Origin, RetryDelivery } from '../../core/delivery.ts'
@@ -49,14 +49,14 @@ export function writeRetryDelivery(record: KeyedRetryDelivery, buffer: Buffer, a
   at = writeBytes(buffer, at, record.body)
   at = writeTexts(buffer, at, record.endpointIds)
   at = writeInt(buffer, at, record.attempts)
-  at = writeInt(buffer, at, record.handOvers)
+  at = writeInt(buffer, at, record.timesScheduled)
   at = writeNullableLong(buffer, at, record.firstAttemptAt)
-  at = writeNullableLong(buffer, at, record.firstHandOverAt)
+  at = writeNullableLong(buffer, at, record.firstScheduledAt)
   at = writeNullableLong(buffer, at, record.notBefore)
   at = writeOutcomes(buffer, at, record.outcomes)
   at = writeLastResponse(buffer, at, record.lastResponse)
   at = writeOrigin(buffer, at, record.origin)
-  at = writeLong(buffer, at, record.handedOverAt)
+  at = writeLong(buffer, at, record.scheduledAt)
   at = writeText(buffer, at, record.owner)
   if (record.from === null) {
     buffer[at] = 0

@@ -1,6 +1,6 @@
 import type { Writer } from '../../console/messages/ports.ts'
 import { tierOfTopic, type Tier, type TopicNames } from '../../core/topics.ts'
-import { placeKey, traceOfEvent, traceOfLetter, traceOfRetry, type Place } from '../../core/trace.ts'
+import { placeKey, traceOfEvent, traceOfDeadLetter, traceOfRetry, type Place } from '../../core/trace.ts'
 import { PostriderError } from '../../errors.ts'
 import { collectorHeader } from '../kafka/call-batch.ts'
 import type { TopicRecord } from '../kafka/topic-reader.ts'
@@ -38,7 +38,7 @@ export class EntryReader {
       const content = this.#readOf(topic)(record, place)
       return content && { place, timestamp, ...content }
     } catch (error) {
-      // What nobody can read is about no message.
+      // A record that cannot be read is about no message.
       if (error instanceof PostriderError && error.code === 'undecodable')
         return { place, timestamp, ...nothing }
       throw error
@@ -78,11 +78,11 @@ export class EntryReader {
         }
       case this.#topics.deadLetters:
         return ({ value }, place) => {
-          const letter = deadLetters.tryDecode(value)
-          if (!letter) return undefined
+          const deadLetter = deadLetters.tryDecode(value)
+          if (!deadLetter) return undefined
           // A record that never became a delivery is found by where it lay.
-          const key = letter.delivery?.messageId ?? placeKey(letter.origin)
-          return { ...nothing, key, trace: traceOfLetter(letter, place) }
+          const key = deadLetter.delivery?.messageId ?? placeKey(deadLetter.origin)
+          return { ...nothing, key, trace: traceOfDeadLetter(deadLetter, place) }
         }
       default:
         return ({ value }, place) => {
@@ -107,6 +107,6 @@ export class EntryReader {
   }
 }
 
-/** A collector says so in a header; nobody else needs to. */
+/** A collector marks its records by a header; other writers need not. */
 export const writerOf = ({ headers }: Pick<TopicRecord, 'headers'>): Writer =>
   headers[collectorHeader.name]?.toString() === collectorHeader.value ? 'collector' : 'producer'

@@ -3,14 +3,14 @@ import { DatabaseSync } from 'node:sqlite'
 import type { KeySet } from '../../console/audit/ports.ts'
 
 /** Keys that one transaction takes in. */
-const lotKeys = 50_000
+const batchKeys = 50_000
 
 /** Keys by their hash, in a file that SQLite makes for itself and deletes; memory is its page cache. */
 export class SqliteKeySet implements KeySet {
   // An empty name is a temporary database on disk.
   readonly #db = new DatabaseSync('')
   readonly #insert
-  #inLot = 0
+  #inBatch = 0
 
   constructor() {
     this.#db.exec(
@@ -21,11 +21,11 @@ export class SqliteKeySet implements KeySet {
   }
 
   add(key: string): boolean {
-    if (this.#inLot === 0) this.#db.exec('BEGIN')
+    if (this.#inBatch === 0) this.#db.exec('BEGIN')
     const { changes } = this.#insert.run(hash('sha1', key, 'buffer'))
-    if (++this.#inLot === lotKeys) {
+    if (++this.#inBatch === batchKeys) {
       this.#db.exec('COMMIT')
-      this.#inLot = 0
+      this.#inBatch = 0
     }
     return Number(changes) === 1
   }

@@ -4,7 +4,7 @@ import { PostriderError } from '../../errors.ts'
 import { bucketOf, buckets } from './bucket-file.ts'
 import { inTransaction, openView } from './view-file.ts'
 
-/** Another form of the tables is another number: the view is then built anew. */
+/** Every change of the tables changes this number: the view is then rebuilt. */
 const form = 2
 
 /** Up to where a partition was taken in. */
@@ -25,7 +25,7 @@ export class MembershipDatabase {
   readonly #move: StatementSync
   readonly #members: StatementSync
 
-  /** `origin` names cluster and topic: a file that was built from another is built anew. */
+  /** `origin` names cluster and topic: a file that was built from another is rebuilt. */
   constructor(file: string, origin: string) {
     this.#db = openView(file, (db) => makeTables(db, origin))
     this.#put = this.#db.prepare('INSERT OR REPLACE INTO memberships VALUES (?, ?, ?, ?, ?, ?, ?)')
@@ -78,7 +78,7 @@ export class MembershipDatabase {
 
   /**
    * Takes in records as they were read: where an offset is missing there is none. Throws `conflict` when the view
-   * has begun anew since it had this `beginning`: what lies before the records is missing then.
+   * has been rebuilt since it had this `beginning`: what lies before the records is missing then.
    */
   takeRead(records: readonly PlacedMembership[], beginning: number): void {
     this.#inTransaction(() => {
@@ -115,7 +115,7 @@ export class MembershipDatabase {
     if (this.state.beginning !== beginning)
       throw new PostriderError(
         'conflict',
-        'another process began to build the view of memberships anew meanwhile; nothing was changed: try again',
+        'another process began to rebuild the view of memberships meanwhile; nothing was changed: try again',
       )
   }
 
@@ -126,7 +126,7 @@ export class MembershipDatabase {
     return Number(row!.n)
   }
 
-  /** Who is in, as entries of a staged list. */
+  /** The members, as entries of a staged list. */
   members(audienceId: string, bucket: number): string[] {
     return JSON.parse(String(this.#members.get(audienceId, bucket)!.entries)) as string[]
   }

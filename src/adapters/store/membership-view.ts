@@ -12,14 +12,14 @@ import type { TopicRecord } from '../kafka/topic-reader.ts'
 import { deletionsKeptMs } from '../kafka/topic-specs.ts'
 import type { Logger } from '../log.ts'
 import { MembershipDatabase, type Position } from './membership-database.ts'
-import { StagedList } from './staged-list.ts'
+import { FileStagedList } from './staged-list.ts'
 
 /** Records that are taken in at once. */
-const lotSize = 5_000
+const batchSize = 5_000
 /** Of each partition: a record takes several times its bytes while it is read. */
 const fetchBytes = 128 * 1_024
 /** A deletion that was not read within the time that the topic keeps it is never known of; with some room. */
-const mostAgeMs = deletionsKeptMs - 6 * 3_600_000
+const maxAgeMs = deletionsKeptMs - 6 * 3_600_000
 
 export interface MembershipViewOptions {
   kafka: Kafka
@@ -66,7 +66,7 @@ export class MembershipView implements MembershipStore {
   }
 
   openList(): StagedListPort {
-    return new StagedList(this.#options.folder, (audienceId, bucket) =>
+    return new FileStagedList(this.#options.folder, (audienceId, bucket) =>
       this.#database.members(audienceId, bucket),
     )
   }
@@ -96,7 +96,7 @@ export class MembershipView implements MembershipStore {
     const found = await fetchRange(kafka, topic, newest + 1)
     const reason = this.#distrust(found, positions, now())
     if (reason !== null) {
-      log.warn({ topic, file: this.#file }, `${reason}: its view is built anew`)
+      log.warn({ topic, file: this.#file }, `${reason}: its view is rebuilt`)
       this.#database.clear()
       positions.clear()
     }
@@ -106,7 +106,7 @@ export class MembershipView implements MembershipStore {
       high,
     }))
     const { beginning } = this.#database.state
-    const lot = new Lot((records) => this.#database.takeRead(records, beginning))
+    const batch = new MembershipBatch((records) => this.#database.takeRead(records, beginning))
     await readBetween(ranges, {
       kafka,
       topic,
@@ -114,9 +114,9 @@ export class MembershipView implements MembershipStore {
       log,
       fetchBytes,
       signal,
-      onRecord: (record) => this.#read(record, lot),
+      onRecord: (record) => this.#read(record, batch),
     })
-    lot.flush()
+    batch.flush()
     this.#database.caughtUp(new Map(ranges.map(({ partition, high }) => [partition, high])), now(), beginning)
   }
 
@@ -128,19 +128,19 @@ export class MembershipView implements MembershipStore {
   ): string | null {
     const next = (partition: number) => positions.get(partition)?.next ?? 0
     if ([...positions].some(([partition]) => !ranges.some((range) => range.partition === partition)))
-      return 'the topic was made anew'
+      return 'the topic was recreated'
     if (ranges.some(({ partition, low, high }) => next(partition) > Math.min(low, high)))
-      return 'the topic was made anew'
+      return 'the topic was recreated'
     const { caughtUpAt } = this.#database.state
     const isBehind = ranges.some(({ partition, high }) => next(partition) < high)
-    if (isBehind && positions.size > 0 && now - caughtUpAt > mostAgeMs)
+    if (isBehind && positions.size > 0 && now - caughtUpAt > maxAgeMs)
       return 'records may have been deleted unseen'
     return null
   }
 
-  #read(record: TopicRecord, lot: Lot): void | Promise<void> {
+  #read(record: TopicRecord, batch: MembershipBatch): void | Promise<void> {
     const { codec } = this.#options
-    if (record.value === null) return lot.add(record, null)
+    if (record.value === null) return batch.add(record, null)
     // What cannot be read must not fail every sync of every audience, for ever.
     const failed = (error: unknown) => {
       if (!(error instanceof PostriderError) || error.code !== 'undecodable') throw error
@@ -152,13 +152,13 @@ export class MembershipView implements MembershipStore {
     } catch (error) {
       return failed(error)
     }
-    if (membership !== undefined) return lot.add(record, membership)
-    return codec.decode(record.value).then((decoded) => lot.add(record, decoded), failed)
+    if (membership !== undefined) return batch.add(record, membership)
+    return codec.decode(record.value).then((decoded) => batch.add(record, decoded), failed)
   }
 }
 
 /** Records on their way into the database. */
-class Lot {
+class MembershipBatch {
   readonly #take: (records: PlacedMembership[]) => void
   #records: PlacedMembership[] = []
 
@@ -175,7 +175,7 @@ class Lot {
       userId: at.slice(slash + 1),
     }
     this.#records.push({ partition, offset, timestamp, audienceId, userId, membership })
-    if (this.#records.length >= lotSize) this.flush()
+    if (this.#records.length >= batchSize) this.flush()
   }
 
   flush(): void {

@@ -8,7 +8,7 @@ import { tierOfTopic, type TopicNames } from '../../core/topics.ts'
 import { placeKey, type Finish, type Place, type Trace } from '../../core/trace.ts'
 import { PostriderError } from '../../errors.ts'
 import { clusterIdOf } from '../kafka/cluster-id.ts'
-import { CommittedCovers } from '../kafka/committed-covers.ts'
+import { CommittedOffsets } from '../kafka/committed-offsets.ts'
 import { missingTopics, withAdmin } from '../kafka/explain-kafka-error.ts'
 import { readBetween } from '../kafka/read-between.ts'
 import { readPlaces } from '../kafka/read-places.ts'
@@ -31,11 +31,11 @@ export interface MessageIndexOptions {
 }
 
 /** Entries that are taken in at once. */
-const lotSize = 20_000
+const batchSize = 20_000
 /** Of each partition: a record takes several times its bytes while it is read. */
 const fetchBytes = 256 * 1_024
 /** Copies of one messageId that are read, the newest. */
-const mostCopies = 20
+const maxCopies = 20
 
 /**
  * Which records are about a messageId: an index over the calls, the retry tiers, the dead letters and the ledger, as a
@@ -73,7 +73,7 @@ export class MessageIndex {
     return {
       callsTopic: topics.calls,
       calls: found,
-      omitted: Math.max(0, calls.length - mostCopies),
+      omitted: Math.max(0, calls.length - maxCopies),
       traces,
       finish: (place) => {
         const key = placeKey(place)
@@ -94,7 +94,7 @@ export class MessageIndex {
   }
 
   /** One after another: the second one finds taken in what the first one took. */
-  #catchUp(signal?: AbortSignal, progress?: FactsOptions['progress']): Promise<CommittedCovers> {
+  #catchUp(signal?: AbortSignal, progress?: FactsOptions['progress']): Promise<CommittedOffsets> {
     const result = this.#catchingUp.then(() => this.#catchUpNow(signal, progress))
     this.#catchingUp = result.catch(() => {})
     return result
@@ -103,12 +103,12 @@ export class MessageIndex {
   async #catchUpNow(
     signal: AbortSignal | undefined,
     progress: FactsOptions['progress'] = () => {},
-  ): Promise<CommittedCovers> {
+  ): Promise<CommittedOffsets> {
     const { kafka, topics, groupId } = this.#options
-    const covers = new CommittedCovers()
+    const covers = new CommittedOffsets()
     const look = async (admin: Admin): Promise<TopicRange[]> => {
       const { tiers, names } = await topicsOf(kafka, admin, topics)
-      // Before the ends: whatever these commits hold is told of before them.
+      // Before the ends: whatever these commits cover was recorded before them.
       await covers.read(admin, `${groupId}.retries`, tiers)
       await covers.read(admin, groupId, [topics.calls])
       return this.#rangesToRead(admin, names)
@@ -128,7 +128,7 @@ export class MessageIndex {
     return covers
   }
 
-  /** From where on each partition is to be read, and up to where. Begins anew where what the view holds is of others. */
+  /** From where on each partition is to be read, and up to where. Starts over where the view holds records of others. */
   async #rangesToRead(admin: Admin, names: readonly string[]): Promise<TopicRange[]> {
     const { topics, log } = this.#options
     const positions = new Map(
@@ -140,11 +140,11 @@ export class MessageIndex {
     })
     const known = ({ topic, partition }: TopicRange) => positions.get(`${topic}/${partition}`)
     // What is newer than all that the view holds must lie behind that.
-    const anew = ranges.find(
+    const recreated = ranges.find(
       (range) => (known(range)?.next ?? 0) > Math.min(range.high, range.since ?? range.high),
     )
-    if (anew) {
-      log.warn({ topic: anew.topic, file: this.#file }, 'the topic was made anew: the index is, too')
+    if (recreated) {
+      log.warn({ topic: recreated.topic, file: this.#file }, 'the topic was recreated: the index is rebuilt')
       this.#database.clear()
       return ranges
     }
@@ -163,15 +163,15 @@ export class MessageIndex {
     advance: (count: number) => void,
   ): Promise<void> {
     const { kafka, groupId, log } = this.#options
-    let lot: Entry[] = []
+    let batch: Entry[] = []
     const flush = () => {
-      const entries = lot
-      lot = []
+      const entries = batch
+      batch = []
       if (entries.length > 0) this.#database.take(topic, entries, beginning)
       advance(entries.length)
     }
     const add = (entry: Entry) => {
-      if (lot.push(entry) >= lotSize) flush()
+      if (batch.push(entry) >= batchSize) flush()
     }
     await readBetween(ranges, {
       kafka,
@@ -225,15 +225,16 @@ export class MessageIndex {
     const { topics, codecs } = this.#options
     const its = traces.filter(
       (trace) =>
-        (trace.kind === 'retry' || trace.kind === 'letter') && placeKey(trace.origin) === placeKey(place),
+        (trace.kind === 'retry' || trace.kind === 'dead_letter') &&
+        placeKey(trace.origin) === placeKey(place),
     )
-    for (const record of await this.#recordsAt(its.map((trace) => trace.place).slice(-mostCopies), signal)) {
+    for (const record of await this.#recordsAt(its.map((trace) => trace.place).slice(-maxCopies), signal)) {
       const key = record.key && record.key.toString('utf8')
       const tier = tierOfTopic(topics, record.topic)
       try {
         if (tier) {
           const retry = await codecs.retries(tier.name).decode(record.value)
-          return erasableDelivery(retry, key, retry.handedOverAt)
+          return erasableDelivery(retry, key, retry.scheduledAt)
         }
         const { delivery, failedAt } = await codecs.deadLetters.decode(record.value)
         if (delivery) return erasableDelivery(delivery, key, failedAt)
@@ -260,7 +261,7 @@ async function topicsOf(
 
 /** Of one partition those with the highest offsets; how partitions compare is not known before they are read. */
 function newestOf(places: readonly Place[]): Place[] {
-  return places.length <= mostCopies
+  return places.length <= maxCopies
     ? [...places]
-    : places.toSorted((a, b) => b.offset - a.offset).slice(0, mostCopies)
+    : places.toSorted((a, b) => b.offset - a.offset).slice(0, maxCopies)
 }

@@ -1,39 +1,39 @@
 import { setImmediate } from 'node:timers/promises'
-import type { Change, GivenLot, StagedList as Port } from '../../console/computations/ports.ts'
+import type { Change, MemberBatch, StagedList as Port } from '../../console/computations/ports.ts'
 import { place } from '../../console/computations/read-list.ts'
 import { sameJson } from '../../core/same-json.ts'
 import { PostriderError } from '../../errors.ts'
 import { BucketFile, bucketOf, buckets } from './bucket-file.ts'
 
-// An entry is a user; of a computed trait with a tab and the value; of one who is to be out, with a tab and `out`.
+// An entry is a user; for a computed trait with a tab and the value; for a user to be removed, with a tab and `out`.
 // Neither ids nor JSON text hold a tab or a line feed.
 const out = '-'
 
 /** How long others, the lease's heartbeat among them, wait for their turn. */
-const mostMsAtOnce = 10
+const maxMsAtOnce = 10
 /** How many changes are given at once. */
-const lotSize = 1_000
+const batchSize = 1_000
 
 /**
  * A list of users on disk, spread over buckets as the view is: list and view are compared bucket by bucket, in
  * memory. That takes no index over the list, whatever order it comes in.
  */
-export class StagedList implements Port {
+export class FileStagedList implements Port {
   count = 0
   readonly #given: BucketFile
   readonly #changed: BucketFile
   readonly #members: (audienceId: string, bucket: number) => string[]
-  /** Where the users of each lot begin among all. */
-  readonly #lots: { from: number; list: string | null; line: number }[] = []
+  /** Where the users of each batch begin among all. */
+  readonly #batches: { from: number; list: string | null; line: number }[] = []
 
-  /** `members` gives the entries of those who are in now, by bucket. */
+  /** `members` gives the entries of the current members, by bucket. */
   constructor(folder: string, members: (audienceId: string, bucket: number) => string[]) {
     this.#given = new BucketFile(folder)
     this.#changed = new BucketFile(folder)
     this.#members = members
   }
 
-  add({ users, values, member, list, line }: GivenLot): void {
+  add({ users, values, member, list, line }: MemberBatch): void {
     this.#begin(list, line)
     for (let index = 0; index < users.length; index++) {
       const user = users[index]!
@@ -62,7 +62,7 @@ export class StagedList implements Port {
         else if (entry !== undefined && !sameEntry(entry, held)) change(entry, 'entered')
       }
       for (const entry of given.values()) if (!isOut(entry)) change(entry, 'entered')
-      if (performance.now() - yieldedAt < mostMsAtOnce) continue
+      if (performance.now() - yieldedAt < maxMsAtOnce) continue
       await setImmediate()
       yieldedAt = performance.now()
     }
@@ -70,15 +70,15 @@ export class StagedList implements Port {
   }
 
   *changes(): Generator<Change[], void, undefined> {
-    let lot: Change[] = []
+    let batch: Change[] = []
     for (let bucket = 0; bucket < buckets; bucket++)
       for (const entry of this.#changed.read(bucket)) {
-        lot.push(changeOf(entry))
-        if (lot.length < lotSize) continue
-        yield lot
-        lot = []
+        batch.push(changeOf(entry))
+        if (batch.length < batchSize) continue
+        yield batch
+        batch = []
       }
-    if (lot.length > 0) yield lot
+    if (batch.length > 0) yield batch
   }
 
   close(): void {
@@ -86,11 +86,11 @@ export class StagedList implements Port {
     this.#changed.close()
   }
 
-  /** A lot that goes on where the one before ended begins nothing. */
+  /** A batch that goes on where the one before ended begins nothing. */
   #begin(list: string | null, line: number): void {
-    const last = this.#lots.at(-1)
+    const last = this.#batches.at(-1)
     const goesOn = last && last.list === list && line !== 0 && last.line + this.count - last.from === line
-    if (!goesOn) this.#lots.push({ from: this.count, list, line })
+    if (!goesOn) this.#batches.push({ from: this.count, list, line })
   }
 
   #byUser(bucket: number, entries: readonly string[]): Map<string, string> {
@@ -117,7 +117,7 @@ export class StagedList implements Port {
   }
 
   #placeOf(number: number): string {
-    const { from, list, line } = this.#lots.findLast((lot) => lot.from <= number)!
+    const { from, list, line } = this.#batches.findLast((batch) => batch.from <= number)!
     return place(list, line === 0 ? 0 : line + number - from)
   }
 }

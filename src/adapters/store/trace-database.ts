@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
-import { fromPairs, isInRuns } from '../../core/offset-cover.ts'
+import { fromPairs, isInRuns } from '../../core/finished-offsets.ts'
 import type { Place, TallyFact, TallyTrace, Trace } from '../../core/trace.ts'
 import { PostriderError } from '../../errors.ts'
 import { findByKey, makeTables, putKey } from './trace-tables.ts'
@@ -28,10 +28,10 @@ export interface TracePosition {
   newest: number
 }
 
-/** Retention has taken so many records of which traces are kept, and more than half of all: then they are taken out. */
+/** Traces are removed once retention has taken this many of their records, and more than half of all. */
 const fewestPruned = 50_000
 
-/** What is kept of a key: nobody reads a user's id in it. */
+/** What is kept of a key: a user's id cannot be read from it. */
 const keyOf = (text: string): Buffer => hash('sha1', text, 'buffer').subarray(0, 10)
 
 /**
@@ -51,7 +51,7 @@ export class TraceDatabase {
   /**
    * Throws `local`.
    *
-   * @param origin names cluster and topics: a file that was built from others is built anew
+   * @param origin names cluster and topics: a file that was built from others is rebuilt
    * @param segmentBits rows of a segment, as a power of two: of a file always the same
    */
   constructor(file: string, origin: string, segmentBits = 19) {
@@ -78,7 +78,7 @@ export class TraceDatabase {
       }))
   }
 
-  /** Counts how often the view has begun anew. */
+  /** Counts how often the view was rebuilt. */
   get beginning(): number {
     return Number(this.#db.prepare('SELECT beginning FROM built_from').get()!.beginning)
   }
@@ -93,7 +93,7 @@ export class TraceDatabase {
 
   /**
    * Takes in records of one topic as they were read: where an offset is missing there is none. What was taken in before
-   * is passed over. Throws `conflict` when the view has begun anew since it had this `beginning`: what lies before the
+   * is passed over. Throws `conflict` when the view was rebuilt since it had this `beginning`: what lies before the
    * records is missing then.
    */
   take(topic: string, entries: readonly Entry[], beginning: number): void {
@@ -180,7 +180,7 @@ export class TraceDatabase {
   }
 
   /**
-   * The tally that tells of a record and is a fact: the one that the partition's committed metadata names, or one that
+   * The tally that covers a record and is a fact: the one that the partition's committed metadata names, or one that
    * another goes on from, which names as its predecessor what was committed. Null where there is none.
    *
    * @param tip the id in the committed metadata
@@ -188,9 +188,9 @@ export class TraceDatabase {
   factOf({ topic, partition, offset }: Place, tip: string | null): TallyFact | null {
     const rows = this.#db
       .prepare(
-        `SELECT at, tally FROM tallies AS told JOIN topics ON topics.id = topic
+        `SELECT at, tally FROM tallies AS counted JOIN topics ON topics.id = topic
           WHERE name = ?1 AND partition = ?2 AND first <= ?3 AND end > ?3
-            AND (told.id = ?4 OR EXISTS (SELECT 1 FROM tallies AS next WHERE next.predecessor = told.id))
+            AND (counted.id = ?4 OR EXISTS (SELECT 1 FROM tallies AS next WHERE next.predecessor = counted.id))
           ORDER BY first DESC, ledger_offset DESC`,
       )
       .iterate(topic, partition, offset, tip)
@@ -203,7 +203,7 @@ export class TraceDatabase {
     return null
   }
 
-  /** Takes out what is told of by records that retention took, once that is most of it. */
+  /** Removes traces whose records retention removed, once these are more than half. */
   prune(ledger: string, lows: readonly Place[]): void {
     const find = this.#db.prepare(
       `SELECT next, pruned FROM positions JOIN topics ON topics.id = topic WHERE name = ? AND partition = ?`,
@@ -241,7 +241,7 @@ export class TraceDatabase {
     if (this.beginning !== beginning)
       throw new PostriderError(
         'conflict',
-        'another process began to build the index of messages anew meanwhile; try again',
+        'another process began to rebuild the index of messages meanwhile; try again',
       )
   }
 

@@ -1,12 +1,12 @@
 // The tables of the index of messages.
 //
-// Keys are in no order: in one tree over all of them each lot would rewrite pages everywhere. So the rows of `traces`,
+// Keys are in no order: in one tree over all of them each batch would rewrite pages everywhere. So the rows of `traces`,
 // which come one behind the other, are cut into segments, each of which has its own part of the tree of keys, small
-// enough for the page cache: half a million rows take about 15 MB. Whoever looks a key up asks each segment.
+// enough for the page cache: half a million rows take about 15 MB. A look-up of a key asks each segment.
 import type { DatabaseSync } from 'node:sqlite'
 
-/** Another form of the tables is another number: the view is then built anew. */
-const form = 2
+/** Every change of the tables changes this number: the view is then rebuilt. */
+const form = 3
 
 /** Takes a key and its row. */
 export const putKey = (segmentBits: number): string =>
@@ -40,6 +40,6 @@ export function makeTables(db: DatabaseSync, origin: string): void {
       at INTEGER, ledger_partition INTEGER, ledger_offset INTEGER, tally TEXT,
       PRIMARY KEY (topic, partition, first, id)) WITHOUT ROWID;
     CREATE INDEX tallies_after ON tallies (predecessor);`)
-  // Random, so that nobody takes a file that was deleted and made anew for the one before.
+  // Random, so that a file that was deleted and recreated is not taken for the one before.
   db.prepare('INSERT INTO built_from VALUES (?, ?, abs(random() % 1000000000))').run(origin, form)
 }

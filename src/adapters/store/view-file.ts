@@ -1,12 +1,12 @@
-// What views of topics in SQLite files have in common: they can be lost, and are then built anew.
+// What views of topics in SQLite files have in common: they can be lost, and are then rebuilt.
 import { closeSync, fchmodSync, mkdirSync, openSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { PostriderError, messageOf } from '../../errors.ts'
 
 /**
- * Opens the file, in a folder that is made if need be; one that is no database, or a damaged one, is thrown away and
- * made anew. It holds ids of users: nobody else on the machine may read it, or the folder if it was made here. Throws
+ * Opens the file, in a folder that is made if need be; one that is no database, or a damaged one, is deleted and
+ * recreated. It holds ids of users: no other user of the machine may read it, or the folder if it was made here. Throws
  * `local`.
  */
 export function openView(file: string, makeTables: (db: DatabaseSync) => void): DatabaseSync {

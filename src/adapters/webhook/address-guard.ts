@@ -24,7 +24,7 @@ const globalUnicast = ipaddr.parseCIDR('2000::/3')
 export class AddressGuard {
   readonly #allowed: Network[]
   readonly #lookup: LookupFunction
-  /** Look-ups under way: connections that open together share one answer. Nothing is kept afterwards. */
+  /** Look-ups in flight: connections that open together share one answer. Nothing is kept afterwards. */
   readonly #pending = new Map<string, ((error: Error | null, addresses: LookupAddress[]) => void)[]>()
 
   /** `allowedNetworks` are CIDRs that may be reached although they are not public. Throws `usage` on a bad one. */

@@ -16,16 +16,16 @@ export interface AttemptOwner {
   /** Epoch ms, for a Retry-After that is a date. */
   now(): number
   /** The attempt is over; `reusable` says whether its connection can take another request. */
-  finish(attempt: Attempt, reusable: boolean): void
+  finish(attempt: HttpAttempt, reusable: boolean): void
   /** Sends the attempt once more, on a new connection. */
-  restart(attempt: Attempt): void
+  restart(attempt: HttpAttempt): void
 }
 
 /**
  * One attempt: undici's handler of the request, its own entry among the deadlines, and the one place that turns
  * what happens into an Outcome. One object per request; no closure and no promise on the way to a response.
  */
-export class Attempt implements Dispatcher.DispatchHandler, Expiring {
+export class HttpAttempt implements Dispatcher.DispatchHandler, Expiring {
   readonly request: SignedRequest
   earlier: Expiring | null = null
   later: Expiring | null = null
@@ -125,7 +125,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Expiring {
    * A keep-alive connection that the server closes just as we write says nothing about the endpoint. The request
    * then goes out once more on a new connection, within the same deadline and as the same attempt, provided that
    * the connection had served before and that not one byte of a response has come. That is as safe as any retry:
-   * the receiver may have taken the first copy, and tells the second by Idempotency-Key or messageId. (Go's
+   * the receiver may have taken the first copy, and recognises the second by Idempotency-Key or messageId. (Go's
    * net/http does the same for requests that carry an Idempotency-Key.) It cannot happen twice: the new connection has
    * not served before.
    */
@@ -143,10 +143,9 @@ export class Attempt implements Dispatcher.DispatchHandler, Expiring {
   #keep(chunk: Buffer): void {
     const before = this.#kept
     // A secret that begins within what is kept must be seen whole.
-    const most = keptResponseBytes + this.#owner.secrets.longest
-    if (before === null) this.#kept = Buffer.from(chunk.subarray(0, most))
-    else if (before.length < most)
-      this.#kept = Buffer.concat([before, chunk.subarray(0, most - before.length)])
+    const max = keptResponseBytes + this.#owner.secrets.longest
+    if (before === null) this.#kept = Buffer.from(chunk.subarray(0, max))
+    else if (before.length < max) this.#kept = Buffer.concat([before, chunk.subarray(0, max - before.length)])
   }
 
   #settleByStatus(complete: boolean): void {

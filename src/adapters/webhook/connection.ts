@@ -1,24 +1,24 @@
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import { Client, type buildConnector } from 'undici'
-import type { Attempt } from './attempt.ts'
+import type { HttpAttempt } from './attempt.ts'
 
 /** undici's connector also returns the socket that it is connecting, which its types leave out. */
 export type Connector = (options: buildConnector.Options, callback: buildConnector.Callback) => Socket
 
-/** Whoever keeps connections learns here that one was closed: by the server, by its idle timeout, by an error. */
+/** Notified when a connection was closed: by the server, by its idle timeout, by an error. */
 export interface ConnectionOwner {
   onClosed(connection: Connection): void
 }
 
 /**
- * One connection to an origin: an undici Client that has one request under way at the most. It connects at the
+ * One connection to an origin: an undici Client that has one request in flight at the most. It connects at the
  * first request. undici's Pool does the same, but looks through all its clients for a free one at each request.
  */
 export class Connection {
   readonly client: Client
   /** What it carries now; null while it is free. */
-  attempt: Attempt | null = null
+  attempt: HttpAttempt | null = null
   /** Complete responses on the present socket: the server may close a used one at the very moment we write. */
   responses = 0
   /** The server's certificate was not trusted; no request was written. */

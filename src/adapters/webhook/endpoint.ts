@@ -1,14 +1,14 @@
 import type { Dispatcher } from 'undici'
 import { headerText } from '../../core/header-text.ts'
 import type { AttemptSink, EndpointClient, SignedRequest, WebhookTarget } from '../../forwarder/ports.ts'
-import { Attempt, type AttemptOwner } from './attempt.ts'
+import { HttpAttempt, type AttemptOwner } from './attempt.ts'
 import { OwnSecrets } from './own-secrets.ts'
 import type { Connection } from './connection.ts'
 import type { Deadlines } from './deadlines.ts'
-import type { Origin } from './origin.ts'
+import type { WebhookOrigin } from './origin.ts'
 
 /** What all endpoints of a transport share. */
-export interface EndpointSettings {
+export interface EndpointOptions {
   timeoutMs: number
   deadlines: Deadlines
   /** Epoch ms. */
@@ -23,8 +23,8 @@ export interface EndpointSettings {
 export class WebhookEndpoint implements EndpointClient, AttemptOwner {
   readonly timeoutMs: number
   readonly secrets: OwnSecrets
-  readonly #settings: EndpointSettings
-  readonly #origin: Origin
+  readonly #settings: EndpointOptions
+  readonly #origin: WebhookOrigin
   readonly #refusal: string | null
   /** One object, and three arrays of headers, for every request: undici reads them within dispatch(). */
   readonly #options: Dispatcher.DispatchOptions
@@ -38,8 +38,8 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
   constructor(
     url: URL,
     { headers, secrets = [] }: Pick<WebhookTarget, 'headers' | 'secrets'>,
-    origin: Origin,
-    settings: EndpointSettings,
+    origin: WebhookOrigin,
+    settings: EndpointOptions,
   ) {
     this.timeoutMs = settings.timeoutMs
     this.secrets = new OwnSecrets([...Object.values(headers), ...secrets])
@@ -58,7 +58,7 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
   }
 
   send(request: SignedRequest, sink: AttemptSink): void {
-    const attempt = new Attempt(this, request, sink, performance.now())
+    const attempt = new HttpAttempt(this, request, sink, performance.now())
     this.#inFlight++
     this.#settings.deadlines.add(attempt)
     attempt.starting = true
@@ -75,7 +75,7 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
     this.#reportClosed()
   }
 
-  /** Ends what is still under way at its origin, as a failure that can be retried. */
+  /** Ends what is still in flight at its origin, as a failure that can be retried. */
   abort(): void {
     this.close()
     this.#origin.abort()
@@ -85,7 +85,7 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
     return this.#settings.now()
   }
 
-  finish(attempt: Attempt, reusable: boolean): void {
+  finish(attempt: HttpAttempt, reusable: boolean): void {
     this.#inFlight--
     if (!attempt.expired) this.#settings.deadlines.remove(attempt)
     const { connection } = attempt
@@ -96,12 +96,12 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
     if (this.#closed) this.#reportClosed()
   }
 
-  restart(attempt: Attempt): void {
+  restart(attempt: HttpAttempt): void {
     if (attempt.connection !== null) this.#origin.giveBack(attempt.connection, false)
     this.#start(attempt, this.#origin.connect())
   }
 
-  #start(attempt: Attempt, connection: Connection): void {
+  #start(attempt: HttpAttempt, connection: Connection): void {
     const { signature, body, signer } = attempt.request
     const id = headerText(attempt.request.idempotencyKey)
     let headers = this.#unsignedHeaders

@@ -11,7 +11,7 @@ const keepAliveMs = 15_000
  * way. An endpoint that hangs has those that its requests are on and no others, for each carries one at a time. Free
  * ones are used again last in, first out, so that those which are not needed any more stay unused and close of age.
  */
-export class Origin implements ConnectionOwner {
+export class WebhookOrigin implements ConnectionOwner {
   readonly name: string
   readonly #connector: Connector
   readonly #onUnused: () => void
@@ -34,7 +34,7 @@ export class Origin implements ConnectionOwner {
     this.#endpoints++
   }
 
-  /** With the last one free connections close; what is under way ends. */
+  /** With the last one free connections close; what is in flight ends. */
   leave(): void {
     if (--this.#endpoints > 0) return
     for (const connection of this.#free.splice(0)) this.#discard(connection)
@@ -59,13 +59,13 @@ export class Origin implements ConnectionOwner {
     else this.#discard(connection)
   }
 
-  /** Ends what is under way. */
+  /** Ends what is in flight. */
   abort(): void {
     for (const connection of [...this.#connections])
-      connection.attempt?.fail('network', 'stopped while under way')
+      connection.attempt?.fail('network', 'stopped while in flight')
   }
 
-  /** A connection that carries an attempt tells the attempt; a free one is of no more use. */
+  /** A connection that carries an attempt notifies the attempt; a free one is discarded. */
   onClosed(connection: Connection): void {
     if (connection.attempt !== null) return
     const index = this.#free.lastIndexOf(connection)

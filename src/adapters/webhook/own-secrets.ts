@@ -4,7 +4,7 @@ const removed = Buffer.from('[removed]')
 
 /**
  * The header values and shared secrets of one endpoint, to be struck out of what its receiver sends back: some answer a
- * bad request with its headers, and what is kept of an answer lies in Kafka for weeks, for all who may look at failures.
+ * bad request with its headers, and what is kept of a response stays in Kafka for weeks, for every reader of failures.
  */
 export class OwnSecrets {
   /** Longer ones first: one may hold another. */
@@ -21,17 +21,17 @@ export class OwnSecrets {
     this.longest = this.#needles[0]?.length ?? 0
   }
 
-  /** The first `most` bytes of the text without any of them. */
-  strike(text: Buffer, most: number): Buffer {
+  /** The first `max` bytes of the text without any of them. */
+  strike(text: Buffer, max: number): Buffer {
     // Not what lies behind: there the text may end in the middle of one, and what is struck out would bring it forward.
-    let end = Math.min(most, text.length)
+    let end = Math.min(max, text.length)
     for (const needle of this.#needles) {
       const last = text.lastIndexOf(needle, end - 1)
       if (last >= 0) end = Math.max(end, last + needle.length)
     }
     let struck = text.subarray(0, end)
     for (const needle of this.#needles) struck = without(struck, needle)
-    return Math.max(text.length, struck.length) > most ? Buffer.from(struck.subarray(0, most)) : struck
+    return Math.max(text.length, struck.length) > max ? Buffer.from(struck.subarray(0, max)) : struck
   }
 }
 

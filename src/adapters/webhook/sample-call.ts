@@ -1,4 +1,5 @@
 import { createHmac, randomUUID } from 'node:crypto'
+import type { SampleResult } from '../../console/api/services.ts'
 import { renderBody } from '../../core/body.ts'
 import { deliveryIdSuffix } from '../../core/delivery.ts'
 import type { Outcome } from '../../core/outcome.ts'
@@ -8,13 +9,6 @@ import type { Destination } from '../../core/settings.ts'
 import type { SignedRequest, WebhookTransport } from '../../forwarder/ports.ts'
 import { StandardSigner } from '../../forwarder/standard-webhooks.ts'
 import type { Secrets } from '../secrets.ts'
-
-export interface SampleResult {
-  /** From 1. */
-  number: number
-  url: string
-  outcome: Outcome
-}
 
 /**
  * Sends one sample call to each URL of a destination at once, as the forwarder would: signed, with the static

@@ -5,8 +5,8 @@ import type { WebhookTransport } from '../../forwarder/ports.ts'
 import { AddressGuard, notAllowed } from './address-guard.ts'
 import type { Connector } from './connection.ts'
 import { Deadlines } from './deadlines.ts'
-import { WebhookEndpoint, type EndpointSettings } from './endpoint.ts'
-import { Origin } from './origin.ts'
+import { WebhookEndpoint, type EndpointOptions } from './endpoint.ts'
+import { WebhookOrigin } from './origin.ts'
 import { loadTrust } from './trust.ts'
 
 export interface WebhookTransportOptions {
@@ -16,7 +16,7 @@ export interface WebhookTransportOptions {
   allowedNetworks: readonly string[]
   /** A PEM file with roots to trust besides Node's own. */
   caFile: string | null
-  /** Resolves host names; default the system's. Its answers are vetted whoever gives them. */
+  /** Resolves host names; default the system's. Its answers are always vetted. */
   lookup?: LookupFunction
   /** The wall clock in epoch ms, for Retry-After dates; default Date.now. */
   now?: () => number
@@ -35,7 +35,7 @@ export interface WebhookTransportOptions {
  * | 64 | 38,400 | 30,300 | 29,600 |
  * | 256 | 27,200 | 29,800 | 30,900 |
  *
- * By the clock it was 37,100 against 23,100 at 64. It also puts every request under way behind one connection's
+ * By the clock it was 37,100 against 23,100 at 64. It also puts every request in flight behind one connection's
  * fate, and undici ends a stream that timed out only within that connection.
  *
  * A limit of undici's: an unasked-for `100 Continue` counts as a broken response (`network`). Other interim
@@ -55,7 +55,7 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
 
   const endpoints = new Set<WebhookEndpoint>()
   let onEmpty: (() => void) | null = null
-  const settings: EndpointSettings = {
+  const settings: EndpointOptions = {
     timeoutMs: options.timeoutMs ?? 5_000,
     deadlines: new Deadlines(),
     now: options.now ?? Date.now,
@@ -71,11 +71,11 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
     },
   }
 
-  const origins = new Map<string, Origin>()
-  const originOf = (name: string): Origin => {
+  const origins = new Map<string, WebhookOrigin>()
+  const originOf = (name: string): WebhookOrigin => {
     let origin = origins.get(name)
     if (origin === undefined) {
-      origin = new Origin(name, connector, () => origins.delete(name))
+      origin = new WebhookOrigin(name, connector, () => origins.delete(name))
       origins.set(name, origin)
     }
     return origin

@@ -3,14 +3,14 @@ import type { AuditFault, AuditReport, Copy } from '../../core/audit-report.ts'
 import type { DestinationLine } from '../../core/audit-equation.ts'
 import { printable, table } from '../output.ts'
 
-const mostShown = 20
+const maxShown = 20
 
 export function pageOf(report: AuditReport): string {
   const { destinations, faults, copies, copyCount, partitions, read } = report
   const audited = partitions.filter(({ tallies }) => tallies > 0)
   const parts = [
     audited.length === 0
-      ? 'the ledger tells of nothing in this time'
+      ? 'the ledger holds nothing of this time'
       : table(
           ['partition', 'since', 'from', 'to', 'records', 'lost', 'tallies'],
           audited.map(({ topic, partition, since, from, to, records, lost, tallies }) => [
@@ -103,6 +103,6 @@ function copyLine({ topic, partition, offset, deliveryId, from, owner }: Copy): 
 }
 
 function some(lines: readonly string[], count: number): string[] {
-  const shown = lines.slice(0, mostShown)
+  const shown = lines.slice(0, maxShown)
   return count > shown.length ? [...shown, `… and ${count - shown.length} more; --json names them`] : shown
 }

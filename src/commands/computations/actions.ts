@@ -2,19 +2,16 @@
 import type { Command } from 'commander'
 import type { SettingsLog } from '../../adapters/settings-log.ts'
 import { boundHeap } from '../../adapters/bound-heap.ts'
-import type { GivenLot } from '../../console/computations/ports.ts'
+import type { MemberBatch } from '../../console/computations/ports.ts'
 import { computationIn, type SyncReport } from '../../console/computations/sync.ts'
 import { computationView } from '../../console/computations/view.ts'
 import type { ComputationKind } from '../../core/computations.ts'
 import { stopSignal } from '../context.ts'
 import { print, printable, printJson, printTable } from '../output.ts'
+import type { JsonFlag } from '../settings-actions.ts'
 import { settingsSession } from '../settings-session.ts'
 import { openComputations, type OpenComputations } from './open-computations.ts'
 import { syncProgress } from './sync-input.ts'
-
-export interface JsonFlag {
-  json?: true
-}
 
 const commandOf = { audience: 'audiences', trait: 'traits' } as const
 const usersOf = { audience: 'members', trait: 'users with a value' } as const
@@ -70,13 +67,13 @@ export async function showAction(
     print(`${usersOf[kind]}  ${count}`)
     print(`last sync  ${view.lastSync?.finishedAt ?? '-'}`)
     if (view.openSync)
-      print(`open sync  ${view.openSync.syncId}: under way, or cut off; the next sync finishes it first`)
+      print(`open sync  ${view.openSync.syncId}: running, or interrupted; the next sync finishes it first`)
   })
 }
 
 export async function syncAction(
   { kind, id, mode }: { kind: ComputationKind; id: string; mode: 'full' | 'change' },
-  list: () => AsyncIterable<GivenLot>,
+  list: () => AsyncIterable<MemberBatch>,
   { json, allowEmpty }: JsonFlag & { allowEmpty?: true },
   command: Command,
 ): Promise<void> {

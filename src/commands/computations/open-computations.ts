@@ -7,7 +7,7 @@ import type { Logger } from '../../adapters/log.ts'
 import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import { MembershipView } from '../../adapters/store/membership-view.ts'
 import type { Config } from '../../config.ts'
-import type { Computations, MembershipSink } from '../../console/computations/ports.ts'
+import type { ComputationActions, MembershipSink } from '../../console/computations/ports.ts'
 import {
   computationIn,
   deleteComputation,
@@ -21,8 +21,8 @@ import type { PlacedMembership } from '../../core/membership.ts'
 import { computationWords } from '../../core/settings-computation-rules.ts'
 import { topicNames } from '../../core/topics.ts'
 
-export interface OpenComputations extends Computations {
-  /** Only when nothing is under way any more. */
+export interface OpenComputations extends ComputationActions {
+  /** Only when nothing is in flight any more. */
   close(): void
 }
 

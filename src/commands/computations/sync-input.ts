@@ -1,7 +1,7 @@
 import { createReadStream, statSync } from 'node:fs'
 import { addAbortSignal } from 'node:stream'
 import { SingleBar } from 'cli-progress'
-import type { GivenLot } from '../../console/computations/ports.ts'
+import type { MemberBatch } from '../../console/computations/ports.ts'
 import { checkedId, place, readList } from '../../console/computations/read-list.ts'
 import type { SyncOptions } from '../../console/computations/sync.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
@@ -16,7 +16,7 @@ export function listIn(
   kind: 'audience' | 'trait',
   member = true,
   name: string | null = null,
-): AsyncGenerator<GivenLot, void, undefined> {
+): AsyncGenerator<MemberBatch, void, undefined> {
   if (file !== '-') {
     try {
       if (statSync(file).isDirectory())
@@ -32,13 +32,13 @@ export function listIn(
   return readList(addAbortSignal(stopSignal(), input), kind === 'trait' ? 'value' : 'id', member, name)
 }
 
-/** Users named by flags and in files, those who join first. */
+/** Users named by flags and in files; added ones first. */
 export async function* changesIn(given: {
   add: readonly string[]
   remove: readonly string[]
   addFile: string | undefined
   removeFile: string | undefined
-}): AsyncGenerator<GivenLot, void, undefined> {
+}): AsyncGenerator<MemberBatch, void, undefined> {
   for (const [list, users, member] of [
     ['--add', given.add, true],
     ['--remove', given.remove, false],

@@ -1,50 +1,50 @@
 // How dead letters are shown to people: a row, or a page.
 import { isoOf, isoOrNull, statusOf, textOf } from '../../console/dead-letters/describe.ts'
-import type { StoredLetter } from '../../console/dead-letters/ports.ts'
+import type { StoredDeadLetter } from '../../console/dead-letters/ports.ts'
 import type { EndpointOutcome } from '../../core/delivery.ts'
 import { printable } from '../output.ts'
 
 export const headings = ['id', 'failed', 'reason', 'destination', 'attempts', 'status']
 
-export function rowOf({ id, letter, failedAt }: StoredLetter): (string | number)[] {
-  const delivery = letter?.delivery
+export function rowOf({ id, deadLetter, failedAt }: StoredDeadLetter): (string | number)[] {
+  const delivery = deadLetter?.delivery
   return [
     id,
     isoOf(failedAt).replace(/\.\d{3}Z$/, 'Z'),
-    letter?.reason ?? 'unreadable',
+    deadLetter?.reason ?? 'unreadable',
     delivery?.destinationId ?? '-',
     delivery?.attempts ?? '-',
-    statusOf(letter) ?? '-',
+    statusOf(deadLetter) ?? '-',
   ]
 }
 
 /** All of it, for people. */
-export function pageOf({ id, letter, problem, record, failedAt }: StoredLetter): string {
-  if (!letter)
+export function pageOf({ id, deadLetter, problem, record, failedAt }: StoredDeadLetter): string {
+  if (!deadLetter)
     return lines([
       ['dead letter', id],
       ['written', isoOf(failedAt)],
       ['unreadable', problem],
       ['value', record.value && readable(record.value)],
     ])
-  const { delivery, origin } = letter
+  const { delivery, origin } = deadLetter
   const { lastResponse } = delivery ?? {}
   return lines([
     ['dead letter', id],
     ['failed', isoOf(failedAt)],
-    ['reason', letter.reason],
-    ['detail', letter.detail && block(letter.detail)],
+    ['reason', deadLetter.reason],
+    ['detail', deadLetter.detail && block(deadLetter.detail)],
     ['delivery', delivery && printable(delivery.id)],
     ['source', delivery && printable(delivery.sourceId)],
     ['destination', delivery && printable(delivery.destinationId)],
     ['type', delivery?.type],
     ['attempts', delivery?.attempts],
-    ['hand-overs', delivery?.handOvers],
+    ['times scheduled', delivery?.timesScheduled],
     ['first attempt', isoOrNull(delivery?.firstAttemptAt)],
-    ['first hand-over', isoOrNull(delivery?.firstHandOverAt)],
+    ['first scheduled', isoOrNull(delivery?.firstScheduledAt)],
     ['URLs left', delivery && printable(delivery.endpointIds.join(' '))],
     ['origin', `${printable(origin.topic)} partition ${origin.partition} offset ${origin.offset}`],
-    ['owner', printable(letter.owner)],
+    ['owner', printable(deadLetter.owner)],
     ...(delivery?.outcomes ?? []).map((outcome): Line => [
       `last at ${printable(outcome.endpointId)}`,
       outcomeOf(outcome),
@@ -57,12 +57,14 @@ export function pageOf({ id, letter, problem, record, failedAt }: StoredLetter):
     ],
     [
       'left out',
-      letter.omittedBytes === null ? null : `${letter.omittedBytes} bytes, SHA-256 ${letter.omittedSha256}`,
+      deadLetter.omittedBytes === null
+        ? null
+        : `${deadLetter.omittedBytes} bytes, SHA-256 ${deadLetter.omittedSha256}`,
     ],
     ['key', record.key && readable(record.key)],
-    ['body', delivery && letter.omittedBytes === null ? readable(delivery.body) : null],
-    ['record’s key', letter.rawKey && readable(letter.rawKey)],
-    ['record', letter.raw && readable(letter.raw)],
+    ['body', delivery && deadLetter.omittedBytes === null ? readable(delivery.body) : null],
+    ['record’s key', deadLetter.rawKey && readable(deadLetter.rawKey)],
+    ['record', deadLetter.raw && readable(deadLetter.raw)],
   ])
 }
 
@@ -84,14 +86,14 @@ function outcomeOf({ kind, status, durationMs, at, detail }: EndpointOutcome): s
 }
 
 /** What fits on a page of a terminal, roughly; --json has all. */
-const mostHexBytes = 2_048
+const maxHexBytes = 2_048
 
 /** An indented block below its label: text as it is, anything else as hex. */
 function readable(bytes: Uint8Array): string {
   const text = textOf(bytes)
   if (text !== null && !text.includes('\0')) return block(text)
-  const hex = Buffer.from(bytes.subarray(0, mostHexBytes)).toString('hex')
-  const rest = bytes.length - mostHexBytes
+  const hex = Buffer.from(bytes.subarray(0, maxHexBytes)).toString('hex')
+  const rest = bytes.length - maxHexBytes
   const rows = hex.match(/.{1,64}/g) ?? []
   return block(
     [`${bytes.length} bytes`, ...rows, ...(rest > 0 ? [`… ${rest} more bytes; --json has all`] : [])].join(

@@ -35,7 +35,7 @@ export function openDeadLetters(
     },
   })
   return {
-    letters: withoutErased(store, erasures),
+    deadLetters: withoutErased(store, erasures),
     topics,
     destinations,
     tier: { name, ready: () => tier.ready(), encode: (record) => tier.encode(record) },

@@ -39,12 +39,12 @@ export class PrintedReport implements ReplayReport {
 
   add({ stored, to, why }: ReplayVerdict): void {
     const { dryRun, json } = this.#shown
-    const deliveryId = stored.letter?.delivery?.id ?? null
+    const deliveryId = stored.deadLetter?.delivery?.id ?? null
     if (to === null) this.refused++
     else this.#counts.set(to, (this.#counts.get(to) ?? 0) + 1)
     if (json) printJson({ id: stored.id, deliveryId, to, replayed: to !== null && !dryRun, why })
     else if (dryRun)
-      this.#rows.push([stored.id, stored.letter?.reason ?? '-', deliveryId ?? '-', to ?? `- (${why})`])
+      this.#rows.push([stored.id, stored.deadLetter?.reason ?? '-', deliveryId ?? '-', to ?? `- (${why})`])
     else if (to === null) console.error(`${stored.id} cannot be replayed: ${printable(why ?? '')}`)
   }
 

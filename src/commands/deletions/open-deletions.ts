@@ -8,7 +8,7 @@ import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import type { Config } from '../../config.ts'
 import { listDeletions, requestIdOf, showDeletion } from '../../console/deletions/history.ts'
 import { requestDeletionOnce, type OncePorts } from '../../console/deletions/once.ts'
-import type { DeletionPorts, Deletions, ReadOptions } from '../../console/deletions/ports.ts'
+import type { DeletionPorts, Deletions, LedgerReadOptions } from '../../console/deletions/ports.ts'
 import { requestDeletion, resumeDeletions } from '../../console/deletions/request.ts'
 import { topicNames } from '../../core/topics.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
@@ -35,7 +35,7 @@ export function openDeletions({
   const topics = topicNames(config.topicPrefix)
   const codecs = createCodecs({ registry: config.registry, topics, log })
   const writer = new DeletionWriter(kafka, topics, codecs, log)
-  const recordsOf = (topic: string, { since, signal }: ReadOptions) =>
+  const recordsOf = (topic: string, { since, signal }: LedgerReadOptions) =>
     readRange({
       kafka,
       topic,
@@ -93,7 +93,7 @@ export function openDeletions({
   }
 }
 
-/** Null for a record that nobody can read: it is of no request of ours. Throws what can be retried. */
+/** Null for a record that cannot be read: it belongs to no request of ours. Throws what can be retried. */
 async function readable<T>(
   decode: () => T | Promise<T>,
   unreadable: (error: string) => void,

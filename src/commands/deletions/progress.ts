@@ -1,7 +1,7 @@
 import { SingleBar } from 'cli-progress'
 import type { DeletionOptions } from '../../console/deletions/ports.ts'
 
-const phases = { erasing: 'erasing', telling: 'writing delete calls' }
+const phases = { erasing: 'erasing', notifying: 'writing delete calls' }
 /** Between two lines where there is no terminal to draw a bar on. */
 const lineEveryMs = 2_000
 

@@ -5,7 +5,7 @@ import type { Screen } from './screen.ts'
 /** More lines than a person can follow are counted instead. */
 const linesASecond = 20
 
-/** What arrives at the demo's receiver: a line each on the screen, and who waits for one of them is told. */
+/** What arrives at the demo's receiver: a line each on the screen, and callers that wait for one of them are notified. */
 export class Arrivals {
   readonly #screen: Screen
   readonly #awaited = new Map<string, () => void>()

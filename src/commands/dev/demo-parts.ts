@@ -101,7 +101,7 @@ async function putIntoSettings(
   })
   try {
     await settings.start(AbortSignal.timeout(settingsMs), 'fail')
-    // On a Kafka of our own, the demo's secret is simply set anew when its key is lost.
+    // On a Kafka of our own, the demo's secret is simply set again when its key is lost.
     const sealed = sealedDestinations(settings, secrets, local ? demoId : null)
     if (sealed.length > 0 && !local)
       throw new PostriderError(

@@ -51,13 +51,13 @@ export async function ensureDemo(
   const moved = urls.some((url, at) => url !== present.urls[at]!.url)
   // Fingerprints are keyed: they also differ where another SECRETS_KEY sealed the same secret.
   const { sharedSecret: before } = present
-  const sealedAnew = before?.fingerprint !== sharedSecret.fingerprint || !before.bound
-  if (moved || sealedAnew)
+  const resealed = before?.fingerprint !== sharedSecret.fingerprint || !before.bound
+  if (moved || resealed)
     await settings.execute({
       type: 'update_destination',
       id: demoId,
       ...(moved && { urls }),
-      ...(sealedAnew && { sharedSecret }),
+      ...(resealed && { sharedSecret }),
     })
 }
 

@@ -2,7 +2,7 @@ import type { Step } from '../../core/call-life.ts'
 import type { DeliveryLife } from '../../core/delivery-life.ts'
 import type { NotPlannedReason } from '../../core/delivery-event.ts'
 import { isoOf } from '../../console/dead-letters/describe.ts'
-import { letterIdOf } from '../../console/messages/describe.ts'
+import { deadLetterIdOf } from '../../console/messages/describe.ts'
 import type { MessageCopy, MessageLife } from '../../console/messages/why.ts'
 import { printable } from '../output.ts'
 
@@ -49,7 +49,7 @@ function copyPage(copy: MessageCopy, number: number | null): string {
 const timeWidth = 24
 const whatWidth = 13
 
-/** A line that has a time, or whose time nobody knows. */
+/** A line with a time, or with an unknown one. */
 const row = (at: number | null, what: string, text: string): string =>
   printable(
     `  ${(at === null ? '' : isoOf(at)).padEnd(timeWidth)}  ${what.padEnd(whatWidth)} ${text}`.trimEnd(),
@@ -101,7 +101,7 @@ function wordsOf(step: Step): [what: string, text: string] {
     ]
   }
   if (step.kind === 'retry') return ['replayed', `through tier ${step.tier}, due ${isoOf(step.dueAt)}`]
-  const { disposition, reason, detail, tier, dueAt, notBefore, letter } = step
+  const { disposition, reason, detail, tier, dueAt, notBefore, deadLetter } = step
   switch (disposition) {
     case 'retried':
     case 'deferred': {
@@ -110,7 +110,7 @@ function wordsOf(step: Step): [what: string, text: string] {
       return [disposition, `to tier ${tier ?? '?'}${due}${asked}`]
     }
     case 'dead_lettered': {
-      const id = letterIdOf(letter)
+      const id = deadLetterIdOf(deadLetter)
       const why = detail === null ? '' : `: ${detail}`
       return ['dead letter', `${reason ?? 'of an unknown reason'}${id === null ? '' : ` (${id})`}${why}`]
     }
@@ -119,10 +119,10 @@ function wordsOf(step: Step): [what: string, text: string] {
   }
 }
 
-function endOf({ state, at, byTally, attempts, reason, tier, dueAt, letter }: DeliveryLife): string {
+function endOf({ state, at, byTally, attempts, reason, tier, dueAt, deadLetter }: DeliveryLife): string {
   switch (state) {
     case 'open':
-      return 'not finished: it waits in Kafka, or is under way'
+      return 'not finished: it waits in Kafka, or is in flight'
     case 'waiting':
       return `waits in tier ${tier}, due ${isoOf(dueAt!)}, after ${times(attempts)}`
     case 'delivered':
@@ -130,7 +130,7 @@ function endOf({ state, at, byTally, attempts, reason, tier, dueAt, letter }: De
         ? `delivered at the first attempt, by ${isoOf(at!)} (a tally of the ledger says so)`
         : `delivered ${isoOf(at!)}, after ${times(attempts)}`
     case 'dead_letter':
-      return `dead letter ${isoOf(at!)}: ${reason ?? 'of an unknown reason'}${lookAt(letter)}`
+      return `dead letter ${isoOf(at!)}: ${reason ?? 'of an unknown reason'}${lookAt(deadLetter)}`
     case 'skipped':
       return byTally
         ? `skipped, by ${isoOf(at!)} (a tally of the ledger says so)`
@@ -147,7 +147,7 @@ function endOfRecord({
   at,
   byTally,
   reason,
-  letter,
+  deadLetter,
 }: NonNullable<MessageCopy['life']>['record'] & object): string {
   if (state === 'skipped' && byTally) return `skipped, by ${isoOf(at!)}: there was nobody to deliver it to`
   return endOf({
@@ -157,7 +157,7 @@ function endOfRecord({
     at,
     byTally,
     reason,
-    letter,
+    deadLetter,
     attempts: null,
     tier: null,
     dueAt: null,
@@ -167,5 +167,5 @@ function endOfRecord({
 const times = (attempts: number | null): string =>
   attempts === null ? 'attempts that nobody counted' : attempts === 1 ? '1 attempt' : `${attempts} attempts`
 
-const lookAt = (letter: DeliveryLife['letter']): string =>
-  letter === null ? '' : `; \`postrider dead-letters show ${letterIdOf(letter)}\` has all of it`
+const lookAt = (deadLetter: DeliveryLife['deadLetter']): string =>
+  deadLetter === null ? '' : `; \`postrider dead-letters show ${deadLetterIdOf(deadLetter)}\` has all of it`

@@ -23,7 +23,7 @@ const computationSchema = z
     openSync: z
       .object(syncShape)
       .nullable()
-      .describe('Under way, or cut off: the next sync finishes it first.'),
+      .describe('Running, or interrupted: the next sync finishes it first.'),
     lastSync: z
       .object({
         ...syncShape,
@@ -46,7 +46,7 @@ const createBody = z
   .strictObject({
     id: z.string().describe('1-64 of a-z, 0-9, "_" and "-"; never changed or reused'),
     name: z.string().describe('For people; its snake_case form is the property.'),
-    sourceId: z.string().describe('Whose destinations are told.'),
+    sourceId: z.string().describe('Whose destinations are notified.'),
   })
   .meta({ id: 'ComputationCreate' })
 
@@ -79,8 +79,8 @@ const valueLine = z
   .object({ userId, value: z.unknown().describe('Any JSON of at most 16 KB; null takes the value away.') })
   .meta({ id: 'ValueLine' })
 
-/** Lists under way at once in one process; each has files and a connection of its own. */
-const mostSyncs = 4
+/** Lists read at once in one process; each has files and a connection of its own. */
+const maxSyncs = 4
 let syncs = 0
 
 interface Words {
@@ -176,7 +176,7 @@ function operationsOf({ kind, path, one, name, streams }: Words): Operation[] {
       tag,
       summary: kind === 'audience' ? 'Give the whole list of members' : 'Give the values of all users',
       description:
-        'Who is not in the list leaves, or loses the value; destinations are told what changed since the last time. ' +
+        'Who is not in the list leaves, or loses the value; destinations are notified of what changed since the last time. ' +
         'A list with a bad line changes nothing, nor does one that is cut off. Broken off later, the next sync ' +
         'finishes it first: each change is sent at least once, always under one messageId.',
       params,
@@ -229,7 +229,7 @@ function operationsOf({ kind, path, one, name, streams }: Words): Operation[] {
       async handle({ params: { id }, query: { notify }, stopping }, { computations }) {
         return {
           async run(progress) {
-            const options = { signal: stopping, onProgress: toldTo(progress) }
+            const options = { signal: stopping, onProgress: notifiedOf(progress) }
             const { notified } = await computations.remove(kind, id, notify, options)
             return { id, deleted: true, notified }
           },
@@ -256,14 +256,14 @@ function sync(
   const form: LineForm = kind === 'trait' ? 'value' : contentType === 'text/plain' ? 'id' : 'member'
   return {
     async run(progress) {
-      if (syncs >= mostSyncs)
+      if (syncs >= maxSyncs)
         throw new RequestRefused(
           'busy',
-          `${mostSyncs} lists are being read already: try again when one is through`,
+          `${maxSyncs} lists are being read already: try again when one is through`,
         )
       syncs++
       try {
-        const options = { allowEmpty, signal: stopping, onProgress: toldTo(progress) }
+        const options = { allowEmpty, signal: stopping, onProgress: notifiedOf(progress) }
         const report: SyncReport = await computations.sync(kind, id, mode, readList(lines, form), options)
         return { id, ...report }
       } finally {
@@ -274,7 +274,7 @@ function sync(
 }
 
 /** While a list is read its sender is busy sending, and it may still be refused. */
-function toldTo(progress: (state: object) => void) {
+function notifiedOf(progress: (state: object) => void) {
   return (phase: SyncPhase, done: number, total: number | null): void => {
     if (phase !== 'reading') progress({ phase, done, total })
   }

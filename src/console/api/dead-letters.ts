@@ -5,14 +5,14 @@ import { parseMoment } from '../../core/moment.ts'
 import { jsonOf, summaryOf } from '../dead-letters/describe.ts'
 import { passes, type Filter } from '../dead-letters/filter.ts'
 import type { PageStart } from '../dead-letters/ports.ts'
-import { replayLetters, type ReplayReport, type ReplayVerdict } from '../dead-letters/replay.ts'
+import { replayDeadLetters, type ReplayReport, type ReplayVerdict } from '../dead-letters/replay.ts'
 import { RequestRefused, wrongField } from './errors.ts'
 import { operation, type Operation } from './operation.ts'
 import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from './paging.ts'
 
 const momentText = 'An ISO time, UTC unless it says otherwise, or a duration ago such as 2h.'
 
-const mostIds = 1_000
+const maxIds = 1_000
 
 /** What a list and a replay choose by. */
 const filterShape = {
@@ -21,7 +21,7 @@ const filterShape = {
     .max(deadLetterReasons.length)
     .optional()
     .describe('One of these.'),
-  destination: z.array(z.string()).max(mostIds).optional().describe('One of these ids.'),
+  destination: z.array(z.string()).max(maxIds).optional().describe('One of these ids.'),
   since: z.string().optional().describe(`What failed since then. ${momentText}`),
   until: z.string().optional().describe(`What failed before then. ${momentText}`),
 }
@@ -55,7 +55,7 @@ const summarySchema = z
   })
   .meta({ id: 'DeadLetter' })
 
-const letterSchema = z
+const deadLetterSchema = z
   .looseObject({
     id: z.string(),
     failedAt: z.string(),
@@ -70,20 +70,15 @@ const letterSchema = z
   .describe('All that is known. Bytes are `{text}` where they are UTF-8, else `{base64}`.')
   .meta({ id: 'WholeDeadLetter' })
 
-const mostResults = 1_000
+const maxResults = 1_000
 
 const replayBody = z
   .strictObject({
-    ids: z
-      .array(z.string())
-      .min(1)
-      .max(mostIds)
-      .optional()
-      .describe('Ids of dead letters, or of deliveries.'),
+    ids: z.array(z.string()).min(1).max(maxIds).optional().describe('Ids of dead letters, or of deliveries.'),
     ...filterShape,
     all: z.literal(true).optional().describe('Needed where neither ids nor anything to choose by is given.'),
     dryRun: z.boolean().default(false).describe('Only say what would be sent.'),
-    rate: z.number().positive().max(999_999).optional().describe('At most so many a second.'),
+    rate: z.number().positive().max(999_999).optional().describe('Maximum number per second.'),
   })
   .meta({ id: 'Replay' })
 
@@ -107,7 +102,7 @@ const replaySchema = z
           why: z.string().nullable(),
         }),
       )
-      .describe(`Those that cannot be replayed, and in a dry run all; the first ${mostResults}.`),
+      .describe(`Those that cannot be replayed, and in a dry run all; the first ${maxResults}.`),
   })
   .meta({ id: 'ReplayReport' })
 
@@ -130,7 +125,7 @@ export const deadLetterOperations: Operation[] = [
     success: { status: 200, description: 'A page of them.', schema: pageOf(summarySchema) },
     async handle({ query, gone }, { deadLetters, now }) {
       const filter = filterOf(query, now())
-      const { letters, next } = await deadLetters.letters.newest({
+      const { deadLetters: found, next } = await deadLetters.deadLetters.newest({
         limit: query.limit,
         before: query.cursor === undefined ? null : startOf(query.cursor),
         since: filter.since,
@@ -139,7 +134,7 @@ export const deadLetterOperations: Operation[] = [
       })
       return {
         status: 200,
-        body: { data: letters, next: next && encodeCursor(JSON.stringify([...next])) },
+        body: { data: found, next: next && encodeCursor(JSON.stringify([...next])) },
       }
     },
   }),
@@ -154,10 +149,10 @@ export const deadLetterOperations: Operation[] = [
         .string()
         .describe('`<partition>-<offset>`, or a delivery’s id: then the newest of that delivery.'),
     }),
-    success: { status: 200, description: 'The dead letter.', schema: letterSchema },
+    success: { status: 200, description: 'The dead letter.', schema: deadLetterSchema },
     refusals: [404],
     async handle({ params: { id }, gone }, { deadLetters }) {
-      const found = await deadLetters.letters.byId(id, gone)
+      const found = await deadLetters.deadLetters.byId(id, gone)
       return { status: 200, body: jsonOf(found.at(-1)!) }
     },
   }),
@@ -169,7 +164,7 @@ export const deadLetterOperations: Operation[] = [
     summary: 'Send dead letters again',
     description:
       'Through the shortest retry tier, to all URLs that their destination has now, with a retry window that starts ' +
-      'anew. Records that never became a delivery go back, as they were, to the topic they came from. Ends when its ' +
+      'again. Records that never became a delivery go back, as they were, to the topic they came from. Ends when its ' +
       'sender goes away; repeated, it sends again what it had sent, under the same delivery ids.',
     body: replayBody,
     success: { status: 200, description: 'What was sent.', schema: replaySchema },
@@ -188,7 +183,7 @@ export const deadLetterOperations: Operation[] = [
       return {
         async run(progress) {
           const report = new CountedReport(dryRun, progress)
-          await replayLetters({ ids, filter, dryRun, rate }, deadLetters, report, gone)
+          await replayDeadLetters({ ids, filter, dryRun, rate }, deadLetters, report, gone)
           if (gone.aborted)
             throw new RequestRefused(
               'unavailable',
@@ -254,12 +249,12 @@ class CountedReport implements ReplayReport {
 
   range(total: number): void {
     this.#total = total
-    this.#tell()
+    this.#report()
   }
 
   looked(): void {
     this.#looked++
-    this.#tell()
+    this.#report()
   }
 
   addRepeated(): void {
@@ -272,16 +267,16 @@ class CountedReport implements ReplayReport {
       this.#counts.replayed++
       this.#topics[to] = (this.#topics[to] ?? 0) + 1
     }
-    const isTold = to === null || this.#dryRun
-    if (isTold && this.#results.length < mostResults)
-      this.#results.push({ id: stored.id, deliveryId: stored.letter?.delivery?.id ?? null, to, why })
+    const isReported = to === null || this.#dryRun
+    if (isReported && this.#results.length < maxResults)
+      this.#results.push({ id: stored.id, deliveryId: stored.deadLetter?.delivery?.id ?? null, to, why })
   }
 
   result(): object {
     return { dryRun: this.#dryRun, ...this.#counts, topics: this.#topics, results: this.#results }
   }
 
-  #tell(): void {
+  #report(): void {
     this.#progress({ dryRun: this.#dryRun, ...this.#counts, looked: this.#looked, total: this.#total })
   }
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { mostUsersOfRequest } from '../../core/deletion.ts'
+import { maxUsersOfRequest } from '../../core/deletion.ts'
 import { messageOf, PostriderError } from '../../errors.ts'
 import { reportOf, statusOf, summaryOf } from '../deletions/describe.ts'
 import type { DeletionOptions } from '../deletions/ports.ts'
@@ -16,8 +16,8 @@ const createBody = z
   .strictObject({
     userIds: z
       .array(z.string())
-      .max(mostUsersOfRequest)
-      .describe(`1-${mostUsersOfRequest}, each once, of at most 1,024 bytes and without control characters.`),
+      .max(maxUsersOfRequest)
+      .describe(`1-${maxUsersOfRequest}, each once, of at most 1,024 bytes and without control characters.`),
     sourceIds: z
       .array(z.string())
       .max(maxSources)
@@ -33,10 +33,12 @@ const reportSchema = z
     sources: z.array(
       z.object({
         sourceId: z.string(),
-        tells: z.boolean().describe('Whether it is enabled and has an enabled destination, which is told.'),
+        notified: z
+          .boolean()
+          .describe('Whether it is enabled and has an enabled destination, which is notified.'),
       }),
     ),
-    told: count('Delete calls that were written: one for each user and source that tells.'),
+    deleteCalls: count('Delete calls that were written: one for each user and notified source.'),
   })
   .meta({ id: 'DeletionReport' })
 
@@ -70,7 +72,7 @@ const statusSchema = z
         z.object({
           sourceId: z.string(),
           users: z.number().int(),
-          requested: count('Delete calls; 0 where there was nobody to tell.'),
+          requested: count('Delete calls; 0 when there was no destination to notify.'),
           ...countsShape,
           destinations: z.array(z.object({ destinationId: z.string(), ...countsShape })),
         }),
@@ -82,13 +84,15 @@ const statusSchema = z
 const resumedSchema = z
   .object({
     id: z.string(),
-    told: count('Delete calls that were written, again where they had been; 0 for a finished request.'),
+    deleteCalls: count(
+      'Delete calls that were written, again where they had been; 0 for a finished request.',
+    ),
     missing: count('Users and sources that were never erased: give those users again.'),
   })
   .meta({ id: 'DeletionResumed' })
 
 const progressSchema = z
-  .object({ phase: z.enum(['erasing', 'telling']), done: z.number().int(), total: z.number().int() })
+  .object({ phase: z.enum(['erasing', 'notifying']), done: z.number().int(), total: z.number().int() })
   .meta({ id: 'DeletionProgress' })
 
 const params = z.object({ id: z.string() })
@@ -111,7 +115,7 @@ export const deletionOperations: Operation[] = [
     method: 'POST',
     path: '/deletions',
     tag,
-    summary: 'Erase users, and tell the destinations to forget them',
+    summary: 'Erase users, and ask the destinations to forget them',
     description:
       'What waits of their calls is dropped, their dead letters are gone, and every enabled destination of the sources ' +
       'gets a delete call for each user, after the calls that came before. A list with anything wrong in it changes nothing.',
@@ -168,7 +172,7 @@ export const deletionOperations: Operation[] = [
         run: (progress) =>
           untilStopped(stopping, async () => {
             const [report] = await deletions.resume(id, optionsOf(stopping, progress))
-            return { id, told: report?.told ?? 0, missing: report?.missing ?? 0 }
+            return { id, deleteCalls: report?.deleteCalls ?? 0, missing: report?.missing ?? 0 }
           }),
       }
     },

@@ -13,9 +13,9 @@ import { evolve } from '../../core/settings-events.ts'
 import { initialSettings } from '../../core/settings.ts'
 import { maxHeadersPerUrl } from '../../core/static-headers.ts'
 import { destinationIn, destinationView } from '../destinations.ts'
-import type { Settings } from '../ports.ts'
+import type { SettingsWriter } from '../ports.ts'
 import { sealerFor, type Sealer } from '../sealing-key.ts'
-import { operation, type Answer, type Operation } from './operation.ts'
+import { operation, type ApiAnswer, type Operation } from './operation.ts'
 import { page, pageOf, pageQuery } from './paging.ts'
 import { created } from './sources.ts'
 import { checkTag, requestKey, tagOf } from './tags.ts'
@@ -316,7 +316,7 @@ export const destinationOperations: Operation[] = [
   }),
 ]
 
-function answer(id: string, { state }: Pick<Settings, 'state'>): Answer {
+function answer(id: string, { state }: Pick<SettingsWriter, 'state'>): ApiAnswer {
   const destination = destinationIn(state, id)
   return { status: 200, headers: { ETag: tagOf(destination) }, body: destinationView(destination) }
 }

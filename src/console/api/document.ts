@@ -15,12 +15,12 @@ const common: Record<number, string> = {
 }
 const own: Record<number, string> = {
   404: 'There is none of this id.',
-  409: 'It clashes with what there is, or If-Match names a version that has passed. Read again, and decide anew.',
+  409: 'It clashes with what there is, or If-Match names a version that has passed. Read it again and decide again.',
   408: 'The body comes in too slowly.',
   413: 'The body is too large.',
   415: 'The Content-Type is not one that is taken here.',
   422: 'The Idempotency-Key came with another request before.',
-  429: 'Too much of it is under way. Send it again later.',
+  429: 'Too many of these are running. Send it again later.',
 }
 
 /** The OpenAPI 3.1 document of the operations, made from the schemas that check their requests. */

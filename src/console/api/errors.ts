@@ -4,7 +4,7 @@ import type { ErrorCode } from '../../errors.ts'
 import { messageOf, PostriderError } from '../../errors.ts'
 import { RequestKeyReused, SettingsRefused } from '../refusals.ts'
 import { DeletionRefused } from '../user-ids.ts'
-import type { Answer } from './operation.ts'
+import type { ApiAnswer } from './operation.ts'
 
 export interface FieldFault {
   /** As the request names it: `name`, `urls.0.url`, a parameter of the query, or a header. */
@@ -57,7 +57,7 @@ export const errorSchema = z
 /** How long to wait before another try, in seconds. */
 const retryAfterSeconds = 5
 
-export function refusal(code: ApiErrorCode, message: string, fields: readonly FieldFault[] = []): Answer {
+export function refusal(code: ApiErrorCode, message: string, fields: readonly FieldFault[] = []): ApiAnswer {
   const again = code === 'unavailable' || code === 'busy'
   return {
     status: statusOf[code],
@@ -68,7 +68,7 @@ export function refusal(code: ApiErrorCode, message: string, fields: readonly Fi
 
 /** A request that the API itself refuses. */
 export class RequestRefused extends Error {
-  readonly answer: Answer
+  readonly answer: ApiAnswer
 
   constructor(code: ApiErrorCode, message: string, fields: readonly FieldFault[] = []) {
     super(message)
@@ -94,7 +94,7 @@ const codeOf: Record<ErrorCode, ApiErrorCode> = {
 }
 
 /** The answer to what a handler threw; null for a bug. */
-export function answerOf(error: unknown): Answer | null {
+export function answerOf(error: unknown): ApiAnswer | null {
   if (error instanceof RequestRefused) return error.answer
   if (error instanceof RequestKeyReused)
     return refusal('idempotency_key_reused', error.message, [
@@ -115,7 +115,7 @@ const named = (faults: readonly Fault[]): FieldFault[] =>
   faults.map(({ field, message }) => ({ field, message }))
 
 /** What does not exist is a 404 where the path names it, and a wrong field where the body does. */
-function refused({ code, message, faults }: SettingsRefused): Answer {
+function refused({ code, message, faults }: SettingsRefused): ApiAnswer {
   const fields = named(faults)
   const isPath = faults.some((fault) => fault.code === 'not_found' && fault.field === 'id')
   if (code === 'not_found' && !isPath) return refusal('invalid_request', message, fields)

@@ -10,7 +10,7 @@ const state = {
   state: z
     .enum(['open', 'waiting', 'delivered', 'dead_letter', 'skipped', 'erased', 'unknown'])
     .describe(
-      '`open`: not finished: it waits in Kafka, or is under way. `waiting`: in a retry tier. `unknown`: finished, and ' +
+      '`open`: not finished: it waits in Kafka, or is in flight. `waiting`: in a retry tier. `unknown`: finished, and ' +
         'what is left of the ledger does not say how.',
     ),
   at: z.string().nullable().describe('With `byTally` the time by which it had come to this.'),
@@ -37,7 +37,7 @@ const step = z
     attempts: z.number().int().nullable().optional().describe('Rounds so far that reached a URL.'),
     reason: z.string().nullable().optional(),
     detail: z.string().nullable().optional(),
-    tier: z.string().nullable().optional().describe('The retry tier that it was handed to.'),
+    tier: z.string().nullable().optional().describe('The retry tier that it was scheduled in.'),
     dueAt: z.string().nullable().optional(),
     notBefore: z.string().nullable().optional().describe('As the receiver asked by Retry-After.'),
     deadLetterId: z.string().nullable().optional(),
@@ -69,7 +69,7 @@ const copy = z
       .describe('Null where the record is there no more.'),
     plan: z
       .object({
-        by: z.enum(['told', 'settings']).describe('By the ledger, or by the settings of that time.'),
+        by: z.enum(['ledger', 'settings']).describe('By the ledger, or by the settings of that time.'),
         isCertain: z.boolean().describe('False: the settings changed at that time.'),
         destinations: z.array(
           z.object({
@@ -82,7 +82,7 @@ const copy = z
         ),
       })
       .nullable(),
-    steps: z.array(step).describe('What was told, in order.'),
+    steps: z.array(step).describe('What was recorded, in order.'),
     deliveries: z.array(
       z.object({
         deliveryId: z.string(),

@@ -23,14 +23,14 @@ export interface ApiRequest<P, Q, B> {
   gone: AbortSignal
 }
 
-export interface Answer {
+export interface ApiAnswer {
   status: number
   headers?: Record<string, string>
   body: unknown
 }
 
 /**
- * Work that may take long. Answered by its result; or, to those who accept `application/x-ndjson`, by its progress
+ * Work that may take long. Answered by its result; or, for clients that accept `application/x-ndjson`, by its progress
  * and then its result, a line each.
  */
 export interface LongAnswer {
@@ -69,14 +69,14 @@ export interface Operation {
   hasPrecondition?: boolean
   /** The answer when all went well. */
   success: Documented & { status: number; hasTag?: boolean; hasLocation?: boolean }
-  /** Where the answer may be a LongAnswer: what it tells of its progress. */
+  /** For a LongAnswer: the schema of its progress. */
   progress?: z.ZodType
   /** Further statuses than those that every operation can have. */
   refusals?: (404 | 409 | 422 | 429)[]
   handle(
     request: ApiRequest<unknown, unknown, unknown>,
     services: ConsoleServices,
-  ): Promise<Answer | LongAnswer>
+  ): Promise<ApiAnswer | LongAnswer>
 }
 
 type Parsed<S> = S extends z.ZodType ? z.output<S> : undefined
@@ -94,7 +94,7 @@ export function operation<
     handle(
       request: ApiRequest<Parsed<P>, Parsed<Q>, Parsed<B>>,
       services: ConsoleServices,
-    ): Promise<Answer | LongAnswer>
+    ): Promise<ApiAnswer | LongAnswer>
   },
 ): Operation {
   return given as unknown as Operation

@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { wrongField } from './errors.ts'
-import type { Answer } from './operation.ts'
+import type { ApiAnswer } from './operation.ts'
 
 const defaultLimit = 50
-const mostLimit = 200
+const maxLimit = 200
 
 /** Parameters that every list takes. */
 export const pageQuery = z.strictObject({
-  limit: z.number().int().min(1).max(mostLimit).default(defaultLimit).describe('Items a page.'),
+  limit: z.number().int().min(1).max(maxLimit).default(defaultLimit).describe('Items a page.'),
   cursor: z.string().optional().describe('`next` of the page before; none for the first one.'),
 })
 
@@ -18,15 +18,15 @@ export const pageOf = (item: z.ZodType) =>
   })
 
 /**
- * A page of what has ids and is never taken away, in its order. What comes in meanwhile stands at the end, so nobody
- * who follows the cursors misses one.
+ * A page of what has ids and is never taken away, in its order. New ones are added at the end, so a client
+ * that follows the cursors misses none.
  */
 export function page<T extends { id: string }>(
   all: readonly T[],
   { limit, cursor }: { limit: number; cursor?: string | undefined },
   view: (item: T) => unknown,
   isShown: (item: T) => boolean = () => true,
-): Answer {
+): ApiAnswer {
   const after = cursor === undefined ? -1 : all.findIndex(({ id }) => id === decodeCursor(cursor))
   if (cursor !== undefined && after < 0) throw wrongCursor()
   const rest = all.slice(after + 1).filter(isShown)

@@ -6,14 +6,14 @@ const rotationSchema = z
   .object({
     dryRun: z.boolean(),
     keyId: z.string().describe('The first key of SECRETS_KEY, which encrypts.'),
-    rotated: z.number().int().describe('Secrets that were, or in a dry run would be, encrypted anew.'),
+    rotated: z.number().int().describe('Secrets that were, or in a dry run would be, encrypted again.'),
     complete: z.boolean().describe('Whether none is left that lies under an older key and cannot be opened.'),
     destinations: z.array(
       z.object({
         id: z.string(),
         rotated: z.number().int(),
         current: z.number().int().describe('Lay under that key already.'),
-        problems: z.array(z.string()).describe('Why others could not be encrypted anew.'),
+        problems: z.array(z.string()).describe('Why others could not be encrypted again.'),
       }),
     ),
   })
@@ -25,7 +25,7 @@ export const secretOperations: Operation[] = [
     method: 'POST',
     path: '/secrets/rotate',
     tag: 'Secrets',
-    summary: 'Encrypt all shared secrets and header values anew under the first key of SECRETS_KEY',
+    summary: 'Encrypt all shared secrets and header values again under the first key of SECRETS_KEY',
     description: 'Broken off, it goes on where it was when it is repeated.',
     body: z
       .strictObject({ dryRun: z.boolean().default(false).describe('Only say how many it would be.') })

@@ -1,10 +1,10 @@
 import type { Outcome } from '../../core/outcome.ts'
 import type { Destination } from '../../core/settings.ts'
-import type { Computations } from '../computations/ports.ts'
+import type { ComputationActions } from '../computations/ports.ts'
 import type { ReplayPorts } from '../dead-letters/ports.ts'
 import type { Deletions } from '../deletions/ports.ts'
 import type { MessagePorts } from '../messages/ports.ts'
-import type { Secrets, Settings } from '../ports.ts'
+import type { Secrets, SettingsWriter } from '../ports.ts'
 
 /** What became of a sample call at one URL. */
 export interface SampleResult {
@@ -16,12 +16,12 @@ export interface SampleResult {
 
 /** What the admin API works with. */
 export interface ConsoleServices {
-  settings: Settings
+  settings: SettingsWriter
   secrets: Secrets
   /** Sends one sample call to each URL of a destination, once. Throws `secrets_key`. */
   sendSample(destination: Destination): Promise<SampleResult[]>
   deadLetters: ReplayPorts
-  computations: Computations
+  computations: ComputationActions
   deletions: Deletions
   messages: MessagePorts
   /** Epoch milliseconds. */

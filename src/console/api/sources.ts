@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { evolve } from '../../core/settings-events.ts'
 import { initialSettings, type Source } from '../../core/settings.ts'
 import { newWriteKey, sourceIn, sourceView } from '../sources.ts'
-import { operation, type Answer, type Operation } from './operation.ts'
+import { operation, type ApiAnswer, type Operation } from './operation.ts'
 import { page, pageOf, pageQuery } from './paging.ts'
 import { checkTag, requestKey, tagOf } from './tags.ts'
 
@@ -125,13 +125,13 @@ export const sourceOperations: Operation[] = [
   ),
 ]
 
-function answer(id: string, { state }: { state: Parameters<typeof sourceIn>[0] }): Answer {
+function answer(id: string, { state }: { state: Parameters<typeof sourceIn>[0] }): ApiAnswer {
   const source: Source = sourceIn(state, id)
   return { status: 200, headers: { ETag: tagOf(source) }, body: sourceView(source, state) }
 }
 
 /** 201 with where it is; a repeated request gets what it got the first time. */
-export function created(path: string, thing: unknown, view: unknown, repeated: boolean): Answer {
+export function created(path: string, thing: unknown, view: unknown, repeated: boolean): ApiAnswer {
   return {
     status: 201,
     headers: {

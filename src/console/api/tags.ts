@@ -12,7 +12,7 @@ export function checkTag(ifMatch: string | null, thing: unknown): void {
   if (ifMatch === null || thing === undefined || ifMatch.trim() === '*') return
   const tag = tagOf(thing)
   if (ifMatch.split(',').some((given) => given.trim() === tag)) return
-  const message = 'it was changed meanwhile: read it again, and decide anew'
+  const message = 'it was changed meanwhile: read it again and decide again'
   throw new RequestRefused('conflict', message, [{ field: 'If-Match', message }])
 }
 

@@ -1,7 +1,7 @@
 import type { AuditReport } from '../../core/audit-report.ts'
-import { Audit, type HandedOnRecord } from '../../core/audit.ts'
+import { Audit, type PublishedRecord } from '../../core/audit.ts'
 import type { DeadLetter, RetryDelivery } from '../../core/delivery.ts'
-import type { AuditSource, KeySet, Located, ReadOptions } from './ports.ts'
+import type { AuditSource, KeySet, Located, AuditReadOptions } from './ports.ts'
 
 /** What is being read, in this order. */
 export type AuditPhase = 'tallies' | 'calls' | 'tiers' | 'dead letters'
@@ -27,7 +27,7 @@ export async function audit(
   const { since, until, signal } = options
   const snapshot = await source.snapshot()
   const fold = new Audit({ ...snapshot, until: until ?? Infinity })
-  const reading = (phase: AuditPhase, from: number | null): ReadOptions => ({
+  const reading = (phase: AuditPhase, from: number | null): AuditReadOptions => ({
     since: from,
     signal,
     progress: (done, total) => options.progress?.(phase, done, total),
@@ -47,11 +47,11 @@ export async function audit(
       })
     await source.calls(calls, reading('calls', null), (place, offset) => fold.addCall(place, offset))
     await source.retries(fold.starts(), reading('tiers', early), (record) =>
-      fold.addRetry(handedOn(record, record.value, keys, 'retry')),
+      fold.addRetry(published(record, record.value, keys, 'retry')),
     )
-    await source.letters(reading('dead letters', early), (record) =>
-      fold.addLetter(
-        handedOn(record, record.value && { ...record.value, ...record.value.delivery }, keys, 'letter'),
+    await source.deadLetters(reading('dead letters', early), (record) =>
+      fold.addDeadLetter(
+        published(record, record.value && { ...record.value, ...record.value.delivery }, keys, 'dead_letter'),
       ),
     )
   } finally {
@@ -62,13 +62,13 @@ export async function audit(
 
 type Known = Pick<RetryDelivery | DeadLetter, 'from' | 'owner'> & { id?: string; destinationId?: string }
 
-/** @param known what could be read of it; null where nothing could: it counts as one that nobody handed over */
-function handedOn(
+/** @param known what could be read of it; null where nothing could: it counts as one that no forwarder published */
+function published(
   { topic, partition, offset }: Located<unknown>,
   known: Known | null,
   keys: KeySet,
-  kind: 'retry' | 'letter',
-): HandedOnRecord {
+  kind: 'retry' | 'dead_letter',
+): PublishedRecord {
   const from = known?.from ?? null
   const deliveryId = known?.id ?? null
   const owner = known?.owner ?? ''

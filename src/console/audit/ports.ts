@@ -1,18 +1,18 @@
-import type { CommittedPartition, Place } from '../../core/audit-report.ts'
+import type { AuditedPartition, PartitionId } from '../../core/audit-report.ts'
 import type { DeadLetter, RetryDelivery } from '../../core/delivery.ts'
 import type { Tally } from '../../core/tally.ts'
 
-/** What lay in Kafka at one moment: what is committed was read first, so all that it tells of lies before the ends. */
+/** What lay in Kafka at one moment: what is committed was read first, so all that it covers lies before the ends. */
 export interface AuditSnapshot {
   /** Calls and retry tiers. */
-  partitions: CommittedPartition[]
+  partitions: AuditedPartition[]
   isTier(topic: string): boolean
   /** Epoch ms; what is older may have been removed by the topics' retention. */
   retriesKeptSince: number
-  lettersKeptSince: number
+  deadLettersKeptSince: number
 }
 
-export interface ReadOptions {
+export interface AuditReadOptions {
   /** Epoch ms: nothing that was written before. */
   since: number | null
   signal?: AbortSignal | undefined
@@ -21,7 +21,7 @@ export interface ReadOptions {
 }
 
 /** A record with its value as far as it can be read. */
-export interface Located<T> extends Place {
+export interface Located<T> extends PartitionId {
   offset: number
   value: T | null
 }
@@ -30,20 +30,23 @@ export interface Located<T> extends Place {
 export interface AuditSource {
   snapshot(): Promise<AuditSnapshot>
   /** In the order of each partition's tallies. Times are epoch ms. */
-  tallies(options: ReadOptions, each: (place: Place, tally: Tally, at: number) => void): Promise<void>
+  tallies(
+    options: AuditReadOptions,
+    each: (place: PartitionId, tally: Tally, at: number) => void,
+  ): Promise<void>
   /** Each record of the calls within these bounds. */
   calls(
-    ranges: readonly (Place & { low: number; high: number })[],
-    options: Omit<ReadOptions, 'since'>,
-    each: (place: Place, offset: number) => void,
+    ranges: readonly (PartitionId & { low: number; high: number })[],
+    options: Omit<AuditReadOptions, 'since'>,
+    each: (place: PartitionId, offset: number) => void,
   ): Promise<void>
   /** What the tiers hold; also what lies at `starts` or beyond, however old. */
   retries(
-    starts: readonly (Place & { from: number })[],
-    options: ReadOptions,
+    starts: readonly (PartitionId & { from: number })[],
+    options: AuditReadOptions,
     each: (record: Located<RetryDelivery>) => void,
   ): Promise<void>
-  letters(options: ReadOptions, each: (record: Located<DeadLetter>) => void): Promise<void>
+  deadLetters(options: AuditReadOptions, each: (record: Located<DeadLetter>) => void): Promise<void>
 }
 
 /** A set of keys of any size, in memory that does not grow with it. */

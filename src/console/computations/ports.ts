@@ -4,7 +4,7 @@ import type { Membership } from '../../core/membership.ts'
 import type { SyncOptions, SyncReport } from './sync.ts'
 
 /** Users that follow one another in a list. */
-export interface GivenLot {
+export interface MemberBatch {
   users: readonly string[]
   /** Of a computed trait: JSON text for each user, null to take the value away. Null for an audience. */
   values: readonly (string | null)[] | null
@@ -22,7 +22,7 @@ export interface Change {
   value: string | null
 }
 
-/** The memberships as they lie in their topic. What is given in lots is read while it is asked for. */
+/** The memberships as they lie in their topic. What is given in batches is read while it is asked for. */
 export interface MembershipStore {
   /** Resolves once everything that lay in the topic at the call is in the view. */
   catchUp(): Promise<void>
@@ -38,12 +38,12 @@ export interface MembershipStore {
 
 /** One list of users. Its memory does not grow with it. Throws `local` when there is no room on disk. */
 export interface StagedList {
-  add(lot: GivenLot): void
+  add(batch: MemberBatch): void
   /** Users that were added. */
   readonly count: number
   /**
    * Compares the list with the view and keeps what is to change. `full`: members who are not in the list leave.
-   * Works in slices and yields between them. Throws `usage` for a user who stands in the list twice.
+   * Works in slices and yields between them. Throws `usage` for a user that is in the list twice.
    */
   compare(audienceId: string, full: boolean): Promise<{ entered: number; left: number }>
   /** What is to change, after `compare`. */
@@ -72,14 +72,14 @@ export interface Lease {
 
 /**
  * Audiences and computed traits, for commands and API alike. Definitions are made by the settings. Several syncs may
- * be under way, of one audience or trait only one: `conflict`.
+ * be in flight, of one audience or trait only one: `conflict`.
  */
-export interface Computations {
+export interface ComputationActions {
   sync(
     kind: ComputationKind,
     id: string,
     mode: 'full' | 'change',
-    list: AsyncIterable<GivenLot>,
+    list: AsyncIterable<MemberBatch>,
     options?: SyncOptions,
   ): Promise<SyncReport>
   remove(

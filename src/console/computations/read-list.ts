@@ -1,21 +1,21 @@
 import { eachMember, keyOf, stringOf } from '../../core/json-members.ts'
 import { spaceEnd } from '../../core/json-object.ts'
 import { PostriderError } from '../../errors.ts'
-import { mostIdBytes, userIdFault } from '../user-ids.ts'
-import type { GivenLot } from './ports.ts'
+import { maxIdBytes, userIdFault } from '../user-ids.ts'
+import type { MemberBatch } from './ports.ts'
 
 /** JSON text in UTF-8: the call that it goes into stays within 32 KB. */
-export const mostValueBytes = 16 * 1_024
-const mostLineBytes = 64 * 1_024
+export const maxValueBytes = 16 * 1_024
+const maxLineBytes = 64 * 1_024
 
 const lineFeed = 10
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** `id`: an id. `member`: `{"userId"}`, with `"member": false` for who is out. `value`: `{"userId", "value"}`. */
+/** `id`: an id. `member`: `{"userId"}`, with `"member": false` for a user that leaves. `value`: `{"userId", "value"}`. */
 export type LineForm = 'id' | 'member' | 'value'
 
 /**
- * The users of a list, one a line; `member` says whether plain ids are in or out. Reads as it goes, in lots of as
+ * The users of a list, one a line; `member` says whether plain ids are in or out. Reads as it goes, in batches of as
  * many lines as came together. Throws `usage` with the line's number for the first one that is empty, too long, or
  * not text. `list` is what errors call it.
  */
@@ -24,7 +24,7 @@ export async function* readList(
   form: LineForm,
   member = true,
   list: string | null = null,
-): AsyncGenerator<GivenLot, void, undefined> {
+): AsyncGenerator<MemberBatch, void, undefined> {
   let line = 1
   for await (const lines of linesOf(input, list)) {
     const first = line
@@ -34,7 +34,7 @@ export async function* readList(
         if (!isPlainId(lines[at]!)) checkedId(lines[at]!, place(list, first + at))
       yield { users: lines, values: null, member, list, line: first }
     } else if (form === 'member') {
-      yield* memberLots(lines, list, first)
+      yield* memberBatches(lines, list, first)
     } else {
       const users: string[] = []
       const values: (string | null)[] = []
@@ -63,7 +63,7 @@ export function checkedId(id: string, at: string): string {
 
 /** What most ids are: nothing of `checkedId` can be wrong with them. */
 function isPlainId(id: string): boolean {
-  if (id.length === 0 || id.length > mostIdBytes) return false
+  if (id.length === 0 || id.length > maxIdBytes) return false
   for (let at = 0; at < id.length; at++) {
     const code = id.charCodeAt(at)
     if (code <= 0x20 || code >= 0x7f) return false
@@ -74,8 +74,12 @@ function isPlainId(id: string): boolean {
 const wrong = (at: string, what: string): PostriderError =>
   new PostriderError('usage', `${at} ${what}; nothing was changed`)
 
-/** Users who follow one another and are all in, or all out, make a lot. */
-function* memberLots(lines: readonly string[], list: string | null, first: number): Generator<GivenLot> {
+/** Consecutive users that all join, or all leave, make a batch. */
+function* memberBatches(
+  lines: readonly string[],
+  list: string | null,
+  first: number,
+): Generator<MemberBatch> {
   let users: string[] = []
   let isIn = true
   for (const [at, text] of lines.entries()) {
@@ -102,8 +106,8 @@ function readValue(text: string, at: string): { userId: string; value: string | 
   const id = idOf(userId, at)
   if (value === undefined) throw wrong(at, 'has no value')
   const compact = withoutSpace(value)
-  if (Buffer.byteLength(compact) > mostValueBytes)
-    throw wrong(at, `has a value of more than ${mostValueBytes} bytes`)
+  if (Buffer.byteLength(compact) > maxValueBytes)
+    throw wrong(at, `has a value of more than ${maxValueBytes} bytes`)
   return { userId: id, value: compact === 'null' ? null : compact }
 }
 
@@ -144,7 +148,7 @@ async function* linesOf(
       line += lines.length
       yield lines
     }
-    if (rest.length > mostLineBytes) throw tooLong(list, line + 1)
+    if (rest.length > maxLineBytes) throw tooLong(list, line + 1)
   }
   if (rest.length > 0) yield split(rest, line, list)
 }
@@ -155,7 +159,7 @@ function split(bytes: Buffer, before: number, list: string | null): string[] {
   for (let at = 0; at < lines.length; at++) {
     const text = lines[at]!
     if (text.endsWith('\r')) lines[at] = text.slice(0, -1)
-    if (text.length > mostLineBytes / 3 && Buffer.byteLength(text) > mostLineBytes)
+    if (text.length > maxLineBytes / 3 && Buffer.byteLength(text) > maxLineBytes)
       throw tooLong(list, before + at + 1)
   }
   if (before === 0 && lines[0]!.startsWith('\ufeff')) lines[0] = lines[0]!.slice(1)
@@ -183,4 +187,4 @@ function decoded(bytes: Buffer, before: number, list: string | null): string {
 }
 
 const tooLong = (list: string | null, line: number): PostriderError =>
-  wrong(place(list, line), `is longer than ${mostLineBytes} bytes`)
+  wrong(place(list, line), `is longer than ${maxLineBytes} bytes`)

@@ -3,11 +3,11 @@ import type { Computation, ComputationKind, SyncMode } from '../../core/computat
 import { membershipCalls, type Membership } from '../../core/membership.ts'
 import { computationWords } from '../../core/settings-computation-rules.ts'
 import { PostriderError } from '../../errors.ts'
-import type { Settings } from '../ports.ts'
-import type { Change, GivenLot, Lease, MembershipSink, MembershipStore, StagedList } from './ports.ts'
+import type { SettingsWriter } from '../ports.ts'
+import type { Change, MemberBatch, Lease, MembershipSink, MembershipStore, StagedList } from './ports.ts'
 
 /** What a sync needs of them. */
-export type SettingsOfSyncs = Pick<Settings, 'state' | 'catchUp' | 'execute'>
+export type SettingsOfSyncs = Pick<SettingsWriter, 'state' | 'catchUp' | 'execute'>
 
 export interface SyncPorts {
   settings: SettingsOfSyncs
@@ -21,7 +21,7 @@ export interface SyncPorts {
 }
 
 export interface SyncOptions {
-  /** An empty full list makes everybody leave: only when it is meant. */
+  /** An empty full list removes all members: only when it is meant. */
   allowEmpty?: boolean
   onProgress?: (phase: SyncPhase, done: number, total: number | null) => void
   /** Ends it early, with what the signal aborts with: the next sync finishes what was begun. */
@@ -31,7 +31,7 @@ export interface SyncOptions {
 export type SyncPhase = 'finishing' | 'reading' | 'sending'
 
 export interface SyncReport {
-  /** Null when nobody changed: then no sync was begun. */
+  /** Null when nothing changed: then no sync was begun. */
   syncId: string | null
   /** Users named by the list. */
   given: number
@@ -47,7 +47,7 @@ export function syncMessageId({ audienceId, userId, syncId }: Membership): strin
 }
 
 export function computationIn(
-  settings: Pick<Settings, 'state'>,
+  settings: Pick<SettingsWriter, 'state'>,
   kind: ComputationKind,
   id: string,
 ): Computation {
@@ -63,14 +63,14 @@ export function computationIn(
 }
 
 /**
- * Tells destinations who came and who went (contracts.md, Audiences). The whole list is read and found right
+ * Notifies destinations of who joined and who left (docs/audiences.md). The whole list is read and found right
  * before anything is written. Crash-safe without transactions: a membership is acknowledged before its call is
- * sent, and whoever comes next first sends again what an open sync may not have sent. Throws `conflict` while
- * another sync of it is under way.
+ * sent, and the next sync first sends again what an open one may not have sent. Throws `conflict` while
+ * another sync of it is running.
  */
 export async function syncComputation(
   { kind, id, mode }: { kind: ComputationKind; id: string; mode: SyncMode },
-  lots: AsyncIterable<GivenLot>,
+  batches: AsyncIterable<MemberBatch>,
   ports: SyncPorts,
   options: SyncOptions = {},
 ): Promise<SyncReport> {
@@ -78,7 +78,7 @@ export async function syncComputation(
   computationIn(settings, kind, id)
   const list = store.openList()
   try {
-    await stage(lots, list, options)
+    await stage(batches, list, options)
     const given = list.count
     if (mode === 'full' && given === 0 && !options.allowEmpty)
       throw new PostriderError(
@@ -87,7 +87,7 @@ export async function syncComputation(
       )
     const lease = await ports.acquire(id)
     try {
-      // Whoever held the lease before may have written to both.
+      // The previous holder of the lease may have written to both.
       await settings.catchUp()
       await store.catchUp()
       const computation = computationIn(settings, kind, id)
@@ -109,7 +109,7 @@ export async function syncComputation(
 }
 
 /**
- * Deletes it; with `notify`, members are told that they left (or lost their value) first. Then its memberships are
+ * Deletes it; with `notify`, destinations are notified first that they left (or lost their value). Then its memberships are
  * taken from their topic. Repeating it goes on with what was cut off.
  */
 export async function deleteComputation(
@@ -118,7 +118,7 @@ export async function deleteComputation(
   options: SyncOptions = {},
 ): Promise<{ notified: number }> {
   const { settings, store, sink } = ports
-  const nobody = async function* (): AsyncGenerator<GivenLot> {}
+  const nobody = async function* (): AsyncGenerator<MemberBatch> {}
   const found = settings.state.computations.get(id)
   if (!found?.deleted) computationIn(settings, kind, id)
   let notified = 0
@@ -146,12 +146,12 @@ function goOn(lease: Lease, { signal }: SyncOptions): void {
 }
 
 async function stage(
-  lots: AsyncIterable<GivenLot>,
+  batches: AsyncIterable<MemberBatch>,
   list: StagedList,
   { onProgress }: SyncOptions,
 ): Promise<void> {
-  for await (const lot of lots) {
-    list.add(lot)
+  for await (const batch of batches) {
+    list.add(batch)
     onProgress?.('reading', list.count, null)
   }
 }
@@ -179,7 +179,7 @@ async function finishOpenSync(
   return counts.entered + counts.left
 }
 
-/** While the calls of one lot are made, the next one's memberships are on their way already. */
+/** While the calls of one batch are made, the next one's memberships are on their way already. */
 async function send(
   changes: Iterable<Change[]>,
   { computation, syncId, total }: { computation: Computation; syncId: string; total: number },
@@ -189,20 +189,20 @@ async function send(
 ): Promise<void> {
   const audienceId = computation.id
   const callOf = membershipCalls(computation)
-  const tell = async (memberships: readonly Membership[]) => {
+  const writeCalls = async (memberships: readonly Membership[]) => {
     await sink.writeCalls(memberships.map((membership) => callOf(membership, syncMessageId(membership))))
     options.onProgress?.('sending', (sent += memberships.length), total)
   }
   let sent = 0
   let written: Membership[] = []
-  for (const lot of changes) {
+  for (const batch of changes) {
     goOn(lease, options)
     const at = now()
-    const memberships = lot.map((change): Membership => ({ ...change, audienceId, syncId, at }))
+    const memberships = batch.map((change): Membership => ({ ...change, audienceId, syncId, at }))
     const records = memberships.map((membership) => ({ audienceId, userId: membership.userId, membership }))
-    await Promise.all([sink.writeMemberships(records), tell(written)])
+    await Promise.all([sink.writeMemberships(records), writeCalls(written)])
     written = memberships
   }
-  await tell(written)
+  await writeCalls(written)
   await sink.flushCalls()
 }

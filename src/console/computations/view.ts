@@ -14,7 +14,7 @@ export interface ComputationView {
   /** The property by which destinations get it. */
   key: string
   sourceId: string
-  /** Under way, or cut off: the next sync finishes it first. */
+  /** Running, or interrupted: the next sync finishes it first. */
   openSync: SyncView | null
   lastSync: (SyncView & { finishedAt: string; entered: number; left: number }) | null
 }

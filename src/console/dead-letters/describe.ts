@@ -1,30 +1,30 @@
 // Dead letters as the admin API and `--json` show them.
 import type { DeadLetter, EndpointOutcome, Origin } from '../../core/delivery.ts'
-import type { StoredLetter } from './ports.ts'
+import type { StoredDeadLetter } from './ports.ts'
 
-export function summaryOf({ id, letter, problem, failedAt }: StoredLetter): object {
-  const delivery = letter?.delivery
+export function summaryOf({ id, deadLetter, problem, failedAt }: StoredDeadLetter): object {
+  const delivery = deadLetter?.delivery
   return {
     id,
     failedAt: isoOf(failedAt),
-    reason: letter?.reason ?? null,
-    detail: letter ? letter.detail : problem,
+    reason: deadLetter?.reason ?? null,
+    detail: deadLetter ? deadLetter.detail : problem,
     deliveryId: delivery?.id ?? null,
     messageId: delivery?.messageId ?? null,
     sourceId: delivery?.sourceId ?? null,
     destinationId: delivery?.destinationId ?? null,
     type: delivery?.type ?? null,
     attempts: delivery?.attempts ?? null,
-    status: statusOf(letter),
-    origin: letter && placeOf(letter.origin),
+    status: statusOf(deadLetter),
+    origin: deadLetter && placeOf(deadLetter.origin),
   }
 }
 
 /** Everything, with bytes as `{text}` where they are UTF-8 and as `{base64}` where they are not. */
-export function jsonOf(stored: StoredLetter): object {
-  const { letter, record } = stored
-  if (!letter) return { ...summaryOf(stored), value: record.value && jsonBytes(record.value) }
-  const { delivery, raw, rawKey, failedAt, origin, from, ...rest } = letter
+export function jsonOf(stored: StoredDeadLetter): object {
+  const { deadLetter, record } = stored
+  if (!deadLetter) return { ...summaryOf(stored), value: record.value && jsonBytes(record.value) }
+  const { delivery, raw, rawKey, failedAt, origin, from, ...rest } = deadLetter
   return {
     id: stored.id,
     failedAt: isoOf(failedAt),
@@ -36,7 +36,7 @@ export function jsonOf(stored: StoredLetter): object {
       origin: placeOf(delivery.origin),
       body: jsonBytes(delivery.body),
       firstAttemptAt: isoOrNull(delivery.firstAttemptAt),
-      firstHandOverAt: isoOrNull(delivery.firstHandOverAt),
+      firstScheduledAt: isoOrNull(delivery.firstScheduledAt),
       notBefore: isoOrNull(delivery.notBefore),
       outcomes: delivery.outcomes.map((outcome) => ({ ...outcome, at: isoOf(outcome.at) })),
       lastResponse: delivery.lastResponse && {
@@ -54,13 +54,13 @@ export function jsonOf(stored: StoredLetter): object {
 const placeOf = (origin: Origin): object => ({ ...origin, appendedAt: isoOrNull(origin.appendedAt) })
 
 /** The HTTP status of the last attempt, or what else it came to. */
-export function statusOf(letter: DeadLetter | null): string | number | null {
-  const outcomes = letter?.delivery?.outcomes ?? []
+export function statusOf(deadLetter: DeadLetter | null): string | number | null {
+  const outcomes = deadLetter?.delivery?.outcomes ?? []
   const last = outcomes.reduce<EndpointOutcome | null>(
     (latest, outcome) => (latest && latest.at > outcome.at ? latest : outcome),
     null,
   )
-  return last ? (last.status ?? last.kind) : (letter?.delivery?.lastResponse?.status ?? null)
+  return last ? (last.status ?? last.kind) : (deadLetter?.delivery?.lastResponse?.status ?? null)
 }
 
 /** A record can hold times that no calendar does. */

@@ -1,15 +1,15 @@
 import type { ErasableCall } from '../../core/erasures.ts'
 import { PostriderError } from '../../errors.ts'
-import type { DeadLetterStore, StoredLetter } from './ports.ts'
+import type { DeadLetterStore, StoredDeadLetter } from './ports.ts'
 
-/** Who was erased by deletion requests, as far as it is folded. */
+/** The users erased by deletion requests, as far as folded. */
 export interface KnownErasures {
   covers(call: ErasableCall): boolean
 }
 
 /**
  * The same dead letters without those that a deletion request covers: they are as good as gone, and are neither
- * listed nor shown nor replayed (contracts.md, Deletions).
+ * listed nor shown nor replayed (docs/privacy.md).
  *
  * @param erasures asked before each reading: resolves once all erasures are folded that there are at the call
  */
@@ -24,7 +24,7 @@ export function withoutErased(
     },
     async byId(id, signal) {
       const [known, found] = [await erasures(signal), await store.byId(id, signal)]
-      const left = found.filter((stored: StoredLetter) => !known.covers(stored.owner))
+      const left = found.filter((stored: StoredDeadLetter) => !known.covers(stored.owner))
       if (left.length > 0) return left
       throw new PostriderError('not_found', `dead letter ${id} is of a user who was deleted: it was erased`)
     },

@@ -1,4 +1,4 @@
-import type { StoredLetter } from './ports.ts'
+import type { StoredDeadLetter } from './ports.ts'
 
 /** Which dead letters are meant. Times are epoch milliseconds; null lets everything pass. */
 export interface Filter {
@@ -8,9 +8,9 @@ export interface Filter {
   until: number | null
 }
 
-export function passes(filter: Filter, { letter, failedAt }: StoredLetter): boolean {
+export function passes(filter: Filter, { deadLetter, failedAt }: StoredDeadLetter): boolean {
   if (filter.since !== null && failedAt < filter.since) return false
   if (filter.until !== null && failedAt >= filter.until) return false
-  if (filter.reasons && !filter.reasons.has(letter?.reason ?? '')) return false
-  return !filter.destinations || filter.destinations.has(letter?.delivery?.destinationId ?? '')
+  if (filter.reasons && !filter.reasons.has(deadLetter?.reason ?? '')) return false
+  return !filter.destinations || filter.destinations.has(deadLetter?.delivery?.destinationId ?? '')
 }

@@ -16,12 +16,12 @@ export interface StoredRecord {
 }
 
 /** A record of the dead letter topic. */
-export interface StoredLetter {
+export interface StoredDeadLetter {
   /** `<partition>-<offset>`: stable, and there for every record, a delivery's or not. */
   id: string
   record: StoredRecord
   /** Null when the record itself cannot be read. */
-  letter: DeadLetter | null
+  deadLetter: DeadLetter | null
   /** Why it cannot be read. */
   problem: string | null
   /** Epoch milliseconds; when it was written, where that is all that is known. */
@@ -30,7 +30,7 @@ export interface StoredLetter {
   owner: ErasableCall
 }
 
-export interface ReadOptions {
+export interface DeadLetterReadOptions {
   /** Epoch milliseconds: what failed before may be left out. */
   since?: number | null
   signal?: AbortSignal
@@ -41,14 +41,14 @@ export interface ReadOptions {
 /** The dead letter topic. All reject with `kafka_unavailable`, `registry_unavailable` or `setup`. */
 export interface DeadLetterStore {
   /** Every dead letter there is now, in order within a partition. */
-  all(options?: ReadOptions): AsyncIterable<StoredLetter>
+  all(options?: DeadLetterReadOptions): AsyncIterable<StoredDeadLetter>
   /**
    * The dead letters of that id, oldest first: one for a `<partition>-<offset>`; for a delivery id all that the
    * delivery ever came to. Throws `not_found`.
    */
-  byId(id: string, signal?: AbortSignal): Promise<StoredLetter[]>
+  byId(id: string, signal?: AbortSignal): Promise<StoredDeadLetter[]>
   /** Those that `pick` makes something of, the newest first. */
-  newest<T>(options: NewestOptions<T>): Promise<{ letters: T[]; next: PageStart | null }>
+  newest<T>(options: NewestOptions<T>): Promise<{ deadLetters: T[]; next: PageStart | null }>
 }
 
 /** By partition, the offset behind those that are still to come. */
@@ -60,22 +60,22 @@ export interface NewestOptions<T> {
   before: PageStart | null
   /** Epoch milliseconds: what failed before may be left out. */
   since: number | null
-  pick: (stored: StoredLetter) => T | null
+  pick: (stored: StoredDeadLetter) => T | null
   signal?: AbortSignal
 }
 
 /** A dead letter on its way back. */
-export interface Outgoing {
-  stored: StoredLetter
+export interface ReplayRecord {
+  stored: StoredDeadLetter
   topic: string
   key: Uint8Array | null
   value: Uint8Array
   headers: StoredRecord['headers']
 }
 
-/** Appends records, acknowledged by all replicas, at most so many a second. */
+/** Appends records, acknowledged by all replicas, at most `rate` a second. */
 export interface ReplaySink {
-  add(outgoing: Outgoing): Promise<void>
+  add(outgoing: ReplayRecord): Promise<void>
   /** Resolves once each record that was added is decided. */
   flush(): Promise<void>
   close(): void
@@ -87,12 +87,12 @@ export interface ReplaySinkOptions {
   /** Ends a wait early. */
   signal: AbortSignal
   /** Each of the two learns of a record once it is decided. */
-  taken: (outgoing: Outgoing) => void
-  tooLarge: (outgoing: Outgoing) => void
+  taken: (outgoing: ReplayRecord) => void
+  tooLarge: (outgoing: ReplayRecord) => void
 }
 
 export interface ReplayPorts {
-  letters: DeadLetterStore
+  deadLetters: DeadLetterStore
   topics: TopicNames
   /** The destinations as they are now. */
   destinations(signal: AbortSignal): Promise<ReadonlyMap<string, Destination>>

@@ -1,12 +1,12 @@
 import { planReplay } from '../../core/replay.ts'
 import { passes, type Filter } from './filter.ts'
-import type { DeadLetterStore, Outgoing, ReplayPorts, ReplaySink, StoredLetter } from './ports.ts'
+import type { DeadLetterStore, ReplayRecord, ReplayPorts, ReplaySink, StoredDeadLetter } from './ports.ts'
 
 export interface ReplayRequest {
   /** Empty: by filter. */
   ids: readonly string[]
   filter: Filter
-  /** Only tells what would be done. */
+  /** Only reports what would be done. */
   dryRun: boolean
   /** Records a second; null for as many as Kafka takes. */
   rate: number | null
@@ -14,7 +14,7 @@ export interface ReplayRequest {
 
 /** What became of one dead letter. */
 export interface ReplayVerdict {
-  stored: StoredLetter
+  stored: StoredDeadLetter
   /** The topic that it goes to; null when it cannot be replayed. */
   to: string | null
   why: string | null
@@ -32,24 +32,24 @@ export interface ReplayReport {
 }
 
 /**
- * Sends dead letters again (contracts.md), or with a dry run says what would be sent. All ids are looked up before
+ * Replays dead letters, or with a dry run reports what would be sent. All ids are looked up before
  * anything is sent: `not_found`. Ends early, without an error, when the signal aborts; the same request then goes
  * on, and repeats what was sent.
  */
-export async function replayLetters(
+export async function replayDeadLetters(
   request: ReplayRequest,
   ports: ReplayPorts,
   report: ReplayReport,
   signal: AbortSignal,
 ): Promise<void> {
-  const { letters, tier } = ports
+  const { deadLetters, tier } = ports
   let sink: ReplaySink | null = null
   try {
     await tier.ready()
     const chosen =
       request.ids.length > 0
-        ? await newestOfEach(letters, request.ids, report, signal)
-        : letters.all({
+        ? await newestOfEach(deadLetters, request.ids, report, signal)
+        : deadLetters.all({
             since: request.filter.since,
             signal,
             onRange: (total) => report.range(total),
@@ -68,7 +68,7 @@ export async function replayLetters(
       if (signal.aborted) break
       report.looked()
       if (!passes(request.filter, stored)) continue
-      const deliveryId = stored.letter?.delivery?.id
+      const deliveryId = stored.deadLetter?.delivery?.id
       // A delivery that was replayed and failed again has several; its newest attempt is not of interest here.
       if (deliveryId !== undefined && seen.has(deliveryId)) {
         report.addRepeated()
@@ -93,13 +93,13 @@ export async function replayLetters(
 
 /** By id: of a delivery that failed several times the newest. */
 async function newestOfEach(
-  letters: DeadLetterStore,
+  deadLetters: DeadLetterStore,
   ids: readonly string[],
   report: ReplayReport,
   signal: AbortSignal,
-): Promise<StoredLetter[]> {
-  const found: StoredLetter[] = []
-  for (const id of new Set(ids)) found.push((await letters.byId(id, signal)).at(-1)!)
+): Promise<StoredDeadLetter[]> {
+  const found: StoredDeadLetter[] = []
+  for (const id of new Set(ids)) found.push((await deadLetters.byId(id, signal)).at(-1)!)
   report.range(found.length)
   return found
 }
@@ -108,16 +108,16 @@ async function newestOfEach(
 async function planner(
   { topics, tier, now, ...ports }: ReplayPorts,
   signal: AbortSignal,
-): Promise<(stored: StoredLetter) => Outgoing | { why: string }> {
+): Promise<(stored: StoredDeadLetter) => ReplayRecord | { why: string }> {
   const destinations = await ports.destinations(signal)
   return (stored) => {
-    const { letter, record, id, problem } = stored
-    if (!letter) return { why: `it cannot be read: ${problem}` }
-    const planned = planReplay(letter, {
+    const { deadLetter, record, id, problem } = stored
+    if (!deadLetter) return { why: `it cannot be read: ${problem}` }
+    const planned = planReplay(deadLetter, {
       now: now(),
       owner: `replay/${id}`,
       topics,
-      destination: destinations.get(letter.delivery?.destinationId ?? '') ?? null,
+      destination: destinations.get(deadLetter.delivery?.destinationId ?? '') ?? null,
     })
     if (planned.kind === 'refused') return { why: planned.why }
     if (planned.kind === 'raw')

@@ -2,9 +2,9 @@ import { deleteIdPrefix } from '../../core/deletion.ts'
 import { DeletionBook, deletionState, type RecordedDeletion } from '../../core/deletion-book.ts'
 import { DeletionProgress } from '../../core/deletion-progress.ts'
 import { PostriderError } from '../../errors.ts'
-import type { DeletionPorts, DeletionStatus, DeletionSummary, ReadOptions } from './ports.ts'
+import type { DeletionPorts, DeletionStatus, DeletionSummary, LedgerReadOptions } from './ports.ts'
 
-/** The clock of whoever made a request, whose time its id holds, may differ from the brokers' by this. */
+/** The clock of a request's maker, whose time its id holds, may differ from the brokers' by this. */
 const clockSkewMs = 600_000
 
 /** `<time in base 36>-<random>`: by its id a request is found without reading all that came before. */
@@ -38,7 +38,7 @@ export async function recordedDeletions(
 
 async function booked(
   { erasures }: DeletionPorts,
-  options: ReadOptions,
+  options: LedgerReadOptions,
   only: string | null = null,
 ): Promise<DeletionBook> {
   const book = new DeletionBook()

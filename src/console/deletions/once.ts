@@ -14,7 +14,7 @@ export interface OncePorts extends DeletionPorts {
 /**
  * A request that may come again, to any process: its key is part of its id, by which it is found again in
  * `webhooks.erasures`, for as long as that is kept. One that was interrupted is finished; one that did not get as far
- * as erasing all of its users is made anew. Throws RequestKeyReused, and `conflict` while the same key is being worked on.
+ * as erasing all of its users is made again. Throws RequestKeyReused, and `conflict` while the same key is being worked on.
  */
 export async function requestDeletionOnce(
   ports: OncePorts,
@@ -47,13 +47,13 @@ function reportOf({ requestId, sources }: RecordedDeletion): DeletionReport {
   const each = [...sources].map(([sourceId, { users, destinationIds }]) => ({
     sourceId,
     users,
-    tells: destinationIds.length > 0,
+    notified: destinationIds.length > 0,
   }))
   return {
     requestId,
     users: Math.max(...each.map(({ users }) => users)),
-    sources: each.map(({ sourceId, tells }) => ({ sourceId, tells })),
-    told: each.reduce((sum, { users, tells }) => sum + (tells ? users : 0), 0),
+    sources: each.map(({ sourceId, notified }) => ({ sourceId, notified })),
+    deleteCalls: each.reduce((sum, { users, notified }) => sum + (notified ? users : 0), 0),
   }
 }
 

@@ -12,13 +12,13 @@ export interface StoredErasure {
   appendedAt: number
 }
 
-export interface ReadOptions {
+export interface LedgerReadOptions {
   /** Epoch milliseconds: what the broker got before is left out. */
   since?: number
   signal?: AbortSignal | undefined
 }
 
-export interface CallSink {
+export interface DeleteCallSink {
   /** Resolves when there is room for more. */
   write(call: AnalyticsCall): Promise<void>
   /** Resolves once every call is acknowledged by all replicas. */
@@ -34,12 +34,12 @@ export interface DeletionPorts {
     /** Resolves once all of them are acknowledged by all replicas. */
     write(erasures: readonly Erasure[]): Promise<void>
     /** Every erasure there is now, in the order in which they were written. */
-    read(options: ReadOptions): AsyncIterable<StoredErasure>
+    read(options: LedgerReadOptions): AsyncIterable<StoredErasure>
   }
   /** Of one request's own: whatever fails of it is no other's matter. Close it. */
-  openCalls(): CallSink
+  openCalls(): DeleteCallSink
   /** What `webhooks.deliveries` holds now of calls whose messageIds begin so. */
-  events(messageIdPrefix: string, options: ReadOptions): AsyncIterable<DeliveryEvent>
+  events(messageIdPrefix: string, options: LedgerReadOptions): AsyncIterable<DeliveryEvent>
   /** Lowercase letters, digits and `-`. */
   newRequestId(at: number): string
   /** Epoch milliseconds. */
@@ -49,7 +49,7 @@ export interface DeletionPorts {
 export interface DeletionOptions {
   /** Told once the request is found right and before anything is written. */
   onStart?: (requestId: string) => void
-  onProgress?: (phase: 'erasing' | 'telling', done: number, total: number) => void
+  onProgress?: (phase: 'erasing' | 'notifying', done: number, total: number) => void
   /** Ends it before anything is written, or once all users are erased: then `resume` goes on. */
   signal?: AbortSignal
 }
@@ -58,15 +58,15 @@ export interface DeletionOptions {
 export interface DeletionReport {
   requestId: string
   users: number
-  sources: { sourceId: string; tells: boolean }[]
+  sources: { sourceId: string; notified: boolean }[]
   /** Delete calls that were written. */
-  told: number
+  deleteCalls: number
 }
 
 export interface ResumeReport {
   requestId: string
   /** Delete calls that were written, those among them that had been written before. */
-  told: number
+  deleteCalls: number
   /** Erasures that were never written: their users have to be given again. */
   missing: number
 }
@@ -87,7 +87,7 @@ export interface DeletionStatus extends DeletionSummary {
 /** Deletion requests, for commands and API alike. */
 export interface Deletions {
   /**
-   * Erases the users at the sources (all of them unless some are named) and tells their destinations. Throws
+   * Erases the users at the sources (all of them unless some are named) and notifies their destinations. Throws
    * DeletionRefused before anything is written; `kafka_unavailable` when it was interrupted.
    */
   request(

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import { affectedSources, deleteCall, erasuresOf, finishedNote } from '../../core/deletion.ts'
-import { DeletionBook, isUntold, type RecordedDeletion } from '../../core/deletion-book.ts'
+import { DeletionBook, isUnfinished, type RecordedDeletion } from '../../core/deletion-book.ts'
 import type { AffectedSource, DeletionRequest } from '../../core/deletion.ts'
 import type { Erasure } from '../../core/erasures.ts'
 import type { Fault } from '../../core/settings-decision.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 import { DeletionRefused, checkUserIds } from '../user-ids.ts'
 import { recordedDeletions } from './history.ts'
-import type { CallSink, DeletionOptions, DeletionPorts, DeletionReport } from './ports.ts'
+import type { DeleteCallSink, DeletionOptions, DeletionPorts, DeletionReport } from './ports.ts'
 import type { Deletions, ResumeReport } from './ports.ts'
 
 /** Erasures that are written together: those of most requests at once, which Kafka takes whole or not at all. */
@@ -20,7 +20,7 @@ const hashOf = ({ sourceId, userId }: Erasure): string =>
   createHash('sha256').update(`${sourceId}\0${userId}`).digest('base64url').slice(0, 27)
 
 /**
- * First every erasure, acknowledged by all replicas, then every delete call (contracts.md, Deletions). Whatever ends
+ * First every erasure, acknowledged by all replicas, then every delete call (docs/privacy.md). Whatever ends
  * it in between, the erasures say which calls are owed.
  */
 export async function requestDeletion(
@@ -43,14 +43,19 @@ export async function requestDeletion(
   const request: DeletionRequest = { requestId: ports.newRequestId(at), userIds, at }
   options.onStart?.(request.requestId)
   await erase(ports, request, affected, options)
-  const told = await withCalls(ports, request.requestId, (calls) => tell(calls, request, affected, options))
+  const deleteCalls = await withCalls(ports, request.requestId, (calls) =>
+    writeDeletes(calls, request, affected, options),
+  )
   const total = userIds.length * affected.length
   await noteFinished(ports, request.requestId, [finishedNote(request, total, total)])
   return {
     requestId: request.requestId,
     users: userIds.length,
-    sources: affected.map(({ sourceId, destinationIds }) => ({ sourceId, tells: destinationIds.length > 0 })),
-    told,
+    sources: affected.map(({ sourceId, destinationIds }) => ({
+      sourceId,
+      notified: destinationIds.length > 0,
+    })),
+    deleteCalls,
   }
 }
 
@@ -61,40 +66,40 @@ async function erase(
   { onProgress }: DeletionOptions,
 ): Promise<void> {
   const total = request.userIds.length * affected.length
-  let [lot, done]: [Erasure[], number] = [[], 0]
+  let [batch, done]: [Erasure[], number] = [[], 0]
   const write = async () => {
     onProgress?.('erasing', done, total)
     await advised(
-      erasures.write(lot),
+      erasures.write(batch),
       `deletion ${request.requestId} may have erased some of its users only: give all of them again`,
     )
-    done += lot.length
-    lot = []
+    done += batch.length
+    batch = []
   }
   for (const erasure of erasuresOf(request, affected)) {
-    lot.push(erasure)
-    if (lot.length === erasuresAtOnce) await write()
+    batch.push(erasure)
+    if (batch.length === erasuresAtOnce) await write()
   }
-  if (lot.length > 0) await write()
+  if (batch.length > 0) await write()
 }
 
 /** How many calls it wrote. */
-async function tell(
-  calls: CallSink,
+async function writeDeletes(
+  calls: DeleteCallSink,
   request: DeletionRequest,
   affected: readonly AffectedSource[],
   { onProgress, signal }: DeletionOptions,
 ): Promise<number> {
   const owed =
     request.userIds.length * affected.filter(({ destinationIds }) => destinationIds.length > 0).length
-  let told = 0
+  let deleteCalls = 0
   for (const erasure of erasuresOf(request, affected)) {
     if (erasure.destinationIds.length === 0) continue
-    if (told % callsAtOnce === 0) goOn(request.requestId, signal)
+    if (deleteCalls % callsAtOnce === 0) goOn(request.requestId, signal)
     await calls.write(callOf(erasure))
-    onProgress?.('telling', ++told, owed)
+    onProgress?.('notifying', ++deleteCalls, owed)
   }
-  return told
+  return deleteCalls
 }
 
 /** Writes the delete calls of requests that were interrupted: all of each, for a repeated one is known by its id. */
@@ -104,9 +109,9 @@ export async function resumeDeletions(
   options: DeletionOptions = {},
 ): Promise<ResumeReport[]> {
   const { signal, onProgress } = options
-  const open = (await recordedDeletions(ports, requestId, signal)).filter(isUntold)
+  const open = (await recordedDeletions(ports, requestId, signal)).filter(isUnfinished)
   if (open.length === 0) return []
-  const told = new Map(open.map((each) => [each.requestId, 0]))
+  const deleteCalls = new Map(open.map((each) => [each.requestId, 0]))
   const owed = open.reduce((sum, { sources }) => sum + owedTo(sources), 0)
   let done = 0
   // What it reads may be more by now than what it looked at.
@@ -114,13 +119,13 @@ export async function resumeDeletions(
   const since = Math.min(...open.map(({ appendedAt }) => appendedAt))
   await withCalls(ports, requestId, async (calls) => {
     for await (const { erasure, appendedAt } of ports.erasures.read({ since, signal })) {
-      const before = told.get(erasure.requestId)
+      const before = deleteCalls.get(erasure.requestId)
       if (before === undefined || !book.take(erasure, appendedAt)) continue
       if (erasure.destinationIds.length === 0) continue
       if (done % callsAtOnce === 0) goOn(erasure.requestId, signal)
       await calls.write(callOf(erasure))
-      told.set(erasure.requestId, before + 1)
-      onProgress?.('telling', ++done, Math.max(done, owed))
+      deleteCalls.set(erasure.requestId, before + 1)
+      onProgress?.('notifying', ++done, Math.max(done, owed))
     }
   })
   const read = open.map((each) => book.get(each.requestId) ?? { ...each, written: 0 })
@@ -131,7 +136,7 @@ export async function resumeDeletions(
   )
   return read.map((each) => ({
     requestId: each.requestId,
-    told: told.get(each.requestId)!,
+    deleteCalls: deleteCalls.get(each.requestId)!,
     missing: each.total - each.written,
   }))
 }
@@ -140,7 +145,7 @@ export async function resumeDeletions(
 async function withCalls<T>(
   ports: DeletionPorts,
   requestId: string | null,
-  use: (calls: CallSink) => Promise<T>,
+  use: (calls: DeleteCallSink) => Promise<T>,
 ): Promise<T> {
   const calls = ports.openCalls()
   try {

@@ -46,8 +46,8 @@ export const deliveryIdOf = (messageId: string, destinationId: string, urlId: st
   `${messageId}:${destinationId}${urlId === null ? '' : `:${urlId}`}`
 
 /** As `dead-letters show` takes it. */
-export const letterIdOf = (letter: Place | null): string | null =>
-  letter && `${letter.partition}-${letter.offset}`
+export const deadLetterIdOf = (deadLetter: Place | null): string | null =>
+  deadLetter && `${deadLetter.partition}-${deadLetter.offset}`
 
 const planOf = (messageId: string, { destinationId, urlId, reason }: PlanLine): object => ({
   destinationId,
@@ -65,7 +65,7 @@ function stepOf(messageId: string, step: Step): object {
       return { ...head, what: 'attempt', attempt, urlId, outcome, status, durationMs, detail }
     }
     case 'disposition': {
-      const { disposition, attempts, reason, detail, tier, dueAt, notBefore, letter } = step
+      const { disposition, attempts, reason, detail, tier, dueAt, notBefore, deadLetter } = step
       const waits = { tier, dueAt: isoOrNull(dueAt), notBefore: isoOrNull(notBefore) }
       return {
         ...head,
@@ -74,7 +74,7 @@ function stepOf(messageId: string, step: Step): object {
         reason,
         detail,
         ...waits,
-        deadLetterId: letterIdOf(letter),
+        deadLetterId: deadLetterIdOf(deadLetter),
       }
     }
     case 'retry':
@@ -100,11 +100,11 @@ const stateOf = ({
   at,
   byTally,
   reason,
-  letter,
-}: Pick<DeliveryLife, 'state' | 'at' | 'byTally' | 'reason' | 'letter'>): object => ({
+  deadLetter,
+}: Pick<DeliveryLife, 'state' | 'at' | 'byTally' | 'reason' | 'deadLetter'>): object => ({
   state,
   at: isoOrNull(at),
   byTally,
   reason,
-  deadLetterId: letterIdOf(letter),
+  deadLetterId: deadLetterIdOf(deadLetter),
 })

@@ -3,7 +3,7 @@ import type { ErasableCall } from '../../core/erasures.ts'
 import type { SettingsState } from '../../core/settings.ts'
 import type { Finish, Place, Trace } from '../../core/trace.ts'
 
-/** Who wrote a call to Kafka: a collector, or whoever else writes there. */
+/** The writer of a call: a collector, or another producer. */
 export type Writer = 'collector' | 'producer'
 
 /** A record of the calls topic. */
@@ -18,7 +18,7 @@ export interface FoundCall {
 /** All that the topics hold of one messageId. */
 export interface MessageFacts {
   callsTopic: string
-  /** The newest copies; at most so many as are read. */
+  /** The newest copies; no more than are read. */
   calls: FoundCall[]
   /** Older copies that were left out. */
   omitted: number

@@ -43,7 +43,7 @@ export async function lifeOfMessage(
 ): Promise<MessageLife> {
   const { signal } = options
   const facts = await ports.facts(messageId, options)
-  // After the facts: whoever was erased before they were read is known then.
+  // After the facts: users erased before they were read are known then.
   const erasures = await ports.erasures(signal)
   const { copies } = copiesOf(
     facts.calls.map(({ place }) => place),
@@ -55,21 +55,21 @@ export async function lifeOfMessage(
       'not_found',
       `nothing is known of messageId ${JSON.stringify(messageId)}: no call of the last days has it`,
     )
-  const told: MessageCopy[] = []
+  const recorded: MessageCopy[] = []
   const settings = await settingsOf(facts, copies, ports, signal)
   for (const copy of copies) {
     const found = foundAt(facts, copy.place)
     const head = { place: copy.place, appendedAt: found?.appendedAt ?? null }
     if (await isErased(copy, found, facts, erasures)) {
-      told.push({ ...head, writer: null, erased: true, call: null, life: null })
+      recorded.push({ ...head, writer: null, erased: true, call: null, life: null })
       continue
     }
     const life = lifeOf({ ...copy, ...plansOf(copy, found, facts, settings), finish: facts.finish })
     const { writer = null, call = null } = found ?? {}
-    told.push({ ...head, writer, erased: false, call, life })
+    recorded.push({ ...head, writer, erased: false, call, life })
   }
-  told.sort((a, b) => timeOf(a) - timeOf(b) || a.place.offset - b.place.offset)
-  return { messageId, copies: told, omitted: facts.omitted }
+  recorded.sort((a, b) => timeOf(a) - timeOf(b) || a.place.offset - b.place.offset)
+  return { messageId, copies: recorded, omitted: facts.omitted }
 }
 
 const foundAt = ({ calls }: MessageFacts, place: Place): FoundCall | null =>
@@ -104,7 +104,7 @@ function plannedWithin(
   return { from: found.appendedAt - learntWithinMs, to: until + clockSkewMs }
 }
 
-/** Those under which any of the copies can have been planned of which no plan is told. */
+/** Settings under which any of the copies without a recorded plan may have been planned. */
 async function settingsOf(
   facts: MessageFacts,
   copies: readonly TracedCopy[],
@@ -126,18 +126,18 @@ function plansOf(
   found: FoundCall | null,
   facts: MessageFacts,
   settings: readonly TimedSettings[],
-): { planBy: 'told' | 'settings' | null; plans: PlanLine[][] } {
-  const told = traces.filter((trace) => trace.kind === 'planned')
+): { planBy: 'ledger' | 'settings' | null; plans: PlanLine[][] } {
+  const recorded = traces.filter((trace) => trace.kind === 'planned')
   const owner = facts.finish(place).tally?.owner
-  const last = told.find((trace) => trace.owner === owner) ?? told.at(-1)
-  if (last) return { planBy: 'told', plans: [last.plan] }
+  const last = recorded.find((trace) => trace.owner === owner) ?? recorded.at(-1)
+  if (last) return { planBy: 'ledger', plans: [last.plan] }
   const span = plannedWithin(facts, found)
   if (!found || !span) return { planBy: null, plans: [] }
   const { call } = found
   const inForce = settings.filter(
     ({ since }, index) => since <= span.to && (settings[index + 1]?.since ?? Infinity) >= span.from,
   )
-  // Who has not taken it up yet goes by the settings of that moment.
+  // An owner that has not planned it yet uses the settings of that moment.
   const counting = facts.finish(place).finished || traces.length > 0 ? inForce : inForce.slice(-1)
   const plans = plansUnder(
     call,

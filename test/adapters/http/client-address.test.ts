@@ -31,7 +31,7 @@ test('X-Forwarded-For is believed as far as trusted proxies have written it', ()
     assert.equal(address.of(peer, forwardedFor), expected, what)
 })
 
-test('nobody’s X-Forwarded-For is believed unless told so', () => {
+test('X-Forwarded-For is ignored unless proxies are trusted', () => {
   const address = new ClientAddress([])
   assert.equal(address.of('127.0.0.1', '192.0.2.9'), '127.0.0.1')
   assert.equal(address.of('::ffff:127.0.0.1', '192.0.2.9'), '127.0.0.1')

@@ -7,32 +7,32 @@ import { gzipSync } from 'node:zlib'
 import pino from 'pino'
 import { openCollectorServer } from '../../../src/adapters/http/collector-server.ts'
 import type { CollectorServerOptions } from '../../../src/adapters/http/collector-server.ts'
-import { refusal, success, type Answer } from '../../../src/collector/answers.ts'
+import { refusal, success, type CollectAnswer } from '../../../src/collector/answers.ts'
 import type { CollectRequest } from '../../../src/collector/request.ts'
 import type { Admission } from '../../../src/collector/collector.ts'
-import { Room } from '../../../src/collector/room.ts'
+import { RequestBudget } from '../../../src/collector/request-budget.ts'
 import { PostriderError } from '../../../src/errors.ts'
 import { until } from '../../support/deployment.ts'
 import { rawRequest, sendRaw } from '../../support/raw-http.ts'
 
 interface Given extends Partial<Omit<CollectorServerOptions, 'collector'>> {
-  collect?: (request: CollectRequest) => Answer | Promise<Answer>
+  collect?: (request: CollectRequest) => CollectAnswer | Promise<CollectAnswer>
   /** What is known of a request by its head; the source `shop` unless given. */
   admit?: () => Admission
 }
 
 const shop = { id: 'shop', name: 'Shop', writeKey: 'k', enabled: true }
 
-/** A server in front of a `collect` that keeps what it gets. One source alone can have half of its room. */
+/** A server in front of a `collect` that keeps what it gets. One source alone can have half of its budget. */
 async function underTest(t: TestContext, { collect, admit = () => shop, ...given }: Given = {}) {
   const got: CollectRequest[] = []
   const lines: { msg: string; level: number }[] = []
   const noRoom: (string | null)[] = []
-  const room = new Room({ calls: 20, bytes: 8_000 })
+  const budget = new RequestBudget({ calls: 20, bytes: 8_000 })
   const server = await openCollectorServer({
     port: 0,
     host: '127.0.0.1',
-    room,
+    budget,
     log: pino({}, { write: (line) => void lines.push(JSON.parse(line) as { msg: string; level: number }) }),
     collector: () => ({
       admit,
@@ -47,7 +47,7 @@ async function underTest(t: TestContext, { collect, admit = () => shop, ...given
   t.after(() => server.close(0))
   const send = (target: string, headers: string[] = [], body: string | Buffer = '{}', method = 'POST') =>
     sendRaw(server.port, rawRequest(target, headers, body, method))
-  return { server, room, got, lines, noRoom, send }
+  return { server, budget, got, lines, noRoom, send }
 }
 
 test('takes a request apart: route, text, keys and address', async (t) => {
@@ -92,30 +92,30 @@ test('believes X-Forwarded-For of trusted proxies only', async (t) => {
 
 test('what a request holds is free again once it is answered, refused or gone', async (t) => {
   const waiting: (() => void)[] = []
-  const { server, room, send } = await underTest(t, {
-    collect: ({ hold }) => {
-      hold.addCalls(3)
+  const { server, budget, send } = await underTest(t, {
+    collect: ({ reservation }) => {
+      reservation.addCalls(3)
       return new Promise((resolve) => waiting.push(() => resolve(success)))
     },
   })
   const answered = send('/v1/track', [], `{"a":"${'x'.repeat(1_000)}"}`)
   await until(() => waiting.length === 1)
-  assert.deepEqual([room.calls, room.bytes], [3, 1_008])
+  assert.deepEqual([budget.calls, budget.bytes], [3, 1_008])
   waiting[0]!()
   assert.equal((await answered)?.status, 200)
-  await until(() => room.calls === 0 && room.bytes === 0)
+  await until(() => budget.calls === 0 && budget.bytes === 0)
 
   const refused = await send('/v1/track', [], 'x'.repeat(4_001))
   assert.equal(refused?.status, 429)
   assert.equal(refused.headers['retry-after'], '1')
-  await until(() => room.bytes === 0)
+  await until(() => budget.bytes === 0)
 
   const head = 'POST /v1/track HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n'
   const socket = connect(server.port, '127.0.0.1')
   socket.write(`${head}${'x'.repeat(500)}`)
-  await until(() => room.bytes === 500)
+  await until(() => budget.bytes === 500)
   socket.resetAndDestroy()
-  await until(() => room.bytes === 0)
+  await until(() => budget.bytes === 0)
 
   // What it has sent is still there: else who sends and goes away would be bounded by nothing.
   const gone = connect(server.port, '127.0.0.1')
@@ -123,24 +123,24 @@ test('what a request holds is free again once it is answered, refused or gone', 
   await until(() => waiting.length === 2)
   gone.resetAndDestroy()
   assert.equal((await send('/v1/nothing'))?.status, 404)
-  assert.deepEqual([room.calls, room.bytes], [3, 1_000])
+  assert.deepEqual([budget.calls, budget.bytes], [3, 1_000])
   waiting[1]!()
-  await until(() => room.calls === 0 && room.bytes === 0)
+  await until(() => budget.calls === 0 && budget.bytes === 0)
 })
 
-test('a body that has no room for its end is refused at its head, and a head alone takes no room', async (t) => {
+test('a body without room for its end is refused at its head, and a head alone takes no budget', async (t) => {
   const waiting: (() => void)[] = []
-  const { server, room, send } = await underTest(t, {
+  const { server, budget, send } = await underTest(t, {
     collect: () => new Promise((resolve) => waiting.push(() => resolve(success))),
   })
   const head = (length: number) => `POST /v1/track HTTP/1.1\r\nHost: a\r\nContent-Length: ${length}\r\n\r\n`
-  // Says that it will fill the room, and sends nothing.
+  // Announces a body that would fill the budget, and sends nothing.
   const idle = connect(server.port, '127.0.0.1')
   t.after(() => idle.destroy())
   idle.write(head(4_000))
   const first = send('/v1/track', [], 'x'.repeat(3_000))
   await until(() => waiting.length === 1)
-  assert.equal(room.bytes, 3_000)
+  assert.equal(budget.bytes, 3_000)
   const refused = connect(server.port, '127.0.0.1')
   t.after(() => refused.destroy())
   refused.write(head(1_001))
@@ -156,14 +156,14 @@ test('a body that has no room for its end is refused at its head, and a head alo
   assert.deepEqual([(await first)?.status, (await fits)?.status], [200, 200])
 })
 
-test('a sender that takes no answer keeps no room, and is cut off in time', async (t) => {
-  // More than all buffers between the two can hold.
+test('a sender that takes no answer keeps no budget, and is cut off in time', async (t) => {
+  // More than all buffers between the two can reservation.
   const large = { ...success, body: 'x'.repeat(32 << 20) }
   const unread = async (answerMs: number) => {
-    const { server, room, got } = await underTest(t, {
+    const { server, budget, got } = await underTest(t, {
       answerMs,
-      collect: ({ hold }) => {
-        hold.addCalls(1)
+      collect: ({ reservation }) => {
+        reservation.addCalls(1)
         return large
       },
     })
@@ -173,10 +173,10 @@ test('a sender that takes no answer keeps no room, and is cut off in time', asyn
     const request = rawRequest('/v1/track', [], '{}')
     socket.write(request)
     await until(() => got.length === 1)
-    return { room, socket, request }
+    return { budget, socket, request }
   }
   const patient = await unread(600_000)
-  await until(() => patient.room.calls === 0 && patient.room.bytes === 0)
+  await until(() => patient.budget.calls === 0 && patient.budget.bytes === 0)
 
   const { socket, request } = await unread(1_000)
   // A sender that does not read learns of the end when it writes.
@@ -218,7 +218,7 @@ test('an answer that waits for an earlier one has its time from then on', async 
 
 test('a body that drips is cut off after its grace, and one that comes steadily is not', async (t) => {
   // It is not for the time that the whole of it takes.
-  const { server, room } = await underTest(t, { requestMs: 300_000 })
+  const { server, budget } = await underTest(t, { requestMs: 300_000 })
   const body = JSON.stringify({ a: 'x'.repeat(3_000) })
   const sentIn = (bytes: number, everyMs: number) => {
     const request = rawRequest('/v1/track', [], body)
@@ -240,7 +240,7 @@ test('a body that drips is cut off after its grace, and one that comes steadily 
   // 2.2 KB a second, for longer than the grace.
   assert.equal(await sentIn(110, 50), 200)
   assert.equal(await dripping, 408)
-  await until(() => room.bytes === 0)
+  await until(() => budget.bytes === 0)
 })
 
 test('a bug is answered 500 and logged, without what was sent', async (t) => {
@@ -274,7 +274,7 @@ test('answers carry their status, Retry-After and, for pages, the origin; a pixe
   assert.equal(unknown?.status, 404)
 })
 
-test('closing answers what is under way, tells it to close, and takes no connection more', async (t) => {
+test('closing answers requests in flight, asks them to close, and takes no more connections', async (t) => {
   const answering = Promise.withResolvers<void>()
   let asked = 0
   const { server } = await underTest(t, {

@@ -55,7 +55,7 @@ const crm = { id: 'crm', name: 'CRM', sourceIds: ['shop'], urls: [{ url: 'https:
 const many = <T>(length: number, made: (n: number) => T): T[] => Array.from({ length }, (_, n) => made(n))
 
 /** Needs: the token. Bounded: what is looked at of lists that are too long, and what the answer names. */
-test('lists that are longer than they may be are refused before anybody looks into them', async (t) => {
+test('lists that are too long are refused before their items are checked', async (t) => {
   const { refused } = await underTest(t)
   const cases: [path: string, json: unknown, field: string, message: string][] = [
     [
@@ -195,7 +195,7 @@ test('many wrong tokens get few lines of the log, and wait for their answers', a
   assert.ok(!JSON.stringify(lines).includes('guess-'))
 })
 
-test('what is not HTTP, or has too large a head, is told so by a code of the document', async (t) => {
+test('a request that is not HTTP, or has too large a head, gets a code of the document', async (t) => {
   const { port } = await underTest(t)
   for (const [bytes, status, code] of [
     ['hello\r\n\r\n', 400, 'invalid_http'],

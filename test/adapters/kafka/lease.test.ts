@@ -51,9 +51,9 @@ async function leases(t: TestContext) {
   }
 }
 
-const conflict = { code: 'conflict', message: /a sync of audience "vip" is under way elsewhere/ }
+const conflict = { code: 'conflict', message: /a sync of audience "vip" is running elsewhere/ }
 
-test('who comes while it is held is refused, and the holder keeps it', async (t) => {
+test('a second claimant is refused while it is held, and the holder keeps it', async (t) => {
   const { acquire } = await leases(t)
   const first = await acquire()
   await assert.rejects(acquire(), conflict)
@@ -64,7 +64,7 @@ test('who comes while it is held is refused, and the holder keeps it', async (t)
   await acquire()
 })
 
-test('of several who come at once exactly one gets it', async (t) => {
+test('of several claimants at once exactly one gets it', async (t) => {
   const { acquire } = await leases(t)
   const outcomes = await Promise.allSettled([acquire(), acquire(), acquire()])
   assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 1)
@@ -87,7 +87,7 @@ test('a holder that was frozen for longer than its session knows that it is not 
   holder.kill('SIGSTOP')
   const next = await acquire()
   holder.kill('SIGCONT')
-  // At once, and also when it has joined anew: even if the other one is through by then.
+  // At once, and also when it has joined again: even if the other one is through by then.
   holder.send('check')
   assert.deepEqual(await once(holder, 'message'), ['conflict', undefined])
   await next.release()

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { keyAndValueOf, RecordEncoder } from '../../../src/adapters/kafka/record-encoder.ts'
 import type { ValueWriter } from '../../../src/adapters/kafka/record-bytes.ts'
 
-/** So many bytes of the one value. */
+/** That many bytes of the one value. */
 const bytes: ValueWriter<{ byte: number; size: number }> = {
   write({ byte, size }, buffer, at) {
     if (at + size > buffer.length) return -1

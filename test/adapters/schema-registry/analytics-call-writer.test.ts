@@ -41,7 +41,7 @@ test('property: the bytes are those of avsc by the schema', () => {
   )
 })
 
-test('a buffer that may be too short is told, and one that is three times as long never is', () => {
+test('a buffer that may be too short is reported, and one that is three times as long never is', () => {
   fc.assert(
     fc.property(call, fc.nat(4), (given, at) => {
       const expected = type.toBuffer(given)

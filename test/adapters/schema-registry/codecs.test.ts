@@ -57,9 +57,9 @@ const retry: RetryDelivery = {
   body: Buffer.from('{"version":1}'),
   endpointIds: ['u1', 'u2'],
   attempts: 2,
-  handOvers: 3,
+  timesScheduled: 3,
   firstAttemptAt: 1_700_000_000_000,
-  firstHandOverAt: null,
+  firstScheduledAt: null,
   notBefore: null,
   outcomes: outcomeKinds.map((kind, index) => ({
     endpointId: `u${index}`,
@@ -71,12 +71,12 @@ const retry: RetryDelivery = {
   })),
   lastResponse: { endpointId: 'u1', status: 503, body: Buffer.from([0, 255]), durationMs: 12.5, at: 1 },
   origin,
-  handedOverAt: 1_700_000_000_002,
+  scheduledAt: 1_700_000_000_002,
   owner: 'member-1/4',
   from: { topic: 'webhooks.retry.10s', partition: 2, offset: 2 ** 40, appendedAt: null },
 }
 
-const { handedOverAt: _handedOverAt, owner: _owner, from: _from, ...delivery } = retry
+const { scheduledAt: _scheduledAt, owner: _owner, from: _from, ...delivery } = retry
 
 const deadLetter: DeadLetter = {
   reason: 'expired',
@@ -164,14 +164,14 @@ test('every field of every record comes back as it was', () => {
     plain(bare.body),
   )
 
-  const letters: DeadLetter[] = [
+  const deadLetters: DeadLetter[] = [
     ...deadLetterReasons.map((reason) => ({ ...deadLetter, reason })),
     { ...deadLetter, reason: 'undecodable', delivery: null, raw: Buffer.from([1, 0, 2]), rawKey: null },
     { ...deadLetter, reason: 'too_large', delivery: null, omittedBytes: 5_000_000, omittedSha256: 'ab' },
   ]
-  for (const letter of letters) {
-    const { delivery: nested, ...rest } = codecs.deadLetters.tryDecode(codecs.deadLetters.encode(letter))!
-    const { delivery: given, ...expected } = letter
+  for (const deadLetter of deadLetters) {
+    const { delivery: nested, ...rest } = codecs.deadLetters.tryDecode(codecs.deadLetters.encode(deadLetter))!
+    const { delivery: given, ...expected } = deadLetter
     assert.deepEqual(plain(rest), plain(expected))
     assert.deepEqual(plain(nested), plain(given))
   }

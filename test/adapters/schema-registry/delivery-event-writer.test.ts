@@ -76,7 +76,7 @@ test('property: the bytes are those of avsc by the schema', () => {
   )
 })
 
-test('a buffer that may be too short is told, and one of three times the bytes and 1 KB never is', () => {
+test('a buffer that may be too short is reported, and one of three times the bytes and 1 KB never is', () => {
   fc.assert(
     fc.property(event, fc.nat(4), (given, at) => {
       const expected = type.toBuffer(given)
@@ -89,7 +89,7 @@ test('a buffer that may be too short is told, and one of three times the bytes a
   )
 })
 
-test('whichever field is the large one, a buffer that is a byte too short is told', () => {
+test('whichever field is the large one, a buffer that is a byte too short is reported', () => {
   const large = '\u20ac'.repeat(1_000)
   const texts = [
     'messageId',

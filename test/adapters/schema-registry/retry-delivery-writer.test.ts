@@ -54,14 +54,14 @@ const retry: fc.Arbitrary<KeyedRetryDelivery> = fc.record({
   body: bytes,
   endpointIds: fc.oneof(listOf(shortText), fc.array(text, { maxLength: 2 })),
   attempts: int,
-  handOvers: int,
+  timesScheduled: int,
   firstAttemptAt: nullableLong,
-  firstHandOverAt: nullableLong,
+  firstScheduledAt: nullableLong,
   notBefore: nullableLong,
   outcomes: fc.oneof(listOf(outcomeOf(shortText)), fc.array(outcomeOf(text), { maxLength: 2 })),
   lastResponse: fc.option(lastResponse, { nil: null }),
   origin,
-  handedOverAt: long,
+  scheduledAt: long,
   owner: text,
   from: fc.option(origin, { nil: null }),
 })
@@ -77,14 +77,14 @@ const small: KeyedRetryDelivery = {
   body: Buffer.from('{}'),
   endpointIds: ['u1'],
   attempts: 1,
-  handOvers: 1,
+  timesScheduled: 1,
   firstAttemptAt: 1_700_000_000_000,
-  firstHandOverAt: null,
+  firstScheduledAt: null,
   notBefore: null,
   outcomes: [{ endpointId: 'u1', kind: 'status_5xx', status: 503, durationMs: 0.5, at: 1, detail: null }],
   lastResponse: { endpointId: 'u1', status: 503, body: Buffer.from('no'), durationMs: 0.5, at: 1 },
   origin: { topic: 'calls', partition: 1, offset: 2, appendedAt: null },
-  handedOverAt: 1_700_000_000_001,
+  scheduledAt: 1_700_000_000_001,
   owner: 'member/1',
   from: { topic: 'calls', partition: 1, offset: 2, appendedAt: 3 },
 }
@@ -127,7 +127,7 @@ test('half of a surrogate pair is written as U+FFFD, in short texts and long one
   }
 })
 
-test('a buffer that may be too short is told, and one of three times the bytes and 1 KB never is', () => {
+test('a buffer that may be too short is reported, and one of three times the bytes and 1 KB never is', () => {
   fc.assert(
     fc.property(retry, fc.nat(4), (given, at) => {
       const expected = byAvsc(given)
@@ -140,7 +140,7 @@ test('a buffer that may be too short is told, and one of three times the bytes a
   )
 })
 
-test('whichever field is the large one, a buffer that is a byte too short is told', () => {
+test('whichever field is the large one, a buffer that is a byte too short is reported', () => {
   const large = '\u20ac'.repeat(1_000)
   const largeBytes = Buffer.from(large)
   const [outcome] = small.outcomes
@@ -184,9 +184,9 @@ test('what the schema cannot hold is thrown', () => {
     { body: '{}' },
     { body: null },
     { attempts: 1.5 },
-    { handOvers: 2 ** 31 },
+    { timesScheduled: 2 ** 31 },
     { firstAttemptAt: NaN },
-    { firstHandOverAt: undefined },
+    { firstScheduledAt: undefined },
     { notBefore: 2 ** 60 },
     { outcomes: {} },
     { outcomes: [{ ...outcome, kind: 'x' }] },
@@ -199,7 +199,7 @@ test('what the schema cannot hold is thrown', () => {
     { origin: null },
     { origin: { ...small.origin, partition: 2 ** 31 } },
     { origin: { ...small.origin, offset: -(2 ** 60) } },
-    { handedOverAt: null },
+    { scheduledAt: null },
     { from: { ...small.origin, appendedAt: undefined } },
   ]
   for (const wrong of wrongs)

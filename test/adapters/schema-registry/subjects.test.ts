@@ -80,7 +80,7 @@ test('a level that lets everything in is left alone and named with what to do', 
   assert.equal(await level(subject), 'NONE')
 })
 
-test('a subject that holds somebody else’s schema refuses ours, and says so', async () => {
+test('a subject with another owner’s schema refuses ours, and says so', async () => {
   const config = { topicPrefix: uniquePrefix(), retryTiers: tiers }
   const subject = `${config.topicPrefix}analytics.calls-value`
   await registerSchema(subject, {

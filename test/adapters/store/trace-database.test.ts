@@ -53,9 +53,9 @@ const tallies = (...all: TallyTrace[]): Entry[] =>
 test('what was taken in is found by its key, once, and nothing under another one', async (t) => {
   const file = join(await temporaryFolder(t), 'sub', 'index.sqlite')
   const database = new TraceDatabase(file, 'here')
-  const lot = ['m-1', 'm-2', 'm-1'].map((key, index) => entry('calls', index + 1, { key }))
-  database.take('calls', lot, database.beginning)
-  database.take('calls', lot, database.beginning)
+  const batch = ['m-1', 'm-2', 'm-1'].map((key, index) => entry('calls', index + 1, { key }))
+  database.take('calls', batch, database.beginning)
+  database.take('calls', batch, database.beginning)
   database.take('tier', [entry('tier', 9, { key: 'm-1', trace: retry(9) })], database.beginning)
   assert.deepEqual(database.find('m-1'), {
     calls: [place('calls', 1), place('calls', 3)],
@@ -77,12 +77,14 @@ test('a key is found in every segment of the index, in the order of its records,
   const file = join(await temporaryFolder(t), 'index.sqlite')
   const one = new TraceDatabase(file, 'here', 2)
   const other = new TraceDatabase(file, 'here', 2)
-  const lots = Array.from({ length: 10 }, (_, lot) =>
-    Array.from({ length: 3 }, (_, at) => entry('calls', lot * 3 + at, { key: at === 1 ? 'm' : `m-${lot}` })),
+  const batches = Array.from({ length: 10 }, (_, batch) =>
+    Array.from({ length: 3 }, (_, at) =>
+      entry('calls', batch * 3 + at, { key: at === 1 ? 'm' : `m-${batch}` }),
+    ),
   )
-  for (const lot of lots.slice(0, 6)) one.take('calls', lot, one.beginning)
-  for (const lot of lots.slice(4)) other.take('calls', lot, other.beginning)
-  for (const lot of lots.slice(6)) one.take('calls', lot, one.beginning)
+  for (const batch of batches.slice(0, 6)) one.take('calls', batch, one.beginning)
+  for (const batch of batches.slice(4)) other.take('calls', batch, other.beginning)
+  for (const batch of batches.slice(6)) one.take('calls', batch, one.beginning)
   const places = (...offsets: number[]) => offsets.map((offset) => place('calls', offset))
   for (const database of [one, other]) {
     assert.deepEqual(database.find('m').calls, places(1, 4, 7, 10, 13, 16, 19, 22, 25, 28))
@@ -91,13 +93,13 @@ test('a key is found in every segment of the index, in the order of its records,
   }
 })
 
-test('a file of another Kafka, a damaged one and one that is gone are begun anew, and a late lot is refused', async (t) => {
+test('a file of another Kafka, a damaged one and one that is gone are rebuilt, and a late batch is refused', async (t) => {
   const file = join(await temporaryFolder(t), 'index.sqlite')
-  const lot = [entry('calls', 1, { key: 'm-1' })]
+  const batch = [entry('calls', 1, { key: 'm-1' })]
   const open = (origin: string) => {
     const database = new TraceDatabase(file, origin)
     const count = database.find('m-1').calls.length
-    database.take('calls', lot, database.beginning)
+    database.take('calls', batch, database.beginning)
     database.close()
     return count
   }
@@ -108,7 +110,7 @@ test('a file of another Kafka, a damaged one and one that is gone are begun anew
   const { beginning } = database
   database.clear()
   assert.deepEqual([database.find('m-1').calls, database.positions()], [[], []])
-  assert.throws(() => database.take('calls', lot, beginning), { code: 'conflict' })
+  assert.throws(() => database.take('calls', batch, beginning), { code: 'conflict' })
   database.close()
 })
 
@@ -140,8 +142,8 @@ test('the tally of a record is one that was committed: named by the commit, or g
 test('what retention took from the topics leaves the index once it is most of it', async (t) => {
   const database = new TraceDatabase(join(await temporaryFolder(t), 'index.sqlite'), 'here')
   const count = 60_000
-  const lot = Array.from({ length: count }, (_, offset) => entry('calls', offset, { key: `m-${offset}` }))
-  database.take('calls', lot, database.beginning)
+  const batch = Array.from({ length: count }, (_, offset) => entry('calls', offset, { key: `m-${offset}` }))
+  database.take('calls', batch, database.beginning)
   database.take('ledger', tallies(tally('t1', null, 0), tally('t2', 't1', 10)), database.beginning)
   database.prune('ledger', [place('calls', 49_000)])
   assert.equal(database.find('m-7').calls.length, 1)
@@ -153,10 +155,10 @@ test('what retention took from the topics leaves the index once it is most of it
   database.close()
 })
 
-test('of a key that left the index nothing is found, whoever has its row by then', async (t) => {
+test('a key that left the index is not found, even if its row is reused', async (t) => {
   const database = new TraceDatabase(join(await temporaryFolder(t), 'index.sqlite'), 'here')
-  const lot = Array.from({ length: 50_000 }, (_, offset) => entry('calls', offset, { key: `m-${offset}` }))
-  database.take('calls', lot, database.beginning)
+  const batch = Array.from({ length: 50_000 }, (_, offset) => entry('calls', offset, { key: `m-${offset}` }))
+  database.take('calls', batch, database.beginning)
   database.prune('ledger', [place('calls', 50_000)])
   const later = [50_000, 50_001].map((offset) => entry('calls', offset, { key: 'later' }))
   database.take('calls', later, database.beginning)

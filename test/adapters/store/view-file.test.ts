@@ -8,7 +8,7 @@ import { temporaryFolder } from '../../support/rig.ts'
 
 const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8)
 
-test('views of topics can be read by nobody else, whatever their modes were before', async (t) => {
+test('views of topics are readable by their user only, whatever their modes were before', async (t) => {
   const folder = await temporaryFolder(t)
   const store = join(folder, 'below', 'store')
   const file = join(store, 'view.sqlite')

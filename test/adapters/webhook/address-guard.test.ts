@@ -182,7 +182,7 @@ test('a name that changes to a forbidden address is refused at the next connecti
   // The connection that was vetted stays in use …
   assert.equal((await send(endpoint)).kind, 'success')
   assert.equal(asked.length, 1)
-  // … and a new one is vetted anew.
+  // … and a new one is vetted again.
   receiver.answer({ headers: { connection: 'close' } })
   assert.equal((await send(endpoint)).kind, 'success')
   assert.equal((await send(endpoint)).kind, 'blocked')

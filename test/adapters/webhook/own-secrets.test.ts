@@ -6,8 +6,8 @@ import { keptResponseBytes } from '../../../src/core/response.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { openTransport, send } from './transport-under-test.ts'
 
-const struck = (values: string[], text: string, most = 2_048): string =>
-  new OwnSecrets(values).strike(Buffer.from(text), most).toString()
+const struck = (values: string[], text: string, max = 2_048): string =>
+  new OwnSecrets(values).strike(Buffer.from(text), max).toString()
 
 test('what a receiver sends back is kept without the header values and the secrets that it was sent', async (t) => {
   const receiver = await startReceiver(t)
@@ -57,10 +57,10 @@ test('property: no secret is left in what is kept, wherever it stands and howeve
       fc.array(secret, { minLength: 1, maxLength: 4 }),
       fc.array(fc.oneof(fc.nat(3), fc.stringMatching(/^[A-Z {}":]{0,30}$/)), { maxLength: 30 }),
       fc.integer({ min: 1, max: 200 }),
-      (secrets, parts, most) => {
+      (secrets, parts, max) => {
         const text = parts.map((part) => (typeof part === 'number' ? (secrets[part] ?? '') : part)).join('')
-        const kept = struck(secrets, text, most)
-        assert.ok(kept.length <= most)
+        const kept = struck(secrets, text, max)
+        assert.ok(kept.length <= max)
         for (const each of secrets)
           if (!'[removed]'.includes(each)) assert.ok(!kept.replaceAll('[removed]', '|').includes(each), kept)
       },

@@ -54,7 +54,7 @@ test('leaves X-Signature out when there is no secret, also after a signed reques
   )
 })
 
-test('signs each attempt anew where there is a signer, and leaves the headers out where there is none', async (t) => {
+test('signs each attempt by itself where there is a signer, and leaves the headers out where there is none', async (t) => {
   const receiver = await startReceiver(t, { secret: 'geheim' })
   let now = 1_700_000_000_999
   const endpoint = openTransport(t, { now: () => now }).open({
@@ -216,7 +216,7 @@ test('does not send a third time, nor again what broke on a fresh connection', a
   assert.equal(receiver.requests.length, 4)
 })
 
-test('a connection that was opened anew for the next request counts as fresh', async (t) => {
+test('a connection that was reopened for the next request counts as fresh', async (t) => {
   const receiver = await startReceiver(t)
   const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
   receiver.answer({ headers: { connection: 'close' } }, { instead: { do: 'reset' } }, {})

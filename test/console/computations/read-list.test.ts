@@ -9,10 +9,10 @@ type Form = 'id' | 'value'
 async function read(text: string | Uint8Array, form: Form = 'id', size = 7) {
   const users: string[] = []
   const values: (string | null)[] = []
-  for await (const lot of readList(bytesOf(text, size), form)) {
-    assert.equal(lot.line, users.length + 1)
-    users.push(...lot.users)
-    values.push(...(lot.values ?? []))
+  for await (const batch of readList(bytesOf(text, size), form)) {
+    assert.equal(batch.line, users.length + 1)
+    users.push(...batch.users)
+    values.push(...(batch.values ?? []))
   }
   return form === 'id' ? users : users.map((user, index) => `${user} ${values[index]}`)
 }
@@ -93,7 +93,7 @@ test('a line without an end is refused before more of it is read', async () => {
   }
   await assert.rejects(
     async () => {
-      for await (const lot of readList(endless(), 'id')) assert.fail(`${lot.users.length} users`)
+      for await (const batch of readList(endless(), 'id')) assert.fail(`${batch.users.length} users`)
     },
     { code: 'usage', message: /^line 1 is longer than 65536 bytes/ },
   )

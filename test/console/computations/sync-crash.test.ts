@@ -10,7 +10,7 @@ const held = (users: readonly string[]) => new Map(users.map((user) => [user, '{
 
 async function begun(users = ['a', 'b', 'c']): Promise<Topics> {
   const topics = new Topics()
-  assert(await work(topics, { lots: members(users) }))
+  assert(await work(topics, { batches: members(users) }))
   return topics
 }
 
@@ -20,16 +20,16 @@ for (const unflushed of ['arrived', 'lost'] as const)
     ['other lists', ['a', 'c', 'e', 'g'], ['h', 'b', 'a']],
     ['the list before', ['a', 'b', 'c'], ['a', 'b', 'c']],
   ] as const)
-    test(`two syncs in a row that are killed anywhere, with ${what} afterwards and calls on their way ${unflushed}, tell of each change under one id`, async () => {
+    test(`two syncs in a row that are killed anywhere, with ${what} afterwards and calls in flight ${unflushed}, report each change under one id`, async () => {
       let cuts = 0
       for (let first = 0; ; first++) {
         let ended = false
         for (let then = 0; ; then++) {
           const topics = await begun()
-          const lots = members(['b', 'c', 'd', 'e'])
-          ended = await work(topics, { lots, effects: first, unflushed })
-          const secondEnded = await work(topics, { lots: members(second), effects: then, unflushed })
-          await work(topics, { lots: members(third), unflushed })
+          const batches = members(['b', 'c', 'd', 'e'])
+          ended = await work(topics, { batches, effects: first, unflushed })
+          const secondEnded = await work(topics, { batches: members(second), effects: then, unflushed })
+          await work(topics, { batches: members(third), unflushed })
           checkTold(topics, 'audience', held(third))
           cuts++
           if (secondEnded) break
@@ -40,11 +40,11 @@ for (const unflushed of ['arrived', 'lost'] as const)
     })
 
 for (const unflushed of ['arrived', 'lost'] as const)
-  test(`a deletion that is killed anywhere, after a sync that was, and repeated, tells every member that they left, with calls on their way ${unflushed}`, async () => {
+  test(`a deletion that is killed anywhere, after a sync that was, and repeated, reports every member that left, with calls in flight ${unflushed}`, async () => {
     for (let first = 0; first < 20; first += 4)
       for (let then = 0; ; then++) {
         const topics = await begun()
-        await work(topics, { lots: members(['b', 'c', 'd', 'e']), effects: first, unflushed })
+        await work(topics, { batches: members(['b', 'c', 'd', 'e']), effects: first, unflushed })
         const ended = await work(topics, { mode: 'delete', effects: then, unflushed })
         await work(topics, { mode: 'delete', unflushed })
         checkTold(topics, 'audience', new Map())
@@ -59,11 +59,11 @@ const values = fc.uniqueArray(
   fc.tuple(fc.constantFrom('a', 'b', 'c', 'd'), fc.constantFrom('1', '2', '"x"', null)),
   { selector: ([user]) => user },
 )
-const lotOf = (list: [string, string | null][]) => [
+const batchOf = (list: [string, string | null][]) => [
   { users: list.map(([user]) => user), values: list.map(([, value]) => value), member: true },
 ]
 
-test('whatever values of a trait follow one another, and wherever each sync is killed, what was told last holds', async () => {
+test('whatever values of a trait follow one another, and wherever each sync is killed, the last reported value holds', async () => {
   const step = fc.record({ list: values, effects: fc.nat(16) })
   await fc.assert(
     fc.asyncProperty(
@@ -73,8 +73,8 @@ test('whatever values of a trait follow one another, and wherever each sync is k
       async (steps, end, unflushed) => {
         const topics = new Topics()
         for (const { list, effects } of steps)
-          await work(topics, { kind: 'trait', lots: lotOf(list), effects, unflushed })
-        await work(topics, { kind: 'trait', lots: lotOf(end), unflushed })
+          await work(topics, { kind: 'trait', batches: batchOf(list), effects, unflushed })
+        await work(topics, { kind: 'trait', batches: batchOf(end), unflushed })
         const had = end.flatMap(([user, value]) => (value === null ? [] : [[user, value] as const]))
         checkTold(topics, 'trait', new Map(had.map(([user, value]) => [user, `{"ltv":${value}}`])))
       },
@@ -83,7 +83,7 @@ test('whatever values of a trait follow one another, and wherever each sync is k
   )
 })
 
-test('whatever changes follow one another, and wherever each is killed, who repeats the last one is told right', async () => {
+test('whatever changes follow one another, and wherever each is killed, repeating the last one reports the right state', async () => {
   // A list and the members are compared bucket by bucket: some who share one, and others.
   const sharing = Array.from({ length: 2_000 }, (_, index) => `u${index}`)
     .filter((user) => bucketOf(user) === bucketOf('a'))
@@ -93,7 +93,7 @@ test('whatever changes follow one another, and wherever each is killed, who repe
   const change = fc.uniqueArray(fc.tuple(fc.constantFrom('a', 'b', 'c', ...sharing), fc.boolean()), {
     selector: ([user]) => user,
   })
-  const lots = (list: [string, boolean][]) =>
+  const batches = (list: [string, boolean][]) =>
     [true, false].map((member) => ({
       users: list.flatMap(([user, joins]) => (joins === member ? [user] : [])),
       values: null,
@@ -106,8 +106,8 @@ test('whatever changes follow one another, and wherever each is killed, who repe
         const topics = await begun(before)
         const now = new Set(before)
         for (const { list, effects } of steps) {
-          await work(topics, { mode: 'change', lots: lots(list), effects, unflushed: 'lost' })
-          await work(topics, { mode: 'change', lots: lots(list), unflushed: 'lost' })
+          await work(topics, { mode: 'change', batches: batches(list), effects, unflushed: 'lost' })
+          await work(topics, { mode: 'change', batches: batches(list), unflushed: 'lost' })
           for (const [user, joins] of list) now[joins ? 'add' : 'delete'](user)
         }
         checkTold(topics, 'audience', held([...now]))

@@ -1,5 +1,5 @@
 import { decodeFetch, Undecoded } from '../fetch-answer.ts'
-import type { LotRecord, RecordLots } from '../record-lots.ts'
+import type { BatchRecord, RecordBatches } from '../record-batches.ts'
 import type { Patch } from './patch.ts'
 
 /** Where the records of a batch were fetched. */
@@ -109,7 +109,7 @@ export const decodeLazily: Patch = {
       const batches: Batch[] = []
       for (const batch of await fetch.call(this, nodeId)) {
         const { rawMessages } = batch
-        if (rawMessages instanceof Undecoded) batches.push(new LazyBatch(batch, rawMessages.lots))
+        if (rawMessages instanceof Undecoded) batches.push(new LazyBatch(batch, rawMessages.batches))
         else if (rawMessages.length > 0) batches.push(batch)
       }
       return batches
@@ -120,9 +120,9 @@ export const decodeLazily: Patch = {
 /** A batch whose messages are made when they are looked at. What it was made of stands in its `records`. */
 export function lazyBatchClass(KafkajsBatch: BatchClass) {
   return class LazyBatch extends KafkajsBatch {
-    readonly records: RecordLots
+    readonly records: RecordBatches
 
-    constructor({ topic, partition, fetchedOffset, highWatermark }: Fetched, records: RecordLots) {
+    constructor({ topic, partition, fetchedOffset, highWatermark }: Fetched, records: RecordBatches) {
       super(topic, fetchedOffset, { partition, highWatermark, messages: [], abortedTransactions: [] })
       records.startAt(Number(fetchedOffset))
       this.records = records
@@ -163,7 +163,7 @@ export function lazyBatchClass(KafkajsBatch: BatchClass) {
 }
 
 /** kafkajs's runner looks at the length and the last one; a loop over them gets them all. */
-function messagesOf(records: RecordLots): Message[] {
+function messagesOf(records: RecordBatches): Message[] {
   return new Proxy<Message[]>([], {
     get(target, name) {
       if (name === 'length') return records.length
@@ -176,7 +176,7 @@ function messagesOf(records: RecordLots): Message[] {
   })
 }
 
-function messageOf(record: LotRecord): Message {
+function messageOf(record: BatchRecord): Message {
   const headers: Message['headers'] = {}
   for (const [name, value] of record.headers()) {
     const before = headers[name]

@@ -24,7 +24,7 @@ const file = 'src/consumer/consumerGroup'
 
 /**
  * Once a member has asked to join, the broker accepts no commit from it until all members have joined, and none of the
- * generation before at all. kafkajs asks as soon as it learns of a rebalance; its REBALANCING event waits for nobody.
+ * generation before at all. kafkajs asks as soon as it learns of a rebalance; its REBALANCING event does not wait for listeners.
  * What was finished since the last commit is then done again by the next owner of the partition (tulios/kafkajs issues
  * 28, 922 and 1046).
  *

@@ -95,7 +95,7 @@ async function topicOperations(
   return found
 }
 
-/** Who was answered may DESCRIBE: an answer without that comes of a broker that does not know such questions. */
+/** A client that gets an answer may DESCRIBE: an answer without that is from a broker that does not know such requests. */
 const believable = (bits: number): number => ((bits & (1 << bitOf.DESCRIBE)) === 0 ? notSaid : bits)
 
 /** The bits of what is allowed with a group, be it one that there is not. Its coordinator is to be asked. */

@@ -4,7 +4,7 @@ import type { Config } from '../../../config.ts'
 import type { KafkaOAuth, KafkaPassword } from '../../../config/kafka-security.ts'
 import { oauthBearer } from './oauth-bearer.ts'
 
-/** Who a client is to the brokers, and how it reaches them, for messages about it. Holds no secret. */
+/** How a client logs in to the brokers and reaches them, for messages about it. Holds no secret. */
 export interface KafkaLogin {
   /** `host:port` of the settings. */
   brokers: readonly string[]

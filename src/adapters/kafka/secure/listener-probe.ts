@@ -1,5 +1,5 @@
 // What a broker's port speaks, found out by asking it. A broker that is asked in another way than it was set up for
-// just closes the connection, as one that stops does: without a look, nobody could tell the two apart.
+// just closes the connection, as one that stops does: only a probe can tell the two apart.
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 

@@ -10,7 +10,7 @@ const separator = '\u0001'
  * says so in an answer without an error, which kafkajs does not read, and then closes the connection.
  *
  * Throws TokenError, also where the broker refuses the token.
- * @param onSubject learns whom the tokens name
+ * @param onSubject called with the subject of the tokens
  */
 export function oauthBearer(login: KafkaOAuth, onSubject: (subject: string | null) => void): Mechanism {
   const tokens = new OAuthTokens(login)

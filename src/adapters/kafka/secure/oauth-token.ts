@@ -8,7 +8,7 @@ const { KafkaJSError } = kafkajs
 /**
  * A token could not be had. `isRefused`: it was refused, and will be until a setting is changed; else the endpoint is
  * away, and the same may work later. The message never holds a secret. It is one of kafkajs's errors, so that kafkajs
- * and those who use it treat it like any other that keeps them from a broker.
+ * and callers treat it like any other error that keeps them from a broker.
  */
 export class TokenError extends KafkaJSError {
   /** By the name of a connection's error kafkajs drops the connection, on which a login has begun that cannot go on. */

@@ -8,7 +8,7 @@ import { loginBehind } from './kafka-login.ts'
 
 /**
  * Throws PostriderError `setup` with everything that the brokers do not allow, before it would be missed at work: a
- * right to write dead letters, say, which may be needed weeks later. Brokers that do not know who asks, for there is
+ * right to write dead letters, say, which may be needed weeks later. Brokers that do not know the client, because there is
  * neither TLS nor a login, are not asked; nor does it throw where no answer comes.
  */
 export async function requirePermissions(

@@ -27,7 +27,7 @@ export interface ProducerLog {
 
 /**
  * Writes record batches to Kafka with acks=all. A batch counts as written only when the answer of its leader names its
- * partition without an error; until then it is sent again, to whoever leads the partition by then, after a wait. Only
+ * partition without an error; until then it is sent again, to the leader of that moment, after a wait. Only
  * what failed is sent again. The batches of one partition are written one after another, in the order of the calls.
  *
  * Brokers recognise a batch that they have appended already, and append it no second time (KIP-98). Only records that

@@ -28,7 +28,7 @@ const outOfSequence: ReadonlySet<number> = new Set([
   kafkaErrors.unknownProducerId,
 ])
 
-/** Waiting changes nothing about these, unless somebody changes the cluster's settings or permissions. */
+/** Waiting changes nothing about these, until the cluster's settings or permissions change. */
 const final: ReadonlySet<number> = new Set([
   ...tooLarge,
   kafkaErrors.invalidTopic,

@@ -7,7 +7,7 @@ import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
 import { createTopics } from '../../../../src/adapters/kafka/create-topics.ts'
 import { FetchedMessages, recordsOf } from '../../../../src/adapters/kafka/fetched-messages.ts'
 import { lazyBatchClass } from '../../../../src/adapters/kafka/patches/decode-lazily.ts'
-import { RecordLots } from '../../../../src/adapters/kafka/record-lots.ts'
+import { RecordBatches } from '../../../../src/adapters/kafka/record-batches.ts'
 import { until } from '../../../support/deployment.ts'
 import { brokers, uniquePrefix } from '../../../support/rig.ts'
 
@@ -135,7 +135,7 @@ test('where compaction left nothing of what was asked for, reading goes on behin
   buffer[16] = 2
   buffer.writeInt32BE(4, 23)
   const given = { topic: 't', partition: 0, fetchedOffset: '6', highWatermark: '20' }
-  const batch = new LazyBatch(given, RecordLots.read(buffer)!)
+  const batch = new LazyBatch(given, RecordBatches.read(buffer)!)
   assert.deepEqual([batch.isEmpty(), batch.isEmptyDueToFiltering()], [true, true])
   assert.deepEqual([batch.firstOffset(), batch.lastOffset(), batch.messages.length], ['6', '9', 0])
 })

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { RequestsInFlight } from '../../../../src/adapters/kafka/patches/free-responses-early.ts'
 import { installPatches } from '../../../../src/adapters/kafka/patches/index.ts'
-import { mostPromoted } from '../../../support/promotion.ts'
+import { maxPromoted } from '../../../support/promotion.ts'
 
 installPatches()
 const require = createRequire(import.meta.url)
@@ -56,7 +56,7 @@ test('responses of a connection to Kafka are freed with the young objects', () =
       isConnected: () => true,
     },
   })
-  const promoted = mostPromoted((index) => {
+  const promoted = maxPromoted((index) => {
     queue.inflight.set(index, { answer: new Array<number>(100).fill(index) })
     if (index >= 3) queue.inflight.delete(index - 3)
   })

@@ -107,7 +107,7 @@ test('on brokers with TLS and logins', { concurrency: 6, timeout: 400_000 }, asy
       acl: [entryOf({ principal, operation, resource, name, isPrefix: resource === 'group' })],
     })
 
-  await t.test('a topic that may not be seen is told from one that does not exist', async () => {
+  await t.test('a topic that may not be seen is distinguished from a missing one', async () => {
     await refused(
       fetchRange(clientOf(byPassword), 'hidden'),
       /^User ann may not DESCRIBE topic hidden: grant it with the lines of `postrider setup --print-acls User:ann`$/,

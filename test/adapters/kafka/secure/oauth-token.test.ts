@@ -37,7 +37,7 @@ const loginAt = (tokenUrl: string, scope: string | null = null) => ({
   scope,
 })
 
-test('a token is asked for by Basic authentication in form encoding, once for all who need it', async (t) => {
+test('a token is asked for by Basic authentication in form encoding, once for all callers', async (t) => {
   const { url, asked } = await endpoint(t, (response) =>
     json(response, 200, { access_token: 'abc', expires_in: 3_600 }),
   )
@@ -83,7 +83,7 @@ test('the next token is fetched while a fifth of the lifetime is left, 15 s at l
   assert.equal(asked.length, 5)
 })
 
-test('what is refused is told from an endpoint that is away, and no message holds the secret', async (t) => {
+test('a refusal is distinguished from an endpoint that is away, and no message holds the secret', async (t) => {
   const failures: [answer: (response: ServerResponse) => void, isRefused: boolean, message: RegExp][] = [
     [
       (response) => json(response, 401, { error: 'invalid_client' }),
@@ -139,7 +139,7 @@ test('what is refused is told from an endpoint that is away, and no message hold
   }
 })
 
-test('after a failure the next who needs a token asks again', async (t) => {
+test('after a failure the next caller asks for a token again', async (t) => {
   const { url } = await endpoint(t, (response, times) =>
     times === 1
       ? response.writeHead(500).end()

@@ -1,0 +1,128 @@
+/** What the collector holds at once: beyond that it refuses work, so that memory stays bounded. */
+export interface BudgetLimits {
+  /** Calls that wait for Kafka. */
+  calls: number
+  /** Bytes of bodies that are coming in or whose answer is being made; each takes about three times as much. */
+  bytes: number
+}
+
+/** Part of the bytes that requests of unknown sources may hold together: 1/8. */
+const strangersPart = 8
+
+/** What one source holds, or all requests together whose source is not known. */
+interface Share {
+  calls: number
+  bytes: number
+  /** Of bytes, however much is free. */
+  readonly maxBytes: number
+}
+
+/**
+ * The request budget of one process, shared by all sources. A source gets more while it then holds no more than is still
+ * free: alone it can have half of the budget, beside n others that want all they can get an (n + 2)th, and there is
+ * always some left for one that has nothing yet (the dynamic thresholds of switches, Choudhury and Hahne 1998).
+ */
+export class RequestBudget {
+  readonly #limits: BudgetLimits
+  readonly #strangers: Share
+  /** There are as many as there ever were sources while this process ran. */
+  readonly #shares = new Map<string, Share>()
+  #calls = 0
+  #bytes = 0
+
+  constructor(limits: BudgetLimits) {
+    this.#limits = limits
+    this.#strangers = { calls: 0, bytes: 0, maxBytes: Math.floor(limits.bytes / strangersPart) }
+  }
+
+  get calls(): number {
+    return this.#calls
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Of a source; null stands for all requests whose source is not known. */
+  shareOf(sourceId: string | null): Share {
+    if (sourceId === null) return this.#strangers
+    let share = this.#shares.get(sourceId)
+    if (share === undefined) {
+      share = { calls: 0, bytes: 0, maxBytes: Infinity }
+      this.#shares.set(sourceId, share)
+    }
+    return share
+  }
+
+  hasCalls(share: Share, count: number): boolean {
+    return share.calls + count <= this.#limits.calls - this.#calls - count
+  }
+
+  hasBytes(share: Share, count: number): boolean {
+    const bytes = share.bytes + count
+    return bytes <= share.maxBytes && bytes <= this.#limits.bytes - this.#bytes - count
+  }
+
+  /** Negative counts give back. Callers check for room before. */
+  add(share: Share, calls: number, bytes: number): void {
+    share.calls += calls
+    share.bytes += bytes
+    this.#calls += calls
+    this.#bytes += bytes
+  }
+}
+
+/** What one request takes of the budget, as part of its source's share. */
+export class Reservation {
+  readonly #budget: RequestBudget
+  #share: Share
+  #calls = 0
+  #bytes = 0
+
+  constructor(budget: RequestBudget, sourceId: string | null) {
+    this.#budget = budget
+    this.#share = budget.shareOf(sourceId)
+  }
+
+  /** Moves what it holds to this source's share; false, and nothing has changed, when that share has no room. */
+  moveTo(sourceId: string): boolean {
+    const budget = this.#budget
+    const share = budget.shareOf(sourceId)
+    if (share === this.#share) return true
+    const [from, calls, bytes] = [this.#share, this.#calls, this.#bytes]
+    budget.add(from, -calls, -bytes)
+    const hasRoom = budget.hasCalls(share, calls) && budget.hasBytes(share, bytes)
+    if (hasRoom) this.#share = share
+    budget.add(this.#share, calls, bytes)
+    return hasRoom
+  }
+
+  /** Whether `count` more calls have room. Changes nothing. */
+  hasCalls(count: number): boolean {
+    return this.#budget.hasCalls(this.#share, count)
+  }
+
+  /** Adds calls for which `hasCalls` was true. */
+  addCalls(count: number): void {
+    this.#calls += count
+    this.#budget.add(this.#share, count, 0)
+  }
+
+  /** Whether there is room for `count` bytes now. Changes nothing. */
+  hasBytes(count: number): boolean {
+    return this.#budget.hasBytes(this.#share, count)
+  }
+
+  takeBytes(count: number): boolean {
+    if (!this.hasBytes(count)) return false
+    this.#bytes += count
+    this.#budget.add(this.#share, 0, count)
+    return true
+  }
+
+  /** Idempotent. */
+  release(): void {
+    this.#budget.add(this.#share, -this.#calls, -this.#bytes)
+    this.#calls = this.#bytes = 0
+  }
+}

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { Reservation, RequestBudget } from '../../src/collector/request-budget.ts'
+
+const limits = { calls: 1_000, bytes: 8_000 }
+
+test('a source alone gets half of the budget, and all unknown sources an eighth of its bytes', () => {
+  const budget = new RequestBudget(limits)
+  const [shop, stranger, other] = [
+    new Reservation(budget, 'shop'),
+    new Reservation(budget, null),
+    new Reservation(budget, null),
+  ]
+  assert.equal(shop.hasBytes(4_001), false)
+  assert.equal(shop.takeBytes(4_000), true)
+  assert.deepEqual([stranger.takeBytes(600), other.takeBytes(401), other.takeBytes(400)], [true, false, true])
+  assert.equal(new Reservation(budget, 'blog').takeBytes(1_500), true)
+  assert.equal(budget.bytes, 6_500)
+})
+
+test('a reservation of an unknown source moves to its source once that is known, if it has room', () => {
+  const budget = new RequestBudget(limits)
+  const [known, early] = [new Reservation(budget, null), new Reservation(budget, null)]
+  known.takeBytes(1_000)
+  assert.equal(early.takeBytes(1), false)
+  assert.equal(known.moveTo('shop'), true)
+  assert.equal(early.takeBytes(1_000), true)
+  new Reservation(budget, 'shop').takeBytes(2_500)
+  assert.equal(early.moveTo('shop'), false)
+  assert.equal(new Reservation(budget, null).takeBytes(1), false, 'still a stranger’s')
+  known.release()
+  assert.equal(early.moveTo('shop'), true)
+  assert.equal(budget.bytes, 3_500)
+})
+
+test('property: the budget is never exceeded, a source with nothing finds some, and all is free in the end', () => {
+  const step = fc.record({
+    source: fc.integer({ min: 0, max: 6 }),
+    calls: fc.nat(400),
+    bytes: fc.nat(3_000),
+    releases: fc.boolean(),
+  })
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 100 }), (steps) => {
+      const budget = new RequestBudget(limits)
+      const holds: Reservation[] = []
+      for (const { source, calls, bytes, releases } of steps) {
+        const reservation = new Reservation(budget, source === 0 ? null : `s${source}`)
+        holds.push(reservation)
+        if (reservation.hasCalls(calls)) reservation.addCalls(calls)
+        reservation.takeBytes(bytes)
+        if (releases) holds[Math.floor(holds.length / 2)]!.release()
+        assert.ok(budget.calls <= limits.calls && budget.bytes <= limits.bytes)
+        const newcomer = new Reservation(budget, 'new')
+        // Seven want all they can get.
+        assert.ok(newcomer.hasCalls(Math.floor(limits.calls / 2 ** 8)))
+        assert.ok(newcomer.hasBytes(Math.floor(limits.bytes / 2 ** 8)))
+      }
+      for (const reservation of holds) reservation.release()
+      assert.deepEqual([budget.calls, budget.bytes], [0, 0])
+    }),
+  )
+})

@@ -1,0 +1,182 @@
+import type { Mutation } from '../../scripts/mutations/mutation.ts'
+
+/** Calls over HTTP and by the client library. */
+export const calls: readonly Mutation[] = [
+  {
+    id: '200-before-kafka-has-acknowledged',
+    file: 'src/collector/collector.ts',
+    find: 'return (await pending.end(this.#metrics)) ? taken : unavailable',
+    replace: 'void pending.end(this.#metrics)\n    return taken',
+    test: {
+      file: 'collector/collector.test.ts',
+      name: 'what was not acknowledged is not remembered: the retry is written, the rest of its batch is not again',
+    },
+  },
+  {
+    id: 'records-acknowledged-by-no-replica',
+    file: 'src/adapters/kafka/write/produce-request.ts',
+    find: 'const allReplicas = -1',
+    replace: 'const allReplicas = 0',
+    test: {
+      file: 'adapters/kafka/write/produce-request.test.ts',
+      name: 'property: the bytes of a request are those of kafkajs',
+    },
+  },
+  {
+    id: 'a-partition-that-the-answer-does-not-name-counts-as-written',
+    file: 'src/adapters/kafka/write/kafka-producer.ts',
+    find: 'if (answer === undefined) this.#retry(one, unnamed())',
+    replace: 'if (answer === undefined) this.#end(one, { baseOffset: -1, appendTime: -1 })',
+    test: {
+      file: 'adapters/kafka/write/kafka-producer.test.ts',
+      name: 'a partition that the answer does not name is not written: only it is sent again',
+    },
+  },
+  {
+    id: 'a-leader-that-moved-is-not-asked-for-again',
+    file: 'src/adapters/kafka/write/kafka-producer.ts',
+    find: '    await this.#brokers.refresh().catch(() => {})\n',
+    replace: '',
+    test: {
+      file: 'adapters/kafka/write/kafka-producer.test.ts',
+      name: 'records of a partition whose leader moves to a broker that has answered already are written, once',
+    },
+  },
+  {
+    id: 'acknowledged-records-are-not-counted',
+    file: 'src/adapters/kafka/write/write-report.ts',
+    find: 'if (accounted === records) return null',
+    replace: 'if (accounted <= records || accounted > records) return null',
+    test: {
+      file: 'adapters/kafka/write/kafka-producer.test.ts',
+      name: 'records that are not accounted for are a bug that rejects as one',
+    },
+  },
+  {
+    id: 'a-number-that-was-given-up-is-used-for-the-next-batch',
+    file: 'src/adapters/kafka/write/kafka-producer.ts',
+    find: 'this.#sequences.abandon(one.key, one.sequence)\n      else',
+    replace: 'void 0\n      else',
+    test: {
+      file: 'adapters/kafka/write/kafka-producer.test.ts',
+      name: 'what follows a batch that was given up is never taken for a copy of it',
+    },
+  },
+  {
+    id: 'batches-of-one-partition-overtake-each-other',
+    file: 'src/adapters/kafka/write/kafka-producer.ts',
+    find: 'if (before === undefined) {',
+    replace: 'if (before === undefined || before !== undefined) {',
+    test: {
+      file: 'adapters/kafka/write/kafka-producer.test.ts',
+      name: 'what was sent and not answered is sent again, in order, before what came later',
+    },
+  },
+  {
+    id: 'no-de-duplication',
+    file: 'src/collector/collector.ts',
+    find: 'const seen = hash === null ? null : recent.seen(scope, call.messageId, hash)',
+    replace: 'const seen = null as ReturnType<typeof recent.seen>',
+    test: {
+      file: 'collector/collector.test.ts',
+      name: 'a duplicate of a call in flight waits for that call’s answer, and of a written one gets 200',
+    },
+  },
+  {
+    id: 'calls-remembered-before-they-are-written',
+    file: 'src/collector/recent-calls.ts',
+    find: 'if (written) this.#written.add(call.scope, call.messageId, call.hash)',
+    replace: 'void written\n      this.#written.add(call.scope, call.messageId, call.hash)',
+    test: {
+      file: 'collector/collector.test.ts',
+      name: 'what was not acknowledged is not remembered: the retry is written, the rest of its batch is not again',
+    },
+  },
+  {
+    id: 'ids-of-all-sources-thrown-together',
+    file: 'src/collector/recent-calls.ts',
+    find: 'scope = this.#scopes.size',
+    replace: 'scope = 0',
+    test: { file: 'collector/collector.test.ts', name: 'ids are kept apart by their source' },
+  },
+  {
+    id: 'no-bound-on-what-the-collector-holds',
+    file: 'src/collector/request-budget.ts',
+    find: 'return share.calls + count <= this.#limits.calls - this.#calls - count',
+    replace: 'return share.calls + count <= Infinity',
+    test: {
+      file: 'collector/collector.test.ts',
+      name: 'a request without room is refused, whole, before anything of it is written',
+    },
+  },
+  {
+    id: 'clocks-of-clients-not-corrected',
+    file: 'src/core/tracking-time.ts',
+    find: 'return isTimestamp(corrected) ? corrected : said',
+    replace: 'return isTimestamp(corrected) ? said : corrected',
+    test: {
+      file: 'collector/collector.test.ts',
+      name: 'times are corrected by the client’s clock, but for imports, history and times that the caller chose',
+    },
+  },
+  {
+    id: 'times-that-the-caller-chose-corrected-by-the-clock',
+    file: 'src/core/tracking-time.ts',
+    find: '(isExact && timestamp !== null)',
+    replace: 'false',
+    test: {
+      file: 'client/as-given.test.ts',
+      name: 'property: a timestamp given to the client arrives as it was given, whatever the client’s clock says',
+    },
+  },
+  {
+    id: 'x-forwarded-for-trusted-from-anyone',
+    file: 'src/adapters/http/client-address.ts',
+    find: 'while (hops.length > 0 && this.#isTrusted(address)) {',
+    replace: 'while (hops.length > 0) {',
+    test: {
+      file: 'adapters/http/client-address.test.ts',
+      name: 'X-Forwarded-For is believed as far as trusted proxies have written it',
+    },
+  },
+  {
+    id: 'the-client-does-not-send-again',
+    file: 'src/client/deliver-batch.ts',
+    find: 'if (++retries > policy.retries)',
+    replace: 'if (++retries > 0) return failures\n        if (retries > policy.retries)',
+    test: {
+      file: 'client/delivery-property.test.ts',
+      name: 'every call that was taken arrives at most once, and arrives or is named in onError',
+    },
+  },
+  {
+    id: 'the-client-does-not-wait-for-one-batch-before-the-next',
+    file: 'src/client/analytics.ts',
+    find: `      for (const failure of await deliverBatch(batch, by)) this.#report(failure)
+      this.#queue.settle(batch)
+      this.#settled += batch.length
+      this.#wakeFlushed()
+      this.#turnstile.letIn()
+`,
+    replace: `      void deliverBatch(batch, by).then((failures) => {
+        for (const failure of failures) this.#report(failure)
+        this.#queue.settle(batch)
+        this.#settled += batch.length
+        this.#wakeFlushed()
+        this.#turnstile.letIn()
+      })
+`,
+    test: {
+      file: 'client/delivery-property.test.ts',
+      name: 'one user’s calls arrive in their order, whatever fails on the way',
+    },
+  },
+  {
+    id: 'a-close-that-does-not-wait',
+    file: 'src/client/analytics.ts',
+    find: `this.#turnstile.letAllIn()
+    await this.flush()`,
+    replace: 'this.#turnstile.letAllIn()',
+    test: { file: 'client/life.test.ts', name: 'close delivers what waits' },
+  },
+]

@@ -1,0 +1,21 @@
+import { calls } from './calls.ts'
+import { edges } from './edges.ts'
+import { isolation } from './isolation.ts'
+import { keeping } from './keeping.ts'
+import type { Mutation } from '../../scripts/mutations/mutation.ts'
+import { requests } from './requests.ts'
+import { retries } from './retries.ts'
+import { security } from './security.ts'
+import { settings } from './settings.ts'
+
+/** In the order of the promises in test/README.md. */
+export const mutations: readonly Mutation[] = [
+  ...calls,
+  ...edges,
+  ...requests,
+  ...retries,
+  ...isolation,
+  ...keeping,
+  ...settings,
+  ...security,
+]

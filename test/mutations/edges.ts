@@ -1,0 +1,122 @@
+import type { Mutation } from '../../scripts/mutations/mutation.ts'
+
+/** What strangers and senders can do to our HTTP servers. */
+export const edges: readonly Mutation[] = [
+  {
+    id: 'one-source-takes-the-whole-budget',
+    file: 'src/collector/request-budget.ts',
+    find: 'return share.calls + count <= this.#limits.calls - this.#calls - count',
+    replace: 'return this.#calls + count <= this.#limits.calls',
+    test: { file: 'collector/collector.test.ts', name: 'no source can take the budget that others need' },
+  },
+  {
+    id: 'calls-that-were-not-taken-count',
+    file: 'src/collector/collector.ts',
+    find: 'reservation.addCalls(added)',
+    replace: 'reservation.addCalls(count)',
+    test: {
+      file: 'collector/collector.test.ts',
+      name: 'only calls that were taken count, and only for as long as they wait',
+    },
+  },
+  {
+    id: 'unknown-sources-share-the-budget-of-known-ones',
+    file: 'src/collector/request-budget.ts',
+    find: 'return bytes <= share.maxBytes && bytes <=',
+    replace: 'return bytes <=',
+    test: {
+      file: 'collector/request-budget.test.ts',
+      name: 'a source alone gets half of the budget, and all unknown sources an eighth of its bytes',
+    },
+  },
+  {
+    id: 'no-limit-on-the-rate-of-a-source',
+    file: 'src/collector/collector.ts',
+    find: 'this.#rates.count(source.id, count)',
+    replace: '',
+    test: {
+      file: 'collector/collector.test.ts',
+      name: 'a source beyond its rate is refused until the rate has worked it off, and no other is',
+    },
+  },
+  {
+    id: 'budget-kept-until-the-sender-goes-away',
+    file: 'src/adapters/http/collector-server.ts',
+    find: '      reservation.release()',
+    replace: "      request.raw.socket.once('close', () => reservation.release())",
+    test: {
+      file: 'adapters/http/collector-server.test.ts',
+      name: 'a sender that takes no answer keeps no budget, and is cut off in time',
+    },
+  },
+  {
+    id: 'an-answer-waits-for-its-reader-for-ever',
+    file: 'src/adapters/http/collector-server.ts',
+    find: 'const timer = setTimeout(() => response.destroy(), withinMs).unref()',
+    replace: 'const timer = setTimeout(() => {}, withinMs).unref()',
+    test: {
+      file: 'adapters/http/collector-server.test.ts',
+      name: 'a sender that takes no answer keeps no budget, and is cut off in time',
+    },
+  },
+  {
+    id: 'bodies-may-drip',
+    file: 'src/adapters/http/body.ts',
+    find: 'patience.wait(() => settle(tooSlow))',
+    replace: 'patience.stop()',
+    test: {
+      file: 'adapters/http/collector-server.test.ts',
+      name: 'a body that drips is cut off after its grace, and one that comes steadily is not',
+    },
+  },
+  {
+    id: 'lists-looked-into-before-their-length',
+    file: 'src/console/api/check.ts',
+    find: 'const tooLong = lengthFaults(schema, value)',
+    replace: 'const tooLong = lengthFaults(schema, null)',
+    test: {
+      file: 'adapters/http/console-attacks.test.ts',
+      name: 'lists that are too long are refused before their items are checked',
+    },
+  },
+  {
+    id: 'parameters-looked-for-in-the-prototype',
+    file: 'src/console/api/check.ts',
+    find: 'Object.hasOwn(schema.shape, name)',
+    replace: 'name in schema.shape',
+    test: {
+      file: 'adapters/http/console-attacks.test.ts',
+      name: 'parameters with the names of a prototype’s are unknown ones',
+    },
+  },
+  {
+    id: 'bugs-in-requests-with-a-body-not-logged',
+    file: 'src/adapters/http/console-server.ts',
+    find: 'if (!answer && !reply.raw.destroyed)',
+    replace: 'if (!answer && !request.raw.destroyed)',
+    test: {
+      file: 'adapters/http/console-attacks.test.ts',
+      name: 'a bug is logged, whether the request had a body or not',
+    },
+  },
+  {
+    id: 'wrong-tokens-answered-at-once',
+    file: 'src/adapters/http/refused-tokens.ts',
+    find: 'await sleep(delayMs)',
+    replace: 'await sleep(0)',
+    test: {
+      file: 'adapters/http/console-attacks.test.ts',
+      name: 'many wrong tokens get few lines of the log, and wait for their answers',
+    },
+  },
+  {
+    id: 'lists-may-drip',
+    file: 'src/adapters/http/console-bodies.ts',
+    find: 'patience.wait(() => expired.reject(drips(pace.perSecond)))',
+    replace: 'patience.wait(() => {})',
+    test: {
+      file: 'adapters/http/console-attacks.test.ts',
+      name: 'a list that drips is refused after its grace, and one that comes steadily is not',
+    },
+  },
+]

@@ -1,0 +1,348 @@
+import type { Mutation } from '../../scripts/mutations/mutation.ts'
+
+/** Endpoints apart from one another, and users in order. */
+export const isolation: readonly Mutation[] = [
+  {
+    id: 'no-limit-of-requests-in-flight-for-an-endpoint',
+    file: 'src/core/endpoint-pace.ts',
+    find: 'return inFlight < this.#limit.value && this.#onWire < this.#window',
+    replace: 'return inFlight >= 0 && this.#onWire < this.#window',
+    test: {
+      file: 'forwarder/dispatcher.test.ts',
+      name: 'an endpoint that hangs uses up its own requests in flight only',
+    },
+  },
+  {
+    id: 'no-shares-of-the-slots',
+    file: 'src/forwarder/slots.ts',
+    find: 'if (user.inFlight >= free) {',
+    replace: 'if (user.inFlight > this.#max) {',
+    test: { file: 'forwarder/slots.test.ts', name: 'one alone gets half of the slots' },
+  },
+  {
+    id: 'no-pacing-of-request-starts',
+    file: 'src/core/busy-window.ts',
+    find: 'return Math.floor(this.#size)',
+    replace: 'return this.#most',
+    test: {
+      file: 'forwarder/dispatcher.test.ts',
+      name: 'while answers keep the process busy few requests are on the wire, by turns, and there is plenty',
+    },
+  },
+  {
+    id: 'requests-delayed-though-the-process-is-idle',
+    file: 'src/forwarder/slots.ts',
+    find: 'if (this.#waiting.length > 0 && this.#window.turned(this.#taken)) this.grantWaiting(steadyClock.now())',
+    replace: '',
+    test: {
+      file: 'forwarder/dispatcher.test.ts',
+      name: 'what waits for endpoints that hang holds back no other: an idle process sends more',
+    },
+  },
+  {
+    id: 'records-taken-despite-a-full-backlog',
+    file: 'src/forwarder/partition-scheduler.ts',
+    find: 'if (!this.#hasPlenty()) this.#runTurn()',
+    replace: 'this.#runTurn()',
+    test: {
+      file: 'forwarder/partition-scheduler.test.ts',
+      name: 'while there is plenty to do nothing is taken, and as soon as there is not it goes on',
+    },
+  },
+  {
+    id: 'memory-kept-by-a-lost-retry',
+    file: 'src/forwarder/retry-records.ts',
+    find: '    this.#parts.budget.free(bytes)\n',
+    replace: '    void bytes\n',
+    test: {
+      file: 'forwarder/retry-records.test.ts',
+      name: 'one whose partition is lost before its turn releases its memory, and finishes nothing',
+    },
+  },
+  {
+    id: 'no-bound-on-what-is-in-flight',
+    file: 'src/forwarder/memory-budget.ts',
+    find: 'return this.#count >= this.#maxCount || this.#bytes >= this.#maxBytes',
+    replace: 'return this.#count >= this.#maxCount',
+    test: {
+      file: 'forwarder/memory-budget.test.ts',
+      name: 'it is full by count or by bytes, whichever comes first',
+    },
+  },
+  {
+    id: 'a-tier-that-is-read-long-before-anything-is-due',
+    file: 'src/forwarder/group-consumer.ts',
+    find: 'if (ms > restMs) this.#pause(partition)',
+    replace: 'if (ms > restMs) return',
+    test: {
+      file: 'forwarder/group-consumer.test.ts',
+      name: 'a partition whose head is due in a while is paused until shortly before, whatever ends meanwhile',
+    },
+  },
+  {
+    id: 'a-queue-that-is-deferred-in-one-go',
+    file: 'src/forwarder/deferrals.ts',
+    find: 'const max = this.#left',
+    replace: 'const max = Infinity',
+    test: {
+      file: 'forwarder/dispatcher.test.ts',
+      name: 'where much is deferred at once, what others wait for comes in between: a breaker that opens, shedding, lanes',
+    },
+  },
+  {
+    id: 'retries-that-come-due-together-and-take-a-whole-turn',
+    file: 'src/forwarder/retry-planner.ts',
+    find: "if (isDeferred && !dispatcher.deferrals.takeOne()) return { kind: 'turn' }",
+    replace: '',
+    test: {
+      file: 'forwarder/forwarder.test.ts',
+      name: 'retries that come due together at an endpoint that takes nothing leave each turn to others',
+    },
+  },
+  {
+    id: 'tier-hops-without-a-bound',
+    file: 'src/forwarder/retry-planner.ts',
+    find: "        if (!dispatcher.deferrals.takeOne()) return { kind: 'turn' }\n",
+    replace: '',
+    test: {
+      file: 'forwarder/forwarder.test.ts',
+      name: 'retries that come due together before their Retry-After hop on a few at a time',
+    },
+  },
+  {
+    id: 'a-partition-that-is-read-without-end',
+    file: 'src/forwarder/group-consumer.ts',
+    find: 'if (this.#isFull(partition)) this.#pause(partition)',
+    replace: '',
+    test: { file: 'forwarder/group-consumer.test.ts', name: 'a full partition is paused' },
+  },
+  {
+    id: 'a-slow-endpoint-shed-although-it-is-alone',
+    file: 'src/forwarder/head-of-line-monitor.ts',
+    find: "if (held === 'none') {",
+    replace: 'if (!endpoint.isOverdue(now)) {',
+    test: {
+      file: 'forwarder/head-of-line-monitor.test.ts',
+      name: 'an endpoint that is slow and alone is only lag: nothing is deferred however long it takes',
+    },
+  },
+  {
+    id: 'no-shedding-at-an-endpoint-that-blocks-others',
+    file: 'src/forwarder/head-of-line-monitor.ts',
+    find: 'endpoint.shedding = true',
+    replace: 'endpoint.shedding = false',
+    test: {
+      file: 'forwarder/head-of-line-monitor.test.ts',
+      name: 'an endpoint that holds back work of an idle one sheds after 2 s, not before, and the other is served',
+    },
+  },
+  {
+    id: 'a-breaker-that-never-opens',
+    file: 'src/core/breaker.ts',
+    find: "{ when: 'too_many', to: 'open', by: 'wait' },",
+    replace: '',
+    test: { file: 'core/endpoint-pace.test.ts', name: 'for hours gets a bounded number of requests' },
+  },
+  {
+    id: 'a-breaker-without-a-ramp',
+    file: 'src/core/breaker.ts',
+    find: "success: [{ to: 'ramp', by: 'widen' }],",
+    replace: "success: [{ to: 'closed', by: 'forget' }],",
+    test: {
+      file: 'forwarder/dispatcher.test.ts',
+      name: 'half open, one probe is on the wire and the others are deferred',
+    },
+  },
+  {
+    id: 'a-breaker-whose-waits-do-not-grow',
+    file: 'src/core/breaker.ts',
+    find: 'const coolDownMs = Math.min(breaker.coolDownMs * 2, limits.maxCoolDownMs)',
+    replace: 'const coolDownMs = limits.coolDownMs',
+    test: { file: 'core/endpoint-pace.test.ts', name: 'for hours gets a bounded number of requests' },
+  },
+  {
+    id: 'call-deferred-for-the-rest-of-the-cool-down',
+    file: 'src/core/endpoint-pace.ts',
+    find: 'waitMs: Math.max(waitMs, coolDownMs)',
+    replace: 'waitMs',
+    test: {
+      file: 'core/endpoint-pace.test.ts',
+      name: 'what a breaker puts off waits for the whole of its cool-down, however little of it is left',
+    },
+  },
+  {
+    id: 'a-timer-for-each-retry-that-comes-due',
+    file: 'src/forwarder/partition-scheduler.ts',
+    find: 'const minRestMs = 100',
+    replace: 'const minRestMs = 1',
+    test: {
+      file: 'forwarder/partition-scheduler.test.ts',
+      name: 'what comes due one by one is taken several at a time',
+    },
+  },
+  {
+    id: 'no-retry-budget',
+    file: 'src/forwarder/endpoint-queue.ts',
+    find: 'if (attempt.delivery.wasAttempted && !this.#pace.mayRetry(now)) {',
+    replace: 'if (attempt.delivery.wasAttempted && now < 0) {',
+    test: {
+      file: 'forwarder/dispatcher.test.ts',
+      name: 'retries that fail use up the budget; first attempts, also late ones, and what is well do not',
+    },
+  },
+  {
+    id: 'a-budget-that-forgets-what-was-spent',
+    file: 'src/core/retry-budget.ts',
+    find: 'this.#allFailed++',
+    replace: '',
+    test: {
+      file: 'core/endpoint-pace.test.ts',
+      name: 'retries that fail stay within the budget, however many there are',
+    },
+  },
+  {
+    id: 'requested-pause-not-kept',
+    file: 'src/core/breaker.ts',
+    find: "busy: [{ to: 'paused', by: 'wait' }],",
+    replace: 'busy: [],',
+    test: {
+      file: 'forwarder/dispatcher.test.ts',
+      name: 'a 429 with Retry-After stops the endpoint, not just the delivery: what would wait long is deferred for so long',
+    },
+  },
+  {
+    id: 'time-outs-do-not-lower-the-limit',
+    file: 'src/core/concurrency-limit.ts',
+    find: "this.#apply('overload', 0)",
+    replace: '',
+    test: {
+      file: 'core/concurrency-limit.test.ts',
+      name: 'time-outs halve it once for all that was in flight, below the start, and success doubles it back',
+    },
+  },
+  {
+    id: 'no-order-of-a-key',
+    file: 'src/forwarder/lanes.ts',
+    find: `    first.last!.next = delivery
+    first.last = delivery
+    first.waiting++
+    return 'waits'`,
+    replace: "    return 'turn'",
+    test: {
+      file: 'forwarder/dispatcher.test.ts',
+      name: 'first attempts of one key at one destination run one after another, different keys side by side',
+    },
+  },
+  {
+    id: 'the-heap-let-grow',
+    file: 'src/adapters/bound-heap.ts',
+    find: "collections.observe({ entryTypes: ['gc'] })",
+    replace: '',
+    test: {
+      file: 'adapters/bound-heap.test.ts',
+      name: "the space of a forwarder's young objects grows to 32 MB and no further, that of a sync not at all",
+    },
+  },
+  {
+    id: 'dead-letters-that-keep-the-blocks-of-their-keys',
+    file: 'src/core/own-bytes.ts',
+    find: 'const bytes = Buffer.allocUnsafeSlow(',
+    replace: 'const bytes = Buffer.allocUnsafe(',
+    test: {
+      file: 'forwarder/forwarder.test.ts',
+      name: 'keys go on as the bytes that they came in, and that of a dead letter keeps nothing else in memory',
+    },
+  },
+  {
+    id: 'waiting-records-that-leave-blocks-half-empty',
+    file: 'src/adapters/kafka/record-encoder.ts',
+    find: 'blockBytes / 8',
+    replace: 'blockBytes',
+    test: {
+      file: 'adapters/kafka/record-encoder.test.ts',
+      name: 'records that wait for their acknowledgement keep nothing in memory but each other, a seventh and a block',
+    },
+  },
+  {
+    id: 'records-sorted-for-fewer-partitions-than-there-are',
+    file: 'src/adapters/kafka/write/publish.ts',
+    find: 'fixed ?? partitionOf(record, partitions)',
+    replace: 'fixed ?? partitionOf(record, Math.max(1, partitions - 1))',
+    test: {
+      file: 'adapters/kafka/write/publish.test.ts',
+      name: 'property: records go to the partitions that kafkajs, and so Java, would choose, in their order',
+    },
+  },
+  {
+    id: 'a-retry-on-the-wire-that-keeps-its-fetch',
+    file: 'src/forwarder/retry-planner.ts',
+    find: 'isDeferred ? retry : onItsOwn(retry)',
+    replace: 'retry',
+    test: {
+      file: 'forwarder/forwarder.test.ts',
+      name: 'a retry that waits for its answer keeps nothing of the fetch that it came in',
+    },
+  },
+  {
+    id: 'a-key-without-a-bound',
+    file: 'src/forwarder/lanes.ts',
+    find: "    if (first.waiting >= this.#bound.maxWaiting && hasWaitedLong(first, delivery.admittedAt)) return 'full'",
+    replace: '',
+    test: {
+      file: 'forwarder/dispatcher.test.ts',
+      name: 'of one key no more waits at a slow endpoint than ten seconds of work: the rest is deferred, what is left keeps its order',
+    },
+  },
+  {
+    id: 'returns-to-a-working-endpoint-wait-longer-and-longer',
+    file: 'src/core/disposition.ts',
+    find: 'const stepMs = hasPlaceThen ? 0 : ',
+    replace: 'const stepMs = ',
+    test: {
+      file: 'core/return-times.test.ts',
+      name: 'a backlog for an endpoint that is slow and works is answered within five times the time that it takes',
+    },
+  },
+  {
+    id: 'all-deferred-at-once-return-at-once',
+    file: 'src/core/return-times.ts',
+    find: 'this.#levels[index]! < delayMs * perMs',
+    replace: 'this.#levels[index]! >= 0',
+    test: {
+      file: 'core/return-times.test.ts',
+      name: 'a delay gets as much at once as the endpoint can answer within it, and the next longer one what is beyond',
+    },
+  },
+  {
+    id: 'lanes-that-stay-as-long-as-they-have-become',
+    file: 'src/forwarder/rounds.ts',
+    find: '    if (lanes.hasTooLong) this.#crowded.add(delivery.destination)',
+    replace: '',
+    test: {
+      file: 'forwarder/dispatcher.test.ts',
+      name: 'of one key no more waits at a slow endpoint than ten seconds of work: the rest is deferred, what is left keeps its order',
+    },
+  },
+  {
+    id: 'unseen-work-taken-for-none',
+    file: 'src/forwarder/head-of-line-monitor.ts',
+    find: 'hidden ||= partition.paused',
+    replace: 'hidden = false',
+    test: {
+      file: 'forwarder/head-of-line-monitor.test.ts',
+      name: 'what lies behind the buffer cannot be seen and is taken for an idle destination’s: after 2 s its endpoint sheds',
+    },
+  },
+  {
+    id: 'calls-that-wait-for-a-destination-that-is-not-set-up',
+    file: 'src/forwarder/endpoint-queue.ts',
+    find: `    if (this.#target === null) return notSetUp
+`,
+    replace: `
+`,
+    test: {
+      file: 'forwarder/dispatcher.test.ts',
+      name: 'an endpoint that is not set up defers all that comes and all that waits, and goes on once it is',
+    },
+  },
+]

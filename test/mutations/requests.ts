@@ -1,0 +1,193 @@
+import type { Mutation } from '../../scripts/mutations/mutation.ts'
+
+/** What goes out, and to whom. */
+export const requests: readonly Mutation[] = [
+  {
+    id: 'a-signature-over-other-bytes-than-the-body',
+    file: 'src/forwarder/destination-runtime.ts',
+    find: "createHmac('sha1', this.#secret).update(body).digest('hex')",
+    replace: "createHmac('sha1', this.#secret).update(body).update('\\n').digest('hex')",
+    test: {
+      file: 'pipeline/bodies.test.ts',
+      name: 'the signature is the one that other programs compute',
+      within: 'what a receiver gets',
+    },
+  },
+  {
+    id: 'a-signature-over-json-that-was-parsed-and-written-again',
+    file: 'src/forwarder/destination-runtime.ts',
+    find: "createHmac('sha1', this.#secret).update(body).digest('hex')",
+    replace:
+      "createHmac('sha1', this.#secret).update(JSON.stringify(JSON.parse(Buffer.from(body).toString()))).digest('hex')",
+    test: {
+      file: 'pipeline/bodies.test.ts',
+      name: 'each of the seven types arrives byte for byte, and signed',
+      within: 'what a receiver gets',
+    },
+  },
+  {
+    id: 'standard-webhooks-signed-by-the-newest-secret-only',
+    file: 'src/forwarder/standard-webhooks.ts',
+    find: 'this.#keys = secrets.map((secret) => createSecretKey(keyBytes(secret)))',
+    replace: 'this.#keys = secrets.slice(0, 1).map((secret) => createSecretKey(keyBytes(secret)))',
+    test: { file: 'forwarder/standard-webhooks.test.ts', name: 'every active secret signs' },
+  },
+  {
+    id: 'json-text-put-into-the-body-unchecked',
+    file: 'src/core/canonical-json.ts',
+    find: 'if (depth === 0) return at === text.length',
+    replace: 'if (depth === 0) return true',
+    test: { file: 'core/canonical-json.test.ts', name: 'what is not exactly one JSON object is none' },
+  },
+  {
+    id: 'numbers-that-no-double-holds-written-again',
+    file: 'src/core/canonical-json.ts',
+    find: 'isExact(source) ? Number(source) : rawJSON(source)',
+    replace: 'isExact(source) ? Number(source) : Number(source)',
+    test: {
+      file: 'core/canonical-json.test.ts',
+      name: 'a number that a double cannot hold keeps its text, whatever else is written again',
+    },
+  },
+  {
+    id: 'maps-signed-as-they-were-spelled',
+    file: 'src/core/check-call.ts',
+    find: 'call[field] = canonical',
+    replace: 'call[field] = text',
+    test: {
+      file: 'core/body.test.ts',
+      name: 'property: the body is what JSON.stringify(JSON.parse(body)) gives, so a signature over either is the same',
+    },
+  },
+  {
+    id: 'keys-with-escapes-left-to-json-parse',
+    file: 'src/core/parse-json.ts',
+    find: 'if (!hasEscapedKey(text)) return',
+    replace: "if (text !== '') return",
+    test: {
+      file: 'core/parse-json.test.ts',
+      name: 'a key with an escape is the one that is spelled, whatever keys were parsed before (nodejs/node#63785)',
+    },
+  },
+  {
+    id: 'keys-that-come-twice-taken-for-canonical',
+    file: 'src/core/canonical-json.ts',
+    find: 'keyMarks[to] = mark',
+    replace: 'keyMarks[to] = ~mark',
+    test: {
+      file: 'core/canonical-json.test.ts',
+      name: 'property: an object in any spelling becomes what JSON.stringify(JSON.parse(text)) gives',
+    },
+  },
+  {
+    id: 'an-alias-under-its-old-id',
+    file: 'src/core/analytics-call.ts',
+    find: 'return call.userId || call.anonymousId || null',
+    replace:
+      "return ('previousId' in call && (call.previousId as string)) || call.userId || call.anonymousId || null",
+    test: {
+      file: 'core/analytics-call.test.ts',
+      name: 'the key of every call is its userId, else its anonymousId: an alias lies under the new id',
+    },
+  },
+  {
+    id: 'a-response-that-is-not-whole-in-time-taken-for-one',
+    file: 'src/adapters/webhook/attempt.ts',
+    find: "else this.fail('timeout', `no complete response ${limit} (status ${this.#status})`)",
+    replace: 'else this.#settleByStatus(false)',
+    test: { file: 'adapters/webhook/deadline.test.ts', name: 'times out when a response goes on for longer' },
+  },
+  {
+    id: 'redirects-taken-for-success',
+    file: 'src/core/response.ts',
+    find: "if (status >= 200 && status < 300) return 'success'",
+    replace: "if (status >= 200 && status < 400) return 'success'",
+    test: { file: 'core/response.test.ts', name: 'every status has its outcome' },
+  },
+  {
+    id: 'certificates-not-verified',
+    file: 'src/adapters/webhook/transport.ts',
+    find: 'rejectUnauthorized: true',
+    replace: 'rejectUnauthorized: false',
+    test: { file: 'adapters/webhook/tls.test.ts', name: 'sends nothing to a server whose certificate is ' },
+  },
+  {
+    id: 'no-guard-of-addresses-in-urls',
+    file: 'src/adapters/webhook/transport.ts',
+    find: 'if (isIP(address) === 0) return null',
+    replace: 'if (isIP(address) >= 0) return null',
+    test: {
+      file: 'adapters/webhook/address-guard.test.ts',
+      name: 'makes no connection to an address in the URL that is not allowed',
+    },
+  },
+  {
+    id: 'no-guard-of-addresses-from-dns',
+    file: 'src/adapters/webhook/address-guard.ts',
+    find: 'addresses = found.filter(({ address }) => this.refusal(address) === null)',
+    replace: 'addresses = found',
+    test: {
+      file: 'adapters/webhook/address-guard.test.ts',
+      name: 'makes no connection to a name whose addresses are not allowed',
+    },
+  },
+  {
+    id: 'names-resolved-once-and-for-all',
+    file: 'src/adapters/webhook/address-guard.ts',
+    find: 'this.#pending.delete(key)',
+    replace: 'void key',
+    test: {
+      file: 'adapters/webhook/address-guard.test.ts',
+      name: 'a name that changes to a forbidden address is refused at the next connection',
+    },
+  },
+  {
+    id: 'one-success-of-several-urls-not-enough',
+    file: 'src/core/disposition.ts',
+    find: "if (round.outcomes.some(({ outcome }) => outcome.kind === 'success')) return { kind: 'delivered' }",
+    replace:
+      "if (round.outcomes.every(({ outcome }) => outcome.kind === 'success')) return { kind: 'delivered' }",
+    test: { file: 'core/disposition.test.ts', name: 'success wins whatever the others did' },
+  },
+  {
+    id: 'urls-that-refused-for-good-tried-again',
+    file: 'src/core/disposition.ts',
+    find: 'endpointIds: again.map(({ endpointId }) => endpointId)',
+    replace: 'endpointIds: round.outcomes.map(({ endpointId }) => endpointId)',
+    test: {
+      file: 'core/disposition.test.ts',
+      name: 'several URLs: only those that can be retried are tried again',
+    },
+  },
+  {
+    id: 'integrations-ignored',
+    file: 'src/forwarder/call-planner.ts',
+    find: 'if (!route.enabled || !allowsWebhooks(call)) return { call, destinations: [], unwanted: [] }',
+    replace: 'if (!route.enabled) return { call, destinations: [], unwanted: [] }',
+    test: {
+      file: 'pipeline/settings.test.ts',
+      name: "a call's integrations decide whether it goes to webhooks",
+      within: 'settings, while the forwarder runs',
+    },
+  },
+  {
+    id: 'a-delete-that-its-integrations-keep-away',
+    file: 'src/core/integrations.ts',
+    find: "type === 'delete' || ",
+    replace: '',
+    test: {
+      file: 'core/integrations.test.ts',
+      name: 'a delete goes to webhooks whatever its integrations say',
+    },
+  },
+  {
+    id: 'a-delete-that-a-choice-of-types-keeps-away',
+    file: 'src/core/destination-options.ts',
+    find: "if (type === 'delete') return true",
+    replace: '',
+    test: {
+      file: 'core/destination-options.test.ts',
+      name: 'a call is sent if its type is chosen, a track call if its event is too, and a delete always',
+    },
+  },
+]

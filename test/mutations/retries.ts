@@ -1,0 +1,177 @@
+import type { Mutation } from '../../scripts/mutations/mutation.ts'
+
+/** What is tried again, when, and for how long. */
+export const retries: readonly Mutation[] = [
+  {
+    id: 'failures-that-may-pass-not-tried-again',
+    file: 'src/core/outcome.ts',
+    find: `    case 'status_5xx':
+    case 'status_429':
+    case 'network':
+    case 'deferred':`,
+    replace: `    case 'deferred':`,
+    test: { file: 'core/disposition.test.ts', name: 'one URL: ' },
+  },
+  {
+    id: 'a-window-twice-as-long',
+    file: 'src/core/disposition.ts',
+    find: 'return Math.min(firstAttemptAt ?? now, firstScheduledAt ?? now) + policy.windowMs',
+    replace: 'return Math.min(firstAttemptAt ?? now, firstScheduledAt ?? now) + policy.windowMs * 2',
+    test: {
+      file: 'core/disposition.test.ts',
+      name: 'an endpoint that always fails gets its attempts spread over the whole window, then expires',
+    },
+  },
+  {
+    id: 'no-window-in-the-record',
+    file: 'src/forwarder/active-delivery.ts',
+    find: `firstAttemptAt: this.firstAttemptAt,
+      firstScheduledAt: this.earlier?.firstScheduledAt ?? scheduledAt,`,
+    replace: `firstAttemptAt: null,
+      firstScheduledAt: scheduledAt,`,
+    test: {
+      file: 'pipeline/tiers.test.ts',
+      name: 'a call that cannot be delivered walks the tiers until its window ends',
+    },
+  },
+  {
+    id: 'no-schedule-count-in-the-record',
+    file: 'src/forwarder/active-delivery.ts',
+    find: 'timesScheduled: (this.earlier?.timesScheduled ?? 0) + (scheduledAt === null ? 0 : 1),',
+    replace: 'timesScheduled: 0,',
+    test: {
+      file: 'pipeline/tiers.test.ts',
+      name: 'a call that cannot be delivered walks the tiers until its window ends',
+    },
+  },
+  {
+    id: 'retries-sent-before-they-are-due',
+    file: 'src/forwarder/retry-planner.ts',
+    find: "if (dueAt > now) return { kind: 'until', at: dueAt }",
+    replace: '',
+    test: {
+      file: 'forwarder/forwarder.test.ts',
+      name: 'a retry is never early, and goes out within a second of its due time',
+    },
+  },
+  {
+    id: 'retry-after-ignored',
+    file: 'src/core/disposition.ts',
+    find: 'const of = ({ retryAfterMs }: Outcome) => retryAfterMs ?? 0',
+    replace: 'const of = ({ retryAfterMs }: Outcome) => (retryAfterMs ?? 0) * 0',
+    test: {
+      file: 'core/disposition.test.ts',
+      name: 'Retry-After: the smallest tier that covers it, and not before it is over',
+    },
+  },
+  {
+    id: 'a-tier-that-is-due-sent-before-its-retry-after',
+    file: 'src/core/disposition.ts',
+    find: 'if (record.notBefore === null || record.notBefore <= now) return null',
+    replace: 'if (record.notBefore !== undefined) return null',
+    test: {
+      file: 'forwarder/forwarder.test.ts',
+      name: 'a retry that is due before its Retry-After hops on without an attempt',
+    },
+  },
+  {
+    id: 'finished-before-its-retry-is-in-kafka',
+    file: 'src/forwarder/record-publisher.ts',
+    find: '    const refused = await this.#sink.append(topic, batch)\n',
+    replace: '    void this.#sink.append(topic, batch)\n    const refused: Outgoing[] = []\n',
+    test: {
+      file: 'forwarder/forwarder.test.ts',
+      name: 'a failed call counts as finished only once its retry is with the broker',
+    },
+  },
+  {
+    id: 'tiers-that-left-the-settings-not-read',
+    file: 'src/commands/open-forwarder.ts',
+    find: 'retries: sourceOf(`${config.groupId}.retries`, retryTopics),',
+    replace:
+      'retries: sourceOf(`${config.groupId}.retries`, config.retryTiers.map(({ name }) => topics.retry(name))),',
+    test: { file: 'pipeline/tiers.test.ts', name: 'a tier that is taken out of the settings still drains' },
+  },
+  {
+    id: 'a-replay-that-keeps-the-old-window',
+    file: 'src/core/replay.ts',
+    find: 'firstScheduledAt: now,',
+    replace: 'firstScheduledAt: delivery.firstScheduledAt,',
+    test: {
+      file: 'core/replay.test.ts',
+      name: 'a delivery starts over, at every URL that its destination has now, with the same id and body',
+    },
+  },
+  {
+    id: 'attempts-after-the-window',
+    file: 'src/core/disposition.ts',
+    find: 'return now > windowEnd({ ...record, now }, policy)',
+    replace: 'return now > windowEnd({ ...record, now }, policy) + Infinity',
+    test: {
+      file: 'forwarder/forwarder.test.ts',
+      name: 'a retry that comes due after its window is a dead letter without a request, and the ledger says so',
+    },
+  },
+  {
+    id: 'counters-of-retries-not-checked',
+    file: 'src/forwarder/retry-planner.ts',
+    find: "if (fault !== null) throw new Refusal('undecodable', fault)",
+    replace: 'void fault',
+    test: {
+      file: 'forwarder/forwarder.test.ts',
+      name: 'a retry whose counters no delivery reaches is kept as it came, and the next goes out',
+    },
+  },
+  {
+    id: 'a-bug-at-noting-an-attempt-ends-the-process',
+    file: 'src/forwarder/dispatcher.ts',
+    find: `      bug = error
+`,
+    replace: `      throw error
+`,
+    test: {
+      file: 'forwarder/dispatcher.test.ts',
+      name: 'an exception at noting an attempt fails that delivery alone',
+    },
+  },
+  {
+    id: 'windows-that-begin-in-the-future',
+    file: 'src/core/clock-ahead.ts',
+    find: 'time > latest ? appendedAt : time',
+    replace: 'time > latest ? time : time',
+    test: {
+      file: 'core/clock-ahead.test.ts',
+      name: 'a first attempt or scheduling after the broker took the record does not lengthen the window',
+    },
+  },
+  {
+    id: 'secrets-kept-in-an-echoed-response',
+    file: 'src/adapters/webhook/attempt.ts',
+    find: 'this.#kept && this.#owner.secrets.strike(this.#kept, keptResponseBytes)',
+    replace: 'this.#kept && this.#kept.subarray(0, keptResponseBytes)',
+    test: {
+      file: 'adapters/webhook/own-secrets.test.ts',
+      name: 'what a receiver sends back is kept without the header values and the secrets that it was sent',
+    },
+  },
+  {
+    id: 'a-schema-id-that-is-refused-waited-for',
+    file: 'src/adapters/schema-registry/registry.ts',
+    find: 'if (isRefusal(error))',
+    replace: 'if (isRefusal(error) && error.status < 0)',
+    test: {
+      file: 'pipeline/schema-ids.test.ts',
+      name: 'a schema id that the registry refuses costs its record, and neither those behind it nor a collector’s start',
+    },
+  },
+  {
+    id: 'each-unknown-schema-id-asked-for',
+    file: 'src/adapters/schema-registry/record-reader.ts',
+    find: 'if (this.#asked.size >= maxAskedIds) return false',
+    replace: '',
+    test: {
+      file: 'pipeline/schema-ids.test.ts',
+      name: 'of a thousand unknown schema ids a few are asked for, and the calls behind them do not wait for the rest',
+    },
+  },
+]

@@ -1,0 +1,207 @@
+import type { Mutation } from '../../scripts/mutations/mutation.ts'
+
+/** What is set, who is in an audience, and who is forgotten. */
+export const settings: readonly Mutation[] = [
+  {
+    id: 'secrets-in-clear',
+    file: 'src/adapters/secrets.ts',
+    find: "const ciphertext = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])",
+    replace: "cipher.update(text, 'utf8')\n    cipher.final()\n    const ciphertext = Buffer.from(text)",
+    test: {
+      file: 'adapters/secrets.test.ts',
+      name: 'what is sealed is opened again, whatever the text',
+    },
+  },
+  {
+    id: 'sealed-bytes-opened-although-they-were-changed',
+    file: 'src/adapters/secrets.ts',
+    find: `      return Buffer.concat([
+        decipher.update(Buffer.from(ciphertext, 'base64url')),
+        decipher.final(),
+      ]).toString('utf8')`,
+    replace: "      return decipher.update(Buffer.from(ciphertext, 'base64url')).toString('utf8')",
+    test: { file: 'adapters/secrets.test.ts', name: 'bytes that were changed are not opened' },
+  },
+  {
+    id: 'secrets-not-struck-out-of-the-log',
+    file: 'src/adapters/log.ts',
+    find: "streamWrite: (line) => secrets.reduce((text, secret) => text.replaceAll(secret, '…'), line),",
+    replace: 'streamWrite: (line) => line,',
+    test: { file: 'adapters/log.test.ts', name: 'a secret that slips into a line is struck out' },
+  },
+  {
+    id: 'only-the-first-key-opens',
+    file: 'src/adapters/secrets.ts',
+    find: 'const byId = new Map(known.map((key) => [key.id, key]))',
+    replace: 'const byId = new Map(known.slice(0, 1).map((key) => [key.id, key]))',
+    test: { file: 'adapters/secrets.test.ts', name: 'the first key seals, and every key opens' },
+  },
+  {
+    id: 'secrets-that-open-anywhere',
+    file: 'src/core/secret-place.ts',
+    find: "JSON.stringify(['header', name.toLowerCase(), destinationId, canonicalUrl(url)])",
+    replace: '(void [name, url, canonicalUrl], sharedSecretPlace(destinationId))',
+    test: {
+      file: 'adapters/secrets.test.ts',
+      name: 'what was moved to another place is not opened, nor what says that it was sealed for none',
+    },
+  },
+  {
+    id: 'secrets-sealed-for-no-place-opened',
+    file: 'src/adapters/secrets.ts',
+    find: 'if (sealed.bound || !byId.has(sealed.keyId)) return decrypt(sealed, place)',
+    replace: 'if (sealed.bound || sealed.keyId) return decrypt(sealed, sealed.bound ? place : null)',
+    test: {
+      file: 'console/secrets-rotation.test.ts',
+      name: 'a secret that a development version sealed for no place is not used, but bound by a rotation',
+    },
+  },
+  {
+    id: 'secrets-sealed-with-any-key',
+    file: 'src/console/sealing-key.ts',
+    find: 'anyKey || used.size === 0) return first',
+    replace: 'anyKey || used.size >= 0) return first',
+    test: {
+      file: 'console/sealing-key.test.ts',
+      name: 'a key under which nothing is sealed is refused, for a new destination and for the only one',
+    },
+  },
+  {
+    id: 'views-readable-by-every-user',
+    file: 'src/adapters/store/view-file.ts',
+    find: '  fchmodSync(descriptor, 0o600)\n',
+    replace: '  void fchmodSync\n',
+    test: {
+      file: 'adapters/store/view-file.test.ts',
+      name: 'views of topics are readable by their user only, whatever their modes were before',
+    },
+  },
+  {
+    id: 'writers-that-overwrite-one-another',
+    file: 'src/core/settings-fold.ts',
+    find: "return expectedVersion === this.#version ? 'accepted' : 'stale'",
+    replace: "return expectedVersion <= this.#version ? 'accepted' : 'stale'",
+    test: {
+      file: 'core/settings-fold.test.ts',
+      name: 'of two events on one version the first counts, and the second is stale',
+    },
+  },
+  {
+    id: 'every-fold-copied',
+    file: 'src/core/settings-fold.ts',
+    find: 'this.#version++\n    this.#remember(record, appendedAt)',
+    replace: 'this.#version++\n    void this.state\n    this.#remember(record, appendedAt)',
+    test: {
+      file: 'core/settings-fold.test.ts',
+      name: 'folding costs the same for each event, however many came before',
+    },
+  },
+  {
+    id: 'an-event-of-a-newer-version-passed-over',
+    file: 'src/core/settings-replay.ts',
+    find: 'this.#held = { offset, reason: entry.reason }\n        return null',
+    replace: "this.#held = null\n        return 'stale'",
+    test: {
+      file: 'adapters/settings-follower.test.ts',
+      name: "a newer version's event holds the settings as they were, until it is skipped",
+    },
+  },
+  {
+    id: 'garbage-that-ends-the-settings',
+    file: 'src/adapters/settings-follower.ts',
+    find: 'return this.#ignored.add(taken, messageOf(error))',
+    replace: 'throw error',
+    test: {
+      file: 'adapters/settings-follower.test.ts',
+      name: 'garbage in the settings log is ignored, with its offset in the log and a count',
+    },
+  },
+  {
+    id: 'settings-followed-only-at-the-start',
+    file: 'src/forwarder/forwarder.ts',
+    find: 'settings.onChange(() => this.#applySettings())',
+    replace: '',
+    test: {
+      file: 'forwarder/forwarder.test.ts',
+      name: 'a source is called unknown only after catching up with the settings log',
+    },
+  },
+  {
+    id: 'source-called-unknown-before-the-end-of-the-log-is-read',
+    file: 'src/forwarder/call-planner.ts',
+    find: "if (pending) return { kind: 'pending', settled: pending }",
+    replace: 'void pending',
+    test: {
+      file: 'forwarder/forwarder.test.ts',
+      name: 'a source is called unknown only after catching up with the settings log',
+    },
+  },
+  {
+    id: 'fresh-message-id-for-a-repeated-membership',
+    file: 'src/console/computations/sync.ts',
+    find: "return hash('sha256', `${audienceId}\\0${userId}\\0${syncId}`, 'base64url')",
+    replace:
+      "return hash('sha256', `${audienceId}\\0${userId}\\0${syncId}\\0${performance.now()}`, 'base64url')",
+    test: {
+      file: 'console/computations/sync-crash.test.ts',
+      name: 'two syncs in a row that are killed anywhere, with ',
+    },
+  },
+  {
+    id: 'a-sync-that-was-cut-off-not-finished',
+    file: 'src/console/computations/sync.ts',
+    find: 'await sink.writeCalls(memberships.map((membership) => callOf(membership, syncMessageId(membership))))\n    for (',
+    replace: 'void callOf\n    for (',
+    test: {
+      file: 'console/computations/sync-crash.test.ts',
+      name: 'two syncs in a row that are killed anywhere, with ',
+    },
+  },
+  {
+    id: 'two-audiences-of-one-property',
+    file: 'src/core/settings-computation-rules.ts',
+    find: 'if (!other) return []',
+    replace: "if (!other || key !== '') return []",
+    test: {
+      file: 'core/settings-computations.test.ts',
+      name: 'audiences and traits share ids and property names',
+    },
+  },
+  {
+    id: 'calls-of-an-erased-user-not-dropped',
+    file: 'src/core/erasures.ts',
+    find: 'return erasedAt !== 0 && erasedAt >= appendedAt',
+    replace: 'return erasedAt < 0 && erasedAt >= appendedAt',
+    test: {
+      file: 'pipeline/erasures.test.ts',
+      name: 'calls that wait in a tier are dropped as erased, over a restart, and others are not',
+    },
+  },
+  {
+    id: 'delete-calls-erased-with-the-user',
+    file: 'src/core/erasures.ts',
+    find: "if (this.#size === 0 || type === 'delete') return false",
+    replace: 'if (this.#size === 0) return false',
+    test: { file: 'core/erasures.test.ts', name: 'delete calls are exempt, whatever sent them' },
+  },
+  {
+    id: 'dead-letters-of-an-erased-user-shown',
+    file: 'src/console/dead-letters/erased.ts',
+    find: 'if (!known.covers(stored.owner)) yield stored',
+    replace: 'if (known) yield stored',
+    test: {
+      file: 'commands/dead-letters.test.ts',
+      name: 'what a deletion request covers is neither listed nor shown',
+    },
+  },
+  {
+    id: 'fresh-message-id-for-a-repeated-delete-call',
+    file: 'src/core/deletion.ts',
+    find: 'messageId: deleteIdPrefix(requestId) + hash,',
+    replace: 'messageId: deleteIdPrefix(requestId) + hash + String(Math.random()),',
+    test: {
+      file: 'core/deletion.test.ts',
+      name: 'the delete call is valid, is the same each time, and renders to the body of the contract',
+    },
+  },
+]
