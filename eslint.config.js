@@ -82,7 +82,7 @@ export default tseslint.config(
           patterns: [
             { group: ['node:*'], message: 'core is pure: no node:* in it.' },
             {
-              regex: '^\\.\\./',
+              regex: '^\\.\\./\\.\\./',
               message: 'core imports nothing from outside core.',
             },
             { regex: '^[^.]', message: 'core imports nothing from outside core.' },

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import pino from 'pino'
-import { readRange } from '../src/adapters/kafka/read-range.ts'
+import { readRange } from '../src/adapters/kafka/read/read-range.ts'
 import type { Deployment } from './rig.ts'
 
 const log = pino({ level: 'silent' })

@@ -2,7 +2,7 @@
 import kafkajs from 'kafkajs'
 import pino from 'pino'
 import { createCodecs } from '../src/adapters/schema-registry/codecs.ts'
-import { loadConfig } from '../src/config.ts'
+import { loadConfig } from '../src/config/config.ts'
 import { topicNames } from '../src/core/topics.ts'
 import { nthCall } from './calls.ts'
 

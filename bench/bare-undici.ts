@@ -2,7 +2,7 @@
 // rendered before the clock starts.
 import { createHmac } from 'node:crypto'
 import { Pool } from 'undici'
-import { renderBody } from '../src/core/body.ts'
+import { renderBody } from '../src/core/call/body.ts'
 import { nthCall, sharedSecret } from './calls.ts'
 
 interface Order {

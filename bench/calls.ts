@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import type { AnalyticsCall } from '../src/core/analytics-call.ts'
+import type { AnalyticsCall } from '../src/core/call/analytics-call.ts'
 
 export const sharedSecret = 'a shared secret of some length'
 

@@ -3,8 +3,8 @@ import pino from 'pino'
 import { createKafka } from '../src/adapters/kafka/patched-client.ts'
 import { MetricsPage } from '../src/adapters/metrics/page.ts'
 import { openMonitoringServer } from '../src/adapters/monitoring-server.ts'
-import { openCollector } from '../src/commands/open-collector.ts'
-import { loadConfig } from '../src/config.ts'
+import { openCollector } from '../src/commands/collector/open-collector.ts'
+import { loadConfig } from '../src/config/config.ts'
 import { superviseParts } from '../src/supervisor.ts'
 
 const config = loadConfig(process.env)

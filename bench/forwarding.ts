@@ -5,8 +5,8 @@ import { createKafka } from '../src/adapters/kafka/patched-client.ts'
 import { createLog, secretsOf } from '../src/adapters/log.ts'
 import { MetricsPage } from '../src/adapters/metrics/page.ts'
 import { openMonitoringServer } from '../src/adapters/monitoring-server.ts'
-import { openForwarder } from '../src/commands/open-forwarder.ts'
-import { loadConfig } from '../src/config.ts'
+import { openForwarder } from '../src/commands/forwarder/open-forwarder.ts'
+import { loadConfig } from '../src/config/config.ts'
 import { superviseParts } from '../src/supervisor.ts'
 
 const config = loadConfig(process.env)

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { renderBody } from '../src/core/body.ts'
-import type { RetryDelivery } from '../src/core/delivery.ts'
+import { renderBody } from '../src/core/call/body.ts'
+import type { RetryDelivery } from '../src/core/delivery/delivery.ts'
 import { nthCall } from './calls.ts'
 import { Child } from './child.ts'
 import { watchCpu } from './cpu.ts'

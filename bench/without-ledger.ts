@@ -1,9 +1,9 @@
 // Loaded before a forwarder (`node --import`): it then commits as it did before there was a ledger, keeping no results
 // and writing no tallies. Only a benchmark has use for that, so the product has no switch for it.
-import { fitFinished } from '../src/core/offset-runs.ts'
-import { ResultLog } from '../src/core/result-log.ts'
-import { Ledger } from '../src/forwarder/ledger.ts'
-import { PartitionLedger, type PendingCommit } from '../src/forwarder/partition-ledger.ts'
+import { fitFinished } from '../src/core/offsets/offset-runs.ts'
+import { ResultLog } from '../src/core/ledger/result-log.ts'
+import { Ledger } from '../src/forwarder/commit/ledger.ts'
+import { PartitionLedger, type PendingCommit } from '../src/forwarder/commit/partition-ledger.ts'
 
 ResultLog.prototype.add = () => {}
 Ledger.prototype.tally = () => Promise.resolve()

@@ -2,7 +2,6 @@
 import './exit-on-old-node.ts'
 import './thread-pool.ts'
 import { readFileSync } from 'node:fs'
-import { extname } from 'node:path'
 import { Command, CommanderError } from 'commander'
 import { failWith } from './commands/fail.ts'
 import { guardProcess } from './commands/stray-errors.ts'
@@ -10,32 +9,106 @@ import { guardProcess } from './commands/stray-errors.ts'
 interface Entry {
   name: string
   summary: string
+  make(): Promise<Command>
 }
 
 /** In the order of a first acquaintance. A command's file is read only when it is asked for. */
 const entries: Entry[] = [
-  { name: 'dev', summary: 'a local Kafka and registry, all parts and a demo: what `npm start` runs' },
-  { name: 'setup', summary: 'create topics and register schemas' },
-  { name: 'collector', summary: 'take calls over HTTP, until SIGTERM' },
-  { name: 'forwarder', summary: 'deliver calls to webhooks, until SIGTERM' },
-  { name: 'console', summary: 'serve the admin API, until SIGTERM' },
-  { name: 'run', summary: 'run several parts in one process, until SIGTERM' },
-  { name: 'produce', summary: 'write calls, one JSON object a line, to Kafka' },
-  { name: 'receive', summary: 'a receiver that prints and verifies what arrives' },
-  { name: 'sources', summary: 'where calls come from' },
-  { name: 'destinations', summary: 'where calls go to: URLs, headers, shared secrets' },
-  { name: 'secrets', summary: 'change the key that shared secrets are encrypted with' },
-  { name: 'settings', summary: 'skip an event of the settings log that cannot be read' },
+  {
+    name: 'dev',
+    summary: 'a local Kafka and registry, all parts and a demo: what `npm start` runs',
+    make: async () => (await import('./commands/dev/dev.ts')).devCommand(),
+  },
+  {
+    name: 'setup',
+    summary: 'create topics and register schemas',
+    make: async () => (await import('./commands/setup/setup.ts')).setupCommand(),
+  },
+  {
+    name: 'collector',
+    summary: 'take calls over HTTP, until SIGTERM',
+    make: async () => (await import('./commands/collector/collector.ts')).collectorCommand(),
+  },
+  {
+    name: 'forwarder',
+    summary: 'deliver calls to webhooks, until SIGTERM',
+    make: async () => (await import('./commands/forwarder/forwarder.ts')).forwarderCommand(),
+  },
+  {
+    name: 'console',
+    summary: 'serve the admin API, until SIGTERM',
+    make: async () => (await import('./commands/console/console.ts')).consoleCommand(),
+  },
+  {
+    name: 'run',
+    summary: 'run several parts in one process, until SIGTERM',
+    make: async () => (await import('./commands/run.ts')).runCommand(),
+  },
+  {
+    name: 'produce',
+    summary: 'write calls, one JSON object a line, to Kafka',
+    make: async () => (await import('./commands/produce/produce.ts')).produceCommand(),
+  },
+  {
+    name: 'receive',
+    summary: 'a receiver that prints and verifies what arrives',
+    make: async () => (await import('./commands/receive.ts')).receiveCommand(),
+  },
+  {
+    name: 'sources',
+    summary: 'where calls come from',
+    make: async () => (await import('./commands/sources.ts')).sourcesCommand(),
+  },
+  {
+    name: 'destinations',
+    summary: 'where calls go to: URLs, headers, shared secrets',
+    make: async () => (await import('./commands/destinations/destinations.ts')).destinationsCommand(),
+  },
+  {
+    name: 'secrets',
+    summary: 'change the key that shared secrets are encrypted with',
+    make: async () => (await import('./commands/secrets.ts')).secretsCommand(),
+  },
+  {
+    name: 'settings',
+    summary: 'skip an event of the settings log that cannot be read',
+    make: async () => (await import('./commands/settings/settings.ts')).settingsCommand(),
+  },
   {
     name: 'audiences',
     summary: 'who is in them: sync lists of users, notify destinations of who joined and left',
+    make: async () => (await import('./commands/computations/audiences.ts')).audiencesCommand(),
   },
-  { name: 'traits', summary: 'computed traits: sync values of users, notify destinations of what changed' },
-  { name: 'delete-user', summary: 'erase users, and ask destinations to forget them' },
-  { name: 'deletions', summary: 'deletion requests: list, show, resume' },
-  { name: 'dead-letters', summary: 'what finally failed: list, show, replay' },
-  { name: 'why', summary: 'the life of one call: where it went, each attempt, what became of it' },
-  { name: 'audit', summary: 'prove that every call is accounted for, or name what is missing' },
+  {
+    name: 'traits',
+    summary: 'computed traits: sync values of users, notify destinations of what changed',
+    make: async () => (await import('./commands/computations/traits.ts')).traitsCommand(),
+  },
+  {
+    name: 'delete-user',
+    summary: 'erase users, and ask destinations to forget them',
+    make: async () => (await import('./commands/deletions/delete-user.ts')).deleteUserCommand(),
+  },
+  {
+    name: 'deletions',
+    summary: 'deletion requests: list, show, resume',
+    make: async () => (await import('./commands/deletions/deletions.ts')).deletionsCommand(),
+  },
+  {
+    name: 'dead-letters',
+    summary: 'what finally failed: list, show, replay',
+    make: async () => (await import('./commands/dead-letters/dead-letters.ts')).deadLettersCommand(),
+  },
+  {
+    name: 'why',
+    summary: 'the life of one call: where it went, each attempt, what became of it',
+    make: async () => (await import('./commands/why/why.ts')).whyCommand(),
+  },
+  {
+    name: 'audit',
+    summary: 'prove that every call is accounted for, or name what is missing',
+    make: async () => (await import('./commands/audit/audit.ts')).auditCommand(),
+  },
 ]
 
 /** Settings that make sense for every command; each is also an environment variable. */
@@ -55,17 +128,6 @@ function commandAskedFor(args: readonly string[]): string | undefined {
     else if (!arg.startsWith('-') && arg !== 'help') return arg
   }
   return undefined
-}
-
-/** TypeScript in a checkout, JavaScript in what is built. */
-const fileOf = (name: string): URL =>
-  new URL(`./commands/${name}${extname(import.meta.filename)}`, import.meta.url)
-
-async function load(name: string): Promise<Command> {
-  const loaded = (await import(fileOf(name).href)) as Record<string, () => Command>
-  const make = loaded[`${name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase())}Command`]
-  if (!make) throw new Error(`${name} exports no command`)
-  return make()
 }
 
 function version(): string {
@@ -89,8 +151,8 @@ async function program(args: readonly string[]): Promise<Command> {
     .configureOutput({ outputError: (text, write) => write(oneLine(text, args)) })
   for (const [flags, description] of globalOptions) root.option(flags, description)
   const asked = commandAskedFor(args)
-  for (const { name, summary } of entries) {
-    const command = name === asked ? await load(name) : new Command(name)
+  for (const { name, summary, make } of entries) {
+    const command = name === asked ? await make() : new Command(name)
     inherit(command.summary(summary), root)
     root.addCommand(command)
   }

@@ -1,11 +1,11 @@
 import { randomInt } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Kafka } from 'kafkajs'
-import { ErasureIndex, type ErasableCall, type Erasure } from '../core/erasures.ts'
+import { ErasureIndex, type ErasableCall, type Erasure } from '../core/erasure/erasures.ts'
 import { PostriderError, messageOf } from '../errors.ts'
 import type { ErasureSource } from '../forwarder/ports.ts'
 import { IgnoredRecords, type IgnoredCounts } from './ignored-records.ts'
-import { TopicReader, type TopicRecord } from './kafka/topic-reader.ts'
+import { TopicReader, type TopicRecord } from './kafka/read/topic-reader.ts'
 import type { Logger } from './log.ts'
 
 export interface ErasureLogOptions {

@@ -1,4 +1,4 @@
-import type { SettingsEntry } from '../core/settings-replay.ts'
+import type { SettingsEntry } from '../core/settings/replay.ts'
 import { PostriderError } from '../errors.ts'
 import { entryOf } from './settings-record.ts'
 

@@ -1,4 +1,4 @@
-import { parseRetryAfter } from '../core/retry-after.ts'
+import { parseRetryAfter } from '../core/delivery/retry-after.ts'
 import type { RejectedItem, SendResult } from './transport.ts'
 
 /** 5xx that will be the same the next time: not implemented, HTTP version, network login. */

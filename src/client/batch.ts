@@ -1,4 +1,4 @@
-import { formatTimestamp } from '../core/timestamp.ts'
+import { formatTimestamp } from '../core/call/timestamp.ts'
 import type { Batch } from './transport.ts'
 
 /** 500 KB: of the whole request body, in bytes of UTF-8 as they are sent. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { formatTimestamp, parseTimestamp } from '../core/timestamp.ts'
+import { formatTimestamp, parseTimestamp } from '../core/call/timestamp.ts'
 import type {
   AliasCall,
   ClientCallType,

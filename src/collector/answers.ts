@@ -1,4 +1,4 @@
-import type { CallFault } from '../core/tracking-fields.ts'
+import type { CallFault } from '../core/call/tracking-fields.ts'
 
 /** What a request is answered; bodies are JSON. */
 export interface CollectAnswer {

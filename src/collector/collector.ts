@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import type { CallType } from '../core/analytics-call.ts'
-import type { Source } from '../core/settings.ts'
-import { readRequestCall } from '../core/tracking-call.ts'
-import type { RequestRules, TrackingCall } from '../core/tracking-call.ts'
-import type { CallFault } from '../core/tracking-fields.ts'
-import { sharedMap } from '../core/tracking-merge.ts'
-import { isNoObject, isTooLarge, maxCallBytes, readTrackingRequest } from '../core/tracking-request.ts'
-import type { ReadRequest, ScannedCalls, TrackingRequest } from '../core/tracking-request.ts'
-import { spansPerCall } from '../core/tracking-scan.ts'
+import type { CallType } from '../core/call/analytics-call.ts'
+import type { Source } from '../core/settings/settings.ts'
+import { readRequestCall } from '../core/call/tracking-call.ts'
+import type { RequestRules, TrackingCall } from '../core/call/tracking-call.ts'
+import type { CallFault } from '../core/call/tracking-fields.ts'
+import { sharedMap } from '../core/call/tracking-merge.ts'
+import { isNoObject, isTooLarge, maxCallBytes, readTrackingRequest } from '../core/call/tracking-request.ts'
+import type { ReadRequest, ScannedCalls, TrackingRequest } from '../core/call/tracking-request.ts'
+import { spansPerCall } from '../core/call/tracking-scan.ts'
 import {
   faulty,
   maxNamed,

@@ -1,4 +1,4 @@
-import type { CallType } from '../core/analytics-call.ts'
+import type { CallType } from '../core/call/analytics-call.ts'
 import type { CallBatch, CollectorMetrics } from './ports.ts'
 
 interface WaitingCalls {

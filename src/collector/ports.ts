@@ -1,6 +1,6 @@
 // What the collector needs from outside, declared by the collector; adapters implement it.
-import type { AnalyticsCall, CallType } from '../core/analytics-call.ts'
-import type { SettingsState } from '../core/settings.ts'
+import type { AnalyticsCall, CallType } from '../core/call/analytics-call.ts'
+import type { SettingsState } from '../core/settings/settings.ts'
 
 /** Calls that are written to Kafka together. */
 export interface CallBatch {

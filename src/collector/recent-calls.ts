@@ -1,5 +1,5 @@
 import { HashChains, type Chained } from '../core/hash-chains.ts'
-import type { RecentIds } from '../core/recent-ids.ts'
+import type { RecentIds } from '../core/call/recent-ids.ts'
 import type { CallBatch } from './ports.ts'
 
 /** What is known of a call by its source and messageId. */

@@ -1,4 +1,4 @@
-import type { CallType } from '../core/analytics-call.ts'
+import type { CallType } from '../core/call/analytics-call.ts'
 
 /** What a path of the tracking API takes. */
 export interface CallRoute {

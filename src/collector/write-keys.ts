@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { SettingsState, Source } from '../core/settings.ts'
+import type { SettingsState, Source } from '../core/settings/settings.ts'
 import type { SettingsView } from './ports.ts'
 
 /** Reading the log's end asks the brokers: senders of unknown keys must not make them busy. */

@@ -1,9 +1,9 @@
 import type { Admin, Kafka } from 'kafkajs'
 import { hiddenTopics, withAdmin } from '../adapters/kafka/explain-kafka-error.ts'
 import { requirePermissions } from '../adapters/kafka/secure/require-permissions.ts'
-import { checkTopics, retryTopics } from '../adapters/kafka/topics.ts'
+import { checkTopics, retryTopics } from '../adapters/kafka/admin/topics.ts'
 import type { Logger } from '../adapters/log.ts'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import {
   partPermissions,
   type DeploymentNames,

@@ -1,5 +1,5 @@
 import { ErasureLog } from '../adapters/erasure-log.ts'
-import { fetchRange } from '../adapters/kafka/topic-offsets.ts'
+import { fetchRange } from '../adapters/kafka/read/topic-offsets.ts'
 import { createCodecs } from '../adapters/schema-registry/codecs.ts'
 import { topicNames } from '../core/topics.ts'
 import type { Context } from './context.ts'

@@ -6,9 +6,9 @@ import { ProduceDurations } from '../adapters/metrics/produce-durations.ts'
 import { openMonitoringServer, type ReadinessCheck } from '../adapters/monitoring-server.ts'
 import { superviseParts, type Part } from '../supervisor.ts'
 import { loadContext, stopSignal, type Context } from './context.ts'
-import { openCollector } from './open-collector.ts'
-import { openConsole } from './open-console.ts'
-import { openForwarder } from './open-forwarder.ts'
+import { openCollector } from './collector/open-collector.ts'
+import { openConsole } from './console/open-console.ts'
+import { openForwarder } from './forwarder/open-forwarder.ts'
 
 /** A part that is put together and does not run yet. */
 interface OpenPart {

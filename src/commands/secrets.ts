@@ -3,7 +3,7 @@ import { rotateSecrets } from '../console/secrets-rotation.ts'
 import { PostriderError } from '../errors.ts'
 import { runAction } from './context.ts'
 import { print, printJson, printTable } from './output.ts'
-import { settingsSession } from './settings-session.ts'
+import { settingsSession } from './settings/settings-session.ts'
 
 interface RotateFlags {
   dryRun?: boolean

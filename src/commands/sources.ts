@@ -9,8 +9,8 @@ import {
   showAction,
   type JsonFlag,
   type Kind,
-} from './settings-actions.ts'
-import { settingsSession } from './settings-session.ts'
+} from './settings/settings-actions.ts'
+import { settingsSession } from './settings/settings-session.ts'
 
 const sources: Kind<SourceView> = {
   name: 'source',

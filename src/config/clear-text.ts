@@ -1,4 +1,4 @@
-import type { Config } from '../config.ts'
+import type { Config } from './config.ts'
 import { kafkaSecurityWarnings } from './kafka-security.ts'
 
 /** Logins that reveal their secret to listeners on the network: a line each, for the log. */

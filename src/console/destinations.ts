@@ -1,6 +1,6 @@
-import type { DestinationOptions } from '../core/destination-options.ts'
-import type { NewSecret } from '../core/settings-commands.ts'
-import type { Destination, SealedSecret, SettingsState } from '../core/settings.ts'
+import type { DestinationOptions } from '../core/settings/destination-options.ts'
+import type { NewSecret } from '../core/settings/commands.ts'
+import type { Destination, SealedSecret, SettingsState } from '../core/settings/settings.ts'
 import { PostriderError } from '../errors.ts'
 import type { Secrets } from './ports.ts'
 

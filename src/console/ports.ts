@@ -1,8 +1,8 @@
-import type { RequestKey } from '../core/command-id.ts'
-import type { SecretPlace } from '../core/secret-place.ts'
-import type { SettingsCommand } from '../core/settings-commands.ts'
-import type { SettingsEvent } from '../core/settings-events.ts'
-import type { SealedSecret, SettingsState } from '../core/settings.ts'
+import type { RequestKey } from '../core/settings/command-id.ts'
+import type { SecretPlace } from '../core/settings/secret-place.ts'
+import type { SettingsCommand } from '../core/settings/commands.ts'
+import type { SettingsEvent } from '../core/settings/events.ts'
+import type { SealedSecret, SettingsState } from '../core/settings/settings.ts'
 
 /** The settings log: folded, and followed live. */
 export interface SettingsWriter {

@@ -1,6 +1,6 @@
-import { placedSecrets, type Resealed } from '../core/settings-secrets.ts'
-import type { Destination, SealedSecret } from '../core/settings.ts'
-import type { SecretPlace } from '../core/secret-place.ts'
+import { placedSecrets, type Resealed } from '../core/settings/secrets.ts'
+import type { Destination, SealedSecret } from '../core/settings/settings.ts'
+import type { SecretPlace } from '../core/settings/secret-place.ts'
 import { PostriderError, messageOf } from '../errors.ts'
 import type { Secrets, SettingsWriter } from './ports.ts'
 

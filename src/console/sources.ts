@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { SettingsState, Source } from '../core/settings.ts'
+import type { SettingsState, Source } from '../core/settings/settings.ts'
 import { PostriderError } from '../errors.ts'
 
 /** A source as it is shown. Its write key is no secret: browsers publish it. */

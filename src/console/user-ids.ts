@@ -1,5 +1,5 @@
-import type { Fault } from '../core/settings-decision.ts'
-import { maxUsersOfRequest } from '../core/deletion.ts'
+import type { Fault } from '../core/settings/decision.ts'
+import { maxUsersOfRequest } from '../core/erasure/deletion.ts'
 import { PostriderError } from '../errors.ts'
 
 /** An id in UTF-8. */

@@ -1,12 +1,12 @@
 // What the forwarder needs from outside. Adapters implement these, commands compose them.
-import type { AnalyticsCall } from '../core/analytics-call.ts'
-import type { DeferralReason } from '../core/deferral.ts'
-import type { DeadLetter, RetryDelivery } from '../core/delivery.ts'
-import type { DeliveryEvent, DispositionLabel } from '../core/delivery-event.ts'
-import type { ErasableCall } from '../core/erasures.ts'
-import type { Outcome } from '../core/outcome.ts'
-import type { Tally } from '../core/tally.ts'
-import type { SettingsState } from '../core/settings.ts'
+import type { AnalyticsCall } from '../core/call/analytics-call.ts'
+import type { DeferralReason } from '../core/delivery/deferral.ts'
+import type { DeadLetter, RetryDelivery } from '../core/delivery/delivery.ts'
+import type { DeliveryEvent, DispositionLabel } from '../core/ledger/delivery-event.ts'
+import type { ErasableCall } from '../core/erasure/erasures.ts'
+import type { Outcome } from '../core/delivery/outcome.ts'
+import type { Tally } from '../core/ledger/tally.ts'
+import type { SettingsState } from '../core/settings/settings.ts'
 
 /** Signs each attempt by itself, because the signature covers the attempt's time. */
 export interface AttemptSigner {

@@ -5,11 +5,11 @@ import { test, type TestContext } from 'node:test'
 import kafkajs, { type Kafka } from 'kafkajs'
 import pino from 'pino'
 import { createKafka } from '../../src/adapters/kafka/patched-client.ts'
-import { readRange } from '../../src/adapters/kafka/read-range.ts'
-import { TopicReader, type TopicRecord } from '../../src/adapters/kafka/topic-reader.ts'
+import { readRange } from '../../src/adapters/kafka/read/read-range.ts'
+import { TopicReader, type TopicRecord } from '../../src/adapters/kafka/read/topic-reader.ts'
 import { PostriderError } from '../../src/errors.ts'
 import { brokers, uniquePrefix } from '../support/rig.ts'
-import { createTopics } from '../../src/adapters/kafka/create-topics.ts'
+import { createTopics } from '../../src/adapters/kafka/admin/create-topics.ts'
 
 const log = pino({ level: 'silent' })
 const kafka = createKafka({ kafka: { brokers: brokers(), ssl: false, sasl: null } }, log)

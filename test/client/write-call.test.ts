@@ -6,7 +6,7 @@ import { AnalyticsError } from '../../src/client/errors.ts'
 import type { ClientCallType } from '../../src/client/calls.ts'
 import { version } from '../../src/client/version.ts'
 import { maxCallBytes, writeCall } from '../../src/client/write-call.ts'
-import { readTrackingCall } from '../../src/core/tracking-call.ts'
+import { readTrackingCall } from '../../src/core/call/tracking-call.ts'
 
 const now = Date.UTC(2026, 0, 2, 3, 4, 5, 6)
 const nowText = '2026-01-02T03:04:05.006Z'

@@ -10,9 +10,9 @@ import { Reservation, RequestBudget } from '../../src/collector/request-budget.t
 import { postRoutes } from '../../src/collector/routes.ts'
 import { SourceRates } from '../../src/collector/source-rates.ts'
 import { WriteKeys } from '../../src/collector/write-keys.ts'
-import type { AnalyticsCall } from '../../src/core/analytics-call.ts'
-import { RecentIds } from '../../src/core/recent-ids.ts'
-import type { Source } from '../../src/core/settings.ts'
+import type { AnalyticsCall } from '../../src/core/call/analytics-call.ts'
+import { RecentIds } from '../../src/core/call/recent-ids.ts'
+import type { Source } from '../../src/core/settings/settings.ts'
 
 const now = Date.UTC(2026, 0, 2)
 const source = (id: string): Source => ({ id, name: id, writeKey: `key-of-${id}`, enabled: true })

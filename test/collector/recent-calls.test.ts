@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { CallBatch } from '../../src/collector/ports.ts'
 import { RecentCalls } from '../../src/collector/recent-calls.ts'
-import { RecentIds } from '../../src/core/recent-ids.ts'
+import { RecentIds } from '../../src/core/call/recent-ids.ts'
 
 const batchOf = (): CallBatch & { settle: (written: boolean) => void } => {
   const { promise, resolve } = Promise.withResolvers<boolean>()

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { loadConfig } from '../../src/config.ts'
+import { loadConfig } from '../../src/config/config.ts'
 import { clearTextWarnings } from '../../src/config/clear-text.ts'
 
 const warningsFor = (env: Record<string, string>) => clearTextWarnings(loadConfig(env))

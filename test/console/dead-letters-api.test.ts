@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { DeadLetter } from '../../src/core/delivery.ts'
+import type { DeadLetter } from '../../src/core/delivery/delivery.ts'
 import { startConsole } from '../support/consoles.ts'
 import { deadLetter, delivery } from '../support/dead-letters.ts'
 import { deploy, type Deployment } from '../support/deployment.ts'

@@ -1,13 +1,13 @@
-// Deletion requests on topics in memory, which end at any step; test/commands/deletions.test.ts has the real ones.
+// Deletion requests on topics in memory, which end at any step; test/commands/deletions/deletions.test.ts has the real ones.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { listDeletions, requestIdOf, showDeletion } from '../../src/console/deletions/history.ts'
 import type { DeletionPorts, StoredErasure } from '../../src/console/deletions/ports.ts'
 import { requestDeletion, resumeDeletions } from '../../src/console/deletions/request.ts'
-import { maxUsersOfRequest } from '../../src/core/deletion.ts'
-import type { AnalyticsCall } from '../../src/core/analytics-call.ts'
-import type { SettingsState } from '../../src/core/settings.ts'
+import { maxUsersOfRequest } from '../../src/core/erasure/deletion.ts'
+import type { AnalyticsCall } from '../../src/core/call/analytics-call.ts'
+import type { SettingsState } from '../../src/core/settings/settings.ts'
 import { PostriderError } from '../../src/errors.ts'
 
 const settings = {

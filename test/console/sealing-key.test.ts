@@ -3,9 +3,9 @@ import { test } from 'node:test'
 import { createSecrets } from '../../src/adapters/secrets.ts'
 import { newSecret } from '../../src/console/destinations.ts'
 import { sealerFor, sealingKey } from '../../src/console/sealing-key.ts'
-import { decide } from '../../src/core/settings-decide.ts'
-import { evolve } from '../../src/core/settings-events.ts'
-import { initialSettings, type SettingsAggregate } from '../../src/core/settings.ts'
+import { decide } from '../../src/core/settings/decide.ts'
+import { evolve } from '../../src/core/settings/events.ts'
+import { initialSettings, type SettingsAggregate } from '../../src/core/settings/settings.ts'
 
 const [oldOnly, newOnly, typo] = [1, 2, 3].map((byte) => createSecrets([Buffer.alloc(32, byte)]))
 const both = createSecrets([Buffer.alloc(32, 2), Buffer.alloc(32, 1)])

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { SettingsCommand } from '../../src/core/settings-commands.ts'
-import { decide } from '../../src/core/settings-decide.ts'
-import { evolve } from '../../src/core/settings-events.ts'
-import { initialSettings, type SettingsAggregate } from '../../src/core/settings.ts'
+import type { SettingsCommand } from '../../src/core/settings/commands.ts'
+import { decide } from '../../src/core/settings/decide.ts'
+import { evolve } from '../../src/core/settings/events.ts'
+import { initialSettings, type SettingsAggregate } from '../../src/core/settings/settings.ts'
 
 function after(...commands: SettingsCommand[]): SettingsAggregate {
   return commands.reduce((state, command) => {

@@ -1,4 +1,4 @@
-import { deadLetterReasons } from '../../src/core/delivery.ts'
+import { deadLetterReasons } from '../../src/core/delivery/delivery.ts'
 import { parseDuration } from '../../src/core/duration.ts'
 import type { Slot } from './destinations.ts'
 import { answerOf, isUrl, type Evidence, type Written } from './evidence.ts'

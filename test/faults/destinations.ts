@@ -1,4 +1,4 @@
-import type { DeadLetterReason } from '../../src/core/delivery.ts'
+import type { DeadLetterReason } from '../../src/core/delivery/delivery.ts'
 
 /** How a URL behaves, towards whoever calls. */
 export type Behaviour =

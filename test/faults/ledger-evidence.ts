@@ -1,5 +1,5 @@
 import pino from 'pino'
-import { readRange } from '../../src/adapters/kafka/read-range.ts'
+import { readRange } from '../../src/adapters/kafka/read/read-range.ts'
 import type { Rig } from './rig.ts'
 
 export const maxCounted = 255

@@ -1,4 +1,4 @@
-import type { SettingsCommand } from '../../src/core/settings-commands.ts'
+import type { SettingsCommand } from '../../src/core/settings/commands.ts'
 import { newSecret } from '../../src/console/destinations.ts'
 import { topicNames } from '../../src/core/topics.ts'
 import { PostriderError } from '../../src/errors.ts'

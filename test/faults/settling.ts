@@ -1,5 +1,5 @@
 import { until } from '../support/deployment.ts'
-import { retryTopics } from '../../src/adapters/kafka/topics.ts'
+import { retryTopics } from '../../src/adapters/kafka/admin/topics.ts'
 import type { CommitWatch } from './commit-watch.ts'
 import type { Findings } from './findings.ts'
 import type { Rig } from './rig.ts'

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { SettingsEvent } from '../../src/core/settings-events.ts'
+import type { SettingsEvent } from '../../src/core/settings/events.ts'
 import { answers } from './answers.ts'
 import { sideDestinations } from './destinations.ts'
 import type { Findings } from './findings.ts'

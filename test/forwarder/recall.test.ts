@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'node:test'
-import { decodeFinished, encodeFinished } from '../../src/core/offset-runs.ts'
-import { GroupConsumer } from '../../src/forwarder/group-consumer.ts'
+import { decodeFinished, encodeFinished } from '../../src/core/offsets/offset-runs.ts'
+import { GroupConsumer } from '../../src/forwarder/consume/group-consumer.ts'
 import { FakeSource, FakeTallies, delivered, quiet, record, fetched } from './fakes.ts'
 
 /** A member of a group that owns partition 0. */

@@ -13,7 +13,7 @@ import { isPortFree } from '../../src/local/ports.ts'
 import { startLocalRegistry } from '../../src/local/registry.ts'
 import { isAlive } from '../../src/local/state-folder.ts'
 import { ownKafka, temporaryFolder } from '../support/rig.ts'
-import { createTopics } from '../../src/adapters/kafka/create-topics.ts'
+import { createTopics } from '../../src/adapters/kafka/admin/create-topics.ts'
 
 const adminOf = async (t: TestContext, brokers: string[], retries = 2) => {
   const kafka = new Kafka({ brokers, logLevel: logLevel.NOTHING, retry: { retries } })

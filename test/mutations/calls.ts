@@ -14,61 +14,61 @@ export const calls: readonly Mutation[] = [
   },
   {
     id: 'records-acknowledged-by-no-replica',
-    file: 'src/adapters/kafka/write/produce-request.ts',
+    file: 'src/adapters/kafka/producer/produce-request.ts',
     find: 'const allReplicas = -1',
     replace: 'const allReplicas = 0',
     test: {
-      file: 'adapters/kafka/write/produce-request.test.ts',
+      file: 'adapters/kafka/producer/produce-request.test.ts',
       name: 'property: the bytes of a request are those of kafkajs',
     },
   },
   {
     id: 'a-partition-that-the-answer-does-not-name-counts-as-written',
-    file: 'src/adapters/kafka/write/kafka-producer.ts',
+    file: 'src/adapters/kafka/producer/kafka-producer.ts',
     find: 'if (answer === undefined) this.#retry(one, unnamed())',
     replace: 'if (answer === undefined) this.#end(one, { baseOffset: -1, appendTime: -1 })',
     test: {
-      file: 'adapters/kafka/write/kafka-producer.test.ts',
+      file: 'adapters/kafka/producer/kafka-producer.test.ts',
       name: 'a partition that the answer does not name is not written: only it is sent again',
     },
   },
   {
     id: 'a-leader-that-moved-is-not-asked-for-again',
-    file: 'src/adapters/kafka/write/kafka-producer.ts',
+    file: 'src/adapters/kafka/producer/kafka-producer.ts',
     find: '    await this.#brokers.refresh().catch(() => {})\n',
     replace: '',
     test: {
-      file: 'adapters/kafka/write/kafka-producer.test.ts',
+      file: 'adapters/kafka/producer/kafka-producer.test.ts',
       name: 'records of a partition whose leader moves to a broker that has answered already are written, once',
     },
   },
   {
     id: 'acknowledged-records-are-not-counted',
-    file: 'src/adapters/kafka/write/write-report.ts',
+    file: 'src/adapters/kafka/producer/write-report.ts',
     find: 'if (accounted === records) return null',
     replace: 'if (accounted <= records || accounted > records) return null',
     test: {
-      file: 'adapters/kafka/write/kafka-producer.test.ts',
+      file: 'adapters/kafka/producer/kafka-producer.test.ts',
       name: 'records that are not accounted for are a bug that rejects as one',
     },
   },
   {
     id: 'a-number-that-was-given-up-is-used-for-the-next-batch',
-    file: 'src/adapters/kafka/write/kafka-producer.ts',
+    file: 'src/adapters/kafka/producer/kafka-producer.ts',
     find: 'this.#sequences.abandon(one.key, one.sequence)\n      else',
     replace: 'void 0\n      else',
     test: {
-      file: 'adapters/kafka/write/kafka-producer.test.ts',
+      file: 'adapters/kafka/producer/kafka-producer.test.ts',
       name: 'what follows a batch that was given up is never taken for a copy of it',
     },
   },
   {
     id: 'batches-of-one-partition-overtake-each-other',
-    file: 'src/adapters/kafka/write/kafka-producer.ts',
+    file: 'src/adapters/kafka/producer/kafka-producer.ts',
     find: 'if (before === undefined) {',
     replace: 'if (before === undefined || before !== undefined) {',
     test: {
-      file: 'adapters/kafka/write/kafka-producer.test.ts',
+      file: 'adapters/kafka/producer/kafka-producer.test.ts',
       name: 'what was sent and not answered is sent again, in order, before what came later',
     },
   },
@@ -111,7 +111,7 @@ export const calls: readonly Mutation[] = [
   },
   {
     id: 'clocks-of-clients-not-corrected',
-    file: 'src/core/tracking-time.ts',
+    file: 'src/core/call/tracking-time.ts',
     find: 'return isTimestamp(corrected) ? corrected : said',
     replace: 'return isTimestamp(corrected) ? said : corrected',
     test: {
@@ -121,7 +121,7 @@ export const calls: readonly Mutation[] = [
   },
   {
     id: 'times-that-the-caller-chose-corrected-by-the-clock',
-    file: 'src/core/tracking-time.ts',
+    file: 'src/core/call/tracking-time.ts',
     find: '(isExact && timestamp !== null)',
     replace: 'false',
     test: {

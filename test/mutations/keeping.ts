@@ -4,7 +4,7 @@ import type { Mutation } from '../../scripts/mutations/mutation.ts'
 export const keeping: readonly Mutation[] = [
   {
     id: 'committed-before-delivery',
-    file: 'src/forwarder/assigned-partition.ts',
+    file: 'src/forwarder/consume/assigned-partition.ts',
     find: 'return new RecordProgress(this, sequence, record)',
     replace: 'this.tracker.finish(sequence)\n    return new RecordProgress(this, sequence, record)',
     test: {
@@ -16,7 +16,7 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'finished-offsets-above-the-prefix-not-in-the-commit',
-    file: 'src/forwarder/partition-ledger.ts',
+    file: 'src/forwarder/commit/partition-ledger.ts',
     find: 'const { runs, metadata } = fitFinished(position, finishedRuns, base.runs)',
     replace: 'const { runs, metadata } = fitFinished(position, finishedRuns.slice(0, 0))',
     test: {
@@ -28,99 +28,99 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'the-last-offset-committed-in-place-of-the-prefix',
-    file: 'src/core/offset-tracker.ts',
+    file: 'src/core/offsets/offset-tracker.ts',
     find: 'if (this.#head < this.#tail) return this.#offsets[this.#head & this.#mask]!\n    const position',
     replace: 'const position',
     test: {
-      file: 'core/offset-tracker.test.ts',
+      file: 'core/offsets/offset-tracker.test.ts',
       name: 'agrees with a naive model through fetches, refetches, rebalances and crashes',
     },
   },
   {
     id: 'no-generation-check',
-    file: 'src/forwarder/committer.ts',
+    file: 'src/forwarder/commit/committer.ts',
     find: 'const ours = tallied.filter(({ partition }) => partition.alive)',
     replace: 'const ours = tallied',
     test: {
-      file: 'forwarder/group-consumer.test.ts',
+      file: 'forwarder/consume/group-consumer.test.ts',
       name: 'a commit is made once its tally is with the broker, without the partitions that were lost meanwhile',
     },
   },
   {
     id: 'a-map-of-an-earlier-assignment-used',
-    file: 'src/forwarder/group-consumer.ts',
+    file: 'src/forwarder/consume/group-consumer.ts',
     find: 'if (!committed || epoch !== this.#epoch) return',
     replace: 'if (!committed) return',
     test: {
-      file: 'forwarder/group-consumer.test.ts',
+      file: 'forwarder/consume/group-consumer.test.ts',
       name: 'a committed map that was asked for under an earlier assignment is not used',
     },
   },
   {
     id: 'partitions-taken-before-their-committed-map-is-read',
-    file: 'src/forwarder/group-consumer.ts',
+    file: 'src/forwarder/consume/group-consumer.ts',
     find: 'if (!partition?.restored || partition.jumping) return',
     replace: 'if (!partition || partition.jumping) return',
     test: {
-      file: 'forwarder/group-consumer.test.ts',
+      file: 'forwarder/consume/group-consumer.test.ts',
       name: 'nothing is taken before the committed map has been read, and then it is read again from there',
     },
   },
   {
     id: 'a-partition-not-read-from-where-its-map-says',
-    file: 'src/forwarder/group-consumer.ts',
+    file: 'src/forwarder/consume/group-consumer.ts',
     find: `dropped: read again from the start.
     partition.sought = true
     this.#source.seek(partition, partition.nextFetch)`,
     replace: 'no more.',
     test: {
-      file: 'forwarder/group-consumer.test.ts',
+      file: 'forwarder/consume/group-consumer.test.ts',
       name: 'nothing is taken before the committed map has been read, and then it is read again from there',
     },
   },
   {
     id: 'a-commit-taken-for-acknowledged-without-the-event',
-    file: 'src/forwarder/committer.ts',
+    file: 'src/forwarder/commit/committer.ts',
     find: 'if (await this.#source.commit(commits)) this.#acknowledged(ours)\n    else this.#failed()',
     replace: 'await this.#source.commit(commits)\n    this.#acknowledged(ours)',
     test: {
-      file: 'forwarder/group-consumer.test.ts',
+      file: 'forwarder/consume/group-consumer.test.ts',
       name: 'a commit that was not acknowledged is made again',
     },
   },
   {
     id: 'work-of-lost-partitions-sent',
-    file: 'src/forwarder/dispatcher.ts',
+    file: 'src/forwarder/send/dispatcher.ts',
     find: "if (!partition.alive) return 'drop'",
     replace: '',
     test: {
-      file: 'forwarder/dispatcher.test.ts',
+      file: 'forwarder/send/dispatcher.test.ts',
       name: 'a request whose connection took its time is sent only if it still may be',
     },
   },
   {
     id: 'partitions-assigned-afresh-in-each-rebalance',
-    file: 'src/core/sticky-assignment.ts',
+    file: 'src/core/offsets/sticky-assignment.ts',
     find: 'if (owner === undefined) free.push(partition)\n    else owned.get(owner)!.push(partition)',
     replace: 'free.push(partition)\n    void owner',
     test: {
-      file: 'core/sticky-assignment.test.ts',
+      file: 'core/offsets/sticky-assignment.test.ts',
       name: 'a member that joins takes its share, and no partition moves between the others',
     },
   },
   {
     id: 'session-freshness-off',
-    file: 'src/forwarder/dispatcher.ts',
+    file: 'src/forwarder/send/dispatcher.ts',
     find: "return this.#stopping || !partition.owner.mayStart() ? 'wait' : 'send'",
     replace: "return this.#stopping ? 'wait' : 'send'",
     test: {
-      file: 'forwarder/dispatcher.test.ts',
+      file: 'forwarder/send/dispatcher.test.ts',
       name: 'without fresh heartbeats nothing starts, and everything does once they are back',
     },
   },
   {
     id: 'heartbeats-counted-from-their-answers',
-    file: 'src/adapters/kafka/group-source.ts',
+    file: 'src/adapters/kafka/group/group-source.ts',
     find: 'this.#lastHeartbeat = this.#askedAt\n      this.#generation',
     replace: 'this.#lastHeartbeat = performance.now()\n      this.#generation',
     test: {
@@ -130,7 +130,7 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'finished-offsets-forgotten-with-the-membership',
-    file: 'src/forwarder/group-consumer.ts',
+    file: 'src/forwarder/consume/group-consumer.ts',
     find: 'if (before) recall(partition, before, position)',
     replace: '',
     test: {
@@ -140,28 +140,28 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'a-commit-before-its-tally',
-    file: 'src/forwarder/committer.ts',
+    file: 'src/forwarder/commit/committer.ts',
     find: 'await this.#ledger.tally(',
     replace: 'void this.#ledger.tally(',
     test: {
-      file: 'forwarder/group-consumer.test.ts',
+      file: 'forwarder/consume/group-consumer.test.ts',
       name: 'a commit is made once its tally is with the broker, without the partitions that were lost meanwhile',
     },
   },
   {
     id: 'tallies-that-name-no-predecessor',
-    file: 'src/forwarder/partition-ledger.ts',
+    file: 'src/forwarder/commit/partition-ledger.ts',
     find: 'predecessor: this.#predecessor,\n      group,',
     replace: 'predecessor: null,\n      group,',
     test: { file: 'forwarder/tallies.test.ts', name: 'the chain covers what is committed once' },
   },
   {
     id: 'records-lost-to-retention-not-reported',
-    file: 'src/forwarder/group-consumer.ts',
+    file: 'src/forwarder/consume/group-consumer.ts',
     find: 'this.#events.offsetsLost(partition, next, last)',
     replace: '',
     test: {
-      file: 'forwarder/group-consumer.test.ts',
+      file: 'forwarder/consume/group-consumer.test.ts',
       name: 'what retention took before it was read is reported once, and reading goes on at the log start',
     },
   },
@@ -187,7 +187,7 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'the-offset-of-a-record-finished-before-its-dead-letter-is-in-kafka',
-    file: 'src/forwarder/settler.ts',
+    file: 'src/forwarder/settle/settler.ts',
     find: 'this.#deadLetters.write(work, deadLetter, done, this.#claim(work, bytes))',
     replace:
       'this.#deadLetters.write(work, deadLetter, () => {}, this.#claim(work, bytes))\n    setImmediate(done)',
@@ -198,7 +198,7 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'records-that-are-no-calls-skipped',
-    file: 'src/forwarder/call-planner.ts',
+    file: 'src/forwarder/plan/call-planner.ts',
     find: 'settler.deadRecord(partition.next(), record, reason, detail, this.#callIn(record.value))\n      return null',
     replace: 'void [settler, record, reason, detail]\n      partition.next().finishOne(0)\n      return null',
     test: {
@@ -208,7 +208,7 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'final-failures-not-kept',
-    file: 'src/forwarder/settler.ts',
+    file: 'src/forwarder/settle/settler.ts',
     find: 'this.#deadLetters.write(delivery.work, deadLetter, done, this.#claim(delivery.work, delivery.body.length))',
     replace: 'void deadLetter\n    setImmediate(done)',
     test: {
@@ -218,11 +218,11 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'batches-without-a-byte-limit',
-    file: 'src/forwarder/record-publisher.ts',
+    file: 'src/forwarder/settle/record-publisher.ts',
     find: 'batch.length === maxBatchRecords || (batch.length > 0 && bytes + size > maxBatchBytes)',
     replace: 'batch.length === maxBatchRecords',
     test: {
-      file: 'forwarder/record-publisher.test.ts',
+      file: 'forwarder/settle/record-publisher.test.ts',
       name: 'batches are bounded by bytes and by count, and keep the order',
     },
   },
@@ -258,17 +258,17 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'control-records-read-as-calls',
-    file: 'src/adapters/kafka/record-batches.ts',
+    file: 'src/adapters/kafka/wire/record-batches.ts',
     find: 'const notPlain = 0b110111',
     replace: 'const notPlain = 0b010111',
     test: {
-      file: 'adapters/kafka/record-batches.test.ts',
+      file: 'adapters/kafka/wire/record-batches.test.ts',
       name: 'what is not plain is left to kafkajs: compressed, of a transaction, control records, wherever it stands; an older format',
     },
   },
   {
     id: 'requests-sent-during-a-rebalance',
-    file: 'src/adapters/kafka/group-source.ts',
+    file: 'src/adapters/kafka/group/group-source.ts',
     find: 'return !this.#rejoining && this.isFresh()',
     replace: 'return this.isFresh()',
     test: {
@@ -278,7 +278,7 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'the-first-calls-left-out-where-kafka-has-forgotten-the-group',
-    file: 'src/forwarder/group-consumer.ts',
+    file: 'src/forwarder/consume/group-consumer.ts',
     find: 'partition.nextFetch = Math.max(position ?? 0, logStart)',
     replace: 'partition.nextFetch = position === null ? logStart + 2 : Math.max(position, logStart)',
     test: {

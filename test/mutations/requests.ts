@@ -4,7 +4,7 @@ import type { Mutation } from '../../scripts/mutations/mutation.ts'
 export const requests: readonly Mutation[] = [
   {
     id: 'a-signature-over-other-bytes-than-the-body',
-    file: 'src/forwarder/destination-runtime.ts',
+    file: 'src/forwarder/plan/destination-runtime.ts',
     find: "createHmac('sha1', this.#secret).update(body).digest('hex')",
     replace: "createHmac('sha1', this.#secret).update(body).update('\\n').digest('hex')",
     test: {
@@ -15,7 +15,7 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'a-signature-over-json-that-was-parsed-and-written-again',
-    file: 'src/forwarder/destination-runtime.ts',
+    file: 'src/forwarder/plan/destination-runtime.ts',
     find: "createHmac('sha1', this.#secret).update(body).digest('hex')",
     replace:
       "createHmac('sha1', this.#secret).update(JSON.stringify(JSON.parse(Buffer.from(body).toString()))).digest('hex')",
@@ -27,66 +27,66 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'standard-webhooks-signed-by-the-newest-secret-only',
-    file: 'src/forwarder/standard-webhooks.ts',
+    file: 'src/forwarder/send/standard-webhooks.ts',
     find: 'this.#keys = secrets.map((secret) => createSecretKey(keyBytes(secret)))',
     replace: 'this.#keys = secrets.slice(0, 1).map((secret) => createSecretKey(keyBytes(secret)))',
-    test: { file: 'forwarder/standard-webhooks.test.ts', name: 'every active secret signs' },
+    test: { file: 'forwarder/send/standard-webhooks.test.ts', name: 'every active secret signs' },
   },
   {
     id: 'json-text-put-into-the-body-unchecked',
-    file: 'src/core/canonical-json.ts',
+    file: 'src/core/json/canonical-json.ts',
     find: 'if (depth === 0) return at === text.length',
     replace: 'if (depth === 0) return true',
-    test: { file: 'core/canonical-json.test.ts', name: 'what is not exactly one JSON object is none' },
+    test: { file: 'core/json/canonical-json.test.ts', name: 'what is not exactly one JSON object is none' },
   },
   {
     id: 'numbers-that-no-double-holds-written-again',
-    file: 'src/core/canonical-json.ts',
+    file: 'src/core/json/canonical-json.ts',
     find: 'isExact(source) ? Number(source) : rawJSON(source)',
     replace: 'isExact(source) ? Number(source) : Number(source)',
     test: {
-      file: 'core/canonical-json.test.ts',
+      file: 'core/json/canonical-json.test.ts',
       name: 'a number that a double cannot hold keeps its text, whatever else is written again',
     },
   },
   {
     id: 'maps-signed-as-they-were-spelled',
-    file: 'src/core/check-call.ts',
+    file: 'src/core/call/check-call.ts',
     find: 'call[field] = canonical',
     replace: 'call[field] = text',
     test: {
-      file: 'core/body.test.ts',
+      file: 'core/call/body.test.ts',
       name: 'property: the body is what JSON.stringify(JSON.parse(body)) gives, so a signature over either is the same',
     },
   },
   {
     id: 'keys-with-escapes-left-to-json-parse',
-    file: 'src/core/parse-json.ts',
+    file: 'src/core/json/parse-json.ts',
     find: 'if (!hasEscapedKey(text)) return',
     replace: "if (text !== '') return",
     test: {
-      file: 'core/parse-json.test.ts',
+      file: 'core/json/parse-json.test.ts',
       name: 'a key with an escape is the one that is spelled, whatever keys were parsed before (nodejs/node#63785)',
     },
   },
   {
     id: 'keys-that-come-twice-taken-for-canonical',
-    file: 'src/core/canonical-json.ts',
+    file: 'src/core/json/canonical-json.ts',
     find: 'keyMarks[to] = mark',
     replace: 'keyMarks[to] = ~mark',
     test: {
-      file: 'core/canonical-json.test.ts',
+      file: 'core/json/canonical-json.test.ts',
       name: 'property: an object in any spelling becomes what JSON.stringify(JSON.parse(text)) gives',
     },
   },
   {
     id: 'an-alias-under-its-old-id',
-    file: 'src/core/analytics-call.ts',
+    file: 'src/core/call/analytics-call.ts',
     find: 'return call.userId || call.anonymousId || null',
     replace:
       "return ('previousId' in call && (call.previousId as string)) || call.userId || call.anonymousId || null",
     test: {
-      file: 'core/analytics-call.test.ts',
+      file: 'core/call/analytics-call.test.ts',
       name: 'the key of every call is its userId, else its anonymousId: an alias lies under the new id',
     },
   },
@@ -99,10 +99,10 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'redirects-taken-for-success',
-    file: 'src/core/response.ts',
+    file: 'src/core/delivery/response.ts',
     find: "if (status >= 200 && status < 300) return 'success'",
     replace: "if (status >= 200 && status < 400) return 'success'",
-    test: { file: 'core/response.test.ts', name: 'every status has its outcome' },
+    test: { file: 'core/delivery/response.test.ts', name: 'every status has its outcome' },
   },
   {
     id: 'certificates-not-verified',
@@ -143,25 +143,25 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'one-success-of-several-urls-not-enough',
-    file: 'src/core/disposition.ts',
+    file: 'src/core/delivery/disposition.ts',
     find: "if (round.outcomes.some(({ outcome }) => outcome.kind === 'success')) return { kind: 'delivered' }",
     replace:
       "if (round.outcomes.every(({ outcome }) => outcome.kind === 'success')) return { kind: 'delivered' }",
-    test: { file: 'core/disposition.test.ts', name: 'success wins whatever the others did' },
+    test: { file: 'core/delivery/disposition.test.ts', name: 'success wins whatever the others did' },
   },
   {
     id: 'urls-that-refused-for-good-tried-again',
-    file: 'src/core/disposition.ts',
+    file: 'src/core/delivery/disposition.ts',
     find: 'endpointIds: again.map(({ endpointId }) => endpointId)',
     replace: 'endpointIds: round.outcomes.map(({ endpointId }) => endpointId)',
     test: {
-      file: 'core/disposition.test.ts',
+      file: 'core/delivery/disposition.test.ts',
       name: 'several URLs: only those that can be retried are tried again',
     },
   },
   {
     id: 'integrations-ignored',
-    file: 'src/forwarder/call-planner.ts',
+    file: 'src/forwarder/plan/call-planner.ts',
     find: 'if (!route.enabled || !allowsWebhooks(call)) return { call, destinations: [], unwanted: [] }',
     replace: 'if (!route.enabled) return { call, destinations: [], unwanted: [] }',
     test: {
@@ -172,21 +172,21 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'a-delete-that-its-integrations-keep-away',
-    file: 'src/core/integrations.ts',
+    file: 'src/core/call/integrations.ts',
     find: "type === 'delete' || ",
     replace: '',
     test: {
-      file: 'core/integrations.test.ts',
+      file: 'core/call/integrations.test.ts',
       name: 'a delete goes to webhooks whatever its integrations say',
     },
   },
   {
     id: 'a-delete-that-a-choice-of-types-keeps-away',
-    file: 'src/core/destination-options.ts',
+    file: 'src/core/settings/destination-options.ts',
     find: "if (type === 'delete') return true",
     replace: '',
     test: {
-      file: 'core/destination-options.test.ts',
+      file: 'core/settings/destination-options.test.ts',
       name: 'a call is sent if its type is chosen, a track call if its event is too, and a delete always',
     },
   },

@@ -4,27 +4,27 @@ import type { Mutation } from '../../scripts/mutations/mutation.ts'
 export const retries: readonly Mutation[] = [
   {
     id: 'failures-that-may-pass-not-tried-again',
-    file: 'src/core/outcome.ts',
+    file: 'src/core/delivery/outcome.ts',
     find: `    case 'status_5xx':
     case 'status_429':
     case 'network':
     case 'deferred':`,
     replace: `    case 'deferred':`,
-    test: { file: 'core/disposition.test.ts', name: 'one URL: ' },
+    test: { file: 'core/delivery/disposition.test.ts', name: 'one URL: ' },
   },
   {
     id: 'a-window-twice-as-long',
-    file: 'src/core/disposition.ts',
+    file: 'src/core/delivery/disposition.ts',
     find: 'return Math.min(firstAttemptAt ?? now, firstScheduledAt ?? now) + policy.windowMs',
     replace: 'return Math.min(firstAttemptAt ?? now, firstScheduledAt ?? now) + policy.windowMs * 2',
     test: {
-      file: 'core/disposition.test.ts',
+      file: 'core/delivery/disposition.test.ts',
       name: 'an endpoint that always fails gets its attempts spread over the whole window, then expires',
     },
   },
   {
     id: 'no-window-in-the-record',
-    file: 'src/forwarder/active-delivery.ts',
+    file: 'src/forwarder/send/active-delivery.ts',
     find: `firstAttemptAt: this.firstAttemptAt,
       firstScheduledAt: this.earlier?.firstScheduledAt ?? scheduledAt,`,
     replace: `firstAttemptAt: null,
@@ -36,7 +36,7 @@ export const retries: readonly Mutation[] = [
   },
   {
     id: 'no-schedule-count-in-the-record',
-    file: 'src/forwarder/active-delivery.ts',
+    file: 'src/forwarder/send/active-delivery.ts',
     find: 'timesScheduled: (this.earlier?.timesScheduled ?? 0) + (scheduledAt === null ? 0 : 1),',
     replace: 'timesScheduled: 0,',
     test: {
@@ -46,7 +46,7 @@ export const retries: readonly Mutation[] = [
   },
   {
     id: 'retries-sent-before-they-are-due',
-    file: 'src/forwarder/retry-planner.ts',
+    file: 'src/forwarder/plan/retry-planner.ts',
     find: "if (dueAt > now) return { kind: 'until', at: dueAt }",
     replace: '',
     test: {
@@ -56,17 +56,17 @@ export const retries: readonly Mutation[] = [
   },
   {
     id: 'retry-after-ignored',
-    file: 'src/core/disposition.ts',
+    file: 'src/core/delivery/disposition.ts',
     find: 'const of = ({ retryAfterMs }: Outcome) => retryAfterMs ?? 0',
     replace: 'const of = ({ retryAfterMs }: Outcome) => (retryAfterMs ?? 0) * 0',
     test: {
-      file: 'core/disposition.test.ts',
+      file: 'core/delivery/disposition.test.ts',
       name: 'Retry-After: the smallest tier that covers it, and not before it is over',
     },
   },
   {
     id: 'a-tier-that-is-due-sent-before-its-retry-after',
-    file: 'src/core/disposition.ts',
+    file: 'src/core/delivery/disposition.ts',
     find: 'if (record.notBefore === null || record.notBefore <= now) return null',
     replace: 'if (record.notBefore !== undefined) return null',
     test: {
@@ -76,7 +76,7 @@ export const retries: readonly Mutation[] = [
   },
   {
     id: 'finished-before-its-retry-is-in-kafka',
-    file: 'src/forwarder/record-publisher.ts',
+    file: 'src/forwarder/settle/record-publisher.ts',
     find: '    const refused = await this.#sink.append(topic, batch)\n',
     replace: '    void this.#sink.append(topic, batch)\n    const refused: Outgoing[] = []\n',
     test: {
@@ -86,7 +86,7 @@ export const retries: readonly Mutation[] = [
   },
   {
     id: 'tiers-that-left-the-settings-not-read',
-    file: 'src/commands/open-forwarder.ts',
+    file: 'src/commands/forwarder/open-forwarder.ts',
     find: 'retries: sourceOf(`${config.groupId}.retries`, retryTopics),',
     replace:
       'retries: sourceOf(`${config.groupId}.retries`, config.retryTiers.map(({ name }) => topics.retry(name))),',
@@ -94,17 +94,17 @@ export const retries: readonly Mutation[] = [
   },
   {
     id: 'a-replay-that-keeps-the-old-window',
-    file: 'src/core/replay.ts',
+    file: 'src/core/delivery/replay.ts',
     find: 'firstScheduledAt: now,',
     replace: 'firstScheduledAt: delivery.firstScheduledAt,',
     test: {
-      file: 'core/replay.test.ts',
+      file: 'core/delivery/replay.test.ts',
       name: 'a delivery starts over, at every URL that its destination has now, with the same id and body',
     },
   },
   {
     id: 'attempts-after-the-window',
-    file: 'src/core/disposition.ts',
+    file: 'src/core/delivery/disposition.ts',
     find: 'return now > windowEnd({ ...record, now }, policy)',
     replace: 'return now > windowEnd({ ...record, now }, policy) + Infinity',
     test: {
@@ -114,7 +114,7 @@ export const retries: readonly Mutation[] = [
   },
   {
     id: 'counters-of-retries-not-checked',
-    file: 'src/forwarder/retry-planner.ts',
+    file: 'src/forwarder/plan/retry-planner.ts',
     find: "if (fault !== null) throw new Refusal('undecodable', fault)",
     replace: 'void fault',
     test: {
@@ -124,23 +124,23 @@ export const retries: readonly Mutation[] = [
   },
   {
     id: 'a-bug-at-noting-an-attempt-ends-the-process',
-    file: 'src/forwarder/dispatcher.ts',
+    file: 'src/forwarder/send/dispatcher.ts',
     find: `      bug = error
 `,
     replace: `      throw error
 `,
     test: {
-      file: 'forwarder/dispatcher.test.ts',
+      file: 'forwarder/send/dispatcher.test.ts',
       name: 'an exception at noting an attempt fails that delivery alone',
     },
   },
   {
     id: 'windows-that-begin-in-the-future',
-    file: 'src/core/clock-ahead.ts',
+    file: 'src/core/delivery/clock-ahead.ts',
     find: 'time > latest ? appendedAt : time',
     replace: 'time > latest ? time : time',
     test: {
-      file: 'core/clock-ahead.test.ts',
+      file: 'core/delivery/clock-ahead.test.ts',
       name: 'a first attempt or scheduling after the broker took the record does not lengthen the window',
     },
   },

@@ -38,7 +38,7 @@ export const settings: readonly Mutation[] = [
   },
   {
     id: 'secrets-that-open-anywhere',
-    file: 'src/core/secret-place.ts',
+    file: 'src/core/settings/secret-place.ts',
     find: "JSON.stringify(['header', name.toLowerCase(), destinationId, canonicalUrl(url)])",
     replace: '(void [name, url, canonicalUrl], sharedSecretPlace(destinationId))',
     test: {
@@ -78,27 +78,27 @@ export const settings: readonly Mutation[] = [
   },
   {
     id: 'writers-that-overwrite-one-another',
-    file: 'src/core/settings-fold.ts',
+    file: 'src/core/settings/fold.ts',
     find: "return expectedVersion === this.#version ? 'accepted' : 'stale'",
     replace: "return expectedVersion <= this.#version ? 'accepted' : 'stale'",
     test: {
-      file: 'core/settings-fold.test.ts',
+      file: 'core/settings/fold.test.ts',
       name: 'of two events on one version the first counts, and the second is stale',
     },
   },
   {
     id: 'every-fold-copied',
-    file: 'src/core/settings-fold.ts',
+    file: 'src/core/settings/fold.ts',
     find: 'this.#version++\n    this.#remember(record, appendedAt)',
     replace: 'this.#version++\n    void this.state\n    this.#remember(record, appendedAt)',
     test: {
-      file: 'core/settings-fold.test.ts',
+      file: 'core/settings/fold.test.ts',
       name: 'folding costs the same for each event, however many came before',
     },
   },
   {
     id: 'an-event-of-a-newer-version-passed-over',
-    file: 'src/core/settings-replay.ts',
+    file: 'src/core/settings/replay.ts',
     find: 'this.#held = { offset, reason: entry.reason }\n        return null',
     replace: "this.#held = null\n        return 'stale'",
     test: {
@@ -128,7 +128,7 @@ export const settings: readonly Mutation[] = [
   },
   {
     id: 'source-called-unknown-before-the-end-of-the-log-is-read',
-    file: 'src/forwarder/call-planner.ts',
+    file: 'src/forwarder/plan/call-planner.ts',
     find: "if (pending) return { kind: 'pending', settled: pending }",
     replace: 'void pending',
     test: {
@@ -159,7 +159,7 @@ export const settings: readonly Mutation[] = [
   },
   {
     id: 'two-audiences-of-one-property',
-    file: 'src/core/settings-computation-rules.ts',
+    file: 'src/core/settings/computation-rules.ts',
     find: 'if (!other) return []',
     replace: "if (!other || key !== '') return []",
     test: {
@@ -169,7 +169,7 @@ export const settings: readonly Mutation[] = [
   },
   {
     id: 'calls-of-an-erased-user-not-dropped',
-    file: 'src/core/erasures.ts',
+    file: 'src/core/erasure/erasures.ts',
     find: 'return erasedAt !== 0 && erasedAt >= appendedAt',
     replace: 'return erasedAt < 0 && erasedAt >= appendedAt',
     test: {
@@ -179,10 +179,10 @@ export const settings: readonly Mutation[] = [
   },
   {
     id: 'delete-calls-erased-with-the-user',
-    file: 'src/core/erasures.ts',
+    file: 'src/core/erasure/erasures.ts',
     find: "if (this.#size === 0 || type === 'delete') return false",
     replace: 'if (this.#size === 0) return false',
-    test: { file: 'core/erasures.test.ts', name: 'delete calls are exempt, whatever sent them' },
+    test: { file: 'core/erasure/erasures.test.ts', name: 'delete calls are exempt, whatever sent them' },
   },
   {
     id: 'dead-letters-of-an-erased-user-shown',
@@ -190,17 +190,17 @@ export const settings: readonly Mutation[] = [
     find: 'if (!known.covers(stored.owner)) yield stored',
     replace: 'if (known) yield stored',
     test: {
-      file: 'commands/dead-letters.test.ts',
+      file: 'commands/dead-letters/dead-letters.test.ts',
       name: 'what a deletion request covers is neither listed nor shown',
     },
   },
   {
     id: 'fresh-message-id-for-a-repeated-delete-call',
-    file: 'src/core/deletion.ts',
+    file: 'src/core/erasure/deletion.ts',
     find: 'messageId: deleteIdPrefix(requestId) + hash,',
     replace: 'messageId: deleteIdPrefix(requestId) + hash + String(Math.random()),',
     test: {
-      file: 'core/deletion.test.ts',
+      file: 'core/erasure/deletion.test.ts',
       name: 'the delete call is valid, is the same each time, and renders to the body of the contract',
     },
   },

@@ -3,7 +3,7 @@ import { copyFile, rm } from 'node:fs/promises'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import type { TestContext } from 'node:test'
-import { ensureTopics } from '../../src/adapters/kafka/topics.ts'
+import { ensureTopics } from '../../src/adapters/kafka/admin/topics.ts'
 import { computationsOf, type ComputationsUnderTest } from '../support/computations.ts'
 import { deploy, until, type Deployment } from '../support/deployment.ts'
 

@@ -1,7 +1,7 @@
 // What the audit says after crashes and moves of partitions, on a broker that takes short sessions.
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
-import type { AuditReport } from '../../src/core/audit-report.ts'
+import type { AuditReport } from '../../src/core/ledger/audit-report.ts'
 import { auditOf } from '../support/audit.ts'
 import { deploy, until, type Deployment } from '../support/deployment.ts'
 import { startForwarderProcess } from '../support/forwarder-process.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
-import type { AuditFault } from '../../src/core/audit-report.ts'
+import type { AuditFault } from '../../src/core/ledger/audit-report.ts'
 import { someCall } from '../support/calls.ts'
 import { auditOf } from '../support/audit.ts'
 import { deploy, until, type Deployment } from '../support/deployment.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
-import type { AnalyticsCall } from '../../src/core/analytics-call.ts'
+import type { AnalyticsCall } from '../../src/core/call/analytics-call.ts'
 import { someCall } from '../support/calls.ts'
 import { deploy } from '../support/deployment.ts'
 import { startReceiver, type ReceivedRequest } from '../support/receivers.ts'

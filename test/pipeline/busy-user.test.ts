@@ -1,7 +1,7 @@
 // One user with more calls than an endpoint that works, but is slow, can take in hours: nobody else may wait for that.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { murmur2OfText } from '../../src/adapters/kafka/murmur2.ts'
+import { murmur2OfText } from '../../src/adapters/kafka/wire/murmur2.ts'
 import { auditOf } from '../support/audit.ts'
 import { someCall } from '../support/calls.ts'
 import { deploy, until } from '../support/deployment.ts'

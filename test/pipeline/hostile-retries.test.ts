@@ -1,7 +1,7 @@
 // What somebody who may write to a retry topic can do to the forwarders: nothing but add dead letters.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { RetryDelivery } from '../../src/core/delivery.ts'
+import type { RetryDelivery } from '../../src/core/delivery/delivery.ts'
 import { auditOf } from '../support/audit.ts'
 import { delivery } from '../support/dead-letters.ts'
 import { deploy } from '../support/deployment.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { AnalyticsCall } from '../../src/core/analytics-call.ts'
+import type { AnalyticsCall } from '../../src/core/call/analytics-call.ts'
 import { someCall } from '../support/calls.ts'
 import { deploy, logged, until, type Deployment, type RunningForwarder } from '../support/deployment.ts'
 import { startReceiver, type Receiver } from '../support/receivers.ts'

@@ -4,7 +4,7 @@ import { connect as dial, createServer, type AddressInfo, type Socket } from 'no
 import { test, type TestContext } from 'node:test'
 import { recordSchema } from '../../src/adapters/schema-registry/schemas.ts'
 import { subjectOf } from '../../src/adapters/schema-registry/subjects.ts'
-import type { AnalyticsCall } from '../../src/core/analytics-call.ts'
+import type { AnalyticsCall } from '../../src/core/call/analytics-call.ts'
 import { someCall } from '../support/calls.ts'
 import { deploy, until } from '../support/deployment.ts'
 import { registerSchema } from '../support/registry.ts'

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { toFields } from '../../src/adapters/settings-record.ts'
-import type { SettingsEvent } from '../../src/core/settings-events.ts'
+import type { SettingsEvent } from '../../src/core/settings/events.ts'
 import { deploy } from '../support/deployment.ts'
 import { runCommand } from '../support/deployment-cli.ts'
 import { startReceiver } from '../support/receivers.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { RetryDelivery } from '../../src/core/delivery.ts'
+import type { RetryDelivery } from '../../src/core/delivery/delivery.ts'
 import { auditOf } from '../support/audit.ts'
 import { someCall } from '../support/calls.ts'
 import { delivery } from '../support/dead-letters.ts'

@@ -37,7 +37,8 @@ test('what is published runs from below node_modules, with every command of the 
 test('what is published holds the schemas, type declarations and licence, and nothing of the checkout', async () => {
   assert.deepEqual(await readdir(join(dist, 'schemas')), await readdir(join(root, 'schemas')))
   const files = await readdir(dist, { recursive: true })
-  for (const file of ['LICENSE', 'src/main.js', 'src/config.d.ts']) assert.ok(files.includes(file), file)
+  for (const file of ['LICENSE', 'src/main.js', 'src/config/config.d.ts'])
+    assert.ok(files.includes(file), file)
   assert.deepEqual(
     files.filter((file) => /(?<!\.d)\.ts$/.test(file) || file.startsWith('test')),
     [],

@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import Ajv from 'ajv'
 import addFormats from 'ajv-formats'
 import { parse } from 'yaml'
-import { loadConfig } from '../../src/config.ts'
+import { loadConfig } from '../../src/config/config.ts'
 
 const root = join(import.meta.dirname, '../..')
 const text = (path: string) => readFile(join(root, path), 'utf8')

@@ -12,9 +12,9 @@ import { Analytics } from '../../src/client/index.ts'
 import type { AnalyticsOptions } from '../../src/client/index.ts'
 import { variableNames } from '../../src/config/variables.ts'
 import { apiErrorCodes } from '../../src/console/api/errors.ts'
-import { deferralReasons } from '../../src/core/deferral.ts'
-import { deadLetterReasons } from '../../src/core/delivery.ts'
-import { outcomeKinds } from '../../src/core/outcome.ts'
+import { deferralReasons } from '../../src/core/delivery/deferral.ts'
+import { deadLetterReasons } from '../../src/core/delivery/delivery.ts'
+import { outcomeKinds } from '../../src/core/delivery/outcome.ts'
 import { codeBlocks, readPage, root, userPages } from '../support/docs.ts'
 
 const docs = userPages.map(readPage).join('\n')
@@ -140,7 +140,7 @@ test('each page names every code that its part gives', () => {
     [
       'docs/http-api.md',
       [
-        ...wordsOf('src/core/tracking-fields.ts', /interface CallFault[^]*?\n\}/),
+        ...wordsOf('src/core/call/tracking-fields.ts', /interface CallFault[^]*?\n\}/),
         ...[...readPage('src/collector/answers.ts').matchAll(/refusal\(\s*\d+,\s*'(\w+)'/g)].map(
           ([, code]) => code!,
         ),

@@ -1,8 +1,8 @@
 import pino from 'pino'
-import { openAuditSource } from '../../src/adapters/kafka/audit-source.ts'
+import { openAuditSource } from '../../src/adapters/kafka/read/audit-source.ts'
 import { SqliteKeySet } from '../../src/adapters/store/key-set.ts'
 import { audit } from '../../src/console/audit/audit.ts'
-import type { AuditReport } from '../../src/core/audit-report.ts'
+import type { AuditReport } from '../../src/core/ledger/audit-report.ts'
 import type { Deployment } from './deployment.ts'
 
 /** What `postrider audit` finds in the deployment now. Forwarders may run. */

@@ -1,4 +1,4 @@
-import type { AnalyticsCall } from '../../src/core/analytics-call.ts'
+import type { AnalyticsCall } from '../../src/core/call/analytics-call.ts'
 
 /** A valid track call; what a test is about is given. */
 export function someCall(given: Partial<AnalyticsCall> = {}): AnalyticsCall {

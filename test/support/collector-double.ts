@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
-import { readTrackingCall } from '../../src/core/tracking-call.ts'
+import { readTrackingCall } from '../../src/core/call/tracking-call.ts'
 import { until } from './deployment.ts'
 
 /** How the double answers one request. Anything that is not `take` answers so before it takes a call. */

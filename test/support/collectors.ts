@@ -1,8 +1,8 @@
 import pino from 'pino'
 import { createKafka } from '../../src/adapters/kafka/patched-client.ts'
 import type { CollectorCounts } from '../../src/adapters/metrics/collector-metrics.ts'
-import { openCollector, type OpenCollectorOptions } from '../../src/commands/open-collector.ts'
-import type { AnalyticsCall } from '../../src/core/analytics-call.ts'
+import { openCollector, type OpenCollectorOptions } from '../../src/commands/collector/open-collector.ts'
+import type { AnalyticsCall } from '../../src/core/call/analytics-call.ts'
 import { until, type Deployment, type LogLine } from './deployment.ts'
 import { parseExposition } from './exposition.ts'
 

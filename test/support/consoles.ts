@@ -6,7 +6,11 @@ import Ajv2020 from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import pino from 'pino'
 import { createKafka } from '../../src/adapters/kafka/patched-client.ts'
-import { openConsole, type OpenConsole, type OpenConsoleOptions } from '../../src/commands/open-console.ts'
+import {
+  openConsole,
+  type OpenConsole,
+  type OpenConsoleOptions,
+} from '../../src/commands/console/open-console.ts'
 import { until, type Deployment, type LogLine } from './deployment.ts'
 
 export const adminToken = 'a-token-that-nobody-guesses-0123456789'

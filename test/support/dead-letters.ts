@@ -1,4 +1,4 @@
-import type { DeadLetter, Delivery } from '../../src/core/delivery.ts'
+import type { DeadLetter, Delivery } from '../../src/core/delivery/delivery.ts'
 
 export const failedAt = Date.UTC(2026, 0, 31, 12)
 

@@ -1,9 +1,9 @@
 // An endpoint on a virtual clock: calls come, are sent, fail, go to tiers and come back, for hours.
 import assert from 'node:assert/strict'
-import { defaultBreakerLimits } from '../../src/core/breaker.ts'
-import { EndpointPace, type PaceBounds } from '../../src/core/endpoint-pace.ts'
-import type { Outcome, OutcomeKind } from '../../src/core/outcome.ts'
-import { defaultTrickle } from '../../src/core/retry-budget.ts'
+import { defaultBreakerLimits } from '../../src/core/pacing/breaker.ts'
+import { EndpointPace, type PaceBounds } from '../../src/core/pacing/endpoint-pace.ts'
+import type { Outcome, OutcomeKind } from '../../src/core/delivery/outcome.ts'
+import { defaultTrickle } from '../../src/core/pacing/retry-budget.ts'
 
 export const second = 1_000
 export const minute = 60 * second

@@ -1,5 +1,5 @@
-import type { Erasure } from '../../src/core/erasures.ts'
-import { erasureKey } from '../../src/core/erasures.ts'
+import type { Erasure } from '../../src/core/erasure/erasures.ts'
+import { erasureKey } from '../../src/core/erasure/erasures.ts'
 import type { Deployment } from './deployment.ts'
 
 export const someErasure = (given: Partial<Erasure> = {}): Erasure => ({

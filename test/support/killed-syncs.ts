@@ -10,13 +10,13 @@ import {
   syncMessageId,
   type SyncPorts,
 } from '../../src/console/computations/sync.ts'
-import type { AnalyticsCall } from '../../src/core/analytics-call.ts'
-import type { ComputationKind } from '../../src/core/computations.ts'
-import type { PlacedMembership } from '../../src/core/membership.ts'
-import { decide } from '../../src/core/settings-decide.ts'
-import { evolve } from '../../src/core/settings-events.ts'
-import { initialSettings } from '../../src/core/settings.ts'
-import type { SettingsCommand } from '../../src/core/settings-commands.ts'
+import type { AnalyticsCall } from '../../src/core/call/analytics-call.ts'
+import type { ComputationKind } from '../../src/core/audience/computations.ts'
+import type { PlacedMembership } from '../../src/core/audience/membership.ts'
+import { decide } from '../../src/core/settings/decide.ts'
+import { evolve } from '../../src/core/settings/events.ts'
+import { initialSettings } from '../../src/core/settings/settings.ts'
+import type { SettingsCommand } from '../../src/core/settings/commands.ts'
 
 /** Whether calls that nobody has waited for yet are in Kafka when their process is killed. */
 export type Unflushed = 'arrived' | 'lost'

@@ -1,7 +1,7 @@
 // A process that holds a lease: says 'held', then 'ok' or an error's code for each 'check'.
 import pino from 'pino'
 import { createKafka } from '../../src/adapters/kafka/patched-client.ts'
-import { GroupLease, type LeaseOptions } from '../../src/adapters/kafka/lease.ts'
+import { GroupLease, type LeaseOptions } from '../../src/adapters/kafka/group/lease.ts'
 import type { PostriderError } from '../../src/errors.ts'
 
 const { brokers, ...options } = JSON.parse(process.argv[2]!) as Omit<LeaseOptions, 'kafka'> & {

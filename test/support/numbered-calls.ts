@@ -1,7 +1,7 @@
 // A load whose every request can be traced to its record, and what the group has committed of it: so that each
 // duplicate can be explained, or not.
 import type { TestContext } from 'node:test'
-import { decodeFinished } from '../../src/core/offset-runs.ts'
+import { decodeFinished } from '../../src/core/offsets/offset-runs.ts'
 import { someCall } from './calls.ts'
 import type { Deployment } from './deployment.ts'
 import type { Answer, ReceivedRequest, Receiver } from './receivers.ts'

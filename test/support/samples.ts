@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { DeadLetter, RetryDelivery } from '../../src/core/delivery.ts'
+import type { DeadLetter, RetryDelivery } from '../../src/core/delivery/delivery.ts'
 import { until, type Deployment, type RunningForwarder } from './deployment.ts'
 import { parseExposition, type Samples } from './exposition.ts'
 

@@ -1,7 +1,7 @@
 import kafkajs from 'kafkajs'
 import type { Kafka, LogEntry, logLevel as KafkaLogLevel } from 'kafkajs'
 import type { Logger } from 'pino'
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
 import { loginOf, noteLogin, saslOptions } from './secure/kafka-login.ts'
 import { tlsOptions } from './secure/tls.ts'
 

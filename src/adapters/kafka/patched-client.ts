@@ -1,6 +1,6 @@
 import type { Kafka } from 'kafkajs'
 import type { Logger } from 'pino'
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
 import { createKafka as createPlainKafka } from './client.ts'
 import { installPatches } from './patches/index.ts'
 

@@ -1,5 +1,5 @@
-import { callTypes } from '../../core/analytics-call.ts'
-import type { CallType } from '../../core/analytics-call.ts'
+import { callTypes } from '../../core/call/analytics-call.ts'
+import type { CallType } from '../../core/call/analytics-call.ts'
 import { callResults } from '../../collector/ports.ts'
 import type { CallResult, CollectorMetrics } from '../../collector/ports.ts'
 import { escapeValue, heading, inPieces } from './exposition.ts'

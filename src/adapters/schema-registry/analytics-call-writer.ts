@@ -1,6 +1,6 @@
 // The one record that the collector writes takes half of avsc's 1 µs this way (avro-encoding.ts).
-import { callTypes } from '../../core/analytics-call.ts'
-import type { AnalyticsCall } from '../../core/analytics-call.ts'
+import { callTypes } from '../../core/call/analytics-call.ts'
+import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import {
   hasRoom,
   roomForNumber,

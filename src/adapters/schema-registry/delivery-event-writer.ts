@@ -1,7 +1,7 @@
 // The record of what happened to a call: one for each disposition, and with LEDGER=all for each attempt too
 // (avro-encoding.ts).
-import { deliveryEventTypes } from '../../core/delivery-event.ts'
-import type { DeliveryEvent, PlannedDestination } from '../../core/delivery-event.ts'
+import { deliveryEventTypes } from '../../core/ledger/delivery-event.ts'
+import type { DeliveryEvent, PlannedDestination } from '../../core/ledger/delivery-event.ts'
 import {
   hasRoom,
   roomForLength,

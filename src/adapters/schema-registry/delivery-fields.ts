@@ -1,14 +1,14 @@
 // Between the deliveries of core and the records `RetryDelivery` and `DeadLetter`. Enums that a later version
 // extended are read as their default, `unknown`, which core does not have.
-import type { CallType } from '../../core/analytics-call.ts'
+import type { CallType } from '../../core/call/analytics-call.ts'
 import type {
   DeadLetter,
   DeadLetterReason,
   Delivery,
   EndpointOutcome,
   RetryDelivery,
-} from '../../core/delivery.ts'
-import type { OutcomeKind } from '../../core/outcome.ts'
+} from '../../core/delivery/delivery.ts'
+import type { OutcomeKind } from '../../core/delivery/outcome.ts'
 import { PostriderError } from '../../errors.ts'
 import type { Mapping } from './record-codec.ts'
 import { writeRetryDelivery } from './retry-delivery-writer.ts'

@@ -1,7 +1,7 @@
 import { COMPATIBILITY, SchemaRegistry, SchemaType } from '@kafkajs/confluent-schema-registry'
 import avro from 'avsc'
 import type { Type } from 'avsc'
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 import type { RecordSchema } from './schemas.ts'
 

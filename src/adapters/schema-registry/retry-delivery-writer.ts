@@ -1,8 +1,8 @@
 // The record of a delivery that is scheduled for a retry: thousands a second while an endpoint is down
 // (avro-encoding.ts).
-import { callTypes } from '../../core/analytics-call.ts'
-import type { EndpointOutcome, LastResponse, Origin, RetryDelivery } from '../../core/delivery.ts'
-import { outcomeKinds } from '../../core/outcome.ts'
+import { callTypes } from '../../core/call/analytics-call.ts'
+import type { EndpointOutcome, LastResponse, Origin, RetryDelivery } from '../../core/delivery/delivery.ts'
+import { outcomeKinds } from '../../core/delivery/outcome.ts'
 import {
   hasRoom,
   roomForBytes,

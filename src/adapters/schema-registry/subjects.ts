@@ -1,4 +1,4 @@
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
 import { topicNames } from '../../core/topics.ts'
 import type { Registry } from './registry.ts'
 import { recordSchema } from './schemas.ts'

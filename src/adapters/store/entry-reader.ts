@@ -1,9 +1,15 @@
 import type { Writer } from '../../console/messages/ports.ts'
 import { tierOfTopic, type Tier, type TopicNames } from '../../core/topics.ts'
-import { placeKey, traceOfEvent, traceOfDeadLetter, traceOfRetry, type Place } from '../../core/trace.ts'
+import {
+  placeKey,
+  traceOfEvent,
+  traceOfDeadLetter,
+  traceOfRetry,
+  type Place,
+} from '../../core/ledger/trace.ts'
 import { PostriderError } from '../../errors.ts'
-import { collectorHeader } from '../kafka/call-batch.ts'
-import type { TopicRecord } from '../kafka/topic-reader.ts'
+import { collectorHeader } from '../kafka/write/call-batch.ts'
+import type { TopicRecord } from '../kafka/read/topic-reader.ts'
 import type { Codecs } from '../schema-registry/codecs.ts'
 import type { Entry } from './trace-database.ts'
 

@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import type { Membership, PlacedMembership } from '../../core/membership.ts'
+import type { Membership, PlacedMembership } from '../../core/audience/membership.ts'
 import { PostriderError } from '../../errors.ts'
 import { bucketOf, buckets } from './bucket-file.ts'
 import { inTransaction, openView } from './view-file.ts'

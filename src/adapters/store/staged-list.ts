@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Change, MemberBatch, StagedList as Port } from '../../console/computations/ports.ts'
 import { place } from '../../console/computations/read-list.ts'
-import { sameJson } from '../../core/same-json.ts'
+import { sameJson } from '../../core/json/same-json.ts'
 import { PostriderError } from '../../errors.ts'
 import { BucketFile, bucketOf, buckets } from './bucket-file.ts'
 

@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici'
-import { headerText } from '../../core/header-text.ts'
+import { headerText } from '../../core/delivery/header-text.ts'
 import type { AttemptSink, EndpointClient, SignedRequest, WebhookTarget } from '../../forwarder/ports.ts'
 import { HttpAttempt, type AttemptOwner } from './attempt.ts'
 import { OwnSecrets } from './own-secrets.ts'

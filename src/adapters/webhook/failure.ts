@@ -1,4 +1,4 @@
-import type { OutcomeKind } from '../../core/outcome.ts'
+import type { OutcomeKind } from '../../core/delivery/outcome.ts'
 import { AddressNotAllowedError } from './address-guard.ts'
 
 /** The outcome of a request that undici or Node gave up, with a line for people that holds no URL and no secret. */

@@ -1,6 +1,6 @@
 // The report of an audit, for people and for machines.
-import type { AuditFault, AuditReport, Copy } from '../../core/audit-report.ts'
-import type { DestinationLine } from '../../core/audit-equation.ts'
+import type { AuditFault, AuditReport, Copy } from '../../core/ledger/audit-report.ts'
+import type { DestinationLine } from '../../core/ledger/audit-equation.ts'
 import { printable, table } from '../output.ts'
 
 const maxShown = 20

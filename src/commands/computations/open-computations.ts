@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import type { Kafka } from 'kafkajs'
-import { GroupLease } from '../../adapters/kafka/lease.ts'
-import { MembershipWriter } from '../../adapters/kafka/membership-writer.ts'
+import { GroupLease } from '../../adapters/kafka/group/lease.ts'
+import { MembershipWriter } from '../../adapters/kafka/write/membership-writer.ts'
 import type { IgnoredCounts } from '../../adapters/ignored-records.ts'
 import type { Logger } from '../../adapters/log.ts'
 import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import { MembershipView } from '../../adapters/store/membership-view.ts'
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
 import type { ComputationActions, MembershipSink } from '../../console/computations/ports.ts'
 import {
   computationIn,
@@ -16,9 +16,9 @@ import {
   type SyncPorts,
 } from '../../console/computations/sync.ts'
 
-import type { ComputationKind } from '../../core/computations.ts'
-import type { PlacedMembership } from '../../core/membership.ts'
-import { computationWords } from '../../core/settings-computation-rules.ts'
+import type { ComputationKind } from '../../core/audience/computations.ts'
+import type { PlacedMembership } from '../../core/audience/membership.ts'
+import { computationWords } from '../../core/settings/computation-rules.ts'
 import { topicNames } from '../../core/topics.ts'
 
 export interface OpenComputations extends ComputationActions {

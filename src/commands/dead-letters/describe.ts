@@ -1,7 +1,7 @@
 // How dead letters are shown to people: a row, or a page.
 import { isoOf, isoOrNull, statusOf, textOf } from '../../console/dead-letters/describe.ts'
 import type { StoredDeadLetter } from '../../console/dead-letters/ports.ts'
-import type { EndpointOutcome } from '../../core/delivery.ts'
+import type { EndpointOutcome } from '../../core/delivery/delivery.ts'
 import { printable } from '../output.ts'
 
 export const headings = ['id', 'failed', 'reason', 'destination', 'attempts', 'status']

@@ -1,8 +1,8 @@
 import { Option } from 'commander'
 import type { Command } from 'commander'
 import type { Filter } from '../../console/dead-letters/filter.ts'
-import { deadLetterReasons } from '../../core/delivery.ts'
-import type { DeadLetterReason } from '../../core/delivery.ts'
+import { deadLetterReasons } from '../../core/delivery/delivery.ts'
+import type { DeadLetterReason } from '../../core/delivery/delivery.ts'
 import { PostriderError } from '../../errors.ts'
 import { readPeriod } from '../period.ts'
 

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { stopSignal } from '../context.ts'
-import { settingsSession } from '../settings-session.ts'
+import { settingsSession } from '../settings/settings-session.ts'
 import { openDeletions, type OpenDeletions } from './open-deletions.ts'
 
 /** Runs `use` with deletion requests, and closes again whatever comes of it. Ctrl-C ends it between two steps. */

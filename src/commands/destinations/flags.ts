@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Option, type Command } from 'commander'
-import type { HeaderEdit, NewSecret } from '../../core/settings-commands.ts'
-import type { SecretsEdit } from '../../core/settings-secrets.ts'
+import type { HeaderEdit, NewSecret } from '../../core/settings/commands.ts'
+import type { SecretsEdit } from '../../core/settings/secrets.ts'
 import { PostriderError } from '../../errors.ts'
 
 export interface EndpointFlags {

@@ -1,11 +1,11 @@
 import { Option, type Command } from 'commander'
-import { callTypes, type CallType } from '../../core/analytics-call.ts'
+import { callTypes, type CallType } from '../../core/call/analytics-call.ts'
 import {
   deliverToChoices,
   givenOptions,
   type DeliverTo,
   type OptionsEdit,
-} from '../../core/destination-options.ts'
+} from '../../core/settings/destination-options.ts'
 import { repeatable } from './flags.ts'
 
 export interface OptionFlags {

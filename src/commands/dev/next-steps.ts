@@ -1,4 +1,4 @@
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
 import { topicNames } from '../../core/topics.ts'
 import { demoId } from './demo.ts'
 import type { Screen } from './screen.ts'

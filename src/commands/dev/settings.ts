@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
 import type { Environment } from '../../config/read-environment.ts'
 import { localRegistryUrl } from '../../local/registry.ts'
 import type { DevState } from './dev-state.ts'

@@ -1,4 +1,4 @@
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
 import { partPermissions, securedParts, type SecuredPart } from '../../core/permissions.ts'
 import { PostriderError } from '../../errors.ts'
 import { deploymentNames } from '../check-start.ts'

@@ -1,9 +1,9 @@
 import type { Kafka } from 'kafkajs'
-import { settingsBetween } from '../../adapters/kafka/settings-history.ts'
+import { settingsBetween } from '../../adapters/kafka/read/settings-history.ts'
 import type { Logger } from '../../adapters/log.ts'
 import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import { MessageIndex } from '../../adapters/store/message-index.ts'
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
 import type { MessagePorts } from '../../console/messages/ports.ts'
 import { topicNames } from '../../core/topics.ts'
 

@@ -1,11 +1,11 @@
-import { computationOperations } from './computations.ts'
-import { deadLetterOperations } from './dead-letters.ts'
-import { destinationOperations } from './destinations.ts'
-import { deletionOperations } from './deletions.ts'
-import { messageOperations } from './messages.ts'
+import { computationOperations } from './resources/computations.ts'
+import { deadLetterOperations } from './resources/dead-letters.ts'
+import { destinationOperations } from './resources/destinations.ts'
+import { deletionOperations } from './resources/deletions.ts'
+import { messageOperations } from './resources/messages.ts'
 import type { Operation } from './operation.ts'
-import { secretOperations } from './secrets.ts'
-import { sourceOperations } from './sources.ts'
+import { secretOperations } from './resources/secrets.ts'
+import { sourceOperations } from './resources/sources.ts'
 
 /** Everything that the admin API can do, in the order of its document. */
 export const operations: readonly Operation[] = [

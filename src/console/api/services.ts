@@ -1,5 +1,5 @@
-import type { Outcome } from '../../core/outcome.ts'
-import type { Destination } from '../../core/settings.ts'
+import type { Outcome } from '../../core/delivery/outcome.ts'
+import type { Destination } from '../../core/settings/settings.ts'
 import type { ComputationActions } from '../computations/ports.ts'
 import type { ReplayPorts } from '../dead-letters/ports.ts'
 import type { Deletions } from '../deletions/ports.ts'

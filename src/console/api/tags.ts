@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { RequestKey } from '../../core/command-id.ts'
+import type { RequestKey } from '../../core/settings/command-id.ts'
 import { RequestRefused, wrongField } from './errors.ts'
 
 /** A version of a thing, as `ETag` and `If-Match` carry it: changes with whatever changes of it. */

@@ -1,6 +1,6 @@
-import type { AuditReport } from '../../core/audit-report.ts'
-import { Audit, type PublishedRecord } from '../../core/audit.ts'
-import type { DeadLetter, RetryDelivery } from '../../core/delivery.ts'
+import type { AuditReport } from '../../core/ledger/audit-report.ts'
+import { Audit, type PublishedRecord } from '../../core/ledger/audit.ts'
+import type { DeadLetter, RetryDelivery } from '../../core/delivery/delivery.ts'
 import type { AuditSource, KeySet, Located, AuditReadOptions } from './ports.ts'
 
 /** What is being read, in this order. */

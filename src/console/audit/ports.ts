@@ -1,6 +1,6 @@
-import type { AuditedPartition, PartitionId } from '../../core/audit-report.ts'
-import type { DeadLetter, RetryDelivery } from '../../core/delivery.ts'
-import type { Tally } from '../../core/tally.ts'
+import type { AuditedPartition, PartitionId } from '../../core/ledger/audit-report.ts'
+import type { DeadLetter, RetryDelivery } from '../../core/delivery/delivery.ts'
+import type { Tally } from '../../core/ledger/tally.ts'
 
 /** What lay in Kafka at one moment: what is committed was read first, so all that it covers lies before the ends. */
 export interface AuditSnapshot {

@@ -1,6 +1,6 @@
-import type { AnalyticsCall } from '../../core/analytics-call.ts'
-import type { ComputationKind } from '../../core/computations.ts'
-import type { Membership } from '../../core/membership.ts'
+import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
+import type { ComputationKind } from '../../core/audience/computations.ts'
+import type { Membership } from '../../core/audience/membership.ts'
 import type { SyncOptions, SyncReport } from './sync.ts'
 
 /** Users that follow one another in a list. */

@@ -1,5 +1,5 @@
-import { eachMember, keyOf, stringOf } from '../../core/json-members.ts'
-import { spaceEnd } from '../../core/json-object.ts'
+import { eachMember, keyOf, stringOf } from '../../core/json/json-members.ts'
+import { spaceEnd } from '../../core/json/json-object.ts'
 import { PostriderError } from '../../errors.ts'
 import { maxIdBytes, userIdFault } from '../user-ids.ts'
 import type { MemberBatch } from './ports.ts'

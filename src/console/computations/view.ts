@@ -1,4 +1,4 @@
-import type { Computation, OpenSync } from '../../core/computations.ts'
+import type { Computation, OpenSync } from '../../core/audience/computations.ts'
 
 interface SyncView {
   syncId: string

@@ -1,5 +1,5 @@
 // Dead letters as the admin API and `--json` show them.
-import type { DeadLetter, EndpointOutcome, Origin } from '../../core/delivery.ts'
+import type { DeadLetter, EndpointOutcome, Origin } from '../../core/delivery/delivery.ts'
 import type { StoredDeadLetter } from './ports.ts'
 
 export function summaryOf({ id, deadLetter, problem, failedAt }: StoredDeadLetter): object {

@@ -1,4 +1,4 @@
-import type { ErasableCall } from '../../core/erasures.ts'
+import type { ErasableCall } from '../../core/erasure/erasures.ts'
 import { PostriderError } from '../../errors.ts'
 import type { DeadLetterStore, StoredDeadLetter } from './ports.ts'
 

@@ -1,6 +1,6 @@
-import type { DeadLetter, RetryDelivery } from '../../core/delivery.ts'
-import type { ErasableCall } from '../../core/erasures.ts'
-import type { Destination } from '../../core/settings.ts'
+import type { DeadLetter, RetryDelivery } from '../../core/delivery/delivery.ts'
+import type { ErasableCall } from '../../core/erasure/erasures.ts'
+import type { Destination } from '../../core/settings/settings.ts'
 import type { TopicNames } from '../../core/topics.ts'
 
 type HeaderValue = Uint8Array | string | (Uint8Array | string)[] | undefined

@@ -1,4 +1,4 @@
-import { planReplay } from '../../core/replay.ts'
+import { planReplay } from '../../core/delivery/replay.ts'
 import { passes, type Filter } from './filter.ts'
 import type { DeadLetterStore, ReplayRecord, ReplayPorts, ReplaySink, StoredDeadLetter } from './ports.ts'
 

@@ -1,6 +1,6 @@
-import { deleteIdPrefix } from '../../core/deletion.ts'
-import { DeletionBook, deletionState, type RecordedDeletion } from '../../core/deletion-book.ts'
-import { DeletionProgress } from '../../core/deletion-progress.ts'
+import { deleteIdPrefix } from '../../core/erasure/deletion.ts'
+import { DeletionBook, deletionState, type RecordedDeletion } from '../../core/erasure/deletion-book.ts'
+import { DeletionProgress } from '../../core/erasure/deletion-progress.ts'
 import { PostriderError } from '../../errors.ts'
 import type { DeletionPorts, DeletionStatus, DeletionSummary, LedgerReadOptions } from './ports.ts'
 

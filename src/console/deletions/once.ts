@@ -1,5 +1,5 @@
-import type { RequestKey } from '../../core/command-id.ts'
-import { deletionState, type RecordedDeletion } from '../../core/deletion-book.ts'
+import type { RequestKey } from '../../core/settings/command-id.ts'
+import { deletionState, type RecordedDeletion } from '../../core/erasure/deletion-book.ts'
 import type { Lease } from '../computations/ports.ts'
 import { RequestKeyReused } from '../refusals.ts'
 import { recordedDeletions, requestIdOf } from './history.ts'

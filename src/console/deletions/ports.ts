@@ -1,10 +1,10 @@
-import type { AnalyticsCall } from '../../core/analytics-call.ts'
-import type { RequestKey } from '../../core/command-id.ts'
-import type { DeletionState } from '../../core/deletion-book.ts'
-import type { SourceProgress } from '../../core/deletion-progress.ts'
-import type { DeliveryEvent } from '../../core/delivery-event.ts'
-import type { Erasure } from '../../core/erasures.ts'
-import type { SettingsState } from '../../core/settings.ts'
+import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
+import type { RequestKey } from '../../core/settings/command-id.ts'
+import type { DeletionState } from '../../core/erasure/deletion-book.ts'
+import type { SourceProgress } from '../../core/erasure/deletion-progress.ts'
+import type { DeliveryEvent } from '../../core/ledger/delivery-event.ts'
+import type { Erasure } from '../../core/erasure/erasures.ts'
+import type { SettingsState } from '../../core/settings/settings.ts'
 
 /** An erasure as it lies in its topic; `appendedAt` is the broker's, in epoch milliseconds. */
 export interface StoredErasure {

@@ -1,7 +1,7 @@
 // A message's life as the admin API and `--json` show it.
-import type { Step } from '../../core/call-life.ts'
-import type { DeliveryLife } from '../../core/delivery-life.ts'
-import type { Place, PlanLine } from '../../core/trace.ts'
+import type { Step } from '../../core/ledger/call-life.ts'
+import type { DeliveryLife } from '../../core/ledger/delivery-life.ts'
+import type { Place, PlanLine } from '../../core/ledger/trace.ts'
 import { isoOf, isoOrNull } from '../dead-letters/describe.ts'
 import type { MessageCopy, MessageLife } from './why.ts'
 

@@ -1,7 +1,7 @@
-import type { AnalyticsCall } from '../../core/analytics-call.ts'
-import type { ErasableCall } from '../../core/erasures.ts'
-import type { SettingsState } from '../../core/settings.ts'
-import type { Finish, Place, Trace } from '../../core/trace.ts'
+import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
+import type { ErasableCall } from '../../core/erasure/erasures.ts'
+import type { SettingsState } from '../../core/settings/settings.ts'
+import type { Finish, Place, Trace } from '../../core/ledger/trace.ts'
 
 /** The writer of a call: a collector, or another producer. */
 export type Writer = 'collector' | 'producer'

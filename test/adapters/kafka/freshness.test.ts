@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
-import { GroupSource } from '../../../src/adapters/kafka/group-source.ts'
+import { GroupSource } from '../../../src/adapters/kafka/group/group-source.ts'
 import { deploy, until } from '../../support/deployment.ts'
 import pino from 'pino'
 

@@ -3,9 +3,9 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { ForwarderCounts } from '../../../src/adapters/metrics/forwarder-metrics.ts'
 import { MetricsPage } from '../../../src/adapters/metrics/page.ts'
-import { deadLetterReasons } from '../../../src/core/delivery.ts'
-import { outcomeKinds } from '../../../src/core/outcome.ts'
-import type { Outcome, OutcomeKind } from '../../../src/core/outcome.ts'
+import { deadLetterReasons } from '../../../src/core/delivery/delivery.ts'
+import { outcomeKinds } from '../../../src/core/delivery/outcome.ts'
+import type { Outcome, OutcomeKind } from '../../../src/core/delivery/outcome.ts'
 import { parseExposition } from '../../support/exposition.ts'
 
 const outcome = (kind: OutcomeKind, status: number | null, durationMs: number): Outcome => ({

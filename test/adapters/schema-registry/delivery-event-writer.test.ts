@@ -3,10 +3,14 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { writeDeliveryEvent } from '../../../src/adapters/schema-registry/delivery-event-writer.ts'
 import { recordSchema } from '../../../src/adapters/schema-registry/schemas.ts'
-import { callTypes } from '../../../src/core/analytics-call.ts'
-import { deliveryEvent, deliveryEventTypes, dispositionLabels } from '../../../src/core/delivery-event.ts'
-import type { DeliveryEvent, PlannedDestination } from '../../../src/core/delivery-event.ts'
-import type { Tally } from '../../../src/core/tally.ts'
+import { callTypes } from '../../../src/core/call/analytics-call.ts'
+import {
+  deliveryEvent,
+  deliveryEventTypes,
+  dispositionLabels,
+} from '../../../src/core/ledger/delivery-event.ts'
+import type { DeliveryEvent, PlannedDestination } from '../../../src/core/ledger/delivery-event.ts'
+import type { Tally } from '../../../src/core/ledger/tally.ts'
 import {
   listOf,
   long,

@@ -4,9 +4,9 @@ import fc from 'fast-check'
 import { writeRetryDelivery } from '../../../src/adapters/schema-registry/retry-delivery-writer.ts'
 import type { KeyedRetryDelivery } from '../../../src/adapters/schema-registry/retry-delivery-writer.ts'
 import { recordSchema } from '../../../src/adapters/schema-registry/schemas.ts'
-import { callTypes } from '../../../src/core/analytics-call.ts'
-import type { EndpointOutcome, LastResponse, Origin } from '../../../src/core/delivery.ts'
-import { outcomeKinds } from '../../../src/core/outcome.ts'
+import { callTypes } from '../../../src/core/call/analytics-call.ts'
+import type { EndpointOutcome, LastResponse, Origin } from '../../../src/core/delivery/delivery.ts'
+import { outcomeKinds } from '../../../src/core/delivery/outcome.ts'
 import {
   bytes,
   double,

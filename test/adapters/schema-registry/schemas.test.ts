@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { callTypes } from '../../../src/core/analytics-call.ts'
-import { deadLetterReasons } from '../../../src/core/delivery.ts'
-import { deliveryEventTypes } from '../../../src/core/delivery-event.ts'
-import { outcomeKinds } from '../../../src/core/outcome.ts'
+import { callTypes } from '../../../src/core/call/analytics-call.ts'
+import { deadLetterReasons } from '../../../src/core/delivery/delivery.ts'
+import { deliveryEventTypes } from '../../../src/core/ledger/delivery-event.ts'
+import { outcomeKinds } from '../../../src/core/delivery/outcome.ts'
 import { recordTopics } from '../../../src/adapters/schema-registry/subjects.ts'
 
 interface Schema {

@@ -3,8 +3,8 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { TraceDatabase, type Entry } from '../../../src/adapters/store/trace-database.ts'
-import { noCounts } from '../../../src/core/result-log.ts'
-import type { Place, RetryTrace, TallyTrace } from '../../../src/core/trace.ts'
+import { noCounts } from '../../../src/core/ledger/result-log.ts'
+import type { Place, RetryTrace, TallyTrace } from '../../../src/core/ledger/trace.ts'
 import { temporaryFolder } from '../../support/rig.ts'
 
 const place = (topic: string, offset: number): Place => ({ topic, partition: 0, offset })

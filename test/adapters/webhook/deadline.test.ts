@@ -4,7 +4,7 @@ import { test, type TestContext } from 'node:test'
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { LookupFunction } from 'node:net'
-import type { Outcome } from '../../../src/core/outcome.ts'
+import type { Outcome } from '../../../src/core/delivery/outcome.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { openTransport, send } from './transport-under-test.ts'
 

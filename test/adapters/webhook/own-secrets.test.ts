@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { OwnSecrets } from '../../../src/adapters/webhook/own-secrets.ts'
-import { keptResponseBytes } from '../../../src/core/response.ts'
+import { keptResponseBytes } from '../../../src/core/delivery/response.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { openTransport, send } from './transport-under-test.ts'
 

@@ -4,7 +4,7 @@ import {
   createWebhookTransport,
   type WebhookTransportOptions,
 } from '../../../src/adapters/webhook/transport.ts'
-import type { Outcome } from '../../../src/core/outcome.ts'
+import type { Outcome } from '../../../src/core/delivery/outcome.ts'
 import type { EndpointClient, SignedRequest, WebhookTransport } from '../../../src/forwarder/ports.ts'
 
 export const loopback = ['127.0.0.0/8', '::1/128']

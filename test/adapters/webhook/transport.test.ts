@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Outcome } from '../../../src/core/outcome.ts'
+import type { Outcome } from '../../../src/core/delivery/outcome.ts'
 import { startReceiver, type Answer } from '../../support/receivers.ts'
 import { openTransport, requestOf, send } from './transport-under-test.ts'
 

@@ -1,5 +1,5 @@
-import { decodeFetch, Undecoded } from '../fetch-answer.ts'
-import type { BatchRecord, RecordBatches } from '../record-batches.ts'
+import { decodeFetch, Undecoded } from '../wire/fetch-answer.ts'
+import type { BatchRecord, RecordBatches } from '../wire/record-batches.ts'
 import type { Patch } from './patch.ts'
 
 /** Where the records of a batch were fetched. */

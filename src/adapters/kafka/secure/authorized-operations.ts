@@ -1,7 +1,7 @@
 import type { Kafka } from 'kafkajs'
 import type { KafkaOperation, Permission } from '../../../core/permissions.ts'
 import type { EncodedBody, KafkajsBroker } from '../kafkajs-internals.ts'
-import { OwnBrokers } from '../own-brokers.ts'
+import { OwnBrokers } from '../admin/own-brokers.ts'
 import { WireReader, flags, int32, text } from './kafka-wire.ts'
 import { within } from '../waiting.ts'
 

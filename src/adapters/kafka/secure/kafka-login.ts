@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import type { Kafka, Mechanism, SASLOptions } from 'kafkajs'
-import type { Config } from '../../../config.ts'
+import type { Config } from '../../../config/config.ts'
 import type { KafkaOAuth, KafkaPassword } from '../../../config/kafka-security.ts'
 import { oauthBearer } from './oauth-bearer.ts'
 

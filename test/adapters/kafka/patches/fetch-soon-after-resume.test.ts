@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pino from 'pino'
-import { createTopics } from '../../../../src/adapters/kafka/create-topics.ts'
+import { createTopics } from '../../../../src/adapters/kafka/admin/create-topics.ts'
 import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
 import { FetchWait } from '../../../../src/adapters/kafka/patches/fetch-soon-after-resume.ts'
 import { until } from '../../../support/deployment.ts'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import pino from 'pino'
-import { GroupSource } from '../../../../src/adapters/kafka/group-source.ts'
+import { GroupSource } from '../../../../src/adapters/kafka/group/group-source.ts'
 import { deploy, until } from '../../../support/deployment.ts'
 
 test('a clock that was an hour ahead and is set right stops no heartbeats', async (t) => {

@@ -1,0 +1,144 @@
+import type { Config } from '../../../config/config.ts'
+import { deliveriesKeptMs } from '../../../core/erasure/deletion-progress.ts'
+import { erasureKeptMs } from '../../../core/erasure/erasures.ts'
+import { topicNames } from '../../../core/topics.ts'
+
+const dayMs = 86_400_000
+const megabyte = 1_048_576
+/** How long the memberships' topic keeps tombstones: views that are older are rebuilt. */
+export const deletionsKeptMs = 7 * dayMs
+
+/** What a topic's setting must be, as a text or as bounds of a number, -1 standing for no limit. */
+export type Requirement = { is: string } | { min: number; max?: number }
+
+/** One topic as `setup` creates it and as the processes need it (docs/kafka-producers.md). */
+export interface TopicSpec {
+  name: string
+  partitions: number
+  /** Its records must lie in one order: more partitions, or fewer, cannot be. */
+  exactPartitions: boolean
+  /** What it is created with. */
+  settings: Record<string, string>
+  /** What loses or holds up records when it is otherwise. */
+  required: Record<string, Requirement>
+  /** What an operator may have had reasons to choose otherwise: said, and no more. */
+  advised: Record<string, Requirement>
+}
+
+export type TopicConfig = Pick<Config, 'topicPrefix' | 'retryTiers' | 'partitions' | 'replicationFactor'>
+
+/** Retention must not follow an imported call's own time. */
+const appendTime = 'LogAppendTime'
+
+export function topicSpecs(config: TopicConfig): TopicSpec[] {
+  const names = topicNames(config.topicPrefix)
+  const { partitions } = config
+  // 1 MB for calls and 4 MB for what they turn into, so that the largest that gets in can also be passed on.
+  return [
+    {
+      ...ordinary(names.calls, partitions.calls, 7 * dayMs, megabyte),
+      required: {
+        ...needed,
+        'max.message.bytes': { min: megabyte, max: 3 * megabyte },
+      },
+      advised: { 'retention.ms': { min: 7 * dayMs } },
+    },
+    ...config.retryTiers.map(({ name, delayMs }) =>
+      whole(ordinary(names.retry(name), partitions.retry, delayMs + 7 * dayMs, 4 * megabyte)),
+    ),
+    {
+      ...ordinary(names.deadLetters, partitions.deadLetters, 30 * dayMs, 4 * megabyte),
+      advised: { 'retention.ms': { min: 30 * dayMs } },
+    },
+    {
+      ...ordinary(names.deliveries, partitions.deliveries, deliveriesKeptMs, 4 * megabyte),
+      advised: { 'retention.ms': { min: deliveriesKeptMs } },
+    },
+    single(names.settings, -1),
+    {
+      name: names.memberships,
+      partitions: partitions.memberships,
+      exactPartitions: false,
+      settings: {
+        'message.timestamp.type': appendTime,
+        'cleanup.policy': 'compact',
+        'delete.retention.ms': String(deletionsKeptMs),
+      },
+      required: {
+        'message.timestamp.type': { is: appendTime },
+        'cleanup.policy': { is: 'compact' },
+        'delete.retention.ms': { min: deletionsKeptMs },
+      },
+      advised: {},
+    },
+    single(names.erasures, erasureKeptMs),
+  ]
+}
+
+const needed: Record<string, Requirement> = {
+  'message.timestamp.type': { is: appendTime },
+  'cleanup.policy': { is: 'delete' },
+}
+
+function ordinary(name: string, partitions: number, retentionMs: number, maxBytes: number): TopicSpec {
+  return {
+    name,
+    partitions,
+    exactPartitions: false,
+    settings: {
+      'message.timestamp.type': appendTime,
+      'cleanup.policy': 'delete',
+      'retention.ms': String(retentionMs),
+      'max.message.bytes': String(maxBytes),
+    },
+    required: { ...needed, 'max.message.bytes': { min: maxBytes } },
+    advised: {},
+  }
+}
+
+/** Nothing of it may go before its time: no limit on its size, whatever the brokers' default is. */
+function whole(spec: TopicSpec): TopicSpec {
+  return {
+    ...spec,
+    settings: { ...spec.settings, 'retention.bytes': '-1' },
+    required: {
+      ...spec.required,
+      'retention.ms': { min: Number(spec.settings['retention.ms']) },
+      'retention.bytes': { is: '-1' },
+    },
+  }
+}
+
+/** Everybody folds it from its first record on. */
+function single(name: string, retentionMs: number): TopicSpec {
+  const { 'max.message.bytes': _brokers, ...settings } = ordinary(name, 1, retentionMs, 0).settings
+  return whole({ name, partitions: 1, exactPartitions: true, settings, required: needed, advised: {} })
+}
+
+/**
+ * What keeps an acknowledged record while brokers die, by the number of replicas: with three of them, two in-sync
+ * replicas must have it before it counts as written. With two that would end all writing while one broker is away.
+ */
+export function durabilityOf(copies: number): Record<string, string> {
+  return {
+    ...(copies >= 2 && { 'unclean.leader.election.enable': 'false' }),
+    ...(copies >= 3 && { 'min.insync.replicas': '2' }),
+  }
+}
+
+/** Whether a setting's value meets a requirement; -1 is larger than any number. */
+export function meets(value: string | undefined, requirement: Requirement): boolean {
+  if (value === undefined) return false
+  if ('is' in requirement) return value === requirement.is
+  const number = unlimited(Number(value))
+  return number >= unlimited(requirement.min) && number <= (requirement.max ?? Infinity)
+}
+
+const unlimited = (number: number): number => (number === -1 ? Infinity : number)
+
+export function describeRequirement(requirement: Requirement): string {
+  if ('is' in requirement) return requirement.is
+  if (requirement.min === -1) return '-1'
+  const max = requirement.max === undefined ? '' : ` and at most ${requirement.max}`
+  return `at least ${requirement.min}${max}`
+}

@@ -1,0 +1,126 @@
+import type { Kafka } from 'kafkajs'
+import type {
+  DeadLetterStore,
+  DeadLetterReadOptions,
+  StoredDeadLetter,
+} from '../../../console/dead-letters/ports.ts'
+import type { DeadLetter } from '../../../core/delivery/delivery.ts'
+import { PostriderError, messageOf } from '../../../errors.ts'
+import type { Logger } from '../../log.ts'
+import { deadLetterOwner, type RawDecoders } from './dead-letter-owner.ts'
+import { newestDeadLetters } from './newest-dead-letters.ts'
+import { readRange } from './read-range.ts'
+import { fetchRange } from './topic-offsets.ts'
+import { TopicReader, type TopicRecord } from './topic-reader.ts'
+
+export interface DeadLetterSource {
+  kafka: Kafka
+  topic: string
+  groupPrefix: string
+  log: Logger
+  /** Throws `undecodable` for good, or what can be retried. */
+  decode(value: Buffer | null): Promise<DeadLetter>
+  raw: RawDecoders
+}
+
+/** Brokers' clocks, which stamp records, and forwarders', which say when a delivery failed, may differ by this. */
+const clockSkewMs = 600_000
+
+const startOf = (since: number | null | undefined): number | undefined =>
+  since === null || since === undefined ? undefined : Math.max(0, since - clockSkewMs)
+
+/** The dead letters of a topic. Each call reads the topic again. */
+export function deadLetterStore(source: DeadLetterSource): DeadLetterStore {
+  return {
+    all: (options = {}) => allDeadLetters(source, options),
+    byId: (id, signal) => deadLettersById(source, id, signal),
+    newest: (options) =>
+      newestDeadLetters(source, options, startOf(options.since), (record) => readDeadLetter(source, record)),
+  }
+}
+
+async function* allDeadLetters(
+  source: DeadLetterSource,
+  options: DeadLetterReadOptions,
+): AsyncGenerator<StoredDeadLetter> {
+  const { since, signal, onRange } = options
+  const range = readRange({
+    ...source,
+    since: startOf(since),
+    ...(onRange && { onRange }),
+    signal,
+  })
+  for await (const record of range) yield await readDeadLetter(source, record)
+}
+
+const positionForm = /^(\d{1,5})-(\d{1,15})$/
+
+async function deadLettersById(
+  source: DeadLetterSource,
+  id: string,
+  signal?: AbortSignal,
+): Promise<StoredDeadLetter[]> {
+  const position = positionForm.exec(id)
+  if (position) return [await deadLetterAt(source, Number(position[1]), Number(position[2]), signal)]
+  const found: StoredDeadLetter[] = []
+  for await (const stored of allDeadLetters(source, { ...(signal && { signal }) })) {
+    if (stored.deadLetter?.delivery?.id === id) found.push(stored)
+  }
+  if (found.length === 0)
+    throw new PostriderError(
+      'not_found',
+      `${source.topic} holds no dead letter of delivery ${id}; \`postrider dead-letters list\` shows what it holds`,
+    )
+  return found.sort((a, b) => a.failedAt - b.failedAt)
+}
+
+async function deadLetterAt(
+  source: DeadLetterSource,
+  partition: number,
+  offset: number,
+  signal: AbortSignal | undefined,
+): Promise<StoredDeadLetter> {
+  const range = (await fetchRange(source.kafka, source.topic)).find((one) => one.partition === partition)
+  let record: TopicRecord | undefined
+  if (range && offset >= range.low && offset < range.high) {
+    const reader = new TopicReader({
+      ...source,
+      from: new Map([[partition, offset]]),
+      until: new Map([[partition, offset + 1]]),
+      onRecord: (found) => void (record = found),
+    })
+    try {
+      await reader.start(signal)
+    } finally {
+      await reader.close()
+    }
+  }
+  if (record) return readDeadLetter(source, record)
+  throw new PostriderError(
+    'not_found',
+    `${source.topic} holds no dead letter ${partition}-${offset}; \`postrider dead-letters list\` shows what it holds`,
+  )
+}
+
+/** A registry that is away for a moment must not look like a letter that cannot be read. */
+const tries = 5
+const betweenTriesMs = 500
+
+async function readDeadLetter(source: DeadLetterSource, record: TopicRecord): Promise<StoredDeadLetter> {
+  const id = `${record.partition}-${record.offset}`
+  for (let tried = 1; ; tried++) {
+    try {
+      const deadLetter = await source.decode(record.value)
+      const owner = await deadLetterOwner(deadLetter, record, source.raw)
+      return { id, record, deadLetter, problem: null, failedAt: deadLetter.failedAt, owner }
+    } catch (error) {
+      if (!(error instanceof PostriderError)) throw error
+      if (!error.canRetry) {
+        const owner = await deadLetterOwner(null, record, source.raw)
+        return { id, record, deadLetter: null, problem: messageOf(error), failedAt: record.timestamp, owner }
+      }
+      if (tried === tries) throw error
+      await new Promise((resolve) => setTimeout(resolve, betweenTriesMs))
+    }
+  }
+}

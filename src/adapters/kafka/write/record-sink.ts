@@ -1,0 +1,31 @@
+import type { Kafka } from 'kafkajs'
+import type { EncodedRecord, RecordSink } from '../../../forwarder/ports.ts'
+import { KafkaProducer, type ProducerLog } from '../producer/kafka-producer.ts'
+import { publish } from '../producer/publish.ts'
+
+/** Appends with acks=all, and tries again for ever while the brokers are away. */
+export class KafkaSink implements RecordSink {
+  readonly #producer: KafkaProducer
+  readonly #produced: (seconds: number) => void
+
+  constructor(kafka: Kafka, log: ProducerLog, produced: (seconds: number) => void) {
+    this.#producer = new KafkaProducer(kafka, log)
+    this.#produced = produced
+  }
+
+  async append(topic: string, records: readonly EncodedRecord[]): Promise<readonly EncodedRecord[]> {
+    const began = performance.now()
+    const { tooLarge } = await publish(this.#producer, topic, records)
+    this.#produced((performance.now() - began) / 1_000)
+    return tooLarge
+  }
+
+  problem(): string | null {
+    return this.#producer.problem()
+  }
+
+  /** What is not acknowledged yet is given up: its `append` rejects with `kafka_unavailable`. Idempotent. */
+  close(): void {
+    this.#producer.close()
+  }
+}

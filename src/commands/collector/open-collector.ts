@@ -1,0 +1,224 @@
+import { randomInt } from 'node:crypto'
+import type { Kafka } from 'kafkajs'
+import { openCollectorServer } from '../../adapters/http/collector-server.ts'
+import { urlAt } from '../../adapters/http/serving.ts'
+import { CallBatchWriter } from '../../adapters/kafka/write/call-batch-writer.ts'
+import { readTail } from '../../adapters/kafka/read/read-tail.ts'
+import type { Logger } from '../../adapters/log.ts'
+import { CollectorCounts } from '../../adapters/metrics/collector-metrics.ts'
+import type { LogCounts } from '../../adapters/metrics/log-counts.ts'
+import { ProduceDurations } from '../../adapters/metrics/produce-durations.ts'
+import type { ReadinessCheck } from '../../adapters/monitoring-server.ts'
+import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
+import type { Codecs } from '../../adapters/schema-registry/codecs.ts'
+import { SettingsLog } from '../../adapters/settings-log.ts'
+import { Collector } from '../../collector/collector.ts'
+import { RecentCalls } from '../../collector/recent-calls.ts'
+import { RequestBudget } from '../../collector/request-budget.ts'
+import type { BudgetLimits } from '../../collector/request-budget.ts'
+import { SourceRates } from '../../collector/source-rates.ts'
+import { WriteKeys } from '../../collector/write-keys.ts'
+import type { Config } from '../../config/config.ts'
+import { RecentIds } from '../../core/call/recent-ids.ts'
+import { topicNames } from '../../core/topics.ts'
+import { PostriderError } from '../../errors.ts'
+import { restarting } from '../../restarts.ts'
+import type { Part } from '../../supervisor.ts'
+import { checkStart } from '../check-start.ts'
+import { serveUntil } from '../serve-until.ts'
+
+export interface OpenCollectorOptions {
+  config: Config
+  kafka: Kafka
+  log: Logger
+  /** Shared with other parts of this process, which then show it; its own unless given. */
+  produceDurations?: ProduceDurations
+  logCounts?: LogCounts
+  /** COLLECTOR_HOST unless given. */
+  host?: string
+  limits?: BudgetLimits
+  /** A request that is not complete by then is cut off, in ms. */
+  requestMs?: number
+  /** A connection whose answer is not taken by then ends, in ms. */
+  answerMs?: number
+  /** Kafka must acknowledge within, in ms. */
+  deadlineMs?: number
+}
+
+export interface OpenCollector {
+  part: Part
+  counts: CollectorCounts
+  checks: ReadinessCheck[]
+  /** Resolves to the port once it listens, which it does from the start on: it answers 503 until it is ready. */
+  listening: Promise<number>
+}
+
+const defaultLimits: BudgetLimits = { calls: 50_000, bytes: 64 << 20 }
+/** UTF-16 units: about 700,000 ids in 64 MB, which are there only once they are used. */
+const recentUnits = 32 << 20
+/** What is read again at the start to know retries by. */
+const tailMs = 10 * 60_000
+const tailRecords = 200_000
+
+/**
+ * The collector as a part. It listens from its start to its end; behind that, it restarts while Kafka or the
+ * registry is away and, a bounded number of times, after a bug. Its run rejects with `local` for a port that is
+ * taken, and with `setup` where topics or schemas are missing.
+ */
+export function openCollector(options: OpenCollectorOptions): OpenCollector {
+  const { config, log } = options
+  const host = options.host ?? config.collectorHost
+  const ownDurations = options.produceDurations ? [] : [new ProduceDurations()]
+  const produceDurations = options.produceDurations ?? ownDurations[0]!
+  const counts = new CollectorCounts(ownDurations)
+  const budget = new RequestBudget(options.limits ?? defaultLimits)
+  // Kept over a new start: what was acknowledged stays so.
+  const recent = new RecentCalls(new RecentIds(recentUnits, randomInt(2 ** 32)))
+  const rates = new SourceRates(config.sourceMaxRate || Infinity, () => performance.now())
+  const listening = Promise.withResolvers<number>()
+  listening.promise.catch(() => {})
+  let current: Life | null = null
+  let starting: Life | null = null
+  const make = (): Part => ({
+    name: 'collector',
+    async run(signal) {
+      const life = (starting = assemble(options, { recent, rates, counts, produceDurations }))
+      try {
+        await life.run(signal, () => (current = life))
+      } finally {
+        current = starting = null
+      }
+    },
+  })
+  const serving = restarting('collector', make, log)
+  return {
+    counts,
+    listening: listening.promise,
+    checks: [
+      {
+        name: 'collector',
+        problem: () => (current ? current.problem() : (starting?.heldUp() ?? 'it is starting')),
+      },
+    ],
+    part: {
+      name: 'collector',
+      async run(signal) {
+        const server = await openCollectorServer({
+          port: config.collectorPort,
+          trustedProxies: config.trustedProxies,
+          host,
+          budget,
+          collector: () => current?.collector ?? null,
+          log,
+          ...(options.requestMs && { requestMs: options.requestMs }),
+          ...(options.answerMs && { answerMs: options.answerMs }),
+        }).catch((error: unknown) => {
+          listening.reject(error)
+          throw error
+        })
+        listening.resolve(server.port)
+        log.info({ host, port: server.port }, `collecting at ${urlAt(host, server.port)}/v1/batch`)
+        await serveUntil(signal, server, serving)
+      },
+    },
+  }
+}
+
+/** A collector from its start to its end, with everything that it holds open. */
+interface Life {
+  run(signal: AbortSignal, onReady: () => void): Promise<void>
+  collector: Collector
+  /** Null when it takes work; otherwise why not. */
+  problem(): string | null
+  /** What its start waits for that waiting alone does not end; null where there is none. */
+  heldUp(): string | null
+}
+
+function assemble(
+  { config, kafka, log, deadlineMs, logCounts }: OpenCollectorOptions,
+  kept: {
+    recent: RecentCalls
+    rates: SourceRates
+    counts: CollectorCounts
+    produceDurations: ProduceDurations
+  },
+): Life {
+  const topics = topicNames(config.topicPrefix)
+  const codecs = createCodecs({ registry: config.registry, topics, log })
+  const settings = new SettingsLog({
+    kafka,
+    topic: topics.settings,
+    groupId: config.groupId,
+    codec: codecs.settings,
+    log,
+    ...(logCounts && { counts: logCounts }),
+  })
+  const writer = new CallBatchWriter({
+    kafka,
+    topic: topics.calls,
+    codec: codecs.calls,
+    log,
+    produced: (seconds) => kept.produceDurations.observe(seconds),
+    ...(deadlineMs && { deadlineMs }),
+  })
+  const collector = new Collector({
+    keys: new WriteKeys(settings),
+    recent: kept.recent,
+    sink: writer,
+    metrics: kept.counts,
+    rates: kept.rates,
+  })
+  return {
+    collector,
+    heldUp: () => (settings.heldAt === null ? null : settings.problem),
+    problem: () => settings.problem ?? writer.problem(),
+    async run(signal, onReady) {
+      try {
+        await checkStart(kafka, config, log, 'collector')
+        await Promise.all([codecs.calls.ready(), settings.start(signal)])
+        writer.start()
+        await recall(kafka, config, codecs, kept.recent, log, signal)
+        if (signal.aborted) return
+        onReady()
+        const stopped = new Promise<void>((resolve) =>
+          signal.addEventListener('abort', () => resolve(), { once: true }),
+        )
+        // A settings log that can never be read ends the part.
+        await Promise.race([stopped, settings.ended, writer.failed])
+      } catch (error) {
+        if (!signal.aborted) throw error
+      } finally {
+        await Promise.all([settings.close(), writer.close()])
+      }
+    },
+  }
+}
+
+/** Learns from the topic's tail which calls came last, so that a retry after a restart is known as one. */
+async function recall(
+  kafka: Kafka,
+  config: Config,
+  { calls }: Codecs,
+  recent: RecentCalls,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<void> {
+  await readTail({
+    kafka,
+    topic: topicNames(config.topicPrefix).calls,
+    groupPrefix: `${config.groupId}.recent`,
+    log,
+    since: Date.now() - tailMs,
+    atMost: tailRecords,
+    signal,
+    async onRecord({ value }) {
+      try {
+        const { sourceId, messageId } = calls.tryDecode(value) ?? (await calls.decode(value))
+        recent.remember(sourceId, messageId)
+      } catch (error) {
+        // It is no call that could be sent again; the forwarder makes it a dead letter.
+        if (!(error instanceof PostriderError && error.code === 'undecodable')) throw error
+      }
+    },
+  })
+}

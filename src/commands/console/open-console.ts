@@ -1,0 +1,200 @@
+import { readFileSync } from 'node:fs'
+import type { Kafka } from 'kafkajs'
+import { ErasureLog } from '../../adapters/erasure-log.ts'
+import { openConsoleServer } from '../../adapters/http/console-server.ts'
+import { urlAt } from '../../adapters/http/serving.ts'
+import type { Logger } from '../../adapters/log.ts'
+import { ConsoleCounts } from '../../adapters/metrics/console-metrics.ts'
+import type { LogCounts } from '../../adapters/metrics/log-counts.ts'
+import type { ReadinessCheck } from '../../adapters/monitoring-server.ts'
+import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
+import { createSecrets } from '../../adapters/secrets.ts'
+import { SettingsLog } from '../../adapters/settings-log.ts'
+import { sendSample } from '../../adapters/webhook/sample-call.ts'
+import { createWebhookTransport } from '../../adapters/webhook/transport.ts'
+import type { Config } from '../../config/config.ts'
+import { operations } from '../../console/api/operations.ts'
+import type { ConsoleServices } from '../../console/api/services.ts'
+import { topicNames } from '../../core/topics.ts'
+import { PostriderError } from '../../errors.ts'
+import { restarting } from '../../restarts.ts'
+import type { Part } from '../../supervisor.ts'
+import { because, checkStart } from '../check-start.ts'
+import { serveUntil } from '../serve-until.ts'
+import { openComputations, type OpenComputations } from '../computations/open-computations.ts'
+import { openDeadLetters } from '../dead-letters/open-dead-letters.ts'
+import { openDeletions } from '../deletions/open-deletions.ts'
+import { openMessages, type OpenMessages } from '../why/open-messages.ts'
+
+export interface OpenConsoleOptions {
+  config: Config
+  kafka: Kafka
+  log: Logger
+  logCounts?: LogCounts
+  /** CONSOLE_HOST unless given. */
+  host?: string
+}
+
+export interface OpenConsole {
+  part: Part
+  counts: ConsoleCounts
+  checks: ReadinessCheck[]
+  /** Resolves to the port once it listens, which it does from the start on: it answers 503 until it is ready. */
+  listening: Promise<number>
+}
+
+const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')) as {
+  version: string
+}
+
+/**
+ * The console as a part. It listens from its start to its end; behind that, it restarts while Kafka or the
+ * registry is away and, a bounded number of times, after a bug. Throws `usage` without ADMIN_TOKEN. Its run rejects
+ * with `local` for a port that is taken, and with `setup` where topics or schemas are missing.
+ */
+export function openConsole(options: OpenConsoleOptions): OpenConsole {
+  const { config, log } = options
+  const { adminToken } = config
+  const host = options.host ?? config.consoleHost
+  if (adminToken === null)
+    throw new PostriderError(
+      'usage',
+      'ADMIN_TOKEN is not set, and the console lets nobody in without one: set it to a long random text (openssl rand -hex 32)',
+    )
+  const counts = new ConsoleCounts()
+  const listening = Promise.withResolvers<number>()
+  listening.promise.catch(() => {})
+  let current: { life: Life; services: ConsoleServices } | null = null
+  let starting: Life | null = null
+  const make = (): Part => ({
+    name: 'console',
+    async run(signal) {
+      const life = (starting = assemble(options))
+      try {
+        await life.run(signal, (services) => (current = { life, services }))
+      } finally {
+        current = starting = null
+      }
+    },
+  })
+  const serving = restarting('console', make, log)
+  return {
+    counts,
+    listening: listening.promise,
+    checks: [
+      {
+        name: 'console',
+        problem: () => (current ? current.life.problem() : (starting?.heldUp() ?? 'it is starting')),
+      },
+    ],
+    part: {
+      name: 'console',
+      async run(signal) {
+        const server = await openConsoleServer({
+          port: config.consolePort,
+          host,
+          token: adminToken,
+          version,
+          operations,
+          services: () => current?.services ?? null,
+          counts,
+          log,
+        }).catch((error: unknown) => {
+          listening.reject(error)
+          throw error
+        })
+        listening.resolve(server.port)
+        log.info({ host, port: server.port }, `admin API at ${urlAt(host, server.port)}/api/v1/openapi.json`)
+        await serveUntil(signal, server, serving)
+      },
+    },
+  }
+}
+
+/** A console from its start to its end, with everything that it holds open. */
+interface Life {
+  run(signal: AbortSignal, onReady: (services: ConsoleServices) => void): Promise<void>
+  /** Null when it takes work; otherwise why not. */
+  problem(): string | null
+  /** What its start waits for that waiting alone does not end; null where there is none. */
+  heldUp(): string | null
+}
+
+function assemble({ config, kafka, log, logCounts }: OpenConsoleOptions): Life {
+  const topics = topicNames(config.topicPrefix)
+  const codecs = createCodecs({ registry: config.registry, topics, log })
+  const secrets = createSecrets(config.secretsKeys)
+  const { groupId } = config
+  const counted = logCounts ? { counts: logCounts } : {}
+  const settings = new SettingsLog({
+    kafka,
+    topic: topics.settings,
+    groupId,
+    codec: codecs.settings,
+    log,
+    ...counted,
+  })
+  const transport = createWebhookTransport({
+    timeoutMs: config.webhookTimeoutMs,
+    allowedNetworks: config.allowedNetworks,
+    caFile: config.webhookCaFile,
+  })
+  const erasures = new ErasureLog({
+    kafka,
+    topic: topics.erasures,
+    groupId,
+    codec: codecs.erasures,
+    log,
+    ...counted,
+  })
+  const deadLetters = openDeadLetters(
+    { config, kafka, log },
+    async (signal) => {
+      await settings.catchUp(signal)
+      return settings.state.destinations
+    },
+    (signal) => erasures.current(signal),
+  )
+  return {
+    heldUp: () => (settings.heldAt === null ? null : settings.problem),
+    problem() {
+      if (settings.problem !== null) return settings.problem
+      return erasures.connected ? null : because('the deletions’ log cannot be read', erasures.trouble)
+    },
+    async run(signal, onReady) {
+      const ending = new AbortController()
+      let computations: OpenComputations | null = null
+      const deletions = openDeletions({ config, kafka, log, settings })
+      let messages: OpenMessages | null = null
+      try {
+        await checkStart(kafka, config, log, 'console')
+        await Promise.all([codecs.settings.ready(), settings.start(signal), erasures.start(signal)])
+        computations = await openComputations({ config, kafka, log, settings, ...counted }, ending.signal)
+        messages = await openMessages({ config, kafka, log }, (stop) => erasures.current(stop))
+        if (signal.aborted) return
+        onReady({
+          settings,
+          secrets,
+          sendSample: (destination) => sendSample(destination, { transport, secrets, now: Date.now() }),
+          deadLetters,
+          computations,
+          deletions,
+          messages,
+          now: Date.now,
+        })
+        const stopped = new Promise<void>((resolve) =>
+          signal.addEventListener('abort', () => resolve(), { once: true }),
+        )
+        // A log that can never be read ends the part.
+        await Promise.race([stopped, settings.ended, erasures.ended])
+      } catch (error) {
+        if (!signal.aborted) throw error
+      } finally {
+        ending.abort()
+        computations?.close()
+        messages?.close()
+        await Promise.all([deletions.close(), settings.close(), erasures.close(), transport.close(0)])
+      }
+    },
+  }
+}

@@ -1,0 +1,174 @@
+import { Command } from 'commander'
+import { SettingsLog } from '../../adapters/settings-log.ts'
+import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
+import { jsonOf, summaryOf } from '../../console/dead-letters/describe.ts'
+import { passes, type Filter } from '../../console/dead-letters/filter.ts'
+import type { DeadLetterStore, ReplayPorts, StoredDeadLetter } from '../../console/dead-letters/ports.ts'
+import { replayDeadLetters } from '../../console/dead-letters/replay.ts'
+import { topicNames } from '../../core/topics.ts'
+import { PostriderError } from '../../errors.ts'
+import { loadContext, runAction, stopSignal, type Context } from '../context.ts'
+import { headings, pageOf, rowOf } from './describe.ts'
+import { addFilterOptions, readFilter } from './filter.ts'
+import type { FilterOptions } from './filter.ts'
+import { openDeadLetters } from './open-dead-letters.ts'
+import { PrintedReport, readRate } from './report.ts'
+import { openErasures } from '../open-erasures.ts'
+import { print, printJson, printTable } from '../output.ts'
+
+export function deadLettersCommand(): Command {
+  const command = new Command('dead-letters').description(
+    'What finally failed: deliveries, and records that never became one. An ID is that of a dead letter as ' +
+      '`list` shows it (`<partition>-<offset>`), or a delivery’s (`<messageId>:<destinationId>`).',
+  )
+  addFilterOptions(command.command('list').summary('the newest dead letters'))
+    .description('The newest dead letters, the newest last.')
+    .option('--limit <count>', 'how many (default: 50; with --json all, in the order of their partitions)')
+    .option('--json', 'one JSON object a line')
+    .action(runAction(list))
+  command
+    .command('show <id>')
+    .description(
+      'All that is known of one: attempts, last response, body. Of a delivery: each time it failed.',
+    )
+    .option('--json', 'one JSON object a line')
+    .action(runAction(show))
+  addFilterOptions(command.command('replay [id...]').summary('send dead letters again'))
+    .description(
+      'Sends dead letters again, through the shortest retry tier, to all URLs that their destination has now, ' +
+        'with a new retry window. Records that never became a delivery go back, as they were, to ' +
+        'the topic they came from. Without ids and filters: all of them. A replay keeps the delivery’s id ' +
+        '(Idempotency-Key) and its body with the messageId, so replaying twice sends twice what receivers can ' +
+        'tell by these.',
+    )
+    .option('--dry-run', 'show what would be sent, and send nothing')
+    .option('--rate <count>', 'maximum number per second (50 or 50/s)')
+    .option('--json', 'one JSON object a line')
+    .action(runAction(replayThem))
+  return command
+}
+
+const defaultLimit = 50
+
+async function list(
+  options: FilterOptions & { limit?: string; json?: true },
+  command: Command,
+): Promise<void> {
+  const limit = readLimit(options.limit) ?? (options.json ? null : defaultLimit)
+  const filter = readFilter(options, Date.now())
+  await withDeadLetters(command, ({ deadLetters }) =>
+    printNewest(deadLetters, filter, limit, options.json ?? false),
+  )
+}
+
+async function printNewest(
+  deadLetters: DeadLetterStore,
+  filter: Filter,
+  limit: number | null,
+  json: boolean,
+): Promise<void> {
+  const newest: StoredDeadLetter[] = []
+  let count = 0
+  for await (const stored of deadLetters.all({ since: filter.since })) {
+    if (!passes(filter, stored)) continue
+    count++
+    if (limit === null) printJson(summaryOf(stored))
+    else {
+      newest.push(stored)
+      // Whatever the topic holds, no more than that are kept.
+      if (newest.length >= 2 * limit + 1_000) keepNewest(newest, limit)
+    }
+  }
+  if (limit === null) return
+  keepNewest(newest, limit)
+  if (json) newest.forEach((stored) => printJson(summaryOf(stored)))
+  else if (count === 0) print('no dead letters')
+  else printTable(headings, newest.map(rowOf))
+  if (count > limit) console.error(`the newest ${limit} of ${count}; --limit shows more`)
+}
+
+function keepNewest(stored: StoredDeadLetter[], limit: number): void {
+  stored.sort((a, b) => a.failedAt - b.failedAt || a.record.offset - b.record.offset)
+  stored.splice(0, stored.length - limit)
+}
+
+async function show(id: string, options: { json?: true }, command: Command): Promise<void> {
+  await withDeadLetters(command, async ({ deadLetters }) => {
+    const found = await deadLetters.byId(id)
+    if (options.json) found.forEach((stored) => printJson(jsonOf(stored)))
+    else print(found.map(pageOf).join('\n\n'))
+  })
+}
+
+async function replayThem(
+  ids: string[],
+  options: FilterOptions & { dryRun?: true; rate?: string; json?: true },
+  command: Command,
+): Promise<void> {
+  const isFiltered = [options.reason, options.destination, options.since, options.until].some(Boolean)
+  if (ids.length > 0 && isFiltered)
+    throw new PostriderError(
+      'usage',
+      'give either ids or filters (--reason, --destination, --since, --until)',
+    )
+  const filter = readFilter(options, Date.now())
+  const rate = readRate(options.rate)
+  const { dryRun = false, json = false } = options
+  const report = new PrintedReport({ dryRun, json })
+  const signal = stopSignal()
+  try {
+    await withDeadLetters(command, (ports) =>
+      replayDeadLetters({ ids, filter, rate, dryRun }, ports, report, signal),
+    )
+  } finally {
+    report.print(signal.aborted)
+  }
+  if (report.refused > 0 || signal.aborted) process.exitCode = 1
+}
+
+function readLimit(text: string | undefined): number | null {
+  if (text === undefined) return null
+  const limit = /^\d{1,7}$/.test(text) ? Number(text) : 0
+  if (limit > 0) return limit
+  throw new PostriderError(
+    'usage',
+    `--limit is ${JSON.stringify(text)}; it takes a whole number from 1 to 9999999`,
+  )
+}
+
+async function withDeadLetters(command: Command, use: (ports: ReplayPorts) => Promise<void>): Promise<void> {
+  const context = loadContext(command)
+  const { config, log } = context
+  const kafka = context.kafka()
+  const erasures = await openErasures(context)
+  try {
+    await erasures.start()
+    await use(
+      openDeadLetters(
+        { config, kafka, log },
+        (signal) => destinationsNow(context, signal),
+        (signal) => erasures.current(signal),
+      ),
+    )
+  } finally {
+    await erasures.close()
+  }
+}
+
+/** Read once, when a replay asks for them: looking at dead letters needs no settings. */
+async function destinationsNow({ config, kafka, log }: Context, signal: AbortSignal) {
+  const topics = topicNames(config.topicPrefix)
+  const settings = new SettingsLog({
+    kafka: kafka(),
+    topic: topics.settings,
+    groupId: config.groupId,
+    codec: createCodecs({ registry: config.registry, topics, log }).settings,
+    log,
+  })
+  try {
+    await settings.start(signal)
+  } finally {
+    await settings.close()
+  }
+  return settings.state.destinations
+}

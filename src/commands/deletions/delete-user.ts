@@ -1,0 +1,81 @@
+import { Command, Option } from 'commander'
+import { reportOf } from '../../console/deletions/describe.ts'
+import { checkUserIds } from '../../console/user-ids.ts'
+import { maxUsersOfRequest } from '../../core/erasure/deletion.ts'
+import { PostriderError } from '../../errors.ts'
+import { listIn } from '../computations/sync-input.ts'
+import { runAction } from '../context.ts'
+import { collect } from '../dead-letters/filter.ts'
+import { deletionProgress } from './progress.ts'
+import { withDeletions } from './session.ts'
+import { count, print, printJson } from '../output.ts'
+
+interface Flags {
+  file?: string
+  source?: string[]
+  json?: true
+}
+
+export function deleteUserCommand(): Command {
+  return new Command('delete-user')
+    .argument('[id...]', 'user ids')
+    .summary('erase users, and ask destinations to forget them')
+    .description(
+      'Requests the deletion of users: what waits of their calls is dropped, their dead letters are gone, and every ' +
+        `destination of the sources gets a delete call for each user. At most ${maxUsersOfRequest} users at once. ` +
+        'A list with anything wrong in it changes nothing. Affected are all sources there are, disabled ones too, ' +
+        'unless --source names some: whether a source ever had a call of a user is not looked at. A delete call goes ' +
+        'to each enabled source that has an enabled destination.',
+    )
+    .option('--file <file>', 'one user id a line; - for stdin')
+    .addOption(
+      new Option('--source <id>', 'only at this source (default: at all of them); can be repeated').argParser(
+        collect,
+      ),
+    )
+    .option('--json', 'as JSON')
+    .action(runAction(deleteUsers))
+}
+
+async function deleteUsers(ids: string[], { file, source, json }: Flags, command: Command): Promise<void> {
+  if (ids.length > 0 === (file !== undefined))
+    throw new PostriderError('usage', 'name the users, either as arguments or with --file')
+  const userIds = file === undefined ? ids : await idsIn(file)
+  const place = (index: number) => (file === undefined ? `id ${index + 1}` : `line ${index + 1}`)
+  // Before anything is connected: what is wrong with the list is wrong without Kafka, too.
+  checkUserIds(userIds, place)
+  await withDeletions(command, async (deletions, signal) => {
+    const { onProgress, stop } = deletionProgress()
+    try {
+      const onStart = (requestId: string) => console.error(`deletion ${requestId}`)
+      const options = { onProgress, signal, place, ...(!json && { onStart }) }
+      const report = await deletions.request({ userIds, sourceIds: source }, options)
+      stop()
+      if (json) return printJson(reportOf(report))
+      const deleteCalls = report.sources.filter(({ notified }) => notified).map(({ sourceId }) => sourceId)
+      const silent = report.sources.filter(({ notified }) => !notified).map(({ sourceId }) => sourceId)
+      print(
+        `${count(report.users, 'user')} erased at ${report.sources.map(({ sourceId }) => sourceId).join(', ')}; ` +
+          (deleteCalls.length > 0
+            ? `${count(report.deleteCalls, 'delete call')} written for the destinations of ${deleteCalls.join(', ')}`
+            : 'there is no destination to notify') +
+          (deleteCalls.length > 0 && silent.length > 0
+            ? `; no destination to notify at ${silent.join(', ')}`
+            : ''),
+      )
+      print(`\`postrider deletions show ${report.requestId}\` says what became of it`)
+    } finally {
+      stop()
+    }
+  })
+}
+
+/** All lines are read and found right before anything is written. */
+async function idsIn(file: string): Promise<string[]> {
+  const ids: string[] = []
+  for await (const { users } of listIn(file, 'audience')) {
+    for (const user of users) ids.push(user)
+    if (ids.length > maxUsersOfRequest) break
+  }
+  return ids
+}

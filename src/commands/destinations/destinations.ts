@@ -1,0 +1,211 @@
+import { Command } from 'commander'
+import { createWebhookTransport } from '../../adapters/webhook/transport.ts'
+import { destinationIn, destinationView, type DestinationView } from '../../console/destinations.ts'
+import { runAction } from '../context.ts'
+import { headings, linesOf, rowOf } from './describe.ts'
+import {
+  addRotationFlags,
+  addSecretFlags,
+  headerEdits,
+  repeatable,
+  secretEdit,
+  type EndpointFlags,
+} from './flags.ts'
+import { addOptionFlags, optionsEdit, type OptionFlags } from './option-flags.ts'
+import { sealerFor } from '../../console/sealing-key.ts'
+import type { SettingsCommand } from '../../core/settings/commands.ts'
+import { sendSample } from '../../adapters/webhook/sample-call.ts'
+import { printJson, printTable } from '../output.ts'
+import {
+  addListCommand,
+  addTurnCommands,
+  say,
+  showAction,
+  type JsonFlag,
+  type Kind,
+} from '../settings/settings-actions.ts'
+import { settingsSession } from '../settings/settings-session.ts'
+
+const destinations: Kind<DestinationView> = {
+  name: 'destination',
+  all: (state) => [...state.destinations.values()].map(destinationView),
+  one: (state, id) => destinationView(destinationIn(state, id)),
+  headings,
+  row: rowOf,
+  lines: linesOf,
+}
+
+export function destinationsCommand(): Command {
+  const command = new Command('destinations').description(
+    'Where calls go to: up to 5 URLs each, every call as a signed POST. Shared secrets and header values are kept ' +
+      'encrypted (SECRETS_KEY) and never shown again, only as fingerprints. Changes take effect in running ' +
+      'parts at once.',
+  )
+  addOptionFlags(
+    addSecretFlags(
+      command
+        .command('create')
+        .summary('add a destination')
+        .description(
+          'Adds a destination. An id is never changed or reused. If sending to any one of the URLs succeeds, a call ' +
+            'counts as delivered, unless --deliver-to every is chosen.',
+        )
+        .requiredOption('--id <id>', '1-64 of a-z, 0-9, "_" and "-"')
+        .requiredOption('--name <name>', 'for people')
+        .addOption(
+          repeatable('--source <id>', 'a source whose calls it gets; repeatable').makeOptionMandatory(),
+        )
+        .addOption(
+          repeatable('--url <url>', 'http or https, absolute; repeatable, at most 5').makeOptionMandatory(),
+        ),
+    ),
+  )
+    .option('--disabled', 'sends nothing until it is enabled')
+    .option('--json', 'as JSON')
+    .action(runAction(create))
+  addListCommand(command, destinations)
+  command
+    .command('show <id>')
+    .summary('one destination, and whether its URLs are gone')
+    .description('One destination, with the ids of its URLs, and since when one of them is gone (410).')
+    .option('--json', 'as JSON')
+    .action(
+      runAction((id: string, flags: JsonFlag, self: Command) => showAction(destinations, id, flags, self)),
+    )
+  addOptionFlags(
+    addRotationFlags(
+      addSecretFlags(
+        command
+          .command('update <id>')
+          .summary('change what is given')
+          .description(
+            'Changes what is given, and nothing else. --source and --url give the whole new list; a URL that stays ' +
+              'keeps its id and headers, a new one has none. --header sets one header and leaves the others; URLs are ' +
+              'counted in the new list.',
+          )
+          .option('--name <name>', 'for people')
+          .addOption(repeatable('--source <id>', 'a source whose calls it gets; repeatable'))
+          .addOption(repeatable('--url <url>', 'http or https, absolute; repeatable, at most 5'))
+          .addOption(
+            repeatable('--remove-header <header>', 'takes a header away, as "URL-number:Name"; repeatable'),
+          ),
+      ),
+    ),
+  )
+    .option('--json', 'as JSON')
+    .action(runAction(update))
+  addTurnCommands(command, destinations, {
+    enable: {
+      summary: 'send to it, also to URLs that were gone',
+      description: 'Sends to it again, also to URLs that were gone.',
+    },
+    disable: {
+      summary: 'send it nothing',
+      description: 'Sends it nothing more: its calls, waiting retries included, are skipped and counted.',
+    },
+  })
+  command
+    .command('test <id>')
+    .summary('send one sample call to each URL')
+    .description(
+      'Sends one sample call to each URL, once, enabled or not, and prints each outcome. Exit code 1 unless all ' +
+        'succeed.',
+    )
+    .option('--json', 'one JSON object a URL')
+    .action(runAction(test))
+  return command
+}
+
+interface CreateFlags extends JsonFlag, EndpointFlags, OptionFlags {
+  id: string
+  name: string
+  source: string[]
+  url: string[]
+  disabled?: true
+}
+
+async function create(flags: CreateFlags, command: Command): Promise<void> {
+  const { run, secrets } = settingsSession(command)
+  const [headers, secret] = [headerEdits(flags), secretEdit(flags)]
+  await run(async (settings) => {
+    const sealer = sealerFor(settings, secrets, { destinationId: flags.id, anyKey: flags.anyKey })
+    const { sharedSecret = null } = secret(sealer.newSecret)
+    const command: SettingsCommand = {
+      type: 'create_destination',
+      id: flags.id,
+      name: flags.name,
+      sourceIds: flags.source,
+      urls: flags.url,
+      headers: headers(sealer.newSecret),
+      sharedSecret,
+      options: optionsEdit(flags),
+      enabled: !flags.disabled,
+    }
+    await settings.perform(command, { check: sealer.check })
+    const disabled = flags.disabled ? ', disabled' : ''
+    const next = `\`postrider destinations test ${flags.id}\` sends a sample call`
+    say(destinations, settings, flags.id, flags, `destination "${flags.id}" created${disabled}; ${next}`)
+  })
+}
+
+interface UpdateFlags extends JsonFlag, EndpointFlags, OptionFlags {
+  name?: string
+  source?: string[]
+  url?: string[]
+}
+
+async function update(id: string, flags: UpdateFlags, command: Command): Promise<void> {
+  const { run, secrets } = settingsSession(command)
+  const [headers, secret] = [headerEdits(flags), secretEdit(flags)]
+  await run(async (settings) => {
+    const sealer = sealerFor(settings, secrets, { destinationId: id, anyKey: flags.anyKey })
+    const command: SettingsCommand = {
+      type: 'update_destination',
+      id,
+      name: flags.name,
+      sourceIds: flags.source,
+      urls: flags.url,
+      headers: headers(sealer.newSecret),
+      ...secret(sealer.newSecret),
+      options: optionsEdit(flags),
+    }
+    await settings.perform(command, { check: sealer.check })
+    say(destinations, settings, id, flags, `destination "${id}" updated`)
+  })
+}
+
+async function test(id: string, { json }: JsonFlag, command: Command): Promise<void> {
+  const { run, secrets, context } = settingsSession(command)
+  const { config } = context
+  await run(async (settings) => {
+    const destination = destinationIn(settings.state, id)
+    const transport = createWebhookTransport({
+      timeoutMs: config.webhookTimeoutMs,
+      allowedNetworks: config.allowedNetworks,
+      caFile: config.webhookCaFile,
+    })
+    try {
+      const results = await sendSample(destination, { transport, secrets, now: Date.now() })
+      if (json)
+        for (const { number, url, outcome } of results) {
+          const { kind, status, durationMs, detail } = outcome
+          printJson({ number, url, outcome: kind, status, durationMs: Math.round(durationMs), detail })
+        }
+      else
+        printTable(
+          ['URL', 'OUTCOME', 'STATUS', 'MS', 'ADDRESS', 'DETAIL'],
+          results.map(({ number, url, outcome }) => [
+            String(number),
+            outcome.kind,
+            String(outcome.status ?? '-'),
+            Math.round(outcome.durationMs),
+            url,
+            outcome.detail ?? '',
+          ]),
+        )
+      if (results.some(({ outcome }) => outcome.kind !== 'success')) process.exitCode = 1
+    } finally {
+      await transport.close(0)
+    }
+  })
+}

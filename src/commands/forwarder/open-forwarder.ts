@@ -1,0 +1,289 @@
+import type { LookupFunction } from 'node:net'
+import type { Kafka } from 'kafkajs'
+import { boundHeap } from '../../adapters/bound-heap.ts'
+import { ErasureLog } from '../../adapters/erasure-log.ts'
+import { GroupSource } from '../../adapters/kafka/group/group-source.ts'
+import { keyAndValueOf, RecordEncoder } from '../../adapters/kafka/wire/record-encoder.ts'
+import { KafkaSink } from '../../adapters/kafka/write/record-sink.ts'
+import type { Logger } from '../../adapters/log.ts'
+import { ForwarderCounts } from '../../adapters/metrics/forwarder-metrics.ts'
+import type { LogCounts } from '../../adapters/metrics/log-counts.ts'
+import type { ProduceDurations } from '../../adapters/metrics/produce-durations.ts'
+import type { ReadinessCheck } from '../../adapters/monitoring-server.ts'
+import { createCodecs, type Codecs } from '../../adapters/schema-registry/codecs.ts'
+import type { KeyedRetryDelivery } from '../../adapters/schema-registry/retry-delivery-writer.ts'
+import { createSecrets } from '../../adapters/secrets.ts'
+import { SettingsLog } from '../../adapters/settings-log.ts'
+import { createWebhookTransport } from '../../adapters/webhook/transport.ts'
+import type { Config } from '../../config/config.ts'
+import { defaultBreakerLimits } from '../../core/pacing/breaker.ts'
+import { defaultTrickle } from '../../core/pacing/retry-budget.ts'
+import { tierOfTopic, topicNames } from '../../core/topics.ts'
+import { messageOf } from '../../errors.ts'
+import { Forwarder } from '../../forwarder/forwarder.ts'
+import type { Encoders, TopicPartition } from '../../forwarder/ports.ts'
+import { restarting } from '../../restarts.ts'
+import type { Part } from '../../supervisor.ts'
+import { because, checkStart } from '../check-start.ts'
+
+export interface OpenForwarderOptions {
+  config: Config
+  kafka: Kafka
+  log: Logger
+  /** Resolves webhook host names; default the system's. */
+  lookup?: LookupFunction
+  /** Shared with other parts of this process, which then show it; its own unless given. */
+  produceDurations?: ProduceDurations
+  logCounts?: LogCounts
+}
+
+export interface OpenForwarder {
+  part: Part
+  counts: ForwarderCounts
+  checks: ReadinessCheck[]
+}
+
+/** What retry topics and dead letters take by contract (max.message.bytes), less room for the batch's header. */
+const maxRecordBytes = 4 * 1024 * 1024 - 1_024
+/** With a receiver that answers at once more do not bring more through, and need more memory. */
+const startInFlightPerEndpoint = 64
+const queueWaitMs = 2_000
+/** V8's space for young objects: `boundHeap`. */
+const youngMb = 32
+/** Beyond the webhook timeout, for publishing and the last commit. */
+const drainMarginMs = 5_000
+/** A stop waits for the fetch that is in flight, and a heartbeat goes out after it. */
+const fetchWaitMs = 1_000
+
+/**
+ * The forwarder as a part that restarts while Kafka or the registry is away and, a bounded number of times,
+ * after a bug. Its run rejects with `setup` where topics or schemas are missing.
+ */
+export function openForwarder(options: OpenForwarderOptions): OpenForwarder {
+  boundHeap(youngMb)
+  const counts = new ForwarderCounts(options.produceDurations)
+  let current: Life | null = null
+  const make = (): Part => ({
+    name: 'forwarder',
+    async run(signal) {
+      try {
+        current = await assemble(options, counts)
+        if (!signal.aborted) await current.run(signal)
+      } finally {
+        current = null
+      }
+    },
+  })
+  return {
+    counts,
+    checks: [
+      {
+        name: 'forwarder',
+        problem: () => (current ? current.problem() : 'it is starting'),
+        warning: () => current?.warning() ?? null,
+      },
+    ],
+    part: restarting('forwarder', make, options.log),
+  }
+}
+
+/** A forwarder from its start to its end, with everything that it holds open. */
+interface Life {
+  run(signal: AbortSignal): Promise<void>
+  /** Null when it takes work; otherwise why not. */
+  problem(): string | null
+  /** What does not keep it from work. */
+  warning(): string | null
+}
+
+async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts): Promise<Life> {
+  const { config, kafka, log } = options
+  const topics = topicNames(config.topicPrefix)
+  const codecs = createCodecs({ registry: config.registry, topics, log })
+  const retryTopics = await checkStart(kafka, config, log, 'forwarder')
+  await readyToWrite(codecs, config)
+
+  const transport = createWebhookTransport({
+    timeoutMs: config.webhookTimeoutMs,
+    allowedNetworks: config.allowedNetworks,
+    caFile: config.webhookCaFile,
+    ...(options.lookup && { lookup: options.lookup }),
+  })
+  const counted = options.logCounts ? { counts: options.logCounts } : {}
+  const settings = new SettingsLog({
+    kafka,
+    topic: topics.settings,
+    groupId: config.groupId,
+    codec: codecs.settings,
+    log,
+    ...counted,
+  })
+  const erasures = new ErasureLog({
+    kafka,
+    topic: topics.erasures,
+    groupId: config.groupId,
+    codec: codecs.erasures,
+    log,
+    ...counted,
+  })
+  const sink = new KafkaSink(kafka, log, (seconds) => counts.produced(seconds))
+  const sourceOf = (groupId: string, sourceTopics: readonly string[]) =>
+    new GroupSource({
+      kafka,
+      groupId,
+      topics: sourceTopics,
+      sessionTimeoutMs: config.sessionTimeoutMs,
+      maxWaitMs: Math.min(fetchWaitMs, config.sessionTimeoutMs / 10),
+      log,
+    })
+  const delays = new Map(retryTopics.map((topic) => [topic, tierOfTopic(topics, topic)!.delayMs]))
+  const ends = endOffsetsBy(kafka)
+  const secrets = createSecrets(config.secretsKeys)
+  const forwarder = new Forwarder({
+    calls: sourceOf(config.groupId, [topics.calls]),
+    retries: sourceOf(`${config.groupId}.retries`, retryTopics),
+    decoders: { calls: codecs.calls, retries: codecs.retries(config.retryTiers[0]!.name) },
+    encoders: encodersOf(codecs),
+    sink,
+    settings,
+    erasures,
+    openSecret: (sealed, place) => secrets.open(sealed, place),
+    transport,
+    metrics: counts,
+    topics,
+    tierDelayMs: (topic) => delays.get(topic)!,
+    endOffsets: ends.read,
+    reportGone: goneReporter(settings, log),
+    everything: config.ledger === 'all',
+    policy: { tiers: config.retryTiers, windowMs: config.retryWindowMs },
+    bounds: {
+      breaker: defaultBreakerLimits,
+      limit: {
+        min: 1,
+        start: Math.min(startInFlightPerEndpoint, config.maxInFlightPerEndpoint),
+        max: config.maxInFlightPerEndpoint,
+      },
+      budget: { share: config.retryBudgetPercent / 100, ...defaultTrickle },
+      maxWaitMs: queueWaitMs,
+      returnDelaysMs: config.retryTiers.map(({ delayMs }) => delayMs),
+    },
+    maxInFlight: config.maxInFlight,
+    maxRecordBytes,
+    drainMs: config.webhookTimeoutMs + drainMarginMs,
+    log,
+  })
+  return {
+    problem() {
+      if (settings.problem !== null) return settings.problem
+      if (!erasures.connected) return because('the log of deletion requests cannot be read', erasures.trouble)
+      return forwarder.problem()
+    },
+    warning: () => forwarder.warning(),
+    async run(signal) {
+      const stopping = new AbortController()
+      const stop = () => stopping.abort()
+      signal.addEventListener('abort', stop, { once: true })
+      try {
+        await Promise.all([settings.start(signal), erasures.start(signal)])
+        // A log that can never be read ends the part.
+        const unreadable = Promise.all([settings.ended, erasures.ended]).then(
+          () => new Promise<never>(() => {}),
+        )
+        const running = forwarder.run(stopping.signal)
+        await Promise.race([running, unreadable]).finally(async () => {
+          stop()
+          await running.catch(() => {})
+        })
+      } catch (error) {
+        if (!signal.aborted) throw error
+      } finally {
+        signal.removeEventListener('abort', stop)
+        await Promise.all([
+          settings.close(),
+          erasures.close(),
+          sink.close(),
+          ends.close(),
+          transport.close(0),
+        ])
+      }
+    },
+  }
+}
+
+async function readyToWrite(codecs: Codecs, config: Config): Promise<void> {
+  await Promise.all([
+    codecs.calls.ready(),
+    codecs.deadLetters.ready(),
+    codecs.deliveries.ready(),
+    codecs.settings.ready(),
+    ...config.retryTiers.map(({ name }) => codecs.retries(name).ready()),
+  ])
+}
+
+function encodersOf(codecs: Codecs): Encoders {
+  const retries = new Map<string, RecordEncoder<KeyedRetryDelivery>>()
+  const deadLetters = new RecordEncoder(codecs.deadLetters)
+  const events = new RecordEncoder(codecs.deliveries)
+  const retriesOf = (tierName: string) => {
+    let encoder = retries.get(tierName)
+    if (!encoder) retries.set(tierName, (encoder = new RecordEncoder(codecs.retries(tierName))))
+    return encoder
+  }
+  return {
+    retry: (tierName, record, headers) => retriesOf(tierName).encode(record.key, record, headers),
+    retryOf(tierName, record) {
+      const { key, value } = keyAndValueOf(record)
+      // The schema that it was written with is known.
+      return { ...codecs.retries(tierName).tryDecode(value)!, key }
+    },
+    deadLetter: (record, headers) => deadLetters.encode(record.rawKey, record, headers),
+    event: (key, event) => events.encode(key, event),
+  }
+}
+
+/** An admin client of its own for the lag gauge: it must wait for nothing else, and nothing for it. */
+function endOffsetsBy(kafka: Kafka) {
+  const admin = kafka.admin({ retry: { retries: 0 } })
+  let connected: Promise<void> | null = null
+  return {
+    async read(names: readonly string[]): Promise<(TopicPartition & { end: number; start: number })[]> {
+      connected ??= admin.connect()
+      try {
+        await connected
+        const found = await Promise.all(names.map((topic) => admin.fetchTopicOffsets(topic)))
+        return found.flatMap((partitions, index) =>
+          partitions.map(({ partition, high, low }) => ({
+            topic: names[index]!,
+            partition,
+            end: Number(high),
+            start: Number(low),
+          })),
+        )
+      } catch (error) {
+        connected = null
+        await admin.disconnect().catch(() => {})
+        throw error
+      }
+    },
+    async close(): Promise<void> {
+      await admin.disconnect().catch(() => {})
+    },
+  }
+}
+
+/** Writes a 410 into the settings, so that `destinations show` says it; once per endpoint. */
+function goneReporter(settings: SettingsLog, log: Logger): (destinationId: string, urlId: string) => void {
+  const reporting = new Set<string>()
+  return (destinationId, urlId) => {
+    const key = `${destinationId}/${urlId}`
+    const endpoint = settings.state.destinations.get(destinationId)?.urls.find(({ id }) => id === urlId)
+    if (!endpoint || endpoint.goneAt !== null || reporting.has(key)) return
+    reporting.add(key)
+    settings
+      .execute({ type: 'report_endpoint_gone', destinationId, urlId, at: Date.now() })
+      .catch((error: unknown) =>
+        log.warn({ destination: destinationId, urlId }, `not noted as gone: ${messageOf(error)}`),
+      )
+      .finally(() => reporting.delete(key))
+  }
+}

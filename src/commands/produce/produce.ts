@@ -1,0 +1,178 @@
+import { randomUUID } from 'node:crypto'
+import { createReadStream, statSync } from 'node:fs'
+import { addAbortSignal } from 'node:stream'
+import { Command } from 'commander'
+import type { Admin, Kafka } from 'kafkajs'
+import { CallWriter } from '../../adapters/kafka/write/call-writer.ts'
+import { ProduceFailure } from '../../adapters/kafka/producer/produce-errors.ts'
+import { withAdmin } from '../../adapters/kafka/explain-kafka-error.ts'
+import { requirePermissions } from '../../adapters/kafka/secure/require-permissions.ts'
+import type { Logger } from '../../adapters/log.ts'
+import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
+import type { Config } from '../../config/config.ts'
+import type { Permission } from '../../core/permissions.ts'
+import { topicNames } from '../../core/topics.ts'
+import { readTrackingCall } from '../../core/call/tracking-call.ts'
+import { PostriderError, messageOf } from '../../errors.ts'
+import { requireTopics } from '../check-start.ts'
+import { loadContext, runAction, stopSignal } from '../context.ts'
+import type { Context } from '../context.ts'
+import { print, printJson } from '../output.ts'
+import { linesOf, maxLineBytes } from './produce-lines.ts'
+import { ProduceProgress } from './produce-progress.ts'
+
+interface Flags {
+  source?: string
+  json?: boolean
+}
+
+export function produceCommand(): Command {
+  return new Command('produce')
+    .description(
+      'Writes calls to analytics.calls: one JSON object a line, in the shape of the items of /v1/batch. ' +
+        'What a line leaves out is filled in: timestamp (now), messageId. A bad line is reported with its ' +
+        'number and does not stop the rest; the exit code is then 1.',
+    )
+    .argument('[file]', 'a file of JSON lines; - or nothing for stdin')
+    .option('--source <id>', 'the source of lines that have no sourceId of their own')
+    .option('--json', 'print JSON lines: one for each bad line, and the totals')
+    .addHelpText(
+      'after',
+      `\nExample:\n  echo '{"type":"track","userId":"u-1","event":"Signed Up","properties":{"plan":"pro"}}' | postrider produce --source shop`,
+    )
+    .action(
+      runAction(async (file: string | undefined, flags: Flags, command: Command) => {
+        await produce(loadContext(command), file ?? '-', flags)
+      }),
+    )
+}
+
+async function produce({ config, kafka, log }: Context, file: string, flags: Flags): Promise<void> {
+  const topics = topicNames(config.topicPrefix)
+  const totalBytes = file === '-' ? null : sizeOf(file)
+  const { calls } = createCodecs({ registry: config.registry, topics, log })
+  await calls.ready()
+  await checkTopic(kafka(), config, log, topics.calls)
+  const writer = new CallWriter(kafka(), topics.calls, calls, log)
+  const progress = new ProduceProgress(totalBytes, flags.json ?? false)
+  try {
+    await writer.connect()
+    const stoppedAfter = await writeLines(file, flags.source ?? null, writer, progress)
+    progress.stop()
+    report(topics.calls, writer.written, progress.bad, stoppedAfter, flags.json ?? false)
+  } finally {
+    progress.stop()
+    writer.close()
+  }
+}
+
+/** Gives the number of the last line that was read when it was told to stop before the end; else null. */
+async function writeLines(
+  file: string,
+  sourceId: string | null,
+  writer: CallWriter,
+  progress: ProduceProgress,
+): Promise<number | null> {
+  const signal = stopSignal()
+  if (file === '-' && process.stdin.isTTY)
+    console.error('Reading from the terminal: one JSON object a line, Ctrl-D ends.')
+  const input = file === '-' ? process.stdin : createReadStream(file)
+  let last = 0
+  try {
+    for await (const { number, text, bytesRead } of linesOf(addAbortSignal(signal, input))) {
+      last = number
+      if (text === null) progress.badLine(number, 'message_too_large', `more than ${maxLineBytes} bytes`)
+      else await writeLine(text, number, sourceId, writer, progress)
+      progress.update(writer.written, bytesRead)
+    }
+    await flush(writer)
+    return null
+  } catch (error) {
+    if (!signal.aborted || (error instanceof PostriderError && error.code === 'kafka_unavailable'))
+      throw error
+    await flush(writer)
+    return last
+  }
+}
+
+async function writeLine(
+  text: string,
+  number: number,
+  sourceId: string | null,
+  writer: CallWriter,
+  progress: ProduceProgress,
+): Promise<void> {
+  const { call, fault } = readTrackingCall(text, {
+    sourceId,
+    receivedAt: Date.now(),
+    newMessageId: randomUUID,
+  })
+  if (fault) {
+    // The same would be wrong with every line.
+    if (fault.code === 'source_required')
+      throw new PostriderError('usage', `line ${number} names no source: give --source <id>`)
+    progress.badLine(number, fault.code, fault.message)
+    return
+  }
+  if ((await orUnavailable(writer, writer.add(call, number))) === 'too_large')
+    progress.badLine(number, 'message_too_large', 'the call is larger than Kafka takes (1 MB)')
+}
+
+const flush = (writer: CallWriter): Promise<void> => orUnavailable(writer, writer.flush())
+
+async function orUnavailable<T>(writer: CallWriter, writing: Promise<T>): Promise<T> {
+  try {
+    return await writing
+  } catch (error) {
+    if (!(error instanceof ProduceFailure)) throw error
+    throw new PostriderError(
+      'kafka_unavailable',
+      `Kafka did not take the calls from line ${writer.firstUnwritten ?? 1} on: ${messageOf(error)}. ${writer.written} were produced before; go on from that line once Kafka is back`,
+      { cause: error },
+    )
+  }
+}
+
+function sizeOf(file: string): number {
+  try {
+    const stats = statSync(file)
+    if (stats.isDirectory())
+      throw new PostriderError('usage', `${file} is a folder; give a file of JSON lines`)
+    return stats.size
+  } catch (error) {
+    if (error instanceof PostriderError) throw error
+    throw new PostriderError('usage', `cannot read ${file}: ${messageOf(error)}`, { cause: error })
+  }
+}
+
+async function checkTopic(kafka: Kafka, config: Config, log: Logger, topic: string): Promise<void> {
+  const needs = (['WRITE', 'DESCRIBE_CONFIGS'] as const).map((operation): Permission => ({
+    operation,
+    resource: 'topic',
+    name: topic,
+    isPrefix: false,
+  }))
+  const check = async (admin: Admin): Promise<void> => {
+    await requirePermissions(kafka, needs, log)
+    await requireTopics(kafka, admin, config, [topic])
+  }
+  await withAdmin(kafka, check, { needs })
+}
+
+function report(
+  topic: string,
+  produced: number,
+  bad: number,
+  stoppedAfter: number | null,
+  json: boolean,
+): void {
+  if (json) {
+    printJson({ topic, produced, bad, ...(stoppedAfter === null ? {} : { stoppedAfterLine: stoppedAfter }) })
+  } else {
+    const badLines = bad === 0 ? '' : `, ${bad} bad ${bad === 1 ? 'line' : 'lines'} left out`
+    const stopped = stoppedAfter === null ? '' : `; stopped after line ${stoppedAfter}`
+    print(`${produced} ${produced === 1 ? 'call' : 'calls'} produced to ${topic}${badLines}${stopped}`)
+  }
+  if (stoppedAfter !== null) process.exitCode = 130
+  else if (bad > 0) process.exitCode = 1
+}

@@ -1,0 +1,195 @@
+import { z } from 'zod'
+import { maxUsersOfRequest } from '../../../core/erasure/deletion.ts'
+import { messageOf, PostriderError } from '../../../errors.ts'
+import { reportOf, statusOf, summaryOf } from '../../deletions/describe.ts'
+import type { DeletionOptions } from '../../deletions/ports.ts'
+import { RequestRefused } from '../errors.ts'
+import { operation, type LongAnswer, type Operation } from '../operation.ts'
+import { page, pageOf, pageQuery } from '../paging.ts'
+import { requestKey } from '../tags.ts'
+
+const count = (text: string) => z.number().int().describe(text)
+
+const maxSources = 1_000
+
+const createBody = z
+  .strictObject({
+    userIds: z
+      .array(z.string())
+      .max(maxUsersOfRequest)
+      .describe(`1-${maxUsersOfRequest}, each once, of at most 1,024 bytes and without control characters.`),
+    sourceIds: z
+      .array(z.string())
+      .max(maxSources)
+      .optional()
+      .describe('Only at these sources; at all of them unless given.'),
+  })
+  .meta({ id: 'DeletionCreate' })
+
+const reportSchema = z
+  .object({
+    id: z.string(),
+    users: count('That are erased.'),
+    sources: z.array(
+      z.object({
+        sourceId: z.string(),
+        notified: z
+          .boolean()
+          .describe('Whether it is enabled and has an enabled destination, which is notified.'),
+      }),
+    ),
+    deleteCalls: count('Delete calls that were written: one for each user and notified source.'),
+  })
+  .meta({ id: 'DeletionReport' })
+
+const summaryShape = {
+  id: z.string(),
+  requestedAt: z.iso.datetime(),
+  users: count('Of the source with the most.'),
+  state: z
+    .enum(['finished', 'interrupted', 'cut_off'])
+    .describe(
+      'interrupted: delete calls are missing; resume writes them. cut_off: it ended before all of its users were ' +
+        'erased; give them again. Both also while it is being written.',
+    ),
+  sources: z.array(z.string()),
+}
+const summarySchema = z.object(summaryShape).meta({ id: 'Deletion' })
+
+const countsShape = {
+  delivered: count('Delete calls that arrived.'),
+  failed: count('That are dead letters, and can be replayed.'),
+  skipped: count('Whose source or destination was disabled meanwhile.'),
+  waiting: count('In front of a forwarder, or in a retry tier.'),
+  unknown: count('Too long ago: what became of them is not kept any more.'),
+}
+
+const statusSchema = z
+  .object({
+    ...summaryShape,
+    progress: z
+      .array(
+        z.object({
+          sourceId: z.string(),
+          users: z.number().int(),
+          requested: count('Delete calls; 0 when there was no destination to notify.'),
+          ...countsShape,
+          destinations: z.array(z.object({ destinationId: z.string(), ...countsShape })),
+        }),
+      )
+      .describe('What became of the delete calls of each source.'),
+  })
+  .meta({ id: 'DeletionStatus' })
+
+const resumedSchema = z
+  .object({
+    id: z.string(),
+    deleteCalls: count(
+      'Delete calls that were written, again where they had been; 0 for a finished request.',
+    ),
+    missing: count('Users and sources that were never erased: give those users again.'),
+  })
+  .meta({ id: 'DeletionResumed' })
+
+const progressSchema = z
+  .object({ phase: z.enum(['erasing', 'notifying']), done: z.number().int(), total: z.number().int() })
+  .meta({ id: 'DeletionProgress' })
+
+const params = z.object({ id: z.string() })
+const tag = 'Deletions'
+
+export const deletionOperations: Operation[] = [
+  operation({
+    id: 'listDeletions',
+    method: 'GET',
+    path: '/deletions',
+    tag,
+    summary: 'The deletion requests of the last 40 days, the oldest first',
+    query: pageQuery,
+    success: { status: 200, description: 'A page of them.', schema: pageOf(summarySchema) },
+    handle: async ({ query, gone }, { deletions }) =>
+      page((await deletions.list(gone)).map(summaryOf), query, (view) => view),
+  }),
+  operation({
+    id: 'createDeletion',
+    method: 'POST',
+    path: '/deletions',
+    tag,
+    summary: 'Erase users, and ask the destinations to forget them',
+    description:
+      'What waits of their calls is dropped, their dead letters are gone, and every enabled destination of the sources ' +
+      'gets a delete call for each user, after the calls that came before. A list with anything wrong in it changes nothing.',
+    body: createBody,
+    isIdempotent: true,
+    success: { status: 201, description: 'It was written whole.', schema: reportSchema, hasLocation: true },
+    progress: progressSchema,
+    refusals: [409, 422],
+    async handle({ body, idempotencyKey, stopping }, { deletions }): Promise<LongAnswer> {
+      const key = requestKey('createDeletion', idempotencyKey, body)
+      let isRepeated = false
+      return {
+        run: (progress) =>
+          untilStopped(stopping, async () => {
+            const options = optionsOf(stopping, progress)
+            if (key === null) return reportOf(await deletions.request(body, options))
+            const { report, repeated } = await deletions.requestOnce(body, key, options)
+            isRepeated = repeated
+            return reportOf(report)
+          }),
+        headers: (result) => ({
+          Location: `/api/v1/deletions/${(result as { id: string }).id}`,
+          ...(isRepeated && { 'Idempotent-Replayed': 'true' }),
+        }),
+      }
+    },
+  }),
+  operation({
+    id: 'showDeletion',
+    method: 'GET',
+    path: '/deletions/{id}',
+    tag,
+    summary: 'One request, and what became of its delete calls',
+    params,
+    success: { status: 200, description: 'The request.', schema: statusSchema },
+    refusals: [404],
+    async handle({ params: { id }, gone }, { deletions }) {
+      return { status: 200, body: statusOf(await deletions.show(id, gone)) }
+    },
+  }),
+  operation({
+    id: 'resumeDeletion',
+    method: 'POST',
+    path: '/deletions/{id}/resume',
+    tag,
+    summary: 'Write the delete calls of a request that was interrupted',
+    description: 'Those that were written before keep their messageId, by which receivers know them.',
+    params,
+    success: { status: 200, description: 'What was written.', schema: resumedSchema },
+    progress: progressSchema,
+    refusals: [404],
+    async handle({ params: { id }, stopping }, { deletions }) {
+      return {
+        run: (progress) =>
+          untilStopped(stopping, async () => {
+            const [report] = await deletions.resume(id, optionsOf(stopping, progress))
+            return { id, deleteCalls: report?.deleteCalls ?? 0, missing: report?.missing ?? 0 }
+          }),
+      }
+    },
+  }),
+]
+
+const optionsOf = (signal: AbortSignal, progress: (state: object) => void): DeletionOptions => ({
+  signal,
+  onProgress: (phase, done, total) => progress({ phase, done, total }),
+})
+
+/** What the end of the console breaks off is no conflict: it can be repeated, or resumed. */
+async function untilStopped<T>(stopping: AbortSignal, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!stopping.aborted || !(error instanceof PostriderError) || error.code !== 'conflict') throw error
+    throw new RequestRefused('unavailable', messageOf(error))
+  }
+}

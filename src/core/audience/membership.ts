@@ -1,0 +1,72 @@
+import type { AnalyticsCall } from '../call/analytics-call.ts'
+import type { Computation } from './computations.ts'
+
+/** A record of `analytics.memberships`: the newest of a user is what holds (schemas/membership.avsc). */
+export interface Membership {
+  /** The audience's or computed trait's id. */
+  audienceId: string
+  userId: string
+  /** Whether the user is in the audience, or has a value. */
+  member: boolean
+  /** JSON text; null for an audience, and for a user without a value. */
+  value: string | null
+  syncId: string
+  /** Epoch milliseconds. */
+  at: number
+}
+
+/** A record where it lies in its topic; `membership` is null where it was taken away. */
+export interface PlacedMembership {
+  partition: number
+  offset: number
+  /** The broker's, epoch milliseconds. */
+  timestamp: number
+  audienceId: string
+  userId: string
+  membership: Membership | null
+}
+
+/** The key of its record. Ids of audiences hold no `/`. */
+export const membershipKey = (audienceId: string, userId: string): string => `${audienceId}/${userId}`
+
+/**
+ * Makes the identify calls by which destinations learn of memberships. The same membership always gives the same
+ * call; `messageId` is a hash of audience, user and sync.
+ */
+export function membershipCalls({
+  kind,
+  key,
+  id,
+  sourceId,
+}: Computation): (membership: Membership, messageId: string) => AnalyticsCall {
+  const traits = `{${JSON.stringify(key)}:`
+  const context = JSON.stringify({
+    personas: {
+      computation_class: kind,
+      computation_id: id,
+      computation_key: key,
+      // A deployment is one tenant: the source is what stands for a space.
+      namespace: sourceId,
+      space_id: sourceId,
+    },
+  })
+  return ({ member, value, userId, at }, messageId) => ({
+    messageId,
+    sourceId,
+    type: 'identify',
+    userId,
+    anonymousId: null,
+    previousId: null,
+    groupId: null,
+    event: null,
+    name: null,
+    category: null,
+    timestamp: at,
+    receivedAt: at,
+    sentAt: null,
+    properties: null,
+    traits: `${traits}${kind === 'audience' ? String(member) : (value ?? 'null')}}`,
+    context,
+    integrations: '{"All":false,"Webhooks":true}',
+  })
+}

@@ -1,0 +1,132 @@
+import type { CallType } from '../call/analytics-call.ts'
+import type { OutcomeKind } from './outcome.ts'
+
+/** Where a record was first read from. Offsets stay below 2^53. */
+export interface Origin {
+  topic: string
+  partition: number
+  offset: number
+  /**
+   * When the broker appended the record, epoch milliseconds (LogAppendTime). It stays through retries and replays:
+   * deletion requests cover what was appended before them. Null in records of a version that did not note it.
+   */
+  appendedAt: number | null
+}
+
+/** How the last attempt at one endpoint of a delivery ended. Times are epoch milliseconds. */
+export interface EndpointOutcome {
+  endpointId: string
+  kind: OutcomeKind
+  status: number | null
+  durationMs: number
+  at: number
+  detail: string | null
+}
+
+/** The last HTTP response of a delivery, for the analysis of a failure. */
+export interface LastResponse {
+  endpointId: string
+  status: number
+  /** At most the first 2 KB. */
+  body: Uint8Array
+  durationMs: number
+  at: number
+}
+
+/**
+ * One call on its way to one destination, as it travels through the retry tiers and into the dead letters.
+ * The body's bytes are fixed at the first rendering.
+ */
+export interface Delivery {
+  /** `<messageId>:<destinationId>`, or `<messageId>:<destinationId>:<urlId>` where each URL is a delivery of its own. */
+  id: string
+  messageId: string
+  sourceId: string
+  destinationId: string
+  /** The call's users (`usersOf`); empty in records of a version that did not note them. */
+  userIds: readonly string[]
+  type: CallType
+  body: Uint8Array
+  /** Ids of the endpoints (URLs) still to try. */
+  endpointIds: string[]
+  /** Rounds of sending that reached at least one endpoint. */
+  attempts: number
+  /** Times the delivery was scheduled for a retry. */
+  timesScheduled: number
+  firstAttemptAt: number | null
+  firstScheduledAt: number | null
+  /** No attempt before this time (Retry-After); null when the tier's delay is all. */
+  notBefore: number | null
+  /** The last outcome per endpoint tried so far. */
+  outcomes: EndpointOutcome[]
+  lastResponse: LastResponse | null
+  origin: Origin
+}
+
+/** What follows the messageId in a delivery's id. */
+export function deliveryIdSuffix(destinationId: string, urlId: string | null): string {
+  return urlId === null ? `:${destinationId}` : `:${destinationId}:${urlId}`
+}
+
+/** The URL that a delivery is for; null when it is for any of its destination's. */
+export function urlIdOf({
+  id,
+  messageId,
+  destinationId,
+}: Pick<Delivery, 'id' | 'messageId' | 'destinationId'>): string | null {
+  const ofAny = messageId + deliveryIdSuffix(destinationId, null)
+  return id.startsWith(`${ofAny}:`) ? id.slice(ofAny.length + 1) : null
+}
+
+/** The closed set of reasons for a dead letter (docs/delivery.md). */
+export const deadLetterReasons = [
+  'expired',
+  'not_attempted',
+  'rejected',
+  'gone',
+  'redirect',
+  'tls',
+  'blocked',
+  'unknown_source',
+  'undecodable',
+  'invalid_call',
+  'internal_error',
+  'too_large',
+] as const
+export type DeadLetterReason = (typeof deadLetterReasons)[number]
+
+/** A delivery in a retry tier's topic. */
+export interface RetryDelivery extends Delivery {
+  /** When it was scheduled; due at `scheduledAt` plus its tier's delay. */
+  scheduledAt: number
+  /**
+   * The process that scheduled it: `<member id>/<epoch>` under which it owned the partition of `from`. With `from` it tells
+   * the copies of one delivery apart that a crash makes.
+   */
+  owner: string
+  /** The record whose attempt or hop led to this one, the call's or another tier's; null of a replay. */
+  from: Origin | null
+}
+
+/**
+ * What finally failed. Either `delivery` is set (it can be sent again), or `raw` (a record that never became a
+ * delivery; it replays as raw bytes to its origin's topic), or neither (`too_large`: only origin, size and hash
+ * are kept).
+ */
+export interface DeadLetter {
+  reason: DeadLetterReason
+  /** One line or a stack, for people. */
+  detail: string | null
+  failedAt: number
+  origin: Origin
+  /** The process that gave it up, like a retry's. */
+  owner: string
+  /** The record that was being worked on, the call's or a tier's; null of one written before there was a ledger. */
+  from: Origin | null
+  delivery: Delivery | null
+  raw: Uint8Array | null
+  rawKey: Uint8Array | null
+  /** Of the body or the raw bytes that were left out, when they were. */
+  omittedBytes: number | null
+  omittedSha256: string | null
+}

@@ -1,0 +1,129 @@
+import type { DeadLetterReason } from './delivery.ts'
+import { canRetry, type Outcome } from './outcome.ts'
+import type { Tier } from '../topics.ts'
+
+export interface RetryPolicy {
+  /** Ascending by delay, at least one. */
+  tiers: readonly Tier[]
+  /** From the first attempt, or from the first time it was scheduled where there was none before, in ms. */
+  windowMs: number
+}
+
+/** How one round of sending (all endpoints still to try, at once) ended for a delivery. */
+export interface Round {
+  /** One per endpoint tried or deferred, in the order of the destination's URLs. */
+  outcomes: readonly { endpointId: string; outcome: Outcome }[]
+  /** Rounds that reached an endpoint, this one included. */
+  attempts: number
+  timesScheduled: number
+  firstAttemptAt: number | null
+  firstScheduledAt: number | null
+  now: number
+}
+
+/** What becomes of a delivery. */
+export type Disposition =
+  | { kind: 'delivered' }
+  | {
+      kind: 'retry'
+      tier: Tier
+      endpointIds: string[]
+      /** Not before this time although the tier may be due (Retry-After); null when the tier is all. */
+      notBefore: number | null
+      /** No endpoint was reached in this round. */
+      deferred: boolean
+    }
+  | { kind: 'dead_letter'; reason: DeadLetterReason }
+
+const finalReasons: Partial<Record<Outcome['kind'], DeadLetterReason>> = {
+  status_4xx: 'rejected',
+  gone: 'gone',
+  redirect: 'redirect',
+  tls: 'tls',
+  blocked: 'blocked',
+}
+
+/** The one place that decides what becomes of a delivery (docs/delivery.md, the table of outcomes). */
+export function decide(round: Round, policy: RetryPolicy): Disposition {
+  if (round.outcomes.some(({ outcome }) => outcome.kind === 'success')) return { kind: 'delivered' }
+  const again = round.outcomes.filter(({ outcome }) => canRetry(outcome))
+  if (again.length === 0) {
+    const first = round.outcomes[0]
+    return { kind: 'dead_letter', reason: (first && finalReasons[first.outcome.kind]) ?? 'internal_error' }
+  }
+  const deadline = windowEnd(round, policy)
+  const { asked, closed, hasPlaceThen } = waits(again.map(({ outcome }) => outcome))
+  const min = Math.max(asked, closed)
+  const deferred = again.every(({ outcome }) => outcome.kind === 'deferred')
+  // The next tier after each failed attempt. How often it was put off says nothing about that.
+  const step = deferred ? round.timesScheduled : Math.max(round.attempts, 1) - 1
+  const stepMs = hasPlaceThen ? 0 : policy.tiers[Math.min(step, policy.tiers.length - 1)]!.delayMs
+  const wait = min > stepMs ? Math.min(round.now + min, deadline) - round.now : stepMs
+  const tier = chooseTier(round.now, wait, deadline, policy)
+  if (!tier) {
+    return { kind: 'dead_letter', reason: expiryReason(round) }
+  }
+  return {
+    kind: 'retry',
+    tier,
+    endpointIds: again.map(({ endpointId }) => endpointId),
+    notBefore: asked > 0 ? Math.min(round.now + asked, deadline) : null,
+    deferred,
+  }
+}
+
+/**
+ * What there is to wait for, in ms: `asked` of this delivery by Retry-After, and `closed` while none of the endpoints
+ * takes anything. Where one of them may take it sooner, it is tried sooner. `hasPlaceThen`: one of them works, so longer
+ * and longer waits would only leave it idle.
+ */
+function waits(outcomes: readonly Outcome[]): { asked: number; closed: number; hasPlaceThen: boolean } {
+  const of = ({ retryAfterMs }: Outcome) => retryAfterMs ?? 0
+  const reached = outcomes.filter(({ kind }) => kind !== 'deferred')
+  if (reached.length > 0) return { asked: Math.max(...reached.map(of)), closed: 0, hasPlaceThen: false }
+  const working = outcomes.filter((outcome) => outcome.hasPlaceThen)
+  const hasPlaceThen = working.length > 0
+  return { asked: 0, closed: Math.min(...(hasPlaceThen ? working : outcomes).map(of)), hasPlaceThen }
+}
+
+/**
+ * A delivery came due in its tier before its `notBefore`: the tier to wait on in, without an attempt. Null: try
+ * now, since the time has come or no tier fits into what is left of the window.
+ */
+export function hopTier(
+  record: { notBefore: number | null; firstAttemptAt: number | null; firstScheduledAt: number | null },
+  now: number,
+  policy: RetryPolicy,
+): Tier | null {
+  if (record.notBefore === null || record.notBefore <= now) return null
+  return chooseTier(now, record.notBefore - now, windowEnd({ ...record, now }, policy), policy)
+}
+
+/** The window of a delivery that waited in a tier has ended: no attempt is made any more, however late it is taken up. */
+export function isExpired(
+  record: { firstAttemptAt: number | null; firstScheduledAt: number | null },
+  now: number,
+  policy: RetryPolicy,
+): boolean {
+  return now > windowEnd({ ...record, now }, policy)
+}
+
+/** Why a delivery ends with its window. */
+export const expiryReason = ({ attempts }: { attempts: number }): DeadLetterReason =>
+  attempts === 0 ? 'not_attempted' : 'expired'
+
+function windowEnd(
+  times: { firstAttemptAt: number | null; firstScheduledAt: number | null; now: number },
+  policy: RetryPolicy,
+): number {
+  const { firstAttemptAt, firstScheduledAt, now } = times
+  // A delivery scheduled before any attempt began its window then; the first attempt does not restart it.
+  return Math.min(firstAttemptAt ?? now, firstScheduledAt ?? now) + policy.windowMs
+}
+
+/** The smallest tier that covers the wait; if that would overshoot the window, the largest that fits. */
+function chooseTier(now: number, wait: number, deadline: number, policy: RetryPolicy): Tier | null {
+  const covering = policy.tiers.find((tier) => tier.delayMs >= wait) ?? policy.tiers[policy.tiers.length - 1]!
+  if (now + covering.delayMs <= deadline) return covering
+  return policy.tiers.findLast((tier) => now + tier.delayMs <= deadline) ?? null
+}

@@ -1,0 +1,68 @@
+import { urlIdOf, type DeadLetter, type RetryDelivery } from './delivery.ts'
+import type { Destination } from '../settings/settings.ts'
+import type { TopicNames } from '../topics.ts'
+
+/** What replaying a dead letter comes to. */
+export type Replay =
+  /** The delivery goes through the shortest tier, as if it had never been tried. */
+  | { kind: 'delivery'; record: RetryDelivery }
+  /** A record that never became a delivery goes back as it was to the topic that it came from. */
+  | { kind: 'raw'; topic: string; key: Uint8Array | null; value: Uint8Array }
+  | { kind: 'refused'; why: string }
+
+export interface ReplayTerms {
+  now: number
+  /** The record's owner field: the process that scheduled it. */
+  owner: string
+  topics: TopicNames
+  /** The delivery's destination as it is set up now, if there is one. */
+  destination: Destination | null
+}
+
+const refused = (why: string): Replay => ({ kind: 'refused', why })
+
+/**
+ * How a dead letter is sent again: all of the destination's present URLs (or the one that the delivery is for), a
+ * new window, and the same id and body, by which receivers recognise what they have already had.
+ */
+export function planReplay(deadLetter: DeadLetter, terms: ReplayTerms): Replay {
+  if (deadLetter.omittedBytes !== null)
+    return refused(`its ${deadLetter.omittedBytes} bytes were too large to keep`)
+  if (deadLetter.reason === 'too_large') return refused('it is too large for a retry topic')
+  if (deadLetter.delivery) return planDelivery(deadLetter.delivery, terms)
+  if (deadLetter.raw === null) return refused('its record had no value')
+  const { topic } = deadLetter.origin
+  const { calls, retryPrefix } = terms.topics
+  if (topic !== calls && !topic.startsWith(retryPrefix))
+    return refused(`it came from ${topic}, which this deployment does not read`)
+  return { kind: 'raw', topic, key: deadLetter.rawKey, value: deadLetter.raw }
+}
+
+function planDelivery(
+  delivery: NonNullable<DeadLetter['delivery']>,
+  { now, owner, destination }: ReplayTerms,
+): Replay {
+  if (destination && !destination.enabled)
+    return refused(`destination ${destination.id} is disabled; enable it first`)
+  const urlId = urlIdOf(delivery)
+  const urls = destination?.urls.filter(({ id }) => urlId === null || id === urlId)
+  if (urls?.length === 0)
+    return refused(`its URL, ${urlId}, was taken out of destination ${delivery.destinationId}`)
+  return {
+    kind: 'delivery',
+    record: {
+      ...delivery,
+      endpointIds: urls ? urls.map(({ id }) => id) : delivery.endpointIds,
+      attempts: 0,
+      timesScheduled: 0,
+      firstAttemptAt: null,
+      firstScheduledAt: now,
+      notBefore: null,
+      outcomes: [],
+      lastResponse: null,
+      scheduledAt: now,
+      owner,
+      from: null,
+    },
+  }
+}

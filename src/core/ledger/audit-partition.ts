@@ -1,0 +1,192 @@
+import {
+  addRuns,
+  fromPairs,
+  isInRuns,
+  subtractRuns,
+  type FinishedOffsets,
+} from '../offsets/finished-offsets.ts'
+import type { OffsetRun } from '../offsets/offset-runs.ts'
+import type { Fact, FactSink } from './ledger-chain.ts'
+import { noCounts } from './result-log.ts'
+import type { DestinationCounts } from './tally.ts'
+
+/** Per destination (null: records without one): what tallies count, and what was found in the topics. */
+export interface PublishedCounts {
+  talliedRetries: number
+  foundRetries: number
+  talliedDeadLetters: number
+  foundDeadLetters: number
+}
+
+/**
+ * Offsets from `start` up to, not including, `end`, all covered by the same tallies: as small as they can be told
+ * apart, for a difference is named by these bounds.
+ */
+export interface Segment {
+  start: number
+  end: number
+  /** When the first and the last of its tallies were written, epoch ms. */
+  firstAt: number
+  lastAt: number
+  talliedRecords: number
+  foundRecords: number
+  published: Map<string | null, PublishedCounts>
+}
+
+/** Segments kept of a partition; beyond that they are joined two by two. */
+const maxSegments = 2_048
+
+/** The tallies of one partition, added up in memory that does not grow with their number. */
+export class PartitionFacts implements FactSink {
+  readonly counts = new Map<string | null, DestinationCounts>()
+  /** The offsets covered so far; null while there are none. */
+  finished: FinishedOffsets | null = null
+  /** When the first tally was written, epoch ms. */
+  since: number | null = null
+  tallies = 0
+  records = 0
+  lost = 0
+  #segments: Segment[] = []
+  #open: Segment | null = null
+  readonly #owners = new Map<string, OffsetRun[]>()
+  readonly #until: number
+
+  /** @param until epoch ms: tallies of that time or later are left out */
+  constructor(until = Infinity) {
+    this.#until = until
+  }
+
+  add({ tally, at, tallied, finished }: Fact): void {
+    if (at >= this.#until) return
+    this.finished = finished
+    this.since ??= at
+    this.tallies++
+    this.records += tally.records
+    for (const { start, end } of fromPairs(tally.lost, tally.start) ?? []) this.lost += end - start
+    this.#addOwners(tally.owner, tally.earlier, tally.start, tallied)
+    const segment = (this.#open ??= newSegment(tally.start, at))
+    segment.lastAt = at
+    segment.talliedRecords += tally.records
+    for (const each of tally.counts) {
+      addCounts(entryOf(this.counts, each.destinationId), each)
+      const { retried, deferred, deadLettered } = each
+      if (retried + deferred + deadLettered === 0) continue
+      const published = publishedOf(segment, each.destinationId)
+      published.talliedRetries += retried + deferred
+      published.talliedDeadLetters += deadLettered
+    }
+    // Nothing beyond the position: other tallies cover that.
+    if (finished.runs.length === 0) this.#closeSegment(finished.position)
+  }
+
+  /** Once all facts are added. */
+  end(): void {
+    if (this.#open) this.#closeSegment(Infinity)
+  }
+
+  get segments(): readonly Segment[] {
+    return this.#segments
+  }
+
+  /** The owner that finished the offset, by the tallies; null when none of them covers it. */
+  isReported(offset: number): boolean {
+    for (const runs of this.#owners.values()) if (isInRuns(runs, offset)) return true
+    return false
+  }
+
+  isBy(owner: string, offset: number): boolean {
+    return isInRuns(this.#owners.get(owner) ?? [], offset)
+  }
+
+  /** The segment that the offset lies in; undefined when no tally covers it. */
+  segmentOf(offset: number): Segment | undefined {
+    let low = 0
+    let high = this.#segments.length
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (this.#segments[middle]!.end <= offset) low = middle + 1
+      else high = middle
+    }
+    return this.#segments[low]
+  }
+
+  #addOwners(
+    owner: string,
+    earlier: readonly { owner: string; finished: number[] }[],
+    start: number,
+    tallied: readonly OffsetRun[],
+  ): void {
+    let left = tallied
+    for (const { owner: before, finished } of earlier) {
+      const runs = fromPairs(finished, start) ?? []
+      this.#addOwner(before, runs)
+      left = subtractRuns(left, runs)
+    }
+    this.#addOwner(owner, left)
+  }
+
+  #addOwner(owner: string, runs: readonly OffsetRun[]): void {
+    const list = this.#owners.get(owner)
+    if (list) addRuns(list, runs)
+    else
+      this.#owners.set(
+        owner,
+        runs.map((run) => ({ ...run })),
+      )
+  }
+
+  #closeSegment(end: number): void {
+    this.#segments.push({ ...this.#open!, end })
+    this.#open = null
+    if (this.#segments.length > maxSegments) {
+      this.#segments = this.#segments.reduce<Segment[]>((joined, segment, index) => {
+        if (index % 2 === 0) joined.push(segment)
+        else joinInto(joined[joined.length - 1]!, segment)
+        return joined
+      }, [])
+    }
+  }
+}
+
+const newSegment = (start: number, at: number): Segment => ({
+  start,
+  end: start,
+  firstAt: at,
+  lastAt: at,
+  talliedRecords: 0,
+  foundRecords: 0,
+  published: new Map(),
+})
+
+export function publishedOf(segment: Segment, destinationId: string | null): PublishedCounts {
+  let entry = segment.published.get(destinationId)
+  if (!entry) {
+    entry = { talliedRetries: 0, foundRetries: 0, talliedDeadLetters: 0, foundDeadLetters: 0 }
+    segment.published.set(destinationId, entry)
+  }
+  return entry
+}
+
+function joinInto(segment: Segment, next: Segment): void {
+  segment.end = next.end
+  segment.lastAt = next.lastAt
+  segment.talliedRecords += next.talliedRecords
+  segment.foundRecords += next.foundRecords
+  for (const [destinationId, given] of next.published) {
+    const entry = publishedOf(segment, destinationId)
+    for (const key of Object.keys(given) as (keyof PublishedCounts)[]) entry[key] += given[key]
+  }
+}
+
+export function entryOf(
+  counts: Map<string | null, DestinationCounts>,
+  destinationId: string | null,
+): DestinationCounts {
+  let entry = counts.get(destinationId)
+  if (!entry) counts.set(destinationId, (entry = noCounts(destinationId)))
+  return entry
+}
+
+export function addCounts(to: DestinationCounts, { destinationId: _, ...given }: DestinationCounts): void {
+  for (const key of Object.keys(given) as (keyof typeof given)[]) to[key] += given[key]
+}

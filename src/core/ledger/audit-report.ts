@@ -1,0 +1,153 @@
+// What an audit is asked, and its verdict: whether every call is accounted for.
+import { addCounts, entryOf, type PartitionFacts } from './audit-partition.ts'
+import { equationOf, type DestinationLine, type TierSums } from './audit-equation.ts'
+import type { Origin } from '../delivery/delivery.ts'
+import type { Chain, ChainFault } from './ledger-chain.ts'
+
+export interface PartitionId {
+  topic: string
+  partition: number
+}
+
+/** A partition as its group had committed it when the audit began; offsets and times by the broker. */
+export interface AuditedPartition extends PartitionId {
+  group: string
+  position: number | null
+  metadata: string | null
+  /** The first offset that the log still holds. */
+  low: number
+}
+
+export interface AuditTerms {
+  partitions: readonly AuditedPartition[]
+  /** Which of their topics are retry tiers. */
+  isTier(topic: string): boolean
+  /** Epoch ms: tallies written then or later are left out. */
+  until: number
+  /** Epoch ms: retries and dead letters published before then may have been removed by retention. */
+  retriesKeptSince: number
+  deadLettersKeptSince: number
+}
+
+/** What is wrong: where, and with which offsets (`last` included; null: to the end of what was audited). */
+export interface AuditFault extends PartitionId {
+  kind: 'gap' | 'overlap' | 'unreadable' | 'records' | 'retries' | 'dead_letters'
+  destinationId: string | null
+  first: number | null
+  last: number | null
+  why: string
+}
+
+/** A record that a crash, a rebalance or a producer's repetition made once more. */
+export interface Copy {
+  /** Where the copy lies. */
+  topic: string
+  partition: number
+  offset: number
+  deliveryId: string | null
+  /** The record that it was made from. */
+  from: Origin | null
+  owner: string
+}
+
+export interface PartitionLine extends PartitionId {
+  group: string
+  /** Where the chain begins, and how far it reaches. */
+  from: number
+  to: number
+  /** When its first tally was written, epoch ms; null where there is none. */
+  since: number | null
+  records: number
+  lost: number
+  tallies: number
+}
+
+export interface AuditReport {
+  ok: boolean
+  partitions: PartitionLine[]
+  destinations: DestinationLine[]
+  faults: AuditFault[]
+  copies: Copy[]
+  /** Copies in all; of very many only the first are named. */
+  copyCount: number
+  /** Records found, by what they are. */
+  read: { calls: number; retries: number; deadLetters: number; tallies: number }
+}
+
+/** All that was read. */
+export interface AuditFindings {
+  watched: Iterable<{ of: AuditedPartition; chain: Chain<PartitionFacts> }>
+  tiers: ReadonlyMap<string | null, TierSums>
+  copies: Copy[]
+  copyCount: number
+  read: AuditReport['read']
+}
+
+export function reportOf(
+  terms: AuditTerms,
+  { watched, tiers: sums, copies, copyCount, read }: AuditFindings,
+): AuditReport {
+  const faults: AuditFault[] = []
+  const partitions: PartitionLine[] = []
+  const calls = new Map<string | null, ReturnType<typeof entryOf>>()
+  const tiers: typeof calls = new Map()
+  for (const { of, chain } of watched) {
+    const { sink, start, faults: chainFaults } = chain
+    const { topic, partition, group } = of
+    faults.push(...chainFaults.flatMap((fault) => namedFaults(of, fault)))
+    const counted = terms.isTier(topic) ? tiers : calls
+    for (const counts of sink.counts.values()) addCounts(entryOf(counted, counts.destinationId), counts)
+    const { since, records, lost, tallies } = sink
+    const to = sink.finished?.position ?? start.position
+    partitions.push({ group, topic, partition, from: start.position, to, since, records, lost, tallies })
+    faults.push(...segmentFaults(terms, of, sink))
+  }
+  const destinations = equationOf(calls, tiers, sums)
+  const ok = faults.length === 0 && destinations.every(({ balance }) => balance === 0)
+  partitions.sort((a, b) => (a.topic < b.topic ? -1 : a.topic > b.topic ? 1 : a.partition - b.partition))
+  return { ok, partitions, destinations, faults, copies, copyCount, read }
+}
+
+function namedFaults({ topic, partition }: PartitionId, { kind, runs, why }: ChainFault): AuditFault[] {
+  const fault = { kind, topic, partition, destinationId: null, why }
+  if (runs.length === 0) return [{ ...fault, first: null, last: null }]
+  return runs.map(({ start, end }) => ({
+    ...fault,
+    first: start,
+    last: Number.isFinite(end) ? end - 1 : null,
+  }))
+}
+
+/** Differences between what the tallies count and what the topics hold. */
+function segmentFaults(
+  { retriesKeptSince, deadLettersKeptSince }: AuditTerms,
+  { topic, partition, low }: AuditedPartition,
+  { segments }: PartitionFacts,
+): AuditFault[] {
+  const faults: AuditFault[] = []
+  for (const segment of segments) {
+    const { start: first, firstAt, talliedRecords: tallied, foundRecords: found } = segment
+    const last = Number.isFinite(segment.end) ? segment.end - 1 : null
+    const name = (kind: AuditFault['kind'], destinationId: string | null, why: string) =>
+      faults.push({ kind, topic, partition, destinationId, first, last, why })
+    // Records that retention has removed since cannot be counted any more.
+    if (first >= low && tallied !== found)
+      name('records', null, `tallies count ${tallied} records, the topic holds ${found}`)
+    for (const [destinationId, published] of segment.published) {
+      const { talliedRetries, foundRetries, talliedDeadLetters, foundDeadLetters } = published
+      if (firstAt >= retriesKeptSince && talliedRetries !== foundRetries)
+        name(
+          'retries',
+          destinationId,
+          `tallies count ${talliedRetries} deliveries scheduled for a retry, the tiers hold ${foundRetries}`,
+        )
+      if (firstAt >= deadLettersKeptSince && talliedDeadLetters !== foundDeadLetters)
+        name(
+          'dead_letters',
+          destinationId,
+          `tallies count ${talliedDeadLetters} dead letters, their topic holds ${foundDeadLetters}`,
+        )
+    }
+  }
+  return faults
+}

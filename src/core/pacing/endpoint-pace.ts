@@ -1,0 +1,147 @@
+import {
+  breakerEvent,
+  closedBreaker,
+  elapsedBreaker,
+  phases,
+  stepBreaker,
+  type Breaker,
+  type BreakerLimits,
+} from './breaker.ts'
+import { ConcurrencyLimit, type LimitBounds } from './concurrency-limit.ts'
+import type { Deferral } from '../delivery/deferral.ts'
+import type { Outcome } from '../delivery/outcome.ts'
+import { RetryBudget, type BudgetBounds } from './retry-budget.ts'
+import { ReturnTimes } from './return-times.ts'
+
+export interface PaceBounds {
+  breaker: BreakerLimits
+  limit: LimitBounds
+  budget: BudgetBounds
+  /** What comes waits for the end of a pause of at most this, in ms. */
+  maxWaitMs: number
+  /** By which of these, in ascending order, what it is too slow for may be put off: the delays of the retry tiers. */
+  returnDelaysMs: readonly number[]
+}
+
+/**
+ * How fast one endpoint is driven: its breaker, its limit of requests in flight and its retry budget, informed of what is
+ * sent and what comes of it. Pure: the time comes in as an argument, in ms by any clock that never goes back.
+ */
+export class EndpointPace {
+  readonly #limit: ConcurrencyLimit
+  readonly #budget: RetryBudget
+  readonly #returns: ReturnTimes
+  readonly #breakerLimits: BreakerLimits
+  readonly #maxWaitMs: number
+  #breaker: Breaker = closedBreaker
+  /**
+   * Counts the times that the breaker stopped or probed again. A request's outcome speaks only in the round in which
+   * it was sent: what was on the wire when the breaker opened says nothing about its probes.
+   */
+  #round = 0
+  /** Requests of this round that are in flight. */
+  #onWire = 0
+  /** How many of those there may be, beside the limit; infinite while the breaker is closed. */
+  #window = Infinity
+
+  constructor(bounds: PaceBounds) {
+    this.#limit = new ConcurrencyLimit(bounds.limit)
+    this.#budget = new RetryBudget(bounds.budget)
+    this.#returns = new ReturnTimes(bounds.returnDelaysMs)
+    this.#breakerLimits = bounds.breaker
+    this.#maxWaitMs = bounds.maxWaitMs
+  }
+
+  get breaker(): Breaker {
+    return this.#breaker
+  }
+
+  /** Requests that may be in flight at once while the breaker is closed. */
+  get limit(): number {
+    return this.#limit.value
+  }
+
+  /** Moves to what the breaker is at `now`. */
+  advance(now: number): void {
+    if (this.#breaker.phase !== 'closed')
+      this.#become(elapsedBreaker(this.#breaker, now, this.#breakerLimits))
+  }
+
+  /** Whether one more may be sent; `inFlight` are all that are in flight. Advance it first. */
+  mayStart(inFlight: number): boolean {
+    return inFlight < this.#limit.value && this.#onWire < this.#window
+  }
+
+  /** Whether a delivery that was attempted before may be attempted again. */
+  mayRetry(now: number): boolean {
+    return this.#budget.allows(now)
+  }
+
+  /** A request goes out; what it returns is handed back when it ends. */
+  started(): number {
+    this.#onWire++
+    return this.#round
+  }
+
+  /** It was not sent after all. */
+  withdrawn(round: number): void {
+    if (round === this.#round) this.#onWire--
+  }
+
+  /**
+   * @param inFlight all that are in flight, this one counted
+   * @param isRetry the delivery had been attempted before
+   */
+  ended(round: number, outcome: Outcome, inFlight: number, isRetry: boolean, now: number): void {
+    const { kind, durationMs, retryAfterMs } = outcome
+    const succeeded = kind === 'success'
+    if (!isRetry) this.#budget.firstAttempt(now)
+    else if (!succeeded) this.#budget.retryFailed(now)
+    const event = breakerEvent(outcome)
+    if (succeeded) this.#limit.answered(durationMs, inFlight, now)
+    else if (kind === 'timeout' || kind === 'status_429' || event === 'busy')
+      this.#limit.overloaded(now - durationMs, now)
+    if (round === this.#round) this.#onWire--
+    // A pause that is asked for holds whenever it is asked for.
+    if (event && (round === this.#round || event === 'busy'))
+      this.#become(stepBreaker(this.#breaker, event, now, retryAfterMs ?? 0, this.#breakerLimits))
+  }
+
+  /** A delivery is put off, for it is too slow for what comes: in how many ms that one comes back. */
+  putOff(now: number): number {
+    return this.#returns.next(now, this.#limit.perMs)
+  }
+
+  /** Why a delivery that comes now is deferred; null: it is queued. `queued` wait already. Advance it first. */
+  deferral(queued: number, now: number): Deferral | null {
+    const { phase, until, probes, coolDownMs } = this.#breaker
+    if (phase === 'closed') return null
+    const waitMs = Math.max(0, until - now)
+    switch (phases[phase].work) {
+      case 'waits':
+        return null
+      case 'waits_if_short':
+        return waitMs <= this.#maxWaitMs ? null : { reason: 'paused', waitMs }
+      case 'deferred':
+        if (phase === 'half_open' && this.#onWire + queued < probes) return null
+        // Not what is left of the cool-down but all of it: should the probe fail, the next one is at least as long, and
+        // a retry that comes back in the middle of that is scheduled once more.
+        return { reason: 'breaker', waitMs: Math.max(waitMs, coolDownMs) }
+    }
+  }
+
+  #become(breaker: Breaker): void {
+    const before = this.#breaker
+    if (breaker === before) return
+    this.#breaker = breaker
+    const { sends } = phases[breaker.phase]
+    this.#window = sends === 'limit' ? Infinity : sends === 'probes' ? breaker.probes : 0
+    if (breaker.phase === before.phase) return
+    if (breaker.phase === 'open') this.#limit.restart()
+    // The ramp goes on with the probe's round, and what it sent still counts once it is closed.
+    if (sends === 'nothing' || phases[before.phase].sends === 'nothing') {
+      this.#round++
+      this.#onWire = 0
+    }
+  }
+}

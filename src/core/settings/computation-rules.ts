@@ -1,0 +1,104 @@
+import type { Computation, ComputationKind, SyncMode } from '../audience/computations.ts'
+import type { Decision, Fault } from './decision.ts'
+import { idFaults, nameFaults } from './source-rules.ts'
+import type { SettingsAggregate } from './settings.ts'
+import { snakeCase } from '../snake-case.ts'
+
+export type ComputationCommand = { kind: ComputationKind; id: string } & (
+  | { type: 'create_computation'; name: string; sourceId: string }
+  /** `at` is in epoch milliseconds. */
+  | { type: 'start_sync'; syncId: string; mode: SyncMode; at: number }
+  | { type: 'finish_sync'; syncId: string; at: number; entered: number; left: number }
+  | { type: 'delete_computation' }
+)
+
+export const computationWords = { audience: 'audience', trait: 'computed trait' } as const
+
+export function decideComputation(command: ComputationCommand, state: SettingsAggregate): Decision {
+  if (command.type === 'create_computation') return decideCreate(command, state)
+  const { kind, id } = command
+  const found = state.computations.get(id)
+  if (!found || found.kind !== kind) return refused('not_found', 'id', `${label(command)} does not exist`)
+  switch (command.type) {
+    case 'start_sync':
+      return decideStart(command, found, state)
+    case 'finish_sync': {
+      const { syncId, at, entered, left } = command
+      if (found.openSync?.syncId !== syncId)
+        return refused('conflict', 'syncId', `sync ${syncId} of ${label(command)} is not open any more`)
+      return accepted({ type: 'sync_finished', kind, id, syncId, at, entered, left })
+    }
+    case 'delete_computation':
+      return found.deleted
+        ? { accepted: true, event: null }
+        : accepted({ type: 'computation_deleted', kind, id })
+  }
+}
+
+type Create = Extract<ComputationCommand, { type: 'create_computation' }>
+type Start = Extract<ComputationCommand, { type: 'start_sync' }>
+
+function decideCreate(command: Create, { computations, sources }: SettingsAggregate): Decision {
+  const { kind, id, name, sourceId } = command
+  const key = snakeCase(name)
+  const taken = computations.get(id)
+  const faults = [
+    ...idFaults(id),
+    // Memberships of both kinds lie under their ids in one topic.
+    ...(taken
+      ? [fault('conflict', 'id', `${label(taken)} exists already or did once, and ids are never reused`)]
+      : []),
+    ...nameFaults(name),
+    ...(key === '' && name.trim() !== ''
+      ? [fault('usage', 'name', 'the name holds no letter or digit, so no property can be named after it')]
+      : []),
+    ...sameKey(key, [...computations.values()]),
+    ...(sources.has(sourceId)
+      ? []
+      : [fault('not_found', 'sourceId', `source ${JSON.stringify(sourceId)} does not exist`)]),
+  ]
+  if (faults.length > 0) return { accepted: false, faults }
+  return accepted({ type: 'computation_created', kind, id, name, key, sourceId })
+}
+
+/** Users have one property of a name, whatever it comes from. */
+function sameKey(key: string, all: readonly Computation[]): Fault[] {
+  const other = key === '' ? undefined : all.find((each) => !each.deleted && each.key === key)
+  if (!other) return []
+  const message = `the name's property "${key}" is that of ${label(other)}, named ${JSON.stringify(other.name)}`
+  return [fault('conflict', 'name', message)]
+}
+
+function decideStart(command: Start, found: Computation, { sources }: SettingsAggregate): Decision {
+  const { kind, id, syncId, mode, at } = command
+  if (found.deleted) return refused('not_found', 'id', `${label(command)} was deleted`)
+  if (found.openSync !== null)
+    return refused(
+      'conflict',
+      'id',
+      `sync ${found.openSync.syncId} of ${label(command)} is open: it has to be finished first`,
+    )
+  // Its calls would be skipped, and the members would count as notified.
+  if (!sources.get(found.sourceId)?.enabled)
+    return refused(
+      'conflict',
+      'sourceId',
+      `source "${found.sourceId}" is disabled, nobody would get the changes: enable it first`,
+    )
+  return accepted({ type: 'sync_started', kind, id, syncId, mode, at })
+}
+
+const label = ({ kind, id }: { kind: ComputationKind; id: string }): string =>
+  `${computationWords[kind]} ${JSON.stringify(id)}`
+
+const accepted = (event: NonNullable<Extract<Decision, { accepted: true }>['event']>): Decision => ({
+  accepted: true,
+  event,
+})
+
+const fault = (code: Fault['code'], field: string, message: string): Fault => ({ code, field, message })
+
+const refused = (code: Fault['code'], field: string, message: string): Decision => ({
+  accepted: false,
+  faults: [fault(code, field, message)],
+})

@@ -1,0 +1,214 @@
+import { canonicalUrl, urlFaults } from '../delivery/endpoint-url.ts'
+import {
+  defaultOptions,
+  editOptions,
+  givenOptions,
+  optionsConflicts,
+  optionsFaults,
+  type DestinationOptions,
+} from './destination-options.ts'
+import type { HeaderEdit, SettingsCommand } from './commands.ts'
+import type { EndpointSettings } from './events.ts'
+import type { Decision, Fault } from './decision.ts'
+import { headerPlace, type SecretPlace } from './secret-place.ts'
+import { editSecrets } from './secrets.ts'
+import { idFaults, nameFaults } from './source-rules.ts'
+import type { SealedSecret, SettingsAggregate } from './settings.ts'
+import { headerNameFaults, headerSetFaults, headerValueFaults } from '../delivery/static-headers.ts'
+
+type Create = Extract<SettingsCommand, { type: 'create_destination' }>
+type Update = Extract<SettingsCommand, { type: 'update_destination' }>
+
+export const maxUrls = 5
+
+export function decideDestinationCreate(command: Create, state: SettingsAggregate): Decision {
+  const { id, name, sourceIds, enabled, sharedSecret, options = {} } = command
+  const edited = editUrls({ id, urls: command.urls, headers: command.headers, current: [] }, state)
+  const signing = editSecrets({ sharedSecret }, unsigned, id)
+  const faults = [
+    ...idFaults(id),
+    ...(state.destinations.has(id)
+      ? [fault('conflict', 'id', `destination "${id}" exists already, and ids are never reused`)]
+      : []),
+    ...nameFaults(name),
+    ...sourceFaults(sourceIds, state),
+    ...edited.faults,
+    ...signing.faults,
+    ...optionsFaults(options),
+    ...together('usage', editOptions(defaultOptions, options), sharedSecret !== null),
+  ]
+  if (faults.length > 0) return { accepted: false, faults }
+  return {
+    accepted: true,
+    event: {
+      type: 'destination_created',
+      destination: {
+        id,
+        name,
+        type: 'Webhooks',
+        sourceIds,
+        urls: edited.urls,
+        sharedSecret: signing.secrets?.sharedSecret ?? null,
+        ...(command.options && { options: givenOptions(command.options) }),
+        enabled,
+      },
+    },
+  }
+}
+
+export function decideDestinationUpdate(command: Update, state: SettingsAggregate): Decision {
+  const { id, name, sourceIds, urls, options = {} } = command
+  const headers = command.headers ?? []
+  const current = state.destinations.get(id)
+  if (!current)
+    return { accepted: false, faults: [fault('not_found', 'id', `destination "${id}" does not exist`)] }
+  const urlsChange = urls !== undefined || headers.length > 0
+  const optionsChange = Object.keys(givenOptions(options)).length > 0
+  const { secrets, faults: secretFaults } = editSecrets(command, current, id)
+  const changes = name !== undefined || sourceIds !== undefined || urlsChange || secrets || optionsChange
+  const edited = editUrls(
+    { id, urls: urls ?? current.urls.map(({ url }) => url), headers, current: current.urls },
+    state,
+  )
+  const faults = [
+    ...(changes
+      ? []
+      : [
+          fault(
+            'usage',
+            'id',
+            'nothing to change: give a name, sources, URLs, headers, a secret or an option',
+          ),
+        ]),
+    ...(name === undefined ? [] : nameFaults(name)),
+    ...(sourceIds === undefined ? [] : sourceFaults(sourceIds, state)),
+    ...(urlsChange ? edited.faults : []),
+    ...secretFaults,
+    ...optionsFaults(options),
+    ...(secrets || optionsChange
+      ? together(
+          'conflict',
+          editOptions(current.options, options),
+          (secrets ?? current).sharedSecret !== null,
+        )
+      : []),
+  ]
+  if (faults.length > 0) return { accepted: false, faults }
+  return {
+    accepted: true,
+    event: {
+      type: 'destination_updated',
+      id,
+      ...(name === undefined ? {} : { name }),
+      ...(sourceIds === undefined ? {} : { sourceIds }),
+      ...(urlsChange ? { urls: edited.urls } : {}),
+      ...(secrets && { sharedSecret: secrets.sharedSecret }),
+      ...(secrets?.earlierSecret && { earlierSecret: secrets.earlierSecret }),
+      ...(optionsChange && { options: givenOptions(options) }),
+    },
+  }
+}
+
+function sourceFaults(sourceIds: readonly string[], state: SettingsAggregate): Fault[] {
+  if (sourceIds.length === 0) return [fault('usage', 'sourceIds', 'at least one source is needed')]
+  return [
+    ...repeated(sourceIds).map((id) => fault('usage', 'sourceIds', `source "${id}" is named twice`)),
+    ...[...new Set(sourceIds)]
+      .filter((id) => !state.sources.has(id))
+      .map((id) => fault('not_found', 'sourceIds', `source "${id}" does not exist`)),
+  ]
+}
+
+const unsigned = { sharedSecret: null, earlierSecret: null }
+
+/** What does not go together in the destination as it would be. */
+function together(code: Fault['code'], options: DestinationOptions, isSigned: boolean): Fault[] {
+  return optionsConflicts(options, isSigned).map(({ field, message }) => fault(code, field, message))
+}
+
+interface UrlEdit {
+  id: string
+  urls: readonly string[]
+  headers: readonly HeaderEdit[]
+  current: readonly EndpointSettings[]
+}
+
+/**
+ * The new list of URLs. One that was there keeps its id and headers; any other gets an id that this destination
+ * never had, and no headers: a header's value must not wander to a host that it was not meant for.
+ */
+function editUrls(edit: UrlEdit, state: SettingsAggregate): { urls: EndpointSettings[]; faults: Fault[] } {
+  const faults: Fault[] = []
+  if (edit.urls.length === 0) faults.push(fault('usage', 'urls', 'at least one URL is needed'))
+  if (edit.urls.length > maxUrls)
+    faults.push(fault('usage', 'urls', `${edit.urls.length} URLs are given, at most ${maxUrls} are allowed`))
+  edit.urls.forEach((url, index) => {
+    for (const phrase of urlFaults(url)) faults.push(fault('usage', 'urls', `URL ${index + 1} ${phrase}`))
+    const first = edit.urls.findIndex((other) => canonicalUrl(other) === canonicalUrl(url))
+    if (first < index) faults.push(fault('usage', 'urls', `URL ${index + 1} is the same as URL ${first + 1}`))
+  })
+  let made = state.endpointsMade.get(edit.id) ?? 0
+  const urls = edit.urls.map((url): EndpointSettings => {
+    const kept = edit.current.find((endpoint) => canonicalUrl(endpoint.url) === canonicalUrl(url))
+    return kept ? { id: kept.id, url, headers: kept.headers } : { id: `u${++made}`, url, headers: [] }
+  })
+  faults.push(...headerFaults(edit.headers, urls.length))
+  if (faults.length > 0) return { urls, faults }
+  const withHeaders = urls.map((url, index) => ({
+    ...url,
+    headers: editHeaders(
+      url.headers,
+      edit.headers.filter(({ urlNumber }) => urlNumber === index + 1),
+      (name) => headerPlace(edit.id, url.url, name),
+    ),
+  }))
+  withHeaders.forEach(({ headers }, index) => {
+    const sizes = headers.map(({ name, value }) => ({ name, valueBytes: sealedByteLength(value) }))
+    for (const phrase of headerSetFaults(sizes))
+      faults.push(fault('usage', 'headers', `URL ${index + 1} ${phrase}`))
+  })
+  return { urls: withHeaders, faults }
+}
+
+function headerFaults(edits: readonly HeaderEdit[], urlCount: number): Fault[] {
+  const faults: Fault[] = []
+  for (const { urlNumber, name, value } of edits) {
+    const label = `header ${JSON.stringify(name)} of URL ${urlNumber}`
+    if (!Number.isInteger(urlNumber) || urlNumber < 1 || urlNumber > urlCount)
+      faults.push(
+        fault('usage', 'headers', `${label}: there is no such URL, they are numbered from 1 to ${urlCount}`),
+      )
+    const phrases = [...headerNameFaults(name), ...(value === null ? [] : headerValueFaults(value.text))]
+    for (const phrase of phrases) faults.push(fault('usage', 'headers', `${label} ${phrase}`))
+  }
+  const keys = edits.map(({ urlNumber, name }) => `${name.toLowerCase()} of URL ${urlNumber}`)
+  for (const key of repeated(keys)) faults.push(fault('usage', 'headers', `header ${key} is given twice`))
+  return faults
+}
+
+function editHeaders(
+  current: EndpointSettings['headers'],
+  edits: readonly HeaderEdit[],
+  placeOf: (name: string) => SecretPlace,
+): EndpointSettings['headers'] {
+  const edited = new Set(edits.map(({ name }) => name.toLowerCase()))
+  return [
+    ...current.filter(({ name }) => !edited.has(name.toLowerCase())),
+    ...edits.flatMap(({ name, value }) =>
+      value === null ? [] : [{ name, value: value.seal(placeOf(name)) }],
+    ),
+  ]
+}
+
+/** AES-GCM keeps the length; unpadded base64url has 4 characters for 3 bytes. */
+function sealedByteLength(sealed: SealedSecret): number {
+  return Math.floor((sealed.ciphertext.length * 3) / 4)
+}
+
+function repeated(values: readonly string[]): string[] {
+  return [...new Set(values.filter((value, index) => values.indexOf(value) < index))]
+}
+
+function fault(code: Fault['code'], field: string, message: string): Fault {
+  return { code, field, message }
+}

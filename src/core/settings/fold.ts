@@ -1,0 +1,136 @@
+import { requestKeyOf } from './command-id.ts'
+import { changeBy, endpointsMadeBy, type SettingsEvent } from './events.ts'
+import { initialSettings, type SettingsAggregate } from './settings.ts'
+
+/** By what it is decided whether a record of the settings log counts. */
+export interface SettingsEnvelope {
+  /** Random, with a request's key behind it (command-id.ts); a producer that appends twice appends the same id twice. */
+  commandId: string
+  /** The number of events that the writer saw accepted, in the whole log. */
+  expectedVersion: number
+  /** When it was written, in epoch milliseconds, by the writer's clock. */
+  at: number
+}
+
+/** One record of the settings log, as its writer appended it. */
+export interface SettingsRecord extends SettingsEnvelope {
+  event: SettingsEvent
+}
+
+/**
+ * `stale`: another event was accepted first. `repeated`: this command was seen before. `impossible`: it is about
+ * something that does not exist. All of them are ignored.
+ */
+export type Verdict = 'accepted' | 'stale' | 'repeated' | 'impossible'
+
+export interface AcceptedRequest {
+  /** The digest of what was asked. */
+  request: string
+  event: SettingsEvent
+  /** When the log took it, epoch ms. */
+  appendedAt: number
+}
+
+/** For how long a request's key is remembered: as long as those of deletions are. */
+export const requestsKeptMs = 40 * 24 * 3_600_000
+
+type PartOfState = Exclude<keyof SettingsAggregate, 'version'>
+
+/**
+ * The settings log, folded record by record. The one rule by which every reader folds it: an event counts only if its
+ * expected version is the log's version at that point and its command was not there before. So all readers see one
+ * state, whatever was appended at the same time or twice.
+ *
+ * Folding changes private maps and costs the same for each record, however many there were. What others see is a
+ * copy, made when it is asked for.
+ */
+export class SettingsFold {
+  readonly #maps: { [P in PartOfState]: Map<string, unknown> } = {
+    sources: new Map(),
+    destinations: new Map(),
+    computations: new Map(),
+    endpointsMade: new Map(),
+  }
+  #version = 0
+  /** What was published last, and which parts of it have changed since. */
+  #published: SettingsAggregate = initialSettings
+  readonly #changed = new Set<PartOfState>()
+  /**
+   * Commands that were ignored although their version still lies ahead (a log that lost its end can hold such).
+   * Only these need remembering: a repeat of any other is stale by its version, for versions only grow.
+   */
+  readonly #ignoredAhead = new Set<string>()
+  /** Requests with a key that were accepted, the oldest first: a repeated one gets the same answer. */
+  readonly #requests = new Map<string, AcceptedRequest>()
+
+  get version(): number {
+    return this.#version
+  }
+
+  /** The state now. It never changes again; the same object as long as nothing was accepted. */
+  get state(): SettingsAggregate {
+    if (this.#published.version === this.#version) return this.#published
+    const copies: Record<string, unknown> = {}
+    for (const part of this.#changed) copies[part] = new Map(this.#maps[part])
+    this.#changed.clear()
+    this.#published = { ...this.#published, ...copies, version: this.#version }
+    return this.#published
+  }
+
+  /** A request that was accepted under this key within the last 40 days. `now` is in epoch ms. */
+  request(key: string, now: number): AcceptedRequest | undefined {
+    const found = this.#requests.get(key)
+    return found && found.appendedAt > now - requestsKeptMs ? found : undefined
+  }
+
+  /** Whether a record would count, whatever it says; notes it where that decides about its repeats. */
+  judge({ commandId, expectedVersion }: SettingsEnvelope): Exclude<Verdict, 'impossible'> {
+    if (this.#ignoredAhead.has(commandId)) return 'repeated'
+    if (expectedVersion > this.#version) this.#ignoredAhead.add(commandId)
+    return expectedVersion === this.#version ? 'accepted' : 'stale'
+  }
+
+  /** `appendedAt`: when the log took the record, epoch ms. */
+  take(record: SettingsRecord, appendedAt: number): Verdict {
+    const verdict = this.judge(record)
+    if (verdict !== 'accepted') return verdict
+    if (!this.#change(record.event)) return 'impossible'
+    this.#version++
+    this.#remember(record, appendedAt)
+    return 'accepted'
+  }
+
+  /** Counts a record that is ignored. */
+  pass(): void {
+    this.#version++
+  }
+
+  #change(event: SettingsEvent): boolean {
+    const maps = this.#maps as unknown as SettingsAggregate
+    let change
+    try {
+      change = changeBy(maps, event)
+    } catch {
+      return false
+    }
+    const { of, value } = change
+    this.#maps[of].set(value.id, value)
+    this.#changed.add(of)
+    if (of !== 'destinations') return true
+    this.#maps.endpointsMade.set(value.id, endpointsMadeBy(value, maps))
+    this.#changed.add('endpointsMade')
+    return true
+  }
+
+  #remember({ commandId, event }: SettingsRecord, appendedAt: number): void {
+    for (const [key, { appendedAt: at }] of this.#requests) {
+      if (at > appendedAt - requestsKeptMs) break
+      this.#requests.delete(key)
+    }
+    const keyed = requestKeyOf(commandId)
+    if (!keyed) return
+    // Behind all others: those are in the order of time.
+    this.#requests.delete(keyed.key)
+    this.#requests.set(keyed.key, { request: keyed.request, event, appendedAt })
+  }
+}

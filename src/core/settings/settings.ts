@@ -1,0 +1,67 @@
+import type { Computations } from '../audience/computations.ts'
+import type { DestinationOptions } from './destination-options.ts'
+
+/** A secret as it lies in the settings log: AES-256-GCM, every part base64url. Opened only where it is used. */
+export interface SealedSecret {
+  keyId: string
+  iv: string
+  ciphertext: string
+  tag: string
+  /** Sealed for its place alone (secret-place.ts). Absent on what development versions sealed. */
+  bound?: true | undefined
+  /** Shown to people instead of the secret; keyed, so it cannot be guessed from outside. */
+  fingerprint: string
+}
+
+export interface Source {
+  id: string
+  name: string
+  writeKey: string
+  enabled: boolean
+}
+
+/** One URL of a destination. The id stays when the list is edited. */
+export interface Endpoint {
+  id: string
+  url: string
+  headers: { name: string; value: SealedSecret }[]
+  /** When the receiver last answered 410; null once the URL was changed or the destination enabled again. */
+  goneAt: number | null
+}
+
+export interface Destination {
+  id: string
+  name: string
+  type: 'Webhooks'
+  sourceIds: string[]
+  urls: Endpoint[]
+  /** The newest: it signs X-Signature. */
+  sharedSecret: SealedSecret | null
+  /** Still active beside it, until receivers know the newest; never without one. */
+  earlierSecret: SealedSecret | null
+  options: DestinationOptions
+  enabled: boolean
+}
+
+export interface SettingsState {
+  /** Events accepted so far, in the whole log. */
+  version: number
+  sources: ReadonlyMap<string, Source>
+  destinations: ReadonlyMap<string, Destination>
+  /** Audiences and computed traits, by id; deleted ones too. */
+  computations: Computations
+}
+
+/** The state that decisions need: what is configured, and which endpoint ids were ever given out. */
+export interface SettingsAggregate extends SettingsState {
+  /** By destination id: the highest number of an endpoint id (`u1`, `u2`, …) so far. Ids are never reused. */
+  endpointsMade: ReadonlyMap<string, number>
+}
+
+export const initialSettings: SettingsAggregate = {
+  version: 0,
+  sources: new Map(),
+  destinations: new Map(),
+  computations: new Map(),
+  endpointsMade: new Map(),
+}

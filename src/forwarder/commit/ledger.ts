@@ -1,0 +1,224 @@
+import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
+import { deliveryEvent } from '../../core/ledger/delivery-event.ts'
+import type {
+  DeliveryEvent,
+  DeliveryEventType,
+  DispositionLabel,
+  PlannedDestination,
+} from '../../core/ledger/delivery-event.ts'
+import type { Delivery } from '../../core/delivery/delivery.ts'
+import type { Outcome } from '../../core/delivery/outcome.ts'
+import { ResultCodes } from '../../core/ledger/result-log.ts'
+import type { TallySink } from './committer.ts'
+import type { Attempt, ActiveDelivery } from '../send/active-delivery.ts'
+import { unclaimed } from '../consume/claim.ts'
+import type { RecordPublisher } from '../settle/record-publisher.ts'
+import { LedgerRecord } from './ledger-record.ts'
+import type { RecordProgress } from '../consume/assigned-partition.ts'
+import type { Encoders, PartitionTally, TopicPartition } from '../ports.ts'
+import type { MemoryBudget } from '../send/memory-budget.ts'
+import { steadyClock } from '../steady-clock.ts'
+
+export interface LedgerParts {
+  topic: string
+  /** Plain first-time deliveries too (LEDGER=all). */
+  everything: boolean
+  encoders: Encoders
+  publisher: RecordPublisher
+  budget: MemoryBudget
+  log: { error(fields: object, message: string): void }
+}
+
+/** Details of a disposition. */
+export interface DispositionDetails {
+  /** A dead letter's reason, or why it was skipped. */
+  reason?: string
+  tier?: string
+  dueAt?: number
+  notBefore?: number | null
+}
+
+/** A tally that waits for so long is a ledger that cannot be written, in ms. */
+const slowMs = 5_000
+
+/**
+ * Writes `webhooks.deliveries`. All goes through one queue: whatever was recorded before a tally was made is with the broker
+ * before that tally is, hence before the tally's commit.
+ */
+export class Ledger implements TallySink {
+  readonly codes = new ResultCodes()
+  readonly everything: boolean
+  readonly #parts: LedgerParts
+  /** When the tallies that wait were given, by the steady clock. */
+  readonly #waiting = new Set<number>()
+
+  constructor(parts: LedgerParts) {
+    this.#parts = parts
+    this.everything = parts.everything
+  }
+
+  /** Null unless tallies wait, and commits with them. */
+  problem(now: number): string | null {
+    for (const since of this.#waiting) if (now - since > slowMs) return 'the ledger cannot be written'
+    return null
+  }
+
+  /** @param plan every destination of the call's source */
+  planned(work: RecordProgress, call: AnalyticsCall, plan: PlannedDestination[]): void {
+    this.#record('planned', work, {
+      messageId: call.messageId,
+      sourceId: call.sourceId,
+      callType: call.type === 'unknown' ? null : call.type,
+      receivedAt: call.receivedAt,
+      plan,
+    })
+  }
+
+  attempted({ delivery, endpoint }: Attempt, outcome: Outcome): void {
+    const failed = outcome.kind !== 'success'
+    if (!failed && !this.everything) return
+    this.#record(failed ? 'attempt_failed' : 'attempt_succeeded', delivery.work, {
+      ...ofRun(delivery),
+      urlId: endpoint.id,
+      attempt: delivery.attempts,
+      reason: outcome.kind,
+      status: outcome.status,
+      durationMs: outcome.durationMs,
+      detail: outcome.detail,
+    })
+  }
+
+  /** For deletes always; for other calls all but success at the first attempt, unless everything is recorded. */
+  disposed(delivery: ActiveDelivery, disposition: DispositionLabel, details: DispositionDetails = {}): void {
+    const plain =
+      delivery.outcomes === null &&
+      !delivery.isRetry &&
+      (disposition === 'delivered' || disposition === 'skipped')
+    if (plain && !this.everything && delivery.type !== 'delete') return
+    this.#record('disposition', delivery.work, {
+      ...ofRun(delivery),
+      attempt: delivery.attempts,
+      disposition,
+      ...details,
+    })
+  }
+
+  /** For a delivery that is not active: it hops to another tier, or ends after it waited in one. */
+  moved(
+    work: RecordProgress,
+    delivery: Delivery,
+    disposition: DispositionLabel,
+    details: DispositionDetails,
+  ): void {
+    this.append(this.prepareMove(work, delivery, disposition, details))
+  }
+
+  /** Like `moved`, to be written by `append` later: a few bytes that hold nothing else in memory. */
+  prepareMove(
+    work: RecordProgress,
+    delivery: Delivery,
+    disposition: DispositionLabel,
+    details: DispositionDetails,
+  ): LedgerRecord {
+    const { messageId, sourceId, destinationId, id, type, attempts } = delivery
+    return this.#prepare('disposition', work, {
+      messageId,
+      sourceId,
+      destinationId,
+      deliveryId: id,
+      callType: type,
+      attempt: attempts,
+      disposition,
+      ...details,
+    })
+  }
+
+  /** For a record that no destination gets, or that never becomes a delivery. */
+  recordDisposed(
+    work: RecordProgress,
+    disposition: DispositionLabel,
+    details: { reason?: string; detail?: string },
+    call: Pick<AnalyticsCall, 'messageId' | 'sourceId' | 'type'> | null,
+  ): void {
+    const plain = disposition === 'skipped' && call?.type !== 'delete'
+    if (plain && !this.everything) return
+    this.#record('disposition', work, {
+      messageId: call?.messageId ?? null,
+      sourceId: call?.sourceId ?? null,
+      callType: call && call.type !== 'unknown' ? call.type : null,
+      disposition,
+      ...details,
+    })
+  }
+
+  lost({ topic, partition }: TopicPartition, first: number, last: number): void {
+    const event = deliveryEvent('lost', Date.now(), {
+      topic,
+      partition,
+      firstOffset: first,
+      lastOffset: last,
+      detail: `lost ${first}..${last}: retention ran past the consumer group`,
+    })
+    this.append(this.#encoded(event, `${topic}/${partition}`))
+  }
+
+  async tally(tallies: readonly PartitionTally[]): Promise<void> {
+    const at = Date.now()
+    const since = steadyClock.now()
+    this.#waiting.add(since)
+    try {
+      const appended = tallies.map((each) => this.#appendTally(each, at))
+      // Commits wait for it.
+      this.#parts.publisher.flush(this.#parts.topic)
+      await Promise.all(appended)
+    } finally {
+      this.#waiting.delete(since)
+    }
+  }
+
+  #appendTally({ topic, partition, tally }: PartitionTally, at: number): Promise<void> {
+    const { encoders, publisher, topic: ledger } = this.#parts
+    // One partition's tallies lie in one partition of the ledger, in their order.
+    const key = `${tally.group}/${topic}/${partition}`
+    const record = encoders.event(key, deliveryEvent('tally', at, { topic, partition, tally }))
+    const bytes = record.end - record.start
+    return new Promise((resolve, reject) => {
+      const tooLarge = () =>
+        reject(new Error(`${ledger} refuses a tally of ${bytes} bytes: check its max.message.bytes`))
+      publisher.append(ledger, { ...record, ...unclaimed, done: resolve, tooLarge })
+    })
+  }
+
+  #record(type: DeliveryEventType, work: RecordProgress, given: Partial<DeliveryEvent>): void {
+    this.append(this.#prepare(type, work, given))
+  }
+
+  #prepare(type: DeliveryEventType, work: RecordProgress, given: Partial<DeliveryEvent>): LedgerRecord {
+    const { topic, partition } = work.partition
+    const event = deliveryEvent(type, Date.now(), given)
+    event.topic = topic
+    event.partition = partition
+    event.firstOffset = work.offset
+    event.owner = work.owner
+    return this.#encoded(event, given.messageId || null)
+  }
+
+  #encoded(event: DeliveryEvent, key: string | null): LedgerRecord {
+    return new LedgerRecord(this.#parts, event, this.#parts.encoders.event(key, event))
+  }
+
+  append(record: LedgerRecord): void {
+    const { topic, publisher, budget } = this.#parts
+    // Events that wait to be written count against the budget: a slow ledger would fill the memory otherwise.
+    budget.reserveBytes(record.bytes)
+    publisher.append(topic, record)
+  }
+}
+
+const ofRun = (delivery: ActiveDelivery): Partial<DeliveryEvent> => ({
+  messageId: delivery.messageId,
+  sourceId: delivery.sourceId,
+  destinationId: delivery.destination.id,
+  deliveryId: delivery.idempotencyKey,
+  callType: delivery.type,
+})

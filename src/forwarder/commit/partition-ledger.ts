@@ -1,0 +1,196 @@
+import { randomBytes } from 'node:crypto'
+import {
+  intersectRuns,
+  containsFinished,
+  uniteRuns,
+  subtractFinished,
+  subtractRuns,
+  offsetsIn,
+  toPairs,
+  type FinishedOffsets,
+} from '../../core/offsets/finished-offsets.ts'
+import { fitFinished, withTally, type OffsetRun } from '../../core/offsets/offset-runs.ts'
+import type { OffsetTracker } from '../../core/offsets/offset-tracker.ts'
+import { ResultLog, noSums, type ResultCodes } from '../../core/ledger/result-log.ts'
+import type { Tally } from '../../core/ledger/tally.ts'
+
+/** A commit that is to be made, and its tally; the tally goes first. */
+export interface PendingCommit {
+  position: number
+  metadata: string
+  tally: Tally
+  /** What this commit finishes, and what the one before it had finished. */
+  finished: FinishedOffsets
+  base: FinishedOffsets
+  tallied: readonly OffsetRun[]
+}
+
+/** Results that another owner of the same process left, for offsets that no acknowledged commit holds. */
+interface Earlier {
+  owner: string
+  results: ResultLog
+  finished: readonly OffsetRun[]
+}
+
+const fewRuns = 8
+const maxBetween = 256
+
+/** 12 characters of base64url. */
+const tallyId = (): string => randomBytes(9).toString('base64url')
+
+const none: FinishedOffsets = { position: 0, runs: [] }
+
+/**
+ * What one partition still owes the ledger: the results of all offsets that no acknowledged commit holds. Each tally
+ * covers exactly what its commit adds to the last acknowledged one, which it names as its predecessor; so the tallies
+ * that the committed metadata leads back to cover every offset once.
+ */
+export class PartitionLedger {
+  /** The owner of the results, as in retry records and dead letters. */
+  readonly owner: string
+  readonly results = new ResultLog()
+  #earlier: Earlier[] = []
+  #lost: OffsetRun[] = []
+  /** The offsets that the last acknowledged commit holds. */
+  #base: FinishedOffsets = none
+  #predecessor: string | null = null
+  /** Tallies acknowledged since one that repeated what its base held. A partition taken over begins with one. */
+  #sinceRepeated = maxBetween
+
+  constructor(owner: string) {
+    this.owner = owner
+  }
+
+  get base(): FinishedOffsets {
+    return this.#base
+  }
+
+  /** Results held. */
+  get size(): number {
+    return this.#earlier.reduce((sum, { results }) => sum + results.length, this.results.length)
+  }
+
+  /** Continues the chain when the partition is assigned. */
+  start(base: FinishedOffsets, tallyId: string | null): void {
+    this.#base = base
+    this.#predecessor = tallyId
+  }
+
+  /**
+   * The committed map was read again. False: it does not hold all that was acknowledged to us, so it is not what our
+   * next commit goes on from.
+   */
+  adopt(committed: FinishedOffsets, tallyId: string | null): boolean {
+    if (tallyId !== null && tallyId === this.#predecessor) return true
+    if (!containsFinished(committed, this.#base)) return false
+    const added = subtractFinished(committed, this.#base)
+    if (added.length > 0) this.#forget(added)
+    this.#base = committed
+    this.#predecessor = tallyId
+    return true
+  }
+
+  /** Retention took these offsets before they were read. */
+  lose(first: number, last: number): void {
+    this.#lost = uniteRuns(this.#lost, [{ start: first, end: last + 1 }])
+  }
+
+  /**
+   * Takes over what this process had finished of the partition before its membership broke and no acknowledged commit
+   * holds, and says which offsets these are.
+   */
+  recall(before: PartitionLedger, tracker: OffsetTracker): OffsetRun[] {
+    const position = tracker.position
+    if (position === null) return []
+    const facts = subtractRuns(
+      subtractFinished({ position, runs: tracker.finishedRuns() }, before.#base),
+      subtractFinished(this.#base, none),
+    )
+    if (facts.length === 0) return []
+    const others = before.#earlier.reduce<OffsetRun[]>((runs, { finished }) => uniteRuns(runs, finished), [])
+    const own: Earlier = {
+      owner: before.owner,
+      results: before.results,
+      finished: subtractRuns(facts, others),
+    }
+    for (const { owner, results, finished } of [...before.#earlier, own]) {
+      const both = intersectRuns(facts, finished)
+      if (both.length > 0) this.#earlier.push({ owner, results: results.only(both), finished: both })
+    }
+    this.#lost = uniteRuns(this.#lost, intersectRuns(before.#lost, facts))
+    return facts
+  }
+
+  /** The next commit; null when the last acknowledged one holds everything. */
+  prepareCommit(
+    tracker: OffsetTracker,
+    position: number,
+    group: string,
+    codes: ResultCodes,
+  ): PendingCommit | null {
+    const base = this.#base
+    // Holes that the base held are holes still, though the tracker joins them to other offsets.
+    const finishedRuns = uniteRuns(tracker.finishedRuns(), beyond(base.runs, position))
+    const { runs, metadata } = fitFinished(position, finishedRuns, base.runs)
+    const finished: FinishedOffsets = { position, runs }
+    const tallied = subtractFinished(finished, base)
+    if (tallied.length === 0) return null
+    const sums = noSums()
+    this.results.sum(tallied, sums)
+    const earlier: Tally['earlier'] = []
+    for (const { owner, results, finished: its } of this.#earlier) {
+      const both = intersectRuns(tallied, its)
+      if (both.length === 0) continue
+      results.sum(both, sums)
+      earlier.push({ owner, finished: toPairs(both, base.position) })
+    }
+    const tally: Tally = {
+      id: tallyId(),
+      predecessor: this.#predecessor,
+      group,
+      start: base.position,
+      position,
+      before: this.#repeatsBase() ? toPairs(base.runs, base.position) : null,
+      finished: toPairs(tallied, base.position),
+      lost: toPairs(intersectRuns(tallied, this.#lost), base.position),
+      records: sums.records,
+      owner: this.owner,
+      earlier,
+      counts: codes.named(sums.byCode),
+    }
+    return { position, metadata: withTally(metadata, tally.id), tally, finished, base, tallied }
+  }
+
+  /** Repeats the base when it is short, so that a reader may begin at any tally; otherwise in every Nth tally. */
+  #repeatsBase(): boolean {
+    return (
+      this.#predecessor === null || this.#base.runs.length <= fewRuns || this.#sinceRepeated >= maxBetween
+    )
+  }
+
+  /** False: the committed map was read again in between, and the chain goes on from there. */
+  acknowledge({ finished, base, tallied, tally }: PendingCommit): boolean {
+    if (base !== this.#base) return false
+    this.#base = finished
+    this.#predecessor = tally.id
+    this.#sinceRepeated = tally.before === null ? this.#sinceRepeated + 1 : 0
+    this.#forget(tallied)
+    return true
+  }
+
+  #forget(tallied: readonly OffsetRun[]): void {
+    this.results.drop(tallied)
+    if (this.#lost.length > 0) this.#lost = subtractRuns(this.#lost, tallied)
+    if (this.#earlier.length === 0) return
+    for (const each of this.#earlier) {
+      each.results.drop(tallied)
+      each.finished = subtractRuns(each.finished, tallied)
+    }
+    this.#earlier = this.#earlier.filter(({ finished }) => offsetsIn(finished) > 0)
+  }
+}
+
+const beyond = (runs: readonly OffsetRun[], position: number): OffsetRun[] =>
+  runs
+    .filter(({ end }) => end > position)
+    .map(({ start, end }) => ({ start: Math.max(start, position), end }))

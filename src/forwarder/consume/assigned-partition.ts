@@ -1,0 +1,217 @@
+import type { Origin } from '../../core/delivery/delivery.ts'
+import { OffsetTracker, noWork } from '../../core/offsets/offset-tracker.ts'
+import { PartitionLedger } from '../commit/partition-ledger.ts'
+import type { FetchedBatch, FetchedRecord, FetchedRecords } from '../ports.ts'
+
+/**
+ * Why a partition's head cannot be taken now. What blocks it also wakes it: the endpoint when it has room, the
+ * promise when it settles, the clock, the dispatcher when fewer deliveries are in flight, or the next turn of the
+ * event loop.
+ */
+export type Block =
+  | { kind: 'endpoint'; endpoint: BlockingEndpoint }
+  | { kind: 'pending'; settled: Promise<void> }
+  | { kind: 'until'; at: number }
+  | { kind: 'full' }
+  | { kind: 'turn' }
+
+/** What a blocked partition needs to know of the endpoint that it waits for. */
+export interface BlockingEndpoint {
+  readonly waiters: Set<AssignedPartition>
+  wait(partition: AssignedPartition): void
+}
+
+/** What a partition needs of the group member that owns it. */
+export interface PartitionOwner {
+  /** `<member id>/<epoch>` at present. */
+  readonly owner: string
+  isFresh(): boolean
+  /** Requests may be sent. */
+  mayStart(): boolean
+  /** A record of the partition was finished. */
+  finished(partition: AssignedPartition): void
+  /** Its head is due in that many ms. Reported again now and then. */
+  waits(partition: AssignedPartition, ms: number): void
+}
+
+/**
+ * An owned partition: the records fetched and not taken yet, and which offsets are finished. It lives from
+ * the assignment to the loss of the partition; `alive` is false from then on, and whatever still belongs to it is
+ * dropped unsent or ends uncommitted.
+ */
+export class AssignedPartition {
+  readonly topic: string
+  readonly partition: number
+  readonly owner: PartitionOwner
+  readonly tracker = new OffsetTracker()
+  /** Its owner is the one at the assignment, and stays so through rebalances that the partition stays in. */
+  readonly ledger: PartitionLedger
+  alive = true
+  /** Nothing is taken before the committed map has been read. */
+  restored = false
+  paused = false
+  /** When the newest records arrived, by the steady clock. */
+  fetchedAt = 0
+  /** Set while the head waits for something. */
+  block: Block | null = null
+  blockedTimer: NodeJS.Timeout | null = null
+  /** Queued at the scheduler. */
+  queued = false
+  /** The head, decoded and planned, kept while it waits; only its planner knows its shape. */
+  head: unknown = null
+  /** The tracker's change count at the last commit. */
+  committedChanges = 0
+  committedPosition: number | null = null
+
+  #batches: BufferedBatch[] = []
+  #buffered = 0
+  #bytes = 0
+  /** The head, once it was read. */
+  #first: FetchedRecord | null = null
+  /** Where the next batch must begin, or before; null while not known. */
+  nextFetch: number | null = null
+  /** A batch began beyond that: everything is dropped until the consumer was told to go back. */
+  jumping = false
+  /** The consumer was told to go back, and no batch has come since. */
+  sought = false
+
+  constructor(topic: string, partition: number, owner: PartitionOwner) {
+    this.topic = topic
+    this.partition = partition
+    this.owner = owner
+    this.ledger = new PartitionLedger(owner.owner)
+  }
+
+  /** Records fetched and not taken. */
+  get buffered(): number {
+    return this.#buffered
+  }
+
+  /** Bytes that they take. */
+  get bufferedBytes(): number {
+    return this.#bytes
+  }
+
+  /**
+   * Whether it is still owned: `uncertain` while the last heartbeat is too old to tell, for instance after this
+   * process was frozen.
+   */
+  get ownership(): 'owned' | 'uncertain' | 'lost' {
+    if (!this.alive) return 'lost'
+    return this.owner.isFresh() ? 'owned' : 'uncertain'
+  }
+
+  push({ records }: FetchedBatch): void {
+    const batch: BufferedBatch = { records, places: [], sequences: [], next: 0 }
+    for (let index = 0; index < records.length; index++) {
+      const sequence = this.tracker.add(records.offsetAt(index))
+      if (sequence === noWork) continue
+      batch.places.push(index)
+      batch.sequences.push(sequence)
+    }
+    if (batch.places.length === 0) return
+    this.#batches.push(batch)
+    this.#buffered += batch.places.length
+    this.#bytes += records.bytes
+  }
+
+  peek(): FetchedRecord | null {
+    this.#first ??= this.peekAhead(0)
+    return this.#first
+  }
+
+  /** The record `ahead` places behind the head; null beyond what is buffered. */
+  peekAhead(ahead: number): FetchedRecord | null {
+    let left = ahead
+    for (const { records, places, next } of this.#batches) {
+      if (next + left < places.length) return records.at(places[next + left]!)
+      left -= places.length - next
+    }
+    return null
+  }
+
+  /** Takes the head; call it only after `peek` gave one. */
+  next(): RecordProgress {
+    const record = this.peek()!
+    const batch = this.#batches[0]!
+    const sequence = batch.sequences[batch.next++]!
+    this.#buffered--
+    if (batch.next === batch.places.length) {
+      this.#batches.shift()
+      this.#bytes -= batch.records.bytes
+    }
+    this.#first = null
+    this.head = null
+    return new RecordProgress(this, sequence, record)
+  }
+
+  /** The partition is lost: nothing of it is sent or finished any more. */
+  drop(): void {
+    this.alive = false
+    this.#batches = []
+    this.#buffered = 0
+    this.#bytes = 0
+    this.#first = null
+    this.head = null
+    if (this.blockedTimer) clearTimeout(this.blockedTimer)
+    this.blockedTimer = null
+    if (this.block?.kind === 'endpoint') this.block.endpoint.waiters.delete(this)
+    this.block = null
+  }
+}
+
+/** The records of one fetch that are still to be processed. */
+interface BufferedBatch {
+  records: FetchedRecords
+  /** Which of them are, and their sequence numbers in the tracker. */
+  places: number[]
+  sequences: number[]
+  /** The first one that was not taken. */
+  next: number
+}
+
+/** A record that was taken: finished once all its deliveries are. */
+export class RecordProgress {
+  readonly partition: AssignedPartition
+  readonly sequence: number
+  readonly offset: number
+  /** The W3C trace that the record's producer named in its headers. */
+  readonly traceparent: string | null
+  /** When the broker appended the record, epoch milliseconds; null when it does not say. */
+  readonly appendedAt: number | null
+  /** Deliveries that are not finished yet. */
+  remaining = 1
+
+  constructor(partition: AssignedPartition, sequence: number, record: FetchedRecord) {
+    this.partition = partition
+    this.sequence = sequence
+    this.offset = record.offset
+    this.traceparent = traceparentOf(record)
+    this.appendedAt = record.timestamp
+  }
+
+  /** Its topic, partition and offset. */
+  get place(): Origin {
+    const { topic, partition } = this.partition
+    return { topic, partition, offset: this.offset, appendedAt: this.appendedAt }
+  }
+
+  /** The owner that its results are recorded under. */
+  get owner(): string {
+    return this.partition.ledger.owner
+  }
+
+  /** One of its deliveries has this result (see ResultCodes). Everything published for it must be with the broker. */
+  finishOne(result: number): void {
+    this.partition.ledger.results.add(this.offset, result, this.remaining === 1)
+    if (--this.remaining > 0) return
+    // For a lost partition too: nothing of it is committed now, but the result counts if it is assigned to us again.
+    this.partition.tracker.finish(this.sequence)
+    if (this.partition.alive) this.partition.owner.finished(this.partition)
+  }
+}
+
+function traceparentOf(record: FetchedRecord): string | null {
+  const text = record.header('traceparent')?.toString('latin1')
+  return text !== undefined && /^[\x20-\x7e]{1,256}$/.test(text) ? text : null
+}

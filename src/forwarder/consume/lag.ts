@@ -1,0 +1,62 @@
+import type { GroupConsumer } from './group-consumer.ts'
+import type { TopicPartition } from '../ports.ts'
+import { steadyClock } from '../steady-clock.ts'
+
+/** How long after a look at the lag the brokers go on being asked, in ms. */
+const watchedMs = 60_000
+
+/** Lag of the owned partitions: the broker's end offset minus the committed one. */
+export class Lag {
+  readonly #consumers: readonly GroupConsumer[]
+  readonly #endOffsets: (
+    topics: readonly string[],
+  ) => Promise<(TopicPartition & { end: number; start: number })[]>
+  #readAt = -Infinity
+  #ends = new Map<string, { end: number; start: number }>()
+
+  constructor(
+    consumers: readonly GroupConsumer[],
+    endOffsets: (topics: readonly string[]) => Promise<(TopicPartition & { end: number; start: number })[]>,
+  ) {
+    this.#consumers = consumers
+    this.#endOffsets = endOffsets
+  }
+
+  /** The brokers' last answer; kept while they are away. The first read triggers the first request. */
+  *read(): Iterable<{ topic: string; partition: number; lag: number }> {
+    const watched = this.#isWatched
+    this.#readAt = steadyClock.now()
+    if (!watched) this.refresh().catch(() => {})
+    yield* this.#lags()
+  }
+
+  /** Called every few seconds. Without scrapes the brokers are not asked: an idle process stays idle. */
+  async refreshIfWatched(): Promise<void> {
+    if (this.#isWatched) await this.refresh()
+  }
+
+  get #isWatched(): boolean {
+    return steadyClock.now() - this.#readAt < watchedMs
+  }
+
+  async refresh(): Promise<void> {
+    const topics = new Set<string>()
+    for (const consumer of this.#consumers) {
+      for (const partition of consumer.partitions()) topics.add(partition.topic)
+    }
+    if (topics.size === 0) return
+    const found = await this.#endOffsets([...topics])
+    this.#ends = new Map(
+      found.map(({ topic, partition, end, start }) => [`${topic}/${partition}`, { end, start }]),
+    )
+  }
+
+  *#lags(): Iterable<{ topic: string; partition: number; lag: number }> {
+    for (const consumer of this.#consumers) {
+      for (const { topic, partition, committedPosition } of consumer.partitions()) {
+        const ends = this.#ends.get(`${topic}/${partition}`)
+        if (ends) yield { topic, partition, lag: Math.max(0, ends.end - (committedPosition ?? ends.start)) }
+      }
+    }
+  }
+}

@@ -1,0 +1,50 @@
+import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
+import type { CallFilter } from '../../core/settings/destination-options.ts'
+import { deliveryIdSuffix } from '../../core/delivery/delivery.ts'
+import type { EndpointQueue } from '../send/endpoint-queue.ts'
+import { Lanes } from '../send/lanes.ts'
+import type { AttemptSigner, DestinationMetrics } from '../ports.ts'
+import { StandardSigner } from '../send/standard-webhooks.ts'
+
+/**
+ * A destination as the forwarder works with it: its endpoints and secret of the moment, and its lanes.
+ *
+ * A destination that delivers to every URL has one of these for each URL beside that of the whole: its deliveries
+ * are planned for these, so each URL has its own order and its own fate.
+ */
+export class DestinationRuntime {
+  readonly id: string
+  readonly metrics: DestinationMetrics
+  readonly lanes = new Lanes()
+  enabled = true
+  endpoints: readonly EndpointQueue[] = []
+  /** Null: every call is sent. */
+  filter: CallFilter | null = null
+  /** Null unless the headers of Standard Webhooks are sent. */
+  signer: AttemptSigner | null = null
+  readonly #idSuffix: string
+  #secret: KeyObject | null = null
+
+  /** @param urlId set where it stands for one URL of the destination */
+  constructor(id: string, metrics: DestinationMetrics, urlId: string | null = null) {
+    this.id = id
+    this.metrics = metrics
+    this.#idSuffix = deliveryIdSuffix(id, urlId)
+  }
+
+  deliveryId(messageId: string): string {
+    return messageId + this.#idSuffix
+  }
+
+  /** @param secrets the active ones, the newest first: that one signs X-Signature */
+  setSecrets(secrets: readonly string[], standardWebhooks: boolean): void {
+    const [newest] = secrets
+    this.#secret = newest === undefined ? null : createSecretKey(newest, 'utf8')
+    this.signer = standardWebhooks && newest !== undefined ? new StandardSigner(secrets) : null
+  }
+
+  /** Lowercase hex HMAC-SHA1 of the body's bytes (the spec, Authentication); null without a shared secret. */
+  sign(body: Uint8Array): string | null {
+    return this.#secret === null ? null : createHmac('sha1', this.#secret).update(body).digest('hex')
+  }
+}

@@ -1,0 +1,44 @@
+import { destinationFault, headerFault } from '../../core/settings/destination-fault.ts'
+import { headerPlace, sharedSecretPlace, type SecretPlace } from '../../core/settings/secret-place.ts'
+import { activeSecrets } from '../../core/settings/secrets.ts'
+import type { Destination, Endpoint, SealedSecret } from '../../core/settings/settings.ts'
+import type { WebhookTarget } from '../ports.ts'
+
+/** What a destination needs of its settings before anything can be sent to it. */
+export interface DestinationSetUp {
+  /** Active shared secrets, the newest first. */
+  secrets: readonly string[]
+  /** By URL id. */
+  targets: ReadonlyMap<string, WebhookTarget>
+}
+
+type OpenSecret = (sealed: SealedSecret, place: SecretPlace) => string
+
+/** Throws when a secret cannot be opened, or an event holds what no command would have written. */
+export function setUp(destination: Destination, open: OpenSecret): DestinationSetUp {
+  const fault = destinationFault(destination)
+  if (fault !== null) throw new Error(fault)
+  const secrets = activeSecrets(destination).map((sealed) => open(sealed, sharedSecretPlace(destination.id)))
+  const targets = destination.urls.map((endpoint): [string, WebhookTarget] => [
+    endpoint.id,
+    targetOf(destination.id, endpoint, secrets, open),
+  ])
+  return { secrets, targets: new Map(targets) }
+}
+
+function targetOf(
+  destinationId: string,
+  { url, headers }: Endpoint,
+  secrets: readonly string[],
+  open: OpenSecret,
+): WebhookTarget {
+  // Without a prototype: a header may have any name, `__proto__` too.
+  const opened = Object.create(null) as Record<string, string>
+  for (const { name, value: sealed } of headers) {
+    const value = open(sealed, headerPlace(destinationId, url, name))
+    const fault = headerFault(name, value)
+    if (fault !== null) throw new Error(fault)
+    opened[name] = value
+  }
+  return { url, headers: opened, secrets }
+}

@@ -1,0 +1,52 @@
+import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
+import type { DeadLetterReason, RetryDelivery } from '../../core/delivery/delivery.ts'
+import { erasableDelivery, erasableRecord } from '../../core/erasure/erasable.ts'
+import type { ActiveDelivery } from '../send/active-delivery.ts'
+import type { RecordProgress } from '../consume/assigned-partition.ts'
+import type { ErasureSource } from '../ports.ts'
+
+/**
+ * Whether a deletion request covers a delivery. Asked before each attempt from a tier and before each publication;
+ * a call that is still in the calls topic goes out ahead of the `delete` call behind it.
+ */
+export class Erased {
+  readonly #erasures: ErasureSource
+
+  constructor(erasures: ErasureSource) {
+    this.#erasures = erasures
+  }
+
+  /** Null when all erasures of up to a moment ago are known; otherwise what to wait for before an attempt. */
+  pending(): Promise<void> | null {
+    return this.#erasures.pending()
+  }
+
+  isDeliveryErased(delivery: ActiveDelivery): boolean {
+    if (this.#erasures.isEmpty) return false
+    if (delivery.earlier) return this.#covers(delivery.earlier, delivery.key, Date.now())
+    const { sourceId, type, userIds, work } = delivery
+    return this.#erasures.covers({ sourceId, type, userIds, appendedAt: work.appendedAt ?? Date.now() })
+  }
+
+  isRetryErased(retry: RetryDelivery, key: string | null): boolean {
+    return !this.#erasures.isEmpty && this.#covers(retry, key, retry.scheduledAt)
+  }
+
+  /** A record that is no delivery; `call` is null when it cannot be read. */
+  isRecordErased(
+    work: RecordProgress,
+    key: Buffer | null,
+    call: AnalyticsCall | null,
+    reason: DeadLetterReason,
+  ): boolean {
+    if (this.#erasures.isEmpty) return false
+    const appendedAt = work.appendedAt ?? Date.now()
+    return this.#erasures.covers(erasableRecord(call, key && key.toString('utf8'), reason, appendedAt))
+  }
+
+  #covers(delivery: Parameters<typeof erasableDelivery>[0], key: string | null, latest: number): boolean {
+    // Keys are held one character a byte.
+    const text = key === null ? null : Buffer.from(key, 'latin1').toString('utf8')
+    return this.#erasures.covers(erasableDelivery(delivery, text, latest))
+  }
+}

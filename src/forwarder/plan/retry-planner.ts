@@ -1,0 +1,148 @@
+import { checkRetry } from '../../core/delivery/check-retry.ts'
+import { withoutFuture } from '../../core/delivery/clock-ahead.ts'
+import type { RetryDelivery } from '../../core/delivery/delivery.ts'
+import { hopTier, isExpired, type RetryPolicy } from '../../core/delivery/disposition.ts'
+import { ownCopy } from '../../core/own-bytes.ts'
+import { ActiveDelivery } from '../send/active-delivery.ts'
+import type { Dispatcher } from '../send/dispatcher.ts'
+import type { EndpointQueue } from '../send/endpoint-queue.ts'
+import type { Erased } from './erased.ts'
+import { Refusal, fullEndpoint, refusalOf, type Planner } from './planner.ts'
+import type { Block, AssignedPartition } from '../consume/assigned-partition.ts'
+import type { RecordDecoder } from '../ports.ts'
+import type { MemoryBudget } from '../send/memory-budget.ts'
+import type { Routing } from './routing.ts'
+import type { SchemaLoader } from './schema-loader.ts'
+import type { SettingsCatchUp } from './settings-catch-up.ts'
+import type { Settler } from '../settle/settler.ts'
+import { steadyClock } from '../steady-clock.ts'
+
+export interface RetryPlannerParts {
+  decoder: RecordDecoder<RetryDelivery>
+  /** The delay of the tier that a retry topic stands for, in ms. */
+  tierDelayMs(topic: string): number
+  policy: RetryPolicy
+  schemas: SchemaLoader
+  routing: Routing
+  catchUp: SettingsCatchUp
+  dispatcher: Dispatcher
+  settler: Settler
+  budget: MemoryBudget
+  erased: Erased
+}
+
+/**
+ * Retry tiers: the head is due when it was scheduled plus the tier's delay, never early; then the same engine sends it.
+ */
+export class RetryPlanner implements Planner {
+  readonly #parts: RetryPlannerParts
+
+  constructor(parts: RetryPlannerParts) {
+    this.#parts = parts
+  }
+
+  planNext(partition: AssignedPartition): Block | null {
+    const { budget, settler, policy, erased, dispatcher } = this.#parts
+    if (budget.isFull) return { kind: 'full' }
+    const record = partition.peek()!
+    try {
+      const retry = (partition.head as RetryDelivery | null) ?? this.#decode(partition)
+      if ('kind' in retry) return retry
+      partition.head = retry
+      const now = Date.now()
+      const dueAt = retry.scheduledAt + this.#parts.tierDelayMs(partition.topic)
+      if (dueAt > now) return { kind: 'until', at: dueAt }
+      const pending = erased.pending()
+      if (pending) return { kind: 'pending', settled: pending }
+      if (erased.isRetryErased(retry, keyOf(record.key))) {
+        settler.eraseRetry(partition.next(), retry)
+        return null
+      }
+      const hop = hopTier(retry, now, policy)
+      if (hop) {
+        if (!dispatcher.deferrals.takeOne()) return { kind: 'turn' }
+        settler.hop(partition.next(), keyOf(record.key), hop, retry)
+        return null
+      }
+      return this.#send(partition, retry, dueAt)
+    } catch (error) {
+      const { reason, detail } = refusalOf(error)
+      const retry = partition.head as RetryDelivery | null
+      settler.deadRecord(partition.next(), record, reason, detail, null, retry)
+      return null
+    }
+  }
+
+  endpointsAhead(partition: AssignedPartition, ahead: number): readonly EndpointQueue[] {
+    const record = partition.peekAhead(ahead)
+    if (!record) return []
+    try {
+      const decoded = this.#parts.decoder.tryDecode(record.value)
+      if (!decoded) return []
+      const retry = withoutFuture(decoded, record.timestamp)
+      if (retry.scheduledAt + this.#parts.tierDelayMs(partition.topic) > Date.now()) return []
+      return this.#endpoints(retry)
+    } catch {
+      return []
+    }
+  }
+
+  #decode(partition: AssignedPartition): RetryDelivery | Block {
+    const { decoder, schemas } = this.#parts
+    const { value, timestamp } = partition.peek()!
+    const retry = decoder.tryDecode(value)
+    if (!retry) return schemas.load(decoder, partition)
+    const fault = checkRetry(retry)
+    if (fault !== null) throw new Refusal('undecodable', fault)
+    return withoutFuture(retry, timestamp)
+  }
+
+  #send(partition: AssignedPartition, retry: RetryDelivery, dueAt: number): Block | null {
+    const now = steadyClock.now()
+    const { routing, catchUp, dispatcher, settler, budget, policy } = this.#parts
+    const destination = routing.destination(retry.destinationId)
+    if (!destination) {
+      const pending = catchUp.since(partition.fetchedAt)
+      if (pending) return { kind: 'pending', settled: pending }
+      throw new Refusal('unknown_source', `there is no destination ${JSON.stringify(retry.destinationId)}`)
+    }
+    const endpoints = this.#endpoints(retry)
+    const key = keyOf(partition.peek()!.key)
+    // When no endpoint is left to send it to, it is skipped instead.
+    if (endpoints.length > 0 && isExpired(retry, Date.now(), policy)) {
+      if (!dispatcher.deferrals.takeOne()) return { kind: 'turn' }
+      settler.expire(partition.next(), key, retry)
+      return null
+    }
+    // A late attempt is a fault, a late deferral is none: new calls need not wait for these.
+    const isDeferred = endpoints.length > 0 && endpoints.every((endpoint) => endpoint.defers(now))
+    if (isDeferred && !dispatcher.deferrals.takeOne()) return { kind: 'turn' }
+    const full = fullEndpoint(endpoints, true, now)
+    if (full) return { kind: 'endpoint', endpoint: full }
+    const work = partition.next()
+    budget.reserve(retry.body.length)
+    // What is deferred goes on at once; what is sent may wait for seconds, and would keep the whole fetch.
+    const delivery = isDeferred ? retry : onItsOwn(retry)
+    dispatcher.admit(new ActiveDelivery(work, destination, delivery, key, delivery, dueAt, endpoints, now))
+    return null
+  }
+
+  #endpoints(retry: RetryDelivery): readonly EndpointQueue[] {
+    const destination = this.#parts.routing.destination(retry.destinationId)
+    if (!destination?.enabled) return []
+    return destination.endpoints.filter((endpoint) => retry.endpointIds.includes(endpoint.id))
+  }
+}
+
+/** A retry whose bytes are no part of what was fetched. Its key is that of its Kafka record, which is taken from there. */
+function onItsOwn(retry: RetryDelivery & { key?: Uint8Array | null }): RetryDelivery {
+  const { key: _key, ...rest } = retry
+  const { body, lastResponse } = rest
+  return {
+    ...rest,
+    body: ownCopy(body),
+    lastResponse: lastResponse && { ...lastResponse, body: ownCopy(lastResponse.body) },
+  }
+}
+
+const keyOf = (key: Buffer | null): string | null => (key === null ? null : key.toString('latin1'))

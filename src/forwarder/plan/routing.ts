@@ -1,0 +1,198 @@
+import { callFilter } from '../../core/settings/destination-options.ts'
+import type { PaceBounds } from '../../core/pacing/endpoint-pace.ts'
+import type { SecretPlace } from '../../core/settings/secret-place.ts'
+import type { Destination, SealedSecret, SettingsState } from '../../core/settings/settings.ts'
+import { messageOf } from '../../errors.ts'
+import { DestinationRuntime } from './destination-runtime.ts'
+import { setUp } from './destination-set-up.ts'
+import type { EndpointHost } from '../send/endpoint-host.ts'
+import { EndpointQueue, type OpenTarget } from '../send/endpoint-queue.ts'
+import type { EndpointClient, ForwarderMetrics, WebhookTransport } from '../ports.ts'
+
+export interface SourceRoute {
+  enabled: boolean
+  /** Enabled destinations of the source; one that delivers to every URL stands here once for each of them. */
+  destinations: readonly DestinationRuntime[]
+  /** Some of them do not get every call. */
+  filtered: boolean
+  /** Ids of the source's disabled destinations. */
+  disabled: readonly string[]
+}
+
+export interface RoutingParts {
+  host: EndpointHost
+  bounds: PaceBounds
+  transport: WebhookTransport
+  metrics: ForwarderMetrics
+  openSecret(sealed: SealedSecret, place: SecretPlace): string
+  /** A URL was removed from its destination: deliveries that wait for it continue without it. */
+  removed(endpoint: EndpointQueue): void
+  /** A destination cannot be set up as the settings have it. */
+  failed(destinationId: string, reason: string): void
+}
+
+/**
+ * Source → its destinations, with their endpoints' queues, kept in step with the settings log. A destination that
+ * cannot be set up (a secret whose key is unknown, a URL that is none) takes nothing: its calls are deferred until the
+ * settings have changed, and all others go on.
+ */
+export class Routing {
+  readonly #parts: RoutingParts
+  #routes = new Map<string, SourceRoute>()
+  readonly #destinations = new Map<string, DestinationRuntime>()
+  /** By destination and URL id, of destinations that deliver to every URL, or did: their lanes may not be empty yet. */
+  readonly #perUrl = new Map<string, Map<string, DestinationRuntime>>()
+  readonly #endpoints = new Map<string, EndpointQueue>()
+  /** The settings that a runtime was made from, to keep the unchanged ones. */
+  readonly #applied = new Map<string, Destination>()
+  /** By destination id, why it cannot be set up. */
+  readonly #failures = new Map<string, string>()
+
+  constructor(parts: RoutingParts) {
+    this.#parts = parts
+  }
+
+  route(sourceId: string): SourceRoute | undefined {
+    return this.#routes.get(sourceId)
+  }
+
+  destination(id: string): DestinationRuntime | undefined {
+    return this.#destinations.get(id)
+  }
+
+  *destinations(): Iterable<DestinationRuntime> {
+    yield* this.#destinations.values()
+    for (const runtimes of this.#perUrl.values()) yield* runtimes.values()
+  }
+
+  endpoints(): Iterable<EndpointQueue> {
+    return this.#endpoints.values()
+  }
+
+  /** Enabled destinations that cannot be set up, by id, with the reason of each. */
+  *failures(): Iterable<[destinationId: string, reason: string]> {
+    for (const [id, reason] of this.#failures) if (this.#destinations.get(id)!.enabled) yield [id, reason]
+  }
+
+  apply(state: SettingsState): void {
+    for (const destination of state.destinations.values()) {
+      if (this.#applied.get(destination.id) === destination) continue
+      this.#applied.set(destination.id, destination)
+      this.#applyDestination(destination)
+    }
+    const bySource = new Map<string, DestinationRuntime[]>()
+    const disabled = new Map<string, string[]>()
+    for (const destination of state.destinations.values()) {
+      if (!destination.enabled) {
+        for (const sourceId of destination.sourceIds) {
+          const list = disabled.get(sourceId)
+          if (list) list.push(destination.id)
+          else disabled.set(sourceId, [destination.id])
+        }
+        continue
+      }
+      const runtimes = this.#planned(destination)
+      for (const sourceId of destination.sourceIds) {
+        const list = bySource.get(sourceId)
+        if (list) list.push(...runtimes)
+        else bySource.set(sourceId, [...runtimes])
+      }
+    }
+    this.#routes = new Map(
+      [...state.sources.values()].map(({ id, enabled }) => {
+        const destinations = bySource.get(id) ?? []
+        const filtered = destinations.some(({ filter }) => filter !== null)
+        return [id, { enabled, destinations, filtered, disabled: disabled.get(id) ?? [] }]
+      }),
+    )
+  }
+
+  /** The route that calls of the source are planned for. */
+  #planned({ id, urls, options }: Destination): DestinationRuntime[] {
+    if (options.deliverTo === 'any') return [this.#destinations.get(id)!]
+    const runtimes = this.#perUrl.get(id)!
+    return [...new Set(urls.map((url) => runtimes.get(url.id)!))]
+  }
+
+  #applyDestination(destination: Destination): void {
+    const { id, urls, options, enabled } = destination
+    const whole = this.#destinations.get(id) ?? this.#newRuntime(id, null)
+    this.#destinations.set(id, whole)
+    const perUrl = this.#perUrl.get(id) ?? new Map<string, DestinationRuntime>()
+    if (options.deliverTo === 'every') {
+      this.#perUrl.set(id, perUrl)
+      for (const url of urls) if (!perUrl.has(url.id)) perUrl.set(url.id, this.#newRuntime(id, url.id))
+    }
+    const filter = callFilter(options)
+    const before = whole.endpoints
+    const clients = this.#setUp(destination, [whole, ...perUrl.values()])
+    const endpoints = [...new Set(urls.map(({ id: urlId }) => this.#endpoint(id, urlId)))]
+    for (const endpoint of endpoints) endpoint.use(clients?.get(endpoint.id) ?? null)
+    const set = (runtime: DestinationRuntime, its: readonly EndpointQueue[]) => {
+      runtime.filter = filter
+      runtime.endpoints = its
+      runtime.enabled = enabled
+    }
+    set(whole, endpoints)
+    for (const [urlId, runtime] of perUrl) {
+      const its = endpoints.filter((endpoint) => endpoint.id === urlId)
+      set(runtime, its)
+      // Its lanes drain by themselves: without a URL, the deliveries in them are skipped.
+      if (its.length === 0) perUrl.delete(urlId)
+    }
+    for (const gone of before) if (!endpoints.includes(gone)) this.#close(gone)
+  }
+
+  /** By URL id what its requests go over; null where the destination cannot be set up. */
+  #setUp(
+    destination: Destination,
+    runtimes: readonly DestinationRuntime[],
+  ): ReadonlyMap<string, OpenTarget> | null {
+    const { id, options } = destination
+    const opened: EndpointClient[] = []
+    try {
+      const { secrets, targets } = setUp(destination, (sealed, place) =>
+        this.#parts.openSecret(sealed, place),
+      )
+      const clients = new Map<string, OpenTarget>()
+      for (const [urlId, target] of targets) {
+        const spelled = JSON.stringify(target)
+        const present = this.#endpoints.get(endpointKey(id, urlId))?.target
+        const client = present?.spelled === spelled ? present.client : this.#parts.transport.open(target)
+        if (client !== present?.client) opened.push(client)
+        clients.set(urlId, { spelled, client })
+      }
+      for (const runtime of runtimes) runtime.setSecrets(secrets, options.standardWebhooks)
+      this.#failures.delete(id)
+      return clients
+    } catch (error) {
+      for (const client of opened) client.close()
+      const reason = messageOf(error)
+      this.#failures.set(id, reason)
+      if (destination.enabled) this.#parts.failed(id, reason)
+      return null
+    }
+  }
+
+  #newRuntime(id: string, urlId: string | null): DestinationRuntime {
+    return new DestinationRuntime(id, this.#parts.metrics.destination(id), urlId)
+  }
+
+  #endpoint(destinationId: string, id: string): EndpointQueue {
+    const key = endpointKey(destinationId, id)
+    let queue = this.#endpoints.get(key)
+    if (!queue) {
+      queue = new EndpointQueue(destinationId, id, this.#parts.host, this.#parts.bounds)
+      this.#endpoints.set(key, queue)
+    }
+    return queue
+  }
+
+  #close(endpoint: EndpointQueue): void {
+    endpoint.close()
+    this.#endpoints.delete(endpointKey(endpoint.destinationId, endpoint.id))
+    this.#parts.removed(endpoint)
+  }
+}
+
+const endpointKey = (destinationId: string, id: string): string => `${destinationId}/${id}`

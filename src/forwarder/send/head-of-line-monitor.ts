@@ -1,0 +1,157 @@
+import type { Deferring } from './deferrals.ts'
+import type { DestinationRuntime } from '../plan/destination-runtime.ts'
+import type { Dispatcher } from './dispatcher.ts'
+import type { EndpointQueue } from './endpoint-queue.ts'
+import type { Planner } from '../plan/planner.ts'
+import type { AssignedPartition } from '../consume/assigned-partition.ts'
+import type { Routing } from '../plan/routing.ts'
+import { steadyClock } from '../steady-clock.ts'
+
+/**
+ * How long an endpoint's work may wait ahead of other endpoints' before it is deferred, in ms: in the endpoint's
+ * queue, where others overtake it, or in its partition, where they cannot.
+ */
+export const headOfLineLimitMs = 2_000
+/** A partition that blocks has its endpoint checked, at most once in that time, in ms. */
+const checkIntervalMs = 50
+/** Records checked behind a blocked head, spread over what is buffered. */
+const samples = 64
+
+/**
+ * Finds endpoints that block others: a partition waits for one of them, and behind its head are records
+ * for an endpoint that is idle. A slow endpoint without such records blocks nothing, and its backlog is lag.
+ *
+ * A partition that waits is read only as far as its buffer goes. The records beyond cannot be seen, and are taken
+ * for another destination's when one is idle: a backlog of one user, longer than the buffer, must not hide
+ * the calls of all others behind it.
+ *
+ * An endpoint whose queue is two seconds deep by then sheds at once, so that one that hangs never blocks others:
+ * until its queue is full they overtake it. One whose queue filled up faster may block others for two seconds.
+ */
+export class HeadOfLineMonitor implements Deferring {
+  readonly #routing: Routing
+  readonly #dispatcher: Dispatcher
+  readonly #plannerOf: (partition: AssignedPartition) => Planner
+  readonly #log: { warn(fields: object, message: string): void }
+  /** Partitions that wait because deliveries in flight exhaust the memory budget. */
+  readonly #waitingForBudget: () => ReadonlySet<AssignedPartition>
+  /** A partition is not read any further, because one of its first records is not finished. */
+  readonly #isStalled: () => boolean
+  readonly #checkedAt = new WeakMap<EndpointQueue, number>()
+  /** Destinations of which no endpoint took anything at the last tick. */
+  #unserved: DestinationRuntime[] = []
+  #shift = 0
+
+  constructor(
+    routing: Routing,
+    dispatcher: Dispatcher,
+    plannerOf: (partition: AssignedPartition) => Planner,
+    log: { warn(fields: object, message: string): void },
+    waitingForBudget: () => ReadonlySet<AssignedPartition> = () => new Set(),
+    isStalled: () => boolean = () => false,
+  ) {
+    this.#routing = routing
+    this.#dispatcher = dispatcher
+    this.#plannerOf = plannerOf
+    this.#log = log
+    this.#waitingForBudget = waitingForBudget
+    this.#isStalled = isStalled
+  }
+
+  /** Called a few times a second. */
+  tick(now: number): void {
+    this.#shift++
+    let sheds = false
+    for (const endpoint of this.#routing.endpoints()) {
+      endpoint.stopSheddingIfDrained(now)
+      if (!endpoint.shedding) this.#watch(endpoint, now)
+      if (endpoint.shedding) this.#dispatcher.deferrals.begin(endpoint)
+      sheds ||= endpoint.shedding || endpoint.breaker.phase !== 'closed'
+      if (endpoint.waiters.size > 0) endpoint.wakeWaiters(now)
+    }
+    this.#unserved = sheds
+      ? [...this.#routing.destinations()].filter((destination) => isUnserved(destination, now))
+      : []
+    if (this.#unserved.length > 0) this.#dispatcher.deferrals.begin(this)
+  }
+
+  /** A partition waits for the endpoint from now on. */
+  check(endpoint: EndpointQueue, now: number): void {
+    if (endpoint.shedding || !endpoint.isOverdue(now)) return
+    if (now - (this.#checkedAt.get(endpoint) ?? -Infinity) < checkIntervalMs) return
+    this.#checkedAt.set(endpoint, now)
+    this.#watch(endpoint, now)
+    if (endpoint.shedding) this.#dispatcher.deferrals.begin(endpoint)
+  }
+
+  /** Defers what has waited in the lanes for too long at destinations that take nothing. */
+  defer(max: number): number {
+    const now = steadyClock.now()
+    let deferred = 0
+    for (const destination of this.#unserved) {
+      if (deferred === max) break
+      if (!isUnserved(destination, now)) continue
+      deferred += this.#dispatcher.deferWaiting(destination, now - headOfLineLimitMs, max - deferred)
+    }
+    return deferred
+  }
+
+  #watch(endpoint: EndpointQueue, now: number): void {
+    const held = this.#findBlocked(endpoint, now)
+    if (held === 'none') {
+      endpoint.holdingSince = null
+      return
+    }
+    endpoint.holdingSince ??= now
+    const shedsAtOnce = held === 'seen' && endpoint.isOverdue(now)
+    if (!shedsAtOnce && now - endpoint.holdingSince < headOfLineLimitMs) return
+    endpoint.shedding = true
+    this.#log.warn(
+      { destination: endpoint.destinationId, urlId: endpoint.id, admitted: endpoint.admittedCalls },
+      'an endpoint is too slow for its calls and blocks others: what it cannot take goes to the retry tiers',
+    )
+    endpoint.wakeWaiters(now)
+  }
+
+  /** Many slow endpoints, none of them at its own bound, can exhaust the budget together: then each blocks others. */
+  #findBlocked(endpoint: EndpointQueue, now: number): BlockedWork {
+    const behind = this.#behind(endpoint, endpoint.waiters)
+    if (behind === 'seen') return behind
+    // What is queued for long here may hold up the partition even though the partition waits for nothing.
+    if (endpoint.isOverdue(now) && this.#isStalled() && this.#isAnotherIdle(endpoint)) return 'unseen'
+    const waiting = this.#waitingForBudget()
+    if (waiting.size === 0 || !(endpoint.isFull(false, now) || endpoint.isFull(true, now))) return behind
+    const behindBudget = this.#behind(endpoint, waiting)
+    return behindBudget === 'none' ? behind : behindBudget
+  }
+
+  #behind(endpoint: EndpointQueue, partitions: ReadonlySet<AssignedPartition>): BlockedWork {
+    let hidden = false
+    for (const partition of partitions) {
+      // It is not read any further: there may be more.
+      hidden ||= partition.paused
+      const planner = this.#plannerOf(partition)
+      const stride = Math.max(1, Math.floor(partition.buffered / samples))
+      for (let ahead = 0; ahead < partition.buffered; ahead += stride) {
+        const place = ahead === 0 ? 0 : ahead + (this.#shift % stride)
+        for (const other of planner.endpointsAhead(partition, place)) {
+          if (other !== endpoint && other.isIdle) return 'seen'
+        }
+      }
+    }
+    return hidden && this.#isAnotherIdle(endpoint) ? 'unseen' : 'none'
+  }
+
+  #isAnotherIdle({ destinationId }: EndpointQueue): boolean {
+    for (const { id, enabled, endpoints } of this.#routing.destinations())
+      if (enabled && id !== destinationId && endpoints.some((other) => other.isIdle)) return true
+    return false
+  }
+}
+
+/** What waits behind an endpoint's work: work of an idle endpoint, work that cannot be seen, or none. */
+type BlockedWork = 'seen' | 'unseen' | 'none'
+
+/** All of its endpoints defer. */
+const isUnserved = ({ endpoints }: DestinationRuntime, now: number): boolean =>
+  endpoints.length > 0 && endpoints.every((endpoint) => endpoint.defers(now))

@@ -1,0 +1,239 @@
+import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
+import type { DeadLetter, DeadLetterReason, Delivery, RetryDelivery } from '../../core/delivery/delivery.ts'
+import type { DispositionLabel } from '../../core/ledger/delivery-event.ts'
+import { decide, expiryReason, type RetryPolicy } from '../../core/delivery/disposition.ts'
+import { ownBytes } from '../../core/own-bytes.ts'
+import type { Tier, TopicNames } from '../../core/topics.ts'
+import { BudgetClaim, type Claim } from '../consume/claim.ts'
+import { DeadLetters, deadLetterOf } from './dead-letters.ts'
+import type { ActiveDelivery } from '../send/active-delivery.ts'
+import type { DestinationRuntime } from '../plan/destination-runtime.ts'
+import type { Erased } from '../plan/erased.ts'
+import type { RecordPublisher } from './record-publisher.ts'
+import type { DispositionDetails, Ledger } from '../commit/ledger.ts'
+import type { RecordProgress } from '../consume/assigned-partition.ts'
+import type { MemoryBudget } from '../send/memory-budget.ts'
+import type { Encoders, FetchedRecord, ForwarderMetrics } from '../ports.ts'
+import { RetryRecords } from './retry-records.ts'
+
+export interface SettlerParts {
+  policy: RetryPolicy
+  topics: TopicNames
+  encoders: Encoders
+  publisher: RecordPublisher
+  ledger: Ledger
+  budget: MemoryBudget
+  erased: Erased
+  metrics: ForwarderMetrics
+  log: { error(fields: object, message: string): void; warn(fields: object, message: string): void }
+}
+
+/**
+ * Ends rounds: decides what becomes of a delivery, writes what must be kept, and only then finishes it at its
+ * record.
+ */
+export class Settler {
+  readonly #parts: SettlerParts
+  readonly #deadLetters: DeadLetters
+  readonly #retries: RetryRecords
+
+  constructor(parts: SettlerParts) {
+    this.#parts = parts
+    this.#deadLetters = new DeadLetters(parts.topics.deadLetters, parts.publisher, parts.encoders)
+    this.#retries = new RetryRecords(parts, this.#deadLetters)
+  }
+
+  /** A round is over. The hot path is a delivery without a failed outcome. */
+  settle(delivery: ActiveDelivery): void {
+    if (delivery.outcomes === null || delivery.pending > 0) {
+      this.#finish(delivery, 'delivered')
+      return
+    }
+    const now = Date.now()
+    if (delivery.outcomes.length > 1) {
+      const order = delivery.destination.endpoints.map((endpoint) => endpoint.id)
+      delivery.outcomes.sort((a, b) => order.indexOf(a.endpointId) - order.indexOf(b.endpointId))
+    }
+    const disposition = decide(
+      {
+        outcomes: delivery.outcomes,
+        attempts: delivery.attempts,
+        timesScheduled: delivery.earlier?.timesScheduled ?? 0,
+        firstAttemptAt: delivery.firstAttemptAt,
+        firstScheduledAt: delivery.earlier?.firstScheduledAt ?? null,
+        now,
+      },
+      this.#parts.policy,
+    )
+    if (disposition.kind === 'delivered') {
+      this.#finish(delivery, 'delivered')
+    } else if (this.#parts.erased.isDeliveryErased(delivery)) {
+      this.#finish(delivery, 'erased')
+    } else if (disposition.kind === 'retry') {
+      const { tier, endpointIds, notBefore, deferred } = disposition
+      const retry = delivery.toDelivery(endpointIds, notBefore, now)
+      const label = deferred ? 'deferred' : 'retried'
+      this.#retries.write(delivery.work, delivery.key, tier, retry, now, label, delivery.destination.metrics)
+    } else {
+      const ids = delivery.outcomes.map(({ endpointId }) => endpointId)
+      this.#deadDelivery(delivery, disposition.reason, null, delivery.toDelivery(ids, null, null), now)
+    }
+  }
+
+  /** Nothing was sent in this round: no endpoint is left, or its user was erased. */
+  skip(delivery: ActiveDelivery): void {
+    const erased = delivery.isRetry && this.#parts.erased.isDeliveryErased(delivery)
+    this.#finish(delivery, erased ? 'erased' : 'skipped')
+  }
+
+  /** Everything published for the delivery is with the broker. */
+  #finish(delivery: ActiveDelivery, disposition: DispositionLabel, details?: DispositionDetails): void {
+    const { ledger, budget } = this.#parts
+    const { destination, work } = delivery
+    destination.metrics.disposition(disposition)
+    ledger.disposed(delivery, disposition, details)
+    budget.free(delivery.body.length)
+    work.finishOne(ledger.codes.code(destination.id, disposition))
+  }
+
+  /** A deletion request covers a retry that came due. */
+  eraseRetry(work: RecordProgress, retry: RetryDelivery): void {
+    const { ledger, metrics } = this.#parts
+    metrics.destination(retry.destinationId).disposition('erased')
+    ledger.moved(work, retry, 'erased', {})
+    work.finishOne(ledger.codes.code(retry.destinationId, 'erased'))
+  }
+
+  /** A call without a destination. */
+  skipRecord(work: RecordProgress, call: AnalyticsCall): void {
+    const { ledger, metrics } = this.#parts
+    metrics.destination('none').disposition('skipped')
+    ledger.recordDisposed(work, 'skipped', {}, call)
+    work.finishOne(ledger.codes.code(null, 'skipped'))
+  }
+
+  /** A call that this destination chose not to get: its part of the record is done. */
+  skipUnwanted(work: RecordProgress, { id, metrics }: DestinationRuntime): void {
+    metrics.disposition('skipped')
+    work.finishOne(this.#parts.ledger.codes.code(id, 'skipped'))
+  }
+
+  /** An exception tied to one delivery: it is kept with its stack, and the partition goes on. */
+  fail(delivery: ActiveDelivery, error: unknown): void {
+    const detail = stackOf(error)
+    this.#parts.log.error(
+      { delivery: delivery.idempotencyKey, err: error },
+      'a delivery could not be sent for a bug of ours',
+    )
+    if (this.#parts.erased.isDeliveryErased(delivery)) {
+      this.#finish(delivery, 'erased')
+      return
+    }
+    const ids = delivery.destination.endpoints.map((endpoint) => endpoint.id)
+    this.#deadDelivery(delivery, 'internal_error', detail, delivery.toDelivery(ids, null, null), Date.now())
+  }
+
+  /** A retry that came due before its `notBefore`: on to the next tier, without an attempt. */
+  hop(work: RecordProgress, key: string | null, tier: Tier, delivery: Delivery): void {
+    const now = Date.now()
+    this.#parts.budget.reserve(delivery.body.length)
+    const next = { ...delivery, timesScheduled: delivery.timesScheduled + 1 }
+    this.#retries.write(work, key, tier, next, now, 'deferred', null)
+  }
+
+  /** A retry that came due after its window had ended: it is kept, and not attempted. */
+  expire(work: RecordProgress, key: string | null, retry: Delivery): void {
+    const { ledger, metrics, budget } = this.#parts
+    const { destinationId, body } = retry
+    const reason = expiryReason(retry)
+    budget.reserve(body.length)
+    const done = () => {
+      const counts = metrics.destination(destinationId)
+      counts.deadLetter(reason)
+      counts.disposition('dead_lettered')
+      ledger.moved(work, retry, 'dead_lettered', { reason })
+      budget.free(body.length)
+      work.finishOne(ledger.codes.code(destinationId, 'dead_lettered'))
+    }
+    const detail = 'its retry window had ended when it came due'
+    const deadLetter = deadLetterOf(work, keyBytes(key), reason, detail, retry, Date.now())
+    this.#deadLetters.write(work, deadLetter, done, this.#claim(work, body.length))
+  }
+
+  /**
+   * A record that never becomes a delivery: kept as it came. `call` is what it holds, as far as it can be read, `about`
+   * what is known of the call that it is about.
+   */
+  deadRecord(
+    work: RecordProgress,
+    record: FetchedRecord,
+    reason: DeadLetterReason,
+    detail: string,
+    call: AnalyticsCall | null,
+    about: Pick<AnalyticsCall, 'messageId' | 'sourceId' | 'type'> | null = call,
+  ): void {
+    const { ledger } = this.#parts
+    if (this.#parts.erased.isRecordErased(work, record.key, call, reason)) {
+      this.#parts.metrics.destination('none').disposition('erased')
+      ledger.recordDisposed(work, 'erased', {}, about)
+      work.finishOne(ledger.codes.code(null, 'erased'))
+      return
+    }
+    const bytes = record.value?.length ?? 0
+    this.#parts.budget.reserve(bytes)
+    const deadLetter: DeadLetter = {
+      reason,
+      detail,
+      failedAt: Date.now(),
+      origin: work.place,
+      owner: work.owner,
+      from: work.place,
+      delivery: null,
+      raw: record.value,
+      rawKey: record.key,
+      omittedBytes: null,
+      omittedSha256: null,
+    }
+    this.#parts.log.warn(
+      { reason, detail: firstLine(detail), ...deadLetter.origin },
+      'a record is kept as a dead letter',
+    )
+    const done = () => {
+      const metrics = this.#parts.metrics.destination('none')
+      metrics.deadLetter(reason)
+      metrics.disposition('dead_lettered')
+      ledger.recordDisposed(work, 'dead_lettered', { reason, detail: firstLine(detail) }, about)
+      this.#parts.budget.free(bytes)
+      work.finishOne(ledger.codes.code(null, 'dead_lettered'))
+    }
+    this.#deadLetters.write(work, deadLetter, done, this.#claim(work, bytes))
+  }
+
+  #deadDelivery(
+    delivery: ActiveDelivery,
+    reason: DeadLetterReason,
+    detail: string | null,
+    kept: Delivery,
+    now: number,
+  ): void {
+    const done = () => {
+      delivery.destination.metrics.deadLetter(reason)
+      this.#finish(delivery, 'dead_lettered', { reason })
+    }
+    const deadLetter = deadLetterOf(delivery.work, keyBytes(delivery.key), reason, detail, kept, now)
+    this.#deadLetters.write(delivery.work, deadLetter, done, this.#claim(delivery.work, delivery.body.length))
+  }
+
+  /** @param bytes of the memory budget that the record holds until the broker has it, or it is dropped */
+  #claim({ partition }: RecordProgress, bytes: number): Claim {
+    return new BudgetClaim(partition, this.#parts.budget, bytes)
+  }
+}
+
+const keyBytes = (key: string | null): Uint8Array | null => (key === null ? null : ownBytes(key, 'latin1'))
+
+const firstLine = (text: string): string => text.split('\n', 1)[0]!
+
+function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+}

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import pino from 'pino'
+import { fetchRange } from '../../../../src/adapters/kafka/read/topic-offsets.ts'
+import { withAdmin } from '../../../../src/adapters/kafka/explain-kafka-error.ts'
+import { createTopics } from '../../../../src/adapters/kafka/admin/create-topics.ts'
+import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
+import { checkTopics, ensureTopics } from '../../../../src/adapters/kafka/admin/topics.ts'
+import { loadConfig } from '../../../../src/config/config.ts'
+import { startCluster } from '../../../support/cluster.ts'
+
+test('with three copies a record counts as written once two brokers have it, whatever the brokers’ default is', async (t) => {
+  const cluster = await startCluster(t, { properties: { 'min.insync.replicas': 1 } })
+  const config = loadConfig({ KAFKA_BROKERS: cluster.brokers.join() })
+  const kafka = createKafka(config, pino({ level: 'silent' }))
+  const admin = kafka.admin()
+  t.after(() => admin.disconnect())
+  await admin.connect()
+  const calls = 'analytics.calls'
+  const own = { 'message.timestamp.type': 'LogAppendTime', 'unclean.leader.election.enable': 'true' }
+  const configEntries = Object.entries(own).map(([name, value]) => ({ name, value }))
+  await createTopics(admin, [{ topic: calls, numPartitions: 12, replicationFactor: 3, configEntries }])
+
+  const reports = await ensureTopics(kafka, admin, config)
+  const messages = reports.flatMap(({ problems }) => problems.map(({ message }) => message))
+  assert.deepEqual(messages, [
+    'topic analytics.calls has unclean.leader.election.enable=true with 3 copies, so that records that were acknowledged can be lost with a broker; it should be false: run `postrider setup --fix`',
+    'topic analytics.calls has min.insync.replicas=1 with 3 copies, so that records that were acknowledged can be lost with a broker; it should be 2: run `postrider setup --fix`',
+  ])
+  const fixed = await ensureTopics(kafka, admin, config, { fix: true })
+  assert.deepEqual(
+    fixed.filter(({ result }) => result === 'updated').map(({ topic }) => topic),
+    [calls],
+  )
+  assert.deepEqual(await checkTopics(admin, config), [])
+})
+
+test('commands get their answers while a broker that died is still listed', async (t) => {
+  const cluster = await startCluster(t)
+  const config = loadConfig({ KAFKA_BROKERS: cluster.brokers.join() })
+  const kafka = createKafka(config, pino({ level: 'silent' }))
+  await withAdmin(kafka, (admin) => ensureTopics(kafka, admin, config))
+  const [dead] = cluster.nodes
+  await dead!.kill()
+  // Each asks some broker, as kafkajs chooses; the dead one is listed for 9 s.
+  for (let times = 0; times < 20; times++) {
+    const ranges = await fetchRange(kafka, 'webhooks.dead-letters')
+    assert.equal(ranges.length, config.partitions.deadLetters)
+  }
+})

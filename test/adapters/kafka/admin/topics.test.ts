@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { TestContext } from 'node:test'
+import type { Admin, Kafka } from 'kafkajs'
+import kafkajs from 'kafkajs'
+import pino from 'pino'
+import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
+import { checkTopics, ensureTopics, retryTopics } from '../../../../src/adapters/kafka/admin/topics.ts'
+import { topicSpecs } from '../../../../src/adapters/kafka/admin/topic-specs.ts'
+import type { TopicConfig } from '../../../../src/adapters/kafka/admin/topic-specs.ts'
+import { loadConfig } from '../../../../src/config/config.ts'
+import { topicNames } from '../../../../src/core/topics.ts'
+import { PostriderError } from '../../../../src/errors.ts'
+import { brokers, uniquePrefix } from '../../../support/rig.ts'
+import { createTopics } from '../../../../src/adapters/kafka/admin/create-topics.ts'
+
+const { ConfigResourceTypes } = kafkajs
+
+interface Rig {
+  kafka: Kafka
+  admin: Admin
+  config: TopicConfig
+  prefix: string
+}
+
+async function rig(t: TestContext, env: Record<string, string> = {}): Promise<Rig> {
+  const prefix = uniquePrefix()
+  const config = loadConfig({
+    KAFKA_BROKERS: brokers().join(','),
+    TOPIC_PREFIX: prefix,
+    RETRY_TIERS: '10s,2h',
+    PARTITIONS_CALLS: '2',
+    PARTITIONS_RETRY: '1',
+    PARTITIONS_DEAD_LETTERS: '1',
+    PARTITIONS_DELIVERIES: '1',
+    PARTITIONS_MEMBERSHIPS: '1',
+    ...env,
+  })
+  const kafka = createKafka(config, pino({ level: 'silent' }))
+  const admin = kafka.admin()
+  await admin.connect()
+  t.after(async () => {
+    const topics = (await admin.listTopics()).filter((topic) => topic.startsWith(prefix))
+    if (topics.length > 0) await admin.deleteTopics({ topics })
+    await admin.disconnect()
+  })
+  return { kafka, admin, config, prefix }
+}
+
+async function settingsOf(admin: Admin, name: string): Promise<Record<string, string>> {
+  const { resources } = await admin.describeConfigs({
+    includeSynonyms: false,
+    resources: [{ type: ConfigResourceTypes.TOPIC, name }],
+  })
+  return Object.fromEntries(
+    resources[0]!.configEntries.map(({ configName, configValue }) => [configName, configValue]),
+  )
+}
+
+const day = 86_400_000
+
+test('a broker that does not know yet of a topic that another one lists is asked again', async (t) => {
+  const { kafka, admin, config } = await rig(t)
+  await ensureTopics(kafka, admin, config)
+  // A broker that is behind gives this answer. Which broker of several is asked, and when, cannot be arranged.
+  let answers = 0
+  const behind = new Proxy(admin, {
+    get(target, name: keyof Admin) {
+      if (name !== 'describeConfigs' || ++answers > 2) return target[name]
+      return () =>
+        Promise.reject(Object.assign(new Error('not known'), { type: 'UNKNOWN_TOPIC_OR_PARTITION' }))
+    },
+  })
+  await checkTopics(behind, config)
+  assert.equal(answers, 3)
+})
+
+test('setup creates every topic with exactly the settings of the contracts, and a second run changes nothing', async (t) => {
+  const { kafka, admin, config, prefix } = await rig(t)
+  const first = await ensureTopics(kafka, admin, config)
+  assert.deepEqual(
+    first.map(({ topic, result, partitions }) => [topic.slice(prefix.length), result, partitions]),
+    [
+      ['analytics.calls', 'created', 2],
+      ['webhooks.retry.10s', 'created', 1],
+      ['webhooks.retry.2h', 'created', 1],
+      ['webhooks.dead-letters', 'created', 1],
+      ['webhooks.deliveries', 'created', 1],
+      ['webhooks.settings', 'created', 1],
+      ['analytics.memberships', 'created', 1],
+      ['webhooks.erasures', 'created', 1],
+    ],
+  )
+  const expected: Record<string, [retention: number | null, bytes: number | null, policy: string]> = {
+    'analytics.calls': [7 * day, 1_048_576, 'delete'],
+    'webhooks.retry.10s': [7 * day + 10_000, 4_194_304, 'delete'],
+    'webhooks.retry.2h': [7 * day + 7_200_000, 4_194_304, 'delete'],
+    'webhooks.dead-letters': [30 * day, 4_194_304, 'delete'],
+    'webhooks.deliveries': [9 * day, 4_194_304, 'delete'],
+    'webhooks.settings': [-1, null, 'delete'],
+    'analytics.memberships': [null, null, 'compact'],
+    'webhooks.erasures': [40 * day, null, 'delete'],
+  }
+  for (const [topic, [retention, bytes, policy]] of Object.entries(expected)) {
+    const settings = await settingsOf(admin, prefix + topic)
+    assert.equal(settings['message.timestamp.type'], 'LogAppendTime', topic)
+    assert.equal(settings['cleanup.policy'], policy, topic)
+    if (retention !== null) assert.equal(settings['retention.ms'], String(retention), topic)
+    if (bytes !== null) assert.equal(settings['max.message.bytes'], String(bytes), topic)
+  }
+  assert.deepEqual(await checkTopics(admin, config), [])
+  const second = await ensureTopics(kafka, admin, config, { fix: true })
+  assert.ok(second.every(({ result, problems }) => result === 'present' && problems.length === 0))
+})
+
+test('a missing topic is named with the command that makes it, and asking does not create it', async (t) => {
+  const { admin, config, prefix } = await rig(t)
+  const problems = await checkTopics(admin, config, [`${prefix}analytics.calls`])
+  assert.deepEqual(problems, [
+    {
+      topic: `${prefix}analytics.calls`,
+      severity: 'error',
+      message: `topic ${prefix}analytics.calls is missing: run \`postrider setup\``,
+    },
+  ])
+  assert.ok(!(await admin.listTopics()).some((topic) => topic.startsWith(prefix)))
+})
+
+test('wrong settings are named, fixed only on request, and other settings stay as they were', async (t) => {
+  const { kafka, admin, config, prefix } = await rig(t)
+  const names = topicNames(prefix)
+  const made = (topic: string, numPartitions: number, settings: Record<string, string>) => ({
+    topic,
+    numPartitions,
+    replicationFactor: 1,
+    configEntries: Object.entries(settings).map(([name, value]) => ({ name, value })),
+  })
+  await createTopics(admin, [
+    made(names.calls, 3, { 'retention.ms': '3600000', 'max.message.bytes': '9000000' }),
+    made(names.retry('10s'), 1, {
+      'message.timestamp.type': 'LogAppendTime',
+      'segment.ms': '7200000',
+      'retention.ms': '700000000',
+    }),
+    made(names.settings, 2, { 'cleanup.policy': 'compact' }),
+  ])
+  const told = (await ensureTopics(kafka, admin, config)).flatMap(({ problems }) => problems)
+  const lines = told.map(({ severity, message }) => `${severity} ${message.replaceAll(prefix, '')}`)
+  assert.deepEqual(lines, [
+    'error topic analytics.calls has message.timestamp.type=CreateTime, which must be LogAppendTime: run `postrider setup --fix`',
+    'error topic analytics.calls has max.message.bytes=9000000, which must be at least 1048576 and at most 3145728: run `postrider setup --fix`',
+    'warning topic analytics.calls has retention.ms=3600000, which should be at least 604800000: run `postrider setup --fix`',
+    'error topic webhooks.retry.10s has max.message.bytes=1048588, which must be at least 4194304: run `postrider setup --fix`',
+    'error topic webhooks.settings has 2 partitions and must have 1, for its order counts: delete it and run `postrider setup`, or use another TOPIC_PREFIX',
+    'error topic webhooks.settings has message.timestamp.type=CreateTime, which must be LogAppendTime: run `postrider setup --fix`',
+    'error topic webhooks.settings has cleanup.policy=compact, which must be delete: run `postrider setup --fix`',
+    'error topic webhooks.settings has retention.ms=604800000, which must be -1: run `postrider setup --fix`',
+  ])
+  assert.equal((await settingsOf(admin, names.calls))['retention.ms'], '3600000')
+
+  const fixed = await ensureTopics(kafka, admin, config, { fix: true })
+  assert.deepEqual(
+    fixed.filter(({ result }) => result === 'updated').map(({ topic }) => topic.slice(prefix.length)),
+    ['analytics.calls', 'webhooks.retry.10s', 'webhooks.settings'],
+  )
+  assert.deepEqual(
+    fixed.flatMap(({ problems }) => problems.map(({ topic }) => topic)),
+    [names.settings],
+  )
+  const retry = await settingsOf(admin, names.retry('10s'))
+  assert.equal(retry['segment.ms'], '7200000')
+  assert.equal(retry['max.message.bytes'], '4194304')
+})
+
+test('retry topics of tiers that left the settings are still found, with the delay in their name', async (t) => {
+  const { kafka, admin, config, prefix } = await rig(t)
+  await ensureTopics(kafka, admin, config)
+  await createTopics(
+    admin,
+    ['webhooks.retry.90s', 'webhooks.retry.soon'].map((topic) => ({ topic: prefix + topic })),
+  )
+  assert.deepEqual(await retryTopics(admin, prefix), [
+    { topic: `${prefix}webhooks.retry.10s`, tier: { name: '10s', delayMs: 10_000 } },
+    { topic: `${prefix}webhooks.retry.90s`, tier: { name: '90s', delayMs: 90_000 } },
+    { topic: `${prefix}webhooks.retry.2h`, tier: { name: '2h', delayMs: 7_200_000 } },
+  ])
+})
+
+test('more copies than brokers are refused with the setting to change', async (t) => {
+  const { kafka, admin, config } = await rig(t, { REPLICATION_FACTOR: '3' })
+  await assert.rejects(
+    ensureTopics(kafka, admin, config),
+    (error) =>
+      error instanceof PostriderError &&
+      error.code === 'setup' &&
+      /with 3 copies: the cluster has 1 broker; set REPLICATION_FACTOR/.test(error.message),
+  )
+})
+
+test('two setups at once both succeed', async (t) => {
+  const { kafka, admin, config } = await rig(t)
+  await Promise.all([ensureTopics(kafka, admin, config), ensureTopics(kafka, admin, config)])
+  assert.deepEqual(await checkTopics(admin, config), [])
+})
+
+test('every topic of the contracts has a specification', () => {
+  const config = loadConfig({})
+  assert.equal(topicSpecs(config).length, 1 + config.retryTiers.length + 5)
+})

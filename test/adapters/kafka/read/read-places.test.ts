@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import pino from 'pino'
+import { readPlaces, roundsOf } from '../../../../src/adapters/kafka/read/read-places.ts'
+import { someCall } from '../../../support/calls.ts'
+import { deploy } from '../../../support/deployment.ts'
+
+test('places of one partition are read in one go where they are near, and one after another where they are far', () => {
+  const rounds = roundsOf(
+    new Map([
+      [0, new Set([9_000, 5, 100])],
+      [1, new Set([7])],
+    ]),
+  )
+  assert.deepEqual(rounds, [
+    [
+      { partition: 0, low: 5, high: 101 },
+      { partition: 1, low: 7, high: 8 },
+    ],
+    [{ partition: 0, low: 9_000, high: 9_001 }],
+  ])
+})
+
+test('exactly the records at the places are read, whatever partition they lie in', async (t) => {
+  const deployment = await deploy(t)
+  const { topics, kafka } = deployment
+  await deployment.produce(
+    Array.from({ length: 40 }, (_, n) => someCall({ messageId: `m-${n}`, userId: `u-${n}` })),
+  )
+  const all = await deployment.read(topics.calls)
+  const places = all
+    .filter((_, index) => index % 7 === 0)
+    .map(({ topic, partition, offset }) => ({ topic, partition, offset }))
+  const log = pino({ level: 'silent' })
+  const found = await readPlaces({ kafka, groupPrefix: `${deployment.config.groupId}.why`, log }, places)
+  const keyOf = (place: (typeof places)[number]) => `${place.partition}/${place.offset}`
+  assert.deepEqual(found.map(keyOf).toSorted(), places.map(keyOf).toSorted())
+  assert.deepEqual(await readPlaces({ kafka, groupPrefix: 'none', log }, []), [])
+})

@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { TestContext } from 'node:test'
+import kafkajs from 'kafkajs'
+import type { Message, PartitionMetadata } from 'kafkajs'
+import pino from 'pino'
+import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
+import { CallBatchWriter } from '../../../../src/adapters/kafka/write/call-batch-writer.ts'
+import type { CallBatchWriterOptions } from '../../../../src/adapters/kafka/write/call-batch-writer.ts'
+import type { ValueWriter } from '../../../../src/adapters/kafka/wire/record-bytes.ts'
+import type { AnalyticsCall } from '../../../../src/core/call/analytics-call.ts'
+import { someCall } from '../../../support/calls.ts'
+import { deploy, until } from '../../../support/deployment.ts'
+import type { Deployment } from '../../../support/deployment.ts'
+import { scriptedCluster } from '../../../support/scripted-cluster.ts'
+
+async function underTest(
+  t: TestContext,
+  given: (deployment: Deployment) => Partial<CallBatchWriterOptions> = () => ({}),
+) {
+  const deployment = await deploy(t)
+  const seconds: number[] = []
+  const writer = new CallBatchWriter({
+    kafka: deployment.kafka,
+    topic: deployment.topics.calls,
+    codec: deployment.codecs.calls,
+    log: pino({ level: 'silent' }),
+    produced: (took) => void seconds.push(took),
+    ...given(deployment),
+  })
+  deployment.endFirst(() => writer.close())
+  writer.start()
+  const ready = () => until(() => writer.problem() === null, 30_000, 'a connection')
+  const stored = async () => {
+    const records = await deployment.read(deployment.topics.calls)
+    return records.map(({ partition, key, value }) => ({
+      partition,
+      key: key!.toString(),
+      call: deployment.codecs.calls.tryDecode(value)!,
+    }))
+  }
+  return { deployment, writer, seconds, ready, stored }
+}
+
+const numbered = (count: number, users: number) =>
+  Array.from({ length: count }, (_, n) => someCall({ messageId: `m-${n}`, userId: `u-${n % users}` }))
+
+test('calls of many requests go out in common batches, whole, each user’s in order and where Java’s producers put them', async (t) => {
+  const { deployment, writer, seconds, ready, stored } = await underTest(t)
+  await ready()
+  const calls = numbered(3_500, 60)
+  const batches = new Set(calls.map((call) => writer.add(call)))
+  assert.equal(batches.size, 4)
+  for (const batch of batches) assert.equal(await batch.written, true)
+  assert.equal(seconds.length, 4)
+  const records = await stored()
+  assert.equal(records.length, calls.length)
+  const partition = kafkajs.Partitioners.DefaultPartitioner()
+  const partitionMetadata = Array.from({ length: deployment.config.partitions.calls }, (_, partitionId) => ({
+    partitionId,
+    leader: 0,
+  })) as PartitionMetadata[]
+  for (let user = 0; user < 60; user++) {
+    const own = records.filter(({ key }) => key === `u-${user}`)
+    assert.deepEqual(
+      own.map(({ call }) => call),
+      calls
+        .filter(({ userId }) => userId === `u-${user}`)
+        .map(
+          (call) =>
+            Object.assign(Object.create(Object.getPrototypeOf(own[0]!.call) as object), call) as typeof call,
+        ),
+    )
+    const message = { key: Buffer.from(`u-${user}`), value: null } as Message
+    const expected = partition({ topic: 't', partitionMetadata, message })
+    assert.deepEqual(new Set(own.map((each) => each.partition)), new Set([expected]))
+  }
+})
+
+test('close writes what was added; nothing is taken before it is connected, nor afterwards', async (t) => {
+  const { writer, ready, stored } = await underTest(t)
+  assert.notEqual(writer.problem(), null)
+  assert.equal(await writer.add(someCall({ messageId: 'early' })).written, false)
+  await ready()
+  const batch = writer.add(someCall({ messageId: 'last' }))
+  await Promise.all([writer.close(), writer.close()])
+  assert.equal(await batch.written, true)
+  assert.equal(writer.problem(), 'it is closed')
+  assert.equal(await writer.add(someCall({ messageId: 'late' })).written, false)
+  assert.deepEqual(
+    (await stored()).map(({ call }) => call.messageId),
+    ['last'],
+  )
+})
+
+test('partitions that are added later get calls, and batches that were sorted before are written all the same', async (t) => {
+  const { deployment, writer, ready, stored } = await underTest(t, () => ({ metadataMaxAgeMs: 1 }))
+  await ready()
+  await deployment.admin.createPartitions({
+    topicPartitions: [{ topic: deployment.topics.calls, count: 9 }],
+  })
+  let sent = 0
+  const reached = async () => new Set((await stored()).map(({ partition }) => partition)).size
+  await until(
+    async () => {
+      const batches = new Set(numbered(200, 200).map((call) => (sent++, writer.add(call))))
+      for (const batch of batches) assert.equal(await batch.written, true)
+      return (await reached()) === 9
+    },
+    30_000,
+    'calls in all nine partitions',
+  )
+  assert.equal((await stored()).length, sent)
+})
+
+/** A writer on brokers that answer as the test says. */
+async function onScripted(t: TestContext, leaders: number[], deadlineMs: number) {
+  const cluster = await scriptedCluster(1, leaders)
+  const log = pino({ level: 'silent' })
+  const kafka = createKafka({ kafka: { brokers: cluster.brokers, ssl: false, sasl: null } }, log)
+  const codec: ValueWriter<AnalyticsCall> = {
+    write: ({ messageId }, buffer, at) =>
+      at + messageId.length > buffer.length ? -1 : at + buffer.write(messageId, at),
+  }
+  const writer = new CallBatchWriter({ kafka, topic: 't', codec, log, produced() {}, deadlineMs })
+  t.after(async () => {
+    await writer.close()
+    await cluster.close()
+  })
+  writer.start()
+  const ready = () => until(() => writer.problem() === null, 30_000, 'a connection')
+  await ready()
+  return { cluster, writer, ready }
+}
+
+test('a batch for a partition that the topic no longer has is not called written', async (t) => {
+  const { cluster, writer, ready } = await onScripted(t, [1, 1, 1], 300)
+  cluster.leaders = [1]
+  cluster.decide = ({ partition }) => (partition === 0 ? 0 : 3)
+  const calls = numbered(100, 100)
+  const batches = new Set(calls.map((call) => writer.add(call)))
+  for (const batch of batches) assert.equal(await batch.written, false)
+  await ready()
+  const again = new Set(calls.map((call) => writer.add(call)))
+  for (const batch of again) assert.equal(await batch.written, true)
+})
+
+test('a batch that is not acknowledged in time has failed, those behind it too, and it goes on afterwards', async (t) => {
+  const { cluster, writer, ready } = await onScripted(t, [1], 300)
+  cluster.decide = () => 'silent'
+  const first = writer.add(someCall({ messageId: 'hangs' }))
+  const behind = new Set(numbered(1_500, 3).map((call) => writer.add(call)))
+  assert.equal(await first.written, false)
+  for (const batch of behind) assert.equal(await batch.written, false)
+  cluster.decide = () => 0
+  await until(
+    async () => {
+      await ready()
+      return writer.add(someCall({ messageId: 'after', userId: 'after' })).written
+    },
+    30_000,
+    'a batch that is written',
+  )
+  assert.deepEqual(new Set(cluster.written(0)), new Set(['after']))
+})
+
+test('a batch that the brokers refuse has failed', async (t) => {
+  const { deployment, writer, ready } = await underTest(t)
+  await ready()
+  await deployment.admin.alterConfigs({
+    validateOnly: false,
+    resources: [
+      {
+        type: kafkajs.ConfigResourceTypes.TOPIC,
+        name: deployment.topics.calls,
+        configEntries: [{ name: 'max.message.bytes', value: '1000' }],
+      },
+    ],
+  })
+  const batches = () => new Set(numbered(100, 1).map((call) => writer.add(call)))
+  await until(
+    async () => {
+      await ready()
+      for (const batch of batches()) if (!(await batch.written)) return true
+      return false
+    },
+    30_000,
+    'a refusal',
+  )
+  await ready()
+  assert.equal(await writer.add(someCall()).written, true)
+})
+
+test('without brokers, and without the topic, it says so and takes nothing', async (t) => {
+  const away = await underTest(t, ({ config }) => ({
+    kafka: createKafka({ kafka: { ...config.kafka, brokers: ['127.0.0.1:1'] } }, pino({ level: 'silent' })),
+  }))
+  await until(() => away.writer.problem()!.startsWith('Kafka cannot be reached'), 30_000)
+  assert.equal(await away.writer.add(someCall()).written, false)
+  await away.writer.close()
+  const missing = await underTest(t, ({ topics }) => ({ topic: `${topics.calls}.missing` }))
+  await until(() => missing.writer.problem()!.startsWith('Kafka cannot be reached'), 30_000)
+  assert.equal(await missing.writer.add(someCall()).written, false)
+})

@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { text } from 'node:stream/consumers'
+import { test, type TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import type { AuditReport } from '../../../src/core/ledger/audit-report.ts'
+import { deploy, type Deployment } from '../../support/deployment.ts'
+import { NumberedCalls } from '../../support/numbered-calls.ts'
+import { startReceiver } from '../../support/receivers.ts'
+import { bareEnv } from '../../support/bare-env.ts'
+
+const main = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))
+
+function start(t: TestContext, { env }: Deployment, ...args: string[]) {
+  const child = spawn(process.execPath, [main, 'audit', ...args], {
+    env: { ...bareEnv, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  t.after(() => child.kill('SIGKILL'))
+  return child
+}
+
+async function run(t: TestContext, deployment: Deployment, ...args: string[]) {
+  const child = start(t, deployment, ...args)
+  const [[status], stdout, stderr] = await Promise.all([
+    once(child, 'close') as Promise<[number | null]>,
+    text(child.stdout),
+    text(child.stderr),
+  ])
+  return { status, stdout, stderr }
+}
+
+test('audit says where it begins and what it found, and exits with 1 where anything is missing', async (t) => {
+  const receiver = await startReceiver(t)
+  const deployment = await deploy(t, { PARTITIONS_CALLS: '1' })
+  const { admin, config, topics } = deployment
+  await deployment.destination({ urls: [receiver.url] })
+  const calls = new NumberedCalls(deployment)
+  await calls.produce(30)
+  const first = await deployment.forwarder()
+  await deployment.drained(60_000)
+  await first.stop()
+
+  await t.test('a clean ledger: a page for people, exit code 0', async (t) => {
+    const { status, stdout, stderr } = await run(t, deployment)
+    assert.equal(status, 0, stderr)
+    const place = `${topics.calls}/0`.replaceAll('.', '\\.')
+    assert.match(stdout, new RegExp(`^${place} +20[-0-9]+T[0-9:.]+Z +0 +30 +30 +0 +\\d+$`, 'm'))
+    assert.match(stdout, /^crm +30 +0 +30 +0 +0 +0 +0 +0$/m)
+    assert.match(stdout, /^everything is accounted for \(read: 30 calls, /m)
+  })
+
+  await t.test('--since and --until audit only what was committed between them', async (t) => {
+    const middle = Date.now()
+    await calls.produce(12)
+    const second = await deployment.forwarder()
+    await deployment.drained(60_000)
+    await second.stop()
+    const time = new Date(middle).toISOString()
+    const audited = async (...args: string[]) => {
+      const { status, stdout, stderr } = await run(t, deployment, '--json', ...args)
+      assert.equal(status, 0, stderr)
+      const { partitions, destinations, read } = JSON.parse(stdout) as AuditReport
+      const { from, to, since, records } = partitions.find(({ topic }) => topic === topics.calls)!
+      return {
+        from,
+        to,
+        records,
+        later: since! >= middle,
+        planned: destinations[0]!.planned,
+        calls: read.calls,
+      }
+    }
+    const after = { from: 30, to: 42, records: 12, later: true, planned: 12, calls: 12 }
+    assert.deepEqual(await audited('--since', time), after)
+    const before = { from: 0, to: 30, records: 30, later: false, planned: 30, calls: 30 }
+    assert.deepEqual(await audited('--until', time), before)
+  })
+
+  await t.test(
+    'a gap: a line with topic, partition and offsets, exit code 1, also with --follow',
+    async (t) => {
+      await calls.produce(8)
+      const skip = [{ partition: 0, offset: '47' }]
+      await admin.setOffsets({ groupId: config.groupId, topic: topics.calls, partitions: skip })
+      const { status, stdout } = await run(t, deployment)
+      assert.equal(status, 1)
+      assert.match(
+        stdout,
+        new RegExp(`^GAP ${topics.calls.replaceAll('.', '\\.')}/0 offsets 42\\.\\.46: `, 'm'),
+      )
+      assert.match(stdout, /^NOT everything is accounted for: 1 fault /m)
+      const following = start(t, deployment, '--follow', '--json')
+      following.stderr.resume()
+      const lines: string[] = []
+      for await (const line of createInterface(following.stdout)) {
+        lines.push(line)
+        if (lines.length === 2) following.kill('SIGTERM')
+      }
+      if (following.exitCode === null) await once(following, 'exit')
+      assert.equal(following.exitCode, 1)
+      for (const line of lines) assert.equal((JSON.parse(line) as AuditReport).faults.length, 1)
+    },
+  )
+
+  await t.test('a wrong flag gets one line, with exit code 2', async (t) => {
+    const { status, stdout, stderr } = await run(t, deployment, '--since', 'yesterday')
+    assert.deepEqual([status, stdout, stderr.trim().split('\n').length], [2, '', 1])
+    assert.match(stderr, /--since.*yesterday/)
+  })
+})

@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { temporaryFolder } from '../../support/rig.ts'
+import { startReceiver } from '../../support/receivers.ts'
+import { makeSettingsCli } from '../../support/settings-cli.ts'
+
+const SECRETS_KEY = '0123456789abcdef'.repeat(4)
+
+test('a destination is made, shown by fingerprints only, changed, and turned off', async (t) => {
+  const cli = await makeSettingsCli(t, { SECRETS_KEY })
+  await cli.json('sources', 'create', '--id', 'shop', '--name', 'Shop')
+  const folder = await mkdtemp(join(tmpdir(), 'postrider-'))
+  t.after(() => rm(folder, { recursive: true }))
+  const file = join(folder, 'secret')
+  await writeFile(file, 'file-s3cret\n')
+
+  const printed: string[] = []
+  const run = async (...args: string[]): Promise<string> => {
+    const { status, stdout, stderr } = await cli.run('destinations', ...args)
+    assert.equal(status, 0, stderr)
+    printed.push(stdout, stderr)
+    return stdout
+  }
+  const created = await run(
+    ...['create', '--id', 'crm', '--name', 'CRM', '--source', 'shop'],
+    ...['--url', 'https://a.example/hook', '--url', 'https://b.example/hook'],
+    ...['--header', '2:Authorization: Bearer b-t0ken', '--header', '1: X-Team : blue-t0ken'],
+    ...['--secret-file', file],
+  )
+  assert.equal(created, 'destination "crm" created; `postrider destinations test crm` sends a sample call\n')
+  assert.equal(
+    await run('list'),
+    'ID   NAME  STATE    SOURCES  URLS  SIGNED\ncrm  CRM   enabled  shop     2     yes\n',
+  )
+  const shown = await run('show', 'crm')
+  assert.match(shown, /^shared secret +fingerprint [0-9a-f]{12}$/m)
+  assert.match(
+    shown,
+    /^URL 2 +https:\/\/b\.example\/hook \(id u2\)\n +Authorization: fingerprint [0-9a-f]{12}$/m,
+  )
+
+  const settings = await cli.open()
+  await settings.execute({
+    type: 'report_endpoint_gone',
+    destinationId: 'crm',
+    urlId: 'u2',
+    at: Date.UTC(2026, 0, 2, 3, 4, 5),
+  })
+  assert.match(await run('show', 'crm'), /^ +gone since 2026-01-02T03:04:05\.000Z: it answered 410\./m)
+  assert.match(await run('list'), /2 \(1 gone\)/)
+
+  await run(
+    ...['update', 'crm', '--url', 'https://b.example/hook', '--url', 'https://c.example/'],
+    ...['--header', '2:X-New: c-t0ken', '--remove-header', '1:authorization', '--remove-secret'],
+  )
+  const [view] = await cli.json('destinations', 'show', 'crm')
+  assert.equal(view!.sharedSecret, null)
+  const urls = view!.urls as { id: string; url: string; headers: { name: string }[]; goneAt: null }[]
+  assert.deepEqual(
+    urls.map(({ id, url, headers, goneAt }) => [id, url, headers.map(({ name }) => name), goneAt]),
+    [
+      ['u2', 'https://b.example/hook', [], null],
+      ['u3', 'https://c.example/', ['X-New'], null],
+    ],
+  )
+  assert.equal(await run('disable', 'crm'), 'destination "crm" is disabled\n')
+  await settings.catchUp()
+  assert.equal(settings.state.destinations.get('crm')?.enabled, false)
+  await run('enable', 'crm')
+  assert.deepEqual(
+    (await cli.json('sources', 'show', 'shop')).map(({ destinationIds }) => destinationIds),
+    [['crm']],
+  )
+  printed.push(JSON.stringify(view))
+  assert.doesNotMatch(printed.join(), /s3cret|t0ken/)
+})
+
+test('secrets and header values come from files, so that no list of processes shows them', async (t) => {
+  const cli = await makeSettingsCli(t, { SECRETS_KEY, WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8' })
+  const folder = await temporaryFolder(t)
+  const receiver = await startReceiver(t, { secret: 's3cret-in-a-file' })
+  const [token, secret] = [join(folder, 'token:1'), join(folder, 'secret')]
+  await writeFile(token, 'Bearer t0ken-in-a-file\n')
+  await writeFile(secret, 's3cret-in-a-file\n')
+  await cli.run('sources', 'create', '--id', 'shop', '--name', 'Shop')
+  const create = [
+    'destinations',
+    'create',
+    '--id',
+    'crm',
+    '--name',
+    'CRM',
+    '--source',
+    'shop',
+    '--url',
+    receiver.url,
+  ]
+  const made = await cli.run(...create, '--secret-file', secret, '--header-file', `1:Authorization:${token}`)
+  assert.equal(made.status, 0, made.stderr)
+  await cli.run('destinations', 'test', 'crm')
+  const [request] = await receiver.waitFor(1)
+  assert.equal(request!.headers.authorization, 'Bearer t0ken-in-a-file')
+  assert.equal(request!.signature, 'valid')
+  const missing = await cli.run('destinations', 'update', 'crm', '--header-file', `1:X-Other:${folder}/none`)
+  assert.deepEqual(
+    [missing.status, missing.stderr],
+    [2, `postrider: --header-file ${folder}/none cannot be read (ENOENT)\n`],
+  )
+  const wrong = await cli.run('destinations', 'update', 'crm', '--header-file', token)
+  assert.match(
+    wrong.stderr,
+    /^postrider: --header-file takes "URL-number:Name:file", .*; the first one is not of that form/,
+  )
+})
+
+test('test sends each URL one signed call with its own headers, and prints each outcome', async (t) => {
+  const cli = await makeSettingsCli(t, { SECRETS_KEY, WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8' })
+  const [good, bad] = await Promise.all([startReceiver(t), startReceiver(t)])
+  bad.answer({ status: 503 })
+  await cli.json('sources', 'create', '--id', 'shop', '--name', 'Shop')
+  await cli.json(
+    ...['destinations', 'create', '--id', 'crm', '--name', 'CRM', '--source', 'shop', '--disabled'],
+    ...['--url', good.url, '--url', bad.url, '--header', '1:X-Team: blue', '--secret', 's3cret'],
+  )
+  const { status, stdout } = await cli.run('destinations', 'test', 'crm')
+  assert.equal(status, 1, 'one of them failed')
+  assert.match(stdout, /^1 +success +200 /m)
+  assert.match(stdout, /^2 +status_5xx +503 /m)
+
+  const [request, ...others] = good.requests
+  assert.equal(others.length, 0)
+  assert.equal(request!.headers['x-team'], 'blue')
+  assert.equal(bad.requests[0]!.headers['x-team'], undefined)
+  const expected = createHmac('sha1', 's3cret').update(request!.body).digest('hex')
+  assert.equal(request!.headers['x-signature'], expected)
+  assert.equal(request!.json().event, 'Postrider Test')
+  assert.deepEqual(bad.requests[0]!.body, request!.body)
+
+  bad.answer({ status: 200 })
+  const again = await cli.json('destinations', 'test', 'crm')
+  assert.deepEqual(
+    again.map(({ number, outcome, status: code }) => [number, outcome, code]),
+    [
+      [1, 'success', 200],
+      [2, 'success', 200],
+    ],
+  )
+})
+
+test('what is refused is one line that names every fault and no secret, and changes nothing', async (t) => {
+  const cli = await makeSettingsCli(t, { SECRETS_KEY })
+  const keyless = await makeSettingsCli(t)
+  const create = ['create', '--id', 'crm', '--name', 'CRM', '--source', 'shop', '--url', 'https://a.example']
+  const cases: [args: string[], status: number, line: RegExp][] = [
+    [
+      [...create, '--url', 'ftp://x.example', '--header', '3:Host: h1dden', '--secret', ''],
+      2,
+      /^postrider: source "shop" does not exist; URL 2 begins with "ftp:".*; header "Host" of URL 3: there is no such URL.*; header "Host" of URL 3 cannot be set.*; the shared secret is 0 bytes long, 1-256 are allowed\n$/,
+    ],
+    [
+      [...create, '--header', 'Authorization: h1dden'],
+      2,
+      /^postrider: --header takes "URL-number:Name: value".*; the first one is not of that form\n$/,
+    ],
+    [
+      [...create, '--secret-file', '/nowhere/x'],
+      2,
+      /^postrider: --secret-file \/nowhere\/x cannot be read \(ENOENT\)\n$/,
+    ],
+    [
+      [...create, '--secret', 'h1dden', '--secret-file', 'x'],
+      2,
+      /^postrider: option '--secret <secret>' cannot be used with option '--secret-file <file>'\. See/,
+    ],
+    [['create', '--id', 'crm'], 2, /^postrider: required option '--name <name>' not specified\. See/],
+    [create, 1, /^postrider: source "shop" does not exist\n$/],
+    [['test', 'nope'], 1, /^postrider: destination "nope" does not exist; /],
+    [['update', 'nope', '--name', 'x'], 1, /^postrider: destination "nope" does not exist\n$/],
+  ]
+  for (const [args, status, line] of cases) {
+    const result = await cli.run('destinations', ...args)
+    assert.match(result.stderr, line)
+    assert.deepEqual([result.status, result.stdout], [status, ''])
+    assert.doesNotMatch(result.stderr, /h1dden/)
+  }
+  const result = await keyless.run('destinations', ...create, '--secret', 'h1dden')
+  assert.equal(result.status, 1)
+  assert.match(result.stderr, /^postrider: SECRETS_KEY is not set, .*openssl rand -hex 32.*\n$/)
+  assert.equal((await cli.open()).state.version, 0)
+})

@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import type { TestContext } from 'node:test'
+import { loadConfig } from '../../src/config/config.ts'
+import { PostriderError } from '../../src/errors.ts'
+
+function linesFor(env: Record<string, string>): string[] {
+  try {
+    loadConfig(env)
+  } catch (error) {
+    assert.ok(error instanceof PostriderError)
+    assert.equal(error.code, 'usage')
+    return error.message.split('\n')
+  }
+  return []
+}
+
+function folder(t: TestContext): string {
+  const path = mkdtempSync(join(tmpdir(), 'postrider-config-'))
+  t.after(() => rmSync(path, { recursive: true }))
+  return path
+}
+
+test('an empty environment gives the documented defaults', () => {
+  const config = loadConfig({})
+  assert.deepEqual(config.kafka, { brokers: ['localhost:9092'], ssl: false, sasl: null })
+  assert.deepEqual(config.registry, { url: 'http://localhost:8081', username: null, password: null })
+  assert.equal(config.topicPrefix, '')
+  assert.equal(config.groupId, 'postrider')
+  assert.deepEqual(
+    config.retryTiers.map((tier) => tier.delayMs),
+    [10_000, 30_000, 60_000, 300_000, 900_000, 1_800_000, 3_600_000, 7_200_000],
+  )
+  assert.equal(config.retryWindowMs, 4 * 3_600_000)
+  assert.equal(config.webhookTimeoutMs, 5_000)
+  assert.deepEqual([config.collectorPort, config.consolePort, config.metricsPort], [8080, 8090, 9464])
+  // Nobody elsewhere reaches the console before that is wanted.
+  assert.deepEqual([config.collectorHost, config.consoleHost, config.metricsHost], ['::', '127.0.0.1', '::'])
+  assert.equal(config.sourceMaxRate, 5_000)
+  assert.deepEqual(config.secretsKeys, [])
+  assert.equal(config.replicationFactor, -1)
+})
+
+test('a variable that is empty counts as not set', () => {
+  assert.deepEqual(loadConfig({ GROUP_ID: '', METRICS_PORT: ' ' }), loadConfig({}))
+})
+
+test('every variable that is wrong gets a line of its own with its name, what it had and what it takes', () => {
+  const wrong = {
+    KAFKA_BROKERS: 'a',
+    KAFKA_SSL: 'maybe',
+    SCHEMA_REGISTRY_URL: 'ftp://x',
+    TOPIC_PREFIX: 'a b',
+    GROUP_ID: 'a/b',
+    RETRY_TIERS: '1m,60s',
+    RETRY_WINDOW: '5h',
+    WEBHOOK_TIMEOUT: '6s',
+    LEDGER: 'some',
+    MAX_IN_FLIGHT: '0',
+    MAX_IN_FLIGHT_PER_ENDPOINT: '-1',
+    WEBHOOK_ALLOWED_NETWORKS: '10.0.0.0/99',
+    WEBHOOK_CA_FILE: '/nowhere/ca.pem',
+    COLLECTOR_HOST: 'everywhere',
+    CONSOLE_HOST: '127.0.0.256',
+    METRICS_HOST: '10.0.0.0/8',
+    COLLECTOR_PORT: '65536',
+    SOURCE_MAX_RATE: '-1',
+    CONSOLE_PORT: '80.5',
+    METRICS_PORT: 'x',
+    PARTITIONS_CALLS: '0',
+    REPLICATION_FACTOR: 'two',
+    LOG_LEVEL: 'loud',
+  }
+  const lines = linesFor(wrong)
+  assert.equal(lines.length, Object.keys(wrong).length)
+  for (const [name, had] of Object.entries(wrong)) {
+    const line = lines.find((text) => text.startsWith(`${name} is `)) ?? ''
+    assert.ok(line.includes(JSON.stringify(had)), `a line for ${name}: ${lines.join(' / ')}`)
+    assert.match(line, /; it takes \w/)
+  }
+})
+
+const tierFaults: [tiers: string, complaint: string][] = [
+  ['10s,10s', '10s does not come after 10s'],
+  ['1m,60s', '60s does not come after 1m'],
+  ['30s,10s', '10s does not come after 30s'],
+  ['10s,,30s', '"" is not a duration'],
+  ['0s', '"0s" is not a duration'],
+  ['soon', '"soon" is not a duration'],
+  ['5h', '5h is above 4h'],
+]
+for (const [tiers, complaint] of tierFaults) {
+  test(`RETRY_TIERS ${tiers} is refused: ${complaint}`, () => {
+    assert.ok(linesFor({ RETRY_TIERS: tiers })[0]?.includes(`(${complaint})`))
+  })
+}
+
+test('tiers of fractions of a second are allowed, and keep the names they were given', () => {
+  assert.deepEqual(loadConfig({ RETRY_TIERS: '200ms, 500ms,1s' }).retryTiers, [
+    { name: '200ms', delayMs: 200 },
+    { name: '500ms', delayMs: 500 },
+    { name: '1s', delayMs: 1_000 },
+  ])
+})
+
+test('SECRETS_KEY takes hex, base64 and base64url, and older keys after a comma', () => {
+  const bytes = new Uint8Array(32).map((_, index) => 255 - index * 3)
+  const buffer = Buffer.from(bytes)
+  const forms = [buffer.toString('hex'), buffer.toString('base64'), buffer.toString('base64url')]
+  assert.deepEqual(loadConfig({ SECRETS_KEY: forms.join(',') }).secretsKeys, [bytes, bytes, bytes])
+})
+
+test('a wrong secret is named but never shown', () => {
+  const short = Buffer.from('only sixteen !!!').toString('base64')
+  const lines = linesFor({ SECRETS_KEY: `${'a'.repeat(64)},${short}`, ADMIN_TOKEN: 'with a space' })
+  assert.deepEqual(lines, [
+    'ADMIN_TOKEN has a wrong value; it takes 32 to 1024 printable ASCII characters without spaces',
+    'SECRETS_KEY has a wrong value (key 2 is not 32 bytes); it takes 32 bytes as 64 hex digits or as base64; ' +
+      'older keys after a comma',
+  ])
+})
+
+test('a token that could be guessed is refused', () => {
+  for (const length of [1, 31])
+    assert.match(linesFor({ ADMIN_TOKEN: 'x'.repeat(length) })[0]!, /takes 32 to 1024/)
+  assert.deepEqual(linesFor({ ADMIN_TOKEN: 'x'.repeat(32) }), [])
+})
+
+test('credentials within a URL are refused without being shown', () => {
+  const [line = ''] = linesFor({ SCHEMA_REGISTRY_URL: 'http://ann:hunter2@registry:8081' })
+  assert.match(line, /^SCHEMA_REGISTRY_URL is "http:\/\/…@registry:8081" \(credentials do not belong/)
+  const [other = ''] = linesFor({ SCHEMA_REGISTRY_URL: 'htp://ann:hunter2@registry:8081' })
+  assert.ok(!other.includes('hunter2'))
+})
+
+test('secrets can come from files, less the end of the line', (t) => {
+  const file = join(folder(t), 'token')
+  writeFileSync(file, 'a-token-from-a-file-0123456789-abc\n')
+  assert.equal(loadConfig({ ADMIN_TOKEN_FILE: file }).adminToken, 'a-token-from-a-file-0123456789-abc')
+  assert.deepEqual(linesFor({ ADMIN_TOKEN_FILE: file, ADMIN_TOKEN: 'x' }), [
+    'ADMIN_TOKEN and ADMIN_TOKEN_FILE are both set; give one of them',
+  ])
+  assert.deepEqual(linesFor({ ADMIN_TOKEN_FILE: `${file}2` }), [
+    `ADMIN_TOKEN_FILE is "${file}2", which cannot be read (ENOENT); it takes the path of a file`,
+  ])
+})
+
+test('half a login is refused, naming what is missing', () => {
+  assert.deepEqual(
+    linesFor({ KAFKA_SASL_MECHANISM: 'PLAIN', KAFKA_SASL_PASSWORD: 'pw' }).map((line) => line.split(';')[0]),
+    ['KAFKA_SASL_USERNAME is not set'],
+  )
+  assert.deepEqual(
+    linesFor({ SCHEMA_REGISTRY_USERNAME: 'ann' }).map((line) => line.split(';')[0]),
+    ['SCHEMA_REGISTRY_PASSWORD is not set'],
+  )
+  const whole = { KAFKA_SASL_MECHANISM: 'PLAIN', KAFKA_SASL_USERNAME: 'ann', KAFKA_SASL_PASSWORD: 'pw' }
+  assert.deepEqual(loadConfig(whole).kafka.sasl, { mechanism: 'plain', username: 'ann', password: 'pw' })
+})
+
+test('allowed networks are CIDRs, and an address stands for itself', () => {
+  assert.deepEqual(loadConfig({ WEBHOOK_ALLOWED_NETWORKS: '10.0.0.0/8, 127.0.0.1,::1' }).allowedNetworks, [
+    '10.0.0.0/8',
+    '127.0.0.1/32',
+    '::1/128',
+  ])
+})
+
+test('a CA file must hold certificates', (t) => {
+  const file = join(folder(t), 'ca.pem')
+  writeFileSync(file, 'not one')
+  assert.match(linesFor({ WEBHOOK_CA_FILE: file })[0] ?? '', /\(holds no certificate\)/)
+  writeFileSync(file, '-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----\n')
+  assert.equal(loadConfig({ WEBHOOK_CA_FILE: file }).webhookCaFile, file)
+})

@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { planCall, plansUnder } from '../../../src/core/delivery/call-plan.ts'
+import { defaultOptions, type DestinationOptions } from '../../../src/core/settings/destination-options.ts'
+import type { Destination, Source } from '../../../src/core/settings/settings.ts'
+import { someCall } from '../../support/calls.ts'
+
+const source = (given: Partial<Source> = {}): Source => ({
+  id: 'shop',
+  name: 'Shop',
+  writeKey: 'k',
+  enabled: true,
+  ...given,
+})
+
+const destination = (
+  id: string,
+  options: Partial<DestinationOptions> = {},
+  given: Partial<Destination> = {},
+): Destination => ({
+  id,
+  name: id,
+  type: 'Webhooks',
+  sourceIds: ['shop'],
+  urls: ['u1', 'u2'].map((url) => ({ id: url, url: `https://${url}.example`, headers: [], goneAt: null })),
+  sharedSecret: null,
+  earlierSecret: null,
+  options: { ...defaultOptions, ...options },
+  enabled: true,
+  ...given,
+})
+
+const settings = (sources: Source[], destinations: Destination[]) => ({
+  sources: new Map(sources.map((each) => [each.id, each])),
+  destinations: new Map(destinations.map((each) => [each.id, each])),
+})
+
+const planned = (plan: ReturnType<typeof planCall>) =>
+  plan && plan.map(({ deliveryId, destinationId, reason }) => deliveryId ?? `${destinationId} ${reason}`)
+
+test('a call is planned for each destination of its source, and for each URL where every URL gets it', () => {
+  const state = settings(
+    [source()],
+    [
+      destination('crm'),
+      destination('all', { deliverTo: 'every' }),
+      destination('ids', { types: ['identify'] }),
+      destination('orders', { events: ['Order Completed'] }),
+      destination('off', {}, { enabled: false }),
+      destination('other', {}, { sourceIds: ['blog'] }),
+    ],
+  )
+  const call = someCall()
+  assert.deepEqual(planned(planCall(call, state)), [
+    'm-1:crm',
+    'm-1:all:u1',
+    'm-1:all:u2',
+    'ids not_chosen',
+    'm-1:orders',
+    'off destination_disabled',
+  ])
+  assert.deepEqual(planned(planCall({ ...call, event: 'Other' }, state))!.at(-2), 'orders not_chosen')
+})
+
+test('integrations keep a call, but no delete, from all, a disabled source any call, and of no source there is no plan', () => {
+  const two = [destination('crm'), destination('off', {}, { enabled: false })]
+  const kept = planCall(someCall({ integrations: '{"All":false}' }), settings([source()], two))
+  assert.deepEqual(planned(kept), ['crm integrations', 'off destination_disabled'])
+  const isDelete = someCall({ type: 'delete', integrations: '{"All":false,"Webhooks":false}' })
+  assert.deepEqual(planned(planCall(isDelete, settings([source()], two))), [
+    'm-1:crm',
+    'off destination_disabled',
+  ])
+  const disabled = planCall(someCall(), settings([source({ enabled: false })], two))
+  assert.deepEqual(planned(disabled), ['crm source_disabled', 'off source_disabled'])
+  assert.equal(planCall(someCall({ sourceId: 'nowhere' }), settings([source()], two)), null)
+})
+
+test('of settings one after another each plan counts once; that a URL was changed makes another', () => {
+  const before = settings([source()], [destination('crm')])
+  const renamed = settings([source({ name: 'Another' })], [destination('crm')])
+  const withoutUrl = settings([source()], [destination('crm', {}, { urls: [] })])
+  assert.equal(plansUnder(someCall(), [before, renamed, before]).length, 1)
+  assert.equal(plansUnder(someCall(), [before, withoutUrl, settings([], [])]).length, 3)
+})

@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import {
+  ConcurrencyLimit,
+  limitTransitions,
+  type LimitPhase,
+} from '../../../src/core/pacing/concurrency-limit.ts'
+
+const bounds = { min: 1, start: 64, max: 2_048 }
+
+/** A reproducible source of randomness (mulberry32). */
+function random(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let t = Math.imul(state ^ (state >>> 15), 1 | state)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+/** How long a request takes that comes when `open` are in flight, itself included; `at` in ms. */
+type Receiver = (open: number, at: number) => number
+
+/**
+ * A sender that always has work, on a virtual clock. `cpuPerRequest` is what this process needs for each, in ms: more
+ * than one core has is not to be had.
+ */
+function simulate(limit: ConcurrencyLimit, receiver: Receiver, forMs: number, cpuPerRequest = 0.05) {
+  const ends: { at: number; sentAt: number }[] = []
+  let cpuFreeAt = 0
+  const done: number[] = []
+  const limits: number[] = []
+  let at = 0
+  while (at < forMs) {
+    while (ends.length < limit.value) {
+      cpuFreeAt = Math.max(cpuFreeAt, at) + cpuPerRequest
+      const end = { at: cpuFreeAt + receiver(ends.length + 1, at), sentAt: at }
+      let place = ends.length
+      while (place > 0 && ends[place - 1]!.at > end.at) place--
+      ends.splice(place, 0, end)
+    }
+    const next = ends.shift()!
+    at = next.at
+    const took = next.at - next.sentAt
+    if (took > 5_000) limit.overloaded(next.sentAt, at)
+    else limit.answered(took, ends.length + 1, at)
+    done.push(at)
+    limits.push(limit.value)
+  }
+  const secondHalf = done.filter((each) => each >= forMs / 2)
+  return {
+    perSecond: (secondHalf.length / (forMs / 2)) * 1_000,
+    limit: limits.at(-1)!,
+    min: limits.reduce((min, each) => Math.min(min, each)),
+    max: limits.reduce((max, each) => Math.max(max, each)),
+    at: (ms: number) => limits[done.findIndex((each) => each >= ms)]!,
+  }
+}
+
+test('a receiver that takes 100 ms, however many at once, is driven as fast as one core can send', () => {
+  const wavers = random(1)
+  const best = 1_000 / 0.055
+  const result = simulate(new ConcurrencyLimit(bounds), () => 100 + 5 * wavers(), 20_000, 0.055)
+  assert.ok(result.perSecond >= 0.95 * best, `${result.perSecond} of ${best} a second`)
+  assert.ok(result.at(3_000) >= 1_024, `${result.at(3_000)} at once after three seconds`)
+})
+
+test('a receiver that answers at once stays at the start: more would only queue', () => {
+  const result = simulate(new ConcurrencyLimit(bounds), () => 0.2, 60_000)
+  assert.ok(result.limit <= 80 && result.max <= 160, `${result.limit}, at most ${result.max}`)
+  assert.ok(result.perSecond >= 0.95 * 20_000)
+})
+
+test('a receiver with N workers gets about N requests at once, or the starting limit', () => {
+  for (const workers of [4, 100, 300, 1_000]) {
+    const wavers = random(workers)
+    const service = 50
+    const receiver: Receiver = (open) => Math.max(service, (open / workers) * service) + 5 * wavers()
+    const result = simulate(new ConcurrencyLimit(bounds), receiver, 60_000, 0.01)
+    const best = (workers / (service + 2.5)) * 1_000
+    assert.ok(result.perSecond >= 0.9 * best, `${workers} workers: ${result.perSecond} of ${best} a second`)
+    assert.ok(result.limit <= Math.max(workers * 1.6, 80), `${workers} workers: ${result.limit} at once`)
+  }
+})
+
+test('a receiver that becomes slower is not starved for it, and one that becomes faster is found out', () => {
+  const changing: Receiver = (_, at) => (at < 20_000 ? 10 : at < 120_000 ? 100 : 20)
+  const limit = new ConcurrencyLimit(bounds)
+  const result = simulate(limit, changing, 200_000, 0.2)
+  assert.ok(result.min >= 32, `${result.min}`)
+  assert.ok(
+    result.at(119_000) >= 400,
+    `${result.at(119_000)} at once at 100 ms, of 500 that one core can send`,
+  )
+  assert.ok(result.perSecond >= 0.9 * 5_000, `${result.perSecond}`)
+})
+
+test('time-outs halve it once for all that was in flight, below the start, and success doubles it back', () => {
+  const limit = new ConcurrencyLimit(bounds)
+  for (let index = 0; index < 64; index++) limit.overloaded(1_000 + index, 6_000 + index)
+  assert.equal(limit.value, 32)
+  for (let sentAt = 6_100, left = 20; left > 0; left--, sentAt += 6_000)
+    limit.overloaded(sentAt, sentAt + 5_000)
+  assert.equal(limit.value, bounds.min)
+  let windows = 0
+  for (let at = 200_000; limit.value < bounds.start; at += 150, windows++) {
+    for (let left = limit.value; left > 0; left--) limit.answered(100, limit.value, at)
+  }
+  assert.ok(windows <= 8, `${windows} windows`)
+})
+
+test('a limit that is not used does not grow, and a restart forgets what was learnt', () => {
+  const limit = new ConcurrencyLimit(bounds)
+  for (let at = 0; at < 600_000; at += 10) limit.answered(10, 5, at)
+  assert.equal(limit.value, 64)
+  for (let at = 600_000; at < 610_000; at += 10) limit.answered(10, limit.value, at)
+  assert.ok(limit.value > 64)
+  limit.restart()
+  assert.deepEqual([limit.value, limit.phase], [64, 'rising'])
+})
+
+test('whatever is reported to it, it stays within its bounds', () => {
+  const told = fc.record({
+    took: fc.double({ min: 0, max: 5_000, noNaN: true }),
+    inFlight: fc.nat(4_000),
+    after: fc.nat(3_000),
+    overload: fc.boolean(),
+    count: fc.integer({ min: 1, max: 40 }),
+  })
+  const given = fc.tuple(fc.integer({ min: 1, max: 100 }), fc.nat(3_000)).map(([start, more]) => ({
+    min: 1,
+    start,
+    max: start + more,
+  }))
+  fc.assert(
+    fc.property(given, fc.array(told, { maxLength: 500, size: 'max' }), (its, all) => {
+      const limit = new ConcurrencyLimit(its)
+      let at = 0
+      for (const { took, inFlight, after, overload, count } of all) {
+        at += after
+        for (let left = count; left > 0; left--) limit.answered(took, inFlight, at)
+        if (overload) limit.overloaded(at - took, at)
+        assert.ok(
+          Number.isInteger(limit.value) && limit.value >= its.min && limit.value <= its.max,
+          `${limit.value}`,
+        )
+      }
+    }),
+  )
+})
+
+test('its table has a step for every event in every phase, and measuring always ends', () => {
+  for (const phase of Object.keys(limitTransitions) as LimitPhase[]) {
+    const reached = new Set([phase])
+    for (const from of reached) for (const [to] of Object.values(limitTransitions[from])) reached.add(to)
+    assert.ok(reached.has('steering'), phase)
+  }
+  for (const [to] of Object.values(limitTransitions.measuring)) assert.equal(to, 'steering')
+})

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { destinationFault, headerFault } from '../../../src/core/settings/destination-fault.ts'
+import type { Endpoint } from '../../../src/core/settings/settings.ts'
+
+const sealed = { keyId: 'k', iv: '', ciphertext: '', tag: '', fingerprint: '' }
+const endpoint = (given: Partial<Endpoint> = {}): Endpoint => ({
+  id: 'u1',
+  url: 'https://example.com/hook',
+  headers: [],
+  goneAt: null,
+  ...given,
+})
+
+test('what no command would have written is named without any of its values', () => {
+  assert.equal(destinationFault({ urls: [endpoint(), endpoint({ id: 'u2' })] }), null)
+  const proto = endpoint({ headers: [{ name: '__proto__', value: sealed }] })
+  assert.equal(destinationFault({ urls: [proto] }), null)
+  const faults: [Endpoint[], RegExp][] = [
+    [[], /^it has no URL$/],
+    [[endpoint(), endpoint()], /^it has two URLs with the id "u1"$/],
+    [[endpoint({ url: 'http://[s3cret' })], /^what stands as its URL "u1" is none$/],
+    [
+      [endpoint({ headers: [{ name: 'X-A\r\nX-B', value: sealed }] })],
+      /^the name of a header of its URL "u1" is none$/,
+    ],
+  ]
+  for (const [urls, named] of faults) assert.match(destinationFault({ urls })!, named)
+})
+
+test('a header value that no header can have is named by its header alone', () => {
+  assert.equal(headerFault('Authorization', 'Bearer a\tb ~'), null)
+  for (const value of ['s3cret\r\nHost: x', 's3cret\0', 's3cretß'])
+    assert.equal(
+      headerFault('Authorization', value),
+      'header "Authorization" has a value that no header can have',
+    )
+})

@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { defaultOptions } from '../../../src/core/settings/destination-options.ts'
+import { headerPlace, sharedSecretPlace } from '../../../src/core/settings/secret-place.ts'
+import type { Destination } from '../../../src/core/settings/settings.ts'
+import { setUp } from '../../../src/forwarder/plan/destination-set-up.ts'
+
+test('each secret is opened for its own place, and a header of any name reaches its URL', () => {
+  const sealed = { keyId: 'k', iv: '', ciphertext: '', tag: '', fingerprint: '' }
+  const url = 'https://example.com/hook'
+  // No command takes the second name, but whoever can write to the settings' topic can.
+  const names = ['X-Key', '__proto__']
+  const destination: Destination = {
+    id: 'crm',
+    name: 'CRM',
+    type: 'Webhooks',
+    sourceIds: ['shop'],
+    urls: [{ id: 'u1', url, headers: names.map((name) => ({ name, value: sealed })), goneAt: null }],
+    sharedSecret: sealed,
+    earlierSecret: null,
+    options: defaultOptions,
+    enabled: true,
+  }
+  const places: string[] = []
+  const { secrets, targets } = setUp(destination, (_sealed, place) => `opened ${places.push(place)}`)
+  assert.deepEqual(places, [sharedSecretPlace('crm'), ...names.map((name) => headerPlace('crm', url, name))])
+  assert.deepEqual(secrets, ['opened 1'])
+  assert.deepEqual(Object.entries(targets.get('u1')!.headers), [
+    ['X-Key', 'opened 2'],
+    ['__proto__', 'opened 3'],
+  ])
+})

@@ -1,0 +1,734 @@
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
+import { defaultBreakerLimits } from '../../../src/core/pacing/breaker.ts'
+import { BusyWindow } from '../../../src/core/pacing/busy-window.ts'
+import { laneGraceMs } from '../../../src/core/pacing/lane-bound.ts'
+import type { DestinationRuntime } from '../../../src/forwarder/plan/destination-runtime.ts'
+import type { Outcome } from '../../../src/core/delivery/outcome.ts'
+import { steadyClock } from '../../../src/forwarder/steady-clock.ts'
+import { Engine, FakeClient, nothingHeld } from '../fakes.ts'
+
+const ids = (deliveries: readonly { idempotencyKey: string }[]) =>
+  deliveries.map((delivery) => delivery.idempotencyKey)
+/** A clock that the test moves. */
+function clock(t: TestContext) {
+  let now = Date.UTC(2026, 0, 1)
+  t.mock.method(steadyClock, 'now', () => now)
+  return { pass: (ms: number) => (now += ms) }
+}
+
+/** Failures in a row that open the breaker. */
+const failures = defaultBreakerLimits.failures
+function open(engine: Engine, crm: DestinationRuntime): void {
+  for (let index = 0; index < failures; index++) {
+    engine.admit(`f${index}`, crm)
+    engine.client(crm.id).answer('network', `f${index}`)
+  }
+  assert.equal(crm.endpoints[0]!.breaker.phase, 'open')
+  engine.settled.splice(0)
+  engine.client(crm.id).sent.splice(0)
+}
+const coolDownMs = defaultBreakerLimits.coolDownMs
+
+test('first attempts of one key at one destination run one after another, different keys side by side', () => {
+  const engine = new Engine()
+  const crm = engine.destination('crm')
+  for (const id of ['a1', 'a2', 'a3']) engine.admit(id, crm, { key: 'a' })
+  engine.admit('b1', crm, { key: 'b' })
+  const client = engine.client('crm')
+  assert.deepEqual(client.sent, ['a1', 'b1'])
+  client.answer('success', 'a1')
+  assert.deepEqual(client.sent, ['a1', 'b1', 'a2'])
+  client.answer('status_5xx', 'a2')
+  assert.deepEqual(client.sent, ['a1', 'b1', 'a2', 'a3'])
+  client.answer('success')
+  client.answer('success')
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('an endpoint that hangs does not hold up another destination of the same key', () => {
+  const engine = new Engine()
+  const hangs = engine.destination('hangs')
+  const well = engine.destination('well')
+  for (let index = 0; index < 20; index++) {
+    engine.admit(`h${index}`, hangs, { key: 'a' })
+    engine.admit(`w${index}`, well, { key: 'a' })
+    engine.client('well').answer('success')
+  }
+  assert.equal(engine.client('well').sent.length, 20)
+  assert.deepEqual(engine.client('hangs').sent, ['h0'])
+})
+
+test('an endpoint that hangs uses up its own requests in flight only', () => {
+  const engine = new Engine({ inFlight: 3 })
+  const hangs = engine.destination('hangs')
+  const well = engine.destination('well')
+  for (let index = 0; index < 10; index++) engine.admit(`h${index}`, hangs)
+  engine.admit('w', well)
+  assert.equal(engine.client('hangs').onWire.length, 3)
+  assert.deepEqual(engine.client('well').sent, ['w'])
+})
+
+test('an endpoint gets at most as many slots as are left: the next one finds some', () => {
+  const engine = new Engine({ inFlight: 100 }, 60)
+  const hangs = ['h1', 'h2'].map((id) => engine.destination(id))
+  const well = engine.destination('well')
+  for (let index = 0; index < 100; index++)
+    for (const each of hangs) engine.admit(`${each.id}-${index}`, each)
+  assert.equal(engine.client('h1').onWire.length + engine.client('h2').onWire.length, 40)
+  for (let index = 0; index < 50; index++) {
+    engine.admit(`w${index}`, well)
+    assert.equal(engine.client('well').onWire.length, 1)
+    engine.client('well').answer('success')
+  }
+  // Alone it gets half of them, and what it could not have before as others give theirs back.
+  while (engine.client('h1').onWire.length > 0) engine.client('h1').answer('success')
+  assert.equal(engine.client('h2').onWire.length, 30)
+})
+
+test('with all slots of the process taken, endpoints get them in turns: a long queue starves no other', () => {
+  const engine = new Engine({ inFlight: 10 }, 4)
+  const busy = engine.destination('busy')
+  const others = ['o1', 'o2', 'o3', 'o4'].map((id) => engine.destination(id))
+  for (let index = 0; index < 10; index++) engine.admit(`b${index}`, busy, { key: index < 5 ? 'lane' : null })
+  for (const other of others) for (const id of ['x', 'y']) engine.admit(`${other.id}-${id}`, other)
+  const onWire = () => ['busy', 'o1', 'o2', 'o3', 'o4'].map((id) => engine.client(id).onWire.length)
+  assert.deepEqual(onWire(), [2, 1, 1, 0, 0])
+  // Those that found none come first, then those that had one.
+  engine.client('busy').answer('success')
+  assert.deepEqual(onWire(), [1, 1, 1, 1, 0])
+  engine.client('busy').answer('success')
+  assert.deepEqual(onWire(), [0, 1, 1, 1, 1])
+  let left = 100
+  while (engine.dispatcher.inFlight > 0 && left-- > 0) {
+    for (const client of engine.clients.values()) if (client.onWire.length > 0) client.answer('success')
+  }
+  assert.equal(engine.settled.length, 18)
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('due retries go before new calls, and do not wait for their key', () => {
+  const engine = new Engine({ inFlight: 1 })
+  const crm = engine.destination('crm')
+  engine.admit('first', crm, { key: 'a' })
+  engine.admit('call', crm, { key: 'b' })
+  engine.admit('retry', crm, { key: 'a', retry: ['u1'] })
+  engine.client('crm').answer('success')
+  engine.client('crm').answer('success')
+  assert.deepEqual(engine.client('crm').sent, ['first', 'retry', 'call'])
+})
+
+test('how late a retry starts is recorded when its first request goes out, queued or not', () => {
+  const engine = new Engine({ inFlight: 1 })
+  const crm = engine.destination('crm', 2)
+  engine.admit('first', crm)
+  engine.admit('retry', crm, { retry: ['u1', 'u2'] })
+  assert.deepEqual(ids(engine.lateStarts), [])
+  engine.client('crm').answer('success')
+  engine.client('crm', 'u2').answer('success')
+  assert.deepEqual(ids(engine.lateStarts), ['retry'])
+})
+
+test('all URLs are tried at once; one success decides, and the others end by themselves', () => {
+  const engine = new Engine()
+  const crm = engine.destination('crm', 3)
+  engine.admit('d', crm)
+  engine.client('crm', 'u1').answer('status_5xx')
+  assert.deepEqual(ids(engine.settled), [])
+  engine.client('crm', 'u2').answer('success')
+  assert.deepEqual(ids(engine.settled), ['d'])
+  engine.client('crm', 'u3').answer('timeout')
+  assert.deepEqual(ids(engine.settled), ['d'])
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('a retry goes only to the URLs that are still to try', () => {
+  const engine = new Engine()
+  engine.admit('r', engine.destination('crm', 3), { retry: ['u2'] })
+  assert.deepEqual(engine.client('crm', 'u1').sent, [])
+  assert.deepEqual(engine.client('crm', 'u2').sent, ['r'])
+})
+
+test('a breaker that opens defers what is queued and what waits in lanes, without an attempt', async () => {
+  const engine = new Engine({ inFlight: 30 })
+  const crm = engine.destination('crm')
+  for (let index = 0; index < failures; index++) engine.admit(`f${index}`, crm)
+  for (let index = 0; index < 60; index++) engine.admit(`q${index}`, crm, { key: index < 2 ? 'f0' : null })
+  for (let index = 0; index < failures; index++) engine.client('crm').answer('network', `f${index}`)
+  assert.equal(engine.endpoints[0]!.breaker.phase, 'open')
+  while (engine.endpoints[0]!.queued > 0) await turn()
+  const deferred = engine.settled.filter((delivery) => delivery.outcomes?.[0]?.outcome.kind === 'deferred')
+  assert.ok(
+    deferred.length >= 20 && deferred.every((delivery) => delivery.attempts === 0),
+    `${deferred.length}`,
+  )
+  assert.equal(engine.deferrals.length, deferred.length)
+  assert.ok(engine.deferrals.every((reason) => reason === 'breaker'))
+  engine.admit('later', crm)
+  const [last] = engine.settled.at(-1)!.outcomes!
+  assert.equal(engine.settled.at(-1)!.idempotencyKey, 'later')
+  const { retryAfterMs } = last!.outcome
+  assert.ok(retryAfterMs! > 0 && retryAfterMs! <= coolDownMs, 'it says how long nothing is taken')
+  assert.ok(!engine.client('crm').sent.includes('later'))
+})
+
+test('where much is deferred at once, what others wait for comes in between: a breaker that opens, shedding, lanes', async () => {
+  const max = 16
+  const many = 4 * max
+  const cases: Record<string, (engine: Engine, crm: DestinationRuntime) => void> = {
+    breaker(engine, crm) {
+      for (let index = 0; index < failures; index++) engine.admit(`f${index}`, crm)
+      for (let index = 0; index < many; index++) engine.admit(`q${index}`, crm)
+      for (let index = 0; index < failures; index++) engine.client('crm').answer('network', `f${index}`)
+    },
+    shedding(engine, crm) {
+      for (let index = 0; index < many; index++) engine.admit(`q${index}`, crm)
+      crm.endpoints[0]!.shedding = true
+      engine.dispatcher.deferrals.begin(crm.endpoints[0]!)
+    },
+    lanes(engine, crm) {
+      for (let index = 0; index < many; index++) engine.admit(`q${index}`, crm, { key: 'a' })
+      engine.dispatcher.deferrals.begin({
+        defer: (count) => engine.dispatcher.deferWaiting(crm, Infinity, count),
+      })
+    },
+  }
+  for (const [name, defer] of Object.entries(cases)) {
+    const engine = new Engine({ inFlight: failures, places: 10_000, maxWaitMs: 0 })
+    defer(engine, engine.destination('crm'))
+    let before = 0
+    for (let turns = 0; before < many - failures; turns++) {
+      assert.ok(turns < many, `${name}: all is deferred, ${before} are`)
+      const { length } = engine.deferrals
+      // Timers and answers have their turn between two of these.
+      assert.ok(length - before <= max, `${name}: ${length - before} in one turn`)
+      before = length
+      await turn()
+    }
+  }
+})
+
+test('half open, one probe is on the wire and the others are deferred; then the ramp lets more through at once', (t) => {
+  const { pass } = clock(t)
+  const engine = new Engine()
+  const crm = engine.destination('crm')
+  open(engine, crm)
+  pass(coolDownMs)
+  for (const id of ['probe', 'x', 'y']) engine.admit(id, crm)
+  assert.deepEqual(engine.client('crm').sent, ['probe'])
+  assert.deepEqual(ids(engine.settled), ['x', 'y'])
+  engine.client('crm').answer('success')
+  assert.equal(engine.endpoints[0]!.breaker.phase, 'ramp')
+  for (const id of ['p1', 'p2', 'z']) engine.admit(id, crm)
+  assert.deepEqual(engine.client('crm').sent, ['probe', 'p1', 'p2'])
+  // What the ramp does not let through waits for its turn: the endpoint is there.
+  engine.client('crm').answer('success')
+  assert.deepEqual(engine.client('crm').sent, ['probe', 'p1', 'p2', 'z'])
+})
+
+test('an endpoint that is well again is closed after a bounded number of successes', (t) => {
+  const { pass } = clock(t)
+  const engine = new Engine({ inFlight: 64, places: 1_000 })
+  const crm = engine.destination('crm')
+  open(engine, crm)
+  pass(coolDownMs)
+  engine.admit('probe', crm)
+  engine.client('crm').answer('success')
+  for (let index = 0; index < 200; index++) engine.admit(`d${index}`, crm)
+  let answered = 1
+  while (engine.endpoints[0]!.breaker.phase !== 'closed') {
+    engine.client('crm').answer('success')
+    answered++
+    assert.ok(engine.client('crm').onWire.length <= defaultBreakerLimits.rampTo || answered > 15)
+  }
+  assert.equal(answered, defaultBreakerLimits.rampTo)
+  assert.equal(engine.client('crm').onWire.length, 64)
+})
+
+test('what was sent before the breaker opened says nothing about its probes', (t) => {
+  const { pass } = clock(t)
+  const engine = new Engine()
+  const crm = engine.destination('crm')
+  engine.admit('early', crm)
+  open(engine, crm)
+  pass(coolDownMs)
+  engine.admit('probe', crm)
+  engine.client('crm').answer('network', 'early')
+  assert.equal(engine.endpoints[0]!.breaker.phase, 'half_open')
+  engine.client('crm').answer('network', 'probe')
+  assert.equal(engine.endpoints[0]!.breaker.phase, 'open')
+})
+
+const pause = (retryAfterMs: number): Partial<Outcome> => ({ status: 429, retryAfterMs })
+
+test('a 429 with Retry-After stops the endpoint, not just the delivery: what would wait long is deferred for so long', (t) => {
+  const { pass } = clock(t)
+  const engine = new Engine({ inFlight: 2 })
+  const crm = engine.destination('crm')
+  const well = engine.destination('well')
+  for (const id of ['a', 'b', 'queued']) engine.admit(id, crm)
+  engine.client('crm').answer('status_429', 'a', pause(30_000))
+  assert.deepEqual(ids(engine.settled), ['queued', 'a'])
+  pass(10_000)
+  engine.admit('later', crm)
+  assert.deepEqual(ids(engine.settled), ['queued', 'a', 'later'])
+  const { outcome } = engine.settled.at(-1)!.outcomes![0]!
+  assert.deepEqual([outcome.kind, outcome.retryAfterMs], ['deferred', 20_000])
+  assert.deepEqual(engine.deferrals, ['paused', 'paused'])
+  // Others are not concerned.
+  engine.admit('w', well)
+  assert.deepEqual(engine.client('well').sent, ['w'])
+  engine.client('crm').answer('success', 'b')
+  pass(20_000)
+  for (const id of ['p', 'q', 'r']) engine.admit(id, crm)
+  assert.deepEqual(engine.client('crm').sent, ['a', 'b', 'p'], 'it begins again with one')
+  engine.client('crm').answer('success', 'p')
+  assert.deepEqual(engine.client('crm').sent, ['a', 'b', 'p', 'q', 'r'])
+})
+
+test('an endpoint that asked for a pause while the clock was an hour ahead goes on once the pause is over', async (t) => {
+  const real = Date.now
+  const ahead = t.mock.method(Date, 'now', () => real() + 3_600_000)
+  const engine = new Engine({ inFlight: 8 })
+  const crm = engine.destination('crm')
+  engine.admit('a', crm)
+  engine.client('crm').answer('status_429', 'a', pause(50))
+  engine.admit('b', crm)
+  ahead.mock.restore()
+  for (const until = performance.now() + 5_000; engine.client('crm').sent.length < 2; await delay(5)) {
+    assert.ok(performance.now() < until, 'it is still paused')
+    engine.dispatcher.pumpAll(engine.endpoints)
+  }
+  assert.deepEqual(engine.deferrals, [])
+})
+
+test('a short pause is waited for: nothing is deferred', (t) => {
+  const { pass } = clock(t)
+  const engine = new Engine({ inFlight: 8 })
+  const crm = engine.destination('crm')
+  for (const id of ['a', 'b']) engine.admit(id, crm)
+  engine.client('crm').answer('status_429', 'a', pause(1_500))
+  engine.admit('c', crm)
+  pass(1_499)
+  engine.dispatcher.pumpAll(engine.endpoints)
+  assert.deepEqual(engine.client('crm').sent, ['a', 'b'])
+  pass(1)
+  engine.dispatcher.pumpAll(engine.endpoints)
+  assert.deepEqual(engine.client('crm').sent, ['a', 'b', 'c'])
+  assert.deepEqual(engine.deferrals, [])
+  // A pause that is made longer than work may wait is no short one any more.
+  engine.admit('d', crm)
+  engine.client('crm').answer('status_5xx', 'c', { retryAfterMs: 60_000 })
+  assert.deepEqual(engine.deferrals, ['paused'])
+})
+
+test('retries that fail use up the budget; first attempts, also late ones, and what is well do not', (t) => {
+  const { pass } = clock(t)
+  const engine = new Engine({ inFlight: 50, budget: { share: 0.5, perSecond: 1, burst: 3 } })
+  const crm = engine.destination('crm')
+  const client = engine.client('crm')
+  let made = 0
+  const attempt = (kind: Outcome['kind'], attempts: number | null) => {
+    const id = `d${made++}`
+    engine.admit(id, crm, attempts === null ? {} : { retry: ['u1'], attempts })
+    const sent = client.sent.at(-1) === id
+    if (sent) client.answer(kind, id)
+    return sent
+  }
+  // Four first attempts earn two, beside the three that are free.
+  for (let left = 4; left > 0; left--) assert.ok(attempt('success', left % 2 ? null : 0))
+  const failed = [1, 2, 3, 4, 5, 6].map(() => attempt('status_4xx', 1))
+  assert.deepEqual(failed, [true, true, true, true, true, false])
+  assert.deepEqual(engine.deferrals, ['budget'])
+  const last = engine.settled.at(-1)!
+  assert.deepEqual([last.outcomes![0]!.outcome.kind, last.attempts, last.reached], ['deferred', 1, false])
+  assert.ok(attempt('status_4xx', null) && attempt('status_4xx', 0), 'first attempts go on')
+  assert.ok(attempt('success', 3), 'and have earned one')
+  for (let left = 100; left > 0; left--) assert.ok(attempt('success', 3), 'what succeeds costs nothing')
+  assert.ok(attempt('network', 3))
+  assert.ok(!attempt('network', 3))
+  pass(1_000)
+  assert.ok(attempt('network', 3), 'one a second is free')
+  assert.ok(!attempt('network', 3))
+})
+
+test('what has waited too long in a lane is deferred and never sent beside the one before it', (t) => {
+  const { pass } = clock(t)
+  const engine = new Engine()
+  const crm = engine.destination('crm')
+  engine.admit('on the wire', crm, { key: 'a' })
+  engine.admit('waits', crm, { key: 'a' })
+  engine.admit('waits too', crm, { key: 'a' })
+  engine.dispatcher.deferWaiting(crm, Date.now() + 1, Infinity)
+  assert.deepEqual(engine.client('crm').sent, ['on the wire'])
+  assert.deepEqual(ids(engine.settled), ['waits', 'waits too'])
+  assert.ok(
+    engine.settled.every(
+      (delivery) => delivery.outcomes![0]!.outcome.kind === 'deferred' && delivery.attempts === 0,
+    ),
+  )
+  // Nor does it go out as the probe of a breaker that is half open by then.
+  engine.admit('waits as well', crm, { key: 'a' })
+  open(engine, crm)
+  pass(coolDownMs)
+  engine.dispatcher.deferWaiting(crm, Date.now() + 1, Infinity)
+  assert.deepEqual(engine.client('crm').sent, [])
+  engine.admit('next', crm, { key: 'a' })
+  engine.client('crm').answer('success')
+  engine.client('crm').answer('success')
+  assert.deepEqual(engine.client('crm').sent, ['next'])
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('a destination that is disabled skips what waits, queued or in a lane, and what comes', () => {
+  const engine = new Engine({ inFlight: 1 })
+  const crm = engine.destination('crm')
+  engine.admit('sent', crm, { key: 'a' })
+  engine.admit('in lane', crm, { key: 'a' })
+  engine.admit('queued', crm, { key: 'b' })
+  crm.enabled = false
+  engine.client('crm').answer('status_5xx')
+  engine.admit('comes', crm)
+  assert.deepEqual(ids(engine.settled), ['sent'])
+  assert.deepEqual(ids(engine.skipped).sort(), ['comes', 'in lane', 'queued'])
+  assert.deepEqual(engine.client('crm').sent, ['sent'])
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('a retry that is revoked is not sent, queued or just come; a first attempt cannot be revoked', () => {
+  const engine = new Engine({ inFlight: 1 })
+  const crm = engine.destination('crm')
+  engine.admit('sent', crm)
+  engine.admit('call', crm)
+  engine.admit('queued', crm, { retry: ['u1'] })
+  engine.admit('stays', crm, { retry: ['u1'] })
+  for (const id of ['call', 'queued', 'comes']) engine.revoked.add(id)
+  engine.admit('comes', crm, { retry: ['u1'] })
+  for (let answers = 0; answers < 3; answers++) engine.client('crm').answer('success')
+  assert.deepEqual(ids(engine.skipped).sort(), ['comes', 'queued'])
+  assert.deepEqual(engine.client('crm').sent, ['sent', 'stays', 'call'])
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('a URL that was removed is dropped from the deliveries that wait for it; with none left they are skipped', () => {
+  const engine = new Engine({ inFlight: 1 })
+  const crm = engine.destination('crm', 2)
+  const [gone, stays] = crm.endpoints as [(typeof crm.endpoints)[0], (typeof crm.endpoints)[0]]
+  engine.admit('first', crm, { key: 'a' })
+  engine.admit('queued at both', crm, { key: 'b' })
+  engine.admit('only there', crm, { retry: ['u1'] })
+  engine.admit('in lane', crm, { key: 'a' })
+  crm.endpoints = [stays]
+  gone.close()
+  engine.dispatcher.removed(gone)
+  assert.deepEqual(ids(engine.skipped), ['only there'])
+  engine.client('crm', 'u1').answer('status_5xx')
+  for (let left = 3; left > 0; left--) engine.client('crm', 'u2').answer('success')
+  assert.deepEqual(engine.client('crm', 'u1').sent, ['first'])
+  assert.deepEqual(ids(engine.settled).sort(), ['first', 'in lane', 'queued at both'])
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('a URL that was removed after the others had failed leaves the decision to those', () => {
+  const engine = new Engine({ inFlight: 1 })
+  const crm = engine.destination('crm', 2)
+  engine.admit('first', crm)
+  engine.admit('second', crm)
+  const [, gone] = crm.endpoints
+  engine.client('crm', 'u1').answer('success')
+  engine.client('crm', 'u1').answer('status_5xx')
+  crm.endpoints = crm.endpoints.slice(0, 1)
+  engine.dispatcher.removed(gone!)
+  assert.deepEqual(ids(engine.settled), ['first', 'second'])
+  assert.deepEqual(
+    engine.settled[1]!.outcomes!.map(({ endpointId }) => endpointId),
+    ['u1'],
+  )
+})
+
+test('work of lost partitions is never sent, and gives its places back at once', () => {
+  const engine = new Engine({ inFlight: 1 })
+  const crm = engine.destination('crm')
+  const lost = engine.partition(1)
+  const kept = engine.partition(2)
+  engine.admit('on the wire', crm, { partition: lost, key: 'a' })
+  engine.admit('in lane', crm, { partition: lost, key: 'a' })
+  engine.admit('queued', crm, { partition: lost, key: 'b' })
+  engine.admit('kept', crm, { partition: kept, key: 'c' })
+  lost.drop()
+  engine.dispatcher.dropLost(engine.endpoints)
+  assert.equal(engine.endpoints[0]!.queued, 1)
+  engine.client('crm').answer('status_5xx')
+  assert.deepEqual(engine.settled, [], 'nothing is decided for it: the next owner sends it')
+  engine.client('crm').answer('success')
+  assert.deepEqual(engine.client('crm').sent, ['on the wire', 'kept'])
+  assert.deepEqual(ids(engine.abandoned).sort(), ['in lane', 'on the wire', 'queued'])
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('without fresh heartbeats nothing starts, and everything does once they are back', () => {
+  const engine = new Engine()
+  const crm = engine.destination('crm')
+  engine.owner.fresh = false
+  for (const id of ['a', 'b']) engine.admit(id, crm)
+  assert.deepEqual(engine.client('crm').sent, [])
+  engine.owner.fresh = true
+  engine.dispatcher.pumpAll(engine.endpoints)
+  assert.deepEqual(engine.client('crm').sent, ['a', 'b'])
+})
+
+test('while its group rebalances nothing of a partition starts, and what is on the wire ends', () => {
+  const engine = new Engine({ inFlight: 2 })
+  const crm = engine.destination('crm')
+  engine.admit('a', crm)
+  engine.owner.rejoining = true
+  engine.admit('b', crm)
+  engine.client('crm').answer('success')
+  assert.deepEqual(engine.client('crm').sent, ['a'])
+  assert.deepEqual(ids(engine.settled), ['a'])
+  engine.owner.rejoining = false
+  engine.dispatcher.pumpAll(engine.endpoints)
+  assert.deepEqual(engine.client('crm').sent, ['a', 'b'])
+})
+
+test('a request whose connection took its time is sent only if it still may be: else it is dropped, or waits first in line', () => {
+  const engine = new Engine({ inFlight: 2 })
+  const crm = engine.destination('crm')
+  const client = engine.client('crm')
+  const lost = engine.partition(1)
+  engine.admit('kept', crm)
+  engine.admit('lost', crm, { partition: lost })
+  engine.admit('queued', crm)
+  client.connected('kept')
+  assert.equal(client.onWire.length, 2)
+
+  engine.owner.fresh = false
+  lost.drop()
+  client.connected('kept')
+  client.connected('lost')
+  assert.deepEqual(client.onWire, [])
+  assert.deepEqual(ids(engine.abandoned), ['lost'])
+  assert.equal(engine.dispatcher.inFlight, 0)
+
+  engine.owner.fresh = true
+  engine.dispatcher.pumpAll(engine.endpoints)
+  assert.deepEqual(client.sent, ['kept', 'lost', 'kept', 'queued'])
+  client.answer('success')
+  client.answer('success')
+  assert.deepEqual(ids(engine.settled), ['kept', 'queued'])
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('once stopped nothing starts, and what is on the wire ends', () => {
+  const engine = new Engine()
+  const crm = engine.destination('crm')
+  engine.admit('a1', crm, { key: 'a' })
+  engine.admit('a2', crm, { key: 'a' })
+  engine.dispatcher.stop()
+  engine.client('crm').answer('success')
+  assert.deepEqual(engine.client('crm').sent, ['a1'])
+  assert.equal(engine.dispatcher.inFlight, 0)
+})
+
+test('an exception at sending fails that delivery alone: its lane goes on and no place is lost', () => {
+  const engine = new Engine()
+  const crm = engine.destination('crm', 2)
+  engine.client('crm', 'u2').fault = new Error('a bug')
+  engine.admit('bad', crm, { key: 'a' })
+  engine.admit('good', crm, { key: 'a' })
+  assert.deepEqual(
+    engine.failed.map(({ delivery, error }) => [delivery.idempotencyKey, String(error)]),
+    [['bad', 'Error: a bug']],
+  )
+  engine.client('crm', 'u1').answer('success', 'bad')
+  engine.client('crm', 'u1').answer('success', 'good')
+  engine.client('crm', 'u2').answer('success', 'good')
+  assert.deepEqual(ids(engine.settled), ['good'])
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('an exception at signing fails that delivery alone', () => {
+  const engine = new Engine()
+  const crm = engine.destination('crm')
+  crm.sign = () => {
+    throw new Error('a bug')
+  }
+  engine.admit('bad', crm)
+  assert.equal(engine.failed.length, 1)
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('ten thousand runs of one key that are deferred at once do not overflow the stack', () => {
+  const engine = new Engine({ places: 20_000 })
+  const crm = engine.destination('crm')
+  for (let index = 0; index < 10_000; index++) engine.admit(`d${index}`, crm, { key: 'a' })
+  open(engine, crm)
+  engine.client('crm').answer('network')
+  assert.equal(engine.settled.length, 10_000)
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('of one key no more waits at a slow endpoint than ten seconds of work: the rest is deferred, what is left keeps its order', async (t) => {
+  const { pass } = clock(t)
+  const engine = new Engine({ places: 20_000 })
+  const crm = engine.destination('crm')
+  const client = engine.client('crm')
+  const numbered = (from: number, to: number) => {
+    for (let index = from; index < to; index++) engine.admit(`h${index}`, crm, { key: 'hot' })
+  }
+  numbered(0, 500)
+  const answer = () => {
+    pass(1_000)
+    client.answer('success', undefined, { durationMs: 1_000 })
+  }
+  answer()
+  assert.deepEqual(engine.deferrals, [], 'one answer says little')
+  answer()
+  for (let seen = -1; engine.deferrals.length > seen; await turn()) {
+    assert.ok(engine.deferrals.length - Math.max(seen, 0) <= 16, 'others have their turns in between')
+    seen = engine.deferrals.length
+  }
+  // h0 and h1 were sent, h2 is on the wire and h3 to h12 wait: the others, which came later, are deferred.
+  assert.equal(engine.deferrals.length, 500 - 13)
+  numbered(500, 1_000)
+  assert.equal(engine.deferrals.length, 1_000 - 13)
+  assert.deepEqual(new Set(engine.deferrals), new Set(['busy_key']))
+  // Another key is not touched.
+  engine.admit('other', crm, { key: 'b' })
+  client.answer('success', 'other', { durationMs: 1_000 })
+  while (client.onWire.length > 0) answer()
+  assert.deepEqual(
+    client.sent.filter((id) => id !== 'other'),
+    Array.from({ length: 13 }, (_, index) => `h${index}`),
+  )
+  const deferred = engine.settled.filter((delivery) => delivery.outcomes !== null)
+  assert.ok(
+    deferred.every((delivery) => Number(delivery.idempotencyKey.slice(1)) >= 13 && delivery.attempts === 0),
+  )
+  const waits = deferred.map((delivery) => delivery.outcomes![0]!.outcome)
+  assert.ok(
+    waits.every(({ hasPlaceThen }) => hasPlaceThen),
+    'each comes back when it can be taken',
+  )
+  assert.deepEqual(new Set(waits.map(({ retryAfterMs }) => retryAfterMs)), new Set([10_000, 30_000]))
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('a key with thousands of calls waits for its turns at an endpoint that is quick, be its first answers late', async (t) => {
+  const { pass } = clock(t)
+  const engine = new Engine({ places: 20_000 })
+  const crm = engine.destination('crm')
+  const client = engine.client('crm')
+  for (let index = 0; index < 3_000; index++) engine.admit(`h${index}`, crm, { key: 'hot' })
+  for (let answered = 0; client.onWire.length > 0; answered++) {
+    const durationMs = answered === 0 ? laneGraceMs - 1 : 2
+    pass(durationMs)
+    client.answer('success', undefined, { durationMs })
+    if (answered % 100 === 0) await turn()
+  }
+  assert.deepEqual(engine.deferrals, [])
+  assert.equal(client.sent.length, 3_000)
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('a retry whose window ends while it waits for its endpoint is not sent any more', () => {
+  const engine = new Engine({ inFlight: 1 })
+  const crm = engine.destination('crm')
+  engine.admit('first', crm)
+  engine.admit('late', crm, { retry: ['u1'] })
+  engine.admit('in time', crm, { retry: ['u1'] })
+  engine.expired.add('late')
+  engine.client('crm').answer('success')
+  assert.deepEqual(engine.client('crm').sent, ['first', 'in time'])
+  const late = engine.settled.find((delivery) => delivery.idempotencyKey === 'late')!
+  assert.deepEqual([late.outcomes![0]!.outcome.kind, late.reached], ['deferred', false])
+  engine.client('crm').answer('success')
+  // Nor when its connection is there at last.
+  engine.admit('connects', crm, { retry: ['u1'] })
+  engine.expired.add('connects')
+  engine.client('crm').connected('connects')
+  assert.equal(engine.settled.at(-1)!.idempotencyKey, 'connects')
+  assert.deepEqual(engine.client('crm').onWire, [])
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('an exception at noting an attempt fails that delivery alone', () => {
+  const engine = new Engine()
+  const crm = engine.destination('crm')
+  engine.atAttempt = (attempt) => {
+    if (attempt.delivery.idempotencyKey === 'bad') throw new Error('a bug')
+  }
+  engine.admit('bad', crm, { key: 'a' })
+  engine.admit('good', crm, { key: 'a' })
+  engine.client('crm').answer('timeout', 'bad')
+  engine.client('crm').answer('success', 'good')
+  assert.deepEqual(
+    engine.failed.map(({ delivery }) => delivery.idempotencyKey),
+    ['bad'],
+  )
+  assert.deepEqual(ids(engine.settled), ['good'])
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('an endpoint that is not set up defers all that comes and all that waits, and goes on once it is', async () => {
+  const engine = new Engine({ inFlight: 1 })
+  const crm = engine.destination('crm')
+  const [endpoint] = crm.endpoints
+  const client = engine.client('crm')
+  engine.admit('on the wire', crm)
+  engine.admit('queued', crm)
+  endpoint!.use(null)
+  while (endpoint!.queued > 0) await turn()
+  assert.deepEqual(ids(engine.settled), ['queued'])
+  assert.ok(endpoint!.defers(steadyClock.now()) && !endpoint!.isIdle && client.closed)
+  engine.admit('comes', crm)
+  engine.admit('comes due', crm, { retry: ['u1'] })
+  assert.deepEqual(ids(engine.settled), ['queued', 'comes', 'comes due'])
+  assert.deepEqual(engine.deferrals, ['not_set_up', 'not_set_up', 'not_set_up'])
+  client.answer('success')
+  const next = new FakeClient()
+  endpoint!.use({ spelled: 'next', client: next })
+  engine.admit('again', crm)
+  assert.deepEqual([client.sent, next.sent], [['on the wire'], ['again']])
+  next.answer('success')
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('while answers keep the process busy few requests are on the wire, by turns, and there is plenty', async () => {
+  const engine = new Engine({ inFlight: 1_000, places: 10_000, window: new BusyWindow(4_096) }, 4_096)
+  const all = ['a', 'b', 'c'].map((id) => engine.destination(id))
+  for (let index = 0; index < 300; index++) for (const each of all) engine.admit(`${each.id}${index}`, each)
+  const few = engine.dispatcher.inFlight
+  assert.ok(few < 40, `${few} at once`)
+  assert.ok(engine.dispatcher.hasPlenty)
+  for (let turns = 0; turns < 200; turns++) {
+    for (const client of engine.clients.values()) if (client.onWire.length > 0) client.answer('success')
+    await turn()
+    assert.ok(engine.dispatcher.inFlight <= few)
+  }
+  const sent = all.map(({ id }) => engine.client(id).sent.length)
+  assert.ok(Math.max(...sent) - Math.min(...sent) <= few, `${sent.join(', ')} were sent`)
+  while (engine.dispatcher.hasPlenty) for (const client of engine.clients.values()) client.answer('success')
+  const left = 900 - engine.settled.length - engine.dispatcher.inFlight
+  assert.ok(left > 0 && left < 256, `${left} wait when there is no plenty any more`)
+})
+
+test('what waits for endpoints that hang holds back no other: an idle process sends more', async () => {
+  const engine = new Engine({ inFlight: 64, places: 10_000, window: new BusyWindow(4_096) }, 4_096)
+  const hang = Array.from({ length: 20 }, (_, index) => engine.destination(`hangs-${index}`))
+  const well = engine.destination('well')
+  for (let index = 0; index < 100; index++) for (const each of hang) engine.admit(`${each.id}-${index}`, each)
+  for (let index = 0; index < 100; index++) engine.admit(`w${index}`, well)
+  let turns = 0
+  for (; engine.settled.length < 100 && turns < 500; turns++) {
+    await turn()
+    const client = engine.client('well')
+    while (client.onWire.length > 0) client.answer('success')
+  }
+  assert.equal(engine.settled.length, 100, `after ${turns} turns`)
+  for (; engine.dispatcher.inFlight < 20 * 64 && turns < 500; turns++) await turn()
+  for (const { id } of hang) assert.equal(engine.client(id).onWire.length, 64)
+  // They have all that they may have: that more is queued for them is no reason to take nothing for others.
+  assert.equal(engine.dispatcher.hasPlenty, false)
+})
