@@ -11,7 +11,8 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { Pool } from 'undici'
 import { createWebhookTransport } from '../src/adapters/webhook/transport.ts'
-import type { AttemptSink, EndpointClient, SignedRequest } from '../src/forwarder/ports.ts'
+import type { SignedRequest } from '../src/forwarder/send/signed-request.ts'
+import type { AttemptSink, EndpointClient } from '../src/forwarder/send/webhook-transport.ts'
 
 const { values: flags } = parseArgs({
   options: {

@@ -15,17 +15,11 @@ import type { Planner } from './plan/planner.ts'
 import { Lag } from './consume/lag.ts'
 import { Ledger } from './commit/ledger.ts'
 import type { AssignedPartition } from './consume/assigned-partition.ts'
-import type {
-  Decoders,
-  Encoders,
-  ErasureSource,
-  ForwarderMetrics,
-  RecordSink,
-  RecordSource,
-  SettingsSource,
-  TopicPartition,
-  WebhookTransport,
-} from './ports.ts'
+import type { RecordSource, TopicPartition } from './consume/record-source.ts'
+import type { ForwarderMetrics } from './metrics.ts'
+import type { Decoders, ErasureSource, SettingsSource } from './plan/inputs.ts'
+import type { WebhookTransport } from './send/webhook-transport.ts'
+import type { Encoders, RecordSink } from './settle/record-sink.ts'
 import { RetryPlanner } from './plan/retry-planner.ts'
 import { MemoryBudget } from './send/memory-budget.ts'
 import { Routing } from './plan/routing.ts'

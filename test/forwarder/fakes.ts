@@ -14,22 +14,21 @@ import { EndpointQueue } from '../../src/forwarder/send/endpoint-queue.ts'
 import { AssignedPartition, type PartitionOwner } from '../../src/forwarder/consume/assigned-partition.ts'
 import { Slots, type Window } from '../../src/forwarder/send/slots.ts'
 import { steadyClock } from '../../src/forwarder/steady-clock.ts'
+import type { PartitionTally } from '../../src/forwarder/commit/ledger.ts'
 import type {
-  AttemptSink,
   CommittedPartition,
-  DestinationMetrics,
-  EncodedRecord,
-  EndpointClient,
   FetchedRecord,
   FetchedRecords,
   PartitionCommit,
-  PartitionTally,
-  ErasureSource,
   RecordListener,
   RecordSource,
-  SignedRequest,
   TopicPartition,
-} from '../../src/forwarder/ports.ts'
+} from '../../src/forwarder/consume/record-source.ts'
+import type { DestinationMetrics } from '../../src/forwarder/metrics.ts'
+import type { ErasureSource } from '../../src/forwarder/plan/inputs.ts'
+import type { SignedRequest } from '../../src/forwarder/send/signed-request.ts'
+import type { AttemptSink, EndpointClient } from '../../src/forwarder/send/webhook-transport.ts'
+import type { EncodedRecord } from '../../src/forwarder/settle/record-sink.ts'
 
 export const outcome = (kind: Outcome['kind'], given: Partial<Outcome> = {}): Outcome => ({
   kind,

@@ -12,7 +12,7 @@ import { topicNames } from '../../src/core/topics.ts'
 import { PostriderError } from '../../src/errors.ts'
 import type { ActiveDelivery } from '../../src/forwarder/send/active-delivery.ts'
 import { Forwarder } from '../../src/forwarder/forwarder.ts'
-import type { RecordDecoder } from '../../src/forwarder/ports.ts'
+import type { RecordDecoder } from '../../src/forwarder/plan/inputs.ts'
 import { someCall } from '../support/calls.ts'
 import {
   encoded,

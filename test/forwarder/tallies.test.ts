@@ -8,7 +8,7 @@ import { isInRuns, uniteRuns } from '../../src/core/offsets/finished-offsets.ts'
 import { decodeFinished, tallyIdOf } from '../../src/core/offsets/offset-runs.ts'
 import { GroupConsumer } from '../../src/forwarder/consume/group-consumer.ts'
 import type { RecordProgress } from '../../src/forwarder/consume/assigned-partition.ts'
-import type { PartitionCommit } from '../../src/forwarder/ports.ts'
+import type { PartitionCommit } from '../../src/forwarder/consume/record-source.ts'
 import { FakeSource, FakeTallies, quiet, record, fetched } from './fakes.ts'
 
 /** What becomes of a commit; `overtaken`: it counts, but the map is read again before its answer comes. */

@@ -5,7 +5,7 @@ import type { DeadLetterReason } from '../../core/delivery/delivery.ts'
 import { dispositionLabels as dispositions, type DispositionLabel } from '../../core/ledger/delivery-event.ts'
 import { outcomeKinds } from '../../core/delivery/outcome.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
-import type { DestinationMetrics } from '../../forwarder/ports.ts'
+import type { DestinationMetrics } from '../../forwarder/metrics.ts'
 import { escapeValue, heading, inPieces } from './exposition.ts'
 import { Histogram } from './histogram.ts'
 

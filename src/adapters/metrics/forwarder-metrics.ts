@@ -3,7 +3,7 @@ import type {
   EndpointGauges,
   ForwarderGauges,
   ForwarderMetrics,
-} from '../../forwarder/ports.ts'
+} from '../../forwarder/metrics.ts'
 import { DestinationCounters, exposeDestinations } from './destination-counts.ts'
 import { escapeValue, heading, inPieces, labels } from './exposition.ts'
 import type { Exposed } from './exposition.ts'

@@ -1,6 +1,7 @@
 import type { Dispatcher } from 'undici'
 import { headerText } from '../../core/delivery/header-text.ts'
-import type { AttemptSink, EndpointClient, SignedRequest, WebhookTarget } from '../../forwarder/ports.ts'
+import type { SignedRequest } from '../../forwarder/send/signed-request.ts'
+import type { AttemptSink, EndpointClient, WebhookTarget } from '../../forwarder/send/webhook-transport.ts'
 import { HttpAttempt, type AttemptOwner } from './attempt.ts'
 import { OwnSecrets } from './own-secrets.ts'
 import type { Connection } from './connection.ts'

@@ -1,7 +1,7 @@
 import { isIP, type LookupFunction } from 'node:net'
 import { buildConnector } from 'undici'
 import { PostriderError } from '../../errors.ts'
-import type { WebhookTransport } from '../../forwarder/ports.ts'
+import type { WebhookTransport } from '../../forwarder/send/webhook-transport.ts'
 import { AddressGuard, notAllowed } from './address-guard.ts'
 import type { Connector } from './connection.ts'
 import { Deadlines } from './deadlines.ts'

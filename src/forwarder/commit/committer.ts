@@ -1,7 +1,8 @@
 import type { ResultCodes } from '../../core/ledger/result-log.ts'
 import type { PendingCommit } from './partition-ledger.ts'
 import type { AssignedPartition } from '../consume/assigned-partition.ts'
-import type { PartitionTally, RecordSource } from '../ports.ts'
+import type { PartitionTally } from './ledger.ts'
+import type { RecordSource } from '../consume/record-source.ts'
 
 /** The ledger, which records each commit before it is made. */
 export interface TallySink {

@@ -1,6 +1,6 @@
 import type { DeliveryEvent } from '../../core/ledger/delivery-event.ts'
 import type { OutgoingRecord } from '../settle/record-publisher.ts'
-import type { EncodedRecord } from '../ports.ts'
+import type { EncodedRecord } from '../settle/record-sink.ts'
 import type { MemoryBudget } from '../send/memory-budget.ts'
 
 export interface LedgerRecordParts {

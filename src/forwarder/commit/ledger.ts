@@ -1,3 +1,4 @@
+import type { Tally } from '../../core/ledger/tally.ts'
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import { deliveryEvent } from '../../core/ledger/delivery-event.ts'
 import type {
@@ -15,9 +16,15 @@ import { unclaimed } from '../consume/claim.ts'
 import type { RecordPublisher } from '../settle/record-publisher.ts'
 import { LedgerRecord } from './ledger-record.ts'
 import type { RecordProgress } from '../consume/assigned-partition.ts'
-import type { Encoders, PartitionTally, TopicPartition } from '../ports.ts'
+import type { TopicPartition } from '../consume/record-source.ts'
+import type { Encoders } from '../settle/record-sink.ts'
 import type { MemoryBudget } from '../send/memory-budget.ts'
 import { steadyClock } from '../steady-clock.ts'
+
+/** What a commit of the partition will declare finished. */
+export interface PartitionTally extends TopicPartition {
+  tally: Tally
+}
 
 export interface LedgerParts {
   topic: string

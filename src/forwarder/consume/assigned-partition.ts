@@ -1,7 +1,7 @@
 import type { Origin } from '../../core/delivery/delivery.ts'
 import { OffsetTracker, noWork } from '../../core/offsets/offset-tracker.ts'
 import { PartitionLedger } from '../commit/partition-ledger.ts'
-import type { FetchedBatch, FetchedRecord, FetchedRecords } from '../ports.ts'
+import type { FetchedBatch, FetchedRecord, FetchedRecords } from './record-source.ts'
 
 /**
  * Why a partition's head cannot be taken now. What blocks it also wakes it: the endpoint when it has room, the

@@ -10,7 +10,7 @@ import type {
   RecordListener,
   RecordSource,
   TopicPartition,
-} from '../ports.ts'
+} from './record-source.ts'
 import { steadyClock } from '../steady-clock.ts'
 
 /**

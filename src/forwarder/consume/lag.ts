@@ -1,5 +1,5 @@
 import type { GroupConsumer } from './group-consumer.ts'
-import type { TopicPartition } from '../ports.ts'
+import type { TopicPartition } from './record-source.ts'
 import { steadyClock } from '../steady-clock.ts'
 
 /** How long after a look at the lag the brokers go on being asked, in ms. */

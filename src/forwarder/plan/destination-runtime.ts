@@ -3,7 +3,8 @@ import type { CallFilter } from '../../core/settings/destination-options.ts'
 import { deliveryIdSuffix } from '../../core/delivery/delivery.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
 import { Lanes } from '../send/lanes.ts'
-import type { AttemptSigner, DestinationMetrics } from '../ports.ts'
+import type { DestinationMetrics } from '../metrics.ts'
+import type { AttemptSigner } from '../send/signed-request.ts'
 import { StandardSigner } from '../send/standard-webhooks.ts'
 
 /**

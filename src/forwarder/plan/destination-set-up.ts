@@ -2,7 +2,7 @@ import { destinationFault, headerFault } from '../../core/settings/destination-f
 import { headerPlace, sharedSecretPlace, type SecretPlace } from '../../core/settings/secret-place.ts'
 import { activeSecrets } from '../../core/settings/secrets.ts'
 import type { Destination, Endpoint, SealedSecret } from '../../core/settings/settings.ts'
-import type { WebhookTarget } from '../ports.ts'
+import type { WebhookTarget } from '../send/webhook-transport.ts'
 
 /** What a destination needs of its settings before anything can be sent to it. */
 export interface DestinationSetUp {

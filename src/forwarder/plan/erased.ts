@@ -3,7 +3,7 @@ import type { DeadLetterReason, RetryDelivery } from '../../core/delivery/delive
 import { erasableDelivery, erasableRecord } from '../../core/erasure/erasable.ts'
 import type { ActiveDelivery } from '../send/active-delivery.ts'
 import type { RecordProgress } from '../consume/assigned-partition.ts'
-import type { ErasureSource } from '../ports.ts'
+import type { ErasureSource } from './inputs.ts'
 
 /**
  * Whether a deletion request covers a delivery. Asked before each attempt from a tier and before each publication;

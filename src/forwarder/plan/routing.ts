@@ -7,7 +7,8 @@ import { DestinationRuntime } from './destination-runtime.ts'
 import { setUp } from './destination-set-up.ts'
 import type { EndpointHost } from '../send/endpoint-host.ts'
 import { EndpointQueue, type OpenTarget } from '../send/endpoint-queue.ts'
-import type { EndpointClient, ForwarderMetrics, WebhookTransport } from '../ports.ts'
+import type { ForwarderMetrics } from '../metrics.ts'
+import type { EndpointClient, WebhookTransport } from '../send/webhook-transport.ts'
 
 export interface SourceRoute {
   enabled: boolean

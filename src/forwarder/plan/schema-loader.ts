@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { PostriderError, messageOf } from '../../errors.ts'
 import type { Block, AssignedPartition } from '../consume/assigned-partition.ts'
-import type { RecordDecoder } from '../ports.ts'
+import type { RecordDecoder } from './inputs.ts'
 
 const maxBackOffMs = 5_000
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { messageOf } from '../../errors.ts'
-import type { SettingsSource } from '../ports.ts'
+import type { SettingsSource } from './inputs.ts'
 import { steadyClock } from '../steady-clock.ts'
 
 const maxBackOffMs = 5_000

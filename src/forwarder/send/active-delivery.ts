@@ -6,7 +6,8 @@ import type { Outcome } from '../../core/delivery/outcome.ts'
 import type { DestinationRuntime } from '../plan/destination-runtime.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
 import type { RecordProgress } from '../consume/assigned-partition.ts'
-import type { AttemptSigner, AttemptSink, SignedRequest } from '../ports.ts'
+import type { AttemptSigner, SignedRequest } from './signed-request.ts'
+import type { AttemptSink } from './webhook-transport.ts'
 
 /**
  * A delivery that is being worked on: one round of sending to every endpoint still to try. It is the request

@@ -6,7 +6,7 @@ import type { Deferring } from './deferrals.ts'
 import { AttemptQueue, type Attempt, type ActiveDelivery } from './active-delivery.ts'
 import type { EndpointHost } from './endpoint-host.ts'
 import type { AssignedPartition } from '../consume/assigned-partition.ts'
-import type { EndpointClient } from '../ports.ts'
+import type { EndpointClient } from './webhook-transport.ts'
 import type { SlotUser } from './slots.ts'
 import { steadyClock } from '../steady-clock.ts'
 

@@ -1,5 +1,5 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
-import type { AttemptSigner } from '../ports.ts'
+import type { AttemptSigner } from './signed-request.ts'
 
 /**
  * Signs as Standard Webhooks say (the specification's version 1, symmetric signatures): HMAC-SHA256 of

@@ -3,7 +3,7 @@ import type { DeadLetter, DeadLetterReason, Delivery } from '../../core/delivery
 import type { Claim } from '../consume/claim.ts'
 import type { RecordPublisher } from './record-publisher.ts'
 import type { RecordProgress } from '../consume/assigned-partition.ts'
-import type { Encoders, Headers } from '../ports.ts'
+import type { Encoders, Headers } from './record-sink.ts'
 
 /** A longer key may be what makes a record too large. */
 const longestKeyKept = 1_024

@@ -1,5 +1,5 @@
 import type { Claim } from '../consume/claim.ts'
-import type { EncodedRecord, RecordSink } from '../ports.ts'
+import type { EncodedRecord, RecordSink } from './record-sink.ts'
 
 /**
  * A record that is being published, and what happens when that ends. Thousands wait for a quarter

@@ -6,7 +6,8 @@ import type { RecordPublisher, OutgoingRecord } from './record-publisher.ts'
 import type { LedgerRecord } from '../commit/ledger-record.ts'
 import type { Ledger } from '../commit/ledger.ts'
 import type { RecordProgress } from '../consume/assigned-partition.ts'
-import type { DestinationMetrics, EncodedRecord, Encoders, ForwarderMetrics } from '../ports.ts'
+import type { DestinationMetrics, ForwarderMetrics } from '../metrics.ts'
+import type { EncodedRecord, Encoders } from './record-sink.ts'
 import type { MemoryBudget } from '../send/memory-budget.ts'
 
 export interface RetryRecordsParts {

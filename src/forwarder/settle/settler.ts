@@ -13,7 +13,9 @@ import type { RecordPublisher } from './record-publisher.ts'
 import type { DispositionDetails, Ledger } from '../commit/ledger.ts'
 import type { RecordProgress } from '../consume/assigned-partition.ts'
 import type { MemoryBudget } from '../send/memory-budget.ts'
-import type { Encoders, FetchedRecord, ForwarderMetrics } from '../ports.ts'
+import type { FetchedRecord } from '../consume/record-source.ts'
+import type { ForwarderMetrics } from '../metrics.ts'
+import type { Encoders } from './record-sink.ts'
 import { RetryRecords } from './retry-records.ts'
 
 export interface SettlerParts {

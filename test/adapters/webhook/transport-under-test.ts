@@ -5,7 +5,8 @@ import {
   type WebhookTransportOptions,
 } from '../../../src/adapters/webhook/transport.ts'
 import type { Outcome } from '../../../src/core/delivery/outcome.ts'
-import type { EndpointClient, SignedRequest, WebhookTransport } from '../../../src/forwarder/ports.ts'
+import type { SignedRequest } from '../../../src/forwarder/send/signed-request.ts'
+import type { EndpointClient, WebhookTransport } from '../../../src/forwarder/send/webhook-transport.ts'
 
 export const loopback = ['127.0.0.0/8', '::1/128']
 

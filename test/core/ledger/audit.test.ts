@@ -11,7 +11,7 @@ import { isInRuns, uniteRuns } from '../../../src/core/offsets/finished-offsets.
 import { decodeFinished, tallyIdOf } from '../../../src/core/offsets/offset-runs.ts'
 import { GroupConsumer } from '../../../src/forwarder/consume/group-consumer.ts'
 import type { AssignedPartition, RecordProgress } from '../../../src/forwarder/consume/assigned-partition.ts'
-import type { PartitionCommit } from '../../../src/forwarder/ports.ts'
+import type { PartitionCommit } from '../../../src/forwarder/consume/record-source.ts'
 import { FakeSource, FakeTallies, quiet, record, fetched } from '../../forwarder/fakes.ts'
 
 type Fate = 'acknowledged' | 'answer lost' | 'refused'

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { decodeFinished, encodeFinished } from '../../../src/core/offsets/offset-runs.ts'
 import { GroupConsumer } from '../../../src/forwarder/consume/group-consumer.ts'
 import type { AssignedPartition } from '../../../src/forwarder/consume/assigned-partition.ts'
-import type { FetchedBatch } from '../../../src/forwarder/ports.ts'
+import type { FetchedBatch } from '../../../src/forwarder/consume/record-source.ts'
 import { FakeSource, FakeTallies, delivered, quiet, record, fetched } from '../fakes.ts'
 
 /** One member and what its owner was told. */

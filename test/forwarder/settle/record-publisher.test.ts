@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'node:test'
 import { unclaimed, type Claim } from '../../../src/forwarder/consume/claim.ts'
 import { RecordPublisher } from '../../../src/forwarder/settle/record-publisher.ts'
-import type { RecordSink } from '../../../src/forwarder/ports.ts'
+import type { RecordSink } from '../../../src/forwarder/settle/record-sink.ts'
 import { encoded, textOf } from '../fakes.ts'
 
 interface Batch {

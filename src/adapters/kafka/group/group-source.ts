@@ -9,7 +9,7 @@ import type {
   RecordListener,
   RecordSource,
   TopicPartition,
-} from '../../../forwarder/ports.ts'
+} from '../../../forwarder/consume/record-source.ts'
 import { FetchedMessages, recordsOf } from '../wire/fetched-messages.ts'
 import { KafkaTrouble } from '../kafka-trouble.ts'
 import type { CommitOffsets } from '../patches/wait-before-join.ts'

@@ -1,4 +1,4 @@
-import type { EncodedRecord } from '../../../forwarder/ports.ts'
+import type { EncodedRecord } from '../../../forwarder/settle/record-sink.ts'
 import { sizeOfVarint, writeVarint } from '../wire/varint.ts'
 
 type Bytes = Uint8Array | string

@@ -1,5 +1,5 @@
 import type { Batch, KafkaMessage } from 'kafkajs'
-import type { FetchedRecord, FetchedRecords } from '../../../forwarder/ports.ts'
+import type { FetchedRecord, FetchedRecords } from '../../../forwarder/consume/record-source.ts'
 import { RecordBatches } from './record-batches.ts'
 
 /** The records of a batch that a consumer was given: those that the patch decode-lazily left in it, where it did. */

@@ -1,5 +1,5 @@
 import { ownCopy } from '../../../core/own-bytes.ts'
-import type { FetchedRecord, FetchedRecords } from '../../../forwarder/ports.ts'
+import type { FetchedRecord, FetchedRecords } from '../../../forwarder/consume/record-source.ts'
 import { Cursor } from './cursor.ts'
 
 /**

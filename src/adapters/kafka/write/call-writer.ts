@@ -1,7 +1,7 @@
 import type { Kafka } from 'kafkajs'
 import { partitionKey } from '../../../core/call/analytics-call.ts'
 import type { AnalyticsCall } from '../../../core/call/analytics-call.ts'
-import type { EncodedRecord } from '../../../forwarder/ports.ts'
+import type { EncodedRecord } from '../../../forwarder/settle/record-sink.ts'
 import { KafkaProducer, type ProducerLog } from '../producer/kafka-producer.ts'
 import { encodeRecord } from '../producer/plain-record.ts'
 import { publishAll, sizeOf } from '../producer/publish.ts'

@@ -1,5 +1,5 @@
 import type { Kafka } from 'kafkajs'
-import type { EncodedRecord, RecordSink } from '../../../forwarder/ports.ts'
+import type { EncodedRecord, RecordSink } from '../../../forwarder/settle/record-sink.ts'
 import { KafkaProducer, type ProducerLog } from '../producer/kafka-producer.ts'
 import { publish } from '../producer/publish.ts'
 

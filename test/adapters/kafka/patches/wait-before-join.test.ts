@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pino from 'pino'
 import { GroupSource } from '../../../../src/adapters/kafka/group/group-source.ts'
-import type { RecordListener } from '../../../../src/forwarder/ports.ts'
+import type { RecordListener } from '../../../../src/forwarder/consume/record-source.ts'
 import { someCall } from '../../../support/calls.ts'
 import { deploy, until } from '../../../support/deployment.ts'
 

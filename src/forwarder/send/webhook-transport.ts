@@ -1,0 +1,35 @@
+// What sending needs from outside: connections to endpoints.
+import type { Outcome } from '../../core/delivery/outcome.ts'
+import type { SignedRequest } from './signed-request.ts'
+
+/** Receives the outcome of a request: an object rather than a closure, because there is one per attempt. */
+export interface AttemptSink {
+  onOutcome(outcome: Outcome): void
+  /**
+   * Called when the request could not be written within send(), because its connection had to be made, and is about to be
+   * written: true withdraws it, unsent and without an outcome. A process that was frozen in between must not send what has another owner by now.
+   */
+  withdraw?(): boolean
+}
+
+/** Connections to one URL. The forwarder bounds how many requests are in flight; this opens what that needs. */
+export interface EndpointClient {
+  /** Sends at once. `sink.onOutcome` is called exactly once, never synchronously, and no later than the deadline. */
+  send(request: SignedRequest, sink: AttemptSink): void
+  /** Takes no more; connections close once what is on the wire has ended. Idempotent. */
+  close(): void
+}
+
+/** URL, headers and secrets of requests. */
+export interface WebhookTarget {
+  url: string
+  headers: Readonly<Record<string, string>>
+  /** Shared secrets. What a receiver sends back is kept without these, and without the headers' values. */
+  secrets?: readonly string[]
+}
+
+export interface WebhookTransport {
+  open(target: WebhookTarget): EndpointClient
+  /** Closes every connection, after `graceMs` by force. */
+  close(graceMs: number): Promise<void>
+}
