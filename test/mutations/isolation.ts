@@ -23,7 +23,7 @@ export const isolation: readonly Mutation[] = [
     id: 'no-pacing-of-request-starts',
     file: 'src/core/pacing/busy-window.ts',
     find: 'return Math.floor(this.#size)',
-    replace: 'return this.#most',
+    replace: 'return this.#max',
     test: {
       file: 'forwarder/send/dispatcher.test.ts',
       name: 'while answers keep the process busy few requests are on the wire, by turns, and there is plenty',
