@@ -6,7 +6,7 @@ import { missingPermissions } from './secure/authorized-operations.ts'
 import { deniedMessage, describeKafkaError, noTls } from './kafka-error.ts'
 import { loginBehind, type KafkaLogin } from './secure/kafka-login.ts'
 import { probeListener } from './secure/listener-probe.ts'
-import { backOff } from './waiting.ts'
+import { backOff } from '../../retry-forever.ts'
 
 /**
  * PostriderError `setup` where brokers refuse the login, the certificate or what was asked, saying what to do; else the

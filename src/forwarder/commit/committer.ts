@@ -93,7 +93,8 @@ export class Committer {
     for (const partition of this.#of.partitions()) {
       const { tracker, ledger } = partition
       const { position, changes } = tracker
-      if (!partition.restored || position === null || changes === partition.committedChanges) continue
+      if (!partition.reading.isRestored || position === null || changes === partition.committedChanges)
+        continue
       const pending = ledger.prepareCommit(tracker, position, this.#source.groupId, this.#ledger.codes)
       if (pending) found.push({ partition, pending, changes })
       else partition.committedChanges = changes

@@ -9,7 +9,8 @@ import { Positions } from '../group/positions.ts'
 import { requirePermissions } from '../secure/require-permissions.ts'
 import { awaitRange, endsOf, fetchRange } from './topic-offsets.ts'
 import { consumeUntilCrash, deleteGroups } from './throwaway-consumer.ts'
-import { backOff, pause, within } from '../waiting.ts'
+import { retryForever } from '../../../retry-forever.ts'
+import { within } from '../waiting.ts'
 
 /** A record as it lies in a topic. `timestamp` is in epoch milliseconds (the broker's, for LogAppendTime). */
 export interface TopicRecord {
@@ -181,19 +182,20 @@ export class TopicReader {
   /** One consumer after another until the reader is closed: kafkajs gives up by itself on some errors. */
   async #consumeForEver(): Promise<void> {
     const { log, topic } = this.#options
-    for (let failures = 0; !this.#stop.signal.aborted; failures++) {
-      const error = await this.#consumeOnce(() => (failures = 0))
-      if (this.#stop.signal.aborted) return
-      this.#state = 'connecting'
-      const refused = await this.#trouble.judge(error, !this.#caughtUp, (reason) =>
-        log.warn({ topic, error: reason }, 'reading a topic was interrupted; trying again'),
-      )
-      if (refused) return this.#fail(refused)
-      await pause(backOff(failures), this.#stop.signal)
-    }
+    await retryForever((succeeding) => this.#consumeOnce(succeeding), {
+      signal: this.#stop.signal,
+      onError: async (error) => {
+        this.#state = 'connecting'
+        const refused = await this.#trouble.judge(error, !this.#caughtUp, (reason) =>
+          log.warn({ topic, error: reason }, 'reading a topic was interrupted; trying again'),
+        )
+        if (refused) this.#fail(refused)
+      },
+    })
   }
 
-  #consumeOnce(onJoin: () => void): Promise<unknown> {
+  /** Resolves when it is to stop. */
+  #consumeOnce(onJoin: () => void): Promise<void> {
     const { kafka, topic, groupPrefix, maxWaitMs = 500, fetchBytes = 1_048_576 } = this.#options
     // A group for each consumer: one that crashed stays a member for as long as its session, and holds up joining.
     const groupId = `${groupPrefix}.${randomBytes(6).toString('hex')}`
@@ -250,22 +252,18 @@ export class TopicReader {
   /** Whether the record was taken; if not, the reader is stopping. */
   async #handleRecord(record: TopicRecord): Promise<boolean> {
     const { onRecord, log } = this.#options
-    for (let failures = 0; ; failures++) {
-      try {
-        const handled = onRecord(record, this.#stop.signal)
-        if (handled) await handled
-        return true
-      } catch (error) {
-        if (this.#stop.signal.aborted) return false
-        if (!(error instanceof PostriderError && error.canRetry)) {
-          this.#fail(error)
-          return false
-        }
-        const { topic, partition, offset } = record
-        log.warn({ topic, partition, offset, error: messageOf(error) }, 'a record waits for another part')
-        await pause(backOff(failures), this.#stop.signal)
-      }
+    const { signal } = this.#stop
+    const take = async () => {
+      const handled = onRecord(record, signal)
+      if (handled) await handled
+      return true
     }
+    const onError = (error: unknown) => {
+      if (!(error instanceof PostriderError && error.canRetry)) return this.#fail(error)
+      const { topic, partition, offset } = record
+      log.warn({ topic, partition, offset, error: messageOf(error) }, 'a record waits for another part')
+    }
+    return (await retryForever(take, { signal, onError })) ?? false
   }
 
   #until(partition: number): number {
