@@ -119,9 +119,9 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'heartbeats-counted-from-their-answers',
-    file: 'src/adapters/kafka/group/group-source.ts',
-    find: 'this.#lastHeartbeat = this.#askedAt\n      this.#generation',
-    replace: 'this.#lastHeartbeat = performance.now()\n      this.#generation',
+    file: 'src/adapters/kafka/group/group-membership.ts',
+    find: 'this.#lastHeartbeat = this.#askedAt',
+    replace: 'this.#lastHeartbeat = this.#now()',
     test: {
       file: 'adapters/kafka/freshness.test.ts',
       name: 'the answer to a heartbeat that lay there while the process was frozen does not make it fresh',
@@ -267,9 +267,9 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'requests-sent-during-a-rebalance',
-    file: 'src/adapters/kafka/group/group-source.ts',
-    find: 'return !this.#rejoining && this.isFresh()',
-    replace: 'return this.isFresh()',
+    file: 'src/adapters/kafka/group/group-membership.ts',
+    find: "return this.#state !== 'rejoining' && this.isFresh",
+    replace: 'return this.isFresh',
     test: {
       file: 'adapters/kafka/patches/wait-before-join.test.ts',
       name: 'a rebalance is held up for the last commit of a generation, and not for ever',
