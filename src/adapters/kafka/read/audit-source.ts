@@ -9,9 +9,9 @@ import type { Logger } from '../../log.ts'
 import type { Codecs } from '../../schema-registry/codecs.ts'
 import { withAdmin } from '../admin/with-admin.ts'
 import { missingTopics } from '../explain-kafka-error.ts'
-import { readBetween } from './read-between.ts'
+import { readBetween } from './read-range.ts'
 import { fetchRange, type OffsetRange } from './topic-offsets.ts'
-import type { TopicRecord } from './topic-reader.ts'
+import type { TopicRecord } from './topic-record.ts'
 
 export interface AuditSourceOptions {
   kafka: Kafka

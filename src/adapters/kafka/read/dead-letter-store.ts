@@ -9,10 +9,10 @@ import { PostriderError, messageOf } from '../../../errors.ts'
 import type { Logger } from '../../log.ts'
 import { deadLetterOwner, type RawDecoders } from './dead-letter-owner.ts'
 import { newestDeadLetters } from './newest-dead-letters.ts'
-import { readBetween } from './read-between.ts'
+import { readBetween } from './read-range.ts'
 import { readRange } from './read-range.ts'
 import { fetchRange } from './topic-offsets.ts'
-import type { TopicRecord } from './topic-reader.ts'
+import type { TopicRecord } from './topic-record.ts'
 
 export interface DeadLetterSource {
   kafka: Kafka

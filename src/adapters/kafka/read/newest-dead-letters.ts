@@ -1,7 +1,7 @@
 import type { NewestOptions, PageStart, StoredDeadLetter } from '../../../console/dead-letters/ports.ts'
-import { readBetween, type ReadBetweenOptions } from './read-between.ts'
+import { readBetween, type ReadBetweenOptions } from './read-range.ts'
 import { fetchRange } from './topic-offsets.ts'
-import type { TopicRecord } from './topic-reader.ts'
+import type { TopicRecord } from './topic-record.ts'
 
 /** Where the records are. */
 type RecordsOf = Omit<ReadBetweenOptions, 'onRecord' | 'signal'>
