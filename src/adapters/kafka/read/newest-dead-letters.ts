@@ -1,4 +1,8 @@
-import type { NewestOptions, PageStart, StoredDeadLetter } from '../../../console/dead-letters/ports.ts'
+import type {
+  NewestOptions,
+  PageStart,
+  StoredDeadLetter,
+} from '../../../console/dead-letters/dead-letter-store.ts'
 import type { DeadLetterSource } from './dead-letter-store.ts'
 import { fetchRange } from './topic-offsets.ts'
 import { TopicReader, type TopicRecord } from './topic-reader.ts'
