@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { isExpired, type RetryPolicy } from '../core/delivery/disposition.ts'
+import type { RetryPolicy } from '../core/delivery/disposition.ts'
 import type { PaceBounds } from '../core/pacing/endpoint-pace.ts'
 import type { SecretPlace } from '../core/settings/secret-place.ts'
 import type { SealedSecret } from '../core/settings/settings.ts'
 import type { TopicNames } from '../core/topics.ts'
-import { logBreaker, logFailedAttempt, type Log } from './send/attempt-log.ts'
+import { AttemptReports, type Log } from './send/attempt-reports.ts'
 import { CallPlanner } from './plan/call-planner.ts'
 import { GroupConsumer, type GroupConsumerEvents } from './consume/group-consumer.ts'
 import { Dispatcher } from './send/dispatcher.ts'
@@ -25,6 +25,7 @@ import { MemoryBudget } from './send/memory-budget.ts'
 import { Routing } from './plan/routing.ts'
 import { SchemaLoader } from './plan/schema-loader.ts'
 import { SettingsCatchUp } from './plan/settings-catch-up.ts'
+import { ForwarderStatus } from './forwarder-status.ts'
 import { Settler } from './settle/settler.ts'
 import { Slots } from './send/slots.ts'
 import { steadyClock } from './steady-clock.ts'
@@ -83,7 +84,7 @@ export class Forwarder {
   readonly #scheduler: PartitionScheduler
   readonly #headOfLineMonitor: HeadOfLineMonitor
   readonly #lag: Lag
-  readonly #schemas: SchemaLoader
+  readonly #status: ForwarderStatus
   #failed: (error: unknown) => void = () => {}
 
   constructor(parts: ForwarderParts) {
@@ -92,8 +93,8 @@ export class Forwarder {
     const { signal } = this.#stopping
     const events: GroupConsumerEvents = {
       wake: (partition) => this.#scheduler.wake(partition),
-      lost: () => this.#dispatcher.dropLost(this.#routing.endpoints()),
-      resumed: () => this.#dispatcher.pumpAll(this.#routing.endpoints()),
+      lost: () => this.#dropLost(),
+      resumed: () => this.#pumpAll(),
       flush: () => this.#publisher.settled(),
       offsetsLost: (partition, first, last) => this.#offsetsLost(partition, first, last),
     }
@@ -107,47 +108,31 @@ export class Forwarder {
     this.#retries = new GroupConsumer(parts.retries, events, this.#ledger, log)
     const erased = new Erased(parts.erasures)
     this.#settler = new Settler({ ...written, ledger: this.#ledger, erased })
-    this.#dispatcher = new Dispatcher(
-      {
-        settled: (delivery) => this.#settler.settle(delivery),
-        skipped: (delivery) => this.#settler.skip(delivery),
-        isRevoked: (delivery) => erased.isDeliveryErased(delivery),
-        isExpired: (delivery) =>
-          delivery.earlier !== null && isExpired(delivery.earlier, Date.now(), parts.policy),
-        failed: (delivery, error) => this.#settler.fail(delivery, error),
-        attempted: (attempt, outcome) => {
-          attempt.delivery.destination.metrics.attempt(outcome)
-          this.#ledger.attempted(attempt, outcome)
-          if (outcome.kind === 'success') return
-          logFailedAttempt(log, attempt, outcome)
-          if (outcome.kind === 'gone') parts.reportGone(attempt.endpoint.destinationId, attempt.endpoint.id)
-        },
-        deferred: (delivery, reason) => delivery.destination.metrics.deferral(reason),
-        retryStarted: (delivery) => metrics.retryLateness(Math.max(0, Date.now() - delivery.dueAt!) / 1_000),
-        abandoned: (delivery) => this.#budget.free(delivery.body.length),
-        breakerChanged: (endpoint, _from, to) => logBreaker(log, endpoint, to),
-        blocked: (endpoint) => this.#headOfLineMonitor.check(endpoint, steadyClock.now()),
-        wake: (partition) => this.#scheduler.wake(partition),
-      },
-      new Slots(parts.maxInFlight),
-      this.#budget,
-    )
+    const reports = new AttemptReports({ ...parts, ledger: this.#ledger })
+    this.#dispatcher = new Dispatcher(this.#settler, reports, new Slots(parts.maxInFlight))
     this.#routing = new Routing({
-      host: this.#dispatcher,
-      bounds: parts.bounds,
+      endpoints: {
+        dispatcher: this.#dispatcher,
+        budget: this.#budget,
+        bounds: parts.bounds,
+        reports,
+        waits: {
+          blocked: (endpoint) => this.#headOfLineMonitor.check(endpoint, steadyClock.now()),
+          wake: (partition) => this.#scheduler.wake(partition),
+        },
+      },
       transport: parts.transport,
       metrics,
       openSecret: (sealed, place) => parts.openSecret(sealed, place),
-      removed: (endpoint) => this.#dispatcher.removed(endpoint),
       failed: (destination, reason) =>
         log.error(
           { destination, reason },
           'a destination cannot be set up: its calls go to the retry tiers until it can',
         ),
     })
-    this.#schemas = new SchemaLoader(log, signal)
+    const schemas = new SchemaLoader(log, signal)
     const shared = {
-      schemas: this.#schemas,
+      schemas,
       routing: this.#routing,
       catchUp: new SettingsCatchUp(parts.settings, log, signal),
       dispatcher: this.#dispatcher,
@@ -169,7 +154,11 @@ export class Forwarder {
       plannerOf,
       (partition) => this.#budget.wait(partition),
       (partition) => partition.owner.finished(partition),
-      () => this.#dispatcher.hasPlenty,
+      () => {
+        const { slots } = this.#dispatcher
+        slots.countWaiting()
+        return slots.hasPlenty
+      },
     )
     this.#headOfLineMonitor = new HeadOfLineMonitor(
       this.#routing,
@@ -180,29 +169,27 @@ export class Forwarder {
       () => this.#calls.isStalled || this.#retries.isStalled,
     )
     this.#lag = new Lag([this.#calls, this.#retries], (topics) => parts.endOffsets(topics))
-    metrics.watch({
-      inFlight: () => this.#dispatcher.inFlight,
-      endpoints: () => this.#endpointGauges(),
-      lag: () => this.#lag.read(),
-      notSetUp: () => [...this.#routing.failures()].map(([destinationId]) => destinationId),
+    this.#status = new ForwarderStatus({
+      calls: this.#calls,
+      retries: this.#retries,
+      sink: parts.sink,
+      schemas,
+      routing: this.#routing,
+      dispatcher: this.#dispatcher,
+      ledger: this.#ledger,
+      lag: this.#lag,
     })
+    metrics.watch(this.#status)
   }
 
   /** Null when it takes work; otherwise why not. */
   problem(): string | null {
-    const [calls, retries] = [this.#calls, this.#retries]
-    if (calls.trouble !== null) return `calls cannot be read: ${calls.trouble}`
-    if (!calls.isReady) return 'not a member of the consumer group yet'
-    if (retries.trouble !== null) return `retries cannot be read: ${retries.trouble}`
-    if (!retries.isReady) return "not a member of the retries' consumer group yet"
-    if (this.#schemas.isWaiting) return 'records wait for the schema registry'
-    return this.#parts.sink.problem() ?? this.#ledger.problem(steadyClock.now())
+    return this.#status.problem()
   }
 
   /** A problem that does not stop the work but should be known, in one line for people; null when there is none. */
   warning(): string | null {
-    const failures = [...this.#routing.failures()].map(([id, reason]) => `destination "${id}": ${reason}`)
-    return failures.length === 0 ? null : `cannot be set up: ${failures.join('; ')}`
+    return this.#status.warning()
   }
 
   /** The settings and the erasures must have been folded to their end before. */
@@ -264,8 +251,19 @@ export class Forwarder {
   #watch(): void {
     this.#headOfLineMonitor.tick(steadyClock.now())
     // After a pause in the heartbeats nothing else would check the queues again.
-    this.#dispatcher.pumpAll(this.#routing.endpoints())
+    this.#pumpAll()
     this.#publisher.lookAgain()
+  }
+
+  /** Queues that were not allowed to start anything, or found no slot, may be now. */
+  #pumpAll(): void {
+    const now = steadyClock.now()
+    for (const endpoint of this.#routing.endpoints()) if (endpoint.queued > 0) endpoint.pump(now)
+  }
+
+  /** After partitions were lost: their queued attempts are not sent. */
+  #dropLost(): void {
+    for (const endpoint of this.#routing.endpoints()) endpoint.dropLost()
   }
 
   #applySettings(): void {
@@ -295,21 +293,5 @@ export class Forwarder {
       `lost ${first}..${last}: retention ran past this group`,
     )
     this.#ledger.lost({ topic, partition }, first, last)
-  }
-
-  *#endpointGauges() {
-    const now = steadyClock.now()
-    for (const endpoint of this.#routing.endpoints()) {
-      const { destinationId, id: urlId, inFlight, limit, breaker } = endpoint
-      const waits = now < breaker.until
-      yield {
-        destinationId,
-        urlId,
-        inFlight,
-        limit,
-        breakerOpen: breaker.phase === 'open' && waits,
-        paused: breaker.phase === 'paused' && waits,
-      }
-    }
   }
 }

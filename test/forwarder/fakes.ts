@@ -7,10 +7,15 @@ import type { Outcome } from '../../src/core/delivery/outcome.ts'
 import { defaultTrickle, type BudgetBounds } from '../../src/core/pacing/retry-budget.ts'
 import { ResultCodes } from '../../src/core/ledger/result-log.ts'
 import type { PartitionTally, TallySink } from '../../src/forwarder/commit/committer.ts'
-import { ActiveDelivery, type Attempt } from '../../src/forwarder/send/active-delivery.ts'
+import {
+  ActiveDelivery,
+  type Attempt,
+  type DeliverySettler,
+  type DispatchReports,
+} from '../../src/forwarder/send/active-delivery.ts'
 import { DestinationRuntime } from '../../src/forwarder/plan/destination-runtime.ts'
-import { Dispatcher, type DispatchResults } from '../../src/forwarder/send/dispatcher.ts'
-import { EndpointQueue } from '../../src/forwarder/send/endpoint-queue.ts'
+import { Dispatcher } from '../../src/forwarder/send/dispatcher.ts'
+import { EndpointQueue, type EndpointParts } from '../../src/forwarder/send/endpoint-queue.ts'
 import { AssignedPartition, type PartitionOwner } from '../../src/forwarder/consume/assigned-partition.ts'
 import { Slots, type Window } from '../../src/forwarder/send/slots.ts'
 import { steadyClock } from '../../src/forwarder/steady-clock.ts'
@@ -167,33 +172,54 @@ export class Engine {
   readonly lateStarts: ActiveDelivery[] = []
   readonly deferrals: DeferralReason[] = []
   readonly woken: AssignedPartition[] = []
-  readonly #bounds: PaceBounds
+  readonly #parts: EndpointParts
   #offset = 0
 
   constructor(
     given: { inFlight?: number; places?: number; window?: Window } & Parameters<typeof paceBounds>[1] = {},
     maxInFlight = 1_000,
   ) {
-    this.#bounds = paceBounds(given.inFlight ?? 4, given)
-    const results: DispatchResults = {
-      settled: (delivery) => void this.settled.push(delivery),
-      skipped: (delivery) => void this.skipped.push(delivery),
-      isRevoked: (delivery) => this.revoked.has(delivery.idempotencyKey),
-      isExpired: (delivery) => this.expired.has(delivery.idempotencyKey),
-      failed: (delivery, error) => void this.failed.push({ delivery, error }),
-      abandoned: (delivery) => void this.abandoned.push(delivery),
+    const settler: DeliverySettler = {
+      finish: (delivery) => void this.settled.push(delivery),
+      settle: (delivery) => void this.settled.push(delivery),
+      skip: (delivery) => void this.skipped.push(delivery),
+      isRevoked: ({ delivery }) => this.revoked.has(delivery.id),
+      isExpired: ({ delivery }) => this.expired.has(delivery.id),
+      fail: (delivery, error) => void this.failed.push({ delivery, error }),
+      abandon: (delivery) => void this.abandoned.push(delivery),
+    }
+    const reports: DispatchReports = {
       deferred: (_, reason) => void this.deferrals.push(reason),
       attempted: (attempt, result) => {
         this.atAttempt(attempt)
         this.attempted.push({ attempt, outcome: result })
       },
-      retryStarted: (delivery) => void this.lateStarts.push(delivery),
-      breakerChanged: () => {},
-      blocked: () => {},
-      wake: (partition) => void this.woken.push(partition),
     }
-    const budget = { shareCount: given.places ?? 100, shareBytes: Infinity }
-    this.dispatcher = new Dispatcher(results, new Slots(maxInFlight, given.window ?? wideOpen), budget)
+    this.dispatcher = new Dispatcher(settler, reports, new Slots(maxInFlight, given.window ?? wideOpen))
+    this.#parts = {
+      dispatcher: this.dispatcher,
+      budget: { shareCount: given.places ?? 100, shareBytes: Infinity },
+      bounds: paceBounds(given.inFlight ?? 4, given),
+      reports: {
+        retryStarted: (delivery) => void this.lateStarts.push(delivery),
+        breakerChanged: () => {},
+      },
+      waits: {
+        blocked: () => {},
+        wake: (partition) => void this.woken.push(partition),
+      },
+    }
+  }
+
+  /** What the forwarder does now and then. */
+  pumpAll(): void {
+    const now = steadyClock.now()
+    for (const endpoint of this.endpoints) if (endpoint.queued > 0) endpoint.pump(now)
+  }
+
+  /** What the forwarder does after partitions were lost. */
+  dropLost(): void {
+    for (const endpoint of this.endpoints) endpoint.dropLost()
   }
 
   partition(id = 0, topic = 'calls'): AssignedPartition {
@@ -210,7 +236,7 @@ export class Engine {
   endpoint(destinationId: string, id: string): EndpointQueue {
     const client = new FakeClient()
     this.clients.set(`${destinationId}/${id}`, client)
-    const queue = new EndpointQueue(destinationId, id, this.dispatcher, this.#bounds)
+    const queue = new EndpointQueue(destinationId, id, this.#parts)
     queue.use({ spelled: '', client })
     this.endpoints.push(queue)
     return queue
@@ -238,7 +264,7 @@ export class Engine {
     partition.push({ records: fetched([record(offset)]), from: offset, to: offset + 1 })
     const work = partition.next()
     const body = Buffer.from(id)
-    const earlier = given.retry && {
+    const delivery = {
       id,
       messageId: id,
       sourceId: 's',
@@ -246,26 +272,25 @@ export class Engine {
       userIds: ['u-1'],
       type: 'track' as const,
       body,
-      endpointIds: given.retry,
-      attempts: given.attempts ?? 1,
-      timesScheduled: 1,
-      firstAttemptAt: 1,
-      firstScheduledAt: 2,
+      endpointIds: given.retry ?? destination.endpointIds,
+      attempts: given.retry ? (given.attempts ?? 1) : 0,
+      timesScheduled: given.retry ? 1 : 0,
+      firstAttemptAt: given.retry ? 1 : null,
+      firstScheduledAt: given.retry ? 2 : null,
       notBefore: null,
       outcomes: [],
       lastResponse: null,
       origin: { topic: 'calls', partition: 0, offset, appendedAt: 1 },
     }
-    return new ActiveDelivery(
+    return new ActiveDelivery({
+      delivery,
       work,
       destination,
-      { id, messageId: id, sourceId: 's', userIds: ['u-1'], type: 'track', body },
-      given.key === undefined ? id : given.key,
-      earlier ?? null,
-      given.dueAt ?? (earlier ? Date.now() : null),
-      destination.endpoints.filter((endpoint) => !earlier || earlier.endpointIds.includes(endpoint.id)),
-      steadyClock.now(),
-    )
+      key: given.key === undefined ? id : given.key,
+      dueAt: given.dueAt ?? (given.retry ? Date.now() : null),
+      reserved: destination.endpoints.filter((endpoint) => delivery.endpointIds.includes(endpoint.id)),
+      admittedAt: steadyClock.now(),
+    })
   }
 
   admit(...given: Parameters<Engine['newDelivery']>): ActiveDelivery {
@@ -282,8 +307,8 @@ export class Engine {
       dispatcherInFlight: this.dispatcher.inFlight,
       dispatcherAdmitted: this.dispatcher.admitted,
       endpointInFlight: sum((endpoint) => endpoint.inFlight),
-      endpointCalls: sum((endpoint) => endpoint.admittedCalls),
-      endpointRetries: sum((endpoint) => endpoint.admittedRetries),
+      endpointCalls: sum((endpoint) => endpoint.admission.places.calls),
+      endpointRetries: sum((endpoint) => endpoint.admission.places.retries),
       queued: sum((endpoint) => endpoint.queued),
     }
   }

@@ -10,7 +10,7 @@ import { defaultOptions, editOptions, type OptionsEdit } from '../../src/core/se
 import type { Destination, SettingsState } from '../../src/core/settings/settings.ts'
 import { topicNames } from '../../src/core/topics.ts'
 import { PostriderError } from '../../src/errors.ts'
-import type { ActiveDelivery } from '../../src/forwarder/send/active-delivery.ts'
+import type { Attempt } from '../../src/forwarder/send/active-delivery.ts'
 import { Forwarder } from '../../src/forwarder/forwarder.ts'
 import type { RecordDecoder } from '../../src/forwarder/plan/inputs.ts'
 import { someCall } from '../support/calls.ts'
@@ -502,10 +502,12 @@ test('a retry that waits for its answer keeps nothing of the fetch that it came 
   })
   retry(waiting({}))
   await until(() => clients[0]!.onWire.length === 1, 'sent')
-  const { body, earlier } = clients[0]!.onWire[0]!.request as ActiveDelivery
-  const { lastResponse } = earlier!
+  const [{ request, sink }] = clients[0]!.onWire as [FakeClient['onWire'][0]]
+  const { delivery } = (sink as Attempt).active
+  const { body } = request
+  const { lastResponse } = delivery
   assert.deepEqual([body, lastResponse!.body].map(String), ['{}', 'down'])
-  const kept = [body, ...Object.values(earlier!), ...Object.values(lastResponse!)] as unknown[]
+  const kept = [body, ...Object.values(delivery), ...Object.values(lastResponse!)] as unknown[]
   for (const value of kept)
     if (value instanceof Uint8Array) assert.equal(value.buffer.byteLength, value.length, String(value))
 })

@@ -3,7 +3,7 @@ import { test, type TestContext } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
 import type { OutcomeKind } from '../../src/core/delivery/outcome.ts'
-import type { ActiveDelivery } from '../../src/forwarder/send/active-delivery.ts'
+import type { ActiveDelivery, Attempt } from '../../src/forwarder/send/active-delivery.ts'
 import type { EndpointQueue } from '../../src/forwarder/send/endpoint-queue.ts'
 import type { AssignedPartition } from '../../src/forwarder/consume/assigned-partition.ts'
 import { steadyClock } from '../../src/forwarder/steady-clock.ts'
@@ -118,23 +118,23 @@ class World {
   #watch(name: string, client: ReturnType<Engine['client']>): void {
     const send = client.send.bind(client)
     client.send = (request, sink) => {
-      const delivery = request as ActiveDelivery
+      const delivery = (sink as Attempt).active
       // Noted, not thrown: an exception at sending is one of the things that the engine puts up with.
       const must = (holds: boolean, otherwise: string) => {
-        if (!holds) this.#wrong.push(`${delivery.idempotencyKey} at ${name}: ${otherwise}`)
+        if (!holds) this.#wrong.push(`${delivery.delivery.id} at ${name}: ${otherwise}`)
       }
       must(delivery.work.partition.alive, 'sent although its partition is lost')
       must(delivery.destination.enabled, 'sent to a disabled destination')
       must(this.engine.owner.fresh, 'sent without fresh heartbeats')
       must(!client.closed, 'sent to a URL that was removed, or is not set up')
-      must(!this.engine.expired.has(delivery.idempotencyKey), 'sent after its window')
+      must(!this.engine.expired.has(delivery.delivery.id), 'sent after its window')
       // A run that one URL has taken leaves its lane; what is still queued of it at other URLs goes out all the same.
       if (!delivery.isRetry && delivery.key !== null && !delivery.settled) {
         for (const other of this.admitted) {
           const sameLane =
             other.destination === delivery.destination && other.key === delivery.key && !other.isRetry
           const inFlight = other !== delivery && other.reached && !other.settled
-          must(!sameLane || !inFlight, `sent beside ${other.idempotencyKey} of the same lane`)
+          must(!sameLane || !inFlight, `sent beside ${other.delivery.id} of the same lane`)
         }
       }
       send(request, sink)
@@ -175,7 +175,7 @@ class World {
         const index = step.which % 3
         this.#partitions[index]!.drop()
         this.#partitions[index] = engine.partition(index)
-        dispatcher.dropLost(endpoints)
+        engine.dropLost()
         return
       }
       case 'toggle': {
@@ -205,9 +205,7 @@ class World {
         return
       }
       case 'shed': {
-        const endpoint = endpoints[step.which % endpoints.length]!
-        endpoint.shedding = true
-        dispatcher.deferrals.begin(endpoint)
+        this.#present(step.which).shed(this.now)
         return
       }
       case 'fault': {
@@ -216,7 +214,7 @@ class World {
         return
       }
       case 'unset': {
-        const endpoint = endpoints[step.which % endpoints.length]!
+        const endpoint = this.#present(step.which)
         if (endpoint.target) endpoint.use(null)
         else this.#setUp(endpoint)
         return
@@ -224,7 +222,7 @@ class World {
       case 'expire': {
         const retries = this.admitted.filter((delivery) => delivery.isRetry && !delivery.settled)
         const delivery = retries[step.which % retries.length]
-        if (delivery) engine.expired.add(delivery.idempotencyKey)
+        if (delivery) engine.expired.add(delivery.delivery.id)
         return
       }
       case 'fresh':
@@ -234,11 +232,17 @@ class World {
         this.now += step.ms
         return
       case 'pump':
-        dispatcher.pumpAll(endpoints)
+        engine.pumpAll()
         return
       case 'turn':
         await turn()
     }
+  }
+
+  /** One that was not removed: nothing else is known to the settings. */
+  #present(which: number): EndpointQueue {
+    const present = this.engine.endpoints.filter(({ admission }) => admission.state !== 'removed')
+    return present[which % present.length]!
   }
 
   /** Over new connections. */
@@ -282,7 +286,7 @@ class World {
       assert.ok(left > 0, `stuck: ${JSON.stringify(engine.held())}`)
       this.now += 10
       await turn()
-      engine.dispatcher.pumpAll(engine.endpoints)
+      engine.pumpAll()
       for (const client of engine.clients.values()) if (client.onWire.length > 0) client.answer(outcome)
     }
     this.check()

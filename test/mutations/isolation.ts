@@ -129,8 +129,8 @@ export const isolation: readonly Mutation[] = [
   {
     id: 'no-shedding-at-an-endpoint-that-blocks-others',
     file: 'src/forwarder/send/head-of-line-monitor.ts',
-    find: 'endpoint.shedding = true',
-    replace: 'endpoint.shedding = false',
+    find: 'endpoint.shed(now)',
+    replace: 'void endpoint',
     test: {
       file: 'forwarder/send/head-of-line-monitor.test.ts',
       name: 'an endpoint that holds back work of an idle one sheds after 2 s, not before, and the other is served',
@@ -183,8 +183,8 @@ export const isolation: readonly Mutation[] = [
   {
     id: 'no-retry-budget',
     file: 'src/forwarder/send/endpoint-queue.ts',
-    find: 'if (attempt.delivery.wasAttempted && !this.#pace.mayRetry(now)) {',
-    replace: 'if (attempt.delivery.wasAttempted && now < 0) {',
+    find: 'attempt.active.wasAttempted && !this.#pace.mayRetry(now)',
+    replace: 'attempt.active.wasAttempted && now < 0',
     test: {
       file: 'forwarder/send/dispatcher.test.ts',
       name: 'retries that fail use up the budget; first attempts, also late ones, and what is well do not',
@@ -223,9 +223,7 @@ export const isolation: readonly Mutation[] = [
   {
     id: 'no-order-of-a-key',
     file: 'src/forwarder/send/lanes.ts',
-    find: `    first.last!.next = delivery
-    first.last = delivery
-    first.waiting++
+    find: `    lane.push(delivery)
     return 'waits'`,
     replace: "    return 'turn'",
     test: {
@@ -286,7 +284,7 @@ export const isolation: readonly Mutation[] = [
   {
     id: 'a-key-without-a-bound',
     file: 'src/forwarder/send/lanes.ts',
-    find: "    if (first.waiting >= this.#bound.maxWaiting && hasWaitedLong(first, delivery.admittedAt)) return 'full'",
+    find: "    if (lane.length >= this.#bound.maxWaiting && hasWaitedLong(lane, delivery.admittedAt)) return 'full'",
     replace: '',
     test: {
       file: 'forwarder/send/dispatcher.test.ts',
@@ -315,8 +313,8 @@ export const isolation: readonly Mutation[] = [
   },
   {
     id: 'lanes-that-stay-as-long-as-they-have-become',
-    file: 'src/forwarder/send/rounds.ts',
-    find: '    if (lanes.hasTooLong) this.#crowded.add(delivery.destination)',
+    file: 'src/forwarder/send/turns.ts',
+    find: '    if (destination.lanes.hasTooLong) this.#crowded.add(destination)',
     replace: '',
     test: {
       file: 'forwarder/send/dispatcher.test.ts',
@@ -335,11 +333,9 @@ export const isolation: readonly Mutation[] = [
   },
   {
     id: 'calls-that-wait-for-a-destination-that-is-not-set-up',
-    file: 'src/forwarder/send/endpoint-queue.ts',
-    find: `    if (this.#target === null) return notSetUp
-`,
-    replace: `
-`,
+    file: 'src/forwarder/send/endpoint-admission.ts',
+    find: "this.#state === 'not_set_up' ? notSetUp : this.#pace.deferral(queued, now)",
+    replace: 'this.#pace.deferral(queued, now)',
     test: {
       file: 'forwarder/send/dispatcher.test.ts',
       name: 'an endpoint that is not set up defers all that comes and all that waits, and goes on once it is',

@@ -208,7 +208,7 @@ export const keeping: readonly Mutation[] = [
   {
     id: 'final-failures-not-kept',
     file: 'src/forwarder/settle/settler.ts',
-    find: 'this.#deadLetters.write(delivery.work, deadLetter, done, this.#claim(delivery.work, delivery.body.length))',
+    find: 'this.#deadLetters.write(work, deadLetter, done, this.#claim(work, delivery.body.length))',
     replace: 'void deadLetter\n    setImmediate(done)',
     test: {
       file: 'forwarder/forwarder.test.ts',

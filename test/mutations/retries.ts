@@ -24,11 +24,11 @@ export const retries: readonly Mutation[] = [
   },
   {
     id: 'no-window-in-the-record',
-    file: 'src/forwarder/send/active-delivery.ts',
-    find: `firstAttemptAt: this.firstAttemptAt,
-      firstScheduledAt: this.earlier?.firstScheduledAt ?? scheduledAt,`,
+    file: 'src/core/delivery/after-round.ts',
+    find: `firstAttemptAt: round.firstAttemptAt,
+    firstScheduledAt: delivery.firstScheduledAt ?? scheduledAt,`,
     replace: `firstAttemptAt: null,
-      firstScheduledAt: scheduledAt,`,
+    firstScheduledAt: scheduledAt,`,
     test: {
       file: 'pipeline/tiers.test.ts',
       name: 'a call that cannot be delivered walks the tiers until its window ends',
@@ -36,8 +36,8 @@ export const retries: readonly Mutation[] = [
   },
   {
     id: 'no-schedule-count-in-the-record',
-    file: 'src/forwarder/send/active-delivery.ts',
-    find: 'timesScheduled: (this.earlier?.timesScheduled ?? 0) + (scheduledAt === null ? 0 : 1),',
+    file: 'src/core/delivery/after-round.ts',
+    find: 'timesScheduled: delivery.timesScheduled + (scheduledAt === null ? 0 : 1),',
     replace: 'timesScheduled: 0,',
     test: {
       file: 'pipeline/tiers.test.ts',

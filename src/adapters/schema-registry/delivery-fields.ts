@@ -19,7 +19,7 @@ type OutcomeFields = Fields<EndpointOutcome, 'kind', 'unknown'>
 type DeliveryFields = Omit<Delivery, 'type' | 'outcomes'> & {
   key: Uint8Array | null
   type: CallType | 'unknown'
-  outcomes: OutcomeFields[]
+  outcomes: readonly OutcomeFields[]
 }
 type RetryFields = DeliveryFields & Pick<RetryDelivery, 'scheduledAt' | 'owner' | 'from'>
 type DeadLetterFields = Omit<DeadLetter, 'reason' | 'delivery'> & {

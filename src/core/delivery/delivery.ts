@@ -34,33 +34,34 @@ export interface LastResponse {
 }
 
 /**
- * One call on its way to one destination, as it travels through the retry tiers and into the dead letters.
- * The body's bytes are fixed at the first rendering.
+ * One call on its way to one destination, as planning makes it and as it travels through the retry tiers and into the
+ * dead letters. A value: what the engine tracks about it in flight is the forwarder's ActiveDelivery, and each round of
+ * sending that fails makes the next one (`afterRound`). The body's bytes are fixed at the first rendering.
  */
 export interface Delivery {
   /** `<messageId>:<destinationId>`, or `<messageId>:<destinationId>:<urlId>` where each URL is a delivery of its own. */
-  id: string
-  messageId: string
-  sourceId: string
-  destinationId: string
+  readonly id: string
+  readonly messageId: string
+  readonly sourceId: string
+  readonly destinationId: string
   /** The call's users (`usersOf`); empty in records of a version that did not note them. */
-  userIds: readonly string[]
-  type: CallType
-  body: Uint8Array
-  /** Ids of the endpoints (URLs) still to try. */
-  endpointIds: string[]
+  readonly userIds: readonly string[]
+  readonly type: CallType
+  readonly body: Uint8Array
+  /** Ids of the endpoints (URLs) still to try. In the first round, those that there were when it was planned. */
+  readonly endpointIds: readonly string[]
   /** Rounds of sending that reached at least one endpoint. */
-  attempts: number
+  readonly attempts: number
   /** Times the delivery was scheduled for a retry. */
-  timesScheduled: number
-  firstAttemptAt: number | null
-  firstScheduledAt: number | null
+  readonly timesScheduled: number
+  readonly firstAttemptAt: number | null
+  readonly firstScheduledAt: number | null
   /** No attempt before this time (Retry-After); null when the tier's delay is all. */
-  notBefore: number | null
+  readonly notBefore: number | null
   /** The last outcome per endpoint tried so far. */
-  outcomes: EndpointOutcome[]
-  lastResponse: LastResponse | null
-  origin: Origin
+  readonly outcomes: readonly EndpointOutcome[]
+  readonly lastResponse: LastResponse | null
+  readonly origin: Origin
 }
 
 /** What follows the messageId in a delivery's id. */

@@ -63,8 +63,7 @@ export class EndpointPace {
 
   /** Moves to what the breaker is at `now`. */
   advance(now: number): void {
-    if (this.#breaker.phase !== 'closed')
-      this.#become(elapsedBreaker(this.#breaker, now, this.#breakerLimits))
+    this.#become(this.#breakerAt(now))
   }
 
   /** Whether one more may be sent; `inFlight` are all that are in flight. Advance it first. */
@@ -77,7 +76,7 @@ export class EndpointPace {
     return this.#budget.allows(now)
   }
 
-  /** A request goes out; what it returns is handed back when it ends. */
+  /** A request goes out. Returns the round, which `ended` or `withdrawn` takes. */
   started(): number {
     this.#onWire++
     return this.#round
@@ -112,9 +111,14 @@ export class EndpointPace {
     return this.#returns.next(now, this.#limit.perMs)
   }
 
-  /** Why a delivery that comes now is deferred; null: it is queued. `queued` wait already. Advance it first. */
+  /** Whether a delivery that comes now would be deferred, unless it is the probe. `queued` wait already. */
+  defers(queued: number, now: number): boolean {
+    return this.#breakerAt(now).phase === 'half_open' || this.deferral(queued, now) !== null
+  }
+
+  /** Why a delivery that comes now is deferred; null: it is queued. `queued` wait already. */
   deferral(queued: number, now: number): Deferral | null {
-    const { phase, until, probes, coolDownMs } = this.#breaker
+    const { phase, until, probes, coolDownMs } = this.#breakerAt(now)
     if (phase === 'closed') return null
     const waitMs = Math.max(0, until - now)
     switch (phases[phase].work) {
@@ -128,6 +132,13 @@ export class EndpointPace {
         // a retry that comes back in the middle of that is scheduled once more.
         return { reason: 'breaker', waitMs: Math.max(waitMs, coolDownMs) }
     }
+  }
+
+  /** The breaker as it stands at `now`, be it advanced or not. */
+  #breakerAt(now: number): Breaker {
+    return this.#breaker.phase === 'closed'
+      ? this.#breaker
+      : elapsedBreaker(this.#breaker, now, this.#breakerLimits)
   }
 
   #become(breaker: Breaker): void {

@@ -34,7 +34,7 @@ export class RetryBudget {
   #allFirsts = 0
   #allFailed = 0
   #free: number
-  #freeAt = -Infinity
+  #refilledAt = -Infinity
 
   constructor(bounds: BudgetBounds) {
     this.#bounds = bounds
@@ -43,9 +43,7 @@ export class RetryBudget {
 
   /** Whether a retry may be sent now. */
   allows(now: number): boolean {
-    if (this.#hasEarned(now)) return true
-    this.#refill(now)
-    return this.#free >= 1
+    return this.#hasEarned(now) || this.#freeAt(now) >= 1
   }
 
   /** A first attempt was made, whatever came of it. */
@@ -56,23 +54,42 @@ export class RetryBudget {
   }
 
   retryFailed(now: number): void {
+    if (now >= this.#slotEnd) this.#advance(now)
     if (this.#hasEarned(now)) {
       this.#failed[this.#slot]!++
       this.#allFailed++
       return
     }
-    this.#refill(now)
-    this.#free--
+    this.#free = this.#freeAt(now) - 1
+    this.#refilledAt = Math.max(now, this.#refilledAt)
   }
 
+  /** Whether the first attempts of the last ten minutes pay for one more. */
   #hasEarned(now: number): boolean {
-    if (now >= this.#slotEnd) this.#advance(now)
-    return this.#allFailed + 1 <= this.#allFirsts * this.#bounds.share
+    let firsts = this.#allFirsts
+    let failed = this.#allFailed
+    for (let passed = this.#slotsPassed(now); passed > 0; passed--) {
+      const slot = (this.#slot + passed) % slotCount
+      firsts -= this.#firsts[slot]!
+      failed -= this.#failed[slot]!
+    }
+    return failed + 1 <= firsts * this.#bounds.share
+  }
+
+  /** How many free retries there are at `now`. */
+  #freeAt(now: number): number {
+    const { perSecond, burst } = this.#bounds
+    const since = Math.max(0, now - this.#refilledAt)
+    return Math.min(burst, this.#free + (since * perSecond) / 1_000)
+  }
+
+  /** Minutes that have begun since the current one, no more than are remembered. */
+  #slotsPassed(now: number): number {
+    return now < this.#slotEnd ? 0 : Math.min(Math.floor((now - this.#slotEnd) / slotMs) + 1, slotCount)
   }
 
   #advance(now: number): void {
-    const passed = Math.min(Math.floor((now - this.#slotEnd) / slotMs) + 1, slotCount)
-    for (let left = passed; left > 0; left--) {
+    for (let left = this.#slotsPassed(now); left > 0; left--) {
       this.#slot = (this.#slot + 1) % slotCount
       this.#allFirsts -= this.#firsts[this.#slot]!
       this.#allFailed -= this.#failed[this.#slot]!
@@ -80,12 +97,5 @@ export class RetryBudget {
       this.#failed[this.#slot] = 0
     }
     this.#slotEnd = (Math.floor(now / slotMs) + 1) * slotMs
-  }
-
-  #refill(now: number): void {
-    const { perSecond, burst } = this.#bounds
-    const since = Math.max(0, now - this.#freeAt)
-    this.#free = Math.min(burst, this.#free + (since * perSecond) / 1_000)
-    this.#freeAt = Math.max(now, this.#freeAt)
   }
 }

@@ -75,13 +75,13 @@ export class Ledger implements TallySink {
     })
   }
 
-  attempted({ delivery, endpoint }: Attempt, outcome: Outcome): void {
+  attempted({ active, endpoint }: Attempt, outcome: Outcome): void {
     const failed = outcome.kind !== 'success'
     if (!failed && !this.everything) return
-    this.#record(failed ? 'attempt_failed' : 'attempt_succeeded', delivery.work, {
-      ...ofRun(delivery),
+    this.#record(failed ? 'attempt_failed' : 'attempt_succeeded', active.work, {
+      ...ofDelivery(active.delivery),
       urlId: endpoint.id,
-      attempt: delivery.attempts,
+      attempt: active.attempts,
       reason: outcome.kind,
       status: outcome.status,
       durationMs: outcome.durationMs,
@@ -90,15 +90,15 @@ export class Ledger implements TallySink {
   }
 
   /** For deletes always; for other calls all but success at the first attempt, unless everything is recorded. */
-  disposed(delivery: ActiveDelivery, disposition: DispositionLabel, details: DispositionDetails = {}): void {
+  disposed(active: ActiveDelivery, disposition: DispositionLabel, details: DispositionDetails = {}): void {
     const plain =
-      delivery.outcomes === null &&
-      !delivery.isRetry &&
+      active.outcomes === null &&
+      !active.isRetry &&
       (disposition === 'delivered' || disposition === 'skipped')
-    if (plain && !this.everything && delivery.type !== 'delete') return
-    this.#record('disposition', delivery.work, {
-      ...ofRun(delivery),
-      attempt: delivery.attempts,
+    if (plain && !this.everything && active.delivery.type !== 'delete') return
+    this.#record('disposition', active.work, {
+      ...ofDelivery(active.delivery),
+      attempt: active.attempts,
       disposition,
       ...details,
     })
@@ -121,14 +121,9 @@ export class Ledger implements TallySink {
     disposition: DispositionLabel,
     details: DispositionDetails,
   ): LedgerRecord {
-    const { messageId, sourceId, destinationId, id, type, attempts } = delivery
     return this.#prepare('disposition', work, {
-      messageId,
-      sourceId,
-      destinationId,
-      deliveryId: id,
-      callType: type,
-      attempt: attempts,
+      ...ofDelivery(delivery),
+      attempt: delivery.attempts,
       disposition,
       ...details,
     })
@@ -216,10 +211,10 @@ export class Ledger implements TallySink {
   }
 }
 
-const ofRun = (delivery: ActiveDelivery): Partial<DeliveryEvent> => ({
-  messageId: delivery.messageId,
-  sourceId: delivery.sourceId,
-  destinationId: delivery.destination.id,
-  deliveryId: delivery.idempotencyKey,
-  callType: delivery.type,
+const ofDelivery = ({ messageId, sourceId, destinationId, id, type }: Delivery): Partial<DeliveryEvent> => ({
+  messageId,
+  sourceId,
+  destinationId,
+  deliveryId: id,
+  callType: type,
 })

@@ -1,5 +1,6 @@
 import { usersOf, type AnalyticsCall } from '../../core/call/analytics-call.ts'
 import type { NotPlannedReason, PlannedDestination } from '../../core/ledger/delivery-event.ts'
+import type { Delivery, Origin } from '../../core/delivery/delivery.ts'
 import { renderBody } from '../../core/call/body.ts'
 import { checkCall } from '../../core/call/check-call.ts'
 import { allowsWebhooks } from '../../core/call/integrations.ts'
@@ -140,20 +141,44 @@ export class CallPlanner implements Planner {
     for (const destination of unwanted) settler.skipUnwanted(work, destination)
     const key = record.key === null ? null : record.key.toString('latin1')
     const userIds = usersOf(call)
+    const origin = work.place
     for (const destination of destinations) {
-      const delivery = {
-        id: destination.deliveryId(call.messageId),
-        messageId: call.messageId,
-        sourceId: call.sourceId,
-        userIds,
-        type: call.type as Exclude<typeof call.type, 'unknown'>,
-        body,
-      }
+      const delivery = newDelivery(call, userIds, destination, body, origin)
+      const { endpoints: reserved } = destination
       budget.reserve(body.length)
       dispatcher.admit(
-        new ActiveDelivery(work, destination, delivery, key, null, null, destination.endpoints, now),
+        new ActiveDelivery({ delivery, work, destination, key, dueAt: null, reserved, admittedAt: now }),
       )
     }
+  }
+}
+
+const noOutcomes: Delivery['outcomes'] = []
+
+function newDelivery(
+  { messageId, sourceId, type }: AnalyticsCall,
+  userIds: readonly string[],
+  destination: DestinationRuntime,
+  body: Uint8Array,
+  origin: Origin,
+): Delivery {
+  return {
+    id: destination.deliveryId(messageId),
+    messageId,
+    sourceId,
+    destinationId: destination.id,
+    userIds,
+    type: type as Exclude<typeof type, 'unknown'>,
+    body,
+    endpointIds: destination.endpointIds,
+    attempts: 0,
+    timesScheduled: 0,
+    firstAttemptAt: null,
+    firstScheduledAt: null,
+    notBefore: null,
+    outcomes: noOutcomes,
+    lastResponse: null,
+    origin,
   }
 }
 

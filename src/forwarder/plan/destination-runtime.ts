@@ -1,10 +1,11 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import type { CallFilter } from '../../core/settings/destination-options.ts'
-import { deliveryIdSuffix } from '../../core/delivery/delivery.ts'
+import { deliveryIdSuffix, type Delivery } from '../../core/delivery/delivery.ts'
+import type { ActiveDelivery, DeliveryDestination } from '../send/active-delivery.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
 import { Lanes } from '../send/lanes.ts'
 import type { DestinationMetrics } from '../metrics.ts'
-import type { AttemptSigner } from '../send/signed-request.ts'
+import type { AttemptSigner, SignedRequest } from '../send/signed-request.ts'
 import { StandardSigner } from '../send/standard-webhooks.ts'
 
 /**
@@ -13,24 +14,38 @@ import { StandardSigner } from '../send/standard-webhooks.ts'
  * A destination that delivers to every URL has one of these for each URL beside that of the whole: its deliveries
  * are planned for these, so each URL has its own order and its own fate.
  */
-export class DestinationRuntime {
+export class DestinationRuntime implements DeliveryDestination {
   readonly id: string
   readonly metrics: DestinationMetrics
-  readonly lanes = new Lanes()
+  readonly lanes = new Lanes<ActiveDelivery>()
   enabled = true
-  endpoints: readonly EndpointQueue[] = []
   /** Null: every call is sent. */
   filter: CallFilter | null = null
   /** Null unless the headers of Standard Webhooks are sent. */
   signer: AttemptSigner | null = null
   readonly #idSuffix: string
   #secret: KeyObject | null = null
+  #endpoints: readonly EndpointQueue[] = []
+  #endpointIds: readonly string[] = []
 
   /** @param urlId set where it stands for one URL of the destination */
   constructor(id: string, metrics: DestinationMetrics, urlId: string | null = null) {
     this.id = id
     this.metrics = metrics
     this.#idSuffix = deliveryIdSuffix(id, urlId)
+  }
+
+  get endpoints(): readonly EndpointQueue[] {
+    return this.#endpoints
+  }
+
+  set endpoints(endpoints: readonly EndpointQueue[]) {
+    this.#endpoints = endpoints
+    this.#endpointIds = endpoints.map(({ id }) => id)
+  }
+
+  get endpointIds(): readonly string[] {
+    return this.#endpointIds
   }
 
   deliveryId(messageId: string): string {
@@ -44,8 +59,10 @@ export class DestinationRuntime {
     this.signer = standardWebhooks && newest !== undefined ? new StandardSigner(secrets) : null
   }
 
-  /** Lowercase hex HMAC-SHA1 of the body's bytes (the spec, Authentication); null without a shared secret. */
-  sign(body: Uint8Array): string | null {
-    return this.#secret === null ? null : createHmac('sha1', this.#secret).update(body).digest('hex')
+  /** The signature is the lowercase hex HMAC-SHA1 of the body's bytes; null without a shared secret. */
+  sign({ id, body }: Delivery): SignedRequest {
+    const signature =
+      this.#secret === null ? null : createHmac('sha1', this.#secret).update(body).digest('hex')
+    return { body, signature, idempotencyKey: id, signer: this.signer }
   }
 }

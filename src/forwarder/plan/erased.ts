@@ -21,10 +21,10 @@ export class Erased {
     return this.#erasures.pending()
   }
 
-  isDeliveryErased(delivery: ActiveDelivery): boolean {
+  isDeliveryErased({ delivery, isRetry, key, work }: ActiveDelivery): boolean {
     if (this.#erasures.isEmpty) return false
-    if (delivery.earlier) return this.#covers(delivery.earlier, delivery.key, Date.now())
-    const { sourceId, type, userIds, work } = delivery
+    if (isRetry) return this.#covers(delivery, key, Date.now())
+    const { sourceId, type, userIds } = delivery
     return this.#erasures.covers({ sourceId, type, userIds, appendedAt: work.appendedAt ?? Date.now() })
   }
 

@@ -37,7 +37,7 @@ export function fullEndpoint(
   now: number,
 ): EndpointQueue | null {
   for (const endpoint of endpoints) {
-    if (endpoint.isFull(retry, now) && !endpoint.defers(now)) return endpoint
+    if (endpoint.admission.isFull(retry, now) && !endpoint.admission.defers(now)) return endpoint
   }
   return null
 }

@@ -115,7 +115,7 @@ export class RetryPlanner implements Planner {
       return null
     }
     // A late attempt is a fault, a late deferral is none: new calls need not wait for these.
-    const isDeferred = endpoints.length > 0 && endpoints.every((endpoint) => endpoint.defers(now))
+    const isDeferred = endpoints.length > 0 && endpoints.every(({ admission }) => admission.defers(now))
     if (isDeferred && !dispatcher.deferrals.takeOne()) return { kind: 'turn' }
     const full = fullEndpoint(endpoints, true, now)
     if (full) return { kind: 'endpoint', endpoint: full }
@@ -123,7 +123,9 @@ export class RetryPlanner implements Planner {
     budget.reserve(retry.body.length)
     // What is deferred goes on at once; what is sent may wait for seconds, and would keep the whole fetch.
     const delivery = isDeferred ? retry : onItsOwn(retry)
-    dispatcher.admit(new ActiveDelivery(work, destination, delivery, key, delivery, dueAt, endpoints, now))
+    dispatcher.admit(
+      new ActiveDelivery({ delivery, work, destination, key, dueAt, reserved: endpoints, admittedAt: now }),
+    )
     return null
   }
 

@@ -1,12 +1,10 @@
 import { callFilter } from '../../core/settings/destination-options.ts'
-import type { PaceBounds } from '../../core/pacing/endpoint-pace.ts'
 import type { SecretPlace } from '../../core/settings/secret-place.ts'
 import type { Destination, SealedSecret, SettingsState } from '../../core/settings/settings.ts'
 import { messageOf } from '../../errors.ts'
 import { DestinationRuntime } from './destination-runtime.ts'
 import { setUp } from './destination-set-up.ts'
-import type { EndpointHost } from '../send/endpoint-host.ts'
-import { EndpointQueue, type OpenTarget } from '../send/endpoint-queue.ts'
+import { EndpointQueue, type EndpointParts, type OpenTarget } from '../send/endpoint-queue.ts'
 import type { ForwarderMetrics } from '../metrics.ts'
 import type { EndpointClient, WebhookTransport } from '../send/webhook-transport.ts'
 
@@ -21,13 +19,11 @@ export interface SourceRoute {
 }
 
 export interface RoutingParts {
-  host: EndpointHost
-  bounds: PaceBounds
+  /** What the queues of endpoints are made with. */
+  endpoints: EndpointParts
   transport: WebhookTransport
   metrics: ForwarderMetrics
   openSecret(sealed: SealedSecret, place: SecretPlace): string
-  /** A URL was removed from its destination: deliveries that wait for it continue without it. */
-  removed(endpoint: EndpointQueue): void
   /** A destination cannot be set up as the settings have it. */
   failed(destinationId: string, reason: string): void
 }
@@ -183,7 +179,7 @@ export class Routing {
     const key = endpointKey(destinationId, id)
     let queue = this.#endpoints.get(key)
     if (!queue) {
-      queue = new EndpointQueue(destinationId, id, this.#parts.host, this.#parts.bounds)
+      queue = new EndpointQueue(destinationId, id, this.#parts.endpoints)
       this.#endpoints.set(key, queue)
     }
     return queue
@@ -192,7 +188,8 @@ export class Routing {
   #close(endpoint: EndpointQueue): void {
     endpoint.close()
     this.#endpoints.delete(endpointKey(endpoint.destinationId, endpoint.id))
-    this.#parts.removed(endpoint)
+    // Deliveries that wait for it continue without it.
+    this.#parts.endpoints.dispatcher.removed(endpoint)
   }
 }
 

@@ -1,174 +1,163 @@
-import type { CallType } from '../../core/call/analytics-call.ts'
-import type { DeferralReason } from '../../core/delivery/deferral.ts'
-import type { Chained } from '../../core/hash-chains.ts'
-import type { Delivery, EndpointOutcome, LastResponse, Origin } from '../../core/delivery/delivery.ts'
+import type { RoundOutcome } from '../../core/delivery/after-round.ts'
+import type { Deferral, DeferralReason } from '../../core/delivery/deferral.ts'
+import type { Delivery } from '../../core/delivery/delivery.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
-import type { DestinationRuntime } from '../plan/destination-runtime.ts'
-import type { EndpointQueue } from './endpoint-queue.ts'
+import type { DispositionLabel } from '../../core/ledger/delivery-event.ts'
 import type { RecordProgress } from '../consume/assigned-partition.ts'
-import type { AttemptSigner, SignedRequest } from './signed-request.ts'
+import type { DestinationMetrics } from '../metrics.ts'
+import type { Lane, LaneNode, Lanes } from './lanes.ts'
+import type { SignedRequest } from './signed-request.ts'
 import type { AttemptSink } from './webhook-transport.ts'
 
-/**
- * A delivery that is being worked on: one round of sending to every endpoint still to try. It is the request
- * that all its attempts share, so that the hot path makes one object a delivery and one an attempt.
- */
-export class ActiveDelivery implements SignedRequest, Chained<ActiveDelivery> {
+/** What sending needs of a destination: a DestinationRuntime. */
+export interface DeliveryDestination {
+  readonly id: string
+  readonly metrics: DestinationMetrics
+  readonly enabled: boolean
+  readonly endpoints: readonly DeliveryEndpoint[]
+  readonly lanes: Lanes<ActiveDelivery>
+  sign(delivery: Delivery): SignedRequest
+}
+
+/** What an endpoint does with a delivery that comes: an EndpointAdmission. */
+export interface DeliveryAdmission {
+  /** Why a delivery that has its place here must be deferred rather than queued; null when it need not. */
+  refusal(active: ActiveDelivery, now: number): Deferral | null
+  /** Takes a place for a delivery without an outcome. */
+  reserve(active: ActiveDelivery): void
+  release(active: ActiveDelivery, now: number): void
+}
+
+/** What sending a delivery needs of an endpoint: an EndpointQueue. */
+export interface DeliveryEndpoint {
+  readonly destinationId: string
+  readonly id: string
+  readonly admission: DeliveryAdmission
+  /** Queues an attempt, or returns why it must be deferred: then nothing of it is kept there. */
+  offer(attempt: Attempt, now: number): Deferral | null
+  /** Sends the attempts that may be sent now. */
+  pump(now: number): void
+  /** The outcome of an attempt that was sent. */
+  ended(attempt: Attempt, outcome: Outcome): void
+  /** See AttemptSink. */
+  withdraw(attempt: Attempt): boolean
+  /** Removes and returns all that is queued; the caller ends it. */
+  takeQueued(): Attempt[]
+}
+
+/** Decides what becomes of a delivery, and whether it may still be sent: the Settler. */
+export interface DeliverySettler {
+  /** It is over. The hot path: one endpoint took it. */
+  finish(active: ActiveDelivery, disposition: DispositionLabel): void
+  /** All outcomes are in, and none is a success. */
+  settle(active: ActiveDelivery): void
+  /** Nothing to send to: the destination is disabled, the URLs still to try are gone, or the retry was revoked. */
+  skip(active: ActiveDelivery): void
+  /** An exception tied to this delivery. */
+  fail(active: ActiveDelivery, error: unknown): void
+  /** Its partition was lost: nothing is decided, the next owner sends it. */
+  abandon(active: ActiveDelivery): void
+  /** Whether a retry must not be sent any more. */
+  isRevoked(active: ActiveDelivery): boolean
+  /** Whether a retry's window has ended. */
+  isExpired(active: ActiveDelivery): boolean
+}
+
+/** Counts and logs attempts: AttemptReports. */
+export interface DispatchReports {
+  /** One attempt has ended. */
+  attempted(attempt: Attempt, outcome: Outcome): void
+  /** A delivery is not attempted at one of its endpoints now. */
+  deferred(active: ActiveDelivery, reason: DeferralReason): void
+}
+
+export interface ActiveDeliveryParts {
+  delivery: Delivery
+  work: RecordProgress
+  destination: DeliveryDestination
+  /** The Kafka key, one character a byte; null when the record had none. */
+  key: string | null
+  /** When a retry came due, epoch ms; null at the first round. */
+  dueAt: number | null
+  /** Endpoints where the delivery takes a place. */
+  reserved: readonly DeliveryEndpoint[]
+  /** By the steady clock. */
+  admittedAt: number
+}
+
+/** What the engine tracks about a delivery in one round of sending to every endpoint still to try. */
+export class ActiveDelivery implements LaneNode<ActiveDelivery> {
+  readonly delivery: Delivery
   readonly work: RecordProgress
-  readonly destination: DestinationRuntime
-  readonly idempotencyKey: string
-  readonly messageId: string
-  readonly sourceId: string
-  /** The call's users (`usersOf`). */
-  readonly userIds: readonly string[]
-  readonly type: CallType
-  readonly body: Uint8Array
+  readonly destination: DeliveryDestination
   /** The Kafka key, one character a byte; null when the record had none. */
   readonly key: string | null
-  signature: string | null = null
-  signer: AttemptSigner | null = null
-  #isSigned = false
-
-  /** What earlier rounds left; null at the first. */
-  readonly earlier: Delivery | null
   /** When a retry came due, epoch ms; null at the first round. */
   readonly dueAt: number | null
-  firstAttemptAt: number | null = null
+  /** By the steady clock. */
+  readonly admittedAt: number
+
+  /** Made when the first request of the round goes out: what is deferred needs no signature. */
+  request: SignedRequest | null = null
+  firstAttemptAt: number | null
   /** An endpoint was reached in this round. */
   reached = false
   /** Why it is deferred without an attempt, whatever its endpoints could take; null: it is not. */
   passedOver: DeferralReason | null = null
 
   /** Endpoints where this delivery holds a place, from admission to the outcome. */
-  reserved: readonly EndpointQueue[]
+  reserved: readonly DeliveryEndpoint[]
   /** Outcomes still to come in this round. */
   pending = 0
+  /** The round is over. */
   settled = false
-  outcomes: { endpointId: string; outcome: Outcome; at: number }[] | null = null
+  /** The outcomes so far that are no success; null while there is none. */
+  outcomes: RoundOutcome[] | null = null
 
-  /** The next delivery of the same key at the same destination; on a lane's first delivery also the last one. */
+  lane: Lane<ActiveDelivery> | null = null
+  isQueued = false
   next: ActiveDelivery | null = null
-  last: ActiveDelivery | null = null
-  /** On a lane's first delivery: how many others wait in the lane. */
-  waiting = 0
-  /** The key's hash, and the first delivery of the next lane in its chain; set while it is in a lane. */
-  hash = 0
-  chained: ActiveDelivery | null = null
-  /** By the steady clock. */
-  readonly admittedAt: number
 
-  constructor(
-    work: RecordProgress,
-    destination: DestinationRuntime,
-    call: Pick<Delivery, 'id' | 'messageId' | 'sourceId' | 'userIds' | 'type' | 'body'>,
-    key: string | null,
-    earlier: Delivery | null,
-    dueAt: number | null,
-    reserved: readonly EndpointQueue[],
-    admittedAt: number,
-  ) {
-    this.work = work
-    this.destination = destination
-    this.idempotencyKey = call.id
-    this.messageId = call.messageId
-    this.sourceId = call.sourceId
-    this.userIds = call.userIds
-    this.type = call.type
-    this.body = call.body
-    this.key = key
-    this.earlier = earlier
-    this.dueAt = dueAt
-    this.firstAttemptAt = earlier?.firstAttemptAt ?? null
-    this.reserved = reserved
-    this.admittedAt = admittedAt
+  constructor(parts: ActiveDeliveryParts) {
+    this.delivery = parts.delivery
+    this.work = parts.work
+    this.destination = parts.destination
+    this.key = parts.key
+    this.dueAt = parts.dueAt
+    this.admittedAt = parts.admittedAt
+    this.firstAttemptAt = parts.delivery.firstAttemptAt
+    this.reserved = parts.reserved
   }
 
-  /** Once a round, when the first of its requests goes out: what is deferred needs no signature. */
-  sign(): void {
-    if (this.#isSigned) return
-    this.signature = this.destination.sign(this.body)
-    this.signer = this.destination.signer
-    this.#isSigned = true
-  }
-
+  /** It was in a tier before. */
   get isRetry(): boolean {
-    return this.earlier !== null
+    return this.dueAt !== null
   }
 
   /** It was sent in an earlier round; a delivery that was only ever deferred is still at its first attempt. */
   get wasAttempted(): boolean {
-    return this.earlier !== null && this.earlier.attempts > 0
-  }
-
-  get origin(): Origin {
-    return this.earlier?.origin ?? this.work.place
+    return this.delivery.attempts > 0
   }
 
   /** Rounds that reached an endpoint, this one included. */
   get attempts(): number {
-    return (this.earlier?.attempts ?? 0) + (this.reached ? 1 : 0)
-  }
-
-  /** The delivery as it goes into a tier or a dead letter after this round. */
-  toDelivery(endpointIds: string[], notBefore: number | null, scheduledAt: number | null): Delivery {
-    return {
-      id: this.idempotencyKey,
-      messageId: this.messageId,
-      sourceId: this.sourceId,
-      destinationId: this.destination.id,
-      userIds: this.userIds,
-      type: this.type,
-      body: this.body,
-      endpointIds,
-      attempts: this.attempts,
-      timesScheduled: (this.earlier?.timesScheduled ?? 0) + (scheduledAt === null ? 0 : 1),
-      firstAttemptAt: this.firstAttemptAt,
-      firstScheduledAt: this.earlier?.firstScheduledAt ?? scheduledAt,
-      notBefore,
-      outcomes: this.#history(),
-      lastResponse: this.#lastResponse(),
-      origin: this.origin,
-    }
-  }
-
-  #history(): EndpointOutcome[] {
-    const history = this.earlier === null ? [] : [...this.earlier.outcomes]
-    for (const { endpointId, outcome, at } of this.outcomes ?? []) {
-      const { kind, status, durationMs, detail } = outcome
-      const noted = { endpointId, kind, status, durationMs, at, detail }
-      const before = history.findIndex((earlier) => earlier.endpointId === endpointId)
-      if (before < 0) history.push(noted)
-      else if (kind !== 'deferred') history[before] = noted
-    }
-    return history
-  }
-
-  #lastResponse(): LastResponse | null {
-    const answered = (this.outcomes ?? []).findLast(({ outcome }) => outcome.status !== null)
-    if (!answered) return this.earlier?.lastResponse ?? null
-    const { endpointId, outcome, at } = answered
-    return {
-      endpointId,
-      status: outcome.status!,
-      body: outcome.body ?? new Uint8Array(0),
-      durationMs: outcome.durationMs,
-      at,
-    }
+    return this.delivery.attempts + (this.reached ? 1 : 0)
   }
 }
 
 /** One attempt of a delivery at one endpoint: a node of the endpoint's queue, then the sink of the outcome. */
 export class Attempt implements AttemptSink {
-  readonly delivery: ActiveDelivery
-  readonly endpoint: EndpointQueue
+  readonly active: ActiveDelivery
+  readonly endpoint: DeliveryEndpoint
   /** By the steady clock. */
   readonly queuedAt: number
   /** The round of the endpoint's pace in which it was sent. */
   paceRound = 0
+  isQueued = false
   next: Attempt | null = null
 
-  constructor(delivery: ActiveDelivery, endpoint: EndpointQueue, queuedAt: number) {
-    this.delivery = delivery
+  constructor(active: ActiveDelivery, endpoint: DeliveryEndpoint, queuedAt: number) {
+    this.active = active
     this.endpoint = endpoint
     this.queuedAt = queuedAt
   }
@@ -179,40 +168,5 @@ export class Attempt implements AttemptSink {
 
   withdraw(): boolean {
     return this.endpoint.withdraw(this)
-  }
-}
-
-/** First in, first out, linked: no array to shift. */
-export class AttemptQueue {
-  #first: Attempt | null = null
-  #last: Attempt | null = null
-  length = 0
-
-  get first(): Attempt | null {
-    return this.#first
-  }
-
-  push(attempt: Attempt): void {
-    if (this.#last) this.#last.next = attempt
-    else this.#first = attempt
-    this.#last = attempt
-    this.length++
-  }
-
-  unshift(attempt: Attempt): void {
-    attempt.next = this.#first
-    this.#first = attempt
-    this.#last ??= attempt
-    this.length++
-  }
-
-  shift(): Attempt | null {
-    const attempt = this.#first
-    if (!attempt) return null
-    this.#first = attempt.next
-    if (!this.#first) this.#last = null
-    attempt.next = null
-    this.length--
-    return attempt
   }
 }

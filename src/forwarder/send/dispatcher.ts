@@ -1,56 +1,40 @@
-import type { BreakerPhase } from '../../core/pacing/breaker.ts'
-import type { Deferral } from '../../core/delivery/deferral.ts'
+import { deferredBy, type Deferral } from '../../core/delivery/deferral.ts'
 import { deferredOutcome, type Outcome } from '../../core/delivery/outcome.ts'
-import { Deferrals } from './deferrals.ts'
-import type { Attempt, ActiveDelivery } from './active-delivery.ts'
-import type { DestinationRuntime } from '../plan/destination-runtime.ts'
-import type { EndpointHost } from './endpoint-host.ts'
-import type { EndpointQueue } from './endpoint-queue.ts'
-import type { AssignedPartition } from '../consume/assigned-partition.ts'
-import type { BudgetShare } from './memory-budget.ts'
-import { Rounds, type RoundResults } from './rounds.ts'
+import {
+  Attempt,
+  type ActiveDelivery,
+  type DeliveryDestination,
+  type DeliverySettler,
+  type DispatchReports,
+  type DeliveryEndpoint,
+} from './active-delivery.ts'
+import { Deferrals, type Deferring } from './deferrals.ts'
 import type { Slots } from './slots.ts'
+import { Turns } from './turns.ts'
 import { steadyClock } from '../steady-clock.ts'
-
-/** Receives what happens at the endpoints. */
-export interface DispatchResults extends RoundResults {
-  /** Asked of retries before each attempt: it must not be sent any more. */
-  isRevoked(delivery: ActiveDelivery): boolean
-  /** Likewise: its retry window has ended. */
-  isExpired(delivery: ActiveDelivery): boolean
-  /** One attempt has ended, for counting and logging. */
-  attempted(attempt: Attempt, outcome: Outcome): void
-  retryStarted(delivery: ActiveDelivery): void
-  breakerChanged(endpoint: EndpointQueue, from: BreakerPhase, to: BreakerPhase): void
-  /** A partition waits for the endpoint to have room. */
-  blocked(endpoint: EndpointQueue): void
-  /** A blocked partition may be tried again. */
-  wake(partition: AssignedPartition): void
-}
-
-/** Number of requests waiting only for a slot at which no more records are taken. */
-const plenty = 256
-/** Below this number records are taken again. */
-const few = 128
 
 /** Not attempted; the disposition of its delivery finds that no tier fits into the window any more. */
 const windowEnded = deferredOutcome('its retry window ended while it waited for the endpoint')
 
-/** What all endpoints share: the rounds that their attempts belong to, the process's slots and its memory budget. */
-export class Dispatcher implements EndpointHost {
+/**
+ * Rounds of sending: each delivery in its lane's turn, to all its endpoints at once, until its outcomes are in. The
+ * endpoints (EndpointQueue) decide when an attempt goes out, and report here what came of it.
+ */
+export class Dispatcher implements Deferring {
+  /** The process's slots for requests on the wire. */
   readonly slots: Slots
-  readonly budget: BudgetShare
   readonly deferrals = new Deferrals()
-  readonly #rounds: Rounds
-  readonly #results: DispatchResults
+  readonly #settler: DeliverySettler
+  readonly #reports: DispatchReports
+  readonly #turns = new Turns()
+  #isStarting = false
   #stopping = false
-  #hasPlenty = false
+  #admitted = 0
 
-  constructor(results: DispatchResults, slots: Slots, budget: BudgetShare) {
-    this.#results = results
-    this.#rounds = new Rounds(results, this.deferrals)
+  constructor(settler: DeliverySettler, reports: DispatchReports, slots: Slots) {
+    this.#settler = settler
+    this.#reports = reports
     this.slots = slots
-    this.budget = budget
   }
 
   /** Requests on the wire. */
@@ -60,22 +44,7 @@ export class Dispatcher implements EndpointHost {
 
   /** Deliveries admitted whose round is not over. */
   get admitted(): number {
-    return this.#rounds.open
-  }
-
-  /**
-   * Whether the process is busy and has enough requests waiting. Records taken beyond that only age: in V8's old space, and
-   * out of the processor's caches. Requests that wait for their receiver do not count: others may be behind them. Check
-   * again in the next turn of the event loop.
-   */
-  get hasPlenty(): boolean {
-    this.#hasPlenty = this.slots.hasWaiting(this.#hasPlenty ? few : plenty)
-    return this.#hasPlenty
-  }
-
-  /** Admits a delivery whose endpoints had room; it takes the places in `delivery.reserved`. */
-  admit(delivery: ActiveDelivery): void {
-    this.#rounds.admit(delivery)
+    return this.#admitted
   }
 
   /** Nothing starts any more; what is on the wire ends. */
@@ -83,89 +52,231 @@ export class Dispatcher implements EndpointHost {
     this.#stopping = true
   }
 
-  /** After partitions were lost: removes their queued attempts, unsent. */
-  dropLost(endpoints: Iterable<EndpointQueue>): void {
-    for (const endpoint of endpoints) endpoint.dropLost()
+  /** Admits a delivery whose endpoints had room; it takes the places in `active.reserved`. */
+  admit(active: ActiveDelivery): void {
+    this.#admitted++
+    for (const endpoint of active.reserved) endpoint.admission.reserve(active)
+    if (this.#turns.enter(active)) this.#start(active)
   }
 
-  /** Defers deliveries that have waited in the destination's lanes since before `before`; see `Rounds`. */
-  deferWaiting(destination: DestinationRuntime, before: number, max: number): number {
-    return this.#rounds.deferWaiting(destination, before, max)
+  /** Defers what is too much in lanes. */
+  defer(max: number): number {
+    const count = this.#turns.passOverExcess(max)
+    this.#startReady()
+    return count
+  }
+
+  /**
+   * Defers deliveries that have waited in a lane since before `before` although no endpoint can take them, at most `max`;
+   * returns how many. None of them is sent, not even as a probe: the one before it in its lane may be on the wire.
+   */
+  deferWaiting(destination: DeliveryDestination, before: number, max: number): number {
+    const count = this.#turns.passOverWaiting(destination, before, max)
+    this.#startReady()
+    return count
   }
 
   /** The endpoint's URL was removed from the settings: it is dropped from the deliveries that wait for it. */
-  removed(endpoint: EndpointQueue): void {
+  removed(endpoint: DeliveryEndpoint): void {
     const now = steadyClock.now()
-    for (const { delivery } of endpoint.takeQueued()) this.#rounds.withdraw(delivery, endpoint, now)
-  }
-
-  /** Looks again at queues that were not allowed to start anything, or found no slot. */
-  pumpAll(endpoints: Iterable<EndpointQueue>): void {
-    const now = steadyClock.now()
-    for (const endpoint of endpoints) if (endpoint.queued > 0) endpoint.pump(now)
+    for (const { active } of endpoint.takeQueued()) this.#withdraw(active, endpoint, now)
   }
 
   // Called by endpoints.
 
-  mayStart(attempt: Attempt): ReturnType<EndpointHost['mayStart']> {
-    const { partition } = attempt.delivery.work
+  /** An attempt is about to be sent: it may be, or waits until that may be, or ends unsent (see `discard`). */
+  verdict({ active }: Attempt): 'send' | 'wait' | 'drop' | 'skip' | 'expire' {
+    const { partition } = active.work
     if (!partition.alive) return 'drop'
-    if (!attempt.delivery.destination.enabled) return 'skip'
-    if (attempt.delivery.isRetry) {
-      if (this.#results.isRevoked(attempt.delivery)) return 'skip'
-      if (this.#results.isExpired(attempt.delivery)) return 'expire'
+    if (!active.destination.enabled) return 'skip'
+    if (active.isRetry) {
+      if (this.#settler.isRevoked(active)) return 'skip'
+      if (this.#settler.isExpired(active)) return 'expire'
     }
     return this.#stopping || !partition.owner.mayStart() ? 'wait' : 'send'
   }
 
+  /** An attempt that was sent has ended. Its endpoint has given its slot back. */
   ended(attempt: Attempt, outcome: Outcome): void {
     const now = steadyClock.now()
+    const { active, endpoint } = attempt
     let bug: unknown = null
     try {
-      this.#results.attempted(attempt, outcome)
+      this.#reports.attempted(attempt, outcome)
     } catch (error) {
       bug = error
     }
-    if (bug === null) this.#rounds.conclude(attempt.delivery, attempt.endpoint, outcome, now)
-    else this.#rounds.fail(attempt.delivery, attempt.endpoint, bug, now)
-    attempt.endpoint.pump(now)
+    if (bug === null) this.#conclude(active, endpoint, outcome, now)
+    else this.failed(attempt, bug)
+    endpoint.pump(now)
     this.slots.grantWaiting(now)
   }
 
-  dropped(attempt: Attempt): void {
-    this.#rounds.drop(attempt.delivery, attempt.endpoint, steadyClock.now())
+  /** An attempt that its endpoint removed from its queue is not sent at all. */
+  discard({ active, endpoint }: Attempt, verdict: 'drop' | 'skip' | 'expire'): void {
+    const now = steadyClock.now()
+    if (verdict === 'expire') this.#conclude(active, endpoint, windowEnded, now)
+    else if (verdict === 'skip') this.#skip(active, endpoint, now)
+    else {
+      endpoint.admission.release(active, now)
+      this.#abandon(active)
+    }
   }
 
-  skipped(attempt: Attempt): void {
-    this.#rounds.skip(attempt.delivery, attempt.endpoint, steadyClock.now())
+  /** An attempt is not sent now; its endpoint removed it from its queue. */
+  deferred({ active, endpoint }: Attempt, deferral: Deferral): void {
+    this.#defer(active, endpoint, deferral, steadyClock.now())
   }
 
-  deferred(attempt: Attempt, deferral: Deferral): void {
-    this.#rounds.deferred(attempt.delivery, attempt.endpoint, deferral, steadyClock.now())
+  /** An exception of ours at sending an attempt, or at reporting its outcome. */
+  failed({ active, endpoint }: Attempt, error: unknown): void {
+    endpoint.admission.release(active, steadyClock.now())
+    if (active.settled) return
+    this.#end(active)
+    this.#settler.fail(active, error)
+    this.#startReady()
   }
 
-  expired(attempt: Attempt): void {
-    this.#rounds.conclude(attempt.delivery, attempt.endpoint, windowEnded, steadyClock.now())
+  // A round, from its start to its end.
+
+  #start(active: ActiveDelivery): void {
+    if (!active.work.partition.alive) {
+      this.#releaseAll(active)
+      this.#abandon(active)
+      return
+    }
+    try {
+      this.#send(active)
+    } catch (error) {
+      // Planning comes before the first endpoint is offered anything.
+      this.#releaseAll(active)
+      this.#end(active)
+      this.#settler.fail(active, error)
+    }
   }
 
-  failed(attempt: Attempt, error: unknown): void {
-    this.#rounds.fail(attempt.delivery, attempt.endpoint, error, steadyClock.now())
+  #send(active: ActiveDelivery): void {
+    const now = steadyClock.now()
+    const targets = targetsOf(active)
+    if (targets !== active.reserved) {
+      for (const endpoint of targets) endpoint.admission.reserve(active)
+      this.#releaseAll(active)
+      active.reserved = targets
+    }
+    if (targets.length === 0) {
+      this.#end(active)
+      this.#settler.skip(active)
+      return
+    }
+    active.pending = targets.length
+    for (const endpoint of targets) {
+      const deferral = endpoint.offer(new Attempt(active, endpoint, now), now)
+      if (deferral) this.#defer(active, endpoint, deferral, now)
+    }
   }
 
-  retryStarted(delivery: ActiveDelivery): void {
-    this.#results.retryStarted(delivery)
+  /** One endpoint does not get it now. */
+  #defer(active: ActiveDelivery, endpoint: DeliveryEndpoint, deferral: Deferral, now: number): void {
+    if (!active.settled && active.work.partition.alive) this.#reports.deferred(active, deferral.reason)
+    this.#conclude(active, endpoint, deferredBy(deferral), now)
   }
 
-  blocked(endpoint: EndpointQueue): void {
-    this.#results.blocked(endpoint)
+  /** One endpoint's outcome is known. A success decides at once: the other requests end by themselves. */
+  #conclude(active: ActiveDelivery, endpoint: DeliveryEndpoint, outcome: Outcome, now: number): void {
+    endpoint.admission.release(active, now)
+    if (active.settled) return
+    if (outcome.kind !== 'deferred' && !active.isRetry) active.destination.lanes.answered(outcome.durationMs)
+    if (outcome.kind !== 'success') {
+      // The next owner of a lost partition sends it again: a retry of ours beside that would be one too many.
+      if (!active.work.partition.alive) {
+        this.#abandon(active)
+        return
+      }
+      active.outcomes ??= []
+      active.outcomes.push({ endpointId: endpoint.id, outcome, at: Date.now() })
+      if (--active.pending === 0) this.#settle(active)
+      return
+    }
+    this.#end(active)
+    try {
+      this.#settler.finish(active, 'delivered')
+    } catch (error) {
+      this.#settler.fail(active, error)
+    }
+    this.#startReady()
   }
 
-  wake(partition: AssignedPartition): void {
-    this.#results.wake(partition)
+  #settle(active: ActiveDelivery): void {
+    this.#end(active)
+    try {
+      this.#settler.settle(active)
+    } catch (error) {
+      this.#settler.fail(active, error)
+    }
+    this.#startReady()
   }
 
-  breakerChanged(endpoint: EndpointQueue, from: BreakerPhase, to: BreakerPhase): void {
-    this.#results.breakerChanged(endpoint, from, to)
-    if (endpoint.waiters.size > 0) endpoint.wakeWaiters(steadyClock.now())
+  /** One endpoint is gone: the others decide, if there are any. */
+  #withdraw(active: ActiveDelivery, endpoint: DeliveryEndpoint, now: number): void {
+    if (!active.settled && active.pending === 1 && !active.outcomes) {
+      this.#skip(active, endpoint, now)
+      return
+    }
+    endpoint.admission.release(active, now)
+    if (!active.settled && --active.pending === 0) this.#settle(active)
   }
+
+  #skip(active: ActiveDelivery, endpoint: DeliveryEndpoint, now: number): void {
+    endpoint.admission.release(active, now)
+    if (active.settled) return
+    this.#end(active)
+    this.#settler.skip(active)
+    this.#startReady()
+  }
+
+  #abandon(active: ActiveDelivery): void {
+    if (active.settled) return
+    this.#end(active)
+    this.#settler.abandon(active)
+    this.#startReady()
+  }
+
+  #end(active: ActiveDelivery): void {
+    active.settled = true
+    this.#admitted--
+    this.#turns.leave(active)
+  }
+
+  #releaseAll(active: ActiveDelivery): void {
+    const now = steadyClock.now()
+    for (const endpoint of active.reserved) endpoint.admission.release(active, now)
+    active.reserved = []
+  }
+
+  /** A loop rather than recursion: a lane of a thousand may be deferred in one go. */
+  #startReady(): void {
+    if (this.#isStarting) return
+    this.#isStarting = true
+    try {
+      for (let active = this.#turns.takeReady(); active; active = this.#turns.takeReady()) this.#start(active)
+    } finally {
+      this.#isStarting = false
+    }
+    if (this.#turns.hasExcess) this.deferrals.begin(this)
+  }
+}
+
+/** The current endpoints: an edited URL list takes effect at the next attempt. */
+function targetsOf({
+  delivery,
+  destination,
+  isRetry,
+  reserved,
+}: ActiveDelivery): readonly DeliveryEndpoint[] {
+  if (!destination.enabled) return []
+  if (!isRetry) return destination.endpoints
+  const left = destination.endpoints.filter((endpoint) => delivery.endpointIds.includes(endpoint.id))
+  const same =
+    left.length === reserved.length && left.every((endpoint, index) => endpoint === reserved[index])
+  return same ? reserved : left
 }

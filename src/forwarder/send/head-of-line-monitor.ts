@@ -63,11 +63,13 @@ export class HeadOfLineMonitor implements Deferring {
     this.#shift++
     let sheds = false
     for (const endpoint of this.#routing.endpoints()) {
-      endpoint.stopSheddingIfDrained(now)
-      if (!endpoint.shedding) this.#watch(endpoint, now)
-      if (endpoint.shedding) this.#dispatcher.deferrals.begin(endpoint)
-      sheds ||= endpoint.shedding || endpoint.breaker.phase !== 'closed'
-      if (endpoint.waiters.size > 0) endpoint.wakeWaiters(now)
+      const { admission } = endpoint
+      endpoint.advance(now)
+      admission.stopSheddingIfDrained(now)
+      this.#watch(endpoint, now)
+      if (admission.isShedding) this.#dispatcher.deferrals.begin(endpoint)
+      sheds ||= admission.isShedding || endpoint.breaker.phase !== 'closed'
+      if (endpoint.waiters.size > 0) admission.wakeWaiters(now)
     }
     this.#unserved = sheds
       ? [...this.#routing.destinations()].filter((destination) => isUnserved(destination, now))
@@ -77,11 +79,10 @@ export class HeadOfLineMonitor implements Deferring {
 
   /** A partition waits for the endpoint from now on. */
   check(endpoint: EndpointQueue, now: number): void {
-    if (endpoint.shedding || !endpoint.isOverdue(now)) return
+    if (!endpoint.admission.isOverdue(now)) return
     if (now - (this.#checkedAt.get(endpoint) ?? -Infinity) < checkIntervalMs) return
     this.#checkedAt.set(endpoint, now)
     this.#watch(endpoint, now)
-    if (endpoint.shedding) this.#dispatcher.deferrals.begin(endpoint)
   }
 
   /** Defers what has waited in the lanes for too long at destinations that take nothing. */
@@ -97,20 +98,22 @@ export class HeadOfLineMonitor implements Deferring {
   }
 
   #watch(endpoint: EndpointQueue, now: number): void {
+    const { admission, destinationId, id } = endpoint
+    // One that is not set up defers everything as it is.
+    if (admission.state !== 'open') return
     const held = this.#findBlocked(endpoint, now)
     if (held === 'none') {
-      endpoint.holdingSince = null
+      admission.blockingSince = null
       return
     }
-    endpoint.holdingSince ??= now
-    const shedsAtOnce = held === 'seen' && endpoint.isOverdue(now)
-    if (!shedsAtOnce && now - endpoint.holdingSince < headOfLineLimitMs) return
-    endpoint.shedding = true
+    admission.blockingSince ??= now
+    const shedsAtOnce = held === 'seen' && admission.isOverdue(now)
+    if (!shedsAtOnce && now - admission.blockingSince < headOfLineLimitMs) return
     this.#log.warn(
-      { destination: endpoint.destinationId, urlId: endpoint.id, admitted: endpoint.admittedCalls },
+      { destination: destinationId, urlId: id, admitted: admission.places.calls },
       'an endpoint is too slow for its calls and blocks others: what it cannot take goes to the retry tiers',
     )
-    endpoint.wakeWaiters(now)
+    endpoint.shed(now)
   }
 
   /** Many slow endpoints, none of them at its own bound, can exhaust the budget together: then each blocks others. */
@@ -118,9 +121,10 @@ export class HeadOfLineMonitor implements Deferring {
     const behind = this.#behind(endpoint, endpoint.waiters)
     if (behind === 'seen') return behind
     // What is queued for long here may hold up the partition even though the partition waits for nothing.
-    if (endpoint.isOverdue(now) && this.#isStalled() && this.#isAnotherIdle(endpoint)) return 'unseen'
+    const { admission } = endpoint
+    if (admission.isOverdue(now) && this.#isStalled() && this.#isAnotherIdle(endpoint)) return 'unseen'
     const waiting = this.#waitingForBudget()
-    if (waiting.size === 0 || !(endpoint.isFull(false, now) || endpoint.isFull(true, now))) return behind
+    if (waiting.size === 0 || !(admission.isFull(false, now) || admission.isFull(true, now))) return behind
     const behindBudget = this.#behind(endpoint, waiting)
     return behindBudget === 'none' ? behind : behindBudget
   }
@@ -154,4 +158,4 @@ type BlockedWork = 'seen' | 'unseen' | 'none'
 
 /** All of its endpoints defer. */
 const isUnserved = ({ endpoints }: DestinationRuntime, now: number): boolean =>
-  endpoints.length > 0 && endpoints.every((endpoint) => endpoint.defers(now))
+  endpoints.length > 0 && endpoints.every(({ admission }) => admission.defers(now))

@@ -1,9 +1,33 @@
 import { randomBytes } from 'node:crypto'
-import { HashChains } from '../../core/hash-chains.ts'
+import { HashChains, type Chained } from '../../core/hash-chains.ts'
 import { LaneBound, laneGraceMs } from '../../core/pacing/lane-bound.ts'
 import { hashOn, spread } from '../../core/text-hash.ts'
-import type { ActiveDelivery } from './active-delivery.ts'
+import { IntrusiveQueue, type QueueNode } from '../../core/intrusive-queue.ts'
 import { steadyClock } from '../steady-clock.ts'
+
+/** What goes through the lanes: an ActiveDelivery. */
+export interface LaneNode<T extends LaneNode<T>> extends QueueNode<T> {
+  /** The Kafka key; null when the record had none. */
+  readonly key: string | null
+  readonly isRetry: boolean
+  /** By the steady clock. */
+  readonly admittedAt: number
+  /** Set from its turn until it leaves. */
+  lane: Lane<T> | null
+}
+
+/** Those that wait for the delivery of their key whose turn it is. There is a lane as long as it is someone's turn. */
+export class Lane<T extends LaneNode<T>> extends IntrusiveQueue<T> implements Chained<Lane<T>> {
+  readonly key: string
+  readonly hash: number
+  chained: Lane<T> | null = null
+
+  constructor(key: string, hash: number) {
+    super()
+    this.key = key
+    this.hash = hash
+  }
+}
 
 /** Random, so that a sender cannot choose keys that share a chain. */
 const seed = randomBytes(4).readInt32LE()
@@ -13,57 +37,49 @@ const seed = randomBytes(4).readInt32LE()
  * and deliveries without a key, overtake them. A lane is bounded (LaneBound): calls of one key at a slow endpoint
  * must not take the memory and the time of all others.
  */
-export class Lanes {
-  /** The first delivery of each lane, whose turn it is; the others are linked by `next`. */
-  readonly #firsts = new HashChains<ActiveDelivery>()
+export class Lanes<T extends LaneNode<T>> {
+  readonly #lanes = new HashChains<Lane<T>>()
   readonly #bound = new LaneBound()
-  /** First deliveries of lanes that were longer than the bound when their turn came. */
-  readonly #tooLong = new Set<ActiveDelivery>()
+  /** Lanes that were longer than the bound when the turn passed on. */
+  readonly #tooLong = new Set<Lane<T>>()
 
   /** Whether another delivery of its key is in flight or waits. */
-  isBusy(delivery: ActiveDelivery): boolean {
-    return (
-      delivery.key !== null && !delivery.isRetry && this.#firstOf(delivery.key, hashOf(delivery.key)) !== null
-    )
+  isBusy(delivery: T): boolean {
+    const { key, isRetry } = delivery
+    return key !== null && !isRetry && this.#find(key, hashOf(key)) !== null
   }
 
   /**
    * `turn`: it is the delivery's turn. `waits`: for the one before it, and `leave` of that one returns it. `full`: its
    * lane takes no more, and the delivery is in none.
    */
-  enter(delivery: ActiveDelivery): 'turn' | 'waits' | 'full' {
-    if (delivery.key === null || delivery.isRetry) return 'turn'
-    delivery.hash = hashOf(delivery.key)
-    const first = this.#firstOf(delivery.key, delivery.hash)
-    if (!first) {
-      delivery.last = delivery
-      this.#firsts.add(delivery)
+  enter(delivery: T): 'turn' | 'waits' | 'full' {
+    const { key } = delivery
+    if (key === null || delivery.isRetry) return 'turn'
+    const hash = hashOf(key)
+    const lane = this.#find(key, hash)
+    if (!lane) {
+      delivery.lane = new Lane(key, hash)
+      this.#lanes.add(delivery.lane)
       return 'turn'
     }
-    if (first.waiting >= this.#bound.maxWaiting && hasWaitedLong(first, delivery.admittedAt)) return 'full'
-    first.last!.next = delivery
-    first.last = delivery
-    first.waiting++
+    if (lane.length >= this.#bound.maxWaiting && hasWaitedLong(lane, delivery.admittedAt)) return 'full'
+    lane.push(delivery)
     return 'waits'
   }
 
   /** Removes a finished delivery and returns the next one of its key, or null. */
-  leave(delivery: ActiveDelivery): ActiveDelivery | null {
+  leave(delivery: T): T | null {
+    const { lane } = delivery
     // It went past, or was taken out.
-    if (delivery.last === null) return null
-    this.#firsts.remove(delivery)
-    const { next } = delivery
-    if (next) {
-      next.last = delivery.last
-      next.waiting = delivery.waiting - 1
-      this.#firsts.add(next)
-      if (next.waiting > this.#bound.maxWaiting && hasWaitedLong(next, steadyClock.now()))
-        this.#tooLong.add(next)
-    }
-    if (this.#tooLong.size > 0) this.#tooLong.delete(delivery)
-    delivery.next = null
-    delivery.last = null
-    delivery.waiting = 0
+    if (lane === null) return null
+    delivery.lane = null
+    const next = lane.shift()
+    if (next) next.lane = lane
+    else this.#lanes.remove(lane)
+    if (lane.length > this.#bound.maxWaiting && hasWaitedLong(lane, steadyClock.now()))
+      this.#tooLong.add(lane)
+    else if (this.#tooLong.size > 0) this.#tooLong.delete(lane)
     return next
   }
 
@@ -78,58 +94,35 @@ export class Lanes {
   }
 
   /** Removes deliveries beyond the bound, at most `max`: the last ones of each lane, so that the others keep their order. */
-  takeExcess(max: number): ActiveDelivery[] {
-    const taken: ActiveDelivery[] = []
-    for (const first of this.#tooLong) {
+  takeExcess(max: number): T[] {
+    const taken: T[] = []
+    for (const lane of this.#tooLong) {
       if (taken.length === max) break
-      const excess = first.waiting - this.#bound.maxWaiting
-      if (excess > 0) this.#takeBehind(first, first.waiting - Math.min(excess, max - taken.length), taken)
-      if (first.waiting <= this.#bound.maxWaiting) this.#tooLong.delete(first)
+      const excess = lane.length - this.#bound.maxWaiting
+      if (excess > 0) taken.push(...lane.truncate(lane.length - Math.min(excess, max - taken.length)))
+      if (lane.length <= this.#bound.maxWaiting) this.#tooLong.delete(lane)
     }
     return taken
   }
 
   /** Removes deliveries that have waited since before `before`, except those whose turn it is; at most `max`. */
-  takeWaiting(before: number, max: number): ActiveDelivery[] {
-    const taken: ActiveDelivery[] = []
-    for (const first of this.#firsts) {
-      while (taken.length < max && first.next && first.next.admittedAt < before) {
-        const delivery = first.next
-        first.next = delivery.next
-        first.waiting--
-        if (first.last === delivery) first.last = first
-        delivery.next = null
-        taken.push(delivery)
-      }
+  takeWaiting(before: number, max: number): T[] {
+    const taken: T[] = []
+    for (const lane of this.#lanes) {
+      while (taken.length < max && lane.first && lane.first.admittedAt < before) taken.push(lane.shift()!)
     }
     return taken
   }
 
-  /** Takes out all but the first `kept` of those that wait in the lane. */
-  #takeBehind(first: ActiveDelivery, kept: number, taken: ActiveDelivery[]): void {
-    let last = first
-    for (let left = kept; left > 0; left--) last = last.next!
-    let delivery = last.next
-    last.next = null
-    first.last = last
-    first.waiting = kept
-    while (delivery) {
-      const { next } = delivery
-      delivery.next = null
-      taken.push(delivery)
-      delivery = next
-    }
-  }
-
-  #firstOf(key: string, hash: number): ActiveDelivery | null {
-    let first = this.#firsts.first(hash)
-    while (first !== null && (first.hash !== hash || first.key !== key)) first = first.chained
-    return first
+  #find(key: string, hash: number): Lane<T> | null {
+    let lane = this.#lanes.first(hash)
+    while (lane !== null && (lane.hash !== hash || lane.key !== key)) lane = lane.chained
+    return lane
   }
 }
 
-/** The first delivery that waits behind it; there must be one. */
-const hasWaitedLong = (first: ActiveDelivery, now: number): boolean =>
-  now - first.next!.admittedAt >= laneGraceMs
+/** The first one that waits; there must be one. */
+const hasWaitedLong = <T extends LaneNode<T>>(lane: Lane<T>, now: number): boolean =>
+  now - lane.first!.admittedAt >= laneGraceMs
 
 const hashOf = (key: string): number => spread(hashOn(seed, key))

@@ -4,13 +4,16 @@ export interface AttemptSigner {
   sign(id: string, timestamp: string, body: Uint8Array): string
 }
 
-/** One delivery's request; the same bytes go to every URL and every later attempt. */
+/**
+ * One delivery's request, made when the first attempt of a round goes out; the same bytes go to every URL and every
+ * later attempt.
+ */
 export interface SignedRequest {
-  body: Uint8Array
+  readonly body: Uint8Array
   /** Lowercase hex HMAC-SHA1 of the body; null when the destination has no shared secret. */
-  signature: string | null
+  readonly signature: string | null
   /** The delivery's id, whatever its characters. */
-  idempotencyKey: string
+  readonly idempotencyKey: string
   /** Adds the headers of Standard Webhooks; only beside a `signature`. */
-  signer?: AttemptSigner | null
+  readonly signer?: AttemptSigner | null
 }

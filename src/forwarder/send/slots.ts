@@ -1,5 +1,5 @@
 import { BusyWindow } from '../../core/pacing/busy-window.ts'
-import { IntrusiveQueue, type QueueNode } from './intrusive-queue.ts'
+import { IntrusiveQueue, type QueueNode } from '../../core/intrusive-queue.ts'
 import { steadyClock } from '../steady-clock.ts'
 
 /** What takes slots: an endpoint's queue. */
@@ -21,6 +21,10 @@ export interface Window {
 
 /** Users over their share that are tried when a slot is released. */
 const overShareScans = 2
+/** Number of requests waiting only for a slot at which no more records are taken. */
+const plenty = 256
+/** Below this number records are taken again. */
+const few = 128
 
 /**
  * The process's slots for requests on the wire, shared so that no user can take them all: each may take another
@@ -41,6 +45,7 @@ export class Slots {
   /** Users that found free slots, but held as many already. */
   readonly #overShare = new Set<SlotUser>()
   #watching = false
+  #hasPlenty = false
 
   constructor(max: number, window: Window = new BusyWindow(max)) {
     this.#max = max
@@ -49,6 +54,20 @@ export class Slots {
 
   get taken(): number {
     return this.#taken
+  }
+
+  /**
+   * Whether the process is busy and had enough requests waiting at the last `countWaiting`. Records taken beyond that
+   * only age: in V8's old space, and out of the processor's caches. Requests that wait for their receiver do not
+   * count: others may be behind them.
+   */
+  get hasPlenty(): boolean {
+    return this.#hasPlenty
+  }
+
+  /** To be called in each turn of the event loop in which records are to be taken. */
+  countWaiting(): void {
+    this.#hasPlenty = this.hasWaiting(this.#hasPlenty ? few : plenty)
   }
 
   /** Whether `count` requests wait only for a slot though not all are taken: the process is busy with answers. */

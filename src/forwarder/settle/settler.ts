@@ -1,13 +1,14 @@
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import type { DeadLetter, DeadLetterReason, Delivery, RetryDelivery } from '../../core/delivery/delivery.ts'
 import type { DispositionLabel } from '../../core/ledger/delivery-event.ts'
-import { decide, expiryReason, type RetryPolicy } from '../../core/delivery/disposition.ts'
+import { afterRound, type RoundOutcome } from '../../core/delivery/after-round.ts'
+import { decide, expiryReason, isExpired, type RetryPolicy } from '../../core/delivery/disposition.ts'
 import { ownBytes } from '../../core/own-bytes.ts'
 import type { Tier, TopicNames } from '../../core/topics.ts'
 import type { Claim } from '../../core/offsets/ownership.ts'
 import { BudgetClaim } from './budget-claim.ts'
 import { DeadLetters, deadLetterOf } from './dead-letters.ts'
-import type { ActiveDelivery } from '../send/active-delivery.ts'
+import type { ActiveDelivery, DeliverySettler } from '../send/active-delivery.ts'
 import type { DestinationRuntime } from '../plan/destination-runtime.ts'
 import type { Erased } from '../plan/erased.ts'
 import type { RecordPublisher } from './record-publisher.ts'
@@ -35,7 +36,7 @@ export interface SettlerParts {
  * Ends rounds: decides what becomes of a delivery, writes what must be kept, and only then finishes it at its
  * record.
  */
-export class Settler {
+export class Settler implements DeliverySettler {
   readonly #parts: SettlerParts
   readonly #deadLetters: DeadLetters
   readonly #retries: RetryRecords
@@ -46,57 +47,53 @@ export class Settler {
     this.#retries = new RetryRecords(parts, this.#deadLetters)
   }
 
-  /** A round is over. The hot path is a delivery without a failed outcome. */
-  settle(delivery: ActiveDelivery): void {
-    if (delivery.outcomes === null || delivery.pending > 0) {
-      this.#finish(delivery, 'delivered')
-      return
-    }
+  settle(active: ActiveDelivery): void {
+    const { delivery, destination, attempts, firstAttemptAt, work, key } = active
+    const { timesScheduled, firstScheduledAt } = delivery
     const now = Date.now()
-    if (delivery.outcomes.length > 1) {
-      const order = delivery.destination.endpoints.map((endpoint) => endpoint.id)
-      delivery.outcomes.sort((a, b) => order.indexOf(a.endpointId) - order.indexOf(b.endpointId))
-    }
-    const disposition = decide(
-      {
-        outcomes: delivery.outcomes,
-        attempts: delivery.attempts,
-        timesScheduled: delivery.earlier?.timesScheduled ?? 0,
-        firstAttemptAt: delivery.firstAttemptAt,
-        firstScheduledAt: delivery.earlier?.firstScheduledAt ?? null,
-        now,
-      },
-      this.#parts.policy,
-    )
+    const outcomes = outcomesOf(active)
+    const round = { outcomes, attempts, timesScheduled, firstAttemptAt, firstScheduledAt, now }
+    const disposition = decide(round, this.#parts.policy)
     if (disposition.kind === 'delivered') {
-      this.#finish(delivery, 'delivered')
-    } else if (this.#parts.erased.isDeliveryErased(delivery)) {
-      this.#finish(delivery, 'erased')
+      this.finish(active, 'delivered')
+    } else if (this.#parts.erased.isDeliveryErased(active)) {
+      this.finish(active, 'erased')
     } else if (disposition.kind === 'retry') {
       const { tier, endpointIds, notBefore, deferred } = disposition
-      const retry = delivery.toDelivery(endpointIds, notBefore, now)
+      const retry = afterRound(delivery, round, { endpointIds, notBefore, scheduledAt: now })
       const label = deferred ? 'deferred' : 'retried'
-      this.#retries.write(delivery.work, delivery.key, tier, retry, now, label, delivery.destination.metrics)
+      this.#retries.write(work, key, tier, retry, now, label, destination.metrics)
     } else {
-      const ids = delivery.outcomes.map(({ endpointId }) => endpointId)
-      this.#deadDelivery(delivery, disposition.reason, null, delivery.toDelivery(ids, null, null), now)
+      const endpointIds = outcomes.map(({ endpointId }) => endpointId)
+      this.#deadDelivery(active, disposition.reason, null, endpointIds, now)
     }
   }
 
-  /** Nothing was sent in this round: no endpoint is left, or its user was erased. */
-  skip(delivery: ActiveDelivery): void {
-    const erased = delivery.isRetry && this.#parts.erased.isDeliveryErased(delivery)
-    this.#finish(delivery, erased ? 'erased' : 'skipped')
+  skip(active: ActiveDelivery): void {
+    const isErased = active.isRetry && this.#parts.erased.isDeliveryErased(active)
+    this.finish(active, isErased ? 'erased' : 'skipped')
   }
 
-  /** Everything published for the delivery is with the broker. */
-  #finish(delivery: ActiveDelivery, disposition: DispositionLabel, details?: DispositionDetails): void {
+  /** Everything published for the delivery must be with the broker. */
+  finish(active: ActiveDelivery, disposition: DispositionLabel, details?: DispositionDetails): void {
     const { ledger, budget } = this.#parts
-    const { destination, work } = delivery
+    const { delivery, destination, work } = active
     destination.metrics.disposition(disposition)
-    ledger.disposed(delivery, disposition, details)
+    ledger.disposed(active, disposition, details)
     budget.free(delivery.body.length)
-    work.finishOne(ledger.codes.code(destination.id, disposition))
+    work.finishOne(ledger.codes.code(delivery.destinationId, disposition))
+  }
+
+  abandon({ delivery }: ActiveDelivery): void {
+    this.#parts.budget.free(delivery.body.length)
+  }
+
+  isRevoked(active: ActiveDelivery): boolean {
+    return this.#parts.erased.isDeliveryErased(active)
+  }
+
+  isExpired({ delivery }: ActiveDelivery): boolean {
+    return isExpired(delivery, Date.now(), this.#parts.policy)
   }
 
   /** A deletion request covers a retry that came due. */
@@ -121,19 +118,19 @@ export class Settler {
     work.finishOne(this.#parts.ledger.codes.code(id, 'skipped'))
   }
 
-  /** An exception tied to one delivery: it is kept with its stack, and the partition goes on. */
-  fail(delivery: ActiveDelivery, error: unknown): void {
+  /** The delivery is kept with the exception's stack, and the partition goes on. */
+  fail(active: ActiveDelivery, error: unknown): void {
     const detail = stackOf(error)
     this.#parts.log.error(
-      { delivery: delivery.idempotencyKey, err: error },
+      { delivery: active.delivery.id, err: error },
       'a delivery could not be sent for a bug of ours',
     )
-    if (this.#parts.erased.isDeliveryErased(delivery)) {
-      this.#finish(delivery, 'erased')
+    if (this.#parts.erased.isDeliveryErased(active)) {
+      this.finish(active, 'erased')
       return
     }
-    const ids = delivery.destination.endpoints.map((endpoint) => endpoint.id)
-    this.#deadDelivery(delivery, 'internal_error', detail, delivery.toDelivery(ids, null, null), Date.now())
+    const endpointIds = active.destination.endpoints.map(({ id }) => id)
+    this.#deadDelivery(active, 'internal_error', detail, endpointIds, Date.now())
   }
 
   /** A retry that came due before its `notBefore`: on to the next tier, without an attempt. */
@@ -213,24 +210,35 @@ export class Settler {
   }
 
   #deadDelivery(
-    delivery: ActiveDelivery,
+    active: ActiveDelivery,
     reason: DeadLetterReason,
     detail: string | null,
-    kept: Delivery,
+    endpointIds: readonly string[],
     now: number,
   ): void {
+    const { delivery, destination, work, key, attempts, firstAttemptAt, outcomes } = active
     const done = () => {
-      delivery.destination.metrics.deadLetter(reason)
-      this.#finish(delivery, 'dead_lettered', { reason })
+      destination.metrics.deadLetter(reason)
+      this.finish(active, 'dead_lettered', { reason })
     }
-    const deadLetter = deadLetterOf(delivery.work, keyBytes(delivery.key), reason, detail, kept, now)
-    this.#deadLetters.write(delivery.work, deadLetter, done, this.#claim(delivery.work, delivery.body.length))
+    const round = { outcomes: outcomes ?? [], attempts, firstAttemptAt }
+    const kept = afterRound(delivery, round, { endpointIds, notBefore: null, scheduledAt: null })
+    const deadLetter = deadLetterOf(work, keyBytes(key), reason, detail, kept, now)
+    this.#deadLetters.write(work, deadLetter, done, this.#claim(work, delivery.body.length))
   }
 
   /** @param bytes of the memory budget that the record holds until the broker has it, or it is dropped */
   #claim({ partition }: RecordProgress, bytes: number): Claim {
     return new BudgetClaim(partition, this.#parts.budget, bytes)
   }
+}
+
+/** In the order of the destination's URLs. */
+function outcomesOf({ outcomes, destination }: ActiveDelivery): readonly RoundOutcome[] {
+  const all = outcomes ?? []
+  if (all.length < 2) return all
+  const order = destination.endpoints.map(({ id }) => id)
+  return all.sort((a, b) => order.indexOf(a.endpointId) - order.indexOf(b.endpointId))
 }
 
 const keyBytes = (key: string | null): Uint8Array | null => (key === null ? null : ownBytes(key, 'latin1'))

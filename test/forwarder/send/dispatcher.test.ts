@@ -4,18 +4,24 @@ import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
 import { defaultBreakerLimits } from '../../../src/core/pacing/breaker.ts'
 import { BusyWindow } from '../../../src/core/pacing/busy-window.ts'
 import { laneGraceMs } from '../../../src/core/pacing/lane-bound.ts'
+import type { ActiveDelivery } from '../../../src/forwarder/send/active-delivery.ts'
 import type { DestinationRuntime } from '../../../src/forwarder/plan/destination-runtime.ts'
 import type { Outcome } from '../../../src/core/delivery/outcome.ts'
 import { steadyClock } from '../../../src/forwarder/steady-clock.ts'
 import { Engine, FakeClient, nothingHeld } from '../fakes.ts'
 
-const ids = (deliveries: readonly { idempotencyKey: string }[]) =>
-  deliveries.map((delivery) => delivery.idempotencyKey)
+const ids = (deliveries: readonly ActiveDelivery[]) => deliveries.map(({ delivery }) => delivery.id)
 /** A clock that the test moves. */
 function clock(t: TestContext) {
   let now = Date.UTC(2026, 0, 1)
   t.mock.method(steadyClock, 'now', () => now)
   return { pass: (ms: number) => (now += ms) }
+}
+
+/** As the planner's turn finds it. */
+function hasPlenty({ dispatcher: { slots } }: Engine): boolean {
+  slots.countWaiting()
+  return slots.hasPlenty
 }
 
 /** Failures in a row that open the breaker. */
@@ -167,7 +173,7 @@ test('a breaker that opens defers what is queued and what waits in lanes, withou
   assert.ok(engine.deferrals.every((reason) => reason === 'breaker'))
   engine.admit('later', crm)
   const [last] = engine.settled.at(-1)!.outcomes!
-  assert.equal(engine.settled.at(-1)!.idempotencyKey, 'later')
+  assert.equal(engine.settled.at(-1)!.delivery.id, 'later')
   const { retryAfterMs } = last!.outcome
   assert.ok(retryAfterMs! > 0 && retryAfterMs! <= coolDownMs, 'it says how long nothing is taken')
   assert.ok(!engine.client('crm').sent.includes('later'))
@@ -184,8 +190,7 @@ test('where much is deferred at once, what others wait for comes in between: a b
     },
     shedding(engine, crm) {
       for (let index = 0; index < many; index++) engine.admit(`q${index}`, crm)
-      crm.endpoints[0]!.shedding = true
-      engine.dispatcher.deferrals.begin(crm.endpoints[0]!)
+      crm.endpoints[0]!.shed(steadyClock.now())
     },
     lanes(engine, crm) {
       for (let index = 0; index < many; index++) engine.admit(`q${index}`, crm, { key: 'a' })
@@ -298,7 +303,7 @@ test('an endpoint that asked for a pause while the clock was an hour ahead goes 
   ahead.mock.restore()
   for (const until = performance.now() + 5_000; engine.client('crm').sent.length < 2; await delay(5)) {
     assert.ok(performance.now() < until, 'it is still paused')
-    engine.dispatcher.pumpAll(engine.endpoints)
+    engine.pumpAll()
   }
   assert.deepEqual(engine.deferrals, [])
 })
@@ -311,10 +316,10 @@ test('a short pause is waited for: nothing is deferred', (t) => {
   engine.client('crm').answer('status_429', 'a', pause(1_500))
   engine.admit('c', crm)
   pass(1_499)
-  engine.dispatcher.pumpAll(engine.endpoints)
+  engine.pumpAll()
   assert.deepEqual(engine.client('crm').sent, ['a', 'b'])
   pass(1)
-  engine.dispatcher.pumpAll(engine.endpoints)
+  engine.pumpAll()
   assert.deepEqual(engine.client('crm').sent, ['a', 'b', 'c'])
   assert.deepEqual(engine.deferrals, [])
   // A pause that is made longer than work may wait is no short one any more.
@@ -457,7 +462,7 @@ test('work of lost partitions is never sent, and gives its places back at once',
   engine.admit('queued', crm, { partition: lost, key: 'b' })
   engine.admit('kept', crm, { partition: kept, key: 'c' })
   lost.drop()
-  engine.dispatcher.dropLost(engine.endpoints)
+  engine.dropLost()
   assert.equal(engine.endpoints[0]!.queued, 1)
   engine.client('crm').answer('status_5xx')
   assert.deepEqual(engine.settled, [], 'nothing is decided for it: the next owner sends it')
@@ -474,7 +479,7 @@ test('without fresh heartbeats nothing starts, and everything does once they are
   for (const id of ['a', 'b']) engine.admit(id, crm)
   assert.deepEqual(engine.client('crm').sent, [])
   engine.owner.fresh = true
-  engine.dispatcher.pumpAll(engine.endpoints)
+  engine.pumpAll()
   assert.deepEqual(engine.client('crm').sent, ['a', 'b'])
 })
 
@@ -488,7 +493,7 @@ test('while its group rebalances nothing of a partition starts, and what is on t
   assert.deepEqual(engine.client('crm').sent, ['a'])
   assert.deepEqual(ids(engine.settled), ['a'])
   engine.owner.rejoining = false
-  engine.dispatcher.pumpAll(engine.endpoints)
+  engine.pumpAll()
   assert.deepEqual(engine.client('crm').sent, ['a', 'b'])
 })
 
@@ -512,7 +517,7 @@ test('a request whose connection took its time is sent only if it still may be: 
   assert.equal(engine.dispatcher.inFlight, 0)
 
   engine.owner.fresh = true
-  engine.dispatcher.pumpAll(engine.endpoints)
+  engine.pumpAll()
   assert.deepEqual(client.sent, ['kept', 'lost', 'kept', 'queued'])
   client.answer('success')
   client.answer('success')
@@ -538,7 +543,7 @@ test('an exception at sending fails that delivery alone: its lane goes on and no
   engine.admit('bad', crm, { key: 'a' })
   engine.admit('good', crm, { key: 'a' })
   assert.deepEqual(
-    engine.failed.map(({ delivery, error }) => [delivery.idempotencyKey, String(error)]),
+    engine.failed.map(({ delivery, error }) => [delivery.delivery.id, String(error)]),
     [['bad', 'Error: a bug']],
   )
   engine.client('crm', 'u1').answer('success', 'bad')
@@ -604,7 +609,7 @@ test('of one key no more waits at a slow endpoint than ten seconds of work: the 
   )
   const deferred = engine.settled.filter((delivery) => delivery.outcomes !== null)
   assert.ok(
-    deferred.every((delivery) => Number(delivery.idempotencyKey.slice(1)) >= 13 && delivery.attempts === 0),
+    deferred.every((delivery) => Number(delivery.delivery.id.slice(1)) >= 13 && delivery.attempts === 0),
   )
   const waits = deferred.map((delivery) => delivery.outcomes![0]!.outcome)
   assert.ok(
@@ -641,14 +646,14 @@ test('a retry whose window ends while it waits for its endpoint is not sent any 
   engine.expired.add('late')
   engine.client('crm').answer('success')
   assert.deepEqual(engine.client('crm').sent, ['first', 'in time'])
-  const late = engine.settled.find((delivery) => delivery.idempotencyKey === 'late')!
+  const late = engine.settled.find((delivery) => delivery.delivery.id === 'late')!
   assert.deepEqual([late.outcomes![0]!.outcome.kind, late.reached], ['deferred', false])
   engine.client('crm').answer('success')
   // Nor when its connection is there at last.
   engine.admit('connects', crm, { retry: ['u1'] })
   engine.expired.add('connects')
   engine.client('crm').connected('connects')
-  assert.equal(engine.settled.at(-1)!.idempotencyKey, 'connects')
+  assert.equal(engine.settled.at(-1)!.delivery.id, 'connects')
   assert.deepEqual(engine.client('crm').onWire, [])
   assert.deepEqual(engine.held(), nothingHeld)
 })
@@ -657,14 +662,14 @@ test('an exception at noting an attempt fails that delivery alone', () => {
   const engine = new Engine()
   const crm = engine.destination('crm')
   engine.atAttempt = (attempt) => {
-    if (attempt.delivery.idempotencyKey === 'bad') throw new Error('a bug')
+    if (attempt.active.delivery.id === 'bad') throw new Error('a bug')
   }
   engine.admit('bad', crm, { key: 'a' })
   engine.admit('good', crm, { key: 'a' })
   engine.client('crm').answer('timeout', 'bad')
   engine.client('crm').answer('success', 'good')
   assert.deepEqual(
-    engine.failed.map(({ delivery }) => delivery.idempotencyKey),
+    engine.failed.map(({ delivery }) => delivery.delivery.id),
     ['bad'],
   )
   assert.deepEqual(ids(engine.settled), ['good'])
@@ -681,7 +686,7 @@ test('an endpoint that is not set up defers all that comes and all that waits, a
   endpoint!.use(null)
   while (endpoint!.queued > 0) await turn()
   assert.deepEqual(ids(engine.settled), ['queued'])
-  assert.ok(endpoint!.defers(steadyClock.now()) && !endpoint!.isIdle && client.closed)
+  assert.ok(endpoint!.admission.defers(steadyClock.now()) && !endpoint!.isIdle && client.closed)
   engine.admit('comes', crm)
   engine.admit('comes due', crm, { retry: ['u1'] })
   assert.deepEqual(ids(engine.settled), ['queued', 'comes', 'comes due'])
@@ -701,7 +706,7 @@ test('while answers keep the process busy few requests are on the wire, by turns
   for (let index = 0; index < 300; index++) for (const each of all) engine.admit(`${each.id}${index}`, each)
   const few = engine.dispatcher.inFlight
   assert.ok(few < 40, `${few} at once`)
-  assert.ok(engine.dispatcher.hasPlenty)
+  assert.ok(hasPlenty(engine))
   for (let turns = 0; turns < 200; turns++) {
     for (const client of engine.clients.values()) if (client.onWire.length > 0) client.answer('success')
     await turn()
@@ -709,7 +714,7 @@ test('while answers keep the process busy few requests are on the wire, by turns
   }
   const sent = all.map(({ id }) => engine.client(id).sent.length)
   assert.ok(Math.max(...sent) - Math.min(...sent) <= few, `${sent.join(', ')} were sent`)
-  while (engine.dispatcher.hasPlenty) for (const client of engine.clients.values()) client.answer('success')
+  while (hasPlenty(engine)) for (const client of engine.clients.values()) client.answer('success')
   const left = 900 - engine.settled.length - engine.dispatcher.inFlight
   assert.ok(left > 0 && left < 256, `${left} wait when there is no plenty any more`)
 })
@@ -730,5 +735,5 @@ test('what waits for endpoints that hang holds back no other: an idle process se
   for (; engine.dispatcher.inFlight < 20 * 64 && turns < 500; turns++) await turn()
   for (const { id } of hang) assert.equal(engine.client(id).onWire.length, 64)
   // They have all that they may have: that more is queued for them is no reason to take nothing for others.
-  assert.equal(engine.dispatcher.hasPlenty, false)
+  assert.equal(hasPlenty(engine), false)
 })

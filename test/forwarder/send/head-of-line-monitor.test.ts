@@ -37,28 +37,31 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
   const woken: AssignedPartition[] = []
   const dispatcher = new Dispatcher(
     {
-      settled: (delivery) => void settled.push(delivery),
-      skipped: () => {},
+      finish: (delivery) => void settled.push(delivery),
+      settle: (delivery) => void settled.push(delivery),
+      skip: () => {},
       isRevoked: () => false,
       isExpired: () => false,
-      failed: () => {},
-      abandoned: () => {},
-      attempted: () => {},
-      retryStarted: () => {},
-      breakerChanged: () => {},
-      deferred: () => {},
-      blocked: (endpoint) => headOfLineMonitor.check(endpoint, now),
-      wake: (partition) => {
-        partition.block = null
-        woken.push(partition)
-      },
+      fail: () => {},
+      abandon: () => {},
     },
+    { attempted: () => {}, deferred: () => {} },
     new Slots(1_000, wideOpen),
-    { shareCount: places, shareBytes: Infinity },
   )
   const routing = new Routing({
-    host: dispatcher,
-    bounds: paceBounds(2),
+    endpoints: {
+      dispatcher,
+      budget: { shareCount: places, shareBytes: Infinity },
+      bounds: paceBounds(2),
+      reports: { retryStarted: () => {}, breakerChanged: () => {} },
+      waits: {
+        blocked: (endpoint) => headOfLineMonitor.check(endpoint, now),
+        wake: (partition) => {
+          partition.block = null
+          woken.push(partition)
+        },
+      },
+    },
     transport: {
       open({ url }) {
         const client = new FakeClient()
@@ -76,7 +79,6 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
       watch() {},
     },
     openSecret: () => '',
-    removed: (endpoint) => dispatcher.removed(endpoint),
     failed: () => {},
   })
   routing.apply({
@@ -124,16 +126,34 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
         continue
       }
       const work = partition.next()
-      const call = {
+      const delivery = {
         id: `${target.id}-${work.offset}`,
         messageId: 'm',
         sourceId: 'shop',
+        destinationId: target.id,
         userIds: ['u-1'],
         type: 'track' as const,
         body: Buffer.from('{}'),
+        endpointIds: target.endpointIds,
+        attempts: 0,
+        timesScheduled: 0,
+        firstAttemptAt: null,
+        firstScheduledAt: null,
+        notBefore: null,
+        outcomes: [],
+        lastResponse: null,
+        origin: work.place,
       }
       dispatcher.admit(
-        new ActiveDelivery(work, target, call, key!.toString(), null, null, target.endpoints, now),
+        new ActiveDelivery({
+          delivery,
+          work,
+          destination: target,
+          key: key!.toString(),
+          dueAt: null,
+          reserved: target.endpoints,
+          admittedAt: now,
+        }),
       )
     }
   }
@@ -178,7 +198,7 @@ test('an endpoint that is slow and alone is only lag: nothing is deferred howeve
   }
   pass(250)
   assert.equal(deferred().length, 0)
-  assert.equal(endpointsOf('slow')[0]!.shedding, false)
+  assert.equal(endpointsOf('slow')[0]!.admission.isShedding, false)
   assert.ok(clients.get('slow')!.sent.length >= 24)
 })
 
@@ -189,10 +209,10 @@ test('an endpoint that holds back work of an idle one sheds after 2 s, not befor
   takeAll()
   const [slow] = endpointsOf('slow')
   pass(limitMs)
-  assert.equal(slow!.shedding, false)
+  assert.equal(slow!.admission.isShedding, false)
   assert.deepEqual(clients.get('well')!.sent, [])
   pass(250)
-  assert.equal(slow!.shedding, true)
+  assert.equal(slow!.admission.isShedding, true)
   assert.equal(log.warns, 1)
   const well = clients.get('well')!
   assert.ok(well.sent.length > 0, 'what was held back goes out')
@@ -219,7 +239,7 @@ test('an endpoint that hangs lets the others pass from the first moment on: when
     if (passed % 250 === 200) pass(250)
   }
   assert.ok(deferred().length > 0)
-  assert.equal(endpointsOf('hangs')[0]!.shedding, true)
+  assert.equal(endpointsOf('hangs')[0]!.admission.isShedding, true)
 })
 
 test('it sheds only what it cannot take, and stops when less than half of its share has been taken for a while', (t) => {
@@ -229,7 +249,7 @@ test('it sheds only what it cannot take, and stops when less than half of its sh
   takeAll()
   pass(limitMs + 250)
   const [slow] = endpointsOf('slow')
-  assert.equal(slow!.shedding, true)
+  assert.equal(slow!.admission.isShedding, true)
   const client = clients.get('slow')!
   assert.ok(client.onWire.length > 0, 'it still gets what it can take')
   const answerAll = () => {
@@ -237,10 +257,10 @@ test('it sheds only what it cannot take, and stops when less than half of its sh
   }
   answerAll()
   pass(limitMs, answerAll)
-  assert.equal(slow!.shedding, true)
+  assert.equal(slow!.admission.isShedding, true)
   pass(250, answerAll)
-  assert.equal(slow!.shedding, false)
-  assert.equal(slow!.holdingSince, null)
+  assert.equal(slow!.admission.isShedding, false)
+  assert.equal(slow!.admission.blockingSince, null)
   fetch('slow', 1)
   const before = client.sent.length
   takeAll()
@@ -258,7 +278,7 @@ test('an endpoint that gets on again within 2 s sheds nothing', (t) => {
     while (client.onWire.length > 0) client.answer('success')
   })
   assert.equal(deferred().length, 0)
-  assert.equal(endpointsOf('slow')[0]!.shedding, false)
+  assert.equal(endpointsOf('slow')[0]!.admission.isShedding, false)
   assert.equal(client.sent.length, 20)
   assert.equal(clients.get('well')!.sent.length, 1)
 })
@@ -272,7 +292,7 @@ test('others that have their hands full are not held back', (t) => {
   assert.equal(clients.get('busy')!.onWire.length, 2)
   pass(20_000)
   assert.equal(deferred().length, 0)
-  assert.equal(endpointsOf('slow')[0]!.shedding, false)
+  assert.equal(endpointsOf('slow')[0]!.admission.isShedding, false)
 })
 
 test('work far behind a blocked head is seen as well, wherever it stands', (t) => {
@@ -282,7 +302,7 @@ test('work far behind a blocked head is seen as well, wherever it stands', (t) =
   fetch('slow', 1_000)
   takeAll()
   pass(limitMs + 1_000)
-  assert.equal(endpointsOf('slow')[0]!.shedding, true)
+  assert.equal(endpointsOf('slow')[0]!.admission.isShedding, true)
   assert.ok(clients.get('well')!.sent.length > 0)
 })
 
@@ -309,10 +329,10 @@ test('what lies behind the buffer cannot be seen and is taken for an idle destin
   partition.paused = true
   const [slow] = endpointsOf('slow')
   pass(limitMs)
-  assert.equal(slow!.shedding, false)
+  assert.equal(slow!.admission.isShedding, false)
   assert.equal(deferred().length, 0)
   pass(250)
-  assert.equal(slow!.shedding, true)
+  assert.equal(slow!.admission.isShedding, true)
   assert.equal(log.warns, 1)
   // What comes behind, once there is room to fetch it.
   for (let left = 500; partition.buffered > 0; left--) {
@@ -338,7 +358,7 @@ test('a backlog behind the buffer belongs to no other when there is no other des
     partition.paused = true
     pass(20_000)
     assert.equal(deferred().length, 0, ids.join())
-    assert.equal(endpointsOf('slow')[0]!.shedding, false, ids.join())
+    assert.equal(endpointsOf('slow')[0]!.admission.isShedding, false, ids.join())
   }
 })
 
@@ -353,7 +373,7 @@ test('what has been queued for long is put off when a partition cannot be read p
   pass(limitMs)
   assert.equal(deferred().length, 0)
   pass(500)
-  assert.equal(endpointsOf('slow')[0]!.shedding, true)
+  assert.equal(endpointsOf('slow')[0]!.admission.isShedding, true)
   // All but the two on the wire.
   assert.equal(deferred().length, 7)
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { IntrusiveQueue, type QueueNode } from '../../../src/forwarder/send/intrusive-queue.ts'
+import { IntrusiveQueue, type QueueNode } from '../../src/core/intrusive-queue.ts'
 
 interface One extends QueueNode<One> {
   name: number

@@ -1,0 +1,101 @@
+import type { DeferralReason } from '../../core/delivery/deferral.ts'
+import type { Outcome } from '../../core/delivery/outcome.ts'
+import type { BreakerPhase } from '../../core/pacing/breaker.ts'
+import type { Ledger } from '../commit/ledger.ts'
+import type { ForwarderMetrics } from '../metrics.ts'
+import type { ActiveDelivery, Attempt, DispatchReports, DeliveryEndpoint } from './active-delivery.ts'
+import type { EndpointQueue, EndpointReports } from './endpoint-queue.ts'
+import { steadyClock } from '../steady-clock.ts'
+
+export interface Log {
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+}
+
+export interface AttemptReportsParts {
+  ledger: Ledger
+  metrics: ForwarderMetrics
+  log: Log
+  /** An endpoint answered 410. Called for each such answer; must not throw. */
+  reportGone(destinationId: string, urlId: string): void
+}
+
+/** Where attempts are counted, logged and recorded. */
+export class AttemptReports implements DispatchReports, EndpointReports {
+  readonly #parts: AttemptReportsParts
+
+  constructor(parts: AttemptReportsParts) {
+    this.#parts = parts
+  }
+
+  attempted(attempt: Attempt, outcome: Outcome): void {
+    const { ledger, log } = this.#parts
+    attempt.active.destination.metrics.attempt(outcome)
+    ledger.attempted(attempt, outcome)
+    if (outcome.kind === 'success') return
+    logFailedAttempt(log, attempt, outcome)
+    if (outcome.kind === 'gone') this.#gone(attempt.endpoint)
+  }
+
+  deferred({ destination }: ActiveDelivery, reason: DeferralReason): void {
+    destination.metrics.deferral(reason)
+  }
+
+  retryStarted({ dueAt }: ActiveDelivery): void {
+    this.#parts.metrics.retryLateness(Math.max(0, Date.now() - dueAt!) / 1_000)
+  }
+
+  breakerChanged(endpoint: EndpointQueue, to: BreakerPhase): void {
+    logBreaker(this.#parts.log, endpoint, to)
+  }
+
+  #gone({ destinationId, id }: DeliveryEndpoint): void {
+    this.#parts.reportGone(destinationId, id)
+  }
+}
+
+const messages: Record<Exclude<Outcome['kind'], 'success' | 'deferred'>, string> = {
+  timeout: 'no complete response in time',
+  status_5xx: 'the endpoint answered with a server error',
+  status_4xx: 'the endpoint refused the call',
+  status_429: 'the endpoint asks for fewer requests',
+  gone: 'the endpoint says that it is gone (410)',
+  redirect: 'the endpoint answered with a redirect, which is not followed',
+  network: 'the endpoint could not be reached',
+  tls: "the endpoint's certificate is not trusted: no request was sent",
+  blocked: "the endpoint's address is not allowed: no request was sent",
+}
+
+/** One wide line per failed attempt, with the ids to search by. Never the URL, which may hold a secret. */
+function logFailedAttempt(log: Log, attempt: Attempt, outcome: Outcome): void {
+  if (outcome.kind === 'success' || outcome.kind === 'deferred') return
+  const { active, endpoint } = attempt
+  const final = outcome.kind === 'tls' || outcome.kind === 'gone'
+  log[final ? 'error' : 'warn'](
+    {
+      delivery: active.delivery.id,
+      destination: endpoint.destinationId,
+      urlId: endpoint.id,
+      attempt: active.attempts,
+      outcome: outcome.kind,
+      status: outcome.status,
+      durationMs: Math.round(outcome.durationMs),
+      detail: outcome.detail,
+      origin: active.delivery.origin,
+    },
+    messages[outcome.kind],
+  )
+}
+
+function logBreaker(log: Log, endpoint: EndpointQueue, to: BreakerPhase): void {
+  const fields = { destination: endpoint.destinationId, urlId: endpoint.id, breaker: to }
+  if (to === 'open')
+    log.warn(fields, 'the endpoint fails: its calls go to the retry tiers until a probe succeeds')
+  else if (to === 'paused')
+    log.warn(
+      { ...fields, until: new Date(Date.now() + endpoint.breaker.until - steadyClock.now()).toISOString() },
+      'the endpoint asks for a pause (Retry-After): its calls wait',
+    )
+  else if (to === 'closed') log.info(fields, 'the endpoint is well again')
+}

@@ -1,0 +1,211 @@
+import type { Deferral } from '../../core/delivery/deferral.ts'
+import type { EndpointPace } from '../../core/pacing/endpoint-pace.ts'
+import type { AssignedPartition } from '../consume/assigned-partition.ts'
+import type { ActiveDelivery, DeliveryAdmission } from './active-delivery.ts'
+import type { AttemptQueues } from './attempt-queues.ts'
+import type { BudgetShare } from './memory-budget.ts'
+
+/**
+ * | state | when | a delivery that comes |
+ * |---|---|---|
+ * | not_set_up | its destination cannot be set up as the settings have it | is deferred |
+ * | open | | is queued while there is room, else waits in its partition: that is lag |
+ * | shedding | it was full, and has blocked others' work | is queued while there is room, else is deferred |
+ * | removed | its URL was removed from the settings; requests on the wire end | is deferred |
+ *
+ * While open or shedding its circuit breaker may defer as well (`phases` of core/pacing/breaker.ts).
+ */
+export type EndpointState = 'not_set_up' | 'open' | 'shedding' | 'removed'
+
+/** `drained`: while shedding, for long there was far more room than needed. */
+export type EndpointEvent = 'set_up' | 'unset' | 'shed' | 'drained' | 'remove'
+
+/** What is missing must not happen. */
+export const endpointTransitions: Record<EndpointState, Partial<Record<EndpointEvent, EndpointState>>> = {
+  not_set_up: { set_up: 'open', unset: 'not_set_up', shed: 'not_set_up', remove: 'removed' },
+  open: { set_up: 'open', unset: 'not_set_up', shed: 'shedding', remove: 'removed' },
+  // New connections or secrets do not make it faster.
+  shedding: {
+    set_up: 'shedding',
+    unset: 'not_set_up',
+    shed: 'shedding',
+    drained: 'open',
+    remove: 'removed',
+  },
+  removed: {},
+}
+
+function stepEndpoint(state: EndpointState, event: EndpointEvent): EndpointState {
+  const to = endpointTransitions[state][event]
+  if (to === undefined) throw new Error(`bug: an endpoint that is ${state} cannot get "${event}"`)
+  return to
+}
+
+/** Wakes partitions: the PartitionScheduler. */
+export interface PartitionWaker {
+  /** There is room again: this partition may go on. */
+  wake(partition: AssignedPartition): void
+}
+
+export interface AdmissionParts {
+  attempts: AttemptQueues
+  pace: EndpointPace
+  budget: BudgetShare
+  /** How deep its queue may get, in ms. */
+  maxWaitMs: number
+  waker: PartitionWaker
+}
+
+const slow: Deferral = { reason: 'slow', waitMs: 0 }
+const notSetUp: Deferral = { reason: 'not_set_up', waitMs: 0 }
+const removed: Deferral = { reason: 'breaker', waitMs: 0 }
+
+/**
+ * What an endpoint does with a delivery that comes: by its state, its breaker and its room. Times are
+ * those of the steady clock, in ms.
+ */
+export class EndpointAdmission implements DeliveryAdmission {
+  readonly places: EndpointPlaces
+  /** Partitions whose head waits for room here. */
+  readonly waiters = new Set<AssignedPartition>()
+  /** Since when it has been blocking others' work without a break. */
+  blockingSince: number | null = null
+  #state: EndpointState = 'not_set_up'
+  #drainedSince: number | null = null
+  readonly #attempts: AttemptQueues
+  readonly #pace: EndpointPace
+  readonly #maxWaitMs: number
+  readonly #waker: PartitionWaker
+
+  constructor({ attempts, pace, budget, maxWaitMs, waker }: AdmissionParts) {
+    this.places = new EndpointPlaces(pace, budget)
+    this.#attempts = attempts
+    this.#pace = pace
+    this.#maxWaitMs = maxWaitMs
+    this.#waker = waker
+  }
+
+  get state(): EndpointState {
+    return this.#state
+  }
+
+  get isShedding(): boolean {
+    return this.#state === 'shedding'
+  }
+
+  /** Whether its share of the budget is taken, or its queue is `maxWaitMs` deep. */
+  isFull(isRetry: boolean, now: number): boolean {
+    return this.places.areTaken(isRetry) || this.#attempts.waitMs(isRetry, now) > this.#maxWaitMs
+  }
+
+  /** Its queue is as deep as it may get: its first attempt has waited for `maxWaitMs`. */
+  isOverdue(now: number): boolean {
+    return this.#attempts.longestWaitMs(now) > this.#maxWaitMs
+  }
+
+  /** Whether a delivery that comes now would be deferred rather than wait. */
+  defers(now: number): boolean {
+    return this.#state !== 'open' || this.#pace.defers(this.#attempts.length, now)
+  }
+
+  refusal(active: ActiveDelivery, now: number): Deferral | null {
+    if (this.#state === 'removed') return removed
+    const deferral = this.pause(this.#attempts.length, now)
+    if (deferral) return deferral
+    if (active.passedOver !== null) return { reason: active.passedOver, waitMs: 0 }
+    return this.isShedding && this.isFull(active.isRetry, now) ? slow : null
+  }
+
+  /** Why it takes nothing at present; null when it does. `queued` wait already. */
+  pause(queued: number, now: number): Deferral | null {
+    return this.#state === 'not_set_up' ? notSetUp : this.#pace.deferral(queued, now)
+  }
+
+  become(event: EndpointEvent): void {
+    const before = this.#state
+    this.#state = stepEndpoint(before, event)
+    if (before !== 'shedding' || this.#state === 'shedding') return
+    this.blockingSince = null
+    this.#drainedSince = null
+  }
+
+  /**
+   * Ends shedding when less than half of its share has been taken and the queue has been less than half as deep for
+   * `maxWaitMs`. To be called a few times a second, not at each release: deferring what is queued makes room at once,
+   * and shedding would end before anything was let past.
+   */
+  stopSheddingIfDrained(now: number): void {
+    if (!this.isShedding) return
+    const isDrained =
+      this.places.taken < this.places.max / 2 && this.#attempts.longestWaitMs(now) < this.#maxWaitMs / 2
+    if (!isDrained) {
+      this.#drainedSince = null
+      return
+    }
+    this.#drainedSince ??= now
+    if (now - this.#drainedSince >= this.#maxWaitMs) this.become('drained')
+  }
+
+  reserve(active: ActiveDelivery): void {
+    this.places.reserve(active)
+  }
+
+  release(active: ActiveDelivery, now: number): void {
+    this.places.release(active)
+    if (this.waiters.size > 0) this.wakeWaiters(now)
+  }
+
+  /** Partitions that wait here may go on once there is room, or once they need not wait any more. */
+  wakeWaiters(now: number): void {
+    const isDrained =
+      this.places.taken <= this.places.max * 0.75 && !this.isFull(false, now) && !this.isFull(true, now)
+    if (!isDrained && !this.defers(now)) return
+    for (const partition of this.waiters) this.#waker.wake(partition)
+    this.waiters.clear()
+  }
+}
+
+/**
+ * The places of one endpoint for deliveries without an outcome: those that wait for their key's turn, are queued, or
+ * are in flight. New calls and retries have as many each.
+ */
+class EndpointPlaces {
+  calls = 0
+  retries = 0
+  #bytes = 0
+  readonly #pace: EndpointPace
+  readonly #budget: BudgetShare
+
+  constructor(pace: EndpointPace, budget: BudgetShare) {
+    this.#pace = pace
+    this.#budget = budget
+  }
+
+  /** For calls and for retries each. */
+  get max(): number {
+    return Math.max(this.#pace.limit * 2, this.#budget.shareCount)
+  }
+
+  /** Places taken by calls or by retries, whichever have more. */
+  get taken(): number {
+    return Math.max(this.calls, this.retries)
+  }
+
+  reserve({ isRetry, delivery }: ActiveDelivery): void {
+    if (isRetry) this.retries++
+    else this.calls++
+    this.#bytes += delivery.body.length
+  }
+
+  release({ isRetry, delivery }: ActiveDelivery): void {
+    if (isRetry) this.retries--
+    else this.calls--
+    this.#bytes -= delivery.body.length
+  }
+
+  /** One delivery is admitted however large it is. */
+  areTaken(isRetry: boolean): boolean {
+    const taken = isRetry ? this.retries : this.calls
+    return taken >= this.max || (taken > 0 && this.#bytes >= this.#budget.shareBytes)
+  }
+}
