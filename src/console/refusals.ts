@@ -1,4 +1,4 @@
-import { leadingCode, type Fault } from '../core/settings/decision.ts'
+import { leadingCode, type Fault } from '../core/settings/fault.ts'
 import { PostriderError } from '../errors.ts'
 
 /** A command that was refused: `usage`, `not_found` or `conflict`, with every fault in the message. */
