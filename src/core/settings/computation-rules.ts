@@ -4,7 +4,7 @@ import type { Decision } from './events.ts'
 import { fault, type Fault } from './fault.ts'
 import { idFaults, nameFaults } from './source-rules.ts'
 import type { SettingsAggregate } from './settings.ts'
-import { snakeCase } from '../snake-case.ts'
+import { snakeCase } from './snake-case.ts'
 
 export const computationWords = { audience: 'audience', trait: 'computed trait' } as const
 

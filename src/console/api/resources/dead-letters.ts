@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { callTypes } from '../../../core/call/analytics-call.ts'
 import { deadLetterReasons } from '../../../core/delivery/delivery.ts'
-import { parseMoment } from '../../../core/moment.ts'
+import { parseMoment } from '../../../core/duration.ts'
 import { jsonOf, summaryOf } from '../../dead-letters/describe.ts'
 import { passes, type Filter } from '../../dead-letters/filter.ts'
 import type { PageStart } from '../../dead-letters/ports.ts'
