@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { Analytics as SegmentAnalytics } from '@segment/analytics-node'
-import { batchBody } from '../src/client/batch.ts'
+import { batchBody } from '../src/client/transport.ts'
 import { HttpTransport } from '../src/client/http-transport.ts'
 import { Analytics, type Transport } from '../src/client/index.ts'
 

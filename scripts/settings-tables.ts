@@ -1,5 +1,4 @@
-import { settingsTable } from '../src/config/table.ts'
-import { variableNames, type VariableName } from '../src/config/variables.ts'
+import { variableNames, variables, type VariableName } from '../src/config/variables.ts'
 
 /** The sections of docs/configuration.md, in its order; every variable stands in one of them. */
 export const settingsSections: readonly (readonly [title: string, names: readonly VariableName[]])[] = [
@@ -72,6 +71,18 @@ export const settingsSections: readonly (readonly [title: string, names: readonl
   ],
   ['Local files and logs', ['STORE_PATH', 'LOG_LEVEL']],
 ]
+
+const cell = (text: string): string => text.replaceAll('|', '\\|')
+
+/** Every environment variable as a Markdown table. */
+function settingsTable(): string {
+  const rows = variableNames.map((name) => {
+    const { default: preset, takes, meaning, secret } = variables[name]
+    const names = secret ? `\`${name}\` or \`${name}_FILE\`` : `\`${name}\``
+    return `| ${names} | ${preset ? `\`${cell(preset)}\`` : ''} | ${cell(takes)} | ${cell(meaning)} |`
+  })
+  return ['| variable | default | takes | meaning |', '|---|---|---|---|', ...rows].join('\n')
+}
 
 /** The variables as docs/configuration.md has them: a section and a table each. A test compares the two. */
 export function settingsTables(): string {

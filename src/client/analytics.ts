@@ -7,8 +7,7 @@ import type {
   ScreenCall,
   TrackCall,
 } from './calls.ts'
-import { envelopeBytes, maxBatchBytes } from './batch.ts'
-import { CallQueue } from './call-queue.ts'
+import { CallQueue, Turnstile } from './call-queue.ts'
 import { debugFrom } from './debug.ts'
 import type { Debug } from './debug.ts'
 import { deliverBatch } from './deliver-batch.ts'
@@ -16,7 +15,7 @@ import { AnalyticsError } from './errors.ts'
 import type { DeliveryError, UndeliveredCall } from './errors.ts'
 import { longestTimeoutMs, readOptions } from './options.ts'
 import type { AnalyticsOptions, ClientSettings } from './options.ts'
-import { Turnstile } from './turnstile.ts'
+import { envelopeBytes, maxBatchBytes } from './transport.ts'
 import { maxCallBytes, writeCall } from './write-call.ts'
 
 const maxItemBytes = maxBatchBytes - envelopeBytes

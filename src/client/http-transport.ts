@@ -2,7 +2,7 @@ import http from 'node:http'
 import https from 'node:https'
 import { urlToHttpOptions } from 'node:url'
 import { readAnswer } from './answer.ts'
-import { batchBody } from './batch.ts'
+import { batchBody } from './transport.ts'
 import type { Batch, SendResult, Transport } from './transport.ts'
 import { version } from './version.ts'
 

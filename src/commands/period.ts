@@ -1,4 +1,4 @@
-import { parseMoment } from '../core/moment.ts'
+import { parseMoment } from '../core/duration.ts'
 import { PostriderError } from '../errors.ts'
 
 /** `--since` and `--until` in epoch milliseconds; null where they are not given. Throws PostriderError 'usage'. */

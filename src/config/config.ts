@@ -1,4 +1,4 @@
-import { kafkaLoginOf, kafkaTlsOf } from './kafka-security.ts'
+import { kafkaLoginOf, kafkaSecurityWarnings, kafkaTlsOf } from './kafka-security.ts'
 import type { KafkaOAuth, KafkaPassword, KafkaTls } from './kafka-security.ts'
 import { readEnvironment } from './read-environment.ts'
 import type { Environment } from './read-environment.ts'
@@ -100,4 +100,14 @@ export function loadConfig(env: Environment, spell: (name: VariableName) => stri
     replicationFactor: values.REPLICATION_FACTOR ?? -1,
     logLevel: values.LOG_LEVEL,
   }
+}
+
+/** Logins that reveal their secret to listeners on the network: a line each, for the log. */
+export function clearTextWarnings({ kafka, registry }: Pick<Config, 'kafka' | 'registry'>): string[] {
+  const warnings = kafkaSecurityWarnings(kafka)
+  if (registry.password !== null && registry.url.startsWith('http:'))
+    warnings.push(
+      'the password goes to the schema registry in clear text: use an https URL for SCHEMA_REGISTRY_URL',
+    )
+  return warnings
 }

@@ -3,7 +3,8 @@ import { PostriderError } from '../errors.ts'
 import { kafkaSecurityProblems } from './kafka-security.ts'
 import { noComplaint } from './readers.ts'
 import { variableNames, variables } from './variables.ts'
-import type { Values, Variable, VariableName } from './variables.ts'
+import type { Variable } from './variable.ts'
+import type { Values, VariableName } from './variables.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 

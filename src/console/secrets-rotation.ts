@@ -1,4 +1,5 @@
-import { placedSecrets, type Resealed } from '../core/settings/secrets.ts'
+import type { Resealed } from '../core/settings/commands.ts'
+import { placedSecrets } from '../core/settings/secrets.ts'
 import type { Destination, SealedSecret } from '../core/settings/settings.ts'
 import type { SecretPlace } from '../core/settings/secret-place.ts'
 import { PostriderError, messageOf } from '../errors.ts'

@@ -1,6 +1,6 @@
 import type { RequestKey } from '../core/settings/command-id.ts'
 import type { SettingsCommand } from '../core/settings/commands.ts'
-import { leadingCode, type Fault } from '../core/settings/decision.ts'
+import { leadingCode, type Fault } from '../core/settings/fault.ts'
 import type { SettingsEvent } from '../core/settings/events.ts'
 import type { SettingsState } from '../core/settings/settings.ts'
 import { PostriderError } from '../errors.ts'

@@ -1,4 +1,4 @@
-import type { Fault } from '../core/settings/decision.ts'
+import type { Fault } from '../core/settings/fault.ts'
 import { maxUsersOfRequest } from '../core/erasure/deletion.ts'
 import { PostriderError } from '../errors.ts'
 

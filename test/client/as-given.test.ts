@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { batchBody } from '../../src/client/batch.ts'
+import { batchBody } from '../../src/client/transport.ts'
 import type { ClientCallType } from '../../src/client/calls.ts'
 import { writeCall } from '../../src/client/write-call.ts'
 import type { AnalyticsCall } from '../../src/core/call/analytics-call.ts'

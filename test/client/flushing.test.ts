@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { envelopeBytes } from '../../src/client/batch.ts'
+import { envelopeBytes } from '../../src/client/transport.ts'
 import { AnalyticsError } from '../../src/client/index.ts'
 import { writeCall } from '../../src/client/write-call.ts'
 import { clientOf, trackSome } from '../support/clients.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
-import { clearTextWarnings } from '../../src/config/clear-text.ts'
+import { clearTextWarnings } from '../../src/config/config.ts'
 
 const warningsFor = (env: Record<string, string>) => clearTextWarnings(loadConfig(env))
 const registry = { SCHEMA_REGISTRY_USERNAME: 'ann', SCHEMA_REGISTRY_PASSWORD: 'pw-of-ann' }

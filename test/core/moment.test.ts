@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseMoment } from '../../src/core/moment.ts'
+import { parseMoment } from '../../src/core/duration.ts'
 
 const now = Date.UTC(2026, 0, 31, 12)
 

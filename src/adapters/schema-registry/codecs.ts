@@ -7,14 +7,12 @@ import type { Erasure } from '../../core/erasure/erasures.ts'
 import type { Membership } from '../../core/audience/membership.ts'
 import type { TopicNames } from '../../core/topics.ts'
 import type { SettingsEventFields } from '../settings-record.ts'
-import { writeAnalyticsCall } from './analytics-call-writer.ts'
-import { writeDeliveryEvent } from './delivery-event-writer.ts'
 import { deadLetters, retryDeliveries } from './delivery-fields.ts'
+import type { KeyedRetryDelivery } from './delivery-fields.ts'
 import { RecordCodec } from './record-codec.ts'
 import type { Mapping } from './record-codec.ts'
 import { RecordReader } from './record-reader.ts'
 import { Registry } from './registry.ts'
-import type { KeyedRetryDelivery } from './retry-delivery-writer.ts'
 import { recordSchema } from './schemas.ts'
 import type { RecordName } from './schemas.ts'
 import { subjectOf } from './subjects.ts'
@@ -31,8 +29,7 @@ export interface Codecs {
 }
 
 /** The record's fields are the type's own. */
-const fromFields = (fields: unknown) => fields as never
-const asItIs: Mapping<never> = { toFields: (record) => record, fromFields }
+const sameFields: Mapping<never> = { fromFields: (fields) => fields as never }
 
 /**
  * A codec for each topic. Asks the registry for nothing yet: await `ready()` of each codec that is to write.
@@ -50,7 +47,7 @@ export function createCodecs(options: {
   const knownSubject = subjectOf(topics.calls)
   const readerOf = (name: RecordName, subjects: () => readonly string[]) =>
     new RecordReader(recordSchema(name), registry, knownSubject, subjects, log)
-  const codec = <T>(
+  const codec = <T extends object>(
     topic: string,
     name: RecordName,
     mapping: Mapping<T>,
@@ -60,7 +57,7 @@ export function createCodecs(options: {
   const retries = new Map<string, RecordCodec<KeyedRetryDelivery>>()
   const retryReader = readerOf('retryDelivery', () => [...retries.values()].map(({ subject }) => subject))
   return {
-    calls: codec<AnalyticsCall>(topics.calls, 'analyticsCall', { write: writeAnalyticsCall, fromFields }),
+    calls: codec<AnalyticsCall>(topics.calls, 'analyticsCall', sameFields),
     retries(tierName) {
       let found = retries.get(tierName)
       if (found === undefined) {
@@ -70,12 +67,9 @@ export function createCodecs(options: {
       return found
     },
     deadLetters: codec(topics.deadLetters, 'deadLetter', deadLetters),
-    settings: codec<SettingsEventFields>(topics.settings, 'settingsEvent', asItIs),
-    deliveries: codec<DeliveryEvent>(topics.deliveries, 'deliveryEvent', {
-      write: writeDeliveryEvent,
-      fromFields,
-    }),
-    memberships: codec<Membership>(topics.memberships, 'membership', asItIs),
-    erasures: codec<Erasure>(topics.erasures, 'erasure', asItIs),
+    settings: codec<SettingsEventFields>(topics.settings, 'settingsEvent', sameFields),
+    deliveries: codec<DeliveryEvent>(topics.deliveries, 'deliveryEvent', sameFields),
+    memberships: codec<Membership>(topics.memberships, 'membership', sameFields),
+    erasures: codec<Erasure>(topics.erasures, 'erasure', sameFields),
   }
 }

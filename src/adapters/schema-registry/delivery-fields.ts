@@ -11,8 +11,9 @@ import type {
 import type { OutcomeKind } from '../../core/delivery/outcome.ts'
 import { PostriderError } from '../../errors.ts'
 import type { Mapping } from './record-codec.ts'
-import { writeRetryDelivery } from './retry-delivery-writer.ts'
-import type { KeyedRetryDelivery } from './retry-delivery-writer.ts'
+
+/** The call's Kafka key stands in the record too, for readers of other languages; it may be left out here. */
+export type KeyedRetryDelivery = RetryDelivery & { key?: Uint8Array | null }
 
 type Fields<T, K extends keyof T, Unknown> = Omit<T, K> & Record<K, T[K] | Unknown>
 type OutcomeFields = Fields<EndpointOutcome, 'kind', 'unknown'>
@@ -28,71 +29,26 @@ type DeadLetterFields = Omit<DeadLetter, 'reason' | 'delivery'> & {
 }
 
 export const retryDeliveries: Mapping<KeyedRetryDelivery> = {
-  write: writeRetryDelivery,
+  toFields: (record) => (record.key === undefined ? { ...record, key: null } : record),
   // Thousands a second come due while an endpoint is down: what avsc read has the same fields, and is not copied.
   fromFields: (read) => known(read as RetryFields) as KeyedRetryDelivery,
 }
 
 export const deadLetters: Mapping<DeadLetter> = {
-  toFields: (record) => ({
-    ...record,
-    raw: bytes(record.raw),
-    rawKey: bytes(record.rawKey),
-    delivery: record.delivery && deliveryFields(record.delivery, record.rawKey),
-  }),
-  fromFields: (read) => {
-    const {
-      reason,
-      detail,
-      failedAt,
-      origin,
-      owner,
-      from,
-      delivery: nested,
-      raw,
-      rawKey,
-      ...omitted
-    } = read as DeadLetterFields
+  toFields({ delivery, ...record }) {
+    return { ...record, delivery: delivery && { ...delivery, key: record.rawKey } }
+  },
+  fromFields(read) {
+    const { reason, delivery, ...record } = read as DeadLetterFields
     return {
+      ...record,
       reason: reason === 'unknown' ? 'internal_error' : reason,
-      detail,
-      failedAt,
-      origin,
-      owner,
-      from,
-      delivery: nested && delivery(nested),
-      raw,
-      rawKey,
-      omittedBytes: omitted.omittedBytes,
-      omittedSha256: omitted.omittedSha256,
+      delivery: delivery && withoutKey(delivery),
     }
   },
 }
 
-function deliveryFields(record: Delivery, key: Uint8Array | null): DeliveryFields {
-  const { lastResponse } = record
-  return {
-    id: record.id,
-    messageId: record.messageId,
-    sourceId: record.sourceId,
-    destinationId: record.destinationId,
-    userIds: record.userIds,
-    key: bytes(key),
-    type: record.type,
-    body: bytes(record.body),
-    endpointIds: record.endpointIds,
-    attempts: record.attempts,
-    timesScheduled: record.timesScheduled,
-    firstAttemptAt: record.firstAttemptAt,
-    firstScheduledAt: record.firstScheduledAt,
-    notBefore: record.notBefore,
-    outcomes: record.outcomes,
-    lastResponse: lastResponse && { ...lastResponse, body: bytes(lastResponse.body) },
-    origin: record.origin,
-  }
-}
-
-function delivery(fields: DeliveryFields): Delivery {
+function withoutKey(fields: DeliveryFields): Delivery {
   const { key: _key, ...rest } = known(fields)
   return rest
 }
@@ -107,11 +63,3 @@ function known<T extends DeliveryFields>(fields: T): T & Delivery {
 
 /** An outcome that this version does not know was retried by the one that wrote it, as a network failure is. */
 const kindOf = (kind: OutcomeKind | 'unknown'): OutcomeKind => (kind === 'unknown' ? 'network' : kind)
-
-/** avsc writes Buffers only. Shares the bytes. */
-function bytes(given: Uint8Array): Buffer
-function bytes(given: Uint8Array | null): Buffer | null
-function bytes(given: Uint8Array | null): Buffer | null {
-  if (given === null || Buffer.isBuffer(given)) return given
-  return Buffer.from(given.buffer, given.byteOffset, given.byteLength)
-}

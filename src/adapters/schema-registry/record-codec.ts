@@ -5,20 +5,12 @@ import type { RecordReader } from './record-reader.ts'
 import type { Registry } from './registry.ts'
 import type { RecordSchema } from './schemas.ts'
 
-/** Between what a part works with and the Avro record, which is written either by avsc or by a writer of its own. */
-export type Mapping<T> = (ToFields<T> | Writer<T>) & {
+/** Between what a part works with and the fields of the Avro record. */
+export interface Mapping<T> {
+  /** The record as it is written; without this one, the record's own fields are. */
+  toFields?(record: T): object
   /** Gets what avsc read; nothing else refers to it. Throws PostriderError 'undecodable'. */
   fromFields(fields: unknown): T
-}
-
-interface ToFields<T> {
-  /** What avsc writes. */
-  toFields(record: T): object
-}
-
-interface Writer<T> {
-  /** Writes the Avro record at `at`, faster than avsc; gives the position behind it, -1 when the buffer may be too short. */
-  write(record: T, buffer: Buffer, at: number): number
 }
 
 const scratchBytes = 64 * 1_024
@@ -29,7 +21,7 @@ let scratch = Buffer.allocUnsafeSlow(scratchBytes)
  * Records of one topic, in the Confluent wire format. Synchronous but for `ready`, which must have resolved once
  * before the first `encode`, and `load`, for records with a schema that was not seen before.
  */
-export class RecordCodec<T> {
+export class RecordCodec<T extends object> {
   readonly subject: string
   readonly #schema: RecordSchema
   readonly #registry: Registry
@@ -87,12 +79,8 @@ export class RecordCodec<T> {
     if (at + headerBytes > buffer.length) return -1
     buffer[at] = 0
     buffer.writeInt32BE(this.#id, at + 1)
-    const mapping = this.#mapping
-    const end =
-      'write' in mapping
-        ? mapping.write(record, buffer, at + headerBytes)
-        : this.#schema.type.encode(mapping.toFields(record), buffer, at + headerBytes)
-    return Math.max(-1, end)
+    const fields = this.#mapping.toFields?.(record) ?? record
+    return this.#schema.write(fields, buffer, at + headerBytes)
   }
 
   /**

@@ -1,13 +1,16 @@
 import { existsSync, readFileSync } from 'node:fs'
 import avro from 'avsc'
 import type { Type, schema } from 'avsc'
+import { compileWriter } from './avro-writer.ts'
+import type { WriteRecord } from './avro-writer.ts'
 
-/** One of the files in `schemas/`, as JSON to register and as a compiled type to read and write by. */
+/** One of the files in `schemas/`: as JSON to register, as a compiled type to read by, and as a writer. */
 export interface RecordSchema {
   /** `postrider.AnalyticsCall` */
   name: string
   json: schema.RecordType
   type: Type
+  write: WriteRecord<object>
 }
 
 const files = {
@@ -32,7 +35,7 @@ export function recordSchema(name: RecordName): RecordSchema {
       readFileSync(new URL(`${files[name]}.avsc`, folder()), 'utf8'),
     ) as schema.RecordType
     const type = avro.Type.forSchema(json, { wrapUnions: 'never', omitRecordMethods: true })
-    found = { name: type.name!, json, type }
+    found = { name: type.name!, json, type, write: compileWriter(type) }
     compiled.set(name, found)
   }
   return found

@@ -1,42 +1,31 @@
 import { join } from 'node:path'
 import type { Admin, Kafka } from 'kafkajs'
-import type { FactsOptions, FoundCall, MessageFacts } from '../../console/messages/message-facts.ts'
-import { erasableDelivery } from '../../core/erasure/erasable.ts'
-import type { ErasableCall } from '../../core/erasure/erasures.ts'
+import type { FactsOptions, MessageFacts } from '../../console/messages/message-facts.ts'
 import { partPermissions } from '../../core/permissions.ts'
 import { tierOfTopic, type TopicNames } from '../../core/topics.ts'
-import { placeKey, type Finish, type Place, type Trace } from '../../core/ledger/trace.ts'
-import { PostriderError } from '../../errors.ts'
+import { placeKey, type Finish } from '../../core/ledger/trace.ts'
 import { clusterIdOf } from '../kafka/admin/cluster-id.ts'
 import { CommittedOffsets } from '../kafka/group/committed-offsets.ts'
 import { withAdmin } from '../kafka/admin/with-admin.ts'
 import { missingTopics } from '../kafka/explain-kafka-error.ts'
 import { readBetween } from '../kafka/read/read-range.ts'
-import { readPlaces } from '../kafka/read/read-places.ts'
 import { topicRanges, type TopicRange } from '../kafka/read/topic-ranges.ts'
-import type { TopicRecord } from '../kafka/read/topic-record.ts'
-import type { Logger } from '../log.ts'
-import type { Codecs } from '../schema-registry/codecs.ts'
-import { EntryReader, writerOf } from './entry-reader.ts'
-import { TraceDatabase, type Entry } from './trace-database.ts'
+import { EntryReader } from './entry-reader.ts'
+import { MessageRecords, maxCopies } from './message-records.ts'
+import type { MessageRecordsOptions } from './message-records.ts'
+import { TraceDatabase } from './trace-database.ts'
+import type { Entry } from './trace-tables.ts'
 
-export interface MessageIndexOptions {
-  kafka: Kafka
-  topics: TopicNames
-  /** Of the forwarders; that of the tiers is named after it. */
-  groupId: string
+
+export interface MessageIndexOptions extends MessageRecordsOptions {
   /** STORE_PATH. */
   folder: string
-  codecs: Codecs
-  log: Logger
 }
 
 /** Entries that are taken in at once. */
 const batchSize = 20_000
 /** Of each partition: a record takes several times its bytes while it is read. */
 const fetchBytes = 256 * 1_024
-/** Copies of one messageId that are read, the newest. */
-const maxCopies = 20
 
 /**
  * Which records are about a messageId: an index over the calls, the retry tiers, the dead letters and the ledger, as a
@@ -47,6 +36,7 @@ export class MessageIndex {
   readonly #file: string
   readonly #database: TraceDatabase
   readonly #reader: EntryReader
+  readonly #records: MessageRecords
   #catchingUp: Promise<unknown> = Promise.resolve()
 
   private constructor(options: MessageIndexOptions, cluster: string) {
@@ -55,6 +45,7 @@ export class MessageIndex {
     this.#file = join(folder, `${topics.deliveries}.index.sqlite`)
     this.#database = new TraceDatabase(this.#file, `${cluster} ${topics.deliveries}`)
     this.#reader = new EntryReader(topics, codecs)
+    this.#records = new MessageRecords(options)
   }
 
   /** Reads nothing yet. Throws `kafka_unavailable`, and `local` for the file. */
@@ -69,7 +60,7 @@ export class MessageIndex {
     const { calls, traces } = this.#database.find(messageId)
     const recordsOf = [...calls, ...traces.filter(({ kind }) => kind === 'retry').map(({ place }) => place)]
     for (const place of recordsOf) traces.push(...this.#database.find(placeKey(place)).traces)
-    const found = await this.#callsAt(newestOf(calls), messageId, signal)
+    const found = await this.#records.callsAt(calls, messageId, signal)
     const finishes = new Map<string, Finish>()
     return {
       callsTopic: topics.calls,
@@ -86,7 +77,7 @@ export class MessageIndex {
         }
         return finish
       },
-      ownerOf: (place) => this.#ownerOf(place, traces, signal),
+      ownerOf: (place) => this.#records.ownerOf(place, traces, signal),
     }
   }
 
@@ -190,61 +181,6 @@ export class MessageIndex {
     flush()
     this.#database.caughtUp(topic, new Map(ranges.map(({ partition, high }) => [partition, high])), beginning)
   }
-
-  async #callsAt(
-    places: readonly Place[],
-    messageId: string,
-    signal: AbortSignal | undefined,
-  ): Promise<FoundCall[]> {
-    const { codecs } = this.#options
-    const found: FoundCall[] = []
-    for (const record of await this.#recordsAt(places, signal)) {
-      const call = await codecs.calls.decode(record.value)
-      const { topic, partition, offset, timestamp } = record
-      if (call.messageId === messageId)
-        found.push({
-          place: { topic, partition, offset },
-          appendedAt: timestamp,
-          writer: writerOf(record),
-          call,
-        })
-    }
-    return found.sort((a, b) => a.appendedAt - b.appendedAt || a.place.offset - b.place.offset)
-  }
-
-  #recordsAt(places: readonly Place[], signal: AbortSignal | undefined): Promise<TopicRecord[]> {
-    const { kafka, groupId, log } = this.#options
-    return readPlaces({ kafka, groupPrefix: `${groupId}.why`, log }, places, signal)
-  }
-
-  /** By the newest record of a tier or dead letter that came from the copy and is still there. */
-  async #ownerOf(
-    place: Place,
-    traces: readonly Trace[],
-    signal: AbortSignal | undefined,
-  ): Promise<ErasableCall | null> {
-    const { topics, codecs } = this.#options
-    const its = traces.filter(
-      (trace) =>
-        (trace.kind === 'retry' || trace.kind === 'dead_letter') &&
-        placeKey(trace.origin) === placeKey(place),
-    )
-    for (const record of await this.#recordsAt(its.map((trace) => trace.place).slice(-maxCopies), signal)) {
-      const key = record.key && record.key.toString('utf8')
-      const tier = tierOfTopic(topics, record.topic)
-      try {
-        if (tier) {
-          const retry = await codecs.retries(tier.name).decode(record.value)
-          return erasableDelivery(retry, key, retry.scheduledAt)
-        }
-        const { delivery, failedAt } = await codecs.deadLetters.decode(record.value)
-        if (delivery) return erasableDelivery(delivery, key, failedAt)
-      } catch (error) {
-        if (!(error instanceof PostriderError) || error.canRetry) throw error
-      }
-    }
-    return null
-  }
 }
 
 async function topicsOf(
@@ -258,11 +194,4 @@ async function topicsOf(
   if (missing.length > 0) throw await missingTopics(kafka, missing)
   const tiers = all.filter((topic) => tierOfTopic(topics, topic) !== null)
   return { tiers, names: [...needed, ...tiers] }
-}
-
-/** Of one partition those with the highest offsets; how partitions compare is not known before they are read. */
-function newestOf(places: readonly Place[]): Place[] {
-  return places.length <= maxCopies
-    ? [...places]
-    : places.toSorted((a, b) => b.offset - a.offset).slice(0, maxCopies)
 }

@@ -4,29 +4,8 @@ import { fromPairs, isInRuns } from '../../core/offsets/finished-offsets.ts'
 import type { Place, TallyFact, TallyTrace, Trace } from '../../core/ledger/trace.ts'
 import { PostriderError } from '../../errors.ts'
 import { findByKey, makeTables, putKey } from './trace-tables.ts'
+import type { Entry, TracePosition } from './trace-tables.ts'
 import { inTransaction, openView } from './view-file.ts'
-
-/** What a record says, to be found again by a messageId, or by the record that it came from. */
-export interface Entry {
-  place: Place
-  /** The broker's time, epoch ms. */
-  timestamp: number
-  /** Null for a record that is about nothing. */
-  key: string | null
-  /** Null of a call: only where it lies is kept. */
-  trace: Trace | null
-  /** Of a tally: the partition that it is about. */
-  tally: { topic: string; partition: number; tally: TallyTrace } | null
-}
-
-/** Up to where a partition was taken in. */
-export interface TracePosition {
-  topic: string
-  partition: number
-  next: number
-  /** The broker's time of its newest record, epoch ms. */
-  newest: number
-}
 
 /** Traces are removed once retention has taken this many of their records, and more than half of all. */
 const fewestPruned = 50_000

@@ -4,6 +4,29 @@
 // which come one behind the other, are cut into segments, each of which has its own part of the tree of keys, small
 // enough for the page cache: half a million rows take about 15 MB. A look-up of a key asks each segment.
 import type { DatabaseSync } from 'node:sqlite'
+import type { Place, TallyTrace, Trace } from '../../core/ledger/trace.ts'
+
+/** What a record says, to be found again by a messageId, or by the record that it came from. */
+export interface Entry {
+  place: Place
+  /** The broker's time, epoch ms. */
+  timestamp: number
+  /** Null for a record that is about nothing. */
+  key: string | null
+  /** Null of a call: only where it lies is kept. */
+  trace: Trace | null
+  /** Of a tally: the partition that it is about. */
+  tally: { topic: string; partition: number; tally: TallyTrace } | null
+}
+
+/** Up to where a partition was taken in. */
+export interface TracePosition {
+  topic: string
+  partition: number
+  next: number
+  /** The broker's time of its newest record, epoch ms. */
+  newest: number
+}
 
 /** Every change of the tables changes this number: the view is then rebuilt. */
 const form = 3

@@ -1,6 +1,6 @@
 import { keyAndValueOf, RecordEncoder } from '../../adapters/kafka/wire/record-encoder.ts'
 import type { Codecs } from '../../adapters/schema-registry/codecs.ts'
-import type { KeyedRetryDelivery } from '../../adapters/schema-registry/retry-delivery-writer.ts'
+import type { KeyedRetryDelivery } from '../../adapters/schema-registry/delivery-fields.ts'
 import type { Config } from '../../config/config.ts'
 import type { Encoders } from '../../forwarder/settle/record-sink.ts'
 

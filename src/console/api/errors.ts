@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Fault } from '../../core/settings/decision.ts'
+import type { Fault } from '../../core/settings/fault.ts'
 import type { ErrorCode } from '../../errors.ts'
 import { messageOf, PostriderError } from '../../errors.ts'
 import { RequestKeyReused, SettingsRefused } from '../settings-writer.ts'

@@ -3,7 +3,7 @@ import { affectedSources, deleteCall, erasuresOf, finishedNote } from '../../cor
 import { DeletionBook, isUnfinished, type RecordedDeletion } from '../../core/erasure/deletion-book.ts'
 import type { AffectedSource, DeletionRequest } from '../../core/erasure/deletion.ts'
 import type { Erasure } from '../../core/erasure/erasures.ts'
-import type { Fault } from '../../core/settings/decision.ts'
+import type { Fault } from '../../core/settings/fault.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 import { DeletionRefused, checkUserIds } from '../user-ids.ts'
 import { recordedDeletions } from './history.ts'

@@ -1,6 +1,5 @@
-import type { ComputationCommand } from './computation-rules.ts'
+import type { ComputationKind, SyncMode } from '../audience/computations.ts'
 import type { OptionsEdit } from './destination-options.ts'
-import type { Resealed } from './secrets.ts'
 import type { SecretPlace } from './secret-place.ts'
 import type { SealedSecret } from './settings.ts'
 
@@ -19,6 +18,21 @@ export interface HeaderEdit {
   name: string
   value: NewSecret | null
 }
+
+/** A secret that was sealed again: the same text, for the same place, under another key. */
+export interface Resealed {
+  place: SecretPlace
+  from: SealedSecret
+  to: SealedSecret
+}
+
+export type ComputationCommand = { kind: ComputationKind; id: string } & (
+  | { type: 'create_computation'; name: string; sourceId: string }
+  /** `at` is in epoch milliseconds. */
+  | { type: 'start_sync'; syncId: string; mode: SyncMode; at: number }
+  | { type: 'finish_sync'; syncId: string; at: number; entered: number; left: number }
+  | { type: 'delete_computation' }
+)
 
 /**
  * What can be asked of the settings. In an update, what is undefined stays as it is; `urls` is the whole new list:

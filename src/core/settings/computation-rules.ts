@@ -1,16 +1,10 @@
-import type { Computation, ComputationKind, SyncMode } from '../audience/computations.ts'
-import type { Decision, Fault } from './decision.ts'
+import type { Computation, ComputationKind } from '../audience/computations.ts'
+import type { ComputationCommand } from './commands.ts'
+import type { Decision } from './events.ts'
+import { fault, type Fault } from './fault.ts'
 import { idFaults, nameFaults } from './source-rules.ts'
 import type { SettingsAggregate } from './settings.ts'
-import { snakeCase } from '../snake-case.ts'
-
-export type ComputationCommand = { kind: ComputationKind; id: string } & (
-  | { type: 'create_computation'; name: string; sourceId: string }
-  /** `at` is in epoch milliseconds. */
-  | { type: 'start_sync'; syncId: string; mode: SyncMode; at: number }
-  | { type: 'finish_sync'; syncId: string; at: number; entered: number; left: number }
-  | { type: 'delete_computation' }
-)
+import { snakeCase } from './snake-case.ts'
 
 export const computationWords = { audience: 'audience', trait: 'computed trait' } as const
 
@@ -95,8 +89,6 @@ const accepted = (event: NonNullable<Extract<Decision, { accepted: true }>['even
   accepted: true,
   event,
 })
-
-const fault = (code: Fault['code'], field: string, message: string): Fault => ({ code, field, message })
 
 const refused = (code: Fault['code'], field: string, message: string): Decision => ({
   accepted: false,

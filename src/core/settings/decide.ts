@@ -1,7 +1,7 @@
 import { decideComputation } from './computation-rules.ts'
 import { decideDestinationCreate, decideDestinationUpdate } from './destination-rules.ts'
 import type { SettingsCommand } from './commands.ts'
-import type { Decision } from './decision.ts'
+import type { Decision } from './events.ts'
 import { resealedPlaces } from './secrets.ts'
 import { decideSourceCreate, decideSourceUpdate } from './source-rules.ts'
 import type { SettingsAggregate } from './settings.ts'

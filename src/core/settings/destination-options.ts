@@ -1,5 +1,5 @@
 import { callTypes, type CallType } from '../call/analytics-call.ts'
-import type { Fault } from './decision.ts'
+import type { Fault } from './fault.ts'
 
 /** What can be chosen for a destination beside where it lies. The default is how most destinations work. */
 export interface DestinationOptions {

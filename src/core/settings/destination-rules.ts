@@ -8,8 +8,8 @@ import {
   type DestinationOptions,
 } from './destination-options.ts'
 import type { HeaderEdit, SettingsCommand } from './commands.ts'
-import type { EndpointSettings } from './events.ts'
-import type { Decision, Fault } from './decision.ts'
+import type { Decision, EndpointSettings } from './events.ts'
+import { fault, type Fault } from './fault.ts'
 import { headerPlace, type SecretPlace } from './secret-place.ts'
 import { editSecrets } from './secrets.ts'
 import { idFaults, nameFaults } from './source-rules.ts'
@@ -207,8 +207,4 @@ function sealedByteLength(sealed: SealedSecret): number {
 
 function repeated(values: readonly string[]): string[] {
   return [...new Set(values.filter((value, index) => values.indexOf(value) < index))]
-}
-
-function fault(code: Fault['code'], field: string, message: string): Fault {
-  return { code, field, message }
 }

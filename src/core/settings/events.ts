@@ -5,6 +5,7 @@ import {
   type ComputationKind,
 } from '../audience/computations.ts'
 import { defaultOptions, editOptions, type OptionsEdit } from './destination-options.ts'
+import type { Fault } from './fault.ts'
 import { withResealed, type ResealedPlaces } from './secrets.ts'
 import type {
   Destination,
@@ -51,6 +52,9 @@ export type SettingsEvent =
   /** A receiver answered 410; `at` is in epoch milliseconds. */
   | { type: 'endpoint_gone'; id: string; urlId: string; at: number }
   | ComputationEvent
+
+/** One command makes one event, or none when nothing is to be changed; or it is refused with every fault. */
+export type Decision = { accepted: true; event: SettingsEvent | null } | { accepted: false; faults: Fault[] }
 
 /** Which aggregate an event belongs to: the key of its record. */
 export function aggregateOf(event: SettingsEvent): {

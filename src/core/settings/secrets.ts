@@ -1,14 +1,7 @@
 import { headerPlace, sharedSecretPlace, type SecretPlace } from './secret-place.ts'
-import type { NewSecret } from './commands.ts'
-import type { Fault } from './decision.ts'
+import type { NewSecret, Resealed } from './commands.ts'
+import type { Fault } from './fault.ts'
 import type { Destination, SealedSecret } from './settings.ts'
-
-/** A secret that was sealed again: the same text, for the same place, under another key. */
-export interface Resealed {
-  place: SecretPlace
-  from: SealedSecret
-  to: SealedSecret
-}
 
 /** A destination's resealed secrets. What is undefined stays as it is. */
 export interface ResealedPlaces {

@@ -1,5 +1,6 @@
 import type { SettingsCommand } from './commands.ts'
-import type { Decision, Fault } from './decision.ts'
+import type { Decision } from './events.ts'
+import { fault, type Fault } from './fault.ts'
 import type { SettingsAggregate } from './settings.ts'
 
 type Create = Extract<SettingsCommand, { type: 'create_source' }>
@@ -82,8 +83,4 @@ function writeKeyFaults(writeKey: string, sourceId: string, state: SettingsAggre
       return [fault('conflict', 'writeKey', `the write key is in use by source "${source.id}"`)]
   }
   return []
-}
-
-function fault(code: Fault['code'], field: string, message: string): Fault {
-  return { code, field, message }
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { deadLetterReasons } from '../../../core/delivery/delivery.ts'
-import { parseMoment } from '../../../core/moment.ts'
+import { parseMoment } from '../../../core/duration.ts'
 import type { Filter } from '../../dead-letters/dead-letter-store.ts'
 import { wrongField } from '../errors.ts'
 

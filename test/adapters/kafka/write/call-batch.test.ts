@@ -3,11 +3,11 @@ import { test } from 'node:test'
 import kafkajs from 'kafkajs'
 import type { Message, PartitionMetadata } from 'kafkajs'
 import { EncodedCallBatch } from '../../../../src/adapters/kafka/write/call-batch.ts'
-import { writeAnalyticsCall } from '../../../../src/adapters/schema-registry/analytics-call-writer.ts'
+import { recordSchema } from '../../../../src/adapters/schema-registry/schemas.ts'
 import type { AnalyticsCall } from '../../../../src/core/call/analytics-call.ts'
 import { someCall } from '../../../support/calls.ts'
 
-const writer = { write: writeAnalyticsCall }
+const writer = recordSchema('analyticsCall')
 const filled = (batch: EncodedCallBatch, call: AnalyticsCall): number => {
   let count = 0
   while (batch.add(call, writer)) count++

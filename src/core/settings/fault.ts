@@ -1,5 +1,3 @@
-import type { SettingsEvent } from './events.ts'
-
 /** Why a command is refused. The message stands alone: it names what is wrong, and never repeats a secret. */
 export interface Fault {
   /** `usage`: wrong whatever the state. `not_found`, `conflict`: wrong on this state. */
@@ -9,8 +7,9 @@ export interface Fault {
   message: string
 }
 
-/** One command makes one event, or none when nothing is to be changed; or it is refused with every fault. */
-export type Decision = { accepted: true; event: SettingsEvent | null } | { accepted: false; faults: Fault[] }
+export function fault(code: Fault['code'], field: string, message: string): Fault {
+  return { code, field, message }
+}
 
 const order = ['usage', 'not_found', 'conflict'] as const
 
