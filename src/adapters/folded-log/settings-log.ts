@@ -42,8 +42,6 @@ export interface SettingsLogOptions extends FoldedLogOptions {
 /** How often a command is decided again because others wrote first, before its caller gets a conflict. */
 const maxDecisions = 20
 const verdictMs = 15_000
-/** Longer than leaders take to move. */
-const acknowledgeWithinMs = 30_000
 /** How long a running command may hold up closing. */
 const closingMs = 3_000
 
@@ -223,10 +221,7 @@ export class SettingsLog extends FoldedLog implements SettingsWriter {
   async #publishRecord(key: string, value: Buffer): Promise<void> {
     const { kafka, log, topic } = this.#options
     this.#producer ??= new KafkaProducer(kafka, log)
-    await publishAll(this.#producer, topic, [encodeRecord({ key, value })], {
-      withinMs: acknowledgeWithinMs,
-      partition: 0,
-    })
+    await publishAll(this.#producer, topic, [encodeRecord({ key, value })], { partition: 0 })
   }
 
   async #failure(): Promise<never> {
