@@ -1,6 +1,6 @@
 import type { Kafka } from 'kafkajs'
-import { messageOf } from '../../../errors.ts'
 import { Brokers } from './brokers.ts'
+import { FailingWrites, type ProducerLog } from './failing-writes.ts'
 import type { PartitionBatch } from './partition-batch.ts'
 import { ackMs, byTopic } from './outgoing.ts'
 import { PartitionWrite, type AppendPlace } from './partition-write.ts'
@@ -10,16 +10,7 @@ import { Sequences, anonymous } from './sequences.ts'
 import { TopicMetadata, sendAgainMs, wasClosed } from './topic-metadata.ts'
 import { miscount, type WriteLimits, type WriteReport } from './write-report.ts'
 
-/** Records that have failed for this long are worth a line in the log, and a word in readiness. */
-const longMs = 5_000
-const warnAgainMs = 30_000
 const defaultMetadataMaxAgeMs = 5 * 60_000
-
-export interface ProducerLog {
-  debug(fields: object, message: string): void
-  warn(fields: object, message: string): void
-  info(fields: object, message: string): void
-}
 
 /**
  * Writes record batches to Kafka with acks=all. A batch counts as written only when the answer of its leader names its
@@ -39,7 +30,7 @@ export class KafkaProducer {
   readonly #current = new Map<string, PartitionWrite>()
   /** By node: what goes out together, in this turn of the event loop. */
   readonly #outgoing = new Map<number, PartitionWrite[]>()
-  readonly #failing = new Set<PartitionWrite>()
+  readonly #failing: FailingWrites
   readonly #sequences = new Sequences()
   #identifying: Promise<void> | null = null
 
@@ -47,15 +38,13 @@ export class KafkaProducer {
   constructor(kafka: Kafka, log: ProducerLog, metadataMaxAgeMs = defaultMetadataMaxAgeMs) {
     this.#brokers = new Brokers(kafka, metadataMaxAgeMs)
     this.#log = log
+    this.#failing = new FailingWrites(log)
     this.#topics = new TopicMetadata(kafka, this.#brokers, log, this.#closing.signal)
   }
 
   /** Null while all goes well; else what Kafka has not acknowledged for seconds, in one line for people. */
   problem(): string | null {
-    const since = performance.now() - longMs
-    for (const { topic, failedSince, failure } of this.#failing)
-      if (failedSince <= since) return `Kafka does not acknowledge records of ${topic}: ${messageOf(failure)}`
-    return null
+    return this.#failing.problem()
   }
 
   /** How many partitions the topic has, as far as is known: null before `ready`. */
@@ -153,7 +142,7 @@ export class KafkaProducer {
   /** Its turn is over: the next batch of the partition may go. */
   #finish(one: PartitionWrite): void {
     one.isDone = true
-    this.#failing.delete(one)
+    this.#failing.forget(one)
     if (this.#current.get(one.key) !== one) return
     let next = one.next
     while (next?.isDone) next = next.next
@@ -170,8 +159,7 @@ export class KafkaProducer {
       if (result instanceof ProduceFailure) this.#sequences.abandon(one.key, one.sequence)
       else this.#sequences.advance(one.key, one.sequence, one.batch.count)
     }
-    if (one.warnedAt !== null && !(result instanceof ProduceFailure))
-      this.#log.info({ topic: one.topic, partition: one.batch.partition }, 'Kafka acknowledges again')
+    if (!(result instanceof ProduceFailure)) this.#failing.acknowledged(one)
     this.#finish(one)
     one.settle(result)
   }
@@ -222,7 +210,7 @@ export class KafkaProducer {
     let answers: PartitionAnswer[]
     try {
       const connection = this.#brokers.connected(nodeId) ?? (await this.#brokers.connection(nodeId))
-      // The deadline may have passed while it connected: a caller that was told so sends it again by itself.
+      // The deadline may have passed while it connected: its caller knows that and may send it again by itself.
       sent = sent.filter(({ isDone }) => !isDone)
       if (sent.length === 0) return
       answers = (await connection.produce(byTopic(sent), ackMs(sent))).partitions
@@ -245,28 +233,17 @@ export class KafkaProducer {
 
   #retry(one: PartitionWrite, failure: ProduceFailure): void {
     if (one.isDone) return
-    const { topic, batch } = one
     one.fail(failure)
-    this.#failing.add(one)
     if (failure.isOutOfSequence && one.sequence !== null) {
       this.#sequences.abandon(one.key, one.sequence)
       one.sequence = null
     }
-    const error = failure.message
-    this.#log.debug({ topic, partition: batch.partition, error }, 'records were not acknowledged')
+    this.#failing.failed(one, failure)
     if (failure.isTooLarge || (failure.isFinal && one.deadline !== null)) {
       this.#end(one, failure)
       return
     }
-    const now = performance.now()
-    if (now - one.failedSince >= longMs && now - (one.warnedAt ?? -Infinity) >= warnAgainMs) {
-      one.warnedAt = now
-      const seconds = Math.round((now - one.failedSince) / 1_000)
-      this.#log.warn(
-        { topic, partition: batch.partition, records: batch.count, seconds, error },
-        'Kafka does not acknowledge records; they are sent again until it does',
-      )
-    }
+    this.#failing.sentAgain(one, failure)
     setTimeout(() => void this.#sendAgain(one), sendAgainMs(one.failures - 1))
   }
 

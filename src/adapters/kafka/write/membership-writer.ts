@@ -5,7 +5,8 @@ import { membershipKey, type Membership, type PlacedMembership } from '../../../
 import type { EncodedRecord } from '../../../forwarder/settle/record-sink.ts'
 import { CallWriter } from './call-writer.ts'
 import { orUnavailable } from './or-unavailable.ts'
-import { KafkaProducer, type ProducerLog } from '../producer/kafka-producer.ts'
+import type { ProducerLog } from '../producer/failing-writes.ts'
+import { KafkaProducer } from '../producer/kafka-producer.ts'
 import { encodeRecord } from '../producer/plain-record.ts'
 import { acknowledgeWithinMs, publishAll, type PublishedBatch } from '../producer/publish.ts'
 
