@@ -15,7 +15,7 @@ import { createCodecs, type Codecs } from '../src/adapters/schema-registry/codec
 import { Registry } from '../src/adapters/schema-registry/registry.ts'
 import { registerSchemas } from '../src/adapters/schema-registry/subjects.ts'
 import { createSecrets } from '../src/adapters/secrets.ts'
-import { SettingsLog } from '../src/adapters/settings-log.ts'
+import { SettingsLog } from '../src/adapters/folded-log/settings-log.ts'
 import { loadConfig, type Config } from '../src/config/config.ts'
 import type { AnalyticsCall } from '../src/core/call/analytics-call.ts'
 import { topicNames, type TopicNames } from '../src/core/topics.ts'

@@ -4,19 +4,10 @@ import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
 const megabyte = 2 ** 20
 
 /**
- * Keeps V8's heap near what lives in it, for processes that pass millions of records on and should stay small. Flags
- * are looked at whenever a space is about to grow.
- *
- * - The space for young objects grows no more once it has `youngMb`, both of its halves counted; without it, it stays
- *   as large as it is by now, a few MB. Else it grows to 130 MB whatever lives in it: so it does wherever much is made
- *   and soon forgotten. A sync is as fast with a few MB; a forwarder, where what is on its way outlives a small space
- *   and is copied out of it, was a tenth slower with 16 MB, and is not with 32 (measured while its lanes were a Map:
- *   see HashChains).
- * - The space for old ones may grow to twice what lived in it at its last collection; else to four times, where
- *   batches that wait for their acknowledgement outlive the young space. It is collected more often: some 3 % of a sync.
- * - Nothing is made in the old space from the start. V8 does so at places whose objects outlived the young space before,
- *   and stays with it: after a while with a bad endpoint, headers of all answers were made there, the whole heap was
- *   collected every 1.4 s, for 25 ms, instead of every 4, and a delivery cost 5 % more.
+ * Keeps V8's heap near what lives in it, for processes that pass millions of records on and should stay small: bounds the
+ * young space, lets the old one grow to twice what lived in it, and has nothing made there from the start. Flags are
+ * looked at whenever a space is about to grow (docs/performance.md has what was measured).
+ * @param youngMb what the young space may grow to, both of its halves counted; else it stays as large as it is by now
  */
 export function boundHeap(youngMb = 0): void {
   setFlagsFromString('--heap-growing-percent=100')

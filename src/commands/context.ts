@@ -24,7 +24,7 @@ export interface Context {
 }
 
 export interface ContextOptions {
-  /** Runs until told to stop: logs on stdout at info. Else on stderr, at warn unless LOG_LEVEL is set. */
+  /** Runs until a signal stops it: logs on stdout at info. Else on stderr, at warn unless LOG_LEVEL is set. */
   longLived?: boolean
   /** In place of what `.postrider/dev.env` says: for `dev` itself, which writes it. */
   devEnv?: Environment
@@ -97,7 +97,7 @@ export function runAction<A extends unknown[]>(
 
 const exitCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
 
-/** npm passes a Ctrl-C on to a process that the terminal has already told: one key, two signals. */
+/** npm passes a Ctrl-C on to a process that has it from the terminal already: one key, two signals. */
 const sameKeyMs = 500
 
 /** How often to look whether npm is still there. */

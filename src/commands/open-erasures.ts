@@ -1,4 +1,4 @@
-import { ErasureLog } from '../adapters/erasure-log.ts'
+import { ErasureLog } from '../adapters/folded-log/erasure-log.ts'
 import { fetchRange } from '../adapters/kafka/read/topic-offsets.ts'
 import { createCodecs } from '../adapters/schema-registry/codecs.ts'
 import { topicNames } from '../core/topics.ts'

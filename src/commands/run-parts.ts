@@ -46,7 +46,7 @@ export const partMakers: ReadonlyMap<string, PartMaker> = new Map<string, PartMa
  */
 const stopWithinMs = 15_000
 
-/** Runs parts side by side in this process until it is told to stop: one log, one `/metrics`. */
+/** Runs parts side by side in this process until a signal stops it: one log, one `/metrics`. */
 export async function runParts(names: readonly string[], command: Command): Promise<void> {
   const context = loadContext(command, { longLived: true })
   const { config, log } = context

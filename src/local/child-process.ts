@@ -14,7 +14,7 @@ export interface ChildProcess {
   exited: Promise<ChildExit>
   /** True until `exited` resolves. */
   isRunning(): boolean
-  /** SIGTERM, and SIGKILL after `deadlineMs` (10 s unless told). Resolves once it is gone; idempotent. */
+  /** SIGTERM, and SIGKILL after `deadlineMs` (default 10 s). Resolves once it is gone; idempotent. */
   stop(deadlineMs?: number): Promise<void>
   /** SIGKILL: what a crash looks like. Resolves once it is gone. */
   kill(): Promise<void>

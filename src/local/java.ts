@@ -59,7 +59,7 @@ async function cannotRun(what: string, env: NodeJS.ProcessEnv): Promise<Postride
   )
 }
 
-/** The feature version: 17 of `17.0.15`, 8 of `1.8.0_412`; null when it cannot be told. */
+/** The feature version: 17 of `17.0.15`, 8 of `1.8.0_412`; null when it is not known. */
 function javaVersion(java: string): Promise<number | null> {
   return new Promise((resolve) => {
     execFile(java, ['-version'], { timeout: 20_000 }, (error, stdout, stderr) => {

@@ -9,7 +9,7 @@ import { createCodecs, type Codecs } from '../../src/adapters/schema-registry/co
 import { Registry } from '../../src/adapters/schema-registry/registry.ts'
 import { registerSchemas } from '../../src/adapters/schema-registry/subjects.ts'
 import { createSecrets, type Secrets } from '../../src/adapters/secrets.ts'
-import { SettingsLog } from '../../src/adapters/settings-log.ts'
+import { SettingsLog } from '../../src/adapters/folded-log/settings-log.ts'
 import { loadConfig, type Config } from '../../src/config/config.ts'
 import type { SettingsCommand } from '../../src/core/settings/commands.ts'
 import type { SettingsEvent } from '../../src/core/settings/events.ts'

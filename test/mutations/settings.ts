@@ -102,17 +102,17 @@ export const settings: readonly Mutation[] = [
     find: 'this.#held = { offset, reason: entry.reason }\n        return null',
     replace: "this.#held = null\n        return 'stale'",
     test: {
-      file: 'adapters/settings-follower.test.ts',
+      file: 'adapters/folded-log/settings-follower.test.ts',
       name: "a newer version's event holds the settings as they were, until it is skipped",
     },
   },
   {
     id: 'garbage-that-ends-the-settings',
-    file: 'src/adapters/settings-follower.ts',
+    file: 'src/adapters/folded-log/settings-follower.ts',
     find: 'return this.#ignored.add(taken, messageOf(error))',
     replace: 'throw error',
     test: {
-      file: 'adapters/settings-follower.test.ts',
+      file: 'adapters/folded-log/settings-follower.test.ts',
       name: 'garbage in the settings log is ignored, with its offset in the log and a count',
     },
   },

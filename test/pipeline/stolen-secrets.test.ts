@@ -2,7 +2,7 @@
 // of a secret must not come out anywhere but where it was set.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { toFields } from '../../src/adapters/settings-record.ts'
+import { toFields } from '../../src/adapters/folded-log/settings-record.ts'
 import type { SettingsEvent } from '../../src/core/settings/events.ts'
 import { deploy } from '../support/deployment.ts'
 import { runCommand } from '../support/deployment-cli.ts'

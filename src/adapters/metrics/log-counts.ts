@@ -1,4 +1,4 @@
-import type { SettingsLogCounts } from '../settings-follower.ts'
+import type { SettingsLogCounts } from '../folded-log/settings-follower.ts'
 import { escapeValue, heading } from './exposition.ts'
 import type { Exposed } from './exposition.ts'
 

@@ -27,16 +27,8 @@ export interface WebhookTransportOptions {
  *
  * Certificates are always verified: NODE_TLS_REJECT_UNAUTHORIZED has no effect here.
  *
- * HTTP/2 is not offered, because it is slower where it matters. On one core, signed bodies of 300 B to a TLS
- * server of Node's on another one, undici 8.12 and Node 24.21, requests per second of CPU time (best of rounds):
- *
- * | in flight | HTTP/1.1, a connection each | HTTP/2, one connection | HTTP/2, four |
- * |---|---|---|---|
- * | 64 | 38,400 | 30,300 | 29,600 |
- * | 256 | 27,200 | 29,800 | 30,900 |
- *
- * By the clock it was 37,100 against 23,100 at 64. It also puts every request in flight behind one connection's
- * fate, and undici ends a stream that timed out only within that connection.
+ * HTTP/2 is not offered, because it is slower where it matters (docs/performance.md). It also puts every request in
+ * flight behind one connection's fate, and undici ends a stream that timed out only within that connection.
  *
  * A limit of undici's: an unasked-for `100 Continue` counts as a broken response (`network`). Other interim
  * responses are passed over.

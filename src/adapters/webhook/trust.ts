@@ -6,7 +6,7 @@ import { messageOf, PostriderError } from '../../errors.ts'
 const certificates = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g
 
 /**
- * The roots that webhooks trust: Node's own (with the system's and NODE_EXTRA_CA_CERTS where Node was told so) and
+ * The roots that webhooks trust: Node's own (with the system's and NODE_EXTRA_CA_CERTS where Node is configured so) and
  * those of `caFile` (PEM). Undefined stands for Node's own alone. Made once: parsing the roots takes some 10 ms,
  * which tls.connect would spend on every connection if it were given them as `ca`.
  */

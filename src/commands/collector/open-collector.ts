@@ -11,7 +11,7 @@ import { ProduceDurations } from '../../adapters/metrics/produce-durations.ts'
 import type { ReadinessCheck } from '../../adapters/monitoring-server.ts'
 import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import type { Codecs } from '../../adapters/schema-registry/codecs.ts'
-import { SettingsLog } from '../../adapters/settings-log.ts'
+import { SettingsLog } from '../../adapters/folded-log/settings-log.ts'
 import { Collector } from '../../collector/collector.ts'
 import { RecentCalls } from '../../collector/recent-calls.ts'
 import { RequestBudget } from '../../collector/request-budget.ts'
@@ -22,10 +22,9 @@ import type { Config } from '../../config/config.ts'
 import { RecentIds } from '../../core/call/recent-ids.ts'
 import { topicNames } from '../../core/topics.ts'
 import { PostriderError } from '../../errors.ts'
-import { restarting } from '../../restarts.ts'
 import type { Part } from '../../supervisor.ts'
 import { checkStart } from '../check-start.ts'
-import { serveUntil } from '../serve-until.ts'
+import { listeningPart, PartLives, untilAborted, type Life } from '../part-lives.ts'
 
 export interface OpenCollectorOptions {
   config: Config
@@ -75,63 +74,27 @@ export function openCollector(options: OpenCollectorOptions): OpenCollector {
   // Kept over a new start: what was acknowledged stays so.
   const recent = new RecentCalls(new RecentIds(recentUnits, randomInt(2 ** 32)))
   const rates = new SourceRates(config.sourceMaxRate || Infinity, () => performance.now())
-  const listening = Promise.withResolvers<number>()
-  listening.promise.catch(() => {})
-  let current: Life | null = null
-  let starting: Life | null = null
-  const make = (): Part => ({
-    name: 'collector',
-    async run(signal) {
-      const life = (starting = assemble(options, { recent, rates, counts, produceDurations }))
-      try {
-        await life.run(signal, () => (current = life))
-      } finally {
-        current = starting = null
-      }
-    },
-  })
-  const serving = restarting('collector', make, log)
+  const lives = new PartLives('collector', log, () =>
+    assemble(options, { recent, rates, counts, produceDurations }),
+  )
+  const listen = () =>
+    openCollectorServer({
+      port: config.collectorPort,
+      trustedProxies: config.trustedProxies,
+      host,
+      budget,
+      collector: () => lives.ready,
+      log,
+      ...(options.requestMs && { requestMs: options.requestMs }),
+      ...(options.answerMs && { answerMs: options.answerMs }),
+    })
   return {
     counts,
-    listening: listening.promise,
-    checks: [
-      {
-        name: 'collector',
-        problem: () => (current ? current.problem() : (starting?.heldUp() ?? 'it is starting')),
-      },
-    ],
-    part: {
-      name: 'collector',
-      async run(signal) {
-        const server = await openCollectorServer({
-          port: config.collectorPort,
-          trustedProxies: config.trustedProxies,
-          host,
-          budget,
-          collector: () => current?.collector ?? null,
-          log,
-          ...(options.requestMs && { requestMs: options.requestMs }),
-          ...(options.answerMs && { answerMs: options.answerMs }),
-        }).catch((error: unknown) => {
-          listening.reject(error)
-          throw error
-        })
-        listening.resolve(server.port)
-        log.info({ host, port: server.port }, `collecting at ${urlAt(host, server.port)}/v1/batch`)
-        await serveUntil(signal, server, serving)
-      },
-    },
+    checks: [{ name: 'collector', problem: () => lives.problem() }],
+    ...listeningPart(lives.part, listen, (port) =>
+      log.info({ host, port }, `collecting at ${urlAt(host, port)}/v1/batch`),
+    ),
   }
-}
-
-/** A collector from its start to its end, with everything that it holds open. */
-interface Life {
-  run(signal: AbortSignal, onReady: () => void): Promise<void>
-  collector: Collector
-  /** Null when it takes work; otherwise why not. */
-  problem(): string | null
-  /** What its start waits for that waiting alone does not end; null where there is none. */
-  heldUp(): string | null
 }
 
 function assemble(
@@ -142,7 +105,7 @@ function assemble(
     counts: CollectorCounts
     produceDurations: ProduceDurations
   },
-): Life {
+): Life<Collector> {
   const topics = topicNames(config.topicPrefix)
   const codecs = createCodecs({ registry: config.registry, topics, log })
   const settings = new SettingsLog({
@@ -169,7 +132,6 @@ function assemble(
     rates: kept.rates,
   })
   return {
-    collector,
     heldUp: () => (settings.heldAt === null ? null : settings.problem),
     problem: () => settings.problem ?? writer.problem(),
     async run(signal, onReady) {
@@ -179,12 +141,9 @@ function assemble(
         writer.start()
         await recall(kafka, config, codecs, kept.recent, log, signal)
         if (signal.aborted) return
-        onReady()
-        const stopped = new Promise<void>((resolve) =>
-          signal.addEventListener('abort', () => resolve(), { once: true }),
-        )
+        onReady(collector)
         // A settings log that can never be read ends the part.
-        await Promise.race([stopped, settings.ended, writer.failed])
+        await Promise.race([untilAborted(signal), settings.ended, writer.failed])
       } catch (error) {
         if (!signal.aborted) throw error
       } finally {

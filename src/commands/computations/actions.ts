@@ -1,6 +1,6 @@
 // What `audiences` and `traits` have in common.
 import type { Command } from 'commander'
-import type { SettingsLog } from '../../adapters/settings-log.ts'
+import type { SettingsLog } from '../../adapters/folded-log/settings-log.ts'
 import { boundHeap } from '../../adapters/bound-heap.ts'
 import type { MemberBatch } from '../../console/computations/memberships.ts'
 import { computationIn, type SyncReport } from '../../console/computations/sync.ts'

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { Kafka } from 'kafkajs'
-import { ErasureLog } from '../../adapters/erasure-log.ts'
+import { ErasureLog } from '../../adapters/folded-log/erasure-log.ts'
 import { openConsoleServer } from '../../adapters/http/console-server.ts'
 import { urlAt } from '../../adapters/http/serving.ts'
 import type { Logger } from '../../adapters/log.ts'
@@ -9,7 +9,7 @@ import type { LogCounts } from '../../adapters/metrics/log-counts.ts'
 import type { ReadinessCheck } from '../../adapters/monitoring-server.ts'
 import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import { createSecrets } from '../../adapters/secrets.ts'
-import { SettingsLog } from '../../adapters/settings-log.ts'
+import { SettingsLog } from '../../adapters/folded-log/settings-log.ts'
 import { sendSample } from '../../adapters/webhook/sample-call.ts'
 import { createWebhookTransport } from '../../adapters/webhook/transport.ts'
 import type { Config } from '../../config/config.ts'
@@ -17,10 +17,9 @@ import { operations } from '../../console/api/operations.ts'
 import type { ConsoleServices } from '../../console/api/services.ts'
 import { topicNames } from '../../core/topics.ts'
 import { PostriderError } from '../../errors.ts'
-import { restarting } from '../../restarts.ts'
 import type { Part } from '../../supervisor.ts'
 import { because, checkStart } from '../check-start.ts'
-import { serveUntil } from '../serve-until.ts'
+import { listeningPart, PartLives, untilAborted, type Life } from '../part-lives.ts'
 import { openComputations, type OpenComputations } from '../computations/open-computations.ts'
 import { openDeadLetters } from '../dead-letters/open-dead-letters.ts'
 import { openDeletions } from '../deletions/open-deletions.ts'
@@ -62,65 +61,28 @@ export function openConsole(options: OpenConsoleOptions): OpenConsole {
       'ADMIN_TOKEN is not set, and the console lets nobody in without one: set it to a long random text (openssl rand -hex 32)',
     )
   const counts = new ConsoleCounts()
-  const listening = Promise.withResolvers<number>()
-  listening.promise.catch(() => {})
-  let current: { life: Life; services: ConsoleServices } | null = null
-  let starting: Life | null = null
-  const make = (): Part => ({
-    name: 'console',
-    async run(signal) {
-      const life = (starting = assemble(options))
-      try {
-        await life.run(signal, (services) => (current = { life, services }))
-      } finally {
-        current = starting = null
-      }
-    },
-  })
-  const serving = restarting('console', make, log)
+  const lives = new PartLives('console', log, () => assemble(options))
+  const listen = () =>
+    openConsoleServer({
+      port: config.consolePort,
+      host,
+      token: adminToken,
+      version,
+      operations,
+      services: () => lives.ready,
+      counts,
+      log,
+    })
   return {
     counts,
-    listening: listening.promise,
-    checks: [
-      {
-        name: 'console',
-        problem: () => (current ? current.life.problem() : (starting?.heldUp() ?? 'it is starting')),
-      },
-    ],
-    part: {
-      name: 'console',
-      async run(signal) {
-        const server = await openConsoleServer({
-          port: config.consolePort,
-          host,
-          token: adminToken,
-          version,
-          operations,
-          services: () => current?.services ?? null,
-          counts,
-          log,
-        }).catch((error: unknown) => {
-          listening.reject(error)
-          throw error
-        })
-        listening.resolve(server.port)
-        log.info({ host, port: server.port }, `admin API at ${urlAt(host, server.port)}/api/v1/openapi.json`)
-        await serveUntil(signal, server, serving)
-      },
-    },
+    checks: [{ name: 'console', problem: () => lives.problem() }],
+    ...listeningPart(lives.part, listen, (port) =>
+      log.info({ host, port }, `admin API at ${urlAt(host, port)}/api/v1/openapi.json`),
+    ),
   }
 }
 
-/** A console from its start to its end, with everything that it holds open. */
-interface Life {
-  run(signal: AbortSignal, onReady: (services: ConsoleServices) => void): Promise<void>
-  /** Null when it takes work; otherwise why not. */
-  problem(): string | null
-  /** What its start waits for that waiting alone does not end; null where there is none. */
-  heldUp(): string | null
-}
-
-function assemble({ config, kafka, log, logCounts }: OpenConsoleOptions): Life {
+function assemble({ config, kafka, log, logCounts }: OpenConsoleOptions): Life<ConsoleServices> {
   const topics = topicNames(config.topicPrefix)
   const codecs = createCodecs({ registry: config.registry, topics, log })
   const secrets = createSecrets(config.secretsKeys)
@@ -182,11 +144,8 @@ function assemble({ config, kafka, log, logCounts }: OpenConsoleOptions): Life {
           messages,
           now: Date.now,
         })
-        const stopped = new Promise<void>((resolve) =>
-          signal.addEventListener('abort', () => resolve(), { once: true }),
-        )
         // A log that can never be read ends the part.
-        await Promise.race([stopped, settings.ended, erasures.ended])
+        await Promise.race([untilAborted(signal), settings.ended, erasures.ended])
       } catch (error) {
         if (!signal.aborted) throw error
       } finally {

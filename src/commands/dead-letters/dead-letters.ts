@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { SettingsLog } from '../../adapters/settings-log.ts'
+import { SettingsLog } from '../../adapters/folded-log/settings-log.ts'
 import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import { jsonOf, summaryOf } from '../../console/dead-letters/describe.ts'
 import {

@@ -1,5 +1,5 @@
 import type { Logger } from '../../adapters/log.ts'
-import type { SettingsLog } from '../../adapters/settings-log.ts'
+import type { SettingsLog } from '../../adapters/folded-log/settings-log.ts'
 import { messageOf } from '../../errors.ts'
 
 /** Writes a 410 into the settings, so that `destinations show` says it; once per endpoint. */

@@ -1,7 +1,7 @@
 import type { LookupFunction } from 'node:net'
 import type { Kafka } from 'kafkajs'
 import { boundHeap } from '../../adapters/bound-heap.ts'
-import { ErasureLog } from '../../adapters/erasure-log.ts'
+import { ErasureLog } from '../../adapters/folded-log/erasure-log.ts'
 import { LastingAdmin } from '../../adapters/kafka/admin/with-admin.ts'
 import { GroupSource } from '../../adapters/kafka/group/group-source.ts'
 import { topicRanges } from '../../adapters/kafka/read/topic-ranges.ts'
@@ -13,16 +13,16 @@ import type { ProduceDurations } from '../../adapters/metrics/produce-durations.
 import type { ReadinessCheck } from '../../adapters/monitoring-server.ts'
 import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import { createSecrets } from '../../adapters/secrets.ts'
-import { SettingsLog } from '../../adapters/settings-log.ts'
+import { SettingsLog } from '../../adapters/folded-log/settings-log.ts'
 import { createWebhookTransport } from '../../adapters/webhook/transport.ts'
 import type { Config } from '../../config/config.ts'
 import { defaultBreakerLimits } from '../../core/pacing/breaker.ts'
 import { defaultTrickle } from '../../core/pacing/retry-budget.ts'
 import { tierOfTopic, topicNames } from '../../core/topics.ts'
 import { Forwarder } from '../../forwarder/forwarder.ts'
-import { restarting } from '../../restarts.ts'
 import type { Part } from '../../supervisor.ts'
 import { because, checkStart } from '../check-start.ts'
+import { PartLives, type Life } from '../part-lives.ts'
 import { encodersOf, readyToWrite } from './encoders.ts'
 import { goneReporter } from './gone-reporter.ts'
 
@@ -62,41 +62,15 @@ const fetchWaitMs = 1_000
 export function openForwarder(options: OpenForwarderOptions): OpenForwarder {
   boundHeap(youngMb)
   const counts = new ForwarderCounts(options.produceDurations)
-  let current: Life | null = null
-  const make = (): Part => ({
-    name: 'forwarder',
-    async run(signal) {
-      try {
-        current = await assemble(options, counts)
-        if (!signal.aborted) await current.run(signal)
-      } finally {
-        current = null
-      }
-    },
-  })
+  const lives = new PartLives('forwarder', options.log, () => assemble(options, counts))
   return {
     counts,
-    checks: [
-      {
-        name: 'forwarder',
-        problem: () => (current ? current.problem() : 'it is starting'),
-        warning: () => current?.warning() ?? null,
-      },
-    ],
-    part: restarting('forwarder', make, options.log),
+    checks: [{ name: 'forwarder', problem: () => lives.problem(), warning: () => lives.warning() }],
+    part: lives.part,
   }
 }
 
-/** A forwarder from its start to its end, with everything that it holds open. */
-interface Life {
-  run(signal: AbortSignal): Promise<void>
-  /** Null when it takes work; otherwise why not. */
-  problem(): string | null
-  /** What does not keep it from work. */
-  warning(): string | null
-}
-
-async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts): Promise<Life> {
+async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts): Promise<Life<void>> {
   const { config, kafka, log } = options
   const topics = topicNames(config.topicPrefix)
   const codecs = createCodecs({ registry: config.registry, topics, log })
@@ -183,7 +157,8 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
       return forwarder.problem()
     },
     warning: () => forwarder.warning(),
-    async run(signal) {
+    async run(signal, onReady) {
+      onReady()
       const stopping = new AbortController()
       const stop = () => stopping.abort()
       signal.addEventListener('abort', stop, { once: true })

@@ -1,6 +1,6 @@
 // What `sources` and `destinations` have in common: listing, showing, turning on and off.
 import type { Command } from 'commander'
-import type { SettingsLog } from '../../adapters/settings-log.ts'
+import type { SettingsLog } from '../../adapters/folded-log/settings-log.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'
 import { runAction } from '../context.ts'
 import { print, printJson, printTable } from '../output.ts'

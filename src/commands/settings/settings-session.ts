@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { fetchRange } from '../../adapters/kafka/read/topic-offsets.ts'
 import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import { createSecrets, type Secrets } from '../../adapters/secrets.ts'
-import { SettingsLog, type WhenHeld } from '../../adapters/settings-log.ts'
+import { SettingsLog, type WhenHeld } from '../../adapters/folded-log/settings-log.ts'
 import { topicNames } from '../../core/topics.ts'
 import { loadContext, type Context } from '../context.ts'
 

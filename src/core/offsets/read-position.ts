@@ -4,9 +4,9 @@ import { stateAfter, type Transitions } from '../transitions.ts'
  * How an assigned partition is read. `readTransitions` says what leads from one state to another:
  *
  * - `restoring`: its committed offsets are not known yet. What is fetched is dropped, and fetched again later.
- * - `seeking`: the consumer was told where to read, and no batch has come from there.
+ * - `seeking`: the consumer was sent to an offset, and no batch has come from there.
  * - `reading`: each batch begins where the one before it ended, or earlier.
- * - `gap`: a batch began beyond. What is fetched is dropped until the consumer was told to go back.
+ * - `gap`: a batch began beyond. What is fetched is dropped until the consumer is sent back.
  * - `lost`: it is not ours any more. Final.
  */
 export type ReadState = 'restoring' | 'seeking' | 'reading' | 'gap' | 'lost'
@@ -57,7 +57,7 @@ export class ReadPosition {
     return this.#state === 'seeking' && isEmpty ? 'take_beyond' : 'go_back'
   }
 
-  /** The committed offsets are known, and the consumer is told to read from here. */
+  /** The committed offsets are known, and the consumer is sent here. */
   restored(offset: number): void {
     this.#to('restored')
     this.#next = offset
@@ -74,7 +74,7 @@ export class ReadPosition {
     this.#to('jumped')
   }
 
-  /** The consumer is told to read from here again. */
+  /** The consumer is sent back to here. */
   wentBack(offset: number): void {
     this.#to('went_back')
     this.#next = offset

@@ -39,7 +39,7 @@ export interface DispositionDetails {
   notBefore?: number | null
 }
 
-/** A tally that waits for so long is a ledger that cannot be written, in ms. */
+/** When a tally has waited for that many ms, the ledger counts as one that cannot be written. */
 const slowMs = 5_000
 
 /**

@@ -94,7 +94,7 @@ export class AssignedPartition {
   }
 
   /**
-   * Whether it is still owned: `uncertain` while the last heartbeat is too old to tell, for instance after this
+   * Whether it is still owned: `uncertain` while the last heartbeat is too old to know, for instance after this
    * process was frozen.
    */
   get ownership(): Ownership {

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import kafkajs, { type Kafka } from 'kafkajs'
-import pino from 'pino'
-import { GroupSource } from '../../../src/adapters/kafka/group/group-source.ts'
+import { groupMember, listener } from './group-member.ts'
 import type { OwnedPartitions } from '../../../src/adapters/kafka/group/sticky-assigner.ts'
 import { someCall } from '../../support/calls.ts'
 import { deploy, until } from '../../support/deployment.ts'
@@ -17,27 +16,20 @@ test('a member whose consumer broke off claims what it owned, under the generati
     consumer.on('consumer.heartbeat', () => void heartbeats++)
     return consumer
   }
-  const source = new GroupSource({
-    kafka: watched,
-    groupId: config.groupId,
-    topics: [topics.calls],
-    sessionTimeoutMs: 6_000,
-    maxWaitMs: 100,
-    log: pino({ level: 'silent' }),
-  })
-  deployment.endFirst(() => source.stop())
+  const source = groupMember(deployment, { kafka: watched, sessionTimeoutMs: 6_000 })
   let assigned = 0
   let lost = 0
   let breaks = true
-  await source.start({
-    assigned: () => void assigned++,
-    rejoining: () => Promise.resolve(),
-    lost: () => void lost++,
-    // kafkajs gives its consumer up for it, as it does for a broker that stays away.
-    fetched() {
-      if (breaks) throw new TypeError('broken on purpose')
-    },
-  })
+  await source.start(
+    listener({
+      assigned: () => void assigned++,
+      lost: () => void lost++,
+      // kafkajs gives its consumer up for it, as it does for a broker that stays away.
+      fetched() {
+        if (breaks) throw new TypeError('broken on purpose')
+      },
+    }),
+  )
   const joined = async () => {
     const { groups } = await admin.describeGroups([config.groupId])
     const { state, members } = groups[0]!

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
-import { GroupSource } from '../../../src/adapters/kafka/group/group-source.ts'
+import { groupMember, listener } from './group-member.ts'
 import { deploy, until } from '../../support/deployment.ts'
-import pino from 'pino'
 
 const require = createRequire(import.meta.url)
 interface Connection {
@@ -12,23 +11,13 @@ interface Connection {
 
 test('the answer to a heartbeat that lay there while the process was frozen does not make it fresh', async (t) => {
   const deployment = await deploy(t)
-  const { kafka, config, topics } = deployment
-  const source = new GroupSource({
-    kafka,
-    groupId: config.groupId,
-    topics: [topics.calls],
-    sessionTimeoutMs: 6_000,
-    maxWaitMs: 100,
-    log: pino({ level: 'silent' }),
-  })
+  const source = groupMember(deployment, { sessionTimeoutMs: 6_000 })
   let assigned = 0
-  await source.start({
-    assigned: () => void assigned++,
-    rejoining: () => Promise.resolve(),
-    lost() {},
-    fetched() {},
-  })
-  t.after(() => source.stop())
+  await source.start(
+    listener({
+      assigned: () => void assigned++,
+    }),
+  )
   await until(() => source.isFresh())
   assert.equal(assigned, 1)
 

@@ -1,8 +1,8 @@
-/** Longer than kafkajs waits for any answer, in ms: a broker that was silent for so long is not asked any more. */
+/** Longer than kafkajs waits for any answer, in ms: a broker that was silent for that long is not asked any more. */
 const forgottenAfterMs = 40_000
 
 /**
- * Up to when all that was appended to a topic has been handled, told from the consumer's fetches: it begins one only
+ * Up to when all that was appended to a topic has been handled, concluded from the consumer's fetches: it begins one only
  * after it has handled all that the one before brought from that broker.
  */
 export class FetchFreshness {

@@ -38,7 +38,7 @@ const longRefusedShare = 1 / 6
 
 export interface MembershipLimits {
   sessionTimeoutMs: number
-  /** Without being a member, or being able to commit, for so long a consumer is given up. */
+  /** A consumer that has been no member, or could not commit, for that long is given up. */
   maxStallMs: number
 }
 
@@ -101,7 +101,7 @@ export class GroupMembership {
     return null
   }
 
-  /** A request that only a member gets an answer to went out so long ago. */
+  /** A request that only a member gets an answer to went out that many ms ago. */
   asked(agoMs: number): void {
     this.#askedAt = this.#now() - Math.max(0, agoMs)
   }

@@ -25,7 +25,7 @@ export interface GroupSourceOptions extends MemberConsumerOptions {
 
 /** Bugs in a row after which the source gives up. Infrastructure that is away does not count. */
 const maxBugs = 5
-/** A consumer that ran for so long did well, in ms. */
+/** After a run of that many ms the next failure counts as the first. */
 const longRunMs = 60_000
 /** Longer than any rebalance, which other members may hold up for 30 s. */
 const defaultMaxStallMs = 90_000

@@ -13,7 +13,7 @@ export interface LeaseOptions {
   groupId: string
   /** A topic that exists; nothing of it is read. */
   topic: string
-  /** One that was killed keeps what it held for so long. */
+  /** A holder that was killed keeps the lease for that long. */
   sessionTimeoutMs: number
   /** Named in errors: `audience "vip"`. */
   what: string

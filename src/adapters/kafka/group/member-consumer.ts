@@ -19,7 +19,7 @@ export interface ConsumerEvents {
   /** See JoinAware. */
   beforeJoin(): Promise<(commit: CommitOffsets) => void>
   joined(memberId: string, assignment: Record<string, number[]>): void
-  /** A request went out so long ago that only a member gets an answer to. */
+  /** A request that only a member gets an answer to went out that many ms ago. */
   asked(agoMs: number): void
   heartbeat(generation: number): void
   fetchAnswered(): void

@@ -3,10 +3,8 @@ import { silentLogger, type Patch } from './patch.ts'
 const file = 'src/network/requestQueue'
 
 /**
- * kafkajs keeps the requests in flight of a connection in a Map, which gains and loses an entry with each of them. Once
- * V8 counts that Map among the old objects, each entry keeps the ones after it alive, and with them their responses, up
- * to 3 MB each: they are freed by collections of the whole heap only (core/hash-chains.ts explains it). None known
- * upstream.
+ * kafkajs keeps the requests in flight of a connection in a Map, which keeps responses of up to 3 MB each alive until
+ * the whole heap is collected (docs/performance.md). None known upstream.
  *
  * Now the few requests in flight stand in an array.
  */

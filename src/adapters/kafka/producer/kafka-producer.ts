@@ -1,29 +1,16 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Kafka } from 'kafkajs'
-import { PostriderError, messageOf } from '../../../errors.ts'
-import { describeKafkaError } from '../kafka-error.ts'
-import { loginBehind, type KafkaLogin } from '../secure/kafka-login.ts'
 import { Brokers } from './brokers.ts'
+import { FailingWrites, type ProducerLog } from './failing-writes.ts'
 import type { PartitionBatch } from './partition-batch.ts'
 import { ackMs, byTopic } from './outgoing.ts'
 import { PartitionWrite, type AppendPlace } from './partition-write.ts'
 import { ProduceFailure, kafkaErrors } from './produce-errors.ts'
 import type { PartitionAnswer } from './produce-request.ts'
 import { Sequences, anonymous } from './sequences.ts'
+import { TopicMetadata, sendAgainMs, wasClosed } from './topic-metadata.ts'
 import { miscount, type WriteLimits, type WriteReport } from './write-report.ts'
 
-const initialBackoffMs = 50
-const maxBackoffMs = 1_000
-/** Records that have failed for this long are worth a line in the log, and a word in readiness. */
-const longMs = 5_000
-const warnAgainMs = 30_000
 const defaultMetadataMaxAgeMs = 5 * 60_000
-
-export interface ProducerLog {
-  debug(fields: object, message: string): void
-  warn(fields: object, message: string): void
-  info(fields: object, message: string): void
-}
 
 /**
  * Writes record batches to Kafka with acks=all. A batch counts as written only when the answer of its leader names its
@@ -36,14 +23,14 @@ export interface ProducerLog {
 export class KafkaProducer {
   readonly #brokers: Brokers
   readonly #log: ProducerLog
-  readonly #login: KafkaLogin
+  readonly #topics: TopicMetadata
   readonly #closing = new AbortController()
   readonly #onClose = new Set<() => void>()
   /** By topic and partition: the batch whose turn it is. */
   readonly #current = new Map<string, PartitionWrite>()
   /** By node: what goes out together, in this turn of the event loop. */
   readonly #outgoing = new Map<number, PartitionWrite[]>()
-  readonly #failing = new Set<PartitionWrite>()
+  readonly #failing: FailingWrites
   readonly #sequences = new Sequences()
   #identifying: Promise<void> | null = null
 
@@ -51,15 +38,13 @@ export class KafkaProducer {
   constructor(kafka: Kafka, log: ProducerLog, metadataMaxAgeMs = defaultMetadataMaxAgeMs) {
     this.#brokers = new Brokers(kafka, metadataMaxAgeMs)
     this.#log = log
-    this.#login = loginBehind(kafka)
+    this.#failing = new FailingWrites(log)
+    this.#topics = new TopicMetadata(kafka, this.#brokers, log, this.#closing.signal)
   }
 
   /** Null while all goes well; else what Kafka has not acknowledged for seconds, in one line for people. */
   problem(): string | null {
-    const since = performance.now() - longMs
-    for (const { topic, failedSince, failure } of this.#failing)
-      if (failedSince <= since) return `Kafka does not acknowledge records of ${topic}: ${messageOf(failure)}`
-    return null
+    return this.#failing.problem()
   }
 
   /** How many partitions the topic has, as far as is known: null before `ready`. */
@@ -69,39 +54,20 @@ export class KafkaProducer {
 
   /** Whether each partition of the topic has a leader, by the newest metadata. */
   hasLeaders(topic: string): boolean {
-    const count = this.#brokers.partitions(topic) ?? 0
-    for (let partition = 0; partition < count; partition++)
-      if (this.#brokers.leader(topic, partition) === null) return false
-    return count > 0
+    return this.#topics.hasLeaders(topic)
   }
 
   /** Asks the brokers for metadata now. Rejects when none answers. */
   refresh(topic: string): Promise<void> {
-    this.#brokers.follow(topic)
-    return this.#brokers.refresh()
+    return this.#topics.refresh(topic)
   }
 
   /**
    * Resolves to the topic's number of partitions once a broker has said it. Rejects with a ProduceFailure at the
    * deadline: code 3 where there is no such topic.
    */
-  async ready(topic: string, limits: WriteLimits = {}): Promise<number> {
-    for (let failures = 0; ; failures++) {
-      const known = this.#brokers.partitions(topic)
-      if (known !== null) return known
-      const failure = await this.refresh(topic).then(
-        () => this.#topicFailure(topic),
-        (error: unknown) => this.#failure(error),
-      )
-      if (failure === null) continue
-      const waitMs = backoff(failures)
-      if (failure.isFinal && limits.deadline !== undefined) throw failure
-      if (performance.now() + waitMs > (limits.deadline ?? Infinity)) throw failure
-      if (failures === 4) this.#log.warn({ topic, error: failure.message }, 'Kafka cannot be written to yet')
-      await delay(waitMs, undefined, { signal: this.#closing.signal }).catch(() => {
-        throw wasClosed()
-      })
-    }
+  ready(topic: string, limits: WriteLimits = {}): Promise<number> {
+    return this.#topics.ready(topic, limits)
   }
 
   /**
@@ -176,7 +142,7 @@ export class KafkaProducer {
   /** Its turn is over: the next batch of the partition may go. */
   #finish(one: PartitionWrite): void {
     one.isDone = true
-    this.#failing.delete(one)
+    this.#failing.forget(one)
     if (this.#current.get(one.key) !== one) return
     let next = one.next
     while (next?.isDone) next = next.next
@@ -193,8 +159,7 @@ export class KafkaProducer {
       if (result instanceof ProduceFailure) this.#sequences.abandon(one.key, one.sequence)
       else this.#sequences.advance(one.key, one.sequence, one.batch.count)
     }
-    if (one.warnedAt !== null && !(result instanceof ProduceFailure))
-      this.#log.info({ topic: one.topic, partition: one.batch.partition }, 'Kafka acknowledges again')
+    if (!(result instanceof ProduceFailure)) this.#failing.acknowledged(one)
     this.#finish(one)
     one.settle(result)
   }
@@ -203,7 +168,8 @@ export class KafkaProducer {
     const leader = this.#brokers.leader(one.topic, one.batch.partition)
     if (leader === null) {
       const failure =
-        this.#topicFailure(one.topic) ?? this.#refusal(one.topic, kafkaErrors.leaderNotAvailable)
+        this.#topics.topicFailure(one.topic) ??
+        this.#topics.refusal(one.topic, kafkaErrors.leaderNotAvailable)
       this.#retry(one, failure)
       return
     }
@@ -231,7 +197,7 @@ export class KafkaProducer {
       await this.#identifying
       if (!one.isDone) this.#send(one)
     } catch (error) {
-      this.#retry(one, this.#failure(error))
+      this.#retry(one, this.#topics.failure(error))
     } finally {
       this.#identifying = null
     }
@@ -244,12 +210,12 @@ export class KafkaProducer {
     let answers: PartitionAnswer[]
     try {
       const connection = this.#brokers.connected(nodeId) ?? (await this.#brokers.connection(nodeId))
-      // The deadline may have passed while it connected: a caller that was told so sends it again by itself.
+      // The deadline may have passed while it connected: its caller knows that and may send it again by itself.
       sent = sent.filter(({ isDone }) => !isDone)
       if (sent.length === 0) return
       answers = (await connection.produce(byTopic(sent), ackMs(sent))).partitions
     } catch (error) {
-      const failure = this.#failure(error)
+      const failure = this.#topics.failure(error)
       for (const one of sent) this.#retry(one, failure)
       return
     }
@@ -261,35 +227,24 @@ export class KafkaProducer {
       else if (answer.errorCode === 0) this.#end(one, answer)
       // It was appended so long ago that the broker does not know where.
       else if (answer.errorCode === kafkaErrors.duplicateSequence) this.#end(one, unknownPlace)
-      else this.#retry(one, this.#refusal(one.topic, answer.errorCode))
+      else this.#retry(one, this.#topics.refusal(one.topic, answer.errorCode))
     }
   }
 
   #retry(one: PartitionWrite, failure: ProduceFailure): void {
     if (one.isDone) return
-    const { topic, batch } = one
     one.fail(failure)
-    this.#failing.add(one)
     if (failure.isOutOfSequence && one.sequence !== null) {
       this.#sequences.abandon(one.key, one.sequence)
       one.sequence = null
     }
-    const error = failure.message
-    this.#log.debug({ topic, partition: batch.partition, error }, 'records were not acknowledged')
+    this.#failing.failed(one, failure)
     if (failure.isTooLarge || (failure.isFinal && one.deadline !== null)) {
       this.#end(one, failure)
       return
     }
-    const now = performance.now()
-    if (now - one.failedSince >= longMs && now - (one.warnedAt ?? -Infinity) >= warnAgainMs) {
-      one.warnedAt = now
-      const seconds = Math.round((now - one.failedSince) / 1_000)
-      this.#log.warn(
-        { topic, partition: batch.partition, records: batch.count, seconds, error },
-        'Kafka does not acknowledge records; they are sent again until it does',
-      )
-    }
-    setTimeout(() => void this.#sendAgain(one), backoff(one.failures - 1))
+    this.#failing.sentAgain(one, failure)
+    setTimeout(() => void this.#sendAgain(one), sendAgainMs(one.failures - 1))
   }
 
   /** The leader may have moved. What cannot be learnt now is asked for again after the next failure. */
@@ -298,38 +253,12 @@ export class KafkaProducer {
     await this.#brokers.refresh().catch(() => {})
     if (!one.isDone) this.#send(one)
   }
-
-  #topicFailure(topic: string): ProduceFailure | null {
-    const code = this.#brokers.topicError(topic)
-    if (code !== 0) return this.#refusal(topic, code)
-    return this.#brokers.partitions(topic) === null
-      ? this.#refusal(topic, kafkaErrors.unknownTopicOrPartition)
-      : null
-  }
-
-  /** Of a broker's answer; a permission that is missing is named with how to grant it. */
-  #refusal(topic: string, code: number): ProduceFailure {
-    const asked = [{ operation: 'WRITE', resource: 'topic', name: topic, isPrefix: false }] as const
-    const { kind, message } = describeKafkaError({ code }, this.#login, asked)
-    return kind === 'permission' ? new ProduceFailure(message, code) : ProduceFailure.ofCode(code)
-  }
-
-  /** Of a connection that could not be made or used. */
-  #failure(error: unknown): ProduceFailure {
-    if (error instanceof ProduceFailure) return error
-    const { message } = describeKafkaError(error, this.#login)
-    return new ProduceFailure(message, null, { cause: error })
-  }
 }
 
 const unknownPlace: AppendPlace = { baseOffset: -1, appendTime: -1 }
 
 const notRecognised =
   'the brokers give this producer no identity (InitProducerId): a batch whose answer is lost may be written twice'
-
-const backoff = (failures: number): number => Math.min(maxBackoffMs, initialBackoffMs * 2 ** failures)
-
-const wasClosed = (): Error => new PostriderError('kafka_unavailable', 'the producer was closed')
 
 const notInTime = (): ProduceFailure => new ProduceFailure('Kafka did not acknowledge in time', null)
 

@@ -13,6 +13,9 @@ const maxBatchRecords = 1_000
 /** What a record costs beside its own bytes, at most: its head, and that of a record batch (KIP-98). */
 const recordOverheadBytes = 128
 
+/** How long a write may take that a caller waits for, in ms: longer than leaders take to move. */
+export const acknowledgeWithinMs = 30_000
+
 export interface PublishOptions extends WriteLimits {
   /** Of all records. Without one, that of each record's key by murmur2; those without a key take turns. */
   partition?: number
@@ -67,13 +70,13 @@ export async function publish(
 
 /**
  * As `publish`, for callers that can do nothing about a part of it: rejects with a ProduceFailure unless every record
- * is acknowledged within `withinMs`. Records may be in the topic all the same.
+ * is acknowledged within `withinMs`, by default 30 s. Records may be in the topic all the same.
  */
 export async function publishAll(
   producer: KafkaProducer,
   topic: string,
   records: readonly EncodedRecord[],
-  { withinMs, partition }: { withinMs: number; partition?: number },
+  { withinMs = acknowledgeWithinMs, partition }: { withinMs?: number; partition?: number } = {},
 ): Promise<PublishedBatch[]> {
   const deadline = performance.now() + withinMs
   const options = { deadline, ...(partition !== undefined && { partition }) }

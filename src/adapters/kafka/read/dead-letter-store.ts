@@ -96,7 +96,7 @@ async function deadLetterAt(
   )
 }
 
-/** A registry that is away for a moment must not look like a letter that cannot be read. */
+/** A registry that is away for a moment must not look like a dead letter that cannot be read. */
 const tries = 5
 const betweenTriesMs = 500
 

@@ -23,7 +23,7 @@ import { within } from '../waiting.ts'
  */
 export type ReaderState = 'connecting' | 'reading' | 'failed' | 'closed'
 
-/** Without a heartbeat for so long the brokers count as away, whatever the sockets say. */
+/** Without a heartbeat for that long the brokers count as away, whatever the sockets say. */
 const silentMs = 10_000
 /** Bounds closing when Kafka is away. */
 const closingMs = 3_000

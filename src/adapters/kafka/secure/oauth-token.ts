@@ -134,7 +134,7 @@ export class OAuthTokens {
   }
 }
 
-/** The user that brokers take a token's holder for, unless they are told to read another claim; null if it is no JWT. */
+/** The user that brokers take a token's holder for, unless they are configured to read another claim; null if it is no JWT. */
 export function subjectOfToken(token: string): string | null {
   const claims = jsonObject(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'))
   return typeof claims.sub === 'string' ? claims.sub : null

@@ -2,17 +2,16 @@ import type { Kafka } from 'kafkajs'
 import { partitionKey } from '../../../core/call/analytics-call.ts'
 import type { AnalyticsCall } from '../../../core/call/analytics-call.ts'
 import type { EncodedRecord } from '../../../forwarder/settle/record-sink.ts'
-import { KafkaProducer, type ProducerLog } from '../producer/kafka-producer.ts'
+import type { ProducerLog } from '../producer/failing-writes.ts'
+import { KafkaProducer } from '../producer/kafka-producer.ts'
 import { encodeRecord } from '../producer/plain-record.ts'
-import { publishAll, sizeOf } from '../producer/publish.ts'
+import { acknowledgeWithinMs, publishAll, sizeOf } from '../producer/publish.ts'
 
 const maxInBatch = 1_000
 /** The topic's max.message.bytes holds for all of one partition's records in a batch together, hence for the batch. */
 const maxBatchBytes = 1_048_576 - 4_096
 /** How long a batch that is not full waits for more, in ms. */
 const lingerMs = 50
-/** Longer than leaders take to move; then the writer has failed. */
-const acknowledgeWithinMs = 30_000
 
 /** Calls that are written together. */
 interface WaitingCalls {
@@ -102,8 +101,7 @@ export class CallWriter {
     clearTimeout(this.#timer)
     this.#filling = null
     this.#sending = batch
-    const withinMs = acknowledgeWithinMs
-    this.#sent = publishAll(this.#producer, this.#topic, batch.records, { withinMs }).then(
+    this.#sent = publishAll(this.#producer, this.#topic, batch.records).then(
       () => {
         this.written += batch.records.length
         this.#sending = null

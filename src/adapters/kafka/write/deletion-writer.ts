@@ -2,15 +2,12 @@ import type { Kafka } from 'kafkajs'
 import type { DeleteCallSink } from '../../../console/deletions/deletion-records.ts'
 import type { AnalyticsCall } from '../../../core/call/analytics-call.ts'
 import { erasureKey, type Erasure } from '../../../core/erasure/erasures.ts'
-import { PostriderError, messageOf } from '../../../errors.ts'
 import { CallWriter } from './call-writer.ts'
-import { KafkaProducer, type ProducerLog } from '../producer/kafka-producer.ts'
+import { orUnavailable } from './or-unavailable.ts'
+import type { ProducerLog } from '../producer/failing-writes.ts'
+import { KafkaProducer } from '../producer/kafka-producer.ts'
 import { encodeRecord } from '../producer/plain-record.ts'
-import { ProduceFailure } from '../producer/produce-errors.ts'
 import { publishAll } from '../producer/publish.ts'
-
-/** Longer than leaders take to move. */
-const acknowledgeWithinMs = 30_000
 
 interface DeletionCodecs {
   erasures: { encode(erasure: Erasure): Buffer; ready(): Promise<void> }
@@ -45,8 +42,7 @@ export class DeletionWriter {
     const records = erasures.map((erasure) =>
       encodeRecord({ key: erasureKey(erasure.sourceId, erasure.userId), value: codec.encode(erasure) }),
     )
-    const withinMs = acknowledgeWithinMs
-    await orUnavailable(publishAll(this.#producer, this.#topics.erasures, records, { withinMs }))
+    await orUnavailable(publishAll(this.#producer, this.#topics.erasures, records))
   }
 
   /** A writer that failed once stays failed: each request has one of its own. */
@@ -79,16 +75,5 @@ function once<T>(work: () => Promise<T>): () => Promise<T> {
       throw error
     })
     return done
-  }
-}
-
-async function orUnavailable<T>(work: Promise<T>): Promise<T> {
-  try {
-    return await work
-  } catch (error) {
-    if (!(error instanceof ProduceFailure)) throw error
-    throw new PostriderError('kafka_unavailable', `Kafka did not take all of it: ${messageOf(error)}`, {
-      cause: error,
-    })
   }
 }

@@ -2,16 +2,13 @@ import type { Kafka } from 'kafkajs'
 import type { MembershipSink } from '../../../console/computations/memberships.ts'
 import type { AnalyticsCall } from '../../../core/call/analytics-call.ts'
 import { membershipKey, type Membership, type PlacedMembership } from '../../../core/audience/membership.ts'
-import { PostriderError, messageOf } from '../../../errors.ts'
 import type { EncodedRecord } from '../../../forwarder/settle/record-sink.ts'
 import { CallWriter } from './call-writer.ts'
-import { KafkaProducer, type ProducerLog } from '../producer/kafka-producer.ts'
+import { orUnavailable } from './or-unavailable.ts'
+import type { ProducerLog } from '../producer/failing-writes.ts'
+import { KafkaProducer } from '../producer/kafka-producer.ts'
 import { encodeRecord } from '../producer/plain-record.ts'
-import { ProduceFailure } from '../producer/produce-errors.ts'
-import { publishAll, type PublishedBatch } from '../producer/publish.ts'
-
-/** Longer than leaders take to move. */
-const acknowledgeWithinMs = 30_000
+import { acknowledgeWithinMs, publishAll, type PublishedBatch } from '../producer/publish.ts'
 
 type Unplaced = Omit<PlacedMembership, 'partition' | 'offset' | 'timestamp'>
 
@@ -43,7 +40,7 @@ export class MembershipWriter implements MembershipSink {
   async connect(): Promise<void> {
     const deadline = performance.now() + acknowledgeWithinMs
     const { memberships } = this.#options.topics
-    await orUnavailable(Promise.all([this.#producer.ready(memberships, { deadline }), this.#calls.connect()]))
+    await orGoOn(Promise.all([this.#producer.ready(memberships, { deadline }), this.#calls.connect()]))
   }
 
   async writeMemberships(records: readonly Unplaced[]): Promise<void> {
@@ -54,20 +51,19 @@ export class MembershipWriter implements MembershipSink {
         value: membership && codecs.memberships.encode(membership),
       }),
     )
-    const withinMs = acknowledgeWithinMs
-    const written = await orUnavailable(publishAll(this.#producer, topics.memberships, encoded, { withinMs }))
+    const written = await orGoOn(publishAll(this.#producer, topics.memberships, encoded))
     const placed = placedBy(written, encoded, records)
     if (placed !== null) onWritten(placed)
   }
 
   async writeCalls(calls: readonly AnalyticsCall[]): Promise<void> {
     for (const call of calls)
-      if ((await orUnavailable(this.#calls.add(call))) === 'too_large')
+      if ((await orGoOn(this.#calls.add(call))) === 'too_large')
         throw new Error(`the call for a membership of ${call.messageId} is too large for Kafka`)
   }
 
   flushCalls(): Promise<void> {
-    return orUnavailable(this.#calls.flush())
+    return orGoOn(this.#calls.flush())
   }
 
   close(): void {
@@ -95,15 +91,5 @@ function placedBy(
   return placed
 }
 
-async function orUnavailable<T>(work: Promise<T>): Promise<T> {
-  try {
-    return await work
-  } catch (error) {
-    if (!(error instanceof ProduceFailure)) throw error
-    throw new PostriderError(
-      'kafka_unavailable',
-      `Kafka did not take all of it: ${messageOf(error)}. The next sync goes on where this one stopped`,
-      { cause: error },
-    )
-  }
-}
+const orGoOn = <T>(work: Promise<T>): Promise<T> =>
+  orUnavailable(work, '. The next sync goes on where this one stopped')

@@ -1,6 +1,7 @@
 import type { Kafka } from 'kafkajs'
 import type { EncodedRecord, RecordSink } from '../../../forwarder/settle/record-sink.ts'
-import { KafkaProducer, type ProducerLog } from '../producer/kafka-producer.ts'
+import type { ProducerLog } from '../producer/failing-writes.ts'
+import { KafkaProducer } from '../producer/kafka-producer.ts'
 import { publish } from '../producer/publish.ts'
 
 /** Appends with acks=all, and tries again for ever while the brokers are away. */

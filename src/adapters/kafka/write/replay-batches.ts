@@ -2,17 +2,16 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Kafka } from 'kafkajs'
 import type { ReplayRecord, ReplaySink, ReplaySinkOptions } from '../../../console/dead-letters/replay.ts'
 import { notSetUp } from '../../../errors.ts'
-import { KafkaProducer, type ProducerLog } from '../producer/kafka-producer.ts'
+import type { ProducerLog } from '../producer/failing-writes.ts'
+import { KafkaProducer } from '../producer/kafka-producer.ts'
 import { encodeRecord } from '../producer/plain-record.ts'
 import { ProduceFailure, kafkaErrors } from '../producer/produce-errors.ts'
-import { publish } from '../producer/publish.ts'
+import { acknowledgeWithinMs, publish } from '../producer/publish.ts'
 
 const maxBatchBytes = 512 * 1_024
 const maxBatchRecords = 500
 /** With a rate, batches a second, so that the flow is even. */
 const batchesPerSecond = 5
-/** Longer than leaders take to move. */
-const acknowledgeWithinMs = 30_000
 
 /**
  * Appends records with acks=all, in batches, at most `rate` records a second. `taken` and `tooLarge` are called for

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Consumer, ConsumerConfig, Kafka } from 'kafkajs'
-import pino from 'pino'
-import { GroupSource } from '../../../../src/adapters/kafka/group/group-source.ts'
+import { groupMember, listener } from '../group-member.ts'
 import { someCall } from '../../../support/calls.ts'
 import { deploy, until } from '../../../support/deployment.ts'
 
 test('a consumer that waits for ever, whatever for, is made again', async (t) => {
   const deployment = await deploy(t, { PARTITIONS_CALLS: '1' })
-  const { kafka, config, topics } = deployment
+  const { kafka } = deployment
   let made = 0
   const hanging = {
     consumer(options: ConsumerConfig): Consumer {
@@ -17,79 +16,53 @@ test('a consumer that waits for ever, whatever for, is made again', async (t) =>
     },
     admin: () => kafka.admin(),
   } as Kafka
-  const source = new GroupSource({
-    kafka: hanging,
-    groupId: config.groupId,
-    topics: [topics.calls],
-    sessionTimeoutMs: 10_000,
-    maxWaitMs: 100,
-    maxStallMs: 5_000,
-    log: pino({ level: 'silent' }),
-  })
-  deployment.endFirst(() => source.stop())
+  const source = groupMember(deployment, { kafka: hanging, maxStallMs: 5_000 })
   let read = 0
-  await source.start({
-    assigned() {},
-    rejoining: () => Promise.resolve(),
-    lost() {},
-    fetched: (_topic, _partition, { to }) => void (read = to),
-  })
+  await source.start(
+    listener({
+      fetched: (_topic, _partition, { to }) => void (read = to),
+    }),
+  )
   assert.equal(made, 2)
   await deployment.produce([someCall()])
   await until(() => read === 1, 60_000, 'a record')
 })
 
 test('a member that has nothing to fetch can commit what was finished before', async (t) => {
-  const { kafka, config, topics, endFirst, produce, committed } = await deploy(t, { PARTITIONS_CALLS: '1' })
+  const deployment = await deploy(t, { PARTITIONS_CALLS: '1' })
+  const { topics, produce, committed } = deployment
   await produce([someCall(), someCall()])
-  const source = new GroupSource({
-    kafka,
-    groupId: config.groupId,
-    topics: [topics.calls],
-    sessionTimeoutMs: 10_000,
-    maxWaitMs: 100,
-    log: pino({ level: 'silent' }),
-  })
-  endFirst(() => source.stop())
+  const source = groupMember(deployment)
   const partition = { topic: topics.calls, partition: 0 }
   const acknowledged = Promise.withResolvers<boolean>()
-  await source.start({
-    assigned() {
-      // As after a consumer that broke off: everything was read and is finished, and was not committed.
-      source.seek(partition, 2)
-      setImmediate(() => {
-        source
-          .commit([{ ...partition, position: 2, metadata: '' }])
-          .then(acknowledged.resolve, acknowledged.reject)
-      })
-    },
-    rejoining: () => Promise.resolve(),
-    lost() {},
-    fetched: () => assert.fail('there is nothing to fetch'),
-  })
+  await source.start(
+    listener({
+      assigned() {
+        // As after a consumer that broke off: everything was read and is finished, and was not committed.
+        source.seek(partition, 2)
+        setImmediate(() => {
+          source
+            .commit([{ ...partition, position: 2, metadata: '' }])
+            .then(acknowledged.resolve, acknowledged.reject)
+        })
+      },
+      fetched: () => assert.fail('there is nothing to fetch'),
+    }),
+  )
   assert.equal(await acknowledged.promise, true)
   assert.deepEqual(await committed(topics.calls), [2])
 })
 
 test('a member whose commits are refused for good says so, and joins again', async (t) => {
-  const { kafka, config, topics, endFirst } = await deploy(t, { PARTITIONS_CALLS: '1' })
-  const source = new GroupSource({
-    kafka,
-    groupId: config.groupId,
-    topics: [topics.calls],
-    sessionTimeoutMs: 10_000,
-    maxWaitMs: 100,
-    maxStallMs: 3_000,
-    log: pino({ level: 'silent' }),
-  })
-  endFirst(() => source.stop())
+  const deployment = await deploy(t, { PARTITIONS_CALLS: '1' })
+  const { topics } = deployment
+  const source = groupMember(deployment, { maxStallMs: 3_000 })
   let joined = 0
-  await source.start({
-    assigned: () => void joined++,
-    rejoining: () => Promise.resolve(),
-    lost() {},
-    fetched() {},
-  })
+  await source.start(
+    listener({
+      assigned: () => void joined++,
+    }),
+  )
   // Larger than brokers take: refused, while heartbeats are answered.
   const refused = { topic: topics.calls, partition: 0, position: 0, metadata: 'x'.repeat(5_000) }
   const said = new Set<string | null>()

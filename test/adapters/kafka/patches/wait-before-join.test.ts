@@ -1,29 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import pino from 'pino'
-import { GroupSource } from '../../../../src/adapters/kafka/group/group-source.ts'
-import type { RecordListener } from '../../../../src/forwarder/consume/record-source.ts'
+import { groupMember, listener } from '../group-member.ts'
 import { someCall } from '../../../support/calls.ts'
 import { deploy, until } from '../../../support/deployment.ts'
 
 const patienceMs = 60_000
-const idle: RecordListener = { assigned() {}, rejoining: () => Promise.resolve(), lost() {}, fetched() {} }
 
 test('a rebalance is held up for the last commit of a generation, and not for ever', async (t) => {
   const deployment = await deploy(t, { PARTITIONS_CALLS: '1' })
-  const { kafka, config, topics } = deployment
-  const member = () => {
-    const source = new GroupSource({
-      kafka,
-      groupId: config.groupId,
-      topics: [topics.calls],
-      sessionTimeoutMs: 30_000,
-      maxWaitMs: 100,
-      log: pino({ level: 'silent' }),
-    })
-    deployment.endFirst(() => source.stop())
-    return source
-  }
+  const { topics } = deployment
+  const member = () => groupMember(deployment, { sessionTimeoutMs: 30_000 })
   const first = member()
   const told: string[] = []
   const state = () => (first.mayStart() ? 'may start' : first.isReady() ? 'waits' : 'is not ready')
@@ -37,17 +23,19 @@ test('a rebalance is held up for the last commit of a generation, and not for ev
     ])
     told.push(`${acknowledged ? 'committed' : 'not committed'}, ${state()}`)
   }
-  await first.start({
-    assigned: () => void told.push(`assigned, ${state()}`),
-    rejoining: () => rejoining(),
-    lost: () => void told.push('lost'),
-    fetched: (_topic, _partition, { to }) => void (read = to),
-  })
+  await first.start(
+    listener({
+      assigned: () => void told.push(`assigned, ${state()}`),
+      rejoining: () => rejoining(),
+      lost: () => void told.push('lost'),
+      fetched: (_topic, _partition, { to }) => void (read = to),
+    }),
+  )
   await deployment.produce([someCall(), someCall()])
   await until(() => read === 2, patienceMs, 'that both are read')
 
   const second = member()
-  await second.start(idle)
+  await second.start(listener())
   const assigned = () => told.filter((line) => line.startsWith('assigned')).length
   await until(() => assigned() === 2, patienceMs, 'that the first one is assigned again')
   assert.deepEqual(told, ['assigned, may start', 'rejoins, waits', 'committed, waits', 'assigned, may start'])

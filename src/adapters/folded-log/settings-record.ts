@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import { callTypes } from '../core/call/analytics-call.ts'
-import { deliverToChoices } from '../core/settings/destination-options.ts'
-import { aggregateOf, type SettingsEvent } from '../core/settings/events.ts'
-import type { SettingsRecord } from '../core/settings/fold.ts'
-import type { SettingsEntry } from '../core/settings/replay.ts'
-import { PostriderError } from '../errors.ts'
+import { callTypes } from '../../core/call/analytics-call.ts'
+import { deliverToChoices } from '../../core/settings/destination-options.ts'
+import { aggregateOf, type SettingsEvent } from '../../core/settings/events.ts'
+import type { SettingsRecord } from '../../core/settings/fold.ts'
+import type { SettingsEntry } from '../../core/settings/replay.ts'
+import { PostriderError } from '../../errors.ts'
 
 /** The Avro record `SettingsEvent`, field by field (schemas/settings-event.avsc). */
 export interface SettingsEventFields {

@@ -1,26 +1,25 @@
 import { randomUUID } from 'node:crypto'
-import type { Kafka } from 'kafkajs'
 import {
   type PerformOptions,
   type Performed,
   type SettingsWriter,
   RequestKeyReused,
   SettingsRefused,
-} from '../console/settings-writer.ts'
-import { commandIdOf, type RequestKey } from '../core/settings/command-id.ts'
-import type { SettingsCommand } from '../core/settings/commands.ts'
-import { decide } from '../core/settings/decide.ts'
-import { aggregateOf, type SettingsEvent } from '../core/settings/events.ts'
-import type { EntryVerdict } from '../core/settings/replay.ts'
-import type { SettingsState } from '../core/settings/settings.ts'
-import { PostriderError, messageOf } from '../errors.ts'
-import { TopicReader } from './kafka/read/topic-reader.ts'
-import { within } from './kafka/waiting.ts'
-import { KafkaProducer } from './kafka/producer/kafka-producer.ts'
-import { encodeRecord } from './kafka/producer/plain-record.ts'
-import { ProduceFailure } from './kafka/producer/produce-errors.ts'
-import { publishAll } from './kafka/producer/publish.ts'
-import type { Logger } from './log.ts'
+} from '../../console/settings-writer.ts'
+import { commandIdOf, type RequestKey } from '../../core/settings/command-id.ts'
+import type { SettingsCommand } from '../../core/settings/commands.ts'
+import { decide } from '../../core/settings/decide.ts'
+import { aggregateOf, type SettingsEvent } from '../../core/settings/events.ts'
+import type { EntryVerdict } from '../../core/settings/replay.ts'
+import type { SettingsState } from '../../core/settings/settings.ts'
+import { PostriderError, messageOf } from '../../errors.ts'
+import type { TopicRecord } from '../kafka/read/topic-record.ts'
+import { within } from '../kafka/waiting.ts'
+import { KafkaProducer } from '../kafka/producer/kafka-producer.ts'
+import { encodeRecord } from '../kafka/producer/plain-record.ts'
+import { ProduceFailure } from '../kafka/producer/produce-errors.ts'
+import { publishAll } from '../kafka/producer/publish.ts'
+import { FoldedLog, type FoldedLogOptions } from './folded-log.ts'
 import type { SettingsReader } from './settings-entry.ts'
 import { SettingsFollower, type SettingsLogCounts } from './settings-follower.ts'
 import { skipFields, toFields, type SettingsEventFields } from './settings-record.ts'
@@ -38,15 +37,8 @@ export interface SettingsCodec extends SettingsReader {
  */
 export type WhenHeld = 'wait' | 'fail' | 'look'
 
-export interface SettingsLogOptions {
-  kafka: Kafka
-  topic: string
-  /** GROUP_ID: the throw-away reader's group begins with it. */
-  groupId: string
+export interface SettingsLogOptions extends FoldedLogOptions {
   codec: SettingsCodec
-  log: Logger
-  /** Like the topic reader's: short for callers that close soon. */
-  maxWaitMs?: number
   counts?: SettingsLogCounts
   /** Epoch milliseconds. */
   now?: () => number
@@ -55,8 +47,6 @@ export interface SettingsLogOptions {
 /** How often a command is decided again because others wrote first, before its caller gets a conflict. */
 const maxDecisions = 20
 const verdictMs = 15_000
-/** Longer than leaders take to move. */
-const acknowledgeWithinMs = 30_000
 /** How long a running command may hold up closing. */
 const closingMs = 3_000
 
@@ -67,40 +57,32 @@ const closingMs = 3_000
  * What no Postrider writes is reported and ignored. At an event that counts and cannot be read the log holds: the
  * settings stay as they were before it and nothing can change them, until a newer version runs or the event is skipped.
  */
-export class SettingsLog implements SettingsWriter {
+export class SettingsLog extends FoldedLog implements SettingsWriter {
   readonly #options: SettingsLogOptions
-  readonly #reader: TopicReader
   readonly #follower: SettingsFollower
   readonly #closing = new AbortController()
   #producer: KafkaProducer | null = null
   #lastCommand: Promise<unknown> = Promise.resolve()
 
   constructor(options: SettingsLogOptions) {
+    super(options, 'settings')
     this.#options = options
     this.#follower = new SettingsFollower(options)
-    this.#reader = new TopicReader({
-      kafka: options.kafka,
-      topic: options.topic,
-      groupPrefix: `${options.groupId}.settings`,
-      log: options.log,
-      ...(options.maxWaitMs !== undefined && { maxWaitMs: options.maxWaitMs }),
-      onRecord: (record) => this.#follower.take(record),
-    })
+  }
+
+  protected take(record: TopicRecord): void {
+    this.#follower.take(record)
   }
 
   get state(): SettingsState {
     return this.#follower.state
   }
 
-  get connected(): boolean {
-    return this.#reader.connected
-  }
-
   /** Why these are not the settings as they are now, in one line; null while they are. */
   get problem(): string | null {
     if (this.#follower.held) return this.#follower.heldError().message
-    if (this.#reader.connected) return null
-    const { trouble } = this.#reader
+    if (this.connected) return null
+    const { trouble } = this
     return `the settings log cannot be read${trouble === null ? '' : `: ${trouble}`}`
   }
 
@@ -109,21 +91,12 @@ export class SettingsLog implements SettingsWriter {
     return this.#follower.held?.offset ?? null
   }
 
-  get caughtUp(): boolean {
-    return this.#reader.caughtUp
-  }
-
-  /** Resolves when closed; rejects when the log can never be read. */
-  get ended(): Promise<void> {
-    return this.#reader.ended
-  }
-
   /**
    * Folds the log to its end as of the call, then follows it. Waits for brokers until the signal aborts, then throws
    * `kafka_unavailable`; `setup` when the topic is missing. Close it even if this throws.
    */
   async start(signal?: AbortSignal, whenHeld: WhenHeld = 'wait'): Promise<void> {
-    await this.#reader.start(signal)
+    await this.reader.start(signal)
     if (whenHeld === 'fail' && this.#follower.held) throw this.#follower.heldError()
     if (whenHeld === 'wait')
       await this.#follower.released(
@@ -134,7 +107,7 @@ export class SettingsLog implements SettingsWriter {
 
   /** Resolves once everything that lay in the log at the time of the call is folded. Throws `setup` where it holds. */
   async catchUp(signal?: AbortSignal): Promise<void> {
-    await this.#reader.readToEnd(signal)
+    await this.reader.readToEnd(signal)
     this.#follower.publish()
     if (this.#follower.held) throw this.#follower.heldError()
   }
@@ -164,7 +137,7 @@ export class SettingsLog implements SettingsWriter {
     await codec.ready()
     const value = await codec.encode(skipFields(randomUUID(), now(), offset))
     await this.#publishRecord('settings', value)
-    await this.#reader.readToEnd(AbortSignal.timeout(verdictMs))
+    await this.reader.readToEnd(AbortSignal.timeout(verdictMs))
     this.#follower.publish()
   }
 
@@ -253,14 +226,11 @@ export class SettingsLog implements SettingsWriter {
   async #publishRecord(key: string, value: Buffer): Promise<void> {
     const { kafka, log, topic } = this.#options
     this.#producer ??= new KafkaProducer(kafka, log)
-    await publishAll(this.#producer, topic, [encodeRecord({ key, value })], {
-      withinMs: acknowledgeWithinMs,
-      partition: 0,
-    })
+    await publishAll(this.#producer, topic, [encodeRecord({ key, value })], { partition: 0 })
   }
 
   async #failure(): Promise<never> {
-    await this.#reader.ended
+    await this.ended
     throw new Error('the settings log was closed')
   }
 
@@ -270,7 +240,7 @@ export class SettingsLog implements SettingsWriter {
     await within(closingMs, this.#lastCommand).catch(() => {})
     this.#producer?.close()
     this.#producer = null
-    await this.#reader.close()
+    await this.reader.close()
     this.#follower.close()
   }
 }

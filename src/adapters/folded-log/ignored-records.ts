@@ -1,4 +1,4 @@
-import type { Logger } from './log.ts'
+import type { Logger } from '../log.ts'
 
 /** What is counted of records of our own topics that are ignored. */
 export interface IgnoredCounts {

@@ -1,5 +1,5 @@
-import type { SettingsEntry } from '../core/settings/replay.ts'
-import { PostriderError } from '../errors.ts'
+import type { SettingsEntry } from '../../core/settings/replay.ts'
+import { PostriderError } from '../../errors.ts'
 import { entryOf } from './settings-record.ts'
 
 /** What reads the bytes of settings events. */

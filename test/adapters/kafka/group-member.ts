@@ -1,0 +1,31 @@
+import pino from 'pino'
+import { GroupSource, type GroupSourceOptions } from '../../../src/adapters/kafka/group/group-source.ts'
+import type { RecordListener } from '../../../src/forwarder/consume/record-source.ts'
+import type { deploy } from '../../support/deployment.ts'
+
+/** A member of the deployment's group that reads its calls, not started yet. It is stopped before the deployment ends. */
+export function groupMember(
+  { kafka, config, topics, endFirst }: Awaited<ReturnType<typeof deploy>>,
+  given: Partial<GroupSourceOptions> = {},
+): GroupSource {
+  const source = new GroupSource({
+    kafka,
+    groupId: config.groupId,
+    topics: [topics.calls],
+    sessionTimeoutMs: 10_000,
+    maxWaitMs: 100,
+    log: pino({ level: 'silent' }),
+    ...given,
+  })
+  endFirst(() => source.stop())
+  return source
+}
+
+/** Does nothing of what it is not given. */
+export const listener = (given: Partial<RecordListener> = {}): RecordListener => ({
+  assigned() {},
+  rejoining: () => Promise.resolve(),
+  lost() {},
+  fetched() {},
+  ...given,
+})
