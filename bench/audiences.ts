@@ -19,7 +19,7 @@ interface Run {
   peakMb: number
 }
 
-/** `postrider audiences sync`, as users run it: everybody first, then a hundredth changed. */
+/** `postrider audiences sync`, as users run it: first the whole list, then one with 1 % changed. */
 export const audiences: Workload = {
   name: 'audiences',
   summary: 'a first sync of an audience (1,000,000 members), and a second one with 1 % changed',

@@ -3,7 +3,7 @@ import { mkdirSync, openSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** What a child of the benchmark tells by IPC. Lists come beside numbers where their kind says so. */
+/** What a child of the benchmark reports by IPC. Lists come beside numbers where their kind says so. */
 export type ChildReport = { kind: string } & Record<string, number>
 
 const hasTaskset = process.platform === 'linux' && spawnSync('taskset', ['--version']).status === 0
@@ -53,7 +53,7 @@ export class Child {
     return this.#process.pid!
   }
 
-  /** The next thing of this kind that the child tells. */
+  /** The next report of this kind from the child. */
   reported(kind: string): Promise<ChildReport> {
     const reported = new Promise<ChildReport>((resolve, reject) => {
       const onMessage = (message: ChildReport) => {
@@ -62,11 +62,11 @@ export class Child {
         this.#process.off('exit', onExit)
         resolve(message)
       }
-      const onExit = () => reject(new Error(`a process of the benchmark ended before it told "${kind}"`))
+      const onExit = () => reject(new Error(`a process of the benchmark ended before it reported "${kind}"`))
       this.#process.on('message', onMessage)
       this.#process.on('exit', onExit)
     })
-    // Whoever asked may still be busy elsewhere when the child ends: it fails once it is awaited.
+    // The caller may still be busy elsewhere when the child ends: the promise rejects once it is awaited.
     reported.catch(() => {})
     return reported
   }

@@ -1,4 +1,4 @@
-// Measures the client in a process of its own: takes { calls, port } by IPC and tells 'measured'.
+// Measures the client in a process of its own: takes { calls, port } by IPC and reports 'measured'.
 import { randomUUID } from 'node:crypto'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'

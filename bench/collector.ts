@@ -89,8 +89,8 @@ export const collector: Workload = {
     }
     await poster.end()
     const kafka = best(produced)
-    // The second way of measuring, by what each of them uses up: it matters less who else uses the machine. That of
-    // kafkajs is taken at its cheapest batch, which need not be its fastest.
+    // The second way of measuring, by CPU time: it depends less on what else runs on the machine. For kafkajs, the
+    // cheapest batch counts, which need not be the fastest.
     const ourCpuUs = cpuOf(ours, 'batches')
     const referenceCpuUs = Math.max(cpuOf(fastify, 'batches'), kafka.cpuUs)
     const all = ours.flatMap((each) => Object.values(each) as Run[])

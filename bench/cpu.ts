@@ -4,7 +4,7 @@ import { monotonicMs } from './clock.ts'
 /** Shares of one core by process, from `watchCpu` to the call of `end`; empty where they are not to be had. */
 export interface CpuUse {
   shares: Record<string, number>
-  /** How busy the core was, whoever ran on it; null where that is not to be had. */
+  /** How busy the core was, with all processes on it; null where the system does not report it. */
   otherCore: number | null
 }
 

@@ -1,5 +1,5 @@
 // The product as it is, in a process of its own: a forwarder composed as the command does it, with its log and with
-// /metrics served and scraped. It tells when it is ready for work, and its CPU time and memory when asked.
+// /metrics served and scraped. It reports when it is ready for work, and its CPU time and memory on request.
 import { get } from 'node:http'
 import { createKafka } from '../src/adapters/kafka/patched-client.ts'
 import { createLog, secretsOf } from '../src/adapters/log.ts'

@@ -20,7 +20,7 @@ export const ledger: Workload = {
   name: 'ledger',
   summary:
     'failures and tallies to webhooks.deliveries, as by default; reference: the same forwarder without a ledger; ' +
-    'beside it LEDGER=all, which tells of every delivery',
+    'beside it LEDGER=all, which records every delivery',
   sizes: { calls: 200_000, rounds: 5 },
   quick: { calls: 20_000, rounds: 1 },
   async run(servers, { calls, rounds }) {

@@ -17,12 +17,12 @@ const sides = [
   { name: `${many} destinations, a host each`, count: many, hosts: many },
 ]
 
-/** Of the bare loop, as many as a full forwarder has in flight. */
+/** Requests in flight in the bare loop: as many as a full forwarder has. */
 const inFlight = 64
 
 /**
- * Whether it costs to have many: each call goes to the five URLs of one destination. What it costs undici itself is
- * told beside it: a bare loop takes the same URLs in the same order.
+ * The cost of many destinations: each call goes to the five URLs of one destination. A bare loop over the same URLs in
+ * the same order shows how much of it is undici's own.
  */
 export const manyDestinations: Workload = {
   name: 'many-destinations',

@@ -1,7 +1,7 @@
 import { monotonicMs } from './clock.ts'
 
 /**
- * Counts requests in a receiver's process and tells the benchmark when the warm-up is over (`warm`) and when all
+ * Counts requests in a receiver's process and reports to the benchmark when the warm-up is over (`warm`) and when all
  * that are expected have come (`done`).
  */
 export class Milestones {

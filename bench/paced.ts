@@ -7,12 +7,12 @@ import type { Behaviour } from './endpoints.ts'
 import { round2 } from './figures.ts'
 import { deployMany, measuredCore, otherCore, type Servers } from './rig.ts'
 
-/** Load at a rate: for `warmUpS` all endpoints are healthy, then they behave as told. */
+/** Load at a rate: for `warmUpS` all endpoints are healthy, then they behave as given. */
 export interface Pace {
   /** Calls a second to all endpoints together. */
   rate: number
   warmUpS: number
-  /** After the change, told apart from what comes after: the forwarder is learning. */
+  /** After the change, while the forwarder adapts: reported apart from the time after. */
   onsetS: number
   seconds: number
   /** How much of the traffic each endpoint gets, in whole numbers. */
@@ -22,7 +22,7 @@ export interface Pace {
   silent?: number[]
   /** Endpoints whose calls' latency is measured; healthy ones. */
   counted: number[]
-  /** Who delivers: a forwarder unless told. */
+  /** The process that delivers: a forwarder by default. */
   by?: 'script'
 }
 

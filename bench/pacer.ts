@@ -1,4 +1,4 @@
-// An open loop in a process of its own: calls go to Kafka when they are due, whoever is slow, and each has its due
+// An open loop in a process of its own: calls go to Kafka when they are due, however slow the rest is, and each has its due
 // time (microseconds, monotonic) in its messageId, and how much later than that it was produced.
 import pino from 'pino'
 import { createKafka } from '../src/adapters/kafka/patched-client.ts'

@@ -81,7 +81,7 @@ export const parkedRetries: Workload = {
   },
 }
 
-/** A delivery whose first attempt was answered 503. `wall-<epoch ms>` tells the receiver when it is due. */
+/** A delivery whose first attempt was answered 503. `wall-<epoch ms>` gives the receiver its due time. */
 function parked(index: number, dueAt: number, endpointIds: string[]): RetryDelivery {
   const scheduledAt = dueAt - tier.delayMs
   const messageId = `wall-${dueAt}-${index}`

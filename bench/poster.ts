@@ -1,6 +1,6 @@
 // Sends batches over raw sockets, in a process and on a core of its own: bodies are made once, and only the digits of
 // their messageIds change, so that it takes as little of its core as it can. With a rate, requests are sent when they
-// are due, and their time counts from then, whoever was slow.
+// are due, and their time counts from then, however slow anything was.
 import { connect, type Socket } from 'node:net'
 import { nthCall } from './calls.ts'
 

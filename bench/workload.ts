@@ -43,7 +43,7 @@ export interface Sizes {
 export interface Workload {
   name: string
   summary: string
-  /** Unless told; shown by --help. */
+  /** The default; shown by --help. */
   sizes?: Sizes
   /** By --quick: does it work at all? Figures are worth nothing. */
   quick?: Sizes

@@ -12,6 +12,7 @@ import { messageOf } from '../src/errors.ts'
 import { mutations } from '../test/mutations/catalogue.ts'
 import { mutate, type Mutation, type MutationResult } from './mutations/mutation.ts'
 import { runTest } from './mutations/run-test.ts'
+import { unknownNames } from './mutations/unknown-names.ts'
 import { withTestServers } from './test-servers.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -72,6 +73,8 @@ function select(only: string[] | undefined): readonly Mutation[] {
 /** Checks all of them before the first one runs: one that is out of date would only be found after minutes. */
 async function checkAll(selected: readonly Mutation[]): Promise<void> {
   for (const mutation of selected) mutate(await readFile(join(root, mutation.file), 'utf8'), mutation)
+  const unknown = unknownNames(root, selected)
+  if (unknown.length > 0) throw new Error(unknown.join('\n'))
 }
 
 async function runAll(

@@ -5,7 +5,8 @@ import { ErasureIndex, type ErasableCall, type Erasure } from '../core/erasure/e
 import { PostriderError, messageOf } from '../errors.ts'
 import type { ErasureSource } from '../forwarder/plan/inputs.ts'
 import { IgnoredRecords, type IgnoredCounts } from './ignored-records.ts'
-import { TopicReader, type TopicRecord } from './kafka/read/topic-reader.ts'
+import { TopicReader } from './kafka/read/topic-reader.ts'
+import type { TopicRecord } from './kafka/read/topic-record.ts'
 import type { Logger } from './log.ts'
 
 export interface ErasureLogOptions {

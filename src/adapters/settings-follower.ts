@@ -4,7 +4,7 @@ import type { SettingsFold } from '../core/settings/fold.ts'
 import type { SettingsState } from '../core/settings/settings.ts'
 import { PostriderError, messageOf } from '../errors.ts'
 import { IgnoredRecords, type IgnoredCounts } from './ignored-records.ts'
-import type { TopicRecord } from './kafka/read/topic-reader.ts'
+import type { TopicRecord } from './kafka/read/topic-record.ts'
 import type { Logger } from './log.ts'
 import { readEntry, type SettingsReader } from './settings-entry.ts'
 

@@ -1,5 +1,6 @@
 import type { Admin, Kafka } from 'kafkajs'
-import { hiddenTopics, withAdmin } from '../adapters/kafka/explain-kafka-error.ts'
+import { withAdmin } from '../adapters/kafka/admin/with-admin.ts'
+import { hiddenTopics } from '../adapters/kafka/explain-kafka-error.ts'
 import { requirePermissions } from '../adapters/kafka/secure/require-permissions.ts'
 import { checkTopics, retryTopics } from '../adapters/kafka/admin/topics.ts'
 import type { Logger } from '../adapters/log.ts'

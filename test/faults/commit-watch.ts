@@ -1,6 +1,7 @@
 import pino from 'pino'
 import { endsOf, fetchRange } from '../../src/adapters/kafka/read/topic-offsets.ts'
-import { TopicReader, type TopicRecord } from '../../src/adapters/kafka/read/topic-reader.ts'
+import { TopicReader } from '../../src/adapters/kafka/read/topic-reader.ts'
+import type { TopicRecord } from '../../src/adapters/kafka/read/topic-record.ts'
 import { decodeFinished } from '../../src/core/offsets/offset-runs.ts'
 import { readCommit } from './commit-record.ts'
 import type { Rig } from './rig.ts'

@@ -6,7 +6,7 @@ import type { PaceBounds } from '../../src/core/pacing/endpoint-pace.ts'
 import type { Outcome } from '../../src/core/delivery/outcome.ts'
 import { defaultTrickle, type BudgetBounds } from '../../src/core/pacing/retry-budget.ts'
 import { ResultCodes } from '../../src/core/ledger/result-log.ts'
-import type { TallySink } from '../../src/forwarder/commit/committer.ts'
+import type { PartitionTally, TallySink } from '../../src/forwarder/commit/committer.ts'
 import {
   ActiveDelivery,
   type Attempt,
@@ -19,7 +19,6 @@ import { EndpointQueue, type EndpointParts } from '../../src/forwarder/send/endp
 import { AssignedPartition, type PartitionOwner } from '../../src/forwarder/consume/assigned-partition.ts'
 import { Slots, type Window } from '../../src/forwarder/send/slots.ts'
 import { steadyClock } from '../../src/forwarder/steady-clock.ts'
-import type { PartitionTally } from '../../src/forwarder/commit/ledger.ts'
 import type {
   CommittedPartition,
   FetchedRecord,

@@ -99,7 +99,7 @@ class World {
   async do(step: Step): Promise<void> {
     switch (step.kind) {
       case 'fetch': {
-        const from = this.#work.nextFetch!
+        const from = this.#work.reading.next!
         const offsets = Array.from({ length: step.count }, (_, index) => from + index)
         const records = offsets.filter((offset) => !isHole(offset)).map((offset) => record(offset))
         this.#consumer.fetched('calls', 0, { records: fetched(records), from, to: from + step.count })

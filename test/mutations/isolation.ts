@@ -71,7 +71,7 @@ export const isolation: readonly Mutation[] = [
   },
   {
     id: 'a-tier-that-is-read-long-before-anything-is-due',
-    file: 'src/forwarder/consume/group-consumer.ts',
+    file: 'src/forwarder/consume/fetch-gate.ts',
     find: 'if (ms > restMs) this.#pause(partition)',
     replace: 'if (ms > restMs) return',
     test: {
@@ -112,7 +112,7 @@ export const isolation: readonly Mutation[] = [
   {
     id: 'a-partition-that-is-read-without-end',
     file: 'src/forwarder/consume/group-consumer.ts',
-    find: 'if (this.#isFull(partition)) this.#pause(partition)',
+    find: '    this.#gate.filled(partition)\n',
     replace: '',
     test: { file: 'forwarder/consume/group-consumer.test.ts', name: 'a full partition is paused' },
   },

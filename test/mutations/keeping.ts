@@ -49,8 +49,8 @@ export const keeping: readonly Mutation[] = [
   {
     id: 'a-map-of-an-earlier-assignment-used',
     file: 'src/forwarder/consume/group-consumer.ts',
-    find: 'if (!committed || epoch !== this.#epoch) return',
-    replace: 'if (!committed) return',
+    find: 'if (committed === null || signal.aborted) return',
+    replace: 'if (committed === null) return',
     test: {
       file: 'forwarder/consume/group-consumer.test.ts',
       name: 'a committed map that was asked for under an earlier assignment is not used',
@@ -58,9 +58,9 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'partitions-taken-before-their-committed-map-is-read',
-    file: 'src/forwarder/consume/group-consumer.ts',
-    find: 'if (!partition?.restored || partition.jumping) return',
-    replace: 'if (!partition || partition.jumping) return',
+    file: 'src/core/offsets/read-position.ts',
+    find: "if (this.#state !== 'seeking' && this.#state !== 'reading') return 'drop'",
+    replace: "if (this.#state === 'gap') return 'drop'",
     test: {
       file: 'forwarder/consume/group-consumer.test.ts',
       name: 'nothing is taken before the committed map has been read, and then it is read again from there',
@@ -68,11 +68,10 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'a-partition-not-read-from-where-its-map-says',
-    file: 'src/forwarder/consume/group-consumer.ts',
-    find: `dropped: read again from the start.
-    partition.sought = true
-    this.#source.seek(partition, partition.nextFetch)`,
-    replace: 'no more.',
+    file: 'src/forwarder/consume/committed-reader.ts',
+    find: `logStart))
+    this.#source.seek(partition, partition.reading.next!)`,
+    replace: 'logStart))',
     test: {
       file: 'forwarder/consume/group-consumer.test.ts',
       name: 'nothing is taken before the committed map has been read, and then it is read again from there',
@@ -120,9 +119,9 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'heartbeats-counted-from-their-answers',
-    file: 'src/adapters/kafka/group/group-source.ts',
-    find: 'this.#lastHeartbeat = this.#askedAt\n      this.#generation',
-    replace: 'this.#lastHeartbeat = performance.now()\n      this.#generation',
+    file: 'src/adapters/kafka/group/group-membership.ts',
+    find: 'this.#lastHeartbeat = this.#askedAt',
+    replace: 'this.#lastHeartbeat = this.#now()',
     test: {
       file: 'adapters/kafka/freshness.test.ts',
       name: 'the answer to a heartbeat that lay there while the process was frozen does not make it fresh',
@@ -130,7 +129,7 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'finished-offsets-forgotten-with-the-membership',
-    file: 'src/forwarder/consume/group-consumer.ts',
+    file: 'src/forwarder/consume/committed-reader.ts',
     find: 'if (before) recall(partition, before, position)',
     replace: '',
     test: {
@@ -157,8 +156,8 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'records-lost-to-retention-not-reported',
-    file: 'src/forwarder/consume/group-consumer.ts',
-    find: 'this.#events.offsetsLost(partition, next, last)',
+    file: 'src/forwarder/consume/committed-reader.ts',
+    find: 'this.#offsetsLost(partition, next, last)',
     replace: '',
     test: {
       file: 'forwarder/consume/group-consumer.test.ts',
@@ -268,9 +267,9 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'requests-sent-during-a-rebalance',
-    file: 'src/adapters/kafka/group/group-source.ts',
-    find: 'return !this.#rejoining && this.isFresh()',
-    replace: 'return this.isFresh()',
+    file: 'src/adapters/kafka/group/group-membership.ts',
+    find: "return this.#state !== 'rejoining' && this.isFresh",
+    replace: 'return this.isFresh',
     test: {
       file: 'adapters/kafka/patches/wait-before-join.test.ts',
       name: 'a rebalance is held up for the last commit of a generation, and not for ever',
@@ -278,9 +277,9 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'the-first-calls-left-out-where-kafka-has-forgotten-the-group',
-    file: 'src/forwarder/consume/group-consumer.ts',
-    find: 'partition.nextFetch = Math.max(position ?? 0, logStart)',
-    replace: 'partition.nextFetch = position === null ? logStart + 2 : Math.max(position, logStart)',
+    file: 'src/forwarder/consume/committed-reader.ts',
+    find: 'partition.reading.restored(Math.max(position ?? 0, logStart))',
+    replace: 'partition.reading.restored(position === null ? logStart + 2 : Math.max(position, logStart))',
     test: {
       file: 'pipeline/forgotten-group.test.ts',
       name: 'a forgotten group starts from the oldest call that is still there: duplicates, never loss, and the audit names them',

@@ -78,7 +78,7 @@ export const retries: readonly Mutation[] = [
     id: 'finished-before-its-retry-is-in-kafka',
     file: 'src/forwarder/settle/record-publisher.ts',
     find: '    const refused = await this.#sink.append(topic, batch)\n',
-    replace: '    void this.#sink.append(topic, batch)\n    const refused: Outgoing[] = []\n',
+    replace: '    void this.#sink.append(topic, batch)\n    const refused: OutgoingRecord[] = []\n',
     test: {
       file: 'forwarder/forwarder.test.ts',
       name: 'a failed call counts as finished only once its retry is with the broker',

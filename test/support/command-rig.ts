@@ -7,7 +7,7 @@ import type { Admin, Kafka } from 'kafkajs'
 import pino from 'pino'
 import { createKafka } from '../../src/adapters/kafka/patched-client.ts'
 import { readRange } from '../../src/adapters/kafka/read/read-range.ts'
-import type { TopicRecord } from '../../src/adapters/kafka/read/topic-reader.ts'
+import type { TopicRecord } from '../../src/adapters/kafka/read/topic-record.ts'
 import { brokers, registryUrl, uniquePrefix } from './rig.ts'
 import { bareEnv } from './bare-env.ts'
 

@@ -1,12 +1,10 @@
-import { setTimeout as delay } from 'node:timers/promises'
-import type { Admin, Kafka, RetryOptions } from 'kafkajs'
+import type { Kafka } from 'kafkajs'
 import type { Permission } from '../../core/permissions.ts'
 import { PostriderError, notSetUp } from '../../errors.ts'
 import { missingPermissions } from './secure/authorized-operations.ts'
 import { deniedMessage, describeKafkaError, noTls } from './kafka-error.ts'
 import { loginBehind, type KafkaLogin } from './secure/kafka-login.ts'
 import { probeListener } from './secure/listener-probe.ts'
-import { backOff } from './waiting.ts'
 
 /**
  * PostriderError `setup` where brokers refuse the login, the certificate or what was asked, saying what to do; else the
@@ -72,55 +70,4 @@ export async function missingTopics(kafka: Kafka, topics: readonly string[]): Pr
   } catch {
     return notSetUp(`${named}, or this user may not see ${topics.length === 1 ? 'it' : 'them'}`)
   }
-}
-
-/** How long to ask again while a broker that died, or a coordinator that starts, is still in the cluster's metadata. */
-const passesWithinMs = 30_000
-
-/**
- * Connects, asks, disconnects; so often, where a broker is reached, until what passes by itself has passed: `use` must
- * bear to be called again. Errors are explained.
- */
-export async function withAdmin<T>(
-  kafka: Kafka,
-  use: (admin: Admin) => Promise<T>,
-  { needs = [], retry }: { needs?: readonly Permission[]; retry?: RetryOptions } = {},
-): Promise<T> {
-  const deadline = performance.now() + passesWithinMs
-  for (let failures = 0; ; failures++) {
-    const admin = kafka.admin(retry && { retry })
-    let isConnected = false
-    try {
-      await admin.connect()
-      isConnected = true
-      return await use(admin)
-    } catch (error) {
-      const waitMs = backOff(failures)
-      if (!isConnected || !passes(error) || performance.now() + waitMs > deadline)
-        throw await explainKafkaError(error, kafka, needs)
-      await delay(waitMs)
-    } finally {
-      await admin.disconnect().catch(() => {})
-    }
-  }
-}
-
-/** Brokers of which one cannot be reached (any is asked), and what Kafka says while leaders and coordinators move. */
-const passing = new Set([
-  'KafkaJSConnectionError',
-  'KafkaJSBrokerNotFound',
-  'KafkaJSRequestTimeoutError',
-  'KafkaJSLockTimeout',
-  'KafkaJSGroupCoordinatorNotFound',
-])
-
-function passes(error: unknown): boolean {
-  for (let one = error; one instanceof Error; one = one.cause) {
-    if (one instanceof PostriderError) return false
-    // Also how a broker refuses a login or a certificate: `explainKafkaError` finds out.
-    if (one.name === 'KafkaJSConnectionClosedError') return false
-    if (passing.has(one.name)) return true
-    if ('retriable' in one && one.retriable === true && 'type' in one) return true
-  }
-  return false
 }

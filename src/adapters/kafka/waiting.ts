@@ -1,18 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
-
-const firstBackOffMs = 200
-const maxBackOffMs = 5_000
-
-/** How long to wait after that number of failures in a row, in ms. */
-export function backOff(failures: number): number {
-  return Math.min(maxBackOffMs, firstBackOffMs * 2 ** failures)
-}
-
-/** Waits, or less when the signal aborts. */
-export async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await delay(ms, undefined, { signal }).catch(() => {})
-}
-
 /** Resolves to null when the signal aborts; `release` takes the listener away again. */
 export function aborted(signal: AbortSignal): { promise: Promise<null>; release: () => void } {
   const { promise, resolve } = Promise.withResolvers<null>()

@@ -9,7 +9,7 @@ import {
 } from '../../core/ledger/trace.ts'
 import { PostriderError } from '../../errors.ts'
 import { collectorHeader } from '../kafka/write/call-batch.ts'
-import type { TopicRecord } from '../kafka/read/topic-reader.ts'
+import type { TopicRecord } from '../kafka/read/topic-record.ts'
 import type { Codecs } from '../schema-registry/codecs.ts'
 import type { Entry } from './trace-database.ts'
 

@@ -1,10 +1,15 @@
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import { Client, type buildConnector } from 'undici'
-import type { HttpAttempt } from './attempt.ts'
+import type { OutcomeKind } from '../../core/delivery/outcome.ts'
 
 /** undici's connector also returns the socket that it is connecting, which its types leave out. */
 export type Connector = (options: buildConnector.Options, callback: buildConnector.Callback) => Socket
+
+/** What a connection carries. */
+export interface CarriedAttempt {
+  fail(kind: OutcomeKind, detail: string): void
+}
 
 /** Notified when a connection was closed: by the server, by its idle timeout, by an error. */
 export interface ConnectionOwner {
@@ -18,7 +23,7 @@ export interface ConnectionOwner {
 export class Connection {
   readonly client: Client
   /** What it carries now; null while it is free. */
-  attempt: HttpAttempt | null = null
+  attempt: CarriedAttempt | null = null
   /** Complete responses on the present socket: the server may close a used one at the very moment we write. */
   responses = 0
   /** The server's certificate was not trusted; no request was written. */

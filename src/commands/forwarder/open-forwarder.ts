@@ -2,16 +2,16 @@ import type { LookupFunction } from 'node:net'
 import type { Kafka } from 'kafkajs'
 import { boundHeap } from '../../adapters/bound-heap.ts'
 import { ErasureLog } from '../../adapters/erasure-log.ts'
+import { LastingAdmin } from '../../adapters/kafka/admin/with-admin.ts'
 import { GroupSource } from '../../adapters/kafka/group/group-source.ts'
-import { keyAndValueOf, RecordEncoder } from '../../adapters/kafka/wire/record-encoder.ts'
+import { topicRanges } from '../../adapters/kafka/read/topic-ranges.ts'
 import { KafkaSink } from '../../adapters/kafka/write/record-sink.ts'
 import type { Logger } from '../../adapters/log.ts'
 import { ForwarderCounts } from '../../adapters/metrics/forwarder-metrics.ts'
 import type { LogCounts } from '../../adapters/metrics/log-counts.ts'
 import type { ProduceDurations } from '../../adapters/metrics/produce-durations.ts'
 import type { ReadinessCheck } from '../../adapters/monitoring-server.ts'
-import { createCodecs, type Codecs } from '../../adapters/schema-registry/codecs.ts'
-import type { KeyedRetryDelivery } from '../../adapters/schema-registry/retry-delivery-writer.ts'
+import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import { createSecrets } from '../../adapters/secrets.ts'
 import { SettingsLog } from '../../adapters/settings-log.ts'
 import { createWebhookTransport } from '../../adapters/webhook/transport.ts'
@@ -19,13 +19,12 @@ import type { Config } from '../../config/config.ts'
 import { defaultBreakerLimits } from '../../core/pacing/breaker.ts'
 import { defaultTrickle } from '../../core/pacing/retry-budget.ts'
 import { tierOfTopic, topicNames } from '../../core/topics.ts'
-import { messageOf } from '../../errors.ts'
 import { Forwarder } from '../../forwarder/forwarder.ts'
-import type { TopicPartition } from '../../forwarder/consume/record-source.ts'
-import type { Encoders } from '../../forwarder/settle/record-sink.ts'
 import { restarting } from '../../restarts.ts'
 import type { Part } from '../../supervisor.ts'
 import { because, checkStart } from '../check-start.ts'
+import { encodersOf, readyToWrite } from './encoders.ts'
+import { goneReporter } from './gone-reporter.ts'
 
 export interface OpenForwarderOptions {
   config: Config
@@ -138,7 +137,8 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
       log,
     })
   const delays = new Map(retryTopics.map((topic) => [topic, tierOfTopic(topics, topic)!.delayMs]))
-  const ends = endOffsetsBy(kafka)
+  // A client of its own for the lag gauge: it must wait for nothing else, and nothing for it.
+  const lagAdmin = new LastingAdmin(kafka, { retries: 0 })
   const secrets = createSecrets(config.secretsKeys)
   const forwarder = new Forwarder({
     calls: sourceOf(config.groupId, [topics.calls]),
@@ -153,7 +153,10 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
     metrics: counts,
     topics,
     tierDelayMs: (topic) => delays.get(topic)!,
-    endOffsets: ends.read,
+    async endOffsets(names) {
+      const ranges = await lagAdmin.use((admin) => topicRanges(admin, names))
+      return ranges.map(({ topic, partition, low, high }) => ({ topic, partition, start: low, end: high }))
+    },
     reportGone: goneReporter(settings, log),
     everything: config.ledger === 'all',
     policy: { tiers: config.retryTiers, windowMs: config.retryWindowMs },
@@ -203,88 +206,10 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
           settings.close(),
           erasures.close(),
           sink.close(),
-          ends.close(),
+          lagAdmin.close(),
           transport.close(0),
         ])
       }
     },
-  }
-}
-
-async function readyToWrite(codecs: Codecs, config: Config): Promise<void> {
-  await Promise.all([
-    codecs.calls.ready(),
-    codecs.deadLetters.ready(),
-    codecs.deliveries.ready(),
-    codecs.settings.ready(),
-    ...config.retryTiers.map(({ name }) => codecs.retries(name).ready()),
-  ])
-}
-
-function encodersOf(codecs: Codecs): Encoders {
-  const retries = new Map<string, RecordEncoder<KeyedRetryDelivery>>()
-  const deadLetters = new RecordEncoder(codecs.deadLetters)
-  const events = new RecordEncoder(codecs.deliveries)
-  const retriesOf = (tierName: string) => {
-    let encoder = retries.get(tierName)
-    if (!encoder) retries.set(tierName, (encoder = new RecordEncoder(codecs.retries(tierName))))
-    return encoder
-  }
-  return {
-    retry: (tierName, record, headers) => retriesOf(tierName).encode(record.key, record, headers),
-    retryOf(tierName, record) {
-      const { key, value } = keyAndValueOf(record)
-      // The schema that it was written with is known.
-      return { ...codecs.retries(tierName).tryDecode(value)!, key }
-    },
-    deadLetter: (record, headers) => deadLetters.encode(record.rawKey, record, headers),
-    event: (key, event) => events.encode(key, event),
-  }
-}
-
-/** An admin client of its own for the lag gauge: it must wait for nothing else, and nothing for it. */
-function endOffsetsBy(kafka: Kafka) {
-  const admin = kafka.admin({ retry: { retries: 0 } })
-  let connected: Promise<void> | null = null
-  return {
-    async read(names: readonly string[]): Promise<(TopicPartition & { end: number; start: number })[]> {
-      connected ??= admin.connect()
-      try {
-        await connected
-        const found = await Promise.all(names.map((topic) => admin.fetchTopicOffsets(topic)))
-        return found.flatMap((partitions, index) =>
-          partitions.map(({ partition, high, low }) => ({
-            topic: names[index]!,
-            partition,
-            end: Number(high),
-            start: Number(low),
-          })),
-        )
-      } catch (error) {
-        connected = null
-        await admin.disconnect().catch(() => {})
-        throw error
-      }
-    },
-    async close(): Promise<void> {
-      await admin.disconnect().catch(() => {})
-    },
-  }
-}
-
-/** Writes a 410 into the settings, so that `destinations show` says it; once per endpoint. */
-function goneReporter(settings: SettingsLog, log: Logger): (destinationId: string, urlId: string) => void {
-  const reporting = new Set<string>()
-  return (destinationId, urlId) => {
-    const key = `${destinationId}/${urlId}`
-    const endpoint = settings.state.destinations.get(destinationId)?.urls.find(({ id }) => id === urlId)
-    if (!endpoint || endpoint.goneAt !== null || reporting.has(key)) return
-    reporting.add(key)
-    settings
-      .execute({ type: 'report_endpoint_gone', destinationId, urlId, at: Date.now() })
-      .catch((error: unknown) =>
-        log.warn({ destination: destinationId, urlId }, `not noted as gone: ${messageOf(error)}`),
-      )
-      .finally(() => reporting.delete(key))
   }
 }

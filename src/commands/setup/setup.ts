@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { Admin } from 'kafkajs'
 import { createKafka } from '../../adapters/kafka/patched-client.ts'
-import { withAdmin } from '../../adapters/kafka/explain-kafka-error.ts'
+import { withAdmin } from '../../adapters/kafka/admin/with-admin.ts'
 import { requirePermissions } from '../../adapters/kafka/secure/require-permissions.ts'
 import { ensureTopics } from '../../adapters/kafka/admin/topics.ts'
 import type { TopicProblem, TopicReport } from '../../adapters/kafka/admin/topics.ts'

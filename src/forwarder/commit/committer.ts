@@ -1,8 +1,13 @@
 import type { ResultCodes } from '../../core/ledger/result-log.ts'
+import type { Tally } from '../../core/ledger/tally.ts'
 import type { PendingCommit } from './partition-ledger.ts'
 import type { AssignedPartition } from '../consume/assigned-partition.ts'
-import type { PartitionTally } from './ledger.ts'
-import type { RecordSource } from '../consume/record-source.ts'
+import type { RecordSource, TopicPartition } from '../consume/record-source.ts'
+
+/** What a commit of the partition will declare finished. */
+export interface PartitionTally extends TopicPartition {
+  tally: Tally
+}
 
 /** The ledger, which records each commit before it is made. */
 export interface TallySink {
@@ -88,7 +93,8 @@ export class Committer {
     for (const partition of this.#of.partitions()) {
       const { tracker, ledger } = partition
       const { position, changes } = tracker
-      if (!partition.restored || position === null || changes === partition.committedChanges) continue
+      if (!partition.reading.isRestored || position === null || changes === partition.committedChanges)
+        continue
       const pending = ledger.prepareCommit(tracker, position, this.#source.groupId, this.#ledger.codes)
       if (pending) found.push({ partition, pending, changes })
       else partition.committedChanges = changes

@@ -1,4 +1,3 @@
-import type { Tally } from '../../core/ledger/tally.ts'
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import { deliveryEvent } from '../../core/ledger/delivery-event.ts'
 import type {
@@ -10,9 +9,9 @@ import type {
 import type { Delivery } from '../../core/delivery/delivery.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
 import { ResultCodes } from '../../core/ledger/result-log.ts'
-import type { TallySink } from './committer.ts'
+import type { PartitionTally, TallySink } from './committer.ts'
 import type { Attempt, ActiveDelivery } from '../send/active-delivery.ts'
-import { unclaimed } from '../consume/claim.ts'
+import { unclaimed } from '../../core/offsets/ownership.ts'
 import type { RecordPublisher } from '../settle/record-publisher.ts'
 import { LedgerRecord } from './ledger-record.ts'
 import type { RecordProgress } from '../consume/assigned-partition.ts'
@@ -20,11 +19,6 @@ import type { TopicPartition } from '../consume/record-source.ts'
 import type { Encoders } from '../settle/record-sink.ts'
 import type { MemoryBudget } from '../send/memory-budget.ts'
 import { steadyClock } from '../steady-clock.ts'
-
-/** What a commit of the partition will declare finished. */
-export interface PartitionTally extends TopicPartition {
-  tally: Tally
-}
 
 export interface LedgerParts {
   topic: string

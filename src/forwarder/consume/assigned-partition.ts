@@ -1,5 +1,7 @@
 import type { Origin } from '../../core/delivery/delivery.ts'
 import { OffsetTracker, noWork } from '../../core/offsets/offset-tracker.ts'
+import type { Ownership } from '../../core/offsets/ownership.ts'
+import { ReadPosition } from '../../core/offsets/read-position.ts'
 import { PartitionLedger } from '../commit/partition-ledger.ts'
 import type { FetchedBatch, FetchedRecord, FetchedRecords } from './record-source.ts'
 
@@ -36,8 +38,8 @@ export interface PartitionOwner {
 
 /**
  * An owned partition: the records fetched and not taken yet, and which offsets are finished. It lives from
- * the assignment to the loss of the partition; `alive` is false from then on, and whatever still belongs to it is
- * dropped unsent or ends uncommitted.
+ * the assignment to the loss of the partition; whatever still belongs to it then is dropped unsent or ends
+ * uncommitted. `reading` is its state (a table of transitions); beside that it may be paused, and its head blocked.
  */
 export class AssignedPartition {
   readonly topic: string
@@ -46,9 +48,9 @@ export class AssignedPartition {
   readonly tracker = new OffsetTracker()
   /** Its owner is the one at the assignment, and stays so through rebalances that the partition stays in. */
   readonly ledger: PartitionLedger
-  alive = true
-  /** Nothing is taken before the committed map has been read. */
-  restored = false
+  /** Nothing is taken before the committed offsets have been read. */
+  readonly reading = new ReadPosition()
+  /** At Kafka: nothing more of it is fetched. */
   paused = false
   /** When the newest records arrived, by the steady clock. */
   fetchedAt = 0
@@ -68,18 +70,17 @@ export class AssignedPartition {
   #bytes = 0
   /** The head, once it was read. */
   #first: FetchedRecord | null = null
-  /** Where the next batch must begin, or before; null while not known. */
-  nextFetch: number | null = null
-  /** A batch began beyond that: everything is dropped until the consumer was told to go back. */
-  jumping = false
-  /** The consumer was told to go back, and no batch has come since. */
-  sought = false
 
   constructor(topic: string, partition: number, owner: PartitionOwner) {
     this.topic = topic
     this.partition = partition
     this.owner = owner
     this.ledger = new PartitionLedger(owner.owner)
+  }
+
+  /** False once it is lost, for good. */
+  get alive(): boolean {
+    return !this.reading.isLost
   }
 
   /** Records fetched and not taken. */
@@ -96,7 +97,7 @@ export class AssignedPartition {
    * Whether it is still owned: `uncertain` while the last heartbeat is too old to tell, for instance after this
    * process was frozen.
    */
-  get ownership(): 'owned' | 'uncertain' | 'lost' {
+  get ownership(): Ownership {
     if (!this.alive) return 'lost'
     return this.owner.isFresh() ? 'owned' : 'uncertain'
   }
@@ -147,7 +148,7 @@ export class AssignedPartition {
 
   /** The partition is lost: nothing of it is sent or finished any more. */
   drop(): void {
-    this.alive = false
+    this.reading.lost()
     this.#batches = []
     this.#buffered = 0
     this.#bytes = 0

@@ -1,9 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { PostriderError, messageOf } from '../../errors.ts'
+import { retryForever } from '../../retry-forever.ts'
 import type { Block, AssignedPartition } from '../consume/assigned-partition.ts'
 import type { RecordDecoder } from './inputs.ts'
-
-const maxBackOffMs = 5_000
 
 /**
  * Fetches the schemas of records that cannot be decoded yet. A registry that is away is asked again for ever,
@@ -35,21 +33,24 @@ export class SchemaLoader {
     const { topic, partition } = work
     const { value, offset } = work.peek()!
     let isWaiting = false
-    for (let wait = 100; !this.#signal.aborted && work.alive; wait = Math.min(wait * 2, maxBackOffMs)) {
+    const load = async () => {
       try {
-        await decoder.load(value!)
-        break
+        if (work.alive) await decoder.load(value!)
       } catch (error) {
-        if (error instanceof PostriderError && !error.canRetry) break
+        if (!(error instanceof PostriderError) || error.canRetry) throw error
+      }
+    }
+    await retryForever(load, {
+      signal: this.#signal,
+      onError: (error, retryInMs) => {
         if (!isWaiting) this.#waiting++
         isWaiting = true
         this.#log.warn(
-          { topic, partition, offset, retryInMs: wait },
+          { topic, partition, offset, retryInMs },
           `a record waits for its schema: ${messageOf(error)}`,
         )
-        await delay(wait, undefined, { signal: this.#signal }).catch(() => {})
-      }
-    }
+      },
+    })
     if (isWaiting) this.#waiting--
   }
 }

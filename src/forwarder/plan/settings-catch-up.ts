@@ -1,9 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { messageOf } from '../../errors.ts'
+import { retryForever } from '../../retry-forever.ts'
 import type { SettingsSource } from './inputs.ts'
 import { steadyClock } from '../steady-clock.ts'
-
-const maxBackOffMs = 5_000
 
 /**
  * Catches up with the settings log's end before something is called unknown. One reading of the log serves
@@ -37,16 +36,15 @@ export class SettingsCatchUp {
   async #read(): Promise<void> {
     // Begin in a later millisecond than what was fetched just now.
     await delay(1)
-    for (let wait = 100; !this.#signal.aborted; wait = Math.min(wait * 2, maxBackOffMs)) {
+    const catchUp = async () => {
       const began = steadyClock.now()
-      try {
-        await this.#settings.catchUp()
-        this.#caughtUpAt = began
-        return
-      } catch (error) {
-        this.#log.warn({ retryInMs: wait }, `records wait for the settings log: ${messageOf(error)}`)
-        await delay(wait, undefined, { signal: this.#signal }).catch(() => {})
-      }
+      await this.#settings.catchUp()
+      this.#caughtUpAt = began
     }
+    await retryForever(catchUp, {
+      signal: this.#signal,
+      onError: (error, retryInMs) =>
+        this.#log.warn({ retryInMs }, `records wait for the settings log: ${messageOf(error)}`),
+    })
   }
 }

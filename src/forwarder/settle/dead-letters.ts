@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { DeadLetter, DeadLetterReason, Delivery } from '../../core/delivery/delivery.ts'
-import type { Claim } from '../consume/claim.ts'
+import type { Claim } from '../../core/offsets/ownership.ts'
 import type { RecordPublisher } from './record-publisher.ts'
 import type { RecordProgress } from '../consume/assigned-partition.ts'
 import type { Encoders, Headers } from './record-sink.ts'

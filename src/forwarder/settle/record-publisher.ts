@@ -1,4 +1,4 @@
-import type { Claim } from '../consume/claim.ts'
+import type { Claim } from '../../core/offsets/ownership.ts'
 import type { EncodedRecord, RecordSink } from './record-sink.ts'
 
 /**

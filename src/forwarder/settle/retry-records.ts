@@ -1,6 +1,6 @@
 import type { Delivery } from '../../core/delivery/delivery.ts'
 import type { Tier, TopicNames } from '../../core/topics.ts'
-import { BudgetClaim } from '../consume/claim.ts'
+import { BudgetClaim } from './budget-claim.ts'
 import { headersOf, deadLetterOf, type DeadLetters } from './dead-letters.ts'
 import type { RecordPublisher, OutgoingRecord } from './record-publisher.ts'
 import type { LedgerRecord } from '../commit/ledger-record.ts'

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import kafkajs, { type Kafka } from 'kafkajs'
 import pino from 'pino'
 import { GroupSource } from '../../../src/adapters/kafka/group/group-source.ts'
-import type { Ownership } from '../../../src/adapters/kafka/group/sticky-assigner.ts'
+import type { OwnedPartitions } from '../../../src/adapters/kafka/group/sticky-assigner.ts'
 import { someCall } from '../../support/calls.ts'
 import { deploy, until } from '../../support/deployment.ts'
 
@@ -43,7 +43,7 @@ test('a member whose consumer broke off claims what it owned, under the generati
     const { state, members } = groups[0]!
     if (state !== 'Stable' || members.length !== 1) return null
     const { userData } = kafkajs.AssignerProtocol.MemberMetadata.decode(members[0]!.memberMetadata)!
-    return { memberId: members[0]!.memberId, claims: JSON.parse(userData.toString()) as Ownership }
+    return { memberId: members[0]!.memberId, claims: JSON.parse(userData.toString()) as OwnedPartitions }
   }
   const first = (await joined())!
   assert.deepEqual(first.claims, { owned: {}, generation: 0 })

@@ -130,7 +130,7 @@ class World {
 
   #fetch(index: number): void {
     const work = this.#workOf(index)
-    const [from, to] = [work.nextFetch!, this.logs[index]!.length]
+    const [from, to] = [work.reading.next!, this.logs[index]!.length]
     if (from >= to) return
     const offsets = Array.from({ length: to - from }, (_, ahead) => from + ahead)
     const records = offsets.filter((offset) => this.logs[index]![offset]).map((offset) => record(offset))

@@ -52,7 +52,7 @@ test('nothing is taken before the committed map has been read, and then it is re
   await own([0])
   fetch(5, 8)
   assert.equal(work().buffered, 0)
-  assert.equal(work().restored, false)
+  assert.equal(work().reading.isRestored, false)
   resolve([{ position: 5, metadata: encodeFinished(5, [{ start: 6, end: 7 }]) }])
   await turn()
   assert.deepEqual(source.seeks, [{ partition: 0, offset: 5 }])
@@ -71,14 +71,14 @@ test('a committed map that cannot be read is asked for again, and nothing is tak
   const { promise, resolve } = Promise.withResolvers<void>()
   source.committedMap = () => {
     if (++asked === 1) return Promise.reject(new Error('no coordinator'))
-    assert.equal(work().restored, false)
+    assert.equal(work().reading.isRestored, false)
     resolve()
     return Promise.resolve([{ position: 3 }])
   }
   await own([0])
   await promise
   await turn()
-  assert.equal(work().nextFetch, 3)
+  assert.equal(work().reading.next, 3)
 })
 
 test('a partition that stays keeps its tracker and its work, and what is fetched again is no work', async () => {
@@ -193,10 +193,10 @@ test('a committed map that was asked for under an earlier assignment is not used
   await own([0])
   source.committedMap = () => Promise.resolve([{ position: 7 }])
   await own([0], false)
-  assert.equal(work().nextFetch, 7)
+  assert.equal(work().reading.next, 7)
   old.resolve([{ position: 100 }])
   await turn()
-  assert.equal(work().nextFetch, 7)
+  assert.equal(work().reading.next, 7)
   assert.equal(work().tracker.position, 7)
 })
 
@@ -233,7 +233,7 @@ test('a batch of nothing but control records after a seek is taken as it is: it 
   await own([0])
   const seeks = source.seeks.length
   consumer.fetched('calls', 0, { records: fetched([]), from: 3, to: 3 })
-  assert.equal(work().nextFetch, 3)
+  assert.equal(work().reading.next, 3)
   await turn()
   assert.equal(source.seeks.length, seeks)
 })

@@ -1,6 +1,6 @@
 import type { Kafka } from 'kafkajs'
 import { PostriderError } from '../../../errors.ts'
-import { withAdmin } from '../explain-kafka-error.ts'
+import { withAdmin } from './with-admin.ts'
 
 /** Tells one Kafka from another, so that a view is not taken for one of another's topics. Throws `kafka_unavailable`, and `setup` where the brokers refuse us. */
 export async function clusterIdOf(kafka: Kafka): Promise<string> {

@@ -7,16 +7,16 @@ const { AssignerProtocol } = kafkajs
 const { MemberAssignment, MemberMetadata } = AssignerProtocol
 
 /** What a member says of itself when it joins: it travels in the protocol's userData, as JSON. */
-export interface Ownership {
+export interface OwnedPartitions {
   owned: Record<string, number[]>
   generation: number
 }
 
-const nothing: Ownership = { owned: {}, generation: 0 }
+const nothing: OwnedPartitions = { owned: {}, generation: 0 }
 
-function parseOwnership(userData: Buffer): Ownership {
+function parseOwned(userData: Buffer): OwnedPartitions {
   try {
-    const { owned, generation } = JSON.parse(userData.toString()) as Partial<Ownership>
+    const { owned, generation } = JSON.parse(userData.toString()) as Partial<OwnedPartitions>
     return owned && typeof generation === 'number' ? { owned, generation } : nothing
   } catch {
     return nothing
@@ -30,7 +30,7 @@ function parseOwnership(userData: Buffer): Ownership {
  * @param beforeJoin see JoinAware
  */
 export function stickyAssigner(
-  ownership: () => Ownership,
+  ownership: () => OwnedPartitions,
   beforeJoin: JoinAware['beforeJoin'],
 ): PartitionAssigner {
   return ({ cluster }: { cluster: Cluster }): Assigner & JoinAware => ({
@@ -46,7 +46,7 @@ export function stickyAssigner(
     async assign({ members, topics }: { members: KafkaGroupMember[]; topics: string[] }) {
       const decoded = members.map(({ memberId, memberMetadata }): GroupMember => {
         const metadata = MemberMetadata.decode(memberMetadata)
-        const { owned, generation } = parseOwnership(metadata?.userData ?? Buffer.alloc(0))
+        const { owned, generation } = parseOwned(metadata?.userData ?? Buffer.alloc(0))
         return { id: memberId, topics: metadata?.topics ?? topics, owned, generation }
       })
       const partitions = new Map<string, number[]>()

@@ -7,9 +7,11 @@ import { tierOfTopic, type TopicNames } from '../../../core/topics.ts'
 import { PostriderError } from '../../../errors.ts'
 import type { Logger } from '../../log.ts'
 import type { Codecs } from '../../schema-registry/codecs.ts'
-import { missingTopics, withAdmin } from '../explain-kafka-error.ts'
+import { withAdmin } from '../admin/with-admin.ts'
+import { missingTopics } from '../explain-kafka-error.ts'
+import { readBetween } from './read-range.ts'
 import { fetchRange, type OffsetRange } from './topic-offsets.ts'
-import { TopicReader, type TopicRecord } from './topic-reader.ts'
+import type { TopicRecord } from './topic-record.ts'
 
 export interface AuditSourceOptions {
   kafka: Kafka
@@ -38,29 +40,20 @@ export function openAuditSource(options: AuditSourceOptions): AuditSource {
     onRecord: (record: TopicRecord) => void | Promise<void>,
     passed: (offsets: number) => void,
   ): Promise<void> => {
-    const bounds = given.ranges ?? (await lowered(kafka, topic, ends.get(topic)!, given.since, starts))
-    const ranges = bounds.filter(({ low, high }) => low < high)
-    if (ranges.length === 0) return
+    const ranges = given.ranges ?? (await lowered(kafka, topic, ends.get(topic)!, given.since, starts))
     const next = new Map(ranges.map(({ partition, low }) => [partition, low]))
-    const reader = new TopicReader({
+    await readBetween(ranges, {
       kafka,
       topic,
       groupPrefix: `${groupId}.audit`,
       log,
-      from: new Map(next),
-      until: new Map(ranges.map(({ partition, high }) => [partition, high])),
-      maxWaitMs: 50,
+      signal: given.signal,
       onRecord: (record) => {
         passed(record.offset + 1 - next.get(record.partition)!)
         next.set(record.partition, record.offset + 1)
         return onRecord(record)
       },
     })
-    try {
-      await reader.start(given.signal)
-    } finally {
-      await reader.close()
-    }
     given.signal?.throwIfAborted()
   }
 

@@ -4,7 +4,7 @@ import { erasableDelivery, erasableRecord } from '../../../core/erasure/erasable
 import type { ErasableCall } from '../../../core/erasure/erasures.ts'
 import type { TopicNames } from '../../../core/topics.ts'
 import { PostriderError } from '../../../errors.ts'
-import type { TopicRecord } from './topic-reader.ts'
+import type { TopicRecord } from './topic-record.ts'
 
 /** What dead letters hold raw: records of the calls topic and of the tiers. Both throw as a codec's `decode`. */
 export interface RawDecoders {

@@ -9,9 +9,10 @@ import { PostriderError, messageOf } from '../../../errors.ts'
 import type { Logger } from '../../log.ts'
 import { deadLetterOwner, type RawDecoders } from './dead-letter-owner.ts'
 import { newestDeadLetters } from './newest-dead-letters.ts'
+import { readBetween } from './read-range.ts'
 import { readRange } from './read-range.ts'
 import { fetchRange } from './topic-offsets.ts'
-import { TopicReader, type TopicRecord } from './topic-reader.ts'
+import type { TopicRecord } from './topic-record.ts'
 
 export interface DeadLetterSource {
   kafka: Kafka
@@ -82,19 +83,12 @@ async function deadLetterAt(
 ): Promise<StoredDeadLetter> {
   const range = (await fetchRange(source.kafka, source.topic)).find((one) => one.partition === partition)
   let record: TopicRecord | undefined
-  if (range && offset >= range.low && offset < range.high) {
-    const reader = new TopicReader({
+  if (range && offset >= range.low && offset < range.high)
+    await readBetween([{ partition, low: offset, high: offset + 1 }], {
       ...source,
-      from: new Map([[partition, offset]]),
-      until: new Map([[partition, offset + 1]]),
+      signal,
       onRecord: (found) => void (record = found),
     })
-    try {
-      await reader.start(signal)
-    } finally {
-      await reader.close()
-    }
-  }
   if (record) return readDeadLetter(source, record)
   throw new PostriderError(
     'not_found',

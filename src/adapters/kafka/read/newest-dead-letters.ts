@@ -1,7 +1,10 @@
 import type { NewestOptions, PageStart, StoredDeadLetter } from '../../../console/dead-letters/ports.ts'
-import type { DeadLetterSource } from './dead-letter-store.ts'
+import { readBetween, type ReadBetweenOptions } from './read-range.ts'
 import { fetchRange } from './topic-offsets.ts'
-import { TopicReader, type TopicRecord } from './topic-reader.ts'
+import type { TopicRecord } from './topic-record.ts'
+
+/** Where the records are. */
+type RecordsOf = Omit<ReadBetweenOptions, 'onRecord' | 'signal'>
 
 /** Records looked through for one page at most; its `next` continues from there. */
 const maxLooked = 20_000
@@ -28,7 +31,7 @@ interface Backwards {
  * got before `since` (epoch milliseconds) is left out.
  */
 export async function newestDeadLetters<T>(
-  source: DeadLetterSource,
+  source: RecordsOf,
   { limit, before, pick, signal }: NewestOptions<T>,
   since: number | undefined,
   read: (record: TopicRecord) => Promise<StoredDeadLetter>,
@@ -74,7 +77,7 @@ function newestOf(partitions: readonly Backwards[]): Backwards | null {
 
 /** Reads the next slice of each partition of which nothing is at hand, all at once. */
 async function readSlices(
-  source: DeadLetterSource,
+  source: RecordsOf,
   partitions: readonly Backwards[],
   slice: number,
   signal: AbortSignal | undefined,
@@ -86,21 +89,18 @@ async function readSlices(
       .map((each) => [each.partition, each]),
   )
   if (wanted.size === 0) return
-  const starts = new Map([...wanted].map(([at, { low, readTo }]) => [at, Math.max(low, readTo - slice)]))
-  const reader = new TopicReader({
+  const ranges = [...wanted.values()].map(({ partition, low, readTo }) => ({
+    partition,
+    low: Math.max(low, readTo - slice),
+    high: readTo,
+  }))
+  await readBetween(ranges, {
     ...source,
-    from: starts,
-    until: new Map([...wanted].map(([at, { readTo }]) => [at, readTo])),
-    maxWaitMs: 50,
+    signal,
     async onRecord(record) {
       const { partition, offset, timestamp } = record
       wanted.get(partition)!.records.push({ offset, timestamp, found: await find(record) })
     },
   })
-  try {
-    await reader.start(signal)
-  } finally {
-    await reader.close()
-  }
-  for (const [partition, each] of wanted) each.readTo = starts.get(partition)!
+  for (const { partition, low } of ranges) wanted.get(partition)!.readTo = low
 }

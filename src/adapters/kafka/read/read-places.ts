@@ -1,9 +1,9 @@
 import type { Kafka } from 'kafkajs'
 import type { Place } from '../../../core/ledger/trace.ts'
 import type { Logger } from '../../log.ts'
-import { readBetween } from './read-between.ts'
+import { readBetween } from './read-range.ts'
 import type { OffsetRange } from './topic-offsets.ts'
-import type { TopicRecord } from './topic-reader.ts'
+import type { TopicRecord } from './topic-record.ts'
 
 export interface PlacesSource {
   kafka: Kafka

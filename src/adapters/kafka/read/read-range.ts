@@ -1,83 +1,102 @@
-import { readBetween } from './read-between.ts'
-import type { ReadBetweenOptions } from './read-between.ts'
-import { fetchRange } from './topic-offsets.ts'
-import type { TopicRecord } from './topic-reader.ts'
+import { once } from 'node:events'
+import { PassThrough } from 'node:stream'
+import type { Kafka } from 'kafkajs'
+import type { Logger } from '../../log.ts'
+import { awaitRange, fetchRange, type OffsetRange } from './topic-offsets.ts'
+import { TopicReader } from './topic-reader.ts'
+import type { TopicReaderOptions, TopicRecord } from './topic-record.ts'
+
+/** Options that all readers of a part of a topic share. */
+export interface ReadBetweenOptions {
+  kafka: Kafka
+  topic: string
+  groupPrefix: string
+  log: Logger
+  /** As the topic reader's. */
+  onRecord: TopicReaderOptions['onRecord']
+  /** Ends the reading early, with an error. */
+  signal?: AbortSignal | undefined
+  /** As the topic reader's. */
+  fetchBytes?: number
+}
+
+/** Resolves once all records within the ranges were handled; in order within a partition, partitions mixed. */
+export async function readBetween(
+  ranges: readonly OffsetRange[],
+  { signal, ...options }: ReadBetweenOptions,
+): Promise<void> {
+  const filled = ranges.filter(({ low, high }) => low < high)
+  if (filled.length === 0) return
+  const reader = new TopicReader({
+    ...options,
+    from: new Map(filled.map(({ partition, low }) => [partition, low])),
+    until: new Map(filled.map(({ partition, high }) => [partition, high])),
+    // It ends soon, and should then end at once.
+    maxWaitMs: 50,
+  })
+  try {
+    await reader.start(signal)
+  } finally {
+    await reader.close()
+  }
+}
+
+export interface ReadTailOptions extends ReadBetweenOptions {
+  /** Epoch milliseconds: nothing older. */
+  since: number
+  /** The maximum number of records, about: the newest, shared evenly among the partitions. */
+  atMost: number
+  signal: AbortSignal
+}
+
+/** Reads the newest records of a topic, up to its end as of the call. Waits for brokers that are away. */
+export async function readTail({ since, atMost, ...options }: ReadTailOptions): Promise<void> {
+  const { kafka, topic, log, signal } = options
+  await awaitRange(kafka, topic, log, signal)
+  const ranges = await fetchRange(kafka, topic, since)
+  const share = Math.ceil(atMost / Math.max(1, ranges.length))
+  await readBetween(
+    ranges.map(({ partition, low, high }) => ({ partition, low: Math.max(low, high - share), high })),
+    options,
+  )
+}
 
 export interface ReadRangeOptions extends Omit<ReadBetweenOptions, 'onRecord'> {
   /** Epoch milliseconds: begins at the first record of each partition with that timestamp or a later one. */
   since?: number | undefined
-  /** Told once, before the first record: how many offsets lie in the range (holes included), for progress. */
+  /** Called once, before the first record, with the number of offsets in the range (holes included), for progress. */
   onRange?: (total: number) => void
 }
 
 /**
  * All records that a topic holds at the call, and then it ends: in order within a partition, partitions mixed.
- * No more is fetched than the reader takes. Leaving the loop early stops the reading and cleans up.
+ * No more is fetched than the caller takes. Leaving the loop early stops the reading and cleans up.
  */
-export async function* readRange(options: ReadRangeOptions): AsyncGenerator<TopicRecord, void, void> {
-  const { kafka, topic, groupPrefix, log, since, signal, onRange } = options
-  const ranges = await fetchRange(kafka, topic, since)
+export async function* readRange({
+  since,
+  onRange,
+  signal,
+  ...options
+}: ReadRangeOptions): AsyncGenerator<TopicRecord, void, void> {
+  const ranges = await fetchRange(options.kafka, options.topic, since)
   onRange?.(ranges.reduce((total, { low, high }) => total + high - low, 0))
-  const slot = new Slot<TopicRecord>()
+  const records = new PassThrough({ objectMode: true, highWaterMark: 1 })
   const left = new AbortController()
   const reading = readBetween(ranges, {
-    kafka,
-    topic,
-    groupPrefix,
-    log,
-    onRecord: (record) => slot.put(record),
+    ...options,
     signal: signal ? AbortSignal.any([signal, left.signal]) : left.signal,
+    async onRecord(record, stop) {
+      if (!records.write(record)) await once(records, 'drain', { signal: stop })
+    },
   }).then(
-    () => slot.finish(null),
-    (error: unknown) => slot.finish(error),
+    () => void records.end(),
+    (error: Error) => void records.destroy(error),
   )
   try {
-    for (let record = await slot.take(); record !== null; record = await slot.take()) yield record
+    for await (const record of records) yield record as TopicRecord
   } finally {
     left.abort()
-    slot.abandon()
+    records.destroy()
     await reading
-  }
-}
-
-/** Hands one value at a time from a writer to a reader; the writer waits until it was taken. */
-class Slot<T> {
-  #value: T | null = null
-  #taken: (() => void) | null = null
-  #arrived: (() => void) | null = null
-  #abandoned = false
-  #end: { error: unknown } | null = null
-
-  async put(value: T): Promise<void> {
-    if (this.#abandoned) return
-    this.#value = value
-    this.#arrived?.()
-    await new Promise<void>((resolve) => (this.#taken = resolve))
-  }
-
-  /** The consumer gave up: writers no longer wait. */
-  abandon(): void {
-    this.#abandoned = true
-    this.#taken?.()
-  }
-
-  /** Null once finished and empty; throws the error it was finished with. */
-  async take(): Promise<T | null> {
-    for (;;) {
-      const value = this.#value
-      if (value !== null) {
-        this.#value = null
-        this.#taken?.()
-        return value
-      }
-      if (this.#end?.error) throw this.#end.error
-      if (this.#end) return null
-      await new Promise<void>((resolve) => (this.#arrived = resolve))
-    }
-  }
-
-  finish(error: unknown): void {
-    this.#end = { error }
-    this.#arrived?.()
   }
 }

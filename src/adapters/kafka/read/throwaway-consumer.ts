@@ -29,8 +29,8 @@ export interface Consuming {
   freshness: FetchFreshness
 }
 
-/** Consumes all partitions until a crash, whose error it returns, or until `stop` aborts. Never throws. */
-export async function consumeUntilCrash(consuming: Consuming): Promise<unknown> {
+/** Consumes all partitions until `stop` aborts, or until a crash, whose error it throws. */
+export async function consumeUntilCrash(consuming: Consuming): Promise<void> {
   const { kafka, topic, groupId, stop } = consuming
   const consumer = kafka.consumer({
     groupId,
@@ -40,8 +40,9 @@ export async function consumeUntilCrash(consuming: Consuming): Promise<unknown> 
     // What kafkajs would restart by itself its caller restarts as well: one way to recover, for all errors.
     retry: { retries: 2, restartOnFailure: async () => false },
   })
-  const crash = Promise.withResolvers<unknown>()
-  consumer.on(consumer.events.CRASH, ({ payload }) => crash.resolve(payload.error))
+  const crash = Promise.withResolvers<never>()
+  crash.promise.catch(() => {})
+  consumer.on(consumer.events.CRASH, ({ payload }) => crash.reject(payload.error))
   consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
     // Nothing is committed, so each join would begin at the beginning again.
     for (const partition of payload.memberAssignment[topic] ?? []) {
@@ -69,9 +70,7 @@ export async function consumeUntilCrash(consuming: Consuming): Promise<unknown> 
     await consumer.connect()
     await consumer.subscribe({ topics: [topic], fromBeginning: true })
     await consumer.run({ autoCommit: false, eachBatch: consuming.onBatch })
-    return await Promise.race([crash.promise, stopped.promise])
-  } catch (error) {
-    return error
+    await Promise.race([crash.promise, stopped.promise])
   } finally {
     stopped.release()
     await within(closingMs, consumer.disconnect()).catch(() => {})

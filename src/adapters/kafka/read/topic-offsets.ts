@@ -3,8 +3,10 @@ import type { Admin, Kafka } from 'kafkajs'
 import type { Permission } from '../../../core/permissions.ts'
 import { PostriderError, messageOf } from '../../../errors.ts'
 import type { Logger } from '../../log.ts'
-import { missingTopics, withAdmin } from '../explain-kafka-error.ts'
-import { aborted, backOff, pause } from '../waiting.ts'
+import { withAdmin } from '../admin/with-admin.ts'
+import { missingTopics } from '../explain-kafka-error.ts'
+import { retryForever } from '../../../retry-forever.ts'
+import { aborted } from '../waiting.ts'
 
 /** What a partition holds: offsets from `low` up to, not including, `high`. */
 export interface OffsetRange {
@@ -66,21 +68,21 @@ export async function awaitRange(
   stop: AbortSignal,
 ): Promise<OffsetRange[]> {
   let lastError: unknown = new Error('no answer in time')
-  for (let failures = 0; !stop.aborted; failures++) {
-    const stopped = aborted(stop)
-    try {
-      const ranges = await Promise.race([fetchRange(kafka, topic), stopped.promise])
-      if (ranges) return ranges
-    } catch (error) {
-      if (error instanceof PostriderError && !error.canRetry) throw error
-      lastError = error
-      log.warn({ topic, error: messageOf(error) }, 'a topic cannot be read yet; trying again')
-      await pause(backOff(failures), stop)
-    } finally {
-      stopped.release()
-    }
+  const stopped = aborted(stop)
+  try {
+    const ranges = await retryForever(() => Promise.race([fetchRange(kafka, topic), stopped.promise]), {
+      signal: stop,
+      onError(error) {
+        if (error instanceof PostriderError && !error.canRetry) throw error
+        lastError = error
+        log.warn({ topic, error: messageOf(error) }, 'a topic cannot be read yet; trying again')
+      },
+    })
+    if (ranges === null) throw lastError
+    return ranges
+  } finally {
+    stopped.release()
   }
-  throw lastError
 }
 
 /** By partition, the offset behind the last record; partitions that hold nothing are left out. */

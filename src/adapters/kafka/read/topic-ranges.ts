@@ -11,7 +11,7 @@ export interface TopicRange extends OffsetRange {
 export async function topicRanges(
   admin: Admin,
   topics: readonly string[],
-  sinceOf: (topic: string, partition: number) => number | null,
+  sinceOf: (topic: string, partition: number) => number | null = () => null,
 ): Promise<TopicRange[]> {
   const ranges = await Promise.all(
     topics.map(async (topic) => {

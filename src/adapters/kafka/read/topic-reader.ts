@@ -1,54 +1,17 @@
 import { randomBytes } from 'node:crypto'
-import type { EachBatchPayload, IHeaders, Kafka } from 'kafkajs'
 import type { Permission } from '../../../core/permissions.ts'
 import { PostriderError, messageOf } from '../../../errors.ts'
-import type { Logger } from '../../log.ts'
 import { FetchFreshness } from '../group/fetch-freshness.ts'
 import { KafkaTrouble } from '../kafka-trouble.ts'
 import { Positions } from '../group/positions.ts'
 import { requirePermissions } from '../secure/require-permissions.ts'
-import { awaitRange, endsOf, fetchRange } from './topic-offsets.ts'
+import { BatchHandler } from './batch-handler.ts'
+import { RetentionWatch } from './retention-watch.ts'
+import { awaitRange, endsOf } from './topic-offsets.ts'
 import { consumeUntilCrash, deleteGroups } from './throwaway-consumer.ts'
-import { backOff, pause, within } from '../waiting.ts'
-
-/** A record as it lies in a topic. `timestamp` is in epoch milliseconds (the broker's, for LogAppendTime). */
-export interface TopicRecord {
-  topic: string
-  partition: number
-  offset: number
-  key: Buffer | null
-  value: Buffer | null
-  headers: IHeaders
-  timestamp: number
-}
-
-export interface TopicReaderOptions {
-  kafka: Kafka
-  topic: string
-  /** Consumer groups are this name, a dot and random letters; they commit nothing and are deleted. */
-  groupPrefix: string
-  log: Logger
-  /**
-   * Called for each record, in order within a partition, never for the same offset twice once it has returned.
-   * A PostriderError that can be retried (the registry is away) has the same record tried again for ever; any
-   * other error fails the reader for good. The signal aborts when the reader closes.
-   */
-  onRecord: (record: TopicRecord, signal: AbortSignal) => void | Promise<void>
-  /** First offset to read by partition; others are read from their beginning. */
-  from?: ReadonlyMap<number, number>
-  /**
-   * Reads up to here, by partition (the offset behind the last one), and not on: `start` resolves once all of it
-   * was handled. Partitions that are not named are not read.
-   */
-  until?: ReadonlyMap<number, number>
-  /**
-   * How long a fetch waits for records, in ms; default 500. Closing takes up to as long, and an idle reader asks
-   * as often. Records that come in end the wait at once.
-   */
-  maxWaitMs?: number
-  /** How much a fetch asks of each partition, in bytes; default 1 MB. All of a fetch lies in memory at once. */
-  fetchBytes?: number
-}
+import type { TopicReaderOptions } from './topic-record.ts'
+import { retryForever } from '../../../retry-forever.ts'
+import { within } from '../waiting.ts'
 
 /**
  * - `connecting`: no consumer has joined yet, or it crashed and the next one is being made. For ever, if need be.
@@ -60,8 +23,6 @@ export interface TopicReaderOptions {
  */
 export type ReaderState = 'connecting' | 'reading' | 'failed' | 'closed'
 
-/** While a caller waits for the end: how often to check whether retention removed what was still to come. */
-const recheckMs = 1_000
 /** Without a heartbeat for so long the brokers count as away, whatever the sockets say. */
 const silentMs = 10_000
 /** Bounds closing when Kafka is away. */
@@ -76,6 +37,8 @@ export class TopicReader {
   readonly ended: Promise<void>
   readonly #options: TopicReaderOptions
   readonly #positions: Positions
+  readonly #retention: RetentionWatch
+  readonly #handler: BatchHandler
   readonly #freshness = new FetchFreshness()
   readonly #stop = new AbortController()
   readonly #end: { resolve: () => void; reject: (error: unknown) => void }
@@ -91,11 +54,19 @@ export class TopicReader {
   readonly #trouble: KafkaTrouble
   #loop: Promise<void> = Promise.resolve()
   #closing: Promise<void> | null = null
-  #recheck: NodeJS.Timeout | null = null
 
   constructor(options: TopicReaderOptions) {
     this.#options = options
     this.#positions = new Positions(options.from)
+    this.#retention = new RetentionWatch(options.kafka, options.topic, this.#positions)
+    this.#handler = new BatchHandler({
+      onRecord: options.onRecord,
+      positions: this.#positions,
+      until: (partition) => this.#until(partition),
+      onFailure: (error) => this.#fail(error),
+      signal: this.#stop.signal,
+      log: options.log,
+    })
     this.#needs = [
       { operation: 'READ', resource: 'topic', name: options.topic, isPrefix: false },
       { operation: 'READ', resource: 'group', name: `${options.groupPrefix}.`, isPrefix: true },
@@ -181,19 +152,20 @@ export class TopicReader {
   /** One consumer after another until the reader is closed: kafkajs gives up by itself on some errors. */
   async #consumeForEver(): Promise<void> {
     const { log, topic } = this.#options
-    for (let failures = 0; !this.#stop.signal.aborted; failures++) {
-      const error = await this.#consumeOnce(() => (failures = 0))
-      if (this.#stop.signal.aborted) return
-      this.#state = 'connecting'
-      const refused = await this.#trouble.judge(error, !this.#caughtUp, (reason) =>
-        log.warn({ topic, error: reason }, 'reading a topic was interrupted; trying again'),
-      )
-      if (refused) return this.#fail(refused)
-      await pause(backOff(failures), this.#stop.signal)
-    }
+    await retryForever((succeeding) => this.#consumeOnce(succeeding), {
+      signal: this.#stop.signal,
+      onError: async (error) => {
+        this.#state = 'connecting'
+        const refused = await this.#trouble.judge(error, !this.#caughtUp, (reason) =>
+          log.warn({ topic, error: reason }, 'reading a topic was interrupted; trying again'),
+        )
+        if (refused) this.#fail(refused)
+      },
+    })
   }
 
-  #consumeOnce(onJoin: () => void): Promise<unknown> {
+  /** Resolves when it is to stop. */
+  #consumeOnce(onJoin: () => void): Promise<void> {
     const { kafka, topic, groupPrefix, maxWaitMs = 500, fetchBytes = 1_048_576 } = this.#options
     // A group for each consumer: one that crashed stays a member for as long as its session, and holds up joining.
     const groupId = `${groupPrefix}.${randomBytes(6).toString('hex')}`
@@ -212,60 +184,10 @@ export class TopicReader {
         if (this.#state === 'connecting') this.#state = 'reading'
         onJoin()
       },
-      onBatch: (payload) => this.#handleBatch(payload),
+      onBatch: (payload) => this.#handler.handle(payload),
       onPassed: (partition, next) => this.#positions.advance(partition, next),
       freshness: this.#freshness,
     })
-  }
-
-  /** Never throws: kafkajs would restart, or for some errors stop for good. */
-  async #handleBatch({ batch, heartbeat, pause: pausePartition }: EachBatchPayload): Promise<void> {
-    const { topic, partition } = batch
-    // A record may take long (the handler is slow, the registry is away): the group must not expire.
-    const until = this.#until(partition)
-    const beat = setInterval(() => heartbeat().catch(() => {}), 1_000)
-    try {
-      for (const message of batch.messages) {
-        const offset = Number(message.offset)
-        if (offset < (this.#positions.get(partition) ?? 0)) continue
-        if (offset >= until) break
-        const record = {
-          topic,
-          partition,
-          offset,
-          key: message.key,
-          value: message.value,
-          headers: message.headers ?? {},
-          timestamp: Number(message.timestamp),
-        }
-        if (this.#stop.signal.aborted || !(await this.#handleRecord(record))) return
-        this.#positions.advance(partition, offset + 1)
-      }
-      if (Number(batch.lastOffset()) + 1 >= until) pausePartition()
-    } finally {
-      clearInterval(beat)
-    }
-  }
-
-  /** Whether the record was taken; if not, the reader is stopping. */
-  async #handleRecord(record: TopicRecord): Promise<boolean> {
-    const { onRecord, log } = this.#options
-    for (let failures = 0; ; failures++) {
-      try {
-        const handled = onRecord(record, this.#stop.signal)
-        if (handled) await handled
-        return true
-      } catch (error) {
-        if (this.#stop.signal.aborted) return false
-        if (!(error instanceof PostriderError && error.canRetry)) {
-          this.#fail(error)
-          return false
-        }
-        const { topic, partition, offset } = record
-        log.warn({ topic, partition, offset, error: messageOf(error) }, 'a record waits for another part')
-        await pause(backOff(failures), this.#stop.signal)
-      }
-    }
   }
 
   #until(partition: number): number {
@@ -277,30 +199,7 @@ export class TopicReader {
     if (this.#positions.isPast(targets)) return
     if (this.#stop.signal.aborted) throw this.#stopped()
     const late = () => unavailable(this.#options.topic, 'it was not read to its end in time')
-    const reached = this.#positions.reach(targets, late, signal)
-    this.#scheduleRecheck()
-    try {
-      await reached
-    } finally {
-      if (!this.#positions.awaited && this.#recheck) {
-        clearTimeout(this.#recheck)
-        this.#recheck = null
-      }
-    }
-  }
-
-  /** Records that retention deletes before they are read never come: their partition's beginning moves past. */
-  #scheduleRecheck(): void {
-    this.#recheck ??= setTimeout(async () => {
-      try {
-        const ranges = await fetchRange(this.#options.kafka, this.#options.topic)
-        for (const { partition, low } of ranges) this.#positions.advance(partition, low)
-      } catch {
-        // Brokers that are away are the consumer's to report.
-      }
-      this.#recheck = null
-      if (this.#positions.awaited) this.#scheduleRecheck()
-    }, recheckMs)
+    await this.#retention.during(this.#positions.reach(targets, late, signal))
   }
 
   async #ends(signal: AbortSignal | undefined): Promise<Map<number, number>> {

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Kafka } from 'kafkajs'
 import type { CallBatch, CallBatchSink } from '../../../collector/ports.ts'
 import type { AnalyticsCall } from '../../../core/call/analytics-call.ts'
@@ -6,7 +5,8 @@ import { messageOf } from '../../../errors.ts'
 import type { Logger } from '../../log.ts'
 import { EncodedCallBatch } from './call-batch.ts'
 import type { ValueWriter } from '../wire/record-bytes.ts'
-import { backOff, within } from '../waiting.ts'
+import { retryForever } from '../../../retry-forever.ts'
+import { within } from '../waiting.ts'
 import { KafkaProducer } from '../producer/kafka-producer.ts'
 import { ProduceFailure } from '../producer/produce-errors.ts'
 
@@ -169,22 +169,21 @@ export class CallBatchWriter implements CallBatchSink {
 
   async #connect(): Promise<void> {
     const { log, topic } = this.#options
-    const { signal } = this.#stopping
-    for (let failures = 0; !signal.aborted; failures++) {
-      try {
-        await within(connectWithinMs, this.#producer.refresh(topic))
-        const partitions = this.#producer.partitions(topic)
-        if (partitions === null) throw new Error(`topic ${topic} does not exist`)
-        if (!this.#producer.hasLeaders(topic)) throw new Error(`a partition of ${topic} has no leader`)
-        this.#partitions = partitions
-        if (this.#state === 'connecting') this.#state = 'writing'
-        return
-      } catch (error) {
-        if (signal.aborted) return
+    const find = async () => {
+      await within(connectWithinMs, this.#producer.refresh(topic))
+      const partitions = this.#producer.partitions(topic)
+      if (partitions === null) throw new Error(`topic ${topic} does not exist`)
+      if (!this.#producer.hasLeaders(topic)) throw new Error(`a partition of ${topic} has no leader`)
+      this.#partitions = partitions
+      if (this.#state === 'connecting') this.#state = 'writing'
+    }
+    await retryForever(find, {
+      signal: this.#stopping.signal,
+      maxMs: maxConnectWaitMs,
+      onError: (error) => {
         this.#reason = `Kafka cannot be reached: ${messageOf(error)}`
         log.warn({ topic, error: messageOf(error) }, 'the collector cannot reach Kafka; trying again')
-        await delay(Math.min(backOff(failures), maxConnectWaitMs), undefined, { signal }).catch(() => {})
-      }
-    }
+      },
+    })
   }
 }

@@ -1,0 +1,96 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Admin, Kafka, RetryOptions } from 'kafkajs'
+import type { Permission } from '../../../core/permissions.ts'
+import { PostriderError } from '../../../errors.ts'
+import { backOff } from '../../../retry-forever.ts'
+import { explainKafkaError } from '../explain-kafka-error.ts'
+
+/** How long to ask again while a broker that died, or a coordinator that starts, is still in the cluster's metadata. */
+const passesWithinMs = 30_000
+
+/**
+ * Connects, asks, disconnects; so often, where a broker is reached, until what passes by itself has passed: `use` must
+ * bear to be called again. Errors are explained.
+ */
+export async function withAdmin<T>(
+  kafka: Kafka,
+  use: (admin: Admin) => Promise<T>,
+  { needs = [], retry }: { needs?: readonly Permission[]; retry?: RetryOptions } = {},
+): Promise<T> {
+  const deadline = performance.now() + passesWithinMs
+  for (let failures = 0; ; failures++) {
+    const admin = kafka.admin(retry && { retry })
+    let isConnected = false
+    try {
+      await admin.connect()
+      isConnected = true
+      return await use(admin)
+    } catch (error) {
+      const waitMs = backOff(failures)
+      if (!isConnected || !passes(error) || performance.now() + waitMs > deadline)
+        throw await explainKafkaError(error, kafka, needs)
+      await delay(waitMs)
+    } finally {
+      await admin.disconnect().catch(() => {})
+    }
+  }
+}
+
+/** Brokers of which one cannot be reached (any is asked), and what Kafka says while leaders and coordinators move. */
+const passing = new Set([
+  'KafkaJSConnectionError',
+  'KafkaJSBrokerNotFound',
+  'KafkaJSRequestTimeoutError',
+  'KafkaJSLockTimeout',
+  'KafkaJSGroupCoordinatorNotFound',
+])
+
+function passes(error: unknown): boolean {
+  for (let one = error; one instanceof Error; one = one.cause) {
+    if (one instanceof PostriderError) return false
+    // Also how a broker refuses a login or a certificate: `explainKafkaError` finds out.
+    if (one.name === 'KafkaJSConnectionClosedError') return false
+    if (passing.has(one.name)) return true
+    if ('retriable' in one && one.retriable === true && 'type' in one) return true
+  }
+  return false
+}
+
+/** An admin client for frequent use: it connects at the first use, and again at the first one after a failure. */
+export class LastingAdmin {
+  readonly #kafka: Kafka
+  readonly #retry: RetryOptions | undefined
+  #connected: Promise<Admin> | null = null
+
+  constructor(kafka: Kafka, retry?: RetryOptions) {
+    this.#kafka = kafka
+    this.#retry = retry
+  }
+
+  async use<T>(work: (admin: Admin) => Promise<T>): Promise<T> {
+    try {
+      return await work(await (this.#connected ??= this.#connect()))
+    } catch (error) {
+      await this.close()
+      throw error
+    }
+  }
+
+  /** It may be used again. */
+  async close(): Promise<void> {
+    const connected = this.#connected
+    this.#connected = null
+    await connected?.then((admin) => admin.disconnect()).catch(() => {})
+  }
+
+  async #connect(): Promise<Admin> {
+    const admin = this.#kafka.admin(this.#retry && { retry: this.#retry })
+    try {
+      await admin.connect()
+      return admin
+    } catch (error) {
+      await admin.disconnect().catch(() => {})
+      throw error
+    }
+  }
+}

@@ -1,0 +1,174 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Consumer } from 'kafkajs'
+import { PostriderError } from '../../../errors.ts'
+import type { PartitionCommit, RecordListener } from '../../../forwarder/consume/record-source.ts'
+import type { CommitOffsets } from '../patches/wait-before-join.ts'
+import { within } from '../waiting.ts'
+import type { GroupMembership } from './group-membership.ts'
+import { fetchedBatch, memberConsumer, type MemberConsumerOptions } from './member-consumer.ts'
+
+/** kafkajs waits for its requests; one that gets no answer must not keep a new consumer from beginning. */
+const disconnectWithinMs = 15_000
+/** How long a rebalance is held up for the last commit of a generation, in ms: with Kafka in trouble there is none. */
+const lastCommitMs = 1_000
+
+/** What a process says of itself when it joins, kept from one consumer to the next. */
+export interface MemberIdentity {
+  /** By topic, what it owned last. */
+  owned: Record<string, number[]>
+  generation: number
+  memberId: string
+  /** Counts assignments. */
+  epoch: number
+}
+
+export interface ConsumerRunParts {
+  options: MemberConsumerOptions & { topics: readonly string[] }
+  membership: GroupMembership
+  identity: MemberIdentity
+  listener: RecordListener
+  /** Called after each assignment. */
+  onJoined: () => void
+  signal: AbortSignal
+}
+
+/** One consumer of kafkajs from its connecting until it crashes or is stopped. What it reports later is ignored. */
+export class ConsumerRun {
+  readonly consumer: Consumer
+  readonly #parts: ConsumerRunParts
+  readonly #crash = Promise.withResolvers<never>()
+  #isOver = false
+  /** Null before it has joined. */
+  #commitOffsets: CommitOffsets | null = null
+  #acknowledged: unknown = null
+
+  constructor(parts: ConsumerRunParts) {
+    this.#parts = parts
+    this.#crash.promise.catch(() => {})
+    const { membership, identity, listener } = parts
+    this.consumer = memberConsumer(parts.options, {
+      owned: () => ({ owned: identity.owned, generation: identity.generation }),
+      beforeJoin: () => this.#beforeJoin(),
+      joined: (memberId, assignment) => this.#joined(memberId, assignment),
+      asked: (agoMs) => {
+        if (!this.#isOver) membership.asked(agoMs)
+      },
+      heartbeat: (generation) => {
+        if (this.#isOver) return
+        membership.answered()
+        identity.generation = generation
+      },
+      fetchAnswered: () => {
+        if (!this.#isOver) membership.fetched()
+      },
+      committed: (topics) => {
+        this.#acknowledged = topics
+      },
+      fetched: (topic, partition, batch) => {
+        if (!this.#isOver) listener.fetched(topic, partition, batch)
+      },
+      crashed: (error) => this.#crash.reject(error),
+    })
+  }
+
+  /**
+   * Rejects when it crashes or is given up, resolves when it was stopped.
+   * @param onOver called at once, before it has disconnected
+   */
+  async untilOver(maxStallMs: number, onOver: () => void): Promise<void> {
+    const { membership, identity, listener, signal } = this.#parts
+    const watch = this.#giveUpWhenStalled(maxStallMs)
+    const consuming = this.#consume()
+    consuming.catch(() => {})
+    try {
+      await Promise.race([this.#crash.promise, consuming])
+    } finally {
+      clearInterval(watch)
+      this.#isOver = true
+      onOver()
+      membership.brokeOff()
+      // What it owned it claims again, under the generation of then: what it finished and could not commit any more,
+      // for the broker was away, is known here and nowhere else.
+      identity.memberId = ''
+      if (!signal.aborted) listener.lost()
+      await within(disconnectWithinMs, this.consumer.disconnect()).catch(() => {})
+    }
+  }
+
+  /** Whether it was acknowledged; null where there is no member to commit. */
+  async commit(
+    commits: readonly PartitionCommit[],
+    onError: (error: unknown) => void,
+  ): Promise<boolean | null> {
+    if (this.#commitOffsets === null || this.#isOver || !this.#parts.membership.isMember) return null
+    const topics = [...Map.groupBy(commits, ({ topic }) => topic)].map(([topic, its]) => ({
+      topic,
+      partitions: its.map(({ partition, position, metadata }) => ({
+        partition,
+        offset: String(position),
+        metadata,
+      })),
+    }))
+    await this.#commitOffsets({ topics }).catch(onError)
+    // Only the event is the acknowledgement: the call can resolve without having committed.
+    return this.#acknowledged === topics
+  }
+
+  /** Resolves when it is to stop. */
+  async #consume(): Promise<void> {
+    const { options, listener, signal } = this.#parts
+    await this.consumer.connect()
+    await this.consumer.subscribe({ topics: [...options.topics], fromBeginning: true })
+    await this.consumer.run({
+      autoCommit: false,
+      // One that waits would hold up the heartbeats and every other partition of the broker.
+      eachBatch: (payload) => {
+        const { topic, partition } = payload.batch
+        if (!this.#isOver) listener.fetched(topic, partition, fetchedBatch(payload))
+        return Promise.resolve()
+      },
+    })
+    if (signal.aborted) return
+    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+  }
+
+  /** Whatever kafkajs waits for. */
+  #giveUpWhenStalled(maxStallMs: number): NodeJS.Timeout {
+    const began = performance.now()
+    const look = () => {
+      const reason = this.#parts.membership.stalledSince(began)
+      if (reason !== null) this.#crash.reject(new PostriderError('kafka_unavailable', reason))
+    }
+    return setInterval(look, maxStallMs / 10).unref()
+  }
+
+  /** The last moment at which this generation's work can be committed. */
+  async #beforeJoin(): Promise<(commit: CommitOffsets) => void> {
+    const { membership, listener, signal } = this.#parts
+    if (!this.#isOver && membership.isMember && !signal.aborted) {
+      membership.rejoins()
+      const waited = delay(lastCommitMs, undefined, { ref: false })
+      await Promise.race([listener.rejoining().catch(() => {}), waited])
+    }
+    return (commit) => {
+      if (this.#isOver) return
+      this.#commitOffsets = commit
+      membership.joinEnded()
+    }
+  }
+
+  #joined(memberId: string, assignment: Record<string, number[]>): void {
+    if (this.#isOver) return
+    const { membership, identity, listener, onJoined } = this.#parts
+    const isContinued = memberId === identity.memberId
+    identity.memberId = memberId
+    identity.owned = assignment
+    identity.epoch++
+    membership.joined(isContinued)
+    const partitions = Object.entries(assignment).flatMap(([topic, ids]) =>
+      ids.map((partition) => ({ topic, partition })),
+    )
+    listener.assigned(partitions, `${memberId}/${identity.epoch}`, isContinued)
+    onJoined()
+  }
+}

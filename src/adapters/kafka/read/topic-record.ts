@@ -1,0 +1,41 @@
+import type { IHeaders, Kafka } from 'kafkajs'
+import type { Logger } from '../../log.ts'
+
+/** A record as it lies in a topic. `timestamp` is in epoch milliseconds (the broker's, for LogAppendTime). */
+export interface TopicRecord {
+  topic: string
+  partition: number
+  offset: number
+  key: Buffer | null
+  value: Buffer | null
+  headers: IHeaders
+  timestamp: number
+}
+
+export interface TopicReaderOptions {
+  kafka: Kafka
+  topic: string
+  /** Consumer groups are this name, a dot and random letters; they commit nothing and are deleted. */
+  groupPrefix: string
+  log: Logger
+  /**
+   * Called for each record, in order within a partition, never for the same offset twice once it has returned.
+   * A PostriderError that can be retried (the registry is away) has the same record tried again for ever; any
+   * other error fails the reader for good. The signal aborts when the reader closes.
+   */
+  onRecord: (record: TopicRecord, signal: AbortSignal) => void | Promise<void>
+  /** First offset to read by partition; others are read from their beginning. */
+  from?: ReadonlyMap<number, number>
+  /**
+   * Reads up to here, by partition (the offset behind the last one), and not on: `start` resolves once all of it
+   * was handled. Partitions that are not named are not read.
+   */
+  until?: ReadonlyMap<number, number>
+  /**
+   * How long a fetch waits for records, in ms; default 500. Closing takes up to as long, and an idle reader asks
+   * as often. Records that come in end the wait at once.
+   */
+  maxWaitMs?: number
+  /** How much a fetch asks of each partition, in bytes; default 1 MB. All of a fetch lies in memory at once. */
+  fetchBytes?: number
+}
