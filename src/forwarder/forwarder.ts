@@ -1,5 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { RetryPolicy } from '../core/delivery/disposition.ts'
+import {
+  commitIntervalMs,
+  deliveriesPerSlot,
+  maxBytesInFlight,
+  minDeliveries,
+} from '../core/pacing/limits.ts'
 import type { PaceBounds } from '../core/pacing/endpoint-pace.ts'
 import type { SecretPlace } from '../core/settings/secret-place.ts'
 import type { SealedSecret } from '../core/settings/settings.ts'
@@ -59,10 +65,6 @@ export interface ForwarderParts {
   log: Log
 }
 
-/** Bodies of deliveries in flight, including those that are being published. */
-const maxBytesInFlight = 64 * 1024 * 1024
-/** With the tally that goes first, a commit is acknowledged within 100 ms of what it holds. */
-const commitIntervalMs = 80
 /** How long a stop waits for the last tally and commit in any case, in ms. */
 const lastCommitMs = 1_000
 const watchIntervalMs = 250
@@ -99,8 +101,10 @@ export class Forwarder {
       offsetsLost: (partition, first, last) => this.#offsetsLost(partition, first, last),
     }
     this.#publisher = new RecordPublisher(parts.sink, parts.maxRecordBytes, (error) => this.#failed(error))
-    this.#budget = new MemoryBudget(Math.max(1_000, parts.maxInFlight * 10), maxBytesInFlight, (partition) =>
-      this.#scheduler.wake(partition),
+    this.#budget = new MemoryBudget(
+      Math.max(minDeliveries, parts.maxInFlight * deliveriesPerSlot),
+      maxBytesInFlight,
+      (partition) => this.#scheduler.wake(partition),
     )
     const written = { ...parts, publisher: this.#publisher, budget: this.#budget }
     this.#ledger = new Ledger({ ...written, topic: parts.topics.deliveries })
