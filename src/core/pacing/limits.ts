@@ -86,7 +86,7 @@ export const maxLaneWorkMs = 10_000
 /** Before the first one in a lane has waited for so long, in ms, nothing is taken for too much: few answers say little. */
 export const laneGraceMs = 2_000
 /**
- * To defer one costs more than to send it, and what is deferred at once holds up everybody's answers: thousands may
+ * To defer one costs more than to send it, and deferring many at once delays all responses: thousands may
  * be queued when a breaker opens, and come due together in a tier ten seconds later.
  */
 export const deferredAtOnce = 16
