@@ -1,10 +1,10 @@
 import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, randomBytes } from 'node:crypto'
-import type { Secrets } from '../console/ports.ts'
+import type { Secrets } from '../console/secrets.ts'
 import type { SecretPlace } from '../core/settings/secret-place.ts'
 import type { SealedSecret } from '../core/settings/settings.ts'
 import { PostriderError } from '../errors.ts'
 
-export type { Secrets } from '../console/ports.ts'
+export type { Secrets } from '../console/secrets.ts'
 
 interface Key {
   id: string

@@ -1,7 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import type { Kafka } from 'kafkajs'
-import type { PerformOptions, Performed, SettingsWriter } from '../console/ports.ts'
-import { RequestKeyReused, SettingsRefused } from '../console/refusals.ts'
+import {
+  type PerformOptions,
+  type Performed,
+  type SettingsWriter,
+  RequestKeyReused,
+  SettingsRefused,
+} from '../console/settings-writer.ts'
 import { commandIdOf, type RequestKey } from '../core/settings/command-id.ts'
 import type { SettingsCommand } from '../core/settings/commands.ts'
 import { decide } from '../core/settings/decide.ts'

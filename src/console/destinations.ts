@@ -1,8 +1,6 @@
 import type { DestinationOptions } from '../core/settings/destination-options.ts'
-import type { NewSecret } from '../core/settings/commands.ts'
 import type { Destination, SealedSecret, SettingsState } from '../core/settings/settings.ts'
 import { PostriderError } from '../errors.ts'
-import type { Secrets } from './ports.ts'
 
 /** A destination as it may be shown: of secrets only the fingerprint, and which key sealed it. */
 export interface DestinationView extends DestinationOptions {
@@ -60,10 +58,3 @@ export function destinationIn(state: SettingsState, id: string): Destination {
     )
   return destination
 }
-
-/** A secret as commands take it, to be sealed with this key or the first one. Throws `secrets_key` without a key. */
-export const newSecret = (text: string, secrets: Secrets, keyId?: string): NewSecret => ({
-  text,
-  fingerprint: secrets.fingerprint(text, keyId),
-  seal: (place) => secrets.seal(text, place, keyId),
-})

@@ -2,8 +2,8 @@ import { placedSecrets } from '../core/settings/secrets.ts'
 import type { NewSecret } from '../core/settings/commands.ts'
 import type { SettingsState } from '../core/settings/settings.ts'
 import { PostriderError } from '../errors.ts'
-import { newSecret } from './destinations.ts'
-import type { Secrets, SettingsWriter } from './ports.ts'
+import { newSecret, type Secrets } from './secrets.ts'
+import type { SettingsWriter } from './settings-writer.ts'
 
 export interface SealingOptions {
   /** The destination whose secrets are being set: one of its own that cannot be opened is what this may repair. */

@@ -2,7 +2,8 @@ import { placedSecrets, type Resealed } from '../core/settings/secrets.ts'
 import type { Destination, SealedSecret } from '../core/settings/settings.ts'
 import type { SecretPlace } from '../core/settings/secret-place.ts'
 import { PostriderError, messageOf } from '../errors.ts'
-import type { Secrets, SettingsWriter } from './ports.ts'
+import type { Secrets } from './secrets.ts'
+import type { SettingsWriter } from './settings-writer.ts'
 
 /** The part of the settings log that a rotation uses. */
 export type RotatedSettings = Pick<SettingsWriter, 'state' | 'execute'>

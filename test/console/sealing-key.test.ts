@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createSecrets } from '../../src/adapters/secrets.ts'
-import { newSecret } from '../../src/console/destinations.ts'
+import { newSecret } from '../../src/console/secrets.ts'
 import { sealerFor, sealingKey } from '../../src/console/sealing-key.ts'
 import { decide } from '../../src/core/settings/decide.ts'
 import { evolve } from '../../src/core/settings/events.ts'

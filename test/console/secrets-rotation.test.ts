@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { newSecret } from '../../src/console/destinations.ts'
+import { newSecret } from '../../src/console/secrets.ts'
 import { createCipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { rotateSecrets, type RotatedSettings } from '../../src/console/secrets-rotation.ts'

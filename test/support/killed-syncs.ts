@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { tmpdir } from 'node:os'
 import { MembershipDatabase } from '../../src/adapters/store/membership-database.ts'
 import { FileStagedList } from '../../src/adapters/store/staged-list.ts'
-import type { Change, MemberBatch, MembershipStore } from '../../src/console/computations/ports.ts'
+import type { Change, MemberBatch, MembershipStore } from '../../src/console/computations/memberships.ts'
 import {
   deleteComputation,
   syncComputation,

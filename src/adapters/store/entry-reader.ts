@@ -1,4 +1,4 @@
-import type { Writer } from '../../console/messages/ports.ts'
+import type { Writer } from '../../console/messages/message-facts.ts'
 import { tierOfTopic, type Tier, type TopicNames } from '../../core/topics.ts'
 import {
   placeKey,

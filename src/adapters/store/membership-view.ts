@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Kafka } from 'kafkajs'
-import type { MembershipStore, StagedList as StagedListPort } from '../../console/computations/ports.ts'
+import type { MembershipStore, StagedList as StagedListPort } from '../../console/computations/memberships.ts'
 import type { Membership, PlacedMembership } from '../../core/audience/membership.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 import { IgnoredRecords, type IgnoredCounts } from '../ignored-records.ts'

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Admin, Kafka } from 'kafkajs'
-import type { FactsOptions, FoundCall, MessageFacts } from '../../console/messages/ports.ts'
+import type { FactsOptions, FoundCall, MessageFacts } from '../../console/messages/message-facts.ts'
 import { erasableDelivery } from '../../core/erasure/erasable.ts'
 import type { ErasableCall } from '../../core/erasure/erasures.ts'
 import { partPermissions } from '../../core/permissions.ts'

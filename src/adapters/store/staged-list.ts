@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import type { Change, MemberBatch, StagedList as Port } from '../../console/computations/ports.ts'
+import type { Change, MemberBatch, StagedList as Port } from '../../console/computations/memberships.ts'
 import { place } from '../../console/computations/read-list.ts'
 import { sameJson } from '../../core/json/same-json.ts'
 import { PostriderError } from '../../errors.ts'

@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import type { SettingsLog } from '../../adapters/settings-log.ts'
 import { boundHeap } from '../../adapters/bound-heap.ts'
-import type { MemberBatch } from '../../console/computations/ports.ts'
+import type { MemberBatch } from '../../console/computations/memberships.ts'
 import { computationIn, type SyncReport } from '../../console/computations/sync.ts'
 import { computationView } from '../../console/computations/view.ts'
 import type { ComputationKind } from '../../core/audience/computations.ts'

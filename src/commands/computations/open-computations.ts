@@ -7,14 +7,15 @@ import type { Logger } from '../../adapters/log.ts'
 import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import { MembershipView } from '../../adapters/store/membership-view.ts'
 import type { Config } from '../../config/config.ts'
-import type { ComputationActions, MembershipSink } from '../../console/computations/ports.ts'
 import {
+  type ComputationActions,
   computationIn,
   deleteComputation,
   syncComputation,
   type SettingsOfSyncs,
   type SyncPorts,
 } from '../../console/computations/sync.ts'
+import type { MembershipSink } from '../../console/computations/memberships.ts'
 
 import type { ComputationKind } from '../../core/audience/computations.ts'
 import type { PlacedMembership } from '../../core/audience/membership.ts'

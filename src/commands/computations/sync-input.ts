@@ -1,7 +1,7 @@
 import { createReadStream, statSync } from 'node:fs'
 import { addAbortSignal } from 'node:stream'
 import { SingleBar } from 'cli-progress'
-import type { MemberBatch } from '../../console/computations/ports.ts'
+import type { MemberBatch } from '../../console/computations/memberships.ts'
 import { checkedId, place, readList } from '../../console/computations/read-list.ts'
 import type { SyncOptions } from '../../console/computations/sync.ts'
 import { PostriderError, messageOf } from '../../errors.ts'

@@ -2,9 +2,13 @@ import { Command } from 'commander'
 import { SettingsLog } from '../../adapters/settings-log.ts'
 import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import { jsonOf, summaryOf } from '../../console/dead-letters/describe.ts'
-import { passes, type Filter } from '../../console/dead-letters/filter.ts'
-import type { DeadLetterStore, ReplayPorts, StoredDeadLetter } from '../../console/dead-letters/ports.ts'
-import { replayDeadLetters } from '../../console/dead-letters/replay.ts'
+import {
+  passes,
+  type Filter,
+  type DeadLetterStore,
+  type StoredDeadLetter,
+} from '../../console/dead-letters/dead-letter-store.ts'
+import { type ReplayPorts, replayDeadLetters } from '../../console/dead-letters/replay.ts'
 import { topicNames } from '../../core/topics.ts'
 import { PostriderError } from '../../errors.ts'
 import { loadContext, runAction, stopSignal, type Context } from '../context.ts'

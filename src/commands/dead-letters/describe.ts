@@ -1,6 +1,6 @@
 // How dead letters are shown to people: a row, or a page.
 import { isoOf, isoOrNull, statusOf, textOf } from '../../console/dead-letters/describe.ts'
-import type { StoredDeadLetter } from '../../console/dead-letters/ports.ts'
+import type { StoredDeadLetter } from '../../console/dead-letters/dead-letter-store.ts'
 import type { EndpointOutcome } from '../../core/delivery/delivery.ts'
 import { printable } from '../output.ts'
 

@@ -1,6 +1,6 @@
 import { Option } from 'commander'
 import type { Command } from 'commander'
-import type { Filter } from '../../console/dead-letters/filter.ts'
+import type { Filter } from '../../console/dead-letters/dead-letter-store.ts'
 import { deadLetterReasons } from '../../core/delivery/delivery.ts'
 import type { DeadLetterReason } from '../../core/delivery/delivery.ts'
 import { PostriderError } from '../../errors.ts'

@@ -5,7 +5,7 @@ import type { Logger } from '../../adapters/log.ts'
 import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import type { Config } from '../../config/config.ts'
 import { withoutErased, type KnownErasures } from '../../console/dead-letters/erased.ts'
-import type { ReplayPorts } from '../../console/dead-letters/ports.ts'
+import type { ReplayPorts } from '../../console/dead-letters/replay.ts'
 import { topicNames } from '../../core/topics.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander'
-import { reportOf } from '../../console/deletions/describe.ts'
+import { reportOf } from '../../console/deletions/deletions.ts'
 import { checkUserIds } from '../../console/user-ids.ts'
 import { maxUsersOfRequest } from '../../core/erasure/deletion.ts'
 import { PostriderError } from '../../errors.ts'

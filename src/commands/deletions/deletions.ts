@@ -1,6 +1,5 @@
 import { Command } from 'commander'
-import { resumedOf, statusOf, summaryOf } from '../../console/deletions/describe.ts'
-import type { DeletionStatus } from '../../console/deletions/ports.ts'
+import { resumedOf, statusOf, summaryOf, type DeletionStatus } from '../../console/deletions/deletions.ts'
 import type { DeletionState } from '../../core/erasure/deletion-book.ts'
 import type { DeleteCounts } from '../../core/erasure/deletion-progress.ts'
 import type { JsonFlag } from '../settings/settings-actions.ts'

@@ -1,5 +1,5 @@
 import { SingleBar } from 'cli-progress'
-import type { DeletionOptions } from '../../console/deletions/ports.ts'
+import type { DeletionOptions } from '../../console/deletions/deletions.ts'
 
 const phases = { erasing: 'erasing', notifying: 'writing delete calls' }
 /** Between two lines where there is no terminal to draw a bar on. */

@@ -4,7 +4,7 @@ import type { Logger } from '../../adapters/log.ts'
 import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import { MessageIndex } from '../../adapters/store/message-index.ts'
 import type { Config } from '../../config/config.ts'
-import type { MessagePorts } from '../../console/messages/ports.ts'
+import type { MessagePorts } from '../../console/messages/message-facts.ts'
 import { topicNames } from '../../core/topics.ts'
 
 export interface OpenMessages extends MessagePorts {

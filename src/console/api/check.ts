@@ -1,7 +1,7 @@
 // Checks what comes in by the schemas of its operation, and names everything that is wrong.
 import type { z } from 'zod'
 import { maxFields, RequestRefused, type FieldFault } from './errors.ts'
-import { lengthFaults } from './lengths.ts'
+import { innermost, lengthFaults } from './lengths.ts'
 import type { Operation } from './operation.ts'
 
 export interface RawRequest {
@@ -84,7 +84,7 @@ function typed(schema: z.ZodObject, raw: unknown): unknown {
 }
 
 function asTyped(schema: z.ZodType | undefined, value: unknown): unknown {
-  switch (schema && innermost(schema)) {
+  switch (schema && innermost(schema)._zod.def.type) {
     case 'array':
       return typeof value === 'string' ? [value] : value
     case 'boolean':
@@ -94,9 +94,4 @@ function asTyped(schema: z.ZodType | undefined, value: unknown): unknown {
     default:
       return value
   }
-}
-
-function innermost(schema: z.ZodType): string {
-  const { type, innerType } = schema._zod.def as { type: string; innerType?: z.ZodType }
-  return innerType && (type === 'optional' || type === 'default') ? innermost(innerType) : type
 }

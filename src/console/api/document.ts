@@ -172,17 +172,12 @@ const only = (name: string, schema: Json): Json => ({
 
 /** A schema in JSON Schema; what has a name goes to the components, and is referred to. */
 function jsonSchema(schema: z.ZodType, io: 'input' | 'output', components: Json): Json {
-  const { $schema: _, $defs = {}, ...rest } = z.toJSONSchema(schema, { io, target: 'draft-2020-12' }) as Json
-  const referred = (json: unknown): unknown => {
-    if (Array.isArray(json)) return json.map(referred)
-    if (typeof json !== 'object' || json === null) return json
-    return Object.fromEntries(
-      Object.entries(json).map(([key, value]) => [
-        key,
-        key === '$ref' ? String(value).replace('#/$defs/', '#/components/schemas/') : referred(value),
-      ]),
-    )
-  }
-  for (const [name, definition] of Object.entries($defs as Json)) components[name] = referred(definition)
-  return referred(rest) as Json
+  const text = JSON.stringify(z.toJSONSchema(schema, { io, target: 'draft-2020-12' }))
+  const {
+    $schema: _,
+    $defs,
+    ...rest
+  } = JSON.parse(text.replaceAll('"#/$defs/', '"#/components/schemas/')) as Json
+  Object.assign(components, $defs)
+  return rest
 }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Fault } from '../../core/settings/decision.ts'
 import type { ErrorCode } from '../../errors.ts'
 import { messageOf, PostriderError } from '../../errors.ts'
-import { RequestKeyReused, SettingsRefused } from '../refusals.ts'
+import { RequestKeyReused, SettingsRefused } from '../settings-writer.ts'
 import { DeletionRefused } from '../user-ids.ts'
 import type { ApiAnswer } from './operation.ts'
 

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import type { FieldFault } from './errors.ts'
 
 /** What is behind `optional`, `nullable` and `default`. */
-function innermost(schema: z.ZodType): z.ZodType {
+export function innermost(schema: z.ZodType): z.ZodType {
   const { innerType } = schema._zod.def as { innerType?: z.ZodType }
   return innerType ? innermost(innerType) : schema
 }

@@ -4,6 +4,7 @@ import { destinationOperations } from './resources/destinations.ts'
 import { deletionOperations } from './resources/deletions.ts'
 import { messageOperations } from './resources/messages.ts'
 import type { Operation } from './operation.ts'
+import { replayOperations } from './resources/replay.ts'
 import { secretOperations } from './resources/secrets.ts'
 import { sourceOperations } from './resources/sources.ts'
 
@@ -14,6 +15,7 @@ export const operations: readonly Operation[] = [
   ...computationOperations,
   ...deletionOperations,
   ...deadLetterOperations,
+  ...replayOperations,
   ...messageOperations,
   ...secretOperations,
 ]

@@ -1,10 +1,11 @@
 import type { Outcome } from '../../core/delivery/outcome.ts'
 import type { Destination } from '../../core/settings/settings.ts'
-import type { ComputationActions } from '../computations/ports.ts'
-import type { ReplayPorts } from '../dead-letters/ports.ts'
-import type { Deletions } from '../deletions/ports.ts'
-import type { MessagePorts } from '../messages/ports.ts'
-import type { Secrets, SettingsWriter } from '../ports.ts'
+import type { ComputationActions } from '../computations/sync.ts'
+import type { ReplayPorts } from '../dead-letters/replay.ts'
+import type { Deletions } from '../deletions/deletions.ts'
+import type { MessagePorts } from '../messages/message-facts.ts'
+import type { Secrets } from '../secrets.ts'
+import type { SettingsWriter } from '../settings-writer.ts'
 
 /** What became of a sample call at one URL. */
 export interface SampleResult {

@@ -1,7 +1,7 @@
 import type { AuditReport } from '../../core/ledger/audit-report.ts'
 import { Audit, type PublishedRecord } from '../../core/ledger/audit.ts'
 import type { DeadLetter, RetryDelivery } from '../../core/delivery/delivery.ts'
-import type { AuditSource, KeySet, Located, AuditReadOptions } from './ports.ts'
+import type { AuditSource, KeySet, Located, AuditReadOptions } from './audit-source.ts'
 
 /** What is being read, in this order. */
 export type AuditPhase = 'tallies' | 'calls' | 'tiers' | 'dead letters'

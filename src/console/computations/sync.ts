@@ -3,8 +3,9 @@ import type { Computation, ComputationKind, SyncMode } from '../../core/audience
 import { membershipCalls, type Membership } from '../../core/audience/membership.ts'
 import { computationWords } from '../../core/settings/computation-rules.ts'
 import { PostriderError } from '../../errors.ts'
-import type { SettingsWriter } from '../ports.ts'
-import type { Change, MemberBatch, Lease, MembershipSink, MembershipStore, StagedList } from './ports.ts'
+import type { SettingsWriter } from '../settings-writer.ts'
+import type { Change, MemberBatch, MembershipSink, MembershipStore, StagedList } from './memberships.ts'
+import type { Lease } from '../lease.ts'
 
 /** What a sync needs of them. */
 export type SettingsOfSyncs = Pick<SettingsWriter, 'state' | 'catchUp' | 'execute'>
@@ -39,6 +40,28 @@ export interface SyncReport {
   left: number
   /** Calls sent again for a sync that was cut off before. */
   resumed: number
+}
+
+/**
+ * Audiences and computed traits, for commands and API alike. Definitions are made by the settings. Several syncs may
+ * be in flight, of one audience or trait only one: `conflict`.
+ */
+export interface ComputationActions {
+  sync(
+    kind: ComputationKind,
+    id: string,
+    mode: 'full' | 'change',
+    list: AsyncIterable<MemberBatch>,
+    options?: SyncOptions,
+  ): Promise<SyncReport>
+  remove(
+    kind: ComputationKind,
+    id: string,
+    notify: boolean,
+    options?: SyncOptions,
+  ): Promise<{ notified: number }>
+  /** Members now, or users with a value. */
+  count(kind: ComputationKind, id: string): Promise<number>
 }
 
 /** Calls of one membership always carry one messageId, however often they are sent. */

@@ -1,6 +1,6 @@
 // Dead letters as the admin API and `--json` show them.
 import type { DeadLetter, EndpointOutcome, Origin } from '../../core/delivery/delivery.ts'
-import type { StoredDeadLetter } from './ports.ts'
+import type { StoredDeadLetter } from './dead-letter-store.ts'
 
 export function summaryOf({ id, deadLetter, problem, failedAt }: StoredDeadLetter): object {
   const delivery = deadLetter?.delivery

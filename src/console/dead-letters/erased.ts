@@ -1,6 +1,6 @@
 import type { ErasableCall } from '../../core/erasure/erasures.ts'
 import { PostriderError } from '../../errors.ts'
-import type { DeadLetterStore, StoredDeadLetter } from './ports.ts'
+import type { DeadLetterStore, StoredDeadLetter } from './dead-letter-store.ts'
 
 /** The users erased by deletion requests, as far as folded. */
 export interface KnownErasures {

@@ -1,6 +1,14 @@
 import { planReplay } from '../../core/delivery/replay.ts'
-import { passes, type Filter } from './filter.ts'
-import type { DeadLetterStore, ReplayRecord, ReplayPorts, ReplaySink, StoredDeadLetter } from './ports.ts'
+import type { RetryDelivery } from '../../core/delivery/delivery.ts'
+import type { Destination } from '../../core/settings/settings.ts'
+import type { TopicNames } from '../../core/topics.ts'
+import {
+  passes,
+  type DeadLetterStore,
+  type Filter,
+  type StoredDeadLetter,
+  type StoredRecord,
+} from './dead-letter-store.ts'
 
 export interface ReplayRequest {
   /** Empty: by filter. */
@@ -29,6 +37,50 @@ export interface ReplayReport {
   add(verdict: ReplayVerdict): void
   /** A further dead letter of a delivery that was taken already was left out. */
   addRepeated(): void
+}
+
+/** A dead letter on its way back. */
+export interface ReplayRecord {
+  stored: StoredDeadLetter
+  topic: string
+  key: Uint8Array | null
+  value: Uint8Array
+  headers: StoredRecord['headers']
+}
+
+/** Appends records, acknowledged by all replicas, at most `rate` a second. */
+export interface ReplaySink {
+  add(outgoing: ReplayRecord): Promise<void>
+  /** Resolves once each record that was added is decided. */
+  flush(): Promise<void>
+  close(): void
+}
+
+export interface ReplaySinkOptions {
+  /** Records a second; null for as many as Kafka takes. */
+  rate: number | null
+  /** Ends a wait early. */
+  signal: AbortSignal
+  /** Each of the two learns of a record once it is decided. */
+  taken: (outgoing: ReplayRecord) => void
+  tooLarge: (outgoing: ReplayRecord) => void
+}
+
+export interface ReplayPorts {
+  deadLetters: DeadLetterStore
+  topics: TopicNames
+  /** The destinations as they are now. */
+  destinations(signal: AbortSignal): Promise<ReadonlyMap<string, Destination>>
+  /** The shortest tier, where replays begin. */
+  tier: {
+    name: string
+    /** Resolves once `encode` can be called. */
+    ready(): Promise<void>
+    encode(record: RetryDelivery & { key: Uint8Array | null }): Uint8Array
+  }
+  openSink(options: ReplaySinkOptions): ReplaySink
+  /** Epoch milliseconds. */
+  now(): number
 }
 
 /**

@@ -2,7 +2,8 @@ import { deleteIdPrefix } from '../../core/erasure/deletion.ts'
 import { DeletionBook, deletionState, type RecordedDeletion } from '../../core/erasure/deletion-book.ts'
 import { DeletionProgress } from '../../core/erasure/deletion-progress.ts'
 import { PostriderError } from '../../errors.ts'
-import type { DeletionPorts, DeletionStatus, DeletionSummary, LedgerReadOptions } from './ports.ts'
+import type { DeletionPorts, LedgerReadOptions } from './deletion-records.ts'
+import type { DeletionStatus, DeletionSummary } from './deletions.ts'
 
 /** The clock of a request's maker, whose time its id holds, may differ from the brokers' by this. */
 const clockSkewMs = 600_000

@@ -1,9 +1,10 @@
 import type { RequestKey } from '../../core/settings/command-id.ts'
 import { deletionState, type RecordedDeletion } from '../../core/erasure/deletion-book.ts'
-import type { Lease } from '../computations/ports.ts'
-import { RequestKeyReused } from '../refusals.ts'
+import type { Lease } from '../lease.ts'
+import { RequestKeyReused } from '../settings-writer.ts'
 import { recordedDeletions, requestIdOf } from './history.ts'
-import type { DeletionPorts, DeletionReport, Deletions } from './ports.ts'
+import type { DeletionPorts } from './deletion-records.ts'
+import type { DeletionReport, Deletions } from './deletions.ts'
 import { requestDeletion, resumeDeletions } from './request.ts'
 
 export interface OncePorts extends DeletionPorts {

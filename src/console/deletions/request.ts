@@ -7,8 +7,8 @@ import type { Fault } from '../../core/settings/decision.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 import { DeletionRefused, checkUserIds } from '../user-ids.ts'
 import { recordedDeletions } from './history.ts'
-import type { DeleteCallSink, DeletionOptions, DeletionPorts, DeletionReport } from './ports.ts'
-import type { Deletions, ResumeReport } from './ports.ts'
+import type { DeleteCallSink, DeletionPorts } from './deletion-records.ts'
+import type { DeletionOptions, DeletionReport, Deletions, ResumeReport } from './deletions.ts'
 
 /** Erasures that are written together: those of most requests at once, which Kafka takes whole or not at all. */
 const erasuresAtOnce = 5_000

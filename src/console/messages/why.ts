@@ -6,7 +6,14 @@ import { urlIdOf } from '../../core/delivery/delivery.ts'
 import type { PlannedDestination } from '../../core/ledger/delivery-event.ts'
 import { placeKey, type Place, type PlanLine } from '../../core/ledger/trace.ts'
 import { PostriderError } from '../../errors.ts'
-import type { FactsOptions, FoundCall, MessageFacts, MessagePorts, TimedSettings, Writer } from './ports.ts'
+import type {
+  FactsOptions,
+  FoundCall,
+  MessageFacts,
+  MessagePorts,
+  TimedSettings,
+  Writer,
+} from './message-facts.ts'
 
 /** One record of the calls topic and what became of it. */
 export interface MessageCopy {

@@ -1,6 +1,11 @@
 import kafkajs from 'kafkajs'
 import type { Admin, Kafka } from 'kafkajs'
-import type { AuditSnapshot, AuditSource, Located, AuditReadOptions } from '../../../console/audit/ports.ts'
+import type {
+  AuditSnapshot,
+  AuditSource,
+  Located,
+  AuditReadOptions,
+} from '../../../console/audit/audit-source.ts'
 import type { AuditedPartition, PartitionId } from '../../../core/ledger/audit-report.ts'
 import { partPermissions } from '../../../core/permissions.ts'
 import { tierOfTopic, type TopicNames } from '../../../core/topics.ts'

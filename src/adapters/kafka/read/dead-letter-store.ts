@@ -3,7 +3,7 @@ import type {
   DeadLetterStore,
   DeadLetterReadOptions,
   StoredDeadLetter,
-} from '../../../console/dead-letters/ports.ts'
+} from '../../../console/dead-letters/dead-letter-store.ts'
 import type { DeadLetter } from '../../../core/delivery/delivery.ts'
 import { PostriderError, messageOf } from '../../../errors.ts'
 import type { Logger } from '../../log.ts'

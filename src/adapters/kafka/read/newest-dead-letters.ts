@@ -1,4 +1,8 @@
-import type { NewestOptions, PageStart, StoredDeadLetter } from '../../../console/dead-letters/ports.ts'
+import type {
+  NewestOptions,
+  PageStart,
+  StoredDeadLetter,
+} from '../../../console/dead-letters/dead-letter-store.ts'
 import { readBetween, type ReadBetweenOptions } from './read-range.ts'
 import { fetchRange } from './topic-offsets.ts'
 import type { TopicRecord } from './topic-record.ts'

@@ -1,5 +1,5 @@
 import type { Kafka } from 'kafkajs'
-import type { TimedSettings } from '../../../console/messages/ports.ts'
+import type { TimedSettings } from '../../../console/messages/message-facts.ts'
 import { SettingsReplay, type SettingsEntry } from '../../../core/settings/replay.ts'
 import type { Logger } from '../../log.ts'
 import { readEntry, type SettingsReader } from '../../settings-entry.ts'

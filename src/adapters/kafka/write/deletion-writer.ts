@@ -1,5 +1,5 @@
 import type { Kafka } from 'kafkajs'
-import type { DeleteCallSink } from '../../../console/deletions/ports.ts'
+import type { DeleteCallSink } from '../../../console/deletions/deletion-records.ts'
 import type { AnalyticsCall } from '../../../core/call/analytics-call.ts'
 import { erasureKey, type Erasure } from '../../../core/erasure/erasures.ts'
 import { PostriderError, messageOf } from '../../../errors.ts'

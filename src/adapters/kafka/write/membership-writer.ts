@@ -1,5 +1,5 @@
 import type { Kafka } from 'kafkajs'
-import type { MembershipSink } from '../../../console/computations/ports.ts'
+import type { MembershipSink } from '../../../console/computations/memberships.ts'
 import type { AnalyticsCall } from '../../../core/call/analytics-call.ts'
 import { membershipKey, type Membership, type PlacedMembership } from '../../../core/audience/membership.ts'
 import { PostriderError, messageOf } from '../../../errors.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Kafka } from 'kafkajs'
-import type { ReplayRecord, ReplaySink, ReplaySinkOptions } from '../../../console/dead-letters/ports.ts'
+import type { ReplayRecord, ReplaySink, ReplaySinkOptions } from '../../../console/dead-letters/replay.ts'
 import { notSetUp } from '../../../errors.ts'
 import { KafkaProducer, type ProducerLog } from '../producer/kafka-producer.ts'
 import { encodeRecord } from '../producer/plain-record.ts'

@@ -1,16 +1,10 @@
 import { z } from 'zod'
 import type { ComputationKind } from '../../../core/audience/computations.ts'
-import { evolve } from '../../../core/settings/events.ts'
-import { initialSettings } from '../../../core/settings/settings.ts'
-import { readList, type LineForm } from '../../computations/read-list.ts'
-import { computationIn, type SyncPhase, type SyncReport } from '../../computations/sync.ts'
+import { computationIn } from '../../computations/sync.ts'
 import { computationView } from '../../computations/view.ts'
-import { RequestRefused } from '../errors.ts'
-import { operation, type ApiRequest, type LongAnswer, type Operation } from '../operation.ts'
-import { page, pageOf, pageQuery } from '../paging.ts'
-import type { ConsoleServices } from '../services.ts'
-import { created } from './sources.ts'
-import { requestKey } from '../tags.ts'
+import { operation, type Operation } from '../operation.ts'
+import { idParams, idText, listAndCreate, placeOf } from '../setting-operations.ts'
+import { reportTo, syncOperations, syncProgress } from './syncs.ts'
 
 const syncShape = { syncId: z.string(), mode: z.string(), startedAt: z.iso.datetime() }
 
@@ -44,124 +38,42 @@ const countedSchema = z
 
 const createBody = z
   .strictObject({
-    id: z.string().describe('1-64 of a-z, 0-9, "_" and "-"; never changed or reused'),
+    id: z.string().describe(idText),
     name: z.string().describe('For people; its snake_case form is the property.'),
     sourceId: z.string().describe('Whose destinations are notified.'),
   })
   .meta({ id: 'ComputationCreate' })
 
-const reportSchema = z
-  .object({
-    id: z.string(),
-    syncId: z.string().nullable().describe('Null when nobody changed.'),
-    given: z.number().int().describe('Users that the list named.'),
-    entered: z.number().int().describe('Calls with true, or a value.'),
-    left: z.number().int().describe('Calls with false, or null.'),
-    resumed: z.number().int().describe('Calls sent again for a sync that was cut off before.'),
-  })
-  .meta({ id: 'SyncReport' })
+const deletedSchema = z
+  .object({ id: z.string(), deleted: z.literal(true), notified: z.number().int() })
+  .meta({ id: 'ComputationDeleted' })
 
-const progressSchema = z
-  .object({
-    phase: z.enum(['finishing', 'sending']),
-    done: z.number().int(),
-    total: z.number().int().nullable(),
-  })
-  .meta({ id: 'SyncProgress' })
-
-const params = z.object({ id: z.string() })
-
-const userId = z.string().describe('At most 1,024 bytes, without control characters.')
-const memberLine = z
-  .object({ userId, member: z.boolean().optional().describe('false: out. true unless given.') })
-  .meta({ id: 'MemberLine' })
-const valueLine = z
-  .object({ userId, value: z.unknown().describe('Any JSON of at most 16 KB; null takes the value away.') })
-  .meta({ id: 'ValueLine' })
-
-/** Lists read at once in one process; each has files and a connection of its own. */
-const maxSyncs = 4
-let syncs = 0
-
-interface Words {
-  kind: ComputationKind
-  path: '/audiences' | '/traits'
-  one: string
-  name: 'Audience' | 'Trait'
-  streams: NonNullable<Operation['streams']>
-}
-
-const kinds: Words[] = [
-  {
-    kind: 'audience',
-    path: '/audiences',
-    one: 'audience',
-    name: 'Audience',
-    streams: {
-      'application/x-ndjson': { description: 'A JSON object a line, for each user.', line: memberLine },
-      'text/plain': { description: 'A user id a line; all of them are in.', line: userId },
-    },
-  },
-  {
-    kind: 'trait',
-    path: '/traits',
-    one: 'computed trait',
-    name: 'Trait',
-    streams: {
-      'application/x-ndjson': { description: 'A JSON object a line, for each user.', line: valueLine },
-    },
-  },
+export const computationOperations: Operation[] = [
+  ...operationsOf('audience', 'Audience', 'audience'),
+  ...operationsOf('trait', 'Trait', 'computed trait'),
 ]
 
-export const computationOperations: Operation[] = kinds.flatMap(operationsOf)
-
-function operationsOf({ kind, path, one, name, streams }: Words): Operation[] {
-  const tag = `${name}s`
+function operationsOf(kind: ComputationKind, name: string, one: string): Operation[] {
+  const { tag, itemPath: path } = placeOf(name)
   return [
-    operation({
-      id: `list${name}s`,
-      method: 'GET',
-      path,
-      tag,
-      summary: `All ${one}s, in the order of their creation`,
-      query: pageQuery,
-      success: { status: 200, description: 'A page of them.', schema: pageOf(computationSchema) },
-      handle: async ({ query }, { settings }) =>
-        page([...settings.state.computations.values()], query, computationView, (each) => {
-          return each.kind === kind && !each.deleted
-        }),
-    }),
-    operation({
-      id: `create${name}`,
-      method: 'POST',
-      path,
-      tag,
-      summary: `Add an ${one}`.replace('an computed', 'a computed'),
-      body: createBody,
-      isIdempotent: true,
-      success: {
-        status: 201,
-        description: 'As it was created.',
-        schema: computationSchema,
-        hasLocation: true,
-      },
-      refusals: [409, 422],
-      async handle({ body, idempotencyKey }, { settings }) {
-        const { event, repeated } = await settings.perform(
-          { type: 'create_computation', kind, ...body },
-          { request: requestKey(`create${name}`, idempotencyKey, body) },
-        )
-        const made = evolve(initialSettings, event!).computations.get(body.id)!
-        return created(`${path}/${made.id}`, made, computationView(made), repeated)
-      },
+    ...listAndCreate({
+      name,
+      one,
+      schema: computationSchema,
+      isVersioned: false,
+      createBody,
+      all: ({ computations }) => computations,
+      isShown: (each) => each.kind === kind && !each.deleted,
+      view: computationView,
+      create: (body) => ({ command: { type: 'create_computation', kind, ...body }, asked: body }),
     }),
     operation({
       id: `show${name}`,
       method: 'GET',
-      path: `${path}/{id}`,
+      path,
       tag,
       summary: kind === 'audience' ? 'One audience, with the number of its members' : 'One computed trait',
-      params,
+      params: idParams,
       success: { status: 200, description: 'With its count.', schema: countedSchema },
       refusals: [404],
       async handle({ params: { id } }, { settings, computations }) {
@@ -169,67 +81,28 @@ function operationsOf({ kind, path, one, name, streams }: Words): Operation[] {
         return { status: 200, body: { ...view, count: await computations.count(kind, id) } }
       },
     }),
-    operation({
-      id: `sync${name}`,
-      method: 'POST',
-      path: `${path}/{id}/sync`,
-      tag,
-      summary: kind === 'audience' ? 'Give the whole list of members' : 'Give the values of all users',
-      description:
-        'Who is not in the list leaves, or loses the value; destinations are notified of what changed since the last time. ' +
-        'A list with a bad line changes nothing, nor does one that is cut off. Broken off later, the next sync ' +
-        'finishes it first: each change is sent at least once, always under one messageId.',
-      params,
-      query: z.strictObject({
-        allowEmpty: z.boolean().default(false).describe('Take an empty list: everybody leaves.'),
-      }),
-      streams,
-      success: { status: 200, description: 'What changed.', schema: reportSchema },
-      progress: progressSchema,
-      refusals: [404, 409, 429],
-      handle: async (request, services) => sync(kind, 'full', request, services, request.query.allowEmpty),
-    }),
-    operation({
-      id: `change${name}`,
-      method: 'POST',
-      path: `${path}/{id}/change`,
-      tag,
-      summary: kind === 'audience' ? 'Add and remove members' : 'Give the values of some users',
-      description: 'As sync, and leaves users who are not in the list as they are.',
-      params,
-      streams,
-      success: { status: 200, description: 'What changed.', schema: reportSchema },
-      progress: progressSchema,
-      refusals: [404, 409, 429],
-      handle: async (request, services) => sync(kind, 'change', request, services),
-    }),
+    ...syncOperations(kind, name),
     operation({
       id: `delete${name}`,
       method: 'DELETE',
-      path: `${path}/{id}`,
+      path,
       tag,
-      summary: `Delete it; its id cannot be used again`,
+      summary: 'Delete it; its id cannot be used again',
       description: 'Broken off, it goes on where it was when it is repeated.',
-      params,
+      params: idParams,
       query: z.strictObject({
         notify: z
           .boolean()
           .default(false)
-          .describe('Tell destinations first that every member left, or lost the value.'),
+          .describe('Notify destinations first that every member left, or lost the value.'),
       }),
-      success: {
-        status: 200,
-        description: 'It is gone.',
-        schema: z
-          .object({ id: z.string(), deleted: z.literal(true), notified: z.number().int() })
-          .meta({ id: 'ComputationDeleted' }),
-      },
-      progress: progressSchema,
+      success: { status: 200, description: 'It is gone.', schema: deletedSchema },
+      progress: syncProgress,
       refusals: [404, 409],
       async handle({ params: { id }, query: { notify }, stopping }, { computations }) {
         return {
           async run(progress) {
-            const options = { signal: stopping, onProgress: notifiedOf(progress) }
+            const options = { signal: stopping, onProgress: reportTo(progress) }
             const { notified } = await computations.remove(kind, id, notify, options)
             return { id, deleted: true, notified }
           },
@@ -237,45 +110,4 @@ function operationsOf({ kind, path, one, name, streams }: Words): Operation[] {
       },
     }),
   ]
-}
-
-function sync(
-  kind: ComputationKind,
-  mode: 'full' | 'change',
-  request: Pick<
-    ApiRequest<{ id: string }, unknown, unknown>,
-    'params' | 'lines' | 'contentType' | 'stopping'
-  >,
-  { settings, computations }: ConsoleServices,
-  allowEmpty = false,
-): LongAnswer {
-  const { params, lines, contentType, stopping } = request
-  const { id } = params
-  // Before its lines are read: they may be many.
-  computationIn(settings, kind, id)
-  const form: LineForm = kind === 'trait' ? 'value' : contentType === 'text/plain' ? 'id' : 'member'
-  return {
-    async run(progress) {
-      if (syncs >= maxSyncs)
-        throw new RequestRefused(
-          'busy',
-          `${maxSyncs} lists are being read already: try again when one is through`,
-        )
-      syncs++
-      try {
-        const options = { allowEmpty, signal: stopping, onProgress: notifiedOf(progress) }
-        const report: SyncReport = await computations.sync(kind, id, mode, readList(lines, form), options)
-        return { id, ...report }
-      } finally {
-        syncs--
-      }
-    },
-  }
-}
-
-/** While a list is read its sender is busy sending, and it may still be refused. */
-function notifiedOf(progress: (state: object) => void) {
-  return (phase: SyncPhase, done: number, total: number | null): void => {
-    if (phase !== 'reading') progress({ phase, done, total })
-  }
 }

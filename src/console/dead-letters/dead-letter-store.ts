@@ -1,7 +1,5 @@
-import type { DeadLetter, RetryDelivery } from '../../core/delivery/delivery.ts'
+import type { DeadLetter } from '../../core/delivery/delivery.ts'
 import type { ErasableCall } from '../../core/erasure/erasures.ts'
-import type { Destination } from '../../core/settings/settings.ts'
-import type { TopicNames } from '../../core/topics.ts'
 
 type HeaderValue = Uint8Array | string | (Uint8Array | string)[] | undefined
 
@@ -64,46 +62,17 @@ export interface NewestOptions<T> {
   signal?: AbortSignal
 }
 
-/** A dead letter on its way back. */
-export interface ReplayRecord {
-  stored: StoredDeadLetter
-  topic: string
-  key: Uint8Array | null
-  value: Uint8Array
-  headers: StoredRecord['headers']
+/** Which dead letters are meant. Times are epoch milliseconds; null lets everything pass. */
+export interface Filter {
+  reasons: ReadonlySet<string> | null
+  destinations: ReadonlySet<string> | null
+  since: number | null
+  until: number | null
 }
 
-/** Appends records, acknowledged by all replicas, at most `rate` a second. */
-export interface ReplaySink {
-  add(outgoing: ReplayRecord): Promise<void>
-  /** Resolves once each record that was added is decided. */
-  flush(): Promise<void>
-  close(): void
-}
-
-export interface ReplaySinkOptions {
-  /** Records a second; null for as many as Kafka takes. */
-  rate: number | null
-  /** Ends a wait early. */
-  signal: AbortSignal
-  /** Each of the two learns of a record once it is decided. */
-  taken: (outgoing: ReplayRecord) => void
-  tooLarge: (outgoing: ReplayRecord) => void
-}
-
-export interface ReplayPorts {
-  deadLetters: DeadLetterStore
-  topics: TopicNames
-  /** The destinations as they are now. */
-  destinations(signal: AbortSignal): Promise<ReadonlyMap<string, Destination>>
-  /** The shortest tier, where replays begin. */
-  tier: {
-    name: string
-    /** Resolves once `encode` can be called. */
-    ready(): Promise<void>
-    encode(record: RetryDelivery & { key: Uint8Array | null }): Uint8Array
-  }
-  openSink(options: ReplaySinkOptions): ReplaySink
-  /** Epoch milliseconds. */
-  now(): number
+export function passes(filter: Filter, { deadLetter, failedAt }: StoredDeadLetter): boolean {
+  if (filter.since !== null && failedAt < filter.since) return false
+  if (filter.until !== null && failedAt >= filter.until) return false
+  if (filter.reasons && !filter.reasons.has(deadLetter?.reason ?? '')) return false
+  return !filter.destinations || filter.destinations.has(deadLetter?.delivery?.destinationId ?? '')
 }

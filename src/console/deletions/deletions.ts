@@ -1,50 +1,6 @@
-import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
-import type { RequestKey } from '../../core/settings/command-id.ts'
 import type { DeletionState } from '../../core/erasure/deletion-book.ts'
 import type { SourceProgress } from '../../core/erasure/deletion-progress.ts'
-import type { DeliveryEvent } from '../../core/ledger/delivery-event.ts'
-import type { Erasure } from '../../core/erasure/erasures.ts'
-import type { SettingsState } from '../../core/settings/settings.ts'
-
-/** An erasure as it lies in its topic; `appendedAt` is the broker's, in epoch milliseconds. */
-export interface StoredErasure {
-  erasure: Erasure
-  appendedAt: number
-}
-
-export interface LedgerReadOptions {
-  /** Epoch milliseconds: what the broker got before is left out. */
-  since?: number
-  signal?: AbortSignal | undefined
-}
-
-export interface DeleteCallSink {
-  /** Resolves when there is room for more. */
-  write(call: AnalyticsCall): Promise<void>
-  /** Resolves once every call is acknowledged by all replicas. */
-  flush(): Promise<void>
-  /** Idempotent. Does not flush. */
-  close(): Promise<void>
-}
-
-/** All reject with `kafka_unavailable`, `registry_unavailable` or `setup`. */
-export interface DeletionPorts {
-  settings: { readonly state: SettingsState; catchUp(): Promise<void> }
-  erasures: {
-    /** Resolves once all of them are acknowledged by all replicas. */
-    write(erasures: readonly Erasure[]): Promise<void>
-    /** Every erasure there is now, in the order in which they were written. */
-    read(options: LedgerReadOptions): AsyncIterable<StoredErasure>
-  }
-  /** Of one request's own: whatever fails of it is no other's matter. Close it. */
-  openCalls(): DeleteCallSink
-  /** What `webhooks.deliveries` holds now of calls whose messageIds begin so. */
-  events(messageIdPrefix: string, options: LedgerReadOptions): AsyncIterable<DeliveryEvent>
-  /** Lowercase letters, digits and `-`. */
-  newRequestId(at: number): string
-  /** Epoch milliseconds. */
-  now(): number
-}
+import type { RequestKey } from '../../core/settings/command-id.ts'
 
 export interface DeletionOptions {
   /** Told once the request is found right and before anything is written. */
@@ -107,3 +63,18 @@ export interface Deletions {
   /** Throws `not_found`. */
   show(requestId: string, signal?: AbortSignal): Promise<DeletionStatus>
 }
+
+// As JSON, for the admin API and `--json` alike.
+export const summaryOf = ({ requestId, at, users, state, sources }: DeletionSummary) => ({
+  id: requestId,
+  requestedAt: new Date(at).toISOString(),
+  users,
+  state,
+  sources,
+})
+
+export const statusOf = (status: DeletionStatus) => ({ ...summaryOf(status), progress: status.progress })
+
+export const reportOf = ({ requestId, ...report }: DeletionReport) => ({ id: requestId, ...report })
+
+export const resumedOf = ({ requestId, ...report }: ResumeReport) => ({ id: requestId, ...report })

@@ -1,8 +1,9 @@
 import type { RequestKey } from '../core/settings/command-id.ts'
-import type { SecretPlace } from '../core/settings/secret-place.ts'
 import type { SettingsCommand } from '../core/settings/commands.ts'
+import { leadingCode, type Fault } from '../core/settings/decision.ts'
 import type { SettingsEvent } from '../core/settings/events.ts'
-import type { SealedSecret, SettingsState } from '../core/settings/settings.ts'
+import type { SettingsState } from '../core/settings/settings.ts'
+import { PostriderError } from '../errors.ts'
 
 /** The settings log: folded, and followed live. */
 export interface SettingsWriter {
@@ -33,13 +34,22 @@ export interface Performed {
   repeated: boolean
 }
 
-/** Seals and opens secrets, each for the place where it is used. Errors: `secrets_key`. */
-export interface Secrets {
-  /** Names of the keys; the first one seals unless another is chosen, all of them open. */
-  readonly keyIds: readonly string[]
-  fingerprint(text: string, keyId?: string): string
-  seal(text: string, place: SecretPlace, keyId?: string): SealedSecret
-  open(sealed: SealedSecret, place: SecretPlace): string
-  /** Under the first key. Also takes what was sealed for no place. */
-  reseal(sealed: SealedSecret, place: SecretPlace): SealedSecret
+/** A command that was refused: `usage`, `not_found` or `conflict`, with every fault in the message. */
+export class SettingsRefused extends PostriderError {
+  override name = 'SettingsRefused'
+  readonly faults: readonly Fault[]
+
+  constructor(faults: readonly Fault[]) {
+    super(leadingCode(faults), faults.map(({ message }) => message).join('; '))
+    this.faults = faults
+  }
+}
+
+/** An Idempotency-Key came with another request before. */
+export class RequestKeyReused extends PostriderError {
+  override name = 'RequestKeyReused'
+
+  constructor() {
+    super('conflict', 'this Idempotency-Key came with another request before: a new request needs a new key')
+  }
 }

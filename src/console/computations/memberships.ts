@@ -1,7 +1,5 @@
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
-import type { ComputationKind } from '../../core/audience/computations.ts'
 import type { Membership } from '../../core/audience/membership.ts'
-import type { SyncOptions, SyncReport } from './sync.ts'
 
 /** Users that follow one another in a list. */
 export interface MemberBatch {
@@ -61,33 +59,4 @@ export interface MembershipSink {
   writeCalls(calls: readonly AnalyticsCall[]): Promise<void>
   /** Resolves once every call is acknowledged by all replicas. */
   flushCalls(): Promise<void>
-}
-
-/** Held by one process at a time for one audience or trait. */
-export interface Lease {
-  /** Throws when it was lost. */
-  check(): void
-  release(): Promise<void>
-}
-
-/**
- * Audiences and computed traits, for commands and API alike. Definitions are made by the settings. Several syncs may
- * be in flight, of one audience or trait only one: `conflict`.
- */
-export interface ComputationActions {
-  sync(
-    kind: ComputationKind,
-    id: string,
-    mode: 'full' | 'change',
-    list: AsyncIterable<MemberBatch>,
-    options?: SyncOptions,
-  ): Promise<SyncReport>
-  remove(
-    kind: ComputationKind,
-    id: string,
-    notify: boolean,
-    options?: SyncOptions,
-  ): Promise<{ notified: number }>
-  /** Members now, or users with a value. */
-  count(kind: ComputationKind, id: string): Promise<number>
 }

@@ -1,0 +1,119 @@
+import { z } from 'zod'
+import { replayDeadLetters, type ReplayReport } from '../../dead-letters/replay.ts'
+import { RequestRefused, wrongField } from '../errors.ts'
+import { operation, type Operation } from '../operation.ts'
+import { filterOf, filterShape, maxIds } from './dead-letter-filter.ts'
+
+const maxResults = 1_000
+
+const replayBody = z
+  .strictObject({
+    ids: z.array(z.string()).min(1).max(maxIds).optional().describe('Ids of dead letters, or of deliveries.'),
+    ...filterShape,
+    all: z.literal(true).optional().describe('Needed where neither ids nor anything to choose by is given.'),
+    dryRun: z.boolean().default(false).describe('Only say what would be sent.'),
+    rate: z.number().positive().max(999_999).optional().describe('Maximum number per second.'),
+  })
+  .meta({ id: 'Replay' })
+
+const countsShape = {
+  dryRun: z.boolean(),
+  replayed: z.number().int().describe('Sent again, or in a dry run to be sent.'),
+  refused: z.number().int().describe('Cannot be replayed.'),
+  repeated: z.number().int().describe('Earlier failures of deliveries that were taken.'),
+}
+
+const replaySchema = z
+  .object({
+    ...countsShape,
+    topics: z.record(z.string(), z.number().int()).describe('How many went to each topic.'),
+    results: z
+      .array(
+        z.object({
+          id: z.string(),
+          deliveryId: z.string().nullable(),
+          to: z.string().nullable().describe('The topic; null when it cannot be replayed.'),
+          why: z.string().nullable(),
+        }),
+      )
+      .describe(`Those that cannot be replayed, and in a dry run all; the first ${maxResults}.`),
+  })
+  .meta({ id: 'ReplayReport' })
+
+const progressSchema = z
+  .object({ ...countsShape, looked: z.number().int(), total: z.number().int() })
+  .meta({ id: 'ReplayProgress' })
+
+export const replayOperations: Operation[] = [
+  operation({
+    id: 'replayDeadLetters',
+    method: 'POST',
+    path: '/dead-letters/replay',
+    tag: 'Dead letters',
+    summary: 'Send dead letters again',
+    description:
+      'Through the shortest retry tier, to all URLs that their destination has now, with a retry window that starts ' +
+      'again. Records that never became a delivery go back, as they were, to the topic they came from. Ends when its ' +
+      'sender goes away; repeated, it sends again what it had sent, under the same delivery ids.',
+    body: replayBody,
+    success: { status: 200, description: 'What was sent.', schema: replaySchema },
+    progress: progressSchema,
+    refusals: [404],
+    async handle({ body, gone }, { deadLetters, now }) {
+      const { ids = [], all, dryRun, rate = null } = body
+      const filter = filterOf(body, now())
+      const isFiltered = Object.values(filter).some((value) => value !== null)
+      if (ids.length > 0 && (isFiltered || all)) throw wrongField('ids', 'go with nothing else to choose by')
+      if (ids.length === 0 && !isFiltered && !all)
+        throw wrongField(
+          'all',
+          'true is needed to replay all dead letters; else give ids, or what to choose by',
+        )
+      return {
+        async run(progress) {
+          const report = countedReport(dryRun, progress)
+          await replayDeadLetters({ ids, filter, dryRun, rate }, deadLetters, report, gone)
+          if (gone.aborted)
+            throw new RequestRefused(
+              'unavailable',
+              'stopped before the end; repeated, it sends again what was sent',
+            )
+          return report.result()
+        },
+      }
+    },
+  }),
+]
+
+/** Counts what a replay does; `result` is the answer. */
+function countedReport(
+  dryRun: boolean,
+  progress: (state: object) => void,
+): ReplayReport & { result(): object } {
+  const counts = { dryRun, replayed: 0, refused: 0, repeated: 0 }
+  const topics: Record<string, number> = {}
+  const results: object[] = []
+  let [looked, total] = [0, 0]
+  const report = () => progress({ ...counts, looked, total })
+  return {
+    range(count) {
+      total = count
+      report()
+    },
+    looked() {
+      looked++
+      report()
+    },
+    addRepeated: () => void counts.repeated++,
+    add({ stored, to, why }) {
+      if (to === null) counts.refused++
+      else {
+        counts.replayed++
+        topics[to] = (topics[to] ?? 0) + 1
+      }
+      if ((to === null || dryRun) && results.length < maxResults)
+        results.push({ id: stored.id, deliveryId: stored.deadLetter?.delivery?.id ?? null, to, why })
+    },
+    result: () => ({ ...counts, topics, results }),
+  }
+}

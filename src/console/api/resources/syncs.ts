@@ -1,0 +1,128 @@
+import { z } from 'zod'
+import type { ComputationKind } from '../../../core/audience/computations.ts'
+import { readList, type LineForm } from '../../computations/read-list.ts'
+import { computationIn, type SyncPhase } from '../../computations/sync.ts'
+import { RequestRefused } from '../errors.ts'
+import { operation, type ApiRequest, type LongAnswer, type Operation } from '../operation.ts'
+import type { ConsoleServices } from '../services.ts'
+import { idParams, placeOf } from '../setting-operations.ts'
+
+const reportSchema = z
+  .object({
+    id: z.string(),
+    syncId: z.string().nullable().describe('Null when nobody changed.'),
+    given: z.number().int().describe('Users that the list named.'),
+    entered: z.number().int().describe('Calls with true, or a value.'),
+    left: z.number().int().describe('Calls with false, or null.'),
+    resumed: z.number().int().describe('Calls sent again for a sync that was cut off before.'),
+  })
+  .meta({ id: 'SyncReport' })
+
+export const syncProgress = z
+  .object({
+    phase: z.enum(['finishing', 'sending']),
+    done: z.number().int(),
+    total: z.number().int().nullable(),
+  })
+  .meta({ id: 'SyncProgress' })
+
+const userId = z.string().describe('At most 1,024 bytes, without control characters.')
+const memberLine = z
+  .object({ userId, member: z.boolean().optional().describe('false: out. true unless given.') })
+  .meta({ id: 'MemberLine' })
+const valueLine = z
+  .object({ userId, value: z.unknown().describe('Any JSON of at most 16 KB; null takes the value away.') })
+  .meta({ id: 'ValueLine' })
+
+const streamsOf: Record<ComputationKind, NonNullable<Operation['streams']>> = {
+  audience: {
+    'application/x-ndjson': { description: 'A JSON object a line, for each user.', line: memberLine },
+    'text/plain': { description: 'A user id a line; all of them are in.', line: userId },
+  },
+  trait: {
+    'application/x-ndjson': { description: 'A JSON object a line, for each user.', line: valueLine },
+  },
+}
+
+/** The lists of an audience or computed trait: the whole one, and changes. */
+export function syncOperations(kind: ComputationKind, name: string): Operation[] {
+  const { tag, itemPath } = placeOf(name)
+  const common = {
+    method: 'POST',
+    tag,
+    params: idParams,
+    streams: streamsOf[kind],
+    success: { status: 200, description: 'What changed.', schema: reportSchema },
+    progress: syncProgress,
+    refusals: [404, 409, 429],
+  } satisfies Partial<Operation>
+  return [
+    operation({
+      ...common,
+      id: `sync${name}`,
+      path: `${itemPath}/sync`,
+      summary: kind === 'audience' ? 'Give the whole list of members' : 'Give the values of all users',
+      description:
+        'A user who is not in the list leaves, or loses the value; destinations are notified of what changed since the ' +
+        'last time. A list with a bad line changes nothing, nor does one that is cut off. Broken off later, the next sync ' +
+        'finishes it first: each change is sent at least once, always under one messageId.',
+      query: z.strictObject({
+        allowEmpty: z.boolean().default(false).describe('Take an empty list: everybody leaves.'),
+      }),
+      handle: async (request, services) => sync(kind, 'full', request, services, request.query.allowEmpty),
+    }),
+    operation({
+      ...common,
+      id: `change${name}`,
+      path: `${itemPath}/change`,
+      summary: kind === 'audience' ? 'Add and remove members' : 'Give the values of some users',
+      description: 'As sync, and leaves users who are not in the list as they are.',
+      handle: async (request, services) => sync(kind, 'change', request, services),
+    }),
+  ]
+}
+
+/** Lists read at once in one process; each has files and a connection of its own. */
+const maxSyncs = 4
+let syncs = 0
+
+function sync(
+  kind: ComputationKind,
+  mode: 'full' | 'change',
+  request: Pick<
+    ApiRequest<{ id: string }, unknown, unknown>,
+    'params' | 'lines' | 'contentType' | 'stopping'
+  >,
+  { settings, computations }: ConsoleServices,
+  allowEmpty = false,
+): LongAnswer {
+  const { params, lines, contentType, stopping } = request
+  const { id } = params
+  // Before its lines are read: they may be many.
+  computationIn(settings, kind, id)
+  const form: LineForm = kind === 'trait' ? 'value' : contentType === 'text/plain' ? 'id' : 'member'
+  return {
+    async run(progress) {
+      if (syncs >= maxSyncs)
+        throw new RequestRefused(
+          'busy',
+          `${maxSyncs} lists are being read already: try again when one is through`,
+        )
+      syncs++
+      try {
+        const options = { allowEmpty, signal: stopping, onProgress: reportTo(progress) }
+        const report = await computations.sync(kind, id, mode, readList(lines, form), options)
+        return { id, ...report }
+      } finally {
+        syncs--
+      }
+    },
+  }
+}
+
+/** While a list is read its sender is busy sending, and it may still be refused. */
+export function reportTo(progress: (state: object) => void) {
+  return (phase: SyncPhase, done: number, total: number | null): void => {
+    if (phase !== 'reading') progress({ phase, done, total })
+  }
+}
