@@ -4,7 +4,8 @@ import { defaultBreakerLimits, type BreakerLimits } from '../../src/core/pacing/
 import type { DeferralReason } from '../../src/core/delivery/deferral.ts'
 import type { PaceBounds } from '../../src/core/pacing/endpoint-pace.ts'
 import type { Outcome } from '../../src/core/delivery/outcome.ts'
-import { defaultTrickle, type BudgetBounds } from '../../src/core/pacing/retry-budget.ts'
+import { defaultTrickle } from '../../src/core/pacing/limits.ts'
+import type { BudgetBounds } from '../../src/core/pacing/retry-budget.ts'
 import { ResultCodes } from '../../src/core/ledger/result-log.ts'
 import type { PartitionTally, TallySink } from '../../src/forwarder/commit/committer.ts'
 import {

@@ -172,7 +172,7 @@ export const isolation: readonly Mutation[] = [
   },
   {
     id: 'a-timer-for-each-retry-that-comes-due',
-    file: 'src/forwarder/consume/partition-scheduler.ts',
+    file: 'src/core/pacing/limits.ts',
     find: 'const minRestMs = 100',
     replace: 'const minRestMs = 1',
     test: {

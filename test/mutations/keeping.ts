@@ -167,7 +167,7 @@ export const keeping: readonly Mutation[] = [
   {
     id: 'a-stop-that-does-not-wait-for-what-is-on-the-wire',
     file: 'src/forwarder/forwarder.ts',
-    find: 'while (this.#dispatcher.inFlight > 0 && steadyClock.now() < deadline) await delay(5)',
+    find: 'while (dispatcher.inFlight > 0 && steadyClock.now() < deadline) await delay(5)',
     replace: '',
     test: {
       file: 'forwarder/forwarder.test.ts',

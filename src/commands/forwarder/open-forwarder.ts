@@ -17,7 +17,7 @@ import { SettingsLog } from '../../adapters/folded-log/settings-log.ts'
 import { createWebhookTransport } from '../../adapters/webhook/transport.ts'
 import type { Config } from '../../config/config.ts'
 import { defaultBreakerLimits } from '../../core/pacing/breaker.ts'
-import { defaultTrickle } from '../../core/pacing/retry-budget.ts'
+import { defaultTrickle, queueWaitMs, startInFlightPerEndpoint } from '../../core/pacing/limits.ts'
 import { tierOfTopic, topicNames } from '../../core/topics.ts'
 import { Forwarder } from '../../forwarder/forwarder.ts'
 import type { Part } from '../../supervisor.ts'
@@ -45,9 +45,6 @@ export interface OpenForwarder {
 
 /** What retry topics and dead letters take by contract (max.message.bytes), less room for the batch's header. */
 const maxRecordBytes = 4 * 1024 * 1024 - 1_024
-/** With a receiver that answers at once more do not bring more through, and need more memory. */
-const startInFlightPerEndpoint = 64
-const queueWaitMs = 2_000
 /** V8's space for young objects: `boundHeap`. */
 const youngMb = 32
 /** Beyond the webhook timeout, for publishing and the last commit. */

@@ -1,9 +1,7 @@
-/** The minimum window: this many requests on the wire keep a core busy when answers come at once. */
-const min = 32
+import { busyWindowGrowth, minBusyWindow } from './limits.ts'
+
 /** What it shrinks by with each answer, so a sixteenth of itself in a round trip. */
 const shrink = 1 / 16
-/** By what share of itself it grows: that is undone again within four round trips. */
-const growth = 0.25
 /** Turns of the event loop in a row that brought no answer: one may have been spent on something else. */
 const emptyTurns = 2
 
@@ -28,7 +26,7 @@ export class BusyWindow {
 
   constructor(max: number) {
     this.#max = max
-    this.#min = Math.min(min, max)
+    this.#min = Math.min(minBusyWindow, max)
     this.#size = this.#min
   }
 
@@ -48,7 +46,7 @@ export class BusyWindow {
     this.#empty = empty ? this.#empty + 1 : 0
     if (this.#empty < emptyTurns) return false
     this.#empty = 0
-    this.#size = Math.min(this.#max, Math.max(this.#size, inFlight) * (1 + growth))
+    this.#size = Math.min(this.#max, Math.max(this.#size, inFlight) * (1 + busyWindowGrowth))
     return true
   }
 }

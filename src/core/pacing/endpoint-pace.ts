@@ -134,7 +134,7 @@ export class EndpointPace {
     }
   }
 
-  /** The breaker as it stands at `now`, be it advanced or not. */
+  /** The breaker as it stands at `now`, whether or not it was advanced. */
   #breakerAt(now: number): Breaker {
     return this.#breaker.phase === 'closed'
       ? this.#breaker

@@ -1,10 +1,5 @@
-/**
- * The work of one key that may wait at one destination, in ms. A call beyond it would wait for its turn for as long as the
- * first retry tier takes by default, in memory and with its offset uncommitted.
- */
-export const maxLaneWorkMs = 10_000
-/** Before the first one in a lane has waited for so long, in ms, nothing is taken for too much: few answers say little. */
-export const laneGraceMs = 2_000
+import { maxLaneWorkMs } from './limits.ts'
+
 /** The mean covers about this many of the last answers. */
 const answers = 16
 

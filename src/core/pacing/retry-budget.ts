@@ -1,3 +1,5 @@
+import { budgetWindowMs } from './limits.ts'
+
 /**
  * How many retries an endpoint may get: the budget of Finagle's RetryBudget (first attempts earn a share of a retry
  * each, and a trickle is always allowed), spent as gRPC's retry throttling spends it (gRFC A6): only by retries that
@@ -16,13 +18,8 @@ export interface BudgetBounds {
   burst: number
 }
 
-/** As Finagle has it: ten a second, over ten seconds. */
-export const defaultTrickle = { perSecond: 10, burst: 100 }
-
-const slotMs = 60_000
 const slotCount = 10
-/** First attempts and failed retries are remembered for so long. */
-export const budgetWindowMs = slotMs * slotCount
+const slotMs = budgetWindowMs / slotCount
 
 export class RetryBudget {
   readonly #bounds: BudgetBounds

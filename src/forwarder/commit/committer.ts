@@ -1,3 +1,4 @@
+import { maxTicksPassed } from '../../core/pacing/limits.ts'
 import type { ResultCodes } from '../../core/ledger/result-log.ts'
 import type { Tally } from '../../core/ledger/tally.ts'
 import type { PendingCommit } from './partition-ledger.ts'
@@ -33,7 +34,6 @@ interface TalliedCommit {
 
 /** A few commits fail in every rebalance. */
 const failuresInPassing = 4
-const maxTicksPassed = 32
 
 /** Commits what has changed since the last commit, one commit at a time, each recorded in the ledger first. */
 export class Committer {

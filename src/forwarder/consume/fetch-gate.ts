@@ -1,22 +1,6 @@
+import { bufferedBytes, bufferedRecords, fetchMargin, maxSpan, restMs } from '../../core/pacing/limits.ts'
 import type { AssignedPartition } from './assigned-partition.ts'
 import type { RecordSource } from './record-source.ts'
-
-/**
- * Limits of buffered records, in number and in bytes: what all partitions share, and what each may have in any
- * case. Above its share a partition is paused, below half of it resumed: kafkajs takes a moment to fetch again, and
- * what is left bridges it.
- */
-const bufferedRecords = { all: 24_000, one: 2_000 }
-const bufferedBytes = { all: 16 * 1024 * 1024, one: 1024 * 1024 }
-/** What one fetch may still bring of a partition that is about to be paused. */
-const fetchMargin = 4_000
-/** Offsets that one partition's tracker may span: what the committed map can nearly always hold. */
-const maxSpan = 100_000
-/**
- * A partition whose head is due later than that, in ms, is paused until then: the records behind it are due later still,
- * and would only fill the memory. It leaves time to check the head again, and to fetch.
- */
-const restMs = 3_000
 
 /** Pauses partitions that hold too much, or whose head is not due for a while, and resumes them. */
 export class FetchGate {

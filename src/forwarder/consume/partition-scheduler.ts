@@ -1,16 +1,9 @@
+import { minRestMs, recordsPerTurn } from '../../core/pacing/limits.ts'
 import type { Planner } from '../plan/planner.ts'
 import type { Block, AssignedPartition } from './assigned-partition.ts'
 
-/** Records planned in one turn of the event loop: answers and heartbeats come in between. */
-const turn = 128
 /** How often a head that is not due is checked again, in ms: the system clock can be set. */
 const recheckMs = 1_000
-/**
- * The minimum rest of a partition whose head is not due, in ms. All that came due meanwhile is then taken in one
- * go: waking for each single one costs an otherwise idle process half as much CPU again.
- */
-const minRestMs = 100
-
 /**
  * Takes records from partitions round-robin, one each, while there is room for them. A partition whose head
  * must wait is set aside until what it waits for wakes it.
@@ -68,7 +61,7 @@ export class PartitionScheduler {
   }
 
   #runTurn(): void {
-    for (let left = turn; left > 0 && this.#ready.length > 0; left--) {
+    for (let left = recordsPerTurn; left > 0 && this.#ready.length > 0; left--) {
       const partition = this.#ready.shift()!
       partition.queued = false
       if (!partition.alive || partition.block || partition.buffered === 0) continue

@@ -1,8 +1,4 @@
-/**
- * To defer one costs more than to send it, and what is deferred at once holds up everybody's answers: thousands may
- * be queued when a breaker opens, and come due together in a tier ten seconds later.
- */
-export const deferredAtOnce = 16
+import { deferredAtOnce } from '../../core/pacing/limits.ts'
 
 /** A source of deliveries that wait although nothing takes them. */
 export interface Deferring {

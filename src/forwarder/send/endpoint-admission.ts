@@ -1,4 +1,5 @@
 import type { Deferral } from '../../core/delivery/deferral.ts'
+import { placesPerSlot, wakeBelow } from '../../core/pacing/limits.ts'
 import type { EndpointPace } from '../../core/pacing/endpoint-pace.ts'
 import type { AssignedPartition } from '../consume/assigned-partition.ts'
 import type { ActiveDelivery, DeliveryAdmission } from './active-delivery.ts'
@@ -158,7 +159,7 @@ export class EndpointAdmission implements DeliveryAdmission {
   /** Partitions that wait here may go on once there is room, or once they need not wait any more. */
   wakeWaiters(now: number): void {
     const isDrained =
-      this.places.taken <= this.places.max * 0.75 && !this.isFull(false, now) && !this.isFull(true, now)
+      this.places.taken <= this.places.max * wakeBelow && !this.isFull(false, now) && !this.isFull(true, now)
     if (!isDrained && !this.defers(now)) return
     for (const partition of this.waiters) this.#waker.wake(partition)
     this.waiters.clear()
@@ -183,7 +184,7 @@ class EndpointPlaces {
 
   /** For calls and for retries each. */
   get max(): number {
-    return Math.max(this.#pace.limit * 2, this.#budget.shareCount)
+    return Math.max(this.#pace.limit * placesPerSlot, this.#budget.shareCount)
   }
 
   /** Places taken by calls or by retries, whichever have more. */

@@ -1,3 +1,4 @@
+import { headOfLineLimitMs } from '../../core/pacing/limits.ts'
 import type { Deferring } from './deferrals.ts'
 import type { DestinationRuntime } from '../plan/destination-runtime.ts'
 import type { Dispatcher } from './dispatcher.ts'
@@ -7,11 +8,6 @@ import type { AssignedPartition } from '../consume/assigned-partition.ts'
 import type { Routing } from '../plan/routing.ts'
 import { steadyClock } from '../steady-clock.ts'
 
-/**
- * How long an endpoint's work may wait ahead of other endpoints' before it is deferred, in ms: in the endpoint's
- * queue, where others overtake it, or in its partition, where they cannot.
- */
-export const headOfLineLimitMs = 2_000
 /** A partition that blocks has its endpoint checked, at most once in that time, in ms. */
 const checkIntervalMs = 50
 /** Records checked behind a blocked head, spread over what is buffered. */

@@ -1,3 +1,4 @@
+import { shareOfFree, wakeBelow } from '../../core/pacing/limits.ts'
 import type { AssignedPartition } from '../consume/assigned-partition.ts'
 
 /** How much of the budget one endpoint may hold at present. */
@@ -5,9 +6,6 @@ export interface BudgetShare {
   readonly shareCount: number
   readonly shareBytes: number
 }
-
-/** The part of the free budget that an endpoint may hold: one alone gets a third of all, ten get a twelfth each. */
-const shareOfFree = 0.5
 
 /**
  * Bounds everything in flight together, from the moment a record is taken until it is finished or
@@ -54,7 +52,7 @@ export class MemoryBudget implements BudgetShare {
 
   #wakeWaiting(): void {
     if (this.#waiting.size === 0) return
-    if (this.#count > this.#maxCount * 0.75 || this.#bytes > this.#maxBytes * 0.75) return
+    if (this.#count > this.#maxCount * wakeBelow || this.#bytes > this.#maxBytes * wakeBelow) return
     const waiting = [...this.#waiting]
     this.#waiting.clear()
     for (const partition of waiting) this.#wake(partition)

@@ -1,4 +1,5 @@
 import { BusyWindow } from '../../core/pacing/busy-window.ts'
+import { fewWaiting, plentyWaiting } from '../../core/pacing/limits.ts'
 import { IntrusiveQueue, type QueueNode } from '../../core/intrusive-queue.ts'
 import { steadyClock } from '../steady-clock.ts'
 
@@ -21,11 +22,6 @@ export interface Window {
 
 /** Users over their share that are tried when a slot is released. */
 const overShareScans = 2
-/** Number of requests waiting only for a slot at which no more records are taken. */
-const plenty = 256
-/** Below this number records are taken again. */
-const few = 128
-
 /**
  * The process's slots for requests on the wire, shared so that no user can take them all: each may take another
  * one only while it holds fewer than are free (Dynamic Queue Length Thresholds, Choudhury and Hahne 1998, with a factor
@@ -67,7 +63,7 @@ export class Slots {
 
   /** To be called in each turn of the event loop in which records are to be taken. */
   countWaiting(): void {
-    this.#hasPlenty = this.hasWaiting(this.#hasPlenty ? few : plenty)
+    this.#hasPlenty = this.hasWaiting(this.#hasPlenty ? fewWaiting : plentyWaiting)
   }
 
   /** Whether `count` requests wait only for a slot though not all are taken: the process is busy with answers. */

@@ -1,3 +1,4 @@
+import { lingerMs, maxBatchBytes, maxBatchRecords } from '../../core/pacing/limits.ts'
 import type { Claim } from '../../core/offsets/ownership.ts'
 import type { EncodedRecord, RecordSink } from './record-sink.ts'
 
@@ -26,19 +27,8 @@ interface Queue {
   timer: NodeJS.Timeout | null
 }
 
-/** A batch stays below the broker's limit on a partition's batch whichever partition its records fall to. */
-const maxBatchBytes = 512 * 1024
-const maxBatchRecords = 500
 /** What a record costs beside its own bytes, at most: its head, and that of a batch, which counts too (KIP-98). */
 const recordOverheadBytes = 128
-
-/**
- * A batch follows another of its topic no sooner, in ms. Each batch is a request, which costs as much as some fifty records
- * in it, and only a record's own offset waits for it. Beside a bad endpoint with a tenth of
- * a full load, 250 ms took 7 % off what the process does for all the others; with 600 ms it was more again, since
- * what waits for so long outlives the young objects.
- */
-const defaultLingerMs = 250
 
 /**
  * Appends retry records, dead letters and the ledger's events in batches, acks=all, one batch a topic at a time: what comes
@@ -64,12 +54,12 @@ export class RecordPublisher {
     sink: RecordSink,
     maxRecordBytes: number,
     onFailure: (error: unknown) => void,
-    lingerMs = defaultLingerMs,
+    minWaitMs = lingerMs,
   ) {
     this.#sink = sink
     this.#maxRecordBytes = maxRecordBytes
     this.#onFailure = onFailure
-    this.#lingerMs = lingerMs
+    this.#lingerMs = minWaitMs
   }
 
   /** Records appended whose `done` is still to come. */

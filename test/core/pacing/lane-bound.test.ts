@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { LaneBound, maxLaneWorkMs } from '../../../src/core/pacing/lane-bound.ts'
+import { LaneBound } from '../../../src/core/pacing/lane-bound.ts'
+import { maxLaneWorkMs } from '../../../src/core/pacing/limits.ts'
 
 const after = (...durations: number[]) => {
   const bound = new LaneBound()

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { RetryBudget, budgetWindowMs, defaultTrickle } from '../../../src/core/pacing/retry-budget.ts'
+import { budgetWindowMs, defaultTrickle } from '../../../src/core/pacing/limits.ts'
+import { RetryBudget } from '../../../src/core/pacing/retry-budget.ts'
 
 const t0 = Date.UTC(2026, 0, 1)
 const minute = 60_000

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import { Deferrals, deferredAtOnce, type Deferring } from '../../../src/forwarder/send/deferrals.ts'
+import { deferredAtOnce } from '../../../src/core/pacing/limits.ts'
+import { Deferrals, type Deferring } from '../../../src/forwarder/send/deferrals.ts'
 
 /** A number of deliveries that wait; deferrals are noted under its name. */
 class Source implements Deferring {

@@ -5,6 +5,8 @@ import {
   type EndpointEvent,
   type EndpointState,
 } from '../../../src/forwarder/send/endpoint-admission.ts'
+import { closedBreaker, defaultBreakerLimits } from '../../../src/core/pacing/breaker.ts'
+import { steadyClock } from '../../../src/forwarder/steady-clock.ts'
 import { Engine } from '../fakes.ts'
 
 const states = Object.keys(endpointTransitions) as EndpointState[]
@@ -37,4 +39,28 @@ test('an endpoint that is open takes what comes; any other state defers it, or m
     for (const step of ways[from]) admission.become(step)
     assert.equal(admission.defers(0), from !== 'open', from)
   }
+})
+
+test('asking an endpoint whether it takes a delivery changes nothing about it, whatever the time', (t) => {
+  let now = 1_000
+  t.mock.method(steadyClock, 'now', () => now)
+  const { failures, coolDownMs } = defaultBreakerLimits
+  const engine = new Engine()
+  const crm = engine.destination('crm')
+  const [endpoint] = crm.endpoints as [(typeof crm.endpoints)[0]]
+  for (let index = 0; index < failures; index++) {
+    engine.admit(`f${index}`, crm)
+    engine.client('crm').answer('network')
+  }
+  const asked = engine.newDelivery('asked', crm)
+  const open = endpoint.breaker
+  assert.notDeepEqual(open, closedBreaker)
+  assert.equal(endpoint.admission.refusal(asked, now)?.reason, 'breaker')
+  now += coolDownMs
+  // As a probe it may come; the others are deferred.
+  assert.equal(endpoint.admission.refusal(asked, now), null)
+  assert.equal(endpoint.admission.defers(now), true)
+  assert.equal(endpoint.breaker, open)
+  endpoint.advance(now)
+  assert.equal(endpoint.breaker.phase, 'half_open')
 })

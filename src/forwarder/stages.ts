@@ -1,0 +1,211 @@
+import type { RetryPolicy } from '../core/delivery/disposition.ts'
+import type { PaceBounds } from '../core/pacing/endpoint-pace.ts'
+import { deliveriesPerSlot, maxBytesInFlight, minDeliveries } from '../core/pacing/limits.ts'
+import type { SecretPlace } from '../core/settings/secret-place.ts'
+import type { SealedSecret } from '../core/settings/settings.ts'
+import type { TopicNames } from '../core/topics.ts'
+import type { AssignedPartition } from './consume/assigned-partition.ts'
+import { GroupConsumer, type GroupConsumerEvents } from './consume/group-consumer.ts'
+import { Lag } from './consume/lag.ts'
+import { PartitionScheduler } from './consume/partition-scheduler.ts'
+import type { RecordSource, TopicPartition } from './consume/record-source.ts'
+import { CallPlanner } from './plan/call-planner.ts'
+import { Erased } from './plan/erased.ts'
+import type { Decoders, ErasureSource, SettingsSource } from './plan/inputs.ts'
+import type { Planner } from './plan/planner.ts'
+import { RetryPlanner } from './plan/retry-planner.ts'
+import { Routing } from './plan/routing.ts'
+import { SchemaLoader } from './plan/schema-loader.ts'
+import { SettingsCatchUp } from './plan/settings-catch-up.ts'
+import { AttemptReports, type Log } from './send/attempt-reports.ts'
+import { Dispatcher } from './send/dispatcher.ts'
+import { HeadOfLineMonitor } from './send/head-of-line-monitor.ts'
+import { MemoryBudget } from './send/memory-budget.ts'
+import { Slots } from './send/slots.ts'
+import type { WebhookTransport } from './send/webhook-transport.ts'
+import { RecordPublisher } from './settle/record-publisher.ts'
+import type { Encoders, RecordSink } from './settle/record-sink.ts'
+import { Settler } from './settle/settler.ts'
+import { Ledger } from './commit/ledger.ts'
+import { ForwarderStatus } from './forwarder-status.ts'
+import type { ForwarderMetrics } from './metrics.ts'
+import { steadyClock } from './steady-clock.ts'
+
+export interface ForwarderParts {
+  calls: RecordSource
+  retries: RecordSource
+  decoders: Decoders
+  encoders: Encoders
+  sink: RecordSink
+  settings: SettingsSource
+  erasures: ErasureSource
+  openSecret(sealed: SealedSecret, place: SecretPlace): string
+  transport: WebhookTransport
+  metrics: ForwarderMetrics
+  topics: TopicNames
+  tierDelayMs(topic: string): number
+  endOffsets(topics: readonly string[]): Promise<(TopicPartition & { end: number; start: number })[]>
+  /** An endpoint answered 410. Called for each such answer; must not throw. */
+  reportGone(destinationId: string, urlId: string): void
+  /** The ledger records plain first-time deliveries too. */
+  everything: boolean
+  policy: RetryPolicy
+  bounds: PaceBounds
+  maxInFlight: number
+  /** What retry and dead letter topics take (max.message.bytes). */
+  maxRecordBytes: number
+  /** How long a stop waits for requests on the wire and for publications, in ms. */
+  drainMs: number
+  log: Log
+}
+
+/** The stages of the path, connected: what each gives the next, and what wakes what. */
+export class Stages {
+  readonly calls: GroupConsumer
+  readonly retries: GroupConsumer
+  readonly routing: Routing
+  readonly dispatcher: Dispatcher
+  readonly publisher: RecordPublisher
+  readonly scheduler: PartitionScheduler
+  readonly headOfLineMonitor: HeadOfLineMonitor
+  readonly lag: Lag
+  readonly status: ForwarderStatus
+  readonly #parts: ForwarderParts
+  readonly #ledger: Ledger
+
+  /**
+   * @param signal aborted at the end of a stop
+   * @param failed a record can be stored nowhere: the process must stop
+   */
+  constructor(parts: ForwarderParts, signal: AbortSignal, failed: (error: unknown) => void) {
+    this.#parts = parts
+    const { log, metrics } = parts
+    const events: GroupConsumerEvents = {
+      wake: (partition) => this.scheduler.wake(partition),
+      lost: () => this.#dropLost(),
+      resumed: () => this.pumpAll(),
+      flush: () => this.publisher.settled(),
+      offsetsLost: (partition, first, last) => this.#offsetsLost(partition, first, last),
+    }
+    this.publisher = new RecordPublisher(parts.sink, parts.maxRecordBytes, failed)
+    const budget = new MemoryBudget(
+      Math.max(minDeliveries, parts.maxInFlight * deliveriesPerSlot),
+      maxBytesInFlight,
+      (partition) => this.scheduler.wake(partition),
+    )
+    const written = { ...parts, publisher: this.publisher, budget }
+    this.#ledger = new Ledger({ ...written, topic: parts.topics.deliveries })
+    this.calls = new GroupConsumer(parts.calls, events, this.#ledger, log)
+    this.retries = new GroupConsumer(parts.retries, events, this.#ledger, log)
+    const erased = new Erased(parts.erasures)
+    const settler = new Settler({ ...written, ledger: this.#ledger, erased })
+    const reports = new AttemptReports({ ...parts, ledger: this.#ledger })
+    this.dispatcher = new Dispatcher(settler, reports, new Slots(parts.maxInFlight))
+    this.routing = new Routing({
+      endpoints: {
+        dispatcher: this.dispatcher,
+        budget,
+        bounds: parts.bounds,
+        reports,
+        waits: {
+          blocked: (endpoint) => this.headOfLineMonitor.check(endpoint, steadyClock.now()),
+          wake: (partition) => this.scheduler.wake(partition),
+        },
+      },
+      transport: parts.transport,
+      metrics,
+      openSecret: (sealed, place) => parts.openSecret(sealed, place),
+      failed: (destination, reason) =>
+        log.error(
+          { destination, reason },
+          'a destination cannot be set up: its calls go to the retry tiers until it can',
+        ),
+    })
+    const schemas = new SchemaLoader(log, signal)
+    const shared = {
+      schemas,
+      routing: this.routing,
+      catchUp: new SettingsCatchUp(parts.settings, log, signal),
+      dispatcher: this.dispatcher,
+      settler,
+      ledger: this.#ledger,
+      budget,
+    }
+    const callPlanner = new CallPlanner({ ...shared, decoder: parts.decoders.calls })
+    const retryPlanner = new RetryPlanner({
+      ...shared,
+      decoder: parts.decoders.retries,
+      policy: parts.policy,
+      tierDelayMs: (topic) => parts.tierDelayMs(topic),
+      erased,
+    })
+    const plannerOf = (partition: AssignedPartition): Planner =>
+      partition.owner === this.calls ? callPlanner : retryPlanner
+    this.scheduler = new PartitionScheduler(
+      plannerOf,
+      (partition) => budget.wait(partition),
+      (partition) => partition.owner.finished(partition),
+      () => {
+        const { slots } = this.dispatcher
+        slots.countWaiting()
+        return slots.hasPlenty
+      },
+    )
+    this.headOfLineMonitor = new HeadOfLineMonitor(
+      this.routing,
+      this.dispatcher,
+      plannerOf,
+      log,
+      () => budget.waiting,
+      () => this.calls.isStalled || this.retries.isStalled,
+    )
+    this.lag = new Lag([this.calls, this.retries], (topics) => parts.endOffsets(topics))
+    this.status = new ForwarderStatus({
+      calls: this.calls,
+      retries: this.retries,
+      sink: parts.sink,
+      schemas,
+      routing: this.routing,
+      dispatcher: this.dispatcher,
+      ledger: this.#ledger,
+      lag: this.lag,
+    })
+    metrics.watch(this.status)
+  }
+
+  /** Queues that were not allowed to start anything, or found no slot, may be now. */
+  pumpAll(): void {
+    const now = steadyClock.now()
+    for (const endpoint of this.routing.endpoints()) if (endpoint.queued > 0) endpoint.pump(now)
+  }
+
+  /** After partitions were lost: their queued attempts are not sent. */
+  #dropLost(): void {
+    for (const endpoint of this.routing.endpoints()) endpoint.dropLost()
+  }
+
+  /** To be called whenever the settings have changed. */
+  applySettings(): void {
+    this.routing.apply(this.#parts.settings.state)
+    for (const consumer of [this.calls, this.retries]) {
+      for (const partition of consumer.partitions()) {
+        // A head that waits was planned with settings that have passed.
+        partition.head = null
+        if (partition.block?.kind !== 'endpoint') continue
+        partition.block.endpoint.waiters.delete(partition)
+        this.scheduler.wake(partition)
+      }
+    }
+  }
+
+  #offsetsLost({ topic, partition }: TopicPartition, first: number, last: number): void {
+    const { log, metrics } = this.#parts
+    const count = last - first + 1
+    metrics.lostOffsets(topic, count)
+    log.error(
+      { topic, partition, first, last, count },
+      `lost ${first}..${last}: retention ran past this group`,
+    )
+    this.#ledger.lost({ topic, partition }, first, last)
+  }
+}

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { afterRound } from '../../../src/core/delivery/after-round.ts'
+import type { Delivery } from '../../../src/core/delivery/delivery.ts'
+import { outcome } from '../../forwarder/fakes.ts'
+
+const planned: Delivery = Object.freeze({
+  id: 'm:crm',
+  messageId: 'm',
+  sourceId: 'shop',
+  destinationId: 'crm',
+  userIds: ['u-1'],
+  type: 'track',
+  body: Buffer.from('{}'),
+  endpointIds: ['u1', 'u2'],
+  attempts: 0,
+  timesScheduled: 0,
+  firstAttemptAt: null,
+  firstScheduledAt: null,
+  notBefore: null,
+  outcomes: Object.freeze([]),
+  lastResponse: null,
+  origin: { topic: 'calls', partition: 0, offset: 7, appendedAt: 1 },
+})
+
+test('each round that fails makes the next delivery, and leaves the one before as it was', () => {
+  const failed = outcome('status_5xx', { status: 503, body: Buffer.from('down') })
+  const first = afterRound(
+    planned,
+    { outcomes: [{ endpointId: 'u1', outcome: failed, at: 10 }], attempts: 1, firstAttemptAt: 9 },
+    { endpointIds: ['u1'], notBefore: 50, scheduledAt: 11 },
+  )
+  assert.deepEqual(
+    [first.attempts, first.timesScheduled, first.firstAttemptAt, first.firstScheduledAt, first.notBefore],
+    [1, 1, 9, 11, 50],
+  )
+  assert.deepEqual(first.lastResponse?.status, 503)
+  // It was deferred in the next round: the outcome that it had stays, and so do the beginning and the response.
+  const second = afterRound(
+    Object.freeze(first),
+    {
+      outcomes: [{ endpointId: 'u1', outcome: outcome('deferred'), at: 60 }],
+      attempts: 1,
+      firstAttemptAt: 9,
+    },
+    { endpointIds: ['u1'], notBefore: null, scheduledAt: 61 },
+  )
+  assert.deepEqual([second.timesScheduled, second.firstScheduledAt, second.notBefore], [2, 11, null])
+  assert.deepEqual(second.outcomes, first.outcomes)
+  assert.deepEqual(second.lastResponse, first.lastResponse)
+  // A dead letter is not scheduled.
+  const last = afterRound(
+    second,
+    { outcomes: [{ endpointId: 'u1', outcome: outcome('timeout'), at: 70 }], attempts: 2, firstAttemptAt: 9 },
+    { endpointIds: ['u1'], notBefore: null, scheduledAt: null },
+  )
+  assert.deepEqual([last.timesScheduled, last.attempts, last.outcomes.length], [2, 2, 1])
+  assert.equal(last.outcomes[0]!.kind, 'timeout')
+  for (const each of [first, second, last]) {
+    const { id, messageId, body, origin } = each
+    assert.deepEqual(
+      { id, messageId, body, origin },
+      { id: 'm:crm', messageId: 'm', body: planned.body, origin: planned.origin },
+    )
+  }
+})
