@@ -15,7 +15,7 @@ import { BodyRefused, readBody } from './body.ts'
 import { ClientAddress } from './client-address.ts'
 import { allowOrigin, preflight } from './cors.ts'
 import { badHttpHandler, closeServer, listen } from './serving.ts'
-import { basicKey, bearerKey } from './write-key.ts'
+import { basicKey, bearerKey } from './authorization.ts'
 
 export interface CollectorServerOptions {
   port: number
