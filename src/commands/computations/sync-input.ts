@@ -1,11 +1,11 @@
 import { createReadStream, statSync } from 'node:fs'
 import { addAbortSignal } from 'node:stream'
-import { SingleBar } from 'cli-progress'
 import type { MemberBatch } from '../../console/computations/memberships.ts'
 import { checkedId, place, readList } from '../../console/computations/read-list.ts'
 import type { SyncOptions } from '../../console/computations/sync.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 import { stopSignal } from '../context.ts'
+import type { ProgressBar } from '../progress-bar.ts'
 
 /** Read from a file at once. */
 const chunkBytes = 256 * 1_024
@@ -52,25 +52,12 @@ export async function* changesIn(given: {
 
 const phases = { finishing: 'finishing the sync before', reading: 'reading', sending: 'sending' }
 
-/** A bar on stderr if that is a terminal. */
-export function syncProgress(): Required<Pick<SyncOptions, 'onProgress'>> & { stop(): void } {
-  if (!process.stderr.isTTY) return { onProgress: () => {}, stop: () => {} }
-  let shown: string | null = null
-  let bar: SingleBar | null = null
-  return {
-    onProgress(phase, done, total) {
-      if (shown !== phase) {
-        bar?.stop()
-        shown = phase
-        const format =
-          total === null
-            ? `${phases[phase]}: {value} users, {duration_formatted}`
-            : `${phases[phase]}: {bar} {percentage}%  {value} of {total} users, {eta_formatted} left`
-        bar = new SingleBar({ stream: process.stderr, clearOnComplete: true, etaBuffer: 100, format })
-        bar.start(total ?? 0, 0)
-      }
-      bar!.update(done)
-    },
-    stop: () => bar?.stop(),
+export const syncProgress =
+  (bar: ProgressBar): NonNullable<SyncOptions['onProgress']> =>
+  (phase, done, total) => {
+    const format =
+      total === null
+        ? '{value} users, {duration_formatted}'
+        : '{bar} {percentage}%  {value} of {total} users, {eta_formatted} left'
+    bar.show(`${phases[phase]}: ${format}`, done, total ?? 0)
   }
-}

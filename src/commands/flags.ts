@@ -1,5 +1,14 @@
+// Flags that several commands take.
+import { Option } from 'commander'
 import { parseMoment } from '../core/moment.ts'
 import { PostriderError } from '../errors.ts'
+
+export interface JsonFlag {
+  json?: true
+}
+
+export const repeatable = (flags: string, description: string): Option =>
+  new Option(flags, description).argParser((value: string, before: string[] = []) => [...before, value])
 
 /** `--since` and `--until` in epoch milliseconds; null where they are not given. Throws PostriderError 'usage'. */
 export function readPeriod(
