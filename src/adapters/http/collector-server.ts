@@ -63,7 +63,7 @@ export async function openCollectorServer(options: CollectorServerOptions): Prom
       maxHeaderSize: maxHeadBytes,
     },
     routerOptions: { caseSensitive: false, ignoreTrailingSlash: true, ignoreDuplicateSlashes: true },
-    // Those that come over open connections while it closes are served too, and told to close.
+    // Requests over open connections while it closes are served too, and their connections end.
     return503OnClosing: false,
     clientErrorHandler: badHttpHandler((code, message) => ({ success: false, code, message })),
     frameworkErrors: (_error, _request, reply) => void send(reply as FastifyReply, noRoute),

@@ -9,7 +9,7 @@ import { bug, send, starting } from './console-answers.ts'
 import { checkContent, paced } from './console-bodies.ts'
 import { answerInLines } from './progress-lines.ts'
 
-/** Of a list, in bytes a second: else few senders could keep all of its places for ever. */
+/** Minimum rate of a list, in bytes a second: a few slow senders must not block all places for lists. */
 const listRate = 10 << 10
 /** How long a request may wait for the settings to be read on, in ms. */
 const catchUpMs = 5_000
@@ -53,7 +53,7 @@ export async function answerRequest(
     found,
   )
   if (!('run' in answer)) return send(reply, answer)
-  // It may now take as long as it does.
+  // From here on it may take as long as it needs.
   if (raw.complete) raw.socket.setTimeout(0)
   else raw.once('end', () => raw.socket.setTimeout(0))
   const { status } = operation.success

@@ -146,7 +146,7 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
   await listen(app, { port, host, part: 'CONSOLE' })
   const close = async (graceMs: number) => {
     const force = setTimeout(() => stopping.abort(stopped), graceMs)
-    // Those that are told to stop can still say so.
+    // Requests that are broken off can still answer so.
     await closeServer(app, graceMs + 1_000)
     clearTimeout(force)
     stopping.abort(stopped)

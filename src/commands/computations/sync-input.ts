@@ -1,10 +1,10 @@
-import { createReadStream, statSync } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { addAbortSignal } from 'node:stream'
 import type { MemberBatch } from '../../console/computations/memberships.ts'
 import { checkedId, place, readList } from '../../console/computations/read-list.ts'
 import type { SyncOptions } from '../../console/computations/sync.ts'
-import { PostriderError, messageOf } from '../../errors.ts'
 import { stopSignal } from '../context.ts'
+import { sizeOf } from '../input.ts'
 import type { ProgressBar } from '../progress-bar.ts'
 
 /** Read from a file at once. */
@@ -17,17 +17,8 @@ export function listIn(
   member = true,
   name: string | null = null,
 ): AsyncGenerator<MemberBatch, void, undefined> {
-  if (file !== '-') {
-    try {
-      if (statSync(file).isDirectory())
-        throw new PostriderError('usage', `${file} is a folder; give a file with a line for each user`)
-    } catch (error) {
-      if (error instanceof PostriderError) throw error
-      throw new PostriderError('usage', `cannot read ${file}: ${messageOf(error)}`, { cause: error })
-    }
-  } else if (process.stdin.isTTY) {
-    console.error('Reading from the terminal: a line for each user, Ctrl-D ends.')
-  }
+  if (file !== '-') sizeOf(file, 'a file with a line for each user')
+  else if (process.stdin.isTTY) console.error('Reading from the terminal: a line for each user, Ctrl-D ends.')
   const input = file === '-' ? process.stdin : createReadStream(file, { highWaterMark: chunkBytes })
   return readList(addAbortSignal(stopSignal(), input), kind === 'trait' ? 'value' : 'id', member, name)
 }

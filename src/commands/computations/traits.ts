@@ -22,7 +22,7 @@ export const traitsCommand = (): Command =>
         summary: 'give the values of all users',
         description:
           'Takes the values of all users, a line `{"userId": "…", "value": …}` each, and notifies destinations of what ' +
-          'changed since the last time; who is not in the list, or has null, loses the value (null is sent). A list ' +
+          'changed since the last time; a user who is not in the list, or has null, loses the value (null is sent). A list ' +
           'with a bad line changes nothing. If it is cut off, repeat it. The file is - or nothing for stdin.',
         allowEmpty: 'take an empty list: everybody loses the value',
       },

@@ -14,7 +14,7 @@ export function whyCommand(): Command {
   return new Command('why')
     .argument('<messageId>', 'of the call')
     .description(
-      'Tells the life of one call in order: how it was received, to which destinations it was planned and why not to ' +
+      'Shows the life of one call in order: how it was received, to which destinations it was planned and why not to ' +
         'others, each attempt, each retry with its tier and due time, and what became of each delivery. Of ' +
         'deliveries that succeeded at once the ledger holds no more than tallies, unless LEDGER=all is set: then ' +
         'the time is that of the tally. An index of the topics is kept under STORE_PATH; the first use builds it. ' +
