@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import type { Kafka } from 'kafkajs'
 import { openCollectorServer } from '../../adapters/http/collector-server.ts'
-import { urlAt } from '../../adapters/http/serving.ts'
+import { urlAt, serveUntil } from '../../adapters/http/serving.ts'
 import { CallBatchWriter } from '../../adapters/kafka/write/call-batch-writer.ts'
 import { readTail } from '../../adapters/kafka/read/read-tail.ts'
 import type { Logger } from '../../adapters/log.ts'
@@ -25,7 +25,6 @@ import { PostriderError } from '../../errors.ts'
 import { restarting } from '../../restarts.ts'
 import type { Part } from '../../supervisor.ts'
 import { checkStart } from '../check-start.ts'
-import { serveUntil } from '../serve-until.ts'
 
 export interface OpenCollectorOptions {
   config: Config

@@ -4,7 +4,7 @@ import type { MemberBatch } from '../../console/computations/memberships.ts'
 import { checkedId, place, readList } from '../../console/computations/read-list.ts'
 import type { SyncOptions } from '../../console/computations/sync.ts'
 import { stopSignal } from '../context.ts'
-import { sizeOf } from '../input.ts'
+import { sizeOf } from '../flags.ts'
 import type { ProgressBar } from '../progress-bar.ts'
 
 /** Read from a file at once. */
