@@ -2,12 +2,12 @@ import { Command } from 'commander'
 import { rotateSecrets } from '../console/secrets-rotation.ts'
 import { PostriderError } from '../errors.ts'
 import { runAction } from './context.ts'
+import type { JsonFlag } from './flags.ts'
 import { print, printJson, printTable } from './output.ts'
 import { settingsSession } from './settings/settings-session.ts'
 
-interface RotateFlags {
+interface RotateFlags extends JsonFlag {
   dryRun?: boolean
-  json?: true
 }
 
 export function secretsCommand(): Command {

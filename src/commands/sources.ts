@@ -1,19 +1,21 @@
 import { Command } from 'commander'
 import { newWriteKey, sourceIn, sourceView, type SourceView } from '../console/sources.ts'
 import { runAction } from './context.ts'
+import type { JsonFlag } from './flags.ts'
 import { printable } from './output.ts'
 import {
   addListCommand,
+  addShowCommand,
   addTurnCommands,
-  say,
-  showAction,
-  type JsonFlag,
+  report,
   type Kind,
 } from './settings/settings-actions.ts'
 import { settingsSession } from './settings/settings-session.ts'
 
 const sources: Kind<SourceView> = {
   name: 'source',
+  plural: 'sources',
+  none: 'no sources',
   all: (state) => [...state.sources.values()].map((source) => sourceView(source, state)),
   one: (state, id) => sourceView(sourceIn(state, id), state),
   headings: ['ID', 'NAME', 'STATE', 'DESTINATIONS'],
@@ -47,12 +49,10 @@ export function sourcesCommand(): Command {
     .option('--json', 'as JSON')
     .action(runAction(create))
   addListCommand(command, sources)
-  command
-    .command('show <id>')
-    .summary('one source, with its write key')
-    .description('One source, with its write key and its destinations.')
-    .option('--json', 'as JSON')
-    .action(runAction((id: string, flags: JsonFlag, self: Command) => showAction(sources, id, flags, self)))
+  addShowCommand(command, sources, {
+    summary: 'one source, with its write key',
+    description: 'One source, with its write key and its destinations.',
+  })
   command
     .command('update <id>')
     .summary('change its name or write key')
@@ -81,7 +81,7 @@ async function create(flags: CreateFlags, command: Command): Promise<void> {
   const { id, name, writeKey = newWriteKey() } = flags
   await settingsSession(command).run(async (settings) => {
     await settings.execute({ type: 'create_source', id, name, writeKey, enabled: true })
-    say(sources, settings, id, flags, `source "${id}" created; its write key is ${writeKey}`)
+    report(sources, settings, id, flags, `source "${id}" created; its write key is ${writeKey}`)
   })
 }
 
@@ -94,6 +94,6 @@ async function update(id: string, flags: UpdateFlags, command: Command): Promise
   const { name, writeKey } = flags
   await settingsSession(command).run(async (settings) => {
     await settings.execute({ type: 'update_source', id, name, writeKey })
-    say(sources, settings, id, flags, `source "${id}" updated`)
+    report(sources, settings, id, flags, `source "${id}" updated`)
   })
 }

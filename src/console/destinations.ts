@@ -1,27 +1,60 @@
-import type { DestinationOptions } from '../core/settings/destination-options.ts'
+import { z } from 'zod'
+import { callTypes } from '../core/call/analytics-call.ts'
+import { deliverToChoices, maxEvents } from '../core/settings/destination-options.ts'
 import type { Destination, SealedSecret, SettingsState } from '../core/settings/settings.ts'
 import { PostriderError } from '../errors.ts'
 
+const shownSecret = z
+  .object({
+    fingerprint: z
+      .string()
+      .describe('In place of the secret, which is never shown. Changes with SECRETS_KEY.'),
+    keyId: z.string().describe('The key of SECRETS_KEY that it is encrypted with.'),
+  })
+  .meta({ id: 'SecretFingerprint' })
+
+/** What can be chosen: as it is shown, and, each left out, as it is given. */
+export const destinationOptions = z.object({
+  standardWebhooks: z.boolean().describe('Send webhook-id, webhook-timestamp and webhook-signature too.'),
+  types: z
+    .array(z.enum(callTypes))
+    .max(callTypes.length)
+    .nullable()
+    .describe('Only these call types; null for all.'),
+  events: z
+    .array(z.string())
+    .max(maxEvents)
+    .nullable()
+    .describe('Only track calls of these events; null for all.'),
+  deliverTo: z
+    .enum(deliverToChoices)
+    .describe('any: one URL that takes a call is enough. every: each gets it.'),
+})
+
 /** A destination as it may be shown: of secrets only the fingerprint, and which key sealed it. */
-export interface DestinationView extends DestinationOptions {
-  id: string
-  name: string
-  type: string
-  enabled: boolean
-  sourceIds: string[]
-  sharedSecret: { fingerprint: string; keyId: string } | null
-  /** Still active beside the newest one. */
-  earlierSecret: { fingerprint: string; keyId: string } | null
-  urls: {
-    /** From 1. */
-    number: number
-    id: string
-    url: string
-    headers: { name: string; fingerprint: string; keyId: string }[]
-    /** ISO 8601; null unless the receiver answered 410. */
-    goneAt: string | null
-  }[]
-}
+export const destinationSchema = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    type: z.literal('Webhooks'),
+    enabled: z.boolean(),
+    sourceIds: z.array(z.string()),
+    sharedSecret: shownSecret.nullable().describe('Signs X-Signature.'),
+    earlierSecret: shownSecret.nullable().describe('Still active beside it.'),
+    ...destinationOptions.shape,
+    urls: z.array(
+      z.object({
+        number: z.number().int().describe('From 1.'),
+        id: z.string(),
+        url: z.string(),
+        headers: z.array(z.object({ name: z.string(), ...shownSecret.shape })),
+        goneAt: z.iso.datetime().nullable().describe('Since when it answers 410; enabling tries it again.'),
+      }),
+    ),
+  })
+  .meta({ id: 'Destination' })
+
+export type DestinationView = z.output<typeof destinationSchema>
 
 export function destinationView(destination: Destination): DestinationView {
   const { id, name, type, enabled, sourceIds, sharedSecret, earlierSecret, options, urls } = destination
@@ -44,9 +77,7 @@ export function destinationView(destination: Destination): DestinationView {
   }
 }
 
-function shownOf({ fingerprint, keyId }: SealedSecret): { fingerprint: string; keyId: string } {
-  return { fingerprint, keyId }
-}
+const shownOf = ({ fingerprint, keyId }: SealedSecret) => ({ fingerprint, keyId })
 
 /** Throws `not_found`. */
 export function destinationIn(state: SettingsState, id: string): Destination {

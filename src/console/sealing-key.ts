@@ -6,7 +6,7 @@ import { newSecret, type Secrets } from './secrets.ts'
 import type { SettingsWriter } from './settings-writer.ts'
 
 export interface SealingOptions {
-  /** The destination whose secrets are being set: one of its own that cannot be opened is what this may repair. */
+  /** The destination whose secrets are set: this may replace one of its own that cannot be opened. */
   destinationId: string
   /** Take the first key whatever the settings hold. */
   anyKey?: boolean | undefined

@@ -1,11 +1,20 @@
 import { randomBytes } from 'node:crypto'
+import { z } from 'zod'
 import type { SettingsState, Source } from '../core/settings/settings.ts'
 import { PostriderError } from '../errors.ts'
 
-/** A source as it is shown. Its write key is no secret: browsers publish it. */
-export interface SourceView extends Source {
-  destinationIds: string[]
-}
+/** A source as it is shown. */
+export const sourceSchema = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    writeKey: z.string().describe('What senders show to the collector. No secret: browsers publish it.'),
+    enabled: z.boolean(),
+    destinationIds: z.array(z.string()).describe('Where its calls go.'),
+  })
+  .meta({ id: 'Source' })
+
+export type SourceView = z.output<typeof sourceSchema>
 
 /** For a source that is made without one. */
 export const newWriteKey = (): string => randomBytes(16).toString('hex')

@@ -15,7 +15,7 @@ import { BodyRefused, readBody } from './body.ts'
 import { ClientAddress } from './client-address.ts'
 import { allowOrigin, preflight } from './cors.ts'
 import { badHttpHandler, closeServer, listen } from './serving.ts'
-import { basicKey, bearerKey } from './write-key.ts'
+import { basicKey, bearerKey } from './authorization.ts'
 
 export interface CollectorServerOptions {
   port: number
@@ -63,7 +63,7 @@ export async function openCollectorServer(options: CollectorServerOptions): Prom
       maxHeaderSize: maxHeadBytes,
     },
     routerOptions: { caseSensitive: false, ignoreTrailingSlash: true, ignoreDuplicateSlashes: true },
-    // Those that come over open connections while it closes are served too, and told to close.
+    // Requests over open connections while it closes are served too, and their connections end.
     return503OnClosing: false,
     clientErrorHandler: badHttpHandler((code, message) => ({ success: false, code, message })),
     frameworkErrors: (_error, _request, reply) => void send(reply as FastifyReply, noRoute),

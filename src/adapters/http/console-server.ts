@@ -1,16 +1,15 @@
 import type { AddressInfo } from 'node:net'
-import type { Readable } from 'node:stream'
 import { fastify } from 'fastify'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { checked } from '../../console/api/check.ts'
 import { apiDocument, apiPrefix } from '../../console/api/document.ts'
-import { answerOf, refusal, RequestRefused } from '../../console/api/errors.ts'
-import type { ApiAnswer, Operation } from '../../console/api/operation.ts'
+import { refusal } from '../../console/api/errors.ts'
+import type { Operation } from '../../console/api/operation.ts'
 import type { ConsoleServices } from '../../console/api/services.ts'
 import type { Logger } from '../log.ts'
-import { tokenCheck } from './bearer-token.ts'
-import { checkContent, limitBodyTime, maxBodyBytes, paced, takeBodies } from './console-bodies.ts'
-import { answerInLines } from './progress-lines.ts'
+import { tokenCheck } from './authorization.ts'
+import { answerTo, bug, noRoute, notFound, pathOf, send, stopped, unauthorized } from './console-answers.ts'
+import { limitBodyTime, maxBodyBytes, takeBodies } from './console-bodies.ts'
+import { answerRequest } from './console-request.ts'
 import { RefusedTokens } from './refused-tokens.ts'
 import { badHttpHandler, closeServer, listen } from './serving.ts'
 
@@ -46,12 +45,8 @@ export interface ConsoleServer {
   close(graceMs: number): Promise<void>
 }
 
-/** Of a list, in bytes a second: else few senders could keep all of its places for ever. */
-const listRate = 10 << 10
 /** A delivery's id, percent-encoded. */
 const maxParamLength = 4_096
-/** How long a request may wait for the settings to be read on, in ms. */
-const catchUpMs = 5_000
 /** How often slow heads are looked for, in ms. */
 const checkMs = 1_000
 
@@ -73,7 +68,7 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
     bodyLimit: maxBodyBytes,
     connectionTimeout: idleMs,
     http: { headersTimeout: headMs, connectionsCheckingInterval: checkMs },
-    routerOptions: { maxParamLength: maxParamLength },
+    routerOptions: { maxParamLength },
     return503OnClosing: false,
     clientErrorHandler: badHttpHandler((code, message) => ({ code, message, fields: [] })),
     frameworkErrors: (_error, _request, reply) => void send(reply as FastifyReply, noRoute),
@@ -137,9 +132,13 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
       url: apiPrefix + operation.path.replace(/\{(\w+)\}/g, ':$1'),
       config: { operation },
       handler: (request, reply) => {
-        const handled = handle(operation, request, reply, { ...options, idleMs }, stopping.signal).finally(
-          () => running.delete(handled),
-        )
+        const handled = answerRequest(
+          operation,
+          request,
+          reply,
+          { ...options, idleMs },
+          stopping.signal,
+        ).finally(() => running.delete(handled))
         running.add(handled)
         return handled.then(() => reply)
       },
@@ -147,7 +146,7 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
   await listen(app, { port, host, part: 'CONSOLE' })
   const close = async (graceMs: number) => {
     const force = setTimeout(() => stopping.abort(stopped), graceMs)
-    // Those that are told to stop can still say so.
+    // Requests that are broken off can still answer so.
     await closeServer(app, graceMs + 1_000)
     clearTimeout(force)
     stopping.abort(stopped)
@@ -160,112 +159,6 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
   }
 }
 
-const stopped = new RequestRefused(
-  'unavailable',
-  'the console is being stopped; repeat the request, it goes on where this one stopped',
-)
-const starting = refusal('unavailable', 'the console is starting, or waits for Kafka: see /readyz')
-const bug = refusal('internal_error', 'the console failed; its log says why')
-const noRoute = refusal(
-  'not_found',
-  `there is no such route; ${apiPrefix}/openapi.json names all that there are`,
-)
-const unauthorized = {
-  missing: 'a token is needed: `Authorization: Bearer <ADMIN_TOKEN>`',
-  wrong: 'the token is not the console’s ADMIN_TOKEN',
-}
-
-async function handle(
-  operation: Operation,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { services, log, idleMs }: ConsoleServerOptions & { idleMs: number },
-  stopping: AbortSignal,
-): Promise<void> {
-  const { headers, raw } = request
-  const contentType = headers['content-type']?.split(';')[0]!.trim().toLowerCase() ?? null
-  checkContent(operation, contentType, headers['content-encoding'])
-  const { streams } = operation
-  const { params, query, body } = checked(operation, {
-    params: request.params,
-    query: request.query,
-    body: streams ? undefined : request.body,
-  })
-  const found = services()
-  if (found === null) return send(reply, starting)
-  const left = new AbortController()
-  reply.raw.once('close', () => left.abort())
-  const gone = AbortSignal.any([left.signal, stopping])
-  // What another console has changed a moment ago counts here too.
-  await found.settings.catchUp(AbortSignal.any([gone, AbortSignal.timeout(catchUpMs)]))
-  const answer = await operation.handle(
-    {
-      params,
-      query,
-      body,
-      lines: streams ? paced(request.body as Readable, { graceMs: idleMs, perSecond: listRate }) : nothing(),
-      contentType,
-      ifMatch: headers['if-match'] ?? null,
-      idempotencyKey: textOf(headers['idempotency-key']),
-      stopping,
-      gone,
-    },
-    found,
-  )
-  if (!('run' in answer)) return send(reply, answer)
-  // It may now take as long as it does.
-  if (raw.complete) raw.socket.setTimeout(0)
-  else raw.once('end', () => raw.socket.setTimeout(0))
-  const { status } = operation.success
-  if (/\bapplication\/x-ndjson\b/.test(headers.accept ?? ''))
-    await answerInLines(reply.code(status), answer.run, (error) => {
-      const { body } = answerOf(error) ?? bug
-      if (body === bug.body) log.error({ err: error, operation: operation.id }, 'a request failed by a bug')
-      return body
-    })
-  else {
-    const body = await answer.run(() => {})
-    send(reply, { status, headers: answer.headers?.(body) ?? {}, body })
-  }
-}
-
-/** The answer to what Fastify or a handler threw; null for a bug. Fastify's own messages may quote the body. */
-function answerTo(error: unknown): ApiAnswer | null {
-  const { code, statusCode } = error as { code?: string; statusCode?: number }
-  switch (code) {
-    case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return refusal('body_too_large', `the body has more than ${maxBodyBytes >> 20} MB`)
-    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return refusal('unsupported_media_type', 'the Content-Type must be application/json')
-  }
-  const answer = answerOf(error)
-  if (answer) return answer
-  return statusCode === 400 ? refusal('invalid_request', 'the body is not valid JSON') : null
-}
-
-function notFound(operations: readonly Operation[], request: FastifyRequest, reply: FastifyReply): void {
-  const path = pathOf(request)
-  const allowed = operations.filter(({ path: template }) =>
-    new RegExp(`^${apiPrefix}${template.replace(/\{\w+\}/g, '[^/]+')}$`).test(path),
-  )
-  if (allowed.length === 0) return send(reply, noRoute)
-  const methods = allowed.map(({ method }) => method).join(', ')
-  reply.header('Allow', methods)
-  send(reply, refusal('method_not_allowed', `there is ${methods} at this path`))
-}
-
-function send(reply: FastifyReply, { status, headers, body }: ApiAnswer): void {
-  reply
-    .code(status)
-    .headers({ ...headers, 'Content-Type': 'application/json; charset=utf-8' })
-    .send(`${JSON.stringify(body)}\n`)
-}
-
 const operationOf = (request: FastifyRequest): Operation | undefined =>
   (request.routeOptions.config as { operation?: Operation }).operation
 const idOf = (request: FastifyRequest): string | undefined => (request.params as { id?: string } | null)?.id
-const pathOf = (request: FastifyRequest): string => request.url.split('?')[0]!
-const textOf = (header: string | string[] | undefined): string | null =>
-  (Array.isArray(header) ? header.join(',') : header) ?? null
-
-async function* nothing(): AsyncGenerator<Uint8Array> {}

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../log.ts'
-import type { TokenVerdict } from './bearer-token.ts'
+import type { TokenVerdict } from './authorization.ts'
 
 const windowMs = 60_000
 /** Refused requests per window that are logged one by one, and wrong tokens that are answered without delay. */

@@ -16,7 +16,6 @@ import type { MessageRecordsOptions } from './message-records.ts'
 import { TraceDatabase } from './trace-database.ts'
 import type { Entry } from './trace-tables.ts'
 
-
 export interface MessageIndexOptions extends MessageRecordsOptions {
   /** STORE_PATH. */
   folder: string

@@ -6,11 +6,11 @@ import { SqliteKeySet } from '../../adapters/store/key-set.ts'
 import { audit } from '../../console/audit/audit.ts'
 import type { AuditReport } from '../../core/ledger/audit-report.ts'
 import { topicNames } from '../../core/topics.ts'
-import { AuditProgress } from './progress.ts'
 import { lineOf, pageOf } from './describe.ts'
 import { loadContext, runAction, stopSignal } from '../context.ts'
 import { print, printJson } from '../output.ts'
-import { readPeriod } from '../period.ts'
+import { readPeriod } from '../flags.ts'
+import { withProgress } from '../progress-bar.ts'
 
 /** Between two audits of `--follow`. */
 const followMs = 5_000
@@ -41,18 +41,15 @@ async function run(
   const codecs = createCodecs({ registry: config.registry, topics, log })
   const source = openAuditSource({ kafka: context.kafka(), topics, groupId: config.groupId, codecs, log })
   const signal = stopSignal()
-  const once = async (): Promise<AuditReport> => {
-    const progress = new AuditProgress()
-    try {
-      return await audit(source, () => new SqliteKeySet(), {
+  const once = (): Promise<AuditReport> =>
+    withProgress((bar) =>
+      audit(source, () => new SqliteKeySet(), {
         ...period,
         signal,
-        progress: (phase, done, total) => progress.show(phase, done, total),
-      })
-    } finally {
-      progress.stop()
-    }
-  }
+        progress: (phase, done, total) =>
+          bar.show(`reading ${phase} {bar} {value}/{total}, {eta_formatted} left`, done, total),
+      }),
+    )
   do {
     const report = await once().catch((error: unknown) => {
       if (signal.aborted) return null

@@ -1,11 +1,11 @@
-import { createReadStream, statSync } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { addAbortSignal } from 'node:stream'
-import { SingleBar } from 'cli-progress'
 import type { MemberBatch } from '../../console/computations/memberships.ts'
 import { checkedId, place, readList } from '../../console/computations/read-list.ts'
 import type { SyncOptions } from '../../console/computations/sync.ts'
-import { PostriderError, messageOf } from '../../errors.ts'
 import { stopSignal } from '../context.ts'
+import { sizeOf } from '../flags.ts'
+import type { ProgressBar } from '../progress-bar.ts'
 
 /** Read from a file at once. */
 const chunkBytes = 256 * 1_024
@@ -17,17 +17,8 @@ export function listIn(
   member = true,
   name: string | null = null,
 ): AsyncGenerator<MemberBatch, void, undefined> {
-  if (file !== '-') {
-    try {
-      if (statSync(file).isDirectory())
-        throw new PostriderError('usage', `${file} is a folder; give a file with a line for each user`)
-    } catch (error) {
-      if (error instanceof PostriderError) throw error
-      throw new PostriderError('usage', `cannot read ${file}: ${messageOf(error)}`, { cause: error })
-    }
-  } else if (process.stdin.isTTY) {
-    console.error('Reading from the terminal: a line for each user, Ctrl-D ends.')
-  }
+  if (file !== '-') sizeOf(file, 'a file with a line for each user')
+  else if (process.stdin.isTTY) console.error('Reading from the terminal: a line for each user, Ctrl-D ends.')
   const input = file === '-' ? process.stdin : createReadStream(file, { highWaterMark: chunkBytes })
   return readList(addAbortSignal(stopSignal(), input), kind === 'trait' ? 'value' : 'id', member, name)
 }
@@ -52,25 +43,12 @@ export async function* changesIn(given: {
 
 const phases = { finishing: 'finishing the sync before', reading: 'reading', sending: 'sending' }
 
-/** A bar on stderr if that is a terminal. */
-export function syncProgress(): Required<Pick<SyncOptions, 'onProgress'>> & { stop(): void } {
-  if (!process.stderr.isTTY) return { onProgress: () => {}, stop: () => {} }
-  let shown: string | null = null
-  let bar: SingleBar | null = null
-  return {
-    onProgress(phase, done, total) {
-      if (shown !== phase) {
-        bar?.stop()
-        shown = phase
-        const format =
-          total === null
-            ? `${phases[phase]}: {value} users, {duration_formatted}`
-            : `${phases[phase]}: {bar} {percentage}%  {value} of {total} users, {eta_formatted} left`
-        bar = new SingleBar({ stream: process.stderr, clearOnComplete: true, etaBuffer: 100, format })
-        bar.start(total ?? 0, 0)
-      }
-      bar!.update(done)
-    },
-    stop: () => bar?.stop(),
+export const syncProgress =
+  (bar: ProgressBar): NonNullable<SyncOptions['onProgress']> =>
+  (phase, done, total) => {
+    const format =
+      total === null
+        ? '{value} users, {duration_formatted}'
+        : '{bar} {percentage}%  {value} of {total} users, {eta_formatted} left'
+    bar.show(`${phases[phase]}: ${format}`, done, total ?? 0)
   }
-}

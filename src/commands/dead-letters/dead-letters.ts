@@ -1,6 +1,4 @@
 import { Command } from 'commander'
-import { SettingsLog } from '../../adapters/folded-log/settings-log.ts'
-import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import { jsonOf, summaryOf } from '../../console/dead-letters/describe.ts'
 import {
   passes,
@@ -9,7 +7,6 @@ import {
   type StoredDeadLetter,
 } from '../../console/dead-letters/dead-letter-store.ts'
 import { type ReplayPorts, replayDeadLetters } from '../../console/dead-letters/replay.ts'
-import { topicNames } from '../../core/topics.ts'
 import { PostriderError } from '../../errors.ts'
 import { loadContext, runAction, stopSignal, type Context } from '../context.ts'
 import { headings, pageOf, rowOf } from './describe.ts'
@@ -19,6 +16,8 @@ import { openDeadLetters } from './open-dead-letters.ts'
 import { PrintedReport, readRate } from './report.ts'
 import { openErasures } from '../open-erasures.ts'
 import { print, printJson, printTable } from '../output.ts'
+import { openSettings } from '../settings/settings-session.ts'
+import { withOpen } from '../with-open.ts'
 
 export function deadLettersCommand(): Command {
   const command = new Command('dead-letters').description(
@@ -143,36 +142,21 @@ function readLimit(text: string | undefined): number | null {
 async function withDeadLetters(command: Command, use: (ports: ReplayPorts) => Promise<void>): Promise<void> {
   const context = loadContext(command)
   const { config, log } = context
-  const kafka = context.kafka()
-  const erasures = await openErasures(context)
-  try {
+  await withOpen(await openErasures(context), async (erasures) => {
     await erasures.start()
     await use(
       openDeadLetters(
-        { config, kafka, log },
+        { config, kafka: context.kafka(), log },
         (signal) => destinationsNow(context, signal),
         (signal) => erasures.current(signal),
       ),
     )
-  } finally {
-    await erasures.close()
-  }
+  })
 }
 
 /** Read once, when a replay asks for them: looking at dead letters needs no settings. */
-async function destinationsNow({ config, kafka, log }: Context, signal: AbortSignal) {
-  const topics = topicNames(config.topicPrefix)
-  const settings = new SettingsLog({
-    kafka: kafka(),
-    topic: topics.settings,
-    groupId: config.groupId,
-    codec: createCodecs({ registry: config.registry, topics, log }).settings,
-    log,
-  })
-  try {
+const destinationsNow = (context: Context, signal: AbortSignal) =>
+  withOpen(openSettings(context), async (settings) => {
     await settings.start(signal)
-  } finally {
-    await settings.close()
-  }
-  return settings.state.destinations
-}
+    return settings.state.destinations
+  })

@@ -1,10 +1,9 @@
-import { Option } from 'commander'
 import type { Command } from 'commander'
 import type { Filter } from '../../console/dead-letters/dead-letter-store.ts'
 import { deadLetterReasons } from '../../core/delivery/delivery.ts'
 import type { DeadLetterReason } from '../../core/delivery/delivery.ts'
 import { PostriderError } from '../../errors.ts'
-import { readPeriod } from '../period.ts'
+import { readPeriod, repeatable } from '../flags.ts'
 
 export interface FilterOptions {
   reason?: string[]
@@ -13,14 +12,10 @@ export interface FilterOptions {
   until?: string
 }
 
-export const collect = (value: string, before: string[] | undefined): string[] => [...(before ?? []), value]
-
 export function addFilterOptions(command: Command): Command {
   return command
-    .addOption(
-      new Option('--reason <reason>', `${deadLetterReasons.join(', ')}; can be repeated`).argParser(collect),
-    )
-    .addOption(new Option('--destination <id>', 'can be repeated').argParser(collect))
+    .addOption(repeatable('--reason <reason>', `${deadLetterReasons.join(', ')}; can be repeated`))
+    .addOption(repeatable('--destination <id>', 'can be repeated'))
     .option('--since <time>', 'what failed since then: an ISO time (UTC), or a duration ago (2h)')
     .option('--until <time>', 'what failed before then: an ISO time (UTC), or a duration ago (30m)')
 }

@@ -1,7 +1,7 @@
-import { SingleBar } from 'cli-progress'
 import type { ReplayReport, ReplayVerdict } from '../../console/dead-letters/replay.ts'
 import { PostriderError } from '../../errors.ts'
 import { print, printable, printJson, printTable } from '../output.ts'
+import { ProgressBar } from '../progress-bar.ts'
 
 interface Shown {
   dryRun: boolean
@@ -11,26 +11,28 @@ interface Shown {
 /** Says what became of each dead letter, and how many there were. */
 export class PrintedReport implements ReplayReport {
   readonly #shown: Shown
-  readonly #bar: ReturnType<typeof progressBar>
+  readonly #bar = new ProgressBar()
   readonly #rows: string[][] = []
   readonly #counts = new Map<string, number>()
   /** Could not be replayed. */
   refused = 0
   #repeated = 0
-  #begun = false
+  /** Null until it has begun. */
+  #total: number | null = null
+  #looked = 0
 
   constructor(shown: Shown) {
     this.#shown = shown
-    this.#bar = progressBar(shown)
   }
 
   range(total: number): void {
-    this.#begun = true
-    this.#bar.setTotal(total)
+    this.#total = total
+    this.#showBar()
   }
 
   looked(): void {
-    this.#bar.advance()
+    this.#looked++
+    this.#showBar()
   }
 
   addRepeated(): void {
@@ -53,7 +55,7 @@ export class PrintedReport implements ReplayReport {
     this.#bar.stop()
     const { dryRun, json } = this.#shown
     const total = [...this.#counts.values()].reduce((sum, count) => sum + count, 0)
-    if (!json && this.#begun) {
+    if (!json && this.#total !== null) {
       if (this.#rows.length > 0) printTable(['id', 'reason', 'delivery', 'goes to'], this.#rows)
       const by = [...this.#counts].map(([topic, count]) => `${count} to ${topic}`).join(', ')
       print(
@@ -65,21 +67,12 @@ export class PrintedReport implements ReplayReport {
     if (stopped)
       console.error('postrider: stopped before the end; the same command goes on, and repeats what was sent')
   }
-}
 
-/** On a terminal, and where nothing else is printed meanwhile. */
-function progressBar({ dryRun, json }: Shown) {
-  if (!process.stderr.isTTY || dryRun || json) return { setTotal() {}, advance() {}, stop() {} }
-  const bar = new SingleBar({
-    format: 'replaying {bar} {value}/{total} looked at, {eta_formatted} left',
-    stream: process.stderr,
-    hideCursor: true,
-    clearOnComplete: true,
-  })
-  return {
-    setTotal: (total: number) => bar.start(total, 0),
-    advance: () => bar.increment(),
-    stop: () => bar.stop(),
+  /** Where nothing else is printed meanwhile. */
+  #showBar(): void {
+    if (this.#shown.dryRun || this.#shown.json) return
+    const format = 'replaying {bar} {value}/{total} looked at, {eta_formatted} left'
+    this.#bar.show(format, this.#looked, this.#total ?? 0)
   }
 }
 

@@ -1,19 +1,18 @@
-import { Command, Option } from 'commander'
+import { Command } from 'commander'
 import { reportOf } from '../../console/deletions/deletions.ts'
 import { checkUserIds } from '../../console/user-ids.ts'
 import { maxUsersOfRequest } from '../../core/erasure/deletion.ts'
 import { PostriderError } from '../../errors.ts'
 import { listIn } from '../computations/sync-input.ts'
 import { runAction } from '../context.ts'
-import { collect } from '../dead-letters/filter.ts'
-import { deletionProgress } from './progress.ts'
-import { withDeletions } from './session.ts'
+import { deletionProgress, withDeletions } from './session.ts'
+import { repeatable, type JsonFlag } from '../flags.ts'
 import { count, print, printJson } from '../output.ts'
+import { withProgress } from '../progress-bar.ts'
 
-interface Flags {
+interface Flags extends JsonFlag {
   file?: string
   source?: string[]
-  json?: true
 }
 
 export function deleteUserCommand(): Command {
@@ -28,11 +27,7 @@ export function deleteUserCommand(): Command {
         'to each enabled source that has an enabled destination.',
     )
     .option('--file <file>', 'one user id a line; - for stdin')
-    .addOption(
-      new Option('--source <id>', 'only at this source (default: at all of them); can be repeated').argParser(
-        collect,
-      ),
-    )
+    .addOption(repeatable('--source <id>', 'only at this source (default: at all of them); can be repeated'))
     .option('--json', 'as JSON')
     .action(runAction(deleteUsers))
 }
@@ -45,28 +40,26 @@ async function deleteUsers(ids: string[], { file, source, json }: Flags, command
   // Before anything is connected: what is wrong with the list is wrong without Kafka, too.
   checkUserIds(userIds, place)
   await withDeletions(command, async (deletions, signal) => {
-    const { onProgress, stop } = deletionProgress()
-    try {
-      const onStart = (requestId: string) => console.error(`deletion ${requestId}`)
-      const options = { onProgress, signal, place, ...(!json && { onStart }) }
-      const report = await deletions.request({ userIds, sourceIds: source }, options)
-      stop()
-      if (json) return printJson(reportOf(report))
-      const deleteCalls = report.sources.filter(({ notified }) => notified).map(({ sourceId }) => sourceId)
-      const silent = report.sources.filter(({ notified }) => !notified).map(({ sourceId }) => sourceId)
-      print(
-        `${count(report.users, 'user')} erased at ${report.sources.map(({ sourceId }) => sourceId).join(', ')}; ` +
-          (deleteCalls.length > 0
-            ? `${count(report.deleteCalls, 'delete call')} written for the destinations of ${deleteCalls.join(', ')}`
-            : 'there is no destination to notify') +
-          (deleteCalls.length > 0 && silent.length > 0
-            ? `; no destination to notify at ${silent.join(', ')}`
-            : ''),
-      )
-      print(`\`postrider deletions show ${report.requestId}\` says what became of it`)
-    } finally {
-      stop()
-    }
+    const onStart = (requestId: string) => console.error(`deletion ${requestId}`)
+    const report = await withProgress((bar) =>
+      deletions.request(
+        { userIds, sourceIds: source },
+        { onProgress: deletionProgress(bar), signal, place, ...(!json && { onStart }) },
+      ),
+    )
+    if (json) return printJson(reportOf(report))
+    const deleteCalls = report.sources.filter(({ notified }) => notified).map(({ sourceId }) => sourceId)
+    const silent = report.sources.filter(({ notified }) => !notified).map(({ sourceId }) => sourceId)
+    print(
+      `${count(report.users, 'user')} erased at ${report.sources.map(({ sourceId }) => sourceId).join(', ')}; ` +
+        (deleteCalls.length > 0
+          ? `${count(report.deleteCalls, 'delete call')} written for the destinations of ${deleteCalls.join(', ')}`
+          : 'there is no destination to notify') +
+        (deleteCalls.length > 0 && silent.length > 0
+          ? `; no destination to notify at ${silent.join(', ')}`
+          : ''),
+    )
+    print(`\`postrider deletions show ${report.requestId}\` says what became of it`)
   })
 }
 

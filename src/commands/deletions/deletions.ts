@@ -2,11 +2,11 @@ import { Command } from 'commander'
 import { resumedOf, statusOf, summaryOf, type DeletionStatus } from '../../console/deletions/deletions.ts'
 import type { DeletionState } from '../../core/erasure/deletion-book.ts'
 import type { DeleteCounts } from '../../core/erasure/deletion-progress.ts'
-import type { JsonFlag } from '../settings/settings-actions.ts'
 import { runAction } from '../context.ts'
-import { deletionProgress } from './progress.ts'
-import { withDeletions } from './session.ts'
+import { deletionProgress, withDeletions } from './session.ts'
+import type { JsonFlag } from '../flags.ts'
 import { count, print, printable, printJson, printTable } from '../output.ts'
+import { withProgress } from '../progress-bar.ts'
 
 export function deletionsCommand(): Command {
   const command = new Command('deletions').description(
@@ -104,19 +104,15 @@ const hints: Record<DeletionState, (id: string) => string> = {
 
 async function resume(id: string | undefined, { json }: JsonFlag, command: Command): Promise<void> {
   await withDeletions(command, async (deletions, signal) => {
-    const { onProgress, stop } = deletionProgress()
-    try {
-      const reports = await deletions.resume(id ?? null, { onProgress, signal })
-      stop()
-      if (json) return reports.forEach((report) => printJson(resumedOf(report)))
-      if (reports.length === 0) return print('nothing is to be resumed')
-      for (const { requestId, deleteCalls, missing } of reports)
-        print(
-          `deletion ${printable(requestId)}: ${count(deleteCalls, 'delete call')} written` +
-            (missing > 0 ? '; some of its users were never erased: give all of them again' : ''),
-        )
-    } finally {
-      stop()
-    }
+    const reports = await withProgress((bar) =>
+      deletions.resume(id ?? null, { onProgress: deletionProgress(bar), signal }),
+    )
+    if (json) return reports.forEach((report) => printJson(resumedOf(report)))
+    if (reports.length === 0) return print('nothing is to be resumed')
+    for (const { requestId, deleteCalls, missing } of reports)
+      print(
+        `deletion ${printable(requestId)}: ${count(deleteCalls, 'delete call')} written` +
+          (missing > 0 ? '; some of its users were never erased: give all of them again' : ''),
+      )
   })
 }

@@ -1,22 +1,37 @@
 import type { Command } from 'commander'
+import type { DeletionOptions } from '../../console/deletions/deletions.ts'
 import { stopSignal } from '../context.ts'
+import type { ProgressBar } from '../progress-bar.ts'
 import { settingsSession } from '../settings/settings-session.ts'
+import { withOpen } from '../with-open.ts'
 import { openDeletions, type OpenDeletions } from './open-deletions.ts'
 
-/** Runs `use` with deletion requests, and closes again whatever comes of it. Ctrl-C ends it between two steps. */
+/** Runs `use` with deletion requests. Ctrl-C ends it between two steps. */
 export async function withDeletions(
   command: Command,
   use: (deletions: OpenDeletions, signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
-  const session = settingsSession(command)
+  const { run, context } = settingsSession(command)
   const signal = stopSignal()
-  await session.run(async (settings) => {
-    const { config, log } = session.context
-    const deletions = openDeletions({ config, kafka: session.context.kafka(), log, settings })
-    try {
-      await use(deletions, signal)
-    } finally {
-      await deletions.close()
-    }
-  })
+  const { config, log } = context
+  await run((settings) =>
+    withOpen(openDeletions({ config, kafka: context.kafka(), log, settings }), (deletions) =>
+      use(deletions, signal),
+    ),
+  )
+}
+
+const phases = { erasing: 'erasing', notifying: 'writing delete calls' }
+/** Between two lines where there is no terminal to draw a bar on. */
+const lineEveryMs = 2_000
+
+/** On the bar, or where that is not shown a line on stderr every few seconds. */
+export function deletionProgress(bar: ProgressBar): NonNullable<DeletionOptions['onProgress']> {
+  let reportedAt = performance.now()
+  return (phase, done, total) => {
+    bar.show(`${phases[phase]}: {bar} {percentage}%  {value} of {total}, {eta_formatted} left`, done, total)
+    if (bar.isShown || performance.now() - reportedAt < lineEveryMs) return
+    reportedAt = performance.now()
+    console.error(`${phases[phase]}: ${done} of ${total}`)
+  }
 }

@@ -2,15 +2,9 @@ import { Command } from 'commander'
 import { createWebhookTransport } from '../../adapters/webhook/transport.ts'
 import { destinationIn, destinationView, type DestinationView } from '../../console/destinations.ts'
 import { runAction } from '../context.ts'
+import { repeatable, type JsonFlag } from '../flags.ts'
 import { headings, linesOf, rowOf } from './describe.ts'
-import {
-  addRotationFlags,
-  addSecretFlags,
-  headerEdits,
-  repeatable,
-  secretEdit,
-  type EndpointFlags,
-} from './flags.ts'
+import { addRotationFlags, addSecretFlags, headerEdits, secretEdit, type EndpointFlags } from './flags.ts'
 import { addOptionFlags, optionsEdit, type OptionFlags } from './option-flags.ts'
 import { sealerFor } from '../../console/sealing-key.ts'
 import type { SettingsCommand } from '../../core/settings/commands.ts'
@@ -18,16 +12,18 @@ import { sendSample } from '../../adapters/webhook/sample-call.ts'
 import { printJson, printTable } from '../output.ts'
 import {
   addListCommand,
+  addShowCommand,
   addTurnCommands,
-  say,
-  showAction,
-  type JsonFlag,
+  report,
   type Kind,
 } from '../settings/settings-actions.ts'
 import { settingsSession } from '../settings/settings-session.ts'
+import { withOpen } from '../with-open.ts'
 
 const destinations: Kind<DestinationView> = {
   name: 'destination',
+  plural: 'destinations',
+  none: 'no destinations',
   all: (state) => [...state.destinations.values()].map(destinationView),
   one: (state, id) => destinationView(destinationIn(state, id)),
   headings,
@@ -64,14 +60,10 @@ export function destinationsCommand(): Command {
     .option('--json', 'as JSON')
     .action(runAction(create))
   addListCommand(command, destinations)
-  command
-    .command('show <id>')
-    .summary('one destination, and whether its URLs are gone')
-    .description('One destination, with the ids of its URLs, and since when one of them is gone (410).')
-    .option('--json', 'as JSON')
-    .action(
-      runAction((id: string, flags: JsonFlag, self: Command) => showAction(destinations, id, flags, self)),
-    )
+  addShowCommand(command, destinations, {
+    summary: 'one destination, and whether its URLs are gone',
+    description: 'One destination, with the ids of its URLs, and since when one of them is gone (410).',
+  })
   addOptionFlags(
     addRotationFlags(
       addSecretFlags(
@@ -144,7 +136,7 @@ async function create(flags: CreateFlags, command: Command): Promise<void> {
     await settings.perform(command, { check: sealer.check })
     const disabled = flags.disabled ? ', disabled' : ''
     const next = `\`postrider destinations test ${flags.id}\` sends a sample call`
-    say(destinations, settings, flags.id, flags, `destination "${flags.id}" created${disabled}; ${next}`)
+    report(destinations, settings, flags.id, flags, `destination "${flags.id}" created${disabled}; ${next}`)
   })
 }
 
@@ -170,7 +162,7 @@ async function update(id: string, flags: UpdateFlags, command: Command): Promise
       options: optionsEdit(flags),
     }
     await settings.perform(command, { check: sealer.check })
-    say(destinations, settings, id, flags, `destination "${id}" updated`)
+    report(destinations, settings, id, flags, `destination "${id}" updated`)
   })
 }
 
@@ -184,28 +176,26 @@ async function test(id: string, { json }: JsonFlag, command: Command): Promise<v
       allowedNetworks: config.allowedNetworks,
       caFile: config.webhookCaFile,
     })
-    try {
-      const results = await sendSample(destination, { transport, secrets, now: Date.now() })
-      if (json)
-        for (const { number, url, outcome } of results) {
-          const { kind, status, durationMs, detail } = outcome
-          printJson({ number, url, outcome: kind, status, durationMs: Math.round(durationMs), detail })
-        }
-      else
-        printTable(
-          ['URL', 'OUTCOME', 'STATUS', 'MS', 'ADDRESS', 'DETAIL'],
-          results.map(({ number, url, outcome }) => [
-            String(number),
-            outcome.kind,
-            String(outcome.status ?? '-'),
-            Math.round(outcome.durationMs),
-            url,
-            outcome.detail ?? '',
-          ]),
-        )
-      if (results.some(({ outcome }) => outcome.kind !== 'success')) process.exitCode = 1
-    } finally {
-      await transport.close(0)
-    }
+    const results = await withOpen({ close: () => transport.close(0) }, () =>
+      sendSample(destination, { transport, secrets, now: Date.now() }),
+    )
+    if (json)
+      for (const { number, url, outcome } of results) {
+        const { kind, status, durationMs, detail } = outcome
+        printJson({ number, url, outcome: kind, status, durationMs: Math.round(durationMs), detail })
+      }
+    else
+      printTable(
+        ['URL', 'OUTCOME', 'STATUS', 'MS', 'ADDRESS', 'DETAIL'],
+        results.map(({ number, url, outcome }) => [
+          String(number),
+          outcome.kind,
+          String(outcome.status ?? '-'),
+          Math.round(outcome.durationMs),
+          url,
+          outcome.detail ?? '',
+        ]),
+      )
+    if (results.some(({ outcome }) => outcome.kind !== 'success')) process.exitCode = 1
   })
 }

@@ -3,6 +3,7 @@ import { Option, type Command } from 'commander'
 import type { HeaderEdit, NewSecret } from '../../core/settings/commands.ts'
 import type { SecretsEdit } from '../../core/settings/secrets.ts'
 import { PostriderError } from '../../errors.ts'
+import { repeatable } from '../flags.ts'
 
 export interface EndpointFlags {
   header?: string[]
@@ -18,11 +19,6 @@ export interface EndpointFlags {
 }
 
 type Seal = (text: string) => NewSecret
-
-const collect = (value: string, previous: string[] = []): string[] => [...previous, value]
-
-export const repeatable = (flags: string, description: string): Option =>
-  new Option(flags, description).argParser(collect)
 
 /** The flags that carry secrets; `create` and `update` have them alike. */
 export function addSecretFlags(command: Command): Command {

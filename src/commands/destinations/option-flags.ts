@@ -6,7 +6,7 @@ import {
   type DeliverTo,
   type OptionsEdit,
 } from '../../core/settings/destination-options.ts'
-import { repeatable } from './flags.ts'
+import { repeatable } from '../flags.ts'
 
 export interface OptionFlags {
   standardWebhooks?: 'on' | 'off'

@@ -1,14 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import { createSecrets } from '../../adapters/secrets.ts'
-import { SettingsLog } from '../../adapters/folded-log/settings-log.ts'
-import { topicNames } from '../../core/topics.ts'
 import { PostriderError } from '../../errors.ts'
 import { freePort, isPortFree } from '../../local/ports.ts'
 import type { Part } from '../../supervisor.ts'
 import type { Context } from '../context.ts'
 import { startReceiver } from '../receive.ts'
+import { openSettings } from '../settings/settings-session.ts'
+import { withOpen } from '../with-open.ts'
 import type { Arrivals } from './arrivals.ts'
 import { demoId, ensureDemo, sealedDestinations } from './demo.ts'
 import type { DevState } from './dev-state.ts'
@@ -85,21 +84,12 @@ const portLikeBefore = async (port: number): Promise<number> =>
 
 /** `sealed` has a line for each destination whose secrets cannot be opened. */
 async function putIntoSettings(
-  { config, kafka, log }: Context,
+  context: Context,
   local: boolean,
   receiver: Parameters<typeof ensureDemo>[2],
 ): Promise<{ sealed: string[]; writeKey: string }> {
-  const topics = topicNames(config.topicPrefix)
-  const secrets = createSecrets(config.secretsKeys)
-  const settings = new SettingsLog({
-    kafka: kafka(),
-    topic: topics.settings,
-    groupId: config.groupId,
-    codec: createCodecs({ registry: config.registry, topics, log }).settings,
-    log,
-    maxWaitMs: 50,
-  })
-  try {
+  const secrets = createSecrets(context.config.secretsKeys)
+  return withOpen(openSettings(context), async (settings) => {
     await settings.start(AbortSignal.timeout(settingsMs), 'fail')
     // On a Kafka of our own, the demo's secret is simply set again when its key is lost.
     const sealed = sealedDestinations(settings, secrets, local ? demoId : null)
@@ -110,7 +100,5 @@ async function putIntoSettings(
       )
     await ensureDemo(settings, secrets, receiver)
     return { sealed, writeKey: settings.state.sources.get(demoId)!.writeKey }
-  } finally {
-    await settings.close()
-  }
+  })
 }

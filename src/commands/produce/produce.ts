@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createReadStream, statSync } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { addAbortSignal } from 'node:stream'
 import { Command } from 'commander'
 import type { Admin, Kafka } from 'kafkajs'
@@ -17,6 +17,7 @@ import { PostriderError, messageOf } from '../../errors.ts'
 import { requireTopics } from '../check-start.ts'
 import { loadContext, runAction, stopSignal } from '../context.ts'
 import type { Context } from '../context.ts'
+import { sizeOf } from '../flags.ts'
 import { print, printJson } from '../output.ts'
 import { linesOf, maxLineBytes } from './produce-lines.ts'
 import { ProduceProgress } from './produce-progress.ts'
@@ -49,7 +50,7 @@ export function produceCommand(): Command {
 
 async function produce({ config, kafka, log }: Context, file: string, flags: Flags): Promise<void> {
   const topics = topicNames(config.topicPrefix)
-  const totalBytes = file === '-' ? null : sizeOf(file)
+  const totalBytes = file === '-' ? null : sizeOf(file, 'a file of JSON lines')
   const { calls } = createCodecs({ registry: config.registry, topics, log })
   await calls.ready()
   await checkTopic(kafka(), config, log, topics.calls)
@@ -66,7 +67,7 @@ async function produce({ config, kafka, log }: Context, file: string, flags: Fla
   }
 }
 
-/** Gives the number of the last line that was read when it was told to stop before the end; else null. */
+/** The number of the last line that was read, when it is stopped before the end; else null. */
 async function writeLines(
   file: string,
   sourceId: string | null,
@@ -130,18 +131,6 @@ async function orUnavailable<T>(writer: CallWriter, writing: Promise<T>): Promis
       `Kafka did not take the calls from line ${writer.firstUnwritten ?? 1} on: ${messageOf(error)}. ${writer.written} were produced before; go on from that line once Kafka is back`,
       { cause: error },
     )
-  }
-}
-
-function sizeOf(file: string): number {
-  try {
-    const stats = statSync(file)
-    if (stats.isDirectory())
-      throw new PostriderError('usage', `${file} is a folder; give a file of JSON lines`)
-    return stats.size
-  } catch (error) {
-    if (error instanceof PostriderError) throw error
-    throw new PostriderError('usage', `cannot read ${file}: ${messageOf(error)}`, { cause: error })
   }
 }
 

@@ -1,33 +1,43 @@
-// What `sources` and `destinations` have in common: listing, showing, turning on and off.
+// What the commands of settings have in common: listing, showing, turning on and off.
 import type { Command } from 'commander'
 import type { SettingsLog } from '../../adapters/folded-log/settings-log.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'
 import { runAction } from '../context.ts'
+import type { JsonFlag } from '../flags.ts'
 import { print, printJson, printTable } from '../output.ts'
 import { settingsSession } from './settings-session.ts'
 
-export interface JsonFlag {
-  json?: true
+/** What a subcommand does, as a summary and as a sentence. */
+export interface Texts {
+  summary: string
+  description: string
 }
 
-/** One kind of setting, `V` is one of it as it is shown. */
-export interface Kind<V extends { id: string }> {
-  name: 'source' | 'destination'
+/** One kind of setting that can be listed, `V` is one of it as it is shown. */
+export interface ListedSetting<V extends { id: string }> {
+  /** For people: `sources`. */
+  plural: string
+  /** What a list without any begins with. */
+  none: string
   /** In the order of their creation. */
   all(state: SettingsState): V[]
-  /** Throws `not_found`. */
-  one(state: SettingsState, id: string): V
   headings: readonly string[]
   row(view: V): (string | number)[]
+}
+
+/** One kind of setting that can be shown, enabled and disabled, too. */
+export interface Kind<V extends { id: string }> extends ListedSetting<V> {
+  name: 'source' | 'destination'
+  /** Throws `not_found`. */
+  one(state: SettingsState, id: string): V
   lines(view: V): string[]
 }
 
-export function addListCommand<V extends { id: string }>(command: Command, kind: Kind<V>): void {
-  const all = `all ${kind.name}s`
+export function addListCommand<V extends { id: string }>(command: Command, kind: ListedSetting<V>): void {
   command
     .command('list')
-    .summary(all)
-    .description(`All ${kind.name}s.`)
+    .summary(`all ${kind.plural}`)
+    .description(`All ${kind.plural}.`)
     .option('--json', 'one JSON object a line')
     .action(
       runAction(async ({ json }: JsonFlag, self: Command) => {
@@ -35,50 +45,58 @@ export function addListCommand<V extends { id: string }>(command: Command, kind:
           const views = kind.all(state)
           if (json) views.forEach(printJson)
           else if (views.length === 0)
-            print(`no ${kind.name}s; \`postrider ${kind.name}s create --help\` shows how to add one`)
+            print(`${kind.none}; \`postrider ${command.name()} create --help\` shows how to add one`)
           else printTable(kind.headings, views.map(kind.row))
         })
       }),
     )
 }
 
-/** `texts`: what the two of them do, as a summary and as a sentence. */
-export function addTurnCommands<V extends { id: string }>(
+/** A subcommand that takes an id, and does what `action` does. */
+export function addIdCommand(
   command: Command,
-  kind: Kind<V>,
-  texts: Record<'enable' | 'disable', { summary: string; description: string }>,
+  name: string,
+  { summary, description }: Texts,
+  action: (id: string, flags: JsonFlag, self: Command) => Promise<void>,
 ): void {
-  for (const turn of ['enable', 'disable'] as const)
-    command
-      .command(`${turn} <id>`)
-      .summary(texts[turn].summary)
-      .description(texts[turn].description)
-      .option('--json', 'as JSON')
-      .action(
-        runAction(async (id: string, flags: JsonFlag, self: Command) => {
-          await settingsSession(self).run(async (settings) => {
-            await settings.execute({ type: `${turn}_${kind.name}`, id })
-            say(kind, settings, id, flags, `${kind.name} "${id}" is ${turn}d`)
-          })
-        }),
-      )
+  command
+    .command(`${name} <id>`)
+    .summary(summary)
+    .description(description)
+    .option('--json', 'as JSON')
+    .action(runAction(action))
 }
 
-export async function showAction<V extends { id: string }>(
-  kind: Kind<V>,
-  id: string,
-  { json }: JsonFlag,
+export function addShowCommand<V extends { id: string }>(
   command: Command,
-): Promise<void> {
-  await settingsSession(command).run(({ state }) => {
-    const view = kind.one(state, id)
-    if (json) printJson(view)
-    else kind.lines(view).forEach(print)
+  kind: Kind<V>,
+  texts: Texts,
+): void {
+  addIdCommand(command, 'show', texts, async (id, { json }, self) => {
+    await settingsSession(self).run(({ state }) => {
+      const view = kind.one(state, id)
+      if (json) printJson(view)
+      else kind.lines(view).forEach(print)
+    })
   })
 }
 
+export function addTurnCommands<V extends { id: string }>(
+  command: Command,
+  kind: Kind<V>,
+  texts: Record<'enable' | 'disable', Texts>,
+): void {
+  for (const turn of ['enable', 'disable'] as const)
+    addIdCommand(command, turn, texts[turn], async (id, flags, self) => {
+      await settingsSession(self).run(async (settings) => {
+        await settings.execute({ type: `${turn}_${kind.name}`, id })
+        report(kind, settings, id, flags, `${kind.name} "${id}" is ${turn}d`)
+      })
+    })
+}
+
 /** What a change led to: as JSON, or in a sentence. */
-export function say<V extends { id: string }>(
+export function report<V extends { id: string }>(
   kind: Kind<V>,
   { state }: Pick<SettingsLog, 'state'>,
   id: string,

@@ -5,6 +5,7 @@ import { createSecrets, type Secrets } from '../../adapters/secrets.ts'
 import { SettingsLog, type WhenHeld } from '../../adapters/folded-log/settings-log.ts'
 import { topicNames } from '../../core/topics.ts'
 import { loadContext, type Context } from '../context.ts'
+import { withOpen } from '../with-open.ts'
 
 /** Joining the reader's group may take 3 s by a broker's own setting (group.initial.rebalance.delay.ms). */
 const startMs = 15_000
@@ -19,29 +20,29 @@ export interface SettingsSession {
 /** Throws `usage` for wrong settings; nothing is connected before `run`, so flags can be checked first. */
 export function settingsSession(command: Command): SettingsSession {
   const context = loadContext(command)
-  const { config, log } = context
   return {
     context,
-    secrets: createSecrets(config.secretsKeys),
+    secrets: createSecrets(context.config.secretsKeys),
     async run(use, whenHeld = 'fail') {
-      const topics = topicNames(config.topicPrefix)
-      const kafka = context.kafka()
       // A part waits for brokers for ever; a user at a terminal wants an error.
-      await fetchRange(kafka, topics.settings)
-      const settings = new SettingsLog({
-        kafka,
-        topic: topics.settings,
-        groupId: config.groupId,
-        codec: createCodecs({ registry: config.registry, topics, log }).settings,
-        log,
-        maxWaitMs: 50,
-      })
-      try {
+      await fetchRange(context.kafka(), topicNames(context.config.topicPrefix).settings)
+      await withOpen(openSettings(context), async (settings) => {
         await settings.start(AbortSignal.timeout(startMs), whenHeld)
         await use(settings)
-      } finally {
-        await settings.close()
-      }
+      })
     },
   }
+}
+
+/** The settings log, for a command at a terminal; started and closed by the caller. */
+export function openSettings({ config, log, kafka }: Context): SettingsLog {
+  const topics = topicNames(config.topicPrefix)
+  return new SettingsLog({
+    kafka: kafka(),
+    topic: topics.settings,
+    groupId: config.groupId,
+    codec: createCodecs({ registry: config.registry, topics, log }).settings,
+    log,
+    maxWaitMs: 50,
+  })
 }

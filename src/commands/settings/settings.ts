@@ -1,8 +1,8 @@
 import { Command } from 'commander'
 import { PostriderError } from '../../errors.ts'
 import { runAction } from '../context.ts'
+import type { JsonFlag } from '../flags.ts'
 import { print, printJson } from '../output.ts'
-import type { JsonFlag } from './settings-actions.ts'
 import { settingsSession } from './settings-session.ts'
 
 export function settingsCommand(): Command {

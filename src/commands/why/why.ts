@@ -5,15 +5,16 @@ import { PostriderError } from '../../errors.ts'
 import { loadContext, runAction, stopSignal } from '../context.ts'
 import { openErasures } from '../open-erasures.ts'
 import { print, printJson } from '../output.ts'
+import { withProgress } from '../progress-bar.ts'
+import { withOpen } from '../with-open.ts'
 import { pageOf } from './describe.ts'
-import { openMessages } from './open-messages.ts'
-import { IndexProgress } from './progress.ts'
+import { openMessages, type OpenMessages } from './open-messages.ts'
 
 export function whyCommand(): Command {
   return new Command('why')
     .argument('<messageId>', 'of the call')
     .description(
-      'Tells the life of one call in order: how it was received, to which destinations it was planned and why not to ' +
+      'Shows the life of one call in order: how it was received, to which destinations it was planned and why not to ' +
         'others, each attempt, each retry with its tier and due time, and what became of each delivery. Of ' +
         'deliveries that succeeded at once the ledger holds no more than tallies, unless LEDGER=all is set: then ' +
         'the time is that of the tally. An index of the topics is kept under STORE_PATH; the first use builds it. ' +
@@ -29,30 +30,33 @@ async function run(messageId: string, options: { json?: true }, command: Command
   else print(pageOf(life))
 }
 
+/** Short reading is not worth a bar. */
+const minRecords = 20_000
+
 async function lookUp(messageId: string, command: Command): Promise<MessageLife> {
   const context = loadContext(command)
   const { config, log } = context
-  const kafka = context.kafka()
   const signal = stopSignal()
-  const erasures = await openErasures(context)
-  const messages = await openMessages({ config, kafka, log }, (stop) => erasures.current(stop))
-  const progress = new IndexProgress()
-  try {
-    const [life] = await Promise.all([
+  const lifeShown = (messages: OpenMessages) =>
+    withProgress((bar) =>
       lifeOfMessage(messageId, messages, {
         signal,
-        progress: (done, total) => progress.show(done, total),
+        progress: (done, total) => {
+          if (total >= minRecords)
+            bar.show('indexing {bar} {value}/{total} records, {eta_formatted} left', done, total)
+        },
       }),
-      erasures.start(signal),
-    ])
-    return life
+    )
+  try {
+    return await withOpen(await openErasures(context), async (erasures) =>
+      withOpen(
+        await openMessages({ config, kafka: context.kafka(), log }, (stop) => erasures.current(stop)),
+        async (messages) => (await Promise.all([lifeShown(messages), erasures.start(signal)]))[0],
+      ),
+    )
   } catch (error) {
     if (!signal.aborted) throw error
     const line = 'stopped; what the index of messages holds stays, and the next use goes on from there'
     throw new PostriderError('local', line, { cause: error })
-  } finally {
-    progress.stop()
-    messages.close()
-    await erasures.close()
   }
 }

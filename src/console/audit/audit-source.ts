@@ -2,7 +2,7 @@ import type { AuditedPartition, PartitionId } from '../../core/ledger/audit-repo
 import type { DeadLetter, RetryDelivery } from '../../core/delivery/delivery.ts'
 import type { Tally } from '../../core/ledger/tally.ts'
 
-/** What lay in Kafka at one moment: what is committed was read first, so all that it covers lies before the ends. */
+/** Kafka at one moment. Commits are read first, so all that they cover lies before the ends. */
 export interface AuditSnapshot {
   /** Calls and retry tiers. */
   partitions: AuditedPartition[]
@@ -16,7 +16,7 @@ export interface AuditReadOptions {
   /** Epoch ms: nothing that was written before. */
   since: number | null
   signal?: AbortSignal | undefined
-  /** Told how many offsets there are to read, and how many of them are read. */
+  /** Called with the number of offsets read so far, and of all to read. */
   progress(done: number, total: number): void
 }
 

@@ -86,7 +86,7 @@ export function computationIn(
 }
 
 /**
- * Notifies destinations of who joined and who left (docs/audiences.md). The whole list is read and found right
+ * Notifies destinations of users who joined or left (docs/audiences.md). The whole list is read and checked
  * before anything is written. Crash-safe without transactions: a membership is acknowledged before its call is
  * sent, and the next sync first sends again what an open one may not have sent. Throws `conflict` while
  * another sync of it is running.

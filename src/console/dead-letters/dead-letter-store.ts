@@ -24,7 +24,7 @@ export interface StoredDeadLetter {
   problem: string | null
   /** Epoch milliseconds; when it was written, where that is all that is known. */
   failedAt: number
-  /** What a deletion request is held against. */
+  /** The call whose user a deletion request may cover. */
   owner: ErasableCall
 }
 
@@ -32,7 +32,7 @@ export interface DeadLetterReadOptions {
   /** Epoch milliseconds: what failed before may be left out. */
   since?: number | null
   signal?: AbortSignal
-  /** Told once, before the first: how many there are to look at, about. */
+  /** Called once, before the first: about how many there are to look at. */
   onRange?: (total: number) => void
 }
 

@@ -33,9 +33,9 @@ export interface DeletionPorts {
     /** Every erasure there is now, in the order in which they were written. */
     read(options: LedgerReadOptions): AsyncIterable<StoredErasure>
   }
-  /** Of one request's own: whatever fails of it is no other's matter. Close it. */
+  /** A sink for one request, so that its failures affect no other. Close it. */
   openCalls(): DeleteCallSink
-  /** What `webhooks.deliveries` holds now of calls whose messageIds begin so. */
+  /** The records in `webhooks.deliveries` of calls whose messageIds begin with this prefix. */
   events(messageIdPrefix: string, options: LedgerReadOptions): AsyncIterable<DeliveryEvent>
   /** Lowercase letters, digits and `-`. */
   newRequestId(at: number): string

@@ -3,14 +3,14 @@ import type { SourceProgress } from '../../core/erasure/deletion-progress.ts'
 import type { RequestKey } from '../../core/settings/command-id.ts'
 
 export interface DeletionOptions {
-  /** Told once the request is found right and before anything is written. */
+  /** Called once, after the request was checked and before anything is written. */
   onStart?: (requestId: string) => void
   onProgress?: (phase: 'erasing' | 'notifying', done: number, total: number) => void
   /** Ends it before anything is written, or once all users are erased: then `resume` goes on. */
   signal?: AbortSignal
 }
 
-/** What a request has come to when it was written whole. */
+/** The result of a request that was written completely. */
 export interface DeletionReport {
   requestId: string
   users: number

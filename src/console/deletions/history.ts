@@ -5,7 +5,7 @@ import { PostriderError } from '../../errors.ts'
 import type { DeletionPorts, LedgerReadOptions } from './deletion-records.ts'
 import type { DeletionStatus, DeletionSummary } from './deletions.ts'
 
-/** The clock of a request's maker, whose time its id holds, may differ from the brokers' by this. */
+/** A request's id holds the time of the process that made it; its clock may differ from the brokers' by this. */
 const clockSkewMs = 600_000
 
 /** `<time in base 36>-<random>`: by its id a request is found without reading all that came before. */

@@ -10,9 +10,9 @@ import { recordedDeletions } from './history.ts'
 import type { DeleteCallSink, DeletionPorts } from './deletion-records.ts'
 import type { DeletionOptions, DeletionReport, Deletions, ResumeReport } from './deletions.ts'
 
-/** Erasures that are written together: those of most requests at once, which Kafka takes whole or not at all. */
+/** Erasures per write. Most requests have fewer, so that Kafka takes all of theirs or none. */
 const erasuresAtOnce = 5_000
-/** Calls between two looks at the signal. */
+/** Delete calls between two checks of the signal. */
 const callsAtOnce = 500
 
 /** The same user and source always give the same, so a delete call that is written again is known as such. */

@@ -25,13 +25,13 @@ export interface MessageFacts {
   traces: Trace[]
   /** Of the copies' records and of those of tiers that the traces name. */
   finish(place: Place): Finish
-  /** Whose a copy is that is gone from the calls topic, by what waits in tiers or lies among the dead letters. */
+  /** The user of a copy that is gone from the calls topic, found in retry tiers or dead letters. */
   ownerOf(place: Place): Promise<ErasableCall | null>
 }
 
 export interface FactsOptions {
   signal?: AbortSignal | undefined
-  /** Told while the index takes in what came since the last time: records looked at, and how many there are. */
+  /** Called while the index reads new records: records read so far, and how many there are. */
   progress?: ((done: number, total: number) => void) | undefined
 }
 

@@ -1,33 +1,10 @@
 import { z } from 'zod'
 import type { ComputationKind } from '../../../core/audience/computations.ts'
 import { computationIn } from '../../computations/sync.ts'
-import { computationView } from '../../computations/view.ts'
+import { computationSchema, computationView } from '../../computations/view.ts'
 import { operation, type Operation } from '../operation.ts'
 import { idParams, idText, listAndCreate, placeOf } from '../setting-operations.ts'
 import { reportTo, syncOperations, syncProgress } from './syncs.ts'
-
-const syncShape = { syncId: z.string(), mode: z.string(), startedAt: z.iso.datetime() }
-
-const computationSchema = z
-  .object({
-    id: z.string(),
-    name: z.string(),
-    key: z.string().describe('The property by which destinations get it: the name in snake_case.'),
-    sourceId: z.string(),
-    openSync: z
-      .object(syncShape)
-      .nullable()
-      .describe('Running, or interrupted: the next sync finishes it first.'),
-    lastSync: z
-      .object({
-        ...syncShape,
-        finishedAt: z.iso.datetime(),
-        entered: z.number().int(),
-        left: z.number().int(),
-      })
-      .nullable(),
-  })
-  .meta({ id: 'Computation' })
 
 const countedSchema = z
   .object({

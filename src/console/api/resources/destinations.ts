@@ -1,15 +1,10 @@
 import type { HeaderEdit } from '../../../core/settings/commands.ts'
 import { givenOptions, type OptionsEdit } from '../../../core/settings/destination-options.ts'
-import { destinationIn, destinationView } from '../../destinations.ts'
+import { destinationIn, destinationSchema, destinationView } from '../../destinations.ts'
 import { sealerFor, type Sealer } from '../../sealing-key.ts'
 import { operation, type Operation } from '../operation.ts'
 import { idParams, settingOperations } from '../setting-operations.ts'
-import {
-  destinationCreate,
-  destinationSchema,
-  destinationUpdate,
-  sampleOutcomes,
-} from './destination-schemas.ts'
+import { destinationCreate, destinationUpdate, sampleOutcomes } from './destination-schemas.ts'
 
 export const destinationOperations: Operation[] = [
   ...settingOperations({

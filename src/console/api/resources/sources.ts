@@ -1,16 +1,6 @@
 import { z } from 'zod'
-import { newWriteKey, sourceIn, sourceView } from '../../sources.ts'
+import { newWriteKey, sourceIn, sourceSchema, sourceView } from '../../sources.ts'
 import { idText, settingOperations } from '../setting-operations.ts'
-
-const sourceSchema = z
-  .object({
-    id: z.string(),
-    name: z.string(),
-    writeKey: z.string().describe('What senders show to the collector. No secret: browsers publish it.'),
-    enabled: z.boolean(),
-    destinationIds: z.array(z.string()).describe('Where its calls go.'),
-  })
-  .meta({ id: 'Source' })
 
 const createBody = z
   .strictObject({

@@ -1,5 +1,15 @@
+// Flags and arguments that several commands take.
+import { statSync } from 'node:fs'
+import { Option } from 'commander'
 import { parseMoment } from '../core/duration.ts'
-import { PostriderError } from '../errors.ts'
+import { PostriderError, messageOf } from '../errors.ts'
+
+export interface JsonFlag {
+  json?: true
+}
+
+export const repeatable = (flags: string, description: string): Option =>
+  new Option(flags, description).argParser((value: string, before: string[] = []) => [...before, value])
 
 /** `--since` and `--until` in epoch milliseconds; null where they are not given. Throws PostriderError 'usage'. */
 export function readPeriod(
@@ -21,4 +31,16 @@ function readMoment(flag: string, text: string | undefined, now: number): number
     'usage',
     `${flag} is ${JSON.stringify(text)}; it takes an ISO time such as 2026-01-31T12:00:00Z, or a duration such as 2h`,
   )
+}
+
+/** The size of a file in bytes. Throws `usage` for what cannot be read; `needs` is the file that is meant. */
+export function sizeOf(file: string, needs: string): number {
+  try {
+    const stats = statSync(file)
+    if (stats.isDirectory()) throw new PostriderError('usage', `${file} is a folder; give ${needs}`)
+    return stats.size
+  } catch (error) {
+    if (error instanceof PostriderError) throw error
+    throw new PostriderError('usage', `cannot read ${file}: ${messageOf(error)}`, { cause: error })
+  }
 }

@@ -1,3 +1,5 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+
 /** The write key of an Authorization header: `Basic base64(key:)`, as some SDKs have it without the colon. */
 export function basicKey(authorization: string | undefined): string | null {
   const credentials = credentialsOf('basic', authorization)
@@ -17,4 +19,20 @@ function credentialsOf(scheme: string, authorization: string | undefined): strin
   const space = authorization.indexOf(' ')
   if (space !== scheme.length || authorization.slice(0, space).toLowerCase() !== scheme) return null
   return authorization.slice(space + 1).trim() || null
+}
+
+export type TokenVerdict = 'right' | 'wrong' | 'missing'
+
+/**
+ * Compares a request's Bearer token with the one that is right. In constant time, of the token's length too: what is
+ * compared are digests.
+ */
+export function tokenCheck(token: string): (authorization: string | undefined) => TokenVerdict {
+  const digest = (text: string) => createHash('sha256').update(text).digest()
+  const right = digest(token)
+  return (authorization) => {
+    const given = bearerKey(authorization)
+    if (given === null) return 'missing'
+    return timingSafeEqual(digest(given), right) ? 'right' : 'wrong'
+  }
 }

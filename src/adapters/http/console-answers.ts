@@ -1,0 +1,59 @@
+// What the console answers beside its operations: refusals of its own, and errors.
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { apiPrefix } from '../../console/api/document.ts'
+import { answerOf, refusal, RequestRefused } from '../../console/api/errors.ts'
+import type { ApiAnswer, Operation } from '../../console/api/operation.ts'
+import { maxBodyBytes } from './console-bodies.ts'
+
+export const stopped = new RequestRefused(
+  'unavailable',
+  'the console is being stopped; repeat the request, it goes on where this one stopped',
+)
+export const starting = refusal('unavailable', 'the console is starting, or waits for Kafka: see /readyz')
+export const bug = refusal('internal_error', 'the console failed; its log says why')
+export const noRoute = refusal(
+  'not_found',
+  `there is no such route; ${apiPrefix}/openapi.json names all that there are`,
+)
+export const unauthorized = {
+  missing: 'a token is needed: `Authorization: Bearer <ADMIN_TOKEN>`',
+  wrong: 'the token is not the console’s ADMIN_TOKEN',
+}
+
+/** The answer to what Fastify or a handler threw; null for a bug. Fastify's own messages may quote the body. */
+export function answerTo(error: unknown): ApiAnswer | null {
+  const { code, statusCode } = error as { code?: string; statusCode?: number }
+  switch (code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return refusal('body_too_large', `the body has more than ${maxBodyBytes >> 20} MB`)
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return refusal('unsupported_media_type', 'the Content-Type must be application/json')
+  }
+  const answer = answerOf(error)
+  if (answer) return answer
+  return statusCode === 400 ? refusal('invalid_request', 'the body is not valid JSON') : null
+}
+
+export function notFound(
+  operations: readonly Operation[],
+  request: FastifyRequest,
+  reply: FastifyReply,
+): void {
+  const path = pathOf(request)
+  const allowed = operations.filter(({ path: template }) =>
+    new RegExp(`^${apiPrefix}${template.replace(/\{\w+\}/g, '[^/]+')}$`).test(path),
+  )
+  if (allowed.length === 0) return send(reply, noRoute)
+  const methods = allowed.map(({ method }) => method).join(', ')
+  reply.header('Allow', methods)
+  send(reply, refusal('method_not_allowed', `there is ${methods} at this path`))
+}
+
+export function send(reply: FastifyReply, { status, headers, body }: ApiAnswer): void {
+  reply
+    .code(status)
+    .headers({ ...headers, 'Content-Type': 'application/json; charset=utf-8' })
+    .send(`${JSON.stringify(body)}\n`)
+}
+
+export const pathOf = (request: FastifyRequest): string => request.url.split('?')[0]!
