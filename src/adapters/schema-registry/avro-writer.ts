@@ -1,9 +1,6 @@
-// Writers of Avro records, compiled from the schema once per process. avsc's own writers take about twice as long, and
-// every part that handles calls writes one of these records per call or more.
-//
-// The field accesses are generated as source text, as avsc does too: a loop over the field names takes 1.5 to 1.8 times
-// as long, because one place in the code then reads fields of every name. Nothing but field names of the files in
-// `schemas/` gets into that text, and avsc has checked them to be identifiers.
+// Writers of Avro records, compiled from the schema once per process. The field accesses are generated as source text,
+// as avsc does too (docs/performance.md). Nothing but field names of the files in `schemas/` gets into that text, and
+// avsc has checked them to be identifiers: no data ever does.
 //
 // Half of a surrogate pair becomes U+FFFD in every text, as in Node. avsc does so only in texts of more than 64 bytes,
 // and writes invalid UTF-8 in the others.

@@ -188,6 +188,21 @@ test('whichever field is the large one, a buffer that is a byte too short is rep
   }
 })
 
+test('every buffer that is too short is reported, for a full record and for one of nulls', () => {
+  const buffer = Buffer.alloc(1 << 17)
+  for (const { type, write } of schemas) {
+    const full = fullValue(type) as Fields
+    const nulls = (type as types.RecordType).fields
+      .filter((field) => field.type.typeName === 'union:unwrapped')
+      .map((field) => [field.name, null])
+    for (const record of [full, { ...full, ...Object.fromEntries(nulls) }]) {
+      const { length } = byAvsc(type, record)
+      for (let short = 0; short < length; short++)
+        assert.equal(write(record, buffer.subarray(0, short), 0), -1, `${short} of ${length}`)
+    }
+  }
+})
+
 test('half of a surrogate pair is written as U+FFFD, in short texts and long ones', () => {
   const { type, write } = recordSchema('membership')
   const buffer = Buffer.alloc(2_000)
