@@ -334,8 +334,8 @@ export const isolation: readonly Mutation[] = [
   {
     id: 'calls-that-wait-for-a-destination-that-is-not-set-up',
     file: 'src/forwarder/send/endpoint-admission.ts',
-    find: "this.#state === 'not_set_up' ? notSetUp : this.#pace.deferral(queued, now)",
-    replace: 'this.#pace.deferral(queued, now)',
+    find: 'const deferral = this.pause(this.#attempts.length, now)',
+    replace: 'const deferral = this.#pace.deferral(this.#attempts.length, now)',
     test: {
       file: 'forwarder/send/dispatcher.test.ts',
       name: 'an endpoint that is not set up defers all that comes and all that waits, and goes on once it is',
