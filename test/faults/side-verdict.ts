@@ -91,8 +91,9 @@ function judgeDeletions(
   findings: Findings,
 ): void {
   const deletes = new Set(evidence.calls.filter(({ type }) => type === 'delete').map(({ userId }) => userId))
-  for (const { id, userIds, reported } of deletions) {
-    if (reported !== userIds.length) findings.add('deletions', `${id} told ${reported} of ${userIds.length}`)
+  for (const { id, userIds, deleteCalls } of deletions) {
+    if (deleteCalls !== userIds.length)
+      findings.add('deletions', `${id}: ${deleteCalls} delete calls for ${userIds.length} users`)
     for (const user of userIds) {
       tally.deleted++
       if (!evidence.erasures.has(`${id} ${user}`)) findings.add('erasures lost', `${user} of ${id}`)

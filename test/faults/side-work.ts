@@ -24,7 +24,7 @@ export interface SideNotes {
   syncs: (Acknowledged & { changes: ReadonlyMap<string, boolean> })[]
   /** By the last sync. */
   members: ReadonlySet<string>
-  deletions: (Acknowledged & { id: string; userIds: readonly string[]; reported: number })[]
+  deletions: (Acknowledged & { id: string; userIds: readonly string[]; deleteCalls: number })[]
   names: (Acknowledged & { name: string })[]
   replay: (Acknowledged & { replayed: number; refused: number }) | null
 }
@@ -146,10 +146,16 @@ export class SideWork {
     const headers = { 'idempotency-key': `deletion-${userIds.join()}` }
     const answer = (await this.#ask('a deletion', 'POST', '/deletions', body, headers)) as {
       id: string
-      reported: number
+      deleteCalls: number
     } | null
     if (answer)
-      this.notes.deletions.push({ from, to: Date.now(), id: answer.id, userIds, reported: answer.reported })
+      this.notes.deletions.push({
+        from,
+        to: Date.now(),
+        id: answer.id,
+        userIds,
+        deleteCalls: answer.deleteCalls,
+      })
   }
 
   async #rename(): Promise<void> {
