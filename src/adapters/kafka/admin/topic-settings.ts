@@ -30,9 +30,10 @@ export async function describeTopics(
   const existing = new Set(await admin.listTopics())
   const topics = specs.map(({ name }) => name).filter((name) => existing.has(name))
   if (topics.length === 0) return new Map()
+  const resources = topics.map((name) => ({ type: ConfigResourceTypes.TOPIC, name }))
   const [metadata, configs] = await Promise.all([
-    admin.fetchTopicMetadata({ topics }),
-    describeConfigs(admin, topics),
+    untilTopicsKnown(() => admin.fetchTopicMetadata({ topics })),
+    untilTopicsKnown(() => admin.describeConfigs({ includeSynonyms: false, resources })),
   ])
   const partitionsOf = new Map(metadata.topics.map((topic) => [topic.name, topic.partitions]))
   return new Map(
@@ -53,13 +54,12 @@ export async function describeTopics(
   )
 }
 
-/** The broker that is asked may not know yet of a topic that another one has listed. */
-async function describeConfigs(admin: Admin, topics: readonly string[]) {
-  const resources = topics.map((name) => ({ type: ConfigResourceTypes.TOPIC, name }))
+/** Asks again, for 10 s: the broker that is asked may not know yet of a topic that another one has listed. */
+async function untilTopicsKnown<T>(ask: () => Promise<T>): Promise<T> {
   const deadline = performance.now() + knownWithinMs
   for (;;) {
     try {
-      return await admin.describeConfigs({ includeSynonyms: false, resources })
+      return await ask()
     } catch (error) {
       const isUnknown = (error as { type?: string }).type === 'UNKNOWN_TOPIC_OR_PARTITION'
       if (!isUnknown || performance.now() > deadline) throw error
