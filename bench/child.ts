@@ -34,7 +34,7 @@ export class Child {
       process.execPath,
       ...benchFlags,
       ...(options.flags ?? []),
-      fileURLToPath(new URL(file, import.meta.url)),
+      fileURLToPath(new URL(`./children/${file}`, import.meta.url)),
       ...(options.args ?? []),
     ]
     const [program, ...rest] = hasTaskset ? ['taskset', '-c', String(options.core), ...command] : command

@@ -1,4 +1,4 @@
-import type { Result, Workload } from './workload.ts'
+import type { Result, Workload } from './workloads/workload.ts'
 
 const width = 44
 

@@ -23,7 +23,7 @@ import { startLocalKafka } from '../src/local/kafka.ts'
 import { ensureLocalParts } from '../src/local/parts.ts'
 import { startLocalRegistry } from '../src/local/registry.ts'
 import { bindsCores, Child } from './child.ts'
-import { processMs } from './cpu.ts'
+import { processMs } from './measure/cpu.ts'
 import { sharedSecret } from './calls.ts'
 
 /** A Kafka and a registry for one run of the benchmarks. */
@@ -180,7 +180,7 @@ export async function deployMany(
   extra: Record<string, string> = {},
 ): Promise<{ deployment: Deployment; receiver: Child; urls: Record<string, string> }> {
   const deployment = await deploy(servers, extra)
-  const receiver = new Child('./endpoints.ts', { core: otherCore, args: [String(count)] })
+  const receiver = new Child('endpoints.ts', { core: otherCore, args: [String(count)] })
   const { ports } = (await receiver.reported('listening')) as unknown as { ports: number[] }
   const urls: Record<string, string> = {}
   for (const [index, port] of ports.entries()) {

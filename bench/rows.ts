@@ -1,7 +1,7 @@
 // node bench/rows.ts [FILE]   prints, in Markdown, the rows of docs/performance.md for what was measured of collector and client.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Goal, Row } from './workload.ts'
+import type { Goal, Row } from './workloads/workload.ts'
 
 interface Measured {
   rows: Row[]

@@ -1,7 +1,6 @@
 import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, randomBytes } from 'node:crypto'
 import type { Secrets } from '../console/secrets.ts'
-import type { SecretPlace } from '../core/settings/secret-place.ts'
-import type { SealedSecret } from '../core/settings/settings.ts'
+import type { SecretPlace, SealedSecret } from '../core/settings/settings.ts'
 import { PostriderError } from '../errors.ts'
 
 export type { Secrets } from '../console/secrets.ts'

@@ -11,7 +11,7 @@ const maxAnswerBytes = 1_048_576
 
 /**
  * Sends batches to a collector over one connection that stays open while there is work. node:http and not `fetch`:
- * half the CPU a request (bench/client.ts), a connection that can be closed, and an idle one keeps no process alive.
+ * half the CPU a request (bench/workloads/client.ts), a connection that can be closed, and an idle one keeps no process alive.
  */
 export class HttpTransport implements Transport {
   readonly name: string

@@ -1,7 +1,6 @@
 import type { Resealed } from '../core/settings/commands.ts'
 import { placedSecrets } from '../core/settings/secrets.ts'
-import type { Destination, SealedSecret } from '../core/settings/settings.ts'
-import type { SecretPlace } from '../core/settings/secret-place.ts'
+import type { Destination, SealedSecret, SecretPlace } from '../core/settings/settings.ts'
 import { PostriderError, messageOf } from '../errors.ts'
 import type { Secrets } from './secrets.ts'
 import type { SettingsWriter } from './settings-writer.ts'

@@ -1,6 +1,5 @@
 import type { NewSecret } from '../core/settings/commands.ts'
-import type { SecretPlace } from '../core/settings/secret-place.ts'
-import type { SealedSecret } from '../core/settings/settings.ts'
+import type { SecretPlace, SealedSecret } from '../core/settings/settings.ts'
 
 /** Seals and opens secrets, each for the place where it is used. Errors: `secrets_key`. */
 export interface Secrets {

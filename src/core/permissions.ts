@@ -31,7 +31,7 @@ export interface DeploymentNames {
 
 /**
  * Everything that a part asks brokers for, and nothing else. `console` covers all commands that do one thing and end,
- * too. test/pipeline/secured.test.ts compares it with what a broker was asked.
+ * too. test/pipeline/security/secured.test.ts compares it with what a broker was asked.
  */
 export function partPermissions(part: SecuredPart, names: DeploymentNames): Permission[] {
   const { topics, groupId } = names

@@ -4,7 +4,7 @@ import { inspect } from 'node:util'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { createSecrets } from '../../src/adapters/secrets.ts'
-import { headerPlace, sharedSecretPlace } from '../../src/core/settings/secret-place.ts'
+import { headerPlace, sharedSecretPlace } from '../../src/core/settings/settings.ts'
 import { PostriderError } from '../../src/errors.ts'
 
 const oldKey = randomBytes(32)

@@ -3,16 +3,16 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import kafkajs, { type Kafka } from 'kafkajs'
-import pino from 'pino'
 import { createKafka } from '../../src/adapters/kafka/patched-client.ts'
 import { readRange } from '../../src/adapters/kafka/read/read-range.ts'
 import { TopicReader } from '../../src/adapters/kafka/read/topic-reader.ts'
 import type { TopicRecord } from '../../src/adapters/kafka/read/topic-record.ts'
 import { PostriderError } from '../../src/errors.ts'
-import { brokers, uniquePrefix } from '../support/rig.ts'
+import { brokers, uniquePrefix } from '../support/deployment/rig.ts'
 import { createTopics } from '../../src/adapters/kafka/admin/create-topics.ts'
+import { until } from '../support/until.ts'
+import { silentLog as log } from '../support/silent-log.ts'
 
-const log = pino({ level: 'silent' })
 const kafka = createKafka({ kafka: { brokers: brokers(), ssl: false, sasl: null } }, log)
 
 async function makeTopic(t: TestContext, partitions: number): Promise<string> {
@@ -46,15 +46,6 @@ function makeReader(
   const reader = new TopicReader({ kafka: client, topic, groupPrefix: 'test.reader', log, onRecord })
   t.after(() => reader.close())
   return reader
-}
-
-/** Polls with a deadline. */
-async function until(condition: () => boolean | Promise<boolean>, what: string, ms = 15_000): Promise<void> {
-  const deadline = Date.now() + ms
-  while (!(await condition())) {
-    if (Date.now() > deadline) assert.fail(`not within ${ms} ms: ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
 }
 
 test('starts with everything that the topic holds, in order, and follows it live', async (t) => {
@@ -143,10 +134,10 @@ test('goes on where it was after the brokers were away, with every record once',
   await reader.start()
 
   line.cut()
-  await until(() => !reader.connected, 'the reader notices')
+  await until(() => !reader.connected, 10_000, 'that the reader notices the cut')
   await produce(topic, numbered(20, 'after'))
   line.restore()
-  await until(() => seen.length >= 40, 'the rest arrives')
+  await until(() => seen.length >= 40, 10_000, 'the arrival of the rest')
   assert.equal(reader.connected, true)
   assert.deepEqual(seen, [...numbered(20, 'before'), ...numbered(20, 'after')])
 })
@@ -179,7 +170,7 @@ test('closes quickly, twice if asked, and leaves no group behind', async (t) => 
   t.after(() => admin.disconnect())
   const exists = async (): Promise<boolean> =>
     (await admin.listGroups()).groups.some(({ groupId }) => groupId.startsWith(groupPrefix))
-  await until(exists, 'the group is there')
+  await until(exists, 10_000, 'the creation of the group')
   const began = Date.now()
   await Promise.all([reader.close(), reader.close()])
   assert(Date.now() - began < 10_000, `${Date.now() - began} ms`)
@@ -191,7 +182,7 @@ test('a range holds what the topic held at the call, from a time on, and then en
   const topic = await makeTopic(t, 3)
   await produce(topic, numbered(100, 'old'), 0)
   const since = Date.now() + 1
-  await until(() => Date.now() > since, 'a later millisecond')
+  await until(() => Date.now() > since)
   await produce(topic, numbered(100, 'new'), 0)
   await produce(topic, numbered(5, 'other'), 1)
   const seen: string[] = []

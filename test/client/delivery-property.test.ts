@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { Analytics, AnalyticsError, type Transport } from '../../src/client/index.ts'
 import { HttpTransport } from '../../src/client/http-transport.ts'
-import { clientOf } from '../support/clients.ts'
-import { collectorDouble, writeKey, type Answer } from '../support/collector-double.ts'
+import { clientOf } from '../support/calls/clients.ts'
+import { collectorDouble, writeKey, type Answer } from '../support/calls/collector-double.ts'
 
 type Step =
   | { do: 'call'; event: string; bytes: number }

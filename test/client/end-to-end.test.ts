@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { Analytics, type DeliveryError } from '../../src/client/index.ts'
-import { clientOf } from '../support/clients.ts'
-import { collected, startCollector, withSource } from '../support/collectors.ts'
-import { deploy } from '../support/deployment.ts'
+import { clientOf } from '../support/calls/clients.ts'
+import { collected, startCollector, withSource } from '../support/calls/collectors.ts'
+import { deploy } from '../support/deployment/deployment.ts'
 import { startReceiver } from '../support/receivers.ts'
 
 test('calls of every type go from the client to the receiver', async (t) => {

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict'
-import { createServer } from 'node:net'
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import type { Transport } from '../../src/client/index.ts'
-import { clientOf, trackSome } from '../support/clients.ts'
-import { collectorDouble, writeKey, type Answer } from '../support/collector-double.ts'
+import { clientOf, trackSome } from '../support/calls/clients.ts'
+import { collectorDouble, writeKey, type Answer } from '../support/calls/collector-double.ts'
+import { freePort } from '../../src/local/ports.ts'
 
 const weathers: [string, Answer][] = [
   ['a 500', { status: 500 }],
@@ -68,7 +66,7 @@ test('an attempt without an answer ends by the timeout, and the next one deliver
 })
 
 test('a collector that is down until later gets everything', async (t) => {
-  const { port } = await freePort()
+  const port = await freePort()
   const client = clientOf(t, { url: `http://127.0.0.1:${port}` }, { retries: Infinity, maxBackoff: 50 })
   const ids = trackSome(client, 50)
   const flushed = client.flush()
@@ -226,13 +224,3 @@ test('a transport that rejects calls it was not given ends in an error, not in a
   await client.flush()
   assert.deepEqual(client.named(), ids)
 })
-
-/** A port on which nothing listens. */
-async function freePort(): Promise<{ port: number }> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return { port }
-}

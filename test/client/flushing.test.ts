@@ -3,9 +3,9 @@ import { test } from 'node:test'
 import { envelopeBytes } from '../../src/client/transport.ts'
 import { AnalyticsError } from '../../src/client/index.ts'
 import { writeCall } from '../../src/client/write-call.ts'
-import { clientOf, trackSome } from '../support/clients.ts'
-import { collectorDouble, writeKey } from '../support/collector-double.ts'
-import { until } from '../support/deployment.ts'
+import { clientOf, trackSome } from '../support/calls/clients.ts'
+import { collectorDouble, writeKey } from '../support/calls/collector-double.ts'
+import { until } from '../support/until.ts'
 
 const never = 2 ** 31 - 1
 const sizes = (requests: { items: unknown[] }[]) => requests.map(({ items }) => items.length)

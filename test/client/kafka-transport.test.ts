@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Analytics, AnalyticsError, type DeliveryError } from '../../src/client/index.ts'
 import { KafkaTransport, type KafkaTransportOptions } from '../../src/kafka-transport.ts'
-import { deploy, type Deployment } from '../support/deployment.ts'
-import { brokers, ownKafka, registryUrl, uniquePrefix } from '../support/rig.ts'
+import { deploy, type Deployment } from '../support/deployment/deployment.ts'
+import { brokers, ownKafka, registryUrl, uniquePrefix } from '../support/deployment/rig.ts'
 
 const read = async (deployment: Deployment) =>
   Promise.all(

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
-import { deploy } from '../support/deployment.ts'
+import { deploy } from '../support/deployment/deployment.ts'
 
 const run = promisify(execFile)
 
@@ -14,7 +14,7 @@ interface Outcome {
 }
 
 async function outcomeOf(args: string[], env: Record<string, string | undefined>): Promise<Outcome> {
-  const program = join(import.meta.dirname, '../support/kafkajs-differences.ts')
+  const program = join(import.meta.dirname, '../support/kafka/kafkajs-differences.ts')
   const { stdout } = await run(process.execPath, [program, ...args], { env: { ...process.env, ...env } })
   return JSON.parse(stdout) as Outcome
 }

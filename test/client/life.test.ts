@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { test } from 'node:test'
 import { AnalyticsError } from '../../src/client/index.ts'
-import { clientOf, trackSome } from '../support/clients.ts'
-import { collectorDouble, writeKey } from '../support/collector-double.ts'
-import { until } from '../support/deployment.ts'
+import { clientOf, trackSome } from '../support/calls/clients.ts'
+import { collectorDouble, writeKey } from '../support/calls/collector-double.ts'
+import { until } from '../support/until.ts'
 
 const entry = new URL('../../src/client/index.ts', import.meta.url).href
 const never = 2 ** 31 - 1

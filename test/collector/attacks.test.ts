@@ -2,9 +2,16 @@ import assert from 'node:assert/strict'
 import { connect, type Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { gzipSync } from 'node:zlib'
-import { collectorSample, post, startCollector, track, withSource, writeKey } from '../support/collectors.ts'
-import { deploy } from '../support/deployment.ts'
-import { rawRequest, sendRaw } from '../support/raw-http.ts'
+import {
+  collectorSample,
+  post,
+  startCollector,
+  track,
+  withSource,
+  writeKey,
+} from '../support/calls/collectors.ts'
+import { deploy } from '../support/deployment/deployment.ts'
+import { rawRequest, sendRaw } from '../support/calls/raw-http.ts'
 
 const basicOf = (id: string) => `Authorization: Basic ${btoa(`key-of-${id}:`)}`
 const headersOf = (id: string) => ({ authorization: `Basic ${btoa(`key-of-${id}:`)}` })

@@ -3,9 +3,9 @@ import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { partitionKey } from '../../src/core/call/analytics-call.ts'
 import type { AnalyticsCall } from '../../src/core/call/analytics-call.ts'
-import { collected, post, startCollector, track, withSource, writeKey } from '../support/collectors.ts'
-import { deploy } from '../support/deployment.ts'
-import { rawRequest, sendRaw } from '../support/raw-http.ts'
+import { collected, post, startCollector, track, withSource, writeKey } from '../support/calls/collectors.ts'
+import { deploy } from '../support/deployment/deployment.ts'
+import { rawRequest, sendRaw } from '../support/calls/raw-http.ts'
 
 const basic = { authorization: `Basic ${btoa(`${writeKey}:`)}` }
 

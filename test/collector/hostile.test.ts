@@ -10,9 +10,10 @@ import {
   track,
   withSource,
   writeKey,
-} from '../support/collectors.ts'
-import { deploy, until } from '../support/deployment.ts'
-import { rawRequest, sendRaw } from '../support/raw-http.ts'
+} from '../support/calls/collectors.ts'
+import { deploy } from '../support/deployment/deployment.ts'
+import { until } from '../support/until.ts'
+import { rawRequest, sendRaw } from '../support/calls/raw-http.ts'
 
 const basic = `Authorization: Basic ${btoa(`${writeKey}:`)}`
 const codeOf = (text: string): string | null => (JSON.parse(text) as { code?: string }).code ?? null

@@ -11,10 +11,11 @@ import {
   track,
   withSource,
   writeKey,
-} from '../support/collectors.ts'
-import { deploy, until } from '../support/deployment.ts'
-import { rawRequest } from '../support/raw-http.ts'
-import { ownKafka } from '../support/rig.ts'
+} from '../support/calls/collectors.ts'
+import { deploy } from '../support/deployment/deployment.ts'
+import { until } from '../support/until.ts'
+import { rawRequest } from '../support/calls/raw-http.ts'
+import { ownKafka } from '../support/deployment/rig.ts'
 
 test('a retried request is not doubled, not even by a collector that has just started', async (t) => {
   const deployment = await deploy(t)

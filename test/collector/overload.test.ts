@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import { connect, type Socket } from 'node:net'
 import { test } from 'node:test'
 import type { TestContext } from 'node:test'
-import { startCollectorProcess } from '../support/collector-process.ts'
-import { post, track, withSource, writeKey } from '../support/collectors.ts'
-import { deploy, until } from '../support/deployment.ts'
-import { rawRequest } from '../support/raw-http.ts'
-import { ownKafka } from '../support/rig.ts'
+import { startCollectorProcess } from '../support/deployment/collector-process.ts'
+import { post, track, withSource, writeKey } from '../support/calls/collectors.ts'
+import { deploy } from '../support/deployment/deployment.ts'
+import { until } from '../support/until.ts'
+import { rawRequest } from '../support/calls/raw-http.ts'
+import { ownKafka } from '../support/deployment/rig.ts'
 
 /** Each holds one request of nearly 500 KB out to it at any time: five times its budget. */
 const connections = 700

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { collected, startCollector, writeKey } from '../support/collectors.ts'
-import { deploy, until } from '../support/deployment.ts'
+import { collected, startCollector, writeKey } from '../support/calls/collectors.ts'
+import { deploy } from '../support/deployment/deployment.ts'
+import { until } from '../support/until.ts'
 import { startReceiver } from '../support/receivers.ts'
 
 /** Of a webhook, as far as the test looks at it. */
@@ -13,7 +14,7 @@ interface Body extends Record<string, unknown> {
   context: { device?: object; ip?: string; locale?: string; library?: { name: string } }
 }
 
-const script = fileURLToPath(new URL('../support/sdk-client.ts', import.meta.url))
+const script = fileURLToPath(new URL('../support/calls/sdk-client.ts', import.meta.url))
 const hourMs = 3_600_000
 
 function runSdk(

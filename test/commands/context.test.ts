@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'node:test'
-import { bareEnv } from '../support/bare-env.ts'
+import { bareEnv } from '../support/deployment/bare-env.ts'
 
 const url = (path: string) => JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href)
 const imports = `

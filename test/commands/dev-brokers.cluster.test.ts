@@ -3,10 +3,10 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { isAlive } from '../../src/local/state-folder.ts'
-import { makeCheckout } from '../support/checkout.ts'
-import { adminOfNode } from '../support/cluster.ts'
-import { until } from '../support/deployment.ts'
-import { devEnv, devReady, ownPorts } from '../support/dev-run.ts'
+import { makeCheckout } from '../support/deployment/checkout.ts'
+import { adminOfNode } from '../support/deployment/cluster.ts'
+import { until } from '../support/until.ts'
+import { devEnv, devReady, ownPorts } from '../support/deployment/dev-run.ts'
 
 test('dev --brokers 3 delivers its samples on three brokers, also without one, and goes on with three', async (t) => {
   const checkout = await makeCheckout(t)

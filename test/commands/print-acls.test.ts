@@ -7,8 +7,8 @@ import { topicSpecs } from '../../src/adapters/kafka/admin/topic-specs.ts'
 import { deploymentNames } from '../../src/commands/check-start.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { partPermissions } from '../../src/core/permissions.ts'
-import { grantsOf } from '../support/kafka-acls.ts'
-import { bareEnv } from '../support/bare-env.ts'
+import { grantsOf } from '../support/secured/kafka-acls.ts'
+import { bareEnv } from '../support/deployment/bare-env.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 

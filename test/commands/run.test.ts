@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { partMakers } from '../../src/commands/run-parts.ts'
-import { makeCheckout } from '../support/checkout.ts'
-import { deploy } from '../support/deployment.ts'
+import { makeCheckout } from '../support/deployment/checkout.ts'
+import { deploy } from '../support/deployment/deployment.ts'
 
 test('run takes parts by name, and says which there are', async (t) => {
   const { start } = await makeCheckout(t)

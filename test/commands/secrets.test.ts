@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { makeSettingsCli } from '../support/settings-cli.ts'
+import { makeSettingsCli } from '../support/deployment/settings-cli.ts'
 
 const [oldKey, newKey] = ['0123456789abcdef'.repeat(4), 'fedcba9876543210'.repeat(4)]
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { makeSettingsCli } from '../support/settings-cli.ts'
+import { makeSettingsCli } from '../support/deployment/settings-cli.ts'
 
 test('a source is made, shown, changed and turned off, and running parts see each step', async (t) => {
   const cli = await makeSettingsCli(t)

@@ -7,8 +7,8 @@ import { loadConfig } from '../../src/config/config.ts'
 import { kafkaSecurityWarnings } from '../../src/config/kafka-security.ts'
 import { PostriderError } from '../../src/errors.ts'
 import { secretsOf } from '../../src/adapters/log.ts'
-import { createAuthority } from '../support/certificates.ts'
-import { temporaryFolder } from '../support/rig.ts'
+import { createAuthority } from '../support/secured/certificates.ts'
+import { temporaryFolder } from '../support/deployment/rig.ts'
 
 type Env = Record<string, string>
 

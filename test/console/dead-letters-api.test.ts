@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { DeadLetter } from '../../src/core/delivery/delivery.ts'
 import { startConsole } from '../support/consoles.ts'
 import { deadLetter, delivery } from '../support/dead-letters.ts'
-import { deploy, type Deployment } from '../support/deployment.ts'
+import { deploy, type Deployment } from '../support/deployment/deployment.ts'
 
 async function bury(deployment: Deployment, deadLetters: readonly DeadLetter[]): Promise<void> {
   await deployment.codecs.deadLetters.ready()

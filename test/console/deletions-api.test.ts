@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startConsole, type RunningConsole } from '../support/consoles.ts'
-import { deploy, until, type Deployment } from '../support/deployment.ts'
+import { deploy, type Deployment } from '../support/deployment/deployment.ts'
+import { until } from '../support/until.ts'
 import { appendErasures } from '../support/erasures.ts'
 import { startReceiver } from '../support/receivers.ts'
 

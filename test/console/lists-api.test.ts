@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { test } from 'node:test'
 import { adminToken, startConsole, type RunningConsole } from '../support/consoles.ts'
-import { deploy, until, type Deployment } from '../support/deployment.ts'
+import { deploy, type Deployment } from '../support/deployment/deployment.ts'
+import { until } from '../support/until.ts'
 
 async function told(deployment: Deployment): Promise<string[]> {
   const records = await deployment.read(deployment.topics.calls)

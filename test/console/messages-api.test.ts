@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { startCollector, writeKey } from '../support/collectors.ts'
+import { startCollector, writeKey } from '../support/calls/collectors.ts'
 import { startConsole } from '../support/consoles.ts'
-import { deploy } from '../support/deployment.ts'
-import { runCommand } from '../support/deployment-cli.ts'
-import type { ShownMessage } from '../support/messages.ts'
+import { deploy } from '../support/deployment/deployment.ts'
+import { runCommand } from '../support/deployment/deployment-cli.ts'
+import type { ShownMessage } from '../support/calls/messages.ts'
 import { startReceiver } from '../support/receivers.ts'
-import { temporaryFolder } from '../support/rig.ts'
+import { temporaryFolder } from '../support/deployment/rig.ts'
 
 test('the API and `why --json` show the same life of a call that a collector took, and neither knows an unknown id', async (t) => {
   const deployment = await deploy(t, { STORE_PATH: await temporaryFolder(t) })

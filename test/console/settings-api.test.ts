@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { deploy, until } from '../support/deployment.ts'
+import { deploy } from '../support/deployment/deployment.ts'
+import { until } from '../support/until.ts'
 import { adminToken, startConsole } from '../support/consoles.ts'
 import { startReceiver } from '../support/receivers.ts'
-import { someCall } from '../support/calls.ts'
+import { someCall } from '../support/calls/calls.ts'
 
 interface Fields {
   fields: { field: string; message: string }[]

@@ -3,11 +3,11 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { startChild, type ChildExit, type ChildProcess } from '../../src/local/child-process.ts'
 import { freePort } from '../../src/local/ports.ts'
-import { until } from '../support/deployment.ts'
-import { bareEnv } from '../support/bare-env.ts'
+import { until } from '../support/until.ts'
+import { bareEnv } from '../support/deployment/bare-env.ts'
 
 const entry = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
-const preloads = ['sent-preload.ts', 'clock-preload.ts'].map(
+const preloads = ['load/sent-preload.ts', 'kinds/clock-preload.ts'].map(
   (file) => `--import=${pathToFileURL(join(import.meta.dirname, file)).href}`,
 )
 

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { randomInt } from 'node:crypto'
-import { clusterKinds, faultKinds, type FaultKind } from './fault-kinds.ts'
+import { clusterKinds, faultKinds, type FaultKind } from './kinds/fault-kinds.ts'
 
 import { isScenario, scenarios, type ScenarioName } from './scenarios.ts'
 

@@ -1,11 +1,11 @@
-import { faultKinds } from './fault-kinds.ts'
-import type { Answers } from './http-load.ts'
-import type { Findings } from './findings.ts'
+import { faultKinds } from './kinds/fault-kinds.ts'
+import type { Answers } from './load/http-load.ts'
+import type { Findings } from './evidence/findings.ts'
 import type { Options } from './options.ts'
 import type { Injected, Schedule } from './schedule.ts'
-import type { UsageWatch } from './usage-watch.ts'
-import type { SideTally } from './side-verdict.ts'
-import type { Tally } from './verdict.ts'
+import type { UsageWatch } from './watch/usage-watch.ts'
+import type { SideTally } from './evidence/side-verdict.ts'
+import type { Tally } from './evidence/verdict.ts'
 
 /** Where a run is: what a report says before `ended` is what was known when it was written. */
 export type RunState = 'faults' | 'seeing it through' | 'judging' | 'ended' | 'broken off'

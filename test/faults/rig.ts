@@ -2,7 +2,6 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import kafkajs from 'kafkajs'
 import type { Admin, Kafka, Producer } from 'kafkajs'
-import pino from 'pino'
 import { createKafka } from '../../src/adapters/kafka/patched-client.ts'
 import { ensureTopics } from '../../src/adapters/kafka/admin/topics.ts'
 import { createCodecs, type Codecs } from '../../src/adapters/schema-registry/codecs.ts'
@@ -16,9 +15,10 @@ import type { SettingsEvent } from '../../src/core/settings/events.ts'
 import { topicNames, type TopicNames } from '../../src/core/topics.ts'
 import { ensureLocalParts, type LocalParts } from '../../src/local/parts.ts'
 import { startLocalRegistry, type LocalRegistry } from '../../src/local/registry.ts'
-import { ClusterState } from './cluster-state.ts'
-import { Cluster } from './cluster.ts'
-import { bareEnv } from '../support/bare-env.ts'
+import { ClusterState } from './watch/cluster-state.ts'
+import { Cluster } from './watch/cluster.ts'
+import { bareEnv } from '../support/deployment/bare-env.ts'
+import { silentLog } from '../support/silent-log.ts'
 
 /** All delays that any forwarder of the run may have among its tiers: `setup` makes a topic for each. */
 export const tierSets = ['1s,2s,5s', '1s,3s', '2s,5s'] as const
@@ -84,7 +84,7 @@ export class Rig {
     }
     this.config = loadConfig(this.#env)
     this.topics = topicNames('')
-    const silent = pino({ level: 'silent' })
+    const silent = silentLog
     this.kafka = createKafka(this.config, silent)
     this.admin = this.kafka.admin({ retry: { retries: 3 } })
     this.state = new ClusterState(this.cluster, this.admin)

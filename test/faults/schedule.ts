@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { messageOf } from '../../src/errors.ts'
-import { longOutage, restartOne } from './broker-faults.ts'
-import type { FaultContext, Lock } from './fault.ts'
-import { faults } from './faults.ts'
-import type { FaultKind } from './fault-kinds.ts'
+import { longOutage, restartOne } from './kinds/broker-faults.ts'
+import type { FaultContext, Lock } from './kinds/fault.ts'
+import { faults } from './kinds/faults.ts'
+import type { FaultKind } from './kinds/fault-kinds.ts'
 import type { Options } from './options.ts'
 import type { Random } from './random.ts'
 

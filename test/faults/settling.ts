@@ -1,7 +1,7 @@
-import { until } from '../support/deployment.ts'
+import { until } from '../support/until.ts'
 import { retryTopics } from '../../src/adapters/kafka/admin/topics.ts'
-import type { CommitWatch } from './commit-watch.ts'
-import type { Findings } from './findings.ts'
+import type { CommitWatch } from './watch/commit-watch.ts'
+import type { Findings } from './evidence/findings.ts'
 import type { Rig } from './rig.ts'
 
 /** Waits until both groups have committed everything; says of what they have not. */

@@ -3,8 +3,8 @@ import { fork } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { temporaryFolder } from '../support/rig.ts'
-import type { FaultKind } from './fault-kinds.ts'
+import { temporaryFolder } from '../support/deployment/rig.ts'
+import type { FaultKind } from './kinds/fault-kinds.ts'
 import type { Report } from './report.ts'
 
 const main = join(import.meta.dirname, 'main.ts')

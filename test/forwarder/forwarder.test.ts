@@ -13,7 +13,7 @@ import { PostriderError } from '../../src/errors.ts'
 import type { Attempt } from '../../src/forwarder/send/active-delivery.ts'
 import { Forwarder } from '../../src/forwarder/forwarder.ts'
 import type { RecordDecoder } from '../../src/forwarder/plan/inputs.ts'
-import { someCall } from '../support/calls.ts'
+import { someCall } from '../support/calls/calls.ts'
 import {
   encoded,
   FakeClient,
@@ -27,6 +27,7 @@ import {
   record,
   textOf,
 } from './fakes.ts'
+import { until } from '../support/until.ts'
 
 const topics = topicNames('')
 const tier = topics.retry('10s')
@@ -42,14 +43,6 @@ const decoder = <T>(read: (text: string) => T = JSON.parse): RecordDecoder<T> =>
   },
   load: () => Promise.resolve(),
 })
-
-async function until(holds: () => boolean, what: string): Promise<void> {
-  const deadline = Date.now() + 5_000
-  while (!holds()) {
-    assert.ok(Date.now() < deadline, `never: ${what}`)
-    await delay(5)
-  }
-}
 
 /** The whole engine between fakes, running. */
 async function engine(
@@ -182,7 +175,7 @@ async function engine(
   ] as const) {
     source.listener!.assigned([{ topic, partition: 0 }], 'member/1', true)
   }
-  await until(() => calls.seeks.length > 0 && retries.seeks.length > 0, 'restored')
+  await until(() => calls.seeks.length > 0 && retries.seeks.length > 0, 5_000, 'restored')
   const feed = (source: FakeSource, topic: string) => {
     let next = 0
     return (value: string, key = 'u-1') => {
@@ -241,10 +234,10 @@ const waiting = (given: Partial<RetryDelivery>): string =>
 test('a delivered call is committed', async (t) => {
   const { clients, call, committed } = await engine(t)
   call('a')
-  await until(() => clients[0]!.onWire.length === 1, 'sent')
+  await until(() => clients[0]!.onWire.length === 1, 5_000, 'sent')
   assert.equal(committed(), 0)
   clients[0]!.answer('success')
-  await until(() => committed() === 1, 'committed')
+  await until(() => committed() === 1, 5_000, 'committed')
 })
 
 test('a failed call counts as finished only once its retry is with the broker', async (t) => {
@@ -253,14 +246,14 @@ test('a failed call counts as finished only once its retry is with the broker', 
   broker.accepts = held.promise
   call('a', { userId: 'u-1' })
   call('b', { userId: 'u-2' })
-  await until(() => clients[0]!.onWire.length >= 1, 'sent')
+  await until(() => clients[0]!.onWire.length >= 1, 5_000, 'sent')
   clients[0]!.answer('status_5xx')
-  await until(() => clients[0]!.onWire.length === 1, 'the next of the key goes out')
+  await until(() => clients[0]!.onWire.length === 1, 5_000, 'the next of the key goes out')
   clients[0]!.answer('success')
-  await until(() => calls.commits.length > 0, 'b is finished above the position')
+  await until(() => calls.commits.length > 0, 5_000, 'b is finished above the position')
   assert.equal(committed(), 0)
   held.resolve()
-  await until(() => committed() === 2, 'committed')
+  await until(() => committed() === 2, 5_000, 'committed')
   const [{ topic, record }] = appended as [(typeof appended)[0]]
   assert.equal(topic, tier)
   assert.deepEqual([record.attempts, record.timesScheduled, record.endpointIds], [1, 1, ['u1']])
@@ -272,9 +265,9 @@ test('keys go on as the bytes that they came in, and that of a dead letter keeps
   raw(JSON.stringify(someCall({ messageId: 'a' })), 'u-1')
   raw(JSON.stringify(someCall({ messageId: 'b' })), 'ü-1')
   raw(JSON.stringify(someCall({ messageId: 'c' })), 'ü-2')
-  await until(() => clients[0]!.onWire.length === 3, 'sent')
+  await until(() => clients[0]!.onWire.length === 3, 5_000, 'sent')
   for (const kind of ['status_5xx', 'status_5xx', 'status_4xx'] as const) clients[0]!.answer(kind)
-  await until(() => committed() === 3, 'committed')
+  await until(() => committed() === 3, 5_000, 'committed')
   const [dead, ...others] = keys.filter((key) => String(Buffer.from(key!)) === 'ü-2') as Uint8Array[]
   assert.deepEqual(others, [])
   assert.equal(dead!.buffer.byteLength, dead!.length)
@@ -287,7 +280,7 @@ test('keys go on as the bytes that they came in, and that of a dead letter keeps
 test('a failure while ownership is uncertain is published once the partition is owned, and never once it is lost', async (t) => {
   const { clients, call, raw, committed, appended, calls } = await engine(t)
   call('a', { userId: 'u-1' })
-  await until(() => clients[0]!.onWire.length === 1, 'sent')
+  await until(() => clients[0]!.onWire.length === 1, 5_000, 'sent')
   calls.fresh = false
   clients[0]!.answer('timeout')
   raw('no call at all')
@@ -295,11 +288,11 @@ test('a failure while ownership is uncertain is published once the partition is 
   await new Promise((resolve) => setTimeout(resolve, 600))
   assert.deepEqual(appended, [])
   calls.fresh = true
-  await until(() => committed() === 2, 'committed')
+  await until(() => committed() === 2, 5_000, 'committed')
   assert.deepEqual(appended.map(({ topic }) => topic).sort(), [tier, topics.deadLetters].sort())
 
   call('b', { userId: 'u-2' })
-  await until(() => clients[0]!.onWire.length === 1, 'sent')
+  await until(() => clients[0]!.onWire.length === 1, 5_000, 'sent')
   calls.fresh = false
   clients[0]!.answer('timeout')
   calls.listener!.lost()
@@ -313,9 +306,9 @@ test('a record that cannot be decoded, or is no valid call, becomes a dead lette
   raw('no JSON')
   call('b', { event: null })
   call('c')
-  await until(() => clients[0]!.onWire.length === 1, 'c is sent')
+  await until(() => clients[0]!.onWire.length === 1, 5_000, 'c is sent')
   clients[0]!.answer('success')
-  await until(() => committed() === 3, 'committed')
+  await until(() => committed() === 3, 5_000, 'committed')
   assert.deepEqual(
     appended.map(({ topic, record }) => [topic, record.reason, record.origin.offset]),
     [
@@ -331,12 +324,12 @@ test('a record that is no call counts as finished only once its dead letter is w
   broker.accepts = held.promise
   raw('no JSON')
   call('b')
-  await until(() => clients[0]!.onWire.length === 1, 'b is sent')
+  await until(() => clients[0]!.onWire.length === 1, 5_000, 'b is sent')
   clients[0]!.answer('success')
-  await until(() => calls.commits.length > 0, 'b is finished above the position')
+  await until(() => calls.commits.length > 0, 5_000, 'b is finished above the position')
   assert.equal(committed(), 0)
   held.resolve()
-  await until(() => committed() === 2, 'committed')
+  await until(() => committed() === 2, 5_000, 'committed')
 })
 
 test('a source is called unknown only after catching up with the settings log', async (t) => {
@@ -358,10 +351,10 @@ test('a source is called unknown only after catching up with the settings log', 
     settings.change()
   }
   call('a', { sourceId: 'new' })
-  await until(() => clients[0]!.onWire.length === 1, 'sent')
+  await until(() => clients[0]!.onWire.length === 1, 5_000, 'sent')
   clients[0]!.answer('success')
   call('b', { sourceId: 'nobody' })
-  await until(() => committed() === 2, 'committed')
+  await until(() => committed() === 2, 5_000, 'committed')
   assert.deepEqual(
     appended.map(({ record }) => record.reason),
     ['unknown_source'],
@@ -373,11 +366,11 @@ test('a retry is never early, and goes out within a second of its due time', asy
   const { clients, retry, committedRetries } = await engine(t)
   const due = Date.now() + 300
   retry(waiting({ scheduledAt: due - parked.delayMs }))
-  await until(() => clients[0]!.onWire.length === 1, 'sent')
+  await until(() => clients[0]!.onWire.length === 1, 5_000, 'sent')
   const sentAt = Date.now()
   assert.ok(sentAt >= due && sentAt < due + 1_000, `${sentAt - due} ms after it was due`)
   clients[0]!.answer('success')
-  await until(() => committedRetries() === 1, 'committed')
+  await until(() => committedRetries() === 1, 5_000, 'committed')
 })
 
 const minutes = (count: number) => Date.now() - count * 60_000
@@ -390,9 +383,9 @@ test('a retry that comes due after its window is a dead letter without a request
   // A wait that was asked for does not keep it alive either.
   retry(waiting({ ...since, id: 'asked:crm', notBefore: Date.now() + 60_000 }))
   retry(waiting({ firstAttemptAt: minutes(239), firstScheduledAt: minutes(239), id: 'last:crm' }))
-  await until(() => clients[0]!.onWire.length === 1, 'the one within its window is sent')
+  await until(() => clients[0]!.onWire.length === 1, 5_000, 'the one within its window is sent')
   clients[0]!.answer('success')
-  await until(() => committedRetries() === 4, 'committed')
+  await until(() => committedRetries() === 4, 5_000, 'committed')
   assert.deepEqual(clients[0]!.sent, ['last:crm'])
   const deadLetters = appended.map(({ topic, record }) => [
     topic,
@@ -433,12 +426,12 @@ test('property: whatever the times of a retry, no request goes out later than it
       const records = fetched([{ ...record(offset, `u-${offset}`, value), timestamp: appendedAt }])
       retries.listener!.fetched(tier, 0, { records, from: offset, to: ++offset })
       const began = Math.min(firstAttemptAt ?? Infinity, firstScheduledAt ?? Infinity, Date.now())
-      await until(() => clients[0]!.onWire.length > 0 || committedRetries() === offset, 'sent or kept')
+      await until(() => clients[0]!.onWire.length > 0 || committedRetries() === offset, 5_000, 'sent or kept')
       if (clients[0]!.onWire.length > 0) {
         assert.ok(Date.now() - began <= windowMs + 1_000, `sent ${Date.now() - began} ms after it began`)
         clients[0]!.answer('success')
       } else assert.ok(Date.now() - began > windowMs, `not sent ${Date.now() - began} ms after it began`)
-      await until(() => committedRetries() === offset, 'committed')
+      await until(() => committedRetries() === offset, 5_000, 'committed')
     }),
     { numRuns: 30 },
   )
@@ -450,9 +443,9 @@ test('a retry whose counters no delivery reaches is kept as it came, and the nex
   retry(waiting({ id: 'b:crm', timesScheduled: 2 ** 31 - 1 }))
   retry(waiting({ id: 'c:crm', attempts: -1 }))
   retry(waiting({ id: 'd:crm' }))
-  await until(() => clients[0]!.onWire.length === 1, 'sent')
+  await until(() => clients[0]!.onWire.length === 1, 5_000, 'sent')
   clients[0]!.answer('timeout')
-  await until(() => committedRetries() === 4, 'committed')
+  await until(() => committedRetries() === 4, 5_000, 'committed')
   assert.deepEqual(clients[0]!.sent, ['d:crm'])
   assert.deepEqual(
     appended.map(({ topic, record }) => [topic, record.reason, record.delivery ?? null]),
@@ -479,9 +472,9 @@ test('a retry from the future waits no longer than its tier, and its window ends
     timestamp: appendedAt,
   }))
   retries.listener!.fetched(tier, 0, { records: fetched(records), from: 0, to: 2 })
-  await until(() => clients[0]!.onWire.length === 1, 'sent')
+  await until(() => clients[0]!.onWire.length === 1, 5_000, 'sent')
   clients[0]!.answer('status_5xx')
-  await until(() => committedRetries() === 2, 'committed')
+  await until(() => committedRetries() === 2, 5_000, 'committed')
   const beginnings = new Map(
     appended.map(({ record }) => [record.id, [record.firstAttemptAt, record.firstScheduledAt]]),
   )
@@ -501,7 +494,7 @@ test('a retry that waits for its answer keeps nothing of the fetch that it came 
     },
   })
   retry(waiting({}))
-  await until(() => clients[0]!.onWire.length === 1, 'sent')
+  await until(() => clients[0]!.onWire.length === 1, 5_000, 'sent')
   const [{ request, sink }] = clients[0]!.onWire as [FakeClient['onWire'][0]]
   const { delivery } = (sink as Attempt).active
   const { body } = request
@@ -519,14 +512,14 @@ test('a retry that was looked at while the clock was an hour behind goes out onc
   const behind = t.mock.method(Date, 'now', () => real() - 3_600_000)
   await delay(200)
   behind.mock.restore()
-  await until(() => clients[0]!.onWire.length === 1, 'sent')
+  await until(() => clients[0]!.onWire.length === 1, 5_000, 'sent')
 })
 
 test('retries that come due together at an endpoint that takes nothing leave each turn to others', async (t) => {
   const { clients, call, retries, counts, committedRetries } = await engine(t)
   for (let index = 0; clients[0]!.sent.length < defaultBreakerLimits.failures; index++) {
     call(`f${index}`, { userId: `f${index}` })
-    await until(() => clients[0]!.onWire.length > 0, 'sent')
+    await until(() => clients[0]!.onWire.length > 0, 5_000, 'sent')
     clients[0]!.answer('network')
   }
   const records = Array.from({ length: 200 }, (_, index) =>
@@ -538,7 +531,7 @@ test('retries that come due together at an endpoint that takes nothing leave eac
     assert.ok(deferrals - before <= 32, `${deferrals - before} in one turn`)
     before = deferrals
   }
-  await until(() => committedRetries() === records.length, 'all published')
+  await until(() => committedRetries() === records.length, 5_000, 'all published')
 })
 
 test('retries that come due together before their Retry-After hop on a few at a time', async (t) => {
@@ -552,26 +545,26 @@ test('retries that come due together before their Retry-After hop on a few at a 
     assert.ok(encoded - before <= 32, `${encoded - before} in one turn`)
     before = encoded
   }
-  await until(() => committedRetries() === records.length, 'all published')
+  await until(() => committedRetries() === records.length, 5_000, 'all published')
 })
 
 test('what waits behind a retry that is due in a while is not fetched until shortly before', async (t) => {
   const { clients, retry, retries } = await engine(t)
   const due = Date.now() + 3_500
   retry(waiting({ scheduledAt: due - parked.delayMs }))
-  await until(() => retries.paused.has(0), 'paused')
-  await until(() => !retries.paused.has(0), 'resumed')
+  await until(() => retries.paused.has(0), 5_000, 'paused')
+  await until(() => !retries.paused.has(0), 5_000, 'resumed')
   assert.ok(Date.now() < due, 'resumed too late')
   assert.deepEqual(clients[0]!.sent, [])
   retry(waiting({ scheduledAt: due - parked.delayMs }))
-  await until(() => clients[0]!.onWire.length === 2, 'both sent')
+  await until(() => clients[0]!.onWire.length === 2, 5_000, 'both sent')
 })
 
 test('a retry that is due before its Retry-After hops on without an attempt', async (t) => {
   const { clients, retry, appended, committedRetries } = await engine(t)
   const notBefore = Date.now() + 5_000
   retry(waiting({ notBefore }))
-  await until(() => committedRetries() === 1, 'committed')
+  await until(() => committedRetries() === 1, 5_000, 'committed')
   assert.deepEqual(clients[0]!.sent, [])
   const [{ topic, record }] = appended as [(typeof appended)[0]]
   assert.deepEqual([topic, record.attempts, record.timesScheduled, record.notBefore], [tier, 1, 2, notBefore])
@@ -581,9 +574,9 @@ test('a delivery that its tier refuses for its size is kept whole as a dead lett
   const { clients, call, appended, committed, broker, told } = await engine(t)
   broker.refuses = tier
   call('m-1')
-  await until(() => clients[0]!.onWire.length === 1, 'sent')
+  await until(() => clients[0]!.onWire.length === 1, 5_000, 'sent')
   clients[0]!.answer('status_5xx')
-  await until(() => committed() === 1, 'committed')
+  await until(() => committed() === 1, 5_000, 'committed')
   const [{ topic, record }] = appended as [(typeof appended)[0]]
   assert.equal(topic, topics.deadLetters)
   assert.deepEqual([record.reason, record.origin.offset], ['too_large', 0])
@@ -601,7 +594,7 @@ test('a delivery that its tier refuses for its size is kept whole as a dead lett
 test('a retry whose URLs were all removed is skipped', async (t) => {
   const { clients, retry, appended, committedRetries } = await engine(t)
   retry(waiting({ endpointIds: ['u9'] }))
-  await until(() => committedRetries() === 1, 'committed')
+  await until(() => committedRetries() === 1, 5_000, 'committed')
   assert.deepEqual([clients[0]!.sent, appended], [[], []])
 })
 
@@ -616,10 +609,10 @@ test('a retry whose last URL fails for good ends as a dead letter that keeps its
     detail: null,
   }
   retry(waiting({ outcomes: [earlier] }))
-  await until(() => clients[0]!.onWire.length === 1, 'sent')
+  await until(() => clients[0]!.onWire.length === 1, 5_000, 'sent')
   const [one] = clients[0]!.onWire.splice(0)
   one!.sink.onOutcome(outcome('gone', { status: 410 }))
-  await until(() => committedRetries() === 1, 'committed')
+  await until(() => committedRetries() === 1, 5_000, 'committed')
   const [{ topic, record }] = appended as [(typeof appended)[0]]
   assert.deepEqual([topic, record.reason], [topics.deadLetters, 'gone'])
   assert.deepEqual(
@@ -634,7 +627,7 @@ test('a stop lets what is on the wire end, starts nothing more, and commits what
   const { clients, call, stop, running, committed } = await engine(t)
   call('a')
   call('b')
-  await until(() => clients[0]!.onWire.length === 1, 'a is sent')
+  await until(() => clients[0]!.onWire.length === 1, 5_000, 'a is sent')
   stop.abort()
   for (let turns = 0; turns < 50; turns++) await turn()
   clients[0]!.answer('success')
@@ -647,10 +640,10 @@ test('a call that a destination did not choose is finished without a request', a
   const { clients, call, committed } = await engine(t, { options: { types: ['identify'] } })
   call('a')
   call('b', { type: 'delete' })
-  await until(() => clients[0]!.onWire.length === 1, 'b is sent')
+  await until(() => clients[0]!.onWire.length === 1, 5_000, 'b is sent')
   assert.equal(clients[0]!.onWire[0]!.request.idempotencyKey, 'b:crm')
   clients[0]!.answer('success')
-  await until(() => committed() === 2, 'committed')
+  await until(() => committed() === 2, 5_000, 'committed')
   assert.deepEqual(clients[0]!.sent, ['b:crm'])
 })
 
@@ -659,17 +652,17 @@ test('where every URL is delivered to, a record is finished once each of them ha
   const [one, two] = clients as [FakeClient, FakeClient]
   call('a')
   call('b')
-  await until(() => one.onWire.length === 1 && two.onWire.length === 1, 'sent')
+  await until(() => one.onWire.length === 1 && two.onWire.length === 1, 5_000, 'sent')
   one.answer('success', 'a:crm:u1')
-  await until(() => one.onWire.length === 1, "the first URL's next goes out")
+  await until(() => one.onWire.length === 1, 5_000, "the first URL's next goes out")
   one.answer('success', 'b:crm:u1')
   two.answer('status_5xx', 'a:crm:u2')
-  await until(() => committed() === 1, 'a is finished')
+  await until(() => committed() === 1, 5_000, 'a is finished')
   const [{ record }] = appended as [(typeof appended)[0]]
   assert.deepEqual([record.id, record.destinationId, record.endpointIds], ['a:crm:u2', 'crm', ['u2']])
-  await until(() => two.onWire.length === 1, "the second URL's next goes out")
+  await until(() => two.onWire.length === 1, 5_000, "the second URL's next goes out")
   two.answer('success', 'b:crm:u2')
-  await until(() => committed() === 2, 'b is finished')
+  await until(() => committed() === 2, 5_000, 'b is finished')
   assert.equal(appended.length, 1)
 })
 
@@ -681,19 +674,19 @@ test('what waits in the order of a URL goes on when the destination changes to a
   const [one, two] = clients as [FakeClient, FakeClient]
   call('a')
   call('b')
-  await until(() => one.onWire.length === 1 && two.onWire.length === 1, 'sent')
+  await until(() => one.onWire.length === 1 && two.onWire.length === 1, 5_000, 'sent')
   const any = { ...crm, options: editOptions(crm.options, { deliverTo: 'any' }) }
   settings.state = { ...settings.state, version: 2, destinations: new Map([['crm', any]]) }
   settings.change()
   call('c', { userId: 'u-2' })
-  await until(() => one.onWire.length === 2 && two.onWire.length === 2, 'c is sent')
+  await until(() => one.onWire.length === 2 && two.onWire.length === 2, 5_000, 'c is sent')
   one.answer('success', 'a:crm:u1')
   two.answer('success', 'a:crm:u2')
-  await until(() => one.onWire.length === 2 && two.onWire.length === 2, 'b is sent')
+  await until(() => one.onWire.length === 2 && two.onWire.length === 2, 5_000, 'b is sent')
   one.answer('success', 'b:crm:u1')
   one.answer('success', 'c:crm')
   two.answer('success', 'b:crm:u2')
-  await until(() => committed() === 3, 'all are finished')
+  await until(() => committed() === 3, 5_000, 'all are finished')
   assert.deepEqual(one.sent, ['a:crm:u1', 'c:crm', 'b:crm:u1'])
 })
 
@@ -705,14 +698,14 @@ test('what waits in the order of a URL that is taken away is skipped', async (t)
   const [one, two] = clients as [FakeClient, FakeClient]
   call('a')
   call('b')
-  await until(() => one.onWire.length === 1 && two.onWire.length === 1, 'sent')
+  await until(() => one.onWire.length === 1 && two.onWire.length === 1, 5_000, 'sent')
   const less = { ...crm, urls: crm.urls.slice(1) }
   settings.state = { ...settings.state, version: 2, destinations: new Map([['crm', less]]) }
   settings.change()
   one.answer('success', 'a:crm:u1')
   two.answer('success', 'a:crm:u2')
-  await until(() => two.onWire.length === 1, 'b is sent to the other')
+  await until(() => two.onWire.length === 1, 5_000, 'b is sent to the other')
   two.answer('success', 'b:crm:u2')
-  await until(() => committed() === 2, 'all are finished')
+  await until(() => committed() === 2, 5_000, 'all are finished')
   assert.deepEqual(one.sent, ['a:crm:u1'])
 })

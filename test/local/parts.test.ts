@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { findJava } from '../../src/local/java.ts'
 import { defaultCacheDir, ensureLocalParts } from '../../src/local/parts.ts'
-import { temporaryFolder } from '../support/rig.ts'
+import { temporaryFolder } from '../support/deployment/rig.ts'
 
 /** A folder with commands that are shell scripts, to be a PATH. */
 async function pathWith(t: TestContext, scripts: Record<string, string>): Promise<string> {

@@ -4,7 +4,6 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import kafkajs, { Kafka, logLevel, type Admin } from 'kafkajs'
 import { startLocalKafka } from '../../src/local/kafka.ts'
 import { asPart } from '../../src/local/java-server.ts'
@@ -12,8 +11,9 @@ import { ensureLocalParts } from '../../src/local/parts.ts'
 import { isPortFree } from '../../src/local/ports.ts'
 import { startLocalRegistry } from '../../src/local/registry.ts'
 import { isAlive } from '../../src/local/state-folder.ts'
-import { ownKafka, temporaryFolder } from '../support/rig.ts'
+import { ownKafka, temporaryFolder } from '../support/deployment/rig.ts'
 import { createTopics } from '../../src/adapters/kafka/admin/create-topics.ts'
+import { until } from '../support/until.ts'
 
 const adminOf = async (t: TestContext, brokers: string[], retries = 2) => {
   const kafka = new Kafka({ brokers, logLevel: logLevel.NOTHING, retry: { retries } })
@@ -48,7 +48,7 @@ interface Started {
 
 /** A process that has started both servers, to be killed. */
 async function startParent(t: TestContext, folder: string) {
-  const parent = fork(join(import.meta.dirname, '../support/local-parent.ts'), [folder])
+  const parent = fork(join(import.meta.dirname, '../support/deployment/local-parent.ts'), [folder])
   t.after(() => parent.kill('SIGKILL'))
   const [started] = (await once(parent, 'message')) as [Started]
   return { parent, started }
@@ -71,14 +71,6 @@ async function registerSchema(url: string, subject: string): Promise<number> {
   })
   assert.equal(response.status, 200)
   return ((await response.json()) as { id: number }).id
-}
-
-async function until(what: string, deadlineMs: number, isTrue: () => boolean | Promise<boolean>) {
-  const deadline = performance.now() + deadlineMs
-  while (!(await isTrue())) {
-    assert.ok(performance.now() < deadline, `${what} did not happen within ${deadlineMs} ms`)
-    await delay(50)
-  }
 }
 
 test('a broker keeps its topics, its cluster id and its port over a stop and over a crash', async (t) => {
@@ -136,7 +128,7 @@ test('a local broker', async (t) => {
     asked.abort()
     await Promise.all([running, kafka.stop()])
     assert.ok(!kafka.isRunning() && !isAlive(kafka.pid))
-    await until("the end of the broker's watcher", 2000, () => !isAlive(-kafka.pid))
+    await until(() => !isAlive(-kafka.pid), 2_000, "the end of the broker's watcher")
     assert.ok(await isPortFree(kafka.port))
     await kafka.stop()
   })
@@ -202,7 +194,7 @@ test('even a frozen broker does not outlive the process that started it', async 
   process.kill(started.kafka.pid, 'SIGSTOP')
   parent.kill('SIGKILL')
   const isGone = () => !isAlive(started.kafka.pid) && !isAlive(started.registry.pid)
-  await until('the end of both', 15_000, isGone)
+  await until(isGone, 15_000, 'the end of both')
 })
 
 test('a port that is taken gets one line that says what to do', async (t) => {

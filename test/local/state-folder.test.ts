@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { DevState } from '../../src/commands/dev/dev-state.ts'
 import { startChild } from '../../src/local/child-process.ts'
 import { claimStateFolder } from '../../src/local/state-folder.ts'
-import { temporaryFolder } from '../support/rig.ts'
+import { temporaryFolder } from '../support/deployment/rig.ts'
 
 const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8)
 

@@ -12,9 +12,9 @@ import type { LocalKafkaNode } from '../../src/local/kafka-node.ts'
 import { ensureLocalParts } from '../../src/local/parts.ts'
 import { freePort, isPortFree } from '../../src/local/ports.ts'
 import { isAlive } from '../../src/local/state-folder.ts'
-import { adminOfNode, leadersOf, startCluster, untilInSync } from '../support/cluster.ts'
-import { until } from '../support/deployment.ts'
-import { temporaryFolder } from '../support/rig.ts'
+import { adminOfNode, leadersOf, startCluster, untilInSync } from '../support/deployment/cluster.ts'
+import { until } from '../support/until.ts'
+import { temporaryFolder } from '../support/deployment/rig.ts'
 
 const topic = 'copied'
 const partitionCount = 6

@@ -8,7 +8,7 @@ export const keeping: readonly Mutation[] = [
     find: 'return new RecordProgress(this, sequence, record)',
     replace: 'this.tracker.finish(sequence)\n    return new RecordProgress(this, sequence, record)',
     test: {
-      file: 'pipeline/crash.test.ts',
+      file: 'pipeline/failures/crash.test.ts',
       name: 'with one partition',
       within:
         'after kill -9 under load, exactly what no acknowledged commit holds is sent by the next process',
@@ -20,7 +20,7 @@ export const keeping: readonly Mutation[] = [
     find: 'const { runs, metadata } = fitFinished(position, finishedRuns, base.runs)',
     replace: 'const { runs, metadata } = fitFinished(position, finishedRuns.slice(0, 0))',
     test: {
-      file: 'pipeline/crash.test.ts',
+      file: 'pipeline/failures/crash.test.ts',
       name: 'with one partition',
       within:
         'after kill -9 under load, exactly what no acknowledged commit holds is sent by the next process',
@@ -281,7 +281,7 @@ export const keeping: readonly Mutation[] = [
     find: 'partition.reading.restored(Math.max(position ?? 0, logStart))',
     replace: 'partition.reading.restored(position === null ? logStart + 2 : Math.max(position, logStart))',
     test: {
-      file: 'pipeline/forgotten-group.test.ts',
+      file: 'pipeline/failures/forgotten-group.test.ts',
       name: 'a forgotten group starts from the oldest call that is still there: duplicates, never loss, and the audit names them',
     },
   },
@@ -291,7 +291,7 @@ export const keeping: readonly Mutation[] = [
     find: 'if (!topic.startsWith(names.retryPrefix)) return null\n  const name = topic.slice(names.retryPrefix.length)',
     replace: "const name = topic.split('webhooks.retry.')[1] ?? ''",
     test: {
-      file: 'pipeline/deployments.test.ts',
+      file: 'pipeline/delivery/deployments.test.ts',
       name: 'two deployments keep apart: neither delivers, retries, lists, deletes nor audits anything of the other',
     },
   },

@@ -8,7 +8,7 @@ export const requests: readonly Mutation[] = [
     find: "createHmac('sha1', this.#secret).update(body).digest('hex')",
     replace: "createHmac('sha1', this.#secret).update(body).update('\\n').digest('hex')",
     test: {
-      file: 'pipeline/bodies.test.ts',
+      file: 'pipeline/delivery/bodies.test.ts',
       name: 'the signature is the one that other programs compute',
       within: 'what a receiver gets',
     },
@@ -20,7 +20,7 @@ export const requests: readonly Mutation[] = [
     replace:
       "createHmac('sha1', this.#secret).update(JSON.stringify(JSON.parse(Buffer.from(body).toString()))).digest('hex')",
     test: {
-      file: 'pipeline/bodies.test.ts',
+      file: 'pipeline/delivery/bodies.test.ts',
       name: 'each of the seven types arrives byte for byte, and signed',
       within: 'what a receiver gets',
     },
@@ -165,7 +165,7 @@ export const requests: readonly Mutation[] = [
     find: 'if (!route.enabled || !allowsWebhooks(call)) return { call, destinations: [], unwanted: [] }',
     replace: 'if (!route.enabled) return { call, destinations: [], unwanted: [] }',
     test: {
-      file: 'pipeline/settings.test.ts',
+      file: 'pipeline/settings/settings.test.ts',
       name: "a call's integrations decide whether it goes to webhooks",
       within: 'settings, while the forwarder runs',
     },

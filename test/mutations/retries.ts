@@ -30,7 +30,7 @@ export const retries: readonly Mutation[] = [
     replace: `firstAttemptAt: null,
     firstScheduledAt: scheduledAt,`,
     test: {
-      file: 'pipeline/tiers.test.ts',
+      file: 'pipeline/delivery/tiers.test.ts',
       name: 'a call that cannot be delivered walks the tiers until its window ends',
     },
   },
@@ -40,7 +40,7 @@ export const retries: readonly Mutation[] = [
     find: 'timesScheduled: delivery.timesScheduled + (scheduledAt === null ? 0 : 1),',
     replace: 'timesScheduled: 0,',
     test: {
-      file: 'pipeline/tiers.test.ts',
+      file: 'pipeline/delivery/tiers.test.ts',
       name: 'a call that cannot be delivered walks the tiers until its window ends',
     },
   },
@@ -90,7 +90,10 @@ export const retries: readonly Mutation[] = [
     find: 'retries: sourceOf(`${config.groupId}.retries`, retryTopics),',
     replace:
       'retries: sourceOf(`${config.groupId}.retries`, config.retryTiers.map(({ name }) => topics.retry(name))),',
-    test: { file: 'pipeline/tiers.test.ts', name: 'a tier that is taken out of the settings still drains' },
+    test: {
+      file: 'pipeline/delivery/tiers.test.ts',
+      name: 'a tier that is taken out of the settings still drains',
+    },
   },
   {
     id: 'a-replay-that-keeps-the-old-window',
@@ -160,7 +163,7 @@ export const retries: readonly Mutation[] = [
     find: 'if (isRefusal(error))',
     replace: 'if (isRefusal(error) && error.status < 0)',
     test: {
-      file: 'pipeline/schema-ids.test.ts',
+      file: 'pipeline/delivery/schema-ids.test.ts',
       name: 'a schema id that the registry refuses costs its record, and neither those behind it nor a collector’s start',
     },
   },
@@ -170,7 +173,7 @@ export const retries: readonly Mutation[] = [
     find: 'if (this.#asked.size >= maxAskedIds) return false',
     replace: '',
     test: {
-      file: 'pipeline/schema-ids.test.ts',
+      file: 'pipeline/delivery/schema-ids.test.ts',
       name: 'of a thousand unknown schema ids a few are asked for, and the calls behind them do not wait for the rest',
     },
   },

@@ -8,7 +8,7 @@ export const security: readonly Mutation[] = [
     find: "...onTopics([settings], ['READ', 'DESCRIBE_CONFIGS']),",
     replace: "...onTopics([settings], ['READ', 'WRITE', 'DESCRIBE_CONFIGS']),",
     test: {
-      file: 'pipeline/secured.test.ts',
+      file: 'pipeline/security/secured.test.ts',
       name: 'what is printed is what is needed, and nothing else',
       within: 'on a cluster with TLS, logins and permissions',
     },
@@ -19,7 +19,7 @@ export const security: readonly Mutation[] = [
     find: 'return isStarting ? explaining : null',
     replace: 'return explaining',
     test: {
-      file: 'pipeline/secured.test.ts',
+      file: 'pipeline/security/secured.test.ts',
       name: 'waits, says why, and goes on',
       within: 'on a cluster with TLS, logins and permissions',
     },

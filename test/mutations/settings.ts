@@ -38,7 +38,7 @@ export const settings: readonly Mutation[] = [
   },
   {
     id: 'secrets-that-open-anywhere',
-    file: 'src/core/settings/secret-place.ts',
+    file: 'src/core/settings/settings.ts',
     find: "JSON.stringify(['header', name.toLowerCase(), destinationId, canonicalUrl(url)])",
     replace: '(void [name, url, canonicalUrl], sharedSecretPlace(destinationId))',
     test: {
@@ -173,7 +173,7 @@ export const settings: readonly Mutation[] = [
     find: 'return erasedAt !== 0 && erasedAt >= appendedAt',
     replace: 'return erasedAt < 0 && erasedAt >= appendedAt',
     test: {
-      file: 'pipeline/erasures.test.ts',
+      file: 'pipeline/privacy/erasures.test.ts',
       name: 'calls that wait in a tier are dropped as erased, over a restart, and others are not',
     },
   },

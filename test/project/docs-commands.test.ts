@@ -5,11 +5,12 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { freePort } from '../../src/local/ports.ts'
-import { bareEnv } from '../support/bare-env.ts'
-import { startCollector } from '../support/collectors.ts'
-import { deploy, until, type Deployment } from '../support/deployment.ts'
+import { bareEnv } from '../support/deployment/bare-env.ts'
+import { startCollector } from '../support/calls/collectors.ts'
+import { deploy, type Deployment } from '../support/deployment/deployment.ts'
+import { until } from '../support/until.ts'
 import { codeBlocks, root } from '../support/docs.ts'
-import { temporaryFolder } from '../support/rig.ts'
+import { temporaryFolder } from '../support/deployment/rig.ts'
 
 /** Runs blocks of commands as a user in a checkout does: `npx` finds this checkout's commands and its Node. */
 class Shell {

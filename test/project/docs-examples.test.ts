@@ -7,11 +7,11 @@ import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { findCommand } from '../../src/local/java.ts'
 import { freePort } from '../../src/local/ports.ts'
-import { bareEnv } from '../support/bare-env.ts'
-import { collectorDouble, writeKey } from '../support/collector-double.ts'
-import { until } from '../support/deployment.ts'
+import { bareEnv } from '../support/deployment/bare-env.ts'
+import { collectorDouble, writeKey } from '../support/calls/collector-double.ts'
+import { until } from '../support/until.ts'
 import { codeBlocks, root } from '../support/docs.ts'
-import { temporaryFolder } from '../support/rig.ts'
+import { temporaryFolder } from '../support/deployment/rig.ts'
 
 test('the example in docs/client.md sends its calls', async (t) => {
   const collector = await collectorDouble(t)

@@ -41,7 +41,7 @@ function anchorsOf(page: string): Set<string> {
 test('every relative link and anchor leads somewhere', () => {
   const broken: string[] = []
   for (const page of allPages) {
-    const links = [...proseOf(readPage(page)).matchAll(/\]\((?!https?:)([^)\s]*)\)/g)].map(
+    const links = [...proseOf(readPage(page)).matchAll(/\](?:\(|: )(?!https?:)([^)\s]+)/g)].map(
       ([, link]) => link!,
     )
     assert.ok(links.length > 0 || page.startsWith('test/'), `${page} has no links`)

@@ -43,7 +43,7 @@ test('every mutation has an id of its own and a test that exists, in a file that
     assert.match(id, /^[a-z0-9]+(-[a-z0-9]+)*$/)
     assert.ok(!ids.has(id), `two mutations have the id ${id}`)
     ids.add(id)
-    assert.ok(readme.includes(`(${test.file})`), `${id}: test/README.md does not list ${test.file}`)
+    assert.ok(readme.includes(`]: ${test.file}\n`), `${id}: test/README.md does not list ${test.file}`)
     const source = (await read(`test/${test.file}`)).replaceAll("\\'", "'")
     for (const part of [test.name, test.within ?? ''])
       assert.ok(source.includes(part), `${id}: test/${test.file} has no test "${part}"`)

@@ -6,8 +6,8 @@ import { delimiter, join } from 'node:path'
 import { before, test, type TestContext } from 'node:test'
 import { promisify } from 'node:util'
 import { minNodeMajor, nodeFault } from '../../src/node-version.ts'
-import { collectorDouble, writeKey } from '../support/collector-double.ts'
-import { temporaryFolder } from '../support/rig.ts'
+import { collectorDouble, writeKey } from '../support/calls/collector-double.ts'
+import { temporaryFolder } from '../support/deployment/rig.ts'
 
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')

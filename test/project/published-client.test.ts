@@ -4,8 +4,8 @@ import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { before, test } from 'node:test'
 import { promisify } from 'node:util'
-import { collectorDouble, writeKey } from '../support/collector-double.ts'
-import { temporaryFolder } from '../support/rig.ts'
+import { collectorDouble, writeKey } from '../support/calls/collector-double.ts'
+import { temporaryFolder } from '../support/deployment/rig.ts'
 
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')

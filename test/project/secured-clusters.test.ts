@@ -7,9 +7,9 @@ import { permissionsTable } from '../../scripts/permissions-table.ts'
 import { setupCommand } from '../../src/commands/setup/setup.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { variableNames } from '../../src/config/variables.ts'
-import { createAuthority } from '../support/certificates.ts'
+import { createAuthority } from '../support/secured/certificates.ts'
 import { codeBlocks, readPage, root } from '../support/docs.ts'
-import { temporaryFolder } from '../support/rig.ts'
+import { temporaryFolder } from '../support/deployment/rig.ts'
 
 const page = readPage('docs/secured-clusters.md')
 const blocks = codeBlocks('sh', ['docs/secured-clusters.md'])

@@ -6,8 +6,8 @@ import { readList } from '../../src/console/computations/read-list.ts'
 import type { SyncReport } from '../../src/console/computations/sync.ts'
 import type { SettingsCommand } from '../../src/core/settings/commands.ts'
 import type { ComputationKind } from '../../src/core/audience/computations.ts'
-import type { Deployment, LogLine } from './deployment.ts'
-import { temporaryFolder } from './rig.ts'
+import type { Deployment, LogLine } from './deployment/deployment.ts'
+import { temporaryFolder } from './deployment/rig.ts'
 
 /** Audiences and computed traits of a deployment, as the commands use them. */
 export interface ComputationsUnderTest {

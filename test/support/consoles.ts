@@ -11,7 +11,9 @@ import {
   type OpenConsole,
   type OpenConsoleOptions,
 } from '../../src/commands/console/open-console.ts'
-import { until, type Deployment, type LogLine } from './deployment.ts'
+import { type Deployment, type LogLine } from './deployment/deployment.ts'
+import { until } from './until.ts'
+import { silentLog } from './silent-log.ts'
 
 export const adminToken = 'a-token-that-nobody-guesses-0123456789'
 
@@ -54,7 +56,7 @@ export async function startConsole(
   const log = pino({ level: 'debug' }, { write: (line) => void lines.push(JSON.parse(line) as LogLine) })
   const storePath = await mkdtemp(join(tmpdir(), 'postrider-test-'))
   const config = { ...deployment.config, consolePort: 0, adminToken, storePath, ...options.config }
-  const kafka = createKafka(config, pino({ level: 'silent' }))
+  const kafka = createKafka(config, silentLog)
   const open = openConsole({ kafka, log, host: '127.0.0.1', ...options, config })
   const stopping = new AbortController()
   const ended = open.part.run(stopping.signal)

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import pino from 'pino'
 import { openDeletions, type OpenDeletions } from '../../src/commands/deletions/open-deletions.ts'
 import type { DeletionStatus } from '../../src/console/deletions/deletions.ts'
 import type { AnalyticsCall } from '../../src/core/call/analytics-call.ts'
 import type { Erasure } from '../../src/core/erasure/erasures.ts'
-import { runCommand } from './deployment-cli.ts'
-import type { Deployment } from './deployment.ts'
+import { runCommand } from './deployment/deployment-cli.ts'
+import type { Deployment } from './deployment/deployment.ts'
+import { silentLog } from './silent-log.ts'
 
 /** What `webhooks.erasures` holds. */
 export async function erasuresOf({ read, topics, codecs }: Deployment): Promise<Erasure[]> {
@@ -35,7 +35,7 @@ export async function ok(
 /** Deletion requests in this process, which is quicker than a command. */
 export function deletionsIn(deployment: Deployment): OpenDeletions {
   const { config, kafka, settings } = deployment
-  const deletions = openDeletions({ config, kafka, log: pino({ level: 'silent' }), settings })
+  const deletions = openDeletions({ config, kafka, log: silentLog, settings })
   deployment.endFirst(() => deletions.close())
   return deletions
 }

@@ -1,6 +1,6 @@
 import type { Erasure } from '../../src/core/erasure/erasures.ts'
 import { erasureKey } from '../../src/core/erasure/erasures.ts'
-import type { Deployment } from './deployment.ts'
+import type { Deployment } from './deployment/deployment.ts'
 
 export const someErasure = (given: Partial<Erasure> = {}): Erasure => ({
   sourceId: 'shop',

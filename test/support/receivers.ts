@@ -14,7 +14,7 @@ import { createServer as createHttpServer, type IncomingMessage, type ServerResp
 import { createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import type { TestContext } from 'node:test'
-import type { ServerCertificate } from './certificates.ts'
+import type { ServerCertificate } from './secured/certificates.ts'
 
 export interface ReceivedRequest {
   method: string

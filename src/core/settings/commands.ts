@@ -1,7 +1,6 @@
 import type { ComputationKind, SyncMode } from '../audience/computations.ts'
 import type { OptionsEdit } from './destination-options.ts'
-import type { SecretPlace } from './secret-place.ts'
-import type { SealedSecret } from './settings.ts'
+import type { SecretPlace, SealedSecret } from './settings.ts'
 
 /** A secret on its way in: `text` is checked and forgotten, what `seal` gives is what the event carries. */
 export interface NewSecret {

@@ -10,10 +10,9 @@ import {
 import type { HeaderEdit, SettingsCommand } from './commands.ts'
 import type { Decision, EndpointSettings } from './events.ts'
 import { fault, type Fault } from './fault.ts'
-import { headerPlace, type SecretPlace } from './secret-place.ts'
+import { headerPlace, type SecretPlace, type SealedSecret, type SettingsAggregate } from './settings.ts'
 import { editSecrets } from './secrets.ts'
 import { idFaults, nameFaults } from './source-rules.ts'
-import type { SealedSecret, SettingsAggregate } from './settings.ts'
 import { headerNameFaults, headerSetFaults, headerValueFaults } from '../delivery/static-headers.ts'
 
 type Create = Extract<SettingsCommand, { type: 'create_destination' }>

@@ -1,7 +1,12 @@
-import { headerPlace, sharedSecretPlace, type SecretPlace } from './secret-place.ts'
 import type { NewSecret, Resealed } from './commands.ts'
 import type { Fault } from './fault.ts'
-import type { Destination, SealedSecret } from './settings.ts'
+import {
+  headerPlace,
+  sharedSecretPlace,
+  type Destination,
+  type SealedSecret,
+  type SecretPlace,
+} from './settings.ts'
 
 /** A destination's resealed secrets. What is undefined stays as it is. */
 export interface ResealedPlaces {

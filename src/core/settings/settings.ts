@@ -1,5 +1,6 @@
 import type { Computations } from '../audience/computations.ts'
 import type { DestinationOptions } from './destination-options.ts'
+import { canonicalUrl } from '../delivery/endpoint-url.ts'
 
 /** A secret as it lies in the settings log: AES-256-GCM, every part base64url. Opened only where it is used. */
 export interface SealedSecret {
@@ -7,11 +8,24 @@ export interface SealedSecret {
   iv: string
   ciphertext: string
   tag: string
-  /** Sealed for its place alone (secret-place.ts). Absent on what development versions sealed. */
+  /** Sealed for its place alone (secrets.ts). Absent on what development versions sealed. */
   bound?: true | undefined
   /** Shown to people instead of the secret; keyed, so it cannot be guessed from outside. */
   fingerprint: string
 }
+
+/**
+ * Where a secret is used, in one spelling. It is sealed for that place alone, so that a client that may write settings cannot
+ * move it to where its text comes out: a shared secret into a header, or a header to another host. A header belongs to
+ * its URL in whatever spelling, for an edit of the URLs keeps headers by that.
+ */
+export type SecretPlace = string
+
+export const sharedSecretPlace = (destinationId: string): SecretPlace =>
+  JSON.stringify(['shared-secret', destinationId])
+
+export const headerPlace = (destinationId: string, url: string, name: string): SecretPlace =>
+  JSON.stringify(['header', name.toLowerCase(), destinationId, canonicalUrl(url)])
 
 export interface Source {
   id: string

@@ -1,7 +1,13 @@
 import { destinationFault, headerFault } from '../../core/settings/destination-fault.ts'
-import { headerPlace, sharedSecretPlace, type SecretPlace } from '../../core/settings/secret-place.ts'
+import {
+  headerPlace,
+  sharedSecretPlace,
+  type SecretPlace,
+  type Destination,
+  type Endpoint,
+  type SealedSecret,
+} from '../../core/settings/settings.ts'
 import { activeSecrets } from '../../core/settings/secrets.ts'
-import type { Destination, Endpoint, SealedSecret } from '../../core/settings/settings.ts'
 import type { WebhookTarget } from '../send/webhook-transport.ts'
 
 /** What a destination needs of its settings before anything can be sent to it. */

@@ -1,6 +1,5 @@
 import { callFilter } from '../../core/settings/destination-options.ts'
-import type { SecretPlace } from '../../core/settings/secret-place.ts'
-import type { Destination, SealedSecret, SettingsState } from '../../core/settings/settings.ts'
+import type { SecretPlace, Destination, SealedSecret, SettingsState } from '../../core/settings/settings.ts'
 import { messageOf } from '../../errors.ts'
 import { DestinationRuntime } from './destination-runtime.ts'
 import { setUp } from './destination-set-up.ts'

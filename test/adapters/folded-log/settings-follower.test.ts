@@ -9,10 +9,10 @@ import { SettingsFollower } from '../../../src/adapters/folded-log/settings-foll
 import { skipFields, toFields } from '../../../src/adapters/folded-log/settings-record.ts'
 import { WriteKeys } from '../../../src/collector/write-keys.ts'
 import { topicNames } from '../../../src/core/topics.ts'
+import { silentLog as silent } from '../../support/silent-log.ts'
 
 const topics = topicNames('t.')
 const topic = topics.settings
-const silent = pino({ level: 'silent' })
 // Nothing is asked of it: what a settings event is, its bytes alone decide.
 const registry = { url: 'http://127.0.0.1:9', username: null, password: null }
 const codec = createCodecs({ registry, topics, log: silent }).settings

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { newSecret } from '../../../src/console/secrets.ts'
 import { test, type TestContext } from 'node:test'
 import kafkajs from 'kafkajs'
-import pino from 'pino'
 import { createKafka } from '../../../src/adapters/kafka/patched-client.ts'
 import { readRange } from '../../../src/adapters/kafka/read/read-range.ts'
 import { createCodecs } from '../../../src/adapters/schema-registry/codecs.ts'
@@ -17,14 +16,14 @@ import {
 } from '../../../src/adapters/folded-log/settings-log.ts'
 import { toFields } from '../../../src/adapters/folded-log/settings-record.ts'
 import { RequestKeyReused, SettingsRefused } from '../../../src/console/settings-writer.ts'
-import { headerPlace, sharedSecretPlace } from '../../../src/core/settings/secret-place.ts'
+import { headerPlace, sharedSecretPlace } from '../../../src/core/settings/settings.ts'
 import type { SettingsCommand } from '../../../src/core/settings/commands.ts'
 import { topicNames } from '../../../src/core/topics.ts'
 import { PostriderError } from '../../../src/errors.ts'
-import { brokers, registryUrl, uniquePrefix } from '../../support/rig.ts'
+import { brokers, registryUrl, uniquePrefix } from '../../support/deployment/rig.ts'
 import { createTopics } from '../../../src/adapters/kafka/admin/create-topics.ts'
+import { silentLog as log } from '../../support/silent-log.ts'
 
-const log = pino({ level: 'silent' })
 const kafka = createKafka({ kafka: { brokers: brokers(), ssl: false, sasl: null } }, log)
 const registry = { url: registryUrl(), username: null, password: null }
 

@@ -12,8 +12,8 @@ import type { CollectRequest } from '../../../src/collector/request.ts'
 import type { Admission } from '../../../src/collector/collector.ts'
 import { RequestBudget } from '../../../src/collector/request-budget.ts'
 import { PostriderError } from '../../../src/errors.ts'
-import { until } from '../../support/deployment.ts'
-import { rawRequest, sendRaw } from '../../support/raw-http.ts'
+import { until } from '../../support/until.ts'
+import { rawRequest, sendRaw } from '../../support/calls/raw-http.ts'
 
 interface Given extends Partial<Omit<CollectorServerOptions, 'collector'>> {
   collect?: (request: CollectRequest) => CollectAnswer | Promise<CollectAnswer>

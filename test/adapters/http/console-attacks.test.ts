@@ -12,7 +12,7 @@ import { collectionsIn, maxLength } from '../../../src/console/api/lengths.ts'
 import { operation, type Operation } from '../../../src/console/api/operation.ts'
 import { operations } from '../../../src/console/api/operations.ts'
 import type { ConsoleServices } from '../../../src/console/api/services.ts'
-import { sendRaw } from '../../support/raw-http.ts'
+import { sendRaw } from '../../support/calls/raw-http.ts'
 
 const token = 'a-token-that-nobody-guesses-0123456789'
 const auth = { authorization: `Bearer ${token}` }

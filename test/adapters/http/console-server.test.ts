@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test, type TestContext } from 'node:test'
-import pino from 'pino'
 import { openConsoleServer } from '../../../src/adapters/http/console-server.ts'
 import { operations } from '../../../src/console/api/operations.ts'
+import { silentLog } from '../../support/silent-log.ts'
 
 /** Sends this and nothing more; resolves with all that comes, once the server has closed the connection. */
 async function answerTo(t: TestContext, port: number, text: string): Promise<string> {
@@ -27,7 +27,7 @@ async function underTest(t: TestContext, limits: { headMs?: number; idleMs?: num
     operations,
     services: () => null,
     counts: { request: () => {} },
-    log: pino({ level: 'silent' }),
+    log: silentLog,
     ...limits,
   })
   t.after(() => server.close(0))

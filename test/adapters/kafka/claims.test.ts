@@ -3,8 +3,9 @@ import { test } from 'node:test'
 import kafkajs, { type Kafka } from 'kafkajs'
 import { groupMember, listener } from './group-member.ts'
 import type { OwnedPartitions } from '../../../src/adapters/kafka/group/sticky-assigner.ts'
-import { someCall } from '../../support/calls.ts'
-import { deploy, until } from '../../support/deployment.ts'
+import { someCall } from '../../support/calls/calls.ts'
+import { deploy } from '../../support/deployment/deployment.ts'
+import { until } from '../../support/until.ts'
 
 test('a member whose consumer broke off claims what it owned, under the generation of then', async (t) => {
   const deployment = await deploy(t, { PARTITIONS_CALLS: '4' })

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
 import { groupMember, listener } from './group-member.ts'
-import { deploy, until } from '../../support/deployment.ts'
+import { deploy } from '../../support/deployment/deployment.ts'
+import { until } from '../../support/until.ts'
 
 const require = createRequire(import.meta.url)
 interface Connection {

@@ -1,7 +1,7 @@
-import pino from 'pino'
 import { GroupSource, type GroupSourceOptions } from '../../../src/adapters/kafka/group/group-source.ts'
 import type { RecordListener } from '../../../src/forwarder/consume/record-source.ts'
-import type { deploy } from '../../support/deployment.ts'
+import type { deploy } from '../../support/deployment/deployment.ts'
+import { silentLog } from '../../support/silent-log.ts'
 
 /** A member of the deployment's group that reads its calls, not started yet. It is stopped before the deployment ends. */
 export function groupMember(
@@ -14,7 +14,7 @@ export function groupMember(
     topics: [topics.calls],
     sessionTimeoutMs: 10_000,
     maxWaitMs: 100,
-    log: pino({ level: 'silent' }),
+    log: silentLog,
     ...given,
   })
   endFirst(() => source.stop())

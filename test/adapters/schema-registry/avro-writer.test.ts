@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import { compileWriter } from '../../../src/adapters/schema-registry/avro-writer.ts'
 import { recordSchema } from '../../../src/adapters/schema-registry/schemas.ts'
 import type { RecordName } from '../../../src/adapters/schema-registry/schemas.ts'
-import { bytes, double, int, listOf, long, text } from '../../support/avro-values.ts'
+import { bytes, double, int, listOf, long, text } from '../../support/calls/avro-values.ts'
 
 type Fields = Record<string, unknown>
 

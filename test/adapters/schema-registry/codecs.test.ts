@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { before, test } from 'node:test'
 import fc from 'fast-check'
-import pino from 'pino'
 import { createCodecs } from '../../../src/adapters/schema-registry/codecs.ts'
 import type { Codecs } from '../../../src/adapters/schema-registry/codecs.ts'
 import { Registry } from '../../../src/adapters/schema-registry/registry.ts'
@@ -12,8 +11,9 @@ import { deliveryEvent } from '../../../src/core/ledger/delivery-event.ts'
 import { outcomeKinds } from '../../../src/core/delivery/outcome.ts'
 import { topicNames } from '../../../src/core/topics.ts'
 import { PostriderError } from '../../../src/errors.ts'
-import { someCall } from '../../support/calls.ts'
-import { registryUrl, uniquePrefix } from '../../support/rig.ts'
+import { someCall } from '../../support/calls/calls.ts'
+import { registryUrl, uniquePrefix } from '../../support/deployment/rig.ts'
+import { silentLog as log } from '../../support/silent-log.ts'
 
 const prefix = uniquePrefix()
 const config = {
@@ -24,7 +24,6 @@ const config = {
   ],
 }
 const registry = { url: registryUrl(), username: null, password: null }
-const log = pino({ level: 'silent' })
 const codecsOf = (topicPrefix: string): Codecs =>
   createCodecs({ registry, topics: topicNames(topicPrefix), log })
 

@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict'
 import { before, test } from 'node:test'
 import avro from 'avsc'
-import pino from 'pino'
 import { createCodecs } from '../../../src/adapters/schema-registry/codecs.ts'
 import type { Codecs } from '../../../src/adapters/schema-registry/codecs.ts'
 import { Registry } from '../../../src/adapters/schema-registry/registry.ts'
@@ -12,14 +11,14 @@ import { registerSchemas } from '../../../src/adapters/schema-registry/subjects.
 import { topicNames } from '../../../src/core/topics.ts'
 import { PostriderError } from '../../../src/errors.ts'
 import type { ErrorCode } from '../../../src/errors.ts'
-import { someCall } from '../../support/calls.ts'
-import { brokenRegistry, registerSchema } from '../../support/registry.ts'
-import { registryUrl, uniquePrefix } from '../../support/rig.ts'
+import { someCall } from '../../support/calls/calls.ts'
+import { brokenRegistry, registerSchema } from '../../support/deployment/registry.ts'
+import { registryUrl, uniquePrefix } from '../../support/deployment/rig.ts'
+import { silentLog as log } from '../../support/silent-log.ts'
 
 const prefix = uniquePrefix()
 const topics = topicNames(prefix)
 const subject = `${topics.calls}-value`
-const log = pino({ level: 'silent' })
 const config = { topicPrefix: prefix, retryTiers: [{ name: '10s', delayMs: 10_000 }] }
 const codecsAt = (url: string, timeoutMs = 5_000): Codecs =>
   createCodecs({ registry: { url, username: null, password: null }, topics, log, timeoutMs })

@@ -4,8 +4,8 @@ import { Registry } from '../../../src/adapters/schema-registry/registry.ts'
 import { recordSchema } from '../../../src/adapters/schema-registry/schemas.ts'
 import { registerSchemas } from '../../../src/adapters/schema-registry/subjects.ts'
 import { PostriderError } from '../../../src/errors.ts'
-import { registerSchema } from '../../support/registry.ts'
-import { registryUrl, uniquePrefix } from '../../support/rig.ts'
+import { registerSchema } from '../../support/deployment/registry.ts'
+import { registryUrl, uniquePrefix } from '../../support/deployment/rig.ts'
 
 const registry = () => new Registry({ url: registryUrl(), username: null, password: null })
 const tiers = [{ name: '10s', delayMs: 10_000 }]

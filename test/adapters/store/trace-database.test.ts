@@ -6,7 +6,7 @@ import { TraceDatabase } from '../../../src/adapters/store/trace-database.ts'
 import type { Entry } from '../../../src/adapters/store/trace-tables.ts'
 import { noCounts } from '../../../src/core/ledger/result-log.ts'
 import type { Place, RetryTrace, TallyTrace } from '../../../src/core/ledger/trace.ts'
-import { temporaryFolder } from '../../support/rig.ts'
+import { temporaryFolder } from '../../support/deployment/rig.ts'
 
 const place = (topic: string, offset: number): Place => ({ topic, partition: 0, offset })
 const entry = (topic: string, offset: number, given: Partial<Entry> = {}): Entry => ({

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { BucketFile } from '../../../src/adapters/store/bucket-file.ts'
 import { openView } from '../../../src/adapters/store/view-file.ts'
-import { temporaryFolder } from '../../support/rig.ts'
+import { temporaryFolder } from '../../support/deployment/rig.ts'
 
 const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8)
 

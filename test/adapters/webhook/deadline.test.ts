@@ -7,6 +7,7 @@ import type { LookupFunction } from 'node:net'
 import type { Outcome } from '../../../src/core/delivery/outcome.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { openTransport, send } from './transport-under-test.ts'
+import { until } from '../../support/until.ts'
 
 const timeoutMs = 300
 /** Timers are late when the machine is busy. Far enough below what undici's own timers would make of it. */
@@ -34,14 +35,6 @@ async function startMute(t: TestContext): Promise<{ port: number; sockets: Set<S
     server.close()
   })
   return { port: (server.address() as AddressInfo).port, sockets }
-}
-
-async function until(holds: () => boolean, withinMs = 2_000): Promise<void> {
-  const deadline = Date.now() + withinMs
-  while (!holds()) {
-    assert.ok(Date.now() < deadline, `not within ${withinMs} ms: ${holds}`)
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
 }
 
 test('times out when no response comes, and closes the connection', async (t) => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Outcome } from '../../../src/core/delivery/outcome.ts'
-import { createAuthority } from '../../support/certificates.ts'
+import { createAuthority } from '../../support/secured/certificates.ts'
 import { startReceiver, type Answer } from '../../support/receivers.ts'
 import { openTransport, requestOf } from './transport-under-test.ts'
 

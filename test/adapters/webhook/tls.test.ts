@@ -5,7 +5,7 @@ import type { LookupFunction } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { promisify } from 'node:util'
 import { createWebhookTransport } from '../../../src/adapters/webhook/transport.ts'
-import { createAuthority, selfSigned } from '../../support/certificates.ts'
+import { createAuthority, selfSigned } from '../../support/secured/certificates.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { openTransport, send } from './transport-under-test.ts'
 

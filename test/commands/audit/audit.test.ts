@@ -6,10 +6,10 @@ import { text } from 'node:stream/consumers'
 import { test, type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { AuditReport } from '../../../src/core/ledger/audit-report.ts'
-import { deploy, type Deployment } from '../../support/deployment.ts'
-import { NumberedCalls } from '../../support/numbered-calls.ts'
+import { deploy, type Deployment } from '../../support/deployment/deployment.ts'
+import { NumberedCalls } from '../../support/calls/numbered-calls.ts'
 import { startReceiver } from '../../support/receivers.ts'
-import { bareEnv } from '../../support/bare-env.ts'
+import { bareEnv } from '../../support/deployment/bare-env.ts'
 
 const main = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))
 

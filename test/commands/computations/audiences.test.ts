@@ -3,14 +3,14 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { TestContext } from 'node:test'
-import pino from 'pino'
 import { GroupLease } from '../../../src/adapters/kafka/group/lease.ts'
 import { createCodecs } from '../../../src/adapters/schema-registry/codecs.ts'
 import type { AnalyticsCall } from '../../../src/core/call/analytics-call.ts'
 import { topicNames } from '../../../src/core/topics.ts'
-import { commandRig, type CommandRig } from '../../support/command-rig.ts'
-import { until } from '../../support/deployment.ts'
-import { registryUrl, temporaryFolder } from '../../support/rig.ts'
+import { commandRig, type CommandRig } from '../../support/deployment/command-rig.ts'
+import { until } from '../../support/until.ts'
+import { registryUrl, temporaryFolder } from '../../support/deployment/rig.ts'
+import { silentLog } from '../../support/silent-log.ts'
 
 interface Told {
   user: string
@@ -29,7 +29,7 @@ async function audienceRig(t: TestContext): Promise<Rig> {
   const store = await temporaryFolder(t)
   const base = await commandRig(t, { STORE_PATH: store, SESSION_TIMEOUT: '6s' })
   const registry = { url: registryUrl(), username: null, password: null }
-  const log = pino({ level: 'silent' })
+  const log = silentLog
   const codec = createCodecs({ registry, topics: topicNames(base.prefix), log }).calls
   const rig: Rig = {
     ...base,

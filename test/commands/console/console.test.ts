@@ -3,12 +3,13 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { test } from 'node:test'
-import { makeCheckout } from '../../support/checkout.ts'
+import { makeCheckout } from '../../support/deployment/checkout.ts'
 import { adminToken, startConsole } from '../../support/consoles.ts'
-import { deploy, until } from '../../support/deployment.ts'
+import { deploy } from '../../support/deployment/deployment.ts'
+import { until } from '../../support/until.ts'
 import { codeBlocks } from '../../support/docs.ts'
 import { startReceiver } from '../../support/receivers.ts'
-import { temporaryFolder } from '../../support/rig.ts'
+import { temporaryFolder } from '../../support/deployment/rig.ts'
 
 test('the console does not start without a token, and says how to make one', async (t) => {
   const deployment = await deploy(t)

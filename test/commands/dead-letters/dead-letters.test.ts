@@ -17,12 +17,12 @@ import { SettingsLog } from '../../../src/adapters/folded-log/settings-log.ts'
 import { loadConfig } from '../../../src/config/config.ts'
 import { topicNames } from '../../../src/core/topics.ts'
 import { erasureKey } from '../../../src/core/erasure/erasures.ts'
-import { someCall } from '../../support/calls.ts'
+import { someCall } from '../../support/calls/calls.ts'
 import { someErasure } from '../../support/erasures.ts'
 import { deadLetter, delivery, failedAt } from '../../support/dead-letters.ts'
-import { brokers, registryUrl, uniquePrefix } from '../../support/rig.ts'
+import { brokers, registryUrl, uniquePrefix } from '../../support/deployment/rig.ts'
 import { createTopics } from '../../../src/adapters/kafka/admin/create-topics.ts'
-import { bareEnv } from '../../support/bare-env.ts'
+import { bareEnv } from '../../support/deployment/bare-env.ts'
 
 const prefix = uniquePrefix()
 const env = {

@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { DeletionStatus } from '../../../src/console/deletions/deletions.ts'
 import { callsOf, deletionsIn, erasuresOf, ok } from '../../support/deletions.ts'
-import { runCommand } from '../../support/deployment-cli.ts'
-import { deploy } from '../../support/deployment.ts'
+import { runCommand } from '../../support/deployment/deployment-cli.ts'
+import { deploy } from '../../support/deployment/deployment.ts'
 import { appendErasures } from '../../support/erasures.ts'
 import { startReceiver } from '../../support/receivers.ts'
-import { temporaryFolder } from '../../support/rig.ts'
+import { temporaryFolder } from '../../support/deployment/rig.ts'
 
 test('a request about some sources leaves the others alone; users come from a file or from stdin', async (t) => {
   const deployment = await deploy(t)

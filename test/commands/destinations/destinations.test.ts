@@ -4,9 +4,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { temporaryFolder } from '../../support/rig.ts'
+import { temporaryFolder } from '../../support/deployment/rig.ts'
 import { startReceiver } from '../../support/receivers.ts'
-import { makeSettingsCli } from '../../support/settings-cli.ts'
+import { makeSettingsCli } from '../../support/deployment/settings-cli.ts'
 
 const SECRETS_KEY = '0123456789abcdef'.repeat(4)
 

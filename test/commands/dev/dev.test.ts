@@ -10,9 +10,10 @@ import { test, type TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort, isPortFree } from '../../../src/local/ports.ts'
 import { isAlive } from '../../../src/local/state-folder.ts'
-import { makeCheckout, type Checkout } from '../../support/checkout.ts'
-import { deploy, until } from '../../support/deployment.ts'
-import { devEnv, devReady as ready, ownPorts } from '../../support/dev-run.ts'
+import { makeCheckout, type Checkout } from '../../support/deployment/checkout.ts'
+import { deploy } from '../../support/deployment/deployment.ts'
+import { until } from '../../support/until.ts'
+import { devEnv, devReady as ready, ownPorts } from '../../support/deployment/dev-run.ts'
 
 async function pidOf(checkout: Checkout, server: 'kafka' | 'registry'): Promise<number> {
   const text = await readFile(join(checkout.folder, '.postrider', server, 'process.json'), 'utf8')

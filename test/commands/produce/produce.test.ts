@@ -2,19 +2,19 @@ import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import pino from 'pino'
 import type { TopicRecord } from '../../../src/adapters/kafka/read/topic-record.ts'
 import { createCodecs } from '../../../src/adapters/schema-registry/codecs.ts'
 import type { AnalyticsCall } from '../../../src/core/call/analytics-call.ts'
 import { topicNames } from '../../../src/core/topics.ts'
-import { commandRig } from '../../support/command-rig.ts'
-import type { CommandRig } from '../../support/command-rig.ts'
-import { until } from '../../support/deployment.ts'
-import { ownKafka, registryUrl, temporaryFolder } from '../../support/rig.ts'
+import { commandRig } from '../../support/deployment/command-rig.ts'
+import type { CommandRig } from '../../support/deployment/command-rig.ts'
+import { until } from '../../support/until.ts'
+import { ownKafka, registryUrl, temporaryFolder } from '../../support/deployment/rig.ts'
+import { silentLog } from '../../support/silent-log.ts'
 
 async function decoded(rig: CommandRig, records: readonly TopicRecord[]): Promise<AnalyticsCall[]> {
   const registry = { url: registryUrl(), username: null, password: null }
-  const { calls } = createCodecs({ registry, topics: topicNames(rig.prefix), log: pino({ level: 'silent' }) })
+  const { calls } = createCodecs({ registry, topics: topicNames(rig.prefix), log: silentLog })
   const read: AnalyticsCall[] = []
   for (const { value } of records) read.push(await calls.decode(value))
   return read

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { commandRig } from '../../support/command-rig.ts'
+import { commandRig } from '../../support/deployment/command-rig.ts'
 import { createTopics } from '../../../src/adapters/kafka/admin/create-topics.ts'
 
 const lines = (text: string): Record<string, unknown>[] =>

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { partitionKey, usersOf } from '../../../src/core/call/analytics-call.ts'
-import { someCall } from '../../support/calls.ts'
+import { someCall } from '../../support/calls/calls.ts'
 
 const alias = (given = {}) => someCall({ type: 'alias', userId: 'new', previousId: 'old', ...given })
 

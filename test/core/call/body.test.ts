@@ -6,7 +6,7 @@ import type { AnalyticsCall, CallType } from '../../../src/core/call/analytics-c
 import { renderBody } from '../../../src/core/call/body.ts'
 import { checkCall } from '../../../src/core/call/check-call.ts'
 import { earliestTimestamp, latestTimestamp } from '../../../src/core/call/timestamp.ts'
-import { someCall } from '../../support/calls.ts'
+import { someCall } from '../../support/calls/calls.ts'
 
 const at = '"timestamp":"2026-01-02T03:04:05.006Z"'
 const maps = {

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { AnalyticsCall } from '../../../src/core/call/analytics-call.ts'
 import { checkCall } from '../../../src/core/call/check-call.ts'
 import { earliestTimestamp, latestTimestamp } from '../../../src/core/call/timestamp.ts'
-import { someCall } from '../../support/calls.ts'
+import { someCall } from '../../support/calls/calls.ts'
 
 const bare: Partial<AnalyticsCall> = { userId: null, event: null }
 

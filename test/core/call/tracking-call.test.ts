@@ -5,7 +5,7 @@ import { checkCall } from '../../../src/core/call/check-call.ts'
 import { parseTimestamp } from '../../../src/core/call/timestamp.ts'
 import { readTrackingCall } from '../../../src/core/call/tracking-call.ts'
 import type { TrackingCall } from '../../../src/core/call/tracking-call.ts'
-import { someCall } from '../../support/calls.ts'
+import { someCall } from '../../support/calls/calls.ts'
 
 const now = Date.UTC(2026, 0, 2)
 const read = (text: string, sourceId: string | null = 'shop'): TrackingCall =>

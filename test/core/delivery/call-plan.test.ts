@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { planCall, plansUnder } from '../../../src/core/delivery/call-plan.ts'
 import { defaultOptions, type DestinationOptions } from '../../../src/core/settings/destination-options.ts'
 import type { Destination, Source } from '../../../src/core/settings/settings.ts'
-import { someCall } from '../../support/calls.ts'
+import { someCall } from '../../support/calls/calls.ts'
 
 const source = (given: Partial<Source> = {}): Source => ({
   id: 'shop',

@@ -9,8 +9,7 @@ import {
   erasuresOf,
   finishedNote,
 } from '../../../src/core/erasure/deletion.ts'
-import type { Destination, Source } from '../../../src/core/settings/settings.ts'
-import { initialSettings } from '../../../src/core/settings/settings.ts'
+import { type Destination, type Source, initialSettings } from '../../../src/core/settings/settings.ts'
 
 const source = (id: string, enabled = true): [string, Source] => [id, { id, name: id, writeKey: id, enabled }]
 const destination = (id: string, sourceIds: string[], enabled = true): [string, Destination] => [

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { erasableDelivery, erasableRecord } from '../../../src/core/erasure/erasable.ts'
 import { ErasureIndex, erasureKeptMs, type ErasableCall } from '../../../src/core/erasure/erasures.ts'
-import { someCall } from '../../support/calls.ts'
+import { someCall } from '../../support/calls/calls.ts'
 import { delivery } from '../../support/dead-letters.ts'
 
 const call = (given: Partial<ErasableCall> = {}): ErasableCall => ({

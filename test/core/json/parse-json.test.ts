@@ -6,7 +6,7 @@ import { canonicalObject } from '../../../src/core/json/canonical-json.ts'
 import { allowsWebhooks } from '../../../src/core/call/integrations.ts'
 import { parseJson } from '../../../src/core/json/parse-json.ts'
 import { sameJson } from '../../../src/core/json/same-json.ts'
-import { someCall } from '../../support/calls.ts'
+import { someCall } from '../../support/calls/calls.ts'
 
 /** As another source's call may come before: keys that end in a backslash. */
 function parseForeign(...keys: string[]): void {

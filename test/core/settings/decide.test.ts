@@ -4,15 +4,16 @@ import { defaultOptions, type OptionsEdit } from '../../../src/core/settings/des
 import type { HeaderEdit, NewSecret, SettingsCommand } from '../../../src/core/settings/commands.ts'
 import { decide } from '../../../src/core/settings/decide.ts'
 import { leadingCode } from '../../../src/core/settings/fault.ts'
-import { headerPlace, sharedSecretPlace } from '../../../src/core/settings/secret-place.ts'
-import { placedSecrets } from '../../../src/core/settings/secrets.ts'
-import { evolve } from '../../../src/core/settings/events.ts'
 import {
+  headerPlace,
+  sharedSecretPlace,
   initialSettings,
   type Destination,
   type SealedSecret,
   type SettingsAggregate,
 } from '../../../src/core/settings/settings.ts'
+import { placedSecrets } from '../../../src/core/settings/secrets.ts'
+import { evolve } from '../../../src/core/settings/events.ts'
 
 /** Stands for sealing: the length is kept, as AES-GCM keeps it. */
 const secret = (text: string, tag = 't'): NewSecret & { sealed: SealedSecret } => {

@@ -5,14 +5,14 @@ import type { CallType } from '../../../src/core/call/analytics-call.ts'
 import type { OptionsEdit } from '../../../src/core/settings/destination-options.ts'
 import type { NewSecret, SettingsCommand } from '../../../src/core/settings/commands.ts'
 import { decide } from '../../../src/core/settings/decide.ts'
-import { sharedSecretPlace } from '../../../src/core/settings/secret-place.ts'
-import { evolve } from '../../../src/core/settings/events.ts'
-import { SettingsFold, type SettingsRecord } from '../../../src/core/settings/fold.ts'
 import {
+  sharedSecretPlace,
   initialSettings,
   type SealedSecret,
   type SettingsAggregate,
 } from '../../../src/core/settings/settings.ts'
+import { evolve } from '../../../src/core/settings/events.ts'
+import { SettingsFold, type SettingsRecord } from '../../../src/core/settings/fold.ts'
 
 const newSecret = (text: string, fingerprint: string): NewSecret & { sealed: SealedSecret } => {
   const sealed = { keyId: 'k', iv: 'i', ciphertext: 'eA', tag: fingerprint, fingerprint }

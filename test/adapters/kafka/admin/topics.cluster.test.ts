@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import pino from 'pino'
 import { fetchRange } from '../../../../src/adapters/kafka/read/topic-offsets.ts'
 import { withAdmin } from '../../../../src/adapters/kafka/admin/with-admin.ts'
 import { createTopics } from '../../../../src/adapters/kafka/admin/create-topics.ts'
 import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
 import { checkTopics, ensureTopics } from '../../../../src/adapters/kafka/admin/topics.ts'
 import { loadConfig } from '../../../../src/config/config.ts'
-import { startCluster } from '../../../support/cluster.ts'
+import { startCluster } from '../../../support/deployment/cluster.ts'
+import { silentLog } from '../../../support/silent-log.ts'
 
 test('with three copies a record counts as written once two brokers have it, whatever the brokers’ default is', async (t) => {
   const cluster = await startCluster(t, { properties: { 'min.insync.replicas': 1 } })
   const config = loadConfig({ KAFKA_BROKERS: cluster.brokers.join() })
-  const kafka = createKafka(config, pino({ level: 'silent' }))
+  const kafka = createKafka(config, silentLog)
   const admin = kafka.admin()
   t.after(() => admin.disconnect())
   await admin.connect()
@@ -38,7 +38,7 @@ test('with three copies a record counts as written once two brokers have it, wha
 test('commands get their answers while a broker that died is still listed', async (t) => {
   const cluster = await startCluster(t)
   const config = loadConfig({ KAFKA_BROKERS: cluster.brokers.join() })
-  const kafka = createKafka(config, pino({ level: 'silent' }))
+  const kafka = createKafka(config, silentLog)
   await withAdmin(kafka, (admin) => ensureTopics(kafka, admin, config))
   const [dead] = cluster.nodes
   await dead!.kill()

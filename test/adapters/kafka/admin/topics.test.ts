@@ -3,7 +3,6 @@ import { test } from 'node:test'
 import type { TestContext } from 'node:test'
 import type { Admin, Kafka } from 'kafkajs'
 import kafkajs from 'kafkajs'
-import pino from 'pino'
 import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
 import { checkTopics, ensureTopics, retryTopics } from '../../../../src/adapters/kafka/admin/topics.ts'
 import { topicSpecs } from '../../../../src/adapters/kafka/admin/topic-specs.ts'
@@ -11,8 +10,9 @@ import type { TopicConfig } from '../../../../src/adapters/kafka/admin/topic-spe
 import { loadConfig } from '../../../../src/config/config.ts'
 import { topicNames } from '../../../../src/core/topics.ts'
 import { PostriderError } from '../../../../src/errors.ts'
-import { brokers, uniquePrefix } from '../../../support/rig.ts'
+import { brokers, uniquePrefix } from '../../../support/deployment/rig.ts'
 import { createTopics } from '../../../../src/adapters/kafka/admin/create-topics.ts'
+import { silentLog } from '../../../support/silent-log.ts'
 
 const { ConfigResourceTypes } = kafkajs
 
@@ -36,7 +36,7 @@ async function rig(t: TestContext, env: Record<string, string> = {}): Promise<Ri
     PARTITIONS_MEMBERSHIPS: '1',
     ...env,
   })
-  const kafka = createKafka(config, pino({ level: 'silent' }))
+  const kafka = createKafka(config, silentLog)
   const admin = kafka.admin()
   await admin.connect()
   t.after(async () => {

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Consumer, ConsumerConfig, Kafka } from 'kafkajs'
 import { groupMember, listener } from '../group-member.ts'
-import { someCall } from '../../../support/calls.ts'
-import { deploy, until } from '../../../support/deployment.ts'
+import { someCall } from '../../../support/calls/calls.ts'
+import { deploy } from '../../../support/deployment/deployment.ts'
+import { until } from '../../../support/until.ts'
 
 test('a consumer that waits for ever, whatever for, is made again', async (t) => {
   const deployment = await deploy(t, { PARTITIONS_CALLS: '1' })

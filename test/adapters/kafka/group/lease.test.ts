@@ -6,18 +6,15 @@ import { test } from 'node:test'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { setTimeout as delay } from 'node:timers/promises'
-import pino from 'pino'
 import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
 import { createTopics } from '../../../../src/adapters/kafka/admin/create-topics.ts'
 import { GroupLease } from '../../../../src/adapters/kafka/group/lease.ts'
-import { brokers, uniquePrefix } from '../../../support/rig.ts'
+import { brokers, uniquePrefix } from '../../../support/deployment/rig.ts'
+import { silentLog } from '../../../support/silent-log.ts'
 
 /** The least that brokers take unless set otherwise. */
 const sessionTimeoutMs = 6_000
-const kafka = createKafka(
-  { kafka: { brokers: brokers(), ssl: false, sasl: null } },
-  pino({ level: 'silent' }),
-)
+const kafka = createKafka({ kafka: { brokers: brokers(), ssl: false, sasl: null } }, silentLog)
 
 async function leases(t: TestContext) {
   const topic = `${uniquePrefix()}lease`
@@ -42,7 +39,7 @@ async function leases(t: TestContext) {
     },
     /** Held by another process, once this resolves. */
     async elsewhere(): Promise<ChildProcess> {
-      const file = fileURLToPath(new URL('../../../support/lease-holder.ts', import.meta.url))
+      const file = fileURLToPath(new URL('../../../support/kafka/lease-holder.ts', import.meta.url))
       const child = fork(file, [JSON.stringify({ brokers: brokers(), ...options })])
       children.add(child)
       assert.deepEqual(await once(child, 'message'), ['held', undefined])

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
 import kafkajs, { type EachBatchPayload, type Kafka } from 'kafkajs'
-import pino from 'pino'
 import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
 import { createTopics } from '../../../../src/adapters/kafka/admin/create-topics.ts'
 import { FetchedMessages, recordsOf } from '../../../../src/adapters/kafka/wire/fetched-messages.ts'
 import { lazyBatchClass } from '../../../../src/adapters/kafka/patches/decode-lazily.ts'
 import { RecordBatches } from '../../../../src/adapters/kafka/wire/record-batches.ts'
-import { until } from '../../../support/deployment.ts'
-import { brokers, uniquePrefix } from '../../../support/rig.ts'
+import { until } from '../../../support/until.ts'
+import { brokers, uniquePrefix } from '../../../support/deployment/rig.ts'
+import { silentLog } from '../../../support/silent-log.ts'
 
 const { CompressionTypes } = kafkajs
 const LazyBatch = lazyBatchClass(createRequire(import.meta.url)('kafkajs/src/consumer/batch'))
@@ -64,10 +64,7 @@ async function reading(kafka: Kafka, topic: string) {
 }
 
 test('plain, compressed and committed records are read, aborted ones are not, whichever way they are decoded', async (t) => {
-  const kafka = createKafka(
-    { kafka: { brokers: brokers(), ssl: false, sasl: null } },
-    pino({ level: 'silent' }),
-  )
+  const kafka = createKafka({ kafka: { brokers: brokers(), ssl: false, sasl: null } }, silentLog)
   const topic = `${uniquePrefix()}mixed`
   const admin = kafka.admin()
   const producer = kafka.producer()

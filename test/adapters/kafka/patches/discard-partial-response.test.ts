@@ -6,8 +6,8 @@ import { test } from 'node:test'
 import kafkajs from 'kafkajs'
 import { createTopics } from '../../../../src/adapters/kafka/admin/create-topics.ts'
 import { installPatches } from '../../../../src/adapters/kafka/patches/index.ts'
-import { until } from '../../../support/deployment.ts'
-import { brokers, uniquePrefix } from '../../../support/rig.ts'
+import { until } from '../../../support/until.ts'
+import { brokers, uniquePrefix } from '../../../support/deployment/rig.ts'
 
 installPatches()
 const require = createRequire(import.meta.url)

@@ -1,17 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import pino from 'pino'
 import { createTopics } from '../../../../src/adapters/kafka/admin/create-topics.ts'
 import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
 import { FetchWait } from '../../../../src/adapters/kafka/patches/fetch-soon-after-resume.ts'
-import { until } from '../../../support/deployment.ts'
-import { brokers, uniquePrefix } from '../../../support/rig.ts'
+import { until } from '../../../support/until.ts'
+import { brokers, uniquePrefix } from '../../../support/deployment/rig.ts'
+import { silentLog } from '../../../support/silent-log.ts'
 
 test('a partition that is resumed is fetched at once, however long fetches may wait', async (t) => {
-  const kafka = createKafka(
-    { kafka: { brokers: brokers(), ssl: false, sasl: null } },
-    pino({ level: 'silent' }),
-  )
+  const kafka = createKafka({ kafka: { brokers: brokers(), ssl: false, sasl: null } }, silentLog)
   const topic = `${uniquePrefix()}paused`
   const admin = kafka.admin()
   const producer = kafka.producer()

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { groupMember, listener } from '../group-member.ts'
-import { deploy, until } from '../../../support/deployment.ts'
+import { deploy } from '../../../support/deployment/deployment.ts'
+import { until } from '../../../support/until.ts'
 
 test('a clock that was an hour ahead and is set right stops no heartbeats', async (t) => {
   const deployment = await deploy(t)

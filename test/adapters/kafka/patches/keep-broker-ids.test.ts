@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import pino from 'pino'
 import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
-import { scriptedCluster } from '../../../support/scripted-cluster.ts'
+import { scriptedCluster } from '../../../support/deployment/scripted-cluster.ts'
+import { silentLog } from '../../../support/silent-log.ts'
 
 interface Cluster {
   connect(): Promise<void>
@@ -18,10 +18,7 @@ interface Cluster {
 
 test('a seed broker that is lost while metadata are asked for leaves every other broker its own id', async (t) => {
   const scripted = await scriptedCluster(3, [1, 2, 3])
-  const kafka = createKafka(
-    { kafka: { brokers: scripted.brokers, ssl: false, sasl: null } },
-    pino({ level: 'silent' }),
-  )
+  const kafka = createKafka({ kafka: { brokers: scripted.brokers, ssl: false, sasl: null } }, silentLog)
   const create = Object.getOwnPropertySymbols(kafka).find((one) =>
     one.description?.endsWith('createCluster'),
   )!

@@ -1,16 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import pino from 'pino'
 import { createTopics } from '../../../../src/adapters/kafka/admin/create-topics.ts'
 import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
-import { until } from '../../../support/deployment.ts'
-import { brokers, uniquePrefix } from '../../../support/rig.ts'
+import { until } from '../../../support/until.ts'
+import { brokers, uniquePrefix } from '../../../support/deployment/rig.ts'
+import { silentLog } from '../../../support/silent-log.ts'
 
 test('a consumer that does not commit by itself reads on where retention stopped, and the group’s offset stays', async (t) => {
-  const kafka = createKafka(
-    { kafka: { brokers: brokers(), ssl: false, sasl: null } },
-    pino({ level: 'silent' }),
-  )
+  const kafka = createKafka({ kafka: { brokers: brokers(), ssl: false, sasl: null } }, silentLog)
   const topic = `${uniquePrefix()}range`
   const groupId = topic
   const admin = kafka.admin()

@@ -3,8 +3,9 @@ import { test } from 'node:test'
 import kafkajs from 'kafkajs'
 import type { Kafka, PartitionAssigner } from 'kafkajs'
 import type { JoinAware } from '../../../../src/adapters/kafka/patches/wait-before-join.ts'
-import { someCall } from '../../../support/calls.ts'
-import { deploy, until } from '../../../support/deployment.ts'
+import { someCall } from '../../../support/calls/calls.ts'
+import { deploy } from '../../../support/deployment/deployment.ts'
+import { until } from '../../../support/until.ts'
 
 const patienceMs = 60_000
 

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import pino from 'pino'
 import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
 import { installPatches } from '../../../../src/adapters/kafka/patches/index.ts'
 import { silentLogger } from '../../../../src/adapters/kafka/patches/patch.ts'
-import { brokers } from '../../../support/rig.ts'
+import { brokers } from '../../../support/deployment/rig.ts'
+import { silentLog } from '../../../support/silent-log.ts'
 
 installPatches()
 const require = createRequire(import.meta.url)
@@ -34,10 +34,7 @@ test('an idle connection checks no queue, and Node prints no warning', async (t)
     checks++
     checkPendingRequests.call(this)
   }
-  const admin = createKafka(
-    { kafka: { brokers: brokers(), ssl: false, sasl: null } },
-    pino({ level: 'silent' }),
-  ).admin()
+  const admin = createKafka({ kafka: { brokers: brokers(), ssl: false, sasl: null } }, silentLog).admin()
   t.after(async () => {
     await admin.disconnect()
     prototype.checkPendingRequests = checkPendingRequests

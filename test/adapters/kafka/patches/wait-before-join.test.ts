@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { groupMember, listener } from '../group-member.ts'
-import { someCall } from '../../../support/calls.ts'
-import { deploy, until } from '../../../support/deployment.ts'
+import { someCall } from '../../../support/calls/calls.ts'
+import { deploy } from '../../../support/deployment/deployment.ts'
+import { until } from '../../../support/until.ts'
 
 const patienceMs = 60_000
 

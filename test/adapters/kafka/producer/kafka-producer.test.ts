@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import kafkajs from 'kafkajs'
-import pino from 'pino'
 import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
 import { KafkaProducer } from '../../../../src/adapters/kafka/producer/kafka-producer.ts'
 import { encodeRecord } from '../../../../src/adapters/kafka/producer/plain-record.ts'
 import { publish, publishAll } from '../../../../src/adapters/kafka/producer/publish.ts'
-import { scriptedCluster } from '../../../support/scripted-cluster.ts'
+import { scriptedCluster } from '../../../support/deployment/scripted-cluster.ts'
+import { silentLog as silent } from '../../../support/silent-log.ts'
 
-const silent = pino({ level: 'silent' })
 const [notLeader, notEnoughReplicas, tooLarge, unauthorized] = [6, 19, 10, 29]
 
 async function underTest(t: TestContext, { nodes = 2, leaders }: { nodes?: number; leaders: number[] }) {

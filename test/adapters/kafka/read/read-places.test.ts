@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import pino from 'pino'
 import { readPlaces, roundsOf } from '../../../../src/adapters/kafka/read/read-places.ts'
-import { someCall } from '../../../support/calls.ts'
-import { deploy } from '../../../support/deployment.ts'
+import { someCall } from '../../../support/calls/calls.ts'
+import { deploy } from '../../../support/deployment/deployment.ts'
+import { silentLog } from '../../../support/silent-log.ts'
 
 test('places of one partition are read in one go where they are near, and one after another where they are far', () => {
   const rounds = roundsOf(
@@ -31,7 +31,7 @@ test('exactly the records at the places are read, whatever partition they lie in
   const places = all
     .filter((_, index) => index % 7 === 0)
     .map(({ topic, partition, offset }) => ({ topic, partition, offset }))
-  const log = pino({ level: 'silent' })
+  const log = silentLog
   const found = await readPlaces({ kafka, groupPrefix: `${deployment.config.groupId}.why`, log }, places)
   const keyOf = (place: (typeof places)[number]) => `${place.partition}/${place.offset}`
   assert.deepEqual(found.map(keyOf).toSorted(), places.map(keyOf).toSorted())

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import kafkajs from 'kafkajs'
 import type { Admin } from 'kafkajs'
-import pino from 'pino'
 import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
 import { withAdmin } from '../../../../src/adapters/kafka/admin/with-admin.ts'
 import { GroupLease } from '../../../../src/adapters/kafka/group/lease.ts'
@@ -11,15 +10,15 @@ import { TopicReader } from '../../../../src/adapters/kafka/read/topic-reader.ts
 import { runSetup } from '../../../../src/commands/setup/setup.ts'
 import { loadConfig } from '../../../../src/config/config.ts'
 import { PostriderError } from '../../../../src/errors.ts'
-import { entryOf, type Grant } from '../../../support/kafka-acls.ts'
-import { registryUrl } from '../../../support/rig.ts'
-import { securedKafka } from '../../../support/secured-kafka.ts'
-import { refusalsOf } from '../../../support/secured-refusals.ts'
-import { passwordOf, securedLogins, type Env } from '../../../support/secured-logins.ts'
+import { entryOf, type Grant } from '../../../support/secured/kafka-acls.ts'
+import { registryUrl } from '../../../support/deployment/rig.ts'
+import { securedKafka } from '../../../support/secured/secured-kafka.ts'
+import { refusalsOf } from '../../../support/secured/secured-refusals.ts'
+import { passwordOf, securedLogins, type Env } from '../../../support/secured/secured-logins.ts'
+import { silentLog as silent } from '../../../support/silent-log.ts'
 
 /** How long a login by token holds at the test's broker, in ms. */
 const tokenLoginMs = 11_000
-const silent = pino({ level: 'silent' })
 const clientOf = (env: Env) => createKafka(loadConfig(env), silent)
 /** Fewer tries than a part makes, so that what stays wrong is said soon. */
 const retry = { retries: 1 }

@@ -3,16 +3,17 @@ import { test } from 'node:test'
 import type { TestContext } from 'node:test'
 import kafkajs from 'kafkajs'
 import type { Message, PartitionMetadata } from 'kafkajs'
-import pino from 'pino'
 import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
 import { CallBatchWriter } from '../../../../src/adapters/kafka/write/call-batch-writer.ts'
 import type { CallBatchWriterOptions } from '../../../../src/adapters/kafka/write/call-batch-writer.ts'
 import type { ValueWriter } from '../../../../src/adapters/kafka/wire/record-bytes.ts'
 import type { AnalyticsCall } from '../../../../src/core/call/analytics-call.ts'
-import { someCall } from '../../../support/calls.ts'
-import { deploy, until } from '../../../support/deployment.ts'
-import type { Deployment } from '../../../support/deployment.ts'
-import { scriptedCluster } from '../../../support/scripted-cluster.ts'
+import { someCall } from '../../../support/calls/calls.ts'
+import { deploy } from '../../../support/deployment/deployment.ts'
+import { until } from '../../../support/until.ts'
+import type { Deployment } from '../../../support/deployment/deployment.ts'
+import { scriptedCluster } from '../../../support/deployment/scripted-cluster.ts'
+import { silentLog } from '../../../support/silent-log.ts'
 
 async function underTest(
   t: TestContext,
@@ -24,7 +25,7 @@ async function underTest(
     kafka: deployment.kafka,
     topic: deployment.topics.calls,
     codec: deployment.codecs.calls,
-    log: pino({ level: 'silent' }),
+    log: silentLog,
     produced: (took) => void seconds.push(took),
     ...given(deployment),
   })
@@ -116,7 +117,7 @@ test('partitions that are added later get calls, and batches that were sorted be
 /** A writer on brokers that answer as the test says. */
 async function onScripted(t: TestContext, leaders: number[], deadlineMs: number) {
   const cluster = await scriptedCluster(1, leaders)
-  const log = pino({ level: 'silent' })
+  const log = silentLog
   const kafka = createKafka({ kafka: { brokers: cluster.brokers, ssl: false, sasl: null } }, log)
   const codec: ValueWriter<AnalyticsCall> = {
     write: ({ messageId }, buffer, at) =>
@@ -193,7 +194,7 @@ test('a batch that the brokers refuse has failed', async (t) => {
 
 test('without brokers, and without the topic, it says so and takes nothing', async (t) => {
   const away = await underTest(t, ({ config }) => ({
-    kafka: createKafka({ kafka: { ...config.kafka, brokers: ['127.0.0.1:1'] } }, pino({ level: 'silent' })),
+    kafka: createKafka({ kafka: { ...config.kafka, brokers: ['127.0.0.1:1'] } }, silentLog),
   }))
   await until(() => away.writer.problem()!.startsWith('Kafka cannot be reached'), 30_000)
   assert.equal(await away.writer.add(someCall()).written, false)

@@ -5,7 +5,7 @@ import type { Message, PartitionMetadata } from 'kafkajs'
 import { EncodedCallBatch } from '../../../../src/adapters/kafka/write/call-batch.ts'
 import { recordSchema } from '../../../../src/adapters/schema-registry/schemas.ts'
 import type { AnalyticsCall } from '../../../../src/core/call/analytics-call.ts'
-import { someCall } from '../../../support/calls.ts'
+import { someCall } from '../../../support/calls/calls.ts'
 
 const writer = recordSchema('analyticsCall')
 const filled = (batch: EncodedCallBatch, call: AnalyticsCall): number => {

@@ -1,0 +1,269 @@
+import { deadLetterReasons } from '../../../src/core/delivery/delivery.ts'
+import { parseDuration } from '../../../src/core/duration.ts'
+import type { Slot } from '../load/destinations.ts'
+import { answerOf, isUrl, type Evidence, type Written } from './evidence.ts'
+import type { CommitWatch } from '../watch/commit-watch.ts'
+import type { Findings } from './findings.ts'
+import type { OwnerWatch } from '../watch/owner-watch.ts'
+import { sessionTimeoutMs, tierSets, type Rig } from '../rig.ts'
+import type { Injected } from '../schedule.ts'
+
+/** The rows of one delivery. */
+export interface DeliveryEvidence {
+  name: string
+  slot: Slot
+  calls: readonly Written[]
+  arrivals: Int32Array
+  retryRecords: Int32Array
+  deadLetters: Int32Array
+  /** All that is known of it, for a finding. */
+  dossier: () => string[]
+}
+
+interface Context {
+  evidence: Evidence
+  watch: CommitWatch
+  owners: OwnerWatch
+  rig: Rig
+  findings: Findings
+  injected: readonly Injected[]
+  patience: number
+}
+
+/** Clocks of this machine are read by several processes, in whole ms. */
+const roundingMs = 2
+const skewMs = 1_000
+/** How long requests of one round may be apart, in ms: queued for 2 s, and some more. */
+export const roundMs = 3_000
+/**
+ * A member that does not hear of the end of a rebalance goes on with what it had, until its last heartbeat is two
+ * thirds of a session old; and what it sent then is on its way for a moment.
+ */
+const staleMs = (sessionTimeoutMs * 2) / 3 + 1_000
+const expired = deadLetterReasons.indexOf('expired')
+const notAttempted = deadLetterReasons.indexOf('not_attempted')
+const smallest = tierSets.map((set) => Math.min(...set.split(',').map((tier) => parseDuration(tier)!)))
+
+/** A record can be appended so long after it was made, in ms; more than that is a clock that was off. */
+const maxUnwrittenMs = 120_000
+
+/** When a record was made that was appended `at` and says `madeAt`, in epoch ms. */
+export const madeBefore = (at: number, madeAt: number): number =>
+  Math.min(at, Math.max(madeAt, at - maxUnwrittenMs))
+
+type Known = Pick<Context, 'evidence' | 'owners' | 'rig' | 'watch'>
+
+/** The records of a delivery: its call, and each scheduled retry. Times in epoch ms. */
+interface RecordSpan {
+  topic: string
+  partition: number
+  /** When it was appended: long after it was made, where its leader could not be reached. */
+  at: number
+  madeAt: number
+  finishedBy: number
+}
+
+function spansOf({ evidence, rig, watch }: Known, delivery: DeliveryEvidence): RecordSpan[] {
+  const { retryRecords, tierTopics } = evidence
+  const span = (topic: string, partition: number, offset: number, at: number, madeAt = at): RecordSpan => ({
+    ...{ topic, partition, at, madeAt: madeBefore(at, madeAt) },
+    finishedBy: watch.finishedBy(topic, partition, offset),
+  })
+  return [
+    ...delivery.calls.map(({ partition, offset, at }) => span(rig.topics.calls, partition, offset, at)),
+    ...[...delivery.retryRecords].map((row) =>
+      span(
+        tierTopics[retryRecords.get('topic', row)]!.topic,
+        retryRecords.get('partition', row),
+        retryRecords.get('offset', row),
+        retryRecords.get('at', row),
+        retryRecords.get('scheduledAt', row),
+      ),
+    ),
+  ]
+}
+
+/**
+ * Whether a record of the delivery got another owner between the two requests (epoch ms), or between the making of the
+ * scheduled retry that follows it and its commit: then both of them were open, and each was sent.
+ */
+export function hasMoved(known: Known, delivery: DeliveryEvidence, first: number, at: number): boolean {
+  const moved = ({ topic, partition }: RecordSpan, from: number, to: number) =>
+    known.owners.movedBetween(topic, partition, from - staleMs, to)
+  const spans = spansOf(known, delivery)
+  return spans.some((span) => {
+    if (moved(span, first, at)) return true
+    // Its next owner did it again, while what the one before had made of it, or what became of that, went on.
+    const later = spans.filter((next) => next.at > span.at)
+    const made = Math.min(...later.map((next) => next.madeAt))
+    const isOpen = (each: RecordSpan) => each.finishedBy >= first
+    return isOpen(span) && later.some(isOpen) && moved(span, made, span.finishedBy)
+  })
+}
+
+/** Checks each attempt and each scheduled retry of a delivery. True when a clock was too far off to judge times. */
+export function checkAttempts(context: Context, delivery: DeliveryEvidence): boolean {
+  const { from, to } = lifeOf(context, delivery)
+  const during = context.injected.filter(
+    (fault) => fault.from <= to && fault.to + context.rig.windowMs >= from,
+  )
+  const clocksFarOff = during.some(({ kind }) => kind === 'clock-jumped')
+  const tolerance = during.some(({ kind }) => kind === 'clock-skewed') ? 2 * skewMs : roundingMs
+  checkPlaces(context, delivery, clocksFarOff ? null : tolerance)
+  checkBytes(context, delivery)
+  if (clocksFarOff) return true
+  checkEarliness(context, delivery, tolerance)
+  checkWindows(context, delivery, tolerance)
+  return false
+}
+
+function lifeOf({ evidence }: Context, { calls, arrivals, deadLetters, retryRecords }: DeliveryEvidence) {
+  const from = calls[0]!.at
+  let to = from
+  for (const row of arrivals) to = Math.max(to, evidence.arrivals.get('at', row))
+  for (const row of retryRecords) to = Math.max(to, evidence.retryRecords.get('at', row))
+  for (const row of deadLetters) to = Math.max(to, evidence.deadLetters.get('at', row))
+  return { from, to }
+}
+
+/**
+ * Whoever sends has a record for it, of the calls or of a tier, whose time has come and that no commit holds as
+ * finished yet. Once one URL of a delivery took it, the others' requests that were queued with it still go out.
+ */
+function checkPlaces(context: Context, delivery: DeliveryEvidence, tolerance: number | null): void {
+  const { evidence, watch, rig, findings } = context
+  const { arrivals, retryRecords, tierTopics } = evidence
+  const isOpen = (at: number): boolean =>
+    delivery.calls.some(
+      (call) =>
+        call.at <= at + roundingMs && watch.finishedBy(rig.topics.calls, call.partition, call.offset) >= at,
+    ) ||
+    delivery.retryRecords.some((record) => {
+      const { topic } = tierTopics[retryRecords.get('topic', record)]!
+      const partition = retryRecords.get('partition', record)
+      const finishedBy = watch.finishedBy(topic, partition, retryRecords.get('offset', record))
+      const from = tolerance === null ? retryRecords.get('at', record) : dueAt(context, record) - tolerance
+      return from <= at + roundingMs && finishedBy >= at
+    })
+  const { destination, url: only } = delivery.slot
+  const together = only === null && destination.urls.length > 1
+  for (const [index, row] of delivery.arrivals.entries()) {
+    const at = arrivals.get('at', row)
+    const url = arrivals.get('url', row)
+    const isWithAnother = [...delivery.arrivals.subarray(0, index)].some((other) => {
+      const before = arrivals.get('at', other)
+      return arrivals.get('url', other) !== url && at - before <= roundMs * context.patience && isOpen(before)
+    })
+    if (!isOpen(at) && !(together && isWithAnother))
+      findings.add('sent without an open record', `${delivery.name} at ${at}`, delivery.dossier)
+  }
+}
+
+function checkBytes({ evidence, findings }: Context, delivery: DeliveryEvidence): void {
+  const bodies = new Set([...delivery.arrivals].map((row) => evidence.arrivals.get('body', row)))
+  if (bodies.size > 1) findings.add('other bytes at a later attempt', delivery.name, delivery.dossier)
+}
+
+/**
+ * Where nothing was repeated, the requests to a URL and the rounds that reached it are the same ones, and each round
+ * but the first has its retry record. Where something was, or an owner was lost before it could record its round,
+ * `checkPlaces` still checks requests against retry records.
+ */
+function checkEarliness(context: Context, delivery: DeliveryEvidence, tolerance: number): void {
+  const { evidence, findings } = context
+  const { arrivals, retryRecords, deadLetters } = evidence
+  const chain = [...delivery.retryRecords].sort(
+    (a, b) => retryRecords.get('timesScheduled', a) - retryRecords.get('timesScheduled', b),
+  )
+  if (chain.length === 0 || delivery.calls.length > 1 || delivery.deadLetters.length > 1) return
+  if (chain.some((row, index) => retryRecords.get('timesScheduled', row) !== index + 1)) return
+  const attempts = chain.map((row) => retryRecords.get('attempts', row))
+  const [deadLetter] = delivery.deadLetters
+  // Without a dead letter the last round was the one that delivered.
+  attempts.push(deadLetter === undefined ? attempts.at(-1)! + 1 : deadLetters.get('attempts', deadLetter))
+  const urls = new Set([...delivery.arrivals].map((row) => arrivals.get('url', row)))
+  for (const url of urls) {
+    const rounds = [null, ...chain].filter(
+      (row, round) =>
+        attempts[round]! > (attempts[round - 1] ?? 0) &&
+        (row === null || isUrl(retryRecords.get('urls', row), url)),
+    )
+    const its = [...delivery.arrivals].filter((row) => arrivals.get('url', row) === url)
+    const came = its.map((row) => arrivals.get('at', row)).sort((a, b) => a - b)
+    // A connection that was kept and is closed without an answer costs no attempt: the same one is sent once more.
+    const wasCutOff = its.some((row) => ['reset', 'close'].includes(answerOf(arrivals.get('answer', row))))
+    if (came.length !== rounds.length || wasCutOff) continue
+    for (const [index, row] of rounds.entries()) {
+      const at = came[index]!
+      if (row === null || at < retryRecords.get('scheduledAt', row) - tolerance) continue
+      const early = dueAt(context, row) - at
+      if (early > tolerance && !hasMoved(context, delivery, came[0]!, at))
+        findings.add('too early', `${delivery.name} by ${early} ms at ${at}`, delivery.dossier)
+    }
+  }
+}
+
+/** When the retry may be tried: not before its tier is over, nor before the time that the receiver asked for. */
+function dueAt({ evidence: { retryRecords, tierTopics }, rig }: Known, row: number): number {
+  const base = retryRecords.get('scheduledAt', row) + tierTopics[retryRecords.get('topic', row)]!.delayMs
+  const notBefore = retryRecords.get('notBefore', row)
+  // Where no tier fits into what is left of the window, the last attempt is made at once.
+  const fits = base + Math.max(...smallest) <= windowStart(historyOf(retryRecords, row)) + rig.windowMs
+  return notBefore > base && fits ? notBefore : base
+}
+
+/** What retry records and dead letters have in common. */
+interface Rows {
+  get(name: 'attempts' | 'timesScheduled' | 'firstAttemptAt' | 'firstScheduledAt', row: number): number
+}
+
+const historyOf = (rows: Rows, row: number) => ({
+  attempts: rows.get('attempts', row),
+  timesScheduled: rows.get('timesScheduled', row),
+  firstAttemptAt: rows.get('firstAttemptAt', row),
+  firstScheduledAt: rows.get('firstScheduledAt', row),
+})
+type History = ReturnType<typeof historyOf>
+
+function windowStart({ firstAttemptAt, firstScheduledAt }: History): number {
+  if (firstAttemptAt < 0) return firstScheduledAt
+  if (firstScheduledAt < 0) return firstAttemptAt
+  return Math.min(firstAttemptAt, firstScheduledAt)
+}
+
+/** Counts go up by one from retry to retry, times of the beginning stay, and nothing leads beyond the window. */
+function checkWindows(context: Context, delivery: DeliveryEvidence, tolerance: number): void {
+  const { evidence: all, findings } = context
+  const { retryRecords, deadLetters } = all
+  const rows = [...delivery.retryRecords]
+  const follows = (before: number, next: History, scheduled: number) =>
+    retryRecords.get('timesScheduled', before) === next.timesScheduled - scheduled &&
+    [0, 1].includes(next.attempts - retryRecords.get('attempts', before)) &&
+    [-1, next.firstAttemptAt].includes(retryRecords.get('firstAttemptAt', before)) &&
+    retryRecords.get('firstScheduledAt', before) === next.firstScheduledAt
+  for (const row of rows) {
+    const next = historyOf(retryRecords, row)
+    const isFirst = next.timesScheduled === 1
+    if (!isFirst && !rows.some((before) => before !== row && follows(before, next, 1)))
+      findings.add(
+        'counts that do not follow',
+        `${delivery.name}, retry ${next.timesScheduled}`,
+        delivery.dossier,
+      )
+    const due = retryRecords.get('scheduledAt', row) + all.tierTopics[retryRecords.get('topic', row)]!.delayMs
+    if (due > windowStart(next) + context.rig.windowMs + tolerance)
+      findings.add('beyond the window', `${delivery.name}, retry ${next.timesScheduled}`, delivery.dossier)
+  }
+  for (const row of delivery.deadLetters) {
+    const next = historyOf(deadLetters, row)
+    if (next.timesScheduled > 0 && !rows.some((before) => follows(before, next, 0)))
+      findings.add('counts that do not follow', `${delivery.name}, dead letter`, delivery.dossier)
+    const reason = deadLetters.get('reason', row)
+    const isGivenUp = reason === expired || reason === notAttempted
+    if (isGivenUp && (reason === notAttempted) !== (next.attempts === 0))
+      findings.add('wrong reasons', `${delivery.name}: ${next.attempts} attempts`, delivery.dossier)
+    const left = windowStart(next) + context.rig.windowMs - deadLetters.get('failedAt', row)
+    if (isGivenUp && left - tolerance > Math.max(...smallest))
+      findings.add('given up too early', `${delivery.name} with ${left} ms left`, delivery.dossier)
+  }
+}

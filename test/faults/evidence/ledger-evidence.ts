@@ -1,0 +1,50 @@
+import { readRange } from '../../../src/adapters/kafka/read/read-range.ts'
+import type { Rig } from '../rig.ts'
+import { silentLog } from '../../support/silent-log.ts'
+
+export const maxCounted = 255
+
+/** How often the ledger records what became of each delivery when it came from a tier, and that it is dead. */
+export class LedgerEvidence {
+  #fromTiers = new Uint8Array(65_536)
+  #deadLetters = new Uint8Array(65_536)
+  events = 0
+
+  fromTiersOf(delivery: number): number {
+    return this.#fromTiers[delivery] ?? 0
+  }
+
+  deadLettersOf(delivery: number): number {
+    return this.#deadLetters[delivery] ?? 0
+  }
+
+  async read({ kafka, topics, codecs }: Rig, numberOf: (deliveryId: string) => number | null): Promise<void> {
+    const log = silentLog
+    const codec = codecs.deliveries
+    for await (const { value } of readRange({
+      kafka,
+      topic: topics.deliveries,
+      groupPrefix: 'evidence',
+      log,
+    })) {
+      const event = codec.tryDecode(value) ?? (await codec.decode(value))
+      const { type, deliveryId, disposition, topic } = event
+      if (type === 'tally') continue
+      this.events++
+      const delivery = type === 'disposition' && deliveryId !== null ? numberOf(deliveryId) : null
+      if (delivery === null) continue
+      if (topic !== topics.calls) this.#fromTiers = counted(this.#fromTiers, delivery)
+      if (disposition === 'dead_lettered') this.#deadLetters = counted(this.#deadLetters, delivery)
+    }
+  }
+}
+
+function counted(counts: Uint8Array<ArrayBuffer>, index: number): Uint8Array<ArrayBuffer> {
+  let array = counts
+  if (index >= array.length) {
+    array = new Uint8Array(Math.max(index + 1, array.length * 2))
+    array.set(counts)
+  }
+  if (array[index]! < maxCounted) array[index]!++
+  return array
+}

@@ -1,0 +1,65 @@
+import { readRange } from '../../../src/adapters/kafka/read/read-range.ts'
+import { readEntry } from '../../../src/adapters/folded-log/settings-entry.ts'
+import type { AnalyticsCall } from '../../../src/core/call/analytics-call.ts'
+import type { DeadLetterReason } from '../../../src/core/delivery/delivery.ts'
+import type { SettingsEvent } from '../../../src/core/settings/events.ts'
+import { SettingsReplay } from '../../../src/core/settings/replay.ts'
+import type { AnswerKind } from '../load/answers.ts'
+import type { Rig } from '../rig.ts'
+import { silentLog } from '../../support/silent-log.ts'
+
+export interface SideCall extends Pick<AnalyticsCall, 'messageId' | 'type' | 'userId' | 'traits'> {
+  /** When the broker took it, epoch ms. */
+  at: number
+}
+
+/** What lies in Kafka, and came to receivers, of all that is no numbered call. */
+export class SideEvidence {
+  readonly calls: SideCall[] = []
+  /** Of each delivery: what its requests were answered. */
+  readonly arrivals = new Map<string, AnswerKind[]>()
+  readonly deadLetters = new Map<string, { reason: DeadLetterReason; at: number }[]>()
+  retries = 0
+  /** Of the audience, as the newest record of each user says. */
+  readonly members = new Set<string>()
+  /** `<request id> <user id>` */
+  readonly erasures = new Set<string>()
+  /** Those that were accepted, in their order. */
+  readonly settings: SettingsEvent[] = []
+
+  addArrival(id: string, answer: AnswerKind): void {
+    const found = this.arrivals.get(id)
+    if (found) found.push(answer)
+    else this.arrivals.set(id, [answer])
+  }
+
+  addDeadLetter(id: string, reason: DeadLetterReason, at: number): void {
+    const found = this.deadLetters.get(id)
+    if (found) found.push({ reason, at })
+    else this.deadLetters.set(id, [{ reason, at }])
+  }
+
+  /** What is not read with the numbered calls. */
+  async read({ kafka, topics, codecs }: Rig): Promise<void> {
+    const log = silentLog
+    const recordsOf = (topic: string) => readRange({ kafka, topic, groupPrefix: 'evidence', log })
+    for await (const { value } of recordsOf(topics.memberships)) {
+      if (value === null) continue
+      const { userId, member } = await codecs.memberships.decode(value)
+      if (member) this.members.add(userId)
+      else this.members.delete(userId)
+    }
+    for await (const { value } of recordsOf(topics.erasures)) {
+      if (value === null) continue
+      const { requestId, userId } = await codecs.erasures.decode(value)
+      this.erasures.add(`${requestId} ${userId}`)
+    }
+    const replay = new SettingsReplay()
+    for await (const { value, offset, timestamp } of recordsOf(topics.settings)) {
+      const entry = readEntry(value, codecs.settings)
+      for (const { placed, verdict } of replay.take({ offset, appendedAt: timestamp, entry }))
+        if (verdict === 'accepted' && placed.entry.kind === 'event')
+          this.settings.push(placed.entry.record.event)
+    }
+  }
+}

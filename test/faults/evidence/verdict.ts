@@ -1,0 +1,249 @@
+import { answers } from '../load/answers.ts'
+import type { Groups } from '../columns.ts'
+import type { CommitWatch } from '../watch/commit-watch.ts'
+import { expectation, slots, type Slot } from '../load/destinations.ts'
+import { checkAttempts, hasMoved, roundMs, type DeliveryEvidence } from './attempt-checks.ts'
+import type { OwnerWatch } from '../watch/owner-watch.ts'
+import { dossierOf } from './dossier.ts'
+import { maxCounted } from './ledger-evidence.ts'
+import { answerOf, reasonOf, type Evidence } from './evidence.ts'
+import { disturbing } from '../kinds/fault-kinds.ts'
+import type { Rig } from '../rig.ts'
+import type { Injected } from '../schedule.ts'
+import type { Findings } from './findings.ts'
+import type { LeaderWatch } from '../watch/leader-watch.ts'
+import { countCallCopies, countDeliveryCopies, noCopies, type CopyCounts } from '../watch/copies.ts'
+import { blockSize, type Traffic } from '../load/traffic.ts'
+
+/** What a run came to, in numbers. */
+export interface Tally {
+  calls: number
+  /** By HTTP, through a collector. */
+  callsByHttp: number
+  copies: CopyCounts
+  deliveries: number
+  delivered: number
+  deadLetters: Record<string, number>
+  skipped: number
+  /** The receiver answered with what may or may not have counted. */
+  deliveredOrNot: number
+  attempts: number
+  retryRecords: number
+  /** Came again after it had been taken: its record got another owner before a commit held it. */
+  repeatedByMoves: number
+  /** By the last fault before the move. */
+  repeatedBy: Record<string, number>
+  /** Came again because the answer did not come in time: the sender knew of no success. */
+  repeatedUnheard: number
+  /** Came again because its call lies in Kafka twice. */
+  repeatedByCallCopies: number
+  /** Came again because its retry was published twice: the writer did not hear that it was written. */
+  repeatedByCopies: number
+  /** Delivered to one and dead as another copy. */
+  deliveredAndDead: number
+  /** Given up although the receiver would have said yes or no: faults and a busy machine took up the window. */
+  givenUpAfterTimeouts: number
+  /** By destination, and by what the last attempts came to. */
+  givenUpBy: Record<string, number>
+  /** The same, by a clock that was far off. */
+  givenUpByClocks: number
+  /** Not checked for time, for a clock was far off. */
+  uncheckedForClocks: number
+}
+
+export interface VerdictInput {
+  evidence: Evidence
+  watch: CommitWatch
+  owners: OwnerWatch
+  rig: Rig
+  leaders: LeaderWatch
+  traffic: Traffic
+  injected: readonly Injected[]
+  patience: number
+}
+
+/** How long after a fault its consequences are counted as its own. */
+const settleMs = 20_000
+/**
+ * The share of deliveries that may be given up although their receiver would have said yes or no. It says nothing where
+ * the machine has too much else to do for answers within 2 s.
+ */
+const maxGivenUp = 0.005
+
+/** Holds what happened against what may happen. */
+export function judge(input: VerdictInput, findings: Findings): Tally {
+  const { evidence, traffic } = input
+  const count = Math.max(evidence.calls.length, traffic.end)
+  const groups = {
+    arrivals: evidence.arrivals.groupBy('delivery', count * slots.length),
+    retryRecords: evidence.retryRecords.groupBy('delivery', count * slots.length),
+    deadLetters: evidence.deadLetters.groupBy('delivery', count * slots.length),
+  }
+  const tally: Tally = {
+    ...{ calls: 0, callsByHttp: 0, copies: noCopies() },
+    ...{ repeatedByCallCopies: 0, deliveries: 0, delivered: 0, deadLetters: {}, skipped: 0 },
+    ...{ deliveredOrNot: 0, attempts: evidence.arrivals.length, retryRecords: evidence.retryRecords.length },
+    ...{ repeatedByMoves: 0, repeatedBy: {}, repeatedUnheard: 0, repeatedByCopies: 0 },
+    ...{ deliveredAndDead: 0, givenUpByClocks: 0, uncheckedForClocks: 0 },
+    ...{ givenUpAfterTimeouts: 0, givenUpBy: {} },
+  }
+  const disturbances = input.injected.filter(({ kind }) => disturbing.has(kind))
+  const judging: Judging = { ...input, groups, tally, findings, disturbances }
+  for (const [what, times] of evidence.wrongRequests)
+    findings.add('wrong requests', `${times} requests: ${what}`)
+  for (const stranger of evidence.strangers) findings.add('strangers', stranger)
+  for (const rewind of input.watch.rewinds) findings.add('commits that went back', rewind)
+
+  for (let seq = 0; seq < count; seq++) {
+    const way = traffic.wayOf(Math.floor(seq / blockSize))
+    const records = evidence.calls[seq]
+    if (!records) {
+      if (traffic.isAcknowledged(seq)) findings.add('acknowledged and not in Kafka', `call ${seq}, by ${way}`)
+      continue
+    }
+    tally.calls++
+    if (way === 'http') tally.callsByHttp++
+    countCallCopies(judging, tally.copies, seq)
+    const kind = traffic.kindOf(seq)
+    if (kind === 'call') judgeCall(judging, seq)
+    else judgeDeadRecord(judging, seq, kind === 'poison' ? 'undecodable' : 'unknown_source')
+  }
+  if (input.patience === 1 && tally.givenUpAfterTimeouts > tally.deliveries * maxGivenUp)
+    findings.add('given up after timeouts', `${tally.givenUpAfterTimeouts} of ${tally.deliveries} deliveries`)
+  return tally
+}
+
+interface Judging extends VerdictInput {
+  groups: { arrivals: Groups; retryRecords: Groups; deadLetters: Groups }
+  tally: Tally
+  findings: Findings
+  disturbances: readonly Injected[]
+}
+
+function judgeDeadRecord({ evidence, tally, findings }: Judging, seq: number, expected: string): void {
+  for (const { partition, offset } of evidence.calls[seq]!) {
+    const reasons = evidence.deadRecords.get(`${partition}/${offset}`) ?? []
+    tally.deliveries++
+    if (reasons.length === 0) findings.add('lost', `record ${partition}/${offset} has no dead letter`)
+    else tally.deadLetters[expected] = (tally.deadLetters[expected] ?? 0) + 1
+    for (const reason of reasons)
+      if (reason !== expected) findings.add('wrong reasons', `record ${partition}/${offset}: ${reason}`)
+  }
+}
+
+function judgeCall(judging: Judging, seq: number): void {
+  const source = judging.traffic.sourceOf(seq)
+  slots.forEach((slot, index) => {
+    if (slot.destination.source === source) judgeDelivery(judging, seq, slot, seq * slots.length + index)
+  })
+}
+
+function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number): void {
+  const { evidence, tally, findings, groups, injected } = judging
+  const { arrivals, deadLetters } = evidence
+  const name = `m${seq}${slot.suffix}`
+  const delivery: DeliveryEvidence = {
+    name,
+    slot,
+    calls: evidence.calls[seq]!,
+    arrivals: groups.arrivals.of(number).toSorted((a, b) => arrivals.get('at', a) - arrivals.get('at', b)),
+    retryRecords: groups.retryRecords.of(number),
+    deadLetters: groups.deadLetters.of(number),
+    dossier: () => dossierOf(judging, delivery),
+  }
+  tally.deliveries++
+  const expected = expectation(slot, seq)
+  const said = [...delivery.arrivals].map((row) => answers[answerOf(arrivals.get('answer', row))])
+  const taken = said.includes('success')
+  const maybe = !taken && said.includes('either')
+  const dead = delivery.deadLetters.length
+
+  if (taken && dead > 0) tally.deliveredAndDead++
+  if (taken) tally.delivered++
+  else if (dead === 0 && maybe) tally.deliveredOrNot++
+  else if (dead === 0 && expected.skipped) tally.skipped++
+  else if (dead === 0) findings.add('lost', `${name}: neither delivered nor dead`, delivery.dossier)
+
+  const timesUnclear = checkAttempts(judging, delivery)
+  if (timesUnclear) tally.uncheckedForClocks++
+  for (const row of delivery.deadLetters) {
+    const reason = reasonOf(deadLetters.get('reason', row))
+    tally.deadLetters[reason] = (tally.deadLetters[reason] ?? 0) + 1
+    if (expected.reasons.includes(reason)) continue
+    const gaveUp = reason === 'expired' || reason === 'not_attempted'
+    const failedAt = deadLetters.get('at', row)
+    // With a window of half a minute a few faults in a row can take up all of it; and so can a clock.
+    const disturbed = injected.some(
+      ({ from, to }) => from < failedAt && to + settleMs * judging.patience > delivery.calls[0]!.at,
+    )
+    const outcomes = evidence.unexpectedDeadLetters.get(row) ?? ''
+    const mayComeRight = / (timeout|network|deferred) /.test(outcomes)
+    if (gaveUp && timesUnclear) tally.givenUpByClocks++
+    else if (gaveUp && disturbed && mayComeRight) {
+      tally.givenUpAfterTimeouts++
+      const kinds = new Set([...outcomes.matchAll(/ (\w+) \(/g)].map(([, kind]) => kind))
+      const what = `${slot.destination.id} ${reason}: ${[...kinds].join(', ')}`
+      tally.givenUpBy[what] = (tally.givenUpBy[what] ?? 0) + 1
+    } else findings.add('wrong reasons', `${name}: ${reason}`, delivery.dossier)
+  }
+  judgeLedger(judging, delivery, { number, taken })
+  countDeliveryCopies(judging, tally.copies, delivery)
+  countRepeats(judging, delivery)
+}
+
+/**
+ * What became of each record of a tier stands in the ledger before the record is committed; so does a delivery that is
+ * dead at once, unless another owner delivered it.
+ */
+function judgeLedger(
+  { evidence: { ledger }, findings }: Judging,
+  delivery: DeliveryEvidence,
+  { number, taken }: { number: number; taken: boolean },
+): void {
+  const records = delivery.retryRecords.length
+  const events = ledger.fromTiersOf(number)
+  if (events < Math.min(records, maxCounted))
+    findings.add('ledger events lost', `${delivery.name}: ${events} of ${records}`, delivery.dossier)
+  const isDead = records === 0 && delivery.deadLetters.length > 0 && !taken
+  if (isDead && ledger.deadLettersOf(number) === 0)
+    findings.add('ledger events lost', `${delivery.name}: its dead letter`, delivery.dossier)
+}
+
+/**
+ * Requests that came although one before had been taken. Each must be known of: its sender heard no answer, or what it
+ * was sent for has got another owner since, or lies there twice.
+ */
+function countRepeats(judging: Judging, delivery: DeliveryEvidence): void {
+  const { evidence, tally, findings, disturbances } = judging
+  const { arrivals, retryRecords } = evidence
+  const seen = new Map<number, number>()
+  for (const row of delivery.arrivals) {
+    const url = delivery.slot.url === null ? 0 : arrivals.get('url', row)
+    const at = arrivals.get('at', row)
+    const first = seen.get(url)
+    if (first === undefined) {
+      if (answers[answerOf(arrivals.get('answer', row))] === 'success') seen.set(url, at)
+      continue
+    }
+    // All URLs of a delivery are tried at once: what another one of the same round got is no repeat.
+    const together = delivery.slot.url === null && delivery.slot.destination.urls.length > 1
+    if (together && at - first < roundMs * judging.patience) continue
+    if (delivery.calls.length > 1) {
+      tally.repeatedByCallCopies++
+    } else if ([...delivery.retryRecords].some((row) => retryRecords.get('at', row) >= first)) {
+      tally.repeatedUnheard++
+    } else if (hasMoved(judging, delivery, first, at)) {
+      tally.repeatedByMoves++
+      const cause = disturbances.findLast(({ from, to }) => from <= at && first <= to + settleMs)
+      const kind = cause?.kind ?? 'no fault'
+      tally.repeatedBy[kind] = (tally.repeatedBy[kind] ?? 0) + 1
+    } else if (hasCopies(evidence, delivery)) {
+      tally.repeatedByCopies++
+    } else findings.add('repeats without a cause', `${delivery.name} at ${first} and ${at}`, delivery.dossier)
+  }
+}
+
+function hasCopies({ retryRecords }: Evidence, delivery: DeliveryEvidence): boolean {
+  const counts = [...delivery.retryRecords].map((row) => retryRecords.get('timesScheduled', row))
+  return new Set(counts).size < counts.length
+}

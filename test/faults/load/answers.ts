@@ -1,0 +1,128 @@
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { isPickedOut, type Behaviour } from './destinations.ts'
+import type { Random } from '../random.ts'
+
+/** What a request got; whether it can have counted as success is the second word. */
+export const answers = {
+  ok: 'success',
+  /** More bytes than Content-Length says: what it says is there. */
+  tooLong: 'either',
+  /** Within the deadline, if the machine is not too busy. */
+  slow: 'either',
+  status500: 'failure',
+  status503: 'failure',
+  status429: 'failure',
+  status400: 'failure',
+  redirect: 'failure',
+  gone: 'failure',
+  hang: 'failure',
+  drip: 'failure',
+  reset: 'failure',
+  close: 'failure',
+  garbage: 'failure',
+  /** Fewer bytes than Content-Length says, then the end. */
+  tooShort: 'failure',
+} as const
+export type AnswerKind = keyof typeof answers
+export const answerKinds = Object.keys(answers) as AnswerKind[]
+
+const nonsense: readonly AnswerKind[] = [
+  ...(['status503', 'status503', 'status503', 'status500', 'status429'] as const),
+  ...(['hang', 'drip', 'reset', 'close', 'garbage', 'tooShort', 'tooLong', 'slow'] as const),
+]
+
+export const phaseMs = 30_000
+
+/** What this URL answers now. `nowMs` counts from the receivers' start; `isFirst`: this delivery never came before. */
+export function chooseAnswer(
+  behaviour: Behaviour,
+  {
+    seq,
+    isFirst,
+    isFixed,
+    nowMs,
+    random,
+  }: {
+    seq: number
+    isFirst: boolean
+    isFixed: boolean
+    nowMs: number
+    random: Random
+  },
+): AnswerKind {
+  switch (behaviour) {
+    case 'flaky':
+      return random.chance(0.15) ? random.pick(nonsense) : 'ok'
+    case 'phases':
+      return Math.floor(nowMs / phaseMs) % 2 === 0 ? random.pick(['status503', 'reset', 'close']) : 'ok'
+    case 'hangs':
+      return 'hang'
+    case 'fifth':
+      return isFirst && seq % 5 === 0 ? 'status503' : 'ok'
+    case 'fixed':
+      return isFixed ? 'ok' : 'status400'
+    case 'picky':
+      return isPickedOut(seq) ? 'status400' : 'ok'
+    case 'refuses':
+      return 'status400'
+    case 'redirects':
+      return 'redirect'
+    case 'gone':
+      return 'gone'
+    default:
+      return 'ok'
+  }
+}
+
+const statuses: Partial<Record<AnswerKind, number>> = {
+  ok: 200,
+  slow: 200,
+  status500: 500,
+  status503: 503,
+  status429: 429,
+  status400: 400,
+  redirect: 302,
+  gone: 410,
+}
+
+export function give(kind: AnswerKind, response: ServerResponse): void {
+  const socket = response.socket as Socket
+  const status = statuses[kind]
+  if (status !== undefined) {
+    const headers = {
+      ...(kind === 'status429' && { 'retry-after': '3' }),
+      ...(kind === 'redirect' && { location: '/elsewhere' }),
+    }
+    response.writeHead(status, headers).end(kind === 'ok' ? '' : 'no')
+    return
+  }
+  switch (kind) {
+    case 'drip': {
+      response.writeHead(200)
+      const drip = () => {
+        if (response.destroyed) return
+        response.write('.')
+        setTimeout(drip, 200).unref()
+      }
+      drip()
+      break
+    }
+    case 'reset':
+      socket.resetAndDestroy()
+      break
+    case 'close':
+      socket.end()
+      break
+    case 'garbage':
+      socket.end('these are not the bytes of a response\r\n\r\n')
+      break
+    case 'tooShort':
+      socket.end('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nonly this')
+      break
+    case 'tooLong':
+      socket.end('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok and more than was said')
+      break
+    case 'hang':
+  }
+}

@@ -1,0 +1,146 @@
+import type { DeadLetterReason } from '../../../src/core/delivery/delivery.ts'
+
+/** How a URL behaves, towards whoever calls. */
+export type Behaviour =
+  /** Takes everything, soon. */
+  | 'healthy'
+  /** Mostly takes it; else any kind of nonsense. */
+  | 'flaky'
+  /** Fails for half a minute and works for half a minute, by turns. */
+  | 'phases'
+  | 'hangs'
+  /** Answers every fifth call with 503 the first time. */
+  | 'fifth'
+  /** Refuses everything, and takes everything once it was fixed. */
+  | 'fixed'
+  /** Refuses every third call for good. */
+  | 'picky'
+  | 'refuses'
+  | 'redirects'
+  | 'gone'
+  /** Resets every connection as soon as it is made. */
+  | 'resets'
+  /** Nobody listens. */
+  | 'closed'
+  /** HTTPS with a certificate that nobody vouches for. */
+  | 'self-signed'
+  /** An address that the settings do not allow. */
+  | 'forbidden'
+
+export interface DestinationPlan {
+  id: string
+  source: string
+  urls: readonly Behaviour[]
+  deliverTo: 'any' | 'every'
+  signed: boolean
+}
+
+const plan = (
+  source: string,
+  id: string,
+  urls: readonly Behaviour[],
+  rest: Partial<DestinationPlan> = {},
+): DestinationPlan => ({ source, id, urls, deliverTo: 'any', signed: true, ...rest })
+
+/** Every call of `share` goes to each destination of its source. */
+export const sources: readonly { id: string; share: number }[] = [
+  { id: 'main', share: 0.72 },
+  { id: 'bad', share: 0.2 },
+  { id: 'edge', share: 0.05 },
+  { id: 'toggled', share: 0.03 },
+  // Only of runs that have no other.
+  { id: 'calm', share: 0 },
+]
+
+export const destinations: readonly DestinationPlan[] = [
+  plan('main', 'healthy', ['healthy']),
+  plan('main', 'flaky', ['flaky']),
+  plan('main', 'pair', ['refuses', 'flaky'], { signed: false }),
+  plan('bad', 'steady', ['healthy']),
+  plan('bad', 'hangs', ['hangs']),
+  plan('bad', 'phases', ['phases']),
+  plan('bad', 'picky', ['picky']),
+  plan('edge', 'closed', ['closed']),
+  plan('edge', 'resets', ['resets']),
+  plan('edge', 'self-signed', ['self-signed']),
+  plan('edge', 'forbidden', ['forbidden']),
+  plan('edge', 'redirects', ['redirects']),
+  plan('edge', 'gone', ['gone']),
+  plan('edge', 'each', ['healthy', 'flaky'], { deliverTo: 'every' }),
+  plan('toggled', 'toggled', ['healthy']),
+  plan('calm', 'fifth', ['fifth']),
+]
+
+/** Of what is done beside the numbered calls (side-work.ts). */
+export const sideSource = 'side'
+export const sideDestinations: readonly DestinationPlan[] = [
+  plan(sideSource, 'side-healthy', ['healthy']),
+  plan(sideSource, 'side-flaky', ['flaky']),
+  plan(sideSource, 'side-fixed', ['fixed'], { signed: false }),
+]
+
+/** One delivery of a call: a destination, or one URL of a destination that delivers to every one. */
+export interface Slot {
+  destination: DestinationPlan
+  /** The URL that the delivery is for, from 0; null when it is for any. */
+  url: number | null
+  /** What follows the messageId in the delivery's id. */
+  suffix: string
+}
+
+/** The ids of URLs are given out in order: u1, u2 … */
+export const urlId = (index: number): string => `u${index + 1}`
+
+export const slots: readonly Slot[] = destinations.flatMap((destination): Slot[] =>
+  destination.deliverTo === 'any'
+    ? [{ destination, url: null, suffix: `:${destination.id}` }]
+    : destination.urls.map((_, url) => ({ destination, url, suffix: `:${destination.id}:${urlId(url)}` })),
+)
+
+/** What may become of a delivery. */
+export interface Expectation {
+  delivered: boolean
+  reasons: readonly DeadLetterReason[]
+  /** It may also be skipped, for its destination was disabled at times. */
+  skipped: boolean
+}
+
+const givenUp: readonly DeadLetterReason[] = ['expired', 'not_attempted']
+
+const ends: Record<Behaviour, (seq: number) => Omit<Expectation, 'skipped'>> = {
+  healthy: () => ({ delivered: true, reasons: [] }),
+  flaky: () => ({ delivered: true, reasons: givenUp }),
+  phases: () => ({ delivered: true, reasons: givenUp }),
+  fixed: () => ({ delivered: true, reasons: ['rejected'] }),
+  fifth: () => ({ delivered: true, reasons: [] }),
+  hangs: () => ({ delivered: false, reasons: givenUp }),
+  picky: (seq) =>
+    isPickedOut(seq) ? { delivered: false, reasons: ['rejected'] } : { delivered: true, reasons: [] },
+  refuses: () => ({ delivered: false, reasons: ['rejected'] }),
+  redirects: () => ({ delivered: false, reasons: ['redirect'] }),
+  gone: () => ({ delivered: false, reasons: ['gone'] }),
+  resets: () => ({ delivered: false, reasons: givenUp }),
+  closed: () => ({ delivered: false, reasons: givenUp }),
+  // Its circuit breaker opens: what comes then may wait for its whole window.
+  'self-signed': () => ({ delivered: false, reasons: ['tls', 'not_attempted'] }),
+  forbidden: () => ({ delivered: false, reasons: ['blocked'] }),
+}
+
+export const isPickedOut = (seq: number): boolean => seq % 3 === 0
+
+export function expectation({ destination, url }: Slot, seq: number): Expectation {
+  const urls = url === null ? destination.urls : [destination.urls[url]!]
+  const each = urls.map((behaviour) => ends[behaviour](seq))
+  return {
+    delivered: each.some(({ delivered }) => delivered),
+    // As long as one URL may still take it, a refusal by another is not the end.
+    reasons: [
+      ...new Set(
+        each.some(({ delivered }) => delivered)
+          ? each.filter(({ delivered }) => delivered).flatMap(({ reasons }) => reasons)
+          : each.flatMap(({ reasons }) => reasons),
+      ),
+    ],
+    skipped: destination.id === 'toggled',
+  }
+}

@@ -1,0 +1,130 @@
+// The receivers, in a process of their own: faults are for others. It is told by IPC what to be, writes a line for
+// each request that was read whole to a file, and ends with its parent.
+import { createHash, createHmac } from 'node:crypto'
+import { createWriteStream, type WriteStream } from 'node:fs'
+import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
+import { createServer as createTcpServer, type AddressInfo, type Server } from 'node:net'
+import { selfSigned } from '../../support/secured/certificates.ts'
+import { chooseAnswer, give, type AnswerKind } from './answers.ts'
+import { destinations, sideDestinations, type Behaviour } from './destinations.ts'
+import { Random } from '../random.ts'
+import { sentHeader } from './sent-header.ts'
+
+export type ToReceivers =
+  | { kind: 'begin'; seed: number; file: string }
+  /** Signatures by any of these are right from now on. */
+  | { kind: 'secrets'; destination: string; secrets: string[] }
+  /** What was broken takes everything from now on. */
+  | { kind: 'fix' }
+  | { kind: 'finish' }
+
+export type FromReceivers =
+  | { kind: 'ready'; http: number; tls: number; resets: number }
+  | { kind: 'requests'; count: number; wrong: number }
+  | { kind: 'done' }
+
+/** Its parent may be on its way out. */
+const tell = (message: FromReceivers) => void process.send?.(message, undefined, undefined, () => {})
+const behaviours = new Map<string, Behaviour>(
+  [...destinations, ...sideDestinations].flatMap(({ id, urls }) =>
+    urls.map((behaviour, url) => [`/${id}/${url}`, behaviour] as const),
+  ),
+)
+const signedPaths = new Set<string>(
+  [...destinations, ...sideDestinations].flatMap(({ id, urls, signed }) =>
+    signed ? urls.map((_, url) => `/${id}/${url}`) : [],
+  ),
+)
+const secrets = new Map<string, string[]>()
+/** Calls that came to `fifth`. */
+const seen = new Set<number>()
+const beganAt = performance.now()
+let random = new Random(0)
+let file: WriteStream | null = null
+let count = 0
+let wrong = 0
+let isFixed = false
+
+function signatureOf(message: IncomingMessage, body: Buffer): 'valid' | 'wrong' | 'absent' {
+  const header = message.headers['x-signature']
+  if (header === undefined) return 'absent'
+  const destination = message.url!.split('/')[1]!
+  const signs = (secret: string) => createHmac('sha1', secret).update(body).digest('hex') === header
+  return (secrets.get(destination) ?? []).some(signs) ? 'valid' : 'wrong'
+}
+
+/** Null when all is as it has to be. */
+function faultOf(message: IncomingMessage, body: Buffer): string | null {
+  const signature = signatureOf(message, body)
+  const expected = signedPaths.has(message.url!) ? 'valid' : 'absent'
+  if (signature !== expected) return `signature-${signature}`
+  if (message.method !== 'POST') return `method-${message.method}`
+  if (message.headers[sentHeader] === undefined) return 'not-from-a-forwarder'
+  const id = String(message.headers['idempotency-key'])
+  const { type, messageId } = JSON.parse(body.toString()) as { type: string; messageId?: string }
+  // A delete names nothing but its user.
+  if (type === 'delete' && messageId === undefined) return null
+  return id.startsWith(`${messageId}:`) ? null : 'another-body'
+}
+
+function onRequest(message: IncomingMessage, response: ServerResponse): void {
+  const chunks: Buffer[] = []
+  message.on('data', (chunk: Buffer) => chunks.push(chunk))
+  message.on('error', () => {})
+  response.on('error', () => {})
+  message.on('end', () => {
+    const readAt = Date.now()
+    const sentAt = String(message.headers[sentHeader])
+    const body = Buffer.concat(chunks)
+    const id = String(message.headers['idempotency-key'])
+    const seq = Number(id.slice(1, id.indexOf(':')))
+    const behaviour = behaviours.get(message.url!)
+    let fault: string | null
+    try {
+      fault = behaviour ? faultOf(message, body) : 'unknown-path'
+    } catch {
+      fault = 'no-json'
+    }
+    if (fault) wrong++
+    const isFirst = behaviour === 'fifth' && !seen.has(seq)
+    if (isFirst) seen.add(seq)
+    const nowMs = performance.now() - beganAt
+    const kind: AnswerKind = chooseAnswer(behaviour ?? 'refuses', { seq, isFirst, isFixed, nowMs, random })
+    const hash = createHash('sha1').update(body).digest('hex').slice(0, 8)
+    count++
+    file?.write(`${sentAt} ${readAt} ${message.url} ${kind} ${hash} ${fault ?? '-'} ${id}\n`)
+    const delayMs = kind === 'slow' ? random.between(200, 1_200) : kind === 'ok' ? random.between(0, 20) : 0
+    if (delayMs === 0) give(kind, response)
+    else setTimeout(() => give(kind, response), delayMs)
+  })
+}
+
+async function listen(server: Server): Promise<number> {
+  server.on('connection', (socket) => socket.on('error', () => {}))
+  await new Promise<void>((resolve) => server.listen({ port: 0, host: '127.0.0.1', backlog: 4_096 }, resolve))
+  return (server.address() as AddressInfo).port
+}
+
+async function begin(seed: number, path: string): Promise<void> {
+  random = new Random(seed)
+  file = createWriteStream(path)
+  const http = createHttpServer(onRequest)
+  http.keepAliveTimeout = 60_000
+  const tls = createHttpsServer(await selfSigned(), onRequest)
+  tls.on('tlsClientError', () => {})
+  const resets = createTcpServer((socket) => socket.resetAndDestroy())
+  const [httpPort, tlsPort, resetsPort] = await Promise.all([listen(http), listen(tls), listen(resets)])
+  setInterval(() => tell({ kind: 'requests', count, wrong }), 500)
+  tell({ kind: 'ready', http: httpPort, tls: tlsPort, resets: resetsPort })
+}
+
+process.on('message', (message: ToReceivers) => {
+  if (message.kind === 'begin') void begin(message.seed, message.file)
+  else if (message.kind === 'secrets') secrets.set(message.destination, message.secrets)
+  else if (message.kind === 'fix') isFixed = true
+  else file?.end(() => tell({ kind: 'done' }))
+})
+process.on('disconnect', () => process.exit(0))
+// Signals to the whole group are for the parent, which still wants what was written.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})

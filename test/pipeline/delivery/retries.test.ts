@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { someCall } from '../../support/calls/calls.ts'
+import { deploy } from '../../support/deployment/deployment.ts'
+import { startReceiver, type Answer, type ReceivedRequest } from '../../support/receivers.ts'
+import {
+  connect,
+  counted,
+  dispositions,
+  sampleOf,
+  samplesOf,
+  tierRecords,
+} from '../../support/calls/samples.ts'
+import { freePort } from '../../../src/local/ports.ts'
+
+const secret = 's3cret'
+const tiersMs = [300, 600]
+
+/** The attempts of one delivery, by the receiver's clock, which is the forwarder's too. */
+function gaps(requests: readonly ReceivedRequest[]): number[] {
+  return requests.slice(1).map((request, index) => request.at - requests[index]!.at)
+}
+
+test('what is tried again', async (t) => {
+  const deployment = await deploy(t, { WEBHOOK_TIMEOUT: '400ms', RETRY_TIERS: '300ms,600ms' })
+  const forwarder = await deployment.forwarder()
+  const produce = (source: string, messageId = 'm-1') =>
+    deployment.produce([someCall({ sourceId: source, messageId })])
+  const retriesOf = (destination: string) => tierRecords(deployment, destination)
+
+  const failures: [id: string, what: string, answer: Answer, outcome: string][] = [
+    ['s500', 'a 500', { status: 500 }, 'status_5xx'],
+    ['s503', 'a 503', { status: 503 }, 'status_5xx'],
+    ['s599', 'a 599', { status: 599 }, 'status_5xx'],
+    ['s408', 'a 408', { status: 408 }, 'status_4xx'],
+    ['s425', 'a 425', { status: 425 }, 'status_4xx'],
+    ['s429', 'a 429', { status: 429 }, 'status_429'],
+    ['timeout', 'no answer', { instead: { do: 'hang' } }, 'timeout'],
+    ['reset', 'a reset', { instead: { do: 'reset' } }, 'network'],
+    ['closed', 'a close without an answer', { instead: { do: 'close' } }, 'network'],
+    ['nonsense', 'an answer that is no HTTP', { instead: { do: 'raw', bytes: 'hello\r\n\r\n' } }, 'network'],
+  ]
+  await t.test('failures that may pass', { concurrency: true }, async (t) => {
+    await Promise.all(
+      failures.map(([id, what, answer, outcome]) =>
+        t.test(`after ${what} the same bytes are sent again and arrive`, async (t) => {
+          const receiver = await startReceiver(t, { secret })
+          receiver.answer(answer, answer, { status: 200 })
+          await connect(deployment, forwarder, { id, urls: [receiver.url] })
+          await produce(id)
+          const requests = await receiver.waitFor(3)
+          await counted(forwarder, dispositions(id, 'delivered'), 1)
+          for (const request of requests) {
+            assert.deepEqual(request.body, requests[0]!.body)
+            assert.equal(request.signature, 'valid')
+            assert.equal(request.headers['idempotency-key'], `m-1:${id}`)
+          }
+          gaps(requests).forEach((gap, index) => assert.ok(gap >= tiersMs[index]!, `early: ${gap} ms`))
+          assert.equal(sampleOf(forwarder, dispositions(id, 'retried')), 2)
+          const series = `postrider_webhook_attempts_total{destination="${id}",outcome="${outcome}"}`
+          assert.equal(sampleOf(forwarder, series), 2)
+          const lines = forwarder.log.filter((line) => line.destination === id && line.outcome === outcome)
+          assert.deepEqual(
+            lines.map(({ attempt, level }) => [attempt, level]),
+            [
+              [1, 40],
+              [2, 40],
+            ],
+          )
+        }),
+      ),
+    )
+  })
+
+  await t.test('a refused connection is tried again until a server listens', async (t) => {
+    const port = await freePort()
+    await connect(deployment, forwarder, { id: 'refused', urls: [`http://127.0.0.1:${port}/`] })
+    await produce('refused')
+    await counted(forwarder, dispositions('refused', 'retried'), 1)
+    const receiver = await startReceiver(t, { port, secret })
+    const [request] = await receiver.waitFor(1)
+    assert.equal(request!.signature, 'valid')
+  })
+
+  await t.test(
+    'Retry-After in seconds is waited for, over several tiers and without an attempt',
+    async (t) => {
+      const receiver = await startReceiver(t)
+      receiver.answer({ status: 429, headers: { 'retry-after': '2' } }, { status: 200 })
+      await connect(deployment, forwarder, { id: 'seconds', urls: [receiver.url] })
+      await produce('seconds')
+      const [gap] = gaps(await receiver.waitFor(2))
+      await counted(forwarder, dispositions('seconds', 'delivered'), 1)
+      t.diagnostic(`${gap! - 2_000} ms later than asked for`)
+      assert.ok(gap! >= 2_000, `early: ${gap} ms`)
+      const waits = await retriesOf('seconds')
+      assert.ok(waits.length >= 4, `${waits.length} tiers are at least 2 s`)
+      assert.deepEqual(
+        waits.map(({ attempts, timesScheduled }) => [attempts, timesScheduled]),
+        waits.map((_, index) => [1, index + 1]),
+      )
+      for (const { notBefore, firstScheduledAt } of waits) {
+        assert.equal(notBefore, waits[0]!.notBefore)
+        assert.ok(notBefore! - firstScheduledAt! > 1_900 && notBefore! - firstScheduledAt! <= 2_000)
+      }
+      assert.equal(receiver.requests.length, 2)
+      assert.equal(sampleOf(forwarder, dispositions('seconds', 'retried')), 1)
+    },
+  )
+
+  for (const status of [429, 503]) {
+    await t.test(`Retry-After as a date is waited for after a ${status}`, async (t) => {
+      const id = `date${status}`
+      const receiver = await startReceiver(t)
+      const date = Math.ceil((Date.now() + 1_200) / 1_000) * 1_000
+      const answer = { status, headers: { 'retry-after': new Date(date).toUTCString() } }
+      receiver.answer(answer, { status: 200 })
+      await connect(deployment, forwarder, { id, urls: [receiver.url] })
+      await produce(id)
+      const requests = await receiver.waitFor(2)
+      t.diagnostic(`${requests[1]!.at - date} ms later than asked for`)
+      assert.ok(requests[1]!.at >= date)
+    })
+  }
+
+  await t.test('a Retry-After shorter than the tier, or senseless, changes nothing', async (t) => {
+    const receiver = await startReceiver(t)
+    receiver.answer(
+      { status: 503, headers: { 'retry-after': '0' } },
+      { status: 503, headers: { 'retry-after': 'soon' } },
+      { status: 200 },
+    )
+    await connect(deployment, forwarder, { id: 'short', urls: [receiver.url] })
+    await produce('short')
+    gaps(await receiver.waitFor(3)).forEach((gap, index) => assert.ok(gap >= tiersMs[index]!))
+  })
+
+  await t.test(
+    'five URLs of which one takes the call: it is delivered, and nobody gets it twice',
+    async (t) => {
+      const receivers = await Promise.all(Array.from({ length: 5 }, () => startReceiver(t, { secret })))
+      const statuses = [503, 404, 503, 200, 410]
+      receivers.forEach((receiver, index) => receiver.answer({ status: statuses[index]! }))
+      await connect(deployment, forwarder, { id: 'five', urls: receivers.map(({ url }) => url) })
+      await produce('five')
+      await counted(forwarder, dispositions('five', 'delivered'), 1)
+      await Promise.all(receivers.map((receiver) => receiver.waitFor(1)))
+      for (const receiver of receivers) {
+        assert.deepEqual(receiver.requests[0]!.body, receivers[0]!.requests[0]!.body)
+        assert.equal(receiver.requests[0]!.signature, 'valid')
+      }
+      // A call that is retried through both tiers ends after anything that the first one might have left there.
+      receivers.forEach((receiver) => receiver.answer({ status: 503 }, { status: 503 }, { status: 200 }))
+      await produce('five', 'later')
+      await counted(forwarder, dispositions('five', 'delivered'), 2)
+      for (const receiver of receivers) {
+        const ids = receiver.requests.map((request) => request.json().messageId)
+        assert.deepEqual(ids.slice(0, 2), ['m-1', 'later'])
+        assert.ok(!ids.slice(1).includes('m-1'))
+      }
+      assert.deepEqual(
+        (await retriesOf('five')).map(({ messageId }) => messageId),
+        ['later', 'later'],
+      )
+    },
+  )
+
+  await t.test('only the URLs that may still take it are tried again', async (t) => {
+    const [final, passing, refusing] = await Promise.all([
+      startReceiver(t),
+      startReceiver(t),
+      startReceiver(t),
+    ])
+    final.answer({ status: 400 })
+    refusing.answer({ status: 503 }, { status: 403 })
+    passing.answer({ status: 503 }, { status: 503 }, { status: 200 })
+    await connect(deployment, forwarder, { id: 'mixed', urls: [final.url, passing.url, refusing.url] })
+    await produce('mixed')
+    await passing.waitFor(3)
+    await counted(forwarder, dispositions('mixed', 'delivered'), 1)
+    assert.equal(final.requests.length, 1)
+    assert.equal(refusing.requests.length, 2)
+    assert.deepEqual(
+      (await retriesOf('mixed')).map(({ endpointIds }) => endpointIds),
+      [['u2', 'u3'], ['u2']],
+    )
+  })
+
+  await t.test('how late retries are is measured', (t) => {
+    const count = samplesOf(forwarder).get('postrider_retry_lateness_seconds_count')!
+    const sum = samplesOf(forwarder).get('postrider_retry_lateness_seconds_sum')!
+    const retried = failures.length * 2 + 9
+    assert.ok(count >= retried, `${count} of at least ${retried} retries were measured`)
+    t.diagnostic(`${count} retries, ${Math.round((sum / count) * 1_000)} ms late on average`)
+  })
+})

@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import { deploy } from '../../support/deployment/deployment.ts'
+import { until } from '../../support/until.ts'
+import { startForwarderProcess } from '../../support/deployment/forwarder-process.ts'
+import {
+  NumberedCalls,
+  committedMap,
+  countByPlace,
+  missing,
+  placeOf,
+  unevenly,
+} from '../../support/calls/numbered-calls.ts'
+import { startReceiver } from '../../support/receivers.ts'
+import { ownKafka } from '../../support/deployment/rig.ts'
+
+test('after kill -9 under load, exactly what no acknowledged commit holds is sent by the next process', async (t) => {
+  const own = await ownKafka(t, { 'group.min.session.timeout.ms': 1_000 })
+  for (const [name, env] of [
+    ['with uneven answers', {}],
+    ['with one partition', { PARTITIONS_CALLS: '1' }],
+  ] as const) {
+    await t.test(name, (t) => killAndTakeOver(t, { KAFKA_BROKERS: own.brokers.join(','), ...env }))
+  }
+})
+
+async function killAndTakeOver(t: TestContext, env: Record<string, string>): Promise<void> {
+  const receiver = await startReceiver(t, { secret: 's3cret' })
+  receiver.answer(unevenly(200))
+  const deployment = await deploy(t, { SESSION_TIMEOUT: '1500ms', ...env })
+  await deployment.destination({ urls: [receiver.url] })
+  const calls = new NumberedCalls(deployment)
+  await calls.produce(3_000 / deployment.config.partitions.calls)
+
+  const first = await startForwarderProcess(t, deployment)
+  await receiver.waitFor(1_200, 30_000)
+  await first.kill()
+  // What the dead process wrote to its sockets is with the receiver once its connections are closed there.
+  await until(() => receiver.openConnections() === 0)
+  const sentByFirst = new Set(receiver.requests.map(placeOf))
+  assert.equal(sentByFirst.size, receiver.requests.length, 'the first process repeated nothing')
+  // Its session is not over yet: nobody else can have committed.
+  const committed = await committedMap(deployment)
+  const open = calls.places.filter((place) => !committed.isFinished(place))
+  const lostWork = [...sentByFirst].filter((place) => !committed.isFinished(place))
+  const aheadOfPosition = [...sentByFirst].filter((place) => {
+    const [partition, offset] = place.split('/').map(Number) as [number, number]
+    return committed.isFinished(place) && offset >= committed.positions[partition]!
+  })
+  assert.ok(open.length >= 1_000, `${open.length} calls were in flight or waiting at the kill`)
+  assert.ok(aheadOfPosition.length > 0, 'something was finished out of order, and only the map says so')
+  t.diagnostic(
+    `sent ${sentByFirst.size}, of them in no acknowledged commit ${lostWork.length}, in the map only ${aheadOfPosition.length}`,
+  )
+
+  const before = receiver.requests.length
+  await startForwarderProcess(t, deployment)
+  await deployment.drained(60_000)
+  assert.deepEqual(missing(calls.places, [receiver]), [], 'every call arrived')
+  const sentBySecond = receiver.requests.slice(before).map(placeOf)
+  assert.deepEqual(
+    sentBySecond.toSorted(),
+    open.toSorted(),
+    'the second process sent what was open, once each',
+  )
+  const twice = [...countByPlace(receiver.requests)].filter(([, count]) => count > 1)
+  assert.deepEqual(twice.map(([place]) => place).toSorted(), lostWork.toSorted())
+  assert.ok(twice.every(([, count]) => count === 2))
+}

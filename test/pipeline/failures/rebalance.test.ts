@@ -1,0 +1,245 @@
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import { deploy } from '../../support/deployment/deployment.ts'
+import { until } from '../../support/until.ts'
+import { startForwarderProcess } from '../../support/deployment/forwarder-process.ts'
+import { watchOwners } from '../../support/kafka/group-owners.ts'
+import {
+  NumberedCalls,
+  countByPlace,
+  readScheduled,
+  missing,
+  placeOf,
+  repeatedAfterCommit,
+  rewinds,
+  unevenly,
+  watchCommits,
+  type Place,
+} from '../../support/calls/numbered-calls.ts'
+import { startReceiver, type ReceivedRequest } from '../../support/receivers.ts'
+import { ownKafka } from '../../support/deployment/rig.ts'
+
+const parse = (place: Place) => place.split('/').map(Number) as [partition: number, offset: number]
+
+/** First arrivals of a key that came after one with a higher offset. */
+function outOfOrder(requests: readonly ReceivedRequest[]): string[] {
+  const found: string[] = []
+  const seen = new Set<Place>()
+  const highest = new Map<string, number>()
+  for (const request of requests) {
+    const place = placeOf(request)
+    if (seen.has(place)) continue
+    seen.add(place)
+    const { userId } = request.json() as { userId: string }
+    const [, offset] = parse(place)
+    if (offset < (highest.get(userId) ?? -1)) found.push(`${place} of ${userId}`)
+    highest.set(userId, Math.max(offset, highest.get(userId) ?? -1))
+  }
+  return found
+}
+
+test('on a broker that takes short sessions', async (t) => {
+  const own = await ownKafka(t, { 'group.min.session.timeout.ms': 1_000 })
+  const env = { KAFKA_BROKERS: own.brokers.join(','), SESSION_TIMEOUT: '2s' }
+
+  await t.test('members join and leave under load: nothing is lost, what stays repeats nothing', (t) =>
+    joinAndLeave(t, env),
+  )
+  await t.test(
+    'a process that was frozen sends and publishes nothing of what it lost, and works again',
+    (t) => freeze(t, env),
+  )
+  await t.test('retries that wait in a tier of which nothing was committed survive rebalances', (t) =>
+    waitingRetries(t, env),
+  )
+})
+
+async function joinAndLeave(t: TestContext, env: Record<string, string>): Promise<void> {
+  const receiver = await startReceiver(t, { secret: 's3cret' })
+  receiver.answer(unevenly(60))
+  const deployment = await deploy(t, { ...env, PARTITIONS_CALLS: '6' })
+  await deployment.destination({ urls: [receiver.url] })
+  const calls = new NumberedCalls(deployment, 5)
+  const commits = watchCommits(t, deployment)
+  const owners = watchOwners(t, deployment)
+
+  const first = await startForwarderProcess(t, deployment)
+  let producing = true
+  const load = (async () => {
+    while (producing) {
+      await calls.produce(40)
+      // As fast as it is delivered, and 1,000 calls more.
+      await until(() => !producing || calls.places.length - receiver.requests.length < 1_000, 60_000)
+    }
+  })()
+  const membersAre = (count: number) => until(() => owners.members() === count, 15_000, `${count} members`)
+  const flows = async () => receiver.waitFor(receiver.requests.length + 500, 20_000)
+  await flows()
+  const second = await startForwarderProcess(t, deployment)
+  await membersAre(2)
+  await flows()
+  const third = await startForwarderProcess(t, deployment)
+  await membersAre(3)
+  await flows()
+  second.terminate()
+  assert.deepEqual(await second.exited, { code: 0, signal: null })
+  await membersAre(2)
+  await flows()
+  third.terminate()
+  assert.deepEqual(await third.exited, { code: 0, signal: null })
+  await membersAre(1)
+  await flows()
+  producing = false
+  await load
+  await deployment.drained(60_000)
+  await Promise.all([commits.stop(), owners.stop()])
+
+  assert.deepEqual(missing(calls.places, [receiver]), [], 'nothing is lost')
+  assert.deepEqual(rewinds(commits.samples), [], 'no position went back')
+  const retried = await readScheduled(deployment)
+  const requests = receiver.requests.filter((request) => !retried.has(placeOf(request)))
+  assert.deepEqual(repeatedAfterCommit(requests, commits.samples), [])
+  const stayed = new Set(
+    owners.history.flatMap((members, partition) => (members.length === 1 ? [partition] : [])),
+  )
+  assert.ok(stayed.size >= 2 && stayed.size < 6, `${stayed.size} of 6 partitions stayed where they were`)
+  const twice = [...countByPlace(requests)].filter(([, count]) => count > 1)
+  t.diagnostic(
+    `${calls.places.length} calls, ${twice.length} arrived twice in ${owners.history.flat().length - 6} moves of partitions`,
+  )
+  assert.deepEqual(
+    twice.filter(([place]) => stayed.has(parse(place)[0])),
+    [],
+    'nothing was repeated on partitions that stayed',
+  )
+  assert.deepEqual(
+    outOfOrder(requests.filter((request) => stayed.has(parse(placeOf(request))[0]))),
+    [],
+    'one key after another on partitions that stayed',
+  )
+  for (const forwarder of [first, second, third]) {
+    assert.deepEqual(forwarder.stray(), [])
+    assert.deepEqual(
+      forwarder.log().filter(({ level }) => level === 'error' || level === 'fatal'),
+      [],
+    )
+  }
+}
+
+async function freeze(t: TestContext, env: Record<string, string>): Promise<void> {
+  const receiver = await startReceiver(t, { secret: 's3cret' })
+  const hung = new Set<Place>()
+  const answer = unevenly(100)
+  receiver.answer((request) => {
+    const place = placeOf(request)
+    const hangs = parse(place)[0] >= 2 && receiver.requests.length > 900 && hung.size < 3 && !hung.has(place)
+    if (!hangs) return answer(request)
+    hung.add(place)
+    return { instead: { do: 'hang' } }
+  })
+  const deployment = await deploy(t, env)
+  await deployment.destination({ urls: [receiver.url] })
+  const calls = new NumberedCalls(deployment)
+  const commits = watchCommits(t, deployment)
+  // The one that comes later gets the higher partitions, and the same ones again when it comes back: what it still
+  // has in its queues would be alive again.
+  const second = await startForwarderProcess(t, deployment)
+  const first = await startForwarderProcess(t, deployment)
+  await until(() => second.log().filter(({ msg }) => msg === 'partitions assigned').length >= 4)
+  const owners = watchOwners(t, deployment)
+  await until(() => owners.members() === 2)
+  await calls.produce(1_000)
+  await receiver.waitFor(1_000, 60_000)
+
+  first.freeze()
+  const frozenAt = Date.now()
+  assert.ok(receiver.requests.length < 3_000, 'it still had work when it was frozen')
+  assert.ok(hung.size > 0, 'some of it without an answer')
+  // The other one takes its partitions over once its session is over, and sees everything through.
+  await deployment.drained(60_000)
+  await owners.stop()
+  assert.deepEqual(missing(calls.places, [receiver]), [])
+  // By now the time of each of its requests is up, answered or not.
+  await until(() => Date.now() - frozenAt > 5_500)
+  const arrived = receiver.requests.length
+  const lastCommit = commits.samples.findLast(({ at }) => at < frozenAt)!
+  const twice = [...countByPlace(receiver.requests)].filter(([, count]) => count > 1).map(([place]) => place)
+  t.diagnostic(`${twice.length} calls were in no acknowledged commit when it was frozen, and came twice`)
+  assert.deepEqual(twice.filter(lastCommit.isFinished), [], 'nothing that was committed when it was frozen')
+
+  const joined = first.log().filter(({ msg }) => msg === 'partitions assigned').length
+  first.thaw()
+  await until(
+    () => first.log().filter(({ msg }) => msg === 'partitions assigned').length >= joined + 2,
+    60_000,
+    'joining both groups again',
+  )
+  await first.ready()
+  const after = watchOwners(t, deployment)
+  await until(() => after.members() === 2)
+  await after.stop()
+  const given = after.history.flatMap((members, partition) =>
+    members.at(-1) === owners.history[partition]!.at(-1) ? [] : [partition],
+  )
+  assert.ok(given.length > 0 && given.every((partition) => owners.history[partition]!.length > 1))
+  // Later calls came, so earlier ones would have come too.
+  await calls.produce(100)
+  await deployment.drained(60_000)
+  await commits.stop()
+  const old = new Set(receiver.requests.slice(0, arrived).map(placeOf))
+  const again = receiver.requests.slice(arrived).filter((request) => old.has(placeOf(request)))
+  assert.deepEqual(again.map(placeOf), [], 'it sent nothing of what it had lost')
+  assert.equal(receiver.requests.length, arrived + 400)
+  assert.deepEqual(missing(calls.places, [receiver]), [])
+  assert.deepEqual(rewinds(commits.samples), [])
+  assert.deepEqual(repeatedAfterCommit(receiver.requests, commits.samples), [])
+
+  // It has its share again: alone, it sees all of it through.
+  second.terminate()
+  await second.exited
+  await calls.produce(50)
+  await deployment.drained()
+  assert.equal(receiver.requests.length, arrived + 600)
+  for (const forwarder of [first, second]) assert.deepEqual(forwarder.stray(), [])
+}
+
+async function waitingRetries(t: TestContext, env: Record<string, string>): Promise<void> {
+  // Long enough for a slow machine to start one process and end another.
+  const tierMs = 15_000
+  const receiver = await startReceiver(t)
+  const tries = new Map<Place, number>()
+  receiver.answer((request) => {
+    const place = placeOf(request)
+    tries.set(place, (tries.get(place) ?? 0) + 1)
+    return { status: tries.get(place) === 1 ? 503 : 200 }
+  })
+  const deployment = await deploy(t, { ...env, RETRY_TIERS: `${tierMs}ms`, PARTITIONS_RETRY: '4' })
+  await deployment.destination({ urls: [receiver.url] })
+  const calls = new NumberedCalls(deployment)
+  const first = await startForwarderProcess(t, deployment)
+  // Few enough for the breaker to stay closed.
+  await calls.produce(1)
+  await receiver.waitFor(calls.places.length)
+  await deployment.drained()
+
+  // Two rebalances of the retries' group while they wait.
+  const second = await startForwarderProcess(t, deployment)
+  first.terminate()
+  await first.exited
+  await second.ready()
+  const tier = deployment.topics.retry(`${tierMs}ms`)
+  const [committed] = await deployment.admin.fetchOffsets({
+    groupId: `${deployment.config.groupId}.retries`,
+    topics: [tier],
+  })
+  assert.equal(receiver.requests.length, calls.places.length, 'none of them was due yet')
+  assert.deepEqual(new Set(committed!.partitions.map(({ offset }) => offset)), new Set(['-1']))
+
+  await receiver.waitFor(2 * calls.places.length, 60_000)
+  for (const place of calls.places) {
+    const [failed, delivered, ...more] = receiver.requests.filter((request) => placeOf(request) === place)
+    assert.deepEqual(more, [])
+    assert.deepEqual(delivered!.body, failed!.body)
+    assert.ok(delivered!.at - failed!.at >= tierMs, `${delivered!.at - failed!.at} ms: too early`)
+  }
+}

@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { deploy } from '../../support/deployment/deployment.ts'
+import { startForwarderProcess } from '../../support/deployment/forwarder-process.ts'
+import {
+  NumberedCalls,
+  committedMap,
+  countByPlace,
+  missing,
+  placeOf,
+  unevenly,
+} from '../../support/calls/numbered-calls.ts'
+import { startReceiver } from '../../support/receivers.ts'
+import { ownKafka } from '../../support/deployment/rig.ts'
+
+test('SIGTERM under load: what is on the wire ends and is committed, and the next process repeats nothing', async (t) => {
+  const receiver = await startReceiver(t, { secret: 's3cret' })
+  receiver.answer(unevenly(200))
+  const deployment = await deploy(t)
+  await deployment.destination({ urls: [receiver.url] })
+  const calls = new NumberedCalls(deployment)
+  await calls.produce(750)
+
+  const first = await startForwarderProcess(t, deployment)
+  await receiver.waitFor(1_000, 30_000)
+  first.terminate()
+  assert.deepEqual(await first.exited, { code: 0, signal: null })
+  const sent = receiver.requests.map(placeOf)
+  assert.ok(sent.length < calls.places.length, 'it stopped in the middle')
+  const committed = await committedMap(deployment)
+  const finished = calls.places.filter((place) => committed.isFinished(place))
+  assert.deepEqual(finished.toSorted(), sent.toSorted(), 'the last commit holds exactly what was sent')
+  assert.deepEqual(first.stray(), [])
+  assert.deepEqual(
+    first.log().filter(({ level }) => level !== 'info'),
+    [],
+  )
+
+  await startForwarderProcess(t, deployment)
+  await deployment.drained()
+  assert.deepEqual(missing(calls.places, [receiver]), [])
+  assert.deepEqual(
+    [...countByPlace(receiver.requests)].filter(([, count]) => count > 1),
+    [],
+    'nothing was sent twice',
+  )
+})
+
+test('SIGTERM publishes what fails at the last moment before the process ends', async (t) => {
+  const receiver = await startReceiver(t)
+  receiver.answer({ status: 503, delayMs: 600 })
+  const deployment = await deploy(t, { RETRY_TIERS: '1h' })
+  await deployment.destination({ urls: [receiver.url] })
+  const calls = new NumberedCalls(deployment)
+  await calls.produce(10)
+  const forwarder = await startForwarderProcess(t, deployment)
+  await receiver.waitFor(calls.places.length)
+  forwarder.terminate()
+  assert.deepEqual(await forwarder.exited, { code: 0, signal: null })
+  const retries = await deployment.read(deployment.topics.retry('1h'))
+  assert.equal(retries.length, calls.places.length)
+  const committed = await committedMap(deployment)
+  assert.deepEqual(
+    calls.places.filter((place) => !committed.isFinished(place)),
+    [],
+  )
+})
+
+test('a second SIGTERM ends at once a forwarder that still waits for what is on the wire', async (t) => {
+  const receiver = await startReceiver(t)
+  receiver.answer({ instead: { do: 'hang' } })
+  const deployment = await deploy(t)
+  await deployment.destination({ urls: [receiver.url] })
+  const calls = new NumberedCalls(deployment)
+  await calls.produce(5)
+  const forwarder = await startForwarderProcess(t, deployment)
+  await receiver.waitFor(calls.places.length)
+  forwarder.terminate()
+  // npm may pass one Ctrl-C on a second time: a second signal counts from half a second on.
+  const again = setInterval(() => forwarder.isRunning() && forwarder.terminate(), 100)
+  t.after(() => clearInterval(again))
+  const began = performance.now()
+  assert.deepEqual(await forwarder.exited, { code: 143, signal: null })
+  t.diagnostic(`ended ${Math.round(performance.now() - began)} ms after the first signal`)
+  assert.ok(performance.now() - began < 4_000, 'the webhook timeout of 5 s was not waited for')
+  const committed = await committedMap(deployment)
+  assert.deepEqual(
+    calls.places.filter((place) => committed.isFinished(place)),
+    [],
+    'what had no outcome is not committed',
+  )
+})
+
+test('on a broker that stops answering', async (t) => {
+  const kafka = await ownKafka(t)
+  // A test of its own: its topics are removed while the broker is there.
+  await t.test('a stop ends in any case, and says what that means', async (t) => {
+    const receiver = await startReceiver(t)
+    const deployment = await deploy(t, { KAFKA_BROKERS: kafka.brokers.join(',') })
+    await deployment.destination({ urls: [receiver.url] })
+    const calls = new NumberedCalls(deployment)
+    const forwarder = await startForwarderProcess(t, deployment)
+    await calls.produce(5)
+    await receiver.waitFor(calls.places.length)
+    kafka.freeze()
+    forwarder.terminate()
+    const end = await forwarder.exited
+    kafka.thaw()
+    assert.deepEqual(end, { code: 1, signal: null })
+    assert.match(forwarder.log().at(-1)!.msg, /^not stopped within 15 s, so ended: what Kafka has not/)
+    assert.deepEqual(forwarder.stray(), [])
+  })
+})
+
+test('SIGTERM while the forwarder is still starting ends it in good order', async (t) => {
+  const deployment = await deploy(t)
+  const forwarder = await startForwarderProcess(t, deployment, { waitUntilReady: false })
+  await forwarder.logged('metrics at')
+  forwarder.terminate()
+  assert.deepEqual(await forwarder.exited, { code: 0, signal: null })
+  assert.deepEqual(forwarder.stray(), [])
+})
+
+test('a forwarder with nothing to do uses next to no CPU and says nothing', async (t) => {
+  const receiver = await startReceiver(t)
+  const deployment = await deploy(t, {
+    PARTITIONS_CALLS: '12',
+    PARTITIONS_RETRY: '6',
+    RETRY_TIERS: '10s,1m,1h',
+  })
+  await deployment.destination({ urls: [receiver.url] })
+  const calls = new NumberedCalls(deployment)
+  const forwarder = await startForwarderProcess(t, deployment)
+  await calls.produce(5)
+  await receiver.waitFor(calls.places.length)
+  await deployment.drained()
+  // What start-up and the first calls left behind (compilation, garbage) is done with by then.
+  await new Promise((resolve) => setTimeout(resolve, 3_000))
+  const lines = forwarder.log().length
+  const shares: number[] = []
+  for (let round = 0; round < 5; round++) {
+    const cpu = forwarder.cpuSeconds()
+    const began = performance.now()
+    await new Promise((resolve) => setTimeout(resolve, 2_000))
+    shares.push((forwarder.cpuSeconds() - cpu) / ((performance.now() - began) / 1_000))
+  }
+  t.diagnostic(`idle: ${shares.map((share) => (share * 100).toFixed(1)).join(', ')} % of a core`)
+  // Less than 1 % is the promise; a busy machine makes it look like more, now and then. What polls does so always.
+  assert.ok(Math.min(...shares) < 0.03, `${shares}`)
+  assert.deepEqual(forwarder.log().slice(lines), [])
+  assert.deepEqual(forwarder.stray(), [])
+  assert.deepEqual(
+    forwarder.log().filter(({ level }) => level !== 'info'),
+    [],
+  )
+})

@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { deploy } from '../../support/deployment/deployment.ts'
+import { NumberedCalls, placeOf } from '../../support/calls/numbered-calls.ts'
+import { startReceiver } from '../../support/receivers.ts'
+
+test('a forwarder more than there are partitions stands by, and takes over from the one that leaves', async (t) => {
+  const receiver = await startReceiver(t)
+  const deployment = await deploy(t, { PARTITIONS_CALLS: '1' })
+  await deployment.destination({ urls: [receiver.url] })
+  const calls = new NumberedCalls(deployment)
+  const first = await deployment.forwarder()
+  await calls.produce(10)
+  await deployment.drained(60_000)
+  // Ready, for it takes whatever it is given.
+  const second = await deployment.forwarder()
+  await calls.produce(10)
+  await deployment.drained(60_000)
+  await first.stop()
+  await calls.produce(10)
+  await deployment.drained(60_000)
+  assert.equal(second.problem(), null)
+  assert.deepEqual(receiver.requests.map(placeOf).toSorted(), calls.places.toSorted())
+})

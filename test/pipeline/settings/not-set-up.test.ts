@@ -1,0 +1,117 @@
+// One destination that cannot be set up is nobody else's trouble; and what a header may be called.
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { test } from 'node:test'
+import { createSecrets } from '../../../src/adapters/secrets.ts'
+import { newSecret } from '../../../src/console/secrets.ts'
+import { someCall } from '../../support/calls/calls.ts'
+import { deploy, logged, type Deployment } from '../../support/deployment/deployment.ts'
+import { until } from '../../support/until.ts'
+import { startReceiver } from '../../support/receivers.ts'
+import { connect, counted, dispositions, sampleOf } from '../../support/calls/samples.ts'
+
+const notSetUp = (destination: string) => `postrider_destination_not_set_up{destination="${destination}"}`
+
+/** As a command in a shell with another SECRETS_KEY would. */
+async function destinationWithStrangeSecret(
+  { settings }: Deployment,
+  id: string,
+  url: string,
+): Promise<void> {
+  const strange = createSecrets([randomBytes(32)])
+  await settings.execute({ type: 'create_source', id, name: id, writeKey: `key-of-${id}`, enabled: true })
+  await settings.execute({
+    type: 'create_destination',
+    id,
+    name: id,
+    sourceIds: [id],
+    urls: [url],
+    headers: [],
+    sharedSecret: newSecret('another', strange),
+    enabled: true,
+  })
+}
+
+test('a destination whose secret cannot be opened holds its own calls only, also at the start, and gets them once it can', async (t) => {
+  const deployment = await deploy(t, { RETRY_TIERS: '300ms,600ms' })
+  const first = await deployment.forwarder()
+  const [good, typo] = await Promise.all([
+    startReceiver(t, { secret: 's3cret' }),
+    startReceiver(t, { secret: 'right' }),
+  ])
+  await connect(deployment, first, { id: 'good', urls: [good.url] })
+  await destinationWithStrangeSecret(deployment, 'typo', typo.url)
+  await until(() => sampleOf(first, notSetUp('typo')) === 1)
+  const line = await logged(first, 'cannot be set up')
+  assert.equal(line.destination, 'typo')
+  assert.match(String(line.reason), /sealed with key [0-9a-f]+, which is not in SECRETS_KEY/)
+  assert.match(first.warning()!, /destination "typo": a secret in the settings/)
+  assert.equal(first.problem(), null)
+
+  await deployment.produce([
+    someCall({ sourceId: 'typo', messageId: 't-1' }),
+    someCall({ sourceId: 'good', messageId: 'g-1' }),
+  ])
+  await good.waitFor(1)
+  await until(() => sampleOf(first, dispositions('typo', 'deferred')) >= 1)
+  const series = 'postrider_deferrals_total{destination="typo",reason="not_set_up"}'
+  assert.ok(sampleOf(first, series) >= 1)
+  await first.stop()
+
+  // At each start it is the same.
+  const second = await deployment.forwarder()
+  assert.equal(sampleOf(second, notSetUp('typo')), 1)
+  await deployment.produce([
+    someCall({ sourceId: 'typo', messageId: 't-2' }),
+    someCall({ sourceId: 'good', messageId: 'g-2' }),
+  ])
+  await good.waitFor(2)
+  await until(() => sampleOf(second, dispositions('typo', 'deferred')) >= 1)
+  assert.equal(typo.requests.length, 0)
+
+  const { settings, secrets } = deployment
+  await settings.execute({
+    type: 'update_destination',
+    id: 'typo',
+    sharedSecret: newSecret('right', secrets),
+  })
+  const requests = await typo.waitFor(2, 20_000)
+  assert.deepEqual(requests.map((request) => request.json().messageId).sort(), ['t-1', 't-2'])
+  assert.ok(requests.every(({ signature }) => signature === 'valid'))
+  assert.equal(sampleOf(second, notSetUp('typo')), 0)
+  assert.equal(second.warning(), null)
+  await counted(second, dispositions('typo', 'delivered'), 2)
+})
+
+test('an update that cannot be set up stops what goes to that destination, and the next one lets it go on', async (t) => {
+  const deployment = await deploy(t, { RETRY_TIERS: '300ms,600ms' })
+  const forwarder = await deployment.forwarder()
+  const receiver = await startReceiver(t)
+  await connect(deployment, forwarder, { id: 'crm', urls: [receiver.url], secret: null })
+  const { settings } = deployment
+  const strange = createSecrets([randomBytes(32)])
+  await settings.execute({
+    type: 'update_destination',
+    id: 'crm',
+    headers: [{ urlNumber: 1, name: 'X-Key', value: newSecret('abc', strange) }],
+  })
+  await until(() => sampleOf(forwarder, notSetUp('crm')) === 1)
+  await deployment.produce([someCall({ sourceId: 'crm', messageId: 'm-1' })])
+  await until(() => sampleOf(forwarder, dispositions('crm', 'deferred')) >= 1)
+  assert.equal(receiver.requests.length, 0, 'nothing goes out without its header')
+  const { secrets } = deployment
+  await settings.execute({
+    type: 'update_destination',
+    id: 'crm',
+    // Names that mean something to JavaScript are names all the same.
+    headers: ['X-Key', 'toString', 'constructor'].map((name) => ({
+      urlNumber: 1,
+      name,
+      value: newSecret(`of ${name}`, secrets),
+    })),
+  })
+  const [request] = await receiver.waitFor(1, 20_000)
+  const { rawHeaders } = request!
+  for (const name of ['X-Key', 'toString', 'constructor'])
+    assert.equal(rawHeaders[rawHeaders.indexOf(name) + 1], `of ${name}`)
+})

@@ -1,0 +1,243 @@
+import assert from 'node:assert/strict'
+import { newSecret as sealNew } from '../../../src/console/secrets.ts'
+import { test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Kafka } from 'kafkajs'
+import { createKafka } from '../../../src/adapters/kafka/patched-client.ts'
+import { someCall } from '../../support/calls/calls.ts'
+import { deploy } from '../../support/deployment/deployment.ts'
+import { until } from '../../support/until.ts'
+import { startReceiver } from '../../support/receivers.ts'
+import { connect, counted, dispositions, sampleOf, samplesOf } from '../../support/calls/samples.ts'
+import { silentLog } from '../../support/silent-log.ts'
+
+test('settings, while the forwarder runs', async (t) => {
+  const deployment = await deploy(t, { RETRY_TIERS: '700ms,900ms' })
+  const forwarder = await deployment.forwarder()
+  const { settings, secrets } = deployment
+  const newSecret = (text: string) => sealNew(text, secrets)
+  const produce = (source: string, messageId: string, given = {}) =>
+    deployment.produce([someCall({ sourceId: source, messageId, ...given })])
+  const gauge = (destination: string, urlId: string) =>
+    `postrider_endpoint_in_flight{destination="${destination}",url_id="${urlId}"}`
+  const known = (series: string, is = true) =>
+    until(() => samplesOf(forwarder).has(series) === is, 1_000, `${series} ${is ? 'shown' : 'gone'}`)
+
+  await t.test('a call of an unknown source is kept, with its bytes, and holds nothing up', async (t) => {
+    const receiver = await startReceiver(t)
+    await connect(deployment, forwarder, { id: 'known', urls: [receiver.url] })
+    await produce('nobody', 'm-1')
+    await produce('known', 'm-2')
+    const [request] = await receiver.waitFor(1)
+    assert.equal(request!.json().messageId, 'm-2')
+    await counted(forwarder, 'postrider_dead_letters_total{destination="none",reason="unknown_source"}', 1)
+    const [deadLetter] = await deployment.deadLetters()
+    assert.equal(deadLetter!.reason, 'unknown_source')
+    assert.match(deadLetter!.detail!, /"nobody"/)
+    assert.equal(deadLetter!.delivery, null)
+    const call = await deployment.codecs.calls.decode(Buffer.from(deadLetter!.raw!))
+    assert.equal(call.messageId, 'm-1')
+    assert.equal(Buffer.from(deadLetter!.rawKey!).toString(), 'u-1')
+    await deployment.drained()
+  })
+
+  await t.test(
+    'a new destination, URL, header, secret and address take effect within a second',
+    async (t) => {
+      const [one, two] = await Promise.all([startReceiver(t, { secret: 'old' }), startReceiver(t)])
+      await connect(deployment, forwarder, { id: 'live', urls: [one.url], secret: 'old' })
+      await produce('live', 'm-1')
+      assert.equal((await one.waitFor(1))[0]!.signature, 'valid')
+
+      await settings.execute({ type: 'update_destination', id: 'live', sharedSecret: newSecret('new') })
+      await settings.execute({
+        type: 'update_destination',
+        id: 'live',
+        urls: [one.url, two.url],
+        headers: [{ urlNumber: 1, name: 'X-Team', value: newSecret('growth') }],
+      })
+      // The last of the changes shows itself; what came before it is in effect as well.
+      await known(gauge('live', 'u2'))
+      await produce('live', 'm-2')
+      const request = (await one.waitFor(2))[1]!
+      assert.equal(request.signature, 'wrong')
+      assert.equal(request.headers['x-team'], 'growth')
+      assert.equal((await two.waitFor(1))[0]!.json().messageId, 'm-2')
+
+      await deployment.destination({ id: 'live2', source: 'live', urls: [`${two.url}/second`] })
+      await known(gauge('live2', 'u1'))
+      await settings.execute({ type: 'update_destination', id: 'live', sharedSecret: null, urls: [one.url] })
+      await known(gauge('live', 'u2'), false)
+      await produce('live', 'm-3')
+      assert.equal((await one.waitFor(3))[2]!.signature, 'absent')
+      const requests = await two.waitFor(2)
+      assert.equal(requests[1]!.path, '/hook/second')
+    },
+  )
+
+  await t.test(
+    'a retry goes out with the secret, header and URLs of its moment, and the same body',
+    async (t) => {
+      const [first, second] = await Promise.all([
+        startReceiver(t, { secret: 'old' }),
+        startReceiver(t, { secret: 'new' }),
+      ])
+      first.answer({ status: 503 })
+      second.answer({ status: 503 }, { status: 200 })
+      await connect(deployment, forwarder, { id: 'moved', urls: [first.url, second.url], secret: 'old' })
+      await produce('moved', 'm-1')
+      await counted(forwarder, dispositions('moved', 'retried'), 1)
+      await settings.execute({
+        type: 'update_destination',
+        id: 'moved',
+        urls: [second.url],
+        headers: [{ urlNumber: 1, name: 'X-New', value: newSecret('yes') }],
+        sharedSecret: newSecret('new'),
+      })
+      const requests = await second.waitFor(2)
+      await counted(forwarder, dispositions('moved', 'delivered'), 1)
+      assert.equal(requests[0]!.signature, 'wrong')
+      assert.equal(requests[1]!.signature, 'valid')
+      assert.equal(requests[1]!.headers['x-new'], 'yes')
+      assert.deepEqual(requests[1]!.body, requests[0]!.body)
+      assert.equal(first.requests.length, 1)
+    },
+  )
+
+  await t.test(
+    'a delivery whose URLs were all removed is skipped; a URL that was added does not get it',
+    async (t) => {
+      const [old, other] = await Promise.all([startReceiver(t), startReceiver(t)])
+      old.answer({ status: 503 }, { status: 200 })
+      await connect(deployment, forwarder, { id: 'removed', urls: [old.url] })
+      await produce('removed', 'm-1')
+      await counted(forwarder, dispositions('removed', 'retried'), 1)
+      await settings.execute({ type: 'update_destination', id: 'removed', urls: [other.url] })
+      await counted(forwarder, dispositions('removed', 'skipped'), 1)
+      await produce('removed', 'later')
+      const requests = await other.waitFor(1)
+      assert.equal(requests[0]!.json().messageId, 'later')
+      assert.equal(old.requests.length, 1)
+    },
+  )
+
+  await t.test(
+    'a disabled destination gets neither new calls nor retries, until it is enabled',
+    async (t) => {
+      const [off, on] = await Promise.all([startReceiver(t), startReceiver(t)])
+      off.answer({ status: 503 }, { status: 200 })
+      await connect(deployment, forwarder, { id: 'off', urls: [off.url] })
+      await produce('off', 'm-1')
+      await counted(forwarder, dispositions('off', 'retried'), 1)
+      await settings.execute({ type: 'disable_destination', id: 'off' })
+      await counted(forwarder, dispositions('off', 'skipped'), 1)
+      await deployment.destination({ id: 'on', source: 'off', urls: [on.url] })
+      await known(gauge('on', 'u1'))
+      await produce('off', 'm-2')
+      await on.waitFor(1)
+      await settings.execute({ type: 'enable_destination', id: 'off' })
+      await settings.execute({ type: 'update_destination', id: 'off', urls: [off.url, `${off.url}/2`] })
+      await known(gauge('off', 'u2'))
+      await produce('off', 'm-3')
+      await on.waitFor(2)
+      const requests = await off.waitFor(3)
+      assert.deepEqual(
+        requests.map((request) => request.json().messageId),
+        ['m-1', 'm-3', 'm-3'],
+      )
+    },
+  )
+
+  await t.test("a disabled source's calls are skipped and counted", async (t) => {
+    const receiver = await startReceiver(t)
+    await connect(deployment, forwarder, { id: 'shut', urls: [receiver.url] })
+    await settings.execute({ type: 'disable_source', id: 'shut' })
+    await settings.execute({
+      type: 'update_destination',
+      id: 'shut',
+      urls: [receiver.url, `${receiver.url}/2`],
+    })
+    await known(gauge('shut', 'u2'))
+    const before = sampleOf(forwarder, dispositions('none', 'skipped'))
+    await produce('shut', 'm-1')
+    await counted(forwarder, dispositions('none', 'skipped'), before + 1)
+    await settings.execute({ type: 'enable_source', id: 'shut' })
+    await settings.execute({ type: 'update_destination', id: 'shut', urls: [receiver.url] })
+    await known(gauge('shut', 'u2'), false)
+    await produce('shut', 'm-2')
+    const [request] = await receiver.waitFor(1)
+    assert.equal(request!.json().messageId, 'm-2')
+  })
+
+  await t.test("a call's integrations decide whether it goes to webhooks", async (t) => {
+    const receiver = await startReceiver(t)
+    await connect(deployment, forwarder, { id: 'choosy', urls: [receiver.url] })
+    const choices: [integrations: string | null, delivered: boolean][] = [
+      [null, true],
+      ['{}', true],
+      ['{"All":true}', true],
+      ['{"All":false}', false],
+      ['{"all":false}', false],
+      ['{"all":false,"All":true}', true],
+      ['{"All":false,"Webhooks":true}', true],
+      ['{"All":false,"Webhooks":{"a":1}}', true],
+      ['{"Webhooks":false}', false],
+      ['{"All":true,"Webhooks":false}', false],
+      ['{"All":false,"webhooks":true}', false],
+      ['{"Other":false}', true],
+    ]
+    const before = sampleOf(forwarder, dispositions('none', 'skipped'))
+    await deployment.produce(
+      choices.map(([integrations], index) =>
+        someCall({ sourceId: 'choosy', messageId: `m-${index}`, integrations }),
+      ),
+    )
+    await produce('choosy', 'later')
+    const expected = choices.flatMap(([, delivered], index) => (delivered ? [`m-${index}`] : []))
+    const requests = await receiver.waitFor(expected.length + 1)
+    assert.deepEqual(
+      requests.map((request) => request.json().messageId),
+      [...expected, 'later'],
+    )
+    const skipped = choices.length - expected.length
+    assert.equal(sampleOf(forwarder, dispositions('none', 'skipped')), before + skipped)
+    // Which integrations a customer uses is nobody else's business.
+    assert.ok(requests.every((request) => !request.body.includes('ntegrations')))
+  })
+})
+
+test('a call of a source that the forwarder has not heard of yet waits for the settings log', async (t) => {
+  const deployment = await deploy(t)
+  const { topics, config, settings } = deployment
+  const silent = silentLog
+  const forwarder = await deployment.forwarder({ kafka: late(createKafka(config, silent), topics.settings) })
+  for (let round = 1; round <= 3; round++) {
+    const id = `fresh${round}`
+    await settings.execute({ type: 'create_source', id, name: id, writeKey: id, enabled: true })
+    await deployment.produce([someCall({ sourceId: id })])
+    // It has no destination, so that is what becomes of its calls; those of an unknown source become dead letters.
+    await counted(forwarder, dispositions('none', 'skipped'), round)
+  }
+  assert.equal(sampleOf(forwarder, dispositions('none', 'dead_lettered')), 0)
+  await deployment.produce([someCall({ sourceId: 'nobody' })])
+  await counted(forwarder, dispositions('none', 'dead_lettered'), 1)
+})
+
+/** A Kafka whose consumers get what a topic holds 300 ms late. */
+function late(kafka: Kafka, topic: string): Kafka {
+  const consumer: Kafka['consumer'] = (options) => {
+    const inTime = kafka.consumer(options)
+    const run: typeof inTime.run = ({ eachBatch, ...rest } = {}) =>
+      inTime.run({
+        ...rest,
+        eachBatch: async (payload) => {
+          if (payload.batch.topic === topic) await delay(300)
+          await eachBatch?.(payload)
+        },
+      })
+    return { ...inTime, run }
+  }
+  return new Proxy(kafka, {
+    get: (target, property) => (property === 'consumer' ? consumer : Reflect.get(target, property)),
+  })
+}

@@ -1,0 +1,91 @@
+import { spawn } from 'node:child_process'
+import type { ChildProcessWithoutNullStreams } from 'node:child_process'
+import { tmpdir } from 'node:os'
+import type { TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import type { Admin, Kafka } from 'kafkajs'
+import { createKafka } from '../../../src/adapters/kafka/patched-client.ts'
+import { readRange } from '../../../src/adapters/kafka/read/read-range.ts'
+import type { TopicRecord } from '../../../src/adapters/kafka/read/topic-record.ts'
+import { brokers, registryUrl, uniquePrefix } from './rig.ts'
+import { bareEnv } from './bare-env.ts'
+import { silentLog as log } from '../silent-log.ts'
+
+const main = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))
+
+export interface CommandResult {
+  status: number | null
+  stdout: string
+  stderr: string
+}
+
+export interface RunningCommand {
+  process: ChildProcessWithoutNullStreams
+  ended: Promise<CommandResult>
+}
+
+/** Commands run as users run them, on topics of this test's own. */
+export interface CommandRig {
+  prefix: string
+  kafka: Kafka
+  admin: Admin
+  start(...args: string[]): RunningCommand
+  /** Runs to the end, with this on stdin. */
+  run(input: string, ...args: string[]): Promise<CommandResult>
+  /** All records of a topic, by its name without the prefix. */
+  records(topic: string): Promise<TopicRecord[]>
+}
+
+export async function commandRig(t: TestContext, env: Record<string, string> = {}): Promise<CommandRig> {
+  const prefix = uniquePrefix()
+  const environment: Record<string, string | undefined> = {
+    ...bareEnv,
+    KAFKA_BROKERS: brokers().join(','),
+    SCHEMA_REGISTRY_URL: registryUrl(),
+    TOPIC_PREFIX: prefix,
+    RETRY_TIERS: '10s',
+    ...env,
+  }
+  const kafka = createKafka(
+    { kafka: { brokers: environment.KAFKA_BROKERS!.split(','), ssl: false, sasl: null } },
+    log,
+  )
+  const admin = kafka.admin()
+  await admin.connect()
+  t.after(async () => {
+    const topics = await admin.listTopics().catch(() => [])
+    const own = topics.filter((topic) => topic.startsWith(prefix))
+    if (own.length > 0) await admin.deleteTopics({ topics: own })
+    await admin.disconnect()
+  })
+  const start = (...args: string[]): RunningCommand => {
+    const child = spawn(process.execPath, [main, ...args], { cwd: tmpdir(), env: environment })
+    t.after(() => child.kill('SIGKILL'))
+    let [stdout, stderr] = ['', '']
+    child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()))
+    child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
+    // A command that fails early does not read on.
+    child.stdin.on('error', () => {})
+    const ended = new Promise<CommandResult>((resolve) =>
+      child.on('close', (status) => resolve({ status, stdout, stderr })),
+    )
+    return { process: child, ended }
+  }
+  return {
+    prefix,
+    kafka,
+    admin,
+    start,
+    run(input, ...args) {
+      const command = start(...args)
+      command.process.stdin.end(input)
+      return command.ended
+    },
+    async records(topic) {
+      const records: TopicRecord[] = []
+      const range = readRange({ kafka, topic: prefix + topic, groupPrefix: `${prefix}test`, log })
+      for await (const record of range) records.push(record)
+      return records
+    },
+  }
+}
