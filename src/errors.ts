@@ -53,3 +53,8 @@ export function messageOf(error: unknown): string {
   const text = error instanceof Error ? error.message || error.name : String(error)
   return text.replace(/\s*\n\s*/g, ' ')
 }
+
+/** The stack of anything thrown, for bugs of ours. */
+export function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+}

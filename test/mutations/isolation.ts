@@ -52,8 +52,8 @@ export const isolation: readonly Mutation[] = [
   {
     id: 'memory-kept-by-a-lost-retry',
     file: 'src/forwarder/settle/retry-records.ts',
-    find: '    this.#parts.budget.free(bytes)\n',
-    replace: '    void bytes\n',
+    find: '  dropped(): void {\n    this.#parts.budget.free(this.bytes)\n',
+    replace: '  dropped(): void {\n',
     test: {
       file: 'forwarder/settle/retry-records.test.ts',
       name: 'one whose partition is lost before its turn releases its memory, and finishes nothing',

@@ -187,9 +187,8 @@ export const keeping: readonly Mutation[] = [
   {
     id: 'the-offset-of-a-record-finished-before-its-dead-letter-is-in-kafka',
     file: 'src/forwarder/settle/settler.ts',
-    find: 'this.#deadLetters.write(work, deadLetter, done, this.#claim(work, bytes))',
-    replace:
-      'this.#deadLetters.write(work, deadLetter, () => {}, this.#claim(work, bytes))\n    setImmediate(done)',
+    find: 'this.#deadLetters.write(work, deadLetter, bytes, done)',
+    replace: 'this.#deadLetters.write(work, deadLetter, bytes, () => {})\n    setImmediate(done)',
     test: {
       file: 'forwarder/forwarder.test.ts',
       name: 'a record that is no call counts as finished only once its dead letter is with the broker',
@@ -208,8 +207,8 @@ export const keeping: readonly Mutation[] = [
   {
     id: 'final-failures-not-kept',
     file: 'src/forwarder/settle/settler.ts',
-    find: 'this.#deadLetters.write(work, deadLetter, done, this.#claim(work, delivery.body.length))',
-    replace: 'void deadLetter\n    setImmediate(done)',
+    find: 'this.#deadLetters.write(work, deadLetterOf(work, kept, now), delivery.body.length, done)',
+    replace: 'void kept\n    setImmediate(done)',
     test: {
       file: 'forwarder/forwarder.test.ts',
       name: 'a retry whose last URL fails for good ends as a dead letter that keeps its history',

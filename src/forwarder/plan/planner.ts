@@ -1,5 +1,5 @@
 import type { DeadLetterReason } from '../../core/delivery/delivery.ts'
-import { PostriderError } from '../../errors.ts'
+import { PostriderError, stackOf } from '../../errors.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
 import type { Block, AssignedPartition } from '../consume/assigned-partition.ts'
 
@@ -26,8 +26,7 @@ export function refusalOf(error: unknown): { reason: DeadLetterReason; detail: s
   if (error instanceof PostriderError && error.code === 'undecodable') {
     return { reason: 'undecodable', detail: error.message }
   }
-  const detail = error instanceof Error ? (error.stack ?? error.message) : String(error)
-  return { reason: 'internal_error', detail }
+  return { reason: 'internal_error', detail: stackOf(error) }
 }
 
 /** The first endpoint that has no room for one more and must be waited for. */

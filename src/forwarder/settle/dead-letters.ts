@@ -1,50 +1,87 @@
 import { createHash } from 'node:crypto'
 import type { DeadLetter, DeadLetterReason, Delivery } from '../../core/delivery/delivery.ts'
-import type { Claim } from '../../core/offsets/ownership.ts'
-import type { RecordPublisher } from './record-publisher.ts'
+import type { TopicNames } from '../../core/topics.ts'
+import type { Ledger } from '../commit/ledger.ts'
 import type { RecordProgress } from '../consume/assigned-partition.ts'
+import type { ForwarderMetrics } from '../metrics.ts'
+import type { MemoryBudget } from '../send/memory-budget.ts'
+import type { RecordPublisher } from './record-publisher.ts'
 import type { Encoders, Headers } from './record-sink.ts'
 
 /** A longer key may be what makes a record too large. */
 const longestKeyKept = 1_024
 const longestDetail = 1_000
 
+/** What settling writes with. */
+export interface SettlingParts {
+  topics: TopicNames
+  encoders: Encoders
+  publisher: RecordPublisher
+  ledger: Ledger
+  budget: MemoryBudget
+  metrics: ForwarderMetrics
+}
+
 /** Writes dead letters. One that is too large even for their topic keeps its origin, size and hash. */
 export class DeadLetters {
-  readonly #topic: string
-  readonly #publisher: RecordPublisher
-  readonly #encoders: Encoders
+  readonly #parts: SettlingParts
 
-  constructor(topic: string, publisher: RecordPublisher, encoders: Encoders) {
-    this.#topic = topic
-    this.#publisher = publisher
-    this.#encoders = encoders
+  constructor(parts: SettlingParts) {
+    this.#parts = parts
   }
 
-  /** @param done called once the broker has it */
-  write(work: RecordProgress, deadLetter: DeadLetter, done: () => void, claim: Claim): void {
-    this.#append(work, deadLetter, done, claim, () => {
-      this.#append(work, withoutBytes(deadLetter), done, claim, () => {
+  /**
+   * @param bytes of the memory budget, which the dead letter holds
+   * @param done called once the broker has it, to free them; not when the partition is lost before
+   */
+  write(work: RecordProgress, deadLetter: DeadLetter, bytes: number, done: () => void): void {
+    this.#append(work, deadLetter, bytes, done, () => {
+      this.#append(work, withoutBytes(deadLetter), bytes, done, () => {
         throw new Error(
-          `${this.#topic} refuses a dead letter of a few KB, that of ${originHeader(deadLetter.origin)}: check its max.message.bytes`,
+          `${this.#parts.topics.deadLetters} refuses a dead letter of a few KB, that of ${originHeader(deadLetter.origin)}: check its max.message.bytes`,
         )
       })
     })
   }
 
+  /** For a delivery that is not active, or no longer: it waited in a tier, or no tier takes it. */
+  writeDelivery(
+    work: RecordProgress,
+    rawKey: Uint8Array | null,
+    reason: DeadLetterReason,
+    detail: string,
+    delivery: Delivery,
+    now: number,
+  ): void {
+    const { ledger, metrics, budget } = this.#parts
+    const { destinationId, body } = delivery
+    const done = () => {
+      const destination = metrics.destination(destinationId)
+      destination.deadLetter(reason)
+      destination.disposition('dead_lettered')
+      ledger.moved(work, delivery, 'dead_lettered', { reason })
+      budget.free(body.length)
+      work.finishOne(ledger.codes.code(destinationId, 'dead_lettered'))
+    }
+    const deadLetter = deadLetterOf(work, { reason, detail, delivery, raw: null, rawKey }, now)
+    this.write(work, deadLetter, body.length, done)
+  }
+
   #append(
     work: RecordProgress,
     deadLetter: DeadLetter,
+    bytes: number,
     done: () => void,
-    claim: Claim,
     tooLarge: () => void,
   ): void {
-    this.#publisher.append(this.#topic, {
-      ...this.#encoders.deadLetter(deadLetter, headersOf(work, deadLetter.origin)),
+    const { topics, publisher, encoders, budget } = this.#parts
+    const { partition } = work
+    publisher.append(topics.deadLetters, {
+      ...encoders.deadLetter(deadLetter, headersOf(work, deadLetter.origin)),
       get ownership() {
-        return claim.ownership
+        return partition.ownership
       },
-      dropped: () => claim.dropped(),
+      dropped: () => budget.free(bytes),
       done,
       tooLarge,
     })
@@ -76,25 +113,18 @@ export function headersOf(work: RecordProgress, origin: DeadLetter['origin']): H
   return traceparent === null ? own : { ...own, traceparent }
 }
 
-/** The dead letter of a delivery that finally failed. */
+/** The dead letter of a delivery that finally failed, or of the bytes of a record that never became one. */
 export function deadLetterOf(
   work: RecordProgress,
-  rawKey: Uint8Array | null,
-  reason: DeadLetterReason,
-  detail: string | null,
-  delivery: Delivery,
+  kept: Pick<DeadLetter, 'reason' | 'detail' | 'delivery' | 'raw' | 'rawKey'>,
   now: number,
 ): DeadLetter {
   return {
-    reason,
-    detail,
+    ...kept,
     failedAt: now,
-    origin: delivery.origin,
+    origin: kept.delivery?.origin ?? work.place,
     owner: work.owner,
     from: work.place,
-    delivery,
-    raw: null,
-    rawKey,
     omittedBytes: null,
     omittedSha256: null,
   }

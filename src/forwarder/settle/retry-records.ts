@@ -1,32 +1,22 @@
 import type { Delivery } from '../../core/delivery/delivery.ts'
-import type { Tier, TopicNames } from '../../core/topics.ts'
-import { BudgetClaim } from './budget-claim.ts'
-import { headersOf, deadLetterOf, type DeadLetters } from './dead-letters.ts'
-import type { RecordPublisher, OutgoingRecord } from './record-publisher.ts'
+import type { Tier } from '../../core/topics.ts'
+import { headersOf, type DeadLetters, type SettlingParts } from './dead-letters.ts'
+import type { OutgoingRecord } from './record-publisher.ts'
 import type { LedgerRecord } from '../commit/ledger-record.ts'
-import type { Ledger } from '../commit/ledger.ts'
 import type { RecordProgress } from '../consume/assigned-partition.ts'
-import type { DestinationMetrics, ForwarderMetrics } from '../metrics.ts'
-import type { EncodedRecord, Encoders } from './record-sink.ts'
-import type { MemoryBudget } from '../send/memory-budget.ts'
+import type { DestinationMetrics } from '../metrics.ts'
+import type { EncodedRecord } from './record-sink.ts'
 
-export interface RetryRecordsParts {
-  topics: TopicNames
-  encoders: Encoders
-  publisher: RecordPublisher
-  ledger: Ledger
-  budget: MemoryBudget
-  metrics: ForwarderMetrics
+export interface RetryRecordsParts extends SettlingParts {
+  deadLetters: DeadLetters
 }
 
-/** Hands deliveries over to the tiers. */
+/** Schedules retries: publishes deliveries to the tiers. */
 export class RetryRecords {
   readonly #parts: RetryRecordsParts
-  readonly #deadLetters: DeadLetters
 
-  constructor(parts: RetryRecordsParts, deadLetters: DeadLetters) {
+  constructor(parts: RetryRecordsParts) {
     this.#parts = parts
-    this.#deadLetters = deadLetters
   }
 
   /**
@@ -57,7 +47,7 @@ export class RetryRecords {
     publisher.append(
       topics.retry(tier.name),
       new WaitingRetry(
-        this,
+        this.#parts,
         work,
         encoded,
         tier.name,
@@ -68,39 +58,6 @@ export class RetryRecords {
         counted,
       ),
     )
-  }
-
-  scheduled({ work, tierName, label, result, bytes, moved, counted }: WaitingRetry): void {
-    const { ledger, metrics, budget } = this.#parts
-    metrics.retryScheduled(tierName)
-    counted?.disposition(label)
-    ledger.append(moved)
-    budget.free(bytes)
-    work.finishOne(result)
-  }
-
-  dropped({ bytes }: WaitingRetry): void {
-    this.#parts.budget.free(bytes)
-  }
-
-  /** The tier's topic takes no record as large as this one. */
-  refused(waiting: WaitingRetry): void {
-    const { work, tierName, bytes } = waiting
-    const { encoders, ledger, metrics, budget } = this.#parts
-    const reason = 'too_large'
-    const { key, ...delivery } = encoders.retryOf(tierName, waiting)
-    const { destinationId, scheduledAt } = delivery
-    const done = () => {
-      const destination = metrics.destination(destinationId)
-      destination.deadLetter(reason)
-      destination.disposition('dead_lettered')
-      ledger.moved(work, delivery, 'dead_lettered', { reason })
-      budget.free(bytes)
-      work.finishOne(ledger.codes.code(destinationId, 'dead_lettered'))
-    }
-    const detail = 'the delivery is larger than a retry topic takes'
-    const claim = new BudgetClaim(work.partition, budget, bytes)
-    this.#deadLetters.write(work, deadLetterOf(work, key, reason, detail, delivery, scheduledAt), done, claim)
   }
 }
 
@@ -118,10 +75,10 @@ class WaitingRetry implements OutgoingRecord {
   readonly bytes: number
   readonly moved: LedgerRecord
   readonly counted: DestinationMetrics | null
-  readonly #records: RetryRecords
+  readonly #parts: RetryRecordsParts
 
   constructor(
-    records: RetryRecords,
+    parts: RetryRecordsParts,
     work: RecordProgress,
     { block, start, end }: EncodedRecord,
     tierName: string,
@@ -131,7 +88,7 @@ class WaitingRetry implements OutgoingRecord {
     moved: LedgerRecord,
     counted: DestinationMetrics | null,
   ) {
-    this.#records = records
+    this.#parts = parts
     this.work = work
     this.block = block
     this.start = start
@@ -149,14 +106,22 @@ class WaitingRetry implements OutgoingRecord {
   }
 
   done(): void {
-    this.#records.scheduled(this)
-  }
-
-  tooLarge(): void {
-    this.#records.refused(this)
+    const { ledger, metrics, budget } = this.#parts
+    metrics.retryScheduled(this.tierName)
+    this.counted?.disposition(this.label)
+    ledger.append(this.moved)
+    budget.free(this.bytes)
+    this.work.finishOne(this.result)
   }
 
   dropped(): void {
-    this.#records.dropped(this)
+    this.#parts.budget.free(this.bytes)
+  }
+
+  tooLarge(): void {
+    const { encoders, deadLetters } = this.#parts
+    const { key, ...delivery } = encoders.retryOf(this.tierName, this)
+    const detail = 'the delivery is larger than a retry topic takes'
+    deadLetters.writeDelivery(this.work, key, 'too_large', detail, delivery, delivery.scheduledAt)
   }
 }

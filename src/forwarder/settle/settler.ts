@@ -1,34 +1,23 @@
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
-import type { DeadLetter, DeadLetterReason, Delivery, RetryDelivery } from '../../core/delivery/delivery.ts'
+import type { DeadLetterReason, Delivery, RetryDelivery } from '../../core/delivery/delivery.ts'
 import type { DispositionLabel } from '../../core/ledger/delivery-event.ts'
 import { afterRound, type RoundOutcome } from '../../core/delivery/after-round.ts'
 import { decide, expiryReason, isExpired, type RetryPolicy } from '../../core/delivery/disposition.ts'
 import { ownBytes } from '../../core/own-bytes.ts'
-import type { Tier, TopicNames } from '../../core/topics.ts'
-import type { Claim } from '../../core/offsets/ownership.ts'
-import { BudgetClaim } from './budget-claim.ts'
-import { DeadLetters, deadLetterOf } from './dead-letters.ts'
+import type { Tier } from '../../core/topics.ts'
+import { stackOf } from '../../errors.ts'
+import { DeadLetters, deadLetterOf, type SettlingParts } from './dead-letters.ts'
 import type { ActiveDelivery, DeliverySettler } from '../send/active-delivery.ts'
 import type { DestinationRuntime } from '../plan/destination-runtime.ts'
 import type { Erased } from '../plan/erased.ts'
-import type { RecordPublisher } from './record-publisher.ts'
-import type { DispositionDetails, Ledger } from '../commit/ledger.ts'
+import type { DispositionDetails } from '../commit/ledger.ts'
 import type { RecordProgress } from '../consume/assigned-partition.ts'
-import type { MemoryBudget } from '../send/memory-budget.ts'
 import type { FetchedRecord } from '../consume/record-source.ts'
-import type { ForwarderMetrics } from '../metrics.ts'
-import type { Encoders } from './record-sink.ts'
 import { RetryRecords } from './retry-records.ts'
 
-export interface SettlerParts {
+export interface SettlerParts extends SettlingParts {
   policy: RetryPolicy
-  topics: TopicNames
-  encoders: Encoders
-  publisher: RecordPublisher
-  ledger: Ledger
-  budget: MemoryBudget
   erased: Erased
-  metrics: ForwarderMetrics
   log: { error(fields: object, message: string): void; warn(fields: object, message: string): void }
 }
 
@@ -43,8 +32,8 @@ export class Settler implements DeliverySettler {
 
   constructor(parts: SettlerParts) {
     this.#parts = parts
-    this.#deadLetters = new DeadLetters(parts.topics.deadLetters, parts.publisher, parts.encoders)
-    this.#retries = new RetryRecords(parts, this.#deadLetters)
+    this.#deadLetters = new DeadLetters(parts)
+    this.#retries = new RetryRecords({ ...parts, deadLetters: this.#deadLetters })
   }
 
   settle(active: ActiveDelivery): void {
@@ -143,21 +132,9 @@ export class Settler implements DeliverySettler {
 
   /** A retry that came due after its window had ended: it is kept, and not attempted. */
   expire(work: RecordProgress, key: string | null, retry: Delivery): void {
-    const { ledger, metrics, budget } = this.#parts
-    const { destinationId, body } = retry
-    const reason = expiryReason(retry)
-    budget.reserve(body.length)
-    const done = () => {
-      const counts = metrics.destination(destinationId)
-      counts.deadLetter(reason)
-      counts.disposition('dead_lettered')
-      ledger.moved(work, retry, 'dead_lettered', { reason })
-      budget.free(body.length)
-      work.finishOne(ledger.codes.code(destinationId, 'dead_lettered'))
-    }
+    this.#parts.budget.reserve(retry.body.length)
     const detail = 'its retry window had ended when it came due'
-    const deadLetter = deadLetterOf(work, keyBytes(key), reason, detail, retry, Date.now())
-    this.#deadLetters.write(work, deadLetter, done, this.#claim(work, body.length))
+    this.#deadLetters.writeDelivery(work, keyBytes(key), expiryReason(retry), detail, retry, Date.now())
   }
 
   /**
@@ -181,19 +158,8 @@ export class Settler implements DeliverySettler {
     }
     const bytes = record.value?.length ?? 0
     this.#parts.budget.reserve(bytes)
-    const deadLetter: DeadLetter = {
-      reason,
-      detail,
-      failedAt: Date.now(),
-      origin: work.place,
-      owner: work.owner,
-      from: work.place,
-      delivery: null,
-      raw: record.value,
-      rawKey: record.key,
-      omittedBytes: null,
-      omittedSha256: null,
-    }
+    const kept = { reason, detail, delivery: null, raw: record.value, rawKey: record.key }
+    const deadLetter = deadLetterOf(work, kept, Date.now())
     this.#parts.log.warn(
       { reason, detail: firstLine(detail), ...deadLetter.origin },
       'a record is kept as a dead letter',
@@ -206,7 +172,7 @@ export class Settler implements DeliverySettler {
       this.#parts.budget.free(bytes)
       work.finishOne(ledger.codes.code(null, 'dead_lettered'))
     }
-    this.#deadLetters.write(work, deadLetter, done, this.#claim(work, bytes))
+    this.#deadLetters.write(work, deadLetter, bytes, done)
   }
 
   #deadDelivery(
@@ -222,14 +188,9 @@ export class Settler implements DeliverySettler {
       this.finish(active, 'dead_lettered', { reason })
     }
     const round = { outcomes: outcomes ?? [], attempts, firstAttemptAt }
-    const kept = afterRound(delivery, round, { endpointIds, notBefore: null, scheduledAt: null })
-    const deadLetter = deadLetterOf(work, keyBytes(key), reason, detail, kept, now)
-    this.#deadLetters.write(work, deadLetter, done, this.#claim(work, delivery.body.length))
-  }
-
-  /** @param bytes of the memory budget that the record holds until the broker has it, or it is dropped */
-  #claim({ partition }: RecordProgress, bytes: number): Claim {
-    return new BudgetClaim(partition, this.#parts.budget, bytes)
+    const failed = afterRound(delivery, round, { endpointIds, notBefore: null, scheduledAt: null })
+    const kept = { reason, detail, delivery: failed, raw: null, rawKey: keyBytes(key) }
+    this.#deadLetters.write(work, deadLetterOf(work, kept, now), delivery.body.length, done)
   }
 }
 
@@ -244,7 +205,3 @@ function outcomesOf({ outcomes, destination }: ActiveDelivery): readonly RoundOu
 const keyBytes = (key: string | null): Uint8Array | null => (key === null ? null : ownBytes(key, 'latin1'))
 
 const firstLine = (text: string): string => text.split('\n', 1)[0]!
-
-function stackOf(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error)
-}

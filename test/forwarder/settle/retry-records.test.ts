@@ -36,7 +36,7 @@ function written(ends: string[]) {
   }
   const delivery = { destinationId: 'crm', body: Buffer.alloc(100), notBefore: null, origin }
   budget.reserve(delivery.body.length)
-  const records = new RetryRecords(parts, null as never)
+  const records = new RetryRecords(parts)
   const tier = { name: '10s', delayMs: 10_000 }
   records.write(
     work as unknown as RecordProgress,
