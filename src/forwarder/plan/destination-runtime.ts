@@ -5,7 +5,7 @@ import type { ActiveDelivery, DeliveryDestination } from '../send/active-deliver
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
 import { Lanes } from '../send/lanes.ts'
 import type { DestinationMetrics } from '../metrics.ts'
-import type { AttemptSigner, SignedRequest } from '../send/signed-request.ts'
+import type { SignedRequest } from '../send/signed-request.ts'
 import { StandardSigner } from '../send/standard-webhooks.ts'
 
 /**
@@ -21,10 +21,10 @@ export class DestinationRuntime implements DeliveryDestination {
   enabled = true
   /** Null: every call is sent. */
   filter: CallFilter | null = null
-  /** Null unless the headers of Standard Webhooks are sent. */
-  signer: AttemptSigner | null = null
   readonly #idSuffix: string
   #secret: KeyObject | null = null
+  /** Null unless the headers of Standard Webhooks are sent. */
+  #signer: StandardSigner | null = null
   #endpoints: readonly EndpointQueue[] = []
   #endpointIds: readonly string[] = []
 
@@ -56,13 +56,13 @@ export class DestinationRuntime implements DeliveryDestination {
   setSecrets(secrets: readonly string[], standardWebhooks: boolean): void {
     const [newest] = secrets
     this.#secret = newest === undefined ? null : createSecretKey(newest, 'utf8')
-    this.signer = standardWebhooks && newest !== undefined ? new StandardSigner(secrets) : null
+    this.#signer = standardWebhooks && newest !== undefined ? new StandardSigner(secrets) : null
   }
 
   /** The signature is the lowercase hex HMAC-SHA1 of the body's bytes; null without a shared secret. */
   sign({ id, body }: Delivery): SignedRequest {
     const signature =
       this.#secret === null ? null : createHmac('sha1', this.#secret).update(body).digest('hex')
-    return { body, signature, idempotencyKey: id, signer: this.signer }
+    return { body, signature, idempotencyKey: id, signer: this.#signer }
   }
 }

@@ -1,8 +1,4 @@
-/** Signs each attempt by itself, because the signature covers the attempt's time. */
-export interface AttemptSigner {
-  /** The value of `webhook-signature`. `timestamp`: seconds since 1970. */
-  sign(id: string, timestamp: string, body: Uint8Array): string
-}
+import type { StandardSigner } from './standard-webhooks.ts'
 
 /**
  * One delivery's request, made when the first attempt of a round goes out; the same bytes go to every URL and every
@@ -14,6 +10,6 @@ export interface SignedRequest {
   readonly signature: string | null
   /** The delivery's id, whatever its characters. */
   readonly idempotencyKey: string
-  /** Adds the headers of Standard Webhooks; only beside a `signature`. */
-  readonly signer?: AttemptSigner | null
+  /** Adds the headers of Standard Webhooks to each attempt, whose time they cover; only beside a `signature`. */
+  readonly signer?: Pick<StandardSigner, 'sign'> | null
 }

@@ -1,11 +1,10 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
-import type { AttemptSigner } from './signed-request.ts'
 
 /**
  * Signs as Standard Webhooks say (the specification's version 1, symmetric signatures): HMAC-SHA256 of
  * `<id>.<timestamp>.<body>` in base64 behind `v1,`, one signature for each active secret, separated by spaces.
  */
-export class StandardSigner implements AttemptSigner {
+export class StandardSigner {
   readonly #keys: readonly KeyObject[]
 
   /** @param secrets the newest first, at least one */
@@ -13,6 +12,7 @@ export class StandardSigner implements AttemptSigner {
     this.#keys = secrets.map((secret) => createSecretKey(keyBytes(secret)))
   }
 
+  /** The value of `webhook-signature`. `timestamp`: seconds since 1970. */
   sign(id: string, timestamp: string, body: Uint8Array): string {
     const head = `${id}.${timestamp}.`
     let signatures = ''
