@@ -3,7 +3,7 @@ import type { Outcome } from '../../core/delivery/outcome.ts'
 import type { BreakerPhase } from '../../core/pacing/breaker.ts'
 import type { Ledger } from '../commit/ledger.ts'
 import type { ForwarderMetrics } from '../metrics.ts'
-import type { ActiveDelivery, Attempt, DispatchReports, DeliveryEndpoint } from './active-delivery.ts'
+import type { ActiveDelivery, Attempt, DispatchReports } from './active-delivery.ts'
 import type { EndpointQueue, EndpointReports } from './endpoint-queue.ts'
 import { steadyClock } from '../steady-clock.ts'
 
@@ -21,40 +21,6 @@ export interface AttemptReportsParts {
   reportGone(destinationId: string, urlId: string): void
 }
 
-/** Where attempts are counted, logged and recorded. */
-export class AttemptReports implements DispatchReports, EndpointReports {
-  readonly #parts: AttemptReportsParts
-
-  constructor(parts: AttemptReportsParts) {
-    this.#parts = parts
-  }
-
-  attempted(attempt: Attempt, outcome: Outcome): void {
-    const { ledger, log } = this.#parts
-    attempt.active.destination.metrics.attempt(outcome)
-    ledger.attempted(attempt, outcome)
-    if (outcome.kind === 'success') return
-    logFailedAttempt(log, attempt, outcome)
-    if (outcome.kind === 'gone') this.#gone(attempt.endpoint)
-  }
-
-  deferred({ destination }: ActiveDelivery, reason: DeferralReason): void {
-    destination.metrics.deferral(reason)
-  }
-
-  retryStarted({ dueAt }: ActiveDelivery): void {
-    this.#parts.metrics.retryLateness(Math.max(0, Date.now() - dueAt!) / 1_000)
-  }
-
-  breakerChanged(endpoint: EndpointQueue, to: BreakerPhase): void {
-    logBreaker(this.#parts.log, endpoint, to)
-  }
-
-  #gone({ destinationId, id }: DeliveryEndpoint): void {
-    this.#parts.reportGone(destinationId, id)
-  }
-}
-
 const messages: Record<Exclude<Outcome['kind'], 'success' | 'deferred'>, string> = {
   timeout: 'no complete response in time',
   status_5xx: 'the endpoint answered with a server error',
@@ -67,35 +33,60 @@ const messages: Record<Exclude<Outcome['kind'], 'success' | 'deferred'>, string>
   blocked: "the endpoint's address is not allowed: no request was sent",
 }
 
-/** One wide line per failed attempt, with the ids to search by. Never the URL, which may hold a secret. */
-function logFailedAttempt(log: Log, attempt: Attempt, outcome: Outcome): void {
-  if (outcome.kind === 'success' || outcome.kind === 'deferred') return
-  const { active, endpoint } = attempt
-  const final = outcome.kind === 'tls' || outcome.kind === 'gone'
-  log[final ? 'error' : 'warn'](
-    {
-      delivery: active.delivery.id,
-      destination: endpoint.destinationId,
-      urlId: endpoint.id,
-      attempt: active.attempts,
-      outcome: outcome.kind,
-      status: outcome.status,
-      durationMs: Math.round(outcome.durationMs),
-      detail: outcome.detail,
-      origin: active.delivery.origin,
-    },
-    messages[outcome.kind],
-  )
-}
+/** Where attempts are counted, logged and recorded. */
+export class AttemptReports implements DispatchReports, EndpointReports {
+  readonly #parts: AttemptReportsParts
 
-function logBreaker(log: Log, endpoint: EndpointQueue, to: BreakerPhase): void {
-  const fields = { destination: endpoint.destinationId, urlId: endpoint.id, breaker: to }
-  if (to === 'open')
-    log.warn(fields, 'the endpoint fails: its calls go to the retry tiers until a probe succeeds')
-  else if (to === 'paused')
-    log.warn(
-      { ...fields, until: new Date(Date.now() + endpoint.breaker.until - steadyClock.now()).toISOString() },
-      'the endpoint asks for a pause (Retry-After): its calls wait',
+  constructor(parts: AttemptReportsParts) {
+    this.#parts = parts
+  }
+
+  attempted(attempt: Attempt, outcome: Outcome): void {
+    attempt.active.destination.metrics.attempt(outcome)
+    this.#parts.ledger.attempted(attempt, outcome)
+    if (outcome.kind !== 'success') this.#failed(attempt, outcome)
+  }
+
+  deferred({ destination }: ActiveDelivery, reason: DeferralReason): void {
+    destination.metrics.deferral(reason)
+  }
+
+  retryStarted({ dueAt }: ActiveDelivery): void {
+    this.#parts.metrics.retryLateness(Math.max(0, Date.now() - dueAt!) / 1_000)
+  }
+
+  breakerChanged(endpoint: EndpointQueue, to: BreakerPhase): void {
+    const { log } = this.#parts
+    const fields = { destination: endpoint.destinationId, urlId: endpoint.id, breaker: to }
+    if (to === 'open') {
+      log.warn(fields, 'the endpoint fails: its calls go to the retry tiers until a probe succeeds')
+    } else if (to === 'paused') {
+      const until = new Date(Date.now() + endpoint.breaker.until - steadyClock.now()).toISOString()
+      log.warn({ ...fields, until }, 'the endpoint asks for a pause (Retry-After): its calls wait')
+    } else if (to === 'closed') {
+      log.info(fields, 'the endpoint is well again')
+    }
+  }
+
+  /** One wide line per failed attempt, with the ids to search by. Never the URL, which may hold a secret. */
+  #failed({ active, endpoint }: Attempt, { kind, status, durationMs, detail }: Outcome): void {
+    if (kind === 'success' || kind === 'deferred') return
+    const { log } = this.#parts
+    const isFinal = kind === 'tls' || kind === 'gone'
+    log[isFinal ? 'error' : 'warn'](
+      {
+        delivery: active.delivery.id,
+        destination: endpoint.destinationId,
+        urlId: endpoint.id,
+        attempt: active.attempts,
+        outcome: kind,
+        status,
+        durationMs: Math.round(durationMs),
+        detail,
+        origin: active.delivery.origin,
+      },
+      messages[kind],
     )
-  else if (to === 'closed') log.info(fields, 'the endpoint is well again')
+    if (kind === 'gone') this.#parts.reportGone(endpoint.destinationId, endpoint.id)
+  }
 }

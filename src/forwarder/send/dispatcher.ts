@@ -119,7 +119,7 @@ export class Dispatcher implements Deferring {
     else if (verdict === 'skip') this.#skip(active, endpoint, now)
     else {
       endpoint.admission.release(active, now)
-      this.#abandon(active)
+      this.#endUndecided(active, 'abandon')
     }
   }
 
@@ -142,7 +142,7 @@ export class Dispatcher implements Deferring {
   #start(active: ActiveDelivery): void {
     if (!active.work.partition.alive) {
       this.#releaseAll(active)
-      this.#abandon(active)
+      this.#endUndecided(active, 'abandon')
       return
     }
     try {
@@ -164,8 +164,7 @@ export class Dispatcher implements Deferring {
       active.reserved = targets
     }
     if (targets.length === 0) {
-      this.#end(active)
-      this.#settler.skip(active)
+      this.#endUndecided(active, 'skip')
       return
     }
     active.pending = targets.length
@@ -189,7 +188,7 @@ export class Dispatcher implements Deferring {
     if (outcome.kind !== 'success') {
       // The next owner of a lost partition sends it again: a retry of ours beside that would be one too many.
       if (!active.work.partition.alive) {
-        this.#abandon(active)
+        this.#endUndecided(active, 'abandon')
         return
       }
       active.outcomes ??= []
@@ -228,16 +227,14 @@ export class Dispatcher implements Deferring {
 
   #skip(active: ActiveDelivery, endpoint: DeliveryEndpoint, now: number): void {
     endpoint.admission.release(active, now)
-    if (active.settled) return
-    this.#end(active)
-    this.#settler.skip(active)
-    this.#startReady()
+    this.#endUndecided(active, 'skip')
   }
 
-  #abandon(active: ActiveDelivery): void {
+  /** The round is over, and no outcome decides what becomes of the delivery. */
+  #endUndecided(active: ActiveDelivery, by: 'skip' | 'abandon'): void {
     if (active.settled) return
     this.#end(active)
-    this.#settler.abandon(active)
+    this.#settler[by](active)
     this.#startReady()
   }
 
