@@ -106,10 +106,8 @@ export class Stages {
         budget,
         bounds: parts.bounds,
         reports,
-        waits: {
-          blocked: (endpoint) => this.headOfLineMonitor.check(endpoint, steadyClock.now()),
-          wake: (partition) => this.scheduler.wake(partition),
-        },
+        blocked: (endpoint) => this.headOfLineMonitor.check(endpoint, steadyClock.now()),
+        wake: (partition) => this.scheduler.wake(partition),
       },
       transport: parts.transport,
       metrics,
@@ -143,12 +141,7 @@ export class Stages {
     this.scheduler = new PartitionScheduler(
       plannerOf,
       (partition) => budget.wait(partition),
-      (partition) => partition.owner.finished(partition),
-      () => {
-        const { slots } = this.dispatcher
-        slots.countWaiting()
-        return slots.hasPlenty
-      },
+      () => this.dispatcher.slots.countWaiting(),
     )
     this.headOfLineMonitor = new HeadOfLineMonitor(
       this.routing,

@@ -205,10 +205,8 @@ export class Engine {
         retryStarted: (delivery) => void this.lateStarts.push(delivery),
         breakerChanged: () => {},
       },
-      waits: {
-        blocked: () => {},
-        wake: (partition) => void this.woken.push(partition),
-      },
+      blocked: () => {},
+      wake: (partition) => void this.woken.push(partition),
     }
   }
 
@@ -283,15 +281,15 @@ export class Engine {
       lastResponse: null,
       origin: { topic: 'calls', partition: 0, offset, appendedAt: 1 },
     }
-    return new ActiveDelivery({
+    return new ActiveDelivery(
       delivery,
       work,
       destination,
-      key: given.key === undefined ? id : given.key,
-      dueAt: given.dueAt ?? (given.retry ? Date.now() : null),
-      reserved: destination.endpoints.filter((endpoint) => delivery.endpointIds.includes(endpoint.id)),
-      admittedAt: steadyClock.now(),
-    })
+      destination.endpoints.filter((endpoint) => delivery.endpointIds.includes(endpoint.id)),
+      given.key === undefined ? id : given.key,
+      given.dueAt ?? (given.retry ? Date.now() : null),
+      steadyClock.now(),
+    )
   }
 
   admit(...given: Parameters<Engine['newDelivery']>): ActiveDelivery {
@@ -308,8 +306,8 @@ export class Engine {
       dispatcherInFlight: this.dispatcher.inFlight,
       dispatcherAdmitted: this.dispatcher.admitted,
       endpointInFlight: sum((endpoint) => endpoint.inFlight),
-      endpointCalls: sum((endpoint) => endpoint.admission.places.calls),
-      endpointRetries: sum((endpoint) => endpoint.admission.places.retries),
+      endpointCalls: sum((endpoint) => endpoint.admission.calls),
+      endpointRetries: sum((endpoint) => endpoint.admission.retries),
       queued: sum((endpoint) => endpoint.queued),
     }
   }

@@ -11,7 +11,6 @@ const recheckMs = 1_000
 export class PartitionScheduler {
   readonly #plannerOf: (partition: AssignedPartition) => Planner
   readonly #onFull: (partition: AssignedPartition) => void
-  readonly #onTaken: (partition: AssignedPartition) => void
   readonly #hasPlenty: () => boolean
   readonly #ready: AssignedPartition[] = []
   #scheduled = false
@@ -19,18 +18,15 @@ export class PartitionScheduler {
 
   /**
    * @param onFull the partition waits for the memory budget to have room
-   * @param onTaken a record of the partition was taken
    * @param hasPlenty nothing is taken in this turn of the event loop, because enough requests already wait
    */
   constructor(
     plannerOf: (partition: AssignedPartition) => Planner,
     onFull: (partition: AssignedPartition) => void,
-    onTaken: (partition: AssignedPartition) => void,
     hasPlenty: () => boolean,
   ) {
     this.#plannerOf = plannerOf
     this.#onFull = onFull
-    this.#onTaken = onTaken
     this.#hasPlenty = hasPlenty
   }
 
@@ -70,7 +66,7 @@ export class PartitionScheduler {
         this.#setAside(partition, block)
         continue
       }
-      this.#onTaken(partition)
+      partition.owner.finished(partition)
       if (partition.buffered > 0) {
         partition.queued = true
         this.#ready.push(partition)

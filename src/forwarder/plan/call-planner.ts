@@ -144,11 +144,8 @@ export class CallPlanner implements Planner {
     const origin = work.place
     for (const destination of destinations) {
       const delivery = newDelivery(call, userIds, destination, body, origin)
-      const { endpoints: reserved } = destination
       budget.reserve(body.length)
-      dispatcher.admit(
-        new ActiveDelivery({ delivery, work, destination, key, dueAt: null, reserved, admittedAt: now }),
-      )
+      dispatcher.admit(new ActiveDelivery(delivery, work, destination, destination.endpoints, key, null, now))
     }
   }
 }

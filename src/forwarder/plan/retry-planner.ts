@@ -123,9 +123,7 @@ export class RetryPlanner implements Planner {
     budget.reserve(retry.body.length)
     // What is deferred goes on at once; what is sent may wait for seconds, and would keep the whole fetch.
     const delivery = isDeferred ? retry : onItsOwn(retry)
-    dispatcher.admit(
-      new ActiveDelivery({ delivery, work, destination, key, dueAt, reserved: endpoints, admittedAt: now }),
-    )
+    dispatcher.admit(new ActiveDelivery(delivery, work, destination, endpoints, key, dueAt, now))
     return null
   }
 

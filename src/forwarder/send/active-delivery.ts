@@ -71,20 +71,6 @@ export interface DispatchReports {
   deferred(active: ActiveDelivery, reason: DeferralReason): void
 }
 
-export interface ActiveDeliveryParts {
-  delivery: Delivery
-  work: RecordProgress
-  destination: DeliveryDestination
-  /** The Kafka key, one character a byte; null when the record had none. */
-  key: string | null
-  /** When a retry came due, epoch ms; null at the first round. */
-  dueAt: number | null
-  /** Endpoints where the delivery takes a place. */
-  reserved: readonly DeliveryEndpoint[]
-  /** By the steady clock. */
-  admittedAt: number
-}
-
 /** What the engine tracks about a delivery in one round of sending to every endpoint still to try. */
 export class ActiveDelivery implements LaneNode<ActiveDelivery> {
   readonly delivery: Delivery
@@ -118,15 +104,23 @@ export class ActiveDelivery implements LaneNode<ActiveDelivery> {
   isQueued = false
   next: ActiveDelivery | null = null
 
-  constructor(parts: ActiveDeliveryParts) {
-    this.delivery = parts.delivery
-    this.work = parts.work
-    this.destination = parts.destination
-    this.key = parts.key
-    this.dueAt = parts.dueAt
-    this.admittedAt = parts.admittedAt
-    this.firstAttemptAt = parts.delivery.firstAttemptAt
-    this.reserved = parts.reserved
+  constructor(
+    delivery: Delivery,
+    work: RecordProgress,
+    destination: DeliveryDestination,
+    reserved: readonly DeliveryEndpoint[],
+    key: string | null,
+    dueAt: number | null,
+    admittedAt: number,
+  ) {
+    this.delivery = delivery
+    this.work = work
+    this.destination = destination
+    this.key = key
+    this.dueAt = dueAt
+    this.admittedAt = admittedAt
+    this.firstAttemptAt = delivery.firstAttemptAt
+    this.reserved = reserved
   }
 
   /** It was in a tier before. */

@@ -1,6 +1,7 @@
 import type { Deferral } from '../../core/delivery/deferral.ts'
 import { placesPerSlot, wakeBelow } from '../../core/pacing/limits.ts'
-import type { EndpointPace } from '../../core/pacing/endpoint-pace.ts'
+import type { EndpointPace, PaceBounds } from '../../core/pacing/endpoint-pace.ts'
+import { stateAfter, type Transitions } from '../../core/transitions.ts'
 import type { AssignedPartition } from '../consume/assigned-partition.ts'
 import type { ActiveDelivery, DeliveryAdmission } from './active-delivery.ts'
 import type { AttemptQueues } from './attempt-queues.ts'
@@ -22,7 +23,7 @@ export type EndpointState = 'not_set_up' | 'open' | 'shedding' | 'removed'
 export type EndpointEvent = 'set_up' | 'unset' | 'shed' | 'drained' | 'remove'
 
 /** What is missing must not happen. */
-export const endpointTransitions: Record<EndpointState, Partial<Record<EndpointEvent, EndpointState>>> = {
+export const endpointTransitions: Transitions<EndpointState, EndpointEvent> = {
   not_set_up: { set_up: 'open', unset: 'not_set_up', shed: 'not_set_up', remove: 'removed' },
   open: { set_up: 'open', unset: 'not_set_up', shed: 'shedding', remove: 'removed' },
   // New connections or secrets do not make it faster.
@@ -36,25 +37,12 @@ export const endpointTransitions: Record<EndpointState, Partial<Record<EndpointE
   removed: {},
 }
 
-function stepEndpoint(state: EndpointState, event: EndpointEvent): EndpointState {
-  const to = endpointTransitions[state][event]
-  if (to === undefined) throw new Error(`bug: an endpoint that is ${state} cannot get "${event}"`)
-  return to
-}
-
-/** Wakes partitions: the PartitionScheduler. */
-export interface PartitionWaker {
+/** What the admissions of all endpoints share. */
+export interface AdmissionParts {
+  budget: BudgetShare
+  bounds: PaceBounds
   /** There is room again: this partition may go on. */
   wake(partition: AssignedPartition): void
-}
-
-export interface AdmissionParts {
-  attempts: AttemptQueues
-  pace: EndpointPace
-  budget: BudgetShare
-  /** How deep its queue may get, in ms. */
-  maxWaitMs: number
-  waker: PartitionWaker
 }
 
 const slow: Deferral = { reason: 'slow', waitMs: 0 }
@@ -66,24 +54,32 @@ const removed: Deferral = { reason: 'breaker', waitMs: 0 }
  * those of the steady clock, in ms.
  */
 export class EndpointAdmission implements DeliveryAdmission {
-  readonly places: EndpointPlaces
   /** Partitions whose head waits for room here. */
   readonly waiters = new Set<AssignedPartition>()
   /** Since when it has been blocking others' work without a break. */
   blockingSince: number | null = null
+  /**
+   * Places taken by new calls and by retries, which have as many each: deliveries without an outcome, those that wait for
+   * their key's turn, are queued, or are in flight.
+   */
+  calls = 0
+  retries = 0
+  #bytes = 0
   #state: EndpointState = 'not_set_up'
   #drainedSince: number | null = null
   readonly #attempts: AttemptQueues
   readonly #pace: EndpointPace
+  readonly #budget: BudgetShare
+  /** How deep its queue may get. */
   readonly #maxWaitMs: number
-  readonly #waker: PartitionWaker
+  readonly #parts: AdmissionParts
 
-  constructor({ attempts, pace, budget, maxWaitMs, waker }: AdmissionParts) {
-    this.places = new EndpointPlaces(pace, budget)
+  constructor(attempts: AttemptQueues, pace: EndpointPace, parts: AdmissionParts) {
     this.#attempts = attempts
     this.#pace = pace
-    this.#maxWaitMs = maxWaitMs
-    this.#waker = waker
+    this.#budget = parts.budget
+    this.#maxWaitMs = parts.bounds.maxWaitMs
+    this.#parts = parts
   }
 
   get state(): EndpointState {
@@ -96,7 +92,7 @@ export class EndpointAdmission implements DeliveryAdmission {
 
   /** Whether its share of the budget is taken, or its queue is `maxWaitMs` deep. */
   isFull(isRetry: boolean, now: number): boolean {
-    return this.places.areTaken(isRetry) || this.#attempts.waitMs(isRetry, now) > this.#maxWaitMs
+    return this.#hasNoPlace(isRetry) || this.#attempts.waitMs(isRetry, now) > this.#maxWaitMs
   }
 
   /** Its queue is as deep as it may get: its first attempt has waited for `maxWaitMs`. */
@@ -124,7 +120,7 @@ export class EndpointAdmission implements DeliveryAdmission {
 
   become(event: EndpointEvent): void {
     const before = this.#state
-    this.#state = stepEndpoint(before, event)
+    this.#state = stateAfter(endpointTransitions, before, event)
     if (before !== 'shedding' || this.#state === 'shedding') return
     this.blockingSince = null
     this.#drainedSince = null
@@ -138,7 +134,7 @@ export class EndpointAdmission implements DeliveryAdmission {
   stopSheddingIfDrained(now: number): void {
     if (!this.isShedding) return
     const isDrained =
-      this.places.taken < this.places.max / 2 && this.#attempts.longestWaitMs(now) < this.#maxWaitMs / 2
+      this.#taken < this.#maxPlaces / 2 && this.#attempts.longestWaitMs(now) < this.#maxWaitMs / 2
     if (!isDrained) {
       this.#drainedSince = null
       return
@@ -147,66 +143,41 @@ export class EndpointAdmission implements DeliveryAdmission {
     if (now - this.#drainedSince >= this.#maxWaitMs) this.become('drained')
   }
 
-  reserve(active: ActiveDelivery): void {
-    this.places.reserve(active)
-  }
-
-  release(active: ActiveDelivery, now: number): void {
-    this.places.release(active)
-    if (this.waiters.size > 0) this.wakeWaiters(now)
-  }
-
-  /** Partitions that wait here may go on once there is room, or once they need not wait any more. */
-  wakeWaiters(now: number): void {
-    const isDrained =
-      this.places.taken <= this.places.max * wakeBelow && !this.isFull(false, now) && !this.isFull(true, now)
-    if (!isDrained && !this.defers(now)) return
-    for (const partition of this.waiters) this.#waker.wake(partition)
-    this.waiters.clear()
-  }
-}
-
-/**
- * The places of one endpoint for deliveries without an outcome: those that wait for their key's turn, are queued, or
- * are in flight. New calls and retries have as many each.
- */
-class EndpointPlaces {
-  calls = 0
-  retries = 0
-  #bytes = 0
-  readonly #pace: EndpointPace
-  readonly #budget: BudgetShare
-
-  constructor(pace: EndpointPace, budget: BudgetShare) {
-    this.#pace = pace
-    this.#budget = budget
-  }
-
-  /** For calls and for retries each. */
-  get max(): number {
-    return Math.max(this.#pace.limit * placesPerSlot, this.#budget.shareCount)
-  }
-
-  /** Places taken by calls or by retries, whichever have more. */
-  get taken(): number {
-    return Math.max(this.calls, this.retries)
-  }
-
   reserve({ isRetry, delivery }: ActiveDelivery): void {
     if (isRetry) this.retries++
     else this.calls++
     this.#bytes += delivery.body.length
   }
 
-  release({ isRetry, delivery }: ActiveDelivery): void {
+  release({ isRetry, delivery }: ActiveDelivery, now: number): void {
     if (isRetry) this.retries--
     else this.calls--
     this.#bytes -= delivery.body.length
+    if (this.waiters.size > 0) this.wakeWaiters(now)
+  }
+
+  /** Partitions that wait here may go on once there is room, or once they need not wait any more. */
+  wakeWaiters(now: number): void {
+    const isDrained =
+      this.#taken <= this.#maxPlaces * wakeBelow && !this.isFull(false, now) && !this.isFull(true, now)
+    if (!isDrained && !this.defers(now)) return
+    for (const partition of this.waiters) this.#parts.wake(partition)
+    this.waiters.clear()
+  }
+
+  /** For calls and for retries each. */
+  get #maxPlaces(): number {
+    return Math.max(this.#pace.limit * placesPerSlot, this.#budget.shareCount)
+  }
+
+  /** Places taken by calls or by retries, whichever have more. */
+  get #taken(): number {
+    return Math.max(this.calls, this.retries)
   }
 
   /** One delivery is admitted however large it is. */
-  areTaken(isRetry: boolean): boolean {
+  #hasNoPlace(isRetry: boolean): boolean {
     const taken = isRetry ? this.retries : this.calls
-    return taken >= this.max || (taken > 0 && this.#bytes >= this.#budget.shareBytes)
+    return taken >= this.#maxPlaces || (taken > 0 && this.#bytes >= this.#budget.shareBytes)
   }
 }

@@ -1,14 +1,13 @@
 import { isTooSlow, type Deferral } from '../../core/delivery/deferral.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
 import type { Breaker, BreakerPhase } from '../../core/pacing/breaker.ts'
-import { EndpointPace, type PaceBounds } from '../../core/pacing/endpoint-pace.ts'
+import { EndpointPace } from '../../core/pacing/endpoint-pace.ts'
 import type { AssignedPartition, BlockingEndpoint } from '../consume/assigned-partition.ts'
 import type { ActiveDelivery, Attempt, DeliveryEndpoint } from './active-delivery.ts'
 import { AttemptQueues } from './attempt-queues.ts'
 import type { Deferring } from './deferrals.ts'
 import type { Dispatcher } from './dispatcher.ts'
-import { EndpointAdmission, type PartitionWaker } from './endpoint-admission.ts'
-import type { BudgetShare } from './memory-budget.ts'
+import { EndpointAdmission, type AdmissionParts } from './endpoint-admission.ts'
 import type { SlotUser } from './slots.ts'
 import type { EndpointClient } from './webhook-transport.ts'
 import { steadyClock } from '../steady-clock.ts'
@@ -19,12 +18,6 @@ export interface OpenTarget {
   client: EndpointClient
 }
 
-/** Partitions whose head waits for an endpoint. */
-export interface PartitionWaits extends PartitionWaker {
-  /** A partition waits for the endpoint from now on. */
-  blocked(endpoint: EndpointQueue): void
-}
-
 /** Counts and logs what happens at endpoints: AttemptReports. */
 export interface EndpointReports {
   breakerChanged(endpoint: EndpointQueue, to: BreakerPhase): void
@@ -33,12 +26,11 @@ export interface EndpointReports {
 }
 
 /** What all endpoints share. */
-export interface EndpointParts {
+export interface EndpointParts extends AdmissionParts {
   dispatcher: Dispatcher
-  budget: BudgetShare
-  bounds: PaceBounds
   reports: EndpointReports
-  waits: PartitionWaits
+  /** A partition waits for the endpoint from now on. */
+  blocked(endpoint: EndpointQueue): void
 }
 
 const slow: Deferral = { reason: 'slow', waitMs: 0 }
@@ -60,29 +52,17 @@ export class EndpointQueue implements DeliveryEndpoint, BlockingEndpoint, Deferr
   #target: OpenTarget | null = null
   readonly #attempts = new AttemptQueues()
   readonly #dispatcher: Dispatcher
-  readonly #reports: EndpointReports
-  readonly #waits: PartitionWaits
-  readonly #maxWaitMs: number
+  readonly #parts: EndpointParts
   readonly #pace: EndpointPace
 
   /** It takes nothing before `use`. */
   constructor(destinationId: string, id: string, parts: EndpointParts) {
-    const { dispatcher, budget, bounds, reports, waits } = parts
-    const { maxWaitMs } = bounds
     this.destinationId = destinationId
     this.id = id
-    this.#dispatcher = dispatcher
-    this.#reports = reports
-    this.#waits = waits
-    this.#maxWaitMs = maxWaitMs
-    this.#pace = new EndpointPace(bounds)
-    this.admission = new EndpointAdmission({
-      attempts: this.#attempts,
-      pace: this.#pace,
-      budget,
-      maxWaitMs,
-      waker: waits,
-    })
+    this.#dispatcher = parts.dispatcher
+    this.#parts = parts
+    this.#pace = new EndpointPace(parts.bounds)
+    this.admission = new EndpointAdmission(this.#attempts, this.#pace, parts)
   }
 
   get target(): OpenTarget | null {
@@ -142,7 +122,7 @@ export class EndpointQueue implements DeliveryEndpoint, BlockingEndpoint, Deferr
   /** The partition's head waits for room here. */
   wait(partition: AssignedPartition): void {
     this.waiters.add(partition)
-    this.#waits.blocked(this)
+    this.#parts.blocked(this)
   }
 
   /** Moves its breaker to what it is at `now`: a pause or a cool-down may be over. */
@@ -157,7 +137,7 @@ export class EndpointQueue implements DeliveryEndpoint, BlockingEndpoint, Deferr
   #breakerMoved(before: BreakerPhase, now: number): void {
     const { phase } = this.breaker
     if (phase !== before) {
-      this.#reports.breakerChanged(this, phase)
+      this.#parts.reports.breakerChanged(this, phase)
       if (this.waiters.size > 0) this.admission.wakeWaiters(now)
     }
     if (this.queued > 0 && this.#longPause(now)) this.#dispatcher.deferrals.begin(this)
@@ -199,7 +179,7 @@ export class EndpointQueue implements DeliveryEndpoint, BlockingEndpoint, Deferr
     if (!active.reached) {
       active.reached = true
       active.firstAttemptAt ??= Date.now()
-      if (active.isRetry) this.#reports.retryStarted(active)
+      if (active.isRetry) this.#parts.reports.retryStarted(active)
     }
     try {
       active.request ??= active.destination.sign(active.delivery)
@@ -257,7 +237,7 @@ export class EndpointQueue implements DeliveryEndpoint, BlockingEndpoint, Deferr
   defer(max: number): number {
     const now = steadyClock.now()
     const pause = this.#longPause(now)
-    const waitMs = pause ? 0 : this.#maxWaitMs
+    const waitMs = pause ? 0 : this.#parts.bounds.maxWaitMs
     const taken = pause || this.admission.isShedding ? this.#attempts.take(now, waitMs, max) : []
     for (const attempt of taken) this.#dispatcher.deferred(attempt, pause ?? this.#timed(slow, now))
     return taken.length

@@ -106,7 +106,7 @@ export class HeadOfLineMonitor implements Deferring {
     const shedsAtOnce = held === 'seen' && admission.isOverdue(now)
     if (!shedsAtOnce && now - admission.blockingSince < headOfLineLimitMs) return
     this.#log.warn(
-      { destination: destinationId, urlId: id, admitted: admission.places.calls },
+      { destination: destinationId, urlId: id, admitted: admission.calls },
       'an endpoint is too slow for its calls and blocks others: what it cannot take goes to the retry tiers',
     )
     endpoint.shed(now)

@@ -53,17 +53,13 @@ export class Slots {
   }
 
   /**
-   * Whether the process is busy and had enough requests waiting at the last `countWaiting`. Records taken beyond that
-   * only age: in V8's old space, and out of the processor's caches. Requests that wait for their receiver do not
-   * count: others may be behind them.
+   * To be called in each turn of the event loop in which records are to be taken: whether the process is busy and has
+   * enough requests waiting. Records taken beyond that only age: in V8's old space, and out of the processor's caches.
+   * Requests that wait for their receiver do not count: others may be behind them.
    */
-  get hasPlenty(): boolean {
-    return this.#hasPlenty
-  }
-
-  /** To be called in each turn of the event loop in which records are to be taken. */
-  countWaiting(): void {
+  countWaiting(): boolean {
     this.#hasPlenty = this.hasWaiting(this.#hasPlenty ? fewWaiting : plentyWaiting)
+    return this.#hasPlenty
   }
 
   /** Whether `count` requests wait only for a slot though not all are taken: the process is busy with answers. */

@@ -12,7 +12,6 @@ function schedulerOf(planNext: Planner['planNext'], hasPlenty = () => false): Pa
   return new PartitionScheduler(
     () => planner,
     () => {},
-    () => {},
     hasPlenty,
   )
 }

@@ -26,7 +26,7 @@ test('an endpoint moves between its states as the table says, and what is not in
       for (const step of ways[from]) admission.become(step)
       assert.equal(admission.state, from)
       const to = endpointTransitions[from][event]
-      if (to === undefined) assert.throws(() => admission.become(event), /^Error: bug: an endpoint that is/)
+      if (to === undefined) assert.throws(() => admission.become(event), /^Error: a bug: /)
       else admission.become(event)
       assert.equal(admission.state, to ?? from, `${from}, ${event}`)
     }

@@ -54,12 +54,10 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
       budget: { shareCount: places, shareBytes: Infinity },
       bounds: paceBounds(2),
       reports: { retryStarted: () => {}, breakerChanged: () => {} },
-      waits: {
-        blocked: (endpoint) => headOfLineMonitor.check(endpoint, now),
-        wake: (partition) => {
-          partition.block = null
-          woken.push(partition)
-        },
+      blocked: (endpoint) => headOfLineMonitor.check(endpoint, now),
+      wake: (partition) => {
+        partition.block = null
+        woken.push(partition)
       },
     },
     transport: {
@@ -145,15 +143,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
         origin: work.place,
       }
       dispatcher.admit(
-        new ActiveDelivery({
-          delivery,
-          work,
-          destination: target,
-          key: key!.toString(),
-          dueAt: null,
-          reserved: target.endpoints,
-          admittedAt: now,
-        }),
+        new ActiveDelivery(delivery, work, target, target.endpoints, key!.toString(), null, now),
       )
     }
   }
