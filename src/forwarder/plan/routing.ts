@@ -76,34 +76,22 @@ export class Routing {
       this.#applied.set(destination.id, destination)
       this.#applyDestination(destination)
     }
-    const bySource = new Map<string, DestinationRuntime[]>()
-    const disabled = new Map<string, string[]>()
-    for (const destination of state.destinations.values()) {
-      if (!destination.enabled) {
-        for (const sourceId of destination.sourceIds) {
-          const list = disabled.get(sourceId)
-          if (list) list.push(destination.id)
-          else disabled.set(sourceId, [destination.id])
-        }
-        continue
-      }
-      const runtimes = this.#planned(destination)
-      for (const sourceId of destination.sourceIds) {
-        const list = bySource.get(sourceId)
-        if (list) list.push(...runtimes)
-        else bySource.set(sourceId, [...runtimes])
-      }
-    }
+    const links = [...state.destinations.values()].flatMap((destination) =>
+      destination.sourceIds.map((sourceId) => ({ sourceId, destination })),
+    )
+    const bySource = Map.groupBy(links, ({ sourceId }) => sourceId)
     this.#routes = new Map(
       [...state.sources.values()].map(({ id, enabled }) => {
-        const destinations = bySource.get(id) ?? []
+        const linked = (bySource.get(id) ?? []).map(({ destination }) => destination)
+        const destinations = linked.filter((one) => one.enabled).flatMap((one) => this.#planned(one))
+        const disabled = linked.filter((one) => !one.enabled).map((one) => one.id)
         const filtered = destinations.some(({ filter }) => filter !== null)
-        return [id, { enabled, destinations, filtered, disabled: disabled.get(id) ?? [] }]
+        return [id, { enabled, destinations, filtered, disabled }]
       }),
     )
   }
 
-  /** The route that calls of the source are planned for. */
+  /** What calls for the destination are planned for. */
   #planned({ id, urls, options }: Destination): DestinationRuntime[] {
     if (options.deliverTo === 'any') return [this.#destinations.get(id)!]
     const runtimes = this.#perUrl.get(id)!
