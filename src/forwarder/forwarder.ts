@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { commitIntervalMs } from '../core/pacing/limits.ts'
 import type { GroupConsumer } from './consume/group-consumer.ts'
+import { ForwarderStatus } from './forwarder-status.ts'
 import { Stages, type ForwarderParts } from './stages.ts'
 import { steadyClock } from './steady-clock.ts'
 
@@ -15,11 +16,14 @@ export class Forwarder {
   readonly #parts: ForwarderParts
   readonly #stopping = new AbortController()
   readonly #stages: Stages
-  #failed: (error: unknown) => void = () => {}
+  readonly #status: ForwarderStatus
+  readonly #failure = Promise.withResolvers<never>()
 
   constructor(parts: ForwarderParts) {
     this.#parts = parts
-    this.#stages = new Stages(parts, this.#stopping.signal, (error) => this.#failed(error))
+    this.#stages = new Stages(parts, this.#stopping.signal, this.#failure.reject)
+    this.#status = new ForwarderStatus(this.#stages, parts.sink)
+    parts.metrics.watch(this.#status)
   }
 
   get #consumers(): GroupConsumer[] {
@@ -28,12 +32,12 @@ export class Forwarder {
 
   /** Null when it takes work; otherwise why not. */
   problem(): string | null {
-    return this.#stages.status.problem()
+    return this.#status.problem()
   }
 
   /** A problem that does not stop the work but should be known, in one line for people; null when there is none. */
   warning(): string | null {
-    return this.#stages.status.warning()
+    return this.#status.warning()
   }
 
   /** The settings and the erasures must have been folded to their end before. */
@@ -42,7 +46,6 @@ export class Forwarder {
     const { lag, scheduler, dispatcher } = this.#stages
     this.#stages.applySettings()
     settings.onChange(() => this.#applySettings())
-    const failed = new Promise<never>((_, reject) => (this.#failed = reject))
     const stopped = new Promise<void>((resolve) => {
       if (signal.aborted) resolve()
       signal.addEventListener('abort', () => resolve(), { once: true })
@@ -54,6 +57,7 @@ export class Forwarder {
     ]
     try {
       const started = Promise.all([calls.start(this.#stages.calls), retries.start(this.#stages.retries)])
+      const { promise: failed } = this.#failure
       await Promise.race([started.then(() => stopped), stopped, failed, calls.failed, retries.failed])
       await this.#drain()
     } finally {
@@ -89,9 +93,7 @@ export class Forwarder {
   }
 
   #commitAll(): void {
-    for (const consumer of this.#consumers) {
-      consumer.tick().catch((error: unknown) => this.#failed(error))
-    }
+    for (const consumer of this.#consumers) consumer.tick().catch(this.#failure.reject)
   }
 
   #watch(): void {
@@ -106,7 +108,7 @@ export class Forwarder {
     try {
       this.#stages.applySettings()
     } catch (error) {
-      this.#failed(error)
+      this.#failure.reject(error)
     }
   }
 }

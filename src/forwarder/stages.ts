@@ -5,7 +5,7 @@ import type { SecretPlace, SealedSecret } from '../core/settings/settings.ts'
 import type { TopicNames } from '../core/topics.ts'
 import type { AssignedPartition } from './consume/assigned-partition.ts'
 import { GroupConsumer, type GroupConsumerEvents } from './consume/group-consumer.ts'
-import { Lag } from './consume/lag.ts'
+import { Lag, type PartitionRange } from './consume/lag.ts'
 import { PartitionScheduler } from './consume/partition-scheduler.ts'
 import type { RecordSource, TopicPartition } from './consume/record-source.ts'
 import { CallPlanner } from './plan/call-planner.ts'
@@ -16,7 +16,7 @@ import { RetryPlanner } from './plan/retry-planner.ts'
 import { Routing } from './plan/routing.ts'
 import { SchemaLoader } from './plan/schema-loader.ts'
 import { SettingsCatchUp } from './plan/settings-catch-up.ts'
-import { AttemptReports, type Log } from './send/attempt-reports.ts'
+import { AttemptReports } from './send/attempt-reports.ts'
 import { Dispatcher } from './send/dispatcher.ts'
 import { HeadOfLineMonitor } from './send/head-of-line-monitor.ts'
 import { MemoryBudget } from './send/memory-budget.ts'
@@ -26,7 +26,7 @@ import { RecordPublisher } from './settle/record-publisher.ts'
 import type { Encoders, RecordSink } from './settle/record-sink.ts'
 import { Settler } from './settle/settler.ts'
 import { Ledger } from './commit/ledger.ts'
-import { ForwarderStatus } from './forwarder-status.ts'
+import type { Log } from './log.ts'
 import type { ForwarderMetrics } from './metrics.ts'
 import { steadyClock } from './steady-clock.ts'
 
@@ -43,7 +43,7 @@ export interface ForwarderParts {
   metrics: ForwarderMetrics
   topics: TopicNames
   tierDelayMs(topic: string): number
-  endOffsets(topics: readonly string[]): Promise<(TopicPartition & { end: number; start: number })[]>
+  endOffsets(topics: readonly string[]): Promise<PartitionRange[]>
   /** An endpoint answered 410. Called for each such answer; must not throw. */
   reportGone(destinationId: string, urlId: string): void
   /** The ledger records plain first-time deliveries too. */
@@ -60,17 +60,17 @@ export interface ForwarderParts {
 
 /** The stages of the path, connected: what each gives the next, and what wakes what. */
 export class Stages {
+  readonly ledger: Ledger
   readonly calls: GroupConsumer
   readonly retries: GroupConsumer
+  readonly schemas: SchemaLoader
   readonly routing: Routing
   readonly dispatcher: Dispatcher
   readonly publisher: RecordPublisher
   readonly scheduler: PartitionScheduler
   readonly headOfLineMonitor: HeadOfLineMonitor
   readonly lag: Lag
-  readonly status: ForwarderStatus
   readonly #parts: ForwarderParts
-  readonly #ledger: Ledger
 
   /**
    * @param signal aborted at the end of a stop
@@ -93,12 +93,12 @@ export class Stages {
       (partition) => this.scheduler.wake(partition),
     )
     const written = { ...parts, publisher: this.publisher, budget }
-    this.#ledger = new Ledger({ ...written, topic: parts.topics.deliveries })
-    this.calls = new GroupConsumer(parts.calls, events, this.#ledger, log)
-    this.retries = new GroupConsumer(parts.retries, events, this.#ledger, log)
+    this.ledger = new Ledger({ ...written, topic: parts.topics.deliveries })
+    this.calls = new GroupConsumer(parts.calls, events, this.ledger, log)
+    this.retries = new GroupConsumer(parts.retries, events, this.ledger, log)
     const erased = new Erased(parts.erasures)
-    const settler = new Settler({ ...written, ledger: this.#ledger, erased })
-    const reports = new AttemptReports({ ...parts, ledger: this.#ledger })
+    const settler = new Settler({ ...written, ledger: this.ledger, erased })
+    const reports = new AttemptReports({ ...parts, ledger: this.ledger })
     this.dispatcher = new Dispatcher(settler, reports, new Slots(parts.maxInFlight))
     this.routing = new Routing({
       endpoints: {
@@ -118,17 +118,16 @@ export class Stages {
           'a destination cannot be set up: its calls go to the retry tiers until it can',
         ),
     })
-    const schemas = new SchemaLoader(log, signal)
+    this.schemas = new SchemaLoader(log, signal)
     const shared = {
-      schemas,
+      schemas: this.schemas,
       routing: this.routing,
       catchUp: new SettingsCatchUp(parts.settings, log, signal),
       dispatcher: this.dispatcher,
       settler,
-      ledger: this.#ledger,
       budget,
     }
-    const callPlanner = new CallPlanner({ ...shared, decoder: parts.decoders.calls })
+    const callPlanner = new CallPlanner({ ...shared, decoder: parts.decoders.calls, ledger: this.ledger })
     const retryPlanner = new RetryPlanner({
       ...shared,
       decoder: parts.decoders.retries,
@@ -143,26 +142,15 @@ export class Stages {
       (partition) => budget.wait(partition),
       () => this.dispatcher.slots.countWaiting(),
     )
-    this.headOfLineMonitor = new HeadOfLineMonitor(
-      this.routing,
-      this.dispatcher,
-      plannerOf,
-      log,
-      () => budget.waiting,
-      () => this.calls.isStalled || this.retries.isStalled,
-    )
-    this.lag = new Lag([this.calls, this.retries], (topics) => parts.endOffsets(topics))
-    this.status = new ForwarderStatus({
-      calls: this.calls,
-      retries: this.retries,
-      sink: parts.sink,
-      schemas,
+    this.headOfLineMonitor = new HeadOfLineMonitor({
       routing: this.routing,
       dispatcher: this.dispatcher,
-      ledger: this.#ledger,
-      lag: this.lag,
+      plannerOf,
+      log,
+      waitingForBudget: () => budget.waiting,
+      isStalled: () => this.calls.isStalled || this.retries.isStalled,
     })
-    metrics.watch(this.status)
+    this.lag = new Lag([this.calls, this.retries], (topics) => parts.endOffsets(topics))
   }
 
   /** Queues that were not allowed to start anything, or found no slot, may be now. */
@@ -198,6 +186,6 @@ export class Stages {
       { topic, partition, first, last, count },
       `lost ${first}..${last}: retention ran past this group`,
     )
-    this.#ledger.lost({ topic, partition }, first, last)
+    this.ledger.lost({ topic, partition }, first, last)
   }
 }

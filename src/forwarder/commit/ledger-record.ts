@@ -1,4 +1,5 @@
 import type { DeliveryEvent } from '../../core/ledger/delivery-event.ts'
+import type { Log } from '../log.ts'
 import type { OutgoingRecord } from '../settle/record-publisher.ts'
 import type { EncodedRecord } from '../settle/record-sink.ts'
 import type { MemoryBudget } from '../send/memory-budget.ts'
@@ -6,7 +7,7 @@ import type { MemoryBudget } from '../send/memory-budget.ts'
 export interface LedgerRecordParts {
   topic: string
   budget: MemoryBudget
-  log: { error(fields: object, message: string): void }
+  log: Pick<Log, 'error'>
 }
 
 /** An encoded ledger event. No other process would write it. */

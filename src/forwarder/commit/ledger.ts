@@ -15,6 +15,7 @@ import { unclaimed } from '../../core/offsets/ownership.ts'
 import type { RecordPublisher } from '../settle/record-publisher.ts'
 import { LedgerRecord } from './ledger-record.ts'
 import type { RecordProgress } from '../consume/assigned-partition.ts'
+import type { Log } from '../log.ts'
 import type { TopicPartition } from '../consume/record-source.ts'
 import type { Encoders } from '../settle/record-sink.ts'
 import type { MemoryBudget } from '../send/memory-budget.ts'
@@ -27,7 +28,7 @@ export interface LedgerParts {
   encoders: Encoders
   publisher: RecordPublisher
   budget: MemoryBudget
-  log: { error(fields: object, message: string): void }
+  log: Pick<Log, 'error'>
 }
 
 /** Details of a disposition. */

@@ -2,6 +2,7 @@ import type { FinishedOffsets } from '../../core/offsets/finished-offsets.ts'
 import { decodeFinished, tallyIdOf } from '../../core/offsets/offset-runs.ts'
 import { messageOf } from '../../errors.ts'
 import { retryForever } from '../../retry-forever.ts'
+import type { Log } from '../log.ts'
 import type { AssignedPartition } from './assigned-partition.ts'
 import type { CommittedPartition, RecordSource, TopicPartition } from './record-source.ts'
 
@@ -15,12 +16,12 @@ type OffsetsLost = (partition: TopicPartition, first: number, last: number) => v
 export class CommittedReader {
   readonly #source: Pick<RecordSource, 'committed' | 'seek'>
   readonly #offsetsLost: OffsetsLost
-  readonly #log: { warn(fields: object, message: string): void }
+  readonly #log: Pick<Log, 'warn'>
 
   constructor(
     source: Pick<RecordSource, 'committed' | 'seek'>,
     offsetsLost: OffsetsLost,
-    log: { warn(fields: object, message: string): void },
+    log: Pick<Log, 'warn'>,
   ) {
     this.#source = source
     this.#offsetsLost = offsetsLost

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Committer, type TallySink } from '../commit/committer.ts'
+import type { Log } from '../log.ts'
 import { steadyClock } from '../steady-clock.ts'
 import { AssignedPartition, type PartitionOwner } from './assigned-partition.ts'
 import { CommittedReader } from './committed-reader.ts'
@@ -22,11 +23,6 @@ export interface GroupConsumerEvents {
   flush(): Promise<void>
   /** Retention ran past what we had committed. */
   offsetsLost(partition: TopicPartition, first: number, last: number): void
-}
-
-interface Log {
-  info(fields: object, message: string): void
-  warn(fields: object, message: string): void
 }
 
 const keyOf = (topic: string, partition: number): string => `${topic}/${partition}`

@@ -5,18 +5,22 @@ import { steadyClock } from '../steady-clock.ts'
 /** How long after a look at the lag the brokers go on being asked, in ms. */
 const watchedMs = 60_000
 
+/** The first offset that a partition's log still holds, and the one behind its last. */
+export interface PartitionRange extends TopicPartition {
+  start: number
+  end: number
+}
+
 /** Lag of the owned partitions: the broker's end offset minus the committed one. */
 export class Lag {
   readonly #consumers: readonly GroupConsumer[]
-  readonly #endOffsets: (
-    topics: readonly string[],
-  ) => Promise<(TopicPartition & { end: number; start: number })[]>
+  readonly #endOffsets: (topics: readonly string[]) => Promise<PartitionRange[]>
   #readAt = -Infinity
-  #ends = new Map<string, { end: number; start: number }>()
+  #ranges = new Map<string, PartitionRange>()
 
   constructor(
     consumers: readonly GroupConsumer[],
-    endOffsets: (topics: readonly string[]) => Promise<(TopicPartition & { end: number; start: number })[]>,
+    endOffsets: (topics: readonly string[]) => Promise<PartitionRange[]>,
   ) {
     this.#consumers = consumers
     this.#endOffsets = endOffsets
@@ -26,37 +30,32 @@ export class Lag {
   *read(): Iterable<{ topic: string; partition: number; lag: number }> {
     const watched = this.#isWatched
     this.#readAt = steadyClock.now()
-    if (!watched) this.refresh().catch(() => {})
-    yield* this.#lags()
+    if (!watched) this.#refresh().catch(() => {})
+    for (const consumer of this.#consumers) {
+      for (const { topic, partition, committedPosition } of consumer.partitions()) {
+        const range = this.#ranges.get(`${topic}/${partition}`)
+        if (!range) continue
+        yield { topic, partition, lag: Math.max(0, range.end - (committedPosition ?? range.start)) }
+      }
+    }
   }
 
   /** Called every few seconds. Without scrapes the brokers are not asked: an idle process stays idle. */
   async refreshIfWatched(): Promise<void> {
-    if (this.#isWatched) await this.refresh()
+    if (this.#isWatched) await this.#refresh()
   }
 
   get #isWatched(): boolean {
     return steadyClock.now() - this.#readAt < watchedMs
   }
 
-  async refresh(): Promise<void> {
+  async #refresh(): Promise<void> {
     const topics = new Set<string>()
     for (const consumer of this.#consumers) {
       for (const partition of consumer.partitions()) topics.add(partition.topic)
     }
     if (topics.size === 0) return
     const found = await this.#endOffsets([...topics])
-    this.#ends = new Map(
-      found.map(({ topic, partition, end, start }) => [`${topic}/${partition}`, { end, start }]),
-    )
-  }
-
-  *#lags(): Iterable<{ topic: string; partition: number; lag: number }> {
-    for (const consumer of this.#consumers) {
-      for (const { topic, partition, committedPosition } of consumer.partitions()) {
-        const ends = this.#ends.get(`${topic}/${partition}`)
-        if (ends) yield { topic, partition, lag: Math.max(0, ends.end - (committedPosition ?? ends.start)) }
-      }
-    }
+    this.#ranges = new Map(found.map((range) => [`${range.topic}/${range.partition}`, range]))
   }
 }

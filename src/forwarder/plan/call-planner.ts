@@ -6,17 +6,13 @@ import { checkCall } from '../../core/call/check-call.ts'
 import { allowsWebhooks } from '../../core/call/integrations.ts'
 import { ActiveDelivery } from '../send/active-delivery.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
-import type { Dispatcher } from '../send/dispatcher.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
-import { Refusal, fullEndpoint, refusalOf, type Planner } from './planner.ts'
+import { Refusal, fullEndpoint, keyOf, refusalOf, type Planner, type PlannerParts } from './planner.ts'
 import type { Ledger } from '../commit/ledger.ts'
 import type { Block, AssignedPartition } from '../consume/assigned-partition.ts'
+import type { FetchedRecord } from '../consume/record-source.ts'
 import type { RecordDecoder } from './inputs.ts'
-import type { MemoryBudget } from '../send/memory-budget.ts'
-import type { SourceRoute, Routing } from './routing.ts'
-import type { SchemaLoader } from './schema-loader.ts'
-import type { SettingsCatchUp } from './settings-catch-up.ts'
-import type { Settler } from '../settle/settler.ts'
+import type { SourceRoute } from './routing.ts'
 import { steadyClock } from '../steady-clock.ts'
 
 /** The plan of a record: its destinations. It is skipped when there are none. */
@@ -27,15 +23,9 @@ interface Plan {
   unwanted: readonly DestinationRuntime[]
 }
 
-export interface CallPlannerParts {
+export interface CallPlannerParts extends PlannerParts {
   decoder: RecordDecoder<AnalyticsCall>
-  schemas: SchemaLoader
-  routing: Routing
-  catchUp: SettingsCatchUp
-  dispatcher: Dispatcher
-  settler: Settler
   ledger: Ledger
-  budget: MemoryBudget
 }
 
 /** Calls topic: decode → check → plan → render → one delivery per destination (docs/architecture.md). */
@@ -71,17 +61,11 @@ export class CallPlanner implements Planner {
     return null
   }
 
-  endpointsAhead(partition: AssignedPartition, ahead: number): readonly EndpointQueue[] {
-    const record = partition.peekAhead(ahead)
-    if (!record) return []
-    try {
-      const call = this.#parts.decoder.tryDecode(record.value)
-      const route = call && this.#parts.routing.route(call.sourceId)
-      if (!route?.enabled || !allowsWebhooks(call!)) return []
-      return wanting(route, call!).flatMap((destination) => destination.endpoints)
-    } catch {
-      return []
-    }
+  endpointsOf({ value }: FetchedRecord): readonly EndpointQueue[] {
+    const call = this.#parts.decoder.tryDecode(value)
+    const route = call && this.#parts.routing.route(call.sourceId)
+    if (!route?.enabled || !allowsWebhooks(call!)) return []
+    return wanting(route, call!).flatMap((destination) => destination.endpoints)
   }
 
   /** The call of a record that becomes a dead letter; null when it cannot be read. */
@@ -139,7 +123,7 @@ export class CallPlanner implements Planner {
       return
     }
     for (const destination of unwanted) settler.skipUnwanted(work, destination)
-    const key = record.key === null ? null : record.key.toString('latin1')
+    const key = keyOf(record.key)
     const userIds = usersOf(call)
     const origin = work.place
     for (const destination of destinations) {

@@ -1,13 +1,30 @@
 import type { DeadLetterReason } from '../../core/delivery/delivery.ts'
 import { PostriderError, stackOf } from '../../errors.ts'
-import type { EndpointQueue } from '../send/endpoint-queue.ts'
 import type { Block, AssignedPartition } from '../consume/assigned-partition.ts'
+import type { FetchedRecord } from '../consume/record-source.ts'
+import type { Dispatcher } from '../send/dispatcher.ts'
+import type { EndpointQueue } from '../send/endpoint-queue.ts'
+import type { MemoryBudget } from '../send/memory-budget.ts'
+import type { Settler } from '../settle/settler.ts'
+import type { Routing } from './routing.ts'
+import type { SchemaLoader } from './schema-loader.ts'
+import type { SettingsCatchUp } from './settings-catch-up.ts'
 
 /** Plans the head of a partition, or returns what it waits for. Must not be called on an empty partition. */
 export interface Planner {
   planNext(partition: AssignedPartition): Block | null
-  /** The endpoints that the record `ahead` places behind the head needs; empty when that is not known yet. */
-  endpointsAhead(partition: AssignedPartition, ahead: number): readonly EndpointQueue[]
+  /** The endpoints that a record behind the head needs; empty when that is not known yet. May throw. */
+  endpointsOf(record: FetchedRecord, topic: string): readonly EndpointQueue[]
+}
+
+/** What planning calls and planning retries have in common. */
+export interface PlannerParts {
+  schemas: SchemaLoader
+  routing: Routing
+  catchUp: SettingsCatchUp
+  dispatcher: Dispatcher
+  settler: Settler
+  budget: MemoryBudget
 }
 
 /** A record that cannot become a delivery. */
@@ -40,3 +57,6 @@ export function fullEndpoint(
   }
   return null
 }
+
+/** A Kafka key as a delivery carries it: one character a byte. */
+export const keyOf = (key: Buffer | null): string | null => (key === null ? null : key.toString('latin1'))

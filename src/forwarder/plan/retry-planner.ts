@@ -4,30 +4,19 @@ import type { RetryDelivery } from '../../core/delivery/delivery.ts'
 import { hopTier, isExpired, type RetryPolicy } from '../../core/delivery/disposition.ts'
 import { ownCopy } from '../../core/own-bytes.ts'
 import { ActiveDelivery } from '../send/active-delivery.ts'
-import type { Dispatcher } from '../send/dispatcher.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
 import type { Erased } from './erased.ts'
-import { Refusal, fullEndpoint, refusalOf, type Planner } from './planner.ts'
+import { Refusal, fullEndpoint, keyOf, refusalOf, type Planner, type PlannerParts } from './planner.ts'
 import type { Block, AssignedPartition } from '../consume/assigned-partition.ts'
+import type { FetchedRecord } from '../consume/record-source.ts'
 import type { RecordDecoder } from './inputs.ts'
-import type { MemoryBudget } from '../send/memory-budget.ts'
-import type { Routing } from './routing.ts'
-import type { SchemaLoader } from './schema-loader.ts'
-import type { SettingsCatchUp } from './settings-catch-up.ts'
-import type { Settler } from '../settle/settler.ts'
 import { steadyClock } from '../steady-clock.ts'
 
-export interface RetryPlannerParts {
+export interface RetryPlannerParts extends PlannerParts {
   decoder: RecordDecoder<RetryDelivery>
   /** The delay of the tier that a retry topic stands for, in ms. */
   tierDelayMs(topic: string): number
   policy: RetryPolicy
-  schemas: SchemaLoader
-  routing: Routing
-  catchUp: SettingsCatchUp
-  dispatcher: Dispatcher
-  settler: Settler
-  budget: MemoryBudget
   erased: Erased
 }
 
@@ -73,18 +62,12 @@ export class RetryPlanner implements Planner {
     }
   }
 
-  endpointsAhead(partition: AssignedPartition, ahead: number): readonly EndpointQueue[] {
-    const record = partition.peekAhead(ahead)
-    if (!record) return []
-    try {
-      const decoded = this.#parts.decoder.tryDecode(record.value)
-      if (!decoded) return []
-      const retry = withoutFuture(decoded, record.timestamp)
-      if (retry.scheduledAt + this.#parts.tierDelayMs(partition.topic) > Date.now()) return []
-      return this.#endpoints(retry)
-    } catch {
-      return []
-    }
+  endpointsOf({ value, timestamp }: FetchedRecord, topic: string): readonly EndpointQueue[] {
+    const decoded = this.#parts.decoder.tryDecode(value)
+    if (!decoded) return []
+    const retry = withoutFuture(decoded, timestamp)
+    const isDue = retry.scheduledAt + this.#parts.tierDelayMs(topic) <= Date.now()
+    return isDue ? this.#endpoints(retry) : []
   }
 
   #decode(partition: AssignedPartition): RetryDelivery | Block {
@@ -144,5 +127,3 @@ function onItsOwn(retry: RetryDelivery & { key?: Uint8Array | null }): RetryDeli
     lastResponse: lastResponse && { ...lastResponse, body: ownCopy(lastResponse.body) },
   }
 }
-
-const keyOf = (key: Buffer | null): string | null => (key === null ? null : key.toString('latin1'))

@@ -1,6 +1,7 @@
 import { PostriderError, messageOf } from '../../errors.ts'
 import { retryForever } from '../../retry-forever.ts'
 import type { Block, AssignedPartition } from '../consume/assigned-partition.ts'
+import type { Log } from '../log.ts'
 import type { RecordDecoder } from './inputs.ts'
 
 /**
@@ -9,12 +10,12 @@ import type { RecordDecoder } from './inputs.ts'
  * next `tryDecode` throws.
  */
 export class SchemaLoader {
-  readonly #log: { warn(fields: object, message: string): void }
+  readonly #log: Pick<Log, 'warn'>
   readonly #signal: AbortSignal
   /** Partitions whose head waits for a registry that did not answer. */
   #waiting = 0
 
-  constructor(log: { warn(fields: object, message: string): void }, signal: AbortSignal) {
+  constructor(log: Pick<Log, 'warn'>, signal: AbortSignal) {
     this.#log = log
     this.#signal = signal
   }

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { messageOf } from '../../errors.ts'
 import { retryForever } from '../../retry-forever.ts'
+import type { Log } from '../log.ts'
 import type { SettingsSource } from './inputs.ts'
 import { steadyClock } from '../steady-clock.ts'
 
@@ -10,17 +11,13 @@ import { steadyClock } from '../steady-clock.ts'
  */
 export class SettingsCatchUp {
   readonly #settings: SettingsSource
-  readonly #log: { warn(fields: object, message: string): void }
+  readonly #log: Pick<Log, 'warn'>
   readonly #signal: AbortSignal
   /** When the last reading that has ended began, by the steady clock. */
   #caughtUpAt = -Infinity
   #reading: Promise<void> | null = null
 
-  constructor(
-    settings: SettingsSource,
-    log: { warn(fields: object, message: string): void },
-    signal: AbortSignal,
-  ) {
+  constructor(settings: SettingsSource, log: Pick<Log, 'warn'>, signal: AbortSignal) {
     this.#settings = settings
     this.#log = log
     this.#signal = signal

@@ -2,16 +2,11 @@ import type { DeferralReason } from '../../core/delivery/deferral.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
 import type { BreakerPhase } from '../../core/pacing/breaker.ts'
 import type { Ledger } from '../commit/ledger.ts'
+import type { Log } from '../log.ts'
 import type { ForwarderMetrics } from '../metrics.ts'
 import type { ActiveDelivery, Attempt, DispatchReports } from './active-delivery.ts'
 import type { EndpointQueue, EndpointReports } from './endpoint-queue.ts'
 import { steadyClock } from '../steady-clock.ts'
-
-export interface Log {
-  info(fields: object, message: string): void
-  warn(fields: object, message: string): void
-  error(fields: object, message: string): void
-}
 
 export interface AttemptReportsParts {
   ledger: Ledger

@@ -3,6 +3,7 @@ import type { Deferring } from './deferrals.ts'
 import type { DestinationRuntime } from '../plan/destination-runtime.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { EndpointQueue } from './endpoint-queue.ts'
+import type { Log } from '../log.ts'
 import type { Planner } from '../plan/planner.ts'
 import type { AssignedPartition } from '../consume/assigned-partition.ts'
 import type { Routing } from '../plan/routing.ts'
@@ -12,6 +13,17 @@ import { steadyClock } from '../steady-clock.ts'
 const checkIntervalMs = 50
 /** Records checked behind a blocked head, spread over what is buffered. */
 const samples = 64
+
+export interface HeadOfLineMonitorParts {
+  routing: Routing
+  dispatcher: Dispatcher
+  plannerOf(partition: AssignedPartition): Planner
+  log: Pick<Log, 'warn'>
+  /** Partitions that wait because deliveries in flight exhaust the memory budget. */
+  waitingForBudget(): ReadonlySet<AssignedPartition>
+  /** A partition is not read any further, because one of its first records is not finished. */
+  isStalled(): boolean
+}
 
 /**
  * Finds endpoints that block others: a partition waits for one of them, and behind its head are records
@@ -25,52 +37,33 @@ const samples = 64
  * until its queue is full they overtake it. One whose queue filled up faster may block others for two seconds.
  */
 export class HeadOfLineMonitor implements Deferring {
-  readonly #routing: Routing
-  readonly #dispatcher: Dispatcher
-  readonly #plannerOf: (partition: AssignedPartition) => Planner
-  readonly #log: { warn(fields: object, message: string): void }
-  /** Partitions that wait because deliveries in flight exhaust the memory budget. */
-  readonly #waitingForBudget: () => ReadonlySet<AssignedPartition>
-  /** A partition is not read any further, because one of its first records is not finished. */
-  readonly #isStalled: () => boolean
+  readonly #parts: HeadOfLineMonitorParts
   readonly #checkedAt = new WeakMap<EndpointQueue, number>()
   /** Destinations of which no endpoint took anything at the last tick. */
   #unserved: DestinationRuntime[] = []
   #shift = 0
 
-  constructor(
-    routing: Routing,
-    dispatcher: Dispatcher,
-    plannerOf: (partition: AssignedPartition) => Planner,
-    log: { warn(fields: object, message: string): void },
-    waitingForBudget: () => ReadonlySet<AssignedPartition> = () => new Set(),
-    isStalled: () => boolean = () => false,
-  ) {
-    this.#routing = routing
-    this.#dispatcher = dispatcher
-    this.#plannerOf = plannerOf
-    this.#log = log
-    this.#waitingForBudget = waitingForBudget
-    this.#isStalled = isStalled
+  constructor(parts: HeadOfLineMonitorParts) {
+    this.#parts = parts
   }
 
   /** Called a few times a second. */
   tick(now: number): void {
     this.#shift++
     let sheds = false
-    for (const endpoint of this.#routing.endpoints()) {
+    for (const endpoint of this.#parts.routing.endpoints()) {
       const { admission } = endpoint
       endpoint.advance(now)
       admission.stopSheddingIfDrained(now)
       this.#watch(endpoint, now)
-      if (admission.isShedding) this.#dispatcher.deferrals.begin(endpoint)
+      if (admission.isShedding) this.#parts.dispatcher.deferrals.begin(endpoint)
       sheds ||= admission.isShedding || endpoint.breaker.phase !== 'closed'
       if (endpoint.waiters.size > 0) admission.wakeWaiters(now)
     }
     this.#unserved = sheds
-      ? [...this.#routing.destinations()].filter((destination) => isUnserved(destination, now))
+      ? [...this.#parts.routing.destinations()].filter((destination) => isUnserved(destination, now))
       : []
-    if (this.#unserved.length > 0) this.#dispatcher.deferrals.begin(this)
+    if (this.#unserved.length > 0) this.#parts.dispatcher.deferrals.begin(this)
   }
 
   /** A partition waits for the endpoint from now on. */
@@ -88,7 +81,7 @@ export class HeadOfLineMonitor implements Deferring {
     for (const destination of this.#unserved) {
       if (deferred === max) break
       if (!isUnserved(destination, now)) continue
-      deferred += this.#dispatcher.deferWaiting(destination, now - headOfLineLimitMs, max - deferred)
+      deferred += this.#parts.dispatcher.deferWaiting(destination, now - headOfLineLimitMs, max - deferred)
     }
     return deferred
   }
@@ -105,7 +98,7 @@ export class HeadOfLineMonitor implements Deferring {
     admission.blockingSince ??= now
     const shedsAtOnce = held === 'seen' && admission.isOverdue(now)
     if (!shedsAtOnce && now - admission.blockingSince < headOfLineLimitMs) return
-    this.#log.warn(
+    this.#parts.log.warn(
       { destination: destinationId, urlId: id, admitted: admission.calls },
       'an endpoint is too slow for its calls and blocks others: what it cannot take goes to the retry tiers',
     )
@@ -118,8 +111,8 @@ export class HeadOfLineMonitor implements Deferring {
     if (behind === 'seen') return behind
     // What is queued for long here may hold up the partition even though the partition waits for nothing.
     const { admission } = endpoint
-    if (admission.isOverdue(now) && this.#isStalled() && this.#isAnotherIdle(endpoint)) return 'unseen'
-    const waiting = this.#waitingForBudget()
+    if (admission.isOverdue(now) && this.#parts.isStalled() && this.#isAnotherIdle(endpoint)) return 'unseen'
+    const waiting = this.#parts.waitingForBudget()
     if (waiting.size === 0 || !(admission.isFull(false, now) || admission.isFull(true, now))) return behind
     const behindBudget = this.#behind(endpoint, waiting)
     return behindBudget === 'none' ? behind : behindBudget
@@ -130,11 +123,10 @@ export class HeadOfLineMonitor implements Deferring {
     for (const partition of partitions) {
       // It is not read any further: there may be more.
       hidden ||= partition.paused
-      const planner = this.#plannerOf(partition)
       const stride = Math.max(1, Math.floor(partition.buffered / samples))
       for (let ahead = 0; ahead < partition.buffered; ahead += stride) {
         const place = ahead === 0 ? 0 : ahead + (this.#shift % stride)
-        for (const other of planner.endpointsAhead(partition, place)) {
+        for (const other of this.#endpointsAhead(partition, place)) {
           if (other !== endpoint && other.isIdle) return 'seen'
         }
       }
@@ -142,8 +134,19 @@ export class HeadOfLineMonitor implements Deferring {
     return hidden && this.#isAnotherIdle(endpoint) ? 'unseen' : 'none'
   }
 
+  /** What the record `ahead` places behind the head needs; nothing when it cannot be read. */
+  #endpointsAhead(partition: AssignedPartition, ahead: number): readonly EndpointQueue[] {
+    const record = partition.peekAhead(ahead)
+    if (!record) return []
+    try {
+      return this.#parts.plannerOf(partition).endpointsOf(record, partition.topic)
+    } catch {
+      return []
+    }
+  }
+
   #isAnotherIdle({ destinationId }: EndpointQueue): boolean {
-    for (const { id, enabled, endpoints } of this.#routing.destinations())
+    for (const { id, enabled, endpoints } of this.#parts.routing.destinations())
       if (enabled && id !== destinationId && endpoints.some((other) => other.isIdle)) return true
     return false
   }

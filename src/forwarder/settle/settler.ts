@@ -12,13 +12,14 @@ import type { DestinationRuntime } from '../plan/destination-runtime.ts'
 import type { Erased } from '../plan/erased.ts'
 import type { DispositionDetails } from '../commit/ledger.ts'
 import type { RecordProgress } from '../consume/assigned-partition.ts'
+import type { Log } from '../log.ts'
 import type { FetchedRecord } from '../consume/record-source.ts'
 import { RetryRecords } from './retry-records.ts'
 
 export interface SettlerParts extends SettlingParts {
   policy: RetryPolicy
   erased: Erased
-  log: { error(fields: object, message: string): void; warn(fields: object, message: string): void }
+  log: Pick<Log, 'error' | 'warn'>
 }
 
 /**

@@ -8,7 +8,7 @@ import { FakeOwner, fetched, record } from '../fakes.ts'
 
 /** Of partitions that never wait for room. */
 function schedulerOf(planNext: Planner['planNext'], hasPlenty = () => false): PartitionScheduler {
-  const planner: Planner = { planNext, endpointsAhead: () => [] }
+  const planner: Planner = { planNext, endpointsOf: () => [] }
   return new PartitionScheduler(
     () => planner,
     () => {},

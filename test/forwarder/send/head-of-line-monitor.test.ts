@@ -10,7 +10,7 @@ import { AssignedPartition } from '../../../src/forwarder/consume/assigned-parti
 import { Routing } from '../../../src/forwarder/plan/routing.ts'
 import { Slots } from '../../../src/forwarder/send/slots.ts'
 import { steadyClock } from '../../../src/forwarder/steady-clock.ts'
-import { FakeClient, FakeOwner, noMetrics, paceBounds, quiet, record, fetched, wideOpen } from '../fakes.ts'
+import { FakeClient, FakeOwner, noMetrics, paceBounds, record, fetched, wideOpen } from '../fakes.ts'
 
 const t0 = Date.UTC(2026, 0, 1)
 /** The time after which an endpoint that blocks others is shed. */
@@ -89,22 +89,19 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
   const endpointsOf = (id: string) => routing.destination(id)!.endpoints
   const planner: Planner = {
     planNext: () => null,
-    endpointsAhead: (from, ahead) => {
-      const next = from.peekAhead(ahead)
-      return next ? endpointsOf(next.value!.toString()) : []
-    },
+    endpointsOf: ({ value }) => endpointsOf(value!.toString()),
   }
   const waitingForBudget = new Set<AssignedPartition>()
   const stalled = { is: false }
   const log = { warns: 0, warn: () => void log.warns++ }
-  const headOfLineMonitor = new HeadOfLineMonitor(
+  const headOfLineMonitor = new HeadOfLineMonitor({
     routing,
     dispatcher,
-    () => planner,
-    { ...quiet, warn: log.warn },
-    () => waitingForBudget,
-    () => stalled.is,
-  )
+    plannerOf: () => planner,
+    log,
+    waitingForBudget: () => waitingForBudget,
+    isStalled: () => stalled.is,
+  })
   let offset = 0
   const fetch = (id: string, count: number) => {
     const records = Array.from({ length: count }, () => record(offset++, `k${offset}`, id))
