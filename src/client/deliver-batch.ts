@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { messageOf } from '../errors.ts'
+import { pause } from '../retry-forever.ts'
 import { backoffMs } from './backoff.ts'
 import type { BackoffPolicy } from './backoff.ts'
 import type { Debug } from './debug.ts'
@@ -55,8 +55,7 @@ export async function deliverBatch(
           return givenUp('retries_exhausted', `${result.message}, at the last of ${retries} attempts`)
         const waitMs = backoffMs(policy, retries, result.retryAfterMs, Math.random())
         debug?.(`again in ${Math.round(waitMs)} ms`)
-        // Rejects only when the signal aborts, which the loop sees by itself.
-        await delay(waitMs, undefined, { signal }).catch(() => {})
+        await pause(waitMs, signal)
       }
     }
   }

@@ -74,19 +74,12 @@ export class HttpTransport implements Transport {
         response.on('end', () => {
           // An answer that did not wait for the body: a server that reads no further would hold the connection.
           if (!request.writableFinished) request.destroy()
-          settle(
-            this.#withoutKey(
-              readAnswer(
-                {
-                  status: response.statusCode ?? 0,
-                  retryAfter: response.headers['retry-after'],
-                  body: Buffer.concat(chunks).toString(),
-                },
-                batch.items.length,
-                Date.now(),
-              ),
-            ),
-          )
+          const answer = {
+            status: response.statusCode ?? 0,
+            retryAfter: response.headers['retry-after'],
+            body: Buffer.concat(chunks).toString(),
+          }
+          settle(this.#withoutKey(readAnswer(answer, batch.items.length, Date.now())))
         })
       })
       request.end(body)

@@ -39,7 +39,7 @@ export function writeCall(type: ClientCallType, given: object, now: number): Wri
   if (!isObject(given)) throw invalid(type, `takes an object, not ${describe(given)}`)
   const call = given as AnyCall
   const messageId = messageIdOf(type, call) ?? randomUUID()
-  const json = `{"type":"${type}","messageId":${JSON.stringify(messageId)}${idsOf(type, call)}${ownFields(type, call)}${timeOf(type, call, now)}${integrationsOf(type, call)},"context":${contextOf(type, call)}}`
+  const json = `{"type":"${type}","messageId":${JSON.stringify(messageId)}${idsOf(type, call)}${ownFields(type, call)}${timeOf(type, call, now)}${map(type, 'integrations', call.integrations)},"context":${contextOf(type, call)}}`
   const bytes = Buffer.byteLength(json)
   if (bytes > maxCallBytes)
     throw new AnalyticsError(
@@ -123,10 +123,6 @@ function contextOf(type: ClientCallType, { context }: CommonFields): string {
   // What is written decides, not the object: it may have a toJSON.
   if (json.includes('"library"') && Object.hasOwn(JSON.parse(json) as object, 'library')) return json
   return `{${library},${json.slice(1)}`
-}
-
-function integrationsOf(type: ClientCallType, call: CommonFields): string {
-  return map(type, 'integrations', call.integrations)
 }
 
 function messageIdOf(type: ClientCallType, { messageId }: CommonFields): string | null {
