@@ -6,7 +6,7 @@ import { createKafka } from './adapters/kafka/client.ts'
 import { KafkaProducer } from './adapters/kafka/producer/kafka-producer.ts'
 import { encodeRecord } from './adapters/kafka/producer/plain-record.ts'
 import { publishAll } from './adapters/kafka/producer/publish.ts'
-import { createLog, type Logger } from './adapters/log.ts'
+import { createLog } from './adapters/log.ts'
 import { createCodecs } from './adapters/schema-registry/codecs.ts'
 import type { Codecs } from './adapters/schema-registry/codecs.ts'
 import { AnalyticsError } from './client/errors.ts'
@@ -47,8 +47,8 @@ export interface KafkaTransportOptions {
   topicPrefix?: string
 }
 
-/** By which option each environment variable of the same meaning is called here. */
-const optionOf: Partial<Record<string, string>> = {
+/** By which option each environment variable of the same meaning is called here; a dot leads into an object. */
+const optionOf: Readonly<Record<string, string>> = {
   KAFKA_BROKERS: 'brokers',
   KAFKA_SSL: 'ssl',
   KAFKA_SSL_CA_FILE: 'ssl.caFile',
@@ -96,7 +96,8 @@ export class KafkaTransport implements Transport {
     this.#sourceId = options.sourceId
     this.#topic = topics.calls
     this.name = `Kafka topic ${topics.calls}`
-    this.#producer = producerOf(options.kafka ?? createKafka(config, log), log)
+    const kafka = options.kafka ?? createKafka(config, log)
+    this.#producer = validly(() => new KafkaProducer(kafka, log))
     this.#codec = createCodecs({ registry: config.registry, topics, log }).calls
   }
 
@@ -140,40 +141,25 @@ export class KafkaTransport implements Transport {
   }
 }
 
-function producerOf(kafka: Kafka, log: Logger): KafkaProducer {
-  try {
-    return new KafkaProducer(kafka, log)
-  } catch (error) {
-    throw new AnalyticsError('invalid_option', messageOf(error), { cause: error })
-  }
+function configOf(options: KafkaTransportOptions): ReturnType<typeof loadConfig> {
+  const env = Object.fromEntries(
+    Object.entries(optionOf).map(([name, path]) => [name, textOf(options, path)]),
+  )
+  return validly(() => loadConfig(env, (name) => optionOf[name] ?? name))
 }
 
-function configOf(options: KafkaTransportOptions): ReturnType<typeof loadConfig> {
-  const { brokers, schemaRegistryUsername, schemaRegistryPassword, topicPrefix } = options
-  const given = options.ssl ?? undefined
-  const ssl = typeof given === 'object' ? given : {}
-  const sasl: Record<string, string | undefined> = options.sasl ?? {}
-  const env = {
-    SCHEMA_REGISTRY_URL: options.schemaRegistryUrl,
-    SCHEMA_REGISTRY_USERNAME: schemaRegistryUsername,
-    SCHEMA_REGISTRY_PASSWORD: schemaRegistryPassword,
-    TOPIC_PREFIX: topicPrefix,
-    KAFKA_BROKERS: brokers?.join(','),
-    KAFKA_SSL: given === undefined ? undefined : String(given !== false),
-    KAFKA_SSL_CA_FILE: ssl.caFile,
-    KAFKA_SSL_CERT_FILE: ssl.certFile,
-    KAFKA_SSL_KEY_FILE: ssl.keyFile,
-    KAFKA_SASL_MECHANISM: sasl.mechanism,
-    KAFKA_SASL_USERNAME: sasl.username,
-    KAFKA_SASL_PASSWORD: sasl.password,
-    KAFKA_SASL_OAUTH_TOKEN_URL: sasl.tokenUrl,
-    KAFKA_SASL_OAUTH_CLIENT_ID: sasl.clientId,
-    KAFKA_SASL_OAUTH_CLIENT_SECRET: sasl.clientSecret,
-    KAFKA_SASL_OAUTH_SCOPE: sasl.scope,
-  }
-  const set = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined))
+/** An option as its environment variable would have it; undefined when it is not given. */
+function textOf(options: KafkaTransportOptions, path: string): string | undefined {
+  const [name, inner] = path.split('.')
+  const value = (options as unknown as Record<string, unknown>)[name!] ?? undefined
+  if (inner !== undefined) return (value as Record<string, string | undefined> | undefined)?.[inner]
+  if (name === 'ssl') return value === undefined ? undefined : String(value !== false)
+  return Array.isArray(value) ? value.join(',') : (value as string | undefined)
+}
+
+function validly<T>(make: () => T): T {
   try {
-    return loadConfig(set, (name) => optionOf[name] ?? name)
+    return make()
   } catch (error) {
     throw new AnalyticsError('invalid_option', messageOf(error), { cause: error })
   }
