@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import './exit-on-old-node.ts'
 import './thread-pool.ts'
-import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
+import { version } from './client/version.ts'
 import { failWith } from './commands/fail.ts'
 import { guardProcess } from './commands/stray-errors.ts'
 
@@ -130,11 +130,6 @@ function commandAskedFor(args: readonly string[]): string | undefined {
   return undefined
 }
 
-function version(): string {
-  const file = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
-  return (JSON.parse(file) as { version: string }).version
-}
-
 /** Commands that were not made by their parent have taken over nothing of it. */
 function inherit(command: Command, parent: Command): void {
   command.copyInheritedSettings(parent)
@@ -144,7 +139,7 @@ function inherit(command: Command, parent: Command): void {
 async function program(args: readonly string[]): Promise<Command> {
   const root = new Command('postrider')
     .description('Delivers analytics calls from Kafka to your own URLs.')
-    .version(version())
+    .version(version)
     .exitOverride()
     .showSuggestionAfterError()
     .configureHelp({ showGlobalOptions: true, sortSubcommands: false })

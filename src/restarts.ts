@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { PostriderError } from './errors.ts'
+import { pause } from './retry-forever.ts'
 import type { Part } from './supervisor.ts'
 
 /** What is left to the part's own log; pino's logger is one. */
@@ -62,7 +62,7 @@ export function restarting(
           }
           if (now - startedAt > rule.maxWaitMs * wellAfterWaits) waitMs = rule.minWaitMs
           log.warn({ err: error, part: name, waitMs }, 'a part is started again after a wait')
-          await sleep(waitMs, undefined, { signal }).catch(() => {})
+          await pause(waitMs, signal)
           waitMs = Math.min(waitMs * 2, rule.maxWaitMs)
         }
       }

@@ -19,13 +19,9 @@ export async function superviseParts(parts: readonly Part[], signal: AbortSignal
   const running = parts.map((part) => {
     const controller = new AbortController()
     // Through a promise, so that a part that throws before its first await cannot leave the others running.
-    const ended = (async () => part.run(controller.signal))().then(
-      () => wake(),
-      (error: unknown) => {
-        failures.push(error)
-        wake()
-      },
-    )
+    const ended = (async () => part.run(controller.signal))()
+      .catch((error: unknown) => void failures.push(error))
+      .finally(() => wake())
     return { controller, ended }
   })
   await stopping
