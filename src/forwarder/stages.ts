@@ -1,7 +1,6 @@
 import type { RetryPolicy } from '../core/delivery/disposition.ts'
 import type { PaceBounds } from '../core/pacing/endpoint-pace.ts'
 import { deliveriesPerSlot, maxBytesInFlight, minDeliveries } from '../core/pacing/limits.ts'
-import type { SecretPlace, SealedSecret } from '../core/settings/settings.ts'
 import type { TopicNames } from '../core/topics.ts'
 import type { AssignedPartition } from './consume/assigned-partition.ts'
 import { GroupConsumer, type GroupConsumerEvents } from './consume/group-consumer.ts'
@@ -9,6 +8,7 @@ import { Lag, type PartitionRange } from './consume/lag.ts'
 import { PartitionScheduler } from './consume/partition-scheduler.ts'
 import type { RecordSource, TopicPartition } from './consume/record-source.ts'
 import { CallPlanner } from './plan/call-planner.ts'
+import type { OpenSecret } from './plan/destination-set-up.ts'
 import { Erased } from './plan/erased.ts'
 import type { Decoders, ErasureSource, SettingsSource } from './plan/inputs.ts'
 import type { Planner } from './plan/planner.ts'
@@ -38,7 +38,7 @@ export interface ForwarderParts {
   sink: RecordSink
   settings: SettingsSource
   erasures: ErasureSource
-  openSecret(sealed: SealedSecret, place: SecretPlace): string
+  openSecret: OpenSecret
   transport: WebhookTransport
   metrics: ForwarderMetrics
   topics: TopicNames
@@ -111,7 +111,7 @@ export class Stages {
       },
       transport: parts.transport,
       metrics,
-      openSecret: (sealed, place) => parts.openSecret(sealed, place),
+      openSecret: parts.openSecret,
       failed: (destination, reason) =>
         log.error(
           { destination, reason },

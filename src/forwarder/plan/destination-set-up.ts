@@ -10,26 +10,23 @@ import {
 import { activeSecrets } from '../../core/settings/secrets.ts'
 import type { WebhookTarget } from '../send/webhook-transport.ts'
 
-/** What a destination needs of its settings before anything can be sent to it. */
-export interface DestinationSetUp {
-  /** Active shared secrets, the newest first. */
-  secrets: readonly string[]
-  /** By URL id. */
-  targets: ReadonlyMap<string, WebhookTarget>
-}
+export type OpenSecret = (sealed: SealedSecret, place: SecretPlace) => string
 
-type OpenSecret = (sealed: SealedSecret, place: SecretPlace) => string
-
-/** Throws when a secret cannot be opened, or an event holds what no command would have written. */
-export function setUp(destination: Destination, open: OpenSecret): DestinationSetUp {
+/**
+ * What a destination needs of its settings before anything can be sent to it: its active shared secrets, the newest
+ * first, and its targets by URL id. Throws when a secret cannot be opened, or an event holds what no command would have
+ * written.
+ */
+export function setUp(
+  destination: Destination,
+  open: OpenSecret,
+): { secrets: readonly string[]; targets: ReadonlyMap<string, WebhookTarget> } {
   const fault = destinationFault(destination)
   if (fault !== null) throw new Error(fault)
-  const secrets = activeSecrets(destination).map((sealed) => open(sealed, sharedSecretPlace(destination.id)))
-  const targets = destination.urls.map((endpoint): [string, WebhookTarget] => [
-    endpoint.id,
-    targetOf(destination.id, endpoint, secrets, open),
-  ])
-  return { secrets, targets: new Map(targets) }
+  const { id, urls } = destination
+  const secrets = activeSecrets(destination).map((sealed) => open(sealed, sharedSecretPlace(id)))
+  const targets = new Map(urls.map((endpoint) => [endpoint.id, targetOf(id, endpoint, secrets, open)]))
+  return { secrets, targets }
 }
 
 function targetOf(

@@ -1,8 +1,8 @@
 import { callFilter } from '../../core/settings/destination-options.ts'
-import type { SecretPlace, Destination, SealedSecret, SettingsState } from '../../core/settings/settings.ts'
+import type { Destination, SettingsState } from '../../core/settings/settings.ts'
 import { messageOf } from '../../errors.ts'
 import { DestinationRuntime } from './destination-runtime.ts'
-import { setUp } from './destination-set-up.ts'
+import { setUp, type OpenSecret } from './destination-set-up.ts'
 import { EndpointQueue, type EndpointParts, type OpenTarget } from '../send/endpoint-queue.ts'
 import type { ForwarderMetrics } from '../metrics.ts'
 import type { EndpointClient, WebhookTransport } from '../send/webhook-transport.ts'
@@ -22,7 +22,7 @@ export interface RoutingParts {
   endpoints: EndpointParts
   transport: WebhookTransport
   metrics: ForwarderMetrics
-  openSecret(sealed: SealedSecret, place: SecretPlace): string
+  openSecret: OpenSecret
   /** A destination cannot be set up as the settings have it. */
   failed(destinationId: string, reason: string): void
 }
@@ -135,9 +135,7 @@ export class Routing {
     const { id, options } = destination
     const opened: EndpointClient[] = []
     try {
-      const { secrets, targets } = setUp(destination, (sealed, place) =>
-        this.#parts.openSecret(sealed, place),
-      )
+      const { secrets, targets } = setUp(destination, this.#parts.openSecret)
       const clients = new Map<string, OpenTarget>()
       for (const [urlId, target] of targets) {
         const spelled = JSON.stringify(target)
