@@ -18,10 +18,10 @@ interface Scope {
 
 /**
  * Starts three brokers, to which tests may do anything (about 10 s); gone with their scope. Only in files named
- * `*.cluster.test.ts`: scripts/test.ts runs those one at a time, for two cores carry no six brokers.
+ * `*.cluster.test.ts`: scripts/run-test-files.ts runs those one at a time, for two cores carry no six brokers.
  */
 export async function startCluster(t: Scope, options: ClusterOptions = {}): Promise<LocalKafka> {
-  if (!process.env.TEST_CLUSTERS)
+  if (!process.argv[1]?.endsWith('.cluster.test.ts'))
     throw new Error('three brokers at once: name the file *.cluster.test.ts, and run it by scripts/test.ts')
   const parts = await ensureLocalParts()
   const dataDir = await mkdtemp(join(tmpdir(), 'postrider-test-'))

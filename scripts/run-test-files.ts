@@ -1,0 +1,101 @@
+// Runs test files side by side, each in a process of its own, as many at a time as the machine has room for.
+import { cpus } from 'node:os'
+import { run } from 'node:test'
+import { spec, type TestEvent } from 'node:test/reporters'
+import { setTimeout as delay } from 'node:timers/promises'
+
+export interface RunOptions {
+  signal: AbortSignal
+  /** Flags for each file's process, such as `--test-name-pattern=retry`. */
+  flags: readonly string[]
+  /** For one test. */
+  timeoutMs: number
+  cwd: string
+}
+
+type Counts = Record<'tests' | 'suites' | 'passed' | 'failed' | 'cancelled' | 'skipped' | 'todo', number>
+
+/** Tests mostly wait for brokers and timers, so more of them run at once than there are cores. */
+const maxAtOnce = 6
+/** These run however busy the machine is. */
+const minAtOnce = 2
+/** Three brokers want a core between them. */
+const startsCluster = (file: string): boolean => file.endsWith('.cluster.test.ts')
+/** Below this share of idle time no further file is started: tests wait for things with a deadline. */
+const minIdle = 0.25
+/** A process needs about that long to load its modules, and is not seen in the machine's load before. */
+const loadingMs = 400
+
+/**
+ * Starts the files in their order; one that starts a cluster waits for the one before. Prints a file's results when it
+ * has ended, and in the end the failed tests and the sums, as Node's test runner does.
+ * @returns whether all tests passed
+ */
+export async function runTestFiles(files: readonly string[], options: RunOptions): Promise<boolean> {
+  const reporter = new spec()
+  reporter.pipe(process.stdout)
+  const begin = performance.now()
+  const sums: Counts = { tests: 0, suites: 0, passed: 0, failed: 0, cancelled: 0, skipped: 0, todo: 0 }
+  const waiting = [...files]
+  const running = new Map<string, Promise<void>>()
+
+  const next = (): string | undefined => {
+    const hasCluster = [...running.keys()].some(startsCluster)
+    return waiting.find((file) => !hasCluster || !startsCluster(file))
+  }
+  const start = (file: string): void => {
+    waiting.splice(waiting.indexOf(file), 1)
+    const ended = runTestFile(file, options).then(({ events, counts }) => {
+      running.delete(file)
+      for (const event of events) reporter.write(event)
+      for (const key of Object.keys(sums) as (keyof Counts)[]) sums[key] += counts[key]
+    })
+    running.set(file, ended)
+  }
+
+  let load = readLoad()
+  while (waiting.length + running.size > 0 && !options.signal.aborted) {
+    await Promise.race([delay(loadingMs), ...running.values()])
+    const now = readLoad()
+    const idle = (now.idle - load.idle) / Math.max(1, now.total - load.total)
+    load = now
+    const file = next()
+    if (file && (running.size < minAtOnce || (running.size < maxAtOnce && idle >= minIdle))) start(file)
+  }
+  await Promise.all(running.values())
+
+  const lines = { ...sums, duration_ms: Math.round(performance.now() - begin) }
+  for (const [name, value] of Object.entries(lines)) {
+    const label = { passed: 'pass', failed: 'fail' }[name] ?? name
+    const data = { nesting: 0, message: `${label} ${value}`, level: 'info' }
+    reporter.write({ type: 'test:diagnostic', data })
+  }
+  await new Promise<void>((resolve) => reporter.end(resolve))
+  return sums.failed + sums.cancelled === 0
+}
+
+/** A file's events together: the reporter tells which test is part of which by their order. */
+async function runTestFile(
+  file: string,
+  { signal, flags, timeoutMs, cwd }: RunOptions,
+): Promise<{ events: TestEvent[]; counts: Counts }> {
+  const events: TestEvent[] = []
+  let counts: Counts | null = null
+  for await (const event of run({ files: [file], cwd, execArgv: flags, timeout: timeoutMs, signal })) {
+    const { type, data } = event as { type: string; data: { file?: string; counts: Counts } }
+    // What the runner says of the whole run, which is this file.
+    if (type === 'test:summary' && data.file === undefined) counts = data.counts
+    if (data.file !== undefined) events.push(event as TestEvent)
+  }
+  return { events, counts: counts! }
+}
+
+/** Milliseconds since the machine's start, of all cores. */
+function readLoad(): { idle: number; total: number } {
+  const sum = { idle: 0, total: 0 }
+  for (const { times } of cpus()) {
+    sum.idle += times.idle
+    sum.total += Object.values(times).reduce((total, time) => total + time, 0)
+  }
+  return sum
+}
