@@ -137,7 +137,7 @@ class Slot implements AttemptSink {
 }
 
 async function runTransport(url: string, inFlight: number, ms: number): Promise<number> {
-  const transport = createWebhookTransport({ allowedNetworks: ['127.0.0.0/8'], caFile: null })
+  const transport = createWebhookTransport({ allowedNetworks: ['127.0.0.0/8'], ca: null })
   const endpoint = transport.open({ url, headers: {} })
   const until = performance.now() + ms
   let count = 0

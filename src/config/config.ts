@@ -1,60 +1,16 @@
 import { kafkaLoginOf, kafkaSecurityWarnings, kafkaTlsOf } from './kafka-security.ts'
-import type { KafkaOAuth, KafkaPassword, KafkaTls } from './kafka-security.ts'
 import { readEnvironment } from './read-environment.ts'
 import type { Environment } from './read-environment.ts'
 import type { VariableName } from './variables.ts'
-import type { Tier } from '../core/topics.ts'
 
 /** Everything that the environment decides, checked once at start. */
-export interface Config {
-  kafka: {
-    brokers: string[]
-    ssl: false | KafkaTls
-    sasl: KafkaPassword | KafkaOAuth | null
-  }
-  registry: { url: string; username: string | null; password: string | null }
-  topicPrefix: string
-  groupId: string
-  sessionTimeoutMs: number
-  /** Ascending by delay. */
-  retryTiers: Tier[]
-  retryWindowMs: number
-  retryBudgetPercent: number
-  webhookTimeoutMs: number
-  ledger: 'failures' | 'all'
-  maxInFlight: number
-  maxInFlightPerEndpoint: number
-  /** CIDRs that webhooks may reach although they are private. */
-  allowedNetworks: string[]
-  webhookCaFile: string | null
-  /** Addresses to listen at. */
-  collectorHost: string
-  consoleHost: string
-  metricsHost: string
-  collectorPort: number
-  /** CIDRs of proxies whose X-Forwarded-For is believed. */
-  trustedProxies: string[]
-  /** Calls a second of one source at one collector; 0 for no limit. */
-  sourceMaxRate: number
-  consolePort: number
-  metricsPort: number
-  adminToken: string | null
-  /** 32-byte keys, the one that encrypts first; empty when SECRETS_KEY is not set. */
-  secretsKeys: Uint8Array[]
-  /** For `setup` only. */
-  partitions: { calls: number; retry: number; deadLetters: number; deliveries: number; memberships: number }
-  /** A folder. */
-  storePath: string
-  /** For `setup` only; -1 leaves it to the brokers. */
-  replicationFactor: number
-  logLevel: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent'
-}
+export type Config = ReturnType<typeof loadConfig>
 
 /**
  * The environment as one checked object. Throws PostriderError 'usage' with one line for each variable that is
  * wrong. `spell` gives the name by which a line calls a variable, for values that came from a flag.
  */
-export function loadConfig(env: Environment, spell: (name: VariableName) => string = (name) => name): Config {
+export function loadConfig(env: Environment, spell: (name: VariableName) => string = (name) => name) {
   const values = readEnvironment(env, spell)
   return {
     kafka: {
@@ -70,6 +26,7 @@ export function loadConfig(env: Environment, spell: (name: VariableName) => stri
     topicPrefix: values.TOPIC_PREFIX,
     groupId: values.GROUP_ID,
     sessionTimeoutMs: values.SESSION_TIMEOUT,
+    /** Ascending by delay. */
     retryTiers: values.RETRY_TIERS,
     retryWindowMs: values.RETRY_WINDOW,
     retryBudgetPercent: values.RETRY_BUDGET,
@@ -77,18 +34,25 @@ export function loadConfig(env: Environment, spell: (name: VariableName) => stri
     ledger: values.LEDGER,
     maxInFlight: values.MAX_IN_FLIGHT,
     maxInFlightPerEndpoint: values.MAX_IN_FLIGHT_PER_ENDPOINT,
+    /** CIDRs that webhooks may reach although they are private. */
     allowedNetworks: values.WEBHOOK_ALLOWED_NETWORKS ?? [],
-    webhookCaFile: values.WEBHOOK_CA_FILE,
+    /** Certificates in PEM form. */
+    webhookCa: values.WEBHOOK_CA_FILE?.text ?? null,
+    /** Addresses to listen at. */
     collectorHost: values.COLLECTOR_HOST,
     consoleHost: values.CONSOLE_HOST,
     metricsHost: values.METRICS_HOST,
     collectorPort: values.COLLECTOR_PORT,
+    /** CIDRs of proxies whose X-Forwarded-For is believed. */
     trustedProxies: values.TRUSTED_PROXIES ?? [],
+    /** Calls a second of one source at one collector; 0 for no limit. */
     sourceMaxRate: values.SOURCE_MAX_RATE,
     consolePort: values.CONSOLE_PORT,
     metricsPort: values.METRICS_PORT,
     adminToken: values.ADMIN_TOKEN,
+    /** 32-byte keys, the one that encrypts first; empty when SECRETS_KEY is not set. */
     secretsKeys: values.SECRETS_KEY ?? [],
+    /** For `setup` only. */
     partitions: {
       calls: values.PARTITIONS_CALLS,
       retry: values.PARTITIONS_RETRY,
@@ -96,7 +60,9 @@ export function loadConfig(env: Environment, spell: (name: VariableName) => stri
       deliveries: values.PARTITIONS_DELIVERIES,
       memberships: values.PARTITIONS_MEMBERSHIPS,
     },
+    /** A folder. */
     storePath: values.STORE_PATH,
+    /** For `setup` only; -1 leaves it to the brokers. */
     replicationFactor: values.REPLICATION_FACTOR ?? -1,
     logLevel: values.LOG_LEVEL,
   }

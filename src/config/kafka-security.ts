@@ -1,4 +1,4 @@
-// What the variables about TLS and logins to the brokers must be together.
+// What the variables about TLS and logins must be together: half of one would only show as a refused connection.
 import { isKeyOf } from './pem.ts'
 import type { PemFile } from './pem.ts'
 import type { Values, VariableName } from './variables.ts'
@@ -34,61 +34,48 @@ const oauthVariables = [
   'KAFKA_SASL_OAUTH_CLIENT_SECRET',
 ] as const
 const fileVariables = ['KAFKA_SSL_CA_FILE', 'KAFKA_SSL_CERT_FILE', 'KAFKA_SSL_KEY_FILE'] as const
+const registryVariables = ['SCHEMA_REGISTRY_USERNAME', 'SCHEMA_REGISTRY_PASSWORD'] as const
 
-/**
- * A line for each variable that is missing or contradicts another. `isSet` says whether the environment has one,
- * `value` what it holds, undefined where that is wrong by itself.
- */
-export function kafkaSecurityProblems(
-  isSet: (name: VariableName) => boolean,
-  value: <N extends VariableName>(name: N) => Values[N] | undefined,
-  spell: (name: VariableName) => string,
-): string[] {
+/** A line for each variable that is missing or contradicts another. One that is wrong by itself has no value. */
+export function loginProblems(values: Partial<Values>, spell: (name: VariableName) => string): string[] {
+  const isSet = (name: VariableName) => values[name] !== null
   const missing = (names: readonly VariableName[]) =>
     names
       .filter((name) => !isSet(name))
       .map((name) => `${spell(name)} is not set; it takes ${variables[name].takes}`)
+  const allOrNone = (names: readonly VariableName[]) => (names.some(isSet) ? missing(names) : [])
   const clashing = (names: readonly VariableName[], name: VariableName, had: string) =>
     names
       .filter(isSet)
       .map((clash) => `${spell(clash)} is set, but ${spell(name)} is ${had}; take one of them away`)
 
   const allOAuth = [...oauthVariables, 'KAFKA_SASL_OAUTH_SCOPE'] as const
-  const mechanism = value('KAFKA_SASL_MECHANISM')
-  const login = !isSet('KAFKA_SASL_MECHANISM')
-    ? [...passwordVariables, ...allOAuth].some(isSet)
-      ? [
-          ...missing(['KAFKA_SASL_MECHANISM']),
-          ...(passwordVariables.some(isSet) ? missing(passwordVariables) : []),
-        ]
-      : []
-    : mechanism === undefined
-      ? []
-      : mechanism === 'oauthbearer'
-        ? [...missing(oauthVariables), ...clashing(passwordVariables, 'KAFKA_SASL_MECHANISM', mechanism)]
-        : [...missing(passwordVariables), ...clashing(allOAuth, 'KAFKA_SASL_MECHANISM', mechanism ?? '')]
+  const problems: string[] = []
+  const mechanism = values.KAFKA_SASL_MECHANISM
+  if (mechanism === null) {
+    if ([...passwordVariables, ...allOAuth].some(isSet)) problems.push(...missing(['KAFKA_SASL_MECHANISM']))
+    problems.push(...allOrNone(passwordVariables))
+  } else if (mechanism === 'oauthbearer')
+    problems.push(
+      ...missing(oauthVariables),
+      ...clashing(passwordVariables, 'KAFKA_SASL_MECHANISM', mechanism),
+    )
+  else if (mechanism !== undefined)
+    problems.push(...missing(passwordVariables), ...clashing(allOAuth, 'KAFKA_SASL_MECHANISM', mechanism))
 
-  const [cert, key] = [value('KAFKA_SSL_CERT_FILE'), value('KAFKA_SSL_KEY_FILE')]
-  const pair = ['KAFKA_SSL_CERT_FILE', 'KAFKA_SSL_KEY_FILE'] as const
-  return [
-    ...login,
-    ...(value('KAFKA_SSL') === false ? clashing(fileVariables, 'KAFKA_SSL', 'false') : []),
-    ...(pair.some(isSet) ? missing(pair) : []),
-    ...(cert && key && !isKeyOf(cert, key)
-      ? [
-          `${spell(pair[1])} is "${key.path}", which is not the key of ${spell(pair[0])}; it takes ${variables[pair[1]].takes}`,
-        ]
-      : []),
-  ]
+  if (values.KAFKA_SSL === false) problems.push(...clashing(fileVariables, 'KAFKA_SSL', 'false'))
+  problems.push(...allOrNone(['KAFKA_SSL_CERT_FILE', 'KAFKA_SSL_KEY_FILE']))
+  const { KAFKA_SSL_CERT_FILE: cert, KAFKA_SSL_KEY_FILE: key } = values
+  if (cert && key && !isKeyOf(cert, key))
+    problems.push(
+      `${spell('KAFKA_SSL_KEY_FILE')} is "${key.path}", which is not the key of ${spell('KAFKA_SSL_CERT_FILE')}; it takes ${variables.KAFKA_SSL_KEY_FILE.takes}`,
+    )
+  return [...problems, ...allOrNone(registryVariables)]
 }
 
 /** TLS is on where it is asked for, and where a file is given that only TLS has a use for. */
 export function kafkaTlsOf(values: Values): false | KafkaTls {
-  const [ca, cert, key] = fileVariables.map((name) => values[name]) as [
-    PemFile | null,
-    PemFile | null,
-    PemFile | null,
-  ]
+  const { KAFKA_SSL_CA_FILE: ca, KAFKA_SSL_CERT_FILE: cert, KAFKA_SSL_KEY_FILE: key } = values
   const isOn = values.KAFKA_SSL ?? (ca ?? cert ?? key) !== null
   return isOn && { ca, cert, key }
 }

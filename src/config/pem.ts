@@ -1,7 +1,7 @@
-// What the files of KAFKA_SSL_… hold. They are read once, at the start; nothing of a key is ever shown.
+// What files of certificates and keys hold. They are read once, at the start; nothing of a key is ever shown.
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { reader } from './readers.ts'
+import { wrong } from './readers.ts'
 import type { Reader } from './readers.ts'
 
 /** A PEM file: where it lies, and what it holds. */
@@ -12,19 +12,17 @@ export interface PemFile {
 
 const certificateForm = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g
 
-function readPem(path: string, wrong: (complaint: string) => never): PemFile {
+function readPem(path: string): string {
   try {
-    return { path, text: readFileSync(path, 'utf8') }
+    return readFileSync(path, 'utf8')
   } catch (error) {
     return wrong(`cannot be read: ${(error as NodeJS.ErrnoException).code}`)
   }
 }
 
 /** One or several certificates, each of which can be parsed. What lies between them is left out. */
-export const pemCertificates: Reader<PemFile> = reader((path, wrong) => {
-  const file = readPem(path, wrong)
-  const certificates = file.text.match(certificateForm)
-  if (certificates === null) return wrong('holds no certificate')
+export const pemCertificates: Reader<PemFile> = (path) => {
+  const certificates = readPem(path).match(certificateForm) ?? wrong('holds no certificate')
   for (const [index, pem] of certificates.entries()) {
     try {
       new X509Certificate(pem)
@@ -33,21 +31,21 @@ export const pemCertificates: Reader<PemFile> = reader((path, wrong) => {
     }
   }
   return { path, text: `${certificates.join('\n')}\n` }
-})
+}
 
 /** A private key without a passphrase. */
-export const pemKey: Reader<PemFile> = reader((path, wrong) => {
-  const file = readPem(path, wrong)
-  if (!/-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(file.text)) return wrong('holds no private key')
-  if (/-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type:.*ENCRYPTED/m.test(file.text))
+export const pemKey: Reader<PemFile> = (path) => {
+  const text = readPem(path)
+  if (!/-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(text)) return wrong('holds no private key')
+  if (/-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type:.*ENCRYPTED/m.test(text))
     return wrong('holds a key that is encrypted; `openssl pkey -in FILE -out PLAIN` decrypts it')
   try {
-    createPrivateKey(file.text)
+    createPrivateKey(text)
   } catch {
     return wrong('its private key is broken')
   }
-  return file
-})
+  return { path, text }
+}
 
 /** Whether the key is the one of the file's first certificate, the client's own. */
 export const isKeyOf = (certificate: PemFile, key: PemFile): boolean =>

@@ -3,27 +3,20 @@ import type { Reader } from './readers.ts'
 
 export interface Variable<T> {
   reader: Reader<T>
-  /** As one would write it in the environment; null when there is none and the value is then null. */
-  default: string | null
+  /** As one would write it in the environment; the value is null when there is none. */
+  default?: string | undefined
   takes: string
   meaning: string
   /** Never shown; can also be given as the path of a file, in `<NAME>_FILE`. */
-  secret: boolean
+  secret?: true
 }
 
-/** With a default the value is always there, without one it may be null. */
-type Value<T, D> = D extends string ? T : T | null
-
-export function variable<T, const D extends string | null>(
+/** `value` is only a type: with a default the value is always there, without one it may be null. */
+export function variable<T, const D extends string | undefined = undefined>(
   reader: Reader<T>,
-  {
-    default: preset,
-    takes,
-    meaning,
-    secret,
-  }: Omit<Variable<T>, 'reader' | 'secret'> & { default: D; secret?: true },
-): Variable<T> & { value?: Value<T, D> } {
-  return { reader, default: preset, takes, meaning, secret: secret ?? false }
+  rest: Omit<Variable<T>, 'reader' | 'default'> & { default?: D },
+): Variable<T> & { value?: D extends string ? T : T | null } {
+  return { reader, ...rest }
 }
 
 export const partitions = (preset: string, topic: string) =>

@@ -2,7 +2,6 @@
 import { formatDuration } from '../core/duration.ts'
 import {
   brokerList,
-  certificateFile,
   duration,
   flag,
   httpUrl,
@@ -26,61 +25,50 @@ export const variables = {
     meaning: 'Brokers to begin with; the others are learnt from them.',
   }),
   KAFKA_SSL: variable(flag, {
-    default: null,
     takes: 'true or false',
     meaning:
       'TLS to the brokers. Unset: true when one of the three files below is given. [Secured clusters](docs/secured-clusters.md) shows each way to log in.',
   }),
   KAFKA_SSL_CA_FILE: variable(pemCertificates, {
-    default: null,
     takes: 'the path of a PEM file with certificates',
     meaning: 'The roots to trust at the brokers, in place of Node’s own.',
   }),
   KAFKA_SSL_CERT_FILE: variable(pemCertificates, {
-    default: null,
     takes: 'the path of a PEM file with a client certificate, with KAFKA_SSL_KEY_FILE',
     meaning: 'For brokers that ask for a certificate (mutual TLS): the client’s own first, then its chain.',
   }),
   KAFKA_SSL_KEY_FILE: variable(pemKey, {
-    default: null,
     takes: 'the path of a PEM file with the certificate’s private key, not encrypted',
     meaning: 'The key of `KAFKA_SSL_CERT_FILE`.',
   }),
   KAFKA_SASL_MECHANISM: variable(oneOf('plain', 'scram-sha-256', 'scram-sha-512', 'oauthbearer'), {
-    default: null,
     takes:
       'plain, scram-sha-256 or scram-sha-512, with KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD, or oauthbearer, with KAFKA_SASL_OAUTH_…',
     meaning: 'How to log in to the brokers.',
   }),
   KAFKA_SASL_USERNAME: variable(matching(/^.+$/), {
-    default: null,
     takes: 'a name, with KAFKA_SASL_MECHANISM and KAFKA_SASL_PASSWORD',
     meaning: 'The user that logs in to the brokers.',
   }),
   KAFKA_SASL_PASSWORD: variable(matching(/^.+$/), {
-    default: null,
     takes: 'a password, with KAFKA_SASL_MECHANISM and KAFKA_SASL_USERNAME',
     meaning: 'Its password.',
     secret: true,
   }),
   KAFKA_SASL_OAUTH_TOKEN_URL: variable(httpUrl, {
-    default: null,
     takes: 'an http or https URL without credentials',
     meaning: 'Where `oauthbearer` gets its tokens: the endpoint for client credentials (RFC 6749).',
   }),
   KAFKA_SASL_OAUTH_CLIENT_ID: variable(matching(/^.+$/), {
-    default: null,
     takes: 'the id of a client, with KAFKA_SASL_OAUTH_CLIENT_SECRET',
     meaning: 'The client that asks for tokens.',
   }),
   KAFKA_SASL_OAUTH_CLIENT_SECRET: variable(matching(/^.+$/), {
-    default: null,
     takes: 'the secret of the client',
     meaning: 'Its secret.',
     secret: true,
   }),
   KAFKA_SASL_OAUTH_SCOPE: variable(matching(/^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/), {
-    default: null,
     takes: 'one or several scopes, separated by a space',
     meaning: 'What tokens are asked for. Unset: what the endpoint gives by itself.',
   }),
@@ -90,12 +78,10 @@ export const variables = {
     meaning: 'A schema registry that speaks the Confluent API.',
   }),
   SCHEMA_REGISTRY_USERNAME: variable(matching(/^.+$/), {
-    default: null,
     takes: 'a name, with SCHEMA_REGISTRY_PASSWORD',
     meaning: 'Who logs in to the registry (Basic).',
   }),
   SCHEMA_REGISTRY_PASSWORD: variable(matching(/^.+$/), {
-    default: null,
     takes: 'a password, with SCHEMA_REGISTRY_USERNAME',
     meaning: 'Its password.',
     secret: true,
@@ -155,13 +141,11 @@ export const variables = {
       'Requests that one process has in flight to one URL of a destination at once, at most: how many it is at a time is found out.',
   }),
   WEBHOOK_ALLOWED_NETWORKS: variable(networkList, {
-    default: null,
     takes: 'CIDRs (10.1.0.0/16,fd00::/8), separated by commas',
     meaning:
       'Private networks that webhooks may reach. All other private and loopback addresses are refused.',
   }),
-  WEBHOOK_CA_FILE: variable(certificateFile, {
-    default: null,
+  WEBHOOK_CA_FILE: variable(pemCertificates, {
     takes: 'the path of a PEM file with certificates',
     meaning: 'Roots to trust at webhooks, beside Node’s own.',
   }),
@@ -174,7 +158,6 @@ export const variables = {
       'Calls a second that one collector takes of one source; beyond them it answers that source 429. All sources share the topic, so one that floods it would delay the deliveries of the others.',
   }),
   TRUSTED_PROXIES: variable(networkList, {
-    default: null,
     takes: 'CIDRs (10.1.0.0/16,fd00::/8), separated by commas',
     meaning:
       'Where the collector’s own proxies are: what they say in `X-Forwarded-For` is believed, so that `context.ip` is the caller’s. Nobody else’s is.',
@@ -190,13 +173,11 @@ export const variables = {
   ),
   METRICS_PORT: port('9464', 'Where `/metrics`, `/healthz` and `/readyz` are. 0 picks one and prints it.'),
   ADMIN_TOKEN: variable(matching(/^[\x21-\x7e]{32,1024}$/), {
-    default: null,
     takes: '32 to 1024 printable ASCII characters without spaces',
     meaning: 'The console’s API takes it as a Bearer token. `openssl rand -hex 32` makes one.',
     secret: true,
   }),
   SECRETS_KEY: variable(keyList, {
-    default: null,
     takes: '32 bytes as 64 hex digits or as base64; older keys after a comma',
     meaning:
       'Encrypts shared secrets and header values in the settings log. `openssl rand -hex 32` makes one.',
@@ -214,7 +195,6 @@ export const variables = {
       'Where views of topics are kept in SQLite files (memberships of audiences and computed traits, an index of messages). It can be deleted: what is needed is built again from Kafka.',
   }),
   REPLICATION_FACTOR: variable(whole(1, 100), {
-    default: null,
     takes: 'a whole number from 1 to 100',
     meaning: 'Copies of each topic when `setup` creates it. Unset: the brokers’ own default.',
   }),

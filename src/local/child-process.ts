@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 
@@ -68,10 +69,7 @@ export async function startChild(options: {
       resolve({ code, signal })
     })
   })
-  await new Promise<void>((resolve, reject) => {
-    child.once('spawn', resolve)
-    child.once('error', reject)
-  })
+  await once(child, 'spawn')
   const pid = child.pid as number
   const kill = async () => {
     killGroup(running ? pid : undefined)

@@ -1,9 +1,10 @@
+import { once } from 'node:events'
 import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { PostriderError } from '../errors.ts'
 import type { Part } from '../supervisor.ts'
 import { lastWords, startChild, type ChildProcess } from './child-process.ts'
-import { claimStateFolder, forgetChild, recordChild } from './state-folder.ts'
+import { forgetChild, recordChild } from './state-folder.ts'
 
 /** A server of ours that runs as a child process, ready for use. */
 export interface LocalServer extends ChildProcess {
@@ -73,23 +74,19 @@ export async function startJavaServer(options: {
   }
   const gone = (done: Promise<void>) => Promise.all([done, exited]).then(() => {})
   return {
+    ...child,
     name,
     port,
     dataDir,
     logFile,
-    pid: child.pid,
     exited,
-    isRunning: child.isRunning,
     stop: (deadlineMs) => gone(child.stop(deadlineMs)),
     kill: () => gone(child.kill()),
   }
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, 'abort')
 }
 
 /** Runs a Java tool in a state folder to its end. Throws a `local` error with the log's last words if it fails. */
@@ -114,24 +111,13 @@ export async function runJavaTool(options: {
   }
 }
 
-/** Creates the folder and waits for what a killed run left behind; then the port is looked at. */
-export async function prepareFolder(dataDir: string, name: string): Promise<string> {
-  const folder = resolve(dataDir)
-  await claimStateFolder(folder, name)
-  return folder
-}
-
 /** A local server as a part for the supervisor: stops when asked, and fails when the server ends by itself. */
 export function asPart(server: LocalServer): Part {
   return {
     name: server.name,
     run: async (signal) => {
-      const stopping = new Promise<null>((resolve) => {
-        if (signal.aborted) resolve(null)
-        signal.addEventListener('abort', () => resolve(null), { once: true })
-      })
-      const exit = await Promise.race([stopping, server.exited])
-      if (exit === null) return server.stop()
+      const exit = await Promise.race([aborted(signal), server.exited])
+      if (!exit) return server.stop()
       const how = exit.signal ?? `code ${exit.code}`
       const words = await lastWords(server.logFile)
       throw new PostriderError(

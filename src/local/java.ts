@@ -1,7 +1,10 @@
 import { execFile } from 'node:child_process'
 import { access, constants } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
+import { promisify } from 'node:util'
 import { PostriderError } from '../errors.ts'
+
+const run = promisify(execFile)
 
 const oldestJava = 17
 
@@ -60,11 +63,8 @@ async function cannotRun(what: string, env: NodeJS.ProcessEnv): Promise<Postride
 }
 
 /** The feature version: 17 of `17.0.15`, 8 of `1.8.0_412`; null when it is not known. */
-function javaVersion(java: string): Promise<number | null> {
-  return new Promise((resolve) => {
-    execFile(java, ['-version'], { timeout: 20_000 }, (error, stdout, stderr) => {
-      const found = /version "(?:1\.)?(\d+)/.exec(stderr + stdout)
-      resolve(error || !found ? null : Number(found[1]))
-    })
-  })
+async function javaVersion(java: string): Promise<number | null> {
+  const answer = await run(java, ['-version'], { timeout: 20_000 }).catch(() => null)
+  const found = /version "(?:1\.)?(\d+)/.exec(answer ? answer.stderr + answer.stdout : '')
+  return found && Number(found[1])
 }

@@ -7,38 +7,6 @@ import type { LocalParts } from './parts.ts'
 import { isPortFree } from './ports.ts'
 import { claimStateFolder } from './state-folder.ts'
 
-/** One broker of a local Kafka; it is also one of its controllers. */
-export interface LocalKafkaNode extends KafkaNodeAddress {
-  /** `host:port`, for clients. */
-  broker: string
-  /** Its records, its properties and its log file. */
-  dataDir: string
-  /** Begun again by each start. */
-  logFile: string
-  /** Of its newest process. */
-  pid: number
-  /** True from `start()` until the process has ended. A frozen node runs. */
-  isRunning(): boolean
-  /**
-   * SIGTERM: a controlled shutdown, which moves its leaders first; SIGKILL after `deadlineMs` (10 s unless set).
-   * Resolves once it is gone; idempotent. A node that starts is ended, and its `start()` rejects.
-   */
-  stop(deadlineMs?: number): Promise<void>
-  /** SIGKILL: what a crash looks like. Resolves once it is gone; idempotent. Ends frozen nodes too. */
-  kill(): Promise<void>
-  /** SIGSTOP: it answers nothing, and its connections stay open. */
-  freeze(): void
-  /** SIGCONT. Does nothing when the node is not frozen. */
-  thaw(): void
-  /**
-   * Starts it again after `stop` or `kill`, as the same broker: on its ports, with its records. Resolves once it is
-   * a broker of the cluster again, which takes a majority of controllers: when most nodes are gone, do not await
-   * the first before you start the next. Throws a `local` error when it runs, when a port is taken, and after
-   * `stop()` or `kill()` of the whole Kafka.
-   */
-  start(): Promise<void>
-}
-
 export interface KafkaNodeOptions {
   parts: LocalParts
   /** As a reader knows it: `Kafka`, `Kafka node 2`. */
@@ -54,12 +22,16 @@ export interface KafkaNodeOptions {
 
 const logName = 'kafka.log'
 
-export class KafkaNode implements LocalKafkaNode {
+/** One broker of a local Kafka; it is also one of its controllers. */
+export class LocalKafkaNode {
   readonly id: number
   readonly port: number
   readonly controllerPort: number
+  /** `host:port`, for clients. */
   readonly broker: string
+  /** Its records, its properties and its log file. */
   readonly dataDir: string
+  /** Begun again by each start. */
   readonly logFile: string
   readonly #options: KafkaNodeOptions
   #server: LocalServer | null = null
@@ -76,14 +48,20 @@ export class KafkaNode implements LocalKafkaNode {
     this.logFile = `${options.dataDir}/${logName}`
   }
 
+  /** Of its newest process. */
   get pid(): number {
     return this.#server!.pid
   }
 
+  /** True from `start()` until the process has ended. A frozen node runs. */
   isRunning(): boolean {
     return this.#starting !== null || this.#server?.isRunning() === true
   }
 
+  /**
+   * SIGTERM: a controlled shutdown, which moves its leaders first; SIGKILL after `deadlineMs` (10 s unless set).
+   * Resolves once it is gone; idempotent. A node that starts is ended, and its `start()` rejects.
+   */
   async stop(deadlineMs?: number): Promise<void> {
     await this.#abortStart()
     this.#isEndAsked = true
@@ -93,21 +71,30 @@ export class KafkaNode implements LocalKafkaNode {
     await stopped
   }
 
+  /** SIGKILL: what a crash looks like. Resolves once it is gone; idempotent. Ends frozen nodes too. */
   async kill(): Promise<void> {
     await this.#abortStart()
     this.#isEndAsked = true
     await this.#server?.kill()
   }
 
+  /** SIGSTOP: it answers nothing, and its connections stay open. */
   freeze(): void {
     if (!this.#server?.isRunning()) throw new PostriderError('local', `${this.#options.name} does not run`)
     process.kill(this.#server.pid, 'SIGSTOP')
   }
 
+  /** SIGCONT. Does nothing when the node is not frozen. */
   thaw(): void {
     if (this.#server?.isRunning()) process.kill(this.#server.pid, 'SIGCONT')
   }
 
+  /**
+   * Starts it again after `stop` or `kill`, as the same broker: on its ports, with its records. Resolves once it is
+   * a broker of the cluster again, which takes a majority of controllers: when most nodes are gone, do not await
+   * the first before you start the next. Throws a `local` error when it runs, when a port is taken, and after
+   * `stop()` or `kill()` of the whole Kafka.
+   */
   start(): Promise<void> {
     return this.#begin(async (signal) => {
       const { name, closing } = this.#options

@@ -1,20 +1,22 @@
 import { randomBytes } from 'node:crypto'
-import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { PostriderError } from '../errors.ts'
-import { prepareFolder, runJavaTool } from './java-server.ts'
+import { runJavaTool } from './java-server.ts'
 import type { LocalParts } from './parts.ts'
+import { claimStateFolder } from './state-folder.ts'
 
 /** A cluster of one node keeps its records in `log`; each of three nodes has a folder of its own, `node-1` and on. */
 const nodeFolderName = (id: number): string => `node-${id}`
 
 /** How many nodes a state folder was begun with; null when nothing is kept there. */
-export async function keptNodes(dataDir: string): Promise<1 | 3 | null> {
-  if (await exists(join(dataDir, nodeFolderName(1)))) return 3
-  return (await exists(join(dataDir, 'log'))) ? 1 : null
+export function keptNodes(dataDir: string): 1 | 3 | null {
+  if (existsSync(join(dataDir, nodeFolderName(1)))) return 3
+  return existsSync(join(dataDir, 'log')) ? 1 : null
 }
 
-export const nodeCount = (count: number): string => (count === 1 ? 'one node' : 'three nodes')
+const nodeCount = (count: number): string => (count === 1 ? 'one node' : 'three nodes')
 
 /**
  * Creates the folders of the nodes and waits for processes that a killed run left behind. Throws a `local` error
@@ -27,7 +29,7 @@ export async function prepareNodeFolders(options: {
 }): Promise<string[]> {
   const { nodeIds } = options
   const dataDir = resolve(options.dataDir)
-  const kept = await keptNodes(dataDir)
+  const kept = keptNodes(dataDir)
   if (kept !== null && kept !== nodeIds.length) {
     throw new PostriderError(
       'local',
@@ -35,17 +37,11 @@ export async function prepareNodeFolders(options: {
         `choose another folder for ${nodeCount(nodeIds.length)}`,
     )
   }
-  if (nodeIds.length === 1) return [await prepareFolder(dataDir, 'Kafka')]
+  if (nodeIds.length === 1) return [await claimStateFolder(dataDir, 'Kafka')]
   return Promise.all(
-    nodeIds.map((id) => prepareFolder(join(dataDir, nodeFolderName(id)), `Kafka node ${id}`)),
+    nodeIds.map((id) => claimStateFolder(join(dataDir, nodeFolderName(id)), `Kafka node ${id}`)),
   )
 }
-
-const exists = (path: string): Promise<boolean> =>
-  stat(path).then(
-    () => true,
-    () => false,
-  )
 
 /**
  * Gives new folders their cluster id. The id is noted last: folders without the note were never started on

@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import { PostriderError } from '../errors.ts'
 import type { ChildExit } from './child-process.ts'
 import type { LocalServer } from './java-server.ts'
-import { KafkaNode, type LocalKafkaNode } from './kafka-node.ts'
+import { LocalKafkaNode } from './kafka-node.ts'
 import {
   propertiesText,
   serverProperties,
@@ -13,7 +13,7 @@ import {
 import { answersForGroups, knowsBrokers } from './kafka-ready.ts'
 import { formatOnce, prepareNodeFolders } from './kafka-storage.ts'
 import type { LocalParts } from './parts.ts'
-import { freePort, isPortFree } from './ports.ts'
+import { freePort, isPortFree, startOnFreePorts } from './ports.ts'
 
 /**
  * A Kafka of one or three nodes. `port`, `pid` and `logFile` are those of the first node. `stop` and `kill` end all
@@ -59,16 +59,7 @@ export interface LocalKafkaOptions {
 export async function startLocalKafka(options: LocalKafkaOptions): Promise<LocalKafka> {
   const nodeIds = options.nodes === 3 ? [1, 2, 3] : [1]
   const folders = await prepareNodeFolders({ dataDir: options.dataDir, nodeIds })
-  for (let tries = 1; ; tries++) {
-    try {
-      return await startOnce(options, folders)
-    } catch (error) {
-      // A free port can be taken by another process before the broker takes it.
-      const lost =
-        error instanceof PostriderError && /Address already in use|BindException/.test(error.message)
-      if (!lost || tries === 3) throw error
-    }
-  }
+  return startOnFreePorts(() => startOnce(options, folders))
 }
 
 async function startOnce(options: LocalKafkaOptions, folders: readonly string[]): Promise<LocalKafka> {
@@ -83,7 +74,7 @@ async function startOnce(options: LocalKafkaOptions, folders: readonly string[])
   const closing = new AbortController()
   const exited = Promise.withResolvers<ChildExit>()
   const nodes = addresses.map((address, at) => {
-    const node: KafkaNode = new KafkaNode({
+    const node: LocalKafkaNode = new LocalKafkaNode({
       parts,
       name: folders.length === 1 ? 'Kafka' : `Kafka node ${address.id}`,
       address,
@@ -98,8 +89,8 @@ async function startOnce(options: LocalKafkaOptions, folders: readonly string[])
     return node
   })
   await beginAll(nodes, closing, options.signal)
-  const [first] = nodes as [KafkaNode]
-  const end = async (endNode: (node: KafkaNode) => Promise<void>) => {
+  const [first] = nodes as [LocalKafkaNode]
+  const end = async (endNode: (node: LocalKafkaNode) => Promise<void>) => {
     closing.abort()
     await Promise.all(nodes.map(endNode))
   }
@@ -122,7 +113,7 @@ async function startOnce(options: LocalKafkaOptions, folders: readonly string[])
 
 /** Starts all nodes side by side, for they become ready only together; when one fails, none is left running. */
 async function beginAll(
-  nodes: readonly KafkaNode[],
+  nodes: readonly LocalKafkaNode[],
   closing: AbortController,
   signal: AbortSignal | undefined,
 ): Promise<void> {

@@ -2,6 +2,9 @@ import { createServer } from 'node:net'
 import { randomInt } from 'node:crypto'
 import { PostriderError } from '../errors.ts'
 
+/** Times that a server is started, each time on other free ports. */
+const maxStarts = 3
+
 /** Whether a port of 127.0.0.1 can be listened on now. */
 export function isPortFree(port: number): Promise<boolean> {
   return new Promise((resolve, reject) => {
@@ -26,4 +29,16 @@ export async function freePort(except: readonly number[] = []): Promise<number> 
     if (!except.includes(port) && (await isPortFree(port))) return port
   }
   throw new PostriderError('local', 'no free port between 20000 and 32000 on 127.0.0.1')
+}
+
+/** Starts a server on free ports, and again where another process took one of them before the server did. */
+export async function startOnFreePorts<T>(start: () => Promise<T>): Promise<T> {
+  for (let starts = 1; ; starts++) {
+    try {
+      return await start()
+    } catch (error) {
+      const isLost = error instanceof PostriderError && /already in use|BindException/.test(error.message)
+      if (!isLost || starts === maxStarts) throw error
+    }
+  }
 }

@@ -1,7 +1,8 @@
 import { PostriderError } from '../errors.ts'
-import { prepareFolder, startJavaServer, type LocalServer } from './java-server.ts'
+import { startJavaServer, type LocalServer } from './java-server.ts'
 import type { LocalParts } from './parts.ts'
-import { freePort, isPortFree } from './ports.ts'
+import { freePort, isPortFree, startOnFreePorts } from './ports.ts'
+import { claimStateFolder } from './state-folder.ts'
 
 export interface LocalRegistry extends LocalServer {
   /** The base of the Confluent API, for SCHEMA_REGISTRY_URL. */
@@ -19,6 +20,8 @@ export interface LocalRegistryOptions {
   signal?: AbortSignal
 }
 
+const name = 'the schema registry'
+
 /** The base of the Confluent API of a local registry. */
 export const localRegistryUrl = (port: number): string => `http://127.0.0.1:${port}/apis/ccompat/v7`
 
@@ -27,16 +30,8 @@ export const localRegistryUrl = (port: number): string => `http://127.0.0.1:${po
  * answers. Throws a `local` error when the port is taken, the folder is in use or it does not start.
  */
 export async function startLocalRegistry(options: LocalRegistryOptions): Promise<LocalRegistry> {
-  const dataDir = await prepareFolder(options.dataDir, 'the schema registry')
-  for (let tries = 1; ; tries++) {
-    try {
-      return await startOnce(options, dataDir)
-    } catch (error) {
-      // A free port can be taken by another process before the server takes it.
-      const lost = error instanceof PostriderError && /already in use|BindException/.test(error.message)
-      if (!lost || tries === 3) throw error
-    }
-  }
+  const dataDir = await claimStateFolder(options.dataDir, name)
+  return startOnFreePorts(() => startOnce(options, dataDir))
 }
 
 async function startOnce(options: LocalRegistryOptions, dataDir: string): Promise<LocalRegistry> {
@@ -51,7 +46,7 @@ async function startOnce(options: LocalRegistryOptions, dataDir: string): Promis
   }
   const url = localRegistryUrl(port)
   const server = await startJavaServer({
-    name: 'the schema registry',
+    name,
     java: options.parts.java,
     args: ['-Xmx384m', '-cp', options.parts.registryClassPath, 'io.quarkus.runner.GeneratedMain'],
     env: {

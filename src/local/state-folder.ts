@@ -1,8 +1,11 @@
 import { execFile } from 'node:child_process'
 import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { PostriderError } from '../errors.ts'
+
+const run = promisify(execFile)
 
 /** Whether a process with this id exists. */
 export function isAlive(pid: number): boolean {
@@ -21,15 +24,10 @@ interface ProcessMark {
 }
 
 /** When a process was started, by `ps`; empty when there is no such process or no `ps`. */
-function startOf(pid: number): Promise<string> {
-  return new Promise((resolve) => {
-    execFile(
-      'ps',
-      ['-o', 'lstart=', '-p', String(pid)],
-      { env: { PATH: process.env.PATH, LC_ALL: 'C' } },
-      (_, out) => resolve(out.trim()),
-    )
-  })
+async function startOf(pid: number): Promise<string> {
+  const env = { PATH: process.env.PATH, LC_ALL: 'C' }
+  const found = await run('ps', ['-o', 'lstart=', '-p', String(pid)], { env }).catch(() => null)
+  return found?.stdout.trim() ?? ''
 }
 
 const isSame = async (mark: ProcessMark) => isAlive(mark.pid) && (await startOf(mark.pid)) === mark.started
@@ -39,10 +37,12 @@ const recordFile = (dataDir: string) => join(dataDir, 'process.json')
 const leftoverDeadlineMs = 15_000
 
 /**
- * Makes a part's state folder ready for one child process: creates it for this user alone, and waits for a child that a killed run
- * has left dying. Throws a `local` error when another run that is alive holds the folder.
+ * Makes a part's state folder ready for one child process: creates it for this user alone, and waits for a
+ * child that a killed run has left dying. Returns its absolute path. Throws a `local` error when another run that is
+ * alive holds the folder.
  */
-export async function claimStateFolder(dataDir: string, partName: string): Promise<void> {
+export async function claimStateFolder(folder: string, partName: string): Promise<string> {
+  const dataDir = resolve(folder)
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
   await chmod(dataDir, 0o700)
   const text = await readFile(recordFile(dataDir), 'utf8').catch(() => null)
@@ -50,6 +50,7 @@ export async function claimStateFolder(dataDir: string, partName: string): Promi
   // Native libraries are unpacked here and stay behind after a kill: emptied each time.
   await rm(join(dataDir, 'tmp'), { recursive: true, force: true })
   await mkdir(join(dataDir, 'tmp'))
+  return dataDir
 }
 
 async function waitForLeftover(dataDir: string, partName: string, text: string): Promise<void> {

@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import type { TestContext } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
 import { PostriderError } from '../../src/errors.ts'
+import { createAuthority } from '../support/secured/certificates.ts'
 
 function linesFor(env: Record<string, string>): string[] {
   try {
@@ -167,12 +168,17 @@ test('allowed networks are CIDRs, and an address stands for itself', () => {
     '127.0.0.1/32',
     '::1/128',
   ])
+  const [line = ''] = linesFor({ WEBHOOK_ALLOWED_NETWORKS: '10.0.0.0/8,10.0.0/99' })
+  assert.match(line, /^WEBHOOK_ALLOWED_NETWORKS is .* \("10\.0\.0\/99" is neither an address nor a CIDR\)/)
 })
 
-test('a CA file must hold certificates', (t) => {
-  const file = join(folder(t), 'ca.pem')
-  writeFileSync(file, 'not one')
-  assert.match(linesFor({ WEBHOOK_CA_FILE: file })[0] ?? '', /\(holds no certificate\)/)
-  writeFileSync(file, '-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----\n')
-  assert.equal(loadConfig({ WEBHOOK_CA_FILE: file }).webhookCaFile, file)
+test('a CA file that is missing, empty or broken stops the start with its name', async (t) => {
+  const { ca, caFile } = await createAuthority(t)
+  assert.equal(loadConfig({ WEBHOOK_CA_FILE: caFile }).webhookCa?.trim(), ca.trim())
+  const lineFor = (file: string) => linesFor({ WEBHOOK_CA_FILE: file })[0] ?? ''
+  assert.match(lineFor(`${caFile}.not-there`), /^WEBHOOK_CA_FILE is ".*not-there" \(cannot be read: ENOENT\)/)
+  writeFileSync(caFile, 'nothing of use')
+  assert.match(lineFor(caFile), /\(holds no certificate\)/)
+  writeFileSync(caFile, '-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----\n')
+  assert.match(lineFor(caFile), /\(certificate 1 of it is broken\)/)
 })

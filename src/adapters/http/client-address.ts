@@ -1,11 +1,9 @@
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
-type Address = ipaddr.IPv4 | ipaddr.IPv6
-
 /** Finds the address that a request came from, behind the proxies that are trusted. */
 export class ClientAddress {
-  readonly #trusted: [Address, number][]
+  readonly #trusted: [ipaddr.IPv4 | ipaddr.IPv6, number][]
 
   /** `trustedProxies` are CIDRs; with none, it is always the peer's. */
   constructor(trustedProxies: readonly string[]) {
@@ -31,10 +29,7 @@ export class ClientAddress {
 
   #isTrusted(text: string): boolean {
     if (isIP(text) === 0) return false
-    const address = ipaddr.process(text)
-    return this.#trusted.some(
-      ([network, bits]) => network.kind() === address.kind() && address.match(network, bits),
-    )
+    return ipaddr.subnetMatch(ipaddr.process(text), { trusted: this.#trusted }) === 'trusted'
   }
 }
 

@@ -1,5 +1,4 @@
 import type { ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { fastify } from 'fastify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { bodyTooLarge, overloaded, refusal, unavailable } from '../../collector/answers.ts'
@@ -14,7 +13,8 @@ import type { Logger } from '../log.ts'
 import { BodyRefused, readBody } from './body.ts'
 import { ClientAddress } from './client-address.ts'
 import { allowOrigin, preflight } from './cors.ts'
-import { badHttpHandler, closeServer, listen } from './serving.ts'
+import { badHttpHandler, serve } from './serving.ts'
+import type { HttpServer } from './serving.ts'
 import { basicKey, bearerKey } from './authorization.ts'
 
 export interface CollectorServerOptions {
@@ -32,13 +32,6 @@ export interface CollectorServerOptions {
   answerMs?: number
 }
 
-export interface CollectorServer {
-  /** The port that was got, when 0 was asked for. */
-  port: number
-  /** Takes no more connections, answers the requests in flight, cuts off what is left after `graceMs`. Idempotent. */
-  close(graceMs: number): Promise<void>
-}
-
 /** A head that is not complete by then is cut off, in ms. */
 const headMs = 10_000
 /** How often requests that take too long are looked for, in ms. */
@@ -52,7 +45,7 @@ const maxHeadBytes = 24 << 10
 const gif = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64')
 
 /** Serves the tracking API. Throws PostriderError 'local' for a port that cannot be had. */
-export async function openCollectorServer(options: CollectorServerOptions): Promise<CollectorServer> {
+export async function openCollectorServer(options: CollectorServerOptions): Promise<HttpServer> {
   const { port, host, log, requestMs = 30_000 } = options
   const app = fastify({
     // Each request has its own: a client on keep-alive that is slow once is not cut off for good.
@@ -82,18 +75,8 @@ export async function openCollectorServer(options: CollectorServerOptions): Prom
     log.error({ err: error, path: request.url.split('?')[0] }, 'a request failed by a bug')
     send(reply, refusal(500, 'internal_error', 'the collector failed; send this again later'))
   })
-  let closing: Promise<void> | null = null
-  // Also on requests that came in before: else their connections would stay open until the grace has passed.
-  app.addHook('onSend', (_request, reply, payload, done) => {
-    if (closing) reply.header('Connection', 'close')
-    done(null, payload)
-  })
   addRoutes(app, options)
-  await listen(app, { port, host, part: 'COLLECTOR' })
-  return {
-    port: (app.server.address() as AddressInfo).port,
-    close: (graceMs) => (closing ??= closeServer(app, graceMs)),
-  }
+  return serve(app, { port, host, part: 'COLLECTOR' })
 }
 
 function addRoutes(

@@ -1,4 +1,3 @@
-import type { AddressInfo } from 'node:net'
 import { fastify } from 'fastify'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { apiDocument, apiPrefix } from '../../console/api/document.ts'
@@ -11,7 +10,8 @@ import { answerTo, bug, noRoute, notFound, pathOf, send, stopped, unauthorized }
 import { limitBodyTime, maxBodyBytes, takeBodies } from './console-bodies.ts'
 import { answerRequest } from './console-request.ts'
 import { RefusedTokens } from './refused-tokens.ts'
-import { badHttpHandler, closeServer, listen } from './serving.ts'
+import { badHttpHandler, closeServer, serve } from './serving.ts'
+import type { HttpServer } from './serving.ts'
 
 export interface ConsoleServerOptions {
   port: number
@@ -35,16 +35,6 @@ export interface ConsoleServerOptions {
   idleMs?: number
 }
 
-export interface ConsoleServer {
-  /** The port that was got, when 0 was asked for. */
-  port: number
-  /**
-   * Takes no more connections, finishes the requests in flight, and after `graceMs` breaks off what is left. Resolves
-   * once no handler runs any more. Idempotent.
-   */
-  close(graceMs: number): Promise<void>
-}
-
 /** A delivery's id, percent-encoded. */
 const maxParamLength = 4_096
 /** How often slow heads are looked for, in ms. */
@@ -60,8 +50,11 @@ const securityHeaders = {
   'X-Frame-Options': 'DENY',
 }
 
-/** Serves the admin API. Throws PostriderError 'local' for a port that cannot be had. */
-export async function openConsoleServer(options: ConsoleServerOptions): Promise<ConsoleServer> {
+/**
+ * Serves the admin API; once it is closed no handler runs any more. Throws PostriderError 'local' for a port that
+ * cannot be had.
+ */
+export async function openConsoleServer(options: ConsoleServerOptions): Promise<HttpServer> {
   const { port, host, token, version, operations, counts, log } = options
   const { headMs = 10_000, idleMs = 60_000 } = options
   const app = fastify({
@@ -75,7 +68,6 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
   })
   const stopping = new AbortController()
   const running = new Set<Promise<void>>()
-  let closing: Promise<void> | null = null
   const document = JSON.stringify(apiDocument(operations, version))
   const documentUrl = `${apiPrefix}/openapi.json`
   const judge = tokenCheck(token)
@@ -100,11 +92,6 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
     reply.headers({ 'WWW-Authenticate': `Bearer realm="postrider"${error}`, Connection: 'close' })
     send(reply, refusal('unauthorized', unauthorized[verdict]))
     return reply
-  })
-  // Also on requests that came in before: else their connections would stay open until the grace has passed.
-  app.addHook('onSend', (_request, reply, payload, done) => {
-    if (closing) reply.header('Connection', 'close')
-    done(null, payload)
   })
   app.addHook('onResponse', (request, reply, done) => {
     const operation = operationOf(request)
@@ -143,8 +130,7 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
         return handled.then(() => reply)
       },
     })
-  await listen(app, { port, host, part: 'CONSOLE' })
-  const close = async (graceMs: number) => {
+  return serve(app, { port, host, part: 'CONSOLE' }, async (graceMs) => {
     const force = setTimeout(() => stopping.abort(stopped), graceMs)
     // Requests that are broken off can still answer so.
     await closeServer(app, graceMs + 1_000)
@@ -152,11 +138,7 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
     stopping.abort(stopped)
     refusedTokens.close()
     await Promise.allSettled(running)
-  }
-  return {
-    port: (app.server.address() as AddressInfo).port,
-    close: (graceMs) => (closing ??= close(graceMs)),
-  }
+  })
 }
 
 const operationOf = (request: FastifyRequest): Operation | undefined =>

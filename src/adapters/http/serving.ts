@@ -1,17 +1,38 @@
 // What our HTTP servers have in common: how they begin, how they end, and what they say to what is no HTTP.
-import type { Socket } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { PostriderError } from '../../errors.ts'
 
-/** Throws PostriderError 'local' that names the variable, `<part>_PORT` or `<part>_HOST`, for what cannot be had. */
-export async function listen(
+export interface HttpServer {
+  /** The port that was got, when 0 was asked for. */
+  port: number
+  /** Takes no more connections, answers the requests in flight, cuts off what is left after `graceMs`. Idempotent. */
+  close(graceMs: number): Promise<void>
+}
+
+/**
+ * Lets the app listen, and end by `end`. Throws PostriderError 'local' that names the variable, `<part>_PORT` or
+ * `<part>_HOST`, for what cannot be had.
+ */
+export async function serve(
   app: FastifyInstance,
   { port, host, part }: { port: number; host: string; part: string },
-): Promise<void> {
+  end = (graceMs: number): Promise<void> => closeServer(app, graceMs),
+): Promise<HttpServer> {
+  let closing: Promise<void> | null = null
+  // Also on requests that came in before: else their connections would stay open until the grace has passed.
+  app.addHook('onSend', (_request, reply, payload, done) => {
+    if (closing) reply.header('Connection', 'close')
+    done(null, payload)
+  })
   try {
     await app.listen({ port, host })
   } catch (error) {
     throw listenFailure(error, { port, host, part })
+  }
+  return {
+    port: (app.server.address() as AddressInfo).port,
+    close: (graceMs) => (closing ??= end(graceMs)),
   }
 }
 

@@ -1,10 +1,8 @@
 import { lookup as systemLookup, type LookupAddress } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import { PostriderError } from '../../errors.ts'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
-type Network = [Address, number]
 
 /** No address of the host may be connected to. Its message says which address and why, and nothing secret. */
 export class AddressNotAllowedError extends Error {
@@ -14,7 +12,7 @@ export class AddressNotAllowedError extends Error {
 
 /** Azure's metadata and host services; the other clouds' lie in link-local, unique-local or CGNAT networks. */
 const azureHost = ipaddr.parseCIDR('168.63.129.16/32')
-const globalUnicast = ipaddr.parseCIDR('2000::/3')
+const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
 
 /**
  * Keeps webhooks out of networks that the URL's author should not reach through us: loopback, private, link-local
@@ -22,14 +20,14 @@ const globalUnicast = ipaddr.parseCIDR('2000::/3')
  * connect time, so neither a DNS answer nor a later change of it (rebinding) gets round it.
  */
 export class AddressGuard {
-  readonly #allowed: Network[]
+  readonly #allowed: [Address, number][]
   readonly #lookup: LookupFunction
   /** Look-ups in flight: connections that open together share one answer. Nothing is kept afterwards. */
   readonly #pending = new Map<string, ((error: Error | null, addresses: LookupAddress[]) => void)[]>()
 
-  /** `allowedNetworks` are CIDRs that may be reached although they are not public. Throws `usage` on a bad one. */
+  /** `allowedNetworks` are CIDRs that may be reached although they are not public. */
   constructor(allowedNetworks: readonly string[], lookup: LookupFunction = systemLookup) {
-    this.#allowed = allowedNetworks.map(parseNetwork)
+    this.#allowed = allowedNetworks.map((network) => ipaddr.parseCIDR(network))
     this.#lookup = lookup
   }
 
@@ -40,21 +38,16 @@ export class AddressGuard {
   }
 
   #refusalOf(address: Address): string | null {
-    if (this.#allowed.some((network) => network[0].kind() === address.kind() && matches(address, network)))
-      return null
-    if (address.kind() === 'ipv4') {
-      if (matches(address, azureHost)) return 'metadata service'
-      const range = address.range()
-      return range === 'unicast' ? null : range
-    }
-    const inner = embeddedIPv4(address as ipaddr.IPv6)
+    const known = { allowed: this.#allowed, 'metadata service': azureHost }
+    const range = ipaddr.subnetMatch(address, known, address.range())
+    if (range === 'allowed') return null
+    const inner = embeddedIPv4(address)
     if (inner !== null) {
       const refusal = this.#refusalOf(inner)
       return refusal === null ? null : `${refusal}, within an IPv6 address`
     }
-    const range = address.range()
     if (range !== 'unicast') return range
-    return matches(address, globalUnicast) ? null : 'not global unicast'
+    return address instanceof ipaddr.IPv6 && !address.match(globalUnicast) ? 'not global unicast' : null
   }
 
   /**
@@ -78,10 +71,7 @@ export class AddressGuard {
   ) {
     const key = `${family} ${hostname}`
     const waiting = this.#pending.get(key)
-    if (waiting !== undefined) {
-      waiting.push(callback)
-      return
-    }
+    if (waiting !== undefined) return void waiting.push(callback)
     const callbacks = [callback]
     this.#pending.set(key, callbacks)
     this.#lookup(hostname, { all: true, family }, (error, answer) => {
@@ -102,9 +92,8 @@ export class AddressGuard {
 
 function refusalError(hostname: string, found: LookupAddress[], guard: AddressGuard): Error {
   const first = found[0]
-  if (first === undefined) {
+  if (first === undefined)
     return Object.assign(new Error(`${hostname} has no address`), { code: 'ENOTFOUND' })
-  }
   return notAllowed(first.address, guard.refusal(first.address)!, hostname)
 }
 
@@ -114,25 +103,9 @@ export function notAllowed(address: string, refusal: string, hostname?: string):
   return new AddressNotAllowedError(`the address ${address}${of} is not allowed (${refusal})`)
 }
 
-function parseNetwork(text: string): Network {
-  try {
-    return ipaddr.parseCIDR(text.trim())
-  } catch {
-    throw new PostriderError(
-      'usage',
-      `WEBHOOK_ALLOWED_NETWORKS: '${text}' is not a network: give CIDRs such as 10.1.0.0/16 or fd00::/8`,
-    )
-  }
-}
-
-function matches(address: Address, network: Network): boolean {
-  return address.kind() === 'ipv4'
-    ? (address as ipaddr.IPv4).match(network as [ipaddr.IPv4, number])
-    : (address as ipaddr.IPv6).match(network as [ipaddr.IPv6, number])
-}
-
 /** The IPv4 address that a packet to this IPv6 address may end at: mapped, translated, NAT64, 6to4, compatible. */
-function embeddedIPv4(address: ipaddr.IPv6): ipaddr.IPv4 | null {
+function embeddedIPv4(address: Address): ipaddr.IPv4 | null {
+  if (!(address instanceof ipaddr.IPv6)) return null
   const parts = address.parts
   const range = address.range()
   if (range === '6to4') return fromParts(parts[1]!, parts[2]!)

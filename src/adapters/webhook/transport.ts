@@ -1,4 +1,5 @@
 import { isIP, type LookupFunction } from 'node:net'
+import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls'
 import { buildConnector } from 'undici'
 import { PostriderError } from '../../errors.ts'
 import type { WebhookTransport } from '../../forwarder/send/webhook-transport.ts'
@@ -7,15 +8,14 @@ import type { Connector } from './connection.ts'
 import { Deadlines } from './deadlines.ts'
 import { WebhookEndpoint, type EndpointOptions } from './endpoint.ts'
 import { WebhookOrigin } from './origin.ts'
-import { loadTrust } from './trust.ts'
 
 export interface WebhookTransportOptions {
   /** From send() to the last byte of the response: look-up, connect and TLS included. In ms; default 5,000. */
   timeoutMs?: number
   /** CIDRs that may be reached although they are not public. */
   allowedNetworks: readonly string[]
-  /** A PEM file with roots to trust besides Node's own. */
-  caFile: string | null
+  /** Roots to trust besides Node's own, in PEM form. */
+  ca: string | null
   /** Resolves host names; default the system's. Its answers are always vetted. */
   lookup?: LookupFunction
   /** The wall clock in epoch ms, for Retry-After dates; default Date.now. */
@@ -23,7 +23,7 @@ export interface WebhookTransportOptions {
 }
 
 /**
- * Webhooks over HTTP/1.1 by undici. Throws PostriderError `usage` for a bad network or CA file.
+ * Webhooks over HTTP/1.1 by undici.
  *
  * Certificates are always verified: NODE_TLS_REJECT_UNAUTHORIZED has no effect here.
  *
@@ -35,7 +35,7 @@ export interface WebhookTransportOptions {
  */
 export function createWebhookTransport(options: WebhookTransportOptions): WebhookTransport {
   const guard = new AddressGuard(options.allowedNetworks, options.lookup)
-  const secureContext = loadTrust(options.caFile)
+  const secureContext = trustOf(options.ca)
   const connector = buildConnector({
     allowH2: false,
     rejectUnauthorized: true,
@@ -97,3 +97,11 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
     },
   }
 }
+
+/**
+ * Node's own roots (with the system's and NODE_EXTRA_CA_CERTS where Node is configured so) and those of `ca`. Undefined
+ * stands for Node's own alone. Made once: parsing the roots takes some 10 ms, which tls.connect would spend on every
+ * connection if it were given them as `ca`.
+ */
+const trustOf = (ca: string | null): SecureContext | undefined =>
+  ca === null ? undefined : createSecureContext({ ca: [...getCACertificates('default'), ca] })

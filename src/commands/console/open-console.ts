@@ -99,7 +99,7 @@ function assemble({ config, kafka, log, logCounts }: OpenConsoleOptions): Life<C
   const transport = createWebhookTransport({
     timeoutMs: config.webhookTimeoutMs,
     allowedNetworks: config.allowedNetworks,
-    caFile: config.webhookCaFile,
+    ca: config.webhookCa,
   })
   const erasures = new ErasureLog({
     kafka,

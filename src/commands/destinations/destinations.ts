@@ -174,7 +174,7 @@ async function test(id: string, { json }: JsonFlag, command: Command): Promise<v
     const transport = createWebhookTransport({
       timeoutMs: config.webhookTimeoutMs,
       allowedNetworks: config.allowedNetworks,
-      caFile: config.webhookCaFile,
+      ca: config.webhookCa,
     })
     const results = await withOpen({ close: () => transport.close(0) }, () =>
       sendSample(destination, { transport, secrets, now: Date.now() }),

@@ -64,7 +64,7 @@ export async function localServers(
 async function brokerCount(asked: string | undefined, stateFolder: string): Promise<1 | 3> {
   if (asked !== undefined && asked !== '1' && asked !== '3')
     throw new PostriderError('usage', `--brokers (DEV_BROKERS) is ${JSON.stringify(asked)}; it takes 1 or 3`)
-  const kept = await keptNodes(kafkaFolder(stateFolder))
+  const kept = keptNodes(kafkaFolder(stateFolder))
   const count = asked === undefined ? (kept ?? 1) : asked === '3' ? 3 : 1
   if (kept === null || kept === count) return count
   const folder = relative('', stateFolder)

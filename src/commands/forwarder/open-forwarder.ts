@@ -77,7 +77,7 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
   const transport = createWebhookTransport({
     timeoutMs: config.webhookTimeoutMs,
     allowedNetworks: config.allowedNetworks,
-    caFile: config.webhookCaFile,
+    ca: config.webhookCa,
     ...(options.lookup && { lookup: options.lookup }),
   })
   const counted = options.logCounts ? { counts: options.logCounts } : {}

@@ -81,16 +81,9 @@ test('allows the networks that it was given, and no more', () => {
   }
 })
 
-test('a network that is none is refused with its name', () => {
-  assert.throws(() => new AddressGuard(['10.0.0.0/8', '10.0.0/99']), {
-    code: 'usage',
-    message: /WEBHOOK_ALLOWED_NETWORKS: '10\.0\.0\/99' is not a network/,
-  })
-})
-
 test('makes no connection to an address in the URL that is not allowed, however it is spelt', async (t) => {
   const receiver = await startReceiver(t)
-  const transport = createWebhookTransport({ allowedNetworks: [], caFile: null })
+  const transport = createWebhookTransport({ allowedNetworks: [], ca: null })
   t.after(() => transport.close(0))
   for (const host of [
     '127.0.0.1',
@@ -133,7 +126,7 @@ function resolver(table: Record<string, string[]>, asked: string[] = []): Lookup
 test('makes no connection to a name whose addresses are not allowed', async (t) => {
   const receiver = await startReceiver(t)
   const lookup = resolver({ 'inside.test': ['10.0.0.1', '127.0.0.1', '::1'], 'localhost.': ['127.0.0.1'] })
-  const transport = createWebhookTransport({ allowedNetworks: [], caFile: null, lookup })
+  const transport = createWebhookTransport({ allowedNetworks: [], ca: null, lookup })
   t.after(() => transport.close(0))
   for (const url of [
     `http://inside.test:${receiver.port}/?token=hush`,

@@ -28,7 +28,7 @@ for (const scheme of ['http', 'https']) {
   test(`each of 450 attempts over ${scheme} ends once, as its receiver's conduct says`, async (t) => {
     const authority = await createAuthority(t)
     const receiver = await startReceiver(t, scheme === 'https' ? { tls: await authority.issue() } : {})
-    const transport = openTransport(t, { timeoutMs: 4_000, caFile: authority.caFile })
+    const transport = openTransport(t, { timeoutMs: 4_000, ca: authority.ca })
     const endpoint = transport.open({ url: receiver.url, headers: {} })
     // The answer goes by the attempt, not by the order of arrival: a request that is sent again gets the same.
     receiver.answer((request) => weather[(request.json()['n'] as number) % weather.length]![0])

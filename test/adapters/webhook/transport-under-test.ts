@@ -15,7 +15,7 @@ export function openTransport(
   t: TestContext,
   options: Partial<WebhookTransportOptions> = {},
 ): WebhookTransport {
-  const transport = createWebhookTransport({ allowedNetworks: loopback, caFile: null, ...options })
+  const transport = createWebhookTransport({ allowedNetworks: loopback, ca: null, ...options })
   t.after(() => transport.close(0))
   return transport
 }
