@@ -2,6 +2,7 @@
 // just closes the connection, as one that stops does: only a probe can tell the two apart.
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
+import { WireReader, int16, int32, text } from '../wire/kafka-wire.ts'
 
 /** `null`: it could not be found out. */
 export interface ListenerProbe {
@@ -78,30 +79,17 @@ function ask(socket: Socket): Promise<string[] | null> {
 
 /** SaslHandshake 1, with request number 1 and without a client's name, for a mechanism that there is not. */
 function handshakeRequest(): Buffer {
-  const mechanism = Buffer.from('NONE')
-  const request = Buffer.alloc(16 + mechanism.length)
-  request.writeInt32BE(request.length - 4, 0)
-  request.writeInt16BE(saslHandshake, 4)
-  request.writeInt16BE(1, 6)
-  request.writeInt32BE(1, 8)
-  request.writeInt16BE(-1, 12)
-  request.writeInt16BE(mechanism.length, 14)
-  mechanism.copy(request, 16)
-  return request
+  const request = Buffer.concat([int16(saslHandshake), int16(1), int32(1), int16(-1), text('NONE')])
+  return Buffer.concat([int32(request.length), request])
 }
 
 /** The answer's request number, an error, and the mechanisms, of which a listener without login has none. */
 function mechanismsIn(answer: Buffer): string[] | null {
   try {
-    if (answer.readInt32BE(0) !== 1) return null
-    const mechanisms: string[] = []
-    let at = 10
-    for (let left = answer.readInt32BE(6); left > 0; left--) {
-      const length = answer.readInt16BE(at)
-      mechanisms.push(answer.toString('utf8', at + 2, at + 2 + length))
-      at += 2 + length
-    }
-    return mechanisms
+    const reader = new WireReader(answer)
+    if (reader.int32() !== 1) return null
+    reader.pass(2)
+    return reader.list(() => reader.text()!)
   } catch {
     return null
   }
