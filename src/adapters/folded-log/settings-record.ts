@@ -157,11 +157,31 @@ export function skipFields(commandId: string, at: number, offset: number): Setti
   }
 }
 
+/** What reads the bytes of settings events. */
+export interface SettingsReader {
+  /**
+   * The record's fields by our own schema, whatever schema the bytes name; null for bytes that do not begin so. Throws
+   * `undecodable` for what is not in the Confluent format.
+   */
+  readAsOwn(value: Buffer | null): unknown
+}
+
+/**
+ * What a record of the settings log is. Throws `undecodable` for what no Postrider writes. The bytes alone decide, so
+ * that every reader ignores the same records, whatever its registry answers and whether it does: records of every
+ * version begin with the fields that this one knows (schemas/settings-event.avsc).
+ */
+export function readEntry(value: Buffer | null, reader: SettingsReader): SettingsEntry {
+  const decoded = reader.readAsOwn(value)
+  if (decoded === null) throw new PostriderError('undecodable', 'its bytes are no settings event')
+  return entryOf(decoded)
+}
+
 /**
  * What a decoded record is. Throws `undecodable` for what no Postrider writes, of whatever version: events are JSON
  * objects with a type. Says what is wrong, and never with the event's content.
  */
-export function entryOf(decoded: unknown): SettingsEntry {
+function entryOf(decoded: unknown): SettingsEntry {
   const outer = fields.safeParse(decoded)
   if (!outer.success) throw new PostriderError('undecodable', complaint(outer.error))
   const { data, ...envelope } = outer.data
