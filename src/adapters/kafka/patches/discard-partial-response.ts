@@ -14,10 +14,8 @@ const sizeBytes = 4
 
 /**
  * When a connection breaks in the middle of a response, kafkajs keeps the part that came and takes the first bytes of
- * the next socket for the rest of it. Responses are lost and the sizes of later ones misread, until one of a few bytes
- * ends the process with a RangeError. tulios/kafkajs issues 715 and 1374 show such errors, without their cause.
- *
- * Now a new socket begins with a new response, and the socket before it is not listened to any more.
+ * the next socket for the rest of it: responses are lost and the sizes of later ones misread. Now a new socket begins
+ * with a new response, and the socket before it is not listened to any more.
  */
 export const discardPartialResponse = methodPatch({
   name: 'discard-partial-response',

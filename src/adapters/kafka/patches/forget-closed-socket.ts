@@ -7,10 +7,8 @@ interface Connection {
 
 /**
  * kafkajs calls `unref` on a connection's socket at each disconnect, also on one that was closed long ago. Node puts
- * such a call off until the socket connects, by one more listener each time: while brokers are away they add up, and
- * Node warns of a leak (MaxListenersExceededWarning). No upstream issue known.
- *
- * Now a disconnect lets go of a socket that is closed already.
+ * such a call off until the socket connects, by one more listener each time. Now a disconnect lets go of a socket that
+ * is closed already.
  */
 export const forgetClosedSocket = methodPatch({
   name: 'forget-closed-socket',

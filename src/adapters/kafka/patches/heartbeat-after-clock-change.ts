@@ -6,11 +6,8 @@ interface ConsumerGroup {
 }
 
 /**
- * kafkajs sends a heartbeat once the system's clock is an interval beyond the last one. After a clock that was an hour
- * ahead is set right it sends none for an hour: the broker removes the member, which does not notice. None known
- * upstream.
- *
- * Now a last heartbeat that lies in the future counts as one of long ago.
+ * kafkajs sends a heartbeat once the system's clock is an interval beyond the last one, hence none for an hour after a
+ * clock that was an hour ahead is set right. Now a last heartbeat that lies in the future counts as one of long ago.
  */
 export const heartbeatAfterClockChange = methodPatch({
   name: 'heartbeat-after-clock-change',

@@ -8,11 +8,8 @@ interface BrokerPool {
 /**
  * kafkajs remembers the address of its seed broker, waits for metadata, and then gives the seed broker the node id that
  * belongs to the address. If the seed's connection closed meanwhile, another broker is the seed by then, and gets a node
- * id that is not its own, for good. A group whose coordinator it is goes on with its heartbeats, and sends its commits to
- * the broker whose id that is: NOT_COORDINATOR, for ever. Any restart of brokers can bring it about. No upstream issue
- * known.
- *
- * Now each broker of the pool has the node id of its address after a refresh, and one at another address is let go of.
+ * id that is not its own, for good. Now each broker of the pool has the node id of its address after a refresh, and one
+ * at another address is let go of.
  */
 export const keepBrokerIds = methodPatch({
   name: 'keep-broker-ids',

@@ -16,10 +16,8 @@ interface Place {
 
 /**
  * Where the next offset to fetch is out of range, since retention has removed it, kafkajs commits `earliest` (-2) in
- * place of the group's offset, even with `autoCommit: false`. Which offsets were finished, and from where on records are
- * missing, is then recorded nowhere. tulios/kafkajs pull request 1136 (from 1133) fixed it and was reverted by 1142.
- *
- * Now a consumer that does not commit by itself reads on at the log's start (`fromBeginning: true`) and commits nothing.
+ * place of the group's offset, even with `autoCommit: false`. Now a consumer that does not commit by itself reads on at
+ * the log's start (`fromBeginning: true`) and commits nothing.
  */
 export const keepCommitWhenOutOfRange = methodPatch({
   name: 'keep-commit-when-out-of-range',

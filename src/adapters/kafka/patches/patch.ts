@@ -17,7 +17,7 @@ export interface PatchTarget {
   fields?: { args: readonly unknown[]; kinds: Readonly<Record<string, MemberKind>> }
 }
 
-/** A change to kafkajs, of which docs/kafkajs-patches.md has a section. */
+/** A change to kafkajs. Its section of docs/kafkajs-patches.md has what it led to, upstream issues and its test. */
 export interface Patch {
   /** Its file's name. */
   name: string

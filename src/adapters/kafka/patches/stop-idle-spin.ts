@@ -7,12 +7,9 @@ interface RequestQueue {
 }
 
 /**
- * kafkajs checks the request queue of each connection by a timer whose delay is the time until a throttling ends: while
- * there is none it is negative, so that Node prints a TimeoutNegativeWarning and runs the check every millisecond for
- * ever (tulios/kafkajs issues 1556, 1704 and 1751). An idle process then takes 2 to 2.5 % of a core.
- *
- * Now the timer is set only while a request waits or the broker throttles us. Otherwise there is nothing to check: a new
- * request looks at the queue by itself, and so does each response.
+ * kafkajs checks the request queue of each connection by a timer whose delay is negative while no broker throttles: Node
+ * warns, and runs the check every millisecond. Now the timer is set only while a request waits or the broker throttles
+ * us. Otherwise there is nothing to check: a new request looks at the queue by itself, and so does each response.
  */
 export const stopIdleSpin = methodPatch({
   name: 'stop-idle-spin',
