@@ -37,8 +37,8 @@ const defaultMaxStallMs = 90_000
 export class GroupSource implements RecordSource {
   readonly #options: GroupSourceOptions
   readonly #log: Logger
-  readonly failed: Promise<never>
-  #fail: (error: unknown) => void = () => {}
+  readonly #failure = Promise.withResolvers<never>()
+  readonly failed = this.#failure.promise
   #listener: RecordListener | null = null
   readonly #membership: GroupMembership
   readonly #trouble: KafkaTrouble
@@ -61,7 +61,6 @@ export class GroupSource implements RecordSource {
       ...onGroups([groupId], ['READ'], false),
     ])
     this.#log = options.log.child({ group: groupId })
-    this.failed = new Promise((_, reject) => (this.#fail = reject))
     this.failed.catch(() => {})
   }
 
@@ -72,7 +71,7 @@ export class GroupSource implements RecordSource {
   start(listener: RecordListener): Promise<void> {
     this.#listener = listener
     const { promise, resolve } = Promise.withResolvers<void>()
-    this.#running = this.#run(resolve).catch((error: unknown) => this.#fail(error))
+    this.#running = this.#run(resolve).catch(this.#failure.reject)
     return promise
   }
 

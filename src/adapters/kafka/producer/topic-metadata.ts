@@ -6,6 +6,7 @@ import { backOff } from '../../../retry-forever.ts'
 import { describeKafkaError } from '../kafka-error.ts'
 import { loginBehind, type KafkaLogin } from '../secure/kafka-login.ts'
 import type { Brokers } from './brokers.ts'
+import type { ProducerLog } from './failing-writes.ts'
 import { ProduceFailure, kafkaErrors } from './produce-errors.ts'
 import type { WriteLimits } from './write-report.ts'
 
@@ -19,15 +20,10 @@ export const sendAgainMs = (failures: number): number => backOff(failures, initi
 export class TopicMetadata {
   readonly #brokers: Brokers
   readonly #login: KafkaLogin
-  readonly #log: { warn(fields: object, message: string): void }
+  readonly #log: ProducerLog
   readonly #closing: AbortSignal
 
-  constructor(
-    kafka: Kafka,
-    brokers: Brokers,
-    log: { warn(fields: object, message: string): void },
-    closing: AbortSignal,
-  ) {
+  constructor(kafka: Kafka, brokers: Brokers, log: ProducerLog, closing: AbortSignal) {
     this.#login = loginBehind(kafka)
     this.#brokers = brokers
     this.#log = log

@@ -84,18 +84,22 @@ export async function awaitRange(
   topic: string,
   log: Logger,
   stop: AbortSignal,
+  since?: number,
 ): Promise<OffsetRange[]> {
   let lastError: unknown = new Error('no answer in time')
   const stopped = aborted(stop)
   try {
-    const ranges = await retryForever(() => Promise.race([fetchRange(kafka, topic), stopped.promise]), {
-      signal: stop,
-      onError(error) {
-        if (error instanceof PostriderError && !error.canRetry) throw error
-        lastError = error
-        log.warn({ topic, error: messageOf(error) }, 'a topic cannot be read yet; trying again')
+    const ranges = await retryForever(
+      () => Promise.race([fetchRange(kafka, topic, since), stopped.promise]),
+      {
+        signal: stop,
+        onError(error) {
+          if (error instanceof PostriderError && !error.canRetry) throw error
+          lastError = error
+          log.warn({ topic, error: messageOf(error) }, 'a topic cannot be read yet; trying again')
+        },
       },
-    })
+    )
     if (ranges === null) throw lastError
     return ranges
   } finally {

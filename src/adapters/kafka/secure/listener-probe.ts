@@ -36,15 +36,9 @@ const tls = (broker: string): Socket => connectTls({ ...addressOf(broker), rejec
 
 /** Whether there was a TLS handshake, be it one that the broker ended for want of a client certificate. */
 function handshakes(socket: Socket): Promise<boolean | null> {
-  return new Promise((resolve) => {
-    const end = (found: boolean | null) => {
-      resolve(found)
-      socket.destroy()
-    }
+  return foundOut(socket, (end) => {
     socket.once('secureConnect', () => end(true))
     socket.on('error', ({ code }: NodeJS.ErrnoException) => end(code?.includes('_ALERT_') ? true : null))
-    socket.once('close', () => end(null))
-    socket.setTimeout(withinMs, () => end(null))
   })
 }
 
@@ -53,11 +47,7 @@ function handshakes(socket: Socket): Promise<boolean | null> {
  * what listens there does not answer.
  */
 function ask(socket: Socket): Promise<string[] | null> {
-  return new Promise((resolve) => {
-    const end = (found: string[] | null) => {
-      resolve(found)
-      socket.destroy()
-    }
+  return foundOut(socket, (end) => {
     let answer = Buffer.alloc(0)
     socket.on('data', (chunk: Buffer) => {
       answer = Buffer.concat([answer, chunk])
@@ -72,9 +62,20 @@ function ask(socket: Socket): Promise<string[] | null> {
       if (!('encrypted' in socket)) socket.write(handshakeRequest())
     })
     socket.on('error', () => end(null))
-    socket.once('close', () => end(null))
-    socket.setTimeout(withinMs, () => end(null))
   })
+}
+
+/** What `listen` finds out of a connection, which is then closed; null when it ends or is silent before. */
+function foundOut<T>(socket: Socket, listen: (end: (found: T | null) => void) => void): Promise<T | null> {
+  const { promise, resolve } = Promise.withResolvers<T | null>()
+  const end = (found: T | null) => {
+    resolve(found)
+    socket.destroy()
+  }
+  listen(end)
+  socket.once('close', () => end(null))
+  socket.setTimeout(withinMs, () => end(null))
+  return promise
 }
 
 /** SaslHandshake 1, with request number 1 and without a client's name, for a mechanism that there is not. */
