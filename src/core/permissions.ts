@@ -81,12 +81,12 @@ export function partPermissions(part: SecuredPart, names: DeploymentNames): Perm
   }
 }
 
-const onTopics = (names: readonly string[], operations: readonly KafkaOperation[]): Permission[] =>
+export const onTopics = (names: readonly string[], operations: readonly KafkaOperation[]): Permission[] =>
   names.flatMap((name) =>
     operations.map((operation) => ({ operation, resource: 'topic' as const, name, isPrefix: false })),
   )
 
-const onGroups = (
+export const onGroups = (
   names: readonly string[],
   operations: readonly KafkaOperation[],
   isPrefix: boolean,

@@ -41,10 +41,6 @@ export abstract class FoldedLog {
     return this.reader.trouble
   }
 
-  get caughtUp(): boolean {
-    return this.reader.caughtUp
-  }
-
   /** Resolves when closed; rejects when the log can never be read. */
   get ended(): Promise<void> {
     return this.reader.ended

@@ -1,12 +1,17 @@
-import type { EntryVerdict, PlacedEntry, SettingsEntry } from '../../core/settings/replay.ts'
-import { SettingsReplay } from '../../core/settings/replay.ts'
+import {
+  SettingsReplay,
+  type EntryVerdict,
+  type PlacedEntry,
+  type SettingsEntry,
+} from '../../core/settings/replay.ts'
 import type { SettingsFold } from '../../core/settings/fold.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 import { IgnoredRecords, type IgnoredCounts } from './ignored-records.ts'
 import type { TopicRecord } from '../kafka/read/topic-record.ts'
+import { aborted } from '../kafka/waiting.ts'
 import type { Logger } from '../log.ts'
-import { readEntry, type SettingsReader } from './settings-entry.ts'
+import { readEntry, type SettingsReader } from './settings-record.ts'
 
 /** What is counted of the settings log. */
 export interface SettingsLogCounts extends IgnoredCounts {
@@ -121,14 +126,11 @@ export class SettingsFollower {
   /** Resolves once it holds nowhere; throws why it does when the signal aborts. */
   async released(signal: AbortSignal): Promise<void> {
     while (this.#replay.held) {
-      const stopped = Promise.withResolvers<never>()
-      const stop = () => stopped.reject(this.heldError())
-      if (signal.aborted) stop()
-      signal.addEventListener('abort', stop, { once: true })
+      if (signal.aborted) throw this.heldError()
       this.#released ??= Promise.withResolvers()
-      await Promise.race([this.#released.promise, stopped.promise]).finally(() =>
-        signal.removeEventListener('abort', stop),
-      )
+      const stopped = aborted(signal)
+      await Promise.race([this.#released.promise, stopped.promise])
+      stopped.release()
     }
   }
 

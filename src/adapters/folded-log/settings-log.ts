@@ -20,9 +20,8 @@ import { encodeRecord } from '../kafka/producer/plain-record.ts'
 import { ProduceFailure } from '../kafka/producer/produce-errors.ts'
 import { publishAll } from '../kafka/producer/publish.ts'
 import { FoldedLog, type FoldedLogOptions } from './folded-log.ts'
-import type { SettingsReader } from './settings-entry.ts'
 import { SettingsFollower, type SettingsLogCounts } from './settings-follower.ts'
-import { skipFields, toFields, type SettingsEventFields } from './settings-record.ts'
+import { skipFields, toFields, type SettingsEventFields, type SettingsReader } from './settings-record.ts'
 
 /** Settings events to and from bytes. A registry that is away: an error with `canRetry`. */
 export interface SettingsCodec extends SettingsReader {
@@ -142,24 +141,11 @@ export class SettingsLog extends FoldedLog implements SettingsWriter {
   }
 
   /**
-   * Resolves to the state that the command led to. Throws SettingsRefused with every fault; `conflict` when
-   * `expectedVersion` has passed; `kafka_unavailable` when the log cannot be written or read on (the change may
-   * still have been taken: look before repeating).
+   * Resolves to the state that the command led to. Throws SettingsRefused with every fault; `kafka_unavailable` when
+   * the log cannot be written or read on (the change may still have been taken: look before repeating).
    */
-  async execute(
-    command: SettingsCommand,
-    options: { expectedVersion?: number } = {},
-  ): Promise<SettingsState> {
-    const { expectedVersion } = options
-    if (expectedVersion === undefined) return (await this.perform(command)).state
-    const check = ({ version }: SettingsState) => {
-      if (version === expectedVersion) return
-      throw new PostriderError(
-        'conflict',
-        `the settings were changed meanwhile: they are at version ${version}, not ${expectedVersion}; look at them again`,
-      )
-    }
-    return (await this.perform(command, { check })).state
+  async execute(command: SettingsCommand): Promise<SettingsState> {
+    return (await this.perform(command)).state
   }
 
   /** As `execute`, with what happened. */

@@ -20,58 +20,52 @@ export interface SettingsEventFields {
   data: string
 }
 
+const text = z.string()
+const id = text
+const kind = z.enum(['audience', 'trait'])
+const mode = z.enum(['full', 'change', 'farewell'])
+const at = z.number().int()
+const count = z.number()
 const sealed = z.object({
-  keyId: z.string(),
-  iv: z.string(),
-  ciphertext: z.string(),
-  tag: z.string(),
-  fingerprint: z.string(),
+  keyId: text,
+  iv: text,
+  ciphertext: text,
+  tag: text,
+  fingerprint: text,
   bound: z.literal(true).optional(),
 })
-const source = z.object({ id: z.string(), name: z.string(), writeKey: z.string(), enabled: z.boolean() })
-const endpoint = z.object({
-  id: z.string(),
-  url: z.string(),
-  headers: z.array(z.object({ name: z.string(), value: sealed })),
-})
+const source = z.object({ id, name: text, writeKey: text, enabled: z.boolean() })
+const endpoint = z.object({ id, url: text, headers: z.array(z.object({ name: text, value: sealed })) })
 const options = z
   .object({
     standardWebhooks: z.boolean(),
     types: z.array(z.enum(callTypes)).nullable(),
-    events: z.array(z.string()).nullable(),
+    events: z.array(text).nullable(),
     deliverTo: z.enum(deliverToChoices),
   })
   .partial()
 const destination = z.object({
-  id: z.string(),
-  name: z.string(),
+  id,
+  name: text,
   type: z.literal('Webhooks'),
-  sourceIds: z.array(z.string()),
+  sourceIds: z.array(text),
   urls: z.array(endpoint),
   sharedSecret: sealed.nullable(),
   options: options.optional(),
   enabled: z.boolean(),
 })
-const id = z.string()
-const kind = z.enum(['audience', 'trait'])
-const at = z.number().int()
 
 const events = [
   z.object({ type: z.literal('source_created'), source }),
-  z.object({
-    type: z.literal('source_updated'),
-    id,
-    name: z.string().optional(),
-    writeKey: z.string().optional(),
-  }),
+  z.object({ type: z.literal('source_updated'), id, name: text.optional(), writeKey: text.optional() }),
   z.object({ type: z.literal('source_enabled'), id }),
   z.object({ type: z.literal('source_disabled'), id }),
   z.object({ type: z.literal('destination_created'), destination }),
   z.object({
     type: z.literal('destination_updated'),
     id,
-    name: z.string().optional(),
-    sourceIds: z.array(z.string()).optional(),
+    name: text.optional(),
+    sourceIds: z.array(text).optional(),
     urls: z.array(endpoint).optional(),
     sharedSecret: sealed.nullable().optional(),
     earlierSecret: sealed.optional(),
@@ -84,34 +78,12 @@ const events = [
     id,
     sharedSecret: sealed.optional(),
     earlierSecret: sealed.optional(),
-    headers: z.array(z.object({ urlId: z.string(), name: z.string(), value: sealed })),
+    headers: z.array(z.object({ urlId: text, name: text, value: sealed })),
   }),
-  z.object({ type: z.literal('endpoint_gone'), id, urlId: z.string(), at }),
-  z.object({
-    type: z.literal('computation_created'),
-    kind,
-    id,
-    name: z.string(),
-    key: z.string(),
-    sourceId: z.string(),
-  }),
-  z.object({
-    type: z.literal('sync_started'),
-    kind,
-    id,
-    syncId: z.string(),
-    mode: z.enum(['full', 'change', 'farewell']),
-    at,
-  }),
-  z.object({
-    type: z.literal('sync_finished'),
-    kind,
-    id,
-    syncId: z.string(),
-    at,
-    entered: z.number(),
-    left: z.number(),
-  }),
+  z.object({ type: z.literal('endpoint_gone'), id, urlId: text, at }),
+  z.object({ type: z.literal('computation_created'), kind, id, name: text, key: text, sourceId: text }),
+  z.object({ type: z.literal('sync_started'), kind, id, syncId: text, mode, at }),
+  z.object({ type: z.literal('sync_finished'), kind, id, syncId: text, at, entered: count, left: count }),
   z.object({ type: z.literal('computation_deleted'), kind, id }),
 ] as const
 /** Fields that a newer Postrider added are left out; a type that it added cannot be read. */
@@ -157,11 +129,31 @@ export function skipFields(commandId: string, at: number, offset: number): Setti
   }
 }
 
+/** What reads the bytes of settings events. */
+export interface SettingsReader {
+  /**
+   * The record's fields by our own schema, whatever schema the bytes name; null for bytes that do not begin so. Throws
+   * `undecodable` for what is not in the Confluent format.
+   */
+  readAsOwn(value: Buffer | null): unknown
+}
+
+/**
+ * What a record of the settings log is. Throws `undecodable` for what no Postrider writes. The bytes alone decide, so
+ * that every reader ignores the same records, whatever its registry answers and whether it does: records of every
+ * version begin with the fields that this one knows (schemas/settings-event.avsc).
+ */
+export function readEntry(value: Buffer | null, reader: SettingsReader): SettingsEntry {
+  const decoded = reader.readAsOwn(value)
+  if (decoded === null) throw new PostriderError('undecodable', 'its bytes are no settings event')
+  return entryOf(decoded)
+}
+
 /**
  * What a decoded record is. Throws `undecodable` for what no Postrider writes, of whatever version: events are JSON
  * objects with a type. Says what is wrong, and never with the event's content.
  */
-export function entryOf(decoded: unknown): SettingsEntry {
+function entryOf(decoded: unknown): SettingsEntry {
   const outer = fields.safeParse(decoded)
   if (!outer.success) throw new PostriderError('undecodable', complaint(outer.error))
   const { data, ...envelope } = outer.data

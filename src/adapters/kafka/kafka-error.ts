@@ -1,4 +1,4 @@
-import type { Permission } from '../../core/permissions.ts'
+import { onTopics, type Permission } from '../../core/permissions.ts'
 import { messageOf } from '../../errors.ts'
 import type { KafkaLogin } from './secure/kafka-login.ts'
 import { TokenError } from './secure/oauth-token.ts'
@@ -33,14 +33,10 @@ export function describeKafkaError(
 ): KafkaErrorDescription {
   const chain = chainOf(error)
   const uncreated = chain.filter((one) => one.name === 'KafkaJSCreateTopicError' && isDenied(one))
-  if (uncreated.length > 0)
-    return refusal(
-      'permission',
-      deniedMessage(
-        login,
-        uncreated.map(({ topic = '' }) => onTopic('CREATE', topic)),
-      ),
-    )
+  if (uncreated.length > 0) {
+    const topics = uncreated.map(({ topic = '' }) => topic)
+    return refusal('permission', deniedMessage(login, onTopics(topics, ['CREATE'])))
+  }
   for (const describe of [byToken, byCertificate, bySasl, byPermission, byListener, byClosing])
     for (const one of chain) {
       const found = describe(one, login, asked)
@@ -170,13 +166,6 @@ const byPermission: Describe = (error, login, asked) => {
   const what = names.length === 0 ? `a ${resource}` : `${resource} ${names.join(' or ')}`
   return refusal('permission', `${capitalUserOf(login)} lacks a permission on ${what}: ${grant(login)}`)
 }
-
-const onTopic = (operation: Permission['operation'], name: string): Permission => ({
-  operation,
-  resource: 'topic',
-  name,
-  isPrefix: false,
-})
 
 const byListener: Describe = ({ code }) =>
   code === 'ERR_SSL_WRONG_VERSION_NUMBER' || code === 'ERR_SSL_PACKET_LENGTH_TOO_LONG'

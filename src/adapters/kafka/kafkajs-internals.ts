@@ -5,27 +5,17 @@ import type { Socket } from 'node:net'
 import type { Kafka } from 'kafkajs'
 import { PostriderError } from '../../errors.ts'
 
-/** What kafkajs's connection writes: a body that is encoded already. */
-export interface EncodedBody {
-  buf: Buffer
-  buffer: Buffer
-  size(): number
-}
-
-/** A request as a connection of kafkajs takes it. */
-export interface WireRequest {
+/** Which request it is, by Kafka's numbers. */
+export interface RequestKind {
   apiKey: number
   apiVersion: number
   apiName: string
-  expectResponse?: () => boolean
-  encode(): Promise<unknown>
 }
 
+/** A request and how its answer is read, as a connection of kafkajs takes them. */
 export interface WireExchange<T> {
-  request: WireRequest
+  request: RequestKind & { encode(): Promise<unknown> }
   response: { decode(payload: Buffer): Promise<T>; parse(decoded: T): Promise<T> }
-  requestTimeout?: number
-  logResponseError?: boolean
 }
 
 export interface KafkajsConnection {
@@ -91,6 +81,22 @@ export function describeErrorCode(code: number): { type: string; message: string
 
 /** Kafka's numbers for these requests. */
 export const apiKeys = { produce: 0, metadata: 3, initProducerId: 22 } as const
+
+/** A request whose body is encoded already; errors are left in the answer. */
+export function exchangeOf<T>(
+  kind: RequestKind,
+  body: Buffer,
+  decode: (payload: Buffer) => T,
+): WireExchange<T> {
+  const encoded = { buf: body, buffer: body, size: () => body.length }
+  return {
+    request: { ...kind, encode: () => Promise.resolve(encoded) },
+    response: {
+      decode: (payload) => Promise.resolve(decode(payload)),
+      parse: (decoded) => Promise.resolve(decoded),
+    },
+  }
+}
 
 /** A request for the metadata of these topics; the answer is decoded, and its errors are left in it. */
 export function metadataExchange(

@@ -35,7 +35,7 @@ export function openDeletions({
 }): OpenDeletions {
   const topics = topicNames(config.topicPrefix)
   const codecs = createCodecs({ registry: config.registry, topics, log })
-  const writer = new DeletionWriter(kafka, topics, codecs, log)
+  const writer = new DeletionWriter({ kafka, topics, codecs, log })
   const recordsOf = (topic: string, { since, signal }: LedgerReadOptions) =>
     readRange({
       kafka,

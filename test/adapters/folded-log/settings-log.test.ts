@@ -16,7 +16,7 @@ import {
 } from '../../../src/adapters/folded-log/settings-log.ts'
 import { toFields } from '../../../src/adapters/folded-log/settings-record.ts'
 import { RequestKeyReused, SettingsRefused } from '../../../src/console/settings-writer.ts'
-import { headerPlace, sharedSecretPlace } from '../../../src/core/settings/settings.ts'
+import { headerPlace, sharedSecretPlace, type SettingsState } from '../../../src/core/settings/settings.ts'
 import type { SettingsCommand } from '../../../src/core/settings/commands.ts'
 import { topicNames } from '../../../src/core/topics.ts'
 import { PostriderError } from '../../../src/errors.ts'
@@ -127,14 +127,19 @@ test('of two writers that want the same write key one gets it and the other an e
 test('a caller that names a version gets a conflict once it has passed, and nothing is written', async (t) => {
   const rig = await makeRig(t)
   const [one, two] = await Promise.all([rig.open(), rig.open()])
+  const at = (expected: number) => ({
+    check({ version }: SettingsState) {
+      if (version !== expected) throw new PostriderError('conflict', `it is at version ${version}`)
+    },
+  })
   const { version } = await one.execute(source('shop'))
   const rename: SettingsCommand = { type: 'update_source', id: 'shop', name: 'Mine' }
-  await one.execute({ ...rename, name: 'Theirs' }, { expectedVersion: version })
-  await assert.rejects(one.execute(rename, { expectedVersion: version }), { code: 'conflict' })
+  await one.perform({ ...rename, name: 'Theirs' }, at(version))
+  await assert.rejects(one.perform(rename, at(version)), { code: 'conflict' })
 
   // The other writer has not read of it yet when it decides; the log's verdict tells it.
   await two.catchUp()
-  const together = [one, two].map((each) => each.execute(rename, { expectedVersion: version + 1 }))
+  const together = [one, two].map((each) => each.perform(rename, at(version + 1)))
   const results = await Promise.allSettled(together)
   assert.deepEqual(results.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
   assert.equal((await rig.open()).state.version, version + 2)

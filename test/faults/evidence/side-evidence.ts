@@ -1,5 +1,5 @@
 import { readRange } from '../../../src/adapters/kafka/read/read-range.ts'
-import { readEntry } from '../../../src/adapters/folded-log/settings-entry.ts'
+import { readEntry } from '../../../src/adapters/folded-log/settings-record.ts'
 import type { AnalyticsCall } from '../../../src/core/call/analytics-call.ts'
 import type { DeadLetterReason } from '../../../src/core/delivery/delivery.ts'
 import type { SettingsEvent } from '../../../src/core/settings/events.ts'

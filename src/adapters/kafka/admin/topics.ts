@@ -1,7 +1,6 @@
 import type { Admin, ITopicConfig, Kafka } from 'kafkajs'
+import { tierOfTopic, topicNames, type Tier } from '../../../core/topics.ts'
 import { PostriderError } from '../../../errors.ts'
-import { tierOfTopic, topicNames } from '../../../core/topics.ts'
-import type { Tier } from '../../../core/topics.ts'
 import { describeRequirement, durabilityOf, meets, topicSpecs } from './topic-specs.ts'
 import type { TopicConfig, TopicSpec } from './topic-specs.ts'
 import { createTopics } from './create-topics.ts'

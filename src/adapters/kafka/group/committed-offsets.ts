@@ -3,8 +3,29 @@ import { isInRuns, type FinishedOffsets } from '../../../core/offsets/finished-o
 import { decodeFinished, tallyIdOf } from '../../../core/offsets/offset-runs.ts'
 import type { Place } from '../../../core/ledger/trace.ts'
 import type { CommittedPartition, TopicPartition } from '../../../forwarder/consume/record-source.ts'
+import { topicRanges } from '../read/topic-offsets.ts'
 
-/** What a consumer group has committed of one partition. */
+/** What a consumer group has committed of a partition; `position` is null where that is nothing yet. */
+interface GroupCommit extends TopicPartition {
+  position: number | null
+  metadata: string | null
+}
+
+export async function commitsOf(admin: Admin, groupId: string, topics: string[]): Promise<GroupCommit[]> {
+  // Asked for none, kafkajs asks for all.
+  if (topics.length === 0) return []
+  const found = await admin.fetchOffsets({ groupId, topics })
+  return found.flatMap(({ topic, partitions }) =>
+    partitions.map(({ partition, offset, metadata }) => ({
+      topic,
+      partition,
+      position: Number(offset) < 0 ? null : Number(offset),
+      metadata: metadata ?? null,
+    })),
+  )
+}
+
+/** What a consumer group has finished of one partition. */
 interface Committed extends FinishedOffsets {
   /** The tally of the commit; null when it names none. */
   tallyId: string | null
@@ -15,14 +36,11 @@ export class CommittedOffsets {
   readonly #partitions = new Map<string, Committed>()
 
   async read(admin: Admin, groupId: string, topics: string[]): Promise<void> {
-    if (topics.length === 0) return
-    for (const { topic, partitions } of await admin.fetchOffsets({ groupId, topics }))
-      for (const { partition, offset, metadata } of partitions) {
-        const position = Number(offset)
-        if (position < 0) continue
-        const runs = decodeFinished(position, metadata)
-        this.#partitions.set(`${topic}/${partition}`, { position, runs, tallyId: tallyIdOf(metadata) })
-      }
+    for (const { topic, partition, position, metadata } of await commitsOf(admin, groupId, topics)) {
+      if (position === null) continue
+      const runs = decodeFinished(position, metadata)
+      this.#partitions.set(`${topic}/${partition}`, { position, runs, tallyId: tallyIdOf(metadata) })
+    }
   }
 
   isFinished({ topic, partition, offset }: Place): boolean {
@@ -42,20 +60,11 @@ export async function committedOf(
   partitions: readonly TopicPartition[],
 ): Promise<CommittedPartition[]> {
   const topics = [...new Set(partitions.map(({ topic }) => topic))]
-  const offsets = await admin.fetchOffsets({ groupId, topics })
-  const starts = await Promise.all(topics.map((topic) => admin.fetchTopicOffsets(topic)))
+  const commits = await commitsOf(admin, groupId, topics)
+  const ranges = await topicRanges(admin, topics)
   return partitions.map(({ topic, partition }) => {
-    const found = offsets
-      .find((entry) => entry.topic === topic)
-      ?.partitions.find((entry) => entry.partition === partition)
-    const start = starts[topics.indexOf(topic)]!.find((entry) => entry.partition === partition)
-    const position = Number(found?.offset ?? -1)
-    return {
-      topic,
-      partition,
-      position: position < 0 ? null : position,
-      metadata: found?.metadata ?? null,
-      logStart: Number(start?.low ?? 0),
-    }
+    const isOfIt = (each: TopicPartition) => each.topic === topic && each.partition === partition
+    const { position = null, metadata = null } = commits.find(isOfIt) ?? {}
+    return { topic, partition, position, metadata, logStart: ranges.find(isOfIt)?.low ?? 0 }
   })
 }

@@ -1,16 +1,21 @@
+import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Consumer } from 'kafkajs'
 import { PostriderError } from '../../../errors.ts'
 import type { PartitionCommit, RecordListener } from '../../../forwarder/consume/record-source.ts'
 import type { CommitOffsets } from '../patches/wait-before-join.ts'
 import { within } from '../waiting.ts'
+import { FetchedMessages } from '../wire/fetched-messages.ts'
 import type { GroupMembership } from './group-membership.ts'
 import { fetchedBatch, memberConsumer, type MemberConsumerOptions } from './member-consumer.ts'
+import { stickyAssigner } from './sticky-assigner.ts'
 
 /** kafkajs waits for its requests; one that gets no answer must not keep a new consumer from beginning. */
 const disconnectWithinMs = 15_000
 /** How long a rebalance is held up for the last commit of a generation, in ms: with Kafka in trouble there is none. */
 const lastCommitMs = 1_000
+/** Requests that only a member of the group gets an answer to. */
+const provesMembership = new Set(['SyncGroup', 'Heartbeat'])
 
 /** What a process says of itself when it joins, kept from one consumer to the next. */
 export interface MemberIdentity {
@@ -45,30 +50,13 @@ export class ConsumerRun {
   constructor(parts: ConsumerRunParts) {
     this.#parts = parts
     this.#crash.promise.catch(() => {})
-    const { membership, identity, listener } = parts
-    this.consumer = memberConsumer(parts.options, {
-      owned: () => ({ owned: identity.owned, generation: identity.generation }),
-      beforeJoin: () => this.#beforeJoin(),
-      joined: (memberId, assignment) => this.#joined(memberId, assignment),
-      asked: (agoMs) => {
-        if (!this.#isOver) membership.asked(agoMs)
-      },
-      heartbeat: (generation) => {
-        if (this.#isOver) return
-        membership.answered()
-        identity.generation = generation
-      },
-      fetchAnswered: () => {
-        if (!this.#isOver) membership.fetched()
-      },
-      committed: (topics) => {
-        this.#acknowledged = topics
-      },
-      fetched: (topic, partition, batch) => {
-        if (!this.#isOver) listener.fetched(topic, partition, batch)
-      },
-      crashed: (error) => this.#crash.reject(error),
-    })
+    const { options, identity } = parts
+    const ownership = () => ({ owned: identity.owned, generation: identity.generation })
+    this.consumer = memberConsumer(
+      options,
+      stickyAssigner(ownership, () => this.#beforeJoin()),
+    )
+    this.#listen()
   }
 
   /**
@@ -128,8 +116,39 @@ export class ConsumerRun {
         return Promise.resolve()
       },
     })
-    if (signal.aborted) return
-    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+    if (!signal.aborted) await once(signal, 'abort')
+  }
+
+  #listen(): void {
+    const { consumer } = this
+    const { membership, identity, listener } = this.#parts
+    consumer.on('consumer.crash', ({ payload }) => this.#crash.reject(payload.error))
+    consumer.on('consumer.group_join', ({ payload }) =>
+      this.#joined(payload.memberId, payload.memberAssignment),
+    )
+    // kafkajs emits the event of a request just before the event of its result.
+    consumer.on('consumer.network.request', ({ payload }) => {
+      if (this.#isOver || !provesMembership.has(payload.apiName)) return
+      membership.asked(Date.now() - payload.sentAt)
+    })
+    consumer.on('consumer.heartbeat', ({ payload }) => {
+      if (this.#isOver) return
+      membership.answered()
+      identity.generation = Number(payload.groupGenerationId)
+    })
+    consumer.on('consumer.fetch', () => {
+      if (!this.#isOver) membership.fetched()
+    })
+    consumer.on('consumer.commit_offsets', ({ payload }) => {
+      this.#acknowledged = payload.topics
+    })
+    // A batch of nothing but control records never reaches the handler, but reading goes on behind it.
+    consumer.on('consumer.start_batch_process', ({ payload }) => {
+      if (this.#isOver || payload.batchSize > 0) return
+      const to = Number(payload.lastOffset) + 1
+      const from = payload.firstOffset === null ? to : Number(payload.firstOffset)
+      listener.fetched(payload.topic, payload.partition, { records: new FetchedMessages([]), from, to })
+    })
   }
 
   /** Whatever kafkajs waits for. */

@@ -1,5 +1,5 @@
-import { performance } from 'node:perf_hooks'
 import type { Logger } from 'pino'
+import { onGroups, onTopics } from '../../../core/permissions.ts'
 import { PostriderError } from '../../../errors.ts'
 import type {
   CommittedPartition,
@@ -29,6 +29,7 @@ const maxBugs = 5
 const longRunMs = 60_000
 /** Longer than any rebalance, which other members may hold up for 30 s. */
 const defaultMaxStallMs = 90_000
+
 /**
  * A member of a consumer group on kafkajs: one consumer after another, each from its connecting until it crashes or is
  * stopped. `GroupMembership` has its states.
@@ -36,8 +37,8 @@ const defaultMaxStallMs = 90_000
 export class GroupSource implements RecordSource {
   readonly #options: GroupSourceOptions
   readonly #log: Logger
-  readonly failed: Promise<never>
-  #fail: (error: unknown) => void = () => {}
+  readonly #failure = Promise.withResolvers<never>()
+  readonly failed = this.#failure.promise
   #listener: RecordListener | null = null
   readonly #membership: GroupMembership
   readonly #trouble: KafkaTrouble
@@ -56,16 +57,10 @@ export class GroupSource implements RecordSource {
     this.#membership = new GroupMembership({ sessionTimeoutMs, maxStallMs }, () => performance.now())
     this.#admin = new LastingAdmin(kafka)
     this.#trouble = new KafkaTrouble(kafka, [
-      ...topics.map((name) => ({
-        operation: 'READ' as const,
-        resource: 'topic' as const,
-        name,
-        isPrefix: false,
-      })),
-      { operation: 'READ', resource: 'group', name: groupId, isPrefix: false },
+      ...onTopics(topics, ['READ']),
+      ...onGroups([groupId], ['READ'], false),
     ])
     this.#log = options.log.child({ group: groupId })
-    this.failed = new Promise((_, reject) => (this.#fail = reject))
     this.failed.catch(() => {})
   }
 
@@ -76,7 +71,7 @@ export class GroupSource implements RecordSource {
   start(listener: RecordListener): Promise<void> {
     this.#listener = listener
     const { promise, resolve } = Promise.withResolvers<void>()
-    this.#running = this.#run(resolve).catch((error: unknown) => this.#fail(error))
+    this.#running = this.#run(resolve).catch(this.#failure.reject)
     return promise
   }
 

@@ -29,10 +29,6 @@ type BatchClass = new (
   data: { partition: number; highWatermark: string; messages: unknown[]; abortedTransactions: unknown[] },
 ) => Batch
 
-interface Decoder {
-  offset: number
-}
-
 /** A message as kafkajs gives it. */
 interface Message {
   offset: string
@@ -95,8 +91,8 @@ export const decodeLazily: Patch = {
     { file: files.group, members: { 'prototype.fetch': 'function' } },
   ],
   install(load) {
-    const KafkajsDecoder = load(files.decoder) as new (buffer: Buffer) => Decoder
-    const decodeMessages = load(files.decodeMessages) as (decoder: Decoder) => Promise<unknown[]>
+    const KafkajsDecoder = load(files.decoder) as new (buffer: Buffer) => { offset: number }
+    const decodeMessages = load(files.decodeMessages) as (decoder: object) => Promise<unknown[]>
     const response = load(files.response) as { decode(data: Buffer): Promise<object> }
     response.decode = (data) =>
       decodeFetch(data, (buffer, offset) =>

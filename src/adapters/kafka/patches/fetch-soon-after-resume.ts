@@ -1,4 +1,4 @@
-import { silentLogger, type Patch } from './patch.ts'
+import { methodPatch } from './patch.ts'
 
 interface TopicPartitions {
   topic: string
@@ -8,10 +8,9 @@ interface TopicPartitions {
 interface ConsumerGroup {
   maxWaitTime: number
   subscriptionState: { paused(): TopicPartitions[] }
-  fetch(nodeId: unknown): Promise<unknown[]>
 }
 
-const file = 'src/consumer/consumerGroup'
+const waits = new WeakMap<ConsumerGroup, FetchWait>()
 
 /**
  * A fetch of kafkajs asks for the partitions that are not paused and waits at the broker until one of them has records,
@@ -20,30 +19,19 @@ const file = 'src/consumer/consumerGroup'
  *
  * Now a fetch waits for a shorter time while partitions are paused: see FetchWait.
  */
-export const fetchSoonAfterResume: Patch = {
+export const fetchSoonAfterResume = methodPatch({
   name: 'fetch-soon-after-resume',
-  targets: [
-    {
-      file,
-      members: { 'prototype.fetch': 'function' },
-      fields: {
-        args: [{ logger: silentLogger, maxWaitTimeInMs: 1 }],
-        kinds: { maxWaitTime: 'number', subscriptionState: 'object', 'subscriptionState.paused': 'function' },
-      },
-    },
-  ],
-  install(load) {
-    const { prototype } = load(file) as { prototype: ConsumerGroup }
-    const waits = new WeakMap<ConsumerGroup, FetchWait>()
-    const { fetch } = prototype
-    prototype.fetch = function (this: ConsumerGroup, nodeId) {
-      let wait = waits.get(this)
-      if (!wait) waits.set(this, (wait = new FetchWait(this.maxWaitTime)))
-      this.maxWaitTime = wait.ms(this.subscriptionState.paused(), performance.now())
-      return fetch.call(this, nodeId)
-    }
+  file: 'src/consumer/consumerGroup',
+  method: 'fetch',
+  fields: { maxWaitTime: 'number', subscriptionState: 'object', 'subscriptionState.paused': 'function' },
+  madeWith: { maxWaitTimeInMs: 1 },
+  instead(this: ConsumerGroup, fetch: (nodeId: unknown) => Promise<unknown[]>, nodeId: unknown) {
+    let wait = waits.get(this)
+    if (!wait) waits.set(this, (wait = new FetchWait(this.maxWaitTime)))
+    this.maxWaitTime = wait.ms(this.subscriptionState.paused(), performance.now())
+    return fetch.call(this, nodeId)
   },
-}
+})
 
 /** How long a fetch may wait while partitions are paused, in ms: right after a pause, and once all pauses are long. */
 const whilePaused = { min: 50, max: 250 }

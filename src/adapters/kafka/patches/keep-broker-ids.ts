@@ -1,49 +1,29 @@
-import { silentLogger, type Patch } from './patch.ts'
-
-interface Broker {
-  nodeId: number
-  connectionPool: { host: string; port: number }
-}
+import { methodPatch } from './patch.ts'
 
 interface BrokerPool {
-  brokers: Record<string, Broker>
+  brokers: Record<string, { nodeId: number; connectionPool: { host: string; port: number } }>
   metadata: { brokers: { nodeId: number; host: string; port: number }[] } | null
-  refreshMetadata(topics: string[]): Promise<unknown>
-  removeBroker(address: { host: string; port: number }): void
 }
-
-const file = 'src/cluster/brokerPool'
 
 /**
  * kafkajs remembers the address of its seed broker, waits for metadata, and then gives the seed broker the node id that
  * belongs to the address. If the seed's connection closed meanwhile, another broker is the seed by then, and gets a node
- * id that is not its own, for good. A group whose coordinator it is goes on with its heartbeats, and sends its commits to
- * the broker whose id that is: NOT_COORDINATOR, for ever. Any restart of brokers can bring it about. No upstream issue
- * known.
- *
- * Now each broker of the pool has the node id of its address after a refresh, and one at another address is let go of.
+ * id that is not its own, for good. Now each broker of the pool has the node id of its address after a refresh, and one
+ * at another address is let go of.
  */
-export const keepBrokerIds: Patch = {
+export const keepBrokerIds = methodPatch({
   name: 'keep-broker-ids',
-  targets: [
-    {
-      file,
-      members: { 'prototype.refreshMetadata': 'function' },
-      fields: { args: [{ logger: silentLogger }], kinds: { brokers: 'object' } },
-    },
-  ],
-  install(load) {
-    const { prototype } = load(file) as { prototype: BrokerPool }
-    const { refreshMetadata } = prototype
-    prototype.refreshMetadata = async function (this: BrokerPool, topics) {
-      await refreshMetadata.call(this, topics)
-      for (const { nodeId, host, port } of this.metadata?.brokers ?? []) {
-        const broker = this.brokers[nodeId]
-        if (broker === undefined) continue
-        const { connectionPool } = broker
-        if (connectionPool.host === host && connectionPool.port === port) broker.nodeId = nodeId
-        else delete this.brokers[nodeId]
-      }
+  file: 'src/cluster/brokerPool',
+  method: 'refreshMetadata',
+  fields: { brokers: 'object' },
+  async instead(this: BrokerPool, refresh: (topics: string[]) => Promise<unknown>, topics: string[]) {
+    await refresh.call(this, topics)
+    for (const { nodeId, host, port } of this.metadata?.brokers ?? []) {
+      const broker = this.brokers[nodeId]
+      if (broker === undefined) continue
+      const { connectionPool } = broker
+      if (connectionPool.host === host && connectionPool.port === port) broker.nodeId = nodeId
+      else delete this.brokers[nodeId]
     }
   },
-}
+})

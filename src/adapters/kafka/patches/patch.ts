@@ -17,12 +17,51 @@ export interface PatchTarget {
   fields?: { args: readonly unknown[]; kinds: Readonly<Record<string, MemberKind>> }
 }
 
-/** A change to kafkajs, of which docs/kafkajs-patches.md has a section. */
+/** A change to kafkajs. Its section of docs/kafkajs-patches.md has what it led to, upstream issues and its test. */
 export interface Patch {
   /** Its file's name. */
   name: string
   targets: readonly PatchTarget[]
   install(load: LoadKafkajs): void
+}
+
+/** A patch that replaces one method of the class that a file exports. */
+export interface MethodPatch {
+  name: string
+  file: string
+  method: string
+  /** Other methods of the class that it relies on. */
+  calls?: readonly string[]
+  /** See PatchTarget. */
+  fields: Readonly<Record<string, MemberKind>>
+  /** What the class is made with to look at its fields, beside a logger. */
+  madeWith?: object
+  /** What it relies on in other files. */
+  elsewhere?: readonly PatchTarget[]
+  /** Called on the object in place of the method, which comes before its arguments. */
+  instead: (this: never, original: never, ...args: never[]) => unknown
+}
+
+export function methodPatch(patch: MethodPatch): Patch {
+  const { name, file, method, calls = [], fields, madeWith, elsewhere = [] } = patch
+  const instead = patch.instead as (this: unknown, ...args: unknown[]) => unknown
+  const methods = [method, ...calls].map((each) => [`prototype.${each}`, 'function'] as const)
+  const target: PatchTarget = {
+    file,
+    members: Object.fromEntries(methods),
+    fields: { args: [{ logger: silentLogger, ...madeWith }], kinds: fields },
+  }
+  return {
+    name,
+    targets: [target, ...elsewhere],
+    install(load) {
+      const { prototype } = load(file) as { prototype: Record<string, unknown> }
+      const original = prototype[method]
+      prototype[method] = function (...args: unknown[]) {
+        return instead.call(this, original, ...args)
+      }
+    },
+  }
 }
 
 /** For the instances that are made to look at their fields. */

@@ -10,12 +10,9 @@ const file = 'src/consumer/consumerGroup'
 const unknownMemberId = 25
 
 /**
- * When the coordinator no longer knows a member, kafkajs drops its member id and joins again. If that fails, as while
- * the coordinator moves to another broker, it goes on fetching without an id: without one it sends no heartbeat, so it
- * never learns that it is no member, and never joins again. It consumes nothing until the process is restarted. No
- * upstream issue known.
- *
- * Now a consumer without a member id joins before it fetches.
+ * When the coordinator no longer knows a member, kafkajs drops its member id and joins again. If that fails, it goes on
+ * fetching without an id: without one it sends no heartbeat, so it never learns that it is no member. Now a consumer
+ * without a member id joins before it fetches.
  */
 export const rejoinWhenForgotten: Patch = {
   name: 'rejoin-when-forgotten',

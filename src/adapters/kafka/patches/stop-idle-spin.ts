@@ -1,36 +1,22 @@
-import { silentLogger, type Patch } from './patch.ts'
+import { methodPatch } from './patch.ts'
 
 interface RequestQueue {
   pending: unknown[]
   /** In ms of `Date.now()`; -1 while nothing was ever throttled. */
   throttledUntil: number
-  scheduleCheckPendingRequests(): void
 }
-
-const file = 'src/network/requestQueue'
 
 /**
- * kafkajs checks the request queue of each connection by a timer whose delay is the time until a throttling ends: while
- * there is none it is negative, so that Node prints a TimeoutNegativeWarning and runs the check every millisecond for
- * ever (tulios/kafkajs issues 1556, 1704 and 1751). An idle process then takes 2 to 2.5 % of a core.
- *
- * Now the timer is set only while a request waits or the broker throttles us. Otherwise there is nothing to check: a new
- * request looks at the queue by itself, and so does each response.
+ * kafkajs checks the request queue of each connection by a timer whose delay is negative while no broker throttles: Node
+ * warns, and runs the check every millisecond. Now the timer is set only while a request waits or the broker throttles
+ * us. Otherwise there is nothing to check: a new request looks at the queue by itself, and so does each response.
  */
-export const stopIdleSpin: Patch = {
+export const stopIdleSpin = methodPatch({
   name: 'stop-idle-spin',
-  targets: [
-    {
-      file,
-      members: { 'prototype.scheduleCheckPendingRequests': 'function' },
-      fields: { args: [{ logger: silentLogger }], kinds: { pending: 'array', throttledUntil: 'number' } },
-    },
-  ],
-  install(load) {
-    const { prototype } = load(file) as { prototype: RequestQueue }
-    const schedule = prototype.scheduleCheckPendingRequests
-    prototype.scheduleCheckPendingRequests = function (this: RequestQueue) {
-      if (this.pending.length > 0 || this.throttledUntil > Date.now()) schedule.call(this)
-    }
+  file: 'src/network/requestQueue',
+  method: 'scheduleCheckPendingRequests',
+  fields: { pending: 'array', throttledUntil: 'number' },
+  instead(this: RequestQueue, schedule: () => void) {
+    if (this.pending.length > 0 || this.throttledUntil > Date.now()) schedule.call(this)
   },
-}
+})

@@ -1,4 +1,4 @@
-import { silentLogger, type Patch } from './patch.ts'
+import { methodPatch } from './patch.ts'
 
 /** Commits once, under the generation of the call; rejects when the coordinator refuses. */
 export type CommitOffsets = (offsets: {
@@ -16,41 +16,33 @@ export interface JoinAware {
 
 interface ConsumerGroup {
   assigners: Partial<JoinAware>[]
-  joinAndSync(): Promise<void>
   commitOffsets: CommitOffsets
 }
 
-const file = 'src/consumer/consumerGroup'
-
 /**
  * Once a member has asked to join, the broker accepts no commit from it until all members have joined, and none of the
- * generation before at all. kafkajs asks as soon as it learns of a rebalance; its REBALANCING event does not wait for listeners.
- * What was finished since the last commit is then done again by the next owner of the partition (tulios/kafkajs issues
- * 28, 922 and 1046).
+ * generation before at all. kafkajs asks as soon as it learns of a rebalance; its REBALANCING event does not wait for
+ * listeners. What was finished since the last commit is then done again by the next owner of the partition
+ * (tulios/kafkajs issues 28, 922 and 1046).
  *
- * Now an assigner may hold the request back, and learns how to commit once it has joined. Assigners are used since each group keeps them as they were given.
+ * Now an assigner may hold the request back, and learns how to commit once it has joined. Assigners are used since each
+ * group keeps them as they were given.
  */
-export const waitBeforeJoin: Patch = {
+export const waitBeforeJoin = methodPatch({
   name: 'wait-before-join',
-  targets: [
-    {
-      file,
-      members: { 'prototype.joinAndSync': 'function', 'prototype.commitOffsets': 'function' },
-      fields: { args: [{ logger: silentLogger, assigners: [] }], kinds: { assigners: 'array' } },
-    },
-  ],
-  install(load) {
-    const { prototype } = load(file) as { prototype: ConsumerGroup }
-    const { joinAndSync } = prototype
-    prototype.joinAndSync = async function (this: ConsumerGroup) {
-      const waits = this.assigners.map((assigner) => assigner.beforeJoin?.())
-      const after = await Promise.all(waits)
-      try {
-        await joinAndSync.call(this)
-      } finally {
-        const commit: CommitOffsets = (offsets) => this.commitOffsets(offsets)
-        for (const done of after) done?.(commit)
-      }
+  file: 'src/consumer/consumerGroup',
+  method: 'joinAndSync',
+  calls: ['commitOffsets'],
+  fields: { assigners: 'array' },
+  madeWith: { assigners: [] },
+  async instead(this: ConsumerGroup, joinAndSync: () => Promise<void>) {
+    const waits = this.assigners.map((assigner) => assigner.beforeJoin?.())
+    const after = await Promise.all(waits)
+    try {
+      await joinAndSync.call(this)
+    } finally {
+      const commit: CommitOffsets = (offsets) => this.commitOffsets(offsets)
+      for (const done of after) done?.(commit)
     }
   },
-}
+})

@@ -1,9 +1,9 @@
 import { messageOf } from '../../../errors.ts'
 import {
   apiKeys,
+  exchangeOf,
   metadataExchange,
   type ConnectionFactory,
-  type EncodedBody,
   type KafkajsBroker,
   type KafkajsConnection,
   type MetadataResponse,
@@ -84,22 +84,10 @@ export class BrokerConnection {
   async newIdentity(withinMs: number): Promise<ProducerIdentity> {
     const versions = this.#broker.versions?.[apiKeys.initProducerId]
     if (versions === undefined || versions.minVersion > maxInitProducerIdVersion) return anonymous
-    const body = encodeInitProducerId()
-    const { errorCode, identity } = await this.#exchange(
-      {
-        request: {
-          apiKey: apiKeys.initProducerId,
-          apiVersion: Math.min(maxInitProducerIdVersion, versions.maxVersion),
-          apiName: 'InitProducerId',
-          encode: () => Promise.resolve(encodedBody(body)),
-        },
-        response: {
-          decode: (payload) => Promise.resolve(decodeInitProducerId(payload)),
-          parse: (decoded) => Promise.resolve(decoded),
-        },
-      },
-      withinMs,
-    )
+    const apiVersion = Math.min(maxInitProducerIdVersion, versions.maxVersion)
+    const kind = { apiKey: apiKeys.initProducerId, apiVersion, apiName: 'InitProducerId' }
+    const asked = exchangeOf(kind, encodeInitProducerId(), decodeInitProducerId)
+    const { errorCode, identity } = await this.#exchange(asked, withinMs)
     if (errorCode === 0) return identity
     if (errorCode === kafkaErrors.clusterAuthorizationFailed) return anonymous
     throw ProduceFailure.ofCode(errorCode)
@@ -107,27 +95,14 @@ export class BrokerConnection {
 
   /** @param timeoutMs how long the broker may wait for its replicas; it is given a little longer to say so */
   produce(topics: readonly TopicBatches[], timeoutMs: number): Promise<ProduceAnswer> {
-    const version = this.#produceVersion
-    const body = encodeProduceRequest(topics, timeoutMs)
-    return this.#exchange(
-      {
-        request: {
-          apiKey: apiKeys.produce,
-          apiVersion: version,
-          apiName: 'Produce',
-          encode: () => Promise.resolve(encodedBody(body)),
-        },
-        response: {
-          decode: (payload) => {
-            const answer = decodeProduceResponse(payload, version)
-            // kafkajs then waits before its next request (KIP-219).
-            return Promise.resolve({ ...answer, clientSideThrottleTime: answer.throttleMs })
-          },
-          parse: (decoded) => Promise.resolve(decoded),
-        },
-      },
-      timeoutMs + graceMs,
-    )
+    const apiVersion = this.#produceVersion
+    const kind = { apiKey: apiKeys.produce, apiVersion, apiName: 'Produce' }
+    const asked = exchangeOf(kind, encodeProduceRequest(topics, timeoutMs), (payload) => {
+      const answer = decodeProduceResponse(payload, apiVersion)
+      // kafkajs then waits before its next request (KIP-219).
+      return { ...answer, clientSideThrottleTime: answer.throttleMs }
+    })
+    return this.#exchange(asked, timeoutMs + graceMs)
   }
 
   /** Closes once what is in flight has been answered. */
@@ -156,8 +131,6 @@ export class BrokerConnection {
 
 /** What a broker that has given up on its replicas may take to say so. */
 const graceMs = 3_000
-
-const encodedBody = (buffer: Buffer): EncodedBody => ({ buf: buffer, buffer, size: () => buffer.length })
 
 function produceVersionOf({ versions, connectionPool }: KafkajsBroker): number {
   const { minVersion, maxVersion } = versions?.[apiKeys.produce] ?? { minVersion: 0, maxVersion: -1 }

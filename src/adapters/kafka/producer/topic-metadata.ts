@@ -1,10 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Kafka } from 'kafkajs'
+import { onTopics } from '../../../core/permissions.ts'
 import { PostriderError } from '../../../errors.ts'
 import { backOff } from '../../../retry-forever.ts'
 import { describeKafkaError } from '../kafka-error.ts'
 import { loginBehind, type KafkaLogin } from '../secure/kafka-login.ts'
 import type { Brokers } from './brokers.ts'
+import type { ProducerLog } from './failing-writes.ts'
 import { ProduceFailure, kafkaErrors } from './produce-errors.ts'
 import type { WriteLimits } from './write-report.ts'
 
@@ -18,15 +20,10 @@ export const sendAgainMs = (failures: number): number => backOff(failures, initi
 export class TopicMetadata {
   readonly #brokers: Brokers
   readonly #login: KafkaLogin
-  readonly #log: { warn(fields: object, message: string): void }
+  readonly #log: ProducerLog
   readonly #closing: AbortSignal
 
-  constructor(
-    kafka: Kafka,
-    brokers: Brokers,
-    log: { warn(fields: object, message: string): void },
-    closing: AbortSignal,
-  ) {
+  constructor(kafka: Kafka, brokers: Brokers, log: ProducerLog, closing: AbortSignal) {
     this.#login = loginBehind(kafka)
     this.#brokers = brokers
     this.#log = log
@@ -78,8 +75,7 @@ export class TopicMetadata {
 
   /** Of a broker's answer; a permission that is missing is named with how to grant it. */
   refusal(topic: string, code: number): ProduceFailure {
-    const asked = [{ operation: 'WRITE', resource: 'topic', name: topic, isPrefix: false }] as const
-    const { kind, message } = describeKafkaError({ code }, this.#login, asked)
+    const { kind, message } = describeKafkaError({ code }, this.#login, onTopics([topic], ['WRITE']))
     return kind === 'permission' ? new ProduceFailure(message, code) : ProduceFailure.ofCode(code)
   }
 

@@ -6,7 +6,7 @@ import type {
   Located,
   AuditReadOptions,
 } from '../../../console/audit/audit-source.ts'
-import type { AuditedPartition, PartitionId } from '../../../core/ledger/audit-report.ts'
+import type { PartitionId } from '../../../core/ledger/audit-report.ts'
 import { partPermissions } from '../../../core/permissions.ts'
 import { tierOfTopic, type TopicNames } from '../../../core/topics.ts'
 import { PostriderError } from '../../../errors.ts'
@@ -14,9 +14,12 @@ import type { Logger } from '../../log.ts'
 import type { Codecs } from '../../schema-registry/codecs.ts'
 import { withAdmin } from '../admin/with-admin.ts'
 import { missingTopics } from '../explain-kafka-error.ts'
+import { commitsOf } from '../group/committed-offsets.ts'
 import { readBetween } from './read-range.ts'
-import { fetchRange, type OffsetRange } from './topic-offsets.ts'
+import { fetchRange, topicRanges, type OffsetRange, type TopicRange } from './topic-offsets.ts'
 import type { TopicRecord } from './topic-record.ts'
+
+type PartitionStart = PartitionId & { from: number }
 
 export interface AuditSourceOptions {
   kafka: Kafka
@@ -30,60 +33,52 @@ export interface AuditSourceOptions {
 /** Retention removes whole files, and looks for them every few minutes: what is so much younger is there for sure. */
 const retentionMarginMs = 600_000
 
-type Ranges = ReadonlyMap<string, OffsetRange[]>
-
 /** Opens a view of what lies in Kafka. Throws `setup` where topics are missing. */
 export function openAuditSource(options: AuditSourceOptions): AuditSource {
   const { kafka, topics, groupId, codecs, log } = options
-  let ends: Ranges = new Map()
+  /** By topic, what each partition held at the snapshot. */
+  let held: ReadonlyMap<string, readonly OffsetRange[]> = new Map()
   let tiers: string[] = []
 
+  /** @param passed called with the number of offsets that each record brings the reading on */
   const read = async (
     topic: string,
-    starts: ReadonlyMap<number, number> | null,
-    given: { ranges?: readonly OffsetRange[]; since: number | null; signal?: AbortSignal | undefined },
-    onRecord: (record: TopicRecord) => void | Promise<void>,
+    ranges: readonly OffsetRange[],
+    signal: AbortSignal | undefined,
     passed: (offsets: number) => void,
+    onRecord: (record: TopicRecord) => void | Promise<void>,
   ): Promise<void> => {
-    const ranges = given.ranges ?? (await lowered(kafka, topic, ends.get(topic)!, given.since, starts))
     const next = new Map(ranges.map(({ partition, low }) => [partition, low]))
     await readBetween(ranges, {
       kafka,
       topic,
       groupPrefix: `${groupId}.audit`,
       log,
-      signal: given.signal,
+      signal,
       onRecord: (record) => {
         passed(record.offset + 1 - next.get(record.partition)!)
         next.set(record.partition, record.offset + 1)
         return onRecord(record)
       },
     })
-    given.signal?.throwIfAborted()
+    signal?.throwIfAborted()
   }
 
   const readAll = async <T>(
     names: readonly string[],
-    starts: readonly (PartitionId & { from: number })[],
+    starts: readonly PartitionStart[],
     { since, signal, progress }: AuditReadOptions,
     decode: (value: Buffer | null) => Promise<T> | T,
     each: (record: Located<T>, at: number) => void,
   ): Promise<void> => {
-    const total = names.reduce((sum, name) => sum + offsetsOf(ends.get(name)!), 0)
+    const total = names.reduce((sum, name) => sum + offsetsOf(held.get(name)!), 0)
     let done = 0
+    const passed = (offsets: number) => progress((done += offsets), total)
     for (const topic of names) {
-      const its = new Map(
-        starts.filter((start) => start.topic === topic).map(({ partition, from }) => [partition, from]),
-      )
-      await read(
-        topic,
-        its,
-        { since, signal },
-        async ({ partition, offset, value, timestamp }) => {
-          each({ topic, partition, offset, value: await readable(() => decode(value)) }, timestamp)
-        },
-        (offsets) => progress((done += offsets), total),
-      )
+      const ranges = await lowered(kafka, topic, held.get(topic)!, since, starts)
+      await read(topic, ranges, signal, passed, async ({ partition, offset, value, timestamp }) => {
+        each({ topic, partition, offset, value: await readable(() => decode(value)) }, timestamp)
+      })
     }
     progress(total, total)
   }
@@ -99,17 +94,16 @@ export function openAuditSource(options: AuditSourceOptions): AuditSource {
         if (missing.length > 0) throw await missingTopics(kafka, missing)
         // Before the ends: whatever these commits cover lies before them.
         const committed = [
-          ...(await committedOf(admin, `${groupId}.retries`, tiers)),
-          ...(await committedOf(admin, groupId, [topics.calls])),
+          ...(await committedBy(admin, `${groupId}.retries`, tiers)),
+          ...(await committedBy(admin, groupId, [topics.calls])),
         ]
         const names = [topics.calls, topics.deliveries, topics.deadLetters, ...tiers]
-        ends = new Map(
-          await Promise.all(names.map(async (name) => [name, await fetchRange(kafka, name)] as const)),
-        )
+        const ranges = await topicRanges(admin, names)
+        held = Map.groupBy(ranges, ({ topic }) => topic)
         const kept = await retentionOf(admin, [topics.deadLetters, ...tiers])
         const now = Date.now()
         return {
-          partitions: committed.map((one) => ({ ...one, low: lowOf(ends, one) })),
+          partitions: committed.map((commit) => ({ ...commit, low: lowOf(ranges, commit) })),
           isTier: (topic) => tiers.includes(topic),
           deadLettersKeptSince: now - kept.get(topics.deadLetters)! + retentionMarginMs,
           retriesKeptSince: now - Math.min(...tiers.map((tier) => kept.get(tier)!)) + retentionMarginMs,
@@ -131,19 +125,15 @@ export function openAuditSource(options: AuditSourceOptions): AuditSource {
       ),
 
     async calls(ranges, { signal, progress }, each) {
-      const held = ends.get(topics.calls)!
       const bounds = ranges.map(({ partition, low, high }) => {
-        const has = held.find((range) => range.partition === partition)
+        const has = held.get(topics.calls)!.find((range) => range.partition === partition)
         return { partition, low: Math.max(low, has?.low ?? 0), high: Math.min(high, has?.high ?? 0) }
       })
       const total = offsetsOf(bounds)
       let done = 0
-      await read(
-        topics.calls,
-        null,
-        { ranges: bounds, since: null, signal },
-        ({ partition, offset }) => each({ topic: topics.calls, partition }, offset),
-        (offsets) => progress((done += offsets), total),
+      const passed = (offsets: number) => progress((done += offsets), total)
+      await read(topics.calls, bounds, signal, passed, ({ partition, offset }) =>
+        each({ topic: topics.calls, partition }, offset),
       )
       progress(total, total)
     },
@@ -173,15 +163,16 @@ async function readable<T>(decode: () => Promise<T> | T): Promise<T | null> {
 async function lowered(
   kafka: Kafka,
   topic: string,
-  ends: readonly OffsetRange[],
+  held: readonly OffsetRange[],
   since: number | null,
-  starts: ReadonlyMap<number, number> | null,
-): Promise<OffsetRange[]> {
-  if (since === null) return [...ends]
+  starts: readonly PartitionStart[],
+): Promise<readonly OffsetRange[]> {
+  if (since === null) return held
   const late = await fetchRange(kafka, topic, Math.max(0, since))
-  return ends.map(({ partition, low, high }) => {
+  return held.map(({ partition, low, high }) => {
     const found = late.find((range) => range.partition === partition)?.low ?? low
-    const begin = Math.min(found, starts?.get(partition) ?? found)
+    const start = starts.find((each) => each.topic === topic && each.partition === partition)
+    const begin = Math.min(found, start?.from ?? found)
     return { partition, low: Math.max(low, begin), high }
   })
 }
@@ -189,26 +180,11 @@ async function lowered(
 const offsetsOf = (ranges: readonly OffsetRange[]): number =>
   ranges.reduce((sum, { low, high }) => sum + Math.max(0, high - low), 0)
 
-const lowOf = (ends: Ranges, { topic, partition }: PartitionId): number =>
-  ends.get(topic)?.find((range) => range.partition === partition)?.low ?? 0
+const lowOf = (ranges: readonly TopicRange[], { topic, partition }: PartitionId): number =>
+  ranges.find((range) => range.topic === topic && range.partition === partition)?.low ?? 0
 
-async function committedOf(
-  admin: Admin,
-  groupId: string,
-  topics: string[],
-): Promise<Omit<AuditedPartition, 'low'>[]> {
-  if (topics.length === 0) return []
-  const found = await admin.fetchOffsets({ groupId, topics })
-  return found.flatMap(({ topic, partitions }) =>
-    partitions.map(({ partition, offset, metadata }) => ({
-      group: groupId,
-      topic,
-      partition,
-      position: Number(offset) < 0 ? null : Number(offset),
-      metadata: metadata ?? null,
-    })),
-  )
-}
+const committedBy = async (admin: Admin, group: string, topics: string[]) =>
+  (await commitsOf(admin, group, topics)).map((commit) => ({ group, ...commit }))
 
 /** How long each topic keeps records, in ms. */
 async function retentionOf(admin: Admin, names: readonly string[]): Promise<Map<string, number>> {

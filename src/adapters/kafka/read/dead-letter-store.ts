@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Kafka } from 'kafkajs'
 import type {
   DeadLetterStore,
@@ -9,8 +10,7 @@ import { PostriderError, messageOf } from '../../../errors.ts'
 import type { Logger } from '../../log.ts'
 import { deadLetterOwner, type RawDecoders } from './dead-letter-owner.ts'
 import { newestDeadLetters } from './newest-dead-letters.ts'
-import { readBetween } from './read-range.ts'
-import { readRange } from './read-range.ts'
+import { readBetween, readRange } from './read-range.ts'
 import { fetchRange } from './topic-offsets.ts'
 import type { TopicRecord } from './topic-record.ts'
 
@@ -44,13 +44,7 @@ async function* allDeadLetters(
   source: DeadLetterSource,
   options: DeadLetterReadOptions,
 ): AsyncGenerator<StoredDeadLetter> {
-  const { since, signal, onRange } = options
-  const range = readRange({
-    ...source,
-    since: startOf(since),
-    ...(onRange && { onRange }),
-    signal,
-  })
+  const range = readRange({ ...source, ...options, since: startOf(options.since) })
   for await (const record of range) yield await readDeadLetter(source, record)
 }
 
@@ -114,7 +108,7 @@ async function readDeadLetter(source: DeadLetterSource, record: TopicRecord): Pr
         return { id, record, deadLetter: null, problem: messageOf(error), failedAt: record.timestamp, owner }
       }
       if (tried === tries) throw error
-      await new Promise((resolve) => setTimeout(resolve, betweenTriesMs))
+      await delay(betweenTriesMs)
     }
   }
 }

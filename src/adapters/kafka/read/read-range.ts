@@ -52,8 +52,7 @@ export interface ReadTailOptions extends ReadBetweenOptions {
 /** Reads the newest records of a topic, up to its end as of the call. Waits for brokers that are away. */
 export async function readTail({ since, atMost, ...options }: ReadTailOptions): Promise<void> {
   const { kafka, topic, log, signal } = options
-  await awaitRange(kafka, topic, log, signal)
-  const ranges = await fetchRange(kafka, topic, since)
+  const ranges = await awaitRange(kafka, topic, log, signal, since)
   const share = Math.ceil(atMost / Math.max(1, ranges.length))
   await readBetween(
     ranges.map(({ partition, low, high }) => ({ partition, low: Math.max(low, high - share), high })),

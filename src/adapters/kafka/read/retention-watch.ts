@@ -1,5 +1,5 @@
 import type { Kafka } from 'kafkajs'
-import type { Positions } from '../group/positions.ts'
+import type { Positions } from './positions.ts'
 import { fetchRange } from './topic-offsets.ts'
 
 /** How often to check whether retention removed what was still to come, in ms. */

@@ -2,7 +2,7 @@ import type { Kafka } from 'kafkajs'
 import type { TimedSettings } from '../../../console/messages/message-facts.ts'
 import { SettingsReplay, type SettingsEntry } from '../../../core/settings/replay.ts'
 import type { Logger } from '../../log.ts'
-import { readEntry, type SettingsReader } from '../../folded-log/settings-entry.ts'
+import { readEntry, type SettingsReader } from '../../folded-log/settings-record.ts'
 import { readRange } from './read-range.ts'
 
 export interface SettingsHistorySource {

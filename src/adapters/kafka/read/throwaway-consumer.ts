@@ -1,42 +1,29 @@
-import type { EachBatchPayload, Kafka } from 'kafkajs'
+import type { Kafka } from 'kafkajs'
 import { messageOf } from '../../../errors.ts'
 import type { Logger } from '../../log.ts'
-import type { FetchFreshness } from '../group/fetch-freshness.ts'
 import { aborted, within } from '../waiting.ts'
+import { endOfReading, handleBatch, type Reading } from './handle-batch.ts'
 
 /** Bounds what is done at the end when Kafka is away, in ms. */
 const closingMs = 3_000
 
-export interface Consuming {
-  kafka: Kafka
-  topic: string
-  /** Of this consumer alone. Nothing is committed under it. */
-  groupId: string
-  maxWaitMs: number
-  /** Of each partition. */
-  fetchBytes: number
-  stop: AbortSignal
-  /** Where to go on; undefined: at the partition's beginning. */
-  position: (partition: number) => number | undefined
-  /** A partition that is there is not fetched. */
-  until: (partition: number) => number
-  /** The group's coordinator answered: a join, or a heartbeat, of which there is one every 3 s. */
-  onAlive: () => void
-  /** Must not throw: kafkajs would restart, or for some errors stop for good. */
-  onBatch: (payload: EachBatchPayload) => Promise<void>
-  /** A batch was passed, be it without a visible record (control records, compaction); not said once stopped. */
-  onPassed: (partition: number, nextOffset: number) => void
-  freshness: FetchFreshness
-}
-
-/** Consumes all partitions until `stop` aborts, or until a crash, whose error it throws. */
-export async function consumeUntilCrash(consuming: Consuming): Promise<void> {
-  const { kafka, topic, groupId, stop } = consuming
+/**
+ * Consumes all partitions, each from its position on, until `stop` aborts, or until a crash, whose error it throws.
+ * @param groupId of this consumer alone; nothing is committed under it
+ * @param onAlive the group's coordinator answered: a join, or a heartbeat, of which there is one every 3 s
+ */
+export async function consumeUntilCrash(
+  reading: Reading,
+  groupId: string,
+  onAlive: () => void,
+): Promise<void> {
+  const { options, positions, freshness, stop } = reading
+  const { kafka, topic, maxWaitMs = 500, fetchBytes = 1_048_576 } = options
   const consumer = kafka.consumer({
     groupId,
     allowAutoTopicCreation: false,
-    maxWaitTimeInMs: consuming.maxWaitMs,
-    maxBytesPerPartition: consuming.fetchBytes,
+    maxWaitTimeInMs: maxWaitMs,
+    maxBytesPerPartition: fetchBytes,
     // What kafkajs would restart by itself its caller restarts as well: one way to recover, for all errors.
     retry: { retries: 2, restartOnFailure: async () => false },
   })
@@ -46,14 +33,14 @@ export async function consumeUntilCrash(consuming: Consuming): Promise<void> {
   consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
     // Nothing is committed, so each join would begin at the beginning again.
     for (const partition of payload.memberAssignment[topic] ?? []) {
-      const position = consuming.position(partition)
+      const position = positions.get(partition)
       if (position !== undefined) consumer.seek({ topic, partition, offset: String(position) })
-      if ((position ?? 0) >= consuming.until(partition)) consumer.pause([{ topic, partitions: [partition] }])
+      if ((position ?? 0) >= endOfReading(options, partition))
+        consumer.pause([{ topic, partitions: [partition] }])
     }
-    consuming.onAlive()
+    onAlive()
   })
-  consumer.on(consumer.events.HEARTBEAT, () => consuming.onAlive())
-  const { freshness } = consuming
+  consumer.on(consumer.events.HEARTBEAT, onAlive)
   freshness.restart()
   // The events' types leave out what they carry.
   const brokerOf = (payload: unknown): string => String((payload as { nodeId?: unknown }).nodeId)
@@ -63,13 +50,14 @@ export async function consumeUntilCrash(consuming: Consuming): Promise<void> {
   consumer.on(consumer.events.FETCH, ({ payload }) => freshness.answered(brokerOf(payload)))
   consumer.on(consumer.events.END_BATCH_PROCESS, ({ payload }) => {
     if (Number(payload.offsetLag) > 0) freshness.moreBehind()
-    if (!stop.aborted) consuming.onPassed(payload.partition, Number(payload.lastOffset) + 1)
+    // Also of a batch without a visible record: control records, compaction.
+    if (!stop.aborted) positions.advance(payload.partition, Number(payload.lastOffset) + 1)
   })
   const stopped = aborted(stop)
   try {
     await consumer.connect()
     await consumer.subscribe({ topics: [topic], fromBeginning: true })
-    await consumer.run({ autoCommit: false, eachBatch: consuming.onBatch })
+    await consumer.run({ autoCommit: false, eachBatch: (payload) => handleBatch(reading, payload) })
     await Promise.race([crash.promise, stopped.promise])
   } finally {
     stopped.release()

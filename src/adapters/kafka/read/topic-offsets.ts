@@ -1,6 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Admin, Kafka } from 'kafkajs'
-import type { Permission } from '../../../core/permissions.ts'
+import { onTopics } from '../../../core/permissions.ts'
 import { PostriderError, messageOf } from '../../../errors.ts'
 import type { Logger } from '../../log.ts'
 import { withAdmin } from '../admin/with-admin.ts'
@@ -15,6 +14,49 @@ export interface OffsetRange {
   high: number
 }
 
+export interface TopicRange extends OffsetRange {
+  topic: string
+  /** The first offset that the broker appended at the time asked for or later; null where none was asked for. */
+  since: number | null
+}
+
+/** What the topics hold now, and where what came since a time begins (epoch ms; null: not asked). */
+export async function topicRanges(
+  admin: Admin,
+  topics: readonly string[],
+  sinceOf: (topic: string, partition: number) => number | null = () => null,
+): Promise<TopicRange[]> {
+  const ranges = await Promise.all(
+    topics.map(async (topic) => {
+      const found = await admin.fetchTopicOffsets(topic)
+      const times = new Set(
+        found.map(({ partition }) => sinceOf(topic, partition)).filter((time) => time !== null),
+      )
+      const starts = new Map(
+        await Promise.all(
+          [...times].map(
+            async (time) => [time, await admin.fetchTopicOffsetsByTimestamp(topic, time)] as const,
+          ),
+        ),
+      )
+      return found.map(({ partition, low, high }): TopicRange => {
+        const time = sinceOf(topic, partition)
+        const start =
+          time === null ? undefined : starts.get(time)?.find((each) => each.partition === partition)
+        return {
+          topic,
+          partition,
+          low: Number(low),
+          high: Number(high),
+          // What came in between the two questions lies behind the end.
+          since: start ? Math.min(Number(start.offset), Number(high)) : null,
+        }
+      })
+    }),
+  )
+  return ranges.flat()
+}
+
 /**
  * The ranges of all partitions now; with `since` (epoch milliseconds), `low` is the first record with that
  * timestamp or a later one. Throws `setup` when the topic does not exist or must not be looked at, and what kafkajs
@@ -24,37 +66,13 @@ export async function fetchRange(kafka: Kafka, topic: string, since?: number): P
   const look = async (admin: Admin): Promise<OffsetRange[]> => {
     // Asking for the offsets of a topic that is missing takes many tries, and brokers may create it.
     if (!(await admin.listTopics()).includes(topic)) throw await missingTopics(kafka, [topic])
-    const ranges = (await onceLed(() => admin.fetchTopicOffsets(topic))).map(({ partition, low, high }) => ({
-      partition,
-      low: Number(low),
-      high: Number(high),
-    }))
-    if (since === undefined) return ranges
-    const starts = await onceLed(() => admin.fetchTopicOffsetsByTimestamp(topic, since))
-    return ranges.map(({ partition, low, high }) => {
-      const start = Number(starts.find((found) => found.partition === partition)?.offset ?? high)
-      // What came in between the two questions lies behind the end.
-      return { partition, low: Math.min(Math.max(low, start), high), high }
+    const ranges = await topicRanges(admin, [topic], () => since ?? null)
+    return ranges.map((range) => {
+      const { partition, low, high } = range
+      return { partition, low: Math.max(low, range.since ?? low), high }
     })
   }
-  const needs: Permission[] = [{ operation: 'DESCRIBE', resource: 'topic', name: topic, isPrefix: false }]
-  return withAdmin(kafka, look, { needs, retry: { retries: 1 } })
-}
-
-/** A partition that was just made, or whose leader has just moved, is not led for a moment: kafkajs does not wait. */
-const leaderWaits = { times: 20, ms: 100 }
-
-async function onceLed<T>(ask: () => Promise<T>): Promise<T> {
-  for (let times = 1; ; times++) {
-    try {
-      return await ask()
-    } catch (error) {
-      const { type } = error as { type?: string }
-      const moves = type === 'NOT_LEADER_FOR_PARTITION' || type === 'LEADER_NOT_AVAILABLE'
-      if (!moves || times >= leaderWaits.times) throw error
-      await delay(leaderWaits.ms)
-    }
-  }
+  return withAdmin(kafka, look, { needs: onTopics([topic], ['DESCRIBE']), retry: { retries: 1 } })
 }
 
 /**
@@ -66,18 +84,22 @@ export async function awaitRange(
   topic: string,
   log: Logger,
   stop: AbortSignal,
+  since?: number,
 ): Promise<OffsetRange[]> {
   let lastError: unknown = new Error('no answer in time')
   const stopped = aborted(stop)
   try {
-    const ranges = await retryForever(() => Promise.race([fetchRange(kafka, topic), stopped.promise]), {
-      signal: stop,
-      onError(error) {
-        if (error instanceof PostriderError && !error.canRetry) throw error
-        lastError = error
-        log.warn({ topic, error: messageOf(error) }, 'a topic cannot be read yet; trying again')
+    const ranges = await retryForever(
+      () => Promise.race([fetchRange(kafka, topic, since), stopped.promise]),
+      {
+        signal: stop,
+        onError(error) {
+          if (error instanceof PostriderError && !error.canRetry) throw error
+          lastError = error
+          log.warn({ topic, error: messageOf(error) }, 'a topic cannot be read yet; trying again')
+        },
       },
-    })
+    )
     if (ranges === null) throw lastError
     return ranges
   } finally {

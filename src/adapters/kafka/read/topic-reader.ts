@@ -1,17 +1,17 @@
 import { randomBytes } from 'node:crypto'
-import type { Permission } from '../../../core/permissions.ts'
+import { onGroups, onTopics, type Permission } from '../../../core/permissions.ts'
 import { PostriderError, messageOf } from '../../../errors.ts'
-import { FetchFreshness } from '../group/fetch-freshness.ts'
+import { retryForever } from '../../../retry-forever.ts'
 import { KafkaTrouble } from '../kafka-trouble.ts'
-import { Positions } from '../group/positions.ts'
 import { requirePermissions } from '../secure/require-permissions.ts'
-import { BatchHandler } from './batch-handler.ts'
+import { within } from '../waiting.ts'
+import { FetchFreshness } from './fetch-freshness.ts'
+import type { Reading } from './handle-batch.ts'
+import { Positions } from './positions.ts'
 import { RetentionWatch } from './retention-watch.ts'
 import { awaitRange, endsOf } from './topic-offsets.ts'
 import { consumeUntilCrash, deleteGroups } from './throwaway-consumer.ts'
 import type { TopicReaderOptions } from './topic-record.ts'
-import { retryForever } from '../../../retry-forever.ts'
-import { within } from '../waiting.ts'
 
 /**
  * - `connecting`: no consumer has joined yet, or it crashed and the next one is being made. For ever, if need be.
@@ -33,17 +33,17 @@ const closingMs = 3_000
  * of its own. Offsets are held here and never committed: a new consumer goes on where the last one was.
  */
 export class TopicReader {
+  readonly #end = Promise.withResolvers<void>()
   /** Resolves when closed; rejects when the reader failed. */
-  readonly ended: Promise<void>
+  readonly ended = this.#end.promise
   readonly #options: TopicReaderOptions
   readonly #positions: Positions
   readonly #retention: RetentionWatch
-  readonly #handler: BatchHandler
   readonly #freshness = new FetchFreshness()
   readonly #stop = new AbortController()
-  readonly #end: { resolve: () => void; reject: (error: unknown) => void }
   #state: ReaderState = 'connecting'
-  #caughtUp = false
+  /** Everything was handled once that the topic held at the start. */
+  #hasCaughtUp = false
   #started = false
   /** Every group that a consumer of this reader joined. */
   readonly #groups: string[] = []
@@ -59,23 +59,12 @@ export class TopicReader {
     this.#options = options
     this.#positions = new Positions(options.from)
     this.#retention = new RetentionWatch(options.kafka, options.topic, this.#positions)
-    this.#handler = new BatchHandler({
-      onRecord: options.onRecord,
-      positions: this.#positions,
-      until: (partition) => this.#until(partition),
-      onFailure: (error) => this.#fail(error),
-      signal: this.#stop.signal,
-      log: options.log,
-    })
     this.#needs = [
-      { operation: 'READ', resource: 'topic', name: options.topic, isPrefix: false },
-      { operation: 'READ', resource: 'group', name: `${options.groupPrefix}.`, isPrefix: true },
+      ...onTopics([options.topic], ['READ']),
+      ...onGroups([`${options.groupPrefix}.`], ['READ'], true),
     ]
     this.#trouble = new KafkaTrouble(options.kafka, this.#needs)
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    this.ended = promise
-    this.#end = { resolve, reject }
-    promise.catch(() => {})
+    this.ended.catch(() => {})
   }
 
   get state(): ReaderState {
@@ -97,11 +86,6 @@ export class TopicReader {
     return this.#freshness.asOf
   }
 
-  /** Whether everything was handled once that the topic held at the start. */
-  get caughtUp(): boolean {
-    return this.#caughtUp
-  }
-
   /**
    * Begins to read; resolves once everything was handled that the topic held at the call. Waits for brokers that
    * are away until the signal aborts, then throws `kafka_unavailable`; throws `setup` when the topic is missing or the
@@ -116,7 +100,7 @@ export class TopicReader {
     if (!until) await requirePermissions(kafka, this.#needs, log)
     if (!this.#stop.signal.aborted) this.#loop = this.#consumeForEver()
     await this.#reach(ends, signal)
-    this.#caughtUp = true
+    this.#hasCaughtUp = true
   }
 
   /** Resolves once everything was handled that the topic holds now. Errors as `start`. */
@@ -156,7 +140,7 @@ export class TopicReader {
       signal: this.#stop.signal,
       onError: async (error) => {
         this.#state = 'connecting'
-        const refused = await this.#trouble.judge(error, !this.#caughtUp, (reason) =>
+        const refused = await this.#trouble.judge(error, !this.#hasCaughtUp, (reason) =>
           log.warn({ topic, error: reason }, 'reading a topic was interrupted; trying again'),
         )
         if (refused) this.#fail(refused)
@@ -166,33 +150,21 @@ export class TopicReader {
 
   /** Resolves when it is to stop. */
   #consumeOnce(onJoin: () => void): Promise<void> {
-    const { kafka, topic, groupPrefix, maxWaitMs = 500, fetchBytes = 1_048_576 } = this.#options
     // A group for each consumer: one that crashed stays a member for as long as its session, and holds up joining.
-    const groupId = `${groupPrefix}.${randomBytes(6).toString('hex')}`
-    return consumeUntilCrash({
-      kafka,
-      topic,
-      groupId,
-      maxWaitMs,
-      fetchBytes,
-      stop: this.#stop.signal,
-      position: (partition) => this.#positions.get(partition),
-      until: (partition) => this.#until(partition),
-      onAlive: () => {
-        this.#aliveAt = performance.now()
-        if (!this.#groups.includes(groupId)) this.#groups.push(groupId)
-        if (this.#state === 'connecting') this.#state = 'reading'
-        onJoin()
-      },
-      onBatch: (payload) => this.#handler.handle(payload),
-      onPassed: (partition, next) => this.#positions.advance(partition, next),
+    const groupId = `${this.#options.groupPrefix}.${randomBytes(6).toString('hex')}`
+    const reading: Reading = {
+      options: this.#options,
+      positions: this.#positions,
       freshness: this.#freshness,
+      stop: this.#stop.signal,
+      onFailure: (error) => this.#fail(error),
+    }
+    return consumeUntilCrash(reading, groupId, () => {
+      this.#aliveAt = performance.now()
+      if (!this.#groups.includes(groupId)) this.#groups.push(groupId)
+      if (this.#state === 'connecting') this.#state = 'reading'
+      onJoin()
     })
-  }
-
-  #until(partition: number): number {
-    const { until } = this.#options
-    return until ? (until.get(partition) ?? 0) : Infinity
   }
 
   async #reach(targets: ReadonlyMap<number, number>, signal?: AbortSignal): Promise<void> {

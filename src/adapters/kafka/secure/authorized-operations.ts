@@ -1,8 +1,8 @@
 import type { Kafka } from 'kafkajs'
 import type { KafkaOperation, Permission } from '../../../core/permissions.ts'
-import type { EncodedBody, KafkajsBroker } from '../kafkajs-internals.ts'
+import { exchangeOf, type KafkajsBroker, type RequestKind } from '../kafkajs-internals.ts'
 import { OwnBrokers } from '../admin/own-brokers.ts'
-import { WireReader, flags, int32, text } from './kafka-wire.ts'
+import { WireReader, flags, int32, text } from '../wire/kafka-wire.ts'
 import { within } from '../waiting.ts'
 
 /** For a question to one broker, in ms. */
@@ -70,7 +70,7 @@ async function topicOperations(
   const body = [int32(topics.length), ...topics.map(text), flags(false, false, true)]
   const answer = new WireReader(await send(broker, metadataRequest, body))
   answer.pass(4) // throttle time
-  answer.each(() => {
+  answer.list(() => {
     answer.pass(4)
     answer.text()
     answer.pass(4)
@@ -79,13 +79,13 @@ async function topicOperations(
   answer.text() // cluster
   answer.pass(4) // controller
   const found = new Map<string, number>()
-  answer.each(() => {
+  answer.list(() => {
     const error = answer.int16()
     const name = answer.text()!
     answer.pass(1) // is it internal?
-    answer.each(() => {
+    answer.list(() => {
       answer.pass(14) // error, number, leader and its epoch
-      for (let lists = 3; lists > 0; lists--) answer.each(() => answer.pass(4))
+      for (let lists = 3; lists > 0; lists--) answer.list(() => answer.pass(4))
     }) // partitions
     const operations = answer.int32()
     // It must not be looked at, hence neither read nor written; of its settings that says nothing.
@@ -116,13 +116,13 @@ async function groupOperations(brokers: OwnBrokers, group: string): Promise<numb
   )
   answer.pass(4)
   let operations = notSaid
-  answer.each(() => {
+  answer.list(() => {
     const refused = answer.int16()
     for (let texts = 4; texts > 0; texts--) answer.text()
-    answer.each(() => {
+    answer.list(() => {
       for (let texts = 3; texts > 0; texts--) answer.text()
-      answer.bytes()
-      answer.bytes()
+      answer.passBytes()
+      answer.passBytes()
     }) // members
     const its = answer.int32()
     operations = refused === groupAuthorizationFailed ? 0 : refused === 0 ? believable(its) : notSaid
@@ -130,26 +130,10 @@ async function groupOperations(brokers: OwnBrokers, group: string): Promise<numb
   return operations
 }
 
-const speaks = (
-  broker: KafkajsBroker,
-  { apiKey, apiVersion }: { apiKey: number; apiVersion: number },
-): boolean => (broker.versions?.[apiKey]?.maxVersion ?? -1) >= apiVersion
+const speaks = (broker: KafkajsBroker, { apiKey, apiVersion }: RequestKind): boolean =>
+  (broker.versions?.[apiKey]?.maxVersion ?? -1) >= apiVersion
 
-function send(
-  broker: KafkajsBroker,
-  request: typeof metadataRequest,
-  body: readonly Buffer[],
-): Promise<Buffer> {
-  const buf = Buffer.concat(body)
-  const encoded: EncodedBody = { buf, buffer: buf, size: () => buf.length }
-  return within(
-    withinMs,
-    broker.connectionPool.pool[0]!.send<Buffer>({
-      request: { ...request, encode: () => Promise.resolve(encoded) },
-      response: {
-        decode: (payload) => Promise.resolve(payload),
-        parse: (decoded) => Promise.resolve(decoded),
-      },
-    }),
-  )
+function send(broker: KafkajsBroker, kind: RequestKind, body: readonly Buffer[]): Promise<Buffer> {
+  const asked = exchangeOf(kind, Buffer.concat(body), (payload) => payload)
+  return within(withinMs, broker.connectionPool.pool[0]!.send(asked))
 }

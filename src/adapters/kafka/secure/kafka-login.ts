@@ -38,19 +38,18 @@ export function loginOf({ brokers, ssl, sasl }: Config['kafka']): KafkaLogin {
   const certificate = ssl ? ssl.cert : null
   return {
     brokers,
-    principal:
-      sasl === null
-        ? certificate === null
-          ? 'User:ANONYMOUS'
-          : `User:${subjectOf(certificate.text)}`
-        : sasl.mechanism === 'oauthbearer'
-          ? null
-          : `User:${sasl.username}`,
+    principal: principalOf(sasl, certificate),
     mechanism: sasl?.mechanism.toUpperCase() ?? null,
     hasTls: ssl !== false,
     hasCa: ssl !== false && ssl.ca !== null,
     hasCertificate: certificate !== null,
   }
+}
+
+function principalOf(sasl: Config['kafka']['sasl'], certificate: { text: string } | null): string | null {
+  if (sasl?.mechanism === 'oauthbearer') return null
+  if (sasl !== null) return `User:${sasl.username}`
+  return certificate === null ? 'User:ANONYMOUS' : `User:${subjectOf(certificate.text)}`
 }
 
 /** As brokers name a client certificate's owner unless ssl.principal.mapping.rules says otherwise: the last part first. */

@@ -2,6 +2,7 @@
 // just closes the connection, as one that stops does: only a probe can tell the two apart.
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
+import { WireReader, int16, int32, text } from '../wire/kafka-wire.ts'
 
 /** `null`: it could not be found out. */
 export interface ListenerProbe {
@@ -35,15 +36,9 @@ const tls = (broker: string): Socket => connectTls({ ...addressOf(broker), rejec
 
 /** Whether there was a TLS handshake, be it one that the broker ended for want of a client certificate. */
 function handshakes(socket: Socket): Promise<boolean | null> {
-  return new Promise((resolve) => {
-    const end = (found: boolean | null) => {
-      resolve(found)
-      socket.destroy()
-    }
+  return foundOut(socket, (end) => {
     socket.once('secureConnect', () => end(true))
     socket.on('error', ({ code }: NodeJS.ErrnoException) => end(code?.includes('_ALERT_') ? true : null))
-    socket.once('close', () => end(null))
-    socket.setTimeout(withinMs, () => end(null))
   })
 }
 
@@ -52,11 +47,7 @@ function handshakes(socket: Socket): Promise<boolean | null> {
  * what listens there does not answer.
  */
 function ask(socket: Socket): Promise<string[] | null> {
-  return new Promise((resolve) => {
-    const end = (found: string[] | null) => {
-      resolve(found)
-      socket.destroy()
-    }
+  return foundOut(socket, (end) => {
     let answer = Buffer.alloc(0)
     socket.on('data', (chunk: Buffer) => {
       answer = Buffer.concat([answer, chunk])
@@ -71,37 +62,35 @@ function ask(socket: Socket): Promise<string[] | null> {
       if (!('encrypted' in socket)) socket.write(handshakeRequest())
     })
     socket.on('error', () => end(null))
-    socket.once('close', () => end(null))
-    socket.setTimeout(withinMs, () => end(null))
   })
+}
+
+/** What `listen` finds out of a connection, which is then closed; null when it ends or is silent before. */
+function foundOut<T>(socket: Socket, listen: (end: (found: T | null) => void) => void): Promise<T | null> {
+  const { promise, resolve } = Promise.withResolvers<T | null>()
+  const end = (found: T | null) => {
+    resolve(found)
+    socket.destroy()
+  }
+  listen(end)
+  socket.once('close', () => end(null))
+  socket.setTimeout(withinMs, () => end(null))
+  return promise
 }
 
 /** SaslHandshake 1, with request number 1 and without a client's name, for a mechanism that there is not. */
 function handshakeRequest(): Buffer {
-  const mechanism = Buffer.from('NONE')
-  const request = Buffer.alloc(16 + mechanism.length)
-  request.writeInt32BE(request.length - 4, 0)
-  request.writeInt16BE(saslHandshake, 4)
-  request.writeInt16BE(1, 6)
-  request.writeInt32BE(1, 8)
-  request.writeInt16BE(-1, 12)
-  request.writeInt16BE(mechanism.length, 14)
-  mechanism.copy(request, 16)
-  return request
+  const request = Buffer.concat([int16(saslHandshake), int16(1), int32(1), int16(-1), text('NONE')])
+  return Buffer.concat([int32(request.length), request])
 }
 
 /** The answer's request number, an error, and the mechanisms, of which a listener without login has none. */
 function mechanismsIn(answer: Buffer): string[] | null {
   try {
-    if (answer.readInt32BE(0) !== 1) return null
-    const mechanisms: string[] = []
-    let at = 10
-    for (let left = answer.readInt32BE(6); left > 0; left--) {
-      const length = answer.readInt16BE(at)
-      mechanisms.push(answer.toString('utf8', at + 2, at + 2 + length))
-      at += 2 + length
-    }
-    return mechanisms
+    const reader = new WireReader(answer)
+    if (reader.int32() !== 1) return null
+    reader.pass(2)
+    return reader.list(() => reader.text()!)
   } catch {
     return null
   }

@@ -1,3 +1,4 @@
+import { WireReader } from './kafka-wire.ts'
 import { RecordBatches } from './record-batches.ts'
 
 /** Decodes the records of a partition that are not plain, whose size stands at `offset`. */
@@ -47,48 +48,23 @@ export async function decodeFetch(data: Buffer, decodeOthers: DecodeMessages): P
   return { throttleTime: 0, clientSideThrottleTime, errorCode, sessionId, responses }
 }
 
-/** An answer's bytes, and how far they were read. Throws a RangeError where they end too early. */
-class Answer {
+/** Throws a RangeError where an answer ends too early. */
+class Answer extends WireReader {
   /** Records that are still being decoded. */
   readonly pending: Promise<void>[] = []
-  readonly #bytes: Buffer
   readonly #decodeOthers: DecodeMessages
-  #at = 0
 
-  constructor(bytes: Buffer, decodeOthers: DecodeMessages) {
-    this.#bytes = bytes
+  constructor(payload: Buffer, decodeOthers: DecodeMessages) {
+    super(payload)
     this.#decodeOthers = decodeOthers
-  }
-
-  int16(): number {
-    this.#at += 2
-    return this.#bytes.readInt16BE(this.#at - 2)
-  }
-
-  int32(): number {
-    this.#at += 4
-    return this.#bytes.readInt32BE(this.#at - 4)
   }
 
   /** In digits, as kafkajs wants them. */
   int64(): string {
     const high = this.int32()
-    this.#at += 4
-    const value = high * 2 ** 32 + this.#bytes.readUInt32BE(this.#at - 4)
-    return Number.isSafeInteger(value) ? String(value) : String(this.#bytes.readBigInt64BE(this.#at - 8))
-  }
-
-  text(): string {
-    const length = this.int16()
-    this.#at += length
-    return this.#bytes.toString('utf8', this.#at - length, this.#at)
-  }
-
-  /** None where there is none: its count is -1. */
-  list<T>(read: () => T): T[] {
-    const items: T[] = []
-    for (let left = this.int32(); left > 0; left--) items.push(read())
-    return items
+    this.at += 4
+    const value = high * 2 ** 32 + this.payload.readUInt32BE(this.at - 4)
+    return Number.isSafeInteger(value) ? String(value) : String(this.payload.readBigInt64BE(this.at - 8))
   }
 
   part(): Part {
@@ -102,14 +78,14 @@ class Answer {
       preferredReadReplica: this.int32(),
       messages: [],
     }
-    const start = this.#at
+    const start = this.at
     const length = this.int32()
-    if (length <= 0 || this.#at + length > this.#bytes.length) return part
-    const batches = RecordBatches.read(this.#bytes.subarray(this.#at, this.#at + length))
-    this.#at += length
+    if (length <= 0 || this.at + length > this.payload.length) return part
+    const batches = RecordBatches.read(this.payload.subarray(this.at, this.at + length))
+    this.at += length
     if (batches) part.messages = new Undecoded(batches)
     else {
-      const decoding = this.#decodeOthers(this.#bytes, start).then(
+      const decoding = this.#decodeOthers(this.payload, start).then(
         (messages) => void (part.messages = messages),
       )
       // Nothing waits for it when the rest of the answer is cut off.

@@ -1,6 +1,5 @@
 import type { CallBatch } from '../../../collector/ports.ts'
-import { partitionKey } from '../../../core/call/analytics-call.ts'
-import type { AnalyticsCall } from '../../../core/call/analytics-call.ts'
+import { partitionKey, type AnalyticsCall } from '../../../core/call/analytics-call.ts'
 import { partitionOfKey } from '../wire/murmur2.ts'
 import { headerBytes, RecordBundle } from '../wire/record-bundle.ts'
 import type { ValueWriter } from '../wire/record-bytes.ts'

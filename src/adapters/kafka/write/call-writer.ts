@@ -1,6 +1,5 @@
 import type { Kafka } from 'kafkajs'
-import { partitionKey } from '../../../core/call/analytics-call.ts'
-import type { AnalyticsCall } from '../../../core/call/analytics-call.ts'
+import { partitionKey, type AnalyticsCall } from '../../../core/call/analytics-call.ts'
 import type { EncodedRecord } from '../../../forwarder/settle/record-sink.ts'
 import type { ProducerLog } from '../producer/failing-writes.ts'
 import { KafkaProducer } from '../producer/kafka-producer.ts'

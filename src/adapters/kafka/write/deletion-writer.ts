@@ -9,47 +9,42 @@ import { KafkaProducer } from '../producer/kafka-producer.ts'
 import { encodeRecord } from '../producer/plain-record.ts'
 import { publishAll } from '../producer/publish.ts'
 
-interface DeletionCodecs {
-  erasures: { encode(erasure: Erasure): Buffer; ready(): Promise<void> }
-  calls: { encode(call: AnalyticsCall): Buffer; ready(): Promise<void> }
+export interface DeletionWriterOptions {
+  kafka: Kafka
+  topics: { erasures: string; calls: string }
+  codecs: {
+    erasures: { encode(erasure: Erasure): Buffer; ready(): Promise<void> }
+    calls: { encode(call: AnalyticsCall): Buffer; ready(): Promise<void> }
+  }
+  log: ProducerLog
 }
 
 /** Writes erasures and delete calls, acks=all. Connects at the first write. All throw `kafka_unavailable`. */
 export class DeletionWriter {
-  readonly #kafka: Kafka
-  readonly #topics: { erasures: string; calls: string }
-  readonly #codecs: DeletionCodecs
-  readonly #log: ProducerLog
+  readonly #options: DeletionWriterOptions
   readonly #producer: KafkaProducer
 
-  constructor(
-    kafka: Kafka,
-    topics: { erasures: string; calls: string },
-    codecs: DeletionCodecs,
-    log: ProducerLog,
-  ) {
-    this.#kafka = kafka
-    this.#topics = topics
-    this.#codecs = codecs
-    this.#log = log
-    this.#producer = new KafkaProducer(kafka, log)
+  constructor(options: DeletionWriterOptions) {
+    this.#options = options
+    this.#producer = new KafkaProducer(options.kafka, options.log)
   }
 
   /** Resolves once all of them are acknowledged. */
   async writeErasures(erasures: readonly Erasure[]): Promise<void> {
-    const codec = this.#codecs.erasures
-    await codec.ready()
-    const records = erasures.map((erasure) =>
-      encodeRecord({ key: erasureKey(erasure.sourceId, erasure.userId), value: codec.encode(erasure) }),
-    )
-    await orUnavailable(publishAll(this.#producer, this.#topics.erasures, records))
+    const { topics, codecs } = this.#options
+    await codecs.erasures.ready()
+    const records = erasures.map((erasure) => {
+      const key = erasureKey(erasure.sourceId, erasure.userId)
+      return encodeRecord({ key, value: codecs.erasures.encode(erasure) })
+    })
+    await orUnavailable(publishAll(this.#producer, topics.erasures, records))
   }
 
   /** A writer that failed once stays failed: each request has one of its own. */
   openCalls(): DeleteCallSink {
-    const codec = this.#codecs.calls
-    const writer = new CallWriter(this.#kafka, this.#topics.calls, codec, this.#log)
-    const connected = once(() => Promise.all([codec.ready(), writer.connect()]))
+    const { kafka, topics, codecs, log } = this.#options
+    const writer = new CallWriter(kafka, topics.calls, codecs.calls, log)
+    const connected = once(() => Promise.all([codecs.calls.ready(), writer.connect()]))
     return {
       async write(call) {
         await orUnavailable(connected())

@@ -10,12 +10,7 @@ export async function orUnavailable<T>(work: Promise<T>, advice = ''): Promise<T
     return await work
   } catch (error) {
     if (!(error instanceof ProduceFailure)) throw error
-    throw new PostriderError(
-      'kafka_unavailable',
-      `Kafka did not take all of it: ${messageOf(error)}${advice}`,
-      {
-        cause: error,
-      },
-    )
+    const message = `Kafka did not take all of it: ${messageOf(error)}${advice}`
+    throw new PostriderError('kafka_unavailable', message, { cause: error })
   }
 }

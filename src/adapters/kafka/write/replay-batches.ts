@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Kafka } from 'kafkajs'
 import type { ReplayRecord, ReplaySink, ReplaySinkOptions } from '../../../console/dead-letters/replay.ts'
 import { notSetUp } from '../../../errors.ts'
+import { pause } from '../../../retry-forever.ts'
 import type { ProducerLog } from '../producer/failing-writes.ts'
 import { KafkaProducer } from '../producer/kafka-producer.ts'
 import { encodeRecord } from '../producer/plain-record.ts'
@@ -18,27 +18,18 @@ const batchesPerSecond = 5
  * each record once it is decided.
  */
 export class ReplayBatches implements ReplaySink {
+  readonly #options: ReplaySinkOptions
   readonly #producer: KafkaProducer
-  readonly #rate: number | null
   readonly #maxRecords: number
-  readonly #signal: AbortSignal
-  readonly #onTaken: (outgoing: ReplayRecord) => void
-  readonly #onTooLarge: (outgoing: ReplayRecord) => void
   #batch: ReplayRecord[] = []
   #bytes = 0
   #sent = 0
   readonly #startedAt = performance.now()
 
   constructor(options: ReplaySinkOptions & { kafka: Kafka; log: ProducerLog }) {
+    this.#options = options
     this.#producer = new KafkaProducer(options.kafka, options.log)
-    this.#rate = options.rate
-    this.#maxRecords =
-      options.rate === null
-        ? maxBatchRecords
-        : Math.min(maxBatchRecords, Math.ceil(options.rate / batchesPerSecond))
-    this.#signal = options.signal
-    this.#onTaken = options.taken
-    this.#onTooLarge = options.tooLarge
+    this.#maxRecords = Math.min(maxBatchRecords, Math.ceil((options.rate ?? Infinity) / batchesPerSecond))
   }
 
   async add(outgoing: ReplayRecord): Promise<void> {
@@ -56,9 +47,10 @@ export class ReplayBatches implements ReplaySink {
     this.#bytes = 0
     for (const [topic, records] of Map.groupBy(batch, (one) => one.topic)) await this.#send(topic, records)
     this.#sent += batch.length
-    if (this.#rate === null) return
-    const dueMs = this.#startedAt + (this.#sent / this.#rate) * 1_000 - performance.now()
-    if (dueMs > 0) await sleep(dueMs, undefined, { signal: this.#signal }).catch(() => {})
+    const { rate, signal } = this.#options
+    if (rate === null) return
+    const dueMs = this.#startedAt + (this.#sent / rate) * 1_000 - performance.now()
+    if (dueMs > 0) await pause(dueMs, signal)
   }
 
   async #send(topic: string, batch: readonly ReplayRecord[]): Promise<void> {
@@ -68,8 +60,8 @@ export class ReplayBatches implements ReplaySink {
       named(topic),
     )
     for (const { records } of report.acknowledged)
-      for (const record of records) this.#onTaken(byRecord.get(record)!)
-    for (const record of report.tooLarge) this.#onTooLarge(byRecord.get(record)!)
+      for (const record of records) this.#options.taken(byRecord.get(record)!)
+    for (const record of report.tooLarge) this.#options.tooLarge(byRecord.get(record)!)
     if (report.failed) named(topic)(report.failed.failure)
   }
 
