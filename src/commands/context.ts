@@ -16,11 +16,12 @@ import { PostriderError } from '../errors.ts'
 import { failAs, failWith } from './fail.ts'
 import { logStrayErrorsTo } from './stray-errors.ts'
 
+/** What commands and parts work with. */
 export interface Context {
   config: Config
   log: Logger
-  /** One client for the whole command; made when first asked for. */
-  kafka(): Kafka
+  /** One client for the whole process; made when first asked for. */
+  kafka: Kafka
 }
 
 export interface ContextOptions {
@@ -54,7 +55,13 @@ export function loadContext(command: Command, options: ContextOptions = {}): Con
   // A command that ends says in one line what kafkajs would say at each try.
   const kafkaLog = options.longLived || env.LOG_LEVEL ? log : log.child({}, { level: 'error' })
   let kafka: Kafka | undefined
-  return { config, log, kafka: () => (kafka ??= createKafka(config, kafkaLog)) }
+  return {
+    config,
+    log,
+    get kafka() {
+      return (kafka ??= createKafka(config, kafkaLog))
+    },
+  }
 }
 
 const flagOf = (name: VariableName): string => `--${name.toLowerCase().replaceAll('_', '-')}`

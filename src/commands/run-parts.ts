@@ -22,23 +22,14 @@ interface SharedCounts {
   logCounts: LogCounts
 }
 
-type PartMaker = (context: Context, shared: SharedCounts) => OpenPart
-
 /** Every part that there is, by the name that commands use; each has a command of its own too. */
-export const partMakers: ReadonlyMap<string, PartMaker> = new Map<string, PartMaker>([
-  [
-    'collector',
-    ({ config, log, kafka }, shared) => openCollector({ config, kafka: kafka(), log, ...shared }),
-  ],
-  [
-    'forwarder',
-    ({ config, log, kafka }, shared) => openForwarder({ config, kafka: kafka(), log, ...shared }),
-  ],
-  [
-    'console',
-    ({ config, log, kafka }, { logCounts }) => openConsole({ config, kafka: kafka(), log, logCounts }),
-  ],
-])
+export const partMakers = {
+  collector: openCollector,
+  forwarder: openForwarder,
+  console: openConsole,
+} satisfies Record<string, (given: Context & SharedCounts) => OpenPart>
+
+export type PartName = keyof typeof partMakers
 
 /**
  * How long a stop may take in all. What it waits for has limits of its own, but for Kafka's answers when members leave
@@ -47,12 +38,12 @@ export const partMakers: ReadonlyMap<string, PartMaker> = new Map<string, PartMa
 const stopWithinMs = 15_000
 
 /** Runs parts side by side in this process until a signal stops it: one log, one `/metrics`. */
-export async function runParts(names: readonly string[], command: Command): Promise<void> {
+export async function runParts(names: readonly PartName[], command: Command): Promise<void> {
   const context = loadContext(command, { longLived: true })
   const { config, log } = context
   const signal = stopSignal()
   const shared: SharedCounts = { produceDurations: new ProduceDurations(), logCounts: new LogCounts() }
-  const opened = names.map((name) => partMakers.get(name)!(context, shared))
+  const opened = names.map((name): OpenPart => partMakers[name]({ ...context, ...shared }))
   const page = new MetricsPage()
   page.add(shared.produceDurations)
   page.add(shared.logCounts)

@@ -4,7 +4,7 @@ import { PostriderError } from '../errors.ts'
 import { runAction } from './context.ts'
 import type { JsonFlag } from './flags.ts'
 import { print, printJson, printTable } from './output.ts'
-import { settingsSession } from './settings/settings-session.ts'
+import { withSettings } from './settings/with-settings.ts'
 
 interface RotateFlags extends JsonFlag {
   dryRun?: boolean
@@ -30,8 +30,7 @@ export function secretsCommand(): Command {
 }
 
 async function rotate({ dryRun = false, json }: RotateFlags, command: Command) {
-  const { run, secrets } = settingsSession(command)
-  await run(async (settings) => {
+  await withSettings(command, async (settings, { secrets }) => {
     const rotation = await rotateSecrets(settings, secrets, { dryRun })
     const { keyId, destinations } = rotation
     const rotated = destinations.reduce((sum, destination) => sum + destination.rotated, 0)

@@ -10,7 +10,7 @@ import {
   report,
   type Kind,
 } from './settings/settings-actions.ts'
-import { settingsSession } from './settings/settings-session.ts'
+import { withSettings } from './settings/with-settings.ts'
 
 const sources: Kind<SourceView> = {
   name: 'source',
@@ -79,7 +79,7 @@ interface CreateFlags extends JsonFlag {
 
 async function create(flags: CreateFlags, command: Command): Promise<void> {
   const { id, name, writeKey = newWriteKey() } = flags
-  await settingsSession(command).run(async (settings) => {
+  await withSettings(command, async (settings) => {
     await settings.execute({ type: 'create_source', id, name, writeKey, enabled: true })
     report(sources, settings, id, flags, `source "${id}" created; its write key is ${writeKey}`)
   })
@@ -92,7 +92,7 @@ interface UpdateFlags extends JsonFlag {
 
 async function update(id: string, flags: UpdateFlags, command: Command): Promise<void> {
   const { name, writeKey } = flags
-  await settingsSession(command).run(async (settings) => {
+  await withSettings(command, async (settings) => {
     await settings.execute({ type: 'update_source', id, name, writeKey })
     report(sources, settings, id, flags, `source "${id}" updated`)
   })

@@ -1,35 +1,27 @@
 import { randomInt } from 'node:crypto'
-import type { Kafka } from 'kafkajs'
 import { openCollectorServer } from '../../adapters/http/collector-server.ts'
 import { urlAt } from '../../adapters/http/serving.ts'
 import { CallBatchWriter } from '../../adapters/kafka/write/call-batch-writer.ts'
 import { readTail } from '../../adapters/kafka/read/read-range.ts'
-import type { Logger } from '../../adapters/log.ts'
 import { CollectorCounts } from '../../adapters/metrics/collector-metrics.ts'
 import type { LogCounts } from '../../adapters/metrics/log-counts.ts'
 import { ProduceDurations } from '../../adapters/metrics/produce-durations.ts'
 import type { ReadinessCheck } from '../../adapters/monitoring-server.ts'
-import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
-import type { Codecs } from '../../adapters/schema-registry/codecs.ts'
-import { SettingsLog } from '../../adapters/folded-log/settings-log.ts'
 import { Collector } from '../../collector/collector.ts'
 import { RecentCalls } from '../../collector/recent-calls.ts'
 import { RequestBudget } from '../../collector/request-budget.ts'
 import type { BudgetLimits } from '../../collector/request-budget.ts'
 import { SourceRates } from '../../collector/source-rates.ts'
 import { WriteKeys } from '../../collector/write-keys.ts'
-import type { Config } from '../../config/config.ts'
 import { RecentIds } from '../../core/call/recent-ids.ts'
-import { topicNames } from '../../core/topics.ts'
 import { PostriderError } from '../../errors.ts'
 import type { Part } from '../../supervisor.ts'
 import { checkStart } from '../check-start.ts'
+import type { Context } from '../context.ts'
+import { deploymentOf, settingsOf, type Deployment } from '../deployment.ts'
 import { listeningPart, PartLives, untilAborted, type Life } from '../part-lives.ts'
 
-export interface OpenCollectorOptions {
-  config: Config
-  kafka: Kafka
-  log: Logger
+export interface OpenCollectorOptions extends Context {
   /** Shared with other parts of this process, which then show it; its own unless given. */
   produceDurations?: ProduceDurations
   logCounts?: LogCounts
@@ -98,7 +90,7 @@ export function openCollector(options: OpenCollectorOptions): OpenCollector {
 }
 
 function assemble(
-  { config, kafka, log, deadlineMs, logCounts }: OpenCollectorOptions,
+  options: OpenCollectorOptions,
   kept: {
     recent: RecentCalls
     rates: SourceRates
@@ -106,23 +98,16 @@ function assemble(
     produceDurations: ProduceDurations
   },
 ): Life<Collector> {
-  const topics = topicNames(config.topicPrefix)
-  const codecs = createCodecs({ registry: config.registry, topics, log })
-  const settings = new SettingsLog({
-    kafka,
-    topic: topics.settings,
-    groupId: config.groupId,
-    codec: codecs.settings,
-    log,
-    ...(logCounts && { counts: logCounts }),
-  })
+  const deployment = deploymentOf(options)
+  const { config, kafka, log, topics, codecs } = deployment
+  const settings = settingsOf(deployment, options)
   const writer = new CallBatchWriter({
     kafka,
     topic: topics.calls,
     codec: codecs.calls,
     log,
     produced: (seconds) => kept.produceDurations.observe(seconds),
-    ...(deadlineMs && { deadlineMs }),
+    ...(options.deadlineMs && { deadlineMs: options.deadlineMs }),
   })
   const collector = new Collector({
     keys: new WriteKeys(settings),
@@ -139,7 +124,7 @@ function assemble(
         await checkStart(kafka, config, log, 'collector')
         await Promise.all([codecs.calls.ready(), settings.start(signal)])
         writer.start()
-        await recall(kafka, config, codecs, kept.recent, log, signal)
+        await recall(deployment, kept.recent, signal)
         if (signal.aborted) return
         onReady(collector)
         // A settings log that can never be read ends the part.
@@ -155,16 +140,13 @@ function assemble(
 
 /** Learns from the topic's tail which calls came last, so that a retry after a restart is known as one. */
 async function recall(
-  kafka: Kafka,
-  config: Config,
-  { calls }: Codecs,
+  { config, kafka, log, topics, codecs: { calls } }: Deployment,
   recent: RecentCalls,
-  log: Logger,
   signal: AbortSignal,
 ): Promise<void> {
   await readTail({
     kafka,
-    topic: topicNames(config.topicPrefix).calls,
+    topic: topics.calls,
     groupPrefix: `${config.groupId}.recent`,
     log,
     since: Date.now() - tailMs,

@@ -11,7 +11,7 @@ import type { JsonFlag } from '../flags.ts'
 import { print, printable, printJson } from '../output.ts'
 import { withProgress } from '../progress-bar.ts'
 import { addIdCommand, addListCommand, type ListedSetting, type Texts } from '../settings/settings-actions.ts'
-import { settingsSession } from '../settings/settings-session.ts'
+import { withSettings } from '../settings/with-settings.ts'
 import { withOpen } from '../with-open.ts'
 import { openComputations, type OpenComputations } from './open-computations.ts'
 import { listIn, syncProgress } from './sync-input.ts'
@@ -83,7 +83,7 @@ interface CreateFlags extends JsonFlag {
 
 async function create(kind: ComputationKind, flags: CreateFlags, command: Command): Promise<void> {
   const { id, name, source, json } = flags
-  await settingsSession(command).run(async (settings) => {
+  await withSettings(command, async (settings) => {
     await settings.execute({ type: 'create_computation', kind, id, name, sourceId: source })
     const made = computationIn(settings, kind, id)
     if (json) printJson(computationView(made))
@@ -161,12 +161,10 @@ async function withComputations(
   command: Command,
   use: (computations: OpenComputations, settings: SettingsLog) => Promise<void>,
 ): Promise<void> {
-  const { run, context } = settingsSession(command)
-  const { config, log } = context
   boundHeap()
-  await run(async (settings) => {
-    const open = openComputations({ config, kafka: context.kafka(), log, settings }, stopSignal())
-    await withOpen(await open, (computations) => use(computations, settings))
+  await withSettings(command, async (settings, { context }) => {
+    const open = await openComputations({ ...context, settings }, stopSignal())
+    await withOpen(open, (computations) => use(computations, settings))
   })
 }
 

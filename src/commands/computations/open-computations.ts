@@ -1,10 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import type { Kafka } from 'kafkajs'
 import { GroupLease } from '../../adapters/kafka/group/lease.ts'
 import { MembershipWriter } from '../../adapters/kafka/write/membership-writer.ts'
 import type { IgnoredCounts } from '../../adapters/folded-log/ignored-records.ts'
-import type { Logger } from '../../adapters/log.ts'
-import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import { MembershipView } from '../../adapters/store/membership-view.ts'
 import type { Config } from '../../config/config.ts'
 import {
@@ -16,11 +13,11 @@ import {
   type SyncPorts,
 } from '../../console/computations/sync.ts'
 import type { MembershipSink } from '../../console/computations/memberships.ts'
-
 import type { ComputationKind } from '../../core/audience/computations.ts'
 import type { PlacedMembership } from '../../core/audience/membership.ts'
 import { computationWords } from '../../core/settings/computation-rules.ts'
-import { topicNames } from '../../core/topics.ts'
+import type { Context } from '../context.ts'
+import { deploymentOf } from '../deployment.ts'
 
 export interface OpenComputations extends ComputationActions {
   /** Only when nothing is in flight any more. */
@@ -34,24 +31,18 @@ const syncGroup = ({ groupId, topicPrefix }: Config, id: string): string =>
 /** Rejects with `setup`, `kafka_unavailable`, `registry_unavailable`, and `local` for the store's file. */
 export async function openComputations(
   {
-    config,
-    kafka,
-    log,
     settings,
-    counts,
-  }: {
-    config: Config
-    kafka: Kafka
-    log: Logger
+    logCounts,
+    ...context
+  }: Context & {
     settings: SettingsOfSyncs
     /** Of the memberships' records. */
-    counts?: IgnoredCounts
+    logCounts?: IgnoredCounts | undefined
   },
   signal?: AbortSignal,
 ): Promise<OpenComputations> {
-  const topics = topicNames(config.topicPrefix)
+  const { config, kafka, log, topics, codecs } = deploymentOf(context)
   const { groupId, sessionTimeoutMs } = config
-  const codecs = createCodecs({ registry: config.registry, topics, log })
   await Promise.all([codecs.memberships.ready(), codecs.calls.ready()])
   const view = await MembershipView.open({
     kafka,
@@ -60,7 +51,7 @@ export async function openComputations(
     folder: config.storePath,
     codec: codecs.memberships,
     log,
-    ...(counts && { counts }),
+    ...(logCounts && { counts: logCounts }),
   })
   const portsOf = (kind: ComputationKind, sink: MembershipSink): SyncPorts => ({
     settings,

@@ -9,14 +9,13 @@ import {
 import { type ReplayPorts, replayDeadLetters } from '../../console/dead-letters/replay.ts'
 import { PostriderError } from '../../errors.ts'
 import { loadContext, runAction, stopSignal, type Context } from '../context.ts'
+import { openErasures, openSettings } from '../deployment.ts'
 import { headings, pageOf, rowOf } from './describe.ts'
 import { addFilterOptions, readFilter } from './filter.ts'
 import type { FilterOptions } from './filter.ts'
 import { openDeadLetters } from './open-dead-letters.ts'
 import { PrintedReport, readRate } from './report.ts'
-import { openErasures } from '../open-erasures.ts'
 import { print, printJson, printTable } from '../output.ts'
-import { openSettings } from '../settings/settings-session.ts'
 import { withOpen } from '../with-open.ts'
 
 export function deadLettersCommand(): Command {
@@ -141,12 +140,11 @@ function readLimit(text: string | undefined): number | null {
 
 async function withDeadLetters(command: Command, use: (ports: ReplayPorts) => Promise<void>): Promise<void> {
   const context = loadContext(command)
-  const { config, log } = context
   await withOpen(await openErasures(context), async (erasures) => {
     await erasures.start()
     await use(
       openDeadLetters(
-        { config, kafka: context.kafka(), log },
+        context,
         (signal) => destinationsNow(context, signal),
         (signal) => erasures.current(signal),
       ),

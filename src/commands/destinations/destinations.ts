@@ -1,7 +1,7 @@
 import { Command } from 'commander'
-import { createWebhookTransport } from '../../adapters/webhook/transport.ts'
 import { destinationIn, destinationView, type DestinationView } from '../../console/destinations.ts'
 import { runAction } from '../context.ts'
+import { transportOf } from '../deployment.ts'
 import { repeatable, type JsonFlag } from '../flags.ts'
 import { headings, linesOf, rowOf } from './describe.ts'
 import { addRotationFlags, addSecretFlags, headerEdits, secretEdit, type EndpointFlags } from './flags.ts'
@@ -17,7 +17,7 @@ import {
   report,
   type Kind,
 } from '../settings/settings-actions.ts'
-import { settingsSession } from '../settings/settings-session.ts'
+import { withSettings } from '../settings/with-settings.ts'
 import { withOpen } from '../with-open.ts'
 
 const destinations: Kind<DestinationView> = {
@@ -117,9 +117,8 @@ interface CreateFlags extends JsonFlag, EndpointFlags, OptionFlags {
 }
 
 async function create(flags: CreateFlags, command: Command): Promise<void> {
-  const { run, secrets } = settingsSession(command)
   const [headers, secret] = [headerEdits(flags), secretEdit(flags)]
-  await run(async (settings) => {
+  await withSettings(command, async (settings, { secrets }) => {
     const sealer = sealerFor(settings, secrets, { destinationId: flags.id, anyKey: flags.anyKey })
     const { sharedSecret = null } = secret(sealer.newSecret)
     const command: SettingsCommand = {
@@ -147,9 +146,8 @@ interface UpdateFlags extends JsonFlag, EndpointFlags, OptionFlags {
 }
 
 async function update(id: string, flags: UpdateFlags, command: Command): Promise<void> {
-  const { run, secrets } = settingsSession(command)
   const [headers, secret] = [headerEdits(flags), secretEdit(flags)]
-  await run(async (settings) => {
+  await withSettings(command, async (settings, { secrets }) => {
     const sealer = sealerFor(settings, secrets, { destinationId: id, anyKey: flags.anyKey })
     const command: SettingsCommand = {
       type: 'update_destination',
@@ -167,15 +165,9 @@ async function update(id: string, flags: UpdateFlags, command: Command): Promise
 }
 
 async function test(id: string, { json }: JsonFlag, command: Command): Promise<void> {
-  const { run, secrets, context } = settingsSession(command)
-  const { config } = context
-  await run(async (settings) => {
+  await withSettings(command, async (settings, { secrets, context: { config } }) => {
     const destination = destinationIn(settings.state, id)
-    const transport = createWebhookTransport({
-      timeoutMs: config.webhookTimeoutMs,
-      allowedNetworks: config.allowedNetworks,
-      caFile: config.webhookCaFile,
-    })
+    const transport = transportOf(config)
     const results = await withOpen({ close: () => transport.close(0) }, () =>
       sendSample(destination, { transport, secrets, now: Date.now() }),
     )

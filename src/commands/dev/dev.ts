@@ -103,7 +103,7 @@ async function dev(command: Command): Promise<void> {
     closers.push(demo.close)
     for (const line of demo.warnings) screen.say(`  note: ${line}`)
     const produceDurations = new ProduceDurations()
-    const shared = { config: context.config, kafka: context.kafka(), log: context.log, produceDurations }
+    const shared = { ...context, produceDurations }
     const forwarder = openForwarder(shared)
     const collector = openCollector({ ...shared, host: ownHost })
     const console = openConsole({ ...shared, host: ownHost })

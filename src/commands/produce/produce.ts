@@ -8,15 +8,14 @@ import { ProduceFailure } from '../../adapters/kafka/producer/produce-errors.ts'
 import { withAdmin } from '../../adapters/kafka/admin/with-admin.ts'
 import { requirePermissions } from '../../adapters/kafka/secure/require-permissions.ts'
 import type { Logger } from '../../adapters/log.ts'
-import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import type { Config } from '../../config/config.ts'
 import type { Permission } from '../../core/permissions.ts'
-import { topicNames } from '../../core/topics.ts'
 import { readTrackingCall } from '../../core/call/tracking-call.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 import { requireTopics } from '../check-start.ts'
 import { loadContext, runAction, stopSignal } from '../context.ts'
 import type { Context } from '../context.ts'
+import { deploymentOf } from '../deployment.ts'
 import { sizeOf } from '../flags.ts'
 import { print, printJson } from '../output.ts'
 import { linesOf, maxLineBytes } from './produce-lines.ts'
@@ -48,13 +47,13 @@ export function produceCommand(): Command {
     )
 }
 
-async function produce({ config, kafka, log }: Context, file: string, flags: Flags): Promise<void> {
-  const topics = topicNames(config.topicPrefix)
+async function produce(context: Context, file: string, flags: Flags): Promise<void> {
+  const { config, kafka, log, topics, codecs } = deploymentOf(context)
+  const { calls } = codecs
   const totalBytes = file === '-' ? null : sizeOf(file, 'a file of JSON lines')
-  const { calls } = createCodecs({ registry: config.registry, topics, log })
   await calls.ready()
-  await checkTopic(kafka(), config, log, topics.calls)
-  const writer = new CallWriter(kafka(), topics.calls, calls, log)
+  await checkTopic(kafka, config, log, topics.calls)
+  const writer = new CallWriter(kafka, topics.calls, calls, log)
   const progress = new ProduceProgress(totalBytes, flags.json ?? false)
   try {
     await writer.connect()

@@ -5,7 +5,7 @@ import type { SettingsState } from '../../core/settings/settings.ts'
 import { runAction } from '../context.ts'
 import type { JsonFlag } from '../flags.ts'
 import { print, printJson, printTable } from '../output.ts'
-import { settingsSession } from './settings-session.ts'
+import { withSettings } from './with-settings.ts'
 
 /** What a subcommand does, as a summary and as a sentence. */
 export interface Texts {
@@ -41,7 +41,7 @@ export function addListCommand<V extends { id: string }>(command: Command, kind:
     .option('--json', 'one JSON object a line')
     .action(
       runAction(async ({ json }: JsonFlag, self: Command) => {
-        await settingsSession(self).run(({ state }) => {
+        await withSettings(self, ({ state }) => {
           const views = kind.all(state)
           if (json) views.forEach(printJson)
           else if (views.length === 0)
@@ -73,7 +73,7 @@ export function addShowCommand<V extends { id: string }>(
   texts: Texts,
 ): void {
   addIdCommand(command, 'show', texts, async (id, { json }, self) => {
-    await settingsSession(self).run(({ state }) => {
+    await withSettings(self, ({ state }) => {
       const view = kind.one(state, id)
       if (json) printJson(view)
       else kind.lines(view).forEach(print)
@@ -88,7 +88,7 @@ export function addTurnCommands<V extends { id: string }>(
 ): void {
   for (const turn of ['enable', 'disable'] as const)
     addIdCommand(command, turn, texts[turn], async (id, flags, self) => {
-      await settingsSession(self).run(async (settings) => {
+      await withSettings(self, async (settings) => {
         await settings.execute({ type: `${turn}_${kind.name}`, id })
         report(kind, settings, id, flags, `${kind.name} "${id}" is ${turn}d`)
       })
