@@ -11,10 +11,7 @@ import { checkTag, requestKey, tagOf } from './tags.ts'
 export const idText = '1-64 of a-z, 0-9, "_" and "-"; never changed or reused'
 export const idParams = z.object({ id: z.string() })
 
-export const placeOf = (name: string) => {
-  const path = `/${name.toLowerCase()}s`
-  return { tag: `${name}s`, path, itemPath: `${path}/{id}` }
-}
+export const pathOf = (name: string) => `/${name.toLowerCase()}s` as const
 
 interface Change {
   command: SettingsCommand
@@ -56,13 +53,11 @@ export function listAndCreate<T extends { id: string }, C extends { id: string }
   kind: ListedKind<T, C>,
 ): [list: Operation, create: Operation] {
   const { name, one, schema, isVersioned, createBody } = kind
-  const { path, tag } = placeOf(name)
+  const path = pathOf(name)
   return [
     operation({
       id: `list${name}s`,
-      method: 'GET',
-      path,
-      tag,
+      route: `GET ${path}`,
       summary: `All ${one}s, in the order of their creation`,
       query: pageQuery,
       success: { status: 200, description: 'A page of them.', schema: pageOf(schema) },
@@ -72,9 +67,7 @@ export function listAndCreate<T extends { id: string }, C extends { id: string }
     }),
     operation({
       id: `create${name}`,
-      method: 'POST',
-      path,
-      tag,
+      route: `POST ${path}`,
       summary: `Add ${one === 'audience' ? 'an' : 'a'} ${one}`,
       body: createBody,
       isIdempotent: true,
@@ -83,9 +76,7 @@ export function listAndCreate<T extends { id: string }, C extends { id: string }
         description: `The ${one} as it was created.`,
         schema,
         hasTag: isVersioned,
-        hasLocation: true,
       },
-      refusals: [409, 422],
       async handle({ body, idempotencyKey }, services) {
         const { command, asked, check } = kind.create(body, services)
         const request = requestKey(`create${name}`, idempotencyKey, asked)
@@ -111,7 +102,7 @@ export function settingOperations<T extends { id: string }, C extends { id: stri
   kind: ChangeableKind<T, C, U>,
 ): Operation[] {
   const { name, one, schema, updateBody, texts } = kind
-  const { tag, itemPath: path } = placeOf(name)
+  const path = `${pathOf(name)}/{id}` as const
   const success = { status: 200, description: `The ${one}.`, schema, hasTag: true }
   const answer = (id: string, { settings: { state } }: ConsoleServices): ApiAnswer => {
     const found = kind.find(state, id)
@@ -129,40 +120,31 @@ export function settingOperations<T extends { id: string }, C extends { id: stri
     ...listAndCreate(kind),
     operation({
       id: `show${name}`,
-      method: 'GET',
-      path,
-      tag,
+      route: `GET ${path}`,
       ...texts.show,
       params: idParams,
       success,
-      refusals: [404],
       handle: async ({ params: { id } }, services) => answer(id, services),
     }),
     operation({
       id: `update${name}`,
-      method: 'PATCH',
-      path,
-      tag,
+      route: `PATCH ${path}`,
       ...texts.update,
       params: idParams,
       body: updateBody,
       hasPrecondition: true,
       success,
-      refusals: [404, 409],
       handle: ({ params: { id }, body, ifMatch }, services) =>
         change(id, ifMatch, kind.update(id, body, services), services),
     }),
     ...(['enable', 'disable'] as const).map((turn) =>
       operation({
         id: `${turn}${name}`,
-        method: 'POST',
-        path: `${path}/${turn}`,
-        tag,
+        route: `POST ${path}/${turn}`,
         ...texts[turn],
         params: idParams,
         hasPrecondition: true,
         success,
-        refusals: [404, 409],
         handle: ({ params: { id }, ifMatch }, services) =>
           change(id, ifMatch, { command: { type: `${turn}_${one}`, id } }, services),
       }),

@@ -66,13 +66,10 @@ export const destinationOperations: Operation[] = [
   }),
   operation({
     id: 'testDestination',
-    method: 'POST',
-    path: '/destinations/{id}/test',
-    tag: 'Destinations',
+    route: 'POST /destinations/{id}/test',
     summary: 'Send one sample call to each URL, once, enabled or not',
     params: idParams,
     success: { status: 200, description: 'The outcome at each URL.', schema: sampleOutcomes },
-    refusals: [404],
     async handle({ params: { id } }, { settings, sendSample }) {
       const results = await sendSample(destinationIn(settings.state, id))
       const data = results.map(({ number, url, outcome: { kind, status, durationMs, detail } }) => ({

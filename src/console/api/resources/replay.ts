@@ -47,9 +47,7 @@ const progressSchema = z
 export const replayOperations: Operation[] = [
   operation({
     id: 'replayDeadLetters',
-    method: 'POST',
-    path: '/dead-letters/replay',
-    tag: 'Dead letters',
+    route: 'POST /dead-letters/replay',
     summary: 'Send dead letters again',
     description:
       'Through the shortest retry tier, to all URLs that their destination has now, with a retry window that starts ' +

@@ -22,9 +22,7 @@ const rotationSchema = z
 export const secretOperations: Operation[] = [
   operation({
     id: 'rotateSecrets',
-    method: 'POST',
-    path: '/secrets/rotate',
-    tag: 'Secrets',
+    route: 'POST /secrets/rotate',
     summary: 'Encrypt all shared secrets and header values again under the first key of SECRETS_KEY',
     description: 'Broken off, it goes on where it was when it is repeated.',
     body: z
