@@ -12,9 +12,9 @@ import { layered, readDevEnv } from '../config/dev-env.ts'
 import type { Environment } from '../config/read-environment.ts'
 import { variableNames, variables } from '../config/variables.ts'
 import type { VariableName } from '../config/variables.ts'
-import { PostriderError } from '../errors.ts'
 import { failAs, failWith } from './fail.ts'
 import { logStrayErrorsTo } from './stray-errors.ts'
+import { usageError } from './flags.ts'
 
 /** What commands and parts work with. */
 export interface Context {
@@ -79,8 +79,7 @@ function settingFlags(command: Command): Environment {
   for (const name of variableNames) {
     const key = name.toLowerCase().replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
     const text = given[key]
-    if (text === '')
-      throw new PostriderError('usage', `${flagOf(name)} is empty; it takes ${variables[name].takes}`)
+    if (text === '') throw usageError(`${flagOf(name)} is empty; it takes ${variables[name].takes}`)
     if (typeof text === 'string') flags[name] = text
   }
   return flags

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
-import { PostriderError } from '../errors.ts'
 import { runAction, settingOption } from './context.ts'
 import { partMakers, runParts, type PartName } from './run-parts.ts'
+import { usageError } from './flags.ts'
 
 const known = Object.keys(partMakers).join(', ')
 
@@ -51,14 +51,12 @@ export function runCommand(): Command {
 function checkParts(parts: readonly string[]): asserts parts is PartName[] {
   const unknown = parts.filter((name) => !Object.hasOwn(partMakers, name))
   if (unknown.length > 0)
-    throw new PostriderError(
-      'usage',
+    throw usageError(
       `there is no part ${unknown.map((name) => JSON.stringify(name)).join(' or ')}; there is: ${known}`,
     )
   const twice = parts.find((name, at) => parts.indexOf(name) !== at)
   if (twice !== undefined)
-    throw new PostriderError(
-      'usage',
+    throw usageError(
       `${twice} is named twice; for more of one part, start more processes (\`postrider ${twice}\`)`,
     )
 }

@@ -8,7 +8,6 @@ import { createSecrets } from '../../adapters/secrets.ts'
 import { sendSample } from '../../adapters/webhook/sample-call.ts'
 import { operations } from '../../console/api/operations.ts'
 import type { ConsoleServices } from '../../console/api/services.ts'
-import { PostriderError } from '../../errors.ts'
 import type { Part } from '../../supervisor.ts'
 import { because, checkStart } from '../check-start.ts'
 import type { Context } from '../context.ts'
@@ -18,6 +17,7 @@ import { openComputations, type OpenComputations } from '../computations/open-co
 import { openDeadLetters } from '../dead-letters/open-dead-letters.ts'
 import { openDeletions } from '../deletions/open-deletions.ts'
 import { openMessages, type OpenMessages } from '../why/open-messages.ts'
+import { usageError } from '../flags.ts'
 
 export interface OpenConsoleOptions extends Context {
   logCounts?: LogCounts
@@ -47,8 +47,7 @@ export function openConsole(options: OpenConsoleOptions): OpenConsole {
   const { adminToken } = config
   const host = options.host ?? config.consoleHost
   if (adminToken === null)
-    throw new PostriderError(
-      'usage',
+    throw usageError(
       'ADMIN_TOKEN is not set, and the console lets nobody in without one: set it to a long random text (openssl rand -hex 32)',
     )
   const counts = new ConsoleCounts()

@@ -7,7 +7,6 @@ import {
   type StoredDeadLetter,
 } from '../../console/dead-letters/dead-letter-store.ts'
 import { type ReplayPorts, replayDeadLetters } from '../../console/dead-letters/replay.ts'
-import { PostriderError } from '../../errors.ts'
 import { loadContext, runAction, stopSignal, type Context } from '../context.ts'
 import { openErasures, openSettings } from '../deployment.ts'
 import { headings, pageOf, rowOf } from './describe.ts'
@@ -17,6 +16,7 @@ import { openDeadLetters } from './open-dead-letters.ts'
 import { PrintedReport, readRate } from './report.ts'
 import { print, printJson, printTable } from '../output.ts'
 import { withOpen } from '../with-open.ts'
+import { flagError, usageError } from '../flags.ts'
 
 export function deadLettersCommand(): Command {
   const command = new Command('dead-letters').description(
@@ -109,10 +109,7 @@ async function replayThem(
 ): Promise<void> {
   const isFiltered = [options.reason, options.destination, options.since, options.until].some(Boolean)
   if (ids.length > 0 && isFiltered)
-    throw new PostriderError(
-      'usage',
-      'give either ids or filters (--reason, --destination, --since, --until)',
-    )
+    throw usageError('give either ids or filters (--reason, --destination, --since, --until)')
   const filter = readFilter(options, Date.now())
   const rate = readRate(options.rate)
   const { dryRun = false, json = false } = options
@@ -132,10 +129,7 @@ function readLimit(text: string | undefined): number | null {
   if (text === undefined) return null
   const limit = /^\d{1,7}$/.test(text) ? Number(text) : 0
   if (limit > 0) return limit
-  throw new PostriderError(
-    'usage',
-    `--limit is ${JSON.stringify(text)}; it takes a whole number from 1 to 9999999`,
-  )
+  throw flagError('--limit', text, 'a whole number from 1 to 9999999')
 }
 
 async function withDeadLetters(command: Command, use: (ports: ReplayPorts) => Promise<void>): Promise<void> {

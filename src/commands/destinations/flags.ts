@@ -2,8 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Option, type Command } from 'commander'
 import type { HeaderEdit, NewSecret } from '../../core/settings/commands.ts'
 import type { SecretsEdit } from '../../core/settings/secrets.ts'
-import { PostriderError } from '../../errors.ts'
-import { repeatable } from '../flags.ts'
+import { repeatable, usageError } from '../flags.ts'
 
 export interface EndpointFlags {
   header?: string[]
@@ -101,11 +100,7 @@ export function headerEdits(flags: EndpointFlags): (seal: Seal) => HeaderEdit[] 
   ]
   const removed = (flags.removeHeader ?? []).map((text): HeaderEdit => {
     const match = /^(\d{1,3}):([^:]+)$/.exec(text)
-    if (!match)
-      throw new PostriderError(
-        'usage',
-        '--remove-header takes "URL-number:Name", such as "1:X-Team", and no value',
-      )
+    if (!match) throw usageError('--remove-header takes "URL-number:Name", such as "1:X-Team", and no value')
     return { urlNumber: Number(match[1]), name: match[2]!.trim(), value: null }
   })
   return (seal) => [...set.map(({ value, ...header }) => ({ ...header, value: seal(value) })), ...removed]
@@ -113,11 +108,7 @@ export function headerEdits(flags: EndpointFlags): (seal: Seal) => HeaderEdit[] 
 
 function partsOf(text: string, index: number, flag: string, form: string) {
   const match = /^(\d{1,3}):([^:]*):([^]*)$/.exec(text)
-  if (!match)
-    throw new PostriderError(
-      'usage',
-      `${flag} takes ${form}; the ${ordinal(index + 1)} one is not of that form`,
-    )
+  if (!match) throw usageError(`${flag} takes ${form}; the ${ordinal(index + 1)} one is not of that form`)
   return { urlNumber: Number(match[1]), name: match[2]!.trim(), rest: match[3]! }
 }
 
@@ -141,7 +132,7 @@ function contentOf(file: string, flag: string): string {
     return readFileSync(file, 'utf8').replace(/\r?\n$/, '')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    throw new PostriderError('usage', `${flag} ${file} cannot be read (${code})`)
+    throw usageError(`${flag} ${file} cannot be read (${code})`)
   }
 }
 

@@ -16,7 +16,7 @@ import { requireTopics } from '../check-start.ts'
 import { loadContext, runAction, stopSignal } from '../context.ts'
 import type { Context } from '../context.ts'
 import { deploymentOf } from '../deployment.ts'
-import { sizeOf } from '../flags.ts'
+import { sizeOf, usageError } from '../flags.ts'
 import { print, printJson } from '../output.ts'
 import { linesOf, maxLineBytes } from './produce-lines.ts'
 import { ProduceProgress } from './produce-progress.ts'
@@ -110,7 +110,7 @@ async function writeLine(
   if (fault) {
     // The same would be wrong with every line.
     if (fault.code === 'source_required')
-      throw new PostriderError('usage', `line ${number} names no source: give --source <id>`)
+      throw usageError(`line ${number} names no source: give --source <id>`)
     progress.badLine(number, fault.code, fault.message)
     return
   }

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { PostriderError } from '../../errors.ts'
 import { runAction } from '../context.ts'
-import type { JsonFlag } from '../flags.ts'
+import { usageError, type JsonFlag } from '../flags.ts'
 import { print, printJson } from '../output.ts'
 import { withSettings } from './with-settings.ts'
 
@@ -25,7 +25,7 @@ export function settingsCommand(): Command {
 
 async function skip(text: string, { json }: JsonFlag, command: Command): Promise<void> {
   if (!/^\d{1,15}$/.test(text))
-    throw new PostriderError('usage', `an offset is a whole number from 0, not ${JSON.stringify(text)}`)
+    throw usageError(`an offset is a whole number from 0, not ${JSON.stringify(text)}`)
   const offset = Number(text)
   await withSettings(
     command,
