@@ -132,7 +132,10 @@ function readLimit(text: string | undefined): number | null {
   throw flagError('--limit', text, 'a whole number from 1 to 9999999')
 }
 
-async function withDeadLetters(command: Command, use: (ports: ReplayPorts) => Promise<void>): Promise<void> {
+async function withDeadLetters(
+  command: Command,
+  use: (ports: ReplayPorts) => Promise<unknown>,
+): Promise<void> {
   const context = loadContext(command)
   await withOpen(await openErasures(context), async (erasures) => {
     await erasures.start()
