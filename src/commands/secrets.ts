@@ -31,14 +31,12 @@ export function secretsCommand(): Command {
 
 async function rotate({ dryRun = false, json }: RotateFlags, command: Command) {
   await withSettings(command, async (settings, { secrets }) => {
-    const rotation = await rotateSecrets(settings, secrets, { dryRun })
-    const { keyId, destinations } = rotation
-    const rotated = destinations.reduce((sum, destination) => sum + destination.rotated, 0)
+    const { keyId, rotated, destinations } = await rotateSecrets(settings, secrets, { dryRun })
     const touched = destinations.filter((destination) => destination.rotated > 0)
     const problems = destinations.flatMap(({ id, problems }) =>
       problems.map((problem) => `destination "${id}": ${problem}`),
     )
-    if (json) printJson({ dryRun, rotated, ...rotation })
+    if (json) printJson({ dryRun, rotated, keyId, destinations })
     else {
       if (touched.length > 0)
         printTable(

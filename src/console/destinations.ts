@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { callTypes } from '../core/call/analytics-call.ts'
+import type { Outcome } from '../core/delivery/outcome.ts'
 import { deliverToChoices, maxEvents } from '../core/settings/destination-options.ts'
 import type { Destination, SealedSecret, SettingsState } from '../core/settings/settings.ts'
 import { PostriderError } from '../errors.ts'
@@ -78,6 +79,23 @@ export function destinationView(destination: Destination): DestinationView {
 }
 
 const shownOf = ({ fingerprint, keyId }: SealedSecret) => ({ fingerprint, keyId })
+
+/** What became of a sample call at one URL. */
+export interface SampleResult {
+  /** From 1. */
+  number: number
+  url: string
+  outcome: Outcome
+}
+
+export const sampleView = ({ number, url, outcome }: SampleResult) => ({
+  number,
+  url,
+  outcome: outcome.kind,
+  status: outcome.status,
+  durationMs: Math.round(outcome.durationMs),
+  detail: outcome.detail,
+})
 
 /** Throws `not_found`. */
 export function destinationIn(state: SettingsState, id: string): Destination {

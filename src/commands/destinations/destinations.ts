@@ -1,5 +1,10 @@
 import { Command } from 'commander'
-import { destinationIn, destinationView, type DestinationView } from '../../console/destinations.ts'
+import {
+  destinationIn,
+  destinationView,
+  sampleView,
+  type DestinationView,
+} from '../../console/destinations.ts'
 import { runAction } from '../context.ts'
 import { transportOf } from '../deployment.ts'
 import { repeatable, type JsonFlag } from '../flags.ts'
@@ -171,23 +176,20 @@ async function test(id: string, { json }: JsonFlag, command: Command): Promise<v
     const results = await withOpen({ close: () => transport.close(0) }, () =>
       sendSample(destination, { transport, secrets, now: Date.now() }),
     )
-    if (json)
-      for (const { number, url, outcome } of results) {
-        const { kind, status, durationMs, detail } = outcome
-        printJson({ number, url, outcome: kind, status, durationMs: Math.round(durationMs), detail })
-      }
+    const views = results.map(sampleView)
+    if (json) views.forEach(printJson)
     else
       printTable(
         ['URL', 'OUTCOME', 'STATUS', 'MS', 'ADDRESS', 'DETAIL'],
-        results.map(({ number, url, outcome }) => [
+        views.map(({ number, url, outcome, status, durationMs, detail }) => [
           String(number),
-          outcome.kind,
-          String(outcome.status ?? '-'),
-          Math.round(outcome.durationMs),
+          outcome,
+          String(status ?? '-'),
+          durationMs,
           url,
-          outcome.detail ?? '',
+          detail ?? '',
         ]),
       )
-    if (results.some(({ outcome }) => outcome.kind !== 'success')) process.exitCode = 1
+    if (views.some(({ outcome }) => outcome !== 'success')) process.exitCode = 1
   })
 }

@@ -1,6 +1,6 @@
 import type { HeaderEdit } from '../../../core/settings/commands.ts'
 import { givenOptions, type OptionsEdit } from '../../../core/settings/destination-options.ts'
-import { destinationIn, destinationSchema, destinationView } from '../../destinations.ts'
+import { destinationIn, destinationSchema, destinationView, sampleView } from '../../destinations.ts'
 import { sealerFor, type Sealer } from '../../sealing-key.ts'
 import { operation, type Operation } from '../operation.ts'
 import { idParams, settingOperations } from '../setting-operations.ts'
@@ -72,14 +72,7 @@ export const destinationOperations: Operation[] = [
     success: { status: 200, description: 'The outcome at each URL.', schema: sampleOutcomes },
     async handle({ params: { id } }, { settings, sendSample }) {
       const results = await sendSample(destinationIn(settings.state, id))
-      const data = results.map(({ number, url, outcome: { kind, status, durationMs, detail } }) => ({
-        number,
-        url,
-        outcome: kind,
-        status,
-        durationMs: Math.round(durationMs),
-        detail,
-      }))
+      const data = results.map(sampleView)
       return { status: 200, body: { succeeded: data.every(({ outcome }) => outcome === 'success'), data } }
     },
   }),
