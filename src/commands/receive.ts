@@ -7,6 +7,7 @@ import { parseDuration } from '../core/duration.ts'
 import { messageOf, PostriderError } from '../errors.ts'
 import { runAction, stopSignal } from './context.ts'
 import { print, printable, printJson } from './output.ts'
+import { untilAborted } from './part-lives.ts'
 import { usageError } from './flags.ts'
 
 /** `unchecked`: signed, but the receiver has no secret to check it by. */
@@ -132,10 +133,7 @@ function describe(
     const value = fields[name]
     return typeof value === 'string' ? value : null
   }
-  const header = (name: string): string | undefined => {
-    const value = message.headers[name]
-    return Array.isArray(value) ? value[0] : value
-  }
+  const header = (name: string): string | undefined => message.headersDistinct[name]?.[0]
   return {
     at: Date.now(),
     method: message.method ?? '',
@@ -215,11 +213,7 @@ async function receive(flags: ReceiveFlags): Promise<void> {
   })
   // Beside the output, so that what --json prints stays JSON lines.
   console.error(`Receiving at ${receiver.url} (Ctrl-C ends)`)
-  const signal = stopSignal()
-  await new Promise<void>((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
+  await untilAborted(stopSignal())
   await receiver.close()
 }
 

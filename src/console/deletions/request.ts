@@ -32,11 +32,13 @@ export async function requestDeletion(
   }: NonNullable<Parameters<Deletions['request']>[1]> = {},
 ): Promise<DeletionReport> {
   checkUserIds(userIds, place)
-  if (sourceIds?.length === 0) throw new DeletionRefused([noSources])
+  if (sourceIds?.length === 0)
+    throw refused('usage', 'sourceIds is empty: leave it out where all sources are meant')
   await ports.settings.catchUp()
   const { affected, unknown } = affectedSources(sourceIds ?? null, ports.settings.state)
-  if (unknown.length > 0) throw new DeletionRefused(unknown.map(unknownSource))
-  if (affected.length === 0) throw new DeletionRefused([noSource])
+  if (unknown.length > 0)
+    throw refused('not_found', ...unknown.map((id) => `source ${JSON.stringify(id)} does not exist`))
+  if (affected.length === 0) throw refused('not_found', 'there is no source: nobody can have sent calls')
   if (options.signal?.aborted)
     throw new PostriderError('conflict', 'the deletion was stopped before it began; nothing was changed')
   const at = ports.now()
@@ -180,23 +182,8 @@ const owedTo = (sources: RecordedDeletion['sources']): number =>
 
 const callOf = (erasure: Erasure) => deleteCall(erasure, hashOf(erasure))
 
-const unknownSource = (sourceId: string): Fault => ({
-  code: 'not_found',
-  field: 'sourceIds',
-  message: `source ${JSON.stringify(sourceId)} does not exist`,
-})
-
-const noSource: Fault = {
-  code: 'not_found',
-  field: 'sourceIds',
-  message: 'there is no source: nobody can have sent calls',
-}
-
-const noSources: Fault = {
-  code: 'usage',
-  field: 'sourceIds',
-  message: 'sourceIds is empty: leave it out where all sources are meant',
-}
+const refused = (code: Fault['code'], ...messages: string[]): DeletionRefused =>
+  new DeletionRefused(messages.map((message) => ({ code, field: 'sourceIds', message })))
 
 function goOn(requestId: string, signal: AbortSignal | undefined): void {
   if (!signal?.aborted) return
