@@ -8,7 +8,6 @@ export const audiencesCommand = (): Command =>
   computationCommand(
     {
       kind: 'audience',
-      plural: 'audiences',
       one: 'an audience',
       content: 'members',
       description:

@@ -4,13 +4,13 @@ import type { SettingsLog } from '../../adapters/folded-log/settings-log.ts'
 import { boundHeap } from '../../adapters/bound-heap.ts'
 import type { MemberBatch } from '../../console/computations/memberships.ts'
 import { computationIn, type SyncReport } from '../../console/computations/sync.ts'
-import { computationView, type ComputationView } from '../../console/computations/view.ts'
+import { computationsOf, computationView } from '../../console/computations/view.ts'
 import type { ComputationKind } from '../../core/audience/computations.ts'
 import { runAction, stopSignal } from '../context.ts'
 import type { JsonFlag } from '../flags.ts'
 import { print, printable, printJson } from '../output.ts'
 import { withProgress } from '../progress-bar.ts'
-import { addIdCommand, addListCommand, type ListedSetting, type Texts } from '../settings/settings-actions.ts'
+import { addIdCommand, addListCommand, type Texts } from '../settings/settings-actions.ts'
 import { withSettings } from '../settings/with-settings.ts'
 import { withOpen } from '../with-open.ts'
 import { openComputations, type OpenComputations } from './open-computations.ts'
@@ -18,7 +18,6 @@ import { listIn, syncProgress } from './sync-input.ts'
 
 export interface Words {
   kind: ComputationKind
-  plural: 'audiences' | 'computed traits'
   one: 'an audience' | 'a computed trait'
   /** What it is created without. */
   content: string
@@ -31,7 +30,7 @@ export interface Words {
 
 /** `addChange` adds the subcommand that only one of them has in its form. */
 export function computationCommand(words: Words, addChange: (command: Command) => void): Command {
-  const { kind, plural, one, content, description, show, sync, notify } = words
+  const { kind, one, content, description, show, sync, notify } = words
   const command = new Command(`${kind}s`).description(description)
   command
     .command('create')
@@ -42,7 +41,12 @@ export function computationCommand(words: Words, addChange: (command: Command) =
     .requiredOption('--source <id>', 'whose destinations are notified')
     .option('--json', 'as JSON')
     .action(runAction((flags: CreateFlags, self: Command) => create(kind, flags, self)))
-  addListCommand(command, listed(kind, plural))
+  addListCommand(command, {
+    ...computationsOf(kind),
+    none: 'none',
+    headings: ['ID', 'NAME', 'PROPERTY', 'SOURCE', 'LAST SYNC'],
+    row: ({ id, name, key, sourceId, lastSync }) => [id, name, key, sourceId, lastSync?.finishedAt ?? '-'],
+  })
   addIdCommand(command, 'show', show, (id, flags, self) => showOne(kind, id, flags, self))
   command
     .command('sync <id> [file]')
@@ -65,15 +69,6 @@ export function computationCommand(words: Words, addChange: (command: Command) =
     .action(runAction((id: string, flags: DeleteFlags, self: Command) => remove(kind, id, flags, self)))
   return command
 }
-
-const listed = (kind: ComputationKind, plural: string): ListedSetting<ComputationView> => ({
-  plural,
-  none: 'none',
-  all: ({ computations }) =>
-    [...computations.values()].filter((each) => each.kind === kind && !each.deleted).map(computationView),
-  headings: ['ID', 'NAME', 'PROPERTY', 'SOURCE', 'LAST SYNC'],
-  row: ({ id, name, key, sourceId, lastSync }) => [id, name, key, sourceId, lastSync?.finishedAt ?? '-'],
-})
 
 interface CreateFlags extends JsonFlag {
   id: string

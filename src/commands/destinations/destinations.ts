@@ -1,10 +1,5 @@
 import { Command } from 'commander'
-import {
-  destinationIn,
-  destinationView,
-  sampleView,
-  type DestinationView,
-} from '../../console/destinations.ts'
+import { destinationKind, sampleView, type DestinationView } from '../../console/destinations.ts'
 import { runAction } from '../context.ts'
 import { transportOf } from '../deployment.ts'
 import { repeatable, type JsonFlag } from '../flags.ts'
@@ -12,7 +7,9 @@ import { headings, linesOf, rowOf } from './describe.ts'
 import { addRotationFlags, addSecretFlags, headerEdits, secretEdit, type EndpointFlags } from './flags.ts'
 import { addOptionFlags, optionsEdit, type OptionFlags } from './option-flags.ts'
 import { sealerFor } from '../../console/sealing-key.ts'
+import { settingIn } from '../../console/setting-kind.ts'
 import type { SettingsCommand } from '../../core/settings/commands.ts'
+import type { Destination } from '../../core/settings/settings.ts'
 import { sendSample } from '../../adapters/webhook/sample-call.ts'
 import { printJson, printTable } from '../output.ts'
 import {
@@ -20,17 +17,14 @@ import {
   addShowCommand,
   addTurnCommands,
   report,
-  type Kind,
+  type ShownSetting,
 } from '../settings/settings-actions.ts'
 import { withSettings } from '../settings/with-settings.ts'
 import { withOpen } from '../with-open.ts'
 
-const destinations: Kind<DestinationView> = {
-  name: 'destination',
-  plural: 'destinations',
+const destinations: ShownSetting<Destination, DestinationView> = {
+  ...destinationKind,
   none: 'no destinations',
-  all: (state) => [...state.destinations.values()].map(destinationView),
-  one: (state, id) => destinationView(destinationIn(state, id)),
   headings,
   row: rowOf,
   lines: linesOf,
@@ -171,7 +165,7 @@ async function update(id: string, flags: UpdateFlags, command: Command): Promise
 
 async function test(id: string, { json }: JsonFlag, command: Command): Promise<void> {
   await withSettings(command, async (settings, { secrets, context: { config } }) => {
-    const destination = destinationIn(settings.state, id)
+    const destination = settingIn(destinationKind, settings.state, id)
     const transport = transportOf(config)
     const results = await withOpen({ close: () => transport.close(0) }, () =>
       sendSample(destination, { transport, secrets, now: Date.now() }),

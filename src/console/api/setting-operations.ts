@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { SettingsCommand } from '../../core/settings/commands.ts'
 import { evolve } from '../../core/settings/events.ts'
 import { initialSettings, type SettingsState } from '../../core/settings/settings.ts'
+import { settingIn, type SettingKind } from '../setting-kind.ts'
 import { operation, type ApiAnswer, type Operation } from './operation.ts'
 import { page, pageOf, pageQuery } from './paging.ts'
 import type { ConsoleServices } from './services.ts'
@@ -20,18 +21,15 @@ interface Change {
 }
 
 /** One kind of setting: `T` is one of it, `C` what it is created from. */
-export interface ListedKind<T extends { id: string }, C extends { id: string }> {
+export interface ListedKind<T extends { id: string }, C extends { id: string }> extends SettingKind<
+  T,
+  unknown
+> {
   /** For operation ids, and its route: `Source`. */
   name: string
-  /** For people: `source`. */
-  one: string
-  schema: z.ZodType
   /** Whether it can be changed, and by If-Match. */
   isVersioned: boolean
   createBody: z.ZodType<C>
-  all(state: SettingsState): ReadonlyMap<string, T>
-  isShown?(item: T): boolean
-  view(item: T, state: SettingsState): unknown
   /** `asked` is what an Idempotency-Key stands for, with fingerprints in place of secrets. */
   create(body: C, services: ConsoleServices): Change & { asked: unknown }
 }
@@ -44,8 +42,6 @@ export interface ChangeableKind<T extends { id: string }, C extends { id: string
   one: 'source' | 'destination'
   updateBody: z.ZodType<U>
   texts: Record<'show' | 'update' | 'enable' | 'disable', { summary: string; description?: string }>
-  /** Throws `not_found`. */
-  find(state: SettingsState, id: string): T
   update(id: string, body: U, services: ConsoleServices): Change
 }
 
@@ -62,7 +58,7 @@ export function listAndCreate<T extends { id: string }, C extends { id: string }
       query: pageQuery,
       success: { status: 200, description: 'A page of them.', schema: pageOf(schema) },
       async handle({ query }, { settings: { state } }) {
-        return page([...kind.all(state).values()], query, (item) => kind.view(item, state), kind.isShown)
+        return page([...kind.all(state).values()], query, (item) => kind.view(item, state), kind.isListed)
       },
     }),
     operation({
@@ -105,7 +101,7 @@ export function settingOperations<T extends { id: string }, C extends { id: stri
   const path = `${pathOf(name)}/{id}` as const
   const success = { status: 200, description: `The ${one}.`, schema, hasTag: true }
   const answer = (id: string, { settings: { state } }: ConsoleServices): ApiAnswer => {
-    const found = kind.find(state, id)
+    const found = settingIn(kind, state, id)
     return { status: 200, headers: { ETag: tagOf(found) }, body: kind.view(found, state) }
   }
   const change = async (id: string, ifMatch: string | null, change: Change, services: ConsoleServices) => {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { ComputationKind } from '../../../core/audience/computations.ts'
 import { computationIn } from '../../computations/sync.ts'
-import { computationSchema, computationView } from '../../computations/view.ts'
+import { computationSchema, computationsOf, computationView } from '../../computations/view.ts'
 import { operation, type Operation } from '../operation.ts'
 import { idParams, idText, listAndCreate, pathOf } from '../setting-operations.ts'
 import { reportTo, syncOperations, syncProgress } from './syncs.ts'
@@ -26,22 +26,18 @@ const deletedSchema = z
   .meta({ id: 'ComputationDeleted' })
 
 export const computationOperations: Operation[] = [
-  ...operationsOf('audience', 'Audience', 'audience'),
-  ...operationsOf('trait', 'Trait', 'computed trait'),
+  ...operationsOf('audience', 'Audience'),
+  ...operationsOf('trait', 'Trait'),
 ]
 
-function operationsOf(kind: ComputationKind, name: string, one: string): Operation[] {
+function operationsOf(kind: ComputationKind, name: string): Operation[] {
   const path = `${pathOf(name)}/{id}` as const
   return [
     ...listAndCreate({
+      ...computationsOf(kind),
       name,
-      one,
-      schema: computationSchema,
       isVersioned: false,
       createBody,
-      all: ({ computations }) => computations,
-      isShown: (each) => each.kind === kind && !each.deleted,
-      view: computationView,
       create: (body) => ({ command: { type: 'create_computation', kind, ...body }, asked: body }),
     }),
     operation({
