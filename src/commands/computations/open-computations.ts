@@ -12,7 +12,6 @@ import {
   type SettingsOfSyncs,
   type SyncPorts,
 } from '../../console/computations/sync.ts'
-import type { MembershipSink } from '../../console/computations/memberships.ts'
 import type { ComputationKind } from '../../core/audience/computations.ts'
 import type { PlacedMembership } from '../../core/audience/membership.ts'
 import { computationWords } from '../../core/settings/computation-rules.ts'
@@ -53,42 +52,34 @@ export async function openComputations(
     log,
     ...(logCounts && { counts: logCounts }),
   })
-  const portsOf = (kind: ComputationKind, sink: MembershipSink): SyncPorts => ({
-    settings,
-    store: {
-      catchUp: () => view.catchUp(signal),
-      count: (id) => view.count(id),
-      openList: () => view.openList(),
-      writtenBy: (id, syncId) => view.writtenBy(id, syncId),
-      users: (id) => view.users(id),
-    },
-    sink,
-    async acquire(id) {
-      const what = `${computationWords[kind]} "${id}"`
-      return GroupLease.acquire({
-        kafka,
-        groupId: syncGroup(config, id),
-        topic: topics.settings,
-        sessionTimeoutMs,
-        what,
-      })
-    },
-    newSyncId: () => randomBytes(9).toString('base64url'),
-    now: Date.now,
-  })
   // A writer for each: what fails of one sync is no other's.
   const writing = async <T>(kind: ComputationKind, work: (ports: SyncPorts) => Promise<T>): Promise<T> => {
     const onWritten = (records: PlacedMembership[]) => view.takeWritten(records)
     const writer = new MembershipWriter({ kafka, topics, codecs, log, onWritten })
     let connected: Promise<void> | null = null
-    const ports = portsOf(kind, writer)
     try {
       return await work({
-        ...ports,
+        settings,
+        store: {
+          catchUp: () => view.catchUp(signal),
+          count: (id) => view.count(id),
+          openList: () => view.openList(),
+          writtenBy: (id, syncId) => view.writtenBy(id, syncId),
+          users: (id) => view.users(id),
+        },
+        sink: writer,
         async acquire(id) {
           await (connected ??= writer.connect())
-          return ports.acquire(id)
+          return GroupLease.acquire({
+            kafka,
+            groupId: syncGroup(config, id),
+            topic: topics.settings,
+            sessionTimeoutMs,
+            what: `${computationWords[kind]} "${id}"`,
+          })
         },
+        newSyncId: () => randomBytes(9).toString('base64url'),
+        now: Date.now,
       })
     } finally {
       writer.close()
