@@ -3,19 +3,13 @@ import type { Exposed } from '../adapters/metrics/exposition.ts'
 import { LogCounts } from '../adapters/metrics/log-counts.ts'
 import { MetricsPage } from '../adapters/metrics/page.ts'
 import { ProduceDurations } from '../adapters/metrics/produce-durations.ts'
-import { openMonitoringServer, type ReadinessCheck } from '../adapters/monitoring-server.ts'
-import { superviseParts, type Part } from '../supervisor.ts'
+import { openMonitoringServer } from '../adapters/monitoring-server.ts'
+import { superviseParts } from '../supervisor.ts'
 import { loadContext, stopSignal, type Context } from './context.ts'
 import { openCollector } from './collector/open-collector.ts'
 import { openConsole } from './console/open-console.ts'
 import { openForwarder } from './forwarder/open-forwarder.ts'
-
-/** A part that is put together and does not run yet. */
-interface OpenPart {
-  part: Part
-  counts: Exposed
-  checks: ReadinessCheck[]
-}
+import type { OpenPart } from './part-lives.ts'
 
 interface SharedCounts {
   produceDurations: ProduceDurations
@@ -27,7 +21,7 @@ export const partMakers = {
   collector: openCollector,
   forwarder: openForwarder,
   console: openConsole,
-} satisfies Record<string, (given: Context & SharedCounts) => OpenPart>
+} satisfies Record<string, (given: Context & SharedCounts) => OpenPart<Exposed>>
 
 export type PartName = keyof typeof partMakers
 
@@ -43,7 +37,7 @@ export async function runParts(names: readonly PartName[], command: Command): Pr
   const { config, log } = context
   const signal = stopSignal()
   const shared: SharedCounts = { produceDurations: new ProduceDurations(), logCounts: new LogCounts() }
-  const opened = names.map((name): OpenPart => partMakers[name]({ ...context, ...shared }))
+  const opened = names.map((name): OpenPart<Exposed> => partMakers[name]({ ...context, ...shared }))
   const page = new MetricsPage()
   page.add(shared.produceDurations)
   page.add(shared.logCounts)

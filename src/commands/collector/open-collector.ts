@@ -6,7 +6,6 @@ import { readTail } from '../../adapters/kafka/read/read-range.ts'
 import { CollectorCounts } from '../../adapters/metrics/collector-metrics.ts'
 import type { LogCounts } from '../../adapters/metrics/log-counts.ts'
 import { ProduceDurations } from '../../adapters/metrics/produce-durations.ts'
-import type { ReadinessCheck } from '../../adapters/monitoring-server.ts'
 import { Collector } from '../../collector/collector.ts'
 import { RecentCalls } from '../../collector/recent-calls.ts'
 import { RequestBudget } from '../../collector/request-budget.ts'
@@ -15,11 +14,10 @@ import { SourceRates } from '../../collector/source-rates.ts'
 import { WriteKeys } from '../../collector/write-keys.ts'
 import { RecentIds } from '../../core/call/recent-ids.ts'
 import { PostriderError } from '../../errors.ts'
-import type { Part } from '../../supervisor.ts'
 import { checkStart } from '../check-start.ts'
 import type { Context } from '../context.ts'
 import { deploymentOf, settingsOf, type Deployment } from '../deployment.ts'
-import { listeningPart, PartLives, untilAborted, type Life } from '../part-lives.ts'
+import { listeningPart, PartLives, untilAborted, type Life, type ListeningPart } from '../part-lives.ts'
 
 export interface OpenCollectorOptions extends Context {
   /** Shared with other parts of this process, which then show it; its own unless given. */
@@ -36,14 +34,6 @@ export interface OpenCollectorOptions extends Context {
   deadlineMs?: number
 }
 
-export interface OpenCollector {
-  part: Part
-  counts: CollectorCounts
-  checks: ReadinessCheck[]
-  /** Resolves to the port once it listens, which it does from the start on: it answers 503 until it is ready. */
-  listening: Promise<number>
-}
-
 const defaultLimits: BudgetLimits = { calls: 50_000, bytes: 64 << 20 }
 /** UTF-16 units: about 700,000 ids in 64 MB, which are there only once they are used. */
 const recentUnits = 32 << 20
@@ -56,7 +46,7 @@ const tailRecords = 200_000
  * registry is away and, a bounded number of times, after a bug. Its run rejects with `local` for a port that is
  * taken, and with `setup` where topics or schemas are missing.
  */
-export function openCollector(options: OpenCollectorOptions): OpenCollector {
+export function openCollector(options: OpenCollectorOptions): ListeningPart<CollectorCounts> {
   const { config, log } = options
   const host = options.host ?? config.collectorHost
   const ownDurations = options.produceDurations ? [] : [new ProduceDurations()]
@@ -82,7 +72,7 @@ export function openCollector(options: OpenCollectorOptions): OpenCollector {
     })
   return {
     counts,
-    checks: [{ name: 'collector', problem: () => lives.problem() }],
+    checks: lives.checks,
     ...listeningPart(lives.part, listen, (port) =>
       log.info({ host, port }, `collecting at ${urlAt(host, port)}/v1/batch`),
     ),

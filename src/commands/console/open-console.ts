@@ -3,16 +3,14 @@ import { openConsoleServer } from '../../adapters/http/console-server.ts'
 import { urlAt } from '../../adapters/http/serving.ts'
 import { ConsoleCounts } from '../../adapters/metrics/console-metrics.ts'
 import type { LogCounts } from '../../adapters/metrics/log-counts.ts'
-import type { ReadinessCheck } from '../../adapters/monitoring-server.ts'
 import { createSecrets } from '../../adapters/secrets.ts'
 import { sendSample } from '../../adapters/webhook/sample-call.ts'
 import { operations } from '../../console/api/operations.ts'
 import type { ConsoleServices } from '../../console/api/services.ts'
-import type { Part } from '../../supervisor.ts'
 import { because, checkStart } from '../check-start.ts'
 import type { Context } from '../context.ts'
 import { deploymentOf, erasuresOf, settingsOf, transportOf } from '../deployment.ts'
-import { listeningPart, PartLives, untilAborted, type Life } from '../part-lives.ts'
+import { listeningPart, PartLives, untilAborted, type Life, type ListeningPart } from '../part-lives.ts'
 import { openComputations, type OpenComputations } from '../computations/open-computations.ts'
 import { openDeadLetters } from '../dead-letters/open-dead-letters.ts'
 import { openDeletions } from '../deletions/open-deletions.ts'
@@ -25,14 +23,6 @@ export interface OpenConsoleOptions extends Context {
   host?: string
 }
 
-export interface OpenConsole {
-  part: Part
-  counts: ConsoleCounts
-  checks: ReadinessCheck[]
-  /** Resolves to the port once it listens, which it does from the start on: it answers 503 until it is ready. */
-  listening: Promise<number>
-}
-
 const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')) as {
   version: string
 }
@@ -42,7 +32,7 @@ const { version } = JSON.parse(readFileSync(new URL('../../../package.json', imp
  * registry is away and, a bounded number of times, after a bug. Throws `usage` without ADMIN_TOKEN. Its run rejects
  * with `local` for a port that is taken, and with `setup` where topics or schemas are missing.
  */
-export function openConsole(options: OpenConsoleOptions): OpenConsole {
+export function openConsole(options: OpenConsoleOptions): ListeningPart<ConsoleCounts> {
   const { config, log } = options
   const { adminToken } = config
   const host = options.host ?? config.consoleHost
@@ -65,7 +55,7 @@ export function openConsole(options: OpenConsoleOptions): OpenConsole {
     })
   return {
     counts,
-    checks: [{ name: 'console', problem: () => lives.problem() }],
+    checks: lives.checks,
     ...listeningPart(lives.part, listen, (port) =>
       log.info({ host, port }, `admin API at ${urlAt(host, port)}/api/v1/openapi.json`),
     ),

@@ -7,17 +7,15 @@ import { KafkaSink } from '../../adapters/kafka/write/record-sink.ts'
 import { ForwarderCounts } from '../../adapters/metrics/forwarder-metrics.ts'
 import type { LogCounts } from '../../adapters/metrics/log-counts.ts'
 import type { ProduceDurations } from '../../adapters/metrics/produce-durations.ts'
-import type { ReadinessCheck } from '../../adapters/monitoring-server.ts'
 import { createSecrets } from '../../adapters/secrets.ts'
 import { defaultBreakerLimits } from '../../core/pacing/breaker.ts'
 import { defaultTrickle, queueWaitMs, startInFlightPerEndpoint } from '../../core/pacing/limits.ts'
 import { tierOfTopic } from '../../core/topics.ts'
 import { Forwarder } from '../../forwarder/forwarder.ts'
-import type { Part } from '../../supervisor.ts'
 import { because, checkStart } from '../check-start.ts'
 import type { Context } from '../context.ts'
 import { deploymentOf, erasuresOf, settingsOf, transportOf } from '../deployment.ts'
-import { PartLives, type Life } from '../part-lives.ts'
+import { PartLives, type Life, type OpenPart } from '../part-lives.ts'
 import { encodersOf, readyToWrite } from './encoders.ts'
 import { goneReporter } from './gone-reporter.ts'
 
@@ -27,12 +25,6 @@ export interface OpenForwarderOptions extends Context {
   /** Shared with other parts of this process, which then show it; its own unless given. */
   produceDurations?: ProduceDurations
   logCounts?: LogCounts
-}
-
-export interface OpenForwarder {
-  part: Part
-  counts: ForwarderCounts
-  checks: ReadinessCheck[]
 }
 
 /** What retry topics and dead letters take by contract (max.message.bytes), less room for the batch's header. */
@@ -48,13 +40,13 @@ const fetchWaitMs = 1_000
  * The forwarder as a part that restarts while Kafka or the registry is away and, a bounded number of times,
  * after a bug. Its run rejects with `setup` where topics or schemas are missing.
  */
-export function openForwarder(options: OpenForwarderOptions): OpenForwarder {
+export function openForwarder(options: OpenForwarderOptions): OpenPart<ForwarderCounts> {
   boundHeap(youngMb)
   const counts = new ForwarderCounts(options.produceDurations)
   const lives = new PartLives('forwarder', options.log, () => assemble(options, counts))
   return {
     counts,
-    checks: [{ name: 'forwarder', problem: () => lives.problem(), warning: () => lives.warning() }],
+    checks: lives.checks,
     part: lives.part,
   }
 }
