@@ -3,7 +3,7 @@ import { rotateSecrets } from '../console/secrets-rotation.ts'
 import { PostriderError } from '../errors.ts'
 import { runAction } from './context.ts'
 import type { JsonFlag } from './flags.ts'
-import { print, printJson, printTable } from './output.ts'
+import { count, print, printJson, printTable } from './output.ts'
 import { withSettings } from './settings/with-settings.ts'
 
 interface RotateFlags extends JsonFlag {
@@ -51,7 +51,7 @@ async function rotate({ dryRun = false, json }: RotateFlags, command: Command) {
 }
 
 function sentence(rotated: number, keyId: string, dryRun: boolean, isAll: boolean): string {
-  const counted = rotated === 1 ? '1 secret' : `${rotated} secrets`
+  const counted = count(rotated, 'secret')
   if (dryRun) return `${counted} would be encrypted again under key ${keyId}`
   const done = `${counted} encrypted again under key ${keyId}`
   return isAll ? `${done}; older keys are needed no longer: take them out of SECRETS_KEY` : done
