@@ -27,17 +27,17 @@ const entries: Entry[] = [
   {
     name: 'collector',
     summary: 'take calls over HTTP, until SIGTERM',
-    make: async () => (await import('./commands/collector/collector.ts')).collectorCommand(),
+    make: async () => (await import('./commands/run.ts')).partCommand('collector'),
   },
   {
     name: 'forwarder',
     summary: 'deliver calls to webhooks, until SIGTERM',
-    make: async () => (await import('./commands/forwarder/forwarder.ts')).forwarderCommand(),
+    make: async () => (await import('./commands/run.ts')).partCommand('forwarder'),
   },
   {
     name: 'console',
     summary: 'serve the admin API, until SIGTERM',
-    make: async () => (await import('./commands/console/console.ts')).consoleCommand(),
+    make: async () => (await import('./commands/run.ts')).partCommand('console'),
   },
   {
     name: 'run',

@@ -19,21 +19,15 @@ const callRoute = (type: CallType, isClientSide: boolean): CallRoute => ({
   correctsClock: true,
   isClientSide,
 })
-const batchRoute = (given: Partial<CallRoute>): CallRoute => ({
-  type: null,
-  isBatch: true,
-  correctsClock: true,
-  isClientSide: false,
-  ...given,
-})
+const batch: CallRoute = { type: null, isBatch: true, correctsClock: true, isClientSide: false }
 
 /** By path, in lower case. */
 export const postRoutes: ReadonlyMap<string, CallRoute> = new Map([
   ...types.map((type) => [`/v1/${type}`, callRoute(type, false)] as const),
   ...types.map((type) => [`/v1/${type[0]!}`, callRoute(type, true)] as const),
-  ['/v1/batch', batchRoute({})],
-  ['/v1/import', batchRoute({ correctsClock: false })],
-  ['/v1/b', batchRoute({ isClientSide: true })],
+  ['/v1/batch', batch],
+  ['/v1/import', { ...batch, correctsClock: false }],
+  ['/v1/b', { ...batch, isClientSide: true }],
 ])
 
 /** By the path's last part, in lower case: `/v1/pixel/{type}`. */

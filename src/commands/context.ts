@@ -12,15 +12,16 @@ import { layered, readDevEnv } from '../config/dev-env.ts'
 import type { Environment } from '../config/read-environment.ts'
 import { variableNames, variables } from '../config/variables.ts'
 import type { VariableName } from '../config/variables.ts'
-import { PostriderError } from '../errors.ts'
 import { failAs, failWith } from './fail.ts'
 import { logStrayErrorsTo } from './stray-errors.ts'
+import { usageError } from './flags.ts'
 
+/** What commands and parts work with. */
 export interface Context {
   config: Config
   log: Logger
-  /** One client for the whole command; made when first asked for. */
-  kafka(): Kafka
+  /** One client for the whole process; made when first asked for. */
+  kafka: Kafka
 }
 
 export interface ContextOptions {
@@ -54,7 +55,13 @@ export function loadContext(command: Command, options: ContextOptions = {}): Con
   // A command that ends says in one line what kafkajs would say at each try.
   const kafkaLog = options.longLived || env.LOG_LEVEL ? log : log.child({}, { level: 'error' })
   let kafka: Kafka | undefined
-  return { config, log, kafka: () => (kafka ??= createKafka(config, kafkaLog)) }
+  return {
+    config,
+    log,
+    get kafka() {
+      return (kafka ??= createKafka(config, kafkaLog))
+    },
+  }
 }
 
 const flagOf = (name: VariableName): string => `--${name.toLowerCase().replaceAll('_', '-')}`
@@ -72,8 +79,7 @@ function settingFlags(command: Command): Environment {
   for (const name of variableNames) {
     const key = name.toLowerCase().replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
     const text = given[key]
-    if (text === '')
-      throw new PostriderError('usage', `${flagOf(name)} is empty; it takes ${variables[name].takes}`)
+    if (text === '') throw usageError(`${flagOf(name)} is empty; it takes ${variables[name].takes}`)
     if (typeof text === 'string') flags[name] = text
   }
   return flags

@@ -8,6 +8,14 @@ export interface JsonFlag {
   json?: true
 }
 
+/** Wrong usage: exit code 2. */
+export const usageError = (message: string, options?: { cause: unknown }): PostriderError =>
+  new PostriderError('usage', message, options)
+
+/** A flag was given what it does not take. */
+export const flagError = (flag: string, text: string, takes: string): PostriderError =>
+  usageError(`${flag} is ${JSON.stringify(text)}; it takes ${takes}`)
+
 export const repeatable = (flags: string, description: string): Option =>
   new Option(flags, description).argParser((value: string, before: string[] = []) => [...before, value])
 
@@ -19,7 +27,7 @@ export function readPeriod(
   const since = readMoment('--since', options.since, now)
   const until = readMoment('--until', options.until, now)
   if (since !== null && until !== null && since >= until)
-    throw new PostriderError('usage', '--since is not before --until; nothing can lie between them')
+    throw usageError('--since is not before --until; nothing can lie between them')
   return { since, until }
 }
 
@@ -27,20 +35,17 @@ function readMoment(flag: string, text: string | undefined, now: number): number
   if (text === undefined) return null
   const at = parseMoment(text, now)
   if (at !== null) return at
-  throw new PostriderError(
-    'usage',
-    `${flag} is ${JSON.stringify(text)}; it takes an ISO time such as 2026-01-31T12:00:00Z, or a duration such as 2h`,
-  )
+  throw flagError(flag, text, 'an ISO time such as 2026-01-31T12:00:00Z, or a duration such as 2h')
 }
 
 /** The size of a file in bytes. Throws `usage` for what cannot be read; `needs` is the file that is meant. */
 export function sizeOf(file: string, needs: string): number {
   try {
     const stats = statSync(file)
-    if (stats.isDirectory()) throw new PostriderError('usage', `${file} is a folder; give ${needs}`)
+    if (stats.isDirectory()) throw usageError(`${file} is a folder; give ${needs}`)
     return stats.size
   } catch (error) {
     if (error instanceof PostriderError) throw error
-    throw new PostriderError('usage', `cannot read ${file}: ${messageOf(error)}`, { cause: error })
+    throw usageError(`cannot read ${file}: ${messageOf(error)}`, { cause: error })
   }
 }

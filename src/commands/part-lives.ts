@@ -1,4 +1,5 @@
 import type { Logger } from '../adapters/log.ts'
+import type { ReadinessCheck } from '../adapters/monitoring-server.ts'
 import { restarting } from '../restarts.ts'
 import type { Part } from '../supervisor.ts'
 
@@ -40,13 +41,23 @@ export class PartLives<Ready> {
     return this.#current?.ready ?? null
   }
 
-  problem(): string | null {
-    return this.#current ? this.#current.life.problem() : (this.#starting?.heldUp?.() ?? 'it is starting')
+  get checks(): ReadinessCheck[] {
+    const problem = () =>
+      this.#current ? this.#current.life.problem() : (this.#starting?.heldUp?.() ?? 'it is starting')
+    return [{ name: this.part.name, problem, warning: () => this.#current?.life.warning?.() ?? null }]
   }
+}
 
-  warning(): string | null {
-    return this.#current?.life.warning?.() ?? null
-  }
+/** A part that is put together and does not run yet. */
+export interface OpenPart<Counts> {
+  part: Part
+  counts: Counts
+  checks: ReadinessCheck[]
+}
+
+export interface ListeningPart<Counts> extends OpenPart<Counts> {
+  /** Resolves to the port once it listens, which it does from the start on: it answers 503 until it is ready. */
+  listening: Promise<number>
 }
 
 export interface ListeningServer {

@@ -7,6 +7,8 @@ import { parseDuration } from '../core/duration.ts'
 import { messageOf, PostriderError } from '../errors.ts'
 import { runAction, stopSignal } from './context.ts'
 import { print, printable, printJson } from './output.ts'
+import { untilAborted } from './part-lives.ts'
+import { usageError } from './flags.ts'
 
 /** `unchecked`: signed, but the receiver has no secret to check it by. */
 export type SignatureVerdict = 'verified' | 'wrong' | 'absent' | 'unchecked'
@@ -131,10 +133,7 @@ function describe(
     const value = fields[name]
     return typeof value === 'string' ? value : null
   }
-  const header = (name: string): string | undefined => {
-    const value = message.headers[name]
-    return Array.isArray(value) ? value[0] : value
-  }
+  const header = (name: string): string | undefined => message.headersDistinct[name]?.[0]
   return {
     at: Date.now(),
     method: message.method ?? '',
@@ -203,8 +202,7 @@ export function receiveCommand(): Command {
 
 async function receive(flags: ReceiveFlags): Promise<void> {
   const delayMs = parseDuration(flags.delay)
-  if (delayMs === null)
-    throw new PostriderError('usage', `--delay: '${flags.delay}' is not a duration such as 250ms or 6s`)
+  if (delayMs === null) throw usageError(`--delay: '${flags.delay}' is not a duration such as 250ms or 6s`)
   const receiver = await startReceiver({
     port: wholeNumber('--port', flags.port, 0, 65_535),
     host: flags.host,
@@ -215,11 +213,7 @@ async function receive(flags: ReceiveFlags): Promise<void> {
   })
   // Beside the output, so that what --json prints stays JSON lines.
   console.error(`Receiving at ${receiver.url} (Ctrl-C ends)`)
-  const signal = stopSignal()
-  await new Promise<void>((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
+  await untilAborted(stopSignal())
   await receiver.close()
 }
 
@@ -228,13 +222,13 @@ async function secretOf(flags: ReceiveFlags): Promise<string | null> {
   try {
     return (await readFile(flags.secretFile, 'utf8')).replace(/\r?\n$/, '')
   } catch (error) {
-    throw new PostriderError('usage', `--secret-file: cannot read it: ${messageOf(error)}`)
+    throw usageError(`--secret-file: cannot read it: ${messageOf(error)}`)
   }
 }
 
 function wholeNumber(flag: string, text: string, min: number, max: number): number {
   const value = Number(text)
   if (!/^\d+$/.test(text) || value < min || value > max)
-    throw new PostriderError('usage', `${flag}: '${text}' is not a whole number from ${min} to ${max}`)
+    throw usageError(`${flag}: '${text}' is not a whole number from ${min} to ${max}`)
   return value
 }

@@ -3,42 +3,27 @@ import type { Exposed } from '../adapters/metrics/exposition.ts'
 import { LogCounts } from '../adapters/metrics/log-counts.ts'
 import { MetricsPage } from '../adapters/metrics/page.ts'
 import { ProduceDurations } from '../adapters/metrics/produce-durations.ts'
-import { openMonitoringServer, type ReadinessCheck } from '../adapters/monitoring-server.ts'
-import { superviseParts, type Part } from '../supervisor.ts'
+import { openMonitoringServer } from '../adapters/monitoring-server.ts'
+import { superviseParts } from '../supervisor.ts'
 import { loadContext, stopSignal, type Context } from './context.ts'
 import { openCollector } from './collector/open-collector.ts'
 import { openConsole } from './console/open-console.ts'
 import { openForwarder } from './forwarder/open-forwarder.ts'
-
-/** A part that is put together and does not run yet. */
-interface OpenPart {
-  part: Part
-  counts: Exposed
-  checks: ReadinessCheck[]
-}
+import type { OpenPart } from './part-lives.ts'
 
 interface SharedCounts {
   produceDurations: ProduceDurations
   logCounts: LogCounts
 }
 
-type PartMaker = (context: Context, shared: SharedCounts) => OpenPart
-
 /** Every part that there is, by the name that commands use; each has a command of its own too. */
-export const partMakers: ReadonlyMap<string, PartMaker> = new Map<string, PartMaker>([
-  [
-    'collector',
-    ({ config, log, kafka }, shared) => openCollector({ config, kafka: kafka(), log, ...shared }),
-  ],
-  [
-    'forwarder',
-    ({ config, log, kafka }, shared) => openForwarder({ config, kafka: kafka(), log, ...shared }),
-  ],
-  [
-    'console',
-    ({ config, log, kafka }, { logCounts }) => openConsole({ config, kafka: kafka(), log, logCounts }),
-  ],
-])
+export const partMakers = {
+  collector: openCollector,
+  forwarder: openForwarder,
+  console: openConsole,
+} satisfies Record<string, (given: Context & SharedCounts) => OpenPart<Exposed>>
+
+export type PartName = keyof typeof partMakers
 
 /**
  * How long a stop may take in all. What it waits for has limits of its own, but for Kafka's answers when members leave
@@ -47,12 +32,12 @@ export const partMakers: ReadonlyMap<string, PartMaker> = new Map<string, PartMa
 const stopWithinMs = 15_000
 
 /** Runs parts side by side in this process until a signal stops it: one log, one `/metrics`. */
-export async function runParts(names: readonly string[], command: Command): Promise<void> {
+export async function runParts(names: readonly PartName[], command: Command): Promise<void> {
   const context = loadContext(command, { longLived: true })
   const { config, log } = context
   const signal = stopSignal()
   const shared: SharedCounts = { produceDurations: new ProduceDurations(), logCounts: new LogCounts() }
-  const opened = names.map((name) => partMakers.get(name)!(context, shared))
+  const opened = names.map((name): OpenPart<Exposed> => partMakers[name]({ ...context, ...shared }))
   const page = new MetricsPage()
   page.add(shared.produceDurations)
   page.add(shared.logCounts)

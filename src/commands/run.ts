@@ -1,9 +1,35 @@
 import { Command } from 'commander'
-import { PostriderError } from '../errors.ts'
 import { runAction, settingOption } from './context.ts'
-import { partMakers, runParts } from './run-parts.ts'
+import { partMakers, runParts, type PartName } from './run-parts.ts'
+import { usageError } from './flags.ts'
 
-const known = [...partMakers.keys()].join(', ')
+const known = Object.keys(partMakers).join(', ')
+
+const descriptions: Record<PartName, string> = {
+  collector:
+    'Takes calls over HTTP (POST /v1/batch and the other routes of the tracking API) until SIGTERM: requests under\n' +
+    'way are answered first. A call is acknowledged once Kafka has it. Start it as often as you like, behind any\n' +
+    'load balancer: each one knows the retries of its own calls.',
+  forwarder:
+    'Delivers calls to webhooks until SIGTERM: what is in flight is finished and committed first. Start it as often\n' +
+    'as you like, on one machine or on many: the processes share the partitions of one consumer group (GROUP_ID).',
+  console:
+    'Serves the admin API until SIGTERM: requests in flight are finished first. It needs ADMIN_TOKEN, which every\n' +
+    'request has to carry, and speaks plain HTTP: run it behind a TLS-terminating proxy. It listens for this\n' +
+    'machine only, unless CONSOLE_HOST is set. Several can run at once.\n' +
+    'What it can do is at /api/v1/openapi.json.',
+}
+
+/** The command that runs one part. */
+export function partCommand(name: PartName): Command {
+  const command = new Command(name).description(descriptions[name])
+  if (name === 'collector') command.addOption(settingOption('COLLECTOR_PORT'))
+  if (name === 'console') command.addOption(settingOption('CONSOLE_PORT'))
+  return command
+    .addOption(settingOption('METRICS_PORT'))
+    .addOption(settingOption('GROUP_ID'))
+    .action(runAction((_flags: unknown, self: Command) => runParts([name], self)))
+}
 
 export function runCommand(): Command {
   return new Command('run')
@@ -15,24 +41,22 @@ export function runCommand(): Command {
     .addOption(settingOption('METRICS_PORT'))
     .addOption(settingOption('GROUP_ID'))
     .action(
-      runAction(async (parts: string[], _flags: unknown, command: Command) => {
+      runAction((parts: string[], _flags: unknown, command: Command) => {
         checkParts(parts)
-        await runParts(parts, command)
+        return runParts(parts, command)
       }),
     )
 }
 
-function checkParts(parts: readonly string[]): void {
-  const unknown = parts.filter((name) => !partMakers.has(name))
+function checkParts(parts: readonly string[]): asserts parts is PartName[] {
+  const unknown = parts.filter((name) => !Object.hasOwn(partMakers, name))
   if (unknown.length > 0)
-    throw new PostriderError(
-      'usage',
+    throw usageError(
       `there is no part ${unknown.map((name) => JSON.stringify(name)).join(' or ')}; there is: ${known}`,
     )
   const twice = parts.find((name, at) => parts.indexOf(name) !== at)
   if (twice !== undefined)
-    throw new PostriderError(
-      'usage',
+    throw usageError(
       `${twice} is named twice; for more of one part, start more processes (\`postrider ${twice}\`)`,
     )
 }

@@ -3,8 +3,8 @@ import { rotateSecrets } from '../console/secrets-rotation.ts'
 import { PostriderError } from '../errors.ts'
 import { runAction } from './context.ts'
 import type { JsonFlag } from './flags.ts'
-import { print, printJson, printTable } from './output.ts'
-import { settingsSession } from './settings/settings-session.ts'
+import { count, print, printJson, printTable } from './output.ts'
+import { withSettings } from './settings/with-settings.ts'
 
 interface RotateFlags extends JsonFlag {
   dryRun?: boolean
@@ -30,16 +30,13 @@ export function secretsCommand(): Command {
 }
 
 async function rotate({ dryRun = false, json }: RotateFlags, command: Command) {
-  const { run, secrets } = settingsSession(command)
-  await run(async (settings) => {
-    const rotation = await rotateSecrets(settings, secrets, { dryRun })
-    const { keyId, destinations } = rotation
-    const rotated = destinations.reduce((sum, destination) => sum + destination.rotated, 0)
+  await withSettings(command, async (settings, { secrets }) => {
+    const { keyId, rotated, destinations } = await rotateSecrets(settings, secrets, { dryRun })
     const touched = destinations.filter((destination) => destination.rotated > 0)
     const problems = destinations.flatMap(({ id, problems }) =>
       problems.map((problem) => `destination "${id}": ${problem}`),
     )
-    if (json) printJson({ dryRun, rotated, ...rotation })
+    if (json) printJson({ dryRun, rotated, keyId, destinations })
     else {
       if (touched.length > 0)
         printTable(
@@ -54,7 +51,7 @@ async function rotate({ dryRun = false, json }: RotateFlags, command: Command) {
 }
 
 function sentence(rotated: number, keyId: string, dryRun: boolean, isAll: boolean): string {
-  const counted = rotated === 1 ? '1 secret' : `${rotated} secrets`
+  const counted = count(rotated, 'secret')
   if (dryRun) return `${counted} would be encrypted again under key ${keyId}`
   const done = `${counted} encrypted again under key ${keyId}`
   return isAll ? `${done}; older keys are needed no longer: take them out of SECRETS_KEY` : done

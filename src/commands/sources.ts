@@ -1,5 +1,6 @@
 import { Command } from 'commander'
-import { newWriteKey, sourceIn, sourceView, type SourceView } from '../console/sources.ts'
+import { newWriteKey, sourceKind, type SourceView } from '../console/sources.ts'
+import type { Source } from '../core/settings/settings.ts'
 import { runAction } from './context.ts'
 import type { JsonFlag } from './flags.ts'
 import { printable } from './output.ts'
@@ -8,16 +9,13 @@ import {
   addShowCommand,
   addTurnCommands,
   report,
-  type Kind,
+  type ShownSetting,
 } from './settings/settings-actions.ts'
-import { settingsSession } from './settings/settings-session.ts'
+import { withSettings } from './settings/with-settings.ts'
 
-const sources: Kind<SourceView> = {
-  name: 'source',
-  plural: 'sources',
+const sources: ShownSetting<Source, SourceView> = {
+  ...sourceKind,
   none: 'no sources',
-  all: (state) => [...state.sources.values()].map((source) => sourceView(source, state)),
-  one: (state, id) => sourceView(sourceIn(state, id), state),
   headings: ['ID', 'NAME', 'STATE', 'DESTINATIONS'],
   row: ({ id, name, enabled, destinationIds }) => [
     id,
@@ -79,7 +77,7 @@ interface CreateFlags extends JsonFlag {
 
 async function create(flags: CreateFlags, command: Command): Promise<void> {
   const { id, name, writeKey = newWriteKey() } = flags
-  await settingsSession(command).run(async (settings) => {
+  await withSettings(command, async (settings) => {
     await settings.execute({ type: 'create_source', id, name, writeKey, enabled: true })
     report(sources, settings, id, flags, `source "${id}" created; its write key is ${writeKey}`)
   })
@@ -92,7 +90,7 @@ interface UpdateFlags extends JsonFlag {
 
 async function update(id: string, flags: UpdateFlags, command: Command): Promise<void> {
   const { name, writeKey } = flags
-  await settingsSession(command).run(async (settings) => {
+  await withSettings(command, async (settings) => {
     await settings.execute({ type: 'update_source', id, name, writeKey })
     report(sources, settings, id, flags, `source "${id}" updated`)
   })

@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import { callTypes } from '../core/call/analytics-call.ts'
+import type { Outcome } from '../core/delivery/outcome.ts'
 import { deliverToChoices, maxEvents } from '../core/settings/destination-options.ts'
-import type { Destination, SealedSecret, SettingsState } from '../core/settings/settings.ts'
-import { PostriderError } from '../errors.ts'
+import type { Destination, SealedSecret } from '../core/settings/settings.ts'
+import type { SettingKind } from './setting-kind.ts'
 
 const shownSecret = z
   .object({
@@ -32,7 +33,7 @@ export const destinationOptions = z.object({
 })
 
 /** A destination as it may be shown: of secrets only the fingerprint, and which key sealed it. */
-export const destinationSchema = z
+const destinationSchema = z
   .object({
     id: z.string(),
     name: z.string(),
@@ -56,7 +57,7 @@ export const destinationSchema = z
 
 export type DestinationView = z.output<typeof destinationSchema>
 
-export function destinationView(destination: Destination): DestinationView {
+function destinationView(destination: Destination): DestinationView {
   const { id, name, type, enabled, sourceIds, sharedSecret, earlierSecret, options, urls } = destination
   return {
     id,
@@ -79,13 +80,26 @@ export function destinationView(destination: Destination): DestinationView {
 
 const shownOf = ({ fingerprint, keyId }: SealedSecret) => ({ fingerprint, keyId })
 
-/** Throws `not_found`. */
-export function destinationIn(state: SettingsState, id: string): Destination {
-  const destination = state.destinations.get(id)
-  if (!destination)
-    throw new PostriderError(
-      'not_found',
-      `destination ${JSON.stringify(id)} does not exist; \`postrider destinations list\` shows all`,
-    )
-  return destination
+export const destinationKind = {
+  one: 'destination',
+  schema: destinationSchema,
+  all: ({ destinations }) => destinations,
+  view: destinationView,
+} as const satisfies SettingKind<Destination, DestinationView>
+
+/** What became of a sample call at one URL. */
+export interface SampleResult {
+  /** From 1. */
+  number: number
+  url: string
+  outcome: Outcome
 }
+
+export const sampleView = ({ number, url, outcome }: SampleResult) => ({
+  number,
+  url,
+  outcome: outcome.kind,
+  status: outcome.status,
+  durationMs: Math.round(outcome.durationMs),
+  detail: outcome.detail,
+})

@@ -21,6 +21,8 @@ export interface RotatedDestination {
 export interface Rotation {
   /** The key under which everything lies now. */
   keyId: string
+  /** Of all destinations. */
+  rotated: number
   destinations: RotatedDestination[]
 }
 
@@ -69,7 +71,8 @@ export async function rotateSecrets(
     }
     if (dryRun || !rotatedSome) break
   }
-  return { keyId, destinations: [...found.values()] }
+  const destinations = [...found.values()]
+  return { keyId, rotated: destinations.reduce((sum, { rotated }) => sum + rotated, 0), destinations }
 
   function oldOf(destination: Destination | undefined): Placed[] {
     return destination ? placedSecrets(destination).filter(isOld) : []

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import type { SettingsState, Source } from '../core/settings/settings.ts'
-import { PostriderError } from '../errors.ts'
+import type { SettingKind } from './setting-kind.ts'
 
 /** A source as it is shown. */
-export const sourceSchema = z
+const sourceSchema = z
   .object({
     id: z.string(),
     name: z.string(),
@@ -19,20 +19,16 @@ export type SourceView = z.output<typeof sourceSchema>
 /** For a source that is made without one. */
 export const newWriteKey = (): string => randomBytes(16).toString('hex')
 
-export function sourceView(source: Source, state: Pick<SettingsState, 'destinations'>): SourceView {
+function sourceView(source: Source, state: Pick<SettingsState, 'destinations'>): SourceView {
   const destinationIds = [...state.destinations.values()]
     .filter(({ sourceIds }) => sourceIds.includes(source.id))
     .map(({ id }) => id)
   return { ...source, destinationIds }
 }
 
-/** Throws `not_found`. */
-export function sourceIn(state: SettingsState, id: string): Source {
-  const source = state.sources.get(id)
-  if (!source)
-    throw new PostriderError(
-      'not_found',
-      `source ${JSON.stringify(id)} does not exist; \`postrider sources list\` shows all`,
-    )
-  return source
-}
+export const sourceKind = {
+  one: 'source',
+  schema: sourceSchema,
+  all: ({ sources }) => sources,
+  view: sourceView,
+} as const satisfies SettingKind<Source, SourceView>

@@ -9,7 +9,7 @@ test('run takes parts by name, and says which there are', async (t) => {
   const cases: [args: string[], line: string][] = [
     [
       ['run', 'forwarder', 'colector'],
-      `postrider: there is no part "colector"; there is: ${[...partMakers.keys()].join(', ')}\n`,
+      `postrider: there is no part "colector"; there is: ${Object.keys(partMakers).join(', ')}\n`,
     ],
     [
       ['run', 'forwarder', 'forwarder'],

@@ -68,6 +68,7 @@ test('everything is resealed under the first key, and the old one is needed no l
   const { version } = settings.state
   assert.deepEqual(await rotateSecrets(settings, both, { dryRun: true }), {
     keyId: newOnly.keyIds[0]!,
+    rotated: 6,
     destinations: ['crm', 'mail'].map((id) => ({ id, rotated: 3, current: 0, problems: [] })),
   })
   assert.equal(settings.state.version, version, 'a dry run changes nothing')

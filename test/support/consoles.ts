@@ -6,11 +6,7 @@ import Ajv2020 from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import pino from 'pino'
 import { createKafka } from '../../src/adapters/kafka/patched-client.ts'
-import {
-  openConsole,
-  type OpenConsole,
-  type OpenConsoleOptions,
-} from '../../src/commands/console/open-console.ts'
+import { openConsole, type OpenConsoleOptions } from '../../src/commands/console/open-console.ts'
 import { type Deployment, type LogLine } from './deployment/deployment.ts'
 import { until } from './until.ts'
 import { silentLog } from './silent-log.ts'
@@ -35,7 +31,7 @@ export interface ApiCall {
 
 export interface RunningConsole {
   url: string
-  open: OpenConsole
+  open: ReturnType<typeof openConsole>
   log: LogLine[]
   /** Null when it takes work. */
   problem(): string | null

@@ -1,5 +1,5 @@
 import { createHmac, randomUUID } from 'node:crypto'
-import type { SampleResult } from '../../console/api/services.ts'
+import type { SampleResult } from '../../console/destinations.ts'
 import { renderBody } from '../../core/call/body.ts'
 import { deliveryIdSuffix } from '../../core/delivery/delivery.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'

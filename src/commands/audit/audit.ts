@@ -1,13 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Command } from 'commander'
 import { openAuditSource } from '../../adapters/kafka/read/audit-source.ts'
-import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import { SqliteKeySet } from '../../adapters/store/key-set.ts'
 import { audit } from '../../console/audit/audit.ts'
 import type { AuditReport } from '../../core/ledger/audit-report.ts'
-import { topicNames } from '../../core/topics.ts'
 import { lineOf, pageOf } from './describe.ts'
 import { loadContext, runAction, stopSignal } from '../context.ts'
+import { deploymentOf } from '../deployment.ts'
 import { print, printJson } from '../output.ts'
 import { readPeriod } from '../flags.ts'
 import { withProgress } from '../progress-bar.ts'
@@ -35,11 +34,8 @@ async function run(
   command: Command,
 ): Promise<void> {
   const period = readPeriod(options, Date.now())
-  const context = loadContext(command)
-  const { config, log } = context
-  const topics = topicNames(config.topicPrefix)
-  const codecs = createCodecs({ registry: config.registry, topics, log })
-  const source = openAuditSource({ kafka: context.kafka(), topics, groupId: config.groupId, codecs, log })
+  const { config, ...deployment } = deploymentOf(loadContext(command))
+  const source = openAuditSource({ ...deployment, groupId: config.groupId })
   const signal = stopSignal()
   const once = (): Promise<AuditReport> =>
     withProgress((bar) =>

@@ -1,9 +1,11 @@
 // The report of an audit, for people and for machines.
 import type { AuditFault, AuditReport, Copy } from '../../core/ledger/audit-report.ts'
 import type { DestinationLine } from '../../core/ledger/audit-equation.ts'
-import { printable, table } from '../output.ts'
+import { count, printable, table } from '../output.ts'
 
 const maxShown = 20
+/** What can become of a delivery. */
+const ends = ['delivered', 'waiting', 'dead', 'skipped', 'erased'] as const
 
 export function pageOf(report: AuditReport): string {
   const { destinations, faults, copies, copyCount, partitions, read } = report
@@ -27,28 +29,13 @@ export function pageOf(report: AuditReport): string {
   if (destinations.length > 0)
     parts.push(
       table(
-        [
-          'destination',
-          'planned',
-          'again',
-          '=',
-          'delivered',
-          'waiting',
-          'dead',
-          'skipped',
-          'erased',
-          'missing',
-        ],
+        ['destination', 'planned', 'again', '=', ...ends, 'missing'],
         destinations.map((line) => [
           line.destinationId === null ? '(none)' : line.destinationId,
           line.planned,
           again(line),
           '',
-          line.delivered,
-          line.waiting,
-          line.dead,
-          line.skipped,
-          line.erased,
+          ...ends.map((end) => line[end]),
           line.balance,
         ]),
       ),
@@ -79,10 +66,8 @@ function verdictOf({ ok, faults, destinations }: AuditReport): string {
   if (ok) return 'everything is accounted for'
   const unbalanced = destinations.filter(({ balance }) => balance !== 0).length
   const named = [
-    faults.length > 0 ? `${faults.length} ${faults.length === 1 ? 'fault' : 'faults'}` : null,
-    unbalanced > 0
-      ? `${unbalanced} ${unbalanced === 1 ? 'destination' : 'destinations'} out of balance`
-      : null,
+    faults.length > 0 && count(faults.length, 'fault'),
+    unbalanced > 0 && `${count(unbalanced, 'destination')} out of balance`,
   ]
   return `NOT everything is accounted for: ${named.filter(Boolean).join(', ')}`
 }
@@ -102,7 +87,7 @@ function copyLine({ topic, partition, offset, deliveryId, from, owner }: Copy): 
   return `  ${topic}/${partition} at ${offset}: ${printable(deliveryId ?? '-')} of ${origin}, by ${printable(owner)}`
 }
 
-function some(lines: readonly string[], count: number): string[] {
+function some(lines: readonly string[], total: number): string[] {
   const shown = lines.slice(0, maxShown)
-  return count > shown.length ? [...shown, `… and ${count - shown.length} more; --json names them`] : shown
+  return total > shown.length ? [...shown, `… and ${total - shown.length} more; --json names them`] : shown
 }

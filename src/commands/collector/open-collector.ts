@@ -1,35 +1,25 @@
 import { randomInt } from 'node:crypto'
-import type { Kafka } from 'kafkajs'
 import { openCollectorServer } from '../../adapters/http/collector-server.ts'
 import { urlAt } from '../../adapters/http/serving.ts'
 import { CallBatchWriter } from '../../adapters/kafka/write/call-batch-writer.ts'
 import { readTail } from '../../adapters/kafka/read/read-range.ts'
-import type { Logger } from '../../adapters/log.ts'
 import { CollectorCounts } from '../../adapters/metrics/collector-metrics.ts'
 import type { LogCounts } from '../../adapters/metrics/log-counts.ts'
 import { ProduceDurations } from '../../adapters/metrics/produce-durations.ts'
-import type { ReadinessCheck } from '../../adapters/monitoring-server.ts'
-import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
-import type { Codecs } from '../../adapters/schema-registry/codecs.ts'
-import { SettingsLog } from '../../adapters/folded-log/settings-log.ts'
 import { Collector } from '../../collector/collector.ts'
 import { RecentCalls } from '../../collector/recent-calls.ts'
 import { RequestBudget } from '../../collector/request-budget.ts'
 import type { BudgetLimits } from '../../collector/request-budget.ts'
 import { SourceRates } from '../../collector/source-rates.ts'
 import { WriteKeys } from '../../collector/write-keys.ts'
-import type { Config } from '../../config/config.ts'
 import { RecentIds } from '../../core/call/recent-ids.ts'
-import { topicNames } from '../../core/topics.ts'
 import { PostriderError } from '../../errors.ts'
-import type { Part } from '../../supervisor.ts'
 import { checkStart } from '../check-start.ts'
-import { listeningPart, PartLives, untilAborted, type Life } from '../part-lives.ts'
+import type { Context } from '../context.ts'
+import { deploymentOf, settingsOf, type Deployment } from '../deployment.ts'
+import { listeningPart, PartLives, untilAborted, type Life, type ListeningPart } from '../part-lives.ts'
 
-export interface OpenCollectorOptions {
-  config: Config
-  kafka: Kafka
-  log: Logger
+export interface OpenCollectorOptions extends Context {
   /** Shared with other parts of this process, which then show it; its own unless given. */
   produceDurations?: ProduceDurations
   logCounts?: LogCounts
@@ -44,14 +34,6 @@ export interface OpenCollectorOptions {
   deadlineMs?: number
 }
 
-export interface OpenCollector {
-  part: Part
-  counts: CollectorCounts
-  checks: ReadinessCheck[]
-  /** Resolves to the port once it listens, which it does from the start on: it answers 503 until it is ready. */
-  listening: Promise<number>
-}
-
 const defaultLimits: BudgetLimits = { calls: 50_000, bytes: 64 << 20 }
 /** UTF-16 units: about 700,000 ids in 64 MB, which are there only once they are used. */
 const recentUnits = 32 << 20
@@ -64,7 +46,7 @@ const tailRecords = 200_000
  * registry is away and, a bounded number of times, after a bug. Its run rejects with `local` for a port that is
  * taken, and with `setup` where topics or schemas are missing.
  */
-export function openCollector(options: OpenCollectorOptions): OpenCollector {
+export function openCollector(options: OpenCollectorOptions): ListeningPart<CollectorCounts> {
   const { config, log } = options
   const host = options.host ?? config.collectorHost
   const ownDurations = options.produceDurations ? [] : [new ProduceDurations()]
@@ -90,7 +72,7 @@ export function openCollector(options: OpenCollectorOptions): OpenCollector {
     })
   return {
     counts,
-    checks: [{ name: 'collector', problem: () => lives.problem() }],
+    checks: lives.checks,
     ...listeningPart(lives.part, listen, (port) =>
       log.info({ host, port }, `collecting at ${urlAt(host, port)}/v1/batch`),
     ),
@@ -98,7 +80,7 @@ export function openCollector(options: OpenCollectorOptions): OpenCollector {
 }
 
 function assemble(
-  { config, kafka, log, deadlineMs, logCounts }: OpenCollectorOptions,
+  options: OpenCollectorOptions,
   kept: {
     recent: RecentCalls
     rates: SourceRates
@@ -106,23 +88,16 @@ function assemble(
     produceDurations: ProduceDurations
   },
 ): Life<Collector> {
-  const topics = topicNames(config.topicPrefix)
-  const codecs = createCodecs({ registry: config.registry, topics, log })
-  const settings = new SettingsLog({
-    kafka,
-    topic: topics.settings,
-    groupId: config.groupId,
-    codec: codecs.settings,
-    log,
-    ...(logCounts && { counts: logCounts }),
-  })
+  const deployment = deploymentOf(options)
+  const { config, kafka, log, topics, codecs } = deployment
+  const settings = settingsOf(deployment, options)
   const writer = new CallBatchWriter({
     kafka,
     topic: topics.calls,
     codec: codecs.calls,
     log,
     produced: (seconds) => kept.produceDurations.observe(seconds),
-    ...(deadlineMs && { deadlineMs }),
+    ...(options.deadlineMs && { deadlineMs: options.deadlineMs }),
   })
   const collector = new Collector({
     keys: new WriteKeys(settings),
@@ -139,7 +114,7 @@ function assemble(
         await checkStart(kafka, config, log, 'collector')
         await Promise.all([codecs.calls.ready(), settings.start(signal)])
         writer.start()
-        await recall(kafka, config, codecs, kept.recent, log, signal)
+        await recall(deployment, kept.recent, signal)
         if (signal.aborted) return
         onReady(collector)
         // A settings log that can never be read ends the part.
@@ -155,16 +130,13 @@ function assemble(
 
 /** Learns from the topic's tail which calls came last, so that a retry after a restart is known as one. */
 async function recall(
-  kafka: Kafka,
-  config: Config,
-  { calls }: Codecs,
+  { config, kafka, log, topics, codecs: { calls } }: Deployment,
   recent: RecentCalls,
-  log: Logger,
   signal: AbortSignal,
 ): Promise<void> {
   await readTail({
     kafka,
-    topic: topicNames(config.topicPrefix).calls,
+    topic: topics.calls,
     groupPrefix: `${config.groupId}.recent`,
     log,
     since: Date.now() - tailMs,

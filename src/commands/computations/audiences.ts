@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
-import { PostriderError } from '../../errors.ts'
 import { runAction } from '../context.ts'
-import type { JsonFlag } from '../flags.ts'
+import { usageError, type JsonFlag } from '../flags.ts'
 import { computationCommand, syncAction } from './computations.ts'
 import { changesIn } from './sync-input.ts'
 
@@ -9,7 +8,6 @@ export const audiencesCommand = (): Command =>
   computationCommand(
     {
       kind: 'audience',
-      plural: 'audiences',
       one: 'an audience',
       content: 'members',
       description:
@@ -54,9 +52,9 @@ interface ChangeFlags extends JsonFlag {
 async function change(id: string, flags: ChangeFlags, self: Command): Promise<void> {
   const { add = [], remove = [], addFile, removeFile } = flags
   if (add.length + remove.length === 0 && addFile === undefined && removeFile === undefined)
-    throw new PostriderError('usage', 'nobody is named: give --add, --remove, --add-file or --remove-file')
+    throw usageError('nobody is named: give --add, --remove, --add-file or --remove-file')
   if (addFile === '-' && removeFile === '-')
-    throw new PostriderError('usage', 'only one of --add-file and --remove-file can be stdin')
+    throw usageError('only one of --add-file and --remove-file can be stdin')
   await syncAction(
     { kind: 'audience', id, mode: 'change' },
     () => changesIn({ add, remove, addFile, removeFile }),

@@ -4,21 +4,20 @@ import type { SettingsLog } from '../../adapters/folded-log/settings-log.ts'
 import { boundHeap } from '../../adapters/bound-heap.ts'
 import type { MemberBatch } from '../../console/computations/memberships.ts'
 import { computationIn, type SyncReport } from '../../console/computations/sync.ts'
-import { computationView, type ComputationView } from '../../console/computations/view.ts'
+import { computationsOf, computationView } from '../../console/computations/view.ts'
 import type { ComputationKind } from '../../core/audience/computations.ts'
 import { runAction, stopSignal } from '../context.ts'
 import type { JsonFlag } from '../flags.ts'
 import { print, printable, printJson } from '../output.ts'
 import { withProgress } from '../progress-bar.ts'
-import { addIdCommand, addListCommand, type ListedSetting, type Texts } from '../settings/settings-actions.ts'
-import { settingsSession } from '../settings/settings-session.ts'
+import { addIdCommand, addListCommand, type Texts } from '../settings/settings-actions.ts'
+import { withSettings } from '../settings/with-settings.ts'
 import { withOpen } from '../with-open.ts'
 import { openComputations, type OpenComputations } from './open-computations.ts'
 import { listIn, syncProgress } from './sync-input.ts'
 
 export interface Words {
   kind: ComputationKind
-  plural: 'audiences' | 'computed traits'
   one: 'an audience' | 'a computed trait'
   /** What it is created without. */
   content: string
@@ -31,7 +30,7 @@ export interface Words {
 
 /** `addChange` adds the subcommand that only one of them has in its form. */
 export function computationCommand(words: Words, addChange: (command: Command) => void): Command {
-  const { kind, plural, one, content, description, show, sync, notify } = words
+  const { kind, one, content, description, show, sync, notify } = words
   const command = new Command(`${kind}s`).description(description)
   command
     .command('create')
@@ -42,7 +41,12 @@ export function computationCommand(words: Words, addChange: (command: Command) =
     .requiredOption('--source <id>', 'whose destinations are notified')
     .option('--json', 'as JSON')
     .action(runAction((flags: CreateFlags, self: Command) => create(kind, flags, self)))
-  addListCommand(command, listed(kind, plural))
+  addListCommand(command, {
+    ...computationsOf(kind),
+    none: 'none',
+    headings: ['ID', 'NAME', 'PROPERTY', 'SOURCE', 'LAST SYNC'],
+    row: ({ id, name, key, sourceId, lastSync }) => [id, name, key, sourceId, lastSync?.finishedAt ?? '-'],
+  })
   addIdCommand(command, 'show', show, (id, flags, self) => showOne(kind, id, flags, self))
   command
     .command('sync <id> [file]')
@@ -66,15 +70,6 @@ export function computationCommand(words: Words, addChange: (command: Command) =
   return command
 }
 
-const listed = (kind: ComputationKind, plural: string): ListedSetting<ComputationView> => ({
-  plural,
-  none: 'none',
-  all: ({ computations }) =>
-    [...computations.values()].filter((each) => each.kind === kind && !each.deleted).map(computationView),
-  headings: ['ID', 'NAME', 'PROPERTY', 'SOURCE', 'LAST SYNC'],
-  row: ({ id, name, key, sourceId, lastSync }) => [id, name, key, sourceId, lastSync?.finishedAt ?? '-'],
-})
-
 interface CreateFlags extends JsonFlag {
   id: string
   name: string
@@ -83,7 +78,7 @@ interface CreateFlags extends JsonFlag {
 
 async function create(kind: ComputationKind, flags: CreateFlags, command: Command): Promise<void> {
   const { id, name, source, json } = flags
-  await settingsSession(command).run(async (settings) => {
+  await withSettings(command, async (settings) => {
     await settings.execute({ type: 'create_computation', kind, id, name, sourceId: source })
     const made = computationIn(settings, kind, id)
     if (json) printJson(computationView(made))
@@ -161,12 +156,10 @@ async function withComputations(
   command: Command,
   use: (computations: OpenComputations, settings: SettingsLog) => Promise<void>,
 ): Promise<void> {
-  const { run, context } = settingsSession(command)
-  const { config, log } = context
   boundHeap()
-  await run(async (settings) => {
-    const open = openComputations({ config, kafka: context.kafka(), log, settings }, stopSignal())
-    await withOpen(await open, (computations) => use(computations, settings))
+  await withSettings(command, async (settings, { context }) => {
+    const open = await openComputations({ ...context, settings }, stopSignal())
+    await withOpen(open, (computations) => use(computations, settings))
   })
 }
 

@@ -1,10 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import type { Kafka } from 'kafkajs'
 import { GroupLease } from '../../adapters/kafka/group/lease.ts'
 import { MembershipWriter } from '../../adapters/kafka/write/membership-writer.ts'
 import type { IgnoredCounts } from '../../adapters/folded-log/ignored-records.ts'
-import type { Logger } from '../../adapters/log.ts'
-import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import { MembershipView } from '../../adapters/store/membership-view.ts'
 import type { Config } from '../../config/config.ts'
 import {
@@ -15,12 +12,11 @@ import {
   type SettingsOfSyncs,
   type SyncPorts,
 } from '../../console/computations/sync.ts'
-import type { MembershipSink } from '../../console/computations/memberships.ts'
-
 import type { ComputationKind } from '../../core/audience/computations.ts'
 import type { PlacedMembership } from '../../core/audience/membership.ts'
 import { computationWords } from '../../core/settings/computation-rules.ts'
-import { topicNames } from '../../core/topics.ts'
+import type { Context } from '../context.ts'
+import { deploymentOf } from '../deployment.ts'
 
 export interface OpenComputations extends ComputationActions {
   /** Only when nothing is in flight any more. */
@@ -34,24 +30,18 @@ const syncGroup = ({ groupId, topicPrefix }: Config, id: string): string =>
 /** Rejects with `setup`, `kafka_unavailable`, `registry_unavailable`, and `local` for the store's file. */
 export async function openComputations(
   {
-    config,
-    kafka,
-    log,
     settings,
-    counts,
-  }: {
-    config: Config
-    kafka: Kafka
-    log: Logger
+    logCounts,
+    ...context
+  }: Context & {
     settings: SettingsOfSyncs
     /** Of the memberships' records. */
-    counts?: IgnoredCounts
+    logCounts?: IgnoredCounts | undefined
   },
   signal?: AbortSignal,
 ): Promise<OpenComputations> {
-  const topics = topicNames(config.topicPrefix)
+  const { config, kafka, log, topics, codecs } = deploymentOf(context)
   const { groupId, sessionTimeoutMs } = config
-  const codecs = createCodecs({ registry: config.registry, topics, log })
   await Promise.all([codecs.memberships.ready(), codecs.calls.ready()])
   const view = await MembershipView.open({
     kafka,
@@ -60,44 +50,36 @@ export async function openComputations(
     folder: config.storePath,
     codec: codecs.memberships,
     log,
-    ...(counts && { counts }),
-  })
-  const portsOf = (kind: ComputationKind, sink: MembershipSink): SyncPorts => ({
-    settings,
-    store: {
-      catchUp: () => view.catchUp(signal),
-      count: (id) => view.count(id),
-      openList: () => view.openList(),
-      writtenBy: (id, syncId) => view.writtenBy(id, syncId),
-      users: (id) => view.users(id),
-    },
-    sink,
-    async acquire(id) {
-      const what = `${computationWords[kind]} "${id}"`
-      return GroupLease.acquire({
-        kafka,
-        groupId: syncGroup(config, id),
-        topic: topics.settings,
-        sessionTimeoutMs,
-        what,
-      })
-    },
-    newSyncId: () => randomBytes(9).toString('base64url'),
-    now: Date.now,
+    ...(logCounts && { counts: logCounts }),
   })
   // A writer for each: what fails of one sync is no other's.
   const writing = async <T>(kind: ComputationKind, work: (ports: SyncPorts) => Promise<T>): Promise<T> => {
     const onWritten = (records: PlacedMembership[]) => view.takeWritten(records)
     const writer = new MembershipWriter({ kafka, topics, codecs, log, onWritten })
     let connected: Promise<void> | null = null
-    const ports = portsOf(kind, writer)
     try {
       return await work({
-        ...ports,
+        settings,
+        store: {
+          catchUp: () => view.catchUp(signal),
+          count: (id) => view.count(id),
+          openList: () => view.openList(),
+          writtenBy: (id, syncId) => view.writtenBy(id, syncId),
+          users: (id) => view.users(id),
+        },
+        sink: writer,
         async acquire(id) {
           await (connected ??= writer.connect())
-          return ports.acquire(id)
+          return GroupLease.acquire({
+            kafka,
+            groupId: syncGroup(config, id),
+            topic: topics.settings,
+            sessionTimeoutMs,
+            what: `${computationWords[kind]} "${id}"`,
+          })
         },
+        newSyncId: () => randomBytes(9).toString('base64url'),
+        now: Date.now,
       })
     } finally {
       writer.close()

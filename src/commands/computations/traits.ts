@@ -8,7 +8,6 @@ export const traitsCommand = (): Command =>
   computationCommand(
     {
       kind: 'trait',
-      plural: 'computed traits',
       one: 'a computed trait',
       content: 'values',
       description:

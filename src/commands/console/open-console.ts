@@ -1,45 +1,26 @@
 import { readFileSync } from 'node:fs'
-import type { Kafka } from 'kafkajs'
-import { ErasureLog } from '../../adapters/folded-log/erasure-log.ts'
 import { openConsoleServer } from '../../adapters/http/console-server.ts'
 import { urlAt } from '../../adapters/http/serving.ts'
-import type { Logger } from '../../adapters/log.ts'
 import { ConsoleCounts } from '../../adapters/metrics/console-metrics.ts'
 import type { LogCounts } from '../../adapters/metrics/log-counts.ts'
-import type { ReadinessCheck } from '../../adapters/monitoring-server.ts'
-import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import { createSecrets } from '../../adapters/secrets.ts'
-import { SettingsLog } from '../../adapters/folded-log/settings-log.ts'
 import { sendSample } from '../../adapters/webhook/sample-call.ts'
-import { createWebhookTransport } from '../../adapters/webhook/transport.ts'
-import type { Config } from '../../config/config.ts'
 import { operations } from '../../console/api/operations.ts'
 import type { ConsoleServices } from '../../console/api/services.ts'
-import { topicNames } from '../../core/topics.ts'
-import { PostriderError } from '../../errors.ts'
-import type { Part } from '../../supervisor.ts'
 import { because, checkStart } from '../check-start.ts'
-import { listeningPart, PartLives, untilAborted, type Life } from '../part-lives.ts'
+import type { Context } from '../context.ts'
+import { deploymentOf, erasuresOf, settingsOf, transportOf } from '../deployment.ts'
+import { listeningPart, PartLives, untilAborted, type Life, type ListeningPart } from '../part-lives.ts'
 import { openComputations, type OpenComputations } from '../computations/open-computations.ts'
 import { openDeadLetters } from '../dead-letters/open-dead-letters.ts'
 import { openDeletions } from '../deletions/open-deletions.ts'
 import { openMessages, type OpenMessages } from '../why/open-messages.ts'
+import { usageError } from '../flags.ts'
 
-export interface OpenConsoleOptions {
-  config: Config
-  kafka: Kafka
-  log: Logger
+export interface OpenConsoleOptions extends Context {
   logCounts?: LogCounts
   /** CONSOLE_HOST unless given. */
   host?: string
-}
-
-export interface OpenConsole {
-  part: Part
-  counts: ConsoleCounts
-  checks: ReadinessCheck[]
-  /** Resolves to the port once it listens, which it does from the start on: it answers 503 until it is ready. */
-  listening: Promise<number>
 }
 
 const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')) as {
@@ -51,13 +32,12 @@ const { version } = JSON.parse(readFileSync(new URL('../../../package.json', imp
  * registry is away and, a bounded number of times, after a bug. Throws `usage` without ADMIN_TOKEN. Its run rejects
  * with `local` for a port that is taken, and with `setup` where topics or schemas are missing.
  */
-export function openConsole(options: OpenConsoleOptions): OpenConsole {
+export function openConsole(options: OpenConsoleOptions): ListeningPart<ConsoleCounts> {
   const { config, log } = options
   const { adminToken } = config
   const host = options.host ?? config.consoleHost
   if (adminToken === null)
-    throw new PostriderError(
-      'usage',
+    throw usageError(
       'ADMIN_TOKEN is not set, and the console lets nobody in without one: set it to a long random text (openssl rand -hex 32)',
     )
   const counts = new ConsoleCounts()
@@ -75,42 +55,22 @@ export function openConsole(options: OpenConsoleOptions): OpenConsole {
     })
   return {
     counts,
-    checks: [{ name: 'console', problem: () => lives.problem() }],
+    checks: lives.checks,
     ...listeningPart(lives.part, listen, (port) =>
       log.info({ host, port }, `admin API at ${urlAt(host, port)}/api/v1/openapi.json`),
     ),
   }
 }
 
-function assemble({ config, kafka, log, logCounts }: OpenConsoleOptions): Life<ConsoleServices> {
-  const topics = topicNames(config.topicPrefix)
-  const codecs = createCodecs({ registry: config.registry, topics, log })
+function assemble(options: OpenConsoleOptions): Life<ConsoleServices> {
+  const deployment = deploymentOf(options)
+  const { config, kafka, log, codecs } = deployment
   const secrets = createSecrets(config.secretsKeys)
-  const { groupId } = config
-  const counted = logCounts ? { counts: logCounts } : {}
-  const settings = new SettingsLog({
-    kafka,
-    topic: topics.settings,
-    groupId,
-    codec: codecs.settings,
-    log,
-    ...counted,
-  })
-  const transport = createWebhookTransport({
-    timeoutMs: config.webhookTimeoutMs,
-    allowedNetworks: config.allowedNetworks,
-    ca: config.webhookCa,
-  })
-  const erasures = new ErasureLog({
-    kafka,
-    topic: topics.erasures,
-    groupId,
-    codec: codecs.erasures,
-    log,
-    ...counted,
-  })
+  const settings = settingsOf(deployment, options)
+  const erasures = erasuresOf(deployment, options)
+  const transport = transportOf(config)
   const deadLetters = openDeadLetters(
-    { config, kafka, log },
+    options,
     async (signal) => {
       await settings.catchUp(signal)
       return settings.state.destinations
@@ -126,13 +86,13 @@ function assemble({ config, kafka, log, logCounts }: OpenConsoleOptions): Life<C
     async run(signal, onReady) {
       const ending = new AbortController()
       let computations: OpenComputations | null = null
-      const deletions = openDeletions({ config, kafka, log, settings })
+      const deletions = openDeletions(options, settings)
       let messages: OpenMessages | null = null
       try {
         await checkStart(kafka, config, log, 'console')
         await Promise.all([codecs.settings.ready(), settings.start(signal), erasures.start(signal)])
-        computations = await openComputations({ config, kafka, log, settings, ...counted }, ending.signal)
-        messages = await openMessages({ config, kafka, log }, (stop) => erasures.current(stop))
+        computations = await openComputations({ ...options, settings }, ending.signal)
+        messages = await openMessages(options, (stop) => erasures.current(stop))
         if (signal.aborted) return
         onReady({
           settings,

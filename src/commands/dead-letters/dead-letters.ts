@@ -7,17 +7,16 @@ import {
   type StoredDeadLetter,
 } from '../../console/dead-letters/dead-letter-store.ts'
 import { type ReplayPorts, replayDeadLetters } from '../../console/dead-letters/replay.ts'
-import { PostriderError } from '../../errors.ts'
 import { loadContext, runAction, stopSignal, type Context } from '../context.ts'
+import { openErasures, openSettings } from '../deployment.ts'
 import { headings, pageOf, rowOf } from './describe.ts'
 import { addFilterOptions, readFilter } from './filter.ts'
 import type { FilterOptions } from './filter.ts'
 import { openDeadLetters } from './open-dead-letters.ts'
 import { PrintedReport, readRate } from './report.ts'
-import { openErasures } from '../open-erasures.ts'
 import { print, printJson, printTable } from '../output.ts'
-import { openSettings } from '../settings/settings-session.ts'
 import { withOpen } from '../with-open.ts'
+import { flagError, usageError } from '../flags.ts'
 
 export function deadLettersCommand(): Command {
   const command = new Command('dead-letters').description(
@@ -110,10 +109,7 @@ async function replayThem(
 ): Promise<void> {
   const isFiltered = [options.reason, options.destination, options.since, options.until].some(Boolean)
   if (ids.length > 0 && isFiltered)
-    throw new PostriderError(
-      'usage',
-      'give either ids or filters (--reason, --destination, --since, --until)',
-    )
+    throw usageError('give either ids or filters (--reason, --destination, --since, --until)')
   const filter = readFilter(options, Date.now())
   const rate = readRate(options.rate)
   const { dryRun = false, json = false } = options
@@ -133,20 +129,19 @@ function readLimit(text: string | undefined): number | null {
   if (text === undefined) return null
   const limit = /^\d{1,7}$/.test(text) ? Number(text) : 0
   if (limit > 0) return limit
-  throw new PostriderError(
-    'usage',
-    `--limit is ${JSON.stringify(text)}; it takes a whole number from 1 to 9999999`,
-  )
+  throw flagError('--limit', text, 'a whole number from 1 to 9999999')
 }
 
-async function withDeadLetters(command: Command, use: (ports: ReplayPorts) => Promise<void>): Promise<void> {
+async function withDeadLetters(
+  command: Command,
+  use: (ports: ReplayPorts) => Promise<unknown>,
+): Promise<void> {
   const context = loadContext(command)
-  const { config, log } = context
   await withOpen(await openErasures(context), async (erasures) => {
     await erasures.start()
     await use(
       openDeadLetters(
-        { config, kafka: context.kafka(), log },
+        context,
         (signal) => destinationsNow(context, signal),
         (signal) => erasures.current(signal),
       ),

@@ -2,8 +2,7 @@ import type { Command } from 'commander'
 import type { Filter } from '../../console/dead-letters/dead-letter-store.ts'
 import { deadLetterReasons } from '../../core/delivery/delivery.ts'
 import type { DeadLetterReason } from '../../core/delivery/delivery.ts'
-import { PostriderError } from '../../errors.ts'
-import { readPeriod, repeatable } from '../flags.ts'
+import { flagError, readPeriod, repeatable } from '../flags.ts'
 
 export interface FilterOptions {
   reason?: string[]
@@ -24,10 +23,7 @@ export function addFilterOptions(command: Command): Command {
 export function readFilter(options: FilterOptions, now: number): Filter {
   for (const reason of options.reason ?? []) {
     if (!deadLetterReasons.includes(reason as DeadLetterReason))
-      throw new PostriderError(
-        'usage',
-        `--reason is ${JSON.stringify(reason)}; it takes ${deadLetterReasons.join(', ')}`,
-      )
+      throw flagError('--reason', reason, deadLetterReasons.join(', '))
   }
   const { since, until } = readPeriod(options, now)
   return {

@@ -1,12 +1,9 @@
-import type { Kafka } from 'kafkajs'
 import { deadLetterStore } from '../../adapters/kafka/read/dead-letter-store.ts'
 import { ReplayBatches } from '../../adapters/kafka/write/replay-batches.ts'
-import type { Logger } from '../../adapters/log.ts'
-import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
-import type { Config } from '../../config/config.ts'
 import { withoutErased, type KnownErasures } from '../../console/dead-letters/erased.ts'
 import type { ReplayPorts } from '../../console/dead-letters/replay.ts'
-import { topicNames } from '../../core/topics.ts'
+import type { Context } from '../context.ts'
+import { deploymentOf } from '../deployment.ts'
 
 /**
  * Dead letters and their replay, for commands and API alike. Holds nothing open between calls.
@@ -14,12 +11,11 @@ import { topicNames } from '../../core/topics.ts'
  * @param erasures resolves once all deletion requests are known that there are at the call
  */
 export function openDeadLetters(
-  { config, kafka, log }: { config: Config; kafka: Kafka; log: Logger },
+  context: Context,
   destinations: ReplayPorts['destinations'],
   erasures: (signal?: AbortSignal) => Promise<KnownErasures>,
 ): ReplayPorts {
-  const topics = topicNames(config.topicPrefix)
-  const codecs = createCodecs({ registry: config.registry, topics, log })
+  const { config, kafka, log, topics, codecs } = deploymentOf(context)
   const { name } = config.retryTiers[0]!
   const tier = codecs.retries(name)
   const store = deadLetterStore({

@@ -2,11 +2,10 @@ import { Command } from 'commander'
 import { reportOf } from '../../console/deletions/deletions.ts'
 import { checkUserIds } from '../../console/user-ids.ts'
 import { maxUsersOfRequest } from '../../core/erasure/deletion.ts'
-import { PostriderError } from '../../errors.ts'
 import { listIn } from '../computations/sync-input.ts'
 import { runAction } from '../context.ts'
 import { deletionProgress, withDeletions } from './session.ts'
-import { repeatable, type JsonFlag } from '../flags.ts'
+import { repeatable, usageError, type JsonFlag } from '../flags.ts'
 import { count, print, printJson } from '../output.ts'
 import { withProgress } from '../progress-bar.ts'
 
@@ -34,7 +33,7 @@ export function deleteUserCommand(): Command {
 
 async function deleteUsers(ids: string[], { file, source, json }: Flags, command: Command): Promise<void> {
   if (ids.length > 0 === (file !== undefined))
-    throw new PostriderError('usage', 'name the users, either as arguments or with --file')
+    throw usageError('name the users, either as arguments or with --file')
   const userIds = file === undefined ? ids : await idsIn(file)
   const place = (index: number) => (file === undefined ? `id ${index + 1}` : `line ${index + 1}`)
   // Before anything is connected: what is wrong with the list is wrong without Kafka, too.

@@ -1,18 +1,15 @@
 import { randomBytes } from 'node:crypto'
-import type { Kafka } from 'kafkajs'
 import { DeletionWriter } from '../../adapters/kafka/write/deletion-writer.ts'
 import { GroupLease } from '../../adapters/kafka/group/lease.ts'
 import { readRange } from '../../adapters/kafka/read/read-range.ts'
-import type { Logger } from '../../adapters/log.ts'
-import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
-import type { Config } from '../../config/config.ts'
 import { listDeletions, requestIdOf, showDeletion } from '../../console/deletions/history.ts'
 import { requestDeletionOnce, type OncePorts } from '../../console/deletions/once.ts'
 import type { DeletionPorts, LedgerReadOptions } from '../../console/deletions/deletion-records.ts'
 import type { Deletions } from '../../console/deletions/deletions.ts'
 import { requestDeletion, resumeDeletions } from '../../console/deletions/request.ts'
-import { topicNames } from '../../core/topics.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
+import type { Context } from '../context.ts'
+import { deploymentOf } from '../deployment.ts'
 
 /** A process that was killed holds the key of its request for so long, in ms. */
 const leaseMs = 10_000
@@ -22,19 +19,8 @@ export interface OpenDeletions extends Deletions {
 }
 
 /** Deletion requests, for commands and API alike. Asks for nothing yet. */
-export function openDeletions({
-  config,
-  kafka,
-  log,
-  settings,
-}: {
-  config: Config
-  kafka: Kafka
-  log: Logger
-  settings: DeletionPorts['settings']
-}): OpenDeletions {
-  const topics = topicNames(config.topicPrefix)
-  const codecs = createCodecs({ registry: config.registry, topics, log })
+export function openDeletions(context: Context, settings: DeletionPorts['settings']): OpenDeletions {
+  const { config, kafka, log, topics, codecs } = deploymentOf(context)
   const writer = new DeletionWriter({ kafka, topics, codecs, log })
   const recordsOf = (topic: string, { since, signal }: LedgerReadOptions) =>
     readRange({

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { DeletionOptions } from '../../console/deletions/deletions.ts'
 import { stopSignal } from '../context.ts'
 import type { ProgressBar } from '../progress-bar.ts'
-import { settingsSession } from '../settings/settings-session.ts'
+import { withSettings } from '../settings/with-settings.ts'
 import { withOpen } from '../with-open.ts'
 import { openDeletions, type OpenDeletions } from './open-deletions.ts'
 
@@ -11,13 +11,9 @@ export async function withDeletions(
   command: Command,
   use: (deletions: OpenDeletions, signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
-  const { run, context } = settingsSession(command)
   const signal = stopSignal()
-  const { config, log } = context
-  await run((settings) =>
-    withOpen(openDeletions({ config, kafka: context.kafka(), log, settings }), (deletions) =>
-      use(deletions, signal),
-    ),
+  await withSettings(command, (settings, { context }) =>
+    withOpen(openDeletions(context, settings), (deletions) => use(deletions, signal)),
   )
 }
 

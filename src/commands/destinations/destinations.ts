@@ -1,13 +1,15 @@
 import { Command } from 'commander'
-import { createWebhookTransport } from '../../adapters/webhook/transport.ts'
-import { destinationIn, destinationView, type DestinationView } from '../../console/destinations.ts'
+import { destinationKind, sampleView, type DestinationView } from '../../console/destinations.ts'
 import { runAction } from '../context.ts'
+import { transportOf } from '../deployment.ts'
 import { repeatable, type JsonFlag } from '../flags.ts'
 import { headings, linesOf, rowOf } from './describe.ts'
 import { addRotationFlags, addSecretFlags, headerEdits, secretEdit, type EndpointFlags } from './flags.ts'
 import { addOptionFlags, optionsEdit, type OptionFlags } from './option-flags.ts'
 import { sealerFor } from '../../console/sealing-key.ts'
+import { settingIn } from '../../console/setting-kind.ts'
 import type { SettingsCommand } from '../../core/settings/commands.ts'
+import type { Destination } from '../../core/settings/settings.ts'
 import { sendSample } from '../../adapters/webhook/sample-call.ts'
 import { printJson, printTable } from '../output.ts'
 import {
@@ -15,17 +17,14 @@ import {
   addShowCommand,
   addTurnCommands,
   report,
-  type Kind,
+  type ShownSetting,
 } from '../settings/settings-actions.ts'
-import { settingsSession } from '../settings/settings-session.ts'
+import { withSettings } from '../settings/with-settings.ts'
 import { withOpen } from '../with-open.ts'
 
-const destinations: Kind<DestinationView> = {
-  name: 'destination',
-  plural: 'destinations',
+const destinations: ShownSetting<Destination, DestinationView> = {
+  ...destinationKind,
   none: 'no destinations',
-  all: (state) => [...state.destinations.values()].map(destinationView),
-  one: (state, id) => destinationView(destinationIn(state, id)),
   headings,
   row: rowOf,
   lines: linesOf,
@@ -117,9 +116,8 @@ interface CreateFlags extends JsonFlag, EndpointFlags, OptionFlags {
 }
 
 async function create(flags: CreateFlags, command: Command): Promise<void> {
-  const { run, secrets } = settingsSession(command)
   const [headers, secret] = [headerEdits(flags), secretEdit(flags)]
-  await run(async (settings) => {
+  await withSettings(command, async (settings, { secrets }) => {
     const sealer = sealerFor(settings, secrets, { destinationId: flags.id, anyKey: flags.anyKey })
     const { sharedSecret = null } = secret(sealer.newSecret)
     const command: SettingsCommand = {
@@ -147,9 +145,8 @@ interface UpdateFlags extends JsonFlag, EndpointFlags, OptionFlags {
 }
 
 async function update(id: string, flags: UpdateFlags, command: Command): Promise<void> {
-  const { run, secrets } = settingsSession(command)
   const [headers, secret] = [headerEdits(flags), secretEdit(flags)]
-  await run(async (settings) => {
+  await withSettings(command, async (settings, { secrets }) => {
     const sealer = sealerFor(settings, secrets, { destinationId: id, anyKey: flags.anyKey })
     const command: SettingsCommand = {
       type: 'update_destination',
@@ -167,35 +164,26 @@ async function update(id: string, flags: UpdateFlags, command: Command): Promise
 }
 
 async function test(id: string, { json }: JsonFlag, command: Command): Promise<void> {
-  const { run, secrets, context } = settingsSession(command)
-  const { config } = context
-  await run(async (settings) => {
-    const destination = destinationIn(settings.state, id)
-    const transport = createWebhookTransport({
-      timeoutMs: config.webhookTimeoutMs,
-      allowedNetworks: config.allowedNetworks,
-      ca: config.webhookCa,
-    })
+  await withSettings(command, async (settings, { secrets, context: { config } }) => {
+    const destination = settingIn(destinationKind, settings.state, id)
+    const transport = transportOf(config)
     const results = await withOpen({ close: () => transport.close(0) }, () =>
       sendSample(destination, { transport, secrets, now: Date.now() }),
     )
-    if (json)
-      for (const { number, url, outcome } of results) {
-        const { kind, status, durationMs, detail } = outcome
-        printJson({ number, url, outcome: kind, status, durationMs: Math.round(durationMs), detail })
-      }
+    const views = results.map(sampleView)
+    if (json) views.forEach(printJson)
     else
       printTable(
         ['URL', 'OUTCOME', 'STATUS', 'MS', 'ADDRESS', 'DETAIL'],
-        results.map(({ number, url, outcome }) => [
+        views.map(({ number, url, outcome, status, durationMs, detail }) => [
           String(number),
-          outcome.kind,
-          String(outcome.status ?? '-'),
-          Math.round(outcome.durationMs),
+          outcome,
+          String(status ?? '-'),
+          durationMs,
           url,
-          outcome.detail ?? '',
+          detail ?? '',
         ]),
       )
-    if (results.some(({ outcome }) => outcome.kind !== 'success')) process.exitCode = 1
+    if (views.some(({ outcome }) => outcome !== 'success')) process.exitCode = 1
   })
 }

@@ -2,8 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Option, type Command } from 'commander'
 import type { HeaderEdit, NewSecret } from '../../core/settings/commands.ts'
 import type { SecretsEdit } from '../../core/settings/secrets.ts'
-import { PostriderError } from '../../errors.ts'
-import { repeatable } from '../flags.ts'
+import { repeatable, usageError } from '../flags.ts'
 
 export interface EndpointFlags {
   header?: string[]
@@ -79,47 +78,31 @@ export function addRotationFlags(command: Command): Command {
 
 /** The header flags as edits, once their values can be sealed. Throws `usage`; never repeats a flag, for it may hold a secret. */
 export function headerEdits(flags: EndpointFlags): (seal: Seal) => HeaderEdit[] {
+  const plain = placed('--header', flags.header, '"URL-number:Name: value", such as "1:X-Team: blue"')
+  const inFiles = placed(
+    '--header-file',
+    flags.headerFile,
+    '"URL-number:Name:file", such as "1:Authorization:token.txt"',
+  )
   const set = [
-    ...(flags.header ?? []).map((text, index) => {
-      const { urlNumber, name, rest } = partsOf(
-        text,
-        index,
-        '--header',
-        '"URL-number:Name: value", such as "1:X-Team: blue"',
-      )
-      return { urlNumber, name, value: rest.replace(/^[ \t]+|[ \t]+$/g, '') }
-    }),
-    ...(flags.headerFile ?? []).map((text, index) => {
-      const { urlNumber, name, rest } = partsOf(
-        text,
-        index,
-        '--header-file',
-        '"URL-number:Name:file", such as "1:Authorization:token.txt"',
-      )
-      return { urlNumber, name, value: contentOf(rest, '--header-file') }
-    }),
+    ...plain.map(({ rest, ...header }) => ({ ...header, value: rest.replace(/^[ \t]+|[ \t]+$/g, '') })),
+    ...inFiles.map(({ rest, ...header }) => ({ ...header, value: contentOf(rest, '--header-file') })),
   ]
   const removed = (flags.removeHeader ?? []).map((text): HeaderEdit => {
     const match = /^(\d{1,3}):([^:]+)$/.exec(text)
-    if (!match)
-      throw new PostriderError(
-        'usage',
-        '--remove-header takes "URL-number:Name", such as "1:X-Team", and no value',
-      )
+    if (!match) throw usageError('--remove-header takes "URL-number:Name", such as "1:X-Team", and no value')
     return { urlNumber: Number(match[1]), name: match[2]!.trim(), value: null }
   })
   return (seal) => [...set.map(({ value, ...header }) => ({ ...header, value: seal(value) })), ...removed]
 }
 
-function partsOf(text: string, index: number, flag: string, form: string) {
-  const match = /^(\d{1,3}):([^:]*):([^]*)$/.exec(text)
-  if (!match)
-    throw new PostriderError(
-      'usage',
-      `${flag} takes ${form}; the ${ordinal(index + 1)} one is not of that form`,
-    )
-  return { urlNumber: Number(match[1]), name: match[2]!.trim(), rest: match[3]! }
-}
+/** What each flag says: a URL, a header's name, and the rest. */
+const placed = (flag: string, texts: readonly string[] = [], form: string) =>
+  texts.map((text, index) => {
+    const match = /^(\d{1,3}):([^:]*):([^]*)$/.exec(text)
+    if (!match) throw usageError(`${flag} takes ${form}; the ${ordinal(index + 1)} one is not of that form`)
+    return { urlNumber: Number(match[1]), name: match[2]!.trim(), rest: match[3]! }
+  })
 
 /** What the flags ask for in shared secrets, once they can be sealed. Throws `usage`. */
 export function secretEdit(flags: EndpointFlags): (seal: Seal) => SecretsEdit {
@@ -141,7 +124,7 @@ function contentOf(file: string, flag: string): string {
     return readFileSync(file, 'utf8').replace(/\r?\n$/, '')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    throw new PostriderError('usage', `${flag} ${file} cannot be read (${code})`)
+    throw usageError(`${flag} ${file} cannot be read (${code})`)
   }
 }
 

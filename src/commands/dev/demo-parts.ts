@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { createSecrets } from '../../adapters/secrets.ts'
 import { PostriderError } from '../../errors.ts'
 import { freePort, isPortFree } from '../../local/ports.ts'
 import type { Part } from '../../supervisor.ts'
 import type { Context } from '../context.ts'
+import { openSettings } from '../deployment.ts'
+import { untilAborted } from '../part-lives.ts'
 import { startReceiver } from '../receive.ts'
-import { openSettings } from '../settings/settings-session.ts'
 import { withOpen } from '../with-open.ts'
 import type { Arrivals } from './arrivals.ts'
 import { demoId, ensureDemo, sealedDestinations } from './demo.ts'
@@ -62,7 +62,7 @@ export async function prepareDemo(
       part: {
         name: 'demo receiver',
         async run(signal) {
-          if (!signal.aborted) await once(signal, 'abort')
+          await untilAborted(signal)
           await receiver.close()
         },
       },

@@ -2,7 +2,7 @@ import { chmod, mkdir, rename, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { checkoutOf, devEnvFile, readDevEnv } from '../../config/dev-env.ts'
 import type { Environment } from '../../config/read-environment.ts'
-import { PostriderError } from '../../errors.ts'
+import { usageError } from '../flags.ts'
 
 const heading = `# Written by \`postrider dev\`; other commands in this checkout read it. SECRETS_KEY opens the secrets that lie in
 # this Kafka: without it they are lost.
@@ -19,8 +19,7 @@ export class DevState {
   constructor(cwd: string) {
     const checkout = checkoutOf(cwd)
     if (checkout === null)
-      throw new PostriderError(
-        'usage',
+      throw usageError(
         `${cwd} does not lie in a checkout of Postrider, where \`dev\` keeps its state; elsewhere, use \`setup\` and \`forwarder\` with a Kafka of your own`,
       )
     this.#file = devEnvFile(checkout)

@@ -8,7 +8,7 @@ import { asPart } from '../../local/java-server.ts'
 import { superviseParts, type Part } from '../../supervisor.ts'
 import { loadContext, runAction, settingOption, stopSignal, type Context } from '../context.ts'
 import { Arrivals } from './arrivals.ts'
-import { prepareDemo, type Demo } from './demo-parts.ts'
+import { prepareDemo } from './demo-parts.ts'
 import { DevState } from './dev-state.ts'
 import { sayNext } from './next-steps.ts'
 import { sendSamples } from './samples.ts'
@@ -16,9 +16,9 @@ import { Screen } from './screen.ts'
 import { localServers, portOf, type LocalServerFlags } from './server-ports.ts'
 import { startServers } from './servers.ts'
 import { devDefaults, leaveForOthers } from './settings.ts'
-import { openCollector, type OpenCollector } from '../collector/open-collector.ts'
-import { openConsole, type OpenConsole } from '../console/open-console.ts'
-import { openForwarder, type OpenForwarder } from '../forwarder/open-forwarder.ts'
+import { openCollector } from '../collector/open-collector.ts'
+import { openConsole } from '../console/open-console.ts'
+import { openForwarder } from '../forwarder/open-forwarder.ts'
 import { runSetup } from '../setup/setup.ts'
 
 interface DevFlags extends LocalServerFlags {
@@ -73,7 +73,7 @@ async function dev(command: Command): Promise<void> {
   const signal = stopSignal()
   const flags = command.optsWithGlobals<DevFlags>()
   const state = new DevState(process.cwd())
-  const local = await localServers(flags, state.folder)
+  const local = localServers(flags, state.folder)
   const receiverPort = flags.receiverPort === undefined ? null : portOf('--receiver-port', flags.receiverPort)
   const defaults = devDefaults(state, local)
   const context = loadContext(command, { devEnv: defaults })
@@ -103,7 +103,7 @@ async function dev(command: Command): Promise<void> {
     closers.push(demo.close)
     for (const line of demo.warnings) screen.say(`  note: ${line}`)
     const produceDurations = new ProduceDurations()
-    const shared = { config: context.config, kafka: context.kafka(), log: context.log, produceDurations }
+    const shared = { ...context, produceDurations }
     const forwarder = openForwarder(shared)
     const collector = openCollector({ ...shared, host: ownHost })
     const console = openConsole({ ...shared, host: ownHost })
@@ -121,22 +121,28 @@ async function dev(command: Command): Promise<void> {
     screen.ready('receiver', demo.url)
     screen.ready('metrics', `http://localhost:${monitoring.port}/metrics`)
     parts.push(monitoring, demo.part, forwarder.part, collector.part, console.part)
-    await runAll(parts, signal, screen, (stopping) =>
-      introduce(
-        {
-          context,
-          state,
-          screen,
-          arrivals,
-          collector,
-          forwarder,
-          console,
-          demo,
-          metricsPort: monitoring.port,
-        },
-        stopping,
-      ),
-    )
+    await runAll(parts, signal, screen, async (stopping) => {
+      screen.progress('forwarder', 'joining its group')
+      await readiness(forwarder.checks, stopping)
+      screen.ready('forwarder', `ready, as group ${context.config.groupId}`)
+      await readiness(collector.checks, stopping)
+      const collectorUrl = `http://${ownHost}:${await collector.listening}`
+      screen.ready('collector', collectorUrl)
+      await readiness(console.checks, stopping)
+      const consoleUrl = `http://${ownHost}:${await console.listening}`
+      screen.ready('console', consoleUrl)
+      if (state.get('DEV_SAMPLES') === null) {
+        await sendSamples(context, arrivals, screen, stopping)
+        await state.set({ DEV_SAMPLES: 'sent' })
+      }
+      sayNext(screen, context.config, {
+        collectorUrl,
+        consoleUrl,
+        writeKey: demo.writeKey,
+        metricsPort: monitoring.port,
+        receiverUrl: demo.url,
+      })
+    })
     screen.say(
       `Stopped. What was kept is in ${relative('', state.folder)}/; the next run goes on from there.`,
     )
@@ -175,43 +181,6 @@ async function runAll(
     if (!signal.aborted && !ended.signal.aborted) throw error
   })
   await Promise.all([running, reporting])
-}
-
-interface Introduced {
-  context: Context
-  state: DevState
-  screen: Screen
-  arrivals: Arrivals
-  collector: OpenCollector
-  forwarder: OpenForwarder
-  console: OpenConsole
-  demo: Demo
-  metricsPort: number
-}
-
-/** Once the parts take work: the samples of a first run, then what to do next. */
-async function introduce(given: Introduced, signal: AbortSignal): Promise<void> {
-  const { context, state, screen, arrivals, collector, forwarder, console, demo, metricsPort } = given
-  screen.progress('forwarder', 'joining its group')
-  await readiness(forwarder.checks, signal)
-  screen.ready('forwarder', `ready, as group ${context.config.groupId}`)
-  await readiness(collector.checks, signal)
-  const collectorUrl = `http://${ownHost}:${await collector.listening}`
-  screen.ready('collector', collectorUrl)
-  await readiness(console.checks, signal)
-  const consoleUrl = `http://${ownHost}:${await console.listening}`
-  screen.ready('console', consoleUrl)
-  if (state.get('DEV_SAMPLES') === null) {
-    await sendSamples(context, arrivals, screen, signal)
-    await state.set({ DEV_SAMPLES: 'sent' })
-  }
-  sayNext(screen, context.config, {
-    collectorUrl,
-    consoleUrl,
-    writeKey: demo.writeKey,
-    metricsPort,
-    receiverUrl: demo.url,
-  })
 }
 
 async function readiness(checks: readonly ReadinessCheck[], signal: AbortSignal): Promise<void> {

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { CallWriter } from '../../adapters/kafka/write/call-writer.ts'
-import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
-import { topicNames } from '../../core/topics.ts'
 import { readTrackingCall } from '../../core/call/tracking-call.ts'
 import type { Context } from '../context.ts'
+import { deploymentOf } from '../deployment.ts'
 import type { Arrivals } from './arrivals.ts'
 import { demoId } from './demo.ts'
 import type { Screen } from './screen.ts'
@@ -37,15 +36,14 @@ const arrivalMs = 30_000
 
 /** Sends the samples through Kafka and shows them arriving. Rejects when Kafka or the registry do not take them. */
 export async function sendSamples(
-  { config, kafka, log }: Context,
+  context: Context,
   arrivals: Arrivals,
   screen: Screen,
   signal: AbortSignal,
 ): Promise<void> {
-  const topics = topicNames(config.topicPrefix)
-  const { calls: codec } = createCodecs({ registry: config.registry, topics, log })
-  await codec.ready()
-  const writer = new CallWriter(kafka(), topics.calls, codec, log)
+  const { kafka, log, topics, codecs } = deploymentOf(context)
+  await codecs.calls.ready()
+  const writer = new CallWriter(kafka, topics.calls, codecs.calls, log)
   const calls = sampleCalls(Date.now())
   screen.say(`\n${calls.length} sample calls go into Kafka and arrive at the demo’s receiver:\n`)
   try {

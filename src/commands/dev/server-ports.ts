@@ -1,6 +1,6 @@
 import { join, relative } from 'node:path'
-import { PostriderError } from '../../errors.ts'
 import { keptNodes } from '../../local/kafka-storage.ts'
+import { usageError } from '../flags.ts'
 
 export interface LocalServerFlags {
   brokers?: string
@@ -23,37 +23,31 @@ export const kafkaFolder = (stateFolder: string): string => join(stateFolder, 'k
  * Null when the brokers are the user's own. Throws `usage` when only the registry is, for wrong ports, and for another
  * number of brokers than the state folder holds.
  */
-export async function localServers(
+export function localServers(
   flags: LocalServerFlags,
   stateFolder: string,
-): Promise<LocalServerPorts | null> {
+): LocalServerPorts | null {
   const brokers = flags.kafkaBrokers || process.env.KAFKA_BROKERS?.trim()
   const registry = flags.schemaRegistryUrl || process.env.SCHEMA_REGISTRY_URL?.trim()
   if (brokers && flags.brokers !== undefined)
-    throw new PostriderError(
-      'usage',
+    throw usageError(
       '--brokers (DEV_BROKERS) is for a local Kafka, and KAFKA_BROKERS names yours: leave one of them out',
     )
   if (brokers) return null
   if (registry)
-    throw new PostriderError(
-      'usage',
+    throw usageError(
       'SCHEMA_REGISTRY_URL is set and KAFKA_BROKERS is not: set both to use your own, or neither for local ones',
     )
   const first = portOf('--kafka-port', flags.kafkaPort)
-  const count = await brokerCount(flags.brokers, stateFolder)
+  const count = brokerCount(flags.brokers, stateFolder)
   if (first + count - 1 > 65_535)
-    throw new PostriderError(
-      'usage',
-      `--kafka-port is ${first}, and three brokers take the next two ports as well`,
-    )
+    throw usageError(`--kafka-port is ${first}, and three brokers take the next two ports as well`)
   const ports = {
     kafka: Array.from({ length: count }, (_, at) => first + at),
     registry: portOf('--registry-port', flags.registryPort),
   }
   if (ports.kafka.includes(ports.registry))
-    throw new PostriderError(
-      'usage',
+    throw usageError(
       count === 1
         ? `--kafka-port and --registry-port are both ${ports.registry}`
         : `--registry-port is ${ports.registry}, and the brokers take ${ports.kafka.join(', ')}`,
@@ -61,15 +55,14 @@ export async function localServers(
   return ports
 }
 
-async function brokerCount(asked: string | undefined, stateFolder: string): Promise<1 | 3> {
+function brokerCount(asked: string | undefined, stateFolder: string): 1 | 3 {
   if (asked !== undefined && asked !== '1' && asked !== '3')
-    throw new PostriderError('usage', `--brokers (DEV_BROKERS) is ${JSON.stringify(asked)}; it takes 1 or 3`)
+    throw usageError(`--brokers (DEV_BROKERS) is ${JSON.stringify(asked)}; it takes 1 or 3`)
   const kept = keptNodes(kafkaFolder(stateFolder))
   const count = asked === undefined ? (kept ?? 1) : asked === '3' ? 3 : 1
   if (kept === null || kept === count) return count
   const folder = relative('', stateFolder)
-  throw new PostriderError(
-    'usage',
+  throw usageError(
     `--brokers (DEV_BROKERS) is ${count}, and ${folder}/ holds what ${kept === 1 ? 'one broker keeps' : 'three brokers keep'}: ` +
       `go on with that by --brokers ${kept}, or move ${folder}/ away to begin again with ${count}`,
   )
@@ -79,8 +72,5 @@ export function portOf(flag: string, text: string): number {
   const port = Number(text)
   if (/^\d+$/.test(text) && port >= 1 && port <= 65_535) return port
   const variable = `DEV_${flag.slice(2).replace('-', '_').toUpperCase()}`
-  throw new PostriderError(
-    'usage',
-    `${flag} (${variable}) is ${JSON.stringify(text)}; it takes a port from 1 to 65535`,
-  )
+  throw usageError(`${flag} (${variable}) is ${JSON.stringify(text)}; it takes a port from 1 to 65535`)
 }

@@ -1,46 +1,30 @@
 import type { LookupFunction } from 'node:net'
-import type { Kafka } from 'kafkajs'
 import { boundHeap } from '../../adapters/bound-heap.ts'
-import { ErasureLog } from '../../adapters/folded-log/erasure-log.ts'
 import { LastingAdmin } from '../../adapters/kafka/admin/with-admin.ts'
 import { GroupSource } from '../../adapters/kafka/group/group-source.ts'
 import { topicRanges } from '../../adapters/kafka/read/topic-offsets.ts'
 import { KafkaSink } from '../../adapters/kafka/write/record-sink.ts'
-import type { Logger } from '../../adapters/log.ts'
 import { ForwarderCounts } from '../../adapters/metrics/forwarder-metrics.ts'
 import type { LogCounts } from '../../adapters/metrics/log-counts.ts'
 import type { ProduceDurations } from '../../adapters/metrics/produce-durations.ts'
-import type { ReadinessCheck } from '../../adapters/monitoring-server.ts'
-import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import { createSecrets } from '../../adapters/secrets.ts'
-import { SettingsLog } from '../../adapters/folded-log/settings-log.ts'
-import { createWebhookTransport } from '../../adapters/webhook/transport.ts'
-import type { Config } from '../../config/config.ts'
 import { defaultBreakerLimits } from '../../core/pacing/breaker.ts'
 import { defaultTrickle, queueWaitMs, startInFlightPerEndpoint } from '../../core/pacing/limits.ts'
-import { tierOfTopic, topicNames } from '../../core/topics.ts'
+import { tierOfTopic } from '../../core/topics.ts'
 import { Forwarder } from '../../forwarder/forwarder.ts'
-import type { Part } from '../../supervisor.ts'
 import { because, checkStart } from '../check-start.ts'
-import { PartLives, type Life } from '../part-lives.ts'
+import type { Context } from '../context.ts'
+import { deploymentOf, erasuresOf, settingsOf, transportOf } from '../deployment.ts'
+import { PartLives, type Life, type OpenPart } from '../part-lives.ts'
 import { encodersOf, readyToWrite } from './encoders.ts'
 import { goneReporter } from './gone-reporter.ts'
 
-export interface OpenForwarderOptions {
-  config: Config
-  kafka: Kafka
-  log: Logger
+export interface OpenForwarderOptions extends Context {
   /** Resolves webhook host names; default the system's. */
   lookup?: LookupFunction
   /** Shared with other parts of this process, which then show it; its own unless given. */
   produceDurations?: ProduceDurations
   logCounts?: LogCounts
-}
-
-export interface OpenForwarder {
-  part: Part
-  counts: ForwarderCounts
-  checks: ReadinessCheck[]
 }
 
 /** What retry topics and dead letters take by contract (max.message.bytes), less room for the batch's header. */
@@ -56,47 +40,26 @@ const fetchWaitMs = 1_000
  * The forwarder as a part that restarts while Kafka or the registry is away and, a bounded number of times,
  * after a bug. Its run rejects with `setup` where topics or schemas are missing.
  */
-export function openForwarder(options: OpenForwarderOptions): OpenForwarder {
+export function openForwarder(options: OpenForwarderOptions): OpenPart<ForwarderCounts> {
   boundHeap(youngMb)
   const counts = new ForwarderCounts(options.produceDurations)
   const lives = new PartLives('forwarder', options.log, () => assemble(options, counts))
   return {
     counts,
-    checks: [{ name: 'forwarder', problem: () => lives.problem(), warning: () => lives.warning() }],
+    checks: lives.checks,
     part: lives.part,
   }
 }
 
 async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts): Promise<Life<void>> {
-  const { config, kafka, log } = options
-  const topics = topicNames(config.topicPrefix)
-  const codecs = createCodecs({ registry: config.registry, topics, log })
+  const deployment = deploymentOf(options)
+  const { config, kafka, log, topics, codecs } = deployment
   const retryTopics = await checkStart(kafka, config, log, 'forwarder')
   await readyToWrite(codecs, config)
 
-  const transport = createWebhookTransport({
-    timeoutMs: config.webhookTimeoutMs,
-    allowedNetworks: config.allowedNetworks,
-    ca: config.webhookCa,
-    ...(options.lookup && { lookup: options.lookup }),
-  })
-  const counted = options.logCounts ? { counts: options.logCounts } : {}
-  const settings = new SettingsLog({
-    kafka,
-    topic: topics.settings,
-    groupId: config.groupId,
-    codec: codecs.settings,
-    log,
-    ...counted,
-  })
-  const erasures = new ErasureLog({
-    kafka,
-    topic: topics.erasures,
-    groupId: config.groupId,
-    codec: codecs.erasures,
-    log,
-    ...counted,
-  })
+  const transport = transportOf(config, options.lookup)
+  const settings = settingsOf(deployment, options)
+  const erasures = erasuresOf(deployment, options)
   const sink = new KafkaSink(kafka, log, (seconds) => counts.produced(seconds))
   const sourceOf = (groupId: string, sourceTopics: readonly string[]) =>
     new GroupSource({

@@ -2,23 +2,20 @@ import { randomUUID } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { addAbortSignal } from 'node:stream'
 import { Command } from 'commander'
-import type { Admin, Kafka } from 'kafkajs'
+import type { Admin } from 'kafkajs'
 import { CallWriter } from '../../adapters/kafka/write/call-writer.ts'
 import { ProduceFailure } from '../../adapters/kafka/producer/produce-errors.ts'
 import { withAdmin } from '../../adapters/kafka/admin/with-admin.ts'
 import { requirePermissions } from '../../adapters/kafka/secure/require-permissions.ts'
-import type { Logger } from '../../adapters/log.ts'
-import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
-import type { Config } from '../../config/config.ts'
 import type { Permission } from '../../core/permissions.ts'
-import { topicNames } from '../../core/topics.ts'
 import { readTrackingCall } from '../../core/call/tracking-call.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 import { requireTopics } from '../check-start.ts'
 import { loadContext, runAction, stopSignal } from '../context.ts'
 import type { Context } from '../context.ts'
-import { sizeOf } from '../flags.ts'
-import { print, printJson } from '../output.ts'
+import { deploymentOf } from '../deployment.ts'
+import { sizeOf, usageError } from '../flags.ts'
+import { count, print, printJson } from '../output.ts'
 import { linesOf, maxLineBytes } from './produce-lines.ts'
 import { ProduceProgress } from './produce-progress.ts'
 
@@ -48,19 +45,20 @@ export function produceCommand(): Command {
     )
 }
 
-async function produce({ config, kafka, log }: Context, file: string, flags: Flags): Promise<void> {
-  const topics = topicNames(config.topicPrefix)
+async function produce(context: Context, file: string, flags: Flags): Promise<void> {
+  const { kafka, log, topics, codecs } = deploymentOf(context)
+  const { calls } = codecs
   const totalBytes = file === '-' ? null : sizeOf(file, 'a file of JSON lines')
-  const { calls } = createCodecs({ registry: config.registry, topics, log })
   await calls.ready()
-  await checkTopic(kafka(), config, log, topics.calls)
-  const writer = new CallWriter(kafka(), topics.calls, calls, log)
+  await checkTopic(context, topics.calls)
+  const writer = new CallWriter(kafka, topics.calls, calls, log)
   const progress = new ProduceProgress(totalBytes, flags.json ?? false)
   try {
     await writer.connect()
     const stoppedAfter = await writeLines(file, flags.source ?? null, writer, progress)
     progress.stop()
-    report(topics.calls, writer.written, progress.bad, stoppedAfter, flags.json ?? false)
+    const { bad } = progress
+    report(topics.calls, { produced: writer.written, bad, stoppedAfter }, flags.json ?? false)
   } finally {
     progress.stop()
     writer.close()
@@ -111,7 +109,7 @@ async function writeLine(
   if (fault) {
     // The same would be wrong with every line.
     if (fault.code === 'source_required')
-      throw new PostriderError('usage', `line ${number} names no source: give --source <id>`)
+      throw usageError(`line ${number} names no source: give --source <id>`)
     progress.badLine(number, fault.code, fault.message)
     return
   }
@@ -134,7 +132,7 @@ async function orUnavailable<T>(writer: CallWriter, writing: Promise<T>): Promis
   }
 }
 
-async function checkTopic(kafka: Kafka, config: Config, log: Logger, topic: string): Promise<void> {
+async function checkTopic({ config, kafka, log }: Context, topic: string): Promise<void> {
   const needs = (['WRITE', 'DESCRIBE_CONFIGS'] as const).map((operation): Permission => ({
     operation,
     resource: 'topic',
@@ -150,17 +148,15 @@ async function checkTopic(kafka: Kafka, config: Config, log: Logger, topic: stri
 
 function report(
   topic: string,
-  produced: number,
-  bad: number,
-  stoppedAfter: number | null,
+  { produced, bad, stoppedAfter }: { produced: number; bad: number; stoppedAfter: number | null },
   json: boolean,
 ): void {
   if (json) {
     printJson({ topic, produced, bad, ...(stoppedAfter === null ? {} : { stoppedAfterLine: stoppedAfter }) })
   } else {
-    const badLines = bad === 0 ? '' : `, ${bad} bad ${bad === 1 ? 'line' : 'lines'} left out`
+    const badLines = bad === 0 ? '' : `, ${count(bad, 'bad line')} left out`
     const stopped = stoppedAfter === null ? '' : `; stopped after line ${stoppedAfter}`
-    print(`${produced} ${produced === 1 ? 'call' : 'calls'} produced to ${topic}${badLines}${stopped}`)
+    print(`${count(produced, 'call')} produced to ${topic}${badLines}${stopped}`)
   }
   if (stoppedAfter !== null) process.exitCode = 130
   else if (bad > 0) process.exitCode = 1

@@ -1,11 +1,11 @@
 // What the commands of settings have in common: listing, showing, turning on and off.
 import type { Command } from 'commander'
 import type { SettingsLog } from '../../adapters/folded-log/settings-log.ts'
-import type { SettingsState } from '../../core/settings/settings.ts'
+import { settingIn, type SettingKind } from '../../console/setting-kind.ts'
 import { runAction } from '../context.ts'
 import type { JsonFlag } from '../flags.ts'
 import { print, printJson, printTable } from '../output.ts'
-import { settingsSession } from './settings-session.ts'
+import { withSettings } from './with-settings.ts'
 
 /** What a subcommand does, as a summary and as a sentence. */
 export interface Texts {
@@ -13,36 +13,35 @@ export interface Texts {
   description: string
 }
 
-/** One kind of setting that can be listed, `V` is one of it as it is shown. */
-export interface ListedSetting<V extends { id: string }> {
-  /** For people: `sources`. */
-  plural: string
+interface Identified {
+  id: string
+}
+
+/** One kind of setting, and how it is listed. */
+export interface ListedSetting<T extends Identified, V> extends SettingKind<T, V> {
   /** What a list without any begins with. */
   none: string
-  /** In the order of their creation. */
-  all(state: SettingsState): V[]
   headings: readonly string[]
   row(view: V): (string | number)[]
 }
 
 /** One kind of setting that can be shown, enabled and disabled, too. */
-export interface Kind<V extends { id: string }> extends ListedSetting<V> {
-  name: 'source' | 'destination'
-  /** Throws `not_found`. */
-  one(state: SettingsState, id: string): V
+export interface ShownSetting<T extends Identified, V> extends ListedSetting<T, V> {
+  one: 'source' | 'destination'
   lines(view: V): string[]
 }
 
-export function addListCommand<V extends { id: string }>(command: Command, kind: ListedSetting<V>): void {
+export function addListCommand<T extends Identified, V>(command: Command, kind: ListedSetting<T, V>): void {
   command
     .command('list')
-    .summary(`all ${kind.plural}`)
-    .description(`All ${kind.plural}.`)
+    .summary(`all ${kind.one}s`)
+    .description(`All ${kind.one}s.`)
     .option('--json', 'one JSON object a line')
     .action(
       runAction(async ({ json }: JsonFlag, self: Command) => {
-        await settingsSession(self).run(({ state }) => {
-          const views = kind.all(state)
+        await withSettings(self, ({ state }) => {
+          const items = [...kind.all(state).values()].filter((item) => kind.isListed?.(item) ?? true)
+          const views = items.map((item) => kind.view(item, state))
           if (json) views.forEach(printJson)
           else if (views.length === 0)
             print(`${kind.none}; \`postrider ${command.name()} create --help\` shows how to add one`)
@@ -67,42 +66,42 @@ export function addIdCommand(
     .action(runAction(action))
 }
 
-export function addShowCommand<V extends { id: string }>(
+export function addShowCommand<T extends Identified, V>(
   command: Command,
-  kind: Kind<V>,
+  kind: ShownSetting<T, V>,
   texts: Texts,
 ): void {
   addIdCommand(command, 'show', texts, async (id, { json }, self) => {
-    await settingsSession(self).run(({ state }) => {
-      const view = kind.one(state, id)
+    await withSettings(self, ({ state }) => {
+      const view = kind.view(settingIn(kind, state, id), state)
       if (json) printJson(view)
       else kind.lines(view).forEach(print)
     })
   })
 }
 
-export function addTurnCommands<V extends { id: string }>(
+export function addTurnCommands<T extends Identified, V>(
   command: Command,
-  kind: Kind<V>,
+  kind: ShownSetting<T, V>,
   texts: Record<'enable' | 'disable', Texts>,
 ): void {
   for (const turn of ['enable', 'disable'] as const)
     addIdCommand(command, turn, texts[turn], async (id, flags, self) => {
-      await settingsSession(self).run(async (settings) => {
-        await settings.execute({ type: `${turn}_${kind.name}`, id })
-        report(kind, settings, id, flags, `${kind.name} "${id}" is ${turn}d`)
+      await withSettings(self, async (settings) => {
+        await settings.execute({ type: `${turn}_${kind.one}`, id })
+        report(kind, settings, id, flags, `${kind.one} "${id}" is ${turn}d`)
       })
     })
 }
 
 /** What a change led to: as JSON, or in a sentence. */
-export function report<V extends { id: string }>(
-  kind: Kind<V>,
+export function report<T extends Identified, V>(
+  kind: SettingKind<T, V>,
   { state }: Pick<SettingsLog, 'state'>,
   id: string,
   { json }: JsonFlag,
   sentence: string,
 ): void {
-  if (json) printJson(kind.one(state, id))
+  if (json) printJson(kind.view(settingIn(kind, state, id), state))
   else print(sentence)
 }

@@ -1,9 +1,9 @@
 import { Command } from 'commander'
 import { PostriderError } from '../../errors.ts'
 import { runAction } from '../context.ts'
-import type { JsonFlag } from '../flags.ts'
+import { usageError, type JsonFlag } from '../flags.ts'
 import { print, printJson } from '../output.ts'
-import { settingsSession } from './settings-session.ts'
+import { withSettings } from './with-settings.ts'
 
 export function settingsCommand(): Command {
   const command = new Command('settings').description(
@@ -25,13 +25,17 @@ export function settingsCommand(): Command {
 
 async function skip(text: string, { json }: JsonFlag, command: Command): Promise<void> {
   if (!/^\d{1,15}$/.test(text))
-    throw new PostriderError('usage', `an offset is a whole number from 0, not ${JSON.stringify(text)}`)
+    throw usageError(`an offset is a whole number from 0, not ${JSON.stringify(text)}`)
   const offset = Number(text)
-  await settingsSession(command).run(async (settings) => {
-    await settings.skip(offset)
-    const { version } = settings.state
-    if (json) printJson({ skipped: offset, version, heldAt: settings.heldAt })
-    else print(`the event at offset ${offset} is skipped; the settings are at version ${version}`)
-    if (settings.heldAt !== null) throw new PostriderError('setup', settings.problem!)
-  }, 'look')
+  await withSettings(
+    command,
+    async (settings) => {
+      await settings.skip(offset)
+      const { version } = settings.state
+      if (json) printJson({ skipped: offset, version, heldAt: settings.heldAt })
+      else print(`the event at offset ${offset} is skipped; the settings are at version ${version}`)
+      if (settings.heldAt !== null) throw new PostriderError('setup', settings.problem!)
+    },
+    'look',
+  )
 }

@@ -1,9 +1,9 @@
 import type { Config } from '../../config/config.ts'
 import { partPermissions, securedParts, type SecuredPart } from '../../core/permissions.ts'
-import { PostriderError } from '../../errors.ts'
 import { deploymentNames } from '../check-start.ts'
 import { print, printJson } from '../output.ts'
 import { aclLines } from './acl-lines.ts'
+import { flagError } from '../flags.ts'
 
 export interface AclFlags {
   printAcls: string
@@ -21,10 +21,7 @@ const introduction = [
 export function printAcls(config: Config, flags: AclFlags): void {
   const principal = flags.printAcls
   if (!/^[A-Za-z]+:[^\s].*$/.test(principal))
-    throw new PostriderError(
-      'usage',
-      `--print-acls is ${JSON.stringify(principal)}; it takes a principal of Kafka, such as User:postrider`,
-    )
+    throw flagError('--print-acls', principal, 'a principal of Kafka, such as User:postrider')
   const names = { ...deploymentNames(config), isFixing: flags.fix ?? false }
   const parts = partsOf(flags.part).map((part) => ({ part, permissions: partPermissions(part, names) }))
   if (flags.json) {
@@ -51,10 +48,6 @@ const headings: Record<SecuredPart, string> = {
 function partsOf(given: readonly string[] | undefined): SecuredPart[] {
   if (!given) return [...securedParts]
   const unknown = given.find((name) => !securedParts.includes(name as SecuredPart))
-  if (unknown !== undefined)
-    throw new PostriderError(
-      'usage',
-      `--part is ${JSON.stringify(unknown)}; it takes ${securedParts.join(', ')}`,
-    )
+  if (unknown !== undefined) throw flagError('--part', unknown, securedParts.join(', '))
   return securedParts.filter((part) => given.includes(part))
 }

@@ -11,11 +11,11 @@ import { registerSchemas } from '../../adapters/schema-registry/subjects.ts'
 import type { SubjectReport } from '../../adapters/schema-registry/subjects.ts'
 import type { Config } from '../../config/config.ts'
 import { partPermissions, securedParts } from '../../core/permissions.ts'
-import { PostriderError } from '../../errors.ts'
 import { deploymentNames } from '../check-start.ts'
 import { loadContext, runAction } from '../context.ts'
 import { print, printJson, printTable } from '../output.ts'
 import { printAcls, type AclFlags } from './print-acls.ts'
+import { usageError } from '../flags.ts'
 
 type Flags = Partial<AclFlags>
 
@@ -65,7 +65,7 @@ export function setupCommand(): Command {
       runAction(async (flags: Flags, command: Command) => {
         const { config, log } = loadContext(command)
         if (flags.printAcls !== undefined) return printAcls(config, { ...flags, printAcls: flags.printAcls })
-        if (flags.part) throw new PostriderError('usage', '--part goes with --print-acls')
+        if (flags.part) throw usageError('--part goes with --print-acls')
         const report = await runSetup(config, log, { fix: flags.fix ?? false })
         if (flags.json) printAsJson(report)
         else printForPeople(report)

@@ -1,16 +1,16 @@
-import type { Step } from '../../core/ledger/call-life.ts'
+import type { CopyLife, Step } from '../../core/ledger/call-life.ts'
 import type { DeliveryLife } from '../../core/ledger/delivery-life.ts'
 import type { NotPlannedReason } from '../../core/ledger/delivery-event.ts'
 import { isoOf } from '../../console/dead-letters/describe.ts'
 import { deadLetterIdOf } from '../../console/messages/describe.ts'
 import type { MessageCopy, MessageLife } from '../../console/messages/why.ts'
-import { printable } from '../output.ts'
+import { count, printable } from '../output.ts'
 
 /** For people: each copy of the call, and what became of it, in order. */
 export function pageOf({ messageId, copies, omitted }: MessageLife): string {
-  const count = copies.length + omitted
+  const found = copies.length + omitted
   const head = [
-    `message ${printable(messageId)}${count > 1 ? `: it lies in Kafka ${count} times` : ''}`,
+    `message ${printable(messageId)}${found > 1 ? `: it lies in Kafka ${found} times` : ''}`,
     ...(omitted > 0 ? [`the oldest ${omitted} are not shown`] : []),
   ]
   return [
@@ -119,7 +119,9 @@ function wordsOf(step: Step): [what: string, text: string] {
   }
 }
 
-function endOf({ state, at, byTally, attempts, reason, tier, dueAt, deadLetter }: DeliveryLife): string {
+type End = Omit<DeliveryLife, 'destinationId' | 'urlId'>
+
+function endOf({ state, at, byTally, attempts, reason, tier, dueAt, deadLetter }: End): string {
   switch (state) {
     case 'open':
       return 'not finished: it waits in Kafka, or is in flight'
@@ -142,30 +144,14 @@ function endOf({ state, at, byTally, attempts, reason, tier, dueAt, deadLetter }
   }
 }
 
-function endOfRecord({
-  state,
-  at,
-  byTally,
-  reason,
-  deadLetter,
-}: NonNullable<MessageCopy['life']>['record'] & object): string {
-  if (state === 'skipped' && byTally) return `skipped, by ${isoOf(at!)}: there was nobody to deliver it to`
-  return endOf({
-    destinationId: '',
-    urlId: null,
-    state,
-    at,
-    byTally,
-    reason,
-    deadLetter,
-    attempts: null,
-    tier: null,
-    dueAt: null,
-  })
+function endOfRecord(record: NonNullable<CopyLife['record']>): string {
+  if (record.state === 'skipped' && record.byTally)
+    return `skipped, by ${isoOf(record.at!)}: there was nobody to deliver it to`
+  return endOf({ ...record, attempts: null, tier: null, dueAt: null })
 }
 
 const times = (attempts: number | null): string =>
-  attempts === null ? 'attempts that nobody counted' : attempts === 1 ? '1 attempt' : `${attempts} attempts`
+  attempts === null ? 'attempts that nobody counted' : count(attempts, 'attempt')
 
 const lookAt = (deadLetter: DeliveryLife['deadLetter']): string =>
   deadLetter === null ? '' : `; \`postrider dead-letters show ${deadLetterIdOf(deadLetter)}\` has all of it`

@@ -1,11 +1,8 @@
-import type { Kafka } from 'kafkajs'
 import { settingsBetween } from '../../adapters/kafka/read/settings-history.ts'
-import type { Logger } from '../../adapters/log.ts'
-import { createCodecs } from '../../adapters/schema-registry/codecs.ts'
 import { MessageIndex } from '../../adapters/store/message-index.ts'
-import type { Config } from '../../config/config.ts'
 import type { MessagePorts } from '../../console/messages/message-facts.ts'
-import { topicNames } from '../../core/topics.ts'
+import type { Context } from '../context.ts'
+import { deploymentOf } from '../deployment.ts'
 
 export interface OpenMessages extends MessagePorts {
   close(): void
@@ -18,12 +15,11 @@ export interface OpenMessages extends MessagePorts {
  * @param erasures resolves once all deletion requests are known that there are at the call
  */
 export async function openMessages(
-  { config, kafka, log }: { config: Config; kafka: Kafka; log: Logger },
+  context: Context,
   erasures: MessagePorts['erasures'],
 ): Promise<OpenMessages> {
+  const { config, kafka, log, topics, codecs } = deploymentOf(context)
   const { groupId, storePath: folder } = config
-  const topics = topicNames(config.topicPrefix)
-  const codecs = createCodecs({ registry: config.registry, topics, log })
   const index = await MessageIndex.open({ kafka, topics, groupId, folder, codecs, log })
   const history = {
     kafka,

@@ -3,7 +3,7 @@ import { jsonOf } from '../../console/messages/describe.ts'
 import { lifeOfMessage, type MessageLife } from '../../console/messages/why.ts'
 import { PostriderError } from '../../errors.ts'
 import { loadContext, runAction, stopSignal } from '../context.ts'
-import { openErasures } from '../open-erasures.ts'
+import { openErasures } from '../deployment.ts'
 import { print, printJson } from '../output.ts'
 import { withProgress } from '../progress-bar.ts'
 import { withOpen } from '../with-open.ts'
@@ -35,7 +35,6 @@ const minRecords = 20_000
 
 async function lookUp(messageId: string, command: Command): Promise<MessageLife> {
   const context = loadContext(command)
-  const { config, log } = context
   const signal = stopSignal()
   const lifeShown = (messages: OpenMessages) =>
     withProgress((bar) =>
@@ -50,7 +49,7 @@ async function lookUp(messageId: string, command: Command): Promise<MessageLife>
   try {
     return await withOpen(await openErasures(context), async (erasures) =>
       withOpen(
-        await openMessages({ config, kafka: context.kafka(), log }, (stop) => erasures.current(stop)),
+        await openMessages(context, (stop) => erasures.current(stop)),
         async (messages) => (await Promise.all([lifeShown(messages), erasures.start(signal)]))[0],
       ),
     )

@@ -46,7 +46,7 @@ export function apiDocument(operations: readonly Operation[], version: string): 
     },
     servers: [{ url: '/' }],
     security: [{ token: [] }],
-    tags: [...new Set(operations.map(({ tag }) => tag))].map((name) => ({ name })),
+    tags: [...new Set(operations.map(tagOf))].map((name) => ({ name })),
     paths,
     components: {
       schemas: components,
@@ -57,17 +57,29 @@ export function apiDocument(operations: readonly Operation[], version: string): 
   }
 }
 
+/** The first part of its path: `/dead-letters/{id}` is one of `Dead letters`. */
+function tagOf({ path }: Operation): string {
+  const name = path.split('/')[1]!.replaceAll('-', ' ')
+  return name[0]!.toUpperCase() + name.slice(1)
+}
+
 function operationObject(operation: Operation, error: Json, components: Json): Json {
-  const { id, tag, summary, description, success, progress } = operation
+  const { id, summary, description, success, progress } = operation
   const takesBody = operation.body !== undefined || operation.streams !== undefined
-  const refusals = [...(operation.refusals ?? []), ...(takesBody ? [408, 413, 415] : [])]
+  const refusals = [
+    ...(operation.refusals ?? []),
+    ...(operation.path.includes('{') ? [404] : []),
+    ...(operation.isIdempotent ? [409, 422] : []),
+    ...(operation.hasPrecondition ? [409] : []),
+    ...(takesBody ? [408, 413, 415] : []),
+  ]
   const refused = (text: string) => ({
     description: text,
     content: { 'application/json': { schema: error } },
   })
   return {
     operationId: id,
-    tags: [tag],
+    tags: [tagOf(operation)],
     summary,
     ...(description && { description }),
     ...withParameters(operation, components),
@@ -75,7 +87,7 @@ function operationObject(operation: Operation, error: Json, components: Json): J
     responses: {
       [success.status]: {
         description: success.description,
-        ...(answerHeaders(operation) && { headers: answerHeaders(operation) }),
+        ...answerHeaders(operation),
         content: {
           'application/json': { schema: jsonSchema(success.schema, 'output', components) },
           ...(progress && {
@@ -153,14 +165,14 @@ function requestBody({ body, streams = {} }: Operation, components: Json): Json 
   return { required: true, content }
 }
 
-function answerHeaders({ success, isIdempotent }: Operation): Json | null {
+function answerHeaders({ success, isIdempotent }: Operation): { headers?: Json } {
   const named = (description: string) => ({ description, schema: { type: 'string' } })
   const headers = {
     ...(success.hasTag && { ETag: named('Its version, for If-Match.') }),
-    ...(success.hasLocation && { Location: named('Where it is.') }),
+    ...(success.status === 201 && { Location: named('Where it is.') }),
     ...(isIdempotent && { 'Idempotent-Replayed': named('`true`: it had been done before.') }),
   }
-  return Object.keys(headers).length > 0 ? headers : null
+  return Object.keys(headers).length > 0 ? { headers } : {}
 }
 
 const only = (name: string, schema: Json): Json => ({

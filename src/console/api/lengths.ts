@@ -8,23 +8,13 @@ export function innermost(schema: z.ZodType): z.ZodType {
 }
 
 /** Of a list `max()`, of a record `maxProperties` in its meta; undefined where none is set. */
-export function maxLength(schema: z.ZodType): number | undefined {
+function maxLength(schema: z.ZodType): number | undefined {
   const { type, checks } = schema._zod.def as {
     type: string
     checks?: { _zod: { def: { check: string; maximum?: number } } }[]
   }
   if (type === 'record') return schema.meta()?.maxProperties as number | undefined
   return checks?.find(({ _zod }) => _zod.def.check === 'max_length')?._zod.def.maximum
-}
-
-/** Each list and record of a schema, with its path; for the elements of a list `*`. */
-export function* collectionsIn(given: z.ZodType, path = ''): Generator<[path: string, schema: z.ZodType]> {
-  const schema = innermost(given)
-  const { type, shape, element } = schema._zod.def as Definition
-  if (type === 'array' || type === 'record') yield [path, schema]
-  if (type === 'array') yield* collectionsIn(element!, join(path, '*'))
-  if (type === 'object')
-    for (const [key, field] of Object.entries(shape!)) yield* collectionsIn(field, join(path, key))
 }
 
 interface Definition {

@@ -3,7 +3,7 @@
 import type { z } from 'zod'
 import type { ConsoleServices } from './services.ts'
 
-export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
+type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
 
 /** What a request asks for, once it was checked. */
 export interface ApiRequest<P, Q, B> {
@@ -40,11 +40,6 @@ export interface LongAnswer {
   headers?(result: unknown): Record<string, string>
 }
 
-export interface Documented {
-  description: string
-  schema: z.ZodType
-}
-
 /** Values of a path are texts. */
 type ParamsSchema = z.ZodObject<Record<string, z.ZodType<string>>>
 type QuerySchema = z.ZodObject
@@ -55,7 +50,6 @@ export interface Operation {
   method: Method
   /** Below /api/v1, as OpenAPI writes it: `/sources/{id}`. */
   path: string
-  tag: string
   summary: string
   description?: string
   params?: ParamsSchema
@@ -63,16 +57,16 @@ export interface Operation {
   body?: z.ZodType
   /** In place of `body`: content types of a streamed one, with what each line is. */
   streams?: Record<string, { description: string; line: z.ZodType }>
-  /** An Idempotency-Key is heeded. */
+  /** An Idempotency-Key is heeded; it can be answered by 409 and 422. */
   isIdempotent?: boolean
-  /** If-Match is heeded. */
+  /** If-Match is heeded; it can be answered by 409. */
   hasPrecondition?: boolean
-  /** The answer when all went well. */
-  success: Documented & { status: number; hasTag?: boolean; hasLocation?: boolean }
+  /** The answer when all went well; 201 has a Location. */
+  success: { status: number; description: string; schema: z.ZodType; hasTag?: boolean }
   /** For a LongAnswer: the schema of its progress. */
   progress?: z.ZodType
-  /** Further statuses than those that every operation can have. */
-  refusals?: (404 | 409 | 422 | 429)[]
+  /** Further statuses than those that every operation can have, and 404 of one with an id in its path. */
+  refusals?: (404 | 409 | 429)[]
   handle(
     request: ApiRequest<unknown, unknown, unknown>,
     services: ConsoleServices,
@@ -81,13 +75,14 @@ export interface Operation {
 
 type Parsed<S> = S extends z.ZodType ? z.output<S> : undefined
 
-/** An operation whose handler is typed by its own schemas. */
+/** An operation whose handler is typed by its own schemas. Its `route` is method and path. */
 export function operation<
   P extends ParamsSchema | undefined = undefined,
   Q extends QuerySchema | undefined = undefined,
   B extends z.ZodType | undefined = undefined,
 >(
-  given: Omit<Operation, 'params' | 'query' | 'body' | 'handle'> & {
+  given: Omit<Operation, 'method' | 'path' | 'params' | 'query' | 'body' | 'handle'> & {
+    route: `${Method} /${string}`
     params?: P
     query?: Q
     body?: B
@@ -97,5 +92,7 @@ export function operation<
     ): Promise<ApiAnswer | LongAnswer>
   },
 ): Operation {
-  return given as unknown as Operation
+  const { route, ...rest } = given
+  const [method, path] = route.split(' ')
+  return { ...rest, method, path } as unknown as Operation
 }

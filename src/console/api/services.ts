@@ -1,19 +1,11 @@
-import type { Outcome } from '../../core/delivery/outcome.ts'
 import type { Destination } from '../../core/settings/settings.ts'
 import type { ComputationActions } from '../computations/sync.ts'
 import type { ReplayPorts } from '../dead-letters/replay.ts'
 import type { Deletions } from '../deletions/deletions.ts'
+import type { SampleResult } from '../destinations.ts'
 import type { MessagePorts } from '../messages/message-facts.ts'
 import type { Secrets } from '../secrets.ts'
 import type { SettingsWriter } from '../settings-writer.ts'
-
-/** What became of a sample call at one URL. */
-export interface SampleResult {
-  /** From 1. */
-  number: number
-  url: string
-  outcome: Outcome
-}
 
 /** What the admin API works with. */
 export interface ConsoleServices {

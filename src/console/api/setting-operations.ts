@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { SettingsCommand } from '../../core/settings/commands.ts'
 import { evolve } from '../../core/settings/events.ts'
 import { initialSettings, type SettingsState } from '../../core/settings/settings.ts'
+import { settingIn, type SettingKind } from '../setting-kind.ts'
 import { operation, type ApiAnswer, type Operation } from './operation.ts'
 import { page, pageOf, pageQuery } from './paging.ts'
 import type { ConsoleServices } from './services.ts'
@@ -11,10 +12,7 @@ import { checkTag, requestKey, tagOf } from './tags.ts'
 export const idText = '1-64 of a-z, 0-9, "_" and "-"; never changed or reused'
 export const idParams = z.object({ id: z.string() })
 
-export const placeOf = (name: string) => {
-  const path = `/${name.toLowerCase()}s`
-  return { tag: `${name}s`, path, itemPath: `${path}/{id}` }
-}
+export const pathOf = (name: string) => `/${name.toLowerCase()}s` as const
 
 interface Change {
   command: SettingsCommand
@@ -23,18 +21,15 @@ interface Change {
 }
 
 /** One kind of setting: `T` is one of it, `C` what it is created from. */
-export interface ListedKind<T extends { id: string }, C extends { id: string }> {
+export interface ListedKind<T extends { id: string }, C extends { id: string }> extends SettingKind<
+  T,
+  unknown
+> {
   /** For operation ids, and its route: `Source`. */
   name: string
-  /** For people: `source`. */
-  one: string
-  schema: z.ZodType
   /** Whether it can be changed, and by If-Match. */
   isVersioned: boolean
   createBody: z.ZodType<C>
-  all(state: SettingsState): ReadonlyMap<string, T>
-  isShown?(item: T): boolean
-  view(item: T, state: SettingsState): unknown
   /** `asked` is what an Idempotency-Key stands for, with fingerprints in place of secrets. */
   create(body: C, services: ConsoleServices): Change & { asked: unknown }
 }
@@ -47,8 +42,6 @@ export interface ChangeableKind<T extends { id: string }, C extends { id: string
   one: 'source' | 'destination'
   updateBody: z.ZodType<U>
   texts: Record<'show' | 'update' | 'enable' | 'disable', { summary: string; description?: string }>
-  /** Throws `not_found`. */
-  find(state: SettingsState, id: string): T
   update(id: string, body: U, services: ConsoleServices): Change
 }
 
@@ -56,25 +49,21 @@ export function listAndCreate<T extends { id: string }, C extends { id: string }
   kind: ListedKind<T, C>,
 ): [list: Operation, create: Operation] {
   const { name, one, schema, isVersioned, createBody } = kind
-  const { path, tag } = placeOf(name)
+  const path = pathOf(name)
   return [
     operation({
       id: `list${name}s`,
-      method: 'GET',
-      path,
-      tag,
+      route: `GET ${path}`,
       summary: `All ${one}s, in the order of their creation`,
       query: pageQuery,
       success: { status: 200, description: 'A page of them.', schema: pageOf(schema) },
       async handle({ query }, { settings: { state } }) {
-        return page([...kind.all(state).values()], query, (item) => kind.view(item, state), kind.isShown)
+        return page([...kind.all(state).values()], query, (item) => kind.view(item, state), kind.isListed)
       },
     }),
     operation({
       id: `create${name}`,
-      method: 'POST',
-      path,
-      tag,
+      route: `POST ${path}`,
       summary: `Add ${one === 'audience' ? 'an' : 'a'} ${one}`,
       body: createBody,
       isIdempotent: true,
@@ -83,9 +72,7 @@ export function listAndCreate<T extends { id: string }, C extends { id: string }
         description: `The ${one} as it was created.`,
         schema,
         hasTag: isVersioned,
-        hasLocation: true,
       },
-      refusals: [409, 422],
       async handle({ body, idempotencyKey }, services) {
         const { command, asked, check } = kind.create(body, services)
         const request = requestKey(`create${name}`, idempotencyKey, asked)
@@ -111,10 +98,10 @@ export function settingOperations<T extends { id: string }, C extends { id: stri
   kind: ChangeableKind<T, C, U>,
 ): Operation[] {
   const { name, one, schema, updateBody, texts } = kind
-  const { tag, itemPath: path } = placeOf(name)
+  const path = `${pathOf(name)}/{id}` as const
   const success = { status: 200, description: `The ${one}.`, schema, hasTag: true }
   const answer = (id: string, { settings: { state } }: ConsoleServices): ApiAnswer => {
-    const found = kind.find(state, id)
+    const found = settingIn(kind, state, id)
     return { status: 200, headers: { ETag: tagOf(found) }, body: kind.view(found, state) }
   }
   const change = async (id: string, ifMatch: string | null, change: Change, services: ConsoleServices) => {
@@ -129,40 +116,31 @@ export function settingOperations<T extends { id: string }, C extends { id: stri
     ...listAndCreate(kind),
     operation({
       id: `show${name}`,
-      method: 'GET',
-      path,
-      tag,
+      route: `GET ${path}`,
       ...texts.show,
       params: idParams,
       success,
-      refusals: [404],
       handle: async ({ params: { id } }, services) => answer(id, services),
     }),
     operation({
       id: `update${name}`,
-      method: 'PATCH',
-      path,
-      tag,
+      route: `PATCH ${path}`,
       ...texts.update,
       params: idParams,
       body: updateBody,
       hasPrecondition: true,
       success,
-      refusals: [404, 409],
       handle: ({ params: { id }, body, ifMatch }, services) =>
         change(id, ifMatch, kind.update(id, body, services), services),
     }),
     ...(['enable', 'disable'] as const).map((turn) =>
       operation({
         id: `${turn}${name}`,
-        method: 'POST',
-        path: `${path}/${turn}`,
-        tag,
+        route: `POST ${path}/${turn}`,
         ...texts[turn],
         params: idParams,
         hasPrecondition: true,
         success,
-        refusals: [404, 409],
         handle: ({ params: { id }, ifMatch }, services) =>
           change(id, ifMatch, { command: { type: `${turn}_${one}`, id } }, services),
       }),

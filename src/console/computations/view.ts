@@ -1,5 +1,7 @@
 import { z } from 'zod'
-import type { Computation, OpenSync } from '../../core/audience/computations.ts'
+import type { Computation, ComputationKind, OpenSync } from '../../core/audience/computations.ts'
+import { computationWords } from '../../core/settings/computation-rules.ts'
+import type { SettingKind } from '../setting-kind.ts'
 
 const syncShape = { syncId: z.string(), mode: z.string(), startedAt: z.iso.datetime() }
 
@@ -48,4 +50,12 @@ const syncView = ({ syncId, mode, startedAt }: OpenSync) => ({
   syncId,
   mode,
   startedAt: new Date(startedAt).toISOString(),
+})
+
+export const computationsOf = (kind: ComputationKind): SettingKind<Computation, ComputationView> => ({
+  one: computationWords[kind],
+  schema: computationSchema,
+  all: ({ computations }) => computations,
+  isListed: (each) => each.kind === kind && !each.deleted,
+  view: computationView,
 })

@@ -28,15 +28,26 @@ export interface ReplayVerdict {
   why: string | null
 }
 
+/** How far a replay is, and what it did so far. */
+export interface ReplayCounts {
+  /** Sent again, or in a dry run to be sent. */
+  replayed: number
+  /** Cannot be replayed. */
+  refused: number
+  /** Further dead letters of deliveries that were taken already: left out. */
+  repeated: number
+  /** Dead letters that were looked at, and about how many there are. */
+  looked: number
+  total: number
+  /** How many went to each topic. */
+  topics: Record<string, number>
+}
+
 /** Learns what a replay does, as it goes. */
 export interface ReplayReport {
-  /** How many dead letters there are to look at, about; before any. */
-  range(total: number): void
-  /** One more was looked at. */
-  looked(): void
+  /** Called before the first dead letter, and after each; `counts` is the same object each time. */
+  progress(counts: ReplayCounts): void
   add(verdict: ReplayVerdict): void
-  /** A further dead letter of a delivery that was taken already was left out. */
-  addRepeated(): void
 }
 
 /** A dead letter on its way back. */
@@ -93,47 +104,56 @@ export async function replayDeadLetters(
   ports: ReplayPorts,
   report: ReplayReport,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<ReplayCounts> {
   const { deadLetters, tier } = ports
+  const counts: ReplayCounts = { replayed: 0, refused: 0, repeated: 0, looked: 0, total: 0, topics: {} }
+  const begin = (total: number) => {
+    counts.total = total
+    report.progress(counts)
+  }
+  const add = (stored: StoredDeadLetter, to: string | null, why: string | null) => {
+    if (to === null) counts.refused++
+    else {
+      counts.replayed++
+      counts.topics[to] = (counts.topics[to] ?? 0) + 1
+    }
+    report.add({ stored, to, why })
+  }
   let sink: ReplaySink | null = null
   try {
     await tier.ready()
     const chosen =
       request.ids.length > 0
-        ? await newestOfEach(deadLetters, request.ids, report, signal)
-        : deadLetters.all({
-            since: request.filter.since,
-            signal,
-            onRange: (total) => report.range(total),
-          })
+        ? await newestOfEach(deadLetters, request.ids, begin, signal)
+        : deadLetters.all({ since: request.filter.since, signal, onRange: begin })
     const plan = await planner(ports, signal)
     if (!request.dryRun)
       sink = ports.openSink({
         rate: request.rate,
         signal,
-        taken: ({ stored, topic }) => report.add({ stored, to: topic, why: null }),
-        tooLarge: ({ stored, topic }) =>
-          report.add({ stored, to: null, why: `it is larger than ${topic} takes` }),
+        taken: ({ stored, topic }) => add(stored, topic, null),
+        tooLarge: ({ stored, topic }) => add(stored, null, `it is larger than ${topic} takes`),
       })
     const seen = new Set<string>()
     for await (const stored of chosen) {
       if (signal.aborted) break
-      report.looked()
+      counts.looked++
+      report.progress(counts)
       if (!passes(request.filter, stored)) continue
       const deliveryId = stored.deadLetter?.delivery?.id
       // A delivery that was replayed and failed again has several; its newest attempt is not of interest here.
       if (deliveryId !== undefined && seen.has(deliveryId)) {
-        report.addRepeated()
+        counts.repeated++
         continue
       }
       const planned = plan(stored)
       if ('why' in planned) {
-        report.add({ stored, to: null, why: planned.why })
+        add(stored, null, planned.why)
         continue
       }
       if (deliveryId !== undefined) seen.add(deliveryId)
       if (sink) await sink.add(planned)
-      else report.add({ stored, to: planned.topic, why: null })
+      else add(stored, planned.topic, null)
     }
     await sink?.flush()
   } catch (error) {
@@ -141,18 +161,19 @@ export async function replayDeadLetters(
   } finally {
     sink?.close()
   }
+  return counts
 }
 
 /** By id: of a delivery that failed several times the newest. */
 async function newestOfEach(
   deadLetters: DeadLetterStore,
   ids: readonly string[],
-  report: ReplayReport,
+  begin: (total: number) => void,
   signal: AbortSignal,
 ): Promise<StoredDeadLetter[]> {
   const found: StoredDeadLetter[] = []
   for (const id of new Set(ids)) found.push((await deadLetters.byId(id, signal)).at(-1)!)
-  report.range(found.length)
+  begin(found.length)
   return found
 }
 

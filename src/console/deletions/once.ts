@@ -1,11 +1,11 @@
 import type { RequestKey } from '../../core/settings/command-id.ts'
-import { deletionState, type RecordedDeletion } from '../../core/erasure/deletion-book.ts'
+import { deletionState } from '../../core/erasure/deletion-book.ts'
 import type { Lease } from '../lease.ts'
 import { RequestKeyReused } from '../settings-writer.ts'
 import { recordedDeletions, requestIdOf } from './history.ts'
 import type { DeletionPorts } from './deletion-records.ts'
 import type { DeletionReport, Deletions } from './deletions.ts'
-import { requestDeletion, resumeDeletions } from './request.ts'
+import { requestDeletion, resumeDeletions, wholeReport } from './request.ts'
 
 export interface OncePorts extends DeletionPorts {
   /** One holder of a key at a time, over all processes. Throws `conflict` while another one holds it. */
@@ -37,24 +37,11 @@ export async function requestDeletionOnce(
       return { report: await requestDeletion({ ...ports, newRequestId }, given, options), repeated: false }
     }
     if (deletionState(whole) === 'interrupted') await resumeDeletions(ports, whole.requestId, options)
-    return { report: reportOf(whole), repeated: true }
+    // As it was the first time.
+    const sources = [...whole.sources].map(([sourceId, source]) => ({ sourceId, ...source }))
+    return { report: wholeReport(whole.requestId, sources), repeated: true }
   } finally {
     await lease.release()
-  }
-}
-
-/** As it was the first time. */
-function reportOf({ requestId, sources }: RecordedDeletion): DeletionReport {
-  const each = [...sources].map(([sourceId, { users, destinationIds }]) => ({
-    sourceId,
-    users,
-    notified: destinationIds.length > 0,
-  }))
-  return {
-    requestId,
-    users: Math.max(...each.map(({ users }) => users)),
-    sources: each.map(({ sourceId, notified }) => ({ sourceId, notified })),
-    deleteCalls: each.reduce((sum, { users, notified }) => sum + (notified ? users : 0), 0),
   }
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { affectedSources, deleteCall, erasuresOf, finishedNote } from '../../core/erasure/deletion.ts'
-import { DeletionBook, isUnfinished, type RecordedDeletion } from '../../core/erasure/deletion-book.ts'
+import { DeletionBook, isUnfinished } from '../../core/erasure/deletion-book.ts'
 import type { AffectedSource, DeletionRequest } from '../../core/erasure/deletion.ts'
 import type { Erasure } from '../../core/erasure/erasures.ts'
 import type { Fault } from '../../core/settings/fault.ts'
@@ -14,6 +14,8 @@ import type { DeletionOptions, DeletionReport, Deletions, ResumeReport } from '.
 const erasuresAtOnce = 5_000
 /** Delete calls between two checks of the signal. */
 const callsAtOnce = 500
+
+type ErasedSource = AffectedSource & { users: number }
 
 /** The same user and source always give the same, so a delete call that is written again is known as such. */
 const hashOf = ({ sourceId, userId }: Erasure): string =>
@@ -32,32 +34,36 @@ export async function requestDeletion(
   }: NonNullable<Parameters<Deletions['request']>[1]> = {},
 ): Promise<DeletionReport> {
   checkUserIds(userIds, place)
-  if (sourceIds?.length === 0) throw new DeletionRefused([noSources])
+  if (sourceIds?.length === 0)
+    throw refused('usage', 'sourceIds is empty: leave it out where all sources are meant')
   await ports.settings.catchUp()
   const { affected, unknown } = affectedSources(sourceIds ?? null, ports.settings.state)
-  if (unknown.length > 0) throw new DeletionRefused(unknown.map(unknownSource))
-  if (affected.length === 0) throw new DeletionRefused([noSource])
+  if (unknown.length > 0)
+    throw refused('not_found', ...unknown.map((id) => `source ${JSON.stringify(id)} does not exist`))
+  if (affected.length === 0) throw refused('not_found', 'there is no source: nobody can have sent calls')
   if (options.signal?.aborted)
     throw new PostriderError('conflict', 'the deletion was stopped before it began; nothing was changed')
   const at = ports.now()
   const request: DeletionRequest = { requestId: ports.newRequestId(at), userIds, at }
   options.onStart?.(request.requestId)
   await erase(ports, request, affected, options)
-  const deleteCalls = await withCalls(ports, request.requestId, (calls) =>
-    writeDeletes(calls, request, affected, options),
-  )
+  const sources = affected.map((source) => ({ ...source, users: userIds.length }))
+  await withCalls(ports, request.requestId, (calls) => writeDeletes(calls, request, sources, options))
   const total = userIds.length * affected.length
   await noteFinished(ports, request.requestId, [finishedNote(request, total, total)])
-  return {
-    requestId: request.requestId,
-    users: userIds.length,
-    sources: affected.map(({ sourceId, destinationIds }) => ({
-      sourceId,
-      notified: destinationIds.length > 0,
-    })),
-    deleteCalls,
-  }
+  return wholeReport(request.requestId, sources)
 }
+
+/** Of a request that was written whole. */
+export const wholeReport = (requestId: string, sources: readonly ErasedSource[]): DeletionReport => ({
+  requestId,
+  users: Math.max(...sources.map(({ users }) => users)),
+  sources: sources.map(({ sourceId, destinationIds }) => ({
+    sourceId,
+    notified: destinationIds.length > 0,
+  })),
+  deleteCalls: owedTo(sources),
+})
 
 async function erase(
   { erasures }: DeletionPorts,
@@ -83,23 +89,20 @@ async function erase(
   if (batch.length > 0) await write()
 }
 
-/** How many calls it wrote. */
 async function writeDeletes(
   calls: DeleteCallSink,
   request: DeletionRequest,
-  affected: readonly AffectedSource[],
+  sources: readonly ErasedSource[],
   { onProgress, signal }: DeletionOptions,
-): Promise<number> {
-  const owed =
-    request.userIds.length * affected.filter(({ destinationIds }) => destinationIds.length > 0).length
-  let deleteCalls = 0
-  for (const erasure of erasuresOf(request, affected)) {
+): Promise<void> {
+  const owed = owedTo(sources)
+  let written = 0
+  for (const erasure of erasuresOf(request, sources)) {
     if (erasure.destinationIds.length === 0) continue
-    if (deleteCalls % callsAtOnce === 0) goOn(request.requestId, signal)
+    if (written % callsAtOnce === 0) goOn(request.requestId, signal)
     await calls.write(callOf(erasure))
-    onProgress?.('notifying', ++deleteCalls, owed)
+    onProgress?.('notifying', ++written, owed)
   }
-  return deleteCalls
 }
 
 /** Writes the delete calls of requests that were interrupted: all of each, for a repeated one is known by its id. */
@@ -112,7 +115,7 @@ export async function resumeDeletions(
   const open = (await recordedDeletions(ports, requestId, signal)).filter(isUnfinished)
   if (open.length === 0) return []
   const deleteCalls = new Map(open.map((each) => [each.requestId, 0]))
-  const owed = open.reduce((sum, { sources }) => sum + owedTo(sources), 0)
+  const owed = open.reduce((sum, { sources }) => sum + owedTo([...sources.values()]), 0)
   let done = 0
   // What it reads may be more by now than what it looked at.
   const book = new DeletionBook()
@@ -175,28 +178,14 @@ async function advised<T>(work: Promise<T>, advice: string): Promise<T> {
   }
 }
 
-const owedTo = (sources: RecordedDeletion['sources']): number =>
-  [...sources.values()].reduce((sum, { users, destinationIds }) => sum + (destinationIds.length && users), 0)
+/** A delete call for each user of a source that has a destination. */
+const owedTo = (sources: readonly Omit<ErasedSource, 'sourceId'>[]): number =>
+  sources.reduce((sum, { users, destinationIds }) => sum + (destinationIds.length > 0 ? users : 0), 0)
 
 const callOf = (erasure: Erasure) => deleteCall(erasure, hashOf(erasure))
 
-const unknownSource = (sourceId: string): Fault => ({
-  code: 'not_found',
-  field: 'sourceIds',
-  message: `source ${JSON.stringify(sourceId)} does not exist`,
-})
-
-const noSource: Fault = {
-  code: 'not_found',
-  field: 'sourceIds',
-  message: 'there is no source: nobody can have sent calls',
-}
-
-const noSources: Fault = {
-  code: 'usage',
-  field: 'sourceIds',
-  message: 'sourceIds is empty: leave it out where all sources are meant',
-}
+const refused = (code: Fault['code'], ...messages: string[]): DeletionRefused =>
+  new DeletionRefused(messages.map((message) => ({ code, field: 'sourceIds', message })))
 
 function goOn(requestId: string, signal: AbortSignal | undefined): void {
   if (!signal?.aborted) return

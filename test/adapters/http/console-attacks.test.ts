@@ -8,7 +8,6 @@ import { z } from 'zod'
 import { paced } from '../../../src/adapters/http/console-bodies.ts'
 import { openConsoleServer } from '../../../src/adapters/http/console-server.ts'
 import { apiErrorCodes, RequestRefused } from '../../../src/console/api/errors.ts'
-import { collectionsIn, maxLength } from '../../../src/console/api/lengths.ts'
 import { operation, type Operation } from '../../../src/console/api/operation.ts'
 import { operations } from '../../../src/console/api/operations.ts'
 import type { ConsoleServices } from '../../../src/console/api/services.ts'
@@ -116,9 +115,17 @@ test('every list that the API takes has a limit', () => {
   for (const { id, body, query } of operations)
     for (const schema of [body, query])
       if (schema)
-        for (const [path, list] of collectionsIn(schema))
-          assert.ok(Number.isInteger(maxLength(list)), `${id}: ${path}`)
+        for (const list of listsIn(z.toJSONSchema(schema, { io: 'input' })))
+          assert.ok(Number.isInteger(list.maxItems ?? list.maxProperties), `${id}: ${JSON.stringify(list)}`)
 })
+
+/** Each list and record within a JSON Schema. */
+function* listsIn(part: unknown): Generator<Record<string, unknown>> {
+  if (typeof part !== 'object' || part === null) return
+  const schema = part as Record<string, unknown>
+  if (schema.type === 'array' || typeof schema.additionalProperties === 'object') yield schema
+  for (const inner of Object.values(schema)) yield* listsIn(inner)
+}
 
 /** Needs: the token. Bounded: the answer. */
 test('of many faults a hundred are named, and the others counted', async (t) => {
@@ -144,12 +151,10 @@ test('parameters with the names of a prototype’s are unknown ones', async (t) 
 })
 
 test('a bug is logged, whether the request had a body or not', async (t) => {
-  const failing = (method: 'GET' | 'POST', path: string) =>
+  const failing = (method: 'GET' | 'POST', path: `/${string}`) =>
     operation({
       id: path.slice(1),
-      method,
-      path,
-      tag: 'Test',
+      route: `${method} ${path}`,
       summary: 'Fails',
       ...(method === 'POST' && { body: z.strictObject({ a: z.string() }) }),
       success: { status: 200, description: 'Never.', schema: z.object({}) },
@@ -243,9 +248,7 @@ test('a list that drips is answered so, and its place is free', async (t) => {
   let reading = 0
   const sync = operation({
     id: 'sync',
-    method: 'POST',
-    path: '/sync',
-    tag: 'Test',
+    route: 'POST /sync',
     summary: 'Reads a list',
     streams: { 'text/plain': { description: 'Lines.', line: z.string() } },
     success: { status: 200, description: 'Read.', schema: z.object({}) },

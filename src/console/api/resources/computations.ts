@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { ComputationKind } from '../../../core/audience/computations.ts'
 import { computationIn } from '../../computations/sync.ts'
-import { computationSchema, computationView } from '../../computations/view.ts'
+import { computationSchema, computationsOf, computationView } from '../../computations/view.ts'
 import { operation, type Operation } from '../operation.ts'
-import { idParams, idText, listAndCreate, placeOf } from '../setting-operations.ts'
+import { idParams, idText, listAndCreate, pathOf } from '../setting-operations.ts'
 import { reportTo, syncOperations, syncProgress } from './syncs.ts'
 
 const countedSchema = z
@@ -26,33 +26,26 @@ const deletedSchema = z
   .meta({ id: 'ComputationDeleted' })
 
 export const computationOperations: Operation[] = [
-  ...operationsOf('audience', 'Audience', 'audience'),
-  ...operationsOf('trait', 'Trait', 'computed trait'),
+  ...operationsOf('audience', 'Audience'),
+  ...operationsOf('trait', 'Trait'),
 ]
 
-function operationsOf(kind: ComputationKind, name: string, one: string): Operation[] {
-  const { tag, itemPath: path } = placeOf(name)
+function operationsOf(kind: ComputationKind, name: string): Operation[] {
+  const path = `${pathOf(name)}/{id}` as const
   return [
     ...listAndCreate({
+      ...computationsOf(kind),
       name,
-      one,
-      schema: computationSchema,
       isVersioned: false,
       createBody,
-      all: ({ computations }) => computations,
-      isShown: (each) => each.kind === kind && !each.deleted,
-      view: computationView,
       create: (body) => ({ command: { type: 'create_computation', kind, ...body }, asked: body }),
     }),
     operation({
       id: `show${name}`,
-      method: 'GET',
-      path,
-      tag,
+      route: `GET ${path}`,
       summary: kind === 'audience' ? 'One audience, with the number of its members' : 'One computed trait',
       params: idParams,
       success: { status: 200, description: 'With its count.', schema: countedSchema },
-      refusals: [404],
       async handle({ params: { id } }, { settings, computations }) {
         const view = computationView(computationIn(settings, kind, id))
         return { status: 200, body: { ...view, count: await computations.count(kind, id) } }
@@ -61,9 +54,7 @@ function operationsOf(kind: ComputationKind, name: string, one: string): Operati
     ...syncOperations(kind, name),
     operation({
       id: `delete${name}`,
-      method: 'DELETE',
-      path,
-      tag,
+      route: `DELETE ${path}`,
       summary: 'Delete it; its id cannot be used again',
       description: 'Broken off, it goes on where it was when it is repeated.',
       params: idParams,
@@ -75,7 +66,7 @@ function operationsOf(kind: ComputationKind, name: string, one: string): Operati
       }),
       success: { status: 200, description: 'It is gone.', schema: deletedSchema },
       progress: syncProgress,
-      refusals: [404, 409],
+      refusals: [409],
       async handle({ params: { id }, query: { notify }, stopping }, { computations }) {
         return {
           async run(progress) {

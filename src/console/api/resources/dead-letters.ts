@@ -51,14 +51,10 @@ const deadLetterSchema = z
   .describe('All that is known. Bytes are `{text}` where they are UTF-8, else `{base64}`.')
   .meta({ id: 'WholeDeadLetter' })
 
-const tag = 'Dead letters'
-
 export const deadLetterOperations: Operation[] = [
   operation({
     id: 'listDeadLetters',
-    method: 'GET',
-    path: '/dead-letters',
-    tag,
+    route: 'GET /dead-letters',
     summary: 'What finally failed, the newest first',
     description:
       'A page may have fewer items than its limit, or none, where much had to be looked through; `next` goes on.',
@@ -81,9 +77,7 @@ export const deadLetterOperations: Operation[] = [
   }),
   operation({
     id: 'showDeadLetter',
-    method: 'GET',
-    path: '/dead-letters/{id}',
-    tag,
+    route: 'GET /dead-letters/{id}',
     summary: 'All that is known of one: attempts, last response, body',
     params: z.object({
       id: z
@@ -91,7 +85,6 @@ export const deadLetterOperations: Operation[] = [
         .describe('`<partition>-<offset>`, or a delivery’s id: then the newest of that delivery.'),
     }),
     success: { status: 200, description: 'The dead letter.', schema: deadLetterSchema },
-    refusals: [404],
     async handle({ params: { id }, gone }, { deadLetters }) {
       const found = await deadLetters.deadLetters.byId(id, gone)
       return { status: 200, body: jsonOf(found.at(-1)!) }

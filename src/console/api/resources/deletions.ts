@@ -95,14 +95,10 @@ const progressSchema = z
   .meta({ id: 'DeletionProgress' })
 
 const params = z.object({ id: z.string() })
-const tag = 'Deletions'
-
 export const deletionOperations: Operation[] = [
   operation({
     id: 'listDeletions',
-    method: 'GET',
-    path: '/deletions',
-    tag,
+    route: 'GET /deletions',
     summary: 'The deletion requests of the last 40 days, the oldest first',
     query: pageQuery,
     success: { status: 200, description: 'A page of them.', schema: pageOf(summarySchema) },
@@ -111,18 +107,15 @@ export const deletionOperations: Operation[] = [
   }),
   operation({
     id: 'createDeletion',
-    method: 'POST',
-    path: '/deletions',
-    tag,
+    route: 'POST /deletions',
     summary: 'Erase users, and ask the destinations to forget them',
     description:
       'What waits of their calls is dropped, their dead letters are gone, and every enabled destination of the sources ' +
       'gets a delete call for each user, after the calls that came before. A list with anything wrong in it changes nothing.',
     body: createBody,
     isIdempotent: true,
-    success: { status: 201, description: 'It was written whole.', schema: reportSchema, hasLocation: true },
+    success: { status: 201, description: 'It was written whole.', schema: reportSchema },
     progress: progressSchema,
-    refusals: [409, 422],
     async handle({ body, idempotencyKey, stopping }, { deletions }): Promise<LongAnswer> {
       const key = requestKey('createDeletion', idempotencyKey, body)
       let isRepeated = false
@@ -144,28 +137,22 @@ export const deletionOperations: Operation[] = [
   }),
   operation({
     id: 'showDeletion',
-    method: 'GET',
-    path: '/deletions/{id}',
-    tag,
+    route: 'GET /deletions/{id}',
     summary: 'One request, and what became of its delete calls',
     params,
     success: { status: 200, description: 'The request.', schema: statusSchema },
-    refusals: [404],
     async handle({ params: { id }, gone }, { deletions }) {
       return { status: 200, body: statusOf(await deletions.show(id, gone)) }
     },
   }),
   operation({
     id: 'resumeDeletion',
-    method: 'POST',
-    path: '/deletions/{id}/resume',
-    tag,
+    route: 'POST /deletions/{id}/resume',
     summary: 'Write the delete calls of a request that was interrupted',
     description: 'Those that were written before keep their messageId, by which receivers know them.',
     params,
     success: { status: 200, description: 'What was written.', schema: resumedSchema },
     progress: progressSchema,
-    refusals: [404],
     async handle({ params: { id }, stopping }, { deletions }) {
       return {
         run: (progress) =>

@@ -1,6 +1,7 @@
 import type { HeaderEdit } from '../../../core/settings/commands.ts'
 import { givenOptions, type OptionsEdit } from '../../../core/settings/destination-options.ts'
-import { destinationIn, destinationSchema, destinationView } from '../../destinations.ts'
+import { destinationKind, sampleView } from '../../destinations.ts'
+import { settingIn } from '../../setting-kind.ts'
 import { sealerFor, type Sealer } from '../../sealing-key.ts'
 import { operation, type Operation } from '../operation.ts'
 import { idParams, settingOperations } from '../setting-operations.ts'
@@ -8,9 +9,8 @@ import { destinationCreate, destinationUpdate, sampleOutcomes } from './destinat
 
 export const destinationOperations: Operation[] = [
   ...settingOperations({
+    ...destinationKind,
     name: 'Destination',
-    one: 'destination',
-    schema: destinationSchema,
     isVersioned: true,
     createBody: destinationCreate,
     updateBody: destinationUpdate,
@@ -20,9 +20,6 @@ export const destinationOperations: Operation[] = [
       enable: { summary: 'Send to it again, also to URLs that were gone' },
       disable: { summary: 'Send it nothing' },
     },
-    all: ({ destinations }) => destinations,
-    find: destinationIn,
-    view: destinationView,
     create(body, { settings, secrets }) {
       const { id, name, sourceIds, urls, sharedSecret = null, enabled, anyKey } = body
       const sealer = sealerFor(settings, secrets, { destinationId: id, anyKey })
@@ -66,23 +63,13 @@ export const destinationOperations: Operation[] = [
   }),
   operation({
     id: 'testDestination',
-    method: 'POST',
-    path: '/destinations/{id}/test',
-    tag: 'Destinations',
+    route: 'POST /destinations/{id}/test',
     summary: 'Send one sample call to each URL, once, enabled or not',
     params: idParams,
     success: { status: 200, description: 'The outcome at each URL.', schema: sampleOutcomes },
-    refusals: [404],
     async handle({ params: { id } }, { settings, sendSample }) {
-      const results = await sendSample(destinationIn(settings.state, id))
-      const data = results.map(({ number, url, outcome: { kind, status, durationMs, detail } }) => ({
-        number,
-        url,
-        outcome: kind,
-        status,
-        durationMs: Math.round(durationMs),
-        detail,
-      }))
+      const results = await sendSample(settingIn(destinationKind, settings.state, id))
+      const data = results.map(sampleView)
       return { status: 200, body: { succeeded: data.every(({ outcome }) => outcome === 'success'), data } }
     },
   }),

@@ -113,9 +113,7 @@ const progressSchema = z
 export const messageOperations: Operation[] = [
   operation({
     id: 'showMessage',
-    method: 'GET',
-    path: '/messages/{id}',
-    tag: 'Messages',
+    route: 'GET /messages/{id}',
     summary: 'The life of one call: where it went, each attempt, what became of it',
     description:
       'Looked up in an index that follows the topics whenever it is asked: the first time takes as long as reading ' +
@@ -123,7 +121,6 @@ export const messageOperations: Operation[] = [
     params: z.object({ id: z.string().describe('The call’s messageId.') }),
     success: { status: 200, description: 'What is known of it.', schema: messageSchema },
     progress: progressSchema,
-    refusals: [404],
     async handle({ params: { id }, gone }, { messages }) {
       return {
         run: async (progress) =>

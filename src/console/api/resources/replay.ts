@@ -47,9 +47,7 @@ const progressSchema = z
 export const replayOperations: Operation[] = [
   operation({
     id: 'replayDeadLetters',
-    method: 'POST',
-    path: '/dead-letters/replay',
-    tag: 'Dead letters',
+    route: 'POST /dead-letters/replay',
     summary: 'Send dead letters again',
     description:
       'Through the shortest retry tier, to all URLs that their destination has now, with a retry window that starts ' +
@@ -71,49 +69,28 @@ export const replayOperations: Operation[] = [
         )
       return {
         async run(progress) {
-          const report = countedReport(dryRun, progress)
-          await replayDeadLetters({ ids, filter, dryRun, rate }, deadLetters, report, gone)
+          const results: object[] = []
+          const report: ReplayReport = {
+            progress: ({ topics: _, ...counts }) => progress({ dryRun, ...counts }),
+            add({ stored, to, why }) {
+              if ((to !== null && !dryRun) || results.length >= maxResults) return
+              results.push({ id: stored.id, deliveryId: stored.deadLetter?.delivery?.id ?? null, to, why })
+            },
+          }
+          const { replayed, refused, repeated, topics } = await replayDeadLetters(
+            { ids, filter, dryRun, rate },
+            deadLetters,
+            report,
+            gone,
+          )
           if (gone.aborted)
             throw new RequestRefused(
               'unavailable',
               'stopped before the end; repeated, it sends again what was sent',
             )
-          return report.result()
+          return { dryRun, replayed, refused, repeated, topics, results }
         },
       }
     },
   }),
 ]
-
-/** Counts what a replay does; `result` is the answer. */
-function countedReport(
-  dryRun: boolean,
-  progress: (state: object) => void,
-): ReplayReport & { result(): object } {
-  const counts = { dryRun, replayed: 0, refused: 0, repeated: 0 }
-  const topics: Record<string, number> = {}
-  const results: object[] = []
-  let [looked, total] = [0, 0]
-  const report = () => progress({ ...counts, looked, total })
-  return {
-    range(count) {
-      total = count
-      report()
-    },
-    looked() {
-      looked++
-      report()
-    },
-    addRepeated: () => void counts.repeated++,
-    add({ stored, to, why }) {
-      if (to === null) counts.refused++
-      else {
-        counts.replayed++
-        topics[to] = (topics[to] ?? 0) + 1
-      }
-      if ((to === null || dryRun) && results.length < maxResults)
-        results.push({ id: stored.id, deliveryId: stored.deadLetter?.delivery?.id ?? null, to, why })
-    },
-    result: () => ({ ...counts, topics, results }),
-  }
-}

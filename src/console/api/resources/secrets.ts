@@ -22,9 +22,7 @@ const rotationSchema = z
 export const secretOperations: Operation[] = [
   operation({
     id: 'rotateSecrets',
-    method: 'POST',
-    path: '/secrets/rotate',
-    tag: 'Secrets',
+    route: 'POST /secrets/rotate',
     summary: 'Encrypt all shared secrets and header values again under the first key of SECRETS_KEY',
     description: 'Broken off, it goes on where it was when it is repeated.',
     body: z
@@ -33,8 +31,7 @@ export const secretOperations: Operation[] = [
     success: { status: 200, description: 'What was done.', schema: rotationSchema },
     refusals: [409],
     async handle({ body: { dryRun } }, { settings, secrets }) {
-      const { keyId, destinations } = await rotateSecrets(settings, secrets, { dryRun })
-      const rotated = destinations.reduce((sum, destination) => sum + destination.rotated, 0)
+      const { keyId, rotated, destinations } = await rotateSecrets(settings, secrets, { dryRun })
       const complete = destinations.every(({ problems }) => problems.length === 0)
       return { status: 200, body: { dryRun, keyId, rotated, complete, destinations } }
     },

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { newWriteKey, sourceIn, sourceSchema, sourceView } from '../../sources.ts'
+import { newWriteKey, sourceKind } from '../../sources.ts'
 import { idText, settingOperations } from '../setting-operations.ts'
 
 const createBody = z
@@ -19,9 +19,8 @@ const updateBody = z
   .meta({ id: 'SourceUpdate' })
 
 export const sourceOperations = settingOperations({
+  ...sourceKind,
   name: 'Source',
-  one: 'source',
-  schema: sourceSchema,
   isVersioned: true,
   createBody,
   updateBody,
@@ -34,9 +33,6 @@ export const sourceOperations = settingOperations({
     enable: { summary: 'Take its calls again' },
     disable: { summary: 'Refuse and skip its calls' },
   },
-  all: ({ sources }) => sources,
-  find: sourceIn,
-  view: sourceView,
   create: (body) => ({
     command: { type: 'create_source', ...body, writeKey: body.writeKey ?? newWriteKey() },
     asked: body,

@@ -5,7 +5,7 @@ import { computationIn, type SyncPhase } from '../../computations/sync.ts'
 import { RequestRefused } from '../errors.ts'
 import { operation, type ApiRequest, type LongAnswer, type Operation } from '../operation.ts'
 import type { ConsoleServices } from '../services.ts'
-import { idParams, placeOf } from '../setting-operations.ts'
+import { idParams, pathOf } from '../setting-operations.ts'
 
 const reportSchema = z
   .object({
@@ -46,21 +46,19 @@ const streamsOf: Record<ComputationKind, NonNullable<Operation['streams']>> = {
 
 /** The lists of an audience or computed trait: the whole one, and changes. */
 export function syncOperations(kind: ComputationKind, name: string): Operation[] {
-  const { tag, itemPath } = placeOf(name)
+  const path = `${pathOf(name)}/{id}` as const
   const common = {
-    method: 'POST',
-    tag,
     params: idParams,
     streams: streamsOf[kind],
     success: { status: 200, description: 'What changed.', schema: reportSchema },
     progress: syncProgress,
-    refusals: [404, 409, 429],
+    refusals: [409, 429],
   } satisfies Partial<Operation>
   return [
     operation({
       ...common,
       id: `sync${name}`,
-      path: `${itemPath}/sync`,
+      route: `POST ${path}/sync`,
       summary: kind === 'audience' ? 'Give the whole list of members' : 'Give the values of all users',
       description:
         'A user who is not in the list leaves, or loses the value; destinations are notified of what changed since the ' +
@@ -74,7 +72,7 @@ export function syncOperations(kind: ComputationKind, name: string): Operation[]
     operation({
       ...common,
       id: `change${name}`,
-      path: `${itemPath}/change`,
+      route: `POST ${path}/change`,
       summary: kind === 'audience' ? 'Add and remove members' : 'Give the values of some users',
       description: 'As sync, and leaves users who are not in the list as they are.',
       handle: async (request, services) => sync(kind, 'change', request, services),
