@@ -1,5 +1,6 @@
 import { eachElement, eachMember, keyOf, stringOf } from '../json/json-members.ts'
 import { spaceEnd, valueEnd } from '../json/json-object.ts'
+import { resized } from '../resized.ts'
 import { CallFaultError, readMap, readTimeOrNone } from './tracking-fields.ts'
 import type { CallFault } from './tracking-fields.ts'
 import { sharedMap } from './tracking-merge.ts'
@@ -132,7 +133,7 @@ class Body {
 const shared = new Set(['sentAt', 'exactTimestamps', 'context', 'integrations'])
 
 /** Where calls are scanned to, until they are known to be all: kept between requests. */
-let spans: CallSpans = new Int32Array(64 * spansPerCall)
+let spans = new Int32Array(64 * spansPerCall)
 let found = new Uint8Array(64)
 
 class CallScan {
@@ -181,11 +182,8 @@ class CallScan {
 
   #makeRoom(): void {
     if (this.count < found.length) return
-    const [fewSpans, few] = [spans, found]
-    spans = new Int32Array(2 * fewSpans.length)
-    spans.set(fewSpans)
-    found = new Uint8Array(2 * few.length)
-    found.set(few)
+    spans = resized(spans, spans.length * 2)
+    found = resized(found, found.length * 2)
   }
 }
 
