@@ -106,8 +106,8 @@ class Body {
     if (!hasCalls) throw new CallFaultError('empty_batch', 'batch must be an array of calls')
     const of = (key: string): [number, number] => spans.get(key) ?? [0, 0]
     const hasExactTimestamps = text.slice(...of('exactTimestamps')) === 'true'
-    const context = readMap('context', text, ...of('context'), 'context_not_object')
-    const integrations = readMap('integrations', text, ...of('integrations'), 'integrations_not_object')
+    const context = readMap('context', text, ...of('context'))
+    const integrations = readMap('integrations', text, ...of('integrations'))
     checkShared((context?.length ?? 0) + (integrations?.length ?? 0), scan.count)
     return {
       calls: scan.calls(),
