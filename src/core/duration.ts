@@ -1,3 +1,5 @@
+import { parseTimestamp } from './call/timestamp.ts'
+
 const unitMs: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /** Parses `250ms 5s 1m 4h 7d` into milliseconds; null when the text is not of that form. */
@@ -26,11 +28,5 @@ const isoForm = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\
 export function parseMoment(text: string, now: number): number | null {
   const agoMs = parseDuration(text)
   if (agoMs !== null) return now - agoMs
-  if (!isoForm.test(text)) return null
-  // Date.parse takes 30 February for 2 March.
-  const day = new Date(text.slice(0, 10))
-  if (Number.isNaN(day.getTime()) || day.toISOString().slice(0, 10) !== text.slice(0, 10)) return null
-  const hasZone = !text.includes('T') || /(?:Z|[+-]\d\d:\d\d)$/.test(text)
-  const at = Date.parse(hasZone ? text : `${text}Z`)
-  return Number.isNaN(at) ? null : at
+  return isoForm.test(text) ? parseTimestamp(text) : null
 }

@@ -39,36 +39,39 @@ export function partPermissions(part: SecuredPart, names: DeploymentNames): Perm
   const { calls, deadLetters, deliveries, settings, memberships, erasures } = topics
   switch (part) {
     case 'setup':
-      return onTopics(
+      return permissionsOn(
+        'topic',
         [calls, ...tiers, deadLetters, deliveries, settings, memberships, erasures],
         ['CREATE', 'DESCRIBE', 'DESCRIBE_CONFIGS', ...(names.isFixing ? (['ALTER_CONFIGS'] as const) : [])],
       )
     case 'collector':
       return [
-        ...onTopics([calls], ['READ', 'WRITE', 'DESCRIBE_CONFIGS']),
-        ...onTopics([settings], ['READ', 'DESCRIBE_CONFIGS']),
-        ...onGroups([`${groupId}.recent.`, `${groupId}.settings.`], ['READ', 'DELETE'], true),
+        ...permissionsOn('topic', [calls], ['READ', 'WRITE', 'DESCRIBE_CONFIGS']),
+        ...permissionsOn('topic', [settings], ['READ', 'DESCRIBE_CONFIGS']),
+        ...permissionsOn('group', [`${groupId}.recent.`, `${groupId}.settings.`], ['READ', 'DELETE'], true),
       ]
     case 'forwarder':
       return [
-        ...onTopics([calls, erasures], ['READ', 'DESCRIBE_CONFIGS']),
+        ...permissionsOn('topic', [calls, erasures], ['READ', 'DESCRIBE_CONFIGS']),
         // An endpoint that answers 410 is noted in the settings.
-        ...onTopics([...tiers, settings], ['READ', 'WRITE', 'DESCRIBE_CONFIGS']),
-        ...onTopics([deadLetters, deliveries], ['WRITE', 'DESCRIBE_CONFIGS']),
-        ...onGroups([groupId, `${groupId}.retries`], ['READ'], false),
-        ...onGroups([`${groupId}.erasures.`, `${groupId}.settings.`], ['READ', 'DELETE'], true),
+        ...permissionsOn('topic', [...tiers, settings], ['READ', 'WRITE', 'DESCRIBE_CONFIGS']),
+        ...permissionsOn('topic', [deadLetters, deliveries], ['WRITE', 'DESCRIBE_CONFIGS']),
+        ...permissionsOn('group', [groupId, `${groupId}.retries`], ['READ']),
+        ...permissionsOn('group', [`${groupId}.erasures.`, `${groupId}.settings.`], ['READ', 'DELETE'], true),
       ]
     case 'console':
       return [
         // A dead letter that never became a delivery is replayed to the topic it came from, be it a tier.
-        ...onTopics(
+        ...permissionsOn(
+          'topic',
           [calls, ...tiers, settings, memberships, erasures],
           ['READ', 'WRITE', 'DESCRIBE_CONFIGS'],
         ),
-        ...onTopics([deadLetters, deliveries], ['READ', 'DESCRIBE_CONFIGS']),
+        ...permissionsOn('topic', [deadLetters, deliveries], ['READ', 'DESCRIBE_CONFIGS']),
         // What the forwarders have committed.
-        ...onGroups([groupId, `${groupId}.retries`], ['DESCRIBE'], false),
-        ...onGroups(
+        ...permissionsOn('group', [groupId, `${groupId}.retries`], ['DESCRIBE']),
+        ...permissionsOn(
+          'group',
           ['audit', 'dead-letters', 'deletions', 'erasures', 'memberships', 'settings', 'why'].map(
             (reader) => `${groupId}.${reader}.`,
           ),
@@ -76,21 +79,15 @@ export function partPermissions(part: SecuredPart, names: DeploymentNames): Perm
           true,
         ),
         // Leases: one process at a time works on a request or an audience.
-        ...onGroups([`${groupId}.deletion.`, `${groupId}.sync.`], ['READ'], true),
+        ...permissionsOn('group', [`${groupId}.deletion.`, `${groupId}.sync.`], ['READ'], true),
       ]
   }
 }
 
-export const onTopics = (names: readonly string[], operations: readonly KafkaOperation[]): Permission[] =>
-  names.flatMap((name) =>
-    operations.map((operation) => ({ operation, resource: 'topic' as const, name, isPrefix: false })),
-  )
-
-export const onGroups = (
+export const permissionsOn = (
+  resource: Permission['resource'],
   names: readonly string[],
   operations: readonly KafkaOperation[],
-  isPrefix: boolean,
+  isPrefix = false,
 ): Permission[] =>
-  names.flatMap((name) =>
-    operations.map((operation) => ({ operation, resource: 'group' as const, name, isPrefix })),
-  )
+  names.flatMap((name) => operations.map((operation) => ({ operation, resource, name, isPrefix })))

@@ -197,8 +197,8 @@ export const settings: readonly Mutation[] = [
   {
     id: 'fresh-message-id-for-a-repeated-delete-call',
     file: 'src/core/erasure/deletion.ts',
-    find: 'messageId: deleteIdPrefix(requestId) + hash,',
-    replace: 'messageId: deleteIdPrefix(requestId) + hash + String(Math.random()),',
+    find: 'const messageId = deleteIdPrefix(requestId) + hash',
+    replace: 'const messageId = deleteIdPrefix(requestId) + hash + String(Math.random())',
     test: {
       file: 'core/erasure/deletion.test.ts',
       name: 'the delete call is valid, is the same each time, and renders to the body of the contract',

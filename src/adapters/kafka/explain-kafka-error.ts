@@ -1,5 +1,5 @@
 import type { Kafka } from 'kafkajs'
-import { onTopics, type Permission } from '../../core/permissions.ts'
+import { permissionsOn, type Permission } from '../../core/permissions.ts'
 import { PostriderError, notSetUp } from '../../errors.ts'
 import { missingPermissions } from './secure/authorized-operations.ts'
 import { deniedMessage, describeKafkaError, noTls } from './kafka-error.ts'
@@ -51,7 +51,7 @@ async function listenerProblem({ brokers, mechanism, hasTls }: KafkaLogin): Prom
  * they do not exist. Throws what kafkajs throws, or where the brokers do not tell the two apart (before Kafka 2.3).
  */
 export async function hiddenTopics(kafka: Kafka, topics: readonly string[]): Promise<PostriderError | null> {
-  const hidden = await missingPermissions(kafka, onTopics(topics, ['DESCRIBE']))
+  const hidden = await missingPermissions(kafka, permissionsOn('topic', topics, ['DESCRIBE']))
   return hidden.length > 0 ? new PostriderError('setup', deniedMessage(loginBehind(kafka), hidden)) : null
 }
 

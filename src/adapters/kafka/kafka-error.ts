@@ -1,4 +1,4 @@
-import { onTopics, type Permission } from '../../core/permissions.ts'
+import { permissionsOn, type Permission } from '../../core/permissions.ts'
 import { messageOf } from '../../errors.ts'
 import type { KafkaLogin } from './secure/kafka-login.ts'
 import { TokenError } from './secure/oauth-token.ts'
@@ -35,7 +35,7 @@ export function describeKafkaError(
   const uncreated = chain.filter((one) => one.name === 'KafkaJSCreateTopicError' && isDenied(one))
   if (uncreated.length > 0) {
     const topics = uncreated.map(({ topic = '' }) => topic)
-    return refusal('permission', deniedMessage(login, onTopics(topics, ['CREATE'])))
+    return refusal('permission', deniedMessage(login, permissionsOn('topic', topics, ['CREATE'])))
   }
   for (const describe of [byToken, byCertificate, bySasl, byPermission, byListener, byClosing])
     for (const one of chain) {

@@ -1,4 +1,4 @@
-import type { AnalyticsCall } from '../call/analytics-call.ts'
+import { absentFields, type AnalyticsCall } from '../call/analytics-call.ts'
 import type { Computation } from './computations.ts'
 
 /** A record of `analytics.memberships`: the newest of a user is what holds (schemas/membership.avsc). */
@@ -51,20 +51,13 @@ export function membershipCalls({
     },
   })
   return ({ member, value, userId, at }, messageId) => ({
+    ...absentFields,
     messageId,
     sourceId,
     type: 'identify',
     userId,
-    anonymousId: null,
-    previousId: null,
-    groupId: null,
-    event: null,
-    name: null,
-    category: null,
     timestamp: at,
     receivedAt: at,
-    sentAt: null,
-    properties: null,
     traits: `${traits}${kind === 'audience' ? String(member) : (value ?? 'null')}}`,
     context,
     integrations: '{"All":false,"Webhooks":true}',

@@ -30,6 +30,21 @@ export interface AnalyticsCall {
   integrations: string | null
 }
 
+/** The rest of a call that says something about a user by Postrider itself. */
+export const absentFields = {
+  anonymousId: null,
+  previousId: null,
+  groupId: null,
+  event: null,
+  name: null,
+  category: null,
+  sentAt: null,
+  properties: null,
+  traits: null,
+  context: null,
+  integrations: null,
+} satisfies Partial<AnalyticsCall>
+
 /**
  * The key of a call's record: calls of one user lie in one partition, in order. An alias goes by its `userId`, the new
  * id, so that it comes before the calls that are made under that id after it. An empty id counts as absent; null when

@@ -134,14 +134,14 @@ class GivenFields {
     return readId(fieldNames[place]!, this.#text, this.#spans[at]!, this.#spans[at + 1]!)
   }
 
-  string(place: number, code: CallFault['code']): string | null {
+  string(place: number): string | null {
     const at = this.#base + 2 * place
-    return readString(fieldNames[place]!, this.#text, this.#spans[at]!, this.#spans[at + 1]!, code)
+    return readString(fieldNames[place]!, this.#text, this.#spans[at]!, this.#spans[at + 1]!)
   }
 
-  map(place: number, code: CallFault['code']): string | null {
+  map(place: number): string | null {
     const at = this.#base + 2 * place
-    return readMap(fieldNames[place]!, this.#text, this.#spans[at]!, this.#spans[at + 1]!, code)
+    return readMap(fieldNames[place]!, this.#text, this.#spans[at]!, this.#spans[at + 1]!)
   }
 
   time(place: number): number | null {
@@ -178,9 +178,9 @@ function built(
     anonymousId: given.id(field.anonymousId),
     previousId: given.id(field.previousId),
     groupId: given.id(field.groupId),
-    event: given.string(field.event, 'event_not_string'),
-    name: given.string(field.name, 'name_not_string'),
-    category: given.string(field.category, 'category_not_string'),
+    event: given.string(field.event),
+    name: given.string(field.name),
+    category: given.string(field.category),
     timestamp: correctedTimestamp({
       timestamp: given.time(field.timestamp),
       originalTimestamp: given.time(field.originalTimestamp),
@@ -190,10 +190,10 @@ function built(
     }),
     receivedAt,
     sentAt: time.sentAt,
-    properties: given.map(field.properties, 'properties_not_object'),
-    traits: given.map(field.traits, 'traits_not_object'),
-    context: given.map(field.context, 'context_not_object'),
-    integrations: given.map(field.integrations, 'integrations_not_object'),
+    properties: given.map(field.properties),
+    traits: given.map(field.traits),
+    context: given.map(field.context),
+    integrations: given.map(field.integrations),
   }
   if (callType === 'page' && call.traits !== null) {
     // The Go library's name for a page's properties. Some callers give both.

@@ -73,29 +73,17 @@ export function readId(field: string, text: string, start: number, end: number):
   throw new CallFaultError('id_not_string', `${field} must be a string`)
 }
 
-export function readString(
-  field: string,
-  text: string,
-  start: number,
-  end: number,
-  code: CallFault['code'],
-): string | null {
+export function readString(field: string, text: string, start: number, end: number): string | null {
   if (isString(text, start, end)) return textOf(text, start, end)
   if (isAbsent(text, start, end)) return null
-  throw new CallFaultError(code, `${field} must be a string`)
+  throw new CallFaultError(`${field}_not_string` as CallFault['code'], `${field} must be a string`)
 }
 
 /** The object's text as it came. */
-export function readMap(
-  field: string,
-  text: string,
-  start: number,
-  end: number,
-  code: CallFault['code'],
-): string | null {
+export function readMap(field: string, text: string, start: number, end: number): string | null {
   if (isAbsent(text, start, end)) return null
   if (text.charCodeAt(start) === 0x7b) return text.slice(start, end)
-  throw new CallFaultError(code, `${field} must be an object`)
+  throw new CallFaultError(`${field}_not_object` as CallFault['code'], `${field} must be an object`)
 }
 
 /** Epoch milliseconds. An empty text, which a Go SDK writes for no time, is none. */

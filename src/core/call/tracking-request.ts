@@ -1,5 +1,6 @@
 import { eachElement, eachMember, keyOf, stringOf } from '../json/json-members.ts'
 import { spaceEnd, valueEnd } from '../json/json-object.ts'
+import { resized } from '../resized.ts'
 import { CallFaultError, readMap, readTimeOrNone } from './tracking-fields.ts'
 import type { CallFault } from './tracking-fields.ts'
 import { sharedMap } from './tracking-merge.ts'
@@ -105,8 +106,8 @@ class Body {
     if (!hasCalls) throw new CallFaultError('empty_batch', 'batch must be an array of calls')
     const of = (key: string): [number, number] => spans.get(key) ?? [0, 0]
     const hasExactTimestamps = text.slice(...of('exactTimestamps')) === 'true'
-    const context = readMap('context', text, ...of('context'), 'context_not_object')
-    const integrations = readMap('integrations', text, ...of('integrations'), 'integrations_not_object')
+    const context = readMap('context', text, ...of('context'))
+    const integrations = readMap('integrations', text, ...of('integrations'))
     checkShared((context?.length ?? 0) + (integrations?.length ?? 0), scan.count)
     return {
       calls: scan.calls(),
@@ -132,7 +133,7 @@ class Body {
 const shared = new Set(['sentAt', 'exactTimestamps', 'context', 'integrations'])
 
 /** Where calls are scanned to, until they are known to be all: kept between requests. */
-let spans: CallSpans = new Int32Array(64 * spansPerCall)
+let spans = new Int32Array(64 * spansPerCall)
 let found = new Uint8Array(64)
 
 class CallScan {
@@ -181,11 +182,8 @@ class CallScan {
 
   #makeRoom(): void {
     if (this.count < found.length) return
-    const [fewSpans, few] = [spans, found]
-    spans = new Int32Array(2 * fewSpans.length)
-    spans.set(fewSpans)
-    found = new Uint8Array(2 * few.length)
-    found.set(few)
+    spans = resized(spans, spans.length * 2)
+    found = resized(found, found.length * 2)
   }
 }
 

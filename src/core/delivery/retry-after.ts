@@ -1,9 +1,10 @@
 const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 
 // The three forms of an HTTP-date (RFC 9110, section 5.6.7). Recipients must take all three.
-const imfFixdate = /^[a-z]{3}, (\d{2}) ([a-z]{3}) (\d{4}) (\d{2}):(\d{2}):(\d{2}) GMT$/i
-const rfc850 = /^[a-z]{6,9}, (\d{2})-([a-z]{3})-(\d{2}) (\d{2}):(\d{2}):(\d{2}) GMT$/i
-const asctime = /^[a-z]{3} ([a-z]{3}) ([ \d]\d) (\d{2}):(\d{2}):(\d{2}) (\d{4})$/i
+const imfFixdate =
+  /^[a-z]{3}, (?<day>\d{2}) (?<month>[a-z]{3}) (?<year>\d{4}) (?<time>\d{2}:\d{2}:\d{2}) GMT$/i
+const rfc850 = /^[a-z]{6,9}, (?<day>\d{2})-(?<month>[a-z]{3})-(?<year>\d{2}) (?<time>\d{2}:\d{2}:\d{2}) GMT$/i
+const asctime = /^[a-z]{3} (?<month>[a-z]{3}) (?<day>[ \d]\d) (?<time>\d{2}:\d{2}:\d{2}) (?<year>\d{4})$/i
 
 /**
  * How long a receiver asks us to wait (RFC 9110, section 10.2.3), in ms from `now` (epoch ms): 0 for a date that
@@ -19,34 +20,12 @@ export function parseRetryAfter(value: string, now: number): number | null {
 
 /** Epoch ms of an HTTP-date, or null. `now` places a two-digit year. */
 function parseHttpDate(text: string, now: number): number | null {
-  const fixed = imfFixdate.exec(text)
-  if (fixed) return epochOf(Number(fixed[3]), fixed[2]!, fixed[1]!, fixed[4]!, fixed[5]!, fixed[6]!)
-  const old = rfc850.exec(text)
-  if (old) {
-    // A date that seems to be more than 50 years ahead is the most recent past year with those digits.
-    const thisYear = new Date(now).getUTCFullYear()
-    const inThisCentury = thisYear - (thisYear % 100) + Number(old[3])
-    const year = inThisCentury > thisYear + 50 ? inThisCentury - 100 : inThisCentury
-    return epochOf(year, old[2]!, old[1]!, old[4]!, old[5]!, old[6]!)
-  }
-  const c = asctime.exec(text)
-  if (c) return epochOf(Number(c[6]), c[1]!, c[2]!, c[3]!, c[4]!, c[5]!)
-  return null
-}
-
-function epochOf(
-  year: number,
-  monthName: string,
-  dayText: string,
-  hourText: string,
-  minuteText: string,
-  secondText: string,
-): number | null {
-  const month = months.indexOf(monthName.toLowerCase())
-  const day = Number(dayText)
-  const hour = Number(hourText)
-  const minute = Number(minuteText)
-  const second = Number(secondText)
+  const parts = (imfFixdate.exec(text) ?? rfc850.exec(text) ?? asctime.exec(text))?.groups
+  if (!parts) return null
+  const year = parts.year!.length === 2 ? nearestYear(Number(parts.year), now) : Number(parts.year)
+  const month = months.indexOf(parts.month!.toLowerCase())
+  const day = Number(parts.day)
+  const [hour, minute, second] = parts.time!.split(':').map(Number) as [number, number, number]
   // 60 is a leap second, which the grammar allows.
   if (month < 0 || hour > 23 || minute > 59 || second > 60) return null
   const date = new Date(Date.UTC(year, month, day))
@@ -54,4 +33,11 @@ function epochOf(
   // Date.UTC takes the years 0-99 for 1900-1999.
   if (year < 100) date.setUTCFullYear(year)
   return date.getTime() + ((hour * 60 + minute) * 60 + second) * 1000
+}
+
+/** A date that seems to be more than 50 years ahead is the most recent past year with those digits. */
+function nearestYear(digits: number, now: number): number {
+  const thisYear = new Date(now).getUTCFullYear()
+  const inThisCentury = thisYear - (thisYear % 100) + digits
+  return inThisCentury > thisYear + 50 ? inThisCentury - 100 : inThisCentury
 }

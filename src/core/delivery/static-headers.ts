@@ -25,10 +25,15 @@ const reserved = new Set([
   '__proto__',
 ])
 
+/** A field name is a token: RFC 9110, 5.6.2. */
+export const isHeaderName = (name: string): boolean => /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(name)
+
+/** Printable ASCII, spaces and tabs. */
+export const isHeaderValue = (value: string): boolean => /^[\t\x20-\x7e]*$/.test(value)
+
 /** What is wrong with a static header's name (docs/destinations.md), one phrase a fault. */
 export function headerNameFaults(name: string): string[] {
-  // A field name is a token: RFC 9110, 5.6.2.
-  if (!/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(name)) return ['is not a valid header name']
+  if (!isHeaderName(name)) return ['is not a valid header name']
   const lower = name.toLowerCase()
   if (reserved.has(lower) || lower.startsWith('webhook-')) return ['cannot be set: the name is reserved']
   return []
@@ -38,7 +43,7 @@ export function headerNameFaults(name: string): string[] {
 export function headerValueFaults(value: string): string[] {
   if (value === '') return ['has no value']
   if (/[\r\n]/.test(value)) return ['has a line break in its value']
-  if (!/^[\t\x20-\x7e]*$/.test(value)) return ['has a value with characters other than printable ASCII']
+  if (!isHeaderValue(value)) return ['has a value with characters other than printable ASCII']
   if (value.trim() !== value) return ['has a value that begins or ends with white space']
   return []
 }

@@ -88,16 +88,14 @@ export class DeletionProgress {
       const ids = new Set(expected)
       for (const { deliveries } of calls)
         for (const { destinationId } of deliveries.values()) if (destinationId !== '') ids.add(destinationId)
-      const whole = zeros()
-      for (const call of calls) whole[stateOf(call, expected, unrecorded)]++
-      whole[unrecorded] += Math.max(0, requested - calls.length)
-      const destinations = [...ids].sort().map((destinationId) => {
+      const count = (expected: readonly string[], only: string | null): DeleteCounts => {
         const counts = zeros()
-        for (const call of calls) counts[stateAt(call, destinationId, unrecorded)]++
+        for (const call of calls) counts[stateOf(call, expected, unrecorded, only)]++
         counts[unrecorded] += Math.max(0, requested - calls.length)
-        return { destinationId, ...counts }
-      })
-      return { sourceId, users, requested, ...whole, destinations }
+        return counts
+      }
+      const destinations = [...ids].sort().map((id) => ({ destinationId: id, ...count([id], id) }))
+      return { sourceId, users, requested, ...count(expected, null), destinations }
     })
   }
 }
@@ -107,22 +105,21 @@ const zeros = (): DeleteCounts => ({ delivered: 0, failed: 0, skipped: 0, waitin
 /** A call counts as failed when any of its deliveries failed, and as delivered when none is left that could. */
 const byWeight: readonly DeletionOutcome[] = ['failed', 'waiting', 'unknown', 'delivered', 'skipped']
 
-const joined = (states: readonly DeletionOutcome[], none: DeletionOutcome): DeletionOutcome =>
-  byWeight.find((each) => states.includes(each)) ?? none
-
-function stateAt({ deliveries }: Call, destinationId: string, unrecorded: DeletionOutcome): DeletionOutcome {
+/**
+ * What became of a call, at all destinations or at one. One that is expected to have a delivery and has none is
+ * `unrecorded`.
+ */
+function stateOf(
+  { deliveries }: Call,
+  expected: readonly string[],
+  unrecorded: DeletionOutcome,
+  only: string | null,
+): DeletionOutcome {
   const record = deliveries.get('')
   if (record) return record.state
-  const its = [...deliveries.values()].filter((each) => each.destinationId === destinationId)
-  return joined(its.map(of), unrecorded)
+  const its = [...deliveries.values()].filter(({ destinationId }) => only === null || destinationId === only)
+  const found = new Set(its.map(({ state }) => state))
+  const reached = new Set(its.map(({ destinationId }) => destinationId))
+  if (!expected.every((id) => reached.has(id))) found.add(unrecorded)
+  return byWeight.find((each) => found.has(each)) ?? unrecorded
 }
-
-function stateOf(call: Call, expected: readonly string[], unrecorded: DeletionOutcome): DeletionOutcome {
-  const record = call.deliveries.get('')
-  if (record) return record.state
-  const at = new Set([...call.deliveries.values()].map(({ destinationId }) => destinationId))
-  const missing = expected.filter((id) => !at.has(id)).map(() => unrecorded)
-  return joined([...[...call.deliveries.values()].map(of), ...missing], unrecorded)
-}
-
-const of = ({ state }: { state: DeletionOutcome }): DeletionOutcome => state

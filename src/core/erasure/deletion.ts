@@ -1,4 +1,4 @@
-import type { AnalyticsCall } from '../call/analytics-call.ts'
+import { absentFields, type AnalyticsCall } from '../call/analytics-call.ts'
 import type { Erasure } from './erasures.ts'
 import type { SettingsState } from '../settings/settings.ts'
 
@@ -63,45 +63,18 @@ export function finishedNote(
   total: number,
   notified: number,
 ): Erasure {
-  return {
-    sourceId: '',
-    userId: '',
-    requestId,
-    at,
-    number: notified + 1,
-    total,
-    destinationIds: [],
-    finished: true,
-  }
+  const number = notified + 1
+  return { sourceId: '', userId: '', requestId, at, number, total, destinationIds: [], finished: true }
 }
 
-const prefix = 'delete-'
-
 /** The messageIds of one request's delete calls begin with this. */
-export const deleteIdPrefix = (requestId: string): string => `${prefix}${requestId}-`
+export const deleteIdPrefix = (requestId: string): string => `delete-${requestId}-`
 
 /**
  * The call by which the source's destinations learn that the user is to be forgotten (the spec, Events 1). The same
  * erasure always gives the same call. `hash` is of source and user.
  */
 export function deleteCall({ sourceId, userId, requestId, at }: Erasure, hash: string): AnalyticsCall {
-  return {
-    messageId: deleteIdPrefix(requestId) + hash,
-    sourceId,
-    type: 'delete',
-    userId,
-    anonymousId: null,
-    previousId: null,
-    groupId: null,
-    event: null,
-    name: null,
-    category: null,
-    timestamp: at,
-    receivedAt: at,
-    sentAt: null,
-    properties: null,
-    traits: null,
-    context: null,
-    integrations: null,
-  }
+  const messageId = deleteIdPrefix(requestId) + hash
+  return { ...absentFields, messageId, sourceId, type: 'delete', userId, timestamp: at, receivedAt: at }
 }

@@ -1,5 +1,7 @@
+import { isExact, rawJSON } from './json-number.ts'
 import { numberEnd, stringEnd } from './json-object.ts'
 import { parseJson } from './parse-json.ts'
+import { resized } from '../resized.ts'
 
 const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x5d]
 const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a]
@@ -35,9 +37,6 @@ function rewritten(text: string): string | null {
   }
 }
 
-/** Text that JSON.stringify puts out as it is (TypeScript does not know it yet). */
-const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown }
-
 const keepInexact = (source: string): unknown => (isExact(source) ? Number(source) : rawJSON(source))
 
 function hasInexactNumber(json: string): boolean {
@@ -54,26 +53,6 @@ function hasInexactNumber(json: string): boolean {
     }
   }
   return false
-}
-
-/** Whether what JSON.stringify writes for the number is the same number. `-0` is 0. */
-function isExact(number: string): boolean {
-  const value = Number(number)
-  if (value === 0) return !/^[^eE]*[1-9]/.test(number)
-  return Number.isFinite(value) && decimalOf(number) === decimalOf(String(value))
-}
-
-/** One spelling of a number that is not 0: its digits without zeros at either end, and the power of ten. */
-function decimalOf(number: string): string {
-  const [mantissa, exponent = '0'] = number.toLowerCase().split('e') as [string, string?]
-  const [whole, fraction = ''] = mantissa.replace('-', '').split('.') as [string, string?]
-  const digits = whole + fraction
-  let start = 0
-  let end = digits.length
-  while (digits.charCodeAt(start) === zero) start++
-  while (digits.charCodeAt(end - 1) === zero) end--
-  const power = Number(exponent) - fraction.length + digits.length - end
-  return `${number.startsWith('-') ? '-' : ''}${digits.slice(start, end)}e${power}`
 }
 
 /** For each container that is open: the character that closes it, and how many keys were held before it. */
@@ -211,17 +190,11 @@ function isWrittenSo(text: string, start: number, end: number): boolean {
 const isDigit = (code: number): boolean => code >= zero && code <= nine
 
 function growDepth(): void {
-  const [fewClosers, fewCounts] = [closers, keyCounts]
-  closers = new Uint8Array(fewClosers.length * 4)
-  closers.set(fewClosers)
-  keyCounts = new Int32Array(fewCounts.length * 4)
-  keyCounts.set(fewCounts)
+  closers = resized(closers, closers.length * 4)
+  keyCounts = resized(keyCounts, keyCounts.length * 4)
 }
 
 function growKeys(): void {
-  const [fewStarts, fewMarks] = [keyStarts, keyMarks]
-  keyStarts = new Int32Array(fewStarts.length * 2)
-  keyStarts.set(fewStarts)
-  keyMarks = new Int32Array(fewMarks.length * 2)
-  keyMarks.set(fewMarks)
+  keyStarts = resized(keyStarts, keyStarts.length * 2)
+  keyMarks = resized(keyMarks, keyMarks.length * 2)
 }

@@ -1,3 +1,5 @@
+import { resized } from '../resized.ts'
+
 const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x5d]
 const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a]
 const [minus, plus, dot, zero, nine] = [0x2d, 0x2b, 0x2e, 0x30, 0x39]
@@ -33,7 +35,7 @@ export function valueEnd(text: string, at: number): number {
       if (text.charCodeAt(at) === closer) {
         at++
       } else {
-        if (depth === closers.length) closers = grown(closers)
+        if (depth === closers.length) closers = resized(closers, depth * 4)
         closers[depth++] = closer
         if (closer === closeBrace && (at = keyEnd(text, at)) < 0) return -1
         continue
@@ -57,12 +59,6 @@ export function valueEnd(text: string, at: number): number {
       break
     }
   }
-}
-
-function grown(array: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
-  const larger = new Uint8Array(array.length * 4)
-  larger.set(array)
-  return larger
 }
 
 export function spaceEnd(text: string, at: number): number {

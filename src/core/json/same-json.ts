@@ -1,3 +1,4 @@
+import { isRawJSON, plainNumber, rawJSON } from './json-number.ts'
 import { parseJson } from './parse-json.ts'
 
 /**
@@ -24,25 +25,8 @@ function plain(text: string): string {
   )
 }
 
-/** Text that JSON.stringify puts out as it is (TypeScript does not know it yet). */
-const { rawJSON, isRawJSON } = JSON as unknown as {
-  rawJSON(text: string): unknown
-  isRawJSON(value: unknown): boolean
-}
-
 /** Objects become lists of members, which cannot be taken for anything else: arrays stay arrays. */
 function sorted(_key: string, value: unknown): unknown {
   if (value === null || typeof value !== 'object' || Array.isArray(value) || isRawJSON(value)) return value
   return { members: Object.entries(value).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)) }
-}
-
-const numberForm = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
-
-/** The digits without zeros around them, and the power of ten that they are multiplied with. */
-function plainNumber(source: string): string {
-  const [, sign, whole, fraction = '', exponent = '0'] = numberForm.exec(source)!
-  const digits = (whole + fraction).replace(/^0+/, '')
-  const short = digits.replace(/0+$/, '')
-  if (short === '') return '0'
-  return `${sign}${short}e${BigInt(exponent) - BigInt(fraction.length) + BigInt(digits.length - short.length)}`
 }

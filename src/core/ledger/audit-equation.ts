@@ -1,4 +1,5 @@
-import type { DestinationCounts } from './tally.ts'
+import { noCounts } from './result-log.ts'
+import { totalOf, type DestinationCounts } from './tally.ts'
 
 /**
  * planned + carried + replayed + copies + ahead = delivered + waiting + dead + skipped + erased. Of the destination
@@ -52,43 +53,24 @@ export function equationOf(
   sums: ReadonlyMap<string | null, TierSums>,
 ): DestinationLine[] {
   const ids = new Set([...calls.keys(), ...tiers.keys(), ...sums.keys()])
-  const lines = [...ids].map((id) => lineOf(id, calls.get(id), tiers.get(id), sums.get(id)))
+  const lines = [...ids].map((id) =>
+    lineOf(calls.get(id) ?? noCounts(id), tiers.get(id) ?? noCounts(id), sums.get(id) ?? noTierSums()),
+  )
   settleUnread(lines)
   return lines.sort((a, b) => ((a.destinationId ?? '') < (b.destinationId ?? '') ? -1 : 1))
 }
 
-function lineOf(
-  destinationId: string | null,
-  calls: DestinationCounts | undefined,
-  tiers: DestinationCounts | undefined,
-  sums: TierSums | undefined,
-): DestinationLine {
-  const both = (field: Exclude<keyof DestinationCounts, 'destinationId'>) =>
-    (calls?.[field] ?? 0) + (tiers?.[field] ?? 0)
-  const planned = calls
-    ? calls.delivered + calls.retried + calls.deferred + calls.deadLettered + calls.skipped + calls.erased
-    : 0
-  const { carried = 0, replayed = 0, copies = 0, ahead = 0, waiting = 0, settledBefore = 0 } = sums ?? {}
-  const [delivered, dead, skipped, erased] = [
-    both('delivered'),
-    both('deadLettered'),
-    both('skipped'),
-    both('erased'),
-  ]
-  const balance =
-    planned +
-    carried +
-    replayed +
-    copies +
-    ahead -
-    delivered -
-    waiting -
-    dead -
-    skipped -
-    erased -
-    settledBefore
+function lineOf(calls: DestinationCounts, tiers: DestinationCounts, sums: TierSums): DestinationLine {
+  const planned = totalOf(calls)
+  const { carried, replayed, copies, ahead, waiting, settledBefore } = sums
+  const delivered = calls.delivered + tiers.delivered
+  const dead = calls.deadLettered + tiers.deadLettered
+  const skipped = calls.skipped + tiers.skipped
+  const erased = calls.erased + tiers.erased
+  const incoming = planned + carried + replayed + copies + ahead
+  const accounted = delivered + waiting + dead + skipped + erased + settledBefore
   return {
-    destinationId,
+    destinationId: calls.destinationId,
     planned,
     carried,
     replayed,
@@ -99,7 +81,7 @@ function lineOf(
     dead,
     skipped,
     erased,
-    balance,
+    balance: incoming - accounted,
   }
 }
 

@@ -1,6 +1,7 @@
 import {
   addRuns,
   fromPairs,
+  indexEndingAfter,
   isInRuns,
   subtractRuns,
   type FinishedOffsets,
@@ -8,7 +9,7 @@ import {
 import type { OffsetRun } from '../offsets/offset-runs.ts'
 import type { Fact, FactSink } from './ledger-chain.ts'
 import { noCounts } from './result-log.ts'
-import type { DestinationCounts } from './tally.ts'
+import type { DestinationCounts, Tally } from './tally.ts'
 
 /** Per destination (null: records without one): what tallies count, and what was found in the topics. */
 export interface PublishedCounts {
@@ -25,9 +26,8 @@ export interface PublishedCounts {
 export interface Segment {
   start: number
   end: number
-  /** When the first and the last of its tallies were written, epoch ms. */
+  /** When the first of its tallies was written, epoch ms. */
   firstAt: number
-  lastAt: number
   talliedRecords: number
   foundRecords: number
   published: Map<string | null, PublishedCounts>
@@ -63,12 +63,11 @@ export class PartitionFacts implements FactSink {
     this.tallies++
     this.records += tally.records
     for (const { start, end } of fromPairs(tally.lost, tally.start) ?? []) this.lost += end - start
-    this.#addOwners(tally.owner, tally.earlier, tally.start, tallied)
+    this.#addOwners(tally, tallied)
     const segment = (this.#open ??= newSegment(tally.start, at))
-    segment.lastAt = at
     segment.talliedRecords += tally.records
     for (const each of tally.counts) {
-      addCounts(entryOf(this.counts, each.destinationId), each)
+      addCounts(this.counts, each)
       const { retried, deferred, deadLettered } = each
       if (retried + deferred + deadLettered === 0) continue
       const published = publishedOf(segment, each.destinationId)
@@ -88,34 +87,23 @@ export class PartitionFacts implements FactSink {
     return this.#segments
   }
 
-  /** The owner that finished the offset, by the tallies; null when none of them covers it. */
+  /** Whether a tally covers the offset. */
   isReported(offset: number): boolean {
     for (const runs of this.#owners.values()) if (isInRuns(runs, offset)) return true
     return false
   }
 
+  /** Whether it was finished under that owner, by the tallies. */
   isBy(owner: string, offset: number): boolean {
     return isInRuns(this.#owners.get(owner) ?? [], offset)
   }
 
   /** The segment that the offset lies in; undefined when no tally covers it. */
   segmentOf(offset: number): Segment | undefined {
-    let low = 0
-    let high = this.#segments.length
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if (this.#segments[middle]!.end <= offset) low = middle + 1
-      else high = middle
-    }
-    return this.#segments[low]
+    return this.#segments[indexEndingAfter(this.#segments, offset)]
   }
 
-  #addOwners(
-    owner: string,
-    earlier: readonly { owner: string; finished: number[] }[],
-    start: number,
-    tallied: readonly OffsetRun[],
-  ): void {
+  #addOwners({ owner, earlier, start }: Tally, tallied: readonly OffsetRun[]): void {
     let left = tallied
     for (const { owner: before, finished } of earlier) {
       const runs = fromPairs(finished, start) ?? []
@@ -126,13 +114,9 @@ export class PartitionFacts implements FactSink {
   }
 
   #addOwner(owner: string, runs: readonly OffsetRun[]): void {
-    const list = this.#owners.get(owner)
-    if (list) addRuns(list, runs)
-    else
-      this.#owners.set(
-        owner,
-        runs.map((run) => ({ ...run })),
-      )
+    const list = this.#owners.get(owner) ?? []
+    addRuns(list, runs)
+    this.#owners.set(owner, list)
   }
 
   #closeSegment(end: number): void {
@@ -152,7 +136,6 @@ const newSegment = (start: number, at: number): Segment => ({
   start,
   end: start,
   firstAt: at,
-  lastAt: at,
   talliedRecords: 0,
   foundRecords: 0,
   published: new Map(),
@@ -169,7 +152,6 @@ export function publishedOf(segment: Segment, destinationId: string | null): Pub
 
 function joinInto(segment: Segment, next: Segment): void {
   segment.end = next.end
-  segment.lastAt = next.lastAt
   segment.talliedRecords += next.talliedRecords
   segment.foundRecords += next.foundRecords
   for (const [destinationId, given] of next.published) {
@@ -178,15 +160,10 @@ function joinInto(segment: Segment, next: Segment): void {
   }
 }
 
-export function entryOf(
-  counts: Map<string | null, DestinationCounts>,
-  destinationId: string | null,
-): DestinationCounts {
-  let entry = counts.get(destinationId)
-  if (!entry) counts.set(destinationId, (entry = noCounts(destinationId)))
-  return entry
-}
-
-export function addCounts(to: DestinationCounts, { destinationId: _, ...given }: DestinationCounts): void {
-  for (const key of Object.keys(given) as (keyof typeof given)[]) to[key] += given[key]
+/** Adds what is counted of one destination to its sum. */
+export function addCounts(sums: Map<string | null, DestinationCounts>, counts: DestinationCounts): void {
+  const { destinationId, ...given } = counts
+  const sum = sums.get(destinationId) ?? noCounts(destinationId)
+  for (const key of Object.keys(given) as (keyof typeof given)[]) sum[key] += given[key]
+  sums.set(destinationId, sum)
 }

@@ -1,8 +1,9 @@
 // What an audit is asked, and its verdict: whether every call is accounted for.
-import { addCounts, entryOf, type PartitionFacts } from './audit-partition.ts'
+import { addCounts, type PartitionFacts } from './audit-partition.ts'
 import { equationOf, type DestinationLine, type TierSums } from './audit-equation.ts'
-import type { Origin } from '../delivery/delivery.ts'
 import type { Chain, ChainFault } from './ledger-chain.ts'
+import type { DestinationCounts } from './tally.ts'
+import type { Place } from './trace.ts'
 
 export interface PartitionId {
   topic: string
@@ -39,14 +40,10 @@ export interface AuditFault extends PartitionId {
 }
 
 /** A record that a crash, a rebalance or a producer's repetition made once more. */
-export interface Copy {
-  /** Where the copy lies. */
-  topic: string
-  partition: number
-  offset: number
+export interface Copy extends Place {
   deliveryId: string | null
   /** The record that it was made from. */
-  from: Origin | null
+  from: Place | null
   owner: string
 }
 
@@ -89,14 +86,14 @@ export function reportOf(
 ): AuditReport {
   const faults: AuditFault[] = []
   const partitions: PartitionLine[] = []
-  const calls = new Map<string | null, ReturnType<typeof entryOf>>()
+  const calls = new Map<string | null, DestinationCounts>()
   const tiers: typeof calls = new Map()
   for (const { of, chain } of watched) {
     const { sink, start, faults: chainFaults } = chain
     const { topic, partition, group } = of
     faults.push(...chainFaults.flatMap((fault) => namedFaults(of, fault)))
     const counted = terms.isTier(topic) ? tiers : calls
-    for (const counts of sink.counts.values()) addCounts(entryOf(counted, counts.destinationId), counts)
+    for (const counts of sink.counts.values()) addCounts(counted, counts)
     const { since, records, lost, tallies } = sink
     const to = sink.finished?.position ?? start.position
     partitions.push({ group, topic, partition, from: start.position, to, since, records, lost, tallies })

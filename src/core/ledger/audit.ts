@@ -10,11 +10,11 @@ import {
   type Copy,
   type PartitionId,
 } from './audit-report.ts'
-import type { Origin } from '../delivery/delivery.ts'
 import { LedgerChain, type Chain } from './ledger-chain.ts'
-import { isInRuns, uniteRuns, type FinishedOffsets } from '../offsets/finished-offsets.ts'
+import { allRuns, isInRuns, type FinishedOffsets } from '../offsets/finished-offsets.ts'
 import { decodeFinished, tallyIdOf, type OffsetRun } from '../offsets/offset-runs.ts'
 import type { Tally } from './tally.ts'
+import type { Place } from './trace.ts'
 
 const maxCopiesNamed = 1_000
 
@@ -27,13 +27,9 @@ interface Watched {
 }
 
 /** What is known of a record in a tier or among the dead letters. */
-export interface PublishedRecord extends PartitionId {
-  offset: number
-  from: Pick<Origin, 'topic' | 'partition' | 'offset'> | null
-  owner: string
-  /** Null where there is none, or it cannot be read. */
+export interface PublishedRecord extends Copy {
+  /** Null where there is none, or it cannot be read; so is `deliveryId`. */
   destinationId: string | null
-  deliveryId: string | null
   /** The same retry or dead letter was published twice. */
   repeated: boolean
 }
@@ -75,8 +71,7 @@ export class Audit {
     for (const watched of this.#watched.values()) {
       watched.result = watched.chain.end()
       watched.result.sink.end()
-      const { position, runs } = watched.result.start
-      watched.before = uniteRuns([{ start: 0, end: position }], runs)
+      watched.before = allRuns(watched.result.start)
     }
   }
 
@@ -153,7 +148,7 @@ export class Audit {
    * `fact`: a tally covers the record. `copy`: a tally covers the record that it came from, but another owner
    * finished it, or it is there twice. `earlier`: it came about before what is audited. `ahead`: after it.
    */
-  #classOf(record: PublishedRecord, from: NonNullable<PublishedRecord['from']>): RecordClass {
+  #classOf(record: PublishedRecord, from: Place): RecordClass {
     const watched = this.#watched.get(keyOf(from))
     if (!watched?.result || isInRuns(watched.before, from.offset)) return 'earlier'
     const { result } = watched
@@ -176,6 +171,6 @@ export class Audit {
   #nameCopy({ topic, partition, offset, deliveryId, from, owner }: PublishedRecord): void {
     this.#copyCount++
     if (this.#copies.length >= maxCopiesNamed) return
-    this.#copies.push({ topic, partition, offset, deliveryId, from: from as Origin | null, owner })
+    this.#copies.push({ topic, partition, offset, deliveryId, from, owner })
   }
 }

@@ -1,6 +1,14 @@
 // The life of one copy of a call, put together from what the topics hold of it: `postrider why`.
-import { deadLetterOf, stateByTraces, unrecorded, type DeliveryLife, type FinishOf } from './delivery-life.ts'
-import type { DestinationCounts } from './tally.ts'
+import {
+  deadLetterOf,
+  nothingKnown,
+  stateByTraces,
+  unrecorded,
+  type DeliveryLife,
+  type Ended,
+  type FinishOf,
+} from './delivery-life.ts'
+import { totalOf } from './tally.ts'
 import {
   placeKey,
   type AttemptTrace,
@@ -13,9 +21,7 @@ import {
 } from './trace.ts'
 
 /** A trace as it is shown: in the order of things. */
-export type Step = (
-  AttemptTrace | (DispositionTrace & { deadLetter: Place | null }) | (RetryTrace & { kind: 'retry' })
-) & {
+export type Step = (AttemptTrace | (DispositionTrace & { deadLetter: Place | null }) | RetryTrace) & {
   /** What a process did that ended before its work was committed: the record was worked on again. */
   repeat: boolean
 }
@@ -37,7 +43,7 @@ export interface CopyLife {
   steps: Step[]
   deliveries: DeliveryLife[]
   /** Of a record that came to no delivery; null of others. */
-  record: Pick<DeliveryLife, 'state' | 'at' | 'byTally' | 'reason' | 'deadLetter'> | null
+  record: Ended | null
 }
 
 export function lifeOf(facts: CopyFacts): CopyLife {
@@ -105,9 +111,12 @@ function supported(
   )
   const counts = new Map(tally?.counts.map((each) => [each.destinationId, each]))
   const given = new Set(recorded)
-  for (const lines of plans)
-    for (const [id, its] of Map.groupBy(lines, ({ destinationId }) => destinationId))
-      if (tally && tally.records > 0 && givenTo(counts.get(id)) >= tally.records * its.length) given.add(id)
+  for (const plan of plans)
+    for (const [id, lines] of Map.groupBy(plan, ({ destinationId }) => destinationId)) {
+      const its = counts.get(id)
+      // Deliveries, a round from a tier counted like one; and calls that it did not choose.
+      if (tally && tally.records > 0 && its && totalOf(its) >= tally.records * lines.length) given.add(id)
+    }
   const left = plans.filter(
     (plan) =>
       [...given].every((id) => plan.some(({ destinationId }) => destinationId === id)) &&
@@ -118,13 +127,6 @@ function supported(
       }),
   )
   return left.length > 0 ? left : plans
-}
-
-/** Deliveries of a destination, a round from a tier counted like one; and calls that it did not choose. */
-function givenTo(counts: DestinationCounts | undefined): number {
-  if (!counts) return 0
-  const { delivered, retried, deferred, deadLettered, skipped, erased } = counts
-  return delivered + retried + deferred + deadLettered + skipped + erased
 }
 
 /** At one time an attempt comes before what it led to. */
@@ -165,19 +167,15 @@ function repeats(traces: readonly Trace[], finish: FinishOf): (trace: Trace) => 
 function recordState(
   { traces, place, finish, plans }: CopyFacts,
   isRepeat: (trace: Trace) => boolean,
-): CopyLife['record'] {
+): Ended {
   const recorded = traces.filter(
     (trace) => (trace.kind === 'disposition' || trace.kind === 'dead_letter') && !isRepeat(trace),
   )
   const byTraces = stateByTraces(recorded, finish)
-  if (byTraces) {
-    const { state, at, byTally, reason, deadLetter } = byTraces
-    return { state, at, byTally, reason, deadLetter }
-  }
+  if (byTraces) return byTraces
   const { finished, tally } = finish(place)
-  const nothing = { byTally: false, reason: null, deadLetter: null, at: null }
-  if (!finished) return { ...nothing, state: 'open' }
+  if (!finished) return { ...nothingKnown, state: 'open' }
   // A record that becomes a dead letter or is erased is recorded: this one had no destination.
-  if (tally && plans.length > 0) return { ...nothing, state: 'skipped', at: tally.at, byTally: true }
-  return { ...nothing, state: 'unknown' }
+  if (tally && plans.length > 0) return { ...nothingKnown, state: 'skipped', at: tally.at, byTally: true }
+  return { ...nothingKnown, state: 'unknown' }
 }

@@ -67,8 +67,11 @@ export const deadLetterOf = (
 /** What became of a delivery, whichever it is. */
 export type Ended = Omit<DeliveryLife, 'destinationId' | 'urlId'>
 
-const nothingMore: Omit<Ended, 'state' | 'at' | 'attempts'> = {
+/** What a state says beside itself, where nothing is known of it. */
+export const nothingKnown: Omit<Ended, 'state'> = {
+  at: null,
   byTally: false,
+  attempts: null,
   reason: null,
   tier: null,
   dueAt: null,
@@ -95,7 +98,7 @@ export function stateByTraces(traces: readonly Trace[], finish: FinishOf): Ended
   if (!last) return null
   if (last.kind === 'dead_letter')
     return {
-      ...nothingMore,
+      ...nothingKnown,
       state: 'dead_letter',
       at: last.at,
       attempts: last.attempts,
@@ -107,7 +110,7 @@ export function stateByTraces(traces: readonly Trace[], finish: FinishOf): Ended
   const state = finalStates[disposition]
   if (state)
     return {
-      ...nothingMore,
+      ...nothingKnown,
       state,
       at,
       attempts,
@@ -116,13 +119,13 @@ export function stateByTraces(traces: readonly Trace[], finish: FinishOf): Ended
     }
   const retry = ofDisposition(last, retries)
   if (retry) return inTier(retry, finish)
-  return { ...nothingMore, state: 'unknown', at: null, attempts, tier: last.tier, dueAt: last.dueAt }
+  return { ...nothingKnown, state: 'unknown', attempts, tier: last.tier, dueAt: last.dueAt }
 }
 
 /** The end of a round from a tier is always recorded: otherwise it has not ended, or its record is gone. */
 function inTier({ place, attempts, tier, dueAt, notBefore }: RetryTrace, finish: FinishOf): Ended {
   const state = finish(place).finished ? 'unknown' : 'waiting'
-  return { ...nothingMore, state, at: null, attempts, tier, dueAt: Math.max(dueAt, notBefore ?? 0) }
+  return { ...nothingKnown, state, attempts, tier, dueAt: Math.max(dueAt, notBefore ?? 0) }
 }
 
 /**
@@ -135,14 +138,14 @@ export function unrecorded(
   isCertain: boolean,
   inAll: boolean,
 ): Ended {
-  const open = { ...nothingMore, at: null, attempts: null }
-  if (!finished) return { ...open, state: 'open' }
+  if (!finished) return { ...nothingKnown, state: 'open' }
   const counts = tally?.counts.find((each) => each.destinationId === destinationId)
-  if (!tally || !counts) return { ...open, state: 'unknown' }
+  if (!tally || !counts) return { ...nothingKnown, state: 'unknown' }
   const at = tally.at
   const { delivered, skipped } = counts
   if (delivered > 0 && inAll && (skipped === 0 || isCertain))
-    return { ...open, state: 'delivered', at, attempts: 1, byTally: true }
-  if (delivered === 0 && skipped > 0) return { ...open, state: 'skipped', at, attempts: 0, byTally: true }
-  return { ...open, state: 'unknown' }
+    return { ...nothingKnown, state: 'delivered', at, attempts: 1, byTally: true }
+  if (delivered === 0 && skipped > 0)
+    return { ...nothingKnown, state: 'skipped', at, attempts: 0, byTally: true }
+  return { ...nothingKnown, state: 'unknown' }
 }

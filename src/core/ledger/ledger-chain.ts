@@ -2,6 +2,7 @@
 // its predecessor. Read in the order in which they were written, in memory that does not grow with their number.
 import {
   addRuns,
+  allRuns,
   intersectRuns,
   fromPairs,
   containsFinished,
@@ -33,6 +34,11 @@ export interface FactSink {
   add(fact: Fact): void
 }
 
+/** Where there are such offsets. */
+function noteFault(faults: ChainFault[], kind: ChainFault['kind'], runs: OffsetRun[], why: string): void {
+  if (runs.length > 0) faults.push({ kind, runs, why })
+}
+
 interface TalliedRuns {
   tally: Tally
   at: number
@@ -61,21 +67,15 @@ class Lineage<S extends FactSink> {
   }
 
   advance({ tally, at, tallied }: TalliedRuns): void {
-    const { finished, faults } = this
-    const before = uniteRuns([{ start: 0, end: finished.position }], finished.runs)
-    const again = intersectRuns(tallied, before)
-    if (again.length > 0)
-      faults.push({ kind: 'overlap', runs: again, why: `tally ${tally.id} covers them again` })
+    const { faults } = this
+    const { id, position } = tally
+    const before = allRuns(this.finished)
+    noteFault(faults, 'overlap', intersectRuns(tallied, before), `tally ${id} covers them again`)
     const all = uniteRuns(before, tallied)
-    const passed = subtractRuns([{ start: 0, end: tally.position }], all)
-    if (passed.length > 0)
-      faults.push({ kind: 'gap', runs: passed, why: `tally ${tally.id} commits them without covering them` })
-    const whole = uniteRuns(all, passed)
-    this.finished = {
-      position: tally.position,
-      runs: subtractRuns(whole, [{ start: 0, end: tally.position }]),
-    }
-    this.tip = tally.id
+    const below = [{ start: 0, end: position }]
+    noteFault(faults, 'gap', subtractRuns(below, all), `tally ${id} commits them without covering them`)
+    this.finished = { position, runs: subtractRuns(all, below) }
+    this.tip = id
     this.candidates.clear()
     this.sink.add({ tally, at, tallied, finished: this.finished })
   }
@@ -117,12 +117,7 @@ export class LedgerChain<S extends FactSink> {
     this.#newSink = newSink
   }
 
-  /** The chain is known whole: later tallies are ignored. */
-  get isComplete(): boolean {
-    return this.#found !== null
-  }
-
-  /** In the order in which they were written. @param at epoch ms */
+  /** In the order in which they were written; once the chain is whole, later ones are ignored. @param at epoch ms */
   add(tally: Tally, at: number): void {
     if (this.#found) return
     const tallied = fromPairs(tally.finished, tally.start)
@@ -177,35 +172,24 @@ export class LedgerChain<S extends FactSink> {
   #checkBreak({ start, faults, tip }: Lineage<S>): void {
     if (this.#seenFrom === Infinity) return
     const why = tip === null ? 'somebody other than a forwarder committed' : `tally ${tip} is missing`
-    const held = uniteRuns([{ start: 0, end: start.position }], start.runs)
-    const untallied = subtractRuns(held, uniteRuns([{ start: 0, end: this.#seenFrom }], this.#seen))
-    if (untallied.length > 0)
-      faults.push({ kind: 'gap', runs: untallied, why: `no tally covers them: ${why}` })
+    const held = allRuns(start)
+    const known = allRuns({ position: this.#seenFrom, runs: this.#seen })
+    noteFault(faults, 'gap', subtractRuns(held, known), `no tally covers them: ${why}`)
     if (tip !== null) return
-    const again = subtractRuns(this.#seen, held)
-    if (again.length > 0)
-      faults.push({ kind: 'overlap', runs: again, why: `they were set back, and come again: ${why}` })
+    noteFault(faults, 'overlap', subtractRuns(this.#seen, held), `they were set back, and come again: ${why}`)
   }
 
   /** Once all that the ledger held when the commit was read has been added. */
   end(): Chain<S> {
     const found = this.#found
-    const { position, runs } = this.#committed ?? nothing
-    const committed = uniteRuns([{ start: 0, end: position }], runs)
+    const committed = allRuns(this.#committed ?? nothing)
     if (!found) return this.#withoutChain(committed)
     const { finished, start, sink } = found
-    const held = uniteRuns([{ start: 0, end: finished.position }], finished.runs)
+    const held = allRuns(finished)
     const faults = [...this.#faults, ...found.faults]
-    const untallied = subtractRuns(committed, held)
-    if (untallied.length > 0)
-      faults.push({ kind: 'gap', runs: untallied, why: 'they are committed, and no tally covers them' })
-    const uncommitted = subtractRuns(held, committed)
-    if (uncommitted.length > 0)
-      faults.push({
-        kind: 'overlap',
-        runs: uncommitted,
-        why: 'a tally covers them, and they are not committed',
-      })
+    const [untallied, uncommitted] = [subtractRuns(committed, held), subtractRuns(held, committed)]
+    noteFault(faults, 'gap', untallied, 'they are committed, and no tally covers them')
+    noteFault(faults, 'overlap', uncommitted, 'a tally covers them, and they are not committed')
     return { start, finished, sink, faults }
   }
 
@@ -216,13 +200,9 @@ export class LedgerChain<S extends FactSink> {
     const from = this.#seenFrom === Infinity ? [] : [{ start: this.#seenFrom, end: Infinity }]
     const named = faults.reduce<OffsetRun[]>((all, { runs }) => uniteRuns(all, runs), [])
     const untallied = subtractRuns(intersectRuns(committed, from), uniteRuns(this.#seen, named))
-    if (untallied.length > 0)
-      faults.push({
-        kind: 'gap',
-        runs: untallied,
-        why: 'they are committed, and no tally that the ledger holds covers them',
-      })
-    if (!last || this.#isAtStartOf(last)) {
+    noteFault(faults, 'gap', untallied, 'they are committed, and no tally that the ledger holds covers them')
+    // Its tallies may all have been committed after the commit was read, or not at all.
+    if (!last || this.#committed === null || last.beginsAt(this.#committed)) {
       const start = last?.start ?? this.#committed ?? nothing
       return { start, finished: start, sink: this.#newSink(), faults }
     }
@@ -233,16 +213,9 @@ export class LedgerChain<S extends FactSink> {
     const before = last.faults.length
     if (newest) last.advance(newest)
     faults.push(...last.faults.slice(before))
-    const held = uniteRuns([{ start: 0, end: last.finished.position }], last.finished.runs)
-    const again = subtractRuns(intersectRuns(held, this.#seen), committed)
-    if (again.length > 0)
-      faults.push({ kind: 'overlap', runs: again, why: 'they were set back, and are to come again' })
+    const again = subtractRuns(intersectRuns(allRuns(last.finished), this.#seen), committed)
+    noteFault(faults, 'overlap', again, 'they were set back, and are to come again')
     const { start, finished, sink } = last
     return { start, finished, sink, faults }
-  }
-
-  /** The lineage's tallies may all have been committed after the commit was read, or not at all. */
-  #isAtStartOf(lineage: Lineage<S>): boolean {
-    return this.#committed === null || lineage.beginsAt(this.#committed)
   }
 }

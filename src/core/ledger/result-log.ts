@@ -1,5 +1,6 @@
 import { isInRuns } from '../offsets/finished-offsets.ts'
 import type { OffsetRun } from '../offsets/offset-runs.ts'
+import { resized } from '../resized.ts'
 import { dispositionLabels, type DispositionLabel } from './delivery-event.ts'
 import type { DestinationCounts } from './tally.ts'
 
@@ -100,11 +101,6 @@ export class ResultLog {
     }
   }
 
-  /** Forgets the offsets within the runs. */
-  drop(runs: readonly OffsetRun[]): void {
-    this.#keep((offset) => !isInRuns(runs, offset))
-  }
-
   /** A log of its own of the offsets within the runs. */
   only(runs: readonly OffsetRun[]): ResultLog {
     const log = new ResultLog()
@@ -115,10 +111,11 @@ export class ResultLog {
     return log
   }
 
-  #keep(wanted: (offset: number) => boolean): void {
+  /** Forgets the offsets within the runs. */
+  drop(runs: readonly OffsetRun[]): void {
     let kept = 0
     for (let index = 0; index < this.#length; index++) {
-      if (!wanted(this.#offsets[index]!)) continue
+      if (isInRuns(runs, this.#offsets[index]!)) continue
       this.#offsets[kept] = this.#offsets[index]!
       this.#codes[kept] = this.#codes[index]!
       kept++
@@ -129,11 +126,7 @@ export class ResultLog {
   }
 
   #resize(capacity: number): void {
-    const offsets = new Float64Array(capacity)
-    const codes = new Uint32Array(capacity)
-    offsets.set(this.#offsets.subarray(0, this.#length))
-    codes.set(this.#codes.subarray(0, this.#length))
-    this.#offsets = offsets
-    this.#codes = codes
+    this.#offsets = resized(this.#offsets, capacity)
+    this.#codes = resized(this.#codes, capacity)
   }
 }

@@ -12,6 +12,12 @@ export interface DestinationCounts {
   erased: number
 }
 
+/** Of how many deliveries there are counts; one that was scheduled again counts once more. */
+export function totalOf(counts: DestinationCounts): number {
+  const { delivered, retried, deferred, deadLettered, skipped, erased } = counts
+  return delivered + retried + deferred + deadLettered + skipped + erased
+}
+
 export interface Tally {
   id: string
   /** The id in the last acknowledged commit's metadata; null where a chain begins. */

@@ -3,6 +3,7 @@
 import { urlIdOf, type DeadLetter, type DeadLetterReason, type RetryDelivery } from '../delivery/delivery.ts'
 import type { DeliveryEvent, DispositionLabel, NotPlannedReason } from './delivery-event.ts'
 import type { DestinationCounts, Tally } from './tally.ts'
+import type { Tier } from '../topics.ts'
 
 /** Where a record lies. */
 export interface Place {
@@ -137,11 +138,7 @@ export function traceOfEvent(event: DeliveryEvent, place: Place): Trace | null {
   }
 }
 
-export function traceOfRetry(
-  retry: RetryDelivery,
-  tier: { name: string; delayMs: number },
-  place: Place,
-): RetryTrace {
+export function traceOfRetry(retry: RetryDelivery, tier: Tier, place: Place): RetryTrace {
   const { scheduledAt, owner, origin, from, destinationId, notBefore, attempts } = retry
   return {
     kind: 'retry',

@@ -42,12 +42,13 @@ export function uniteRuns(one: readonly OffsetRun[], other: readonly OffsetRun[]
   return joined
 }
 
-const wholeOf = ({ position, runs }: FinishedOffsets): OffsetRun[] =>
+/** What is below the position too, as a run. */
+export const allRuns = ({ position, runs }: FinishedOffsets): OffsetRun[] =>
   uniteRuns([{ start: 0, end: position }], runs)
 
 /** What of the first is not in the second. */
 export function subtractFinished(finished: FinishedOffsets, less: FinishedOffsets): OffsetRun[] {
-  return subtractRuns(wholeOf(finished), wholeOf(less))
+  return subtractRuns(allRuns(finished), allRuns(less))
 }
 
 /** Whether the first holds all that the second does. */
@@ -61,14 +62,20 @@ export function offsetsIn(runs: readonly OffsetRun[]): number {
 }
 
 export function isInRuns(runs: readonly OffsetRun[], offset: number): boolean {
+  const index = indexEndingAfter(runs, offset)
+  return index < runs.length && runs[index]!.start <= offset
+}
+
+/** Of the first that ends behind the offset, among ranges that are ascending and apart. */
+export function indexEndingAfter(ranges: readonly { end: number }[], offset: number): number {
   let low = 0
-  let high = runs.length
+  let high = ranges.length
   while (low < high) {
     const middle = (low + high) >> 1
-    if (runs[middle]!.end <= offset) low = middle + 1
+    if (ranges[middle]!.end <= offset) low = middle + 1
     else high = middle
   }
-  return low < runs.length && runs[low]!.start <= offset
+  return low
 }
 
 /** As a tally writes them: a gap and a length in turn, the gap from the end of the run before, at first from `start`. */

@@ -1,3 +1,4 @@
+import { subtractRuns, uniteRuns } from './finished-offsets.ts'
 import type { OffsetRun } from './offset-runs.ts'
 
 /** What `add` says of an offset that is no work: it was added before, or is finished already. */
@@ -59,7 +60,7 @@ export class OffsetTracker {
   restore(position: number, runs: readonly OffsetRun[]): void {
     this.#floor = Math.max(this.#floor, position)
     const above = Math.max(this.#lastAdded + 1, this.#floor)
-    this.#known = unite([...this.#known, ...runs], above)
+    this.#known = subtractRuns(uniteRuns(this.#known, runs), [{ start: 0, end: above }])
     let next = 0
     for (let sequence = this.#head; sequence < this.#tail; sequence++) {
       const offset = this.#offsets[sequence & this.#mask]!
@@ -101,10 +102,6 @@ export class OffsetTracker {
     if (sequence < this.#head || sequence >= this.#tail) return
     if (this.#mark(sequence)) this.#changes++
     if (sequence === this.#head) this.#advance()
-  }
-
-  isFinished(sequence: number): boolean {
-    return sequence < this.#head || this.#finished[sequence & this.#mask] === 1
   }
 
   /**
@@ -169,17 +166,4 @@ export class OffsetTracker {
     this.#finished = finished
     this.#mask = capacity - 1
   }
-}
-
-/** The parts of the runs at or above `from`, ascending and apart from each other. */
-function unite(runs: readonly OffsetRun[], from: number): OffsetRun[] {
-  const united: OffsetRun[] = []
-  for (const run of [...runs].sort((a, b) => a.start - b.start)) {
-    const start = Math.max(run.start, from)
-    if (start >= run.end) continue
-    const last = united[united.length - 1]
-    if (last && start <= last.end) last.end = Math.max(last.end, run.end)
-    else united.push({ start, end: run.end })
-  }
-  return united
 }

@@ -1,7 +1,7 @@
 import type { Computation, ComputationKind } from '../audience/computations.ts'
 import type { ComputationCommand } from './commands.ts'
-import type { Decision } from './events.ts'
-import { fault, type Fault } from './fault.ts'
+import { accepted, refused, type Decision } from './events.ts'
+import { fault, faultIf, type Fault } from './fault.ts'
 import { idFaults, nameFaults } from './source-rules.ts'
 import type { SettingsAggregate } from './settings.ts'
 import { snakeCase } from './snake-case.ts'
@@ -23,9 +23,7 @@ export function decideComputation(command: ComputationCommand, state: SettingsAg
       return accepted({ type: 'sync_finished', kind, id, syncId, at, entered, left })
     }
     case 'delete_computation':
-      return found.deleted
-        ? { accepted: true, event: null }
-        : accepted({ type: 'computation_deleted', kind, id })
+      return accepted(found.deleted ? null : { type: 'computation_deleted', kind, id })
   }
 }
 
@@ -36,6 +34,7 @@ function decideCreate(command: Create, { computations, sources }: SettingsAggreg
   const { kind, id, name, sourceId } = command
   const key = snakeCase(name)
   const taken = computations.get(id)
+  const isSource = sources.has(sourceId)
   const faults = [
     ...idFaults(id),
     // Memberships of both kinds lie under their ids in one topic.
@@ -47,9 +46,7 @@ function decideCreate(command: Create, { computations, sources }: SettingsAggreg
       ? [fault('usage', 'name', 'the name holds no letter or digit, so no property can be named after it')]
       : []),
     ...sameKey(key, [...computations.values()]),
-    ...(sources.has(sourceId)
-      ? []
-      : [fault('not_found', 'sourceId', `source ${JSON.stringify(sourceId)} does not exist`)]),
+    ...faultIf(!isSource, 'not_found', 'sourceId', `source ${JSON.stringify(sourceId)} does not exist`),
   ]
   if (faults.length > 0) return { accepted: false, faults }
   return accepted({ type: 'computation_created', kind, id, name, key, sourceId })
@@ -84,13 +81,3 @@ function decideStart(command: Start, found: Computation, { sources }: SettingsAg
 
 const label = ({ kind, id }: { kind: ComputationKind; id: string }): string =>
   `${computationWords[kind]} ${JSON.stringify(id)}`
-
-const accepted = (event: NonNullable<Extract<Decision, { accepted: true }>['event']>): Decision => ({
-  accepted: true,
-  event,
-})
-
-const refused = (code: Fault['code'], field: string, message: string): Decision => ({
-  accepted: false,
-  faults: [fault(code, field, message)],
-})

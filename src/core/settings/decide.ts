@@ -1,7 +1,7 @@
 import { decideComputation } from './computation-rules.ts'
 import { decideDestinationCreate, decideDestinationUpdate } from './destination-rules.ts'
 import type { SettingsCommand } from './commands.ts'
-import type { Decision } from './events.ts'
+import { accepted, refused, type Decision } from './events.ts'
 import { resealedPlaces } from './secrets.ts'
 import { decideSourceCreate, decideSourceUpdate } from './source-rules.ts'
 import type { SettingsAggregate } from './settings.ts'
@@ -18,11 +18,8 @@ export function decide(command: SettingsCommand, state: SettingsAggregate): Deci
       const source = state.sources.get(command.id)
       if (!source) return unknown('source', command.id)
       const enabled = command.type === 'enable_source'
-      if (source.enabled === enabled) return { accepted: true, event: null }
-      return {
-        accepted: true,
-        event: { type: enabled ? 'source_enabled' : 'source_disabled', id: command.id },
-      }
+      const type = enabled ? 'source_enabled' : 'source_disabled'
+      return accepted(source.enabled === enabled ? null : { type, id: command.id })
     }
     case 'create_destination':
       return decideDestinationCreate(command, state)
@@ -31,27 +28,18 @@ export function decide(command: SettingsCommand, state: SettingsAggregate): Deci
     case 'enable_destination': {
       const destination = state.destinations.get(command.id)
       if (!destination) return unknown('destination', command.id)
-      const nothingToDo = destination.enabled && destination.urls.every((url) => url.goneAt === null)
-      return {
-        accepted: true,
-        event: nothingToDo ? null : { type: 'destination_enabled', id: command.id },
-      }
+      const isDone = destination.enabled && destination.urls.every((url) => url.goneAt === null)
+      return accepted(isDone ? null : { type: 'destination_enabled', id: command.id })
     }
     case 'disable_destination': {
       const destination = state.destinations.get(command.id)
       if (!destination) return unknown('destination', command.id)
-      return {
-        accepted: true,
-        event: destination.enabled ? { type: 'destination_disabled', id: command.id } : null,
-      }
+      return accepted(destination.enabled ? { type: 'destination_disabled', id: command.id } : null)
     }
     case 'reseal_secrets': {
       const destination = state.destinations.get(command.id)
       const places = destination ? resealedPlaces(destination, command.resealed) : null
-      return {
-        accepted: true,
-        event: places && { type: 'secrets_resealed', id: command.id, ...places },
-      }
+      return accepted(places && { type: 'secrets_resealed', id: command.id, ...places })
     }
     case 'create_computation':
     case 'start_sync':
@@ -59,27 +47,14 @@ export function decide(command: SettingsCommand, state: SettingsAggregate): Deci
     case 'delete_computation':
       return decideComputation(command, state)
     case 'report_endpoint_gone': {
-      const url = state.destinations
-        .get(command.destinationId)
-        ?.urls.find((endpoint) => endpoint.id === command.urlId)
+      const { destinationId, urlId, at } = command
+      const url = state.destinations.get(destinationId)?.urls.find((endpoint) => endpoint.id === urlId)
       // The URL may have been taken away meanwhile, or another forwarder may have been first: nothing to record.
-      if (!url || url.goneAt !== null) return { accepted: true, event: null }
-      return {
-        accepted: true,
-        event: {
-          type: 'endpoint_gone',
-          id: command.destinationId,
-          urlId: command.urlId,
-          at: command.at,
-        },
-      }
+      const isNews = url?.goneAt === null
+      return accepted(isNews ? { type: 'endpoint_gone', id: destinationId, urlId, at } : null)
     }
   }
 }
 
-function unknown(what: 'source' | 'destination', id: string): Decision {
-  return {
-    accepted: false,
-    faults: [{ code: 'not_found', field: 'id', message: `${what} "${id}" does not exist` }],
-  }
-}
+const unknown = (what: 'source' | 'destination', id: string): Decision =>
+  refused('not_found', 'id', `${what} "${id}" does not exist`)

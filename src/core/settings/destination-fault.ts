@@ -1,7 +1,5 @@
+import { isHeaderName, isHeaderValue } from '../delivery/static-headers.ts'
 import type { Destination } from './settings.ts'
-
-/** RFC 9110, 5.6.2. */
-const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 
 /**
  * Why no request can be made of a destination as the settings have it, in one line without any value; null when it
@@ -15,11 +13,11 @@ export function destinationFault({ urls }: Pick<Destination, 'urls'>): string | 
     ids.add(id)
     if (URL.parse(url) === null) return `what stands as its URL ${JSON.stringify(id)} is none`
     for (const { name } of headers)
-      if (!token.test(name)) return `the name of a header of its URL ${JSON.stringify(id)} is none`
+      if (!isHeaderName(name)) return `the name of a header of its URL ${JSON.stringify(id)} is none`
   }
   return null
 }
 
 /** The same of a header's value, which is known only once it was decrypted. */
 export const headerFault = (name: string, value: string): string | null =>
-  /^[\t\x20-\x7e]*$/.test(value) ? null : `header ${JSON.stringify(name)} has a value that no header can have`
+  isHeaderValue(value) ? null : `header ${JSON.stringify(name)} has a value that no header can have`

@@ -1,5 +1,5 @@
 import { callTypes, type CallType } from '../call/analytics-call.ts'
-import type { Fault } from './fault.ts'
+import { faultIf, type Fault } from './fault.ts'
 
 /** What can be chosen for a destination beside where it lies. The default is how most destinations work. */
 export interface DestinationOptions {
@@ -74,21 +74,16 @@ export function optionsFaults({ types, events }: OptionsEdit): Fault[] {
 
 /** What does not go together in the whole of a destination, as it would be. */
 export function optionsConflicts(
+  code: Fault['code'],
   { standardWebhooks, types, events }: DestinationOptions,
   isSigned: boolean,
-): { field: string; message: string }[] {
-  const conflicts = []
-  if (standardWebhooks && !isSigned)
-    conflicts.push({
-      field: 'standardWebhooks',
-      message: 'Standard Webhooks are signed, and the destination has no shared secret to sign with',
-    })
-  if (events && types && !types.includes('track'))
-    conflicts.push({
-      field: 'events',
-      message: 'events are names of track calls, which are not among the types that are sent',
-    })
-  return conflicts
+): Fault[] {
+  const unsigned = 'Standard Webhooks are signed, and the destination has no shared secret to sign with'
+  const untyped = 'events are names of track calls, which are not among the types that are sent'
+  return [
+    ...faultIf(standardWebhooks && !isSigned, code, 'standardWebhooks', unsigned),
+    ...faultIf(events !== null && types?.includes('track') === false, code, 'events', untyped),
+  ]
 }
 
 /** True for a call that is to be sent. */

@@ -5,11 +5,10 @@ import {
   givenOptions,
   optionsConflicts,
   optionsFaults,
-  type DestinationOptions,
 } from './destination-options.ts'
 import type { HeaderEdit, SettingsCommand } from './commands.ts'
-import type { Decision, EndpointSettings } from './events.ts'
-import { fault, type Fault } from './fault.ts'
+import { accepted, refused, type Decision, type EndpointSettings } from './events.ts'
+import { fault, faultIf, type Fault } from './fault.ts'
 import { headerPlace, type SecretPlace, type SealedSecret, type SettingsAggregate } from './settings.ts'
 import { editSecrets } from './secrets.ts'
 import { idFaults, nameFaults } from './source-rules.ts'
@@ -20,47 +19,44 @@ type Update = Extract<SettingsCommand, { type: 'update_destination' }>
 
 export const maxUrls = 5
 
+const unsigned = { sharedSecret: null, earlierSecret: null }
+
 export function decideDestinationCreate(command: Create, state: SettingsAggregate): Decision {
   const { id, name, sourceIds, enabled, sharedSecret, options = {} } = command
   const edited = editUrls({ id, urls: command.urls, headers: command.headers, current: [] }, state)
   const signing = editSecrets({ sharedSecret }, unsigned, id)
+  const isTaken = state.destinations.has(id)
   const faults = [
     ...idFaults(id),
-    ...(state.destinations.has(id)
-      ? [fault('conflict', 'id', `destination "${id}" exists already, and ids are never reused`)]
-      : []),
+    ...faultIf(isTaken, 'conflict', 'id', `destination "${id}" exists already, and ids are never reused`),
     ...nameFaults(name),
     ...sourceFaults(sourceIds, state),
     ...edited.faults,
     ...signing.faults,
     ...optionsFaults(options),
-    ...together('usage', editOptions(defaultOptions, options), sharedSecret !== null),
+    ...optionsConflicts('usage', editOptions(defaultOptions, options), sharedSecret !== null),
   ]
   if (faults.length > 0) return { accepted: false, faults }
-  return {
-    accepted: true,
-    event: {
-      type: 'destination_created',
-      destination: {
-        id,
-        name,
-        type: 'Webhooks',
-        sourceIds,
-        urls: edited.urls,
-        sharedSecret: signing.secrets?.sharedSecret ?? null,
-        ...(command.options && { options: givenOptions(command.options) }),
-        enabled,
-      },
+  return accepted({
+    type: 'destination_created',
+    destination: {
+      id,
+      name,
+      type: 'Webhooks',
+      sourceIds,
+      urls: edited.urls,
+      sharedSecret: signing.secrets?.sharedSecret ?? null,
+      ...(command.options && { options: givenOptions(command.options) }),
+      enabled,
     },
-  }
+  })
 }
 
 export function decideDestinationUpdate(command: Update, state: SettingsAggregate): Decision {
   const { id, name, sourceIds, urls, options = {} } = command
   const headers = command.headers ?? []
   const current = state.destinations.get(id)
-  if (!current)
-    return { accepted: false, faults: [fault('not_found', 'id', `destination "${id}" does not exist`)] }
+  if (!current) return refused('not_found', 'id', `destination "${id}" does not exist`)
   const urlsChange = urls !== undefined || headers.length > 0
   const optionsChange = Object.keys(givenOptions(options)).length > 0
   const { secrets, faults: secretFaults } = editSecrets(command, current, id)
@@ -69,23 +65,16 @@ export function decideDestinationUpdate(command: Update, state: SettingsAggregat
     { id, urls: urls ?? current.urls.map(({ url }) => url), headers, current: current.urls },
     state,
   )
+  const hint = 'give a name, sources, URLs, headers, a secret or an option'
   const faults = [
-    ...(changes
-      ? []
-      : [
-          fault(
-            'usage',
-            'id',
-            'nothing to change: give a name, sources, URLs, headers, a secret or an option',
-          ),
-        ]),
+    ...faultIf(!changes, 'usage', 'id', `nothing to change: ${hint}`),
     ...(name === undefined ? [] : nameFaults(name)),
     ...(sourceIds === undefined ? [] : sourceFaults(sourceIds, state)),
     ...(urlsChange ? edited.faults : []),
     ...secretFaults,
     ...optionsFaults(options),
     ...(secrets || optionsChange
-      ? together(
+      ? optionsConflicts(
           'conflict',
           editOptions(current.options, options),
           (secrets ?? current).sharedSecret !== null,
@@ -93,19 +82,16 @@ export function decideDestinationUpdate(command: Update, state: SettingsAggregat
       : []),
   ]
   if (faults.length > 0) return { accepted: false, faults }
-  return {
-    accepted: true,
-    event: {
-      type: 'destination_updated',
-      id,
-      ...(name === undefined ? {} : { name }),
-      ...(sourceIds === undefined ? {} : { sourceIds }),
-      ...(urlsChange ? { urls: edited.urls } : {}),
-      ...(secrets && { sharedSecret: secrets.sharedSecret }),
-      ...(secrets?.earlierSecret && { earlierSecret: secrets.earlierSecret }),
-      ...(optionsChange && { options: givenOptions(options) }),
-    },
-  }
+  return accepted({
+    type: 'destination_updated',
+    id,
+    ...(name === undefined ? {} : { name }),
+    ...(sourceIds === undefined ? {} : { sourceIds }),
+    ...(urlsChange ? { urls: edited.urls } : {}),
+    ...(secrets && { sharedSecret: secrets.sharedSecret }),
+    ...(secrets?.earlierSecret && { earlierSecret: secrets.earlierSecret }),
+    ...(optionsChange && { options: givenOptions(options) }),
+  })
 }
 
 function sourceFaults(sourceIds: readonly string[], state: SettingsAggregate): Fault[] {
@@ -116,13 +102,6 @@ function sourceFaults(sourceIds: readonly string[], state: SettingsAggregate): F
       .filter((id) => !state.sources.has(id))
       .map((id) => fault('not_found', 'sourceIds', `source "${id}" does not exist`)),
   ]
-}
-
-const unsigned = { sharedSecret: null, earlierSecret: null }
-
-/** What does not go together in the destination as it would be. */
-function together(code: Fault['code'], options: DestinationOptions, isSigned: boolean): Fault[] {
-  return optionsConflicts(options, isSigned).map(({ field, message }) => fault(code, field, message))
 }
 
 interface UrlEdit {

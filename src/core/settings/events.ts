@@ -5,7 +5,7 @@ import {
   type ComputationKind,
 } from '../audience/computations.ts'
 import { defaultOptions, editOptions, type OptionsEdit } from './destination-options.ts'
-import type { Fault } from './fault.ts'
+import { fault, type Fault } from './fault.ts'
 import { withResealed, type ResealedPlaces } from './secrets.ts'
 import type {
   Destination,
@@ -30,12 +30,14 @@ export type DestinationSettings = Omit<Destination, 'urls' | 'earlierSecret' | '
 export type SettingsEvent =
   | { type: 'source_created'; source: Source }
   | { type: 'source_updated'; id: string; name?: string | undefined; writeKey?: string | undefined }
-  | { type: 'source_enabled'; id: string }
-  | { type: 'source_disabled'; id: string }
+  | { type: 'source_enabled' | 'source_disabled'; id: string }
   | { type: 'destination_created'; destination: DestinationSettings }
+  | DestinationChange
+  | ComputationEvent
+
+type DestinationChange = { id: string } & (
   | {
       type: 'destination_updated'
-      id: string
       name?: string | undefined
       sourceIds?: string[] | undefined
       urls?: EndpointSettings[] | undefined
@@ -45,16 +47,22 @@ export type SettingsEvent =
       earlierSecret?: SealedSecret | undefined
       options?: OptionsEdit | undefined
     }
-  | { type: 'destination_enabled'; id: string }
-  | { type: 'destination_disabled'; id: string }
+  | { type: 'destination_enabled' | 'destination_disabled' }
   /** The same secrets under another key. */
-  | ({ type: 'secrets_resealed'; id: string } & ResealedPlaces)
+  | ({ type: 'secrets_resealed' } & ResealedPlaces)
   /** A receiver answered 410; `at` is in epoch milliseconds. */
-  | { type: 'endpoint_gone'; id: string; urlId: string; at: number }
-  | ComputationEvent
+  | { type: 'endpoint_gone'; urlId: string; at: number }
+)
 
 /** One command makes one event, or none when nothing is to be changed; or it is refused with every fault. */
 export type Decision = { accepted: true; event: SettingsEvent | null } | { accepted: false; faults: Fault[] }
+
+export const accepted = (event: SettingsEvent | null): Decision => ({ accepted: true, event })
+
+export const refused = (code: Fault['code'], field: string, message: string): Decision => ({
+  accepted: false,
+  faults: [fault(code, field, message)],
+})
 
 /** Which aggregate an event belongs to: the key of its record. */
 export function aggregateOf(event: SettingsEvent): {
@@ -109,12 +117,8 @@ export function changeBy(state: SettingsState, event: SettingsEvent): SettingsCh
       return { of: 'sources', value: event.source }
     case 'source_updated': {
       const source = existing(state.sources, event.id, event.type)
-      const value = {
-        ...source,
-        name: event.name ?? source.name,
-        writeKey: event.writeKey ?? source.writeKey,
-      }
-      return { of: 'sources', value }
+      const { name = source.name, writeKey = source.writeKey } = event
+      return { of: 'sources', value: { ...source, name, writeKey } }
     }
     case 'source_enabled':
     case 'source_disabled': {
@@ -136,27 +140,15 @@ export function changeBy(state: SettingsState, event: SettingsEvent): SettingsCh
       }
       return { of: 'destinations', value }
     }
-    default:
-      return {
-        of: 'destinations',
-        value: changedDestination(existing(state.destinations, event.id, event.type), event),
-      }
+    default: {
+      const destination = existing(state.destinations, event.id, event.type)
+      return { of: 'destinations', value: changedDestination(destination, event) }
+    }
   }
 }
 
-type DestinationChange = Extract<
-  SettingsEvent,
-  {
-    type:
-      | 'destination_updated'
-      | 'secrets_resealed'
-      | 'destination_enabled'
-      | 'destination_disabled'
-      | 'endpoint_gone'
-  }
->
-
 function changedDestination(destination: Destination, event: DestinationChange): Destination {
+  const { urls } = destination
   switch (event.type) {
     case 'destination_updated':
       return {
@@ -164,7 +156,7 @@ function changedDestination(destination: Destination, event: DestinationChange):
         name: event.name ?? destination.name,
         sourceIds: event.sourceIds ?? destination.sourceIds,
         // An edited destination is looked after: a URL that was gone gets another chance.
-        urls: notGone(event.urls ?? destination.urls),
+        urls: notGone(event.urls ?? urls),
         ...(event.sharedSecret !== undefined && {
           sharedSecret: event.sharedSecret,
           earlierSecret: event.earlierSecret ?? null,
@@ -174,13 +166,13 @@ function changedDestination(destination: Destination, event: DestinationChange):
     case 'secrets_resealed':
       return withResealed(destination, event)
     case 'destination_enabled':
-      return { ...destination, enabled: true, urls: notGone(destination.urls) }
+      return { ...destination, enabled: true, urls: notGone(urls) }
     case 'destination_disabled':
       return { ...destination, enabled: false }
     case 'endpoint_gone':
       return {
         ...destination,
-        urls: destination.urls.map((url) =>
+        urls: urls.map((url) =>
           url.id === event.urlId && url.goneAt === null ? { ...url, goneAt: event.at } : url,
         ),
       }

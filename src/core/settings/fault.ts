@@ -11,6 +11,11 @@ export function fault(code: Fault['code'], field: string, message: string): Faul
   return { code, field, message }
 }
 
+/** The fault, or none. */
+export function faultIf(isWrong: boolean, code: Fault['code'], field: string, message: string): Fault[] {
+  return isWrong ? [fault(code, field, message)] : []
+}
+
 const order = ['usage', 'not_found', 'conflict'] as const
 
 /** The one code for several faults: the one that its author alone can fix comes first. */

@@ -1,6 +1,6 @@
 import type { SettingsCommand } from './commands.ts'
-import type { Decision } from './events.ts'
-import { fault, type Fault } from './fault.ts'
+import { accepted, refused, type Decision } from './events.ts'
+import { fault, faultIf, type Fault } from './fault.ts'
 import type { SettingsAggregate } from './settings.ts'
 
 type Create = Extract<SettingsCommand, { type: 'create_source' }>
@@ -9,67 +9,49 @@ type Update = Extract<SettingsCommand, { type: 'update_source' }>
 export const maxNameLength = 200
 
 export function decideSourceCreate(command: Create, state: SettingsAggregate): Decision {
+  const { id, name, writeKey, enabled } = command
+  const isTaken = state.sources.has(id)
   const faults = [
-    ...idFaults(command.id),
-    ...(state.sources.has(command.id)
-      ? [fault('conflict', 'id', `source "${command.id}" exists already, and ids are never reused`)]
-      : []),
-    ...nameFaults(command.name),
-    ...writeKeyFaults(command.writeKey, command.id, state),
+    ...idFaults(id),
+    ...faultIf(isTaken, 'conflict', 'id', `source "${id}" exists already, and ids are never reused`),
+    ...nameFaults(name),
+    ...writeKeyFaults(writeKey, id, state),
   ]
   if (faults.length > 0) return { accepted: false, faults }
-  const { id, name, writeKey, enabled } = command
-  return { accepted: true, event: { type: 'source_created', source: { id, name, writeKey, enabled } } }
+  return accepted({ type: 'source_created', source: { id, name, writeKey, enabled } })
 }
 
 export function decideSourceUpdate(command: Update, state: SettingsAggregate): Decision {
   const { id, name, writeKey } = command
-  if (!state.sources.has(id))
-    return { accepted: false, faults: [fault('not_found', 'id', `source "${id}" does not exist`)] }
+  if (!state.sources.has(id)) return refused('not_found', 'id', `source "${id}" does not exist`)
+  const isEmpty = name === undefined && writeKey === undefined
   const faults = [
-    ...(name === undefined && writeKey === undefined
-      ? [fault('usage', 'id', 'nothing to change: give a name or a write key')]
-      : []),
+    ...faultIf(isEmpty, 'usage', 'id', 'nothing to change: give a name or a write key'),
     ...(name === undefined ? [] : nameFaults(name)),
     ...(writeKey === undefined ? [] : writeKeyFaults(writeKey, id, state)),
   ]
   if (faults.length > 0) return { accepted: false, faults }
-  return {
-    accepted: true,
-    event: {
-      type: 'source_updated',
-      id,
-      ...(name === undefined ? {} : { name }),
-      ...(writeKey === undefined ? {} : { writeKey }),
-    },
-  }
+  return accepted({
+    type: 'source_updated',
+    id,
+    ...(name === undefined ? {} : { name }),
+    ...(writeKey === undefined ? {} : { writeKey }),
+  })
 }
 
 /** The rule for ids of sources and destinations (docs/destinations.md). */
 export function idFaults(id: string): Fault[] {
-  if (/^[a-z0-9][a-z0-9_-]{0,63}$/.test(id)) return []
-  return [
-    fault(
-      'usage',
-      'id',
-      `id ${JSON.stringify(id)} must be 1-64 of a-z, 0-9, "_" and "-", and begin with a letter or digit`,
-    ),
-  ]
+  const isValid = /^[a-z0-9][a-z0-9_-]{0,63}$/.test(id)
+  const rule = 'must be 1-64 of a-z, 0-9, "_" and "-", and begin with a letter or digit'
+  return faultIf(!isValid, 'usage', 'id', `id ${JSON.stringify(id)} ${rule}`)
 }
 
 export function nameFaults(name: string): Fault[] {
   if (name.trim() === '') return [fault('usage', 'name', 'the name is empty')]
   // A name is printed in terminals and tables.
   if (/\p{Cc}/u.test(name)) return [fault('usage', 'name', 'the name holds control characters')]
-  if (name.length > maxNameLength)
-    return [
-      fault(
-        'usage',
-        'name',
-        `the name is ${name.length} characters long, at most ${maxNameLength} are allowed`,
-      ),
-    ]
-  return []
+  const message = `the name is ${name.length} characters long, at most ${maxNameLength} are allowed`
+  return faultIf(name.length > maxNameLength, 'usage', 'name', message)
 }
 
 /** A write key travels as the user name of Basic auth (RFC 7617: no colon) and in URLs. */

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { onGroups, onTopics } from '../../../core/permissions.ts'
+import { permissionsOn } from '../../../core/permissions.ts'
 import { PostriderError } from '../../../errors.ts'
 import type {
   CommittedPartition,
@@ -57,8 +57,8 @@ export class GroupSource implements RecordSource {
     this.#membership = new GroupMembership({ sessionTimeoutMs, maxStallMs }, () => performance.now())
     this.#admin = new LastingAdmin(kafka)
     this.#trouble = new KafkaTrouble(kafka, [
-      ...onTopics(topics, ['READ']),
-      ...onGroups([groupId], ['READ'], false),
+      ...permissionsOn('topic', topics, ['READ']),
+      ...permissionsOn('group', [groupId], ['READ']),
     ])
     this.#log = options.log.child({ group: groupId })
     this.failed.catch(() => {})

@@ -1,5 +1,5 @@
 import type { Consumer, Kafka } from 'kafkajs'
-import { onGroups, onTopics } from '../../../core/permissions.ts'
+import { permissionsOn } from '../../../core/permissions.ts'
 import { PostriderError, messageOf } from '../../../errors.ts'
 import { explainKafkaError } from '../explain-kafka-error.ts'
 import { within } from '../waiting.ts'
@@ -75,8 +75,8 @@ export class GroupLease {
     } catch (error) {
       await lease.release()
       const why = await explainKafkaError(error, kafka, [
-        ...onTopics([topic], ['READ']),
-        ...onGroups([groupId], ['READ'], false),
+        ...permissionsOn('topic', [topic], ['READ']),
+        ...permissionsOn('group', [groupId], ['READ']),
       ])
       if (why instanceof PostriderError) throw why
       throw new PostriderError('kafka_unavailable', `cannot ask who works on ${what}: ${messageOf(error)}`, {

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Kafka } from 'kafkajs'
-import { onTopics } from '../../../core/permissions.ts'
+import { permissionsOn } from '../../../core/permissions.ts'
 import { PostriderError } from '../../../errors.ts'
 import { backOff } from '../../../retry-forever.ts'
 import { describeKafkaError } from '../kafka-error.ts'
@@ -75,7 +75,11 @@ export class TopicMetadata {
 
   /** Of a broker's answer; a permission that is missing is named with how to grant it. */
   refusal(topic: string, code: number): ProduceFailure {
-    const { kind, message } = describeKafkaError({ code }, this.#login, onTopics([topic], ['WRITE']))
+    const { kind, message } = describeKafkaError(
+      { code },
+      this.#login,
+      permissionsOn('topic', [topic], ['WRITE']),
+    )
     return kind === 'permission' ? new ProduceFailure(message, code) : ProduceFailure.ofCode(code)
   }
 

@@ -1,5 +1,5 @@
 import type { Admin, Kafka } from 'kafkajs'
-import { onTopics } from '../../../core/permissions.ts'
+import { permissionsOn } from '../../../core/permissions.ts'
 import { PostriderError, messageOf } from '../../../errors.ts'
 import type { Logger } from '../../log.ts'
 import { withAdmin } from '../admin/with-admin.ts'
@@ -72,7 +72,10 @@ export async function fetchRange(kafka: Kafka, topic: string, since?: number): P
       return { partition, low: Math.max(low, range.since ?? low), high }
     })
   }
-  return withAdmin(kafka, look, { needs: onTopics([topic], ['DESCRIBE']), retry: { retries: 1 } })
+  return withAdmin(kafka, look, {
+    needs: permissionsOn('topic', [topic], ['DESCRIBE']),
+    retry: { retries: 1 },
+  })
 }
 
 /**

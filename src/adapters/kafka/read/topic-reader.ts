@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { onGroups, onTopics, type Permission } from '../../../core/permissions.ts'
+import { permissionsOn, type Permission } from '../../../core/permissions.ts'
 import { PostriderError, messageOf } from '../../../errors.ts'
 import { retryForever } from '../../../retry-forever.ts'
 import { KafkaTrouble } from '../kafka-trouble.ts'
@@ -60,8 +60,8 @@ export class TopicReader {
     this.#positions = new Positions(options.from)
     this.#retention = new RetentionWatch(options.kafka, options.topic, this.#positions)
     this.#needs = [
-      ...onTopics([options.topic], ['READ']),
-      ...onGroups([`${options.groupPrefix}.`], ['READ'], true),
+      ...permissionsOn('topic', [options.topic], ['READ']),
+      ...permissionsOn('group', [`${options.groupPrefix}.`], ['READ'], true),
     ]
     this.#trouble = new KafkaTrouble(options.kafka, this.#needs)
     this.ended.catch(() => {})
