@@ -19,7 +19,7 @@ export interface RestartRule {
 
 const defaultRule: RestartRule = { bugs: 5, bugWindowMs: 600_000, minWaitMs: 500, maxWaitMs: 30_000 }
 
-/** After running this many times the longest wait without a failure, a part is well again. */
+/** After running this many times the longest wait without a failure, a part counts as recovered. */
 const wellAfterWaits = 2
 
 type Verdict = 'again' | 'bug' | 'final'

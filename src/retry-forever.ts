@@ -24,7 +24,7 @@ export interface RetryForeverOptions {
 
 /**
  * Tries `work` until it succeeds, with back-off. Null once the signal has aborted.
- * @param work may report that it goes well again, after which the next wait is short
+ * @param work may report success, after which the next wait is short
  */
 export async function retryForever<T>(
   work: (succeeding: () => void) => T | Promise<T>,

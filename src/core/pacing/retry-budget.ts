@@ -3,7 +3,7 @@ import { budgetWindowMs } from './limits.ts'
 /**
  * How many retries an endpoint may get: the budget of Finagle's RetryBudget (first attempts earn a share of a retry
  * each, and a trickle is always allowed), spent as gRPC's retry throttling spends it (gRFC A6): only by retries that
- * fail, so that an endpoint that is well again gets everything that waits for it, however much that is.
+ * fail, so that an endpoint that recovered gets everything that waits for it, however much that is.
  *
  * So a retry goes out only while those that failed in the last ten minutes, without those that the trickle paid for,
  * are fewer than `share` of the first attempts of these ten minutes, or the trickle has something left; what is under

@@ -59,7 +59,7 @@ export class AttemptReports implements DispatchReports, EndpointReports {
       const until = new Date(Date.now() + endpoint.breaker.until - steadyClock.now()).toISOString()
       log.warn({ ...fields, until }, 'the endpoint asks for a pause (Retry-After): its calls wait')
     } else if (to === 'closed') {
-      log.info(fields, 'the endpoint is well again')
+      log.info(fields, 'the endpoint recovered: its circuit breaker is closed')
     }
   }
 

@@ -231,7 +231,7 @@ test('half open, one probe is on the wire and the others are deferred; then the 
   assert.deepEqual(engine.client('crm').sent, ['probe', 'p1', 'p2', 'z'])
 })
 
-test('an endpoint that is well again is closed after a bounded number of successes', (t) => {
+test('the breaker of an endpoint that recovered closes after a bounded number of successes', (t) => {
   const { pass } = clock(t)
   const engine = new Engine({ inFlight: 64, places: 1_000 })
   const crm = engine.destination('crm')
