@@ -108,8 +108,8 @@ export const retries: readonly Mutation[] = [
   {
     id: 'attempts-after-the-window',
     file: 'src/core/delivery/disposition.ts',
-    find: 'return now > windowEnd({ ...record, now }, policy)',
-    replace: 'return now > windowEnd({ ...record, now }, policy) + Infinity',
+    find: 'return now > windowEnd(record, now, policy)',
+    replace: 'return now > windowEnd(record, now, policy) + Infinity',
     test: {
       file: 'forwarder/forwarder.test.ts',
       name: 'a retry that comes due after its window is a dead letter without a request, and the ledger says so',

@@ -104,7 +104,8 @@ function parsed(text: string): number | null {
 function dayOf(date: string): number | null {
   const match = isoDate.exec(date)
   if (!match) return null
-  const [year, month, day, ordinal, week, weekday] = [1, 3, 4, 5, 6, 7].map((group) => numberIn(match, group))
+  // NaN for a group that is not there.
+  const [, year, , month, day, ordinal, week, weekday] = match.map(Number)
   if (!Number.isNaN(week!)) return weekDay(year!, week!, weekday!)
   if (!Number.isNaN(ordinal!)) {
     const found = dateOf(year!, 1, ordinal!)
@@ -154,6 +155,3 @@ function dateOf(year: number, month: number, day: number): Date {
   date.setUTCFullYear(year, month - 1, day)
   return date
 }
-
-/** NaN for a group that is not there. */
-const numberIn = (match: RegExpExecArray, group: number): number => Number(match[group] ?? NaN)

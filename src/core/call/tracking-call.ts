@@ -1,5 +1,4 @@
-import { callTypes, maxMessageIdLength } from './analytics-call.ts'
-import type { AnalyticsCall, CallType } from './analytics-call.ts'
+import { callTypes, maxMessageIdLength, type AnalyticsCall, type CallType } from './analytics-call.ts'
 import { spaceEnd } from '../json/json-object.ts'
 import {
   CallFaultError,
@@ -9,15 +8,11 @@ import {
   readTime,
   readTimeOrNone,
   readType,
+  type CallFault,
 } from './tracking-fields.ts'
-import type { CallFault } from './tracking-fields.ts'
-import { mergedUnder, sharedMap } from './tracking-merge.ts'
-import type { SharedMap } from './tracking-merge.ts'
-import { field, fieldNames, scanCall, spansPerCall } from './tracking-scan.ts'
-import type { CallSpans } from './tracking-scan.ts'
+import { mergedUnder, sharedMap, type SharedMap } from './tracking-merge.ts'
+import { field, fieldNames, scanCall, spansPerCall, type CallSpans } from './tracking-scan.ts'
 import { correctedTimestamp } from './tracking-time.ts'
-
-export type { CallFault } from './tracking-fields.ts'
 
 export type TrackingCall = { call: AnalyticsCall; fault: null } | { call: null; fault: CallFault }
 

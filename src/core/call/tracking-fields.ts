@@ -1,5 +1,4 @@
-import { callTypes } from './analytics-call.ts'
-import type { CallType } from './analytics-call.ts'
+import { callTypes, type CallType } from './analytics-call.ts'
 import { stringOf } from '../json/json-members.ts'
 import { parseTimestamp, parseTimestampToday } from './timestamp.ts'
 

@@ -1,4 +1,4 @@
-import type { DeadLetterReason } from './delivery.ts'
+import type { DeadLetterReason, Delivery } from './delivery.ts'
 import { canRetry, type Outcome } from './outcome.ts'
 import type { Tier } from '../topics.ts'
 
@@ -51,7 +51,7 @@ export function decide(round: Round, policy: RetryPolicy): Disposition {
     const first = round.outcomes[0]
     return { kind: 'dead_letter', reason: (first && finalReasons[first.outcome.kind]) ?? 'internal_error' }
   }
-  const deadline = windowEnd(round, policy)
+  const deadline = windowEnd(round, round.now, policy)
   const { asked, closed, hasPlaceThen } = waits(again.map(({ outcome }) => outcome))
   const min = Math.max(asked, closed)
   const deferred = again.every(({ outcome }) => outcome.kind === 'deferred')
@@ -91,32 +91,30 @@ function waits(outcomes: readonly Outcome[]): { asked: number; closed: number; h
  * now, since the time has come or no tier fits into what is left of the window.
  */
 export function hopTier(
-  record: { notBefore: number | null; firstAttemptAt: number | null; firstScheduledAt: number | null },
+  record: WindowTimes & Pick<Delivery, 'notBefore'>,
   now: number,
   policy: RetryPolicy,
 ): Tier | null {
   if (record.notBefore === null || record.notBefore <= now) return null
-  return chooseTier(now, record.notBefore - now, windowEnd({ ...record, now }, policy), policy)
+  return chooseTier(now, record.notBefore - now, windowEnd(record, now, policy), policy)
 }
 
 /** The window of a delivery that waited in a tier has ended: no attempt is made any more, however late it is taken up. */
-export function isExpired(
-  record: { firstAttemptAt: number | null; firstScheduledAt: number | null },
-  now: number,
-  policy: RetryPolicy,
-): boolean {
-  return now > windowEnd({ ...record, now }, policy)
+export function isExpired(record: WindowTimes, now: number, policy: RetryPolicy): boolean {
+  return now > windowEnd(record, now, policy)
 }
 
 /** Why a delivery ends with its window. */
 export const expiryReason = ({ attempts }: { attempts: number }): DeadLetterReason =>
   attempts === 0 ? 'not_attempted' : 'expired'
 
+type WindowTimes = Pick<Delivery, 'firstAttemptAt' | 'firstScheduledAt'>
+
 function windowEnd(
-  times: { firstAttemptAt: number | null; firstScheduledAt: number | null; now: number },
+  { firstAttemptAt, firstScheduledAt }: WindowTimes,
+  now: number,
   policy: RetryPolicy,
 ): number {
-  const { firstAttemptAt, firstScheduledAt, now } = times
   // A delivery scheduled before any attempt began its window then; the first attempt does not restart it.
   return Math.min(firstAttemptAt ?? now, firstScheduledAt ?? now) + policy.windowMs
 }

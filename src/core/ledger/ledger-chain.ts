@@ -207,9 +207,9 @@ export class LedgerChain<S extends FactSink> {
       return { start, finished: start, sink: this.#newSink(), faults }
     }
     // Earlier tallies are audited all the same, the newest of them taken for one that was committed.
-    const newest = [...last.candidates.values()]
-      .reverse()
-      .find(({ tallied }) => this.#tip === null || subtractRuns(tallied, committed).length === 0)
+    const newest = [...last.candidates.values()].findLast(
+      ({ tallied }) => this.#tip === null || subtractRuns(tallied, committed).length === 0,
+    )
     const before = last.faults.length
     if (newest) last.advance(newest)
     faults.push(...last.faults.slice(before))

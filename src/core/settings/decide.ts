@@ -8,6 +8,7 @@ import type { SettingsAggregate } from './settings.ts'
 
 /** Decides on the state alone: the same command on the same state always comes to the same. */
 export function decide(command: SettingsCommand, state: SettingsAggregate): Decision {
+  if ('kind' in command) return decideComputation(command, state)
   switch (command.type) {
     case 'create_source':
       return decideSourceCreate(command, state)
@@ -41,11 +42,6 @@ export function decide(command: SettingsCommand, state: SettingsAggregate): Deci
       const places = destination ? resealedPlaces(destination, command.resealed) : null
       return accepted(places && { type: 'secrets_resealed', id: command.id, ...places })
     }
-    case 'create_computation':
-    case 'start_sync':
-    case 'finish_sync':
-    case 'delete_computation':
-      return decideComputation(command, state)
     case 'report_endpoint_gone': {
       const { destinationId, urlId, at } = command
       const url = state.destinations.get(destinationId)?.urls.find((endpoint) => endpoint.id === urlId)

@@ -69,6 +69,7 @@ export function aggregateOf(event: SettingsEvent): {
   aggregate: 'source' | 'destination' | ComputationKind
   id: string
 } {
+  if ('kind' in event) return { aggregate: event.kind, id: event.id }
   switch (event.type) {
     case 'source_created':
       return { aggregate: 'source', id: event.source.id }
@@ -78,11 +79,6 @@ export function aggregateOf(event: SettingsEvent): {
       return { aggregate: 'source', id: event.id }
     case 'destination_created':
       return { aggregate: 'destination', id: event.destination.id }
-    case 'computation_created':
-    case 'sync_started':
-    case 'sync_finished':
-    case 'computation_deleted':
-      return { aggregate: event.kind, id: event.id }
     default:
       return { aggregate: 'destination', id: event.id }
   }
@@ -112,6 +108,7 @@ export function evolve(state: SettingsAggregate, event: SettingsEvent): Settings
  * of something that does not exist, which no writer of ours can have written.
  */
 export function changeBy(state: SettingsState, event: SettingsEvent): SettingsChange {
+  if ('kind' in event) return { of: 'computations', value: computationAfter(state.computations, event) }
   switch (event.type) {
     case 'source_created':
       return { of: 'sources', value: event.source }
@@ -125,11 +122,6 @@ export function changeBy(state: SettingsState, event: SettingsEvent): SettingsCh
       const source = existing(state.sources, event.id, event.type)
       return { of: 'sources', value: { ...source, enabled: event.type === 'source_enabled' } }
     }
-    case 'computation_created':
-    case 'sync_started':
-    case 'sync_finished':
-    case 'computation_deleted':
-      return { of: 'computations', value: computationAfter(state.computations, event) }
     case 'destination_created': {
       const { destination } = event
       const value = {
