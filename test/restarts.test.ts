@@ -29,7 +29,7 @@ function runs(...outcomes: (Error | null)[]) {
 const away = () => new PostriderError('kafka_unavailable', 'no broker answers')
 const bug = () => new TypeError('undefined is not a function')
 
-test('infrastructure that is away is waited for without end, with waits that grow to a limit', async () => {
+test('unavailable infrastructure is retried without end, with waits that grow to a limit', async () => {
   const { seen, ended } = runs(...Array.from({ length: 12 }, away), null)
   await ended
   assert.equal(seen.runs, 13)
@@ -37,7 +37,7 @@ test('infrastructure that is away is waited for without end, with waits that gro
   assert.equal(seen.errors, 0)
 })
 
-test('bugs are survived a bounded number of times, then the part fails with the last one', async () => {
+test('a part survives a bounded number of bugs, then fails with the last one', async () => {
   const survived = runs(bug(), bug(), null)
   await survived.ended
   assert.equal(survived.seen.errors, 2)
@@ -52,7 +52,7 @@ test('an error that only a person can fix is not retried', async () => {
   assert.equal(seen.runs, 1)
 })
 
-test('an error of kafkajs counts as infrastructure', async () => {
+test('an error of kafkajs counts as unavailable infrastructure', async () => {
   const error = new Error('Connection timeout')
   error.name = 'KafkaJSConnectionError'
   const { seen, ended } = runs(error, error, error, error, null)
@@ -60,7 +60,7 @@ test('an error of kafkajs counts as infrastructure', async () => {
   assert.equal(seen.runs, 5)
 })
 
-test('stopped during a wait, it ends at once', async () => {
+test('a stop during a wait ends it at once', async () => {
   const stop = new AbortController()
   const waits: number[] = []
   const make = () => ({

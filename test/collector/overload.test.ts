@@ -72,7 +72,7 @@ function offer(t: TestContext, port: number) {
   return { count: (status: number) => counts.get(status) ?? 0, statuses: () => [...counts.keys()], end }
 }
 
-test('while far more is offered than Kafka takes, and while there is no Kafka, 429 and 503 come before memory grows', async (t) => {
+test('when calls exceed what Kafka can take, or Kafka is down, clients get 429 and 503 before memory grows', async (t) => {
   const kafka = await ownKafka(t)
   // A test within, for its topics must be gone before its broker is.
   await t.test('one broker', async (t) => {

@@ -303,7 +303,7 @@ function virtualClock(t: TestContext): { of: { now: number } } {
   return clock
 }
 
-test('in whatever order things happen: each run ends once, lanes keep their order, and all places are given back', async (t) => {
+test('property: in any interleaving each delivery ends once, lanes keep their order, and all places are released', async (t) => {
   const clock = virtualClock(t)
   await fc.assert(
     fc.asyncProperty(
@@ -323,7 +323,7 @@ test('in whatever order things happen: each run ends once, lanes keep their orde
   )
 })
 
-test('losing every partition gives every place back once the requests on the wire have ended', async (t) => {
+test('losing every partition releases every place once the requests on the wire have ended', async (t) => {
   const clock = virtualClock(t)
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 80, size: 'max' }), async (steps) => {

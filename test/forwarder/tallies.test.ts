@@ -218,7 +218,7 @@ function pairs(numbers: readonly number[], start: number) {
   return runs
 }
 
-test('whatever becomes of commits, members and processes: the chain covers what is committed once, and names its owner', async () => {
+test('property: whatever happens to commits, members and processes, the chain covers committed offsets once and names their owner', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 120, size: 'max' }), async (steps) => {
       const world = new World()

@@ -12,7 +12,7 @@ import { openTransport, send } from './transport-under-test.ts'
 const lookup: LookupFunction = (_name, _options, callback) =>
   callback(null, [{ address: '127.0.0.1', family: 4 }])
 
-test('delivers to a certificate of an own authority, and again over the same connection', async (t) => {
+test('a certificate of a private CA is accepted, also for the next request on the same connection', async (t) => {
   const authority = await createAuthority(t)
   const receiver = await startReceiver(t, { tls: await authority.issue({ names: ['shop.test'] }) })
   const endpoint = openTransport(t, { caFile: authority.caFile, lookup }).open({
@@ -30,7 +30,7 @@ test('delivers to a certificate of an own authority, and again over the same con
   assert.ok(both.every(({ kind }) => kind === 'success'))
 })
 
-test('delivers to an address that the certificate names', async (t) => {
+test('a certificate that names an IP address is accepted for it', async (t) => {
   const authority = await createAuthority(t)
   const receiver = await startReceiver(t, { tls: await authority.issue() })
   const transport = openTransport(t, { caFile: authority.caFile })
@@ -66,7 +66,7 @@ for (const [what, make] of [
   string,
   (t: TestContext) => Promise<{ tls: { cert: string; key: string }; caFile: string | null }>,
 ][]) {
-  test(`sends nothing to a server whose certificate is ${what}`, async (t) => {
+  test(`nothing is sent to a server whose certificate is ${what}`, async (t) => {
     const { tls, caFile } = await make(t)
     const receiver = await startReceiver(t, { tls })
     process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0'
@@ -82,14 +82,14 @@ for (const [what, make] of [
   })
 }
 
-test('a server that speaks no TLS, and a reset in the handshake, are network failures', async (t) => {
+test('a server without TLS and a reset in the handshake are network failures', async (t) => {
   const plain = await startReceiver(t)
   const transport = openTransport(t)
   const outcome = await send(transport.open({ url: `https://127.0.0.1:${plain.port}/`, headers: {} }))
   assert.equal(outcome.kind, 'network', JSON.stringify(outcome))
 })
 
-test('a CA file adds to the roots that Node trusts, and takes none away', async (t) => {
+test('a CA file adds to Node’s roots and removes none', async (t) => {
   const [nodes, own] = [await createAuthority(t), await createAuthority(t)]
   const receivers = [
     await startReceiver(t, { tls: await nodes.issue() }),
@@ -110,7 +110,7 @@ test('a CA file adds to the roots that Node trusts, and takes none away', async 
   assert.equal(stdout, 'success\nsuccess\n')
 })
 
-test('a CA file that is missing, empty or broken stops the start with its name', async (t) => {
+test('a CA file that is missing, empty or broken stops the start with an error that names it', async (t) => {
   const { caFile } = await createAuthority(t)
   const create = (file: string) => createWebhookTransport({ allowedNetworks: [], caFile: file })
   assert.throws(() => create(`${caFile}.not-there`), {

@@ -340,7 +340,7 @@ function check(world: World): AuditReport {
   return report
 }
 
-test('everything is accounted for at every moment, whatever becomes of processes, commits and publications', async () => {
+test('everything is accounted for at every moment, whatever happens to processes, commits and publications', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (all) => {
       const world = await history(all, (at, { kind }) => {
@@ -359,7 +359,7 @@ test('everything is accounted for at every moment, whatever becomes of processes
   )
 })
 
-test('an audit may begin anywhere, and then too everything is accounted for', async () => {
+test('everything is accounted for from wherever an audit begins', async () => {
   await fc.assert(
     fc.asyncProperty(steps, fc.double({ min: 0, max: 1, noNaN: true }), async (all, part) => {
       const world = await history(all)
@@ -374,7 +374,7 @@ test('an audit may begin anywhere, and then too everything is accounted for', as
   )
 })
 
-test('anything removed afterwards is missed: a call, a published record, a tally', async () => {
+test('anything removed afterwards is reported as missing: a call, a published record, a tally', async () => {
   await fc.assert(
     fc.asyncProperty(
       steps,

@@ -62,7 +62,7 @@ async function standUp(t: TestContext, name: string, prefix: string) {
   }
 }
 
-test('two deployments keep apart: neither delivers, retries, lists, deletes nor audits anything of the other', async (t) => {
+test('two deployments are separate: neither delivers, retries, lists, deletes or audits anything of the other', async (t) => {
   const prefix = uniquePrefix()
   // What is deployed first is taken down first, with all topics that begin with its prefix.
   const b = await standUp(t, 'b', `${prefix}b.`)

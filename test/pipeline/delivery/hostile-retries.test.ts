@@ -25,7 +25,7 @@ function retryOf(messageId: string, given: Partial<RetryDelivery>): RetryDeliver
   }
 }
 
-test('retries that no forwarder would have written become dead letters or wait no longer than any other, and all go on', async (t) => {
+test('retries that no forwarder would write become dead letters or wait no longer than others, and later retries proceed', async (t) => {
   const deployment = await deploy(t, {
     RETRY_TIERS: '300ms,600ms',
     PARTITIONS_RETRY: '1',

@@ -14,7 +14,7 @@ import {
 import { startReceiver } from '../../support/receivers.ts'
 import { ownKafka } from '../../support/deployment/rig.ts'
 
-test('after kill -9 under load, exactly what no acknowledged commit holds is sent by the next process', async (t) => {
+test('after kill -9 under load, the next process sends exactly what no acknowledged commit holds', async (t) => {
   const own = await ownKafka(t, { 'group.min.session.timeout.ms': 1_000 })
   for (const [name, env] of [
     ['with uneven answers', {}],

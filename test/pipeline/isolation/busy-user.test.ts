@@ -22,7 +22,7 @@ function userOfEach(): string[] {
   return users
 }
 
-test('a busy user of each partition at a slow endpoint, with more calls than are read ahead, holds up no other user', async (t) => {
+test('a busy user of each partition at a slow endpoint, with more calls than are read ahead, delays no other user', async (t) => {
   const each = 8_000
   const others = 200
   // A small process, so that few calls fill what an endpoint may hold; tiers long enough for what is put off to lie there.
