@@ -205,7 +205,7 @@ class World {
         return
       }
       case 'shed': {
-        this.#present(step.which).shed(this.now)
+        this.#present(step.which)?.shed(this.now)
         return
       }
       case 'fault': {
@@ -215,6 +215,7 @@ class World {
       }
       case 'unset': {
         const endpoint = this.#present(step.which)
+        if (!endpoint) return
         if (endpoint.target) endpoint.use(null)
         else this.#setUp(endpoint)
         return
@@ -240,9 +241,10 @@ class World {
   }
 
   /** One that was not removed: nothing else is known to the settings. */
-  #present(which: number): EndpointQueue {
+  /** Undefined once all are removed. */
+  #present(which: number): EndpointQueue | undefined {
     const present = this.engine.endpoints.filter(({ admission }) => admission.state !== 'removed')
-    return present[which % present.length]!
+    return present[which % present.length]
   }
 
   /** Over new connections. */
