@@ -160,6 +160,6 @@ test('an answer after close is ignored', async (t) => {
   await client.close({ timeout: 20 })
   release()
   await new Promise(setImmediate)
-  // Both: it arrived, and nobody knew.
+  // Both: it arrived, but its answer was lost.
   assert.deepEqual([[...collector.taken.keys()], named], [['m-1'], ['m-1']])
 })

@@ -25,7 +25,7 @@ function opened(t: TestContext, port: number): Socket {
   return socket
 }
 
-/** So that what is measured is not the first of its kind. */
+/** Calls that are not measured, so that the measured ones do not pay for the warm-up. */
 async function warmedUp(collector: { url: string }, source: string): Promise<void> {
   for (let n = 0; n < 50; n++) await post(collector, '/v1/track', track(`warm-${n}`), headersOf(source))
 }

@@ -29,7 +29,7 @@ const requestOf = (calls: number, bytesEach: number): Buffer =>
     }),
   )
 
-/** Senders who come again at once after a 200, and when Retry-After has passed after anything else. */
+/** Clients that send again at once after a 200, and after the Retry-After of any other answer. */
 function offer(t: TestContext, port: number) {
   const counts = new Map<number, number>()
   const [large, small] = [requestOf(30, 16_000), requestOf(2_500, 60)]

@@ -17,7 +17,7 @@ test('property: whatever a source sends, it gets its rate, its burst and at most
         taken += calls
         assert.ok(taken <= perSecond * (1 + now / 1_000) + 300)
       }
-      // What it is told to wait is enough, and others wait for nothing.
+      // The wait that it gets is long enough, and other sources do not wait.
       assert.equal(rates.waitMs('blog'), 0)
       now += rates.waitMs('shop') + 1
       assert.equal(rates.waitMs('shop'), 0)

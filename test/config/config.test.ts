@@ -37,7 +37,7 @@ test('an empty environment gives the documented defaults', () => {
   assert.equal(config.retryWindowMs, 4 * 3_600_000)
   assert.equal(config.webhookTimeoutMs, 5_000)
   assert.deepEqual([config.collectorPort, config.consolePort, config.metricsPort], [8080, 8090, 9464])
-  // Nobody elsewhere reaches the console before that is wanted.
+  // No other machine reaches the console unless that is configured.
   assert.deepEqual([config.collectorHost, config.consoleHost, config.metricsHost], ['::', '127.0.0.1', '::'])
   assert.equal(config.sourceMaxRate, 5_000)
   assert.deepEqual(config.secretsKeys, [])

@@ -125,7 +125,7 @@ test('a deletion with an Idempotency-Key is done once across consoles, and an in
   await deployment.destination({ urls: ['http://127.0.0.1:1/'] })
   const [one, two] = [await startConsole(deployment), await startConsole(deployment)]
   const given = { headers: { 'idempotency-key': 'k-1' }, json: { userIds: ['ada', 'bob'] } }
-  // Of those that come at once, who is not the first may be told that it is in flight.
+  // Of concurrent requests, all but the first may get the answer that it is in flight.
   const answers = await Promise.all([one, two, one].map(({ call }) => call('POST', '/deletions', given)))
   const made = answers.find(({ status }) => status === 201)!
   for (const { status, text } of answers) assert.ok(status === 409 || text === made.text, text)

@@ -112,7 +112,7 @@ test('property: wherever it is interrupted and resumed, each required delete cal
       async (userIds, sourceIds, { steps, arrives }, resumes, meanwhileAt) => {
         const topics = new Topics()
         let step = 0
-        // Somebody else who resumes while it is being written.
+        // Another process that resumes it while it is being written.
         const meanwhile = async () => {
           if (step++ === meanwhileAt) await resumeDeletions(topics.ports(), null)
         }
@@ -156,7 +156,7 @@ test('resuming a request during its erasures does not drop users that are still 
   const userIds = Array.from({ length: 2_000 }, (_, n) => `u-${n}`)
   let step = 0
   const resumed: object[] = []
-  // 6,000 erasures are two writes: somebody resumes between them, and then the request ends before its calls.
+  // 6,000 erasures are two writes: another process resumes between them, and then the request ends before its calls.
   const between = async () => {
     if (step++ === 1) resumed.push(...(await resumeDeletions(topics.ports(), null)))
   }

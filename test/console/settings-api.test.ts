@@ -217,7 +217,7 @@ test('of two concurrent writers one gets a conflict, and no change is lost', asy
   const [one, two] = [await startConsole(deployment), await startConsole(deployment)]
   await one.ok(201, 'POST', '/sources', { id: 'shop', name: 'Shop' })
 
-  // Who names no version changes only what is given.
+  // A request without a version changes only the given fields.
   await Promise.all([
     one.ok(200, 'PATCH', '/sources/shop', { name: 'By one' }),
     two.ok(200, 'PATCH', '/sources/shop', { writeKey: 'by-two' }),

@@ -478,7 +478,7 @@ test('a retry from the future waits no longer than its tier, and its window ends
   const far = appendedAt + 365 * 24 * 3_600_000
   const given: Partial<RetryDelivery>[] = [
     { id: 'a:crm', firstAttemptAt: far, firstScheduledAt: far },
-    // Of these the window begins when the broker took them: they hop on, and not for ever.
+    // Their window begins when the broker appended them, so they are rescheduled, but not forever.
     { id: 'b:crm', firstAttemptAt: null, firstScheduledAt: null, notBefore: far, attempts: 0 },
   ]
   const records = given.map((each, offset) => ({

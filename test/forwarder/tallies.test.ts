@@ -61,7 +61,7 @@ const isHole = (offset: number) => offset % 7 === 3 || offset % 11 === 5
 class World {
   readonly source = new FakeSource()
   readonly tallies = new FakeTallies()
-  /** What every process did, by who did it. */
+  /** What each process did, by process. */
   readonly done: { owner: string; offset: number; destination: string | null; label: DispositionLabel }[] = []
   readonly finished = new Set<string>()
   #committed: PartitionCommit | null = null
@@ -139,7 +139,7 @@ class World {
         this.#consumer.assigned([], `m/${++this.#members}`, true)
         return this.own(true)
       case 'crash':
-        // What it held is gone; what it had taken may still come to an end, but for nobody.
+        // Its state is gone; deliveries that it had started may still end, without effect.
         this.#taken = []
         this.#consumer = this.#process()
         return this.own(false)

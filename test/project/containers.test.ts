@@ -75,7 +75,7 @@ test('services in docker-compose.yml wait for services with health checks, and u
   }
 })
 
-/** What each of Postrider's containers needs to know, and nobody else does. */
+/** What each of Postrider's containers needs to know, and no other container does. */
 const secretsOf: Record<string, string[]> = {
   setup: [],
   collector: [],

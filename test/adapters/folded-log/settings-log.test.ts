@@ -138,7 +138,7 @@ test('a caller that names a version that has passed gets a conflict, and nothing
   await one.execute({ ...rename, name: 'Theirs' }, { expectedVersion: version })
   await assert.rejects(one.execute(rename, { expectedVersion: version }), { code: 'conflict' })
 
-  // The other writer has not read of it yet when it decides; the log's verdict tells it.
+  // The other writer has not read it yet when it decides; it learns of it by the log's verdict.
   await two.catchUp()
   const together = [one, two].map((each) => each.execute(rename, { expectedVersion: version + 1 }))
   const results = await Promise.allSettled(together)

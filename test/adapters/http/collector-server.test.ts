@@ -117,7 +117,7 @@ test('the memory of a request is released once it is answered, refused or discon
   socket.resetAndDestroy()
   await until(() => budget.bytes === 0)
 
-  // What it has sent is still there: else who sends and goes away would be bounded by nothing.
+  // Its bytes are still reserved: else a client that sends and disconnects would not be bounded.
   const gone = connect(server.port, '127.0.0.1')
   gone.write(`${head}${' '.repeat(1_000)}`)
   await until(() => waiting.length === 2)
@@ -146,7 +146,7 @@ test('a body that would not fit the budget is refused by its Content-Length, and
   refused.write(head(1_001))
   const [answer] = (await once(refused, 'data')) as [Buffer]
   assert.match(answer.toString(), /^HTTP\/1\.1 429 /)
-  // Of a body in pieces nobody knows the length before it is there.
+  // The length of a chunked body is not known before it has arrived.
   const inPieces = `POST /v1/track HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3e9\r\n${'x'.repeat(1_001)}`
   const refusedLater = await sendRaw(server.port, `${inPieces}\r\n0\r\n\r\n`)
   assert.equal(refusedLater?.status, 429)
@@ -157,7 +157,7 @@ test('a body that would not fit the budget is refused by its Content-Length, and
 })
 
 test('a client that does not read its answer keeps no budget and is disconnected in time', async (t) => {
-  // More than all buffers between the two can reservation.
+  // More than all buffers between the two can hold.
   const large = { ...success, body: 'x'.repeat(32 << 20) }
   const unread = async (answerMs: number) => {
     const { server, budget, got } = await underTest(t, {

@@ -54,7 +54,7 @@ async function underTest(t: TestContext, given: { operations?: readonly Operatio
 const crm = { id: 'crm', name: 'CRM', sourceIds: ['shop'], urls: [{ url: 'https://example.com/' }] }
 const many = <T>(length: number, made: (n: number) => T): T[] => Array.from({ length }, (_, n) => made(n))
 
-/** Needs: the token. Bounded: what is looked at of lists that are too long, and what the answer names. */
+/** Needs: the token. Bounded: the checks of lists that are too long, and the faults that the answer names. */
 test('lists that are too long are refused before their items are checked', async (t) => {
   const { refused } = await underTest(t)
   const cases: [path: string, json: unknown, field: string, message: string][] = [

@@ -77,7 +77,7 @@ test('the first sync reports every member, later ones report changes, and a memb
     },
   })
   await rig.ok('b\nc\nd\n', 'audiences', 'sync', 'vip')
-  // The file is a view: without it nothing is told twice, and nobody is forgotten.
+  // The file is a view: without it nothing is reported twice, and no member is forgotten.
   await rm(rig.store, { recursive: true })
   await rig.ok('', 'audiences', 'change', 'vip', '--add', 'a', 'b', '--remove', 'nobody')
   const told = await rig.told()

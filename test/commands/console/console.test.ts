@@ -41,7 +41,7 @@ test('all parts run in one process; SIGTERM finishes requests first, and the tok
   const headers = { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' }
   const url = `http://127.0.0.1:${port('admin API')}/api/v1/sources`
 
-  // Unless it is told so, it listens at no other address: this one is of the same machine.
+  // Unless configured, it listens on no other address: this one is of the same machine.
   await assert.rejects(fetch(url.replace('127.0.0.1', '127.0.0.2'), { headers }))
 
   // Half of it is sent before the signal, the other half after.

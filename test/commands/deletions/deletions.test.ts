@@ -139,7 +139,7 @@ test('an invalid list or source is named in one line and changes nothing', async
     ['', ['--file', '/no/such/file'], 2, /cannot read \/no\/such\/file/],
   ]
   const run = async ([input, args, status, message]: (typeof cases)[0]) => {
-    // What is wrong with the command itself is told without Kafka.
+    // Wrong usage of the command is reported without Kafka.
     const brokers = status === 2 ? '127.0.0.1:1' : deployment.env.KAFKA_BROKERS!
     const env = { ...deployment.env, KAFKA_BROKERS: brokers }
     const result = await runCommand(t, { ...deployment, env }, input, 'delete-user', ...args)

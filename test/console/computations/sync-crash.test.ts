@@ -84,7 +84,7 @@ test('whatever the sequence of a trait’s values, and wherever each sync is kil
 })
 
 test('whatever the sequence of changes, and wherever each is killed, repeating the last one reports the right state', async () => {
-  // A list and the members are compared bucket by bucket: some who share one, and others.
+  // A list and the members are compared bucket by bucket: some users share one, and others do not.
   const sharing = Array.from({ length: 2_000 }, (_, index) => `u${index}`)
     .filter((user) => bucketOf(user) === bucketOf('a'))
     .slice(0, 3)

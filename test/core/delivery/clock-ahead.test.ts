@@ -47,7 +47,7 @@ test('a clock that was far ahead delays nothing: its times are replaced by those
   }
   assert.deepEqual(ahead(appendedAt + hour - 10, appendedAt + hour, null), [appendedAt, appendedAt, null])
   assert.deepEqual(ahead(null, appendedAt + hour, null), [null, appendedAt, null])
-  // What was told by a clock that was right before stays.
+  // Times from a clock that was right before are kept.
   assert.deepEqual(ahead(appendedAt - 7, appendedAt - 5, null), [appendedAt - 7, appendedAt - 5, null])
   // What the receiver asked for is as long as it was.
   assert.deepEqual(ahead(appendedAt - 7, appendedAt - 5, appendedAt + hour + 3_000), [

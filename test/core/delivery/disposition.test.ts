@@ -48,7 +48,7 @@ const deferred = deferredOutcome('not tried')
 
 const t0 = Date.UTC(2026, 0, 1)
 
-/** A round at `t0` that is the first, unless told otherwise; its endpoints are u1, u2, … */
+/** The first round, at `t0`, unless `given` says otherwise; its endpoints are u1, u2, … */
 function round(outcomes: readonly Outcome[], given: Partial<Round> = {}): Round {
   const tried = outcomes.some(({ kind }) => kind !== 'deferred')
   return {

@@ -87,7 +87,7 @@ const deadLetter = (at: number, given: Partial<DeadLetterTrace> = {}): DeadLette
   ...given,
 })
 
-/** Records that are finished, with who finished them; no others are. */
+/** The finished records, with the owner that finished each. */
 const finished = (owners: Record<string, string>, counts: Partial<DestinationCounts>[] = [], records = 1) => {
   return (place: Place): Finish => {
     const owner = owners[placeKey(place)]

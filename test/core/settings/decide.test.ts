@@ -403,7 +403,7 @@ test('resealed secrets replace the old ones, and a secret that was changed meanw
     ...destination(state),
     sharedSecret: resealed('new!'),
     earlierSecret: resealed('s3cret'),
-    // That it is gone stays: nobody looked after it.
+    // It stays gone, because its endpoint was not edited.
     urls: [
       { id: 'u1', url: 'https://a.example/hook', headers: [], goneAt: 5 },
       {

@@ -21,7 +21,7 @@ const newSecret = (text: string, fingerprint: string): NewSecret & { sealed: Sea
 const secret = newSecret('x', 'f')
 
 // Few ids, keys and URLs, so that commands meet one another.
-/** Mostly what is allowed: a command with one fault is refused as a whole. */
+/** Mostly valid fields: a command with one fault is refused as a whole. */
 const mostly = <T>(good: T[], bad: T) =>
   fc.oneof({ weight: 30, arbitrary: fc.constantFrom(...good) }, { weight: 1, arbitrary: fc.constant(bad) })
 const sourceId = mostly(['a', 'b', 'c'], 'No!')

@@ -7,7 +7,7 @@ import type { AssignedPartition } from '../../../src/forwarder/consume/assigned-
 import type { FetchedBatch } from '../../../src/forwarder/consume/record-source.ts'
 import { FakeSource, FakeTallies, delivered, quiet, record, fetched } from '../fakes.ts'
 
-/** One member and what its owner was told. */
+/** One member, and what was reported to its owner. */
 function consume() {
   const source = new FakeSource()
   const tallies = new FakeTallies()

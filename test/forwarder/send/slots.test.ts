@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { Slots, type SlotUser } from '../../../src/forwarder/send/slots.ts'
 import { wideOpen } from '../fakes.ts'
 
-/** Wants as many slots as it can get, up to `wants`, and gives back when told. */
+/** Takes as many slots as it can get, up to `wants`, and releases them on request. */
 class User implements SlotUser {
   inFlight = 0
   queued = 0
@@ -116,7 +116,7 @@ test('property: no more slots are taken than exist, and no waiting endpoint is f
         assert.equal(taken, slots.taken)
         assert.ok(taken <= max)
       }
-      // As everything ends, everybody who wants something gets it.
+      // As everything ends, every user that wants a slot gets one.
       for (const user of all) user.wants = Math.max(user.wants, 1)
       const served = new Set<User>()
       for (let left = 500; left > 0 && served.size < all.length; left--) {

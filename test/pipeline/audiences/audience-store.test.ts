@@ -16,7 +16,7 @@ async function deployed(t: TestContext): Promise<Deployment> {
   return deployment
 }
 
-/** What only a view that is trusted shows: it has nobody. */
+/** Empties a view: only one that is trusted then shows no members. */
 async function empty({ file, close }: ComputationsUnderTest, also = ''): Promise<void> {
   await close()
   const db = new DatabaseSync(file)

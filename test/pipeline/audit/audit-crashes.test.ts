@@ -86,7 +86,7 @@ test('on a broker that allows short sessions', async (t) => {
     one.terminate()
     await one.exited
     await receiver.waitFor(1_500, 60_000)
-    // Frozen for longer than its session, it finds that its partitions are somebody else's.
+    // Frozen for longer than its session, it finds that another member owns its partitions.
     await startForwarderProcess(t, deployment)
     two.freeze()
     await receiver.waitFor(2_000, 60_000)

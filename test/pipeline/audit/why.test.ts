@@ -1,4 +1,4 @@
-// The life of single calls, told after forwarders have worked on a real Kafka.
+// The life of single calls, as it is shown after forwarders have worked on a real Kafka.
 import assert from 'node:assert/strict'
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -102,7 +102,7 @@ test('the ledger of failures shows each attempt of a call and how it ended, also
   assert.deepEqual(times, times.toSorted())
   const [retried] = copy.steps.filter(({ what }) => what === 'retried')
   const due = Date.parse(String(retried!.dueAt)) - Date.parse(retried!.at)
-  // It is told once the broker has the retry, whose delay runs from a moment before.
+  // It is recorded once the broker has the retry, whose delay began a moment before.
   assert.ok(due <= 300, `${due}`)
   assert.equal(
     old.deadLetterId,
@@ -249,7 +249,7 @@ test('work that a killed forwarder did not commit is shown as done again', async
   const first = await startForwarderProcess(t, deployment)
   await deployment.produce([someCall({ messageId: 'm-1' })])
   const messages = await messagesOf(deployment)
-  // The attempt and what it led to are told; the other destination's attempt holds up the commit for five seconds.
+  // The attempt and its consequences are recorded; the other destination's attempt holds up the commit for five seconds.
   await until(async () => {
     const [ledger] = await deployment.admin.fetchTopicOffsets(deployment.topics.deliveries)
     return Number(ledger!.high) >= 2

@@ -90,7 +90,7 @@ test('two deployments are separate: neither delivers, retries, lists, deletes or
   assert.deepEqual(await b.listed('/dead-letters', 'deliveryId'), ['dead:crm'])
   assert.ok(!b.arrived().has('delete ada'))
 
-  // Each has its three calls, what its collector took, who joined, and in a the delete call.
+  // Each has its three calls, the collected ones and the members that joined; `a` also has the delete call.
   for (const [{ deployment, ok }, calls, erased] of [
     [a, 6, 1],
     [b, 5, 0],

@@ -10,7 +10,7 @@ import { brokenRegistry } from '../../support/deployment/registry.ts'
 import { registryUrl } from '../../support/deployment/rig.ts'
 import { connect, counted, dispositions } from '../../support/calls/samples.ts'
 
-/** The run's registry, but for the status that some schema ids get. Counts what is asked for by id. */
+/** The run's registry, except that some schema ids get another status. Counts requests by id. */
 async function registryWith(t: TestContext, statuses: Map<number, number>) {
   const asked: number[] = []
   const url = await brokenRegistry(t, (request, response) => {

@@ -98,7 +98,7 @@ test('holes of aborted transactions and their markers are committed, and do not 
     await inTransaction(`aborted-after-${round}`, 'abort')
   }
   // The last record of each partition is a marker: its offset is the end's neighbour. What counts as the end is in front
-  // of a transaction until its marker is written, which may be after its producer was told.
+  // of a transaction until its marker is written, which may be after the producer got its answer.
   await receiver.waitFor(expected.length)
   await deployment.drained()
   assert.deepEqual(receiver.requests.map(placeOf).toSorted(), expected.toSorted())

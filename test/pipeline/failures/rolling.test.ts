@@ -44,7 +44,7 @@ test('a rolling restart of three forwarders under load loses nothing, and neithe
     until(() => owners.members() === count, patienceMs, `${count} members`)
   await membersAre(3)
   await flows()
-  /** When each was told to stop, by member id. */
+  /** When each was asked to stop, by member id. */
   const stopped = new Map<string, number>()
   for (const seat of seats.keys()) {
     const before = owners.memberIds()

@@ -1,4 +1,4 @@
-// One user with more calls than an endpoint that works, but is slow, can take in hours: nobody else may wait for that.
+// One user with more calls than an endpoint that works, but is slow, can take in hours: no other user may wait for them.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { murmur2OfText } from '../../../src/adapters/kafka/wire/murmur2.ts'

@@ -31,7 +31,7 @@ test('a flood from one source puts only a few calls before those of another', as
     const socket = connect(collector.port, '127.0.0.1')
     t.after(() => socket.destroy())
     socket.on('error', () => {})
-    // Whatever it is told, it sends the next one at once.
+    // Whatever the answer, it sends the next request at once.
     socket.on('data', () => {
       answers++
       if (performance.now() - begin < floodMs) socket.write(request)

@@ -59,7 +59,7 @@ test('a backlog for a slow but healthy endpoint stays lag, and none of it goes t
   await receiver.waitFor(count, 40_000)
   const took = receiver.requests.at(-1)!.at - receiver.requests[0]!.at
   t.diagnostic(`${count} calls took ${took} ms`)
-  // Longer than an endpoint may hold back others (2 s): alone it holds back nobody.
+  // Longer than an endpoint may hold back others (2 s): alone it blocks no other.
   assert.ok(took > 3_000)
   await deployment.drained()
   await until(() => lagOf(forwarder) === 0, 10_000, 'no lag')

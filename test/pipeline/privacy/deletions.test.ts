@@ -137,7 +137,7 @@ test('waiting deliveries of a deleted user are not sent, later ones are, and oth
   await ok(t, deployment, '', 'dead-letters', 'replay')
   await counted(second, dispositions('strict', 'delivered'), 3, 60_000)
   assert.deepEqual(sent(strict, strictBefore + 3).sort(), ['b1', 'delete', 'later'])
-  // The forwarder counts a delivery before it tells the ledger of it.
+  // The forwarder counts a delivery before it records it in the ledger.
   const status = await shownOnce(
     deletionsIn(deployment),
     requestId,

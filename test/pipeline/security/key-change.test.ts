@@ -65,7 +65,7 @@ test('the key can be changed by restarting processes in any order, and a command
   ]
   await refused(/encrypted under a key of SECRETS_KEY .*--any-key/, typo!, ...create, '--secret', 'first')
 
-  // Who runs commands has the new key first; no forwarder knows it yet.
+  // Commands have the new key first; no forwarder has it yet.
   await done(both, ...create, '--secret', 'first')
   await delivers(crm, web)
   await restart(0, both)

@@ -92,7 +92,7 @@ test('on a cluster with TLS, logins and permissions', { timeout: 400_000 }, asyn
       await deadLetters('reason=rejected&destination=crm', 1)
       await api('POST', '/dead-letters/replay', { reason: ['rejected'], destination: ['crm'] })
       await arrived('refused', 2)
-      // What nobody can read becomes a dead letter as well, and goes back to the tier that it came from.
+      // An unreadable record becomes a dead letter as well, and is replayed to the tier that it came from.
       await deployment.produce(topic('webhooks.retry.600ms'), 'no Avro')
       await deadLetters('reason=undecodable', 1)
       await api('POST', '/dead-letters/replay', { reason: ['undecodable'] })

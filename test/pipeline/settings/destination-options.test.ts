@@ -114,7 +114,7 @@ test('options of a destination', async (t) => {
         ['page', null, false],
         ['delete', null, true],
         ['alias', null, false],
-        // It stands for what is produced last.
+        // It stands for the record that is produced last.
         ['track', 'Order Completed', true],
       ]
       const none = sampleOf(forwarder, dispositions('none', 'skipped'))
@@ -129,7 +129,7 @@ test('options of a destination', async (t) => {
       await counted(forwarder, dispositions('some', 'skipped'), calls.length - ids.length)
       await counted(forwarder, dispositions('some', 'delivered'), ids.length)
 
-      // Nobody else wants them: the record is finished all the same, and is skipped once.
+      // No other destination gets them: the record is finished all the same, and is skipped once.
       await settings.execute({ type: 'disable_destination', id: 'all' })
       await update('some', { types: ['delete'], events: null })
       await produce('some', 'm-8', 'm-9')

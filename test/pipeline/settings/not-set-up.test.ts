@@ -1,4 +1,4 @@
-// One destination that cannot be set up is nobody else's trouble; and what a header may be called.
+// A destination that cannot be set up does not affect the others; and the names that a header may have.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'

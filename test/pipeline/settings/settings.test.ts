@@ -195,7 +195,7 @@ test('settings changes while the forwarder runs', async (t) => {
     )
     const skipped = choices.length - expected.length
     assert.equal(sampleOf(forwarder, dispositions('none', 'skipped')), before + skipped)
-    // Which integrations a customer uses is nobody else's business.
+    // Receivers do not learn which integrations a customer uses.
     assert.ok(requests.every((request) => !request.body.includes('ntegrations')))
   })
 })

@@ -127,7 +127,7 @@ test('records after an abandoned batch are never mistaken for a duplicate of it'
   const { cluster, producer, send } = await underTest(t, { nodes: 1, leaders: [1, 1] })
   await producer.ready('t')
   await send(['z'], { partition: 1 })
-  // Appended, and nobody is told.
+  // Appended, and the answer is lost.
   cluster.decide = (batch) => (batch.keys[0] === 'a' ? 'lost' : 0)
   await assert.rejects(send(['a'], { partition: 0, withinMs: 400 }))
   await send(['b'], { partition: 0 })

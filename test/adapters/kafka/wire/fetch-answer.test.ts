@@ -111,7 +111,7 @@ test('an answer that ends too early is rejected even if kafkajs first stumbles o
   part.writeInt32BE(-1, 30)
   part.writeInt32BE(batch.length, 38)
   const whole = Buffer.concat([head, part, batch, part.subarray(0, 3)])
-  // What nobody waits for must not come up as an unhandled rejection, which the runner would take for a failure: it has
+  // A promise without a waiter must not become an unhandled rejection, which the runner would take for a failure: it has
   // failed by the time at which the same fails that was begun after it.
   await assert.rejects(decode(whole), RangeError)
   const one = Buffer.concat([head, part, batch])
