@@ -31,7 +31,7 @@ const commands = [
   'dead-letters',
 ]
 
-test('help lists every command, and each has help of its own', () => {
+test('help lists every command, and each command has its own help', () => {
   const { status, stdout } = postrider('--help')
   assert.equal(status, 0)
   for (const name of commands) assert.match(stdout, new RegExp(`^  ${name} {2,}\\S`, 'm'))
@@ -55,7 +55,7 @@ test('the version is the package’s', () => {
   assert.equal(postrider('--version').stdout.trim(), (JSON.parse(file) as { version: string }).version)
 })
 
-test('wrong usage is one line that says what to do, with exit code 2', () => {
+test('wrong usage gets one line that says what to do, and exit code 2', () => {
   const cases: [args: string[], line: RegExp][] = [
     [
       ['dead-letter'],
@@ -77,13 +77,13 @@ test('wrong usage is one line that says what to do, with exit code 2', () => {
   }
 })
 
-test('without a command it shows what there is, with exit code 2', () => {
+test('without a command the usage is printed, with exit code 2', () => {
   const { status, stderr } = postrider()
   assert.equal(status, 2)
   assert.match(stderr, /^Usage: postrider/)
 })
 
-test('the entry can be run as it is', () => {
+test('the entry file is executable', () => {
   accessSync(main, constants.X_OK)
   assert.match(readFileSync(main, 'utf8'), /^#!\/usr\/bin\/env node\n/)
 })

@@ -18,7 +18,7 @@ function witness(name: string, events: string[]): Part {
   }
 }
 
-test('starts parts in order and stops them in reverse, each drained before the next is asked', async () => {
+test('parts start in order and stop in reverse, each drained before the next is stopped', async () => {
   const events: string[] = []
   const stop = new AbortController()
   const done = superviseParts(
@@ -31,7 +31,7 @@ test('starts parts in order and stops them in reverse, each drained before the n
   assert.deepEqual(events.slice(3), ['c has drained', 'b has drained', 'a has drained'])
 })
 
-test('a part that fails stops the others, drained, and its error comes out', async () => {
+test('a part that fails stops the others, drained, and its error is passed on', async () => {
   const events: string[] = []
   const failing: Part = {
     name: 'failing',
@@ -60,7 +60,7 @@ test('a part that throws at once leaves none of the others running', async () =>
   assert.deepEqual(events, ['a starts', 'a has drained'])
 })
 
-test('of several failures the first is the one that is reported', async () => {
+test('of several failures the first is reported', async () => {
   const failing = (message: string, turns: number): Part => ({
     name: message,
     async run() {
@@ -79,7 +79,7 @@ test('a part that ends by itself stops the others', async () => {
   assert.deepEqual(events, ['a starts', 'a has drained'])
 })
 
-test('stopped before the start, parts start and stop', async () => {
+test('parts that are stopped before they start still start and stop', async () => {
   const events: string[] = []
   await superviseParts([witness('a', events)], AbortSignal.abort())
   assert.deepEqual(events, ['a starts', 'a has drained'])

@@ -24,7 +24,7 @@ async function youngMb(bound: string): Promise<number> {
   return Number(stdout)
 }
 
-test("the space of a forwarder's young objects grows to 32 MB and no further, that of a sync not at all", async () => {
+test('a forwarder’s young generation grows to 32 MB and no further, and that of a sync to at most 8 MB', async () => {
   const [unbound, forwarder, sync] = await Promise.all([
     youngMb(''),
     youngMb('boundHeap(32)'),

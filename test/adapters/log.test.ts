@@ -13,7 +13,7 @@ function logged(code: string): { out: string; err: string } {
   return { out: stdout, err: stderr }
 }
 
-test('a line is JSON with a level in words and a time in UTC', () => {
+test('a log line is JSON with a level name and a time in UTC', () => {
   const { out, err } = logged(`createLog({ level: 'info', to: 'stdout' }).info({ delivery: 'm:d' }, 'hello')`)
   assert.equal(err, '')
   const line = JSON.parse(out) as Record<string, string>
@@ -23,7 +23,7 @@ test('a line is JSON with a level in words and a time in UTC', () => {
   assert.match(line.time!, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 })
 
-test('a secret that slips into a line is struck out, by its value or by its field’s name', () => {
+test('a secret that gets into a log line is redacted, by its value or by its field name', () => {
   const { out, err } = logged(`
     const log = createLog({ level: 'info', to: 'stderr', secrets: ['hunter"2-and-more', 'short'] })
     log.warn({ err: new Error('login with hunter"2-and-more failed') }, 'hunter"2-and-more')

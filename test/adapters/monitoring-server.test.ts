@@ -19,7 +19,7 @@ async function open(t: TestContext, checks: ReadinessCheck[] = [], port = 0) {
   return { server, page, base: `http://127.0.0.1:${server.port}` }
 }
 
-test('serves the metrics page in Prometheus’ text format', async (t) => {
+test('the server serves the metrics page in Prometheus’ text format', async (t) => {
   const { base } = await open(t)
   const response = await fetch(`${base}/metrics`)
   assert.equal(response.status, 200)
@@ -27,7 +27,7 @@ test('serves the metrics page in Prometheus’ text format', async (t) => {
   assert.ok(parseExposition(await response.text()).samples.has('process_start_time_seconds'))
 })
 
-test('is alive whatever the checks say, and ready only when each finds no problem', async (t) => {
+test('the server is alive whatever the checks say, and ready only while no check finds a problem', async (t) => {
   let problem: string | null = 'no broker answers'
   const checks = [
     { name: 'kafka', problem: () => problem },
@@ -57,7 +57,7 @@ test('any other path gets the list of paths', async (t) => {
   assert.equal(posted.headers.get('allow'), 'GET, HEAD')
 })
 
-test('a port that is taken stops the start with a line that names METRICS_PORT', async (t) => {
+test('a port that is in use stops the start with a line that names METRICS_PORT', async (t) => {
   const { server } = await open(t)
   await assert.rejects(open(t, [], server.port), (error) => {
     assert.ok(error instanceof PostriderError)
@@ -70,7 +70,7 @@ test('a port that is taken stops the start with a line that names METRICS_PORT',
   })
 })
 
-test('a page that fails costs its own request only', async (t) => {
+test('a page that fails affects only its own request', async (t) => {
   const { base, page } = await open(t)
   let broken = true
   page.add({
@@ -84,7 +84,7 @@ test('a page that fails costs its own request only', async (t) => {
   assert.match(await (await fetch(`${base}/metrics`)).text(), /^a 1\n/)
 })
 
-test('as a part it stops on request, though a scraper holds its connection open', async (t) => {
+test('the part stops when asked, even if a scraper holds its connection open', async (t) => {
   const { server } = await open(t)
   const socket = connect(server.port, '127.0.0.1')
   t.after(() => socket.destroy())

@@ -11,7 +11,7 @@ const oldKey = randomBytes(32)
 const newKey = randomBytes(32)
 const here = sharedSecretPlace('crm')
 
-test('what is sealed is opened again, whatever the text', () => {
+test('every sealed text can be opened again', () => {
   const secrets = createSecrets([newKey])
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', maxLength: 300 }), (text) => {
@@ -20,7 +20,7 @@ test('what is sealed is opened again, whatever the text', () => {
   )
 })
 
-test('the same secret is sealed differently each time, with the same fingerprint', () => {
+test('sealing the same secret twice gives different bytes and the same fingerprint', () => {
   const secrets = createSecrets([newKey])
   const [one, two] = [secrets.seal('s3cret', here), secrets.seal('s3cret', here)]
   assert.notEqual(one.ciphertext, two.ciphertext)
@@ -40,7 +40,7 @@ test('the first key seals, and every key opens', () => {
   assert.throws(() => createSecrets([oldKey]).open(after, here), isSecretsKeyError)
 })
 
-test('without the key the error names SECRETS_KEY and the key id, and reveals no secret', () => {
+test('without the key, the error names SECRETS_KEY and the key id and reveals no secret', () => {
   const sealed = createSecrets([oldKey]).seal('s3cret-text', here)
   for (const keys of [[], [newKey]])
     assert.throws(
@@ -50,7 +50,7 @@ test('without the key the error names SECRETS_KEY and the key id, and reveals no
   assert.throws(() => createSecrets([]).seal('s3cret-text', here), isSecretsKeyError)
 })
 
-test('bytes that were changed are not opened', () => {
+test('bytes that were changed cannot be opened', () => {
   const secrets = createSecrets([newKey])
   const sealed = secrets.seal('s3cret-text', here)
   const flipped = (text: string) => (text.startsWith('A') ? 'B' : 'A') + text.slice(1)
@@ -60,7 +60,7 @@ test('bytes that were changed are not opened', () => {
   assert.throws(() => secrets.open({ ...sealed, tag: sealed.tag.slice(0, 6) }, here), isSecretsKeyError)
 })
 
-test('what was moved to another place is not opened, nor what says that it was sealed for none', () => {
+test('a secret that was moved to another place cannot be opened, and neither can one that claims to be sealed for no place', () => {
   const secrets = createSecrets([newKey])
   const header = headerPlace('crm', 'https://a.example/hook', 'Authorization')
   const others = [
@@ -88,7 +88,7 @@ test('a key of the wrong size is refused', () => {
   assert.throws(() => createSecrets([randomBytes(16)]), isSecretsKeyError)
 })
 
-test('no key shows in what could be printed', () => {
+test('no key appears in anything that can be printed', () => {
   const shown = inspect(createSecrets([newKey]), { depth: 9, showHidden: true })
   assert(!shown.includes(newKey.toString('hex')))
 })

@@ -48,7 +48,7 @@ function makeReader(
   return reader
 }
 
-test('starts with everything that the topic holds, in order, and follows it live', async (t) => {
+test('the reader starts with everything in the topic, in order, and then follows it live', async (t) => {
   const topic = await makeTopic(t, 2)
   await produce(topic, numbered(500, 'a'), 0)
   const seen: string[] = []
@@ -62,7 +62,7 @@ test('starts with everything that the topic holds, in order, and follows it live
   assert.deepEqual(seen.at(-1), 'live')
 })
 
-test('starts at once on a topic that is empty, and on one whose records were all deleted', async (t) => {
+test('the reader starts at once on an empty topic and on one whose records were all deleted', async (t) => {
   const topic = await makeTopic(t, 2)
   await produce(topic, numbered(10), 0)
   const admin = kafka.admin()
@@ -83,7 +83,7 @@ test('starts at once on a topic that is empty, and on one whose records were all
   )
 })
 
-test('reaches the end of a topic that ends in control records', async (t) => {
+test('the reader reaches the end of a topic that ends in control records', async (t) => {
   const topic = await makeTopic(t, 1)
   const producer = kafka.producer({
     transactionalId: topic,
@@ -104,7 +104,7 @@ test('reaches the end of a topic that ends in control records', async (t) => {
   assert.deepEqual(seen, ['commit'])
 })
 
-test('says which command makes a missing topic', async (t) => {
+test('the error for a missing topic names the command that creates it', async (t) => {
   const topic = `${uniquePrefix()}missing`
   const reader = makeReader(t, topic)
   await assert.rejects(reader.start(), (error: unknown) => {
@@ -115,7 +115,7 @@ test('says which command makes a missing topic', async (t) => {
   })
 })
 
-test('gives up on brokers that are away when the signal says so, and not before', async (t) => {
+test('the reader gives up on unreachable brokers when its signal aborts, and not before', async (t) => {
   const away = createKafka({ kafka: { brokers: ['127.0.0.1:1'], ssl: false, sasl: null } }, log)
   const reader = makeReader(t, 'any', () => {}, away)
   const began = Date.now()
@@ -124,7 +124,7 @@ test('gives up on brokers that are away when the signal says so, and not before'
   assert(took >= 1_400 && took < 20_000, `${took} ms`)
 })
 
-test('goes on where it was after the brokers were away, with every record once', async (t) => {
+test('the reader continues after an outage of the brokers and delivers every record once', async (t) => {
   const topic = await makeTopic(t, 1)
   await produce(topic, numbered(20, 'before'))
   const line = cuttableLine()
@@ -141,7 +141,7 @@ test('goes on where it was after the brokers were away, with every record once',
   assert.deepEqual(seen, [...numbered(20, 'before'), ...numbered(20, 'after')])
 })
 
-test('tries a record again while what it needs is away, and fails for good on any other error', async (t) => {
+test('the reader tries a record again while a dependency is unavailable, and fails for good on any other error', async (t) => {
   const topic = await makeTopic(t, 1)
   await produce(topic, ['waits', 'poison', 'never'])
   let failures = 2
@@ -158,7 +158,7 @@ test('tries a record again while what it needs is away, and fails for good on an
   assert.equal(reader.state, 'failed')
 })
 
-test('closes quickly, twice if asked, and leaves no group behind', async (t) => {
+test('close is quick, can be called twice, and leaves no group behind', async (t) => {
   const topic = await makeTopic(t, 1)
   const groupPrefix = `${topic}.group`
   const reader = new TopicReader({ kafka, topic, groupPrefix, log, onRecord: () => {} })
@@ -177,7 +177,7 @@ test('closes quickly, twice if asked, and leaves no group behind', async (t) => 
   assert.equal(reader.state, 'closed')
 })
 
-test('a range holds what the topic held at the call, from a time on, and then ends', async (t) => {
+test('a range yields the records that the topic held at the call, from a given time on, and then ends', async (t) => {
   const topic = await makeTopic(t, 3)
   await produce(topic, numbered(100, 'old'), 0)
   const since = Date.now() + 1

@@ -28,7 +28,7 @@ const sent = (type: ClientCallType, call: object, skewMs = 0): AnalyticsCall =>
 
 const track = { userId: 'u-1', event: 'Order Completed' }
 
-test('property: a timestamp given to the client arrives as it was given, whatever the client’s clock says', () => {
+test('property: a timestamp given to the client arrives unchanged, whatever the client’s clock says', () => {
   fc.assert(
     fc.property(
       fc.oneof(
@@ -44,11 +44,11 @@ test('property: a timestamp given to the client arrives as it was given, whateve
   )
 })
 
-test('a call that was given none is of the moment at which it was made, by the collector’s clock', () => {
+test('a call without a timestamp gets the time at which it was made, by the collector’s clock', () => {
   for (const skewMs of [-3_600_000, 60_000]) assert.equal(sent('track', track, skewMs).timestamp, now)
 })
 
-test('fields that no call has, or one of another type, are kept out of the body, however a call is sent', () => {
+test('unknown fields and fields of a wrong type are left out of the body, however a call is sent', () => {
   const given = {
     type: 'track',
     ...track,

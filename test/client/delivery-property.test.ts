@@ -46,7 +46,7 @@ const plan = fc.record({
   endsFair: fc.boolean(),
 })
 
-test('every call that was taken arrives at most once, and arrives or is named in onError', async (t) => {
+test('every accepted call arrives at most once, and arrives or is reported in onError', async (t) => {
   let received = 0
   let named = 0
   await fc.assert(
@@ -106,7 +106,7 @@ test('every call that was taken arrives at most once, and arrives or is named in
   assert.ok(received > 25 && named > 25, `${received} calls arrived, ${named} were named`)
 })
 
-test('one user’s calls arrive in their order, whatever fails on the way', async (t) => {
+test('the calls of one user arrive in order, whatever fails on the way', async (t) => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(answer, { maxLength: 8 }),
@@ -131,7 +131,7 @@ test('one user’s calls arrive in their order, whatever fails on the way', asyn
   )
 })
 
-test('an answer after the close is ignored', async (t) => {
+test('an answer after close is ignored', async (t) => {
   const collector = await collectorDouble(t)
   const http = new HttpTransport({
     endpoint: new URL(`${collector.url}/v1/batch`),
@@ -160,6 +160,6 @@ test('an answer after the close is ignored', async (t) => {
   await client.close({ timeout: 20 })
   release()
   await new Promise(setImmediate)
-  // Both: it arrived, and nobody knew.
+  // Both: it arrived, but its answer was lost.
   assert.deepEqual([[...collector.taken.keys()], named], [['m-1'], ['m-1']])
 })

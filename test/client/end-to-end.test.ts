@@ -59,7 +59,7 @@ test('calls of every type go from the client to the receiver', async (t) => {
   }
 })
 
-test('through a network that loses every third answer, each call lies in Kafka once', async (t) => {
+test('through a network that loses every third answer, each call is in Kafka exactly once', async (t) => {
   const deployment = await deploy(t)
   await withSource(deployment)
   const collector = await startCollector(deployment)
@@ -76,7 +76,7 @@ test('through a network that loses every third answer, each call lies in Kafka o
   assert.deepEqual(arrived.sort(), ids.sort())
 })
 
-test('a key that no source has is refused, and the calls are named', async (t) => {
+test('an unknown write key is refused, and the calls are reported', async (t) => {
   const deployment = await deploy(t)
   await withSource(deployment)
   const collector = await startCollector(deployment)

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
+import http from 'node:http'
 import { test } from 'node:test'
 import type { Transport } from '../../src/client/index.ts'
 import { clientOf, trackSome } from '../support/calls/clients.ts'
 import { collectorDouble, writeKey, type Answer } from '../support/calls/collector-double.ts'
 import { freePort } from '../../src/local/ports.ts'
+import { until } from '../support/until.ts'
 
 const weathers: [string, Answer][] = [
   ['a 500', { status: 500 }],
@@ -35,7 +37,7 @@ for (const [name, answer] of weathers) {
   })
 }
 
-test('sentAt is that of the attempt, so that a clock is corrected rightly after a retry', async (t) => {
+test('sentAt is the time of the attempt, so that clock correction is right after a retry', async (t) => {
   const collector = await collectorDouble(t)
   collector.answer({ status: 503 })
   const client = clientOf(t, collector, { initialBackoff: 100, maxBackoff: 100 })
@@ -55,7 +57,7 @@ test('Retry-After is honoured', async (t) => {
   assert.ok(second! - first! >= 990, `${second! - first!} ms later`)
 })
 
-test('an attempt without an answer ends by the timeout, and the next one delivers', async (t) => {
+test('an attempt without an answer ends at the timeout, and the next one delivers', async (t) => {
   const collector = await collectorDouble(t)
   collector.answer('hang')
   const client = clientOf(t, collector, { timeout: 200 })
@@ -65,19 +67,20 @@ test('an attempt without an answer ends by the timeout, and the next one deliver
   assert.equal(collector.requests.length, 2)
 })
 
-test('a collector that is down until later gets everything', async (t) => {
+test('a collector that is down for a while gets every call later', async (t) => {
   const port = await freePort()
   const client = clientOf(t, { url: `http://127.0.0.1:${port}` }, { retries: Infinity, maxBackoff: 50 })
+  const requests = t.mock.method(http, 'request')
   const ids = trackSome(client, 50)
   const flushed = client.flush()
-  await new Promise((resolve) => setTimeout(resolve, 100))
+  await until(() => requests.mock.callCount() >= 4, 10_000, 'three failed attempts')
   const collector = await collectorDouble(t, port)
   await flushed
   assert.deepEqual([...collector.taken.keys()], ids)
   assert.deepEqual(client.failures, [])
 })
 
-test('what fails to the last attempt is named in onError with the reason, and the rest goes on', async (t) => {
+test('calls that fail to the last attempt are reported in onError with the reason, and the others go on', async (t) => {
   const collector = await collectorDouble(t)
   collector.answer({ status: 503 }, { status: 500, body: '{"code":"c","message":"the last"}' })
   const client = clientOf(t, collector, { retries: 1 })
@@ -96,7 +99,7 @@ test('what fails to the last attempt is named in onError with the reason, and th
   assert.deepEqual([...collector.taken.keys()], next)
 })
 
-test('a refusal is final: one attempt, every call named', async (t) => {
+test('a refusal is final: it gets one attempt and reports every call', async (t) => {
   for (const status of [400, 401, 403, 413, 302, 501]) {
     const collector = await collectorDouble(t)
     collector.always = { status, headers: { Location: collector.url } }
@@ -111,7 +114,7 @@ test('a refusal is final: one attempt, every call named', async (t) => {
 })
 
 for (const status of [200, 400] as const) {
-  test(`calls rejected with ${status} are named with their own reasons, and the others arrive`, async (t) => {
+  test(`calls rejected with ${status} are reported with their own reasons, and the others arrive`, async (t) => {
     const collector = await collectorDouble(t)
     collector.rejectedEvents.add('Bad')
     collector.rejectedStatus = status
@@ -126,7 +129,7 @@ for (const status of [200, 400] as const) {
   })
 }
 
-test("the write key is struck out of what a collector's answer repeats", async (t) => {
+test('the write key is redacted if the collector’s answer repeats it', async (t) => {
   const collector = await collectorDouble(t)
   collector.always = { status: 401, body: JSON.stringify({ message: `no source has the key ${writeKey}` }) }
   const client = clientOf(t, collector)
@@ -136,7 +139,7 @@ test("the write key is struck out of what a collector's answer repeats", async (
   assert.ok(!JSON.stringify(client.failures).includes(writeKey))
 })
 
-test('an onError that throws or rejects stops nothing', async (t) => {
+test('an onError that throws or rejects does not stop the client', async (t) => {
   const printed = t.mock.method(console, 'error', () => {})
   for (const onError of [
     () => {
@@ -189,7 +192,7 @@ test('without onError, a failure is one line on stderr', async (t) => {
   assert.match(String(lines[0]), /^postrider: 20 calls not delivered: 401 /)
 })
 
-test('a transport that throws, rejects or gives nonsense is one that is away for a while', async (t) => {
+test('a transport that throws, rejects or returns nonsense is treated as temporarily unavailable', async (t) => {
   const results: (() => unknown)[] = [
     () => {
       throw new Error('thrown')
@@ -213,7 +216,7 @@ test('a transport that throws, rejects or gives nonsense is one that is away for
   assert.deepEqual(await client.close(), { undelivered: [] })
 })
 
-test('a transport that rejects calls it was not given ends in an error, not in a loop', async (t) => {
+test('a transport that rejects calls that it was not given ends in an error, not in a loop', async (t) => {
   const transport: Transport = {
     name: 'own',
     send: async () => ({ kind: 'rejected', rejected: [{ index: 99, code: 'c', message: 'm' }] }),

@@ -4,6 +4,7 @@ import { Analytics, AnalyticsError, type DeliveryError } from '../../src/client/
 import { KafkaTransport, type KafkaTransportOptions } from '../../src/kafka-transport.ts'
 import { deploy, type Deployment } from '../support/deployment/deployment.ts'
 import { brokers, ownKafka, registryUrl, uniquePrefix } from '../support/deployment/rig.ts'
+import { until } from '../support/until.ts'
 
 const read = async (deployment: Deployment) =>
   Promise.all(
@@ -24,7 +25,7 @@ const transportOf = (deployment: Deployment, extra: Partial<KafkaTransportOption
     ...extra,
   })
 
-test('calls lie in analytics.calls as every producer writes them, under their keys', async (t) => {
+test('calls are in analytics.calls under their keys, as every producer writes them', async (t) => {
   const deployment = await deploy(t)
   const client = new Analytics('', { transport: transportOf(deployment) })
   const timestamp = new Date('2012-12-02T00:30:08.276Z')
@@ -70,7 +71,7 @@ test('calls lie in analytics.calls as every producer writes them, under their ke
   assert.equal(partitions.length, 2)
 })
 
-test('a kafkajs client of the application serves as well', async (t) => {
+test('the application’s own kafkajs client can be used', async (t) => {
   const deployment = await deploy(t)
   const transport = new KafkaTransport({
     kafka: deployment.kafka,
@@ -88,7 +89,7 @@ test('a kafkajs client of the application serves as well', async (t) => {
   )
 })
 
-test('without setup, the error says to run it', async () => {
+test('before setup, the error says to run it', async () => {
   const failures: DeliveryError[] = []
   const transport = new KafkaTransport({
     brokers: brokers(),
@@ -105,11 +106,13 @@ test('without setup, the error says to run it', async () => {
 // In a test of its own within, so that the deployment is cleared away before its Kafka.
 test('with a broker of its own', async (t) => {
   const kafka = await ownKafka(t)
-  await t.test('calls of an outage arrive after it', async (t) => {
+  await t.test('calls that are made during an outage arrive after it', async (t) => {
     const deployment = await deploy(t, { KAFKA_BROKERS: kafka.brokers.join(',') })
     const failures: DeliveryError[] = []
+    const transport = transportOf(deployment, { brokers: kafka.brokers })
+    const sends = t.mock.method(transport, 'send')
     const client = new Analytics('', {
-      transport: transportOf(deployment, { brokers: kafka.brokers }),
+      transport,
       retries: Infinity,
       closeTimeout: 60_000,
       onError: (error) => failures.push(error),
@@ -123,9 +126,10 @@ test('with a broker of its own', async (t) => {
     for (let index = 0; index < 100; index++) track()
     await client.flush()
     await kafka.kill()
+    const before = sends.mock.callCount()
     for (let index = 0; index < 100; index++) track()
     void client.flush()
-    await new Promise((resolve) => setTimeout(resolve, 500))
+    await until(() => sends.mock.callCount() > before, 10_000, 'an attempt during the outage')
     await kafka.start()
     for (let index = 0; index < 100; index++) track()
     assert.deepEqual(await client.close(), { undelivered: [] })
@@ -135,7 +139,7 @@ test('with a broker of its own', async (t) => {
   })
 })
 
-test('what is wrong with the options is named', () => {
+test('invalid options are named', () => {
   const good = { brokers: ['127.0.0.1:9092'], schemaRegistryUrl: 'http://127.0.0.1:8081', sourceId: 'shop' }
   const table: [object, RegExp][] = [
     [{ ...good, sourceId: 'The Shop' }, /sourceId/],

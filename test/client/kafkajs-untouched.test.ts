@@ -19,7 +19,7 @@ async function outcomeOf(args: string[], env: Record<string, string | undefined>
   return JSON.parse(stdout) as Outcome
 }
 
-test('an application that sends by `postrider/kafka` finds its kafkajs as it was', async (t) => {
+test('an application that sends through `postrider/kafka` has an unchanged kafkajs', async (t) => {
   const deployment = await deploy(t)
   const { different, loaded } = await outcomeOf([], deployment.env)
   assert.deepEqual(different, [])
@@ -32,7 +32,7 @@ test('an application that sends by `postrider/kafka` finds its kafkajs as it was
   assert.equal((await deployment.codecs.calls.decode(sent!.value)).messageId, 'sent-beside-kafkajs')
 })
 
-test('the comparison sees each of the patches', async () => {
+test('the comparison detects each of the patches', async () => {
   const { objects, different } = await outcomeOf(['--patch'], {})
   assert.ok(objects > 1_000, `${objects} objects`)
   for (const member of [

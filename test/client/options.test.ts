@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { Analytics, AnalyticsError, type AnalyticsOptions } from '../../src/client/index.ts'
 import { readOptions } from '../../src/client/options.ts'
 
-test('everything has the default that the contract names', () => {
+test('every option has the documented default', () => {
   const { transport, onError, ...settings } = readOptions('key', {})
   assert.deepEqual(settings, {
     flushAt: 20,
@@ -16,7 +16,7 @@ test('everything has the default that the contract names', () => {
   assert.equal(typeof onError, 'function')
 })
 
-test('undefined is as good as absent, and size stands for flushAt', () => {
+test('undefined counts as absent, and size is used as flushAt', () => {
   assert.equal(readOptions('key', { flushAt: undefined, endpoint: undefined }).flushAt, 20)
   assert.equal(readOptions('key', { size: 5 }).flushAt, 5)
   assert.equal(readOptions('key', { size: 5, flushAt: 5 }).flushAt, 5)
@@ -29,7 +29,7 @@ const transport = {
   close: async () => {},
 }
 
-test('what is wrong is named at the construction, and the write key is never repeated', () => {
+test('invalid options are named by the constructor, and the write key is never repeated', () => {
   const table: [unknown, unknown, RegExp][] = [
     ['key', { flushAt: 5, size: 6 }, /size is another name of flushAt/],
     ['key', { flushAt: 0 }, /flushAt must be a whole number from 1 .* not 0/],
@@ -73,6 +73,6 @@ test('what is wrong is named at the construction, and the write key is never rep
   }
 })
 
-test('a transport needs no write key', () => {
+test('with a transport no write key is needed', () => {
   assert.equal(readOptions('', { transport }).transport, transport)
 })

@@ -58,7 +58,7 @@ test('every type is written with its own fields', () => {
     assert.deepEqual(itemOf(type, { ...call, messageId }), { type, ...base, ...own })
 })
 
-test('page takes traits as another name of properties, and not both', () => {
+test('page takes traits as an alias of properties, but not both', () => {
   const traits = { url: 'https://example.com', title: 'T', referrer: 'r', path: '/p', other: [1] }
   assert.deepEqual(itemOf('page', { userId, traits, messageId }), {
     type: 'page',
@@ -72,7 +72,7 @@ test('page takes traits as another name of properties, and not both', () => {
   )
 })
 
-test('a messageId is made when there is none, another for each call', () => {
+test('a missing messageId is generated, a new one for each call', () => {
   const ids = [null, undefined, ''].map(
     (given) => writeCall('identify', { userId, messageId: given }, now).messageId,
   )
@@ -80,7 +80,7 @@ test('a messageId is made when there is none, another for each call', () => {
   for (const id of ids) assert.match(id, /^[0-9a-f-]{36}$/)
 })
 
-test('ids may be numbers and are written as strings, but not where digits are lost', () => {
+test('numeric ids are written as strings, except where digits would be lost', () => {
   assert.equal(itemOf('identify', { userId: 97980 }).userId, '97980')
   assert.equal(itemOf('identify', { userId: 0 }).userId, '0')
   assert.equal(itemOf('group', { anonymousId: 1.5, groupId: 7 }).groupId, '7')
@@ -89,7 +89,7 @@ test('ids may be numbers and are written as strings, but not where digits are lo
     assert.throws(() => writeCall('identify', { userId: bad }, now), refusal('invalid_call', /userId/))
 })
 
-test('a timestamp of the caller stands alone, to the millisecond; invalid ones are refused', () => {
+test('a caller’s timestamp is written unchanged, to the millisecond; an invalid one is rejected', () => {
   const date = new Date('2012-12-02T00:30:08.276Z')
   for (const timestamp of [date, '2012-12-02T00:30:08.276Z', '2012-12-02T01:30:08.2769+0100']) {
     const item = itemOf('identify', { userId, timestamp })
@@ -103,7 +103,7 @@ test('a timestamp of the caller stands alone, to the millisecond; invalid ones a
     )
 })
 
-test("the caller's context is kept, the library added unless the caller names one", () => {
+test('the caller’s context is kept, and the library is added unless the caller sets one', () => {
   assert.deepEqual(itemOf('identify', { userId, context: { ip: '1.2.3.4', a: { library: 1 } } }).context, {
     ...context,
     ip: '1.2.3.4',
@@ -116,12 +116,12 @@ test("the caller's context is kept, the library added unless the caller names on
   })
 })
 
-test('integrations are written as they are', () => {
+test('integrations are written unchanged', () => {
   const integrations = { All: false, Webhooks: true, Other: { key: 1 } }
   assert.deepEqual(itemOf('alias', { userId, previousId: 'p', integrations }).integrations, integrations)
 })
 
-test('what is missing or of the wrong kind is refused by its name', () => {
+test('missing fields and fields of a wrong type are rejected by name', () => {
   const cyclic: Record<string, unknown> = {}
   cyclic.self = cyclic
   const deep: unknown[] = []
@@ -159,7 +159,7 @@ test('what is missing or of the wrong kind is refused by its name', () => {
   assert.throws(() => writeCall('identify', { userId, traits: { deep } }, now), AnalyticsError)
 })
 
-test('32 KB are counted in bytes of what is sent, and not one more is taken', () => {
+test('the limit of 32 KB counts the bytes that are sent and is exact', () => {
   const sized = (bytes: number) => {
     const call = (text: string) => ({ userId, messageId, traits: { text } })
     const rest = writeCall('identify', call(''), now).bytes
@@ -173,14 +173,14 @@ test('32 KB are counted in bytes of what is sent, and not one more is taken', ()
   assert.throws(() => sized(maxCallBytes + 1), refusal('message_too_large', /32769 bytes.*32768/))
 })
 
-test('what is written cannot be changed any more', () => {
+test('a written call cannot be changed afterwards', () => {
   const traits = { plan: 'pro' }
   const { json } = writeCall('identify', { userId, traits }, now)
   traits.plan = 'free'
   assert.match(json, /"pro"/)
 })
 
-test('whatever the client takes, the collector takes, and reads the same', () => {
+test('the collector accepts every call that the client accepts, and reads the same', () => {
   const id = fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.maxSafeInteger(), fc.constant(null))
   const map = fc.option(fc.object({ withNullPrototype: true, withUnicodeString: true } as object), {
     nil: undefined,
@@ -237,7 +237,7 @@ test('whatever the client takes, the collector takes, and reads the same', () =>
   assert.ok(taken > 50, `${taken} of 500 calls were taken`)
 })
 
-test("the library's version is the package's", () => {
+test('the library’s version is the version of the package', () => {
   const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
   assert.equal(version, manifest.version)
 })

@@ -25,7 +25,7 @@ function opened(t: TestContext, port: number): Socket {
   return socket
 }
 
-/** So that what is measured is not the first of its kind. */
+/** Calls that are not measured, so that the measured ones do not pay for the warm-up. */
 async function warmedUp(collector: { url: string }, source: string): Promise<void> {
   for (let n = 0; n < 50; n++) await post(collector, '/v1/track', track(`warm-${n}`), headersOf(source))
 }
@@ -53,7 +53,7 @@ for (const [limit, env] of [
   ['', {}],
   [', nor without a limit on their rate', unlimited],
 ] as const)
-  test(`twenty senders that read no answer take nothing from another source${limit}`, async (t) => {
+  test(`twenty clients that do not read their answers take nothing from another source${limit}`, async (t) => {
     const deployment = await deploy(t, env)
     for (const id of ['shop', 'blog']) await withSource(deployment, id)
     const collector = await startCollector(deployment)
@@ -84,7 +84,7 @@ for (const [limit, env] of [
   })
 
 /** Needs: a write key. Bounded: the answer, at about 10 KB. */
-test('of many rejected calls a hundred are named, and the others counted', async (t) => {
+test('of many rejected calls, the first hundred are listed and the others counted', async (t) => {
   const deployment = await deploy(t, unlimited)
   await withSource(deployment)
   const collector = await startCollector(deployment)
@@ -99,7 +99,7 @@ test('of many rejected calls a hundred are named, and the others counted', async
 })
 
 /** Needs: nothing. Bounded: the budget of bodies without a known key, and the time that one which stalls keeps it. */
-test('bodies without a known key that stall keep nothing from known sources, and are cut off', async (t) => {
+test('stalled bodies without a known key take no capacity from known sources and are cut off', async (t) => {
   const deployment = await deploy(t)
   await withSource(deployment)
   const collector = await startCollector(deployment)
@@ -130,7 +130,7 @@ test('bodies without a known key that stall keep nothing from known sources, and
 })
 
 /** Needs: nothing. Bounded: nothing of the body is read. */
-test('a key in the head that no source has is refused before the body comes', async (t) => {
+test('an unknown key in the head is refused before the body arrives', async (t) => {
   const deployment = await deploy(t)
   await withSource(deployment)
   const collector = await startCollector(deployment)
@@ -146,7 +146,7 @@ test('a key in the head that no source has is refused before the body comes', as
 })
 
 /** Needs: a write key. Bounded: the calls a second of its source; others are untouched. */
-test('a source that floods gets 429, and no other does', async (t) => {
+test('only a source that floods gets 429', async (t) => {
   const rate = 500
   const deployment = await deploy(t, { SOURCE_MAX_RATE: String(rate) })
   for (const id of ['noisy', 'shop']) await withSource(deployment, id)
@@ -177,7 +177,7 @@ test('a source that floods gets 429, and no other does', async (t) => {
 })
 
 /** Needs: nothing. Bounded: heads, at what the documentation says. */
-test('a pixel takes 16 KB of data beside other headers, and a head beyond 24 KB is refused as one', async (t) => {
+test('a pixel may carry 16 KB of data beside other headers, and a head beyond 24 KB is refused with its own code', async (t) => {
   const deployment = await deploy(t)
   await withSource(deployment)
   const collector = await startCollector(deployment)

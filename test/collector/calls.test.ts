@@ -9,7 +9,7 @@ import { rawRequest, sendRaw } from '../support/calls/raw-http.ts'
 
 const basic = { authorization: `Basic ${btoa(`${writeKey}:`)}` }
 
-test('calls come in by every route, with the key in every place, and lie in Kafka when they are answered', async (t) => {
+test('calls are accepted on every route, with the key in every place, and are in Kafka when they are answered', async (t) => {
   const deployment = await deploy(t)
   await withSource(deployment)
   const collector = await startCollector(deployment)
@@ -24,36 +24,39 @@ test('calls come in by every route, with the key in every place, and lie in Kafk
     alias: { previousId: 'p' },
   }
 
-  await t.test('each type has a long and a short route, in any case and with a slash behind', async () => {
-    for (const [type, more] of Object.entries(ids)) {
-      const paths = [`/v1/${type}`, `/v1/${type[0]}`, `/V1/${type.toUpperCase()}/`, `//v1/${type}`]
-      for (const [index, path] of paths.entries()) {
-        const { status, text } = await post(collector, path, {
-          userId: 'u',
-          messageId: `${type}-${index}`,
-          ...more,
-        })
-        assert.deepEqual([status, text], [200, '{"success":true}'], path)
+  await t.test(
+    'each type has a long and a short route, in any case and with or without a trailing slash',
+    async () => {
+      for (const [type, more] of Object.entries(ids)) {
+        const paths = [`/v1/${type}`, `/v1/${type[0]}`, `/V1/${type.toUpperCase()}/`, `//v1/${type}`]
+        for (const [index, path] of paths.entries()) {
+          const { status, text } = await post(collector, path, {
+            userId: 'u',
+            messageId: `${type}-${index}`,
+            ...more,
+          })
+          assert.deepEqual([status, text], [200, '{"success":true}'], path)
+        }
       }
-    }
-    const put = await sendRaw(
-      collector.port,
-      rawRequest(
-        '/v1/identify',
-        [`Authorization: ${basic.authorization}`],
-        '{"userId":"u","messageId":"put"}',
-        'PUT',
-      ),
-    )
-    assert.equal(put?.status, 200)
-    const calls = await byId()
-    for (const type of Object.keys(ids))
-      for (const n of [0, 1, 2, 3]) assert.equal(calls.get(`${type}-${n}`)?.type, type)
-    assert.equal(calls.get('put')?.type, 'identify')
-    // The caller's address is the user's on the short routes only.
-    assert.equal(calls.get('track-0')!.context, null)
-    assert.equal(calls.get('track-1')!.context, '{"ip":"127.0.0.1"}')
-  })
+      const put = await sendRaw(
+        collector.port,
+        rawRequest(
+          '/v1/identify',
+          [`Authorization: ${basic.authorization}`],
+          '{"userId":"u","messageId":"put"}',
+          'PUT',
+        ),
+      )
+      assert.equal(put?.status, 200)
+      const calls = await byId()
+      for (const type of Object.keys(ids))
+        for (const n of [0, 1, 2, 3]) assert.equal(calls.get(`${type}-${n}`)?.type, type)
+      assert.equal(calls.get('put')?.type, 'identify')
+      // The caller's address is the user's on the short routes only.
+      assert.equal(calls.get('track-0')!.context, null)
+      assert.equal(calls.get('track-1')!.context, '{"ip":"127.0.0.1"}')
+    },
+  )
 
   await t.test('the key may be in five places', async () => {
     const bearer = { authorization: `bearer ${writeKey}` }
@@ -74,7 +77,7 @@ test('calls come in by every route, with the key in every place, and lie in Kafk
     for (const index of sent.keys()) assert.equal(calls.get(`key-${index}`)?.sourceId, 'shop')
   })
 
-  await t.test('JSON is read whatever its type says, compressed or not', async () => {
+  await t.test('JSON is read whatever its content type, compressed or not', async () => {
     for (const [index, type] of [
       'text/plain;charset=UTF-8',
       'application/x-www-form-urlencoded',
@@ -104,7 +107,7 @@ test('calls come in by every route, with the key in every place, and lie in Kafk
       assert.ok(calls.has(id), id)
   })
 
-  await t.test('a batch’s context and integrations are merged under each call’s own', async () => {
+  await t.test('the context and integrations of a batch are merged under those of each call', async () => {
     const batch = [
       track('plain'),
       track('own', { context: { library: { name: 'own' }, app: 1.5 }, integrations: { All: false } }),
@@ -124,7 +127,7 @@ test('calls come in by every route, with the key in every place, and lie in Kafk
     assert.equal(calls.get('empty')!.integrations, '{"all":true}')
   })
 
-  await t.test('a pixel is a call and a picture', async () => {
+  await t.test('a pixel is a call and is answered with a picture', async () => {
     const data = Buffer.from(
       JSON.stringify({ writeKey, userId: 'ü?>', messageId: 'pixel', traits: { url: '/' } }),
     )
@@ -156,7 +159,7 @@ test('calls come in by every route, with the key in every place, and lie in Kafk
     }
   })
 
-  await t.test('pages of any origin may send, and read what they are answered', async () => {
+  await t.test('pages of any origin may send calls and read the answers', async () => {
     const origin = 'https://shop.example'
     const asked = await fetch(`${collector.url}/v1/batch`, {
       method: 'OPTIONS',
@@ -177,14 +180,14 @@ test('calls come in by every route, with the key in every place, and lie in Kafk
     }
   })
 
-  await t.test('a source made or changed a moment ago counts at once', async () => {
+  await t.test('a source that was created or changed a moment ago takes effect at once', async () => {
     await withSource(deployment, 'new')
     const key = { authorization: `Basic ${btoa('key-of-new:')}` }
     assert.equal((await post(collector, '/v1/track', track('new'), key)).status, 200)
     assert.equal((await byId()).get('new')!.sourceId, 'new')
   })
 
-  await t.test('behind a trusted proxy the caller’s address is the one from the proxy', async () => {
+  await t.test('behind a trusted proxy the caller’s address is the one that the proxy reports', async () => {
     const config = { ...deployment.config, collectorPort: 0, trustedProxies: ['127.0.0.1/32'] }
     const behind = await startCollector(deployment, { config })
     const headers = { ...basic, 'X-Forwarded-For': '203.0.113.1, 192.0.2.9' }
@@ -199,7 +202,7 @@ test('calls come in by every route, with the key in every place, and lie in Kafk
     await behind.stop()
   })
 
-  await t.test('records lie under their user’s key', async () => {
+  await t.test('records are keyed by their user', async () => {
     for (const { key, value } of await deployment.read(deployment.topics.calls)) {
       assert.equal(key!.toString(), partitionKey(await deployment.codecs.calls.decode(value)))
     }

@@ -77,7 +77,7 @@ function underTest(limits = { calls: 100, bytes: 1_000 }, perSecond = Infinity) 
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 const track = (messageId: string | null) => ({ type: 'track', userId: 'u', event: 'e', messageId })
 
-test('a duplicate of a call in flight waits for that call’s answer, and of a written one gets 200', async () => {
+test('a duplicate of a call in flight gets the answer of that call, and a duplicate of a written one gets 200', async () => {
   const { batches, counts, collect } = underTest()
   const first = collect('/v1/track', track('m'))
   const second = collect('/v1/batch', { batch: [track('m'), track('m'), track('n')] })
@@ -103,7 +103,7 @@ test('a duplicate of a call in flight waits for that call’s answer, and of a w
   ])
 })
 
-test('what was not acknowledged is not remembered: the retry is written, the rest of its batch is not again', async () => {
+test('unacknowledged calls are not remembered: the retry writes them, but not the rest of its batch', async () => {
   const { batches, collect } = underTest()
   const batch = { batch: [track('kept'), track('lost')] }
   const answer = collect('/v1/batch', batch)
@@ -123,7 +123,7 @@ test('what was not acknowledged is not remembered: the retry is written, the res
   assert.equal((await retry).status, 200)
 })
 
-test('ids are kept apart by their source, and calls without one are never taken for duplicates', async () => {
+test('ids of different sources are kept apart, and calls without an id are never taken for duplicates', async () => {
   const { batches, settings, collect } = underTest()
   settings.state.sources.set('app', source('app'))
   void collect('/v1/track', track('m'))
@@ -149,7 +149,7 @@ test('ids are kept apart by their source, and calls without one are never taken 
   )
 })
 
-test('a request without room is refused, whole, before anything of it is written', async () => {
+test('a request that exceeds the budget is refused as a whole, before any of it is written', async () => {
   const { batches, budget, collect } = underTest({ calls: 6, bytes: 1_000 })
   void collect('/v1/batch', { batch: [track('a'), track('b')] })
   await settled()
@@ -166,7 +166,7 @@ test('a request without room is refused, whole, before anything of it is written
   assert.equal(budget.calls, 0)
 })
 
-test('only calls that were taken count, and only for as long as they wait', async () => {
+test('only accepted calls count towards the budget, and only while they wait', async () => {
   const { batches, budget, settings, collect } = underTest()
   settings.state.sources.set('blog', source('blog'))
   const wrong = { type: 'track' }
@@ -200,7 +200,7 @@ test('no source can take the budget that others need', async () => {
   assert.deepEqual([budget.calls, budget.bytes], [0, 0])
 })
 
-test('what a batch says for all of its calls counts once for each', async () => {
+test('a batch’s common fields count once for each of its calls', async () => {
   const { budget, collect } = underTest({ calls: 100, bytes: 4_000 })
   const context = { a: 'x'.repeat(92) }
   void collect('/v1/batch', { context, batch: [track('a'), track('b')] })
@@ -209,7 +209,7 @@ test('what a batch says for all of its calls counts once for each', async () => 
   assert.equal((await collect('/v1/batch', many)).status, 429)
 })
 
-test('a batch that waits for Kafka keeps nothing of how it was read', async () => {
+test('a batch that waits for Kafka keeps nothing of its parsed request in memory', async () => {
   const { collect } = underTest({ calls: 1_000, bytes: 1_000_000 })
   const before = process.memoryUsage().arrayBuffers
   const batch = [track(null), ...Array.from({ length: 9_999 }, () => 1)]
@@ -223,7 +223,7 @@ test('a batch that waits for Kafka keeps nothing of how it was read', async () =
   assert.ok(grownMb < 15, `${grownMb} MB`)
 })
 
-test('a source beyond its rate is refused until the rate has worked it off, and no other is', async () => {
+test('only a source above its rate is refused, until it is below the rate again', async () => {
   const { settings, clock, counts, collect, collector } = underTest({ calls: 1_000, bytes: 10_000 }, 10)
   settings.state.sources.set('blog', source('blog'))
   const wrong = { batch: Array.from({ length: 25 }, () => 1) }
@@ -249,7 +249,7 @@ test('a source beyond its rate is refused until the rate has worked it off, and 
   assert.equal(inBody.status, 429)
 })
 
-test('a head is enough to refuse a key that no source has, and not to refuse a token', async () => {
+test('an unknown key in the head is enough to refuse a request, an unknown token is not', async () => {
   const { collector } = underTest()
   const route = postRoutes.get('/v1/b')!
   const none = { basicKey: null, bearerKey: null, queryKey: null }
@@ -264,7 +264,7 @@ test('a head is enough to refuse a key that no source has, and not to refuse a t
   assert.equal(found && 'id' in found && found.id, 'shop')
 })
 
-test('while Kafka is away nothing is taken, and an empty batch still is fine', async () => {
+test('while Kafka is unavailable no call is accepted, but an empty batch still succeeds', async () => {
   const { batches, fail, collect } = underTest()
   fail('away')
   const { status, body, retryAfter } = await collect('/v1/track', track('m'))
@@ -274,7 +274,7 @@ test('while Kafka is away nothing is taken, and an empty batch still is fine', a
   assert.equal(batches.length, 0)
 })
 
-test('an unknown key is looked up at the log’s end once, for all concurrent requests', async () => {
+test('all concurrent requests with an unknown key share one read to the end of the settings log', async () => {
   const { settings, batches, collect } = underTest()
   const strangers = Array.from({ length: 20 }, () =>
     collect('/v1/track', track('m'), { basicKey: 'key-of-x' }),
@@ -287,7 +287,7 @@ test('an unknown key is looked up at the log’s end once, for all concurrent re
   assert.equal(batches[0]!.call.sourceId, 'x')
 })
 
-test('while the settings cannot be read no key is called unknown: SDKs do not send again what was', async () => {
+test('while the settings cannot be read, no key is refused as unknown, because SDKs do not resend refused calls', async () => {
   const { settings, collect } = underTest()
   settings.onCatchUp = () => {
     throw new Error('away')
@@ -295,7 +295,7 @@ test('while the settings cannot be read no key is called unknown: SDKs do not se
   assert.equal((await collect('/v1/track', track('m'), { basicKey: 'key-of-x' })).status, 503)
 })
 
-test('times are corrected by the client’s clock, but for imports, history and times that the caller chose', async () => {
+test('times are corrected by the client’s clock, except for imports, historical times and explicit timestamps', async () => {
   const { batches, collect } = underTest()
   const at = (hours: number, ms = 0) => new Date(now + hours * 3_600_000 + ms).toISOString()
   const table: [what: string, path: string, call: object, batch: object, hours: number][] = [
@@ -327,7 +327,7 @@ test('times are corrected by the client’s clock, but for imports, history and 
   }
 })
 
-test('the caller’s address is added on the routes of browsers, when there is none', async () => {
+test('browser routes add the caller’s address when there is none', async () => {
   const { batches, collect } = underTest()
   const table = [
     ['/v1/t', undefined, '{"ip":"192.0.2.1"}'],

@@ -26,7 +26,7 @@ function sized(bytes: number, fill = 'x', messageId = `sized-${bytes}`): string 
   return rest.replace('"fill":""', `"fill":"${text}${'x'.repeat(room - Buffer.byteLength(text))}"`)
 }
 
-test('hostile requests each get their code, harm no other, and the calls beside them are kept', async (t) => {
+test('each hostile request gets its error code, affects no other request, and valid calls beside it are kept', async (t) => {
   const deployment = await deploy(t)
   await withSource(deployment)
   await withSource(deployment, 'off', false)
@@ -176,7 +176,7 @@ test('hostile requests each get their code, harm no other, and the calls beside 
     }
   }
 
-  await t.test('a request that is not HTTP gets an error and is closed', async () => {
+  await t.test('a request that is not HTTP gets an error and its connection is closed', async () => {
     for (const [what, bytes, status] of [
       ['no HTTP', 'hello\r\n\r\n', 400],
       [
@@ -198,7 +198,7 @@ test('hostile requests each get their code, harm no other, and the calls beside 
     }
   })
 
-  await t.test('slow senders are cut off, of heads and of bodies', async () => {
+  await t.test('clients that send heads or bodies too slowly are cut off', async () => {
     const head = `POST /v1/track HTTP/1.1\r\nHost: a\r\n${basic}\r\n`
     for (const begun of [head, `${head}Content-Length: 1000\r\n\r\n{"type"`]) {
       const answer = await sendRaw(collector.port, begun)
@@ -207,20 +207,20 @@ test('hostile requests each get their code, harm no other, and the calls beside 
     }
   })
 
-  await t.test('a body that ends before its length is no call', async () => {
+  await t.test('a body that is shorter than its Content-Length is not a call', async () => {
     const request = rawRequest('/v1/track', [basic], call).subarray(0, -5)
     const answer = await sendRaw(collector.port, request, { halfClose: true })
     assert.notEqual(answer?.status, 200)
   })
 
-  await t.test('a body that goes on behind its length ends the connection', async () => {
+  await t.test('a body that is longer than its Content-Length closes the connection', async () => {
     const [head, body] = [rawRequest('/v1/track', [basic], call), 'and more\r\n\r\n']
     const first = await sendRaw(collector.port, Buffer.concat([head, Buffer.from(body)]))
     assert.equal(first?.status, 400)
     assert.equal(codeOf(first.body), 'invalid_http')
   })
 
-  await t.test('senders that go away leave nothing behind', async () => {
+  await t.test('clients that disconnect leave nothing behind', async () => {
     const sockets = Array.from({ length: 50 }, () => {
       const socket = connect(collector.port, '127.0.0.1')
       socket.on('error', () => {})
@@ -231,7 +231,7 @@ test('hostile requests each get their code, harm no other, and the calls beside 
     for (const socket of sockets) socket.resetAndDestroy()
   })
 
-  await t.test('in a batch only what is invalid is dropped, with its place and code', async () => {
+  await t.test('in a batch only invalid calls are dropped, with their position and code', async () => {
     const items = [
       call.replace('plain', 'first'),
       '1',

@@ -17,7 +17,7 @@ import { until } from '../support/until.ts'
 import { rawRequest } from '../support/calls/raw-http.ts'
 import { ownKafka } from '../support/deployment/rig.ts'
 
-test('a retried request is not doubled, not even by a collector that has just started', async (t) => {
+test('a retried request is not duplicated, even by a collector that has just started', async (t) => {
   const deployment = await deploy(t)
   await withSource(deployment)
   const body = { batch: [track('m-1'), track('m-2'), track('m-1')] }
@@ -32,7 +32,7 @@ test('a retried request is not doubled, not even by a collector that has just st
   assert.equal(collectorSample(next, 'source="shop",type="track",result="duplicate"'), 3)
 })
 
-test('what exceeds the budget is answered 429, and fits again later', async (t) => {
+test('a request that exceeds the budget is answered 429 and fits again later', async (t) => {
   const deployment = await deploy(t)
   await withSource(deployment)
   const collector = await startCollector(deployment, { limits: { calls: 2, bytes: 2_000 } })
@@ -48,7 +48,7 @@ test('what exceeds the budget is answered 429, and fits again later', async (t) 
   assert.equal((await collected(deployment)).length, 20)
 })
 
-test('a stop answers what is in flight and takes nothing more', async (t) => {
+test('a stop answers the requests in flight and accepts no new ones', async (t) => {
   const deployment = await deploy(t)
   await withSource(deployment)
   const collector = await startCollector(deployment)
@@ -76,7 +76,7 @@ test('a stop answers what is in flight and takes nothing more', async (t) => {
   assert.ok((await collected(deployment)).some(({ messageId }) => messageId === 'half'))
 })
 
-test('with Kafka dead or frozen nothing is acknowledged that could be lost, answers stay quick, and it recovers', async (t) => {
+test('while Kafka is dead or frozen no call that could be lost is acknowledged, answers stay quick, and the collector recovers', async (t) => {
   const kafka = await ownKafka(t)
   // A test within, for its topics must be gone before its broker is.
   await t.test('one broker', async (t) => {

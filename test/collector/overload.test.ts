@@ -29,7 +29,7 @@ const requestOf = (calls: number, bytesEach: number): Buffer =>
     }),
   )
 
-/** Senders who come again at once after a 200, and when Retry-After has passed after anything else. */
+/** Clients that send again at once after a 200, and after the Retry-After of any other answer. */
 function offer(t: TestContext, port: number) {
   const counts = new Map<number, number>()
   const [large, small] = [requestOf(30, 16_000), requestOf(2_500, 60)]
@@ -72,7 +72,7 @@ function offer(t: TestContext, port: number) {
   return { count: (status: number) => counts.get(status) ?? 0, statuses: () => [...counts.keys()], end }
 }
 
-test('while far more is offered than Kafka takes, and while there is no Kafka, 429 and 503 come before memory grows', async (t) => {
+test('when calls exceed what Kafka can take, or Kafka is down, clients get 429 and 503 before memory grows', async (t) => {
   const kafka = await ownKafka(t)
   // A test within, for its topics must be gone before its broker is.
   await t.test('one broker', async (t) => {

@@ -23,7 +23,7 @@ function underTest(ids = new RecentIds(10_000, 1)) {
   }
 }
 
-test('a call in flight lends its batch, is remembered once that is written, and forgotten when it failed', async () => {
+test('a call in flight refers to its batch, is remembered once that is written, and is forgotten if that fails', async () => {
   const { seen, begin } = underTest()
   const [written, failed] = [batchOf(), batchOf()]
   begin('shop', 'a', written)
@@ -44,7 +44,7 @@ test('a call in flight lends its batch, is remembered once that is written, and 
   assert.equal(seen('shop', 'b'), 'written')
 })
 
-test('calls of different sources have nothing to do with each other', async () => {
+test('calls of different sources are independent', async () => {
   const { recent, seen, begin } = underTest()
   const batch = batchOf()
   begin('shop', 'a', batch)

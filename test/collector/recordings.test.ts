@@ -170,7 +170,7 @@ const recordings: Recording[] = [
   },
 ]
 
-test('requests of other SDKs, byte for byte, are taken for what they mean', async (t) => {
+test('recorded requests of other SDKs are understood as they are meant', async (t) => {
   const deployment = await deploy(t)
   await withSource(deployment)
   const collector = await startCollector(deployment)

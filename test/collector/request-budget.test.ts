@@ -5,7 +5,7 @@ import { Reservation, RequestBudget } from '../../src/collector/request-budget.t
 
 const limits = { calls: 1_000, bytes: 8_000 }
 
-test('a source alone gets half of the budget, and all unknown sources an eighth of its bytes', () => {
+test('a single source gets half of the budget, and all unknown sources together get an eighth of its bytes', () => {
   const budget = new RequestBudget(limits)
   const [shop, stranger, other] = [
     new Reservation(budget, 'shop'),
@@ -19,7 +19,7 @@ test('a source alone gets half of the budget, and all unknown sources an eighth 
   assert.equal(budget.bytes, 6_500)
 })
 
-test('a reservation of an unknown source moves to its source once that is known, if it has room', () => {
+test('a reservation of an unknown source moves to its source once that is known, if the source has space', () => {
   const budget = new RequestBudget(limits)
   const [known, early] = [new Reservation(budget, null), new Reservation(budget, null)]
   known.takeBytes(1_000)
@@ -34,7 +34,7 @@ test('a reservation of an unknown source moves to its source once that is known,
   assert.equal(budget.bytes, 3_500)
 })
 
-test('property: the budget is never exceeded, a source with nothing finds some, and all is free in the end', () => {
+test('property: the budget is never exceeded, a source without reservations always gets one, and in the end everything is released', () => {
   const step = fc.record({
     source: fc.integer({ min: 0, max: 6 }),
     calls: fc.nat(400),

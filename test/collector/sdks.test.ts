@@ -32,7 +32,7 @@ for (const [sdk, skewMs] of [
   ['segment', hourMs],
   ['rudder', -hourMs],
 ] as const) {
-  test(`what the ${sdk} SDK sends arrives, signed, each type whole, with times right although its clock is an hour off`, async (t) => {
+  test(`calls of the ${sdk} SDK arrive signed and complete, with correct times although its clock is an hour off`, async (t) => {
     const receiver = await startReceiver(t, { secret: 's3cret' })
     const deployment = await deploy(t)
     await deployment.destination({ urls: [receiver.url] })

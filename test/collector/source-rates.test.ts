@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { SourceRates } from '../../src/collector/source-rates.ts'
 
-test('property: a source gets its rate, its burst and at most one batch beyond, whatever it tries', () => {
+test('property: whatever a source sends, it gets its rate, its burst and at most one batch more', () => {
   const steps = fc.array(fc.record({ afterMs: fc.nat(500), calls: fc.integer({ min: 1, max: 300 }) }))
   fc.assert(
     fc.property(steps, fc.integer({ min: 1, max: 1_000 }), (tries, perSecond) => {
@@ -17,7 +17,7 @@ test('property: a source gets its rate, its burst and at most one batch beyond, 
         taken += calls
         assert.ok(taken <= perSecond * (1 + now / 1_000) + 300)
       }
-      // What it is told to wait is enough, and others wait for nothing.
+      // The wait that it gets is long enough, and other sources do not wait.
       assert.equal(rates.waitMs('blog'), 0)
       now += rates.waitMs('shop') + 1
       assert.equal(rates.waitMs('shop'), 0)
@@ -25,7 +25,7 @@ test('property: a source gets its rate, its burst and at most one batch beyond, 
   )
 })
 
-test('without a limit no source waits', () => {
+test('without a limit no source is refused', () => {
   const rates = new SourceRates(Infinity, () => 0)
   for (let n = 0; n < 10; n++) {
     assert.equal(rates.waitMs('shop'), 0)

@@ -8,7 +8,7 @@ import { adminOfNode } from '../support/deployment/cluster.ts'
 import { until } from '../support/until.ts'
 import { devEnv, devReady, ownPorts } from '../support/deployment/dev-run.ts'
 
-test('dev --brokers 3 delivers its samples on three brokers, also without one, and goes on with three', async (t) => {
+test('dev --brokers 3 delivers its samples on three brokers, also while one is down, and when it is back', async (t) => {
   const checkout = await makeCheckout(t)
   const { env, kafka, allFree } = await ownPorts(3)
   const brokers = kafka.map((port) => `127.0.0.1:${port}`)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { table } from '../../src/commands/output.ts'
 
-test('columns are as wide as their widest cell, and numbers stand to the right', () => {
+test('columns are as wide as their widest cell, and numbers are right-aligned', () => {
   const rows = [
     ['crm', 3],
     ['warehouse', 120],
@@ -13,6 +13,6 @@ test('columns are as wide as their widest cell, and numbers stand to the right',
   )
 })
 
-test('text from outside cannot move the cursor', () => {
+test('foreign text cannot move the cursor', () => {
   assert.equal(table(['name'], [['a\u001b[2Jb\nc\u202e']]), 'name\na?[2Jb?c?')
 })

@@ -26,7 +26,7 @@ function setup(...args: string[]): Promise<{ status: number; stdout: string; std
   )
 }
 
-test('permissions are printed as commands, grouped by part, every topic and tier by its name', async () => {
+test('permissions are printed as commands, grouped by part, with the name of every topic and tier', async () => {
   const { status, stdout, stderr } = await setup('--print-acls', 'User:ann')
   assert.deepEqual([status, stderr], [0, ''])
   const lines = stdout.trimEnd().split('\n')
@@ -51,7 +51,7 @@ test('permissions are printed as commands, grouped by part, every topic and tier
   for (const line of lines) assert.ok(line.startsWith('# ') || line.startsWith(`${add} --operation `), line)
 })
 
-test('one part, as JSON, with what setup --fix needs', async () => {
+test('the permissions of one part can be printed as JSON, with those that setup --fix needs', async () => {
   const { stdout } = await setup('--print-acls', 'User:ann', '--part', 'setup', '--fix', '--json')
   const lines = stdout
     .trimEnd()
@@ -83,7 +83,7 @@ test('one part, as JSON, with what setup --fix needs', async () => {
   assert.deepEqual(granted.map(key).sort(), needed.map(key).sort())
 })
 
-test('a principal that a shell would take apart is quoted, and what is none is refused', async () => {
+test('a principal that a shell would split is quoted, and an invalid one is refused', async () => {
   const { stdout } = await setup('--print-acls', "User:CN=it's me,O=a b", '--part', 'collector')
   assert.ok(stdout.includes(` --allow-principal 'User:CN=it'\\''s me,O=a b' --operation `))
   for (const [args, line] of [

@@ -31,7 +31,7 @@ function post(url: string, body: string, headers: Record<string, string> = {}): 
   return fetch(url, { method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } })
 }
 
-test('a signature is verified over the bytes, and nothing else passes', () => {
+test('a signature is verified over the bytes, and no other signature passes', () => {
   // From `openssl dgst -sha1 -hmac key` over the pangram.
   const pangram = Buffer.from('The quick brown fox jumps over the lazy dog')
   const known = 'de7c9b85b8b78aa6bc8a7a36f70a90701c9db4d9'
@@ -61,7 +61,7 @@ async function receiver(
   return { ...running, seen }
 }
 
-test('says what came, and whether its signature is right', async (t) => {
+test('the receiver prints each request and whether its signature is right', async (t) => {
   const { url, seen } = await receiver(t, { secret: 'geheim' })
   const response = await post(`${url}hook?x=1`, track, {
     'x-signature': hmac('geheim', track),
@@ -98,13 +98,13 @@ test('says what came, and whether its signature is right', async (t) => {
   assert.match(webhookLine(seen[3]!), /no call \(11 bytes\) {2}signature absent$/)
 })
 
-test('what a body holds cannot move the cursor of the terminal', async (t) => {
+test('a body cannot move the cursor of the terminal', async (t) => {
   const { url, seen } = await receiver(t)
   await post(url, JSON.stringify({ type: 'track', event: 'a\u001b[2J\nb', userId: 'u' }))
   assert.match(webhookLine(seen[0]!), / a\?\[2J\?b /)
 })
 
-test('answers with the given status, after the delay', async (t) => {
+test('the receiver answers with the given status after the given delay', async (t) => {
   const { url, seen } = await receiver(t, { status: 503, delayMs: 100 })
   const before = performance.now()
   const response = await post(url, track)
@@ -113,7 +113,7 @@ test('answers with the given status, after the delay', async (t) => {
   assert.match(webhookLine(seen[0]!), /signature absent, answered 503$/)
 })
 
-test('refuses a body that is far too large, and goes on', async (t) => {
+test('the receiver refuses a body that is far too large, and goes on', async (t) => {
   const { url, seen } = await receiver(t)
   assert.equal((await post(url, 'x'.repeat(9 * 1024 * 1024))).status, 413)
   assert.equal((await post(url, track)).status, 200)
@@ -126,7 +126,7 @@ test('refuses a body that is far too large, and goes on', async (t) => {
   )
 })
 
-test('a port that is taken is said to be', async (t) => {
+test('a port that is in use is reported', async (t) => {
   const { url } = await receiver(t)
   const port = Number(new URL(url).port)
   await assert.rejects(startReceiver({ port, secret: null, onRequest() {} }), {
@@ -140,7 +140,7 @@ function run(...args: string[]) {
   return spawn(process.execPath, [main, 'receive', ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
 }
 
-test('`postrider receive` prints a JSON line a request and ends cleanly on SIGTERM', async (t) => {
+test('`postrider receive` prints one JSON line per request and ends cleanly on SIGTERM', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'postrider-'))
   t.after(() => rm(folder, { recursive: true, force: true }))
   const secretFile = join(folder, 'secret')

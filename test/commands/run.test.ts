@@ -4,7 +4,7 @@ import { partMakers } from '../../src/commands/run-parts.ts'
 import { makeCheckout } from '../support/deployment/checkout.ts'
 import { deploy } from '../support/deployment/deployment.ts'
 
-test('run takes parts by name, and says which there are', async (t) => {
+test('run takes parts by name, and its error for an unknown name lists them', async (t) => {
   const { start } = await makeCheckout(t)
   const cases: [args: string[], line: string][] = [
     [

@@ -4,7 +4,7 @@ import { makeSettingsCli } from '../support/deployment/settings-cli.ts'
 
 const [oldKey, newKey] = ['0123456789abcdef'.repeat(4), 'fedcba9876543210'.repeat(4)]
 
-test('secrets rotate says how many first, writes them again, and the old key is needed no longer', async (t) => {
+test('secrets rotate first says how many secrets it will reseal, then reseals them, and the old key is no longer needed', async (t) => {
   const env = { SECRETS_KEY: oldKey }
   const cli = await makeSettingsCli(t, env)
   const run = async (...args: string[]): Promise<string> => {
@@ -45,7 +45,7 @@ test('secrets rotate says how many first, writes them again, and the old key is 
   assert.match(back.stderr, new RegExp(`destination "crm": .* key ${keys[0]}, which is not in SECRETS_KEY`))
 })
 
-test('two secrets are active while receivers change over; options are set, shown and taken back', async (t) => {
+test('two secrets are active during a rotation of a secret; options are set, shown and reset', async (t) => {
   const cli = await makeSettingsCli(t, { SECRETS_KEY: oldKey })
   const fails = async (pattern: RegExp, status: number, ...args: string[]): Promise<void> => {
     const result = await cli.run('destinations', ...args)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { makeSettingsCli } from '../support/deployment/settings-cli.ts'
 
-test('a source is made, shown, changed and turned off, and running parts see each step', async (t) => {
+test('a source is created, shown, changed and disabled, and running parts apply each step', async (t) => {
   const cli = await makeSettingsCli(t)
   const follower = await cli.open()
 
@@ -37,7 +37,7 @@ test('a source is made, shown, changed and turned off, and running parts see eac
   )
 })
 
-test('what is refused is one line on stderr with its exit code, and changes nothing', async (t) => {
+test('a refusal is one line on stderr with its exit code, and changes nothing', async (t) => {
   const cli = await makeSettingsCli(t)
   await cli.json('sources', 'create', '--id', 'shop', '--name', 'Shop', '--write-key', 'my-key')
   const cases: [args: string[], status: number, line: string][] = [
@@ -67,7 +67,7 @@ test('what is refused is one line on stderr with its exit code, and changes noth
   assert.equal((await cli.open()).state.version, 1)
 })
 
-test('brokers that are away, and topics that are missing, get a line that says what to do', async (t) => {
+test('unreachable brokers and missing topics get a line that says what to do', async (t) => {
   const away = await makeSettingsCli(t, { KAFKA_BROKERS: '127.0.0.1:1' })
   const began = Date.now()
   const list = away.run('sources', 'list')

@@ -6,7 +6,7 @@ import { clearTextWarnings } from '../../src/config/config.ts'
 const warningsFor = (env: Record<string, string>) => clearTextWarnings(loadConfig(env))
 const registry = { SCHEMA_REGISTRY_USERNAME: 'ann', SCHEMA_REGISTRY_PASSWORD: 'pw-of-ann' }
 
-test('a login to the schema registry in clear text is warned of, as those to the brokers are', () => {
+test('a clear-text login to the schema registry gets a warning, as one to the brokers does', () => {
   assert.deepEqual(warningsFor({}), [])
   assert.deepEqual(warningsFor({ ...registry, SCHEMA_REGISTRY_URL: 'https://registry.example' }), [])
   const [warning, ...others] = warningsFor({ ...registry, SCHEMA_REGISTRY_URL: 'http://registry.example' })

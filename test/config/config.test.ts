@@ -38,18 +38,18 @@ test('an empty environment gives the documented defaults', () => {
   assert.equal(config.retryWindowMs, 4 * 3_600_000)
   assert.equal(config.webhookTimeoutMs, 5_000)
   assert.deepEqual([config.collectorPort, config.consolePort, config.metricsPort], [8080, 8090, 9464])
-  // Nobody elsewhere reaches the console before that is wanted.
+  // No other machine reaches the console unless that is configured.
   assert.deepEqual([config.collectorHost, config.consoleHost, config.metricsHost], ['::', '127.0.0.1', '::'])
   assert.equal(config.sourceMaxRate, 5_000)
   assert.deepEqual(config.secretsKeys, [])
   assert.equal(config.replicationFactor, -1)
 })
 
-test('a variable that is empty counts as not set', () => {
+test('an empty variable counts as not set', () => {
   assert.deepEqual(loadConfig({ GROUP_ID: '', METRICS_PORT: ' ' }), loadConfig({}))
 })
 
-test('every variable that is wrong gets a line of its own with its name, what it had and what it takes', () => {
+test('each invalid variable gets its own line with its name, its value and what it accepts', () => {
   const wrong = {
     KAFKA_BROKERS: 'a',
     KAFKA_SSL: 'maybe',
@@ -99,7 +99,7 @@ for (const [tiers, complaint] of tierFaults) {
   })
 }
 
-test('tiers of fractions of a second are allowed, and keep the names they were given', () => {
+test('tiers of fractions of a second are allowed and keep the names as written', () => {
   assert.deepEqual(loadConfig({ RETRY_TIERS: '200ms, 500ms,1s' }).retryTiers, [
     { name: '200ms', delayMs: 200 },
     { name: '500ms', delayMs: 500 },
@@ -107,14 +107,14 @@ test('tiers of fractions of a second are allowed, and keep the names they were g
   ])
 })
 
-test('SECRETS_KEY takes hex, base64 and base64url, and older keys after a comma', () => {
+test('SECRETS_KEY accepts hex, base64 and base64url, and older keys after a comma', () => {
   const bytes = new Uint8Array(32).map((_, index) => 255 - index * 3)
   const buffer = Buffer.from(bytes)
   const forms = [buffer.toString('hex'), buffer.toString('base64'), buffer.toString('base64url')]
   assert.deepEqual(loadConfig({ SECRETS_KEY: forms.join(',') }).secretsKeys, [bytes, bytes, bytes])
 })
 
-test('a wrong secret is named but never shown', () => {
+test('an invalid secret is named but never shown', () => {
   const short = Buffer.from('only sixteen !!!').toString('base64')
   const lines = linesFor({ SECRETS_KEY: `${'a'.repeat(64)},${short}`, ADMIN_TOKEN: 'with a space' })
   assert.deepEqual(lines, [
@@ -124,20 +124,20 @@ test('a wrong secret is named but never shown', () => {
   ])
 })
 
-test('a token that could be guessed is refused', () => {
+test('a token that can be guessed is refused', () => {
   for (const length of [1, 31])
     assert.match(linesFor({ ADMIN_TOKEN: 'x'.repeat(length) })[0]!, /takes 32 to 1024/)
   assert.deepEqual(linesFor({ ADMIN_TOKEN: 'x'.repeat(32) }), [])
 })
 
-test('credentials within a URL are refused without being shown', () => {
+test('credentials in a URL are refused without being shown', () => {
   const [line = ''] = linesFor({ SCHEMA_REGISTRY_URL: 'http://ann:hunter2@registry:8081' })
   assert.match(line, /^SCHEMA_REGISTRY_URL is "http:\/\/…@registry:8081" \(credentials do not belong/)
   const [other = ''] = linesFor({ SCHEMA_REGISTRY_URL: 'htp://ann:hunter2@registry:8081' })
   assert.ok(!other.includes('hunter2'))
 })
 
-test('secrets can come from files, less the end of the line', (t) => {
+test('secrets can come from files, without the line break at their end', (t) => {
   const file = join(folder(t), 'token')
   writeFileSync(file, 'a-token-from-a-file-0123456789-abc\n')
   assert.equal(loadConfig({ ADMIN_TOKEN_FILE: file }).adminToken, 'a-token-from-a-file-0123456789-abc')
@@ -149,7 +149,7 @@ test('secrets can come from files, less the end of the line', (t) => {
   ])
 })
 
-test('half a login is refused, naming what is missing', () => {
+test('an incomplete login is refused, and the error names what is missing', () => {
   assert.deepEqual(
     linesFor({ KAFKA_SASL_MECHANISM: 'PLAIN', KAFKA_SASL_PASSWORD: 'pw' }).map((line) => line.split(';')[0]),
     ['KAFKA_SASL_USERNAME is not set'],
@@ -162,7 +162,7 @@ test('half a login is refused, naming what is missing', () => {
   assert.deepEqual(loadConfig(whole).kafka.sasl, { mechanism: 'plain', username: 'ann', password: 'pw' })
 })
 
-test('allowed networks are CIDRs, and an address stands for itself', () => {
+test('allowed networks are CIDRs, and a single address is allowed too', () => {
   assert.deepEqual(loadConfig({ WEBHOOK_ALLOWED_NETWORKS: '10.0.0.0/8, 127.0.0.1,::1' }).allowedNetworks, [
     '10.0.0.0/8',
     '127.0.0.1/32',
@@ -172,7 +172,7 @@ test('allowed networks are CIDRs, and an address stands for itself', () => {
   assert.match(line, /^WEBHOOK_ALLOWED_NETWORKS is .* \("10\.0\.0\/99" is neither an address nor a CIDR\)/)
 })
 
-test('a CA file that is missing, empty or broken stops the start with its name', async (t) => {
+test('a CA file that is missing, empty or broken stops the start with an error that names it', async (t) => {
   const { ca, caFile } = await createAuthority(t)
   assert.equal(loadConfig({ WEBHOOK_CA_FILE: caFile }).webhookCa?.trim(), ca.trim())
   const lineFor = (file: string) => linesFor({ WEBHOOK_CA_FILE: file })[0] ?? ''

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { layered, readDevEnv } from '../../src/config/dev-env.ts'
 
-test('an upper layer beats a lower one, and empty counts as not set', () => {
+test('an upper layer overrides a lower one, and an empty value counts as not set', () => {
   assert.deepEqual(layered({ A: '1', B: '' }, { A: '2', B: '3' }, { B: '4', C: '5' }), {
     A: '1',
     B: '3',
@@ -13,12 +13,12 @@ test('an upper layer beats a lower one, and empty counts as not set', () => {
   })
 })
 
-test('a secret and its file are one setting: whichever is set above hides both below', () => {
+test('a secret and its file are one setting: setting either in an upper layer hides both in lower ones', () => {
   assert.deepEqual(layered({ SECRETS_KEY_FILE: 'f' }, { SECRETS_KEY: 'k' }), { SECRETS_KEY_FILE: 'f' })
   assert.deepEqual(layered({ SECRETS_KEY: 'k' }, { SECRETS_KEY_FILE: 'f' }), { SECRETS_KEY: 'k' })
 })
 
-test('what dev left is read anywhere in its checkout, and nowhere else', (t) => {
+test('the file that dev writes is read anywhere in its checkout, and nowhere else', (t) => {
   const root = mkdtempSync(join(tmpdir(), 'postrider-dev-env-'))
   t.after(() => rmSync(root, { recursive: true }))
   const inside = join(root, 'src', 'deep')

@@ -63,7 +63,7 @@ async function files(t: TestContext) {
   }
 }
 
-test('a file implies TLS, and TLS alone trusts Node’s roots', async (t) => {
+test('a certificate file implies TLS, and TLS alone trusts Node’s roots', async (t) => {
   const { ca, cert, key } = await files(t)
   assert.deepEqual(loadConfig({ KAFKA_SSL: 'true' }).kafka.ssl, { ca: null, cert: null, key: null })
   assert.equal(loadConfig({ KAFKA_SSL: 'false' }).kafka.ssl, false)
@@ -73,7 +73,7 @@ test('a file implies TLS, and TLS alone trusts Node’s roots', async (t) => {
   assert.ok(both && both.ca === null && both.cert && both.key)
 })
 
-test('files that cannot serve are named, with what they take, and a key is never shown', async (t) => {
+test('unusable files are named with what they must contain, and a key is never shown', async (t) => {
   const { ca, cert, key, otherKey, encryptedKey, none, broken, brokenKey } = await files(t)
   const missing = `${ca}.missing`
   const wrong: [env: Env, ...lines: RegExp[]][] = [
@@ -114,7 +114,7 @@ test('files that cannot serve are named, with what they take, and a key is never
   }
 })
 
-test('each mechanism takes what belongs to it, whole, and nothing else', () => {
+test('each mechanism requires all of its own settings and accepts no others', () => {
   const { KAFKA_SASL_OAUTH_TOKEN_URL: _url, ...noUrl } = oauth
   const namesFor = (env: Env) => linesFor(env).map((line) => line.split(/ is | has /)[0])
   assert.deepEqual(namesFor({ KAFKA_SASL_MECHANISM: 'oauthbearer' }), [
@@ -141,7 +141,7 @@ test('each mechanism takes what belongs to it, whole, and nothing else', () => {
   })
 })
 
-test('secrets that cross the network in clear text are warned of, and struck out of every log line', () => {
+test('secrets that cross the network in clear text get a warning and are redacted in every log line', () => {
   const warningsFor = (env: Env) => kafkaSecurityWarnings(loadConfig(env).kafka)
   assert.deepEqual(warningsFor({ ...password, KAFKA_SSL: 'true' }), [])
   assert.deepEqual(warningsFor({ ...oauth, KAFKA_SSL: 'true' }), [])

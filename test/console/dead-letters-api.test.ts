@@ -24,7 +24,7 @@ interface Page {
 
 const partitions = { PARTITIONS_DEAD_LETTERS: '3' }
 
-test('dead letters are paged, the newest first, over partitions and filters; new ones do not shift a page', async (t) => {
+test('dead letters are paged newest first across partitions and filters, and new ones do not shift a page', async (t) => {
   const deployment = await deploy(t, partitions)
   const { ok } = await startConsole(deployment)
   assert.deepEqual(await ok(200, 'GET', '/dead-letters'), { data: [], next: null })
@@ -62,7 +62,7 @@ test('dead letters are paged, the newest first, over partitions and filters; new
   assert.deepEqual(await all('until=2026-01-01'), [])
 })
 
-test('a dead letter is shown whole, and replayed by id and by what is chosen', async (t) => {
+test('a dead letter is shown completely, and dead letters are replayed by id and by filter', async (t) => {
   const deployment = await deploy(t, partitions)
   const { ok, call } = await startConsole(deployment)
   await deployment.destination({ urls: ['https://example.com/'] })

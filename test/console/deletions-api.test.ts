@@ -22,7 +22,7 @@ async function deletesIn({ read, topics, codecs }: Deployment): Promise<string[]
 const listed = async ({ ok }: RunningConsole) =>
   (await ok(200, 'GET', '/deletions')).data as { id: string; state: string; users: number }[]
 
-test('a deletion over HTTP reaches every affected source’s receiver, and its progress can be asked for', async (t) => {
+test('a deletion over HTTP reaches the receivers of every affected source, and its progress can be queried', async (t) => {
   const deployment = await deploy(t)
   const [shop, blog] = [await startReceiver(t), await startReceiver(t)]
   await deployment.destination({ urls: [shop.url] })
@@ -70,7 +70,7 @@ test('a deletion over HTTP reaches every affected source’s receiver, and its p
   assert.deepEqual([(second.data as unknown[]).length, second.next], [1, null])
 })
 
-test('a deletion that is wrong is refused with every fault by its field, and changes nothing', async (t) => {
+test('an invalid deletion is refused with every fault by field, and changes nothing', async (t) => {
   const deployment = await deploy(t)
   const console = await startConsole(deployment)
   const { call } = console
@@ -120,12 +120,12 @@ test('a deletion that is wrong is refused with every fault by its field, and cha
   assert.deepEqual(await deletesIn(deployment), [])
 })
 
-test('a deletion with an Idempotency-Key is done once, over consoles; what was interrupted is finished', async (t) => {
+test('a deletion with an Idempotency-Key is done once across consoles, and an interrupted one is finished', async (t) => {
   const deployment = await deploy(t)
   await deployment.destination({ urls: ['http://127.0.0.1:1/'] })
   const [one, two] = [await startConsole(deployment), await startConsole(deployment)]
   const given = { headers: { 'idempotency-key': 'k-1' }, json: { userIds: ['ada', 'bob'] } }
-  // Of those that come at once, who is not the first may be told that it is in flight.
+  // Of concurrent requests, all but the first may get the answer that it is in flight.
   const answers = await Promise.all([one, two, one].map(({ call }) => call('POST', '/deletions', given)))
   const made = answers.find(({ status }) => status === 201)!
   for (const { status, text } of answers) assert.ok(status === 409 || text === made.text, text)
@@ -138,32 +138,39 @@ test('a deletion with an Idempotency-Key is done once, over consoles; what was i
   assert.deepEqual(await deletesIn(deployment), ['shop/ada', 'shop/bob'])
   assert.equal((await listed(one)).length, 1)
 
-  await t.test('and one that was cut off between its erasures and its calls', async () => {
-    // As the process leaves it that is killed there: the same request, without its calls and its note.
-    const [, ...marks] = (made.body as unknown as Report).id.split('-')
-    const erasure = { at: Date.now(), destinationIds: ['crm'], total: 2 }
-    await deployment.admin.deleteTopicRecords({
-      topic: deployment.topics.erasures,
-      partitions: [{ partition: 0, offset: '-1' }],
-    })
-    const requestId = ['0mirabcde', ...marks].join('-')
-    await appendErasures(
-      deployment,
-      { ...erasure, requestId, userId: 'ada', number: 1 },
-      { ...erasure, requestId, userId: 'bob', number: 2 },
-    )
-    assert.deepEqual(
-      (await listed(one)).map(({ state }) => state),
-      ['interrupted'],
-    )
-    const finished = await two.call('POST', '/deletions', given)
-    assert.deepEqual([finished.status, finished.body], [201, { ...made.body, id: requestId }], finished.text)
-    assert.deepEqual(
-      (await listed(one)).map(({ id, state }) => [id, state]),
-      [[requestId, 'finished']],
-    )
-    assert.equal((await deletesIn(deployment)).length, 4)
-    const resumed = await one.ok(200, 'POST', `/deletions/${requestId}/resume`)
-    assert.deepEqual(resumed, { id: requestId, deleteCalls: 0, missing: 0 })
-  })
+  await t.test(
+    'a deletion that was interrupted between its erasures and its calls is finished too',
+    async () => {
+      // As the process leaves it that is killed there: the same request, without its calls and its note.
+      const [, ...marks] = (made.body as unknown as Report).id.split('-')
+      const erasure = { at: Date.now(), destinationIds: ['crm'], total: 2 }
+      await deployment.admin.deleteTopicRecords({
+        topic: deployment.topics.erasures,
+        partitions: [{ partition: 0, offset: '-1' }],
+      })
+      const requestId = ['0mirabcde', ...marks].join('-')
+      await appendErasures(
+        deployment,
+        { ...erasure, requestId, userId: 'ada', number: 1 },
+        { ...erasure, requestId, userId: 'bob', number: 2 },
+      )
+      assert.deepEqual(
+        (await listed(one)).map(({ state }) => state),
+        ['interrupted'],
+      )
+      const finished = await two.call('POST', '/deletions', given)
+      assert.deepEqual(
+        [finished.status, finished.body],
+        [201, { ...made.body, id: requestId }],
+        finished.text,
+      )
+      assert.deepEqual(
+        (await listed(one)).map(({ id, state }) => [id, state]),
+        [[requestId, 'finished']],
+      )
+      assert.equal((await deletesIn(deployment)).length, 4)
+      const resumed = await one.ok(200, 'POST', `/deletions/${requestId}/resume`)
+      assert.deepEqual(resumed, { id: requestId, deleteCalls: 0, missing: 0 })
+    },
+  )
 })

@@ -98,7 +98,7 @@ function assertAllTold({ erasures, calls }: Topics): void {
 
 const cut = fc.record({ steps: fc.nat({ max: 6 }), arrives: fc.constantFrom(0, 0.5, 1) })
 
-test('property: wherever it is cut off and resumed, each delete call that is owed is written, under one messageId', async () => {
+test('property: wherever it is interrupted and resumed, each required delete call is written, under one messageId', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.uniqueArray(fc.string({ minLength: 1, maxLength: 3, unit: fc.constantFrom('a', 'b', 'c') }), {
@@ -112,7 +112,7 @@ test('property: wherever it is cut off and resumed, each delete call that is owe
       async (userIds, sourceIds, { steps, arrives }, resumes, meanwhileAt) => {
         const topics = new Topics()
         let step = 0
-        // Somebody else who resumes while it is being written.
+        // Another process that resumes it while it is being written.
         const meanwhile = async () => {
           if (step++ === meanwhileAt) await resumeDeletions(topics.ports(), null)
         }
@@ -151,12 +151,12 @@ test('property: wherever it is cut off and resumed, each delete call that is owe
   )
 })
 
-test('resuming a request whose users are still being erased takes nothing from those to come', async () => {
+test('resuming a request during its erasures does not drop users that are still to be erased', async () => {
   const topics = new Topics()
   const userIds = Array.from({ length: 2_000 }, (_, n) => `u-${n}`)
   let step = 0
   const resumed: object[] = []
-  // 6,000 erasures are two writes: somebody resumes between them, and then the request ends before its calls.
+  // 6,000 erasures are two writes: another process resumes between them, and then the request ends before its calls.
   const between = async () => {
     if (step++ === 1) resumed.push(...(await resumeDeletions(topics.ports(), null)))
   }
@@ -206,7 +206,7 @@ test('no delete call is written before every user is erased', async () => {
   assertAllTold(topics)
 })
 
-test('a stop counts before it begins, and between delete calls: not where users would be erased by half', async () => {
+test('a stop takes effect before the start and between delete calls, but not in the middle of the erasures', async () => {
   const topics = new Topics()
   const aborted = AbortSignal.abort()
   await assert.rejects(
@@ -227,7 +227,7 @@ test('a stop counts before it begins, and between delete calls: not where users 
   )
 })
 
-test('a request is found whatever its maker’s clock said', async () => {
+test('a request is found whatever the clock of its creator said', async () => {
   const topics = new Topics()
   const ports = topics.ports()
   ports.now = () => startedAt + 3_600_000
@@ -243,7 +243,7 @@ test('a request is found whatever its maker’s clock said', async () => {
   await assert.rejects(showDeletion(ports, 'nope'), { code: 'not_found' })
 })
 
-test('what is refused is refused by every fault, and writes nothing', async () => {
+test('a refusal names every fault and writes nothing', async () => {
   const topics = new Topics()
   const refused = (userIds: string[], sourceIds?: string[]) =>
     requestDeletion(topics.ports(), { userIds, sourceIds }).catch((error: unknown) => error)

@@ -8,7 +8,7 @@ type Json = Record<string, unknown>
 const document = () =>
   apiDocument(operations, '1.2.3') as { openapi: string; paths: Record<string, Json> } & Json
 
-test('the document is what OpenAPI 3.1 allows, and its references lead somewhere', async () => {
+test('the document is valid OpenAPI 3.1, and its references resolve', async () => {
   const validator = new Validator()
   const { valid, errors } = await validator.validate(document())
   assert.ok(valid, JSON.stringify(errors))
@@ -24,7 +24,7 @@ test('the document is what OpenAPI 3.1 allows, and its references lead somewhere
   assert.ok(!(await new Validator().validate(wrong)).valid, 'a wrong one is told from it')
 })
 
-test('every operation is in the document, with an id of its own and what it takes', () => {
+test('every operation is in the document, with a unique id and its parameters', () => {
   interface Documented {
     operationId: string
     requestBody?: Json

@@ -76,7 +76,7 @@ test('computed traits are synced by lines with values', async (t) => {
   assert.equal(asText.status, 415)
 })
 
-test('a bad line is named by its number and changes nothing, however late it comes', async (t) => {
+test('an invalid line is named by its number and changes nothing, however late it comes', async (t) => {
   const deployment = await deploy(t)
   const { call } = await withAudience(deployment)
   const users = (count: number) => Array.from({ length: count }, (_, index) => `{"userId":"u${index}"}\n`)
@@ -120,7 +120,7 @@ test('a bad line is named by its number and changes nothing, however late it com
   assert.deepEqual(await deployment.read(deployment.topics.memberships), [])
   assert.deepEqual(await told(deployment), [])
 
-  await t.test('and the list without it is taken, with its progress line by line', async () => {
+  await t.test('the list without that line is accepted, with its progress line by line', async () => {
     const answer = await call('POST', '/audiences/vip/sync', {
       headers: accept,
       body: streamOf(users(12_000)),
@@ -133,7 +133,7 @@ test('a bad line is named by its number and changes nothing, however late it com
   })
 })
 
-test('a client that goes away in the middle of a list has changed nothing, and the next list is taken', async (t) => {
+test('a client that disconnects in the middle of a list changes nothing, and the next list is accepted', async (t) => {
   const deployment = await deploy(t)
   const console = await withAudience(deployment)
   const list = request(`${console.url}/api/v1/audiences/vip/sync`, {
@@ -151,7 +151,7 @@ test('a client that goes away in the middle of a list has changed nothing, and t
   assert.ok(!console.log.some(({ level }) => level >= 50), 'that is no error of the console')
 })
 
-test('a console that is stopped in the middle of a sync leaves what the next sync settles', async (t) => {
+test('the next sync completes what a console that was stopped in the middle of a sync left open', async (t) => {
   const deployment = await deploy(t)
   const console = await withAudience(deployment)
   const users = Array.from({ length: 20_000 }, (_, index) => `u${index}`).join('\n')
@@ -171,7 +171,7 @@ test('a console that is stopped in the middle of a sync leaves what the next syn
   assert.equal(new Set(await told(deployment)).size, 20_000)
 })
 
-test('of five lists at once one is refused, and is taken once another is through', async (t) => {
+test('of five concurrent lists one is refused, and it is accepted after another has ended', async (t) => {
   const deployment = await deploy(t)
   const { call, ok } = await withAudience(deployment)
   const ids = ['one', 'two', 'three', 'four', 'five']

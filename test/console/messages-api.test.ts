@@ -8,7 +8,7 @@ import type { ShownMessage } from '../support/calls/messages.ts'
 import { startReceiver } from '../support/receivers.ts'
 import { temporaryFolder } from '../support/deployment/rig.ts'
 
-test('the API and `why --json` show the same life of a call that a collector took, and neither knows an unknown id', async (t) => {
+test('the API and `why --json` show the same life of a collected call, and neither knows an unknown id', async (t) => {
   const deployment = await deploy(t, { STORE_PATH: await temporaryFolder(t) })
   const receiver = await startReceiver(t)
   receiver.answer({ status: 410 })

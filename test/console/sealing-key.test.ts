@@ -33,18 +33,18 @@ function settingsWith(sealedBy: Record<string, ReturnType<typeof createSecrets> 
 }
 const of = (destinationId: string, anyKey = false) => ({ destinationId, anyKey })
 
-test('nothing is sealed yet: the first key', () => {
+test('without any sealed secret, the first key is used', () => {
   assert.equal(sealingKey(settingsWith({ crm: null }), both, of('web')), newId)
   assert.equal(sealingKey(initialSettings, createSecrets([]), of('web')), undefined)
 })
 
-test('while the key is changed, the old one seals until a rotation has brought the new one in', () => {
+test('during a change of keys, the old key seals until a rotation uses the new one', () => {
   assert.equal(sealingKey(settingsWith({ crm: oldOnly! }), both, of('web')), oldId)
   assert.equal(sealingKey(settingsWith({ crm: oldOnly!, mail: newOnly! }), both, of('web')), newId)
   assert.equal(sealingKey(settingsWith({ crm: newOnly! }), both, of('web')), newId)
 })
 
-test('a key under which nothing is sealed is refused, for a new destination and for the only one', () => {
+test('a key under which no secret is sealed is refused, for a new destination and for the only one', () => {
   const state = settingsWith({ crm: oldOnly! })
   for (const id of ['web', 'crm'])
     assert.throws(() => sealingKey(state, typo!, of(id)), {
@@ -55,7 +55,7 @@ test('a key under which nothing is sealed is refused, for a new destination and 
   assert.equal(sealingKey(state, typo!, of('web', true)), typo!.keyIds[0])
 })
 
-test('keys that do not open what is there are refused, but for what the command itself repairs', () => {
+test('keys that cannot open an existing secret are refused, except by a command that replaces that secret', () => {
   const state = settingsWith({ crm: oldOnly!, broken: typo! })
   assert.throws(() => sealingKey(state, both, of('crm')), {
     code: 'conflict',
@@ -66,7 +66,7 @@ test('keys that do not open what is there are refused, but for what the command 
   assert.equal(sealingKey(state, both, of('crm', true)), newId)
 })
 
-test('a key that was changed between the seal and the decision is noticed; without a secret nothing is asked', () => {
+test('a change of keys between sealing and deciding is detected; without a new secret no key is checked', () => {
   const before = settingsWith({ crm: oldOnly! })
   const sealer = sealerFor({ state: before }, both, of('web'))
   const sealed = sealer.newSecret('s3cret').seal('place')

@@ -62,7 +62,7 @@ function settingsUnder(secrets: Secrets): Settings {
 
 const texts = ['crm', 'mail'].map((id) => [`${id}-newest`, `${id}-earlier`, `${id}-header`])
 
-test('everything is resealed under the first key, and the old one is needed no longer', async () => {
+test('everything is resealed under the first key, and the old one is no longer needed', async () => {
   const settings = settingsUnder(oldOnly)
   assert.throws(() => settings.opened(newOnly))
   const { version } = settings.state
@@ -90,7 +90,7 @@ test('everything is resealed under the first key, and the old one is needed no l
   assert.equal(settings.state.version, version + 2)
 })
 
-test('a rotation that broke off goes on where it was', async () => {
+test('an interrupted rotation continues where it stopped', async () => {
   const settings = settingsUnder(oldOnly)
   settings.before = (command) => {
     if (command.type === 'reseal_secrets' && command.id === 'mail') throw new Error('the network is gone')
@@ -109,7 +109,7 @@ test('a rotation that broke off goes on where it was', async () => {
   assert.deepEqual(settings.opened(newOnly), texts)
 })
 
-test('what another writer sets meanwhile is kept, and resealed too where it used the old key', async () => {
+test('secrets that another writer sets meanwhile are kept, and resealed too if they use the old key', async () => {
   const settings = settingsUnder(oldOnly)
   settings.before = () => {
     settings.before = () => {}
@@ -120,7 +120,7 @@ test('what another writer sets meanwhile is kept, and resealed too where it used
   assert.deepEqual(settings.opened(newOnly), [['meanwhile', 'crm-header'], texts[1]])
 })
 
-test('a secret that no key opens is reported, and does not stop the others', async () => {
+test('a secret that no key can open is reported and does not stop the others', async () => {
   const settings = settingsUnder(oldOnly)
   const lost = newSecret('lost', createSecrets([otherKey]))
   settings.apply({ type: 'update_destination', id: 'crm', sharedSecret: lost })
@@ -134,7 +134,7 @@ test('a secret that no key opens is reported, and does not stop the others', asy
   await assert.rejects(rotateSecrets(settings, createSecrets([]), { dryRun: false }), { code: 'secrets_key' })
 })
 
-test('a secret that a development version sealed for no place is not used, but bound by a rotation', async () => {
+test('a secret that a development version sealed without a place is not used until a rotation binds it to its place', async () => {
   const settings = settingsUnder(newOnly)
   const before = settings.state.destinations.get('mail')!
   // As those versions sealed: with no place, which was not said either.
@@ -163,7 +163,7 @@ test('a secret that a development version sealed for no place is not used, but b
 const cipherKeyOf = (key: Buffer) =>
   new Uint8Array(hkdfSync('sha256', key, new Uint8Array(0), 'postrider secrets', 32))
 
-test('a secret that was moved is not sealed again where it was moved to', async () => {
+test('a secret that was moved to another place is not resealed there', async () => {
   const settings = settingsUnder(oldOnly)
   const [crm, mail] = ['crm', 'mail'].map((id) => settings.state.destinations.get(id)!)
   settings.state = evolve(settings.state, {

@@ -12,7 +12,7 @@ interface Fields {
 const fieldsOf = (body: Record<string, unknown>) =>
   (body as unknown as Fields).fields.map(({ field }) => field)
 
-test('sources and destinations are made, shown, changed and turned off, with secrets shown as fingerprints', async (t) => {
+test('sources and destinations are created, shown, changed and disabled, with secrets shown as fingerprints', async (t) => {
   const deployment = await deploy(t)
   const console = await startConsole(deployment)
   const { ok, call } = console
@@ -77,7 +77,7 @@ test('sources and destinations are made, shown, changed and turned off, with sec
   assert.match(page, /postrider_console_requests_total\{operation="updateDestination",code_class="2xx"\} 2\n/)
 })
 
-test('without the right token nothing is said and nothing is changed', async (t) => {
+test('without the right token nothing is revealed and nothing is changed', async (t) => {
   const deployment = await deploy(t)
   const { url, call, ok } = await startConsole(deployment)
   const wrong: [authorization: string | null, challenge: string][] = [
@@ -112,7 +112,7 @@ test('without the right token nothing is said and nothing is changed', async (t)
   assert.equal(headers.get('x-content-type-options'), 'nosniff')
 })
 
-test('everything that is wrong is named by its field, and changes nothing', async (t) => {
+test('all faults are named by field, and change nothing', async (t) => {
   const deployment = await deploy(t)
   const { call, ok } = await startConsole(deployment)
   await ok(201, 'POST', '/sources', { id: 'shop', name: 'Shop', writeKey: 'k' })
@@ -188,7 +188,7 @@ test('everything that is wrong is named by its field, and changes nothing', asyn
   assert.equal(deployment.settings.state.version, before)
 })
 
-test('lists are paged over many items, and what comes in meanwhile is not missed', async (t) => {
+test('lists are paged over many items, and items that are added meanwhile are not missed', async (t) => {
   const deployment = await deploy(t)
   const { ok } = await startConsole(deployment)
   const ids = Array.from({ length: 120 }, (_, index) => `s${String(119 - index).padStart(3, '0')}`)
@@ -212,12 +212,12 @@ test('lists are paged over many items, and what comes in meanwhile is not missed
   assert.deepEqual(seen, ids)
 })
 
-test('of two writers at once one gets the conflict, and no change is lost', async (t) => {
+test('of two concurrent writers one gets a conflict, and no change is lost', async (t) => {
   const deployment = await deploy(t)
   const [one, two] = [await startConsole(deployment), await startConsole(deployment)]
   await one.ok(201, 'POST', '/sources', { id: 'shop', name: 'Shop' })
 
-  // Who names no version changes only what is given.
+  // A request without a version changes only the given fields.
   await Promise.all([
     one.ok(200, 'PATCH', '/sources/shop', { name: 'By one' }),
     two.ok(200, 'PATCH', '/sources/shop', { writeKey: 'by-two' }),
@@ -249,7 +249,7 @@ test('of two writers at once one gets the conflict, and no change is lost', asyn
   assert.equal((await one.ok(200, 'GET', '/sources/web')).name, kept.body.name)
 })
 
-test('a create with an Idempotency-Key is done once, over consoles and restarts, and answered alike', async (t) => {
+test('a create with an Idempotency-Key is done once across consoles and restarts, with the same answer', async (t) => {
   const deployment = await deploy(t)
   const [one, two] = [await startConsole(deployment), await startConsole(deployment)]
   const headers = { 'idempotency-key': '8e03978e-40d5-43dd-bc93-6894a57f9324' }

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { formatDuration, parseDuration } from '../../src/core/duration.ts'
 
-test('durations are a whole number and a unit', () => {
+test('a duration is a whole number and a unit', () => {
   assert.deepEqual(
     ['250ms', '5s', '1m', '4h', '7d', ' 10s '].map(parseDuration),
     [250, 5_000, 60_000, 14_400_000, 604_800_000, 10_000],
@@ -14,7 +14,7 @@ test('durations are a whole number and a unit', () => {
   )
 })
 
-test('a duration that was formatted is read back as the same', () => {
+test('a formatted duration is parsed back to the same value', () => {
   fc.assert(
     fc.property(fc.nat(), (ms) => {
       assert.equal(parseDuration(formatDuration(ms)), ms)

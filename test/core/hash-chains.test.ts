@@ -20,7 +20,7 @@ function find(chains: HashChains<Entry>, name: number, hash: number): Entry | nu
   return entry
 }
 
-test('property: finds exactly what was put in and not taken out, whatever shares a hash', () => {
+test('property: exactly the entries that were added and not removed are found, even if they share a hash', () => {
   const steps = fc.array(fc.tuple(fc.nat(60), fc.constantFrom(1, 7, 1_000), fc.boolean()), {
     maxLength: 400,
   })
@@ -48,7 +48,7 @@ test('property: finds exactly what was put in and not taken out, whatever shares
   )
 })
 
-test('of those with one hash the newest comes first, also after it has grown', () => {
+test('of entries with the same hash the newest comes first, also after the table has grown', () => {
   const chains = new HashChains<Entry>()
   for (let name = 0; name < 100; name++) chains.add(entryOf(name, name % 2))
   const names: number[] = []
@@ -60,7 +60,7 @@ test('of those with one hash the newest comes first, also after it has grown', (
   )
 })
 
-test('what was taken out is freed with the young objects, however much passes through', () => {
+test('removed entries are freed with the young generation, however many pass through', () => {
   const chains = new HashChains<Heavy>()
   const inFlight: Heavy[] = []
   const promoted = maxPromoted((index) => {

@@ -7,7 +7,7 @@ interface One extends QueueNode<One> {
   name: number
 }
 
-test('property: a queued node is served once, in FIFO order, and may be queued again, also before all others', () => {
+test('property: a queued node is served once, in FIFO order, and may be queued again, also at the front', () => {
   const step = fc.oneof(
     fc.record({ kind: fc.constantFrom('push' as const, 'unshift' as const), name: fc.nat(5) }),
     fc.record({ kind: fc.constant('truncate' as const), kept: fc.nat(6) }),

@@ -38,12 +38,12 @@ const finish = {
   left: 0,
 } as const
 
-test('a definition with many faults is refused with all of them', () => {
+test('an invalid definition is refused with all of its faults', () => {
   const wrong = { ...vip, id: 'Not An Id', name: '***', sourceId: 'no' }
   assert.deepEqual(faultsOf(wrong, after(shop)), ['usage id', 'usage name', 'not_found sourceId'])
 })
 
-test('audiences and traits share ids and property names, and a deleted one gives up its name alone', () => {
+test('audiences and traits share one set of ids and property names, and deleting one frees only its name', () => {
   const state = after(shop, vip)
   const other = { ...vip, kind: 'trait', id: 'other', name: 'vip-users' } as const
   assert.deepEqual(faultsOf(other, state), ['conflict name'])
@@ -53,7 +53,7 @@ test('audiences and traits share ids and property names, and a deleted one gives
   assert.deepEqual(faultsOf({ ...vip, name: 'X' }, after(shop, vip, deleted)), ['conflict id'])
 })
 
-test('one sync is open at a time, and only that one can be finished', () => {
+test('one sync is open at a time, and only the open one can be finished', () => {
   const open = after(shop, vip, start)
   assert.deepEqual(faultsOf({ ...start, syncId: 's2' }, open), ['conflict id'])
   assert.deepEqual(faultsOf({ ...finish, syncId: 's2' }, open), ['conflict syncId'])
@@ -69,7 +69,7 @@ test('one sync is open at a time, and only that one can be finished', () => {
   })
 })
 
-test('no sync begins while its calls would be skipped, or for one that is not there', () => {
+test('no sync begins if its calls would be skipped or its computation does not exist', () => {
   const disabled = after(shop, vip, { type: 'disable_source', id: 'shop' })
   assert.deepEqual(faultsOf(start, disabled), ['conflict sourceId'])
   assert.deepEqual(faultsOf({ ...start, kind: 'trait' }, after(shop, vip)), ['not_found id'])

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { tierOfTopic, topicNames } from '../../src/core/topics.ts'
 
-test('a retry topic’s name gives its tier and delay', () => {
+test('the name of a retry topic gives its tier and delay', () => {
   const names = topicNames('eu.')
   assert.deepEqual(tierOfTopic(names, 'eu.webhooks.retry.90s'), { name: '90s', delayMs: 90_000 })
   assert.deepEqual(tierOfTopic(names, names.retry('2h')), { name: '2h', delayMs: 7_200_000 })

@@ -23,7 +23,7 @@ const kinds: readonly FaultKind[] = [
 const timeoutMs = 600_000
 const flags = ['--seed', '1', '--once', '--rounds', '1', '--minutes', '6', '--rate', '60', '--patience', '6']
 
-test('the short form of the fault suite: every call is accounted for', { timeout: timeoutMs }, async (t) => {
+test('a short fault run accounts for every call', { timeout: timeoutMs }, async (t) => {
   const file = join(await temporaryFolder(t), 'report.json')
   // It is a program of its own, not a part of this run of tests.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env

@@ -40,7 +40,7 @@ for (const [name, breaks] of [
   ['the consumer broke off', (consumer: GroupConsumer) => consumer.lost()],
   ['the group gave it a new member id', () => {}],
 ] as const) {
-  test(`what was finished and not committed is not taken again after ${name}`, async () => {
+  test(`offsets that finished but were not committed are not taken again after ${name}`, async () => {
     const { source, consumer, own, fetch, committed, takeAll } = member()
     committed(0)
     await own(true)
@@ -61,7 +61,7 @@ for (const [name, breaks] of [
   })
 }
 
-test('a request that ended while the membership was broken counts too', async () => {
+test('a request that ended while the membership was broken counts as finished', async () => {
   const { consumer, own, fetch, committed, takeAll } = member()
   committed(0)
   await own(true)
@@ -77,7 +77,7 @@ test('a request that ended while the membership was broken counts too', async ()
   )
 })
 
-test('an offset that was set back meanwhile is taken as it is: all of it is wanted again', async () => {
+test('an offset that was set back meanwhile is honoured: everything after it is taken again', async () => {
   const { consumer, own, fetch, work, committed, takeAll } = member()
   committed(5)
   await own(true)
@@ -103,7 +103,7 @@ test('partitions that another member owned meanwhile are forgotten', async () =>
   assert.equal(work().buffered, 10)
 })
 
-test('only what was not finished is reported as lost', async () => {
+test('only unfinished offsets are reported as lost', async () => {
   const { gone, own, work, committed } = member()
   committed(5, [{ start: 7, end: 9 }], 12)
   await own(true)
@@ -114,7 +114,7 @@ test('only what was not finished is reported as lost', async () => {
   assert.equal(work().tracker.position, 12, 'the next commit holds it, and it is not reported again')
 })
 
-test('holes at the end of a batch are committed with it, but none that lie behind what is not finished', async () => {
+test('holes at the end of a batch are committed with it, but not those behind an unfinished offset', async () => {
   const { source, consumer, own, fetch, committed, takeAll } = member()
   committed(0)
   await own(true)

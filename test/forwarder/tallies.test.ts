@@ -61,7 +61,7 @@ const isHole = (offset: number) => offset % 7 === 3 || offset % 11 === 5
 class World {
   readonly source = new FakeSource()
   readonly tallies = new FakeTallies()
-  /** What every process did, by who did it. */
+  /** What each process did, by process. */
   readonly done: { owner: string; offset: number; destination: string | null; label: DispositionLabel }[] = []
   readonly finished = new Set<string>()
   #committed: PartitionCommit | null = null
@@ -139,7 +139,7 @@ class World {
         this.#consumer.assigned([], `m/${++this.#members}`, true)
         return this.own(true)
       case 'crash':
-        // What it held is gone; what it had taken may still come to an end, but for nobody.
+        // Its state is gone; deliveries that it had started may still end, without effect.
         this.#taken = []
         this.#consumer = this.#process()
         return this.own(false)
@@ -218,7 +218,7 @@ function pairs(numbers: readonly number[], start: number) {
   return runs
 }
 
-test('whatever becomes of commits, members and processes: the chain covers what is committed once, and names its owner', async () => {
+test('property: whatever happens to commits, members and processes, the chain covers committed offsets once and names their owner', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 120, size: 'max' }), async (steps) => {
       const world = new World()

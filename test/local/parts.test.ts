@@ -27,7 +27,7 @@ case "$*" in
      PATH=/bin:/usr/bin tar -czf "$out/apicurio-registry-app-3.0.9-all.tar.gz" -C "$out/x" app.jar lib;;
 esac`
 
-test('without Java, one line names both ways on', async (t) => {
+test('without Java, one line names all alternatives', async (t) => {
   const env = { PATH: await pathWith(t, {}) }
   await assert.rejects(ensureLocalParts({ env }), {
     code: 'local',
@@ -38,7 +38,7 @@ test('without Java, one line names both ways on', async (t) => {
   })
 })
 
-test('without Java but with Docker, the line says which command to use', async (t) => {
+test('without Java but with Docker, the line names the command to use', async (t) => {
   const env = { PATH: await pathWith(t, { docker: '' }) }
   await assert.rejects(ensureLocalParts({ env }), {
     code: 'local',
@@ -46,14 +46,14 @@ test('without Java but with Docker, the line says which command to use', async (
   })
 })
 
-test('a Java that is too old, or does not run, is named', async (t) => {
+test('a Java that is too old or cannot be run is named', async (t) => {
   const old = await pathWith(t, { java: `echo 'java version "1.8.0_412"' >&2` })
   await assert.rejects(findJava({ PATH: old }), { message: /\/java is Java 8, which is too old,/ })
   const broken = await pathWith(t, { java: 'exit 1' })
   await assert.rejects(findJava({ PATH: broken }), { message: /\/java does not run,/ })
 })
 
-test("JAVA_HOME's Java is taken before the PATH's", async (t) => {
+test('JAVA_HOME’s Java is preferred to the PATH’s', async (t) => {
   const home = await temporaryFolder(t)
   await mkdir(join(home, 'bin'))
   await writeFile(join(home, 'bin/java'), `#!/bin/sh\n${java17}\n`, { mode: 0o755 })
@@ -61,7 +61,7 @@ test("JAVA_HOME's Java is taken before the PATH's", async (t) => {
   assert.equal(await findJava({ PATH: path, JAVA_HOME: home }), join(home, 'bin/java'))
 })
 
-test('without Maven, the line says so while the jars are not in the cache, and not after', async (t) => {
+test('a missing Maven is reported as long as the jars are not in the cache, and not after that', async (t) => {
   const cacheDir = await temporaryFolder(t)
   const env = { PATH: await pathWith(t, { java: java17 }) }
   await assert.rejects(ensureLocalParts({ cacheDir, env }), {
@@ -74,7 +74,7 @@ test('without Maven, the line says so while the jars are not in the cache, and n
   await ensureLocalParts({ cacheDir, env })
 })
 
-test("Maven gets its environment without Postrider's secrets", async (t) => {
+test('Maven’s environment does not contain Postrider’s secrets', async (t) => {
   const cacheDir = await temporaryFolder(t)
   const mvn = `/usr/bin/env >> '${cacheDir}/env'\n${fakeMaven}`
   const env = {
@@ -90,7 +90,7 @@ test("Maven gets its environment without Postrider's secrets", async (t) => {
   assert.doesNotMatch(given, /SECRETS_KEY|ADMIN_TOKEN|PASSWORD/)
 })
 
-test('a download that fails says why and leaves nothing behind; the next one succeeds', async (t) => {
+test('a failed download is reported with its cause and leaves nothing behind, and the next one succeeds', async (t) => {
   const cacheDir = await temporaryFolder(t)
   const failing = await pathWith(t, {
     java: java17,
@@ -107,7 +107,7 @@ test('a download that fails says why and leaves nothing behind; the next one suc
   assert.deepEqual((await readdir(cacheDir)).sort(), ['apicurio-registry-3.0.9', 'kafka-4.3.1'])
 })
 
-test('several processes may fill the cache at once, and what a killed one left is removed', async (t) => {
+test('several processes may fill the cache concurrently, and files of a killed one are removed', async (t) => {
   const cacheDir = await temporaryFolder(t)
   await mkdir(join(cacheDir, 'kafka-4.3.1.partial-99999999-00'))
   const path = await pathWith(t, { java: java17, mvn: fakeMaven })
@@ -117,7 +117,7 @@ test('several processes may fill the cache at once, and what a killed one left i
   assert.deepEqual((await readdir(join(cacheDir, 'kafka-4.3.1'))).sort(), ['kafka.jar', 'pom.xml'])
 })
 
-test('the cache is shared by all checkouts of a user, and can be moved', () => {
+test('a user’s checkouts share one cache, whose place can be changed', () => {
   assert.equal(defaultCacheDir({ XDG_CACHE_HOME: '/c' }), '/c/postrider')
   assert.equal(defaultCacheDir({ XDG_CACHE_HOME: '/c', POSTRIDER_CACHE: '/d' }), '/d')
 })

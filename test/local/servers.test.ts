@@ -73,7 +73,7 @@ async function registerSchema(url: string, subject: string): Promise<number> {
   return ((await response.json()) as { id: number }).id
 }
 
-test('a broker keeps its topics, its cluster id and its port over a stop and over a crash', async (t) => {
+test('a broker keeps its topics, cluster id and port after a stop and after a crash', async (t) => {
   const kafka = await ownKafka(t)
   const before = await adminOf(t, kafka.brokers)
   await createTopics(before, [{ topic: 'kept', numPartitions: 3 }])
@@ -96,15 +96,18 @@ test('a local broker', async (t) => {
   const parts = await ensureLocalParts()
   const kafka = keep(await startLocalKafka({ parts, dataDir }))
 
-  await t.test('answers for a consumer group at once, and creates no topic unasked', async (t) => {
-    const admin = await adminOf(t, kafka.brokers, 0)
-    assert.deepEqual(await ownTopics(admin), [])
-    assert.deepEqual(await admin.fetchOffsets({ groupId: 'any' }), [])
-    await assert.rejects(admin.fetchTopicMetadata({ topics: ['misspelt'] }))
-    assert.deepEqual(await ownTopics(admin), [])
-  })
+  await t.test(
+    'a local broker answers for a consumer group at once, and creates no topic unasked',
+    async (t) => {
+      const admin = await adminOf(t, kafka.brokers, 0)
+      assert.deepEqual(await ownTopics(admin), [])
+      assert.deepEqual(await admin.fetchOffsets({ groupId: 'any' }), [])
+      await assert.rejects(admin.fetchTopicMetadata({ topics: ['misspelt'] }))
+      assert.deepEqual(await ownTopics(admin), [])
+    },
+  )
 
-  await t.test('remembers a group that is stopped for 30 days', async (t) => {
+  await t.test('a local broker remembers a stopped group for 30 days', async (t) => {
     const admin = await adminOf(t, kafka.brokers)
     const name = 'offsets.retention.minutes'
     const { resources } = await admin.describeConfigs({
@@ -115,25 +118,28 @@ test('a local broker', async (t) => {
     assert.equal(Number(found?.configValue), 30 * 24 * 60)
   })
 
-  await t.test('has its folder to itself', async () => {
+  await t.test('a local broker does not share its folder', async () => {
     await assert.rejects(startLocalKafka({ parts, dataDir }), {
       code: 'local',
       message: `Kafka runs in ${dataDir} already: stop process ${process.pid} first`,
     })
   })
 
-  await t.test('stops as a part when asked, and leaves no process and no open port', async () => {
-    const asked = new AbortController()
-    const running = asPart(kafka).run(asked.signal)
-    asked.abort()
-    await Promise.all([running, kafka.stop()])
-    assert.ok(!kafka.isRunning() && !isAlive(kafka.pid))
-    await until(() => !isAlive(-kafka.pid), 2_000, "the end of the broker's watcher")
-    assert.ok(await isPortFree(kafka.port))
-    await kafka.stop()
-  })
+  await t.test(
+    'a local broker stops as a part when asked, and leaves no process and no open port',
+    async () => {
+      const asked = new AbortController()
+      const running = asPart(kafka).run(asked.signal)
+      asked.abort()
+      await Promise.all([running, kafka.stop()])
+      assert.ok(!kafka.isRunning() && !isAlive(kafka.pid))
+      await until(() => !isAlive(-kafka.pid), 10_000, "the end of the broker's watcher")
+      assert.ok(await isPortFree(kafka.port))
+      await kafka.stop()
+    },
+  )
 
-  await t.test('that ends by itself fails its part', async () => {
+  await t.test('a local broker that ends by itself fails its part', async () => {
     const again = keep(await startLocalKafka({ parts, dataDir }))
     const running = asPart(again).run(new AbortController().signal)
     process.kill(again.pid, 'SIGKILL')
@@ -143,13 +149,13 @@ test('a local broker', async (t) => {
     })
   })
 
-  await t.test('says in its own words which setting it refuses', async () => {
+  await t.test('a local broker reports which setting it rejects', async () => {
     const starting = startLocalKafka({ parts, dataDir, properties: { 'log.retention.ms': 'soon' } })
     await assert.rejects(starting, { code: 'local', message: /log\.retention\.ms.*kafka\.log/ })
   })
 })
 
-test('a registry gives a schema the same id after a crash in the moment of its registration', async (t) => {
+test('a registry gives a schema the same id after a crash during its registration', async (t) => {
   const { folder, keep } = await serverFolder(t)
   const dataDir = join(folder, oddName)
   const parts = await ensureLocalParts()
@@ -188,7 +194,7 @@ test('both servers end when the process that started them is killed, and start a
   assert.equal(await registerSchema(registry.url, 'kept'), id)
 })
 
-test('even a frozen broker does not outlive the process that started it', async (t) => {
+test('even a frozen broker ends with the process that started it', async (t) => {
   const { folder } = await serverFolder(t)
   const { parent, started } = await startParent(t, folder)
   process.kill(started.kafka.pid, 'SIGSTOP')
@@ -197,7 +203,7 @@ test('even a frozen broker does not outlive the process that started it', async 
   await until(isGone, 15_000, 'the end of both')
 })
 
-test('a port that is taken gets one line that says what to do', async (t) => {
+test('a port that is in use gets one line that says what to do', async (t) => {
   const { folder: dataDir } = await serverFolder(t)
   const parts = await ensureLocalParts()
   const blocker = createServer().listen(0, '127.0.0.1')

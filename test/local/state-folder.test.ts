@@ -9,7 +9,7 @@ import { temporaryFolder } from '../support/deployment/rig.ts'
 
 const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8)
 
-test('a part’s state folder, all above it that is made, and what its child writes are for this user alone', async (t) => {
+test('a part’s state folder, the parents created for it, and the files of its child process are readable by this user only', async (t) => {
   const folder = await temporaryFolder(t)
   const dataDir = join(folder, '.postrider', 'kafka')
   await claimStateFolder(dataDir, 'Kafka')
@@ -31,7 +31,7 @@ test('a part’s state folder, all above it that is made, and what its child wri
   assert.deepEqual(modes, ['600', '700', '600'])
 })
 
-test('`dev` keeps its folder and dev.env for this user alone, also where they were open before', async (t) => {
+test('`dev` makes its folder and dev.env readable by this user only, also if they were open before', async (t) => {
   const checkout = await temporaryFolder(t)
   await writeFile(join(checkout, 'package.json'), '{"name":"postrider"}')
   await mkdir(join(checkout, '.postrider'))

@@ -137,7 +137,7 @@ async function assertNothingLeft(pids: readonly number[]): Promise<void> {
   }
 }
 
-test('three nodes are one Kafka that keeps three copies and acknowledges two', async (t) => {
+test('three nodes form one Kafka cluster that keeps three copies and acknowledges after two', async (t) => {
   const admin = await adminOfNode(t, node(1))
   const cluster = (await admin.describeCluster()) as { clusterId: string; brokers: { port: number }[] }
   clusterId = cluster.clusterId
@@ -167,7 +167,7 @@ test('three nodes are one Kafka that keeps three copies and acknowledges two', a
   assert.equal(await committedOffset(t), committed)
 })
 
-test('a node that is stopped gives its leaders away before it ends, writing goes on, and it comes back', async (t) => {
+test('a stopped node gives up its leaders before it ends, writing continues, and the node comes back', async (t) => {
   const pid = node(2).pid
   await node(2).stop()
   assert.ok(!node(2).isRunning() && !isAlive(pid))
@@ -182,7 +182,7 @@ test('a node that is stopped gives its leaders away before it ends, writing goes
   await write()
 })
 
-test('a node that is killed loses its leaders, writing goes on, and it comes back with all records', async (t) => {
+test('a killed node loses its leaders, writing continues, and the node comes back with all records', async (t) => {
   await node(3).kill()
   assert.ok(!node(3).isRunning())
   await untilNotLeading(t, 3)
@@ -191,7 +191,7 @@ test('a node that is killed loses its leaders, writing goes on, and it comes bac
   await assertBack(t, node(3))
 })
 
-test('a node that is frozen loses its leaders, writing goes on, and it is in sync again once it is thawed', async (t) => {
+test('a frozen node loses its leaders, writing continues, and the node is in sync again after it resumes', async (t) => {
   const { pid } = node(1)
   node(1).freeze()
   assert.ok(node(1).isRunning())
@@ -202,7 +202,7 @@ test('a node that is frozen loses its leaders, writing goes on, and it is in syn
   assert.equal(node(1).pid, pid)
 })
 
-test('a node is started once, and can be ended while it starts', async () => {
+test('a node is started once, and can be stopped while it starts', async () => {
   await assert.rejects(node(1).start(), { code: 'local', message: 'Kafka node 1 runs already' })
   await node(1).kill()
   const starting = node(1).start()
@@ -230,7 +230,7 @@ test('a port that was taken meanwhile is named', async (t) => {
 })
 
 for (const end of ['stop', 'kill'] as const) {
-  test(`after ${end}, with a node frozen, nothing is left, and a new start has all records`, async (t) => {
+  test(`after ${end} with a node frozen, nothing is left running, and a new start has all records`, async (t) => {
     const { dataDir, nodes } = kafka
     const pids = nodes.map(({ pid }) => pid)
     node(3).freeze()
@@ -252,7 +252,7 @@ for (const end of ['stop', 'kill'] as const) {
   })
 }
 
-test('the folder of three nodes takes no one node, and the other way round', async (t) => {
+test('the folder of three nodes cannot be used for one node, or the other way round', async (t) => {
   const parts = await ensureLocalParts()
   await kafka.kill()
   await assert.rejects(startLocalKafka({ parts, dataDir: kafka.dataDir }), {
@@ -268,7 +268,7 @@ test('the folder of three nodes takes no one node, and the other way round', asy
   })
 })
 
-test('when one node cannot start, none is left running, and the line says which and why', async (t) => {
+test('if one node cannot start, none is left running, and the error names the node and the cause', async (t) => {
   const parts = await ensureLocalParts()
   const dataDir = await temporaryFolder(t)
   const blocker = createServer().listen(0, '127.0.0.1')

@@ -9,7 +9,7 @@ export const calls: readonly Mutation[] = [
     replace: 'void pending.end(this.#metrics)\n    return taken',
     test: {
       file: 'collector/collector.test.ts',
-      name: 'what was not acknowledged is not remembered: the retry is written, the rest of its batch is not again',
+      name: 'unacknowledged calls are not remembered: the retry writes them, but not the rest of its batch',
     },
   },
   {
@@ -19,7 +19,7 @@ export const calls: readonly Mutation[] = [
     replace: 'const allReplicas = 0',
     test: {
       file: 'adapters/kafka/producer/produce-request.test.ts',
-      name: 'property: the bytes of a request are those of kafkajs',
+      name: 'property: a request has the same bytes as one of kafkajs',
     },
   },
   {
@@ -29,7 +29,7 @@ export const calls: readonly Mutation[] = [
     replace: 'if (answer === undefined) this.#end(one, { baseOffset: -1, appendTime: -1 })',
     test: {
       file: 'adapters/kafka/producer/kafka-producer.test.ts',
-      name: 'a partition that the answer does not name is not written: only it is sent again',
+      name: 'records of a partition that the answer does not name are not written, and only they are sent again',
     },
   },
   {
@@ -39,7 +39,7 @@ export const calls: readonly Mutation[] = [
     replace: '',
     test: {
       file: 'adapters/kafka/producer/kafka-producer.test.ts',
-      name: 'records of a partition whose leader moves to a broker that has answered already are written, once',
+      name: 'records of a partition whose leader moves to a broker that has already answered are written, once',
     },
   },
   {
@@ -49,7 +49,7 @@ export const calls: readonly Mutation[] = [
     replace: 'if (accounted <= records || accounted > records) return null',
     test: {
       file: 'adapters/kafka/producer/kafka-producer.test.ts',
-      name: 'records that are not accounted for are a bug that rejects as one',
+      name: 'a mismatch between the record count and the batches is a bug that rejects the whole call',
     },
   },
   {
@@ -59,7 +59,7 @@ export const calls: readonly Mutation[] = [
     replace: 'void 0\n      else',
     test: {
       file: 'adapters/kafka/producer/kafka-producer.test.ts',
-      name: 'what follows a batch that was given up is never taken for a copy of it',
+      name: 'records after an abandoned batch are never mistaken for a duplicate of it',
     },
   },
   {
@@ -69,7 +69,7 @@ export const calls: readonly Mutation[] = [
     replace: 'if (before === undefined || before !== undefined) {',
     test: {
       file: 'adapters/kafka/producer/kafka-producer.test.ts',
-      name: 'what was sent and not answered is sent again, in order, before what came later',
+      name: 'unanswered records are sent again, in order, before newer ones',
     },
   },
   {
@@ -79,7 +79,7 @@ export const calls: readonly Mutation[] = [
     replace: 'const seen = null as ReturnType<typeof recent.seen>',
     test: {
       file: 'collector/collector.test.ts',
-      name: 'a duplicate of a call in flight waits for that call’s answer, and of a written one gets 200',
+      name: 'a duplicate of a call in flight gets the answer of that call, and a duplicate of a written one gets 200',
     },
   },
   {
@@ -89,7 +89,7 @@ export const calls: readonly Mutation[] = [
     replace: 'void written\n      this.#written.add(call.scope, call.messageId, call.hash)',
     test: {
       file: 'collector/collector.test.ts',
-      name: 'what was not acknowledged is not remembered: the retry is written, the rest of its batch is not again',
+      name: 'unacknowledged calls are not remembered: the retry writes them, but not the rest of its batch',
     },
   },
   {
@@ -97,7 +97,7 @@ export const calls: readonly Mutation[] = [
     file: 'src/collector/recent-calls.ts',
     find: 'scope = this.#scopes.size',
     replace: 'scope = 0',
-    test: { file: 'collector/collector.test.ts', name: 'ids are kept apart by their source' },
+    test: { file: 'collector/collector.test.ts', name: 'ids of different sources are kept apart' },
   },
   {
     id: 'no-bound-on-what-the-collector-holds',
@@ -106,7 +106,7 @@ export const calls: readonly Mutation[] = [
     replace: 'return share.calls + count <= Infinity',
     test: {
       file: 'collector/collector.test.ts',
-      name: 'a request without room is refused, whole, before anything of it is written',
+      name: 'a request that exceeds the budget is refused as a whole, before any of it is written',
     },
   },
   {
@@ -116,7 +116,7 @@ export const calls: readonly Mutation[] = [
     replace: 'return isTimestamp(corrected) ? said : corrected',
     test: {
       file: 'collector/collector.test.ts',
-      name: 'times are corrected by the client’s clock, but for imports, history and times that the caller chose',
+      name: 'times are corrected by the client’s clock, except for imports, historical times and explicit timestamps',
     },
   },
   {
@@ -126,7 +126,7 @@ export const calls: readonly Mutation[] = [
     replace: 'false',
     test: {
       file: 'client/as-given.test.ts',
-      name: 'property: a timestamp given to the client arrives as it was given, whatever the client’s clock says',
+      name: 'property: a timestamp given to the client arrives unchanged, whatever the client’s clock says',
     },
   },
   {
@@ -136,7 +136,7 @@ export const calls: readonly Mutation[] = [
     replace: 'while (hops.length > 0) {',
     test: {
       file: 'adapters/http/client-address.test.ts',
-      name: 'X-Forwarded-For is believed as far as trusted proxies have written it',
+      name: 'X-Forwarded-For is trusted only as far as trusted proxies have written it',
     },
   },
   {
@@ -146,7 +146,7 @@ export const calls: readonly Mutation[] = [
     replace: 'if (++retries > 0) return failures\n        if (retries > policy.retries)',
     test: {
       file: 'client/delivery-property.test.ts',
-      name: 'every call that was taken arrives at most once, and arrives or is named in onError',
+      name: 'every accepted call arrives at most once, and arrives or is reported in onError',
     },
   },
   {
@@ -168,7 +168,7 @@ export const calls: readonly Mutation[] = [
 `,
     test: {
       file: 'client/delivery-property.test.ts',
-      name: 'one user’s calls arrive in their order, whatever fails on the way',
+      name: 'the calls of one user arrive in order, whatever fails on the way',
     },
   },
   {
@@ -177,6 +177,6 @@ export const calls: readonly Mutation[] = [
     find: `this.#turnstile.letAllIn()
     await this.flush()`,
     replace: 'this.#turnstile.letAllIn()',
-    test: { file: 'client/life.test.ts', name: 'close delivers what waits' },
+    test: { file: 'client/life.test.ts', name: 'close delivers queued calls' },
   },
 ]

@@ -16,7 +16,7 @@ export const edges: readonly Mutation[] = [
     replace: 'reservation.addCalls(count)',
     test: {
       file: 'collector/collector.test.ts',
-      name: 'only calls that were taken count, and only for as long as they wait',
+      name: 'only accepted calls count towards the budget, and only while they wait',
     },
   },
   {
@@ -26,7 +26,7 @@ export const edges: readonly Mutation[] = [
     replace: 'return bytes <=',
     test: {
       file: 'collector/request-budget.test.ts',
-      name: 'a source alone gets half of the budget, and all unknown sources an eighth of its bytes',
+      name: 'a single source gets half of the budget, and all unknown sources together get an eighth of its bytes',
     },
   },
   {
@@ -36,7 +36,7 @@ export const edges: readonly Mutation[] = [
     replace: '',
     test: {
       file: 'collector/collector.test.ts',
-      name: 'a source beyond its rate is refused until the rate has worked it off, and no other is',
+      name: 'only a source above its rate is refused, until it is below the rate again',
     },
   },
   {
@@ -46,7 +46,7 @@ export const edges: readonly Mutation[] = [
     replace: "      request.raw.socket.once('close', () => reservation.release())",
     test: {
       file: 'adapters/http/collector-server.test.ts',
-      name: 'a sender that takes no answer keeps no budget, and is cut off in time',
+      name: 'a client that does not read its answer keeps no budget and is disconnected in time',
     },
   },
   {
@@ -56,7 +56,7 @@ export const edges: readonly Mutation[] = [
     replace: 'const timer = setTimeout(() => {}, withinMs).unref()',
     test: {
       file: 'adapters/http/collector-server.test.ts',
-      name: 'a sender that takes no answer keeps no budget, and is cut off in time',
+      name: 'a client that does not read its answer keeps no budget and is disconnected in time',
     },
   },
   {
@@ -66,7 +66,7 @@ export const edges: readonly Mutation[] = [
     replace: 'patience.stop()',
     test: {
       file: 'adapters/http/collector-server.test.ts',
-      name: 'a body that drips is cut off after its grace, and one that comes steadily is not',
+      name: 'a body that trickles is cut off after a grace period, and one that arrives steadily is not',
     },
   },
   {
@@ -86,7 +86,7 @@ export const edges: readonly Mutation[] = [
     replace: 'name in schema.shape',
     test: {
       file: 'adapters/http/console-attacks.test.ts',
-      name: 'parameters with the names of a prototype’s are unknown ones',
+      name: 'parameters named like properties of Object.prototype are unknown parameters',
     },
   },
   {
@@ -106,7 +106,7 @@ export const edges: readonly Mutation[] = [
     replace: 'await sleep(0)',
     test: {
       file: 'adapters/http/console-attacks.test.ts',
-      name: 'many wrong tokens get few lines of the log, and wait for their answers',
+      name: 'many wrong tokens cause few log lines, and their answers are delayed',
     },
   },
   {
@@ -116,7 +116,7 @@ export const edges: readonly Mutation[] = [
     replace: 'patience.wait(() => {})',
     test: {
       file: 'adapters/http/console-attacks.test.ts',
-      name: 'a list that drips is refused after its grace, and one that comes steadily is not',
+      name: 'a list that trickles is refused after a grace period, and one that arrives steadily is not',
     },
   },
 ]

@@ -9,7 +9,7 @@ export const isolation: readonly Mutation[] = [
     replace: 'return inFlight >= 0 && this.#onWire < this.#window',
     test: {
       file: 'forwarder/send/dispatcher.test.ts',
-      name: 'an endpoint that hangs uses up its own requests in flight only',
+      name: 'an endpoint that hangs uses up only its own requests in flight',
     },
   },
   {
@@ -17,7 +17,7 @@ export const isolation: readonly Mutation[] = [
     file: 'src/forwarder/send/slots.ts',
     find: 'if (user.inFlight >= free) {',
     replace: 'if (user.inFlight > this.#max) {',
-    test: { file: 'forwarder/send/slots.test.ts', name: 'one alone gets half of the slots' },
+    test: { file: 'forwarder/send/slots.test.ts', name: 'one endpoint alone gets half of the slots' },
   },
   {
     id: 'no-pacing-of-request-starts',
@@ -26,7 +26,7 @@ export const isolation: readonly Mutation[] = [
     replace: 'return this.#max',
     test: {
       file: 'forwarder/send/dispatcher.test.ts',
-      name: 'while answers keep the process busy few requests are on the wire, by turns, and there is plenty',
+      name: 'while answers keep the process busy, few requests are on the wire, in turns, and there is plenty to do',
     },
   },
   {
@@ -36,7 +36,7 @@ export const isolation: readonly Mutation[] = [
     replace: '',
     test: {
       file: 'forwarder/send/dispatcher.test.ts',
-      name: 'what waits for endpoints that hang holds back no other: an idle process sends more',
+      name: 'deliveries for endpoints that hang block no others: an idle process sends more',
     },
   },
   {
@@ -46,7 +46,7 @@ export const isolation: readonly Mutation[] = [
     replace: 'this.#runTurn()',
     test: {
       file: 'forwarder/consume/partition-scheduler.test.ts',
-      name: 'while there is plenty to do nothing is taken, and as soon as there is not it goes on',
+      name: 'nothing is taken while there is plenty to do, and taking resumes when there is not',
     },
   },
   {
@@ -56,7 +56,7 @@ export const isolation: readonly Mutation[] = [
     replace: '  dropped(): void {\n',
     test: {
       file: 'forwarder/settle/retry-records.test.ts',
-      name: 'one whose partition is lost before its turn releases its memory, and finishes nothing',
+      name: 'a retry whose partition is lost before it is published releases its memory and finishes nothing',
     },
   },
   {
@@ -66,7 +66,7 @@ export const isolation: readonly Mutation[] = [
     replace: 'return this.#count >= this.#maxCount',
     test: {
       file: 'forwarder/send/memory-budget.test.ts',
-      name: 'it is full by count or by bytes, whichever comes first',
+      name: 'the budget is full by count or by bytes, whichever is reached first',
     },
   },
   {
@@ -76,7 +76,7 @@ export const isolation: readonly Mutation[] = [
     replace: 'if (ms > restMs) return',
     test: {
       file: 'forwarder/consume/group-consumer.test.ts',
-      name: 'a partition whose head is due in a while is paused until shortly before, whatever ends meanwhile',
+      name: 'a partition whose head is due later is paused until shortly before, whatever finishes meanwhile',
     },
   },
   {
@@ -86,7 +86,7 @@ export const isolation: readonly Mutation[] = [
     replace: 'const max = Infinity',
     test: {
       file: 'forwarder/send/dispatcher.test.ts',
-      name: 'where much is deferred at once, what others wait for comes in between: a breaker that opens, shedding, lanes',
+      name: 'a mass deferral by a breaker, shedding or a lane lets other work run in between',
     },
   },
   {
@@ -96,7 +96,7 @@ export const isolation: readonly Mutation[] = [
     replace: '',
     test: {
       file: 'forwarder/forwarder.test.ts',
-      name: 'retries that come due together at an endpoint that takes nothing leave each turn to others',
+      name: 'retries that come due together at an endpoint that takes nothing leave time for other work in each turn',
     },
   },
   {
@@ -106,7 +106,7 @@ export const isolation: readonly Mutation[] = [
     replace: '',
     test: {
       file: 'forwarder/forwarder.test.ts',
-      name: 'retries that come due together before their Retry-After hop on a few at a time',
+      name: 'retries that come due together before their Retry-After are rescheduled a few at a time',
     },
   },
   {
@@ -123,7 +123,7 @@ export const isolation: readonly Mutation[] = [
     replace: 'if (!endpoint.isOverdue(now)) {',
     test: {
       file: 'forwarder/send/head-of-line-monitor.test.ts',
-      name: 'an endpoint that is slow and alone is only lag: nothing is deferred however long it takes',
+      name: 'a slow endpoint that blocks no other only causes lag: nothing is deferred, however long it takes',
     },
   },
   {
@@ -133,7 +133,7 @@ export const isolation: readonly Mutation[] = [
     replace: 'void endpoint',
     test: {
       file: 'forwarder/send/head-of-line-monitor.test.ts',
-      name: 'an endpoint that holds back work of an idle one sheds after 2 s, not before, and the other is served',
+      name: 'an endpoint that blocks work of an idle one sheds after 2 s, not before, and the other is served',
     },
   },
   {
@@ -150,7 +150,7 @@ export const isolation: readonly Mutation[] = [
     replace: "success: [{ to: 'closed', by: 'forget' }],",
     test: {
       file: 'forwarder/send/dispatcher.test.ts',
-      name: 'half open, one probe is on the wire and the others are deferred',
+      name: 'half-open, one probe is on the wire and other deliveries are deferred',
     },
   },
   {
@@ -167,7 +167,7 @@ export const isolation: readonly Mutation[] = [
     replace: 'waitMs',
     test: {
       file: 'core/pacing/endpoint-pace.test.ts',
-      name: 'what a breaker puts off waits for the whole of its cool-down, however little of it is left',
+      name: 'a delivery that a breaker defers waits for the whole cool-down, however little of it is left',
     },
   },
   {
@@ -177,7 +177,7 @@ export const isolation: readonly Mutation[] = [
     replace: 'const minRestMs = 1',
     test: {
       file: 'forwarder/consume/partition-scheduler.test.ts',
-      name: 'what comes due one by one is taken several at a time',
+      name: 'records that come due one by one are taken several at a time',
     },
   },
   {
@@ -187,7 +187,7 @@ export const isolation: readonly Mutation[] = [
     replace: 'attempt.active.wasAttempted && now < 0',
     test: {
       file: 'forwarder/send/dispatcher.test.ts',
-      name: 'retries that fail use up the budget; first attempts, also late ones, and what is well do not',
+      name: 'failing retries use up the budget; first attempts, even late ones, and healthy endpoints do not',
     },
   },
   {
@@ -197,7 +197,7 @@ export const isolation: readonly Mutation[] = [
     replace: '',
     test: {
       file: 'core/pacing/endpoint-pace.test.ts',
-      name: 'retries that fail stay within the budget, however many there are',
+      name: 'failing retries stay within the budget, however many there are',
     },
   },
   {
@@ -207,7 +207,7 @@ export const isolation: readonly Mutation[] = [
     replace: 'busy: [],',
     test: {
       file: 'forwarder/send/dispatcher.test.ts',
-      name: 'a 429 with Retry-After stops the endpoint, not just the delivery: what would wait long is deferred for so long',
+      name: 'a 429 with Retry-After pauses the endpoint, not just the delivery, and long waits are deferred until the pause ends',
     },
   },
   {
@@ -217,7 +217,7 @@ export const isolation: readonly Mutation[] = [
     replace: '',
     test: {
       file: 'core/pacing/concurrency-limit.test.ts',
-      name: 'time-outs halve it once for all that was in flight, below the start, and success doubles it back',
+      name: 'timeouts halve the limit once for all requests in flight, even below the start, and success doubles it back',
     },
   },
   {
@@ -228,7 +228,7 @@ export const isolation: readonly Mutation[] = [
     replace: "    return 'turn'",
     test: {
       file: 'forwarder/send/dispatcher.test.ts',
-      name: 'first attempts of one key at one destination run one after another, different keys side by side',
+      name: 'first attempts of one key at one destination run one after another, and different keys in parallel',
     },
   },
   {
@@ -238,7 +238,7 @@ export const isolation: readonly Mutation[] = [
     replace: '',
     test: {
       file: 'adapters/bound-heap.test.ts',
-      name: "the space of a forwarder's young objects grows to 32 MB and no further, that of a sync not at all",
+      name: 'a forwarder’s young generation grows to 32 MB and no further, and that of a sync to at most 8 MB',
     },
   },
   {
@@ -248,7 +248,7 @@ export const isolation: readonly Mutation[] = [
     replace: 'const bytes = Buffer.allocUnsafe(',
     test: {
       file: 'forwarder/forwarder.test.ts',
-      name: 'keys go on as the bytes that they came in, and that of a dead letter keeps nothing else in memory',
+      name: 'keys are passed on byte for byte, and the key of a dead letter keeps nothing else in memory',
     },
   },
   {
@@ -258,7 +258,7 @@ export const isolation: readonly Mutation[] = [
     replace: 'blockBytes',
     test: {
       file: 'adapters/kafka/wire/record-encoder.test.ts',
-      name: 'records that wait for their acknowledgement keep nothing in memory but each other, a seventh and a block',
+      name: 'records that wait for acknowledgement hold at most a seventh more memory than their bytes, and one block',
     },
   },
   {
@@ -268,7 +268,7 @@ export const isolation: readonly Mutation[] = [
     replace: 'fixed ?? partitionOf(record, Math.max(1, partitions - 1))',
     test: {
       file: 'adapters/kafka/producer/publish.test.ts',
-      name: 'property: records go to the partitions that kafkajs, and so Java, would choose, in their order',
+      name: 'property: records go to the partitions that kafkajs and the Java client choose, in order',
     },
   },
   {
@@ -278,7 +278,7 @@ export const isolation: readonly Mutation[] = [
     replace: 'retry',
     test: {
       file: 'forwarder/forwarder.test.ts',
-      name: 'a retry that waits for its answer keeps nothing of the fetch that it came in',
+      name: 'a retry that waits for its answer keeps nothing of its fetch in memory',
     },
   },
   {
@@ -288,7 +288,7 @@ export const isolation: readonly Mutation[] = [
     replace: '',
     test: {
       file: 'forwarder/send/dispatcher.test.ts',
-      name: 'of one key no more waits at a slow endpoint than ten seconds of work: the rest is deferred, what is left keeps its order',
+      name: 'a key may queue ten seconds of work at a slow endpoint; the rest is deferred, and the queue keeps its order',
     },
   },
   {
@@ -298,7 +298,7 @@ export const isolation: readonly Mutation[] = [
     replace: 'const stepMs = ',
     test: {
       file: 'core/pacing/return-times.test.ts',
-      name: 'a backlog for an endpoint that is slow and works is answered within five times the time that it takes',
+      name: 'a backlog for a slow, working endpoint is answered within five times the time that it needs',
     },
   },
   {
@@ -308,7 +308,7 @@ export const isolation: readonly Mutation[] = [
     replace: 'this.#levels[index]! >= 0',
     test: {
       file: 'core/pacing/return-times.test.ts',
-      name: 'a delay gets as much at once as the endpoint can answer within it, and the next longer one what is beyond',
+      name: 'a delay is given to as many deliveries as the endpoint can answer within it, and the rest get the next longer one',
     },
   },
   {
@@ -318,7 +318,7 @@ export const isolation: readonly Mutation[] = [
     replace: '',
     test: {
       file: 'forwarder/send/dispatcher.test.ts',
-      name: 'of one key no more waits at a slow endpoint than ten seconds of work: the rest is deferred, what is left keeps its order',
+      name: 'a key may queue ten seconds of work at a slow endpoint; the rest is deferred, and the queue keeps its order',
     },
   },
   {
@@ -328,7 +328,7 @@ export const isolation: readonly Mutation[] = [
     replace: 'hidden = false',
     test: {
       file: 'forwarder/send/head-of-line-monitor.test.ts',
-      name: 'what lies behind the buffer cannot be seen and is taken for an idle destination’s: after 2 s its endpoint sheds',
+      name: 'records behind a full buffer count as an idle destination’s, so the blocking endpoint sheds after 2 s',
     },
   },
   {
@@ -338,7 +338,7 @@ export const isolation: readonly Mutation[] = [
     replace: 'const deferral = this.#pace.deferral(this.#attempts.length, now)',
     test: {
       file: 'forwarder/send/dispatcher.test.ts',
-      name: 'an endpoint that is not set up defers all that comes and all that waits, and goes on once it is',
+      name: 'an endpoint that is not set up defers new and waiting deliveries, and resumes once it is set up',
     },
   },
 ]

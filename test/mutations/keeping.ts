@@ -10,8 +10,7 @@ export const keeping: readonly Mutation[] = [
     test: {
       file: 'pipeline/failures/crash.test.ts',
       name: 'with one partition',
-      within:
-        'after kill -9 under load, exactly what no acknowledged commit holds is sent by the next process',
+      within: 'after kill -9 under load, the next process sends exactly what no acknowledged commit holds',
     },
   },
   {
@@ -22,8 +21,7 @@ export const keeping: readonly Mutation[] = [
     test: {
       file: 'pipeline/failures/crash.test.ts',
       name: 'with one partition',
-      within:
-        'after kill -9 under load, exactly what no acknowledged commit holds is sent by the next process',
+      within: 'after kill -9 under load, the next process sends exactly what no acknowledged commit holds',
     },
   },
   {
@@ -33,7 +31,7 @@ export const keeping: readonly Mutation[] = [
     replace: 'const position',
     test: {
       file: 'core/offsets/offset-tracker.test.ts',
-      name: 'agrees with a naive model through fetches, refetches, rebalances and crashes',
+      name: 'the tracker agrees with a naive model through fetches, refetches, rebalances and crashes',
     },
   },
   {
@@ -43,7 +41,7 @@ export const keeping: readonly Mutation[] = [
     replace: 'const ours = tallied',
     test: {
       file: 'forwarder/consume/group-consumer.test.ts',
-      name: 'a commit is made once its tally is with the broker, without the partitions that were lost meanwhile',
+      name: 'a commit is made once the broker has its tally, without partitions that were lost meanwhile',
     },
   },
   {
@@ -53,7 +51,7 @@ export const keeping: readonly Mutation[] = [
     replace: 'if (committed === null) return',
     test: {
       file: 'forwarder/consume/group-consumer.test.ts',
-      name: 'a committed map that was asked for under an earlier assignment is not used',
+      name: 'a committed map that was requested under an earlier assignment is not used',
     },
   },
   {
@@ -63,7 +61,7 @@ export const keeping: readonly Mutation[] = [
     replace: "if (this.#state === 'gap') return 'drop'",
     test: {
       file: 'forwarder/consume/group-consumer.test.ts',
-      name: 'nothing is taken before the committed map has been read, and then it is read again from there',
+      name: 'no record is accepted before the committed map has been read, and then reading starts from there',
     },
   },
   {
@@ -74,7 +72,7 @@ export const keeping: readonly Mutation[] = [
     replace: 'logStart))',
     test: {
       file: 'forwarder/consume/group-consumer.test.ts',
-      name: 'nothing is taken before the committed map has been read, and then it is read again from there',
+      name: 'no record is accepted before the committed map has been read, and then reading starts from there',
     },
   },
   {
@@ -84,7 +82,7 @@ export const keeping: readonly Mutation[] = [
     replace: 'await this.#source.commit(commits)\n    this.#acknowledged(ours)',
     test: {
       file: 'forwarder/consume/group-consumer.test.ts',
-      name: 'a commit that was not acknowledged is made again',
+      name: 'a commit that was not acknowledged is repeated',
     },
   },
   {
@@ -94,7 +92,7 @@ export const keeping: readonly Mutation[] = [
     replace: '',
     test: {
       file: 'forwarder/send/dispatcher.test.ts',
-      name: 'a request whose connection took its time is sent only if it still may be',
+      name: 'a request whose connection opened slowly is sent only if it still may be',
     },
   },
   {
@@ -104,7 +102,7 @@ export const keeping: readonly Mutation[] = [
     replace: 'free.push(partition)\n    void owner',
     test: {
       file: 'core/offsets/sticky-assignment.test.ts',
-      name: 'a member that joins takes its share, and no partition moves between the others',
+      name: 'a member that joins gets its share, and no partition moves between the others',
     },
   },
   {
@@ -114,7 +112,7 @@ export const keeping: readonly Mutation[] = [
     replace: "return this.#stopping ? 'wait' : 'send'",
     test: {
       file: 'forwarder/send/dispatcher.test.ts',
-      name: 'without fresh heartbeats nothing starts, and everything does once they are back',
+      name: 'without fresh heartbeats nothing starts, and everything starts once they are back',
     },
   },
   {
@@ -124,7 +122,7 @@ export const keeping: readonly Mutation[] = [
     replace: 'this.#lastHeartbeat = this.#now()',
     test: {
       file: 'adapters/kafka/freshness.test.ts',
-      name: 'the answer to a heartbeat that lay there while the process was frozen does not make it fresh',
+      name: 'a heartbeat answer that arrived while the process was frozen does not make the member fresh',
     },
   },
   {
@@ -134,7 +132,7 @@ export const keeping: readonly Mutation[] = [
     replace: '',
     test: {
       file: 'forwarder/recall.test.ts',
-      name: 'what was finished and not committed is not taken again after ',
+      name: 'offsets that finished but were not committed are not taken again after ',
     },
   },
   {
@@ -144,7 +142,7 @@ export const keeping: readonly Mutation[] = [
     replace: 'void this.#ledger.tally(',
     test: {
       file: 'forwarder/consume/group-consumer.test.ts',
-      name: 'a commit is made once its tally is with the broker, without the partitions that were lost meanwhile',
+      name: 'a commit is made once the broker has its tally, without partitions that were lost meanwhile',
     },
   },
   {
@@ -152,7 +150,7 @@ export const keeping: readonly Mutation[] = [
     file: 'src/forwarder/commit/partition-ledger.ts',
     find: 'predecessor: this.#predecessor,\n      group,',
     replace: 'predecessor: null,\n      group,',
-    test: { file: 'forwarder/tallies.test.ts', name: 'the chain covers what is committed once' },
+    test: { file: 'forwarder/tallies.test.ts', name: 'the chain covers committed offsets once' },
   },
   {
     id: 'records-lost-to-retention-not-reported',
@@ -161,7 +159,7 @@ export const keeping: readonly Mutation[] = [
     replace: '',
     test: {
       file: 'forwarder/consume/group-consumer.test.ts',
-      name: 'what retention took before it was read is reported once, and reading goes on at the log start',
+      name: 'records that retention removed before they were read are reported once, and reading continues at the log start',
     },
   },
   {
@@ -171,7 +169,7 @@ export const keeping: readonly Mutation[] = [
     replace: '',
     test: {
       file: 'forwarder/forwarder.test.ts',
-      name: 'a stop lets what is on the wire end, starts nothing more, and commits what ended',
+      name: 'a stop lets requests on the wire end, starts no more, and commits what finished',
     },
   },
   {
@@ -181,7 +179,7 @@ export const keeping: readonly Mutation[] = [
     replace: 'if (bugs.length > 100) throw error',
     test: {
       file: 'restarts.test.ts',
-      name: 'bugs are survived a bounded number of times, then the part fails with the last one',
+      name: 'a part survives a bounded number of bugs, then fails with the last one',
     },
   },
   {
@@ -191,7 +189,7 @@ export const keeping: readonly Mutation[] = [
     replace: 'this.#deadLetters.write(work, deadLetter, bytes, () => {})\n    setImmediate(done)',
     test: {
       file: 'forwarder/forwarder.test.ts',
-      name: 'a record that is no call counts as finished only once its dead letter is with the broker',
+      name: 'a record that is not a call is finished only once the broker has its dead letter',
     },
   },
   {
@@ -201,7 +199,7 @@ export const keeping: readonly Mutation[] = [
     replace: 'void [settler, record, reason, detail]\n      partition.next().finishOne(0)\n      return null',
     test: {
       file: 'forwarder/forwarder.test.ts',
-      name: 'a record that cannot be decoded, or is no valid call, becomes a dead letter and stops nothing',
+      name: 'a record that is undecodable or not a valid call becomes a dead letter and stops nothing',
     },
   },
   {
@@ -211,7 +209,7 @@ export const keeping: readonly Mutation[] = [
     replace: 'void kept\n    setImmediate(done)',
     test: {
       file: 'forwarder/forwarder.test.ts',
-      name: 'a retry whose last URL fails for good ends as a dead letter that keeps its history',
+      name: 'a retry whose last URL fails finally becomes a dead letter that keeps its history',
     },
   },
   {
@@ -231,7 +229,7 @@ export const keeping: readonly Mutation[] = [
     replace: '',
     test: {
       file: 'adapters/kafka/patches/wait-before-join.test.ts',
-      name: 'a rebalance is held up for the last commit of a generation, and not for ever',
+      name: 'a rebalance waits for the last commit of a generation, but not forever',
     },
   },
   {
@@ -241,7 +239,7 @@ export const keeping: readonly Mutation[] = [
     replace: '',
     test: {
       file: 'adapters/kafka/patches/index.test.ts',
-      name: 'another version of kafkajs is refused by every patch, and nothing is changed',
+      name: 'every patch refuses another version of kafkajs and changes nothing',
     },
   },
   {
@@ -251,7 +249,7 @@ export const keeping: readonly Mutation[] = [
     replace: '',
     test: {
       file: 'adapters/kafka/patches/decode-lazily.test.ts',
-      name: 'plain, compressed and committed records are read, aborted ones are not, whichever way they are decoded',
+      name: 'plain, compressed and committed records are read and aborted ones are not, with either decoder',
     },
   },
   {
@@ -261,7 +259,7 @@ export const keeping: readonly Mutation[] = [
     replace: 'const notPlain = 0b010111',
     test: {
       file: 'adapters/kafka/wire/record-batches.test.ts',
-      name: 'what is not plain is left to kafkajs: compressed, of a transaction, control records, wherever it stands; an older format',
+      name: 'compressed, transactional and control batches and older formats are left to kafkajs, anywhere in an answer',
     },
   },
   {
@@ -271,7 +269,7 @@ export const keeping: readonly Mutation[] = [
     replace: 'return this.isFresh',
     test: {
       file: 'adapters/kafka/patches/wait-before-join.test.ts',
-      name: 'a rebalance is held up for the last commit of a generation, and not for ever',
+      name: 'a rebalance waits for the last commit of a generation, but not forever',
     },
   },
   {
@@ -281,7 +279,7 @@ export const keeping: readonly Mutation[] = [
     replace: 'partition.reading.restored(position === null ? logStart + 2 : Math.max(position, logStart))',
     test: {
       file: 'pipeline/failures/forgotten-group.test.ts',
-      name: 'a forgotten group starts from the oldest call that is still there: duplicates, never loss, and the audit names them',
+      name: 'a forgotten group starts from the oldest remaining call, with duplicates but no loss, and the audit names them',
     },
   },
   {
@@ -291,7 +289,7 @@ export const keeping: readonly Mutation[] = [
     replace: "const name = topic.split('webhooks.retry.')[1] ?? ''",
     test: {
       file: 'pipeline/delivery/deployments.test.ts',
-      name: 'two deployments keep apart: neither delivers, retries, lists, deletes nor audits anything of the other',
+      name: 'two deployments are separate: neither delivers, retries, lists, deletes or audits anything of the other',
     },
   },
 ]

@@ -9,8 +9,8 @@ export const requests: readonly Mutation[] = [
     replace: "createHmac('sha1', this.#secret).update(body).update('\\n').digest('hex')",
     test: {
       file: 'pipeline/delivery/bodies.test.ts',
-      name: 'the signature is the one that other programs compute',
-      within: 'what a receiver gets',
+      name: 'other programs compute the same signature',
+      within: 'requests at a receiver',
     },
   },
   {
@@ -22,7 +22,7 @@ export const requests: readonly Mutation[] = [
     test: {
       file: 'pipeline/delivery/bodies.test.ts',
       name: 'each of the seven types arrives byte for byte, and signed',
-      within: 'what a receiver gets',
+      within: 'requests at a receiver',
     },
   },
   {
@@ -37,7 +37,10 @@ export const requests: readonly Mutation[] = [
     file: 'src/core/json/canonical-json.ts',
     find: 'if (depth === 0) return at === text.length',
     replace: 'if (depth === 0) return true',
-    test: { file: 'core/json/canonical-json.test.ts', name: 'what is not exactly one JSON object is none' },
+    test: {
+      file: 'core/json/canonical-json.test.ts',
+      name: 'text that is not exactly one JSON object is rejected',
+    },
   },
   {
     id: 'numbers-that-no-double-holds-written-again',
@@ -46,7 +49,7 @@ export const requests: readonly Mutation[] = [
     replace: 'isExact(source) ? Number(source) : Number(source)',
     test: {
       file: 'core/json/canonical-json.test.ts',
-      name: 'a number that a double cannot hold keeps its text, whatever else is written again',
+      name: 'a number that a double cannot represent keeps its text while the rest is rewritten',
     },
   },
   {
@@ -56,7 +59,7 @@ export const requests: readonly Mutation[] = [
     replace: 'call[field] = text',
     test: {
       file: 'core/call/body.test.ts',
-      name: 'property: the body is what JSON.stringify(JSON.parse(body)) gives, so a signature over either is the same',
+      name: 'property: the body equals JSON.stringify(JSON.parse(body)), so a signature over either is the same',
     },
   },
   {
@@ -66,7 +69,7 @@ export const requests: readonly Mutation[] = [
     replace: "if (text !== '') return",
     test: {
       file: 'core/json/parse-json.test.ts',
-      name: 'a key with an escape is the one that is spelled, whatever keys were parsed before (nodejs/node#63785)',
+      name: 'a key with an escape is parsed as it is spelled, whatever keys were parsed before (nodejs/node#63785)',
     },
   },
   {
@@ -76,7 +79,7 @@ export const requests: readonly Mutation[] = [
     replace: 'keyMarks[to] = ~mark',
     test: {
       file: 'core/json/canonical-json.test.ts',
-      name: 'property: an object in any spelling becomes what JSON.stringify(JSON.parse(text)) gives',
+      name: 'property: an object in any spelling becomes JSON.stringify(JSON.parse(text))',
     },
   },
   {
@@ -87,7 +90,7 @@ export const requests: readonly Mutation[] = [
       "return ('previousId' in call && (call.previousId as string)) || call.userId || call.anonymousId || null",
     test: {
       file: 'core/call/analytics-call.test.ts',
-      name: 'the key of every call is its userId, else its anonymousId: an alias lies under the new id',
+      name: 'the key of every call is its userId, else its anonymousId; the key of an alias is the new id',
     },
   },
   {
@@ -95,7 +98,10 @@ export const requests: readonly Mutation[] = [
     file: 'src/adapters/webhook/attempt.ts',
     find: "else this.fail('timeout', `no complete response ${limit} (status ${this.#status})`)",
     replace: 'else this.#settleByStatus(false)',
-    test: { file: 'adapters/webhook/deadline.test.ts', name: 'times out when a response goes on for longer' },
+    test: {
+      file: 'adapters/webhook/deadline.test.ts',
+      name: 'an attempt times out when its response takes longer',
+    },
   },
   {
     id: 'redirects-taken-for-success',
@@ -109,7 +115,7 @@ export const requests: readonly Mutation[] = [
     file: 'src/adapters/webhook/transport.ts',
     find: 'rejectUnauthorized: true',
     replace: 'rejectUnauthorized: false',
-    test: { file: 'adapters/webhook/tls.test.ts', name: 'sends nothing to a server whose certificate is ' },
+    test: { file: 'adapters/webhook/tls.test.ts', name: 'nothing is sent to a server whose certificate is ' },
   },
   {
     id: 'no-guard-of-addresses-in-urls',
@@ -118,7 +124,7 @@ export const requests: readonly Mutation[] = [
     replace: 'if (isIP(address) >= 0) return null',
     test: {
       file: 'adapters/webhook/address-guard.test.ts',
-      name: 'makes no connection to an address in the URL that is not allowed',
+      name: 'no connection is made to a forbidden address in the URL',
     },
   },
   {
@@ -128,7 +134,7 @@ export const requests: readonly Mutation[] = [
     replace: 'addresses = found',
     test: {
       file: 'adapters/webhook/address-guard.test.ts',
-      name: 'makes no connection to a name whose addresses are not allowed',
+      name: 'no connection is made to a name that has only forbidden addresses',
     },
   },
   {
@@ -147,7 +153,10 @@ export const requests: readonly Mutation[] = [
     find: "if (round.outcomes.some(({ outcome }) => outcome.kind === 'success')) return { kind: 'delivered' }",
     replace:
       "if (round.outcomes.every(({ outcome }) => outcome.kind === 'success')) return { kind: 'delivered' }",
-    test: { file: 'core/delivery/disposition.test.ts', name: 'success wins whatever the others did' },
+    test: {
+      file: 'core/delivery/disposition.test.ts',
+      name: 'one success makes the delivery delivered, whatever the others did',
+    },
   },
   {
     id: 'urls-that-refused-for-good-tried-again',
@@ -156,7 +165,7 @@ export const requests: readonly Mutation[] = [
     replace: 'endpointIds: round.outcomes.map(({ endpointId }) => endpointId)',
     test: {
       file: 'core/delivery/disposition.test.ts',
-      name: 'several URLs: only those that can be retried are tried again',
+      name: 'several URLs: only those that can be retried are retried',
     },
   },
   {
@@ -166,8 +175,8 @@ export const requests: readonly Mutation[] = [
     replace: 'if (!route.enabled) return { call, destinations: [], unwanted: [] }',
     test: {
       file: 'pipeline/settings/settings.test.ts',
-      name: "a call's integrations decide whether it goes to webhooks",
-      within: 'settings, while the forwarder runs',
+      name: 'the integrations of a call decide whether it goes to webhooks',
+      within: 'settings changes while the forwarder runs',
     },
   },
   {
@@ -187,7 +196,7 @@ export const requests: readonly Mutation[] = [
     replace: '',
     test: {
       file: 'core/settings/destination-options.test.ts',
-      name: 'a call is sent if its type is chosen, a track call if its event is too, and a delete always',
+      name: 'a call is sent if its type is chosen and, for track, its event too; a delete is always sent',
     },
   },
 ]

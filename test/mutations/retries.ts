@@ -19,7 +19,7 @@ export const retries: readonly Mutation[] = [
     replace: 'return Math.min(firstAttemptAt ?? now, firstScheduledAt ?? now) + policy.windowMs * 2',
     test: {
       file: 'core/delivery/disposition.test.ts',
-      name: 'an endpoint that always fails gets its attempts spread over the whole window, then expires',
+      name: 'an endpoint that always fails gets attempts over the whole window, and then the delivery expires',
     },
   },
   {
@@ -31,7 +31,7 @@ export const retries: readonly Mutation[] = [
     firstScheduledAt: scheduledAt,`,
     test: {
       file: 'pipeline/delivery/tiers.test.ts',
-      name: 'a call that cannot be delivered walks the tiers until its window ends',
+      name: 'an undeliverable call goes through the tiers until its window ends',
     },
   },
   {
@@ -41,7 +41,7 @@ export const retries: readonly Mutation[] = [
     replace: 'timesScheduled: 0,',
     test: {
       file: 'pipeline/delivery/tiers.test.ts',
-      name: 'a call that cannot be delivered walks the tiers until its window ends',
+      name: 'an undeliverable call goes through the tiers until its window ends',
     },
   },
   {
@@ -51,7 +51,7 @@ export const retries: readonly Mutation[] = [
     replace: '',
     test: {
       file: 'forwarder/forwarder.test.ts',
-      name: 'a retry is never early, and goes out within a second of its due time',
+      name: 'a retry is never early, and is sent within a second of its due time',
     },
   },
   {
@@ -61,7 +61,7 @@ export const retries: readonly Mutation[] = [
     replace: 'const of = ({ retryAfterMs }: Outcome) => (retryAfterMs ?? 0) * 0',
     test: {
       file: 'core/delivery/disposition.test.ts',
-      name: 'Retry-After: the smallest tier that covers it, and not before it is over',
+      name: 'Retry-After: the smallest tier that covers it, and no attempt before it has passed',
     },
   },
   {
@@ -71,7 +71,7 @@ export const retries: readonly Mutation[] = [
     replace: 'if (record.notBefore !== undefined) return null',
     test: {
       file: 'forwarder/forwarder.test.ts',
-      name: 'a retry that is due before its Retry-After hops on without an attempt',
+      name: 'a retry that is due before its Retry-After is rescheduled without an attempt',
     },
   },
   {
@@ -81,7 +81,7 @@ export const retries: readonly Mutation[] = [
     replace: '    void this.#sink.append(topic, batch)\n    const refused: OutgoingRecord[] = []\n',
     test: {
       file: 'forwarder/forwarder.test.ts',
-      name: 'a failed call counts as finished only once its retry is with the broker',
+      name: 'a failed call is finished only once the broker has its retry',
     },
   },
   {
@@ -92,7 +92,7 @@ export const retries: readonly Mutation[] = [
       'retries: sourceOf(`${config.groupId}.retries`, config.retryTiers.map(({ name }) => topics.retry(name))),',
     test: {
       file: 'pipeline/delivery/tiers.test.ts',
-      name: 'a tier that is taken out of the settings still drains',
+      name: 'a tier that is removed from the settings still drains',
     },
   },
   {
@@ -102,7 +102,7 @@ export const retries: readonly Mutation[] = [
     replace: 'firstScheduledAt: delivery.firstScheduledAt,',
     test: {
       file: 'core/delivery/replay.test.ts',
-      name: 'a delivery starts over, at every URL that its destination has now, with the same id and body',
+      name: 'a delivery starts over, at every current URL of its destination, with the same id and body',
     },
   },
   {
@@ -112,7 +112,7 @@ export const retries: readonly Mutation[] = [
     replace: 'return now > windowEnd(record, now, policy) + Infinity',
     test: {
       file: 'forwarder/forwarder.test.ts',
-      name: 'a retry that comes due after its window is a dead letter without a request, and the ledger says so',
+      name: 'a retry that comes due after its window becomes a dead letter without a request, and the ledger records it',
     },
   },
   {
@@ -122,7 +122,7 @@ export const retries: readonly Mutation[] = [
     replace: 'void fault',
     test: {
       file: 'forwarder/forwarder.test.ts',
-      name: 'a retry whose counters no delivery reaches is kept as it came, and the next goes out',
+      name: 'a retry with counters that no delivery can reach is kept unchanged, and the next retry is sent',
     },
   },
   {
@@ -134,7 +134,7 @@ export const retries: readonly Mutation[] = [
 `,
     test: {
       file: 'forwarder/send/dispatcher.test.ts',
-      name: 'an exception at noting an attempt fails that delivery alone',
+      name: 'an exception while recording an attempt fails only that delivery',
     },
   },
   {
@@ -144,7 +144,7 @@ export const retries: readonly Mutation[] = [
     replace: 'time > latest ? time : time',
     test: {
       file: 'core/delivery/clock-ahead.test.ts',
-      name: 'a first attempt or scheduling after the broker took the record does not lengthen the window',
+      name: 'a first attempt or scheduling after the broker appended the record does not lengthen the window',
     },
   },
   {
@@ -154,7 +154,7 @@ export const retries: readonly Mutation[] = [
     replace: 'this.#kept && this.#kept.subarray(0, keptResponseBytes)',
     test: {
       file: 'adapters/webhook/own-secrets.test.ts',
-      name: 'what a receiver sends back is kept without the header values and the secrets that it was sent',
+      name: 'the stored response does not contain the header values or secrets of its request',
     },
   },
   {
@@ -164,7 +164,7 @@ export const retries: readonly Mutation[] = [
     replace: 'if (isRefusal(error) && error.status < 0)',
     test: {
       file: 'pipeline/delivery/schema-ids.test.ts',
-      name: 'a schema id that the registry refuses costs its record, and neither those behind it nor a collector’s start',
+      name: 'a schema id that the registry refuses makes only its record undecodable, and does not stop a collector’s start',
     },
   },
   {
@@ -174,7 +174,7 @@ export const retries: readonly Mutation[] = [
     replace: '',
     test: {
       file: 'pipeline/delivery/schema-ids.test.ts',
-      name: 'of a thousand unknown schema ids a few are asked for, and the calls behind them do not wait for the rest',
+      name: 'of a thousand unknown schema ids only a few are requested, and calls behind them do not wait for the rest',
     },
   },
 ]

@@ -9,7 +9,7 @@ export const security: readonly Mutation[] = [
     replace: "...on('topic', [settings], ['READ', 'WRITE', 'DESCRIBE_CONFIGS']),",
     test: {
       file: 'pipeline/security/secured.test.ts',
-      name: 'what is printed is what is needed, and nothing else',
+      name: 'exactly the necessary permissions are printed',
       within: 'on a cluster with TLS, logins and permissions',
     },
   },
@@ -20,7 +20,7 @@ export const security: readonly Mutation[] = [
     replace: 'return explaining',
     test: {
       file: 'pipeline/security/secured.test.ts',
-      name: 'waits, says why, and goes on',
+      name: 'waits, reports why, and continues when it is granted again',
       within: 'on a cluster with TLS, logins and permissions',
     },
   },
@@ -31,7 +31,7 @@ export const security: readonly Mutation[] = [
     replace: 'missing = (await missingPermissions(kafka, [])).slice(0, 0)',
     test: {
       file: 'adapters/kafka/secure/logins.test.ts',
-      name: 'a reader that may not read does not start, be its topic empty, and names all it lacks',
+      name: 'a reader without read permission does not start, even if its topic is empty, and names all permissions that it lacks',
       within: 'on brokers with TLS and logins',
     },
   },
@@ -42,7 +42,7 @@ export const security: readonly Mutation[] = [
     replace: 'if (answer !== null) return',
     test: {
       file: 'adapters/kafka/secure/logins.test.ts',
-      name: 'is named, with what to do',
+      name: 'the error says what to do: ',
       within: 'on brokers with TLS and logins',
     },
   },
@@ -53,7 +53,7 @@ export const security: readonly Mutation[] = [
     replace: 'if (message.length < 0) return',
     test: {
       file: 'adapters/kafka/kafka-error.test.ts',
-      name: 'what hides a refusal is not called one, and what is none keeps its message',
+      name: 'failures that are not refusals are not reported as refusals, and other errors keep their message',
     },
   },
   {
@@ -63,7 +63,7 @@ export const security: readonly Mutation[] = [
     replace: 'this.#asking = this.#ask()',
     test: {
       file: 'adapters/kafka/secure/oauth-token.test.ts',
-      name: 'a token is asked for by Basic authentication in form encoding, once for all callers',
+      name: 'a token is requested with form-encoded Basic authentication, once for all callers',
     },
   },
 ]

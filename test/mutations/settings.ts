@@ -9,7 +9,7 @@ export const settings: readonly Mutation[] = [
     replace: "cipher.update(text, 'utf8')\n    cipher.final()\n    const ciphertext = Buffer.from(text)",
     test: {
       file: 'adapters/secrets.test.ts',
-      name: 'what is sealed is opened again, whatever the text',
+      name: 'every sealed text can be opened again',
     },
   },
   {
@@ -20,14 +20,14 @@ export const settings: readonly Mutation[] = [
         decipher.final(),
       ]).toString('utf8')`,
     replace: "      return decipher.update(Buffer.from(ciphertext, 'base64url')).toString('utf8')",
-    test: { file: 'adapters/secrets.test.ts', name: 'bytes that were changed are not opened' },
+    test: { file: 'adapters/secrets.test.ts', name: 'bytes that were changed cannot be opened' },
   },
   {
     id: 'secrets-not-struck-out-of-the-log',
     file: 'src/adapters/log.ts',
     find: "streamWrite: (line) => secrets.reduce((text, secret) => text.replaceAll(secret, '…'), line),",
     replace: 'streamWrite: (line) => line,',
-    test: { file: 'adapters/log.test.ts', name: 'a secret that slips into a line is struck out' },
+    test: { file: 'adapters/log.test.ts', name: 'a secret that gets into a log line is redacted' },
   },
   {
     id: 'only-the-first-key-opens',
@@ -43,7 +43,7 @@ export const settings: readonly Mutation[] = [
     replace: '(void [name, url, canonicalUrl], sharedSecretPlace(destinationId))',
     test: {
       file: 'adapters/secrets.test.ts',
-      name: 'what was moved to another place is not opened, nor what says that it was sealed for none',
+      name: 'a secret that was moved to another place cannot be opened, and neither can one that claims to be sealed for no place',
     },
   },
   {
@@ -53,7 +53,7 @@ export const settings: readonly Mutation[] = [
     replace: 'if (sealed.bound || sealed.keyId) return decrypt(sealed, sealed.bound ? place : null)',
     test: {
       file: 'console/secrets-rotation.test.ts',
-      name: 'a secret that a development version sealed for no place is not used, but bound by a rotation',
+      name: 'a secret that a development version sealed without a place is not used until a rotation binds it to its place',
     },
   },
   {
@@ -63,7 +63,7 @@ export const settings: readonly Mutation[] = [
     replace: 'anyKey || used.size >= 0) return first',
     test: {
       file: 'console/sealing-key.test.ts',
-      name: 'a key under which nothing is sealed is refused, for a new destination and for the only one',
+      name: 'a key under which no secret is sealed is refused, for a new destination and for the only one',
     },
   },
   {
@@ -73,7 +73,7 @@ export const settings: readonly Mutation[] = [
     replace: '  void fchmodSync\n',
     test: {
       file: 'adapters/store/view-file.test.ts',
-      name: 'views of topics are readable by their user only, whatever their modes were before',
+      name: 'views of topics are readable only by their user, whatever their modes were before',
     },
   },
   {
@@ -83,7 +83,7 @@ export const settings: readonly Mutation[] = [
     replace: "return expectedVersion <= this.#version ? 'accepted' : 'stale'",
     test: {
       file: 'core/settings/fold.test.ts',
-      name: 'of two events on one version the first counts, and the second is stale',
+      name: 'of two events on one version the first counts and the second is stale',
     },
   },
   {
@@ -93,7 +93,7 @@ export const settings: readonly Mutation[] = [
     replace: 'this.#version++\n    void this.state\n    this.#remember(record, appendedAt)',
     test: {
       file: 'core/settings/fold.test.ts',
-      name: 'folding costs the same for each event, however many came before',
+      name: 'folding an event costs the same, however many came before',
     },
   },
   {
@@ -103,7 +103,7 @@ export const settings: readonly Mutation[] = [
     replace: "this.#held = null\n        return 'stale'",
     test: {
       file: 'adapters/folded-log/settings-follower.test.ts',
-      name: "a newer version's event holds the settings as they were, until it is skipped",
+      name: 'an event of a newer version keeps the settings in their last state until it is skipped',
     },
   },
   {
@@ -113,7 +113,7 @@ export const settings: readonly Mutation[] = [
     replace: 'throw error',
     test: {
       file: 'adapters/folded-log/settings-follower.test.ts',
-      name: 'garbage in the settings log is ignored, with its offset in the log and a count',
+      name: 'garbage in the settings log is ignored, logged with its offset, and counted',
     },
   },
   {
@@ -123,7 +123,7 @@ export const settings: readonly Mutation[] = [
     replace: '',
     test: {
       file: 'forwarder/forwarder.test.ts',
-      name: 'a source is called unknown only after catching up with the settings log',
+      name: 'a source is called unknown only after the settings log has been read to its end',
     },
   },
   {
@@ -133,7 +133,7 @@ export const settings: readonly Mutation[] = [
     replace: 'void pending',
     test: {
       file: 'forwarder/forwarder.test.ts',
-      name: 'a source is called unknown only after catching up with the settings log',
+      name: 'a source is called unknown only after the settings log has been read to its end',
     },
   },
   {
@@ -144,7 +144,7 @@ export const settings: readonly Mutation[] = [
       "return hash('sha256', `${audienceId}\\0${userId}\\0${syncId}\\0${performance.now()}`, 'base64url')",
     test: {
       file: 'console/computations/sync-crash.test.ts',
-      name: 'two syncs in a row that are killed anywhere, with ',
+      name: 'two syncs in a row, killed at any point, with ',
     },
   },
   {
@@ -154,7 +154,7 @@ export const settings: readonly Mutation[] = [
     replace: 'void callOf\n    for (',
     test: {
       file: 'console/computations/sync-crash.test.ts',
-      name: 'two syncs in a row that are killed anywhere, with ',
+      name: 'two syncs in a row, killed at any point, with ',
     },
   },
   {
@@ -164,7 +164,7 @@ export const settings: readonly Mutation[] = [
     replace: "if (!other || key !== '') return []",
     test: {
       file: 'core/settings-computations.test.ts',
-      name: 'audiences and traits share ids and property names',
+      name: 'audiences and traits share one set of ids and property names',
     },
   },
   {
@@ -174,7 +174,7 @@ export const settings: readonly Mutation[] = [
     replace: 'return erasedAt < 0 && erasedAt >= appendedAt',
     test: {
       file: 'pipeline/privacy/erasures.test.ts',
-      name: 'calls that wait in a tier are dropped as erased, over a restart, and others are not',
+      name: 'calls that wait in a tier are dropped as erased, also after a restart, and others are not',
     },
   },
   {
@@ -191,7 +191,7 @@ export const settings: readonly Mutation[] = [
     replace: 'if (known) yield stored',
     test: {
       file: 'commands/dead-letters/dead-letters.test.ts',
-      name: 'what a deletion request covers is neither listed nor shown',
+      name: 'dead letters that a deletion request covers are not listed, shown or replayed',
     },
   },
   {
@@ -201,7 +201,7 @@ export const settings: readonly Mutation[] = [
     replace: 'const messageId = deleteIdPrefix(requestId) + hash + String(Math.random())',
     test: {
       file: 'core/erasure/deletion.test.ts',
-      name: 'the delete call is valid, is the same each time, and renders to the body of the contract',
+      name: 'the delete call is valid, is the same each time, and renders to the documented body',
     },
   },
 ]

@@ -14,7 +14,7 @@ before(async () => {
   await assert.doesNotReject(readdir(dist), 'dist/ is there: `npm run build` makes it, as `npm test` does')
 })
 
-test('what is published runs from below node_modules, with every command of the checkout', async (t) => {
+test('the published package runs inside node_modules, with every command of the checkout', async (t) => {
   const project = await temporaryFolder(t)
   const installed = join(project, 'node_modules/postrider')
   await mkdir(join(project, 'node_modules'))
@@ -34,7 +34,7 @@ test('what is published runs from below node_modules, with every command of the 
   assert.equal(version.stdout, checkoutVersion.stdout)
 })
 
-test('what is published holds the schemas, type declarations and licence, and nothing of the checkout', async () => {
+test('the published package contains schemas, type declarations and licence, and nothing else of the checkout', async () => {
   assert.deepEqual(await readdir(join(dist, 'schemas')), await readdir(join(root, 'schemas')))
   const files = await readdir(dist, { recursive: true })
   for (const file of ['LICENSE', 'src/main.js', 'src/config/config.d.ts'])

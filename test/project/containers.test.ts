@@ -41,7 +41,7 @@ async function composeSchema(): Promise<object> {
   return { ...schema, $schema: 'http://json-schema.org/draft-07/schema#' }
 }
 
-test('docker-compose.yml is what the compose specification allows', async () => {
+test('docker-compose.yml is valid under the compose specification', async () => {
   const ajv = new Ajv.default({ strict: false, allErrors: true })
   addFormats.default(ajv)
   const validate = ajv.compile(await composeSchema())
@@ -55,7 +55,7 @@ test('every port of docker-compose.yml is published on the loopback interface on
   }
 })
 
-test('the services of docker-compose.yml wait for services that report their health, and use volumes that exist', async () => {
+test('services in docker-compose.yml wait for services with health checks, and use existing volumes', async () => {
   const { services, volumes } = await compose()
   for (const [name, { depends_on = [], volumes: mounts = [] }] of Object.entries(services)) {
     const waits = Array.isArray(depends_on) ? depends_on.map((other) => [other, null] as const) : null
@@ -75,7 +75,7 @@ test('the services of docker-compose.yml wait for services that report their hea
   }
 })
 
-/** What each of Postrider's containers needs to know, and nobody else does. */
+/** What each of Postrider's containers needs to know, and no other container does. */
 const secretsOf: Record<string, string[]> = {
   setup: [],
   collector: [],
@@ -84,7 +84,7 @@ const secretsOf: Record<string, string[]> = {
   cli: ['secrets_key'],
 }
 
-test('each container gets the secrets that it needs, as files: the collector gets none', async () => {
+test('each container gets the secrets that it needs as files, and the collector gets none', async () => {
   const { services, secrets } = await compose()
   for (const [name, { environment = {}, secrets: given = [] }] of Object.entries(services)) {
     assert.deepEqual(given, secretsOf[name] ?? [], name)
@@ -106,7 +106,7 @@ test('each container gets the secrets that it needs, as files: the collector get
   assert.doesNotMatch(await text('.dockerignore'), /secrets/)
 })
 
-test('containers have no rights that they do not need, and ours a file system that they cannot write to', async () => {
+test('containers have no unnecessary rights, and ours have a read-only file system', async () => {
   const { services } = await compose()
   for (const [name, service] of Object.entries(services)) {
     assert.deepEqual(service.cap_drop, ['ALL'], name)
@@ -116,7 +116,7 @@ test('containers have no rights that they do not need, and ours a file system th
   }
 })
 
-test("Postrider's settings in docker-compose.yml are ones that it takes", async () => {
+test('Postrider accepts its settings in docker-compose.yml', async () => {
   const { services } = await compose()
   for (const name of ['setup', 'collector', 'forwarder', 'console', 'cli']) {
     const environment = services[name]?.environment ?? {}
@@ -136,7 +136,7 @@ test("Postrider's settings in docker-compose.yml are ones that it takes", async 
   }
 })
 
-test('the Kafka of docker-compose.yml remembers a group that is stopped for 30 days', async () => {
+test('the Kafka of docker-compose.yml remembers a stopped group for 30 days', async () => {
   const { services } = await compose()
   assert.equal(services.kafka?.environment?.KAFKA_OFFSETS_RETENTION_MINUTES, 30 * 24 * 60)
 })
@@ -159,13 +159,13 @@ test('Prometheus scrapes the port that the parts serve their metrics on', async 
   assert.match(services.forwarder?.ports?.[0] ?? '', new RegExp(`:${discovery.port}$`))
 })
 
-test('the collector is published on the port that clients look for it at', async () => {
+test('the collector is published on the port that clients use by default', async () => {
   const { collectorPort } = loadConfig({})
   const { ports } = (await compose()).services.collector!
   assert.deepEqual(ports, [`127.0.0.1:${collectorPort}:${collectorPort}`])
 })
 
-test('the console is published on its own port, and has a store that its user may write to', async () => {
+test('the console is published on its own port, and its user may write to its store', async () => {
   const { consolePort } = loadConfig({})
   const { ports, volumes } = (await compose()).services.console!
   assert.deepEqual(ports, [`127.0.0.1:${consolePort}:${consolePort}`])
@@ -176,7 +176,7 @@ test('the console is published on its own port, and has a store that its user ma
   assert.ok(volumes!.some((volume) => volume.endsWith(`:${path}`)))
 })
 
-test('the Dockerfile copies what is there and is let through, and does not run as root', async () => {
+test('the Dockerfile copies existing files that .dockerignore lets through, and does not run as root', async () => {
   const lines = (await text('Dockerfile')).split('\n')
   const letThrough = (await text('.dockerignore')).split('\n').filter((line) => line.startsWith('!'))
   const copied = lines

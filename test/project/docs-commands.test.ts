@@ -95,7 +95,7 @@ const missing = ['openssl', 'curl', 'awk'].filter((name) => spawnSync(name, ['--
 const skip = missing.length > 0 && `there is no ${missing.join(', ')}`
 
 test(
-  'the commands in README.md send calls in three ways, and deliver them to a destination',
+  'the commands in README.md send calls in three ways and deliver them to a destination',
   { skip },
   async (t) => {
     const deployment = await deploy(t)

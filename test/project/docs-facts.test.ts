@@ -29,7 +29,7 @@ function named(beginning: string): string[][] {
     .map((line) => line.slice(beginning.length).trim().split(/\s+/))
 }
 
-test('docs/configuration.md has the settings that there are, each once', () => {
+test('docs/configuration.md lists every setting once, and no others', () => {
   const table = /<!-- settings -->(.*)<!-- \/settings -->/s
     .exec(readPage('docs/configuration.md'))?.[1]
     ?.trim()
@@ -88,7 +88,7 @@ test('every command and flag that a page names exists', () => {
   for (const [file] of named('node')) assert.ok(existsSync(join(root, file!)), file)
 })
 
-test('docs/operations.md names every metric that is exposed, and no other', () => {
+test('docs/operations.md names every exposed metric, and no others', () => {
   const counts = new ForwarderCounts()
   counts.destination('crm')
   counts.watch({ inFlight: () => 0, endpoints: () => [], lag: () => [], notSetUp: () => [] })
@@ -106,7 +106,7 @@ test('docs/operations.md names every metric that is exposed, and no other', () =
   assert.deepEqual(inTable.sort(), exposed.sort())
 })
 
-test('docs/client.md names every option of the client, and no other', () => {
+test('docs/client.md names every option of the client, and no others', () => {
   const rows = /\n\| option +\| default .*?\n\n/s.exec(readPage('docs/client.md'))![0]
   const named = [...rows.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name!)
   const wrong = { none: 1 } as AnalyticsOptions
@@ -126,7 +126,7 @@ const wordsOf = (file: string, type: RegExp): string[] => {
   return [...text.matchAll(/'(\w+)'/g)].map(([, word]) => word!)
 }
 
-test('each page names every code that its part gives', () => {
+test('each page names every code that its part returns', () => {
   const codes: [page: string, codes: readonly string[]][] = [
     [
       'docs/client.md',

@@ -8,7 +8,7 @@ const root = join(import.meta.dirname, '../..')
 /** What installs patches, and is none. */
 const others = ['index', 'patch']
 
-test('each patch of kafkajs has a file, a place in the list, a section in docs/kafkajs-patches.md and a test', () => {
+test('each patch of kafkajs has a file, an entry in the list, a section in docs/kafkajs-patches.md and a test', () => {
   const files = readdirSync(join(root, 'src/adapters/kafka/patches'))
     .map((file) => basename(file, '.ts'))
     .filter((name) => !others.includes(name))

@@ -9,7 +9,7 @@ import { mutations } from '../mutations/catalogue.ts'
 const root = join(import.meta.dirname, '../..')
 const read = (path: string): Promise<string> => readFile(join(root, path), 'utf8')
 
-test('every mutation finds its text exactly once, changes it, and leaves a program', async () => {
+test('every mutation finds its text exactly once, changes it, and leaves valid syntax', async () => {
   const faults: string[] = []
   for (const mutation of mutations) {
     try {
@@ -24,7 +24,7 @@ test('every mutation finds its text exactly once, changes it, and leaves a progr
   assert.deepEqual(faults, [])
 })
 
-test('a mutation whose text has changed is an error that names it and its file', () => {
+test('a mutation whose text has changed gives an error that names it and its file', () => {
   const mutation = { ...mutations[0]!, id: 'no-brakes', file: 'src/car.ts', find: 'brake()' }
   for (const [text, times] of [
     ['drive()', 0],
@@ -36,7 +36,7 @@ test('a mutation whose text has changed is an error that names it and its file',
   }
 })
 
-test('every mutation has an id of its own and a test that exists, in a file that test/README.md lists', async () => {
+test('every mutation has a unique id and an existing test, in a file that test/README.md lists', async () => {
   const readme = await read('test/README.md')
   const ids = new Set<string>()
   for (const { id, test } of mutations) {

@@ -25,7 +25,7 @@ interface Manifest {
 }
 const read = async (path: string) => JSON.parse(await readFile(join(root, path), 'utf8')) as unknown
 
-test('the version that is needed is the one that package.json names', async () => {
+test('the required Node version is the one in package.json', async () => {
   const { engines } = (await read('package.json')) as Manifest
   assert.equal(engines.node, `>=${minNodeMajor}`)
   assert.equal(nodeFault('it', '20.20.2'), 'it needs Node 24 or later, and this is Node 20.20.2')
@@ -91,7 +91,7 @@ async function application(t: TestContext): Promise<string> {
   return project
 }
 
-test('on an older Node every command, and postrider/kafka, ends with one line that says what is needed', async (t) => {
+test('on an older Node every command, and postrider/kafka, ends with one line that names the required version', async (t) => {
   const node = oldNode(t)
   if (node === null) return
   const project = await application(t)
@@ -118,7 +118,7 @@ test('on an older Node every command, and postrider/kafka, ends with one line th
   assert.equal(stdout, `postrider/kafka ${needed}\n`)
 })
 
-test('the client sends every type of call from the oldest Node that it is for', async (t) => {
+test('the client sends every type of call from the oldest Node that it supports', async (t) => {
   const node = oldNode(t)
   if (node === null) return
   const project = await application(t)

@@ -31,7 +31,7 @@ async function importsOf(entry: string): Promise<string[]> {
   return JSON.parse(stdout) as string[]
 }
 
-test('the main export loads nothing but Node’s own modules and the client’s files', async () => {
+test('the main export loads only Node’s own modules and the client’s files', async () => {
   const entry = new URL('../../src/client/index.ts', import.meta.url).href
   const found = (await importsOf(entry)).filter((specifier) => specifier !== entry)
   assert.ok(found.length > 10, found.join())
@@ -44,12 +44,12 @@ test('the main export loads nothing but Node’s own modules and the client’s 
   )
 })
 
-test('Kafka comes with the subpath alone', async () => {
+test('the Kafka library is loaded only by the subpath', async () => {
   const found = await importsOf(new URL('../../src/kafka-transport.ts', import.meta.url).href)
   assert.ok(found.includes('kafkajs'))
 })
 
-test('what npm packs is imported by plain Node, typed, and sends', async (t) => {
+test('plain Node imports the packed package, with types, and sends with it', async (t) => {
   const project = await temporaryFolder(t)
   const { stdout: packed } = await run('npm', ['pack', dist, '--json', '--pack-destination', project], {
     cwd: project,

@@ -14,12 +14,12 @@ import { temporaryFolder } from '../support/deployment/rig.ts'
 const page = readPage('docs/secured-clusters.md')
 const blocks = codeBlocks('sh', ['docs/secured-clusters.md'])
 
-test('the page’s permissions are those that parts ask for', () => {
+test('the page’s permissions match those of the parts', () => {
   const table = /<!-- permissions -->(.*)<!-- \/permissions -->/s.exec(page)?.[1]?.trim()
   assert.equal(table, permissionsTable(), 'run `node scripts/generate-docs.ts`')
 })
 
-test('every way to connect on the page is a configuration that is taken', async (t) => {
+test('every way to connect on the page is an accepted configuration', async (t) => {
   const folder = await temporaryFolder(t)
   const authority = await createAuthority(t)
   const { cert, key } = await authority.issue()
@@ -63,7 +63,7 @@ test('every command that the page names exists', () => {
   }
 })
 
-test('every error that the page names is one that there is', () => {
+test('every error that the page names exists', () => {
   const sources = globSync('src/**/*.ts', { cwd: root }).map((name) => readFileSync(join(root, name), 'utf8'))
   const code = sources.join('\n').replace(/\$\{[^{}]*\}/g, '…')
   const errors = [...page.matchAll(/^\| `([^`]+)` +\|/gm)].map(([, text]) => text!)

@@ -23,7 +23,7 @@ const tables: Table[] = [...page.matchAll(/(?:^\|.*\n)+/gm)].map(([text]) => {
   return { head: head!, rows }
 })
 
-test('every test that docs/security.md names is there', () => {
+test('every test that docs/security.md names exists', () => {
   const named = pathsIn(page)
   assert.ok(named.length > 30, 'the page was not read')
   assert.deepEqual(page.match(/\btest\/[\w/.-]+/g), named, 'a path that is not in code')

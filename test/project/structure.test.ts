@@ -39,7 +39,7 @@ test('test/README.md lists every test file once, and is smaller than 40 KB', () 
   assert.ok(Buffer.byteLength(readme) < 40_000)
 })
 
-test('every label in test/README.md stands for a file, and every file stands with a promise', () => {
+test('every label in test/README.md refers to a file, and every file is listed with a promise', () => {
   const [text, definitions] = read('test/README.md').split(/\n(?=\[[^\]]+\]: )/s) as [string, string]
   const readme = read('test/README.md')
   const defined = new Set([...readme.matchAll(/^\[([^\]]+)\]: /gm)].map(([, label]) => label!))

@@ -16,7 +16,7 @@ function outside(): NodeJS.ProcessEnv {
 }
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  test(`a test run that is ended by ${signal} leaves no server and no file behind`, async (t) => {
+  test(`a test run that ${signal} ends leaves no server and no file behind`, async (t) => {
     const run = spawn(process.execPath, [script, 'test/core/'], {
       env: outside(),
       stdio: ['ignore', 'ignore', 'pipe'],
@@ -38,7 +38,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   })
 }
 
-test('a filter that matches no test file is wrong usage, and starts nothing', async () => {
+test('a filter that matches no test file is wrong usage and starts nothing', async () => {
   const run = spawn(process.execPath, [script, 'no-such-test'], {
     env: outside(),
     stdio: ['ignore', 'ignore', 'pipe'],

@@ -92,7 +92,7 @@ const garbage: [what: string, value: Buffer | null][] = [
 ]
 
 for (const [what, value] of garbage)
-  test(`garbage in the settings log is ignored, with its offset in the log and a count: ${what}`, () => {
+  test(`garbage in the settings log is ignored, logged with its offset, and counted: ${what}`, () => {
     const { follower, take, ids, lines, counted } = follow()
     take(created(0, 'a'), value, created(1, 'c'))
     assert.deepEqual(ids(), ['a', 'c'])
@@ -104,7 +104,7 @@ for (const [what, value] of garbage)
     assert.match(counted(), /^postrider_ignored_records_total\{topic="t\.webhooks\.settings"\} 1$/m)
   })
 
-test('an event counts whatever schema its record names: a registry can lose what it knew', () => {
+test('an event counts whatever schema id its record has, because a registry can lose its schemas', () => {
   const { take, ids, lines } = follow()
   take(
     created(0, 'a', 1),
@@ -130,7 +130,7 @@ const newer: [what: string, data: object, reason: RegExp][] = [
 ]
 
 for (const [what, data, reason] of newer)
-  test(`a newer version's event holds the settings as they were, until it is skipped: ${what}`, async () => {
+  test(`an event of a newer version keeps the settings in their last state until it is skipped: ${what}`, async () => {
     const { follower, take, ids, lines, counted } = follow()
     take(created(0, 'a'), event(1, data), created(2, 'b'))
     assert.deepEqual(ids(), ['a'])
@@ -147,13 +147,13 @@ for (const [what, data, reason] of newer)
     assert.match(counted(), /^postrider_settings_held 0$/m)
   })
 
-test('a caller that waits while it holds gets the reason when it ends', async () => {
+test('a caller that waits for a held reader gets the reason when its wait is aborted', async () => {
   const { follower, take } = follow()
   take(event(0, { type: 'quota_set' }))
   await assert.rejects(follower.released(AbortSignal.abort()), { code: 'setup', message: /quota_set/ })
 })
 
-test('a reader that ends while it holds does not count as one that holds for ever', () => {
+test('a reader that is closed while it is held no longer counts as held', () => {
   const { follower, take, counted } = follow()
   take(event(0, { type: 'quota_set' }), event(1, { type: 'quota_set' }))
   assert.match(counted(), /^postrider_settings_held 1$/m)
@@ -164,14 +164,14 @@ test('a reader that ends while it holds does not count as one that holds for eve
   assert.match(counted(), /^postrider_settings_held 0$/m)
 })
 
-test('a flood of garbage is counted, and takes a few lines of the log', () => {
+test('a flood of garbage is counted and causes only a few log lines', () => {
   const { take, lines, counted } = follow()
   for (let count = 0; count < 1_000; count++) take(Buffer.from('garbage'))
   assert(lines.length < 20, `${lines.length} lines`)
   assert.match(counted(), /^postrider_ignored_records_total\{topic="t\.webhooks\.settings"\} 1000$/m)
 })
 
-test('listeners are called once for what comes together, and see all of it', async () => {
+test('listeners are called once for events that arrive together, after all of them are applied', async () => {
   const { follower, take } = follow()
   const versions: number[] = []
   follower.onChange(({ version }) => versions.push(version))

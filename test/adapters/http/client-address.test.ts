@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ClientAddress } from '../../../src/adapters/http/client-address.ts'
 
-test('X-Forwarded-For is believed as far as trusted proxies have written it', () => {
+test('X-Forwarded-For is trusted only as far as trusted proxies have written it', () => {
   const trusted = ['10.0.0.0/8', 'fd00::/8']
   const table: [what: string, peer: string, forwardedFor: string | undefined, expected: string][] = [
     ['no proxy', '192.0.2.9', undefined, '192.0.2.9'],
@@ -31,7 +31,7 @@ test('X-Forwarded-For is believed as far as trusted proxies have written it', ()
     assert.equal(address.of(peer, forwardedFor), expected, what)
 })
 
-test('X-Forwarded-For is ignored unless proxies are trusted', () => {
+test('X-Forwarded-For is ignored unless trusted proxies are configured', () => {
   const address = new ClientAddress([])
   assert.equal(address.of('127.0.0.1', '192.0.2.9'), '127.0.0.1')
   assert.equal(address.of('::ffff:127.0.0.1', '192.0.2.9'), '127.0.0.1')

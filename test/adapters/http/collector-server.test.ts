@@ -50,7 +50,7 @@ async function underTest(t: TestContext, { collect, admit = () => shop, ...given
   return { server, budget, got, lines, noRoom, send }
 }
 
-test('takes a request apart: route, text, keys and address', async (t) => {
+test('a request is parsed into route, text, keys and address', async (t) => {
   const { got, send } = await underTest(t)
   const basic = `Authorization: Basic ${btoa('k:')}`
   assert.equal((await send('/v1/batch', [basic], '{"batch":[]}'))?.status, 200)
@@ -80,7 +80,7 @@ test('takes a request apart: route, text, keys and address', async (t) => {
   )
 })
 
-test('believes X-Forwarded-For of trusted proxies only', async (t) => {
+test('X-Forwarded-For is used only from trusted proxies', async (t) => {
   const header = ['X-Forwarded-For: 203.0.113.1', 'X-Forwarded-For: 192.0.2.9']
   const plain = await underTest(t)
   await plain.send('/v1/t', header)
@@ -90,7 +90,7 @@ test('believes X-Forwarded-For of trusted proxies only', async (t) => {
   assert.equal(trusting.got[0]!.ip, '192.0.2.9')
 })
 
-test('what a request holds is free again once it is answered, refused or gone', async (t) => {
+test('the memory of a request is released once it is answered, refused or disconnected', async (t) => {
   const waiting: (() => void)[] = []
   const { server, budget, send } = await underTest(t, {
     collect: ({ reservation }) => {
@@ -117,7 +117,7 @@ test('what a request holds is free again once it is answered, refused or gone', 
   socket.resetAndDestroy()
   await until(() => budget.bytes === 0)
 
-  // What it has sent is still there: else who sends and goes away would be bounded by nothing.
+  // Its bytes are still reserved: else a client that sends and disconnects would not be bounded.
   const gone = connect(server.port, '127.0.0.1')
   gone.write(`${head}${' '.repeat(1_000)}`)
   await until(() => waiting.length === 2)
@@ -128,7 +128,7 @@ test('what a request holds is free again once it is answered, refused or gone', 
   await until(() => budget.calls === 0 && budget.bytes === 0)
 })
 
-test('a body without room for its end is refused at its head, and a head alone takes no budget', async (t) => {
+test('a body that would not fit the budget is refused by its Content-Length, and a head without a body takes no budget', async (t) => {
   const waiting: (() => void)[] = []
   const { server, budget, send } = await underTest(t, {
     collect: () => new Promise((resolve) => waiting.push(() => resolve(success))),
@@ -146,7 +146,7 @@ test('a body without room for its end is refused at its head, and a head alone t
   refused.write(head(1_001))
   const [answer] = (await once(refused, 'data')) as [Buffer]
   assert.match(answer.toString(), /^HTTP\/1\.1 429 /)
-  // Of a body in pieces nobody knows the length before it is there.
+  // The length of a chunked body is not known before it has arrived.
   const inPieces = `POST /v1/track HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3e9\r\n${'x'.repeat(1_001)}`
   const refusedLater = await sendRaw(server.port, `${inPieces}\r\n0\r\n\r\n`)
   assert.equal(refusedLater?.status, 429)
@@ -156,8 +156,8 @@ test('a body without room for its end is refused at its head, and a head alone t
   assert.deepEqual([(await first)?.status, (await fits)?.status], [200, 200])
 })
 
-test('a sender that takes no answer keeps no budget, and is cut off in time', async (t) => {
-  // More than all buffers between the two can reservation.
+test('a client that does not read its answer keeps no budget and is disconnected in time', async (t) => {
+  // More than all buffers between the two can hold.
   const large = { ...success, body: 'x'.repeat(32 << 20) }
   const unread = async (answerMs: number) => {
     const { server, budget, got } = await underTest(t, {
@@ -186,7 +186,7 @@ test('a sender that takes no answer keeps no budget, and is cut off in time', as
   assert.ok(!patient.socket.destroyed)
 })
 
-test('an answer that waits for an earlier one has its time from then on', async (t) => {
+test('the time limit of a pipelined answer starts only when the answer before it has been sent', async (t) => {
   const waiting: (() => void)[] = []
   const large = { ...success, body: JSON.stringify({ a: 'x'.repeat(100_000) }) }
   const answerMs = 100
@@ -216,7 +216,7 @@ test('an answer that waits for an earlier one has its time from then on', async 
   await until(() => doesNot.destroyed, 30_000, 'a connection that is closed')
 })
 
-test('a body that drips is cut off after its grace, and one that comes steadily is not', async (t) => {
+test('a body that trickles is cut off after a grace period, and one that arrives steadily is not', async (t) => {
   // It is not for the time that the whole of it takes.
   const { server, budget } = await underTest(t, { requestMs: 300_000 })
   const body = JSON.stringify({ a: 'x'.repeat(3_000) })
@@ -243,7 +243,7 @@ test('a body that drips is cut off after its grace, and one that comes steadily 
   await until(() => budget.bytes === 0)
 })
 
-test('a bug is answered 500 and logged, without what was sent', async (t) => {
+test('a bug is answered 500 and logged without the request body', async (t) => {
   const { lines, send } = await underTest(t, {
     collect: () => Promise.reject(new Error('a bug')),
   })
@@ -255,7 +255,7 @@ test('a bug is answered 500 and logged, without what was sent', async (t) => {
   assert.doesNotMatch(text, /secret-key|private/)
 })
 
-test('answers carry their status, Retry-After and, for pages, the origin; a pixel is a picture only when taken', async (t) => {
+test('answers carry their status, Retry-After and, for pages, the allowed origin; only an accepted pixel is answered with a picture', async (t) => {
   const { send } = await underTest(t, {
     collect: async () => refusal(503, 'unavailable', 'later', 7),
   })
@@ -274,7 +274,7 @@ test('answers carry their status, Retry-After and, for pages, the origin; a pixe
   assert.equal(unknown?.status, 404)
 })
 
-test('closing answers requests in flight, asks them to close, and takes no more connections', async (t) => {
+test('closing answers requests in flight, asks clients to close their connections, and accepts no new ones', async (t) => {
   const answering = Promise.withResolvers<void>()
   let asked = 0
   const { server } = await underTest(t, {
@@ -298,7 +298,7 @@ test('closing answers requests in flight, asks them to close, and takes no more 
   await closed
 })
 
-test('closing cuts off what is not answered when the grace has passed', async (t) => {
+test('closing cuts off requests that are not answered within the grace period', async (t) => {
   let asked = 0
   const { server } = await underTest(t, {
     collect: () => {
@@ -312,7 +312,7 @@ test('closing cuts off what is not answered when the grace has passed', async (t
   assert.equal(await answer, null)
 })
 
-test('a port that is taken is said so, with its setting', async (t) => {
+test('the error for a port that is in use names the port’s setting', async (t) => {
   const { server } = await underTest(t)
   await assert.rejects(underTest(t, { port: server.port }), (error) => {
     assert.ok(error instanceof PostriderError)
@@ -322,7 +322,7 @@ test('a port that is taken is said so, with its setting', async (t) => {
   })
 })
 
-test('an address that is none of this machine’s is said so, with its setting', async (t) => {
+test('the error for an address that this machine does not have names the address’s setting', async (t) => {
   await assert.rejects(underTest(t, { host: '192.0.2.1' }), (error) => {
     assert.ok(error instanceof PostriderError)
     assert.match(error.message, /^COLLECTOR_HOST is 192\.0\.2\.1, which is no address of this machine/)

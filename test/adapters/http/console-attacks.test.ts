@@ -53,7 +53,7 @@ async function underTest(t: TestContext, given: { operations?: readonly Operatio
 const crm = { id: 'crm', name: 'CRM', sourceIds: ['shop'], urls: [{ url: 'https://example.com/' }] }
 const many = <T>(length: number, made: (n: number) => T): T[] => Array.from({ length }, (_, n) => made(n))
 
-/** Needs: the token. Bounded: what is looked at of lists that are too long, and what the answer names. */
+/** Needs: the token. Bounded: the checks of lists that are too long, and the faults that the answer names. */
 test('lists that are too long are refused before their items are checked', async (t) => {
   const { refused } = await underTest(t)
   const cases: [path: string, json: unknown, field: string, message: string][] = [
@@ -111,7 +111,7 @@ test('lists that are too long are refused before their items are checked', async
   }
 })
 
-test('every list that the API takes has a limit', () => {
+test('every list that the API accepts has a limit', () => {
   for (const { id, body, query } of operations)
     for (const schema of [body, query])
       if (schema)
@@ -128,7 +128,7 @@ function* listsIn(part: unknown): Generator<Record<string, unknown>> {
 }
 
 /** Needs: the token. Bounded: the answer. */
-test('of many faults a hundred are named, and the others counted', async (t) => {
+test('of many faults in a request, the first hundred are listed and the others counted', async (t) => {
   const { refused } = await underTest(t)
   for (const json of [
     { userIds: many(5_000, () => 7) },
@@ -141,7 +141,7 @@ test('of many faults a hundred are named, and the others counted', async (t) => 
 })
 
 /** Needs: the token. */
-test('parameters with the names of a prototype’s are unknown ones', async (t) => {
+test('parameters named like properties of Object.prototype are unknown parameters', async (t) => {
   const { refused } = await underTest(t)
   for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty'])
     for (const path of ['/dead-letters', '/sources', '/sources/shop']) {
@@ -176,7 +176,7 @@ test('a bug is logged, whether the request had a body or not', async (t) => {
 })
 
 /** Needs: to reach the console. Bounded: lines of the log, answers a second; the right token is not slowed. */
-test('many wrong tokens get few lines of the log, and wait for their answers', async (t) => {
+test('many wrong tokens cause few log lines, and their answers are delayed', async (t) => {
   const { url, lines } = await underTest(t)
   const guess = async (n: number) => {
     const begin = performance.now()
@@ -200,7 +200,7 @@ test('many wrong tokens get few lines of the log, and wait for their answers', a
   assert.ok(!JSON.stringify(lines).includes('guess-'))
 })
 
-test('a request that is not HTTP, or has too large a head, gets a code of the document', async (t) => {
+test('a request that is not HTTP, or whose head is too large, gets an error code of the document', async (t) => {
   const { port } = await underTest(t)
   for (const [bytes, status, code] of [
     ['hello\r\n\r\n', 400, 'invalid_http'],
@@ -214,14 +214,14 @@ test('a request that is not HTTP, or has too large a head, gets a code of the do
 })
 
 /** Needs: the token. Bounded: the time that a body takes. */
-test('a JSON body that drips is cut off in time, and changes nothing', async (t) => {
+test('a JSON body that trickles is cut off in time and changes nothing', async (t) => {
   const { port } = await underTest(t, { idleMs: 600 })
   const answer = await dripped(t, port, 'POST /api/v1/sources', 'application/json', ' ')
   assert.match(answer, /^HTTP\/1\.1 408 .*"code":"too_slow"/s)
 })
 
 /** Needs: the token. Bounded: how long a list may drip. */
-test('a list that drips is refused after its grace, and one that comes steadily is not', async () => {
+test('a list that trickles is refused after a grace period, and one that arrives steadily is not', async () => {
   const piecesOf = (count: number, bytes: number, everyMs: number) =>
     Readable.from(
       (async function* () {
@@ -244,7 +244,7 @@ test('a list that drips is refused after its grace, and one that comes steadily 
   })
 })
 
-test('a list that drips is answered so, and its place is free', async (t) => {
+test('a list that trickles gets an answer that says so, and frees its place', async (t) => {
   let reading = 0
   const sync = operation({
     id: 'sync',

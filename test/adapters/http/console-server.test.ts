@@ -37,13 +37,13 @@ async function underTest(t: TestContext, limits: { headMs?: number; idleMs?: num
 const head =
   'POST /api/v1/sources HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer token\r\nContent-Type: application/json\r\n'
 
-test('a slow head gets an answer that says so', async (t) => {
+test('a head that arrives too slowly gets an answer that says so', async (t) => {
   const answer = await answerTo(t, await underTest(t, { headMs: 300 }), head)
   assert.match(answer, /^HTTP\/1\.1 408 /)
   assert.match(answer, /"code":"too_slow"/)
 })
 
-test('a sender that stops in the middle of a body gets an answer and is closed', async (t) => {
+test('a client that stops in the middle of a body gets an answer and is disconnected', async (t) => {
   const port = await underTest(t, { idleMs: 300 })
   const answer = await answerTo(t, port, `${head}Content-Length: 100\r\n\r\n{"id":`)
   assert.ok(answer === '' || /^HTTP\/1\.1 408 /.test(answer), answer)

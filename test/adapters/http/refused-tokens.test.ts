@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import pino from 'pino'
 import { RefusedTokens } from '../../../src/adapters/http/refused-tokens.ts'
 
-test('what has no line of its own within a minute is counted in one, and then all begins again', async (t) => {
+test('refusals beyond those that are logged in a minute are summed up in one line, and then logging starts again', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const lines: { msg: string; requests?: number; wrong?: number }[] = []
   const log = pino({}, { write: (line) => void lines.push(JSON.parse(line) as (typeof lines)[0]) })

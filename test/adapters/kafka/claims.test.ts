@@ -7,7 +7,7 @@ import { someCall } from '../../support/calls/calls.ts'
 import { deploy } from '../../support/deployment/deployment.ts'
 import { until } from '../../support/until.ts'
 
-test('a member whose consumer broke off claims what it owned, under the generation of then', async (t) => {
+test('a member whose consumer broke off claims its partitions under the generation in which it owned them', async (t) => {
   const deployment = await deploy(t, { PARTITIONS_CALLS: '4' })
   const { kafka, config, topics, admin } = deployment
   let heartbeats = 0

@@ -10,7 +10,7 @@ interface Connection {
   send(request: { request: { apiName: string } }): Promise<unknown>
 }
 
-test('the answer to a heartbeat that lay there while the process was frozen does not make it fresh', async (t) => {
+test('a heartbeat answer that arrived while the process was frozen does not make the member fresh', async (t) => {
   const deployment = await deploy(t)
   const source = groupMember(deployment, { sessionTimeoutMs: 6_000 })
   let assigned = 0

@@ -22,7 +22,7 @@ const read = (name: string, resource: Permission['resource'] = 'topic'): Permiss
   isPrefix: false,
 })
 
-test('what hides a refusal is not called one, and what is none keeps its message', () => {
+test('failures that are not refusals are not reported as refusals, and other errors keep their message', () => {
   const table: [error: unknown, kind: KafkaErrorKind, message: RegExp][] = [
     // Whatever ends a login kafkajs calls a failed login.
     [
@@ -67,7 +67,7 @@ test('what hides a refusal is not called one, and what is none keeps its message
   }
 })
 
-test('a refusal is found below the errors that kafkajs puts around it, by its type as by its number', () => {
+test('a refusal is found inside the errors that kafkajs wraps around it, by its type and by its number', () => {
   const denied = error('KafkaJSProtocolError', 'Not authorized', {
     type: 'TOPIC_AUTHORIZATION_FAILED',
     code: 29,
@@ -101,7 +101,7 @@ test('a refusal is found below the errors that kafkajs puts around it, by its ty
   )
 })
 
-test('what a user lacks is one line, and a principal is quoted for a shell where it has to be', () => {
+test('missing permissions of a user are reported in one line, with the principal quoted for a shell where necessary', () => {
   const principal = 'User:CN=a b'
   const { message } = describeKafkaError({ code: 29 }, { ...login, principal }, [read('calls')])
   assert.match(message, /^User CN=a b may not READ topic calls: .*--print-acls 'User:CN=a b'`$/)
@@ -109,7 +109,7 @@ test('what a user lacks is one line, and a principal is quoted for a shell where
   assert.match(unknown.message, /^The user of the token may not READ topic calls: .*--print-acls User:NAME`$/)
 })
 
-test('certificates are named by what is wrong with them and by what is set', () => {
+test('certificate errors say what is wrong with the certificate and which setting names it', () => {
   const tls = (code: string, message = 'x', known: Partial<KafkaLogin> = {}) =>
     describeKafkaError(error('KafkaJSConnectionError', `Connection error: ${message}`, { code }), {
       ...login,

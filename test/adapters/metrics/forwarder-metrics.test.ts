@@ -19,7 +19,7 @@ const outcome = (kind: OutcomeKind, status: number | null, durationMs: number): 
 
 const shown = (counts: ForwarderCounts) => parseExposition([...counts.expose()].join(''))
 
-test('what was counted is what is shown, by destination and by outcome, response, disposition and reason', () => {
+test('the page shows what was counted, by destination and by outcome, response, disposition and reason', () => {
   const counts = new ForwarderCounts()
   const crm = counts.destination('crm')
   assert.equal(counts.destination('crm'), crm)
@@ -71,7 +71,7 @@ test('what was counted is what is shown, by destination and by outcome, response
   )
 })
 
-test('whatever is attempted, outcomes, durations and the last bucket agree', () => {
+test('property: the counts of outcomes and durations and the last bucket always agree', () => {
   const attempts = fc.array(
     fc.record({
       kind: fc.constantFrom(...outcomeKinds.filter((kind) => kind !== 'deferred')),
@@ -105,7 +105,7 @@ test('whatever is attempted, outcomes, durations and the last bucket agree', () 
   )
 })
 
-test('every dead-letter reason has a count of its own', () => {
+test('every dead-letter reason has its own count', () => {
   const counts = new ForwarderCounts()
   for (const reason of deadLetterReasons) counts.destination('a').deadLetter(reason)
   const { samples } = shown(counts)
@@ -127,7 +127,7 @@ test('lateness and produce durations are histograms in seconds', () => {
   assert.equal(samples.get('postrider_kafka_produce_duration_seconds_bucket{le="0.005"}'), 1)
 })
 
-test('gauges are read when the page is', () => {
+test('gauges are evaluated when the page is read', () => {
   const counts = new ForwarderCounts()
   let inFlight = 1
   counts.watch({
@@ -152,7 +152,7 @@ test('gauges are read when the page is', () => {
   assert.equal(samples.get('postrider_destination_not_set_up{destination="typo"}'), 1)
 })
 
-test('labels cannot break out of their quotes, nor grow without bound', () => {
+test('labels cannot escape their quotes or grow without bound', () => {
   const counts = new ForwarderCounts()
   counts.destination('a"} 1\nforged{b="\\').disposition('delivered')
   assert.equal(
@@ -175,7 +175,7 @@ test('labels cannot break out of their quotes, nor grow without bound', () => {
   )
 })
 
-test('the page holds Node’s own metrics too, and nothing twice', async () => {
+test('the page also has Node’s own metrics, and no metric twice', async () => {
   const page = new MetricsPage()
   const counts = new ForwarderCounts()
   counts.destination('crm')
@@ -190,7 +190,7 @@ test('the page holds Node’s own metrics too, and nothing twice', async () => {
   }
 })
 
-test('a page of 1,000 destinations leaves the event loop free between small pieces', () => {
+test('a page of 1,000 destinations is rendered in small pieces that do not block the event loop', () => {
   const counts = new ForwarderCounts()
   for (let index = 0; index < 1_000; index++) {
     const one = counts.destination(`destination-${index}`)

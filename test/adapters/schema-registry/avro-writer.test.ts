@@ -77,7 +77,7 @@ test('every schema has a writer', () => {
 })
 
 for (const { name, type, write } of schemas) {
-  test(`property: the bytes of ${name} are those of avsc by the schema`, () => {
+  test(`property: ${name} has the same bytes as avsc writes for the schema`, () => {
     const buffer = Buffer.alloc(1 << 22)
     fc.assert(
       fc.property(recordsOf(type), fc.nat(100), (given, at) => {
@@ -88,7 +88,7 @@ for (const { name, type, write } of schemas) {
     )
   })
 
-  test(`property: for ${name}, a buffer that is too short is reported, and one of three times the bytes and 100 never is`, () => {
+  test(`property: for ${name}, a buffer that is too short is reported, and one of three times the bytes plus 100 is always long enough`, () => {
     fc.assert(
       fc.property(
         recordsOf(type, shortText),
@@ -156,7 +156,7 @@ const wrongFor: Record<string, unknown[]> = {
   record: [undefined],
 }
 
-test('a value that the schema cannot hold is thrown, wherever it is', () => {
+test('a value that does not fit the schema throws, at any depth', () => {
   const buffer = Buffer.alloc(1 << 17)
   for (const { name, type, write } of schemas) {
     const full = fullValue(type)
@@ -174,7 +174,7 @@ test('a value that the schema cannot hold is thrown, wherever it is', () => {
   }
 })
 
-test('whichever field is the large one, a buffer that is a byte too short is reported', () => {
+test('a buffer that is one byte too short is reported, whichever field is the large one', () => {
   const large = '\u20ac'.repeat(1_000)
   for (const { type, write } of schemas) {
     const full = fullValue(type)
@@ -203,7 +203,7 @@ test('every buffer that is too short is reported, for a full record and for one 
   }
 })
 
-test('half of a surrogate pair is written as U+FFFD, in short texts and long ones', () => {
+test('an unpaired surrogate is written as U+FFFD, in short and long texts', () => {
   const { type, write } = recordSchema('membership')
   const buffer = Buffer.alloc(2_000)
   for (const text of ['\ud83d', `${'a'.repeat(100)}\ude00`]) {
@@ -213,7 +213,7 @@ test('half of a surrogate pair is written as U+FFFD, in short texts and long one
   }
 })
 
-test('a schema with a type that has no writer is refused, with the place of it', () => {
+test('a schema with a type that has no writer is refused, with the place of the type', () => {
   const typeOf = (field: unknown) =>
     avro.Type.forSchema({ type: 'record', name: 'R', fields: [{ name: 'f', type: field }] } as never, {
       wrapUnions: 'never',

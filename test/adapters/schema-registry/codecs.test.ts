@@ -139,7 +139,7 @@ const tallied = deliveryEvent('tally', 7, {
   },
 })
 
-test('every field of every record comes back as it was', () => {
+test('every field of every record survives encoding and decoding', () => {
   const calls = [
     someCall(),
     someCall({
@@ -189,7 +189,7 @@ test('every field of every record comes back as it was', () => {
     assert.deepEqual(plain(codecs.deliveries.tryDecode(codecs.deliveries.encode(event))!), plain(event))
 })
 
-test('a record begins with the magic byte and the id, and shares no bytes with the next', () => {
+test('an encoded record begins with the magic byte and the schema id, and shares no bytes with the next', () => {
   const first = codecs.calls.encode(someCall({ messageId: 'first' }))
   const copy = Buffer.from(first)
   codecs.calls.encode(someCall({ messageId: 'other' }))
@@ -198,14 +198,14 @@ test('a record begins with the magic byte and the id, and shares no bytes with t
   assert.ok(first.readInt32BE(1) > 0)
 })
 
-test('records of any size are written, large ones after small ones and the other way round', () => {
+test('records of any size are encoded, large after small and small after large', () => {
   for (const size of [10, 70_000, 4_000_000, 20, 65_536, 65_500]) {
     const call = someCall({ properties: `{"a":"${'é'.repeat(size / 2)}"}` })
     assert.deepEqual({ ...codecs.calls.tryDecode(codecs.calls.encode(call)) }, call)
   }
 })
 
-test('all retry tiers read each other, and the registry is asked once for their schema', async () => {
+test('all retry tiers can read each other’s records, and their schema is requested once from the registry', async () => {
   const fresh = codecsOf(prefix)
   const value = codecs.retries('10s').encode(retry)
   assert.equal(fresh.retries('1m').tryDecode(value), undefined)
@@ -214,7 +214,7 @@ test('all retry tiers read each other, and the registry is asked once for their 
   assert.equal(fresh.retries('1m'), fresh.retries('1m'))
 })
 
-test('a schema that is not registered is named with the command that registers it', async () => {
+test('the error for an unregistered schema names the command that registers it', async () => {
   await assert.rejects(
     codecsOf(`${prefix}none.`).calls.ready(),
     (error) =>
@@ -232,7 +232,7 @@ function undecodable(value: Buffer | null, message: RegExp): void {
   )
 }
 
-test('bytes that are no such record are undecodable, each with its reason', () => {
+test('bytes that are not a valid record are undecodable, each with its reason', () => {
   const good = codecs.calls.encode(someCall())
   undecodable(null, /no value/)
   undecodable(Buffer.alloc(0), /0 bytes/)
@@ -243,7 +243,7 @@ test('bytes that are no such record are undecodable, each with its reason', () =
   for (let cut = 5; cut < good.length; cut++) undecodable(good.subarray(0, cut), /end too early/)
 })
 
-test('property: no bytes take long, read past their end or throw anything else', () => {
+test('property: decoding any bytes is quick, never reads past their end and throws nothing else', () => {
   const header = codecs.calls.encode(someCall()).subarray(0, 5)
   const retryHeader = codecs.retries('10s').encode(retry).subarray(0, 5)
   const good = codecs.retries('10s').encode(retry)
@@ -268,7 +268,7 @@ test('property: no bytes take long, read past their end or throw anything else',
   )
 })
 
-test('a time that no calendar holds can be read, so that the call is invalid and not its bytes', () => {
+test('a time outside of the calendar is decoded, so that the call is invalid rather than undecodable', () => {
   const value = codecs.calls.encode(someCall({ timestamp: 0, receivedAt: 1 }))
   const at = value.indexOf(Buffer.from([0x00, 0x02, 0x00]), 20)
   assert.ok(at > 0)

@@ -62,7 +62,7 @@ async function rejects(promise: Promise<unknown>, code: ErrorCode, message: RegE
   })
 }
 
-test('a newer producer’s added fields are passed over, wherever they stand and whatever they hold', async () => {
+test('fields that a newer producer added are skipped, in any position and with any content', async () => {
   const schema = callSchema(({ fields }) => {
     fields.splice(2, 0, { name: 'tags', type: { type: 'array', items: 'string' }, default: [] })
     fields.unshift({
@@ -94,7 +94,7 @@ test('a symbol that a newer producer added reads as the enum’s default', async
   assert.equal((await calls.decode(track)).type, 'track')
 })
 
-test('an older producer’s missing fields read as their defaults', async () => {
+test('fields that an older producer does not write read as their defaults', async () => {
   const schema = callSchema((json) => {
     json.fields = json.fields.filter(({ name }) => !['sentAt', 'groupId', 'integrations'].includes(name))
   })
@@ -119,7 +119,7 @@ test('records of both versions are read side by side', async () => {
   }
 })
 
-test('a schema of another name, a schema that is no record and one that cannot be ours are undecodable', async () => {
+test('a schema of another name, a schema that is not a record and an incompatible schema are undecodable', async () => {
   const { calls } = codecsAt(registryUrl())
   const other = await written(
     callSchema((json) => (json.namespace = 'elsewhere')),
@@ -144,7 +144,7 @@ test('a schema of another name, a schema that is no record and one that cannot b
   await rejects(calls.load(hollow), 'undecodable', /a list of items without bytes/)
 })
 
-test('a few bytes that promise a billion items end at once', async () => {
+test('a few bytes that announce a billion items are rejected at once', async () => {
   const schema = callSchema(({ fields }) => {
     fields.unshift({ name: 'flags', type: { type: 'array', items: 'boolean' }, default: [] })
   })
@@ -160,7 +160,7 @@ test('a few bytes that promise a billion items end at once', async () => {
   }
 })
 
-test('an id that the registry does not have is undecodable, and not asked for again for a while', async (t) => {
+test('an id that the registry does not have is undecodable, and is not requested again for a while', async (t) => {
   let asked = 0
   const url = await brokenRegistry(t, (request, response) => {
     const known = request.url!.startsWith('/subjects/')
@@ -177,7 +177,7 @@ test('an id that the registry does not have is undecodable, and not asked for ag
   assert.equal(asked, 1)
 })
 
-test('the real registry says the same of an id that it does not have', async () => {
+test('the real registry gives the expected answer for an id that it does not have', async () => {
   const { calls } = codecsAt(registryUrl())
   for (const id of [2 ** 31 - 1, 0]) {
     const value = Buffer.alloc(6)
@@ -191,7 +191,7 @@ test('the real registry says the same of an id that it does not have', async () 
 
 const some = Buffer.from([0, 0, 0, 0, 9, 1])
 
-test('a registry that has lost everything makes no record undecodable', async (t) => {
+test('a registry that has lost all its schemas makes no record undecodable', async (t) => {
   const url = await brokenRegistry(t, (_request, response) =>
     response.writeHead(404).end('{"error_code":40403}'),
   )
@@ -202,7 +202,7 @@ test('a registry that has lost everything makes no record undecodable', async (t
   )
 })
 
-test('what answers in the registry’s place makes no record undecodable', async (t) => {
+test('another server at the registry’s address makes no record undecodable', async (t) => {
   const url = await brokenRegistry(t, (_request, response) =>
     response.writeHead(200).end('<html>hello</html>'),
   )
@@ -210,7 +210,7 @@ test('what answers in the registry’s place makes no record undecodable', async
   await rejects(codecsAt(url).calls.ready(), 'registry_unavailable', /no schema registry/)
 })
 
-test('a registry that is away, fails or never answers can be asked again, and nothing hangs', async (t) => {
+test('a registry that is unreachable, fails or never answers can be asked again, and no caller hangs', async (t) => {
   const failing = await brokenRegistry(t, (_request, response) =>
     response.writeHead(500).end('{"message":"full"}'),
   )
@@ -232,7 +232,7 @@ test('a registry that is away, fails or never answers can be asked again, and no
   }
 })
 
-test('a record is read once the registry that was away is back', async (t) => {
+test('a record is decoded once the unreachable registry is back', async (t) => {
   let away = true
   const { json } = recordSchema('analyticsCall')
   const url = await brokenRegistry(t, (_request, response) => {

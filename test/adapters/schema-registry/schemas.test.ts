@@ -33,7 +33,7 @@ function* named(type: unknown): Generator<Schema> {
   }
 }
 
-test('there is a schema for each topic’s records, all in one namespace', () => {
+test('there is a schema for the records of each topic, all in one namespace', () => {
   assert.deepEqual(files.sort(), [
     'analytics-call.avsc',
     'dead-letter.avsc',
@@ -54,7 +54,7 @@ test('there is a schema for each topic’s records, all in one namespace', () =>
   )
 })
 
-test('every record, field and enum says what it is; nullable fields default to null and enums to unknown', () => {
+test('every record, field and enum has documentation; nullable fields default to null and enums to unknown', () => {
   for (const schema of schemas)
     for (const type of named(schema)) {
       assert.ok(type.doc, type.name)
@@ -71,7 +71,7 @@ test('every record, field and enum says what it is; nullable fields default to n
     }
 })
 
-test('the closed sets of the code are those of the schemas', () => {
+test('the closed sets of the code match those of the schemas', () => {
   const sets: Record<string, readonly string[]> = {
     CallType: callTypes,
     OutcomeKind: outcomeKinds,

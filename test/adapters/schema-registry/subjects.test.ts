@@ -30,7 +30,7 @@ function older(): object {
   return schema
 }
 
-test('each topic’s schema is registered once, with BACKWARD compatibility', async () => {
+test('the schema of each topic is registered once, with BACKWARD compatibility', async () => {
   const config = { topicPrefix: uniquePrefix(), retryTiers: tiers }
   const first = await registerSchemas(registry(), config)
   assert.deepEqual(
@@ -53,7 +53,7 @@ test('each topic’s schema is registered once, with BACKWARD compatibility', as
   )
 })
 
-test('an older version stays beside the newer, and a stricter level stays as it was set', async () => {
+test('an older version is kept beside the newer one, and a stricter compatibility level is kept', async () => {
   const config = { topicPrefix: uniquePrefix(), retryTiers: tiers }
   const subject = `${config.topicPrefix}analytics.calls-value`
   const olderId = await registerSchema(subject, older())
@@ -64,7 +64,7 @@ test('an older version stays beside the newer, and a stricter level stays as it 
   assert.equal(await level(subject), 'FULL_TRANSITIVE')
 })
 
-test('a level that lets everything in is left alone and named with what to do', async () => {
+test('a compatibility level of NONE is kept and reported with what to do', async () => {
   const config = { topicPrefix: uniquePrefix(), retryTiers: tiers }
   const subject = `${config.topicPrefix}analytics.calls-value`
   await registerSchema(subject, older())
@@ -80,7 +80,7 @@ test('a level that lets everything in is left alone and named with what to do', 
   assert.equal(await level(subject), 'NONE')
 })
 
-test('a subject with another owner’s schema refuses ours, and says so', async () => {
+test('a subject that holds a foreign schema rejects ours, and the error says so', async () => {
   const config = { topicPrefix: uniquePrefix(), retryTiers: tiers }
   const subject = `${config.topicPrefix}analytics.calls-value`
   await registerSchema(subject, {

@@ -51,7 +51,7 @@ const tally = (
 const tallies = (...all: TallyTrace[]): Entry[] =>
   all.map((each, offset) => entry('ledger', offset, { tally: { topic: 'calls', partition: 0, tally: each } }))
 
-test('what was taken in is found by its key, once, and nothing under another one', async (t) => {
+test('a stored record is found by its key, once, and not under another key', async (t) => {
   const file = join(await temporaryFolder(t), 'sub', 'index.sqlite')
   const database = new TraceDatabase(file, 'here')
   const batch = ['m-1', 'm-2', 'm-1'].map((key, index) => entry('calls', index + 1, { key }))
@@ -74,7 +74,7 @@ test('what was taken in is found by its key, once, and nothing under another one
   database.close()
 })
 
-test('a key is found in every segment of the index, in the order of its records, and what another process took is not taken again', async (t) => {
+test('a key is found in every segment of the index, in the order of its records, and records that another process stored are not stored again', async (t) => {
   const file = join(await temporaryFolder(t), 'index.sqlite')
   const one = new TraceDatabase(file, 'here', 2)
   const other = new TraceDatabase(file, 'here', 2)
@@ -94,7 +94,7 @@ test('a key is found in every segment of the index, in the order of its records,
   }
 })
 
-test('a file of another Kafka, a damaged one and one that is gone are rebuilt, and a late batch is refused', async (t) => {
+test('an index of another Kafka cluster, a damaged one and a deleted one are rebuilt, and a late batch is refused', async (t) => {
   const file = join(await temporaryFolder(t), 'index.sqlite')
   const batch = [entry('calls', 1, { key: 'm-1' })]
   const open = (origin: string) => {
@@ -115,7 +115,7 @@ test('a file of another Kafka, a damaged one and one that is gone are rebuilt, a
   database.close()
 })
 
-test('the tally of a record is one that was committed: named by the commit, or gone on from', async (t) => {
+test('the tally of a record is a committed one: the commit names it, or a later tally continues it', async (t) => {
   const database = new TraceDatabase(join(await temporaryFolder(t), 'index.sqlite'), 'here')
   database.take(
     'ledger',
@@ -140,7 +140,7 @@ test('the tally of a record is one that was committed: named by the commit, or g
   database.close()
 })
 
-test('what retention took from the topics leaves the index once it is most of it', async (t) => {
+test('records that retention removed from the topics are pruned from the index once they are most of it', async (t) => {
   const database = new TraceDatabase(join(await temporaryFolder(t), 'index.sqlite'), 'here')
   const count = 60_000
   const batch = Array.from({ length: count }, (_, offset) => entry('calls', offset, { key: `m-${offset}` }))
@@ -156,7 +156,7 @@ test('what retention took from the topics leaves the index once it is most of it
   database.close()
 })
 
-test('a key that left the index is not found, even if its row is reused', async (t) => {
+test('a key that was pruned from the index is not found, even if its row is reused', async (t) => {
   const database = new TraceDatabase(join(await temporaryFolder(t), 'index.sqlite'), 'here')
   const batch = Array.from({ length: 50_000 }, (_, offset) => entry('calls', offset, { key: `m-${offset}` }))
   database.take('calls', batch, database.beginning)

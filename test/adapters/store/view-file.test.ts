@@ -8,7 +8,7 @@ import { temporaryFolder } from '../../support/deployment/rig.ts'
 
 const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8)
 
-test('views of topics are readable by their user only, whatever their modes were before', async (t) => {
+test('views of topics are readable only by their user, whatever their modes were before', async (t) => {
   const folder = await temporaryFolder(t)
   const store = join(folder, 'below', 'store')
   const file = join(store, 'view.sqlite')
@@ -27,7 +27,7 @@ test('views of topics are readable by their user only, whatever their modes were
   db.close()
 })
 
-test('a view that is no database is made again for this user alone, and a folder of yours keeps its mode', async (t) => {
+test('a view that is not a database is created again for this user alone, and a folder of the user’s own keeps its mode', async (t) => {
   const folder = await temporaryFolder(t)
   const store = join(folder, 'shared')
   await mkdir(store)
@@ -38,7 +38,7 @@ test('a view that is no database is made again for this user alone, and a folder
   assert.deepEqual([await modeOf(file), await modeOf(store)], ['600', '755'])
 })
 
-test('a list that is spread over a file makes its folder for this user alone', async (t) => {
+test('a list that spills to a file creates its folder for this user alone', async (t) => {
   const store = join(await temporaryFolder(t), 'store')
   const list = new BucketFile(store)
   t.after(() => list.close())

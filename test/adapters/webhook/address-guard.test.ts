@@ -67,13 +67,13 @@ const open = [
   '2002:808:808::1',
 ]
 
-test('refuses every address that is not public, in whatever form, and lets public ones pass', () => {
+test('every non-public address is refused, in any notation, and public ones are allowed', () => {
   const guard = new AddressGuard([])
   for (const address of refused) assert.notEqual(guard.refusal(address), null, address)
   for (const address of open) assert.equal(guard.refusal(address), null, address)
 })
 
-test('allows the networks that it was given, and no more', () => {
+test('exactly the allowed networks are allowed', () => {
   const guard = new AddressGuard(['10.1.0.0/16', 'fd12::/16'])
   for (const address of ['10.1.2.3', '::ffff:10.1.2.3', 'fd12::1']) assert.equal(guard.refusal(address), null)
   for (const address of ['10.2.0.1', '::ffff:10.2.0.1', 'fd13::1', '127.0.0.1']) {
@@ -81,7 +81,7 @@ test('allows the networks that it was given, and no more', () => {
   }
 })
 
-test('makes no connection to an address in the URL that is not allowed, however it is spelt', async (t) => {
+test('no connection is made to a forbidden address in the URL, however it is spelt', async (t) => {
   const receiver = await startReceiver(t)
   const transport = createWebhookTransport({ allowedNetworks: [], ca: null })
   t.after(() => transport.close(0))
@@ -123,7 +123,7 @@ function resolver(table: Record<string, string[]>, asked: string[] = []): Lookup
   }
 }
 
-test('makes no connection to a name whose addresses are not allowed', async (t) => {
+test('no connection is made to a name that has only forbidden addresses', async (t) => {
   const receiver = await startReceiver(t)
   const lookup = resolver({ 'inside.test': ['10.0.0.1', '127.0.0.1', '::1'], 'localhost.': ['127.0.0.1'] })
   const transport = createWebhookTransport({ allowedNetworks: [], ca: null, lookup })
@@ -140,7 +140,7 @@ test('makes no connection to a name whose addresses are not allowed', async (t) 
   assert.equal(receiver.connections(), 0)
 })
 
-test('connects only to those of a name’s addresses that are allowed', async (t) => {
+test('connections are made only to the allowed addresses of a name', async (t) => {
   const allowed = await startReceiver(t)
   const forbidden = await startReceiver(t, { host: '127.0.0.2', port: allowed.port })
   const lookup = resolver({ 'mixed.test': ['127.0.0.2', '127.0.0.1', '127.0.0.2'] })
@@ -151,7 +151,7 @@ test('connects only to those of a name’s addresses that are allowed', async (t
   assert.equal(forbidden.connections(), 0)
 })
 
-test('tries a name’s other allowed addresses when one does not answer', async (t) => {
+test('when one address of a name does not answer, its other allowed addresses are tried', async (t) => {
   const receiver = await startReceiver(t)
   const lookup = resolver({ 'two.test': ['127.0.0.3', '127.0.0.1'] })
   const endpoint = openTransport(t, { lookup }).open({
@@ -182,7 +182,7 @@ test('a name that changes to a forbidden address is refused at the next connecti
   assert.equal(receiver.requests.length, 3)
 })
 
-test('does not follow a redirect, so not to a forbidden address either', async (t) => {
+test('redirects are not followed, so a redirect cannot lead to a forbidden address', async (t) => {
   const forbidden = await startReceiver(t, { host: '127.0.0.2' })
   const receiver = await startReceiver(t)
   receiver.answer({ status: 307, headers: { location: forbidden.url } })
@@ -192,7 +192,7 @@ test('does not follow a redirect, so not to a forbidden address either', async (
   assert.equal(forbidden.connections(), 0)
 })
 
-test('connections that open together ask for the name once', async (t) => {
+test('connections that open together look a name up once', async (t) => {
   const receiver = await startReceiver(t)
   const asked: string[] = []
   const lookup = resolver({ 'busy.test': ['127.0.0.1'] }, asked)

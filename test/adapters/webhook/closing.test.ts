@@ -23,7 +23,7 @@ function connectionsOfClient(t: TestContext): { open(): number } {
   return { open: () => sockets.size }
 }
 
-test('closing lets what is on the wire end, then closes the connections', async (t) => {
+test('closing lets requests on the wire end, then closes the connections', async (t) => {
   const receiver = await startReceiver(t)
   const transport = openTransport(t)
   const endpoint = transport.open({ url: receiver.url, headers: {} })
@@ -39,7 +39,7 @@ test('closing lets what is on the wire end, then closes the connections', async 
   assert.equal(receiver.requests.length, 2)
 })
 
-test('closing ends by force what takes longer than the grace', async (t) => {
+test('closing aborts requests that outlast the grace period', async (t) => {
   const receiver = await startReceiver(t)
   const transport = openTransport(t)
   const endpoint = transport.open({ url: receiver.url, headers: {} })
@@ -73,7 +73,7 @@ test('closing one endpoint leaves the others alone', async (t) => {
   await untilNoConnection(receiver)
 })
 
-test('lets go of connections that the server closes, and opens new ones', async (t) => {
+test('connections that the server closes are dropped, and new ones are opened', async (t) => {
   const receiver = await startReceiver(t)
   const client = connectionsOfClient(t)
   const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
@@ -93,7 +93,7 @@ test('lets go of connections that the server closes, and opens new ones', async 
   }
 })
 
-test('uses the last freed connection first, and closes those that are not used, before the server does', async (t) => {
+test('the most recently used connection is used first, and unused ones are closed before the server closes them', async (t) => {
   // The server announces 3 s; a client keeps away from the last two of them.
   const receiver = await startReceiver(t, { keepAliveMs: 3_000 })
   const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })

@@ -37,7 +37,7 @@ async function startMute(t: TestContext): Promise<{ port: number; sockets: Set<S
   return { port: (server.address() as AddressInfo).port, sockets }
 }
 
-test('times out when no response comes, and closes the connection', async (t) => {
+test('an attempt times out when no response comes, and its connection is closed', async (t) => {
   const receiver = await startReceiver(t)
   const endpoint = openTransport(t, { timeoutMs }).open({ url: receiver.url, headers: {} })
   receiver.answer({ instead: { do: 'hang' } }, {})
@@ -46,7 +46,7 @@ test('times out when no response comes, and closes the connection', async (t) =>
   assert.equal((await send(endpoint)).kind, 'success')
 })
 
-test('an interim response is no response', async (t) => {
+test('an interim response does not count as a response', async (t) => {
   const receiver = await startReceiver(t)
   const endpoint = openTransport(t, { timeoutMs }).open({ url: receiver.url, headers: {} })
   receiver.answer({ earlyHints: true, instead: { do: 'hang' } })
@@ -55,7 +55,7 @@ test('an interim response is no response', async (t) => {
   assert.match(outcome.detail!, /^no response within/)
 })
 
-test('times out when a response goes on for longer, however often a byte comes', async (t) => {
+test('an attempt times out when its response takes longer, however often a byte comes', async (t) => {
   const receiver = await startReceiver(t)
   const endpoint = openTransport(t, { timeoutMs }).open({ url: receiver.url, headers: {} })
   receiver.answer({ instead: { do: 'drip', everyMs: 20 } })
@@ -65,7 +65,7 @@ test('times out when a response goes on for longer, however often a byte comes',
   await until(() => receiver.openConnections() === 0)
 })
 
-test('times out while a name is being looked up, and counts that time', async (t) => {
+test('an attempt times out during a DNS lookup, which counts towards its time', async (t) => {
   const receiver = await startReceiver(t)
   let slow: { run: () => void; at: number } | null = null
   const lookup: LookupFunction = (_name, _options, callback) => {
@@ -85,7 +85,7 @@ test('times out while a name is being looked up, and counts that time', async (t
   assert.equal(receiver.requests.length, 1)
 })
 
-test('times out within the TLS handshake, and closes that connection', async (t) => {
+test('an attempt times out within the TLS handshake, and its connection is closed', async (t) => {
   const mute = await startMute(t)
   const transport = openTransport(t, { timeoutMs })
   const outcome = send(transport.open({ url: `https://127.0.0.1:${mute.port}/`, headers: {} }))
@@ -113,7 +113,7 @@ test('each of many requests has its own deadline', async (t) => {
   for (const outcome of await Promise.all(fine)) assert.equal(outcome.kind, 'success')
 })
 
-test('an answer that came in time counts although this process was frozen until after the deadline', async (t) => {
+test('an answer that arrived in time counts, even if this process was frozen until after the deadline', async (t) => {
   // In a thread of its own: it goes on while this one stands still.
   const receiver = new Worker(
     `const { createServer } = require('node:http')
@@ -135,7 +135,7 @@ test('an answer that came in time counts although this process was frozen until 
   assert.equal((await outcome).kind, 'success')
 })
 
-test('a request that is sent again on a new connection keeps its first deadline', async (t) => {
+test('a request that is sent again on a new connection keeps its original deadline', async (t) => {
   const receiver = await startReceiver(t)
   const endpoint = openTransport(t, { timeoutMs }).open({ url: receiver.url, headers: {} })
   await send(endpoint)

@@ -25,7 +25,7 @@ const weather: [Answer, ...Outcome['kind'][]][] = [
 ]
 
 for (const scheme of ['http', 'https']) {
-  test(`each of 450 attempts over ${scheme} ends once, as its receiver's conduct says`, async (t) => {
+  test(`each of 450 attempts over ${scheme} ends once, with the outcome of its receiver’s behaviour`, async (t) => {
     const authority = await createAuthority(t)
     const receiver = await startReceiver(t, scheme === 'https' ? { tls: await authority.issue() } : {})
     const transport = openTransport(t, { timeoutMs: 4_000, ca: authority.ca })

@@ -9,7 +9,7 @@ import { openTransport, send } from './transport-under-test.ts'
 const struck = (values: string[], text: string, max = 2_048): string =>
   new OwnSecrets(values).strike(Buffer.from(text), max).toString()
 
-test('what a receiver sends back is kept without the header values and the secrets that it was sent', async (t) => {
+test('the stored response does not contain the header values or secrets of its request', async (t) => {
   const receiver = await startReceiver(t)
   const headers = { Authorization: 'Bearer abc-def-123', 'X-Key': 'says "open sesame"' }
   const endpoint = openTransport(t).open({ url: receiver.url, headers, secrets: ['shared-s3cret'] })
@@ -34,7 +34,7 @@ test('what a receiver sends back is kept without the header values and the secre
   assert.equal(String(third.body), 'in 3 [removed] chunks')
 })
 
-test('no part of a secret is left where a receiver repeats it beyond what is kept', async (t) => {
+test('no part of a secret remains if the receiver’s echo of it is cut off at the size limit', async (t) => {
   const receiver = await startReceiver(t)
   const secret = Array.from({ length: 50 }, (_, n) => `k${n}`).join('-')
   const endpoint = openTransport(t).open({ url: receiver.url, headers: { 'X-Key': secret } })
@@ -44,13 +44,13 @@ test('no part of a secret is left where a receiver repeats it beyond what is kep
   assert.equal(String(body), '[removed] '.repeat(times).trimEnd())
 })
 
-test('values that are too short to be secrets are left in place, and one that holds another goes first', () => {
+test('values that are too short to be secrets are kept, and of nested values the longer one is removed first', () => {
   assert.equal(struck(['1', 'on', 'abc'], '1 on abc'), '1 on abc')
   assert.equal(struck(['key-1', 'key-1-and-more'], 'key-1-and-more, key-1'), '[removed], [removed]')
   assert.equal(struck(['Basic dXNlcjpwdw=='], 'got dXNlcjpwdw== for Basic'), 'got [removed] for Basic')
 })
 
-test('property: no secret is left in what is kept, wherever it stands and however often', () => {
+test('property: no secret remains in the stored response, at any position and any number of times', () => {
   const secret = fc.stringMatching(/^[a-z0-9]{4,20}$/)
   fc.assert(
     fc.property(

@@ -10,7 +10,7 @@ import { openTransport, send } from './transport-under-test.ts'
 const lookup: LookupFunction = (_name, _options, callback) =>
   callback(null, [{ address: '127.0.0.1', family: 4 }])
 
-test('delivers to a certificate of an own authority, and again over the same connection', async (t) => {
+test('a certificate of a private CA is accepted, also for the next request on the same connection', async (t) => {
   const authority = await createAuthority(t)
   const receiver = await startReceiver(t, { tls: await authority.issue({ names: ['shop.test'] }) })
   const endpoint = openTransport(t, { ca: authority.ca, lookup }).open({
@@ -28,7 +28,7 @@ test('delivers to a certificate of an own authority, and again over the same con
   assert.ok(both.every(({ kind }) => kind === 'success'))
 })
 
-test('delivers to an address that the certificate names', async (t) => {
+test('a certificate that names an IP address is accepted for it', async (t) => {
   const authority = await createAuthority(t)
   const receiver = await startReceiver(t, { tls: await authority.issue() })
   const transport = openTransport(t, { ca: authority.ca })
@@ -64,7 +64,7 @@ for (const [what, make] of [
   string,
   (t: TestContext) => Promise<{ tls: { cert: string; key: string }; ca: string | null }>,
 ][]) {
-  test(`sends nothing to a server whose certificate is ${what}`, async (t) => {
+  test(`nothing is sent to a server whose certificate is ${what}`, async (t) => {
     const { tls, ca } = await make(t)
     const receiver = await startReceiver(t, { tls })
     process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0'
@@ -80,14 +80,14 @@ for (const [what, make] of [
   })
 }
 
-test('a server that speaks no TLS, and a reset in the handshake, are network failures', async (t) => {
+test('a server without TLS and a reset in the handshake are network failures', async (t) => {
   const plain = await startReceiver(t)
   const transport = openTransport(t)
   const outcome = await send(transport.open({ url: `https://127.0.0.1:${plain.port}/`, headers: {} }))
   assert.equal(outcome.kind, 'network', JSON.stringify(outcome))
 })
 
-test('a CA file adds to the roots that Node trusts, and takes none away', async (t) => {
+test('a CA file adds to Node’s roots and removes none', async (t) => {
   const [nodes, own] = [await createAuthority(t), await createAuthority(t)]
   const receivers = [
     await startReceiver(t, { tls: await nodes.issue() }),

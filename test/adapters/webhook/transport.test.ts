@@ -4,7 +4,7 @@ import type { Outcome } from '../../../src/core/delivery/outcome.ts'
 import { startReceiver, type Answer } from '../../support/receivers.ts'
 import { openTransport, requestOf, send } from './transport-under-test.ts'
 
-test('sends the body as it is, with our headers first and then the static ones', async (t) => {
+test('the body is sent unchanged, with our headers first and then the static ones', async (t) => {
   const receiver = await startReceiver(t, { secret: 'geheim' })
   const endpoint = openTransport(t).open({
     url: `${receiver.url}?a=1&b=%20`,
@@ -43,7 +43,7 @@ test('sends the body as it is, with our headers first and then the static ones',
   assert.equal(Number(request!.headers['content-length']), Buffer.byteLength(text))
 })
 
-test('leaves X-Signature out when there is no secret, also after a signed request', async (t) => {
+test('X-Signature is absent without a secret, also after a signed request', async (t) => {
   const receiver = await startReceiver(t, { secret: 'geheim' })
   const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
   await send(endpoint, requestOf('{}', 'geheim'))
@@ -54,7 +54,7 @@ test('leaves X-Signature out when there is no secret, also after a signed reques
   )
 })
 
-test('signs each attempt by itself where there is a signer, and leaves the headers out where there is none', async (t) => {
+test('with a signer each attempt is signed separately, and without one there are no signature headers', async (t) => {
   const receiver = await startReceiver(t, { secret: 'geheim' })
   let now = 1_700_000_000_999
   const endpoint = openTransport(t, { now: () => now }).open({
@@ -117,7 +117,7 @@ const answers: [string, Answer, Partial<Outcome>][] = [
   ],
 ]
 for (const [what, answer, expected] of answers) {
-  test(`an endpoint's answer becomes an outcome: ${what}`, async (t) => {
+  test(`the response becomes an outcome: ${what}`, async (t) => {
     const receiver = await startReceiver(t)
     const transport = openTransport(t, { now: () => Date.UTC(1994, 10, 6, 8, 49, 20) })
     const endpoint = transport.open({ url: receiver.url, headers: {} })
@@ -134,7 +134,7 @@ for (const [what, answer, expected] of answers) {
   })
 }
 
-test('keeps the first 2 KB of a failed response', async (t) => {
+test('the first 2 KB of a failed response are kept', async (t) => {
   const receiver = await startReceiver(t)
   const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
   const body = Array.from({ length: 5_000 }, (_, index) => String.fromCharCode(97 + (index % 26))).join('')
@@ -143,7 +143,7 @@ test('keeps the first 2 KB of a failed response', async (t) => {
   assert.equal(Buffer.from(outcome.body!).toString(), body.slice(0, 2_048))
 })
 
-test('reads 64 KB of a response, then lets the status decide and drops the connection', async (t) => {
+test('at most 64 KB of a response are read; then the status decides and the connection is closed', async (t) => {
   const receiver = await startReceiver(t)
   const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
   receiver.answer({ body: 'x'.repeat(64 * 1024) }, { status: 500, body: 'y'.repeat(3_000_000) }, {})
@@ -158,7 +158,7 @@ test('reads 64 KB of a response, then lets the status decide and drops the conne
   )
 })
 
-test('uses one connection for one request at a time, and as many as there are at once', async (t) => {
+test('a connection serves one request at a time, and there are as many as concurrent requests', async (t) => {
   const receiver = await startReceiver(t)
   const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
   for (let i = 0; i < 5; i++) await send(endpoint)
@@ -170,7 +170,7 @@ test('uses one connection for one request at a time, and as many as there are at
   assert.equal(receiver.connections(), 20)
 })
 
-test('endpoints at one host and port share its connections, each with its own path and headers', async (t) => {
+test('endpoints on the same host and port share connections, each with its own path and headers', async (t) => {
   const receiver = await startReceiver(t)
   const transport = openTransport(t)
   const all = Array.from({ length: 10 }, (_, index) =>
@@ -193,7 +193,7 @@ test('endpoints at one host and port share its connections, each with its own pa
   assert.equal((await hanging).kind, 'network')
 })
 
-test('sends again on a new connection when the server closes a used one under the request', async (t) => {
+test('a request is sent again on a new connection when the server closes a reused one', async (t) => {
   const receiver = await startReceiver(t)
   const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
   await send(endpoint)
@@ -205,7 +205,7 @@ test('sends again on a new connection when the server closes a used one under th
   )
 })
 
-test('does not send a third time, nor again what broke on a fresh connection', async (t) => {
+test('a request is not sent a third time, or again after a failure on a fresh connection', async (t) => {
   const receiver = await startReceiver(t)
   const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
   receiver.answer({ instead: { do: 'reset' } }, {}, { instead: { do: 'reset' } })
@@ -245,7 +245,7 @@ test('a refused connection and an unknown name are network failures', async (t) 
   assert.doesNotMatch(unknown.detail!, /hush/)
 })
 
-test('an error in the sink is not taken for an outcome, and is not swallowed', async (t) => {
+test('an error thrown by the sink is not taken for an outcome and is not swallowed', async (t) => {
   const receiver = await startReceiver(t)
   const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
   const thrown = new Promise<Error>((resolve) => {
@@ -264,7 +264,7 @@ test('an error in the sink is not taken for an outcome, and is not swallowed', a
   assert.equal(count, 1)
 })
 
-test('what undici refuses to send is a failed attempt, and does not come out of send()', async (t) => {
+test('a request that undici refuses to send is a failed attempt and does not make send() throw', async (t) => {
   const receiver = await startReceiver(t)
   const transport = openTransport(t)
   const outcome = await send(transport.open({ url: receiver.url, headers: { 'x-price': '5 €' } }))

@@ -5,7 +5,7 @@ import { openTransport, requestOf, send } from './transport-under-test.ts'
 
 const neverEnds = () => assert.fail('a request that was taken back has no outcome')
 
-test('a request that is not wanted any more once its connection is there is never written', async (t) => {
+test('a request that is withdrawn while its connection opens is never written', async (t) => {
   const receiver = await startReceiver(t)
   const transport = openTransport(t)
   const endpoint = transport.open({ url: receiver.url, headers: {} })
@@ -23,7 +23,7 @@ test('a request that is not wanted any more once its connection is there is neve
   await transport.close(5_000)
 })
 
-test('a request that is still wanted goes out on its new connection', async (t) => {
+test('a request that is not withdrawn is sent on its new connection', async (t) => {
   const receiver = await startReceiver(t)
   const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
   let asked = 0

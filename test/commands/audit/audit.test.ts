@@ -32,7 +32,7 @@ async function run(t: TestContext, deployment: Deployment, ...args: string[]) {
   return { status, stdout, stderr }
 }
 
-test('audit says where it begins and what it found, and exits with 1 where anything is missing', async (t) => {
+test('audit says where it begins and what it found, and exits with 1 if anything is missing', async (t) => {
   const receiver = await startReceiver(t)
   const deployment = await deploy(t, { PARTITIONS_CALLS: '1' })
   const { admin, config, topics } = deployment
@@ -43,7 +43,7 @@ test('audit says where it begins and what it found, and exits with 1 where anyth
   await deployment.drained(60_000)
   await first.stop()
 
-  await t.test('a clean ledger: a page for people, exit code 0', async (t) => {
+  await t.test('a clean ledger: a readable page, exit code 0', async (t) => {
     const { status, stdout, stderr } = await run(t, deployment)
     assert.equal(status, 0, stderr)
     const place = `${topics.calls}/0`.replaceAll('.', '\\.')
@@ -105,7 +105,7 @@ test('audit says where it begins and what it found, and exits with 1 where anyth
     },
   )
 
-  await t.test('a wrong flag gets one line, with exit code 2', async (t) => {
+  await t.test('a wrong flag is reported in one line, with exit code 2', async (t) => {
     const { status, stdout, stderr } = await run(t, deployment, '--since', 'yesterday')
     assert.deepEqual([status, stdout, stderr.trim().split('\n').length], [2, '', 1])
     assert.match(stderr, /--since.*yesterday/)

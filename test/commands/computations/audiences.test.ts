@@ -60,7 +60,7 @@ async function audienceRig(t: TestContext): Promise<Rig> {
 
 const brief = (told: Told[]) => told.map(({ user, traits }) => `${user} ${traits}`)
 
-test('the first sync reports every member, later ones the changes, and coming back is a third message', async (t) => {
+test('the first sync reports every member, later ones report changes, and a member that returns gets a third message', async (t) => {
   const rig = await audienceRig(t)
   await rig.ok('a\r\nb\nc', 'audiences', 'sync', 'vip')
   const [first] = await rig.calls()
@@ -77,7 +77,7 @@ test('the first sync reports every member, later ones the changes, and coming ba
     },
   })
   await rig.ok('b\nc\nd\n', 'audiences', 'sync', 'vip')
-  // The file is a view: without it nothing is told twice, and nobody is forgotten.
+  // The file is a view: without it nothing is reported twice, and no member is forgotten.
   await rm(rig.store, { recursive: true })
   await rig.ok('', 'audiences', 'change', 'vip', '--add', 'a', 'b', '--remove', 'nobody')
   const told = await rig.told()
@@ -94,7 +94,7 @@ test('the first sync reports every member, later ones the changes, and coming ba
   assert.equal((JSON.parse(shown!) as { count: number }).count, 4)
 })
 
-test('deleting an audience reports every member that leaves if asked to, and its id stays used', async (t) => {
+test('deleting an audience reports every member as leaving if asked to, and its id stays in use', async (t) => {
   const rig = await audienceRig(t)
   await rig.ok('a\nb\n', 'audiences', 'sync', 'vip')
   await rig.ok('', 'audiences', 'delete', 'vip', '--notify')
@@ -109,7 +109,7 @@ test('deleting an audience reports every member that leaves if asked to, and its
   assert.match(again.stderr, /ids are never reused/)
 })
 
-test('a bad list or definition is named and changes nothing', async (t) => {
+test('an invalid list or definition is named and changes nothing', async (t) => {
   const rig = await audienceRig(t)
   const cases: [input: string | Buffer, args: string[], status: number, message: RegExp][] = [
     ['a\n\nb\n', ['sync', 'vip'], 2, /line 2 is empty/],
@@ -135,7 +135,7 @@ test('a bad list or definition is named and changes nothing', async (t) => {
   assert.deepEqual(await rig.records('analytics.memberships'), [])
 })
 
-test('a computed trait is reported when its value changed, and as null when it is gone', async (t) => {
+test('a computed trait is reported when its value changes, and as null when it is removed', async (t) => {
   const rig = await audienceRig(t)
   await rig.ok('', 'traits', 'create', '--id', 'ltv', '--name', 'Lifetime Value', '--source', 'shop')
   await rig.ok(
@@ -158,7 +158,7 @@ for (const [name, kept] of [
   ['the same list', 20_000],
   ['a different list', 10_000],
 ] as const)
-  test(`a sync that was killed, followed by ${name}, reports each change at least once and under one id`, async (t) => {
+  test(`after a sync was killed, ${name} reports each change at least once, under one id`, async (t) => {
     const rig = await audienceRig(t)
     const users = Array.from({ length: 20_000 }, (_, index) => `u${index}`)
     const cut = rig.start('audiences', 'sync', 'vip')
@@ -214,7 +214,7 @@ test('a concurrent sync of another process is rejected and changes nothing', asy
   assert.deepEqual(brief(await rig.told()), ['x {"vip_größe":true}'])
 })
 
-test('of processes that sync one audience at once, each changes all that it was given or nothing', async (t) => {
+test('when processes sync one audience concurrently, each applies its whole list or nothing', async (t) => {
   const rig = await audienceRig(t)
   const lists = [0, 1, 2].map((list) => Array.from({ length: 2_000 }, (_, index) => `u${list}-${index}`))
   const all = await Promise.all(
@@ -230,7 +230,7 @@ test('of processes that sync one audience at once, each changes all that it was 
   )
 })
 
-test('the store of another topic, or a broken one, is rebuilt', async (t) => {
+test('a store that is broken or belongs to another topic is rebuilt', async (t) => {
   const rig = await audienceRig(t)
   await rig.ok('a\nb\n', 'audiences', 'sync', 'vip')
   const { writeFile } = await import('node:fs/promises')

@@ -11,7 +11,7 @@ import { codeBlocks } from '../../support/docs.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { temporaryFolder } from '../../support/deployment/rig.ts'
 
-test('the console does not start without a token, and says how to make one', async (t) => {
+test('the console does not start without a token, and the error says how to create one', async (t) => {
   const deployment = await deploy(t)
   const { start } = await makeCheckout(t)
   for (const args of [['console'], ['run', 'collector', 'console']]) {
@@ -41,7 +41,7 @@ test('all parts run in one process; SIGTERM finishes requests first, and the tok
   const headers = { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' }
   const url = `http://127.0.0.1:${port('admin API')}/api/v1/sources`
 
-  // Unless it is told so, it listens at no other address: this one is of the same machine.
+  // Unless configured, it listens on no other address: this one is of the same machine.
   await assert.rejects(fetch(url.replace('127.0.0.1', '127.0.0.2'), { headers }))
 
   // Half of it is sent before the signal, the other half after.
@@ -64,7 +64,7 @@ test('all parts run in one process; SIGTERM finishes requests first, and the tok
   assert.ok(!run.written().includes('Bearer'))
 })
 
-test('each server listens at the address of its setting, and at no other', async (t) => {
+test('each server listens only at its configured address', async (t) => {
   if (process.platform !== 'linux') return t.skip('elsewhere this machine has one address of its own alone')
   const deployment = await deploy(t)
   const { start } = await makeCheckout(t)
@@ -87,7 +87,7 @@ test('each server listens at the address of its setting, and at no other', async
   assert.equal(await run.ended, 0, run.written())
 })
 
-test('the requests in docs/admin-api.md do what they say', async (t) => {
+test('the requests in docs/admin-api.md have the documented effect', async (t) => {
   if (spawnSync('curl', ['--version']).error) return t.skip('there is no curl')
   const deployment = await deploy(t)
   const console = await startConsole(deployment)

@@ -134,7 +134,7 @@ async function recordsOf(topic: string): Promise<TopicRecord[]> {
   return records
 }
 
-test('list shows when, why, where to, how often and the last status, the newest last', async () => {
+test('list shows when, why, where to, number of attempts and last status, newest last', async () => {
   const { status, stdout, stderr } = await deadLetters('list', '--until', '2026-02-01')
   assert.deepEqual([status, stderr], [0, ''])
   assert.deepEqual(
@@ -158,7 +158,7 @@ const listed = async (...args: string[]) => {
   return stdout === '' ? [] : jsonLines(stdout).map(({ id }) => id)
 }
 
-test('list takes filters, which narrow one another, and a limit, which keeps the newest', async () => {
+test('list takes filters that combine, and a limit that keeps the newest', async () => {
   assert.deepEqual(await listed(), ['0-0', '0-1', '0-2', '0-3', '0-4', unreadableId])
   assert.deepEqual(await listed('--reason', 'expired'), ['0-1', '0-4'])
   assert.deepEqual(await listed('--reason', 'expired', '--destination', 'crm'), ['0-4'])
@@ -170,7 +170,7 @@ test('list takes filters, which narrow one another, and a limit, which keeps the
   assert.equal(limited.stderr, 'the newest 1 of 6; --limit shows more\n')
 })
 
-test('show gives all of a delivery’s failures for people, and moves no cursor', async () => {
+test('show prints all failures of a delivery for people, and foreign text cannot move the cursor', async () => {
   const { status, stdout } = await deadLetters('show', 'm1:crm')
   assert.equal(status, 0)
   const [first, second] = stdout.split('\n\n')
@@ -182,7 +182,7 @@ test('show gives all of a delivery’s failures for people, and moves no cursor'
   assert.match(second!, /^dead letter +0-4\n/)
 })
 
-test('show gives bytes that are no text as hex, and with --json everything', async () => {
+test('show prints bytes that are not text as hex, and with --json everything', async () => {
   assert.match((await deadLetters('show', '0-2')).stdout, /\nrecord\n {2}6 bytes\n {2}0000000009ff\n$/)
   assert.match((await deadLetters('show', unreadableId)).stdout, /\nunreadable +\S.*\nvalue\n {2}what\?\n$/)
   const [shown] = jsonLines((await deadLetters('show', '0-2', '--json')).stdout)
@@ -192,7 +192,7 @@ test('show gives bytes that are no text as hex, and with --json everything', asy
   assert.equal(tooLarge!.omittedBytes, 5_000_000)
 })
 
-test('an id that is not there, or a wrong flag, is one line and changes nothing', async () => {
+test('an unknown id and a wrong flag get one line and change nothing', async () => {
   const wrong: [args: string[], status: number, line: RegExp][] = [
     [['show', '0-99'], 1, /holds no dead letter 0-99; `postrider dead-letters list` shows/],
     [['show', 'm9:crm'], 1, /holds no dead letter of delivery m9:crm/],
@@ -213,7 +213,7 @@ test('an id that is not there, or a wrong flag, is one line and changes nothing'
   assert.deepEqual(await recordsOf(topics.retry('10s')), [])
 })
 
-test('a dry run says what would go where, and why something would not, and sends nothing', async () => {
+test('a dry run prints what would be sent where, and why a dead letter cannot be replayed, and sends nothing', async () => {
   const { status, stdout } = await deadLetters('replay', '--dry-run')
   assert.equal(status, 1, 'not everything can be replayed')
   assert.match(stdout, new RegExp(`\\n0-0 +rejected +m1:crm +${topics.retry('10s')}\\n`))
@@ -224,7 +224,7 @@ test('a dry run says what would go where, and why something would not, and sends
   assert.deepEqual(await recordsOf(topics.calls), [])
 })
 
-test('a delivery goes through the shortest tier with a new window, to the URLs of now, under its key', async () => {
+test('a delivery is replayed through the shortest tier with a new window, to the current URLs, under its key', async () => {
   const startedAt = Date.now()
   const { status, stdout, stderr } = await deadLetters('replay', '--destination', 'crm')
   assert.deepEqual([status, stderr], [0, ''])
@@ -249,7 +249,7 @@ test('a delivery goes through the shortest tier with a new window, to the URLs o
   )
 })
 
-test('a record that never became a delivery goes back to its topic, byte for byte', async () => {
+test('a record that never became a delivery is replayed to its topic, byte for byte', async () => {
   const { status, stdout } = await deadLetters('replay', '0-2')
   assert.deepEqual([status, stdout], [0, `replayed 1 (1 to ${topics.calls})\n`])
   const [record, ...more] = await recordsOf(topics.calls)
@@ -258,7 +258,7 @@ test('a record that never became a delivery goes back to its topic, byte for byt
   assert.equal(record!.key?.toString(), 'ann')
 })
 
-test('what cannot be replayed is reported, and the rest still goes, at the rate that was asked for', async () => {
+test('dead letters that cannot be replayed are reported, and the others are replayed at the requested rate', async () => {
   const startedAt = performance.now()
   const { status, stdout, stderr } = await deadLetters(
     'replay',
@@ -285,7 +285,7 @@ test('what cannot be replayed is reported, and the rest still goes, at the rate 
   ])
 })
 
-test('what a deletion request covers is neither listed nor shown nor replayed; the user’s later calls are', async () => {
+test('dead letters that a deletion request covers are not listed, shown or replayed; those of the user’s later calls are', async () => {
   const before = await listed()
   assert.ok(before.includes('0-0'))
   await appendErasure('shop', 'ann')

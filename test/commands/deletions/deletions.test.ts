@@ -11,7 +11,7 @@ import { appendErasures } from '../../support/erasures.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { temporaryFolder } from '../../support/deployment/rig.ts'
 
-test('a request about some sources leaves the others alone; users come from a file or from stdin', async (t) => {
+test('a request for some sources leaves the others unchanged; users come from a file or from stdin', async (t) => {
   const deployment = await deploy(t)
   const receiver = await startReceiver(t)
   await deployment.destination({ urls: [receiver.url] })
@@ -34,7 +34,7 @@ test('a request about some sources leaves the others alone; users come from a fi
   assert.ok(keys.includes('shop/Größe 7'))
 })
 
-test('a request that ended between its erasures and its calls is listed so, and resumed, once', async (t) => {
+test('a request that was interrupted between its erasures and its calls is listed as interrupted, and resumed once', async (t) => {
   const deployment = await deploy(t)
   const receiver = await startReceiver(t)
   await deployment.destination({ urls: [receiver.url] })
@@ -84,7 +84,7 @@ test('a request that ended between its erasures and its calls is listed so, and 
   assert.equal((await runCommand(t, deployment, '', 'deletions', 'resume', 'nope')).status, 1)
 })
 
-test('progress is reported throughout, and a stop in between says how to go on', async (t) => {
+test('progress is reported throughout, and a stop in the middle says how to continue', async (t) => {
   const deployment = await deploy(t)
   await deployment.destination({ urls: ['http://127.0.0.1:1/'] })
   const deletions = deletionsIn(deployment)
@@ -115,7 +115,7 @@ test('progress is reported throughout, and a stop in between says how to go on',
   assert.deepEqual(await deletions.resume(requestId), [])
 })
 
-test('a wrong list or source is named in one line and changes nothing', async (t) => {
+test('an invalid list or source is named in one line and changes nothing', async (t) => {
   const deployment = await deploy(t)
   await deployment.destination({ urls: ['http://127.0.0.1:1/'] })
   const many = Array.from({ length: 5_001 }, (_, n) => `u-${n}`).join('\n')
@@ -139,7 +139,7 @@ test('a wrong list or source is named in one line and changes nothing', async (t
     ['', ['--file', '/no/such/file'], 2, /cannot read \/no\/such\/file/],
   ]
   const run = async ([input, args, status, message]: (typeof cases)[0]) => {
-    // What is wrong with the command itself is told without Kafka.
+    // Wrong usage of the command is reported without Kafka.
     const brokers = status === 2 ? '127.0.0.1:1' : deployment.env.KAFKA_BROKERS!
     const env = { ...deployment.env, KAFKA_BROKERS: brokers }
     const result = await runCommand(t, { ...deployment, env }, input, 'delete-user', ...args)

@@ -10,7 +10,7 @@ import { makeSettingsCli } from '../../support/deployment/settings-cli.ts'
 
 const SECRETS_KEY = '0123456789abcdef'.repeat(4)
 
-test('a destination is made, shown by fingerprints only, changed, and turned off', async (t) => {
+test('a destination is created, shown with fingerprints only, changed and disabled', async (t) => {
   const cli = await makeSettingsCli(t, { SECRETS_KEY })
   await cli.json('sources', 'create', '--id', 'shop', '--name', 'Shop')
   const folder = await mkdtemp(join(tmpdir(), 'postrider-'))
@@ -79,7 +79,7 @@ test('a destination is made, shown by fingerprints only, changed, and turned off
   assert.doesNotMatch(printed.join(), /s3cret|t0ken/)
 })
 
-test('secrets and header values come from files, so that no list of processes shows them', async (t) => {
+test('secrets and header values can come from files, so that they are not visible in the process list', async (t) => {
   const cli = await makeSettingsCli(t, { SECRETS_KEY, WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8' })
   const folder = await temporaryFolder(t)
   const receiver = await startReceiver(t, { secret: 's3cret-in-a-file' })
@@ -117,7 +117,7 @@ test('secrets and header values come from files, so that no list of processes sh
   )
 })
 
-test('test sends each URL one signed call with its own headers, and prints each outcome', async (t) => {
+test('test sends each URL one signed call with its own headers and prints each outcome', async (t) => {
   const cli = await makeSettingsCli(t, { SECRETS_KEY, WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8' })
   const [good, bad] = await Promise.all([startReceiver(t), startReceiver(t)])
   bad.answer({ status: 503 })
@@ -151,7 +151,7 @@ test('test sends each URL one signed call with its own headers, and prints each 
   )
 })
 
-test('what is refused is one line that names every fault and no secret, and changes nothing', async (t) => {
+test('a refusal is one line that names every fault and no secret, and changes nothing', async (t) => {
   const cli = await makeSettingsCli(t, { SECRETS_KEY })
   const keyless = await makeSettingsCli(t)
   const create = ['create', '--id', 'crm', '--name', 'CRM', '--source', 'shop', '--url', 'https://a.example']

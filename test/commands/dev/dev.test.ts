@@ -38,7 +38,7 @@ test('dev starts everything, shows verified samples once, keeps its state and le
     assert.ok(secret && !first.written().includes(secret), `${name} is kept and not shown`)
   }
 
-  await t.test('a second terminal finds it without any setting', async () => {
+  await t.test('a command in a second terminal finds it without any setting', async () => {
     const produce = checkout.start(['produce', '--source', 'demo'], {}, hello('From elsewhere'))
     assert.equal(await produce.ended, 0, produce.written())
     await first.writes('From elsewhere', 10_000)
@@ -53,7 +53,7 @@ test('dev starts everything, shows verified samples once, keeps its state and le
   })
 
   await t.test(
-    'the commands that it shows to type send calls over HTTP, and they arrive verified',
+    'the commands that it suggests send calls over HTTP, and the calls arrive verified',
     async () => {
       const [, url, key, body] = /\n {2}curl (\S+) -u (\w+): -d '(.*)'\n/.exec(first.written())!
       assert.equal(url, `http://127.0.0.1:${env.COLLECTOR_PORT}/v1/track`)
@@ -89,7 +89,7 @@ test('dev starts everything, shows verified samples once, keeps its state and le
     },
   )
 
-  await t.test('a second run in the same folder gets an error, and the first goes on', async () => {
+  await t.test('a second run in the same folder gets an error, and the first one goes on', async () => {
     const { env: others } = await ownPorts()
     const second = checkout.start(['dev'], others)
     assert.equal(await second.ended, 1)
@@ -98,7 +98,7 @@ test('dev starts everything, shows verified samples once, keeps its state and le
     assert.equal(await devEnv(checkout), written)
   })
 
-  await t.test('Ctrl-C drains and leaves nothing', async () => {
+  await t.test('Ctrl-C drains and leaves nothing running', async () => {
     const pids = [await pidOf(checkout, 'kafka'), await pidOf(checkout, 'registry')]
     first.signal('SIGINT')
     assert.equal(await first.ended, 0, first.written())
@@ -108,7 +108,7 @@ test('dev starts everything, shows verified samples once, keeps its state and le
     assert.ok(await allFree())
   })
 
-  await t.test('the next run goes on from there; its receiver may move', async () => {
+  await t.test('the next run continues with the same state; its receiver may use another port', async () => {
     const moved = await freePort(ports)
     const second = checkout.start(['dev'], { ...env, DEV_RECEIVER_PORT: String(moved) })
     await second.writes(ready)
@@ -149,7 +149,7 @@ test('with KAFKA_BROKERS, dev uses that Kafka and starts none', async (t) => {
   dev.signal('SIGTERM')
   assert.equal(await dev.ended, 0)
 
-  await t.test('and keeps off a deployment whose secrets it cannot open', async (t) => {
+  await t.test('dev refuses a deployment whose secrets it cannot open', async (t) => {
     const elsewhere = await makeCheckout(t)
     const refused = elsewhere.start(['dev'], {
       ...given,
@@ -165,7 +165,7 @@ test('with KAFKA_BROKERS, dev uses that Kafka and starts none', async (t) => {
   })
 })
 
-test('a key in the environment is used and not written down', async (t) => {
+test('a key in the environment is used and not written to a file', async (t) => {
   const deployment = await deploy(t)
   const checkout = await makeCheckout(t)
   const { KAFKA_BROKERS, SCHEMA_REGISTRY_URL, TOPIC_PREFIX, GROUP_ID, SECRETS_KEY } = deployment.env
@@ -192,7 +192,7 @@ async function blockedPort(t: TestContext): Promise<number> {
   return (server.address() as { port: number }).port
 }
 
-test('a port that is taken is named with what to do, and nothing is left running', async (t) => {
+test('a port that is in use is reported with what to do, and nothing is left running', async (t) => {
   const blocked = await blockedPort(t)
   const cases: [variable: string, line: RegExp][] = [
     [
@@ -215,7 +215,7 @@ test('a port that is taken is named with what to do, and nothing is left running
   }
 })
 
-test('wrong usage and a missing Java get one line, and leave nothing behind', async (t) => {
+test('wrong usage and a missing Java get one line and leave nothing behind', async (t) => {
   const checkout = await makeCheckout(t)
   const cases: [code: number, line: RegExp, env: Record<string, string>, args?: string[]][] = [
     [
@@ -269,7 +269,7 @@ test('wrong usage and a missing Java get one line, and leave nothing behind', as
   }
 })
 
-test('outside of a checkout dev says where it can run', () => {
+test('outside of a checkout, dev says where it can run', () => {
   const entry = join(import.meta.dirname, '..', '..', '..', 'src', 'main.ts')
   const { status, stderr } = spawnSync(process.execPath, [entry, 'dev'], { cwd: tmpdir(), encoding: 'utf8' })
   assert.equal(status, 2)

@@ -13,7 +13,7 @@ async function linesIn(chunks: readonly Buffer[]): Promise<Line[]> {
   return lines
 }
 
-test('property: lines are the same however the bytes are cut, with their numbers', async () => {
+test('property: lines and their numbers are the same however the bytes are cut', async () => {
   const character = fc.constantFrom('a', 'é', '😀', ' ', '\n', '\r\n', '\u2028', '"')
   await fc.assert(
     fc.asyncProperty(
@@ -37,7 +37,7 @@ test('property: lines are the same however the bytes are cut, with their numbers
   )
 })
 
-test('a line without end is passed over, and the next one is read', async () => {
+test('a line that is too long is skipped, and the next one is read', async () => {
   const chunk = Buffer.alloc(maxLineBytes / 4, 'x')
   const lines = await linesIn([...Array<Buffer>(8).fill(chunk), Buffer.from('\n{}')])
   assert.deepEqual(lines, [

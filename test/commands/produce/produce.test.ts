@@ -25,7 +25,7 @@ async function isSetUp(rig: CommandRig): Promise<void> {
   assert.equal(status, 0, stderr)
 }
 
-test('JSON lines become calls under their keys, and a bad line is named and does not stop the rest', async (t) => {
+test('JSON lines become calls under their keys, and an invalid line is named and does not stop the others', async (t) => {
   const rig = await commandRig(t)
   await isSetUp(rig)
   const input = [
@@ -65,7 +65,7 @@ test('JSON lines become calls under their keys, and a bad line is named and does
   assert.notEqual(alias!.messageId, page!.messageId)
 })
 
-test('a file of many calls arrives whole, each user’s in order, at the partition that Java’s producers choose', async (t) => {
+test('a large file of calls arrives complete, in order per user, and in the partitions that Java producers choose', async (t) => {
   const rig = await commandRig(t, { PARTITIONS_CALLS: '4' })
   await isSetUp(rig)
   const count = 5_000
@@ -111,7 +111,7 @@ function murmur2(text: string): number {
   return (h ^ (h >>> 15)) & 0x7fffffff
 }
 
-test('a line from a slow pipe is in Kafka at once, and SIGINT says how far it came', async (t) => {
+test('a line from a slow pipe is in Kafka at once, and SIGINT reports how far it got', async (t) => {
   const rig = await commandRig(t)
   await isSetUp(rig)
   const command = rig.start('produce', '--source', 'shop')
@@ -123,7 +123,7 @@ test('a line from a slow pipe is in Kafka at once, and SIGINT says how far it ca
   assert.equal(stdout, `1 call produced to ${rig.prefix}analytics.calls; stopped after line 1\n`)
 })
 
-test('wrong usage gets one line, exit code 2, and writes nothing', async (t) => {
+test('wrong usage gets one line and exit code 2, and writes nothing', async (t) => {
   const rig = await commandRig(t)
   await isSetUp(rig)
   const noSource = await rig.run('{"type":"identify","userId":"u"}\n', 'produce')
@@ -138,7 +138,7 @@ test('wrong usage gets one line, exit code 2, and writes nothing', async (t) => 
   assert.equal((await rig.records('analytics.calls')).length, 0)
 })
 
-test('without topics or schemas it says which command makes them', async (t) => {
+test('without topics or schemas, the error names the command that creates them', async (t) => {
   const rig = await commandRig(t)
   const { status, stderr } = await rig.run(
     '{"type":"identify","userId":"u"}\n',
@@ -153,7 +153,7 @@ test('without topics or schemas it says which command makes them', async (t) => 
   )
 })
 
-test('when Kafka goes away it says from which line to go on', async (t) => {
+test('when Kafka becomes unavailable, the error says from which line to continue', async (t) => {
   const own = await ownKafka(t)
   const rig = await commandRig(t, { KAFKA_BROKERS: own.brokers.join(',') })
   await isSetUp(rig)

@@ -9,7 +9,7 @@ const lines = (text: string): Record<string, unknown>[] =>
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line) as Record<string, unknown>)
 
-test('setup makes everything, says so, and has nothing to do the second time', async (t) => {
+test('setup creates everything, reports it, and has nothing to do the second time', async (t) => {
   const rig = await commandRig(t)
   const first = await rig.run('', 'setup', '--json')
   assert.equal(first.status, 0, first.stderr)
@@ -24,7 +24,7 @@ test('setup makes everything, says so, and has nothing to do the second time', a
   assert.match(second.stdout, /^TOPIC +PARTITIONS/)
 })
 
-test('a wrong topic fails setup with one line that names it, and --fix updates it', async (t) => {
+test('a wrong topic fails setup with one line that names it, and --fix corrects it', async (t) => {
   const rig = await commandRig(t)
   const topic = `${rig.prefix}webhooks.dead-letters`
   await createTopics(rig.admin, [{ topic }])
@@ -40,7 +40,7 @@ test('a wrong topic fails setup with one line that names it, and --fix updates i
   assert.equal((await rig.run('', 'setup')).stderr, '')
 })
 
-test('a registry that is away gets one line, and a second setup goes on from there', async (t) => {
+test('an unreachable registry gets one line, and a second setup continues from there', async (t) => {
   const rig = await commandRig(t)
   const away = await rig.run('', '--schema-registry-url', 'http://127.0.0.1:1', 'setup')
   assert.equal(away.status, 1)
@@ -51,7 +51,7 @@ test('a registry that is away gets one line, and a second setup goes on from the
   assert.equal((await rig.run('', 'setup')).status, 0)
 })
 
-test('more copies than brokers get one line that names the setting', async (t) => {
+test('a replication factor above the number of brokers gets one line that names the setting', async (t) => {
   const rig = await commandRig(t, { REPLICATION_FACTOR: '3' })
   const refused = await rig.run('', 'setup')
   assert.equal(refused.status, 1)

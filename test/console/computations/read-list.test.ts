@@ -67,7 +67,7 @@ const bad: [what: string, form: Form, text: string | Uint8Array, fault: RegExp][
   ],
 ]
 for (const [what, form, text, fault] of bad)
-  test(`a list by ${form} with ${what} is refused by its line`, async () => {
+  test(`a list by ${form} with ${what} is refused with its line number`, async () => {
     for (const size of [1, 7, 1_000_000])
       await assert.rejects(read(text, form, size), (error: Error & { code: string }) => {
         assert.equal(error.code, 'usage')
@@ -77,7 +77,7 @@ for (const [what, form, text, fault] of bad)
       })
   })
 
-test('however a list is cut into pieces, its users are the same', async () => {
+test('a list yields the same users however it is cut into chunks', async () => {
   const id = fc.stringMatching(/^[a-zö🙂]{1,12}$/u)
   await fc.assert(
     fc.asyncProperty(fc.array(id, { minLength: 1 }), fc.integer({ min: 1, max: 40 }), async (users, size) => {

@@ -20,7 +20,7 @@ for (const unflushed of ['arrived', 'lost'] as const)
     ['other lists', ['a', 'c', 'e', 'g'], ['h', 'b', 'a']],
     ['the list before', ['a', 'b', 'c'], ['a', 'b', 'c']],
   ] as const)
-    test(`two syncs in a row that are killed anywhere, with ${what} afterwards and calls in flight ${unflushed}, report each change under one id`, async () => {
+    test(`two syncs in a row, killed at any point, with ${what} afterwards and calls in flight ${unflushed}, report each change under one id`, async () => {
       let cuts = 0
       for (let first = 0; ; first++) {
         let ended = false
@@ -40,7 +40,7 @@ for (const unflushed of ['arrived', 'lost'] as const)
     })
 
 for (const unflushed of ['arrived', 'lost'] as const)
-  test(`a deletion that is killed anywhere, after a sync that was, and repeated, reports every member that left, with calls in flight ${unflushed}`, async () => {
+  test(`a repeated deletion, killed at any point after a killed sync, reports every member that left, with calls in flight ${unflushed}`, async () => {
     for (let first = 0; first < 20; first += 4)
       for (let then = 0; ; then++) {
         const topics = await begun()
@@ -63,7 +63,7 @@ const batchOf = (list: [string, string | null][]) => [
   { users: list.map(([user]) => user), values: list.map(([, value]) => value), member: true },
 ]
 
-test('whatever values of a trait follow one another, and wherever each sync is killed, the last reported value holds', async () => {
+test('whatever the sequence of a trait’s values, and wherever each sync is killed, the last value is reported last', async () => {
   const step = fc.record({ list: values, effects: fc.nat(16) })
   await fc.assert(
     fc.asyncProperty(
@@ -83,8 +83,8 @@ test('whatever values of a trait follow one another, and wherever each sync is k
   )
 })
 
-test('whatever changes follow one another, and wherever each is killed, repeating the last one reports the right state', async () => {
-  // A list and the members are compared bucket by bucket: some who share one, and others.
+test('whatever the sequence of changes, and wherever each is killed, repeating the last one reports the right state', async () => {
+  // A list and the members are compared bucket by bucket: some users share one, and others do not.
   const sharing = Array.from({ length: 2_000 }, (_, index) => `u${index}`)
     .filter((user) => bucketOf(user) === bucketOf('a'))
     .slice(0, 3)

@@ -66,10 +66,11 @@ const table: [name: string, given: Partial<AnalyticsCall>, body: string][] = [
 ]
 
 for (const [name, given, body] of table) {
-  test(`${name}: the body is this, byte for byte`, () => assert.equal(renderBody(someCall(given)), body))
+  test(`${name}: the body is exactly this, byte for byte`, () =>
+    assert.equal(renderBody(someCall(given)), body))
 }
 
-test('there is no body for a type that is unknown, or a time that no calendar holds', () => {
+test('there is no body for an unknown type or for a time outside of the calendar', () => {
   assert.throws(() => renderBody(someCall({ type: 'unknown' })), TypeError)
   assert.throws(() => renderBody(someCall({ timestamp: latestTimestamp + 1 })), RangeError)
 })
@@ -152,7 +153,7 @@ const anyCall: fc.Arbitrary<AnalyticsCall> = fc.record({
   integrations: fc.constant(null),
 })
 
-test('property: whatever a call holds, its body has exactly the keys of its type, in order', () => {
+test('property: whatever a call contains, its body has exactly the keys of its type, in order', () => {
   let valid = 0
   fc.assert(
     fc.property(anyCall, (call) => {
@@ -166,7 +167,7 @@ test('property: whatever a call holds, its body has exactly the keys of its type
   assert.ok(valid >= 3_000)
 })
 
-test('property: the body is what JSON.stringify(JSON.parse(body)) gives, so a signature over either is the same', () => {
+test('property: the body equals JSON.stringify(JSON.parse(body)), so a signature over either is the same', () => {
   let valid = 0
   fc.assert(
     fc.property(anyCall, (given) => {
@@ -181,7 +182,7 @@ test('property: the body is what JSON.stringify(JSON.parse(body)) gives, so a si
   assert.ok(valid >= 3_000)
 })
 
-test('property: numbers that a double cannot hold keep their spelling', () => {
+test('property: numbers that a double cannot represent keep their spelling', () => {
   const number = fc
     .tuple(
       fc.constantFrom('', '-'),

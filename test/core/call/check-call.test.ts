@@ -7,7 +7,7 @@ import { someCall } from '../../support/calls/calls.ts'
 
 const bare: Partial<AnalyticsCall> = { userId: null, event: null }
 
-test('the least that each type needs is enough', () => {
+test('the minimum for each type is enough', () => {
   const enough: Partial<AnalyticsCall>[] = [
     { type: 'identify', userId: 'u' },
     { type: 'identify', userId: 'u', messageId: 'm'.repeat(100) },
@@ -53,7 +53,7 @@ const faults: [given: Partial<AnalyticsCall>, names: RegExp][] = [
   [{ integrations: '{"All":false' }, /^integrations is not/],
 ]
 
-test('every other call is refused with one line that names the field', () => {
+test('every invalid call is refused with one line that names the field', () => {
   for (const [given, names] of faults) {
     const { fault: line } = checkCall(someCall(given))
     assert.ok(line !== null, JSON.stringify(given))
@@ -62,7 +62,7 @@ test('every other call is refused with one line that names the field', () => {
   }
 })
 
-test('a call whose maps are as JSON.stringify writes them is given back as it is, and any other with such maps', () => {
+test('a call with canonical maps is returned as the same object, and other maps are made canonical in a copy', () => {
   const canonical = someCall({ properties: '{"a":1.5}', traits: '{}', context: null, integrations: '{ }' })
   assert.equal(checkCall(canonical).call, canonical)
   const given = someCall({

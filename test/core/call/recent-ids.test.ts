@@ -13,7 +13,7 @@ function underTest(units: number, seed: number) {
   }
 }
 
-test('remembers the newest ids and forgets the oldest', () => {
+test('the newest ids are remembered and the oldest forgotten', () => {
   const recent = underTest(120, 7)
   for (let n = 0; n < 50; n++) recent.add(`id-${String(n).padStart(6, '0')}`)
   assert.ok(recent.has('id-000049'))
@@ -21,7 +21,7 @@ test('remembers the newest ids and forgets the oldest', () => {
   assert.ok(recent.size() >= 7 && recent.size() <= 10, `${recent.size()}`)
 })
 
-test('holds 700,000 ids of a usual length in 64 MB', () => {
+test('700,000 ids of a usual length fit into 64 MB', () => {
   const recent = underTest(32 << 20, 7)
   const id = (n: number) => `node-next-1767225600000-${String(n).padStart(12, '0')}`
   for (let n = 0; n < 1_000_000; n++) recent.add(id(n))
@@ -29,7 +29,7 @@ test('holds 700,000 ids of a usual length in 64 MB', () => {
   assert.ok(recent.has(id(999_999)) && recent.has(id(300_001)) && !recent.has(id(1)))
 })
 
-test('an id of one scope is not one of another, whatever the scope’s number', () => {
+test('ids of different scopes are distinct, whatever the number of the scope', () => {
   const recent = underTest(1_000, 7)
   const scopes = [0, 1, 0xffff, 0x1_0000, 0x1_0001, 0xffff_ffff]
   for (const scope of scopes) {
@@ -40,7 +40,7 @@ test('an id of one scope is not one of another, whatever the scope’s number', 
   assert.equal(recent.size(), scopes.length)
 })
 
-test('property: never takes an id for another, and remembers exactly a run of the newest', () => {
+test('property: an id is never mistaken for another, and exactly a run of the newest is remembered', () => {
   const id = fc.oneof(fc.string({ maxLength: 20 }), fc.integer({ min: 0, max: 60 }).map(String))
   fc.assert(
     fc.property(fc.array(id, { maxLength: 300 }), fc.integer({ min: 12, max: 600 }), (ids, units) => {

@@ -9,7 +9,7 @@ import {
   parseTimestamp,
 } from '../../../src/core/call/timestamp.ts'
 
-test('writes UTC with milliseconds', () => {
+test('times are written in UTC with milliseconds', () => {
   const table: [number, string][] = [
     [0, '1970-01-01T00:00:00.000Z'],
     [-1, '1969-12-31T23:59:59.999Z'],
@@ -21,14 +21,14 @@ test('writes UTC with milliseconds', () => {
   for (const [ms, text] of table) assert.equal(formatTimestamp(ms), text)
 })
 
-test('refuses what four digits of a year cannot write', () => {
+test('a year that does not fit into four digits is refused', () => {
   for (const ms of [earliestTimestamp - 1, latestTimestamp + 1, 2 ** 53, -(2 ** 53), NaN, Infinity, 0.5]) {
     assert.equal(isTimestamp(ms), false)
     assert.throws(() => formatTimestamp(ms), RangeError)
   }
 })
 
-test('property: writes what toISOString writes, in any order of days', () => {
+test('property: times are written as toISOString writes them, in any order of days', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: earliestTimestamp, max: latestTimestamp })), (times) => {
       for (const ms of times) assert.equal(formatTimestamp(ms), new Date(ms).toISOString())
@@ -36,7 +36,7 @@ test('property: writes what toISOString writes, in any order of days', () => {
   )
 })
 
-test('property: reads what it writes, in any order of days, and what is nearly so only as the calendar has it', () => {
+test('property: written times are read back in any order of days, and near misses are read only if they are in the calendar', () => {
   const time = fc.integer({ min: earliestTimestamp, max: latestTimestamp })
   fc.assert(
     fc.property(

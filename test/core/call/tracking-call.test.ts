@@ -18,7 +18,7 @@ function callOf(item: object | string) {
   return call!
 }
 
-test('a batch item becomes a call, with what it does not say filled in', () => {
+test('a batch item becomes a call, with missing fields filled in', () => {
   assert.deepEqual(
     callOf({
       type: 'track',
@@ -73,7 +73,7 @@ test('numbers keep their spelling, in maps and as ids', () => {
   assert.equal(call.properties, '{"a":1.50,"b":[-0,1e3,12345678901234567890]}')
 })
 
-test('originalTimestamp stands in for timestamp, and a page’s traits for its properties', () => {
+test('originalTimestamp is used for a missing timestamp, and a page’s traits for missing properties', () => {
   const page = callOf({ type: 'page', anonymousId: 7, traits: { url: '/' }, originalTimestamp: '2020-01-01' })
   assert.equal(page.properties, '{"url":"/"}')
   assert.equal(page.traits, null)
@@ -81,7 +81,7 @@ test('originalTimestamp stands in for timestamp, and a page’s traits for its p
   assert.equal(callOf({ type: 'page', userId: 'u', traits: {}, properties: { a: 1 } }).properties, '{"a":1}')
 })
 
-test('a page’s properties and traits are both kept, and where both name a key, the property is', () => {
+test('a page’s properties and traits are both kept, and properties win for a common key', () => {
   const both = callOf({
     type: 'page',
     userId: 'u',
@@ -92,7 +92,7 @@ test('a page’s properties and traits are both kept, and where both name a key,
   assert.equal(both.traits, null)
 })
 
-test('lone surrogates, which UTF-8 cannot hold, are replaced', () => {
+test('lone surrogates, which UTF-8 cannot represent, are replaced', () => {
   const call = callOf('{"type":"track","userId":"\\ud800","event":"a\\udc00","properties":{"k":"\\ud800"}}')
   assert.equal(call.userId, '\ufffd')
   assert.equal(call.event, 'a\ufffd')
@@ -134,7 +134,7 @@ const faults: [item: unknown, code: string][] = [
   [{ type: 'identify', ...user, messageId: 'x'.repeat(101) }, 'message_id_too_long'],
 ]
 
-test('a sentAt that is no time counts as absent', () => {
+test('a sentAt that is not a time counts as absent', () => {
   for (const sentAt of ['0000-01-01', 'now', '', 7, null, {}])
     assert.equal(callOf({ type: 'identify', ...user, sentAt }).sentAt, null)
 })
@@ -148,7 +148,7 @@ test('each fault has its code and one line', () => {
   assert.equal(read('{"type":"identify","userId":"u"}', null).fault?.code, 'source_required')
 })
 
-test('property: whatever the JSON, there is a call that passes the check, or a fault', () => {
+test('property: any JSON yields either a call that passes the check or a fault', () => {
   const value = fc.oneof(
     fc.jsonValue(),
     fc.string(),
@@ -183,7 +183,7 @@ test('property: whatever the JSON, there is a call that passes the check, or a f
   )
 })
 
-test('times are read as SDKs write them and in ISO 8601’s basic, ordinal and week forms, and as no calendar has them they are not', () => {
+test('times are read as SDKs write them and in the basic, ordinal and week forms of ISO 8601, and impossible dates are not', () => {
   const at = Date.UTC(2024, 1, 29, 12, 34, 56)
   const same: [string, number][] = [
     ['2024-02-29T12:34:56Z', at],

@@ -23,7 +23,7 @@ const planned: Delivery = Object.freeze({
   origin: { topic: 'calls', partition: 0, offset: 7, appendedAt: 1 },
 })
 
-test('each round that fails makes the next delivery, and leaves the one before as it was', () => {
+test('each failed round makes the next delivery and leaves the previous one unchanged', () => {
   const failed = outcome('status_5xx', { status: 503, body: Buffer.from('down') })
   const first = afterRound(
     planned,

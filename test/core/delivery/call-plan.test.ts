@@ -38,7 +38,7 @@ const settings = (sources: Source[], destinations: Destination[]) => ({
 const planned = (plan: ReturnType<typeof planCall>) =>
   plan && plan.map(({ deliveryId, destinationId, reason }) => deliveryId ?? `${destinationId} ${reason}`)
 
-test('a call is planned for each destination of its source, and for each URL where every URL gets it', () => {
+test('a call is planned for each destination of its source, and for each URL if the destination delivers to every URL', () => {
   const state = settings(
     [source()],
     [
@@ -62,7 +62,7 @@ test('a call is planned for each destination of its source, and for each URL whe
   assert.deepEqual(planned(planCall({ ...call, event: 'Other' }, state))!.at(-2), 'orders not_chosen')
 })
 
-test('integrations keep a call, but no delete, from all, a disabled source any call, and of no source there is no plan', () => {
+test('integrations exclude any call but a delete, a disabled source excludes every call, and an unknown source has no plan', () => {
   const two = [destination('crm'), destination('off', {}, { enabled: false })]
   const kept = planCall(someCall({ integrations: '{"All":false}' }), settings([source()], two))
   assert.deepEqual(planned(kept), ['crm integrations', 'off destination_disabled'])
@@ -76,7 +76,7 @@ test('integrations keep a call, but no delete, from all, a disabled source any c
   assert.equal(planCall(someCall({ sourceId: 'nowhere' }), settings([source()], two)), null)
 })
 
-test('of settings one after another each plan counts once; that a URL was changed makes another', () => {
+test('equal plans under consecutive settings count once, and a changed URL makes another plan', () => {
   const before = settings([source()], [destination('crm')])
   const renamed = settings([source({ name: 'Another' })], [destination('crm')])
   const withoutUrl = settings([source()], [destination('crm', {}, { urls: [] })])

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { checkRetry } from '../../../src/core/delivery/check-retry.ts'
 
-test('a retry whose counters no delivery reaches is refused, and names the counter', () => {
+test('a retry with counters that no delivery can reach is refused, and the error names the counter', () => {
   for (const good of [0, 1, 57_600, 1_000_000_000])
     assert.equal(checkRetry({ attempts: good, timesScheduled: good }), null)
   for (const bad of [-1, 2 ** 31 - 1, 2 ** 31, 0.5, NaN, Infinity]) {

@@ -20,7 +20,7 @@ const scheduled = (given: Partial<RetryDelivery>): RetryDelivery => ({
   ...given,
 })
 
-test('times of a retry are kept when it was scheduled before the broker took it, or by an ordinary clock', () => {
+test('the times of a retry are kept if it was scheduled before the broker appended it, or by a clock with a usual error', () => {
   for (const scheduledAt of [appendedAt - hour, appendedAt - 1, appendedAt, appendedAt + 5_000]) {
     const retry = scheduled({ scheduledAt })
     assert.equal(withoutFuture(retry, appendedAt), retry)
@@ -29,7 +29,7 @@ test('times of a retry are kept when it was scheduled before the broker took it,
   assert.equal(withoutFuture(retry, null), retry)
 })
 
-test('a clock that was far ahead delays nothing: its times become those of the broker', () => {
+test('a clock that was far ahead delays nothing: its times are replaced by those of the broker', () => {
   const ahead = (
     firstAttemptAt: number | null,
     firstScheduledAt: number | null,
@@ -47,7 +47,7 @@ test('a clock that was far ahead delays nothing: its times become those of the b
   }
   assert.deepEqual(ahead(appendedAt + hour - 10, appendedAt + hour, null), [appendedAt, appendedAt, null])
   assert.deepEqual(ahead(null, appendedAt + hour, null), [null, appendedAt, null])
-  // What was told by a clock that was right before stays.
+  // Times from a clock that was right before are kept.
   assert.deepEqual(ahead(appendedAt - 7, appendedAt - 5, null), [appendedAt - 7, appendedAt - 5, null])
   // What the receiver asked for is as long as it was.
   assert.deepEqual(ahead(appendedAt - 7, appendedAt - 5, appendedAt + hour + 3_000), [
@@ -57,7 +57,7 @@ test('a clock that was far ahead delays nothing: its times become those of the b
   ])
 })
 
-test('a first attempt or scheduling after the broker took the record does not lengthen the window', () => {
+test('a first attempt or scheduling after the broker appended the record does not lengthen the window', () => {
   const far = appendedAt + 1_000 * hour
   const times = (given: Partial<RetryDelivery>) => {
     const { scheduledAt, firstAttemptAt, firstScheduledAt } = withoutFuture(scheduled(given), appendedAt)
@@ -71,7 +71,7 @@ test('a first attempt or scheduling after the broker took the record does not le
   assert.deepEqual(times({ firstAttemptAt: null, firstScheduledAt: null }), [null, appendedAt])
 })
 
-test('property: nothing of a retry begins later than the broker took it, and what was right stays as it is', () => {
+test('property: no time of a retry begins later than the broker appended it, and plausible times stay unchanged', () => {
   const time = fc.option(fc.integer({ min: appendedAt - 10 * hour, max: appendedAt + 10 * hour }))
   fc.assert(
     fc.property(time, time, time, (attempt, first, last) => {

@@ -48,7 +48,7 @@ const deferred = deferredOutcome('not tried')
 
 const t0 = Date.UTC(2026, 0, 1)
 
-/** A round at `t0` that is the first, unless told otherwise; its endpoints are u1, u2, … */
+/** The first round, at `t0`, unless `given` says otherwise; its endpoints are u1, u2, … */
 function round(outcomes: readonly Outcome[], given: Partial<Round> = {}): Round {
   const tried = outcomes.some(({ kind }) => kind !== 'deferred')
   return {
@@ -99,7 +99,7 @@ for (const [what, result, then] of oneUrl) {
   })
 }
 
-test('several URLs: only those that can be retried are tried again', () => {
+test('several URLs: only those that can be retried are retried', () => {
   const results = [status(404), status(503), deferred, outcome('tls'), outcome('timeout')]
   assert.deepEqual(decide(round(results), policy), retry('10s', ['u2', 'u3', 'u5']))
 })
@@ -109,13 +109,13 @@ test('several URLs, all final: the reason is that of the first URL', () => {
   assert.deepEqual(decide(round([status(404), status(410)]), policy), dead('rejected'))
 })
 
-test('a round counts as deferred only when no URL was reached', () => {
+test('a round counts as deferred only if no URL was reached', () => {
   const both = decide(round([deferred, deferred]), policy)
   assert.deepEqual(both, retry('10s', ['u1', 'u2'], { deferred: true }))
   assert.deepEqual(decide(round([deferred, status(500)]), policy), retry('10s', ['u1', 'u2']))
 })
 
-test('each failed attempt goes to the next tier, the last tier again and again', () => {
+test('each failed attempt goes to the next tier, and after the last tier to the last one again', () => {
   const wide = { ...policy, windowMs: 100 * hour }
   const names = Array.from({ length: 10 }, (_, before) => {
     // How often it was put off in between counts for nothing.
@@ -125,7 +125,7 @@ test('each failed attempt goes to the next tier, the last tier again and again',
   assert.deepEqual(names, [...tiers.map(([name]) => name), '2h', '2h'])
 })
 
-test('what an endpoint is too slow for comes back when it can be taken, however often that was said before', () => {
+test('deliveries deferred by a slow endpoint return when it can take them, however often they were deferred before', () => {
   const slow = (waitMs: number) => deferredBy({ reason: 'slow', waitMs })
   const busy = (waitMs: number) => deferredBy({ reason: 'busy_key', waitMs })
   const down = deferredBy({ reason: 'breaker', waitMs: 2 * second })
@@ -160,7 +160,7 @@ for (const [left, then] of nearTheEnd) {
   })
 }
 
-test('a delivery that was only ever deferred ends as not_attempted, counted from when it was first scheduled', () => {
+test('a delivery that was only ever deferred ends as not_attempted, timed from when it was first scheduled', () => {
   const given = { firstScheduledAt: t0, timesScheduled: 9, now: t0 + 4 * hour }
   assert.deepEqual(decide(round([deferred], given), policy), dead('not_attempted'))
   assert.deepEqual(
@@ -169,7 +169,7 @@ test('a delivery that was only ever deferred ends as not_attempted, counted from
   )
 })
 
-test('a first attempt after it was scheduled does not restart the window', () => {
+test('a first attempt after the first scheduling does not restart the window', () => {
   const given = {
     firstScheduledAt: t0,
     firstAttemptAt: t0 + 3 * hour,
@@ -181,7 +181,7 @@ test('a first attempt after it was scheduled does not restart the window', () =>
   assert.deepEqual(decide(round([status(500)], { ...given, now: t0 + 4 * hour }), policy), dead('expired'))
 })
 
-test('Retry-After: the smallest tier that covers it, and not before it is over', () => {
+test('Retry-After: the smallest tier that covers it, and no attempt before it has passed', () => {
   const cases: [asked: number, timesScheduled: number, tier: string][] = [
     [1, 0, '10s'],
     [10 * second, 0, '10s'],
@@ -199,7 +199,7 @@ test('Retry-After: the smallest tier that covers it, and not before it is over',
   }
 })
 
-test('Retry-After is cut to what fits the window', () => {
+test('Retry-After is cut to the window', () => {
   const far = decide(round([status(503, 30 * hour)]), policy)
   assert.deepEqual(far, retry('2h', ['u1'], { notBefore: t0 + 4 * hour }))
   const now = t0 + 3 * hour
@@ -254,7 +254,7 @@ const anyRound: fc.Arbitrary<Round> = fc
 const began = (given: Round): number =>
   Math.min(given.firstAttemptAt ?? given.now, given.firstScheduledAt ?? given.now)
 
-test('success wins whatever the others did; without one nothing is called delivered', () => {
+test('one success makes the delivery delivered, whatever the others did; without one it is never delivered', () => {
   fc.assert(
     fc.property(anyRound, anyPolicy, (given, any) => {
       const success = given.outcomes.some((each) => each.outcome.kind === 'success')
@@ -263,7 +263,7 @@ test('success wins whatever the others did; without one nothing is called delive
   )
 })
 
-test('never a tier that overshoots the window, never an endpoint whose outcome is final', () => {
+test('no tier overshoots the window, and no endpoint with a final outcome is retried', () => {
   fc.assert(
     fc.property(anyRound, anyPolicy, (given, any) => {
       const next = decide(given, any)
@@ -280,7 +280,7 @@ test('never a tier that overshoots the window, never an endpoint whose outcome i
   )
 })
 
-test('a delivery expires only when no tier fits, and is not_attempted only if it never was', () => {
+test('a delivery expires only if no tier fits, and is not_attempted only if it was never attempted', () => {
   fc.assert(
     fc.property(anyRound, anyPolicy, (given, any) => {
       const next = decide(given, any)
@@ -295,7 +295,7 @@ test('a delivery expires only when no tier fits, and is not_attempted only if it
   )
 })
 
-test('Retry-After is honoured: the tier covers it, or is the largest that fits and the rest is hopped', () => {
+test('Retry-After is honoured: the tier covers it, or it is the largest that fits and the rest is spent hopping', () => {
   fc.assert(
     fc.property(anyRound, anyPolicy, (given, any) => {
       const next = decide(given, any)
@@ -360,7 +360,7 @@ test('whatever its endpoints answer, a delivery ends within the window and no at
   )
 })
 
-test('an endpoint that always fails gets its attempts spread over the whole window, then expires', () => {
+test('an endpoint that always fails gets attempts over the whole window, and then the delivery expires', () => {
   let now = t0
   const waits: string[] = []
   for (let timesScheduled = 0; ; timesScheduled++) {
@@ -377,7 +377,7 @@ test('an endpoint that always fails gets its attempts spread over the whole wind
   assert.equal(now, t0 + 4 * hour)
 })
 
-test('hopping: only a wait that is not over and fits the window goes on in a tier', () => {
+test('hopping: only a wait that is not over and fits the window continues in a tier', () => {
   const times = { firstAttemptAt: t0, firstScheduledAt: t0 }
   const cases: [notBefore: number | null, now: number, tier: string | null][] = [
     [null, t0, null],

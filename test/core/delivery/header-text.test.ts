@@ -3,11 +3,11 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { headerText } from '../../../src/core/delivery/header-text.ts'
 
-test('a usual id stays as it is', () => {
+test('a usual id stays unchanged', () => {
   assert.equal(headerText('node-next-1767225600000-6f1c:crm'), 'node-next-1767225600000-6f1c:crm')
 })
 
-test('what a header cannot hold is percent-encoded', () => {
+test('characters that a header cannot contain are percent-encoded', () => {
   assert.equal(headerText('m 1\r\nX-Evil: 1:crm'), 'm%201%0D%0AX-Evil:%201:crm')
   assert.equal(headerText('größe-€:crm'), 'gr%C3%B6%C3%9Fe-%E2%82%AC:crm')
   assert.equal(headerText('50%:crm'), '50%25:crm')

@@ -20,7 +20,7 @@ const crm: Destination = {
 }
 const terms = { now, owner: 'replay/0-1', topics: topicNames(''), destination: crm }
 
-test('a delivery starts over, at every URL that its destination has now, with the same id and body', () => {
+test('a delivery starts over, at every current URL of its destination, with the same id and body', () => {
   const failed = delivery('m1')
   const planned = planReplay(deadLetter({ delivery: failed }), terms)
   assert.deepEqual(planned, {
@@ -42,12 +42,12 @@ test('a delivery starts over, at every URL that its destination has now, with th
   })
 })
 
-test('a destination that is not known keeps the URLs of the record', () => {
+test('a delivery for an unknown destination keeps the URLs of its record', () => {
   const planned = planReplay(deadLetter({ delivery: delivery('m1') }), { ...terms, destination: null })
   assert.deepEqual(planned.kind === 'delivery' && planned.record.endpointIds, ['u2'])
 })
 
-test('a delivery to a disabled destination is refused, for it would only be skipped', () => {
+test('a delivery to a disabled destination is refused, because it would only be skipped', () => {
   const planned = planReplay(deadLetter({ delivery: delivery('m1') }), {
     ...terms,
     destination: { ...crm, enabled: false },
@@ -55,7 +55,7 @@ test('a delivery to a disabled destination is refused, for it would only be skip
   assert.deepEqual(planned, { kind: 'refused', why: 'destination crm is disabled; enable it first' })
 })
 
-test('a record that never became a delivery goes back as it was, to a topic of this deployment only', () => {
+test('a record that never became a delivery is replayed unchanged, and only to a topic of this deployment', () => {
   const raw = Buffer.from([0, 1, 2])
   const rawKey = Buffer.from('ann')
   const undecodable = deadLetter({ reason: 'undecodable', raw, rawKey })
@@ -75,7 +75,7 @@ test('a record that never became a delivery goes back as it was, to a topic of t
   })
 })
 
-test('a body that was too large to keep, or to pass on, is refused', () => {
+test('a body that was too large to keep or to pass on is refused', () => {
   const kinds = [
     deadLetter({ reason: 'too_large', omittedBytes: 5_000_000, omittedSha256: 'ab' }),
     deadLetter({
@@ -99,7 +99,7 @@ test('a body that was too large to keep, or to pass on, is refused', () => {
   )
 })
 
-test('a delivery of one URL is replayed to that URL alone, and refused once the URL was taken away', () => {
+test('a delivery of one URL is replayed to that URL alone, and refused once the URL is removed', () => {
   const deadLetterOf = (urlId: string) => {
     const { messageId, destinationId } = delivery('m:1')
     return deadLetter({ delivery: { ...delivery('m:1'), id: `${messageId}:${destinationId}:${urlId}` } })

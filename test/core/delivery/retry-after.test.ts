@@ -5,7 +5,7 @@ import { parseRetryAfter } from '../../../src/core/delivery/retry-after.ts'
 
 const now = Date.UTC(1994, 10, 6, 8, 49, 0)
 
-test('takes seconds and all three forms of an HTTP-date', () => {
+test('seconds and all three forms of an HTTP-date are accepted', () => {
   assert.equal(parseRetryAfter('0', now), 0)
   assert.equal(parseRetryAfter(' 120 ', now), 120_000)
   assert.equal(parseRetryAfter('Sun, 06 Nov 1994 08:49:37 GMT', now), 37_000)
@@ -14,18 +14,18 @@ test('takes seconds and all three forms of an HTTP-date', () => {
   assert.equal(parseRetryAfter('Sun Nov 16 08:49:37 1994', now), 10 * 86_400_000 + 37_000)
 })
 
-test('a date that has passed is no wait at all', () => {
+test('a date in the past is no wait', () => {
   assert.equal(parseRetryAfter('Sun, 06 Nov 1994 08:48:59 GMT', now), 0)
 })
 
-test('a two-digit year lies no more than 50 years ahead', () => {
+test('a two-digit year is read as at most 50 years ahead', () => {
   const in2026 = Date.UTC(2026, 0, 1)
   assert.equal(parseRetryAfter('Thursday, 01-Jan-26 00:01:00 GMT', in2026), 60_000)
   assert.equal(parseRetryAfter('Wednesday, 01-Jan-76 00:00:00 GMT', in2026), Date.UTC(2076, 0, 1) - in2026)
   assert.equal(parseRetryAfter('Saturday, 01-Jan-77 00:00:00 GMT', in2026), 0)
 })
 
-test('anything else asks for nothing', () => {
+test('any other value is ignored', () => {
   for (const value of [
     '',
     'soon',
@@ -45,7 +45,7 @@ test('anything else asks for nothing', () => {
   }
 })
 
-test('never throws, and never gives a negative or infinite wait', () => {
+test('parsing never throws and never gives a negative or infinite wait', () => {
   fc.assert(
     fc.property(fc.oneof(fc.string(), fc.stringMatching(/^\d{1,400}$/)), (value) => {
       const wait = parseRetryAfter(value, now)
@@ -54,7 +54,7 @@ test('never throws, and never gives a negative or infinite wait', () => {
   )
 })
 
-test('reads every date as toUTCString writes it', () => {
+test('every date that toUTCString writes is read', () => {
   fc.assert(
     fc.property(
       fc.date({ min: new Date(now), max: new Date(Date.UTC(9999, 0, 1)), noInvalidDate: true }),

@@ -49,11 +49,11 @@ test('an erasure that was appended twice counts once', () => {
   assert.equal(deletionState(book.get('r-1')!), 'cut_off')
 })
 
-test('a request that was interrupted and then reported stays interrupted, and nothing of it is owed any more', () => {
+test('a request without all of its erasures stays cut off after a finish note, and no calls are missing', () => {
   assert.deepEqual(stateOf(bookOf(...erasures.slice(0, 3), finishedNote(request, 4, 3))), ['cut_off', false])
 })
 
-test('a note made while the request was still being written speaks for what came before it only', () => {
+test('a note that was written while the request was still being written covers only what came before it', () => {
   const early = finishedNote(request, 4, 2)
   assert.deepEqual(stateOf(bookOf(...erasures.slice(0, 2), early, ...erasures.slice(2))), [
     'interrupted',
@@ -64,7 +64,7 @@ test('a note made while the request was still being written speaks for what came
   assert.deepEqual(stateOf(bookOf(...erasures, finishedNote(request, 4, 4), early)), ['finished', false])
 })
 
-test('what retention has taken away is not missed', () => {
+test('records that retention removed are not reported as missing', () => {
   const note = finishedNote(request, 4, 4)
   assert.deepEqual(stateOf(bookOf(...erasures.slice(2), note)), ['finished', false])
   const gone = bookOf(note)
@@ -72,7 +72,7 @@ test('what retention has taken away is not missed', () => {
   assert.deepEqual(gone.all(), [])
 })
 
-test('erasures of other producers, which number nothing, are a request as well', () => {
+test('unnumbered erasures of other producers form a request too', () => {
   const foreign = { requestId: 'theirs', number: 0, total: 0, destinationIds: ['crm'] }
   const [ada, bob] = ['ada', 'bob'].map((userId) => someErasure({ ...foreign, userId }))
   assert.deepEqual(stateOf(bookOf(ada!, bob!), 'theirs'), ['interrupted', true])
@@ -81,7 +81,7 @@ test('erasures of other producers, which number nothing, are a request as well',
   assert.deepEqual(stateOf(bookOf(ada!, note, bob!), 'theirs'), ['interrupted', true])
 })
 
-test('requests are listed from the oldest on', () => {
+test('requests are listed oldest first', () => {
   const of = (requestId: string, at: number) => someErasure({ requestId, at })
   const book = bookOf(of('b', 2), of('c', 1), of('a', 2))
   assert.deepEqual(

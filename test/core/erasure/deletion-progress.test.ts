@@ -64,7 +64,7 @@ function summary(
   ]) as Record<string, number[]>
 }
 
-test('what nothing is known of waits; a source without destinations has nothing to wait for', () => {
+test('a call without any record is waiting; a source without destinations has nothing to wait for', () => {
   assert.deepEqual(summary(progressOf()), {
     all: [0, 0, 0, 2, 0],
     crm: [0, 0, 0, 2, 0],
@@ -84,7 +84,7 @@ test('what nothing is known of waits; a source without destinations has nothing 
   })
 })
 
-test('a call is delivered once all of its destinations have it, and failed as soon as one has not', () => {
+test('a call is delivered once all of its destinations have it, and failed as soon as one has failed', () => {
   const some: Told[] = [
     ['ada', 'crm', 'delivered'],
     ['bob', 'crm', 'dead_lettered'],
@@ -98,7 +98,7 @@ test('a call is delivered once all of its destinations have it, and failed as so
   assert.deepEqual(summary(all).all, [1, 1, 0, 0, 0])
 })
 
-test('what a tier holds waits, whether it was tried or put off', () => {
+test('a delivery in a tier is waiting, whether it was attempted or deferred', () => {
   const progress = progressOf(['ada', 'crm', 'retried'], ['bob', 'crm', 'deferred'])
   assert.deepEqual(summary(progress).crm, [0, 0, 0, 2, 0])
 })
@@ -118,7 +118,7 @@ test('the last disposition counts, in whatever order the records come', () => {
     assert.deepEqual(summary(progressOf(...notified)).crm, [1, 0, 0, 1, 0])
 })
 
-test('a destination that was disabled since is not waited for, and counts where it was sent to before', () => {
+test('a destination that is disabled now is not waited for, but counts if it was sent the call before', () => {
   const sent: Told[] = [
     ['ada', 'crm', 'delivered'],
     ['bob', 'crm', 'delivered'],
@@ -131,7 +131,7 @@ test('a destination that was disabled since is not waited for, and counts where 
   assert.deepEqual(summary(skipped, { disabled: 'mail' }).mail, [0, 0, 1, 1, 0])
 })
 
-test('a record without a destination is skipped for all; one that failed and was replayed counts as its replay', () => {
+test('a record without a destination is skipped for all of them; one that failed and was replayed counts as its replay', () => {
   assert.deepEqual(summary(progressOf(['ada', '', 'skipped'])), {
     all: [0, 0, 1, 1, 0],
     crm: [0, 0, 1, 1, 0],
@@ -141,7 +141,7 @@ test('a record without a destination is skipped for all; one that failed and was
   assert.deepEqual(summary(replayed).crm, [1, 0, 0, 1, 0])
 })
 
-test('what the ledger no longer holds is unknown, and does not wait', () => {
+test('a delivery that is no longer in the ledger is unknown and does not count as waiting', () => {
   const progress = progressOf(['ada', 'crm', 'delivered'])
   const now = appendedAt + deliveriesKeptMs + 1
   assert.deepEqual(summary(progress, { now }), {

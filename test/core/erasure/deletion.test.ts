@@ -27,7 +27,7 @@ const settings = {
   ]),
 }
 
-test('a request is about every source; those with an enabled destination are notified, if they are enabled', () => {
+test('a request covers every source; enabled sources with an enabled destination are notified', () => {
   const { affected, unknown } = affectedSources(null, settings)
   assert.deepEqual(
     affected.map(({ sourceId, destinationIds }) => [sourceId, ...destinationIds]),
@@ -36,7 +36,7 @@ test('a request is about every source; those with an enabled destination are not
   assert.deepEqual(unknown, [])
 })
 
-test('a request about some sources is about these, each once, and names those that there are not', () => {
+test('a request for some sources covers exactly these, each once, and the error names unknown ones', () => {
   assert.deepEqual(affectedSources(['blog', 'nope', 'blog', 'quiet'], settings), {
     affected: [
       { sourceId: 'blog', destinationIds: ['mail'] },
@@ -48,7 +48,7 @@ test('a request about some sources is about these, each once, and names those th
 
 const request = { requestId: 'r-1', userIds: ['ada', 'bob'], at: Date.UTC(2026, 0, 2, 3, 4, 5, 6) }
 
-test('each user is erased at each source, counted through', () => {
+test('each user is erased at each source, in numbered erasures', () => {
   const { affected } = affectedSources(['shop', 'quiet'], settings)
   const erasures = [...erasuresOf(request, affected)]
   assert.deepEqual(
@@ -73,7 +73,7 @@ test('each user is erased at each source, counted through', () => {
   assert.deepEqual([note.finished, note.sourceId, note.userId, note.number, note.total], [true, '', '', 4, 4])
 })
 
-test('the delete call is valid, is the same each time, and renders to the body of the contract', () => {
+test('the delete call is valid, is the same each time, and renders to the documented body', () => {
   const [erasure] = erasuresOf(request, [{ sourceId: 'shop', destinationIds: ['crm'] }])
   const call = deleteCall(erasure!, 'h')
   assert.equal(checkCall(call).fault, null)

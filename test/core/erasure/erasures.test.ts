@@ -14,7 +14,7 @@ const call = (given: Partial<ErasableCall> = {}): ErasableCall => ({
   ...given,
 })
 
-test('an erasure covers what was appended no later than it, of its user at its source', () => {
+test('an erasure covers calls of its user at its source that were appended no later than the erasure', () => {
   const index = new ErasureIndex(7)
   index.add('shop', 'u-1', 1_000)
   assert.ok(index.covers(call()))
@@ -33,7 +33,7 @@ test('delete calls are exempt, whatever sent them', () => {
   assert.ok(!index.covers(call({ type: 'delete' })))
 })
 
-test('where the source is not known, an erasure at any source covers', () => {
+test('if the source is unknown, an erasure at any source covers the call', () => {
   const index = new ErasureIndex(7)
   index.add('shop', 'u-1', 1_000)
   index.add('blog', 'u-1', 2_000)
@@ -42,14 +42,14 @@ test('where the source is not known, an erasure at any source covers', () => {
   assert.ok(!index.covers(call({ sourceId: null, userIds: ['u-2'] })))
 })
 
-test('a call before the first erasure of all is not covered, whenever it was appended', () => {
+test('a call before the very first erasure is not covered, whenever it was appended', () => {
   assert.ok(!new ErasureIndex(7).covers(call({ appendedAt: 0 })))
   const index = new ErasureIndex(7)
   index.add('shop', 'u-1', 1_000)
   assert.ok(!index.covers(call({ userIds: ['u-2'], appendedAt: 0 })))
 })
 
-test('property: the fold is the last erasure of each user at each source, in whatever order it came', () => {
+test('property: the fold holds the last erasure of each user at each source, whatever the order', () => {
   const id = fc.oneof(fc.string({ maxLength: 6 }), fc.integer({ min: 0, max: 30 }).map(String))
   const erasure = fc.record({
     source: fc.constantFrom('a', 'b', 'ab'),
@@ -84,7 +84,7 @@ test('property: the fold is the last erasure of each user at each source, in wha
   )
 })
 
-test('a million users take 32 MB, and none is forgotten or taken for another', () => {
+test('a million users take 32 MB, and none is forgotten or mistaken for another', () => {
   const index = new ErasureIndex(7)
   const count = 1_000_000
   const before = process.memoryUsage().arrayBuffers
@@ -96,7 +96,7 @@ test('a million users take 32 MB, and none is forgotten or taken for another', (
   assert.ok(bytes <= 64 * 1024 * 1024, `${bytes} bytes, with what is not collected yet`)
 })
 
-test('what is too old to matter makes room, so that the memory of a process does not grow for ever', () => {
+test('erasures that are too old to matter are dropped, so that memory does not grow forever', () => {
   const index = new ErasureIndex(7)
   const day = 86_400_000
   const perDay = 1_000
@@ -108,7 +108,7 @@ test('what is too old to matter makes room, so that the memory of a process does
   assert.equal(index.erasedAt('shop', 'user-1-0'), 0)
 })
 
-test('a delivery is of the users that were noted, and as old as its call', () => {
+test('a delivery belongs to the users that are recorded with it, and is as old as its call', () => {
   const noted = delivery('m', { userIds: ['u-1', 'visitor'] })
   assert.deepEqual(erasableDelivery(noted, 'key', 9e15), {
     sourceId: 'shop',
@@ -118,7 +118,7 @@ test('a delivery is of the users that were noted, and as old as its call', () =>
   })
 })
 
-test('a delivery that an earlier version published belongs to its key’s user and is as old as its first known time', () => {
+test('a delivery that an earlier version published belongs to the user of its key and is as old as its first known time', () => {
   const origin = { topic: 'analytics.calls', partition: 0, offset: 1, appendedAt: null }
   const earlier = delivery('m', { userIds: [], origin, firstAttemptAt: 500, firstScheduledAt: 400 })
   const { userIds, appendedAt } = erasableDelivery(earlier, 'u-1', 600)
@@ -127,7 +127,7 @@ test('a delivery that an earlier version published belongs to its key’s user a
   assert.equal(erasableDelivery(never, null, 600).appendedAt, 600)
 })
 
-test('a record that is no delivery is of the users of its call, or of its key', () => {
+test('a record that is not a delivery belongs to the users of its call, or to that of its key', () => {
   const alias = someCall({ type: 'alias', previousId: 'visitor', userId: 'u-1' })
   const of = (...given: Parameters<typeof erasableRecord>) => {
     const { sourceId, userIds } = erasableRecord(...given)

@@ -22,7 +22,7 @@ const table: [text: string, canonical: string][] = [
   ['{"a":0.0000001,"b":1e21,"c":100e19}', '{"a":1e-7,"b":1e+21,"c":1e+21}'],
 ]
 
-test('white space, escapes, doubled keys, the order of whole-numbered keys and spellings of numbers are made one', () => {
+test('white space, escapes, duplicate keys, the order of integer keys and number spellings are made canonical', () => {
   for (const [text, canonical] of table) {
     assert.equal(canonicalObject(text), canonical)
     assert.equal(again(text), canonical)
@@ -40,7 +40,7 @@ const canonicalAlready = [
   JSON.stringify(Object.fromEntries(Array.from({ length: 500 }, (_, key) => [`key ${key}`, key]))),
 ]
 
-test('what is canonical already stays', () => {
+test('canonical text stays unchanged', () => {
   for (const text of canonicalAlready) {
     assert.equal(canonicalObject(text), text)
     assert.equal(again(text), text)
@@ -59,7 +59,7 @@ const inexact = [
   `1${'0'.repeat(400)}`,
 ]
 
-test('a number that a double cannot hold keeps its text, whatever else is written again', () => {
+test('a number that a double cannot represent keeps its text while the rest is rewritten', () => {
   for (const number of inexact) {
     assert.equal(canonicalObject(`{"n":${number}}`), `{"n":${number}}`)
     assert.equal(
@@ -69,7 +69,7 @@ test('a number that a double cannot hold keeps its text, whatever else is writte
   }
 })
 
-test('what is not exactly one JSON object is none', () => {
+test('text that is not exactly one JSON object is rejected', () => {
   for (const text of [
     '',
     ' ',
@@ -96,7 +96,7 @@ test('what is not exactly one JSON object is none', () => {
     assert.equal(canonicalObject(text), null, text)
 })
 
-test('nesting a hundred thousand deep loses nothing, and a thousand deep is written again', () => {
+test('nesting of a hundred thousand levels loses nothing, and one of a thousand levels is rewritten', () => {
   const nested = (depth: number, space: string) => '{"a":['.repeat(depth) + space + ']}'.repeat(depth)
   const [canonical, spaced] = [nested(100_000, ''), nested(100_000, ' ')]
   // No assert.equal: its message would show these.
@@ -108,7 +108,7 @@ test('nesting a hundred thousand deep loses nothing, and a thousand deep is writ
   assert.ok(canonicalObject(`${canonical}}`) === null)
 })
 
-test('an object with a hundred thousand keys, doubled ones among them, becomes what JSON.stringify writes', () => {
+test('an object with a hundred thousand keys, some duplicate, becomes what JSON.stringify writes', () => {
   const keys = Array.from({ length: 100_000 }, (_, key) => `"key ${key % 99_999}":${key}`)
   assert.equal(canonicalObject(`{${keys.join()}}`), again(`{${keys.join()}}`))
 })
@@ -197,7 +197,7 @@ const { object } = fc.letrec<{ value: string; object: string }>((tie) => ({
     ),
 }))
 
-test('property: an object in any spelling becomes what JSON.stringify(JSON.parse(text)) gives', () => {
+test('property: an object in any spelling becomes JSON.stringify(JSON.parse(text))', () => {
   fc.assert(
     fc.property(object, space, space, (text, before, after) => {
       const given = `${before}${text}${after}`
@@ -209,7 +209,7 @@ test('property: an object in any spelling becomes what JSON.stringify(JSON.parse
   )
 })
 
-test('property: numbers that a double cannot hold keep their text among all that is written again', () => {
+test('property: numbers that a double cannot represent keep their text while the rest is rewritten', () => {
   const mark = '8888888888'
   fc.assert(
     fc.property(object, fc.constantFrom(...inexact), fc.boolean(), (text, number, isFirst) => {
@@ -221,7 +221,7 @@ test('property: numbers that a double cannot hold keep their text among all that
   )
 })
 
-test('property: says of valid, damaged and random text whether it is an object, as JSON.parse does', () => {
+test('property: valid, damaged and random text is judged to be an object or not as JSON.parse judges it', () => {
   const damaged = fc
     .tuple(object, fc.nat(), fc.nat(3), fc.constantFrom(...'{}[]",:\\0.eE+-tfn \n\u0001u'))
     .map(([text, where, cut, char]) => {

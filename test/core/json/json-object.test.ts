@@ -82,20 +82,20 @@ const others = [
   '{}\u0000',
 ]
 
-test('one JSON object is one, however it is spelled', () => {
+test('a JSON object is recognized however it is spelled', () => {
   for (const text of objects) assert.equal(isJsonObject(text), true, text)
 })
 
-test('nothing else is, and no text gets out of its place in the body', () => {
+test('nothing else is accepted, and no text can escape from its place in the body', () => {
   for (const text of others) assert.equal(isJsonObject(text), false, JSON.stringify(text))
 })
 
-test('the tables above say what JSON.parse says', () => {
+test('the tables above agree with JSON.parse', () => {
   for (const text of [...objects, ...others])
     assert.equal(isJsonObject(text), parsesToAnObject(text), JSON.stringify(text))
 })
 
-test('nesting a hundred thousand deep neither overflows nor confuses', () => {
+test('nesting of a hundred thousand levels neither overflows the stack nor gives a wrong result', () => {
   const depth = 100_000
   const open = '{"a":['.repeat(depth)
   const close = ']}'.repeat(depth)
@@ -105,7 +105,7 @@ test('nesting a hundred thousand deep neither overflows nor confuses', () => {
   assert.equal(isJsonObject(`${open}}${close}`), false)
 })
 
-test('property: says what JSON.parse says of valid, damaged and random text', () => {
+test('property: valid, damaged and random text is judged as JSON.parse judges it', () => {
   const json = fc.json({ maxDepth: 5 })
   const object = fc
     .dictionary(fc.string({ unit: 'binary' }), fc.jsonValue())

@@ -13,7 +13,7 @@ function parseForeign(...keys: string[]): void {
   for (const key of keys) JSON.parse(`{"first":[],${JSON.stringify(key)}:0}`)
 }
 
-test('a key with an escape is the one that is spelled, whatever keys were parsed before (nodejs/node#63785)', () => {
+test('a key with an escape is parsed as it is spelled, whatever keys were parsed before (nodejs/node#63785)', () => {
   parseForeign('\\', 'caf\\', 'Webhook\\')
   assert.deepEqual(Object.keys(parseJson('{"first":1,"\\"":2}') as object), ['first', '"'])
   assert.deepEqual(Object.keys(parseJson('{"first":1, "\\n" :2}') as object), ['first', '\n'])
@@ -25,7 +25,7 @@ test('a key with an escape is the one that is spelled, whatever keys were parsed
   assert.equal(allowsWebhooks(someCall({ integrations })), false)
 })
 
-test('what is not JSON is refused, with and without escaped keys', () => {
+test('invalid JSON is refused, with and without escaped keys', () => {
   for (const text of [
     '',
     '{',
@@ -53,7 +53,7 @@ function spelled(value: unknown): string {
     .join()}}`
 }
 
-test('property: reads what JSON.stringify wrote, also with each character escaped', () => {
+test('property: text that JSON.stringify wrote is parsed, also with each character escaped', () => {
   const text = fc.oneof(fc.string(), fc.constantFrom('\\', '"', '\n', 'a\\', 'a"', '__proto__', '2', '1'))
   const value = fc.oneof(fc.dictionary(text, fc.oneof(text, fc.jsonValue())), fc.jsonValue())
   fc.assert(

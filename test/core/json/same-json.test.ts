@@ -34,13 +34,13 @@ for (const [one, other] of same) test(`${one} is the same as ${other}`, () => as
 for (const [one, other] of different)
   test(`${one} is not the same as ${other}`, () => assert(!sameJson(one, other)))
 
-test('however deep a value is nested, it is compared', () => {
+test('values are compared at any depth', () => {
   const deep = `${'['.repeat(8_000)}${']'.repeat(8_000)}`
   assert(sameJson(deep, deep))
   assert(!sameJson(deep, `${deep} `))
 })
 
-test('values are the same when they are deeply equal, and only then', () => {
+test('values are the same exactly if they are deeply equal', () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.jsonValue(), (one, other) => {
       const [text, spaced] = [JSON.stringify(one), JSON.stringify(one, null, 1)]

@@ -1,5 +1,5 @@
 // The audit against a world of two partitions of calls, a tier and dead letters, whose processes crash, lose their
-// partitions, and get their commits acknowledged or not. What forwarders tell is told by the forwarder's own code.
+// partitions, and get their commits acknowledged or not. What forwarders record is recorded by the forwarder's own code.
 import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'node:test'
@@ -183,7 +183,7 @@ class World {
     const { work, open } = taken
     const destination = open.pop()!
     if (open.length === 0) this.#taken.splice(index, 1)
-    // Of no destination are records that nobody gets, or that are no calls.
+    // Records without a receiver, and records that are not calls, have no destination.
     const becomes = destination !== null ? label : label === 'dead_lettered' ? label : 'skipped'
     if (becomes === 'retried' || becomes === 'deferred' || becomes === 'dead_lettered') {
       this.#publish(work, destination, becomes)
@@ -340,7 +340,7 @@ function check(world: World): AuditReport {
   return report
 }
 
-test('everything is accounted for at every moment, whatever becomes of processes, commits and publications', async () => {
+test('everything is accounted for at every moment, whatever happens to processes, commits and publications', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (all) => {
       const world = await history(all, (at, { kind }) => {
@@ -359,7 +359,7 @@ test('everything is accounted for at every moment, whatever becomes of processes
   )
 })
 
-test('an audit may begin anywhere, and then too everything is accounted for', async () => {
+test('everything is accounted for from wherever an audit begins', async () => {
   await fc.assert(
     fc.asyncProperty(steps, fc.double({ min: 0, max: 1, noNaN: true }), async (all, part) => {
       const world = await history(all)
@@ -374,7 +374,7 @@ test('an audit may begin anywhere, and then too everything is accounted for', as
   )
 })
 
-test('anything removed afterwards is missed: a call, a published record, a tally', async () => {
+test('anything removed afterwards is reported as missing: a call, a published record, a tally', async () => {
   await fc.assert(
     fc.asyncProperty(
       steps,
@@ -394,7 +394,7 @@ test('anything removed afterwards is missed: a call, a published record, a tally
           log![offset] = undefined
           at(places[0], offset)
         } else if (what === 'tally') {
-          // Of a chain's first one retention may have taken it; what others told of again is told.
+          // Retention may have removed the first one of a chain; one that others repeat is still recorded.
           const chain = world.chain().filter(({ tally }) => tally.predecessor !== null)
           if (chain.length === 0) return
           const { tally, topic, partition } = chain[pick % chain.length]!
@@ -412,7 +412,7 @@ test('anything removed afterwards is missed: a call, a published record, a tally
           if (facts.length === 0) return
           const index = facts[pick % facts.length]!
           const { from, deliveryId } = list[index]!
-          // One of several copies by the same owner is missed by nobody.
+          // One of several copies by the same owner is not missed.
           if (list.filter((one) => one.deliveryId === deliveryId && one.from === from).length > 1) return
           if (list.filter((one) => one.deliveryId === deliveryId).length > 1) return
           list.splice(index, 1)

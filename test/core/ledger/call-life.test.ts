@@ -87,7 +87,7 @@ const deadLetter = (at: number, given: Partial<DeadLetterTrace> = {}): DeadLette
   ...given,
 })
 
-/** Records that are finished, with who finished them; no others are. */
+/** The finished records, with the owner that finished each. */
 const finished = (owners: Record<string, string>, counts: Partial<DestinationCounts>[] = [], records = 1) => {
   return (place: Place): Finish => {
     const owner = owners[placeKey(place)]
@@ -118,7 +118,7 @@ const stateOf = (given: Partial<CopyFacts>) => {
 }
 const byA = { [placeKey(call)]: 'a/1' }
 
-test('without a word of its own a delivery is open until its record is finished, and then what the tally says', () => {
+test('a delivery without own traces is open until its record is finished, and then has the state that the tally implies', () => {
   assert.deepEqual(stateOf({}), ['open', false, null])
   const ended = (counts: Partial<DestinationCounts>[]) => stateOf({ finish: finished(byA, counts, 9) })
   assert.deepEqual(ended([{ delivered: 9 }]), ['delivered', true, 1])
@@ -128,7 +128,7 @@ test('without a word of its own a delivery is open until its record is finished,
   assert.deepEqual(stateOf({ finish: () => ({ finished: true, tally: null }) }), ['unknown', false, null])
 })
 
-test('where settings changed meanwhile, only what the tally bears out is said for certain', () => {
+test('if settings changed meanwhile, only what the tally confirms is reported as certain', () => {
   const plans = [[], [line('crm')]]
   const of = (counts: Partial<DestinationCounts>[], records: number) => {
     const { plan, deliveries } = life({ plans, finish: finished(byA, counts, records) })
@@ -144,7 +144,7 @@ test('where settings changed meanwhile, only what the tally bears out is said fo
   assert.deepEqual(life({ plans, traces, finish: finished(byA, [], 9) }).plan!.isCertain, true)
 })
 
-test('a retry waits until its tier’s record is finished; its outcome is then recorded, or unknown', () => {
+test('a retry is waiting until its tier’s record is finished; its outcome is then recorded or unknown', () => {
   const traces = [attempt(1), disposition(2, 'retried'), retry(2)]
   const { deliveries, steps } = life({ traces, finish: finished(byA) })
   assert.deepEqual(
@@ -167,7 +167,7 @@ test('a retry waits until its tier’s record is finished; its outcome is then r
   assert.deepEqual(stateOf({ traces: traces.slice(0, 2), finish: finished(byA) }), ['unknown', false, 1])
 })
 
-test('a dead letter is named, and a replay starts over', () => {
+test('a dead letter is shown with its reason and place, and a replay starts over', () => {
   const traces = [attempt(1), deadLetter(2), disposition(3, 'dead_lettered', { reason: 'rejected' })]
   const dead = life({ traces, finish: finished(byA) })
   assert.deepEqual(
@@ -185,7 +185,7 @@ test('a dead letter is named, and a replay starts over', () => {
   assert.deepEqual(stateOf({ traces: [deadLetter(2)], finish: finished(byA) }), ['dead_letter', false, 1])
 })
 
-test('what an owner did whose work no commit holds is a repeat, and so is what it led to', () => {
+test('work of an owner that no commit holds is marked as a repeat, and so is what follows from it', () => {
   const traces = [
     attempt(1),
     disposition(2, 'retried'),
@@ -203,7 +203,7 @@ test('what an owner did whose work no commit holds is a repeat, and so is what i
   assert.ok(same.steps.every(({ repeat }) => !repeat))
 })
 
-test('a record that came to no delivery says what became of it', () => {
+test('a record that never became a delivery shows its fate', () => {
   const of = (given: Partial<CopyFacts>) => life({ plans: [[]], ...given }).record
   assert.equal(of({})!.state, 'open')
   assert.equal(of({ finish: finished(byA, [{ destinationId: null, skipped: 1 }]) })!.state, 'skipped')
@@ -217,7 +217,7 @@ test('a record that came to no delivery says what became of it', () => {
   assert.deepEqual([dead.state, dead.reason, dead.deadLetter?.offset], ['dead_letter', 'unknown_source', 5])
 })
 
-test('traces are of the copy that they came from, also by way of a tier; what cannot be assigned is of the only one', () => {
+test('traces belong to the copy that they came from, also through a tier, and unassigned traces to the only copy', () => {
   const fromTier = attempt(5, { of: tierAt(1) })
   const traces = [attempt(1), retry(2), fromTier, attempt(9, { of: callAt(8) })]
   const { copies, strays } = copiesOf([call, callAt(8)], 'analytics.calls', traces)

@@ -47,7 +47,7 @@ const a = tally('a', null, 0, 10)
 const b = tally('b', 'a', 10, 20)
 const c = tally('c', 'b', 20, 30)
 
-test('the facts are the tallies that the committed one leads back to', () => {
+test('exactly the tallies in the chain from the committed one are facts', () => {
   const unacknowledged = tally('x', 'a', 10, 15)
   const overtaken = tally('y', 'b', 20, 40)
   assert.deepEqual(chainOf(at(30), 'c', [a, unacknowledged, b, overtaken, c]), {
@@ -57,19 +57,19 @@ test('the facts are the tallies that the committed one leads back to', () => {
   })
 })
 
-test('tallies after the commit was read are ignored', () => {
+test('tallies written after the commit was read are ignored', () => {
   assert.deepEqual(chainOf(at(20), 'b', [a, b, c]).facts, ['a', 'b'])
 })
 
-test('a ledger whose beginning retention removed is audited from where it begins now', () => {
+test('a ledger whose beginning retention removed is audited from its present beginning', () => {
   assert.deepEqual(chainOf(at(30), 'c', [b, c]), { facts: ['b', 'c'], from: 10, faults: [] })
 })
 
-test('a reader begins only at a tally that repeats what its predecessor held', () => {
+test('an audit begins only at a tally that repeats what its predecessor held', () => {
   assert.deepEqual(chainOf(at(30), 'c', [{ ...b, before: null }, c]).from, 20)
 })
 
-test('a missing tally leaves a gap of what it covered', () => {
+test('a missing tally leaves a gap over its offsets', () => {
   assert.deepEqual(chainOf(at(30), 'c', [a, c]), {
     facts: ['c'],
     from: 20,
@@ -77,13 +77,13 @@ test('a missing tally leaves a gap of what it covered', () => {
   })
 })
 
-test('the last tally gone leaves a gap, and those before it are facts', () => {
+test('a missing last tally leaves a gap, and the tallies before it are facts', () => {
   const { facts, faults } = chainOf(at(30), 'c', [a, b])
   assert.deepEqual(facts, ['a', 'b'])
   assert.deepEqual(faults, [{ kind: 'gap', runs: [[20, 29]] }])
 })
 
-test('an offset that a tally passes over is a gap', () => {
+test('an offset that a tally skips is a gap', () => {
   const passing = tally('b', 'a', 10, 20, { finished: [2, 8], records: 8 })
   assert.deepEqual(chainOf(at(20), 'b', [a, passing]).faults, [{ kind: 'gap', runs: [[10, 11]] }])
 })
@@ -98,7 +98,7 @@ test('a commit that holds more than its tally is a gap, one that holds less is a
   assert.deepEqual(chainOf(at(17), 'b', [a, b]).faults, [{ kind: 'overlap', runs: [[17, 19]] }])
 })
 
-test('a commit by another process is a gap or an overlap, whichever way it went', () => {
+test('a commit by another process is a gap or an overlap, depending on its direction', () => {
   const skipped = tally('d', null, 25, 30)
   assert.deepEqual(chainOf(at(30), 'd', [a, b, skipped]).faults, [{ kind: 'gap', runs: [[20, 24]] }])
   const back = tally('d', null, 15, 30)
@@ -107,7 +107,7 @@ test('a commit by another process is a gap or an overlap, whichever way it went'
   assert.deepEqual(chainOf(at(15), null, [a, b]).faults, [{ kind: 'overlap', runs: [[15, 19]] }])
 })
 
-test('tallies from the last commit on are no facts yet, be theirs to come or never made', () => {
+test('tallies after the last commit are not facts yet, whether they were committed later or never', () => {
   const none = { facts: [], from: 0, faults: [] }
   assert.deepEqual(chainOf(null, null, [a]), none)
   assert.deepEqual(chainOf(null, null, [a, b, c]), none)
@@ -126,7 +126,7 @@ test('offsets beyond the position are tallied when they finish, and not again wh
   })
 })
 
-test('a tally whose offsets are no offsets is named', () => {
+test('a tally with invalid offsets is named', () => {
   const forged = tally('b', 'a', 10, 20, { finished: [-5, 10] })
   const { faults } = chainOf(at(20), 'b', [a, forged])
   assert.deepEqual(

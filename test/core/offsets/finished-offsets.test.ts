@@ -13,7 +13,7 @@ const offsetsOf = (runs: readonly OffsetRun[]): number[] => [
   ...new Set(runs.flatMap(({ start, end }) => Array.from({ length: end - start }, (_, n) => start + n))),
 ]
 
-test('property: joined runs hold the offsets of both, ascending, and lie apart', () => {
+test('property: joined runs hold the offsets of both, ascending and disjoint', () => {
   const spread = ascending.map((runs) => runs.map((run, n) => ({ start: run.start + n, end: run.end + n })))
   fc.assert(
     fc.property(spread, spread, (one, other) => {

@@ -33,12 +33,12 @@ const anyRuns = fc.array(
   { maxLength: 50 },
 )
 
-test('nothing finished above the position takes five bytes', () => {
+test('a position without finished offsets above it takes five bytes', () => {
   assert.equal(encodeFinished(7, []), '1.-.')
   assert.deepEqual(decodeFinished(7, '1.-.'), [])
 })
 
-test('what is written is read back, in either form', () => {
+test('encoded offsets are decoded again, in either form', () => {
   fc.assert(
     fc.property(offset, fc.oneof(smallRuns(400), anyRuns), (position, distances) => {
       const runs = runsOf(position, distances)
@@ -47,7 +47,7 @@ test('what is written is read back, in either form', () => {
   )
 })
 
-test('the shorter form is taken', () => {
+test('the shorter form is chosen', () => {
   const alternating = runsOf(
     0,
     Array.from({ length: 100 }, () => [1, 1]),
@@ -56,7 +56,7 @@ test('the shorter form is taken', () => {
   assert.match(encodeFinished(0, [{ start: 1, end: 50_000 }]), /^1\.r\./)
 })
 
-test('a map of up to 20,000 offsets always fits whole, whatever its pattern', () => {
+test('a map of up to 20,000 offsets always fits completely, whatever its pattern', () => {
   const span = 20_000
   const check = (position: number, runs: readonly OffsetRun[]) => {
     const metadata = encodeFinished(position, runs)
@@ -95,7 +95,7 @@ test('a map of up to 20,000 offsets always fits whole, whatever its pattern', ()
   )
 })
 
-test('beyond that only the smallest runs are left out, and never is an unfinished offset called finished', () => {
+test('larger maps leave out only the smallest runs and never mark an unfinished offset as finished', () => {
   const length = fc.oneof(
     { weight: 5, arbitrary: fc.integer({ min: 1, max: 6 }) },
     { weight: 1, arbitrary: fc.integer({ min: 1, max: 300 }) },
@@ -130,7 +130,7 @@ test('beyond that only the smallest runs are left out, and never is an unfinishe
   )
 })
 
-test('at most 4,000 bytes at the far end of what memory allows', () => {
+test('the map takes at most 4,000 bytes even for the largest span that memory allows', () => {
   for (const every of [2, 3, 5, 10, 50]) {
     const runs = runsOf(
       0,
@@ -143,7 +143,7 @@ test('at most 4,000 bytes at the far end of what memory allows', () => {
   }
 })
 
-test('bytes stay free for the ledger, and what follows a third dot is left alone', () => {
+test('the map leaves bytes free for the ledger, and text after a third dot is ignored', () => {
   fc.assert(
     fc.property(
       offset,
@@ -160,7 +160,7 @@ test('bytes stay free for the ledger, and what follows a third dot is left alone
   )
 })
 
-test("another tool's metadata says nothing, and never throws", () => {
+test('foreign metadata is ignored and never throws', () => {
   for (const foreign of [
     null,
     undefined,
@@ -185,7 +185,7 @@ test("another tool's metadata says nothing, and never throws", () => {
   )
 })
 
-test('a map that was cut off gives only runs that were in it', () => {
+test('a truncated map yields only runs that it contained', () => {
   fc.assert(
     fc.property(smallRuns(300), fc.nat(), (distances, cut) => {
       const runs = runsOf(9, distances)

@@ -53,7 +53,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 )
 
-test('agrees with a naive model through fetches, refetches, rebalances and crashes', () => {
+test('the tracker agrees with a naive model through fetches, refetches, rebalances and crashes', () => {
   fc.assert(
     fc.property(
       // A log with holes: each number is the distance to the offset before.
@@ -131,7 +131,7 @@ test('agrees with a naive model through fetches, refetches, rebalances and crash
   )
 })
 
-test('commits nothing before it knows anything', () => {
+test('nothing is committed before any offset is known', () => {
   const tracker = new OffsetTracker()
   assert.equal(tracker.position, null)
   tracker.restore(0, [])
@@ -140,7 +140,7 @@ test('commits nothing before it knows anything', () => {
   assert.equal(tracker.position, 0)
 })
 
-test('steps over the holes that control records and compaction leave', () => {
+test('the position steps over holes that control records and compaction leave', () => {
   const tracker = new OffsetTracker()
   const [a, b, c] = [3, 7, 20].map((offset) => tracker.add(offset)) as [number, number, number]
   assert.equal(tracker.position, 3)
@@ -153,7 +153,7 @@ test('steps over the holes that control records and compaction leave', () => {
   assert.equal(tracker.position, 21)
 })
 
-test('a second finish of one offset changes nothing', () => {
+test('finishing an offset twice changes nothing', () => {
   const tracker = new OffsetTracker()
   const first = tracker.add(0)
   const second = tracker.add(1)
@@ -168,7 +168,7 @@ test('a second finish of one offset changes nothing', () => {
   assert.equal(tracker.unfinished, 0)
 })
 
-test('a late finish of an offset that a restore had finished cannot finish another', () => {
+test('a late finish of an offset that a restore had already finished cannot finish another one', () => {
   const tracker = new OffsetTracker()
   const sequence = tracker.add(5)
   tracker.restore(6, [])
@@ -178,7 +178,7 @@ test('a late finish of an offset that a restore had finished cannot finish anoth
   assert.equal(tracker.unfinished, 1)
 })
 
-test('what was restored and not yet fetched again stays in the next commit: a second crash repeats nothing', () => {
+test('offsets that were restored and not fetched again stay in the next commit, so a second crash repeats nothing', () => {
   const tracker = new OffsetTracker()
   tracker.restore(10, [{ start: 50, end: 60 }])
   assert.deepEqual(tracker.finishedRuns(), [{ start: 50, end: 60 }])
@@ -188,7 +188,7 @@ test('what was restored and not yet fetched again stays in the next commit: a se
   assert.deepEqual(tracker.finishedRuns(), [{ start: 50, end: 60 }])
 })
 
-test('a stay through a rebalance unites the committed map with what is known: finished is a fact', () => {
+test('a partition that stays through a rebalance unites the committed map with its own finished offsets', () => {
   const tracker = new OffsetTracker()
   tracker.restore(10, [{ start: 50, end: 60 }])
   tracker.restore(12, [{ start: 55, end: 70 }])
@@ -199,7 +199,7 @@ test('a stay through a rebalance unites the committed map with what is known: fi
   assert.equal(tracker.add(51), noWork)
 })
 
-test('grows past 100,000 offsets behind one that is not finished', () => {
+test('the tracker grows past 100,000 offsets behind an unfinished one', () => {
   const tracker = new OffsetTracker()
   const count = 150_000
   const head = tracker.add(1_000)
@@ -213,7 +213,7 @@ test('grows past 100,000 offsets behind one that is not finished', () => {
   assert.equal(tracker.size, 0)
 })
 
-test('restoring a full map takes time in line with its size, not its square', () => {
+test('restoring a full map takes time proportional to its size, not its square', () => {
   const tracker = new OffsetTracker()
   const runs: OffsetRun[] = []
   for (let offset = 0; offset < 100_000; offset++) {

@@ -33,7 +33,7 @@ function positionIn(state: ReadState): ReadPosition {
 
 const states = Object.keys(readTransitions) as ReadState[]
 
-test('each event leads where the table says, and one that it does not name is a bug that changes nothing', () => {
+test('each event leads to the state in the table, and an event that the table lacks is a bug that changes nothing', () => {
   for (const state of states)
     for (const event of Object.keys(events) as ReadEvent[]) {
       const position = positionIn(state)
@@ -49,12 +49,12 @@ test('each event leads where the table says, and one that it does not name is a 
     }
 })
 
-test('nothing is taken before the committed offsets are known, while it has to go back, and once it is lost', () => {
+test('no batch is accepted before the committed offsets are known, while reading has to go back, or after the partition is lost', () => {
   for (const state of ['restoring', 'gap', 'lost'] as const)
     assert.equal(positionIn(state).verdict(0, false), 'drop', state)
 })
 
-test('a batch from where reading ended or earlier is taken, one from beyond means going back', () => {
+test('a batch from the end of reading or before it is accepted, and one from beyond it makes reading go back', () => {
   const position = positionIn('reading')
   assert.deepEqual(
     [7, 8, 9].map((from) => position.verdict(from, false)),
@@ -63,7 +63,7 @@ test('a batch from where reading ended or earlier is taken, one from beyond mean
   assert.equal(position.verdict(9, true), 'go_back')
 })
 
-test('after a seek a batch of control records is taken wherever it begins, but only the first one', () => {
+test('after a seek a batch of control records is accepted wherever it begins, but only the first one', () => {
   const position = positionIn('seeking')
   assert.equal(position.verdict(9, true), 'take_beyond')
   assert.equal(position.verdict(9, false), 'go_back')
@@ -71,7 +71,7 @@ test('after a seek a batch of control records is taken wherever it begins, but o
   assert.equal(position.verdict(13, true), 'go_back')
 })
 
-test('property: a question changes nothing, and the next offset never goes down but by going back', () => {
+test('property: a question changes nothing, and the next offset decreases only by going back', () => {
   const batches = fc.array(fc.record({ from: fc.nat(50), length: fc.nat(10) }))
   fc.assert(
     fc.property(batches, (given) => {

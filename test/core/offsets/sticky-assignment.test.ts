@@ -31,12 +31,12 @@ const moved = (members: readonly GroupMember[], assignment: Assignment): number 
     )
     .reduce((a, b) => a + b, 0)
 
-test('a lone member gets everything it subscribed to, and nothing else', () => {
+test('a lone member gets everything that it subscribed to, and nothing else', () => {
   const assignment = assignSticky([member('a')], topics({ calls: 3, other: 2 }))
   assert.deepEqual(plain(assignment), { a: { calls: [0, 1, 2] } })
 })
 
-test('a member that joins takes its share, and no partition moves between the others', () => {
+test('a member that joins gets its share, and no partition moves between the others', () => {
   const partitions = topics({ calls: 12 })
   const before = [member('a'), member('b')]
   const first = assignSticky(before, partitions)
@@ -46,7 +46,7 @@ test('a member that joins takes its share, and no partition moves between the ot
   assert.equal(second.get('c')!.calls!.length, 4)
 })
 
-test('when a member leaves, the others keep all they have', () => {
+test('when a member leaves, the others keep all of theirs', () => {
   const partitions = topics({ calls: 12 })
   const before = [member('a'), member('b'), member('c')]
   const left = after(before, assignSticky(before, partitions), 1).filter(({ id }) => id !== 'b')
@@ -58,14 +58,14 @@ test('when a member leaves, the others keep all they have', () => {
   )
 })
 
-test('nothing moves when nothing changed, even where partitions do not divide evenly', () => {
+test('nothing moves if nothing changed, even if partitions do not divide evenly', () => {
   const partitions = topics({ calls: 7, more: 5 })
   const before = ['a', 'b', 'c'].map((id) => member(id, { topics: ['calls', 'more'] }))
   const first = assignSticky(before, partitions)
   assert.deepEqual(plain(assignSticky(after(before, first, 1), partitions)), plain(first))
 })
 
-test('of two that claim one partition, the later generation is right', () => {
+test('if two members claim one partition, the later generation wins', () => {
   const partitions = topics({ calls: 2 })
   const claims = (a: number, b: number) =>
     assignSticky(
@@ -79,7 +79,7 @@ test('of two that claim one partition, the later generation is right', () => {
   assert.deepEqual(plain(claims(5, 4)), { a: { calls: [0] }, b: { calls: [1] } })
 })
 
-test('claims to partitions and topics that are not there, or not subscribed to, count for nothing', () => {
+test('claims to unknown or unsubscribed partitions and topics are ignored', () => {
   const owned = { calls: [0, 9], gone: [0], other: [0] }
   const assignment = assignSticky(
     [member('a', { owned }), member('b', { topics: ['calls', 'other'] })],
@@ -88,7 +88,7 @@ test('claims to partitions and topics that are not there, or not subscribed to, 
   assert.deepEqual(plain(assignment), { a: { calls: [0] }, b: { calls: [1], other: [0] } })
 })
 
-test('members with the fewest partitions get the odd ones of the next topic', () => {
+test('members with the fewest partitions get the surplus ones of the next topic', () => {
   const both = { topics: ['one', 'two'] }
   const assignment = assignSticky([member('a', both), member('b', both)], topics({ one: 1, two: 1 }))
   assert.deepEqual(plain(assignment), { a: { one: [0] }, b: { two: [0] } })
@@ -109,7 +109,7 @@ const anyMembers = fc
   .uniqueArray(fc.stringMatching(/^[a-z]{1,3}$/), { minLength: 1, maxLength: 8 })
   .chain((ids) => fc.tuple(...ids.map(anyMember)))
 
-test('every partition has exactly one owner, which subscribed to it, and shares differ by one at most', () => {
+test('every partition has exactly one owner, which is subscribed to it, and shares differ by one at most', () => {
   fc.assert(
     fc.property(anyMembers, anyPartitions, (members, partitions) => {
       const assignment = assignSticky(members, partitions)
@@ -147,7 +147,7 @@ test('the result does not depend on the order of members, topics or partitions',
   )
 })
 
-test('through any joins and leaves, only what must move does', () => {
+test('after any joins and leaves, only partitions that must move do', () => {
   const change = fc.record({ join: fc.boolean(), who: fc.nat() })
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 24 }), fc.array(change, { maxLength: 20 }), (size, changes) => {

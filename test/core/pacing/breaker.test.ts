@@ -79,7 +79,7 @@ for (const [from, event, to, askedMs] of table) {
   })
 }
 
-test('from every phase the way leads back to closed: it cannot stick', () => {
+test('every phase leads back to closed, so the breaker cannot get stuck', () => {
   const all = Object.keys(transitions) as BreakerPhase[]
   for (const from of all) {
     const reached = new Set([from])
@@ -91,7 +91,7 @@ test('from every phase the way leads back to closed: it cannot stick', () => {
   }
 })
 
-test('a phase that sends nothing ends by time, and one that sends takes what comes of it', () => {
+test('a phase that sends nothing ends by time, and one that sends ends by success or failure', () => {
   for (const [phase, { sends }] of Object.entries(phases)) {
     const { elapsed, success, failure } = transitions[phase as BreakerPhase]
     assert.equal(elapsed.length > 0, sends === 'nothing', phase)
@@ -99,7 +99,7 @@ test('a phase that sends nothing ends by time, and one that sends takes what com
   }
 })
 
-test('an open or paused breaker goes on when its time is over, not a millisecond earlier', () => {
+test('an open or paused breaker goes on when its time is over, and not a millisecond earlier', () => {
   for (const [waiting, then] of [
     [open(now, 1_000), 'half_open'],
     [paused(now), 'ramp'],
@@ -111,7 +111,7 @@ test('an open or paused breaker goes on when its time is over, not a millisecond
     assert.equal(elapsedBreaker(other, now + 1e9, limits), other)
 })
 
-test('the ramp widens by one with each success, to its end', () => {
+test('the ramp widens by one with each success, up to its end', () => {
   let at = elapsedBreaker(open(now, 1_000), now, limits)
   const probes: number[] = []
   while (at.phase !== 'closed') {
@@ -122,7 +122,7 @@ test('the ramp widens by one with each success, to its end', () => {
   assert.deepEqual(at, closedBreaker)
 })
 
-test('an endpoint that answers is well, whatever it answers; one that was not reached says nothing', () => {
+test('timeouts, 5xx and network errors count as failures, other answers as successes, and attempts without contact as neither', () => {
   const events = Object.fromEntries(outcomeKinds.map((kind) => [kind, breakerEvent({ kind } as Outcome)]))
   assert.deepEqual(events, {
     success: 'success',
@@ -139,7 +139,7 @@ test('an endpoint that answers is well, whatever it answers; one that was not re
   })
 })
 
-test('429 and 503 with a Retry-After ask for a pause; nothing else does, whatever it says', () => {
+test('429 and 503 with a Retry-After request a pause; nothing else does', () => {
   const event = (kind: Outcome['kind'], status: number | null, retryAfterMs: number | null) =>
     breakerEvent({ kind, status, retryAfterMs } as Outcome)
   assert.equal(event('status_429', 429, 1_000), 'busy')
@@ -151,7 +151,7 @@ test('429 and 503 with a Retry-After ask for a pause; nothing else does, whateve
   assert.equal(event('status_4xx', 404, 1_000), 'success')
 })
 
-test('whatever happens: it opens only on failures, waits within its bounds and never probes beyond its ramp', () => {
+test('whatever happens, the breaker opens only after failures, waits within its bounds and never probes beyond its ramp', () => {
   const steps = fc.record({
     event: fc.constantFrom<BreakerEvent>('success', 'failure', 'busy', 'elapsed'),
     after: fc.nat(5_000),
@@ -184,7 +184,7 @@ test('whatever happens: it opens only on failures, waits within its bounds and n
   )
 })
 
-test('failures between successes never open it, and do not keep it from closing after a probe', () => {
+test('failures between successes never open the breaker or keep it from closing after a probe', () => {
   let at = closedBreaker
   for (let index = 0; index < 10_000; index++) {
     at = stepBreaker(at, index % 20 === 19 ? 'success' : 'failure', index)

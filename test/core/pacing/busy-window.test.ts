@@ -52,7 +52,7 @@ class Process {
 
 const emptyTurnMs = 0.01
 
-test('whatever receivers take, the process is kept busy, with few more on the wire than that takes', () => {
+test('whatever the latency of receivers, the process is kept busy with little more on the wire than that needs', () => {
   const costs = fc.double({ min: 0.02, max: 0.2, noNaN: true })
   const roundTrips = fc.double({ min: 0, max: 100, noNaN: true })
   fc.assert(
@@ -69,7 +69,7 @@ test('whatever receivers take, the process is kept busy, with few more on the wi
   )
 })
 
-test('a receiver that becomes slow costs a few turns of the event loop, and is forgotten once it is fast again', () => {
+test('a receiver that becomes slow costs a few turns of the event loop, and the window shrinks again when it is fast', () => {
   const process = new Process(4_096, 0.05, 0.2)
   process.run(1_000)
   const usual = process.inFlight
@@ -84,7 +84,7 @@ test('a receiver that becomes slow costs a few turns of the event loop, and is f
   assert.ok(process.inFlight <= 50, `${process.inFlight} on the wire`)
 })
 
-test('it never grows beyond what the process may have at once', () => {
+test('the window never grows beyond the process’s limit', () => {
   const window = new BusyWindow(100)
   for (let turns = 0; turns < 100; turns++) window.turned(window.size)
   assert.equal(window.size, 100)

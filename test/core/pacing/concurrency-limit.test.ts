@@ -59,7 +59,7 @@ function simulate(limit: ConcurrencyLimit, receiver: Receiver, forMs: number, cp
   }
 }
 
-test('a receiver that takes 100 ms, however many at once, is driven as fast as one core can send', () => {
+test('a receiver that takes 100 ms at any concurrency is driven as fast as one core can send', () => {
   const wavers = random(1)
   const best = 1_000 / 0.055
   const result = simulate(new ConcurrencyLimit(bounds), () => 100 + 5 * wavers(), 20_000, 0.055)
@@ -67,7 +67,7 @@ test('a receiver that takes 100 ms, however many at once, is driven as fast as o
   assert.ok(result.at(3_000) >= 1_024, `${result.at(3_000)} at once after three seconds`)
 })
 
-test('a receiver that answers at once stays at the start: more would only queue', () => {
+test('a receiver that answers at once stays at the starting limit, because more would only queue', () => {
   const result = simulate(new ConcurrencyLimit(bounds), () => 0.2, 60_000)
   assert.ok(result.limit <= 80 && result.max <= 160, `${result.limit}, at most ${result.max}`)
   assert.ok(result.perSecond >= 0.95 * 20_000)
@@ -85,7 +85,7 @@ test('a receiver with N workers gets about N requests at once, or the starting l
   }
 })
 
-test('a receiver that becomes slower is not starved for it, and one that becomes faster is found out', () => {
+test('a receiver that becomes slower is not starved, and one that becomes faster is discovered', () => {
   const changing: Receiver = (_, at) => (at < 20_000 ? 10 : at < 120_000 ? 100 : 20)
   const limit = new ConcurrencyLimit(bounds)
   const result = simulate(limit, changing, 200_000, 0.2)
@@ -97,7 +97,7 @@ test('a receiver that becomes slower is not starved for it, and one that becomes
   assert.ok(result.perSecond >= 0.9 * 5_000, `${result.perSecond}`)
 })
 
-test('time-outs halve it once for all that was in flight, below the start, and success doubles it back', () => {
+test('timeouts halve the limit once for all requests in flight, even below the start, and success doubles it back', () => {
   const limit = new ConcurrencyLimit(bounds)
   for (let index = 0; index < 64; index++) limit.overloaded(1_000 + index, 6_000 + index)
   assert.equal(limit.value, 32)
@@ -111,7 +111,7 @@ test('time-outs halve it once for all that was in flight, below the start, and s
   assert.ok(windows <= 8, `${windows} windows`)
 })
 
-test('a limit that is not used does not grow, and a restart forgets what was learnt', () => {
+test('an unused limit does not grow, and a restart discards what was measured', () => {
   const limit = new ConcurrencyLimit(bounds)
   for (let at = 0; at < 600_000; at += 10) limit.answered(10, 5, at)
   assert.equal(limit.value, 64)
@@ -121,7 +121,7 @@ test('a limit that is not used does not grow, and a restart forgets what was lea
   assert.deepEqual([limit.value, limit.phase], [64, 'rising'])
 })
 
-test('whatever is reported to it, it stays within its bounds', () => {
+test('whatever is reported to it, the limit stays within its bounds', () => {
   const told = fc.record({
     took: fc.double({ min: 0, max: 5_000, noNaN: true }),
     inFlight: fc.nat(4_000),
@@ -151,7 +151,7 @@ test('whatever is reported to it, it stays within its bounds', () => {
   )
 })
 
-test('its table has a step for every event in every phase, and measuring always ends', () => {
+test('the table has a step for every event in every phase, and measuring always ends', () => {
   for (const phase of Object.keys(limitTransitions) as LimitPhase[]) {
     const reached = new Set([phase])
     for (const from of reached) for (const [to] of Object.values(limitTransitions[from])) reached.add(to)

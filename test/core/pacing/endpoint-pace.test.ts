@@ -44,7 +44,7 @@ function counter(times: readonly number[], span: number): (at: number) => number
   }
 }
 
-test('two thousand endpoints for two hours: of one that is well, nothing is deferred and all is delivered', () => {
+test('for two thousand healthy endpoints over two hours nothing is deferred and everything is delivered', () => {
   for (let seed = 0; seed < 2_000; seed++) {
     const rate = [0.01, 0.05, 0.1, 0.2][seed % 4]!
     const book = live(well([1, 20, 200, 2_000][(seed >> 2) % 4]!), rate, 2 * hour, seed)
@@ -52,14 +52,14 @@ test('two thousand endpoints for two hours: of one that is well, nothing is defe
   }
 })
 
-test('an endpoint of whose answers two in three are failures still gets nearly everything within its window', () => {
+test('an endpoint with two failures in three answers still gets nearly everything within its window', () => {
   for (let seed = 0; seed < 5; seed++) {
     const book = live(failing(0.67, well(50)), 1, 2 * hour, seed)
     assert.ok(book.expired < book.made * 0.2, `${book.expired} of ${book.made} expired`)
   }
 })
 
-test('an endpoint that works but fails now and then stays closed: nothing is put off, all is delivered', () => {
+test('an endpoint that sometimes fails stays closed: nothing is deferred and everything is delivered', () => {
   for (let seed = 0; seed < 20; seed++) {
     const book = live(failing(0.2, well(50)), 2, hour, seed)
     assert.deepEqual([book.deferred, book.expired], [{}, 0])
@@ -67,7 +67,7 @@ test('an endpoint that works but fails now and then stays closed: nothing is put
 })
 
 for (const [name, endpoint] of Object.entries(bad)) {
-  test(`an endpoint that ${name} for hours gets a bounded number of requests, whatever comes for it`, () => {
+  test(`an endpoint that ${name} for hours gets a bounded number of requests, whatever the load`, () => {
     for (let seed = 0; seed < 9; seed++) {
       const rate = [0.5, 5, 50][seed % 3]!
       const book = live(endpoint, rate, (rate === 50 ? 0.05 : 0.5) * hour, seed)
@@ -97,7 +97,7 @@ for (const [name, endpoint] of Object.entries(bad)) {
   })
 }
 
-test('whatever an endpoint did before, once it is well its breaker closes and its limit comes back', () => {
+test('whatever an endpoint did before, its breaker closes and its limit recovers once it is healthy', () => {
   const weather: Endpoint[] = [
     refuses,
     answers503,
@@ -122,7 +122,7 @@ test('whatever an endpoint did before, once it is well its breaker closes and it
   }
 })
 
-test('retries that fail stay within the budget, however many there are', () => {
+test('failing retries stay within the budget, however many there are', () => {
   const share = 0.5
   const budget = { share, perSecond: 0.05, burst: 5 }
   for (let seed = 0; seed < 20; seed++) {
@@ -141,7 +141,7 @@ test('retries that fail stay within the budget, however many there are', () => {
   }
 })
 
-test('a million retries that come due at an endpoint that is well are not limited by its budget', () => {
+test('the retry budget does not limit a million due retries at a healthy endpoint', () => {
   const pace = new EndpointPace(bounds)
   const success = { kind: 'success', status: 200, retryAfterMs: null, durationMs: 1 } as Outcome
   for (let index = 0; index < 1_000_000; index++) {
@@ -150,7 +150,7 @@ test('a million retries that come due at an endpoint that is well are not limite
   }
 })
 
-test('an endpoint that allows ten requests a second and says so by 429 gets about as many, and little is refused', () => {
+test('an endpoint that limits itself to ten requests a second by 429 gets about ten, and refuses few', () => {
   let allowance = 10
   let since = 0
   const limited: Endpoint = (at) => {
@@ -166,7 +166,7 @@ test('an endpoint that allows ten requests a second and says so by 429 gets abou
   assert.ok(refused < book.made * 0.1, `${refused} of ${book.made} refused`)
 })
 
-test('what a breaker puts off waits for the whole of its cool-down, however little of it is left', () => {
+test('a delivery that a breaker defers waits for the whole cool-down, however little of it is left', () => {
   const pace = new EndpointPace(bounds)
   const failed: Outcome = { ...deferredOutcome(''), kind: 'status_5xx', status: 503, durationMs: 1 }
   let now = 0

@@ -11,7 +11,7 @@ const after = (...durations: number[]) => {
 }
 const times = (count: number, ms: number) => Array<number>(count).fill(ms)
 
-test('as many calls of a key may wait as make ten seconds of work at its endpoint, and one in any case', () => {
+test('a key may have as many waiting calls as make ten seconds of work at its endpoint, and at least one', () => {
   assert.equal(after(), Infinity)
   assert.equal(after(1), 10_000)
   assert.equal(after(100), 100)
@@ -21,7 +21,7 @@ test('as many calls of a key may wait as make ten seconds of work at its endpoin
   assert.equal(after(0), Infinity)
 })
 
-test('a first answer that came late, or one among many, says little; many of them change it', () => {
+test('a late first answer, or one late answer of many, has little weight; many of them change the bound', () => {
   assert.equal(after(500, 2), 5_000)
   assert.ok(after(...times(15, 2), 500) >= 300)
   assert.ok(after(...times(50, 5), 1_000) >= 100)
@@ -29,7 +29,7 @@ test('a first answer that came late, or one among many, says little; many of the
   assert.ok(after(...times(50, 1_000), ...times(200, 5)) >= 1_900)
 })
 
-test('property: answers that all take as long allow ten seconds of work and no more, any others at least one call', () => {
+test('property: equal answer times allow ten seconds of work and no more, and any answers allow at least one call', () => {
   const ms = fc.double({ min: 0.1, max: 100_000, noNaN: true })
   fc.assert(
     fc.property(fc.array(ms, { minLength: 1 }), (durations) => {

@@ -74,7 +74,7 @@ const shown: Record<string, string[]> = {
   ],
 }
 
-test('docs/architecture.md has the gates of limits.ts, each with the values of the code', () => {
+test('docs/architecture.md lists the gates of limits.ts, each with the values in the code', () => {
   const missing: string[] = []
   for (const [gate, parts] of Object.entries(shown)) {
     const row = page.get(gate)?.join(' | ') ?? ''

@@ -17,7 +17,7 @@ function spend(budget: RetryBudget, now: number): number {
   return failed
 }
 
-test('first attempts earn their share of failed retries, for ten minutes; a trickle is free', () => {
+test('first attempts earn their share of failed retries for ten minutes, and a trickle is free', () => {
   const budget = new RetryBudget({ share: 0.2, perSecond: 2, burst: 10 })
   for (let left = 1_000; left > 0; left--) budget.firstAttempt(t0)
   assert.equal(spend(budget, t0 + 5 * minute), 200 + 10)
@@ -26,7 +26,7 @@ test('first attempts earn their share of failed retries, for ten minutes; a tric
   assert.equal(spend(budget, t0 + 20 * minute + budgetWindowMs), 10, 'what was earned is forgotten')
 })
 
-test('what was spent is not forgiven before ten minutes have passed either', () => {
+test('spent budget is not restored before ten minutes have passed', () => {
   const budget = new RetryBudget({ share: 1, perSecond: 0, burst: 0 })
   for (let left = 100; left > 0; left--) budget.firstAttempt(t0)
   assert.equal(spend(budget, t0 + 8 * minute), 100)
@@ -46,7 +46,7 @@ test('an endpoint without traffic may fail its retries at the free rate, however
   )
 })
 
-test('whenever a retry goes out, those that failed in the last ten minutes are within the share and the trickle', () => {
+test('property: at every retry, those that failed in the last ten minutes are within the share and the trickle', () => {
   const steps = fc.record({
     after: fc.oneof(fc.nat(2_000), fc.nat(5 * minute)),
     first: fc.nat(40),

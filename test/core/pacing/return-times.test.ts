@@ -9,7 +9,7 @@ const delaysMs = [10 * second, 30 * second, minute, 5 * minute, 15 * minute, 30 
 const windowMs = 4 * hour
 const policy = { windowMs, tiers: delaysMs.map((delayMs) => ({ name: `${delayMs}`, delayMs })) }
 
-test('a delay gets as much at once as the endpoint can answer within it, and the next longer one what is beyond', () => {
+test('a delay is given to as many deliveries as the endpoint can answer within it, and the rest get the next longer one', () => {
   const returns = new ReturnTimes([10, 30, 60])
   const counts = new Map<number, number>()
   for (let index = 0; index < 500; index++) {
@@ -27,7 +27,7 @@ test('a delay gets as much at once as the endpoint can answer within it, and the
   )
 })
 
-test('a delay gets again what the endpoint has answered since', () => {
+test('a delay is given again to as many deliveries as the endpoint has answered since', () => {
   const returns = new ReturnTimes([10, 30])
   const next = (count: number, now: number) => Array.from({ length: count }, () => returns.next(now, 1))
   assert.deepEqual(next(11, 0).slice(-2), [10, 30])
@@ -72,7 +72,7 @@ function workOff(backlog: number, perSecond: number) {
   return { expired, seconds: now / second, hops: hops / backlog }
 }
 
-test('a backlog for an endpoint that is slow and works is answered within five times the time that it takes', () => {
+test('a backlog for a slow, working endpoint is answered within five times the time that it needs', () => {
   for (const perSecond of [10, 60, 500])
     for (const seconds of [5, 30, 120, 1_000]) {
       const { expired, seconds: taken, hops } = workOff(perSecond * seconds, perSecond)

@@ -64,7 +64,7 @@ const crm: CreateDestination = {
 const destination = (state: SettingsAggregate): Destination => state.destinations.get('crm')!
 const idsAndUrls = (state: SettingsAggregate) => destination(state).urls.map(({ id, url }) => [id, url])
 
-test('a source and a destination are made as they were asked for', () => {
+test('a source and a destination are created as requested', () => {
   const state = after(shop, crm)
   assert.equal(state.version, 2)
   assert.deepEqual(state.sources.get('shop'), {
@@ -94,7 +94,7 @@ test('a source and a destination are made as they were asked for', () => {
   })
 })
 
-test('every fault of a command is named at once, and none repeats a secret', () => {
+test('all faults of a command are named at once, and none of them repeats a secret', () => {
   const faults = faultsOf(
     {
       ...crm,
@@ -141,7 +141,7 @@ test('every fault of a command is named at once, and none repeats a secret', () 
   assert.doesNotMatch(faults.join(), /hunter/)
 })
 
-test('what is refused says whether it was wrong in itself, unknown or in use', () => {
+test('a refusal says whether the command was invalid, about something unknown, or in conflict', () => {
   const state = after(shop, crm)
   const codeOf = (command: SettingsCommand) => {
     const decision = decide(command, state)
@@ -165,7 +165,7 @@ test('what is refused says whether it was wrong in itself, unknown or in use', (
   assert.equal(codeOf({ type: 'update_destination', id: 'crm' }), 'usage')
 })
 
-test('a write key belongs to one source, also when it is changed later', () => {
+test('a write key belongs to one source, also if it is changed later', () => {
   const state = after(shop, { ...shop, id: 'app', writeKey: 'key-2' })
   assert.deepEqual(faultsOf({ type: 'update_source', id: 'app', writeKey: 'key-1' }, state), [
     'the write key is in use by source "shop"',
@@ -174,7 +174,7 @@ test('a write key belongs to one source, also when it is changed later', () => {
   assert.equal(kept.accepted, true)
 })
 
-test('a URL keeps its id and headers wherever it stands, a new one gets an id that was never used', () => {
+test('a URL keeps its id and headers at any position, and a new URL gets an id that was never used', () => {
   let state = after(shop, crm, {
     type: 'update_destination',
     id: 'crm',
@@ -199,7 +199,7 @@ test('a URL keeps its id and headers wherever it stands, a new one gets an id th
   ])
 })
 
-test('an update changes what it names and nothing else', () => {
+test('an update changes exactly the fields that it names', () => {
   const before = after(shop, crm)
   const state = after(shop, crm, { type: 'update_destination', id: 'crm', name: 'New' })
   assert.deepEqual(destination(state), { ...destination(before), name: 'New' })
@@ -207,7 +207,7 @@ test('an update changes what it names and nothing else', () => {
   assert.deepEqual(destination(unsigned), { ...destination(before), sharedSecret: null })
 })
 
-test('a header is set, replaced whatever its case, and taken away; the others stay', () => {
+test('a header is set, replaced whatever its case, and removed, and the others stay', () => {
   const names = (state: SettingsAggregate) =>
     destination(state).urls.map(({ headers }) => headers.map(({ name }) => name))
   const set: SettingsCommand = {
@@ -223,7 +223,7 @@ test('a header is set, replaced whatever its case, and taken away; the others st
   assert.deepEqual(names(after(shop, crm, set, remove)), [['X-Team'], ['X-Team']])
 })
 
-test('the limits of 20 headers and 8 KB count what was set before', () => {
+test('the limits of 20 headers and 8 KB include headers that were set before', () => {
   const state = after(shop, {
     ...crm,
     headers: [header(1, 'X-Big', 'x'.repeat(8_000)), header(2, 'X-Small', 'v')],
@@ -289,7 +289,7 @@ for (const [url, pattern] of [
     assert.match(faults.join(), pattern)
   })
 
-test('a gone endpoint is noted once, and gets another chance when it is edited', () => {
+test('a gone endpoint is recorded once, and is tried again after it is edited', () => {
   const gone = (at: number): SettingsCommand => ({
     type: 'report_endpoint_gone',
     destinationId: 'crm',
@@ -313,7 +313,7 @@ test('a gone endpoint is noted once, and gets another chance when it is edited',
   assert.deepEqual(goneAt(after(shop, crm, gone(5), disable)), [5, null])
 })
 
-test('what is on or off already makes no event', () => {
+test('enabling or disabling without effect makes no event', () => {
   const state = after(shop, crm)
   for (const type of ['enable_source', 'enable_destination'] as const)
     assert.deepEqual(decide({ type, id: type === 'enable_source' ? 'shop' : 'crm' }, state), {
@@ -337,7 +337,7 @@ const fingerprints = (state: SettingsAggregate) =>
     (sealed) => sealed?.fingerprint ?? null,
   )
 
-test('a secret that is added signs, the one before it stays active; a third one is refused', () => {
+test('an added secret signs and the previous one stays active, and a third one is refused', () => {
   const added = after(shop, crm, update({ addSecret: secret('new!') }))
   assert.deepEqual(fingerprints(added), ['fp-new!', 'fp-s3cr'])
   assert.deepEqual(faultsOf(update({ addSecret: secret('third') }), added), [
@@ -350,7 +350,7 @@ test('a secret that is added signs, the one before it stays active; a third one 
   assert.deepEqual(fingerprints(first), ['fp-new!', null])
 })
 
-test('a secret is taken away by its fingerprint, also in one step with the next; a new one replaces all', () => {
+test('a secret is removed by its fingerprint, also together with adding the next; a new one replaces all', () => {
   const both = [shop, crm, update({ addSecret: secret('new!') })]
   assert.deepEqual(fingerprints(after(...both, update({ removeSecrets: ['fp-s3cr'] }))), ['fp-new!', null])
   assert.deepEqual(fingerprints(after(...both, update({ removeSecrets: ['fp-new!'] }))), ['fp-s3cr', null])
@@ -376,7 +376,7 @@ test('a secret is taken away by its fingerprint, also in one step with the next;
   ])
 })
 
-test('resealed secrets take their places; one that was changed meanwhile is left alone', () => {
+test('resealed secrets replace the old ones, and a secret that was changed meanwhile is left alone', () => {
   const resealed = (text: string) => ({ ...secret(text).sealed, keyId: 'k2', iv: 'i2', tag: `t-${text}` })
   const sealed = (text: string) => secret(text, `t-${text}`)
   const shared = sharedSecretPlace('crm')
@@ -403,7 +403,7 @@ test('resealed secrets take their places; one that was changed meanwhile is left
     ...destination(state),
     sharedSecret: resealed('new!'),
     earlierSecret: resealed('s3cret'),
-    // That it is gone stays: nobody looked after it.
+    // It stays gone, because its endpoint was not edited.
     urls: [
       { id: 'u1', url: 'https://a.example/hook', headers: [], goneAt: 5 },
       {
@@ -427,7 +427,7 @@ test('resealed secrets take their places; one that was changed meanwhile is left
   assert.equal(left.event.headers.length, 1)
 })
 
-test('options are off until they are chosen, change one by one, and are checked', () => {
+test('options are off by default, change one by one, and are validated', () => {
   const optionsAfter = (...edits: OptionsEdit[]) =>
     destination(after(shop, crm, ...edits.map((options) => update({ options })))).options
   assert.deepEqual(optionsAfter({ types: ['track'] }, { deliverTo: 'every' }, { standardWebhooks: true }), {
@@ -469,7 +469,7 @@ test('options are off until they are chosen, change one by one, and are checked'
   )
 })
 
-test('Standard Webhooks need a secret, whichever of the two comes last', () => {
+test('Standard Webhooks need a secret, in whichever order the two are set', () => {
   const message = 'Standard Webhooks are signed, and the destination has no shared secret to sign with'
   const standard = { standardWebhooks: true }
   assert.deepEqual(faultsOf({ ...crm, sharedSecret: null, options: standard }, after(shop)), [message])
@@ -486,7 +486,7 @@ test('Standard Webhooks need a secret, whichever of the two comes last', () => {
   assert.equal(destination(off).options.standardWebhooks, false)
 })
 
-test('each secret is sealed for the place where it is used: its purpose, destination and URL', () => {
+test('each secret is sealed for its place: its purpose, destination and URL', () => {
   const places: string[] = []
   const noting = (text: string): NewSecret => ({
     ...secret(text),

@@ -12,7 +12,7 @@ const endpoint = (given: Partial<Endpoint> = {}): Endpoint => ({
   ...given,
 })
 
-test('what no command would have written is named without any of its values', () => {
+test('a destination that no command could have written is reported without any of its values', () => {
   assert.equal(destinationFault({ urls: [endpoint(), endpoint({ id: 'u2' })] }), null)
   const proto = endpoint({ headers: [{ name: '__proto__', value: sealed }] })
   assert.equal(destinationFault({ urls: [proto] }), null)
@@ -28,7 +28,7 @@ test('what no command would have written is named without any of its values', ()
   for (const [urls, named] of faults) assert.match(destinationFault({ urls })!, named)
 })
 
-test('a header value that no header can have is named by its header alone', () => {
+test('a header value that is impossible in HTTP is reported by its header name only', () => {
   assert.equal(headerFault('Authorization', 'Bearer a\tb ~'), null)
   for (const value of ['s3cret\r\nHost: x', 's3cret\0', 's3cretß'])
     assert.equal(

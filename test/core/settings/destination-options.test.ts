@@ -4,12 +4,12 @@ import fc from 'fast-check'
 import { callTypes } from '../../../src/core/call/analytics-call.ts'
 import { callFilter, defaultOptions } from '../../../src/core/settings/destination-options.ts'
 
-test('a destination that chooses nothing has no filter to ask', () => {
+test('a destination without filters has no filter to evaluate', () => {
   assert.equal(callFilter(defaultOptions), null)
   assert.equal(callFilter({ ...defaultOptions, deliverTo: 'every', standardWebhooks: true }), null)
 })
 
-test('a call is sent if its type is chosen, a track call if its event is too, and a delete always', () => {
+test('a call is sent if its type is chosen and, for track, its event too; a delete is always sent', () => {
   const choice = <T>(values: readonly T[]) =>
     fc.option(fc.subarray([...values], { minLength: 1 }), { nil: null })
   const names = ['Order Completed', 'order completed', 'Order', '']

@@ -21,7 +21,7 @@ const newSecret = (text: string, fingerprint: string): NewSecret & { sealed: Sea
 const secret = newSecret('x', 'f')
 
 // Few ids, keys and URLs, so that commands meet one another.
-/** Mostly what is allowed: a command with one fault is refused as a whole. */
+/** Mostly valid fields: a command with one fault is refused as a whole. */
 const mostly = <T>(good: T[], bad: T) =>
   fc.oneof({ weight: 30, arbitrary: fc.constantFrom(...good) }, { weight: 1, arbitrary: fc.constant(bad) })
 const sourceId = mostly(['a', 'b', 'c'], 'No!')
@@ -134,7 +134,7 @@ function assertValid(state: SettingsAggregate): void {
   }
 }
 
-test('no row of commands leads to a state that breaks a rule, and no endpoint id ever means two URLs', () => {
+test('property: no sequence of commands breaks an invariant, and no endpoint id ever means two URLs', () => {
   fc.assert(
     fc.property(fc.array(command, { maxLength: 60 }), (commands) => {
       let state: SettingsAggregate = initialSettings
@@ -202,7 +202,7 @@ const foldAll = (records: readonly SettingsRecord[], fold = new SettingsFold()):
   return fold
 }
 
-test('two writers that interleave and append twice fold to the state of the rule by the letter', () => {
+test('property: interleaved and duplicate appends of two writers fold to the state that the literal rule gives', () => {
   fc.assert(
     fc.property(appended, (records) => {
       // By the letter: every command id is remembered.
@@ -224,7 +224,7 @@ test('two writers that interleave and append twice fold to the state of the rule
   )
 })
 
-test('a reader that stops and starts anywhere comes to the same state, and copies change nothing', () => {
+test('property: a reader that stops and starts anywhere reaches the same state, and duplicates change nothing', () => {
   fc.assert(
     fc.property(appended, fc.nat(), (records, cut) => {
       const whole = foldAll(records)
@@ -237,7 +237,7 @@ test('a reader that stops and starts anywhere comes to the same state, and copie
   )
 })
 
-test('of two events on one version the first counts, and the second is stale', () => {
+test('of two events on one version the first counts and the second is stale', () => {
   const record = (commandId: string, expectedVersion: number, id: string): SettingsRecord => ({
     commandId,
     expectedVersion,
@@ -254,7 +254,7 @@ test('of two events on one version the first counts, and the second is stale', (
   assert.equal(fold.state.version, 2)
 })
 
-test('a state that was asked for never changes, and what did not change is not copied', () => {
+test('a state never changes after it was returned, and its unchanged parts are not copied', () => {
   const fold = new SettingsFold()
   fold.take(sourceRecord(0), 0)
   const before = fold.state
@@ -271,7 +271,7 @@ test('a state that was asked for never changes, and what did not change is not c
   assert.equal(fold.state.sources, before.sources)
 })
 
-test('an event of something that does not exist is ignored by every reader alike', () => {
+test('all readers ignore an event about something that does not exist', () => {
   const fold = new SettingsFold()
   const gone = {
     ...sourceRecord(0),
@@ -293,7 +293,7 @@ const sourceRecord = (index: number, request = ''): SettingsRecord => ({
   },
 })
 
-test('the key of a request is forgotten after 40 days, with its event', () => {
+test('the idempotency key of a request is forgotten after 40 days, with its event', () => {
   const day = 24 * 3_600_000
   const fold = new SettingsFold()
   fold.take(sourceRecord(0, '/key-a/asked'), 0)
@@ -305,7 +305,7 @@ test('the key of a request is forgotten after 40 days, with its event', () => {
   assert.equal(fold.request('key-b', 41 * day)?.event.type, 'source_created')
 })
 
-test('folding costs the same for each event, however many came before', () => {
+test('folding an event costs the same, however many came before', () => {
   const cpuMs = (count: number): number => {
     const records = Array.from({ length: count }, (_, index) => sourceRecord(index, `/key${index}/asked`))
     const fold = new SettingsFold()

@@ -31,13 +31,13 @@ const shown = ({ fold, held }: SettingsReplay) => [
   held?.offset ?? null,
 ]
 
-test('an event that cannot be read holds the state before it, and what lies behind waits', () => {
+test('an unreadable event holds the state before it, and events behind it wait', () => {
   const replay = replayed(event(0, 'a'), unreadable(1), event(2, 'b'))
   assert.deepEqual(shown(replay), [1, 'a', 1])
   assert.equal(replay.held?.reason, 'new')
 })
 
-test('a skip counts the event as one that changed nothing, so that later ones keep their versions', () => {
+test('a skip counts the event as one without effect, so that later ones keep their versions', () => {
   assert.deepEqual(shown(replayed(event(0, 'a'), unreadable(1), event(2, 'b'), skip(1), event(3, 'c'))), [
     4,
     'a,b,c',
@@ -45,7 +45,7 @@ test('a skip counts the event as one that changed nothing, so that later ones ke
   ])
 })
 
-test('an unreadable event that another one overtook, or that came twice, holds up nothing', () => {
+test('an unreadable event that is stale or duplicate holds up nothing', () => {
   assert.deepEqual(shown(replayed(event(0, 'a'), unreadable(0), event(1, 'b'))), [2, 'a,b', null])
   assert.deepEqual(shown(replayed(event(0, 'a'), unreadable(7), unreadable(7), event(1, 'b'))), [
     2,
@@ -54,7 +54,7 @@ test('an unreadable event that another one overtook, or that came twice, holds u
   ])
 })
 
-test('a skip is of no use for another offset, for what can be read, or for what comes after it', () => {
+test('a skip has no effect on another offset, on a readable event, or on events after it', () => {
   assert.deepEqual(shown(replayed(skip(2), event(0, 'a'), unreadable(1), skip(1), event(2, 'b'))), [
     1,
     'a',
@@ -63,7 +63,7 @@ test('a skip is of no use for another offset, for what can be read, or for what 
   assert.deepEqual(shown(replayed(event(0, 'a'), skip(0), event(1, 'b'))), [2, 'a,b', null])
 })
 
-test('several that cannot be read are skipped one after another, in whatever order the skips came', () => {
+test('several unreadable events are skipped in turn, in whatever order the skips came', () => {
   const log = [unreadable(0, 'x'), unreadable(1, 'y'), event(2, 'a')]
   assert.deepEqual(shown(replayed(...log, skip(0))), [1, '', 1])
   assert.deepEqual(shown(replayed(...log, skip(0), skip(1))), [3, 'a', null])
@@ -73,7 +73,7 @@ test('several that cannot be read are skipped one after another, in whatever ord
   assert.deepEqual(shown(replayed(...many, ...skips)), [2_000, '', null])
 })
 
-test('a reader that starts anywhere comes to the same state as one that followed live', () => {
+test('a reader that starts anywhere reaches the same state as one that followed live', () => {
   const entries = fc.array(
     fc.oneof(
       fc

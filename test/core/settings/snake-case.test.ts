@@ -30,12 +30,12 @@ const forms: [name: string, form: string][] = [
 ]
 
 for (const [name, form] of forms) {
-  test(`the property of ${JSON.stringify(name)} is ${JSON.stringify(form)}`, () => {
+  test(`the property name of ${JSON.stringify(name)} is ${JSON.stringify(form)}`, () => {
     assert.equal(snakeCase(name), form)
   })
 }
 
-test('a form is its own form, and holds nothing but letters, marks, digits and single underscores', () => {
+test('property: the form of a form is itself, with only letters, marks, digits and single underscores', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme' }), (name) => {
       const form = snakeCase(name)

@@ -4,7 +4,7 @@ import { LedgerRecord } from '../../../src/forwarder/commit/ledger-record.ts'
 import { MemoryBudget } from '../../../src/forwarder/send/memory-budget.ts'
 import { encoded } from '../fakes.ts'
 
-test('a ledger event holds memory until the broker has it, or refuses it', () => {
+test('a ledger event reserves memory until the broker acknowledges or refuses it', () => {
   const budget = new MemoryBudget(10, 1_000, () => {})
   const free = budget.shareBytes
   const errors: object[] = []

@@ -27,7 +27,7 @@ function partition(before: { start: number; end: number }[] = []) {
   }
 }
 
-test('what is once in a committed map stays in it, however little fits, and is tallied once', () => {
+test('property: offsets in a committed map stay in it, however little fits, and are tallied once', () => {
   fc.assert(
     fc.property(
       fc.array(fc.integer({ min: 1, max: 100 }), { minLength: 5, maxLength: 12 }),
@@ -66,7 +66,7 @@ test('what is once in a committed map stays in it, however little fits, and is t
   )
 })
 
-test('only what the commit holds is tallied: what does not fit into its map waits', () => {
+test('only offsets that the commit holds are tallied, and those that do not fit into its map wait', () => {
   const { ledger, add, finish, prepare } = partition()
   for (let offset = 0; offset < 90_000; offset++) add(offset)
   let finished = 0
@@ -87,7 +87,7 @@ test('only what the commit holds is tallied: what does not fit into its map wait
   assert.equal(ledger.size, finished + 1 - first.tally.records - second.tally.records)
 })
 
-test('a hole that the last map held is not reported again when its neighbours are fetched again', () => {
+test('a hole in the last map is not reported again when its neighbours are fetched again', () => {
   const { ledger, tracker, add, prepare } = partition([{ start: 5, end: 10 }])
   for (const offset of [0, 5, 6]) add(offset)
   // The batch ends in holes, in the middle of what is finished.
@@ -100,7 +100,7 @@ test('a hole that the last map held is not reported again when its neighbours ar
   assert.equal(prepare(), null)
 })
 
-test('the next tally goes on from a map that was read again, unless that holds less than was acknowledged to us', () => {
+test('the next tally continues from a map that was read again, unless it holds less than was acknowledged to this process', () => {
   const { ledger, tracker, add, finish, prepare } = partition()
   for (let offset = 0; offset < 10; offset++) add(offset)
   finish(0)
@@ -119,7 +119,7 @@ test('the next tally goes on from a map that was read again, unless that holds l
   )
 })
 
-test('what retention removed is tallied as lost', () => {
+test('offsets that retention removed are tallied as lost', () => {
   const { ledger, tracker, add, finish, prepare } = partition()
   add(0)
   finish(0)

@@ -7,7 +7,7 @@ import type { AssignedPartition } from '../../../src/forwarder/consume/assigned-
 import type { FetchedBatch } from '../../../src/forwarder/consume/record-source.ts'
 import { FakeSource, FakeTallies, delivered, quiet, record, fetched } from '../fakes.ts'
 
-/** One member and what its owner was told. */
+/** One member, and what was reported to its owner. */
 function consume() {
   const source = new FakeSource()
   const tallies = new FakeTallies()
@@ -45,7 +45,7 @@ function batch(from: number, to: number): FetchedBatch {
 const take = (partition: AssignedPartition, count = 1) =>
   Array.from({ length: count }, () => partition.next()).map((work) => work)
 
-test('nothing is taken before the committed map has been read, and then it is read again from there', async () => {
+test('no record is accepted before the committed map has been read, and then reading starts from there', async () => {
   const { source, told, own, fetch, work } = consume()
   const { promise, resolve } = Promise.withResolvers<object[]>()
   source.committedMap = () => promise
@@ -65,7 +65,7 @@ test('nothing is taken before the committed map has been read, and then it is re
   assert.equal(told.woken, 1)
 })
 
-test('a committed map that cannot be read is asked for again, and nothing is taken meanwhile', async () => {
+test('a committed map that cannot be read is requested again, and no record is accepted meanwhile', async () => {
   const { source, own, work } = consume()
   let asked = 0
   const { promise, resolve } = Promise.withResolvers<void>()
@@ -81,7 +81,7 @@ test('a committed map that cannot be read is asked for again, and nothing is tak
   assert.equal(work().reading.next, 3)
 })
 
-test('a partition that stays keeps its tracker and its work, and what is fetched again is no work', async () => {
+test('a partition that stays keeps its tracker and its work, and refetched records make no new work', async () => {
   const { source, told, own, fetch, work } = consume()
   await own([0, 1])
   fetch(0, 10)
@@ -103,7 +103,7 @@ test('a partition that stays keeps its tracker and its work, and what is fetched
   )
 })
 
-test('finished is a fact: what stays is united with the committed map', async () => {
+test('a partition that stays is united with the committed map: finished offsets stay finished', async () => {
   const { source, own, fetch, work } = consume()
   await own([0])
   fetch(0, 10)
@@ -114,7 +114,7 @@ test('finished is a fact: what stays is united with the committed map', async ()
   assert.deepEqual(work().tracker.finishedRuns(), [{ start: 6, end: 8 }])
 })
 
-test('a partition that is lost is dropped: its queue is gone and what ends late finishes nothing', async () => {
+test('a lost partition is dropped with its queue, and work that ends late finishes nothing', async () => {
   const { source, told, consumer, own, fetch, work } = consume()
   await own([0])
   fetch(0, 10)
@@ -133,7 +133,7 @@ test('a partition that is lost is dropped: its queue is gone and what ends late 
   assert.deepEqual(source.commits, [])
 })
 
-test('before a rebalance all that is finished by then is committed, what ended a moment ago included', async () => {
+test('before a rebalance everything finished is committed, including what finished a moment ago', async () => {
   const { source, told, consumer, own, fetch, work } = consume()
   await own([0])
   fetch(0, 10)
@@ -158,7 +158,7 @@ test('before a rebalance all that is finished by then is committed, what ended a
   assert.equal(told.resumed, before + 1)
 })
 
-test('a rebalance waits for publications in flight, but not for ever', async () => {
+test('a rebalance waits for publications in flight, but not forever', async () => {
   const { source, events, consumer, own, fetch, work } = consume()
   await own([0])
   fetch(0, 10)
@@ -175,7 +175,7 @@ test('a rebalance waits for publications in flight, but not for ever', async () 
   assert.equal(source.commits.at(-1)![0]!.position, 2)
 })
 
-test('after a broken membership everything is dropped, even what is assigned again', async () => {
+test('after a broken membership everything is dropped, even partitions that are assigned again', async () => {
   const { told, own, fetch, work } = consume()
   await own([0])
   fetch(0, 5)
@@ -186,7 +186,7 @@ test('after a broken membership everything is dropped, even what is assigned aga
   assert.equal(told.lost, 1)
 })
 
-test('a committed map that was asked for under an earlier assignment is not used', async () => {
+test('a committed map that was requested under an earlier assignment is not used', async () => {
   const { source, own, work } = consume()
   const old = Promise.withResolvers<object[]>()
   source.committedMap = () => old.promise
@@ -200,7 +200,7 @@ test('a committed map that was asked for under an earlier assignment is not used
   assert.equal(work().tracker.position, 7)
 })
 
-test('a batch that begins beyond what was read makes it go back, and nothing of it is taken', async () => {
+test('a batch that begins beyond the next offset makes reading go back and is not accepted', async () => {
   const { source, told, own, fetch, work } = consume()
   await own([0])
   fetch(0, 10)
@@ -214,7 +214,7 @@ test('a batch that begins beyond what was read makes it go back, and nothing of 
   assert.equal(work().buffered, 30)
 })
 
-test('a batch that was on its way before the seek is not taken for the one that was asked for', async () => {
+test('a batch that was fetched before the seek is not mistaken for the requested one', async () => {
   const { source, own, fetch, work } = consume()
   await own([0])
   // Records after the seek of the restore, asked for before it.
@@ -228,7 +228,7 @@ test('a batch that was on its way before the seek is not taken for the one that 
   assert.equal(work().buffered, 70, 'no record was passed over')
 })
 
-test('a batch of nothing but control records after a seek is taken as it is: it does not show where it began', async () => {
+test('a batch of only control records after a seek is accepted, because its beginning is unknown', async () => {
   const { source, consumer, own, work } = consume()
   await own([0])
   const seeks = source.seeks.length
@@ -238,7 +238,7 @@ test('a batch of nothing but control records after a seek is taken as it is: it 
   assert.equal(source.seeks.length, seeks)
 })
 
-test('what retention took before it was read is reported once, and reading goes on at the log start', async () => {
+test('records that retention removed before they were read are reported once, and reading continues at the log start', async () => {
   const { source, told, own, fetch, work } = consume()
   source.committedMap = () => Promise.resolve([{ position: 5, logStart: 9 }])
   await own([0])
@@ -258,7 +258,7 @@ test('what retention took before it was read is reported once, and reading goes 
   assert.equal(told.gone.length, 2)
 })
 
-test('only what changed is committed, with the finished offsets above the position', async () => {
+test('only changes are committed, with the finished offsets above the position', async () => {
   const { source, consumer, own, fetch, work } = consume()
   await own([0, 1])
   await consumer.commit()
@@ -277,7 +277,7 @@ test('only what changed is committed, with the finished offsets above the positi
   assert.equal(source.commits.length, 1)
 })
 
-test('a commit that was not acknowledged is made again', async () => {
+test('a commit that was not acknowledged is repeated', async () => {
   const { source, consumer, own, fetch, work } = consume()
   await own([0])
   fetch(0, 5)
@@ -291,7 +291,7 @@ test('a commit that was not acknowledged is made again', async () => {
   assert.equal(work().committedPosition, 1)
 })
 
-test('a commit is made once its tally is with the broker, without the partitions that were lost meanwhile', async () => {
+test('a commit is made once the broker has its tally, without partitions that were lost meanwhile', async () => {
   const { source, tallies, consumer, own, fetch, work } = consume()
   await own([0, 1])
   for (const partition of [0, 1]) {
@@ -313,7 +313,7 @@ test('a commit is made once its tally is with the broker, without the partitions
   )
 })
 
-test('one commit is in flight at a time, and what finishes meanwhile goes into the next', async () => {
+test('one commit is in flight at a time, and what finishes meanwhile is in the next', async () => {
   const { source, consumer, own, fetch, work } = consume()
   await own([0])
   fetch(0, 5)
@@ -335,7 +335,7 @@ test('one commit is in flight at a time, and what finishes meanwhile goes into t
   )
 })
 
-test('a full partition is paused, and resumed once it has room', async () => {
+test('a full partition is paused, and resumed once it has space', async () => {
   const { source, consumer, own, fetch, work } = consume()
   await own([0, 1])
   fetch(0, 100_000)
@@ -348,7 +348,7 @@ test('a full partition is paused, and resumed once it has room', async () => {
   assert.deepEqual([...source.paused], [])
 })
 
-test('a partition whose head is due in a while is paused until shortly before, whatever ends meanwhile', async () => {
+test('a partition whose head is due later is paused until shortly before, whatever finishes meanwhile', async () => {
   const { source, consumer, own, fetch, work } = consume()
   await own([0, 1])
   fetch(0, 10)
@@ -368,7 +368,7 @@ test('a partition whose head is due in a while is paused until shortly before, w
   assert.deepEqual([...source.paused], [0], 'full is full')
 })
 
-test('a partition whose head does not end is paused before the map can overflow, and resumed when it is committed', async () => {
+test('a partition whose head does not finish is paused before the map overflows, and resumed when the head is committed', async () => {
   const { source, consumer, own, fetch, work } = consume()
   await own([0])
   fetch(0, 1)

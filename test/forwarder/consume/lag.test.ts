@@ -4,7 +4,7 @@ import type { GroupConsumer } from '../../../src/forwarder/consume/group-consume
 import { Lag } from '../../../src/forwarder/consume/lag.ts'
 import { steadyClock } from '../../../src/forwarder/steady-clock.ts'
 
-test('brokers are asked for the lag from the first look at it on, and for a minute after the last', async (t) => {
+test('brokers are asked for the lag from the first read of the gauge until a minute after the last', async (t) => {
   // The process has just begun.
   let now = 100
   t.mock.method(steadyClock, 'now', () => now)

@@ -16,7 +16,7 @@ function schedulerOf(planNext: Planner['planNext'], hasPlenty = () => false): Pa
   )
 }
 
-test('what comes due one by one is taken several at a time, never early and a tenth of a second late at most', (t) => {
+test('records that come due one by one are taken several at a time, never early and at most 100 ms late', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout', 'setImmediate', 'Date'] })
   const [count, apartMs] = [100, 10]
   const partition = new AssignedPartition('retry.10s', 0, new FakeOwner())
@@ -42,7 +42,7 @@ test('what comes due one by one is taken several at a time, never early and a te
   scheduler.stop()
 })
 
-test('while there is plenty to do nothing is taken, and as soon as there is not it goes on', async () => {
+test('nothing is taken while there is plenty to do, and taking resumes when there is not', async () => {
   const partition = new AssignedPartition('calls', 0, new FakeOwner())
   partition.push({ records: fetched([record(0), record(1)]), from: 0, to: 2 })
   let plenty = true

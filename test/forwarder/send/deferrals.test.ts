@@ -24,7 +24,7 @@ class Source implements Deferring {
   }
 }
 
-test('all that defer share the few of each turn, and take turns at them', async () => {
+test('all endpoints that defer share the limit of each turn, and alternate', async () => {
   const told: string[] = []
   const deferrals = new Deferrals()
   const [one, other] = [new Source('a', 80, told), new Source('b', 40, told)]
@@ -39,7 +39,7 @@ test('all that defer share the few of each turn, and take turns at them', async 
   assert.ok(told.indexOf('b') < told.lastIndexOf('a') - 30, 'who has more comes after the others')
 })
 
-test('an endpoint whose cause has passed defers no more until it begins again', async () => {
+test('an endpoint that has nothing more to defer stops until it begins again', async () => {
   const told: string[] = []
   const deferrals = new Deferrals()
   const source = new Source('a', 2 * deferredAtOnce, told)
@@ -53,7 +53,7 @@ test('an endpoint whose cause has passed defers no more until it begins again', 
   assert.equal(told.length, deferredAtOnce + 5)
 })
 
-test('one that begins while another defers has its turn, and deferring is not begun within itself', () => {
+test('an endpoint that begins while another defers gets its turn, and deferring does not recurse', () => {
   const deferrals = new Deferrals()
   const told: string[] = []
   let depth = 0
@@ -70,7 +70,7 @@ test('one that begins while another defers has its turn, and deferring is not be
   assert.deepEqual(told, ['inner'])
 })
 
-test('the deferrals of each are counted again in each turn', async () => {
+test('the limit of deferrals starts over in each turn', async () => {
   const deferrals = new Deferrals()
   for (let turns = 0; turns < 3; turns++) {
     let taken = 0

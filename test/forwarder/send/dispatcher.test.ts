@@ -36,7 +36,7 @@ function open(engine: Engine, crm: DestinationRuntime): void {
 }
 const coolDownMs = defaultBreakerLimits.coolDownMs
 
-test('first attempts of one key at one destination run one after another, different keys side by side', () => {
+test('first attempts of one key at one destination run one after another, and different keys in parallel', () => {
   const engine = new Engine()
   const crm = engine.destination('crm')
   for (const id of ['a1', 'a2', 'a3']) engine.admit(id, crm, { key: 'a' })
@@ -52,7 +52,7 @@ test('first attempts of one key at one destination run one after another, differ
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
-test('an endpoint that hangs does not hold up another destination of the same key', () => {
+test('an endpoint that hangs does not delay another destination of the same key', () => {
   const engine = new Engine()
   const hangs = engine.destination('hangs')
   const well = engine.destination('well')
@@ -65,7 +65,7 @@ test('an endpoint that hangs does not hold up another destination of the same ke
   assert.deepEqual(engine.client('hangs').sent, ['h0'])
 })
 
-test('an endpoint that hangs uses up its own requests in flight only', () => {
+test('an endpoint that hangs uses up only its own requests in flight', () => {
   const engine = new Engine({ inFlight: 3 })
   const hangs = engine.destination('hangs')
   const well = engine.destination('well')
@@ -75,7 +75,7 @@ test('an endpoint that hangs uses up its own requests in flight only', () => {
   assert.deepEqual(engine.client('well').sent, ['w'])
 })
 
-test('an endpoint gets at most as many slots as are left: the next one finds some', () => {
+test('an endpoint gets at most as many slots as it leaves free, so the next one finds some', () => {
   const engine = new Engine({ inFlight: 100 }, 60)
   const hangs = ['h1', 'h2'].map((id) => engine.destination(id))
   const well = engine.destination('well')
@@ -92,7 +92,7 @@ test('an endpoint gets at most as many slots as are left: the next one finds som
   assert.equal(engine.client('h2').onWire.length, 30)
 })
 
-test('with all slots of the process taken, endpoints get them in turns: a long queue starves no other', () => {
+test('with all slots of the process taken, endpoints get them in turns, and a long queue starves no other', () => {
   const engine = new Engine({ inFlight: 10 }, 4)
   const busy = engine.destination('busy')
   const others = ['o1', 'o2', 'o3', 'o4'].map((id) => engine.destination(id))
@@ -113,7 +113,7 @@ test('with all slots of the process taken, endpoints get them in turns: a long q
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
-test('due retries go before new calls, and do not wait for their key', () => {
+test('due retries go before new calls and do not wait for their key', () => {
   const engine = new Engine({ inFlight: 1 })
   const crm = engine.destination('crm')
   engine.admit('first', crm, { key: 'a' })
@@ -124,7 +124,7 @@ test('due retries go before new calls, and do not wait for their key', () => {
   assert.deepEqual(engine.client('crm').sent, ['first', 'retry', 'call'])
 })
 
-test('how late a retry starts is recorded when its first request goes out, queued or not', () => {
+test('the lateness of a retry is recorded when its first request is sent, queued or not', () => {
   const engine = new Engine({ inFlight: 1 })
   const crm = engine.destination('crm', 2)
   engine.admit('first', crm)
@@ -135,7 +135,7 @@ test('how late a retry starts is recorded when its first request goes out, queue
   assert.deepEqual(ids(engine.lateStarts), ['retry'])
 })
 
-test('all URLs are tried at once; one success decides, and the others end by themselves', () => {
+test('all URLs are tried at once; one success decides, and the other requests end by themselves', () => {
   const engine = new Engine()
   const crm = engine.destination('crm', 3)
   engine.admit('d', crm)
@@ -148,14 +148,14 @@ test('all URLs are tried at once; one success decides, and the others end by the
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
-test('a retry goes only to the URLs that are still to try', () => {
+test('a retry goes only to its remaining URLs', () => {
   const engine = new Engine()
   engine.admit('r', engine.destination('crm', 3), { retry: ['u2'] })
   assert.deepEqual(engine.client('crm', 'u1').sent, [])
   assert.deepEqual(engine.client('crm', 'u2').sent, ['r'])
 })
 
-test('a breaker that opens defers what is queued and what waits in lanes, without an attempt', async () => {
+test('a breaker that opens defers queued and lane-waiting deliveries without an attempt', async () => {
   const engine = new Engine({ inFlight: 30 })
   const crm = engine.destination('crm')
   for (let index = 0; index < failures; index++) engine.admit(`f${index}`, crm)
@@ -178,7 +178,7 @@ test('a breaker that opens defers what is queued and what waits in lanes, withou
   assert.ok(!engine.client('crm').sent.includes('later'))
 })
 
-test('where much is deferred at once, what others wait for comes in between: a breaker that opens, shedding, lanes', async () => {
+test('a mass deferral by a breaker, shedding or a lane lets other work run in between', async () => {
   const max = 16
   const many = 4 * max
   const cases: Record<string, (engine: Engine, crm: DestinationRuntime) => void> = {
@@ -213,7 +213,7 @@ test('where much is deferred at once, what others wait for comes in between: a b
   }
 })
 
-test('half open, one probe is on the wire and the others are deferred; then the ramp lets more through at once', (t) => {
+test('half-open, one probe is on the wire and other deliveries are deferred; then the ramp lets more through at once', (t) => {
   const { pass } = clock(t)
   const engine = new Engine()
   const crm = engine.destination('crm')
@@ -250,7 +250,7 @@ test('the breaker of an endpoint that recovered closes after a bounded number of
   assert.equal(engine.client('crm').onWire.length, 64)
 })
 
-test('what was sent before the breaker opened says nothing about its probes', (t) => {
+test('requests sent before the breaker opened do not count as its probes', (t) => {
   const { pass } = clock(t)
   const engine = new Engine()
   const crm = engine.destination('crm')
@@ -266,7 +266,7 @@ test('what was sent before the breaker opened says nothing about its probes', (t
 
 const pause = (retryAfterMs: number): Partial<Outcome> => ({ status: 429, retryAfterMs })
 
-test('a 429 with Retry-After stops the endpoint, not just the delivery: what would wait long is deferred for so long', (t) => {
+test('a 429 with Retry-After pauses the endpoint, not just the delivery, and long waits are deferred until the pause ends', (t) => {
   const { pass } = clock(t)
   const engine = new Engine({ inFlight: 2 })
   const crm = engine.destination('crm')
@@ -291,7 +291,7 @@ test('a 429 with Retry-After stops the endpoint, not just the delivery: what wou
   assert.deepEqual(engine.client('crm').sent, ['a', 'b', 'p', 'q', 'r'])
 })
 
-test('an endpoint that asked for a pause while the clock was an hour ahead goes on once the pause is over', async (t) => {
+test('an endpoint that requested a pause while the clock was an hour ahead resumes when the pause is over', async (t) => {
   const real = Date.now
   const ahead = t.mock.method(Date, 'now', () => real() + 3_600_000)
   const engine = new Engine({ inFlight: 8 })
@@ -307,7 +307,7 @@ test('an endpoint that asked for a pause while the clock was an hour ahead goes 
   assert.deepEqual(engine.deferrals, [])
 })
 
-test('a short pause is waited for: nothing is deferred', (t) => {
+test('a short pause is waited out, and nothing is deferred', (t) => {
   const { pass } = clock(t)
   const engine = new Engine({ inFlight: 8 })
   const crm = engine.destination('crm')
@@ -327,7 +327,7 @@ test('a short pause is waited for: nothing is deferred', (t) => {
   assert.deepEqual(engine.deferrals, ['paused'])
 })
 
-test('retries that fail use up the budget; first attempts, also late ones, and what is well do not', (t) => {
+test('failing retries use up the budget; first attempts, even late ones, and healthy endpoints do not', (t) => {
   const { pass } = clock(t)
   const engine = new Engine({ inFlight: 50, budget: { share: 0.5, perSecond: 1, burst: 3 } })
   const crm = engine.destination('crm')
@@ -357,7 +357,7 @@ test('retries that fail use up the budget; first attempts, also late ones, and w
   assert.ok(!attempt('network', 3))
 })
 
-test('what has waited too long in a lane is deferred and never sent beside the one before it', (t) => {
+test('a delivery that has waited too long in a lane is deferred and never sent beside the one before it', (t) => {
   const { pass } = clock(t)
   const engine = new Engine()
   const crm = engine.destination('crm')
@@ -385,7 +385,7 @@ test('what has waited too long in a lane is deferred and never sent beside the o
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
-test('a destination that is disabled skips what waits, queued or in a lane, and what comes', () => {
+test('a disabled destination skips its queued, lane-waiting and new deliveries', () => {
   const engine = new Engine({ inFlight: 1 })
   const crm = engine.destination('crm')
   engine.admit('sent', crm, { key: 'a' })
@@ -400,7 +400,7 @@ test('a destination that is disabled skips what waits, queued or in a lane, and 
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
-test('a retry that is revoked is not sent, queued or just come; a first attempt cannot be revoked', () => {
+test('a revoked retry is not sent, whether queued or new; a first attempt cannot be revoked', () => {
   const engine = new Engine({ inFlight: 1 })
   const crm = engine.destination('crm')
   engine.admit('sent', crm)
@@ -415,7 +415,7 @@ test('a retry that is revoked is not sent, queued or just come; a first attempt 
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
-test('a URL that was removed is dropped from the deliveries that wait for it; with none left they are skipped', () => {
+test('a removed URL is dropped from the deliveries that wait for it, and those without another URL are skipped', () => {
   const engine = new Engine({ inFlight: 1 })
   const crm = engine.destination('crm', 2)
   const [gone, stays] = crm.endpoints as [(typeof crm.endpoints)[0], (typeof crm.endpoints)[0]]
@@ -434,7 +434,7 @@ test('a URL that was removed is dropped from the deliveries that wait for it; wi
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
-test('a URL that was removed after the others had failed leaves the decision to those', () => {
+test('when a URL is removed after the others have answered, their outcomes decide', () => {
   const engine = new Engine({ inFlight: 1 })
   const crm = engine.destination('crm', 2)
   engine.admit('first', crm)
@@ -451,7 +451,7 @@ test('a URL that was removed after the others had failed leaves the decision to 
   )
 })
 
-test('work of lost partitions is never sent, and gives its places back at once', () => {
+test('deliveries of lost partitions are never sent, and release their places at once', () => {
   const engine = new Engine({ inFlight: 1 })
   const crm = engine.destination('crm')
   const lost = engine.partition(1)
@@ -471,7 +471,7 @@ test('work of lost partitions is never sent, and gives its places back at once',
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
-test('without fresh heartbeats nothing starts, and everything does once they are back', () => {
+test('without fresh heartbeats nothing starts, and everything starts once they are back', () => {
   const engine = new Engine()
   const crm = engine.destination('crm')
   engine.owner.fresh = false
@@ -482,7 +482,7 @@ test('without fresh heartbeats nothing starts, and everything does once they are
   assert.deepEqual(engine.client('crm').sent, ['a', 'b'])
 })
 
-test('while its group rebalances nothing of a partition starts, and what is on the wire ends', () => {
+test('while the group rebalances no delivery of a partition starts, and requests on the wire end', () => {
   const engine = new Engine({ inFlight: 2 })
   const crm = engine.destination('crm')
   engine.admit('a', crm)
@@ -496,7 +496,7 @@ test('while its group rebalances nothing of a partition starts, and what is on t
   assert.deepEqual(engine.client('crm').sent, ['a', 'b'])
 })
 
-test('a request whose connection took its time is sent only if it still may be: else it is dropped, or waits first in line', () => {
+test('a request whose connection opened slowly is sent only if it still may be; else it is dropped or goes first in the queue', () => {
   const engine = new Engine({ inFlight: 2 })
   const crm = engine.destination('crm')
   const client = engine.client('crm')
@@ -524,7 +524,7 @@ test('a request whose connection took its time is sent only if it still may be: 
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
-test('once stopped nothing starts, and what is on the wire ends', () => {
+test('after a stop nothing starts, and requests on the wire end', () => {
   const engine = new Engine()
   const crm = engine.destination('crm')
   engine.admit('a1', crm, { key: 'a' })
@@ -535,7 +535,7 @@ test('once stopped nothing starts, and what is on the wire ends', () => {
   assert.equal(engine.dispatcher.inFlight, 0)
 })
 
-test('an exception at sending fails that delivery alone: its lane goes on and no place is lost', () => {
+test('an exception while sending fails only that delivery: its lane continues and no place is lost', () => {
   const engine = new Engine()
   const crm = engine.destination('crm', 2)
   engine.client('crm', 'u2').fault = new Error('a bug')
@@ -552,7 +552,7 @@ test('an exception at sending fails that delivery alone: its lane goes on and no
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
-test('an exception at signing fails that delivery alone', () => {
+test('an exception while signing fails only that delivery', () => {
   const engine = new Engine()
   const crm = engine.destination('crm')
   crm.sign = () => {
@@ -563,7 +563,7 @@ test('an exception at signing fails that delivery alone', () => {
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
-test('ten thousand runs of one key that are deferred at once do not overflow the stack', () => {
+test('ten thousand deliveries of one key that are deferred at once do not overflow the stack', () => {
   const engine = new Engine({ places: 20_000 })
   const crm = engine.destination('crm')
   for (let index = 0; index < 10_000; index++) engine.admit(`d${index}`, crm, { key: 'a' })
@@ -573,7 +573,7 @@ test('ten thousand runs of one key that are deferred at once do not overflow the
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
-test('of one key no more waits at a slow endpoint than ten seconds of work: the rest is deferred, what is left keeps its order', async (t) => {
+test('a key may queue ten seconds of work at a slow endpoint; the rest is deferred, and the queue keeps its order', async (t) => {
   const { pass } = clock(t)
   const engine = new Engine({ places: 20_000 })
   const crm = engine.destination('crm')
@@ -619,7 +619,7 @@ test('of one key no more waits at a slow endpoint than ten seconds of work: the 
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
-test('a key with thousands of calls waits for its turns at an endpoint that is quick, be its first answers late', async (t) => {
+test('thousands of calls of one key wait for their turn at a fast endpoint, even if its first answers are late', async (t) => {
   const { pass } = clock(t)
   const engine = new Engine({ places: 20_000 })
   const crm = engine.destination('crm')
@@ -636,7 +636,7 @@ test('a key with thousands of calls waits for its turns at an endpoint that is q
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
-test('a retry whose window ends while it waits for its endpoint is not sent any more', () => {
+test('a retry whose window ends while it waits for its endpoint is not sent', () => {
   const engine = new Engine({ inFlight: 1 })
   const crm = engine.destination('crm')
   engine.admit('first', crm)
@@ -657,7 +657,7 @@ test('a retry whose window ends while it waits for its endpoint is not sent any 
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
-test('an exception at noting an attempt fails that delivery alone', () => {
+test('an exception while recording an attempt fails only that delivery', () => {
   const engine = new Engine()
   const crm = engine.destination('crm')
   engine.atAttempt = (attempt) => {
@@ -675,7 +675,7 @@ test('an exception at noting an attempt fails that delivery alone', () => {
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
-test('an endpoint that is not set up defers all that comes and all that waits, and goes on once it is', async () => {
+test('an endpoint that is not set up defers new and waiting deliveries, and resumes once it is set up', async () => {
   const engine = new Engine({ inFlight: 1 })
   const crm = engine.destination('crm')
   const [endpoint] = crm.endpoints
@@ -699,7 +699,7 @@ test('an endpoint that is not set up defers all that comes and all that waits, a
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
-test('while answers keep the process busy few requests are on the wire, by turns, and there is plenty', async () => {
+test('while answers keep the process busy, few requests are on the wire, in turns, and there is plenty to do', async () => {
   const engine = new Engine({ inFlight: 1_000, places: 10_000, window: new BusyWindow(4_096) }, 4_096)
   const all = ['a', 'b', 'c'].map((id) => engine.destination(id))
   for (let index = 0; index < 300; index++) for (const each of all) engine.admit(`${each.id}${index}`, each)
@@ -718,7 +718,7 @@ test('while answers keep the process busy few requests are on the wire, by turns
   assert.ok(left > 0 && left < 256, `${left} wait when there is no plenty any more`)
 })
 
-test('what waits for endpoints that hang holds back no other: an idle process sends more', async () => {
+test('deliveries for endpoints that hang block no others: an idle process sends more', async () => {
   const engine = new Engine({ inFlight: 64, places: 10_000, window: new BusyWindow(4_096) }, 4_096)
   const hang = Array.from({ length: 20 }, (_, index) => engine.destination(`hangs-${index}`))
   const well = engine.destination('well')

@@ -19,7 +19,7 @@ const ways: Record<EndpointState, EndpointEvent[]> = {
   removed: ['remove'],
 }
 
-test('an endpoint moves between its states as the table says, and what is not in it is a bug', () => {
+test('an endpoint moves between its states as the table says, and a transition outside of it is a bug', () => {
   for (const from of states) {
     for (const event of events) {
       const { admission } = new Engine().endpoint('crm', 'u1')
@@ -33,7 +33,7 @@ test('an endpoint moves between its states as the table says, and what is not in
   }
 })
 
-test('an endpoint that is open takes what comes; any other state defers it, or may', () => {
+test('an open endpoint takes deliveries; in any other state it may defer them', () => {
   for (const from of states) {
     const { admission } = new Engine().endpoint('crm', 'u1')
     for (const step of ways[from]) admission.become(step)
@@ -41,7 +41,7 @@ test('an endpoint that is open takes what comes; any other state defers it, or m
   }
 })
 
-test('asking an endpoint whether it takes a delivery changes nothing about it, whatever the time', (t) => {
+test('asking whether an endpoint takes a delivery changes nothing, whatever the time', (t) => {
   let now = 1_000
   t.mock.method(steadyClock, 'now', () => now)
   const { failures, coolDownMs } = defaultBreakerLimits

@@ -173,7 +173,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
   }
 }
 
-test('an endpoint that is slow and alone is only lag: nothing is deferred however long it takes', (t) => {
+test('a slow endpoint that blocks no other only causes lag: nothing is deferred, however long it takes', (t) => {
   const { clients, partition, fetch, takeAll, pass, deferred, endpointsOf } = world(t, ['slow', 'well'])
   fetch('slow', 500)
   takeAll()
@@ -189,7 +189,7 @@ test('an endpoint that is slow and alone is only lag: nothing is deferred howeve
   assert.ok(clients.get('slow')!.sent.length >= 24)
 })
 
-test('an endpoint that holds back work of an idle one sheds after 2 s, not before, and the other is served', (t) => {
+test('an endpoint that blocks work of an idle one sheds after 2 s, not before, and the other is served', (t) => {
   const { clients, log, fetch, takeAll, pass, deferred, endpointsOf } = world(t, ['slow', 'well'])
   fetch('slow', 200)
   fetch('well', 5)
@@ -207,7 +207,7 @@ test('an endpoint that holds back work of an idle one sheds after 2 s, not befor
   assert.ok(deferred().every((delivery) => delivery.destination.id === 'slow' && delivery.attempts === 0))
 })
 
-test('an endpoint that hangs lets the others pass from the first moment on: when its queue is full, it sheds at once', (t) => {
+test('an endpoint that hangs never blocks the others: when its queue is full, it sheds at once', (t) => {
   const { clients, partition, fetch, takeAll, pass, deferred, endpointsOf } = world(
     t,
     ['hangs', 'well'],
@@ -229,7 +229,7 @@ test('an endpoint that hangs lets the others pass from the first moment on: when
   assert.equal(endpointsOf('hangs')[0]!.admission.isShedding, true)
 })
 
-test('it sheds only what it cannot take, and stops when less than half of its share has been taken for a while', (t) => {
+test('an endpoint sheds only what it cannot take, and stops once it has used less than half of its share for a while', (t) => {
   const { clients, fetch, takeAll, pass, endpointsOf } = world(t, ['slow', 'well'])
   fetch('slow', 50)
   fetch('well', 1)
@@ -254,7 +254,7 @@ test('it sheds only what it cannot take, and stops when less than half of its sh
   assert.ok(client.sent.length > before || slow!.queued > 0)
 })
 
-test('an endpoint that gets on again within 2 s sheds nothing', (t) => {
+test('an endpoint that recovers within 2 s sheds nothing', (t) => {
   const { clients, fetch, takeAll, pass, deferred, endpointsOf } = world(t, ['slow', 'well'])
   fetch('slow', 20)
   fetch('well', 1)
@@ -270,7 +270,7 @@ test('an endpoint that gets on again within 2 s sheds nothing', (t) => {
   assert.equal(clients.get('well')!.sent.length, 1)
 })
 
-test('others that have their hands full are not held back', (t) => {
+test('endpoints that are already busy do not count as blocked', (t) => {
   const { clients, fetch, takeAll, pass, deferred, endpointsOf } = world(t, ['slow', 'busy'])
   fetch('busy', 5)
   fetch('slow', 50)
@@ -282,7 +282,7 @@ test('others that have their hands full are not held back', (t) => {
   assert.equal(endpointsOf('slow')[0]!.admission.isShedding, false)
 })
 
-test('work far behind a blocked head is seen as well, wherever it stands', (t) => {
+test('work far behind a blocked head is found too, at any position', (t) => {
   const { fetch, takeAll, pass, endpointsOf, clients } = world(t, ['slow', 'well'])
   fetch('slow', 3_000)
   fetch('well', 200)
@@ -293,7 +293,7 @@ test('work far behind a blocked head is seen as well, wherever it stands', (t) =
   assert.ok(clients.get('well')!.sent.length > 0)
 })
 
-test('slow endpoints that fill the budget together, none of them at its own bound, shed what is overdue', (t) => {
+test('slow endpoints that fill the budget together shed what is overdue, though none is at its own bound', (t) => {
   const { partition, waitingForBudget, log, fetch, takeAll, pass, deferred } = world(t, ['slow', 'well'])
   fetch('slow', 9)
   takeAll()
@@ -308,7 +308,7 @@ test('slow endpoints that fill the budget together, none of them at its own boun
   assert.ok(deferred().length > 0)
 })
 
-test('what lies behind the buffer cannot be seen and is taken for an idle destination’s: after 2 s its endpoint sheds', (t) => {
+test('records behind a full buffer count as an idle destination’s, so the blocking endpoint sheds after 2 s', (t) => {
   const { clients, partition, log, fetch, takeAll, pass, deferred, endpointsOf } = world(t, ['slow', 'well'])
   fetch('slow', 2_000)
   takeAll()
@@ -332,7 +332,7 @@ test('what lies behind the buffer cannot be seen and is taken for an idle destin
   assert.ok(deferred().every((delivery) => delivery.destination.id === 'slow' && delivery.attempts === 0))
 })
 
-test('a backlog behind the buffer belongs to no other when there is no other destination, or none that could take more', (t) => {
+test('records behind a full buffer block no other destination if none exists or none could take more', (t) => {
   for (const ids of [['slow'], ['slow', 'busy'], ['slow', 'off']]) {
     const { partition, routing, fetch, takeAll, pass, deferred, endpointsOf } = world(t, ids)
     if (ids[1] === 'busy') {
@@ -349,7 +349,7 @@ test('a backlog behind the buffer belongs to no other when there is no other des
   }
 })
 
-test('what has been queued for long is put off when a partition cannot be read past it', (t) => {
+test('deliveries that have been queued for long are deferred when a partition cannot be read past them', (t) => {
   const { stalled, fetch, takeAll, pass, deferred, endpointsOf } = world(t, ['slow', 'well'])
   fetch('slow', 9)
   takeAll()

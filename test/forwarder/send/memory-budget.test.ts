@@ -9,7 +9,7 @@ function budget(maxCount: number, maxBytes: number) {
   return { woken, subject: new MemoryBudget(maxCount, maxBytes, (partition) => woken.push(partition)) }
 }
 
-test('it is full by count or by bytes, whichever comes first', () => {
+test('the budget is full by count or by bytes, whichever is reached first', () => {
   const { subject: byCount } = budget(2, 1_000)
   byCount.reserve(1)
   assert.equal(byCount.isFull, false)
@@ -22,7 +22,7 @@ test('it is full by count or by bytes, whichever comes first', () => {
   assert.equal(byBytes.isFull, true)
 })
 
-test('a body larger than the whole budget is admitted when nothing else is in flight: never a stall', () => {
+test('a body larger than the whole budget is admitted when nothing else is in flight, so it never stalls', () => {
   const { subject } = budget(100, 1_000)
   assert.equal(subject.isFull, false)
   subject.reserve(5_000)
@@ -30,7 +30,7 @@ test('a body larger than the whole budget is admitted when nothing else is in fl
   assert.equal(subject.isFull, false)
 })
 
-test('a waiting partition is woken once, when a quarter of both is free', () => {
+test('a waiting partition is woken once, when a quarter of both bounds is free', () => {
   const { subject, woken } = budget(8, 800)
   const partition = new Engine().partition()
   for (let index = 0; index < 8; index++) subject.reserve(100)
@@ -44,7 +44,7 @@ test('a waiting partition is woken once, when a quarter of both is free', () => 
   assert.deepEqual(woken, [partition])
 })
 
-test('an endpoint may hold a share of what is free, in number and bytes: one alone a third, and none can fill it', () => {
+test('an endpoint may hold a share of the free budget, in count and bytes: a single one a third, and none can fill it', () => {
   const { subject } = budget(900, 9_000)
   let held = 0
   while (held < subject.shareCount) {

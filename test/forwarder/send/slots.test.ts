@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { Slots, type SlotUser } from '../../../src/forwarder/send/slots.ts'
 import { wideOpen } from '../fakes.ts'
 
-/** Wants as many slots as it can get, up to `wants`, and gives back when told. */
+/** Takes as many slots as it can get, up to `wants`, and releases them on request. */
 class User implements SlotUser {
   inFlight = 0
   queued = 0
@@ -35,7 +35,7 @@ function users(max: number, wants: readonly number[]) {
   return { slots, all: wants.map((each) => new User(slots, each)) }
 }
 
-test('one alone gets half of the slots, n that want all they can get an n+1st each', () => {
+test('one endpoint alone gets half of the slots, and each of n unbounded endpoints gets one share of n+1', () => {
   for (const [count, each] of [
     [1, 2_048],
     [3, 1_024],
@@ -52,7 +52,7 @@ test('one alone gets half of the slots, n that want all they can get an n+1st ea
   }
 })
 
-test('forty users that hang leave slots for the next one', () => {
+test('forty endpoints that hang leave slots for the next one', () => {
   const { slots, all } = users(
     4_096,
     Array.from({ length: 40 }, () => 64),
@@ -67,7 +67,7 @@ test('forty users that hang leave slots for the next one', () => {
   }
 })
 
-test('a single slot is enough for all, in turns', () => {
+test('a single slot serves all endpoints in turns', () => {
   const { all } = users(1, [9, 9, 9])
   for (const user of all) user.pump()
   const order: number[] = []
@@ -79,7 +79,7 @@ test('a single slot is enough for all, in turns', () => {
   assert.deepEqual(order, [0, 0, 1, 2, 0, 1])
 })
 
-test('what waits for a slot is counted, be it at many or at one, unless there are none left at all', () => {
+test('deliveries that wait for a slot are counted, at one endpoint or at many, unless no slots are left', () => {
   const hasWaiting = (count: number, queued: readonly number[], max = 100) => {
     const slots = new Slots(max, { ...wideOpen, size: 1 })
     assert.ok(slots.take(new User(slots, 1)))
@@ -102,7 +102,7 @@ test('what waits for a slot is counted, be it at many or at one, unless there ar
   assert.equal(hasWaiting(8, [8], 1), false)
 })
 
-test('whatever happens there are never more slots taken than there are, and no waiting user is forgotten', () => {
+test('property: no more slots are taken than exist, and no waiting endpoint is forgotten', () => {
   const steps = fc.array(fc.record({ user: fc.nat(5), wants: fc.nat(12) }), { maxLength: 300, size: 'max' })
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 20 }), steps, (max, given) => {
@@ -116,7 +116,7 @@ test('whatever happens there are never more slots taken than there are, and no w
         assert.equal(taken, slots.taken)
         assert.ok(taken <= max)
       }
-      // As everything ends, everybody who wants something gets it.
+      // As everything ends, every user that wants a slot gets one.
       for (const user of all) user.wants = Math.max(user.wants, 1)
       const served = new Set<User>()
       for (let left = 500; left > 0 && served.size < all.length; left--) {

@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
 import { StandardSigner } from '../../../src/forwarder/send/standard-webhooks.ts'
 
-test('the example of the Standard Webhooks specification is signed as it says', () => {
+test('the example of the Standard Webhooks specification gets the signature that it states', () => {
   const signer = new StandardSigner(['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'])
   const signature = signer.sign(
     'msg_p5jXN8AQM9LWM0D4loKWxJek',

@@ -71,7 +71,7 @@ test('records of one turn go in one batch, and count as published only once the 
   assert.equal(subject.open, 0)
 })
 
-test('one batch a topic is in flight at a time, in order; topics do not wait for each other', async () => {
+test('one batch per topic is in flight at a time, in order, and topics do not wait for each other', async () => {
   const { batches, ended, append } = underTest()
   append('a1', 10, 'a')
   await turn()
@@ -105,7 +105,7 @@ test('batches are bounded by bytes and by count, and keep the order', async () =
   }
 })
 
-test('one record larger than a batch goes alone', async () => {
+test('a record larger than a batch is sent alone', async () => {
   const { subject, batches, append } = underTest({ auto: () => 'ok' })
   append('a')
   append('huge', 1024 * 1024)
@@ -117,14 +117,14 @@ test('one record larger than a batch goes alone', async () => {
   )
 })
 
-test('of a batch with a record that is too large only that one is refused', async () => {
+test('of a batch with a record that is too large, only that record is refused', async () => {
   const { subject, ended, append } = underTest({ auto: () => ['bad'] })
   for (const id of ['a', 'bad', 'b']) append(id)
   await subject.settled()
   assert.deepEqual(ended, ['a', 'bad too large', 'b'])
 })
 
-test('what is larger than the topic takes is refused without asking, however close', async () => {
+test('a record larger than the topic allows is refused without a request, however close to the limit it is', async () => {
   const { subject, batches, ended, append } = underTest({ maxRecordBytes: 2_000, auto: () => 'ok' })
   append('big', 2_000)
   assert.deepEqual(ended, ['big too large'])
@@ -136,7 +136,7 @@ test('what is larger than the topic takes is refused without asking, however clo
   )
 })
 
-test('records of an uncertain partition wait, those of a lost one are not written, and neither holds up others', async () => {
+test('records of an uncertain partition wait and those of a lost one are not written, and neither delays others', async () => {
   const { subject, batches, ended, append } = underTest({ auto: () => 'ok' })
   const claim = (id: string): { ownership: Claim['ownership']; dropped(): void } => ({
     ownership: 'uncertain',
@@ -178,7 +178,7 @@ test('a record whose partition is lost while an earlier batch is in flight is no
   assert.equal(batches.length, 1)
 })
 
-test('settled() waits for all that was appended, and for what a refusal appends in its place', async () => {
+test('settled() waits for all appended records, and for those that a refusal appends instead', async () => {
   const { subject, batches, append } = underTest()
   await subject.settled()
   let settled = false
@@ -199,7 +199,7 @@ test('settled() waits for all that was appended, and for what a refusal appends 
   await waiting
 })
 
-test('a broker that cannot go on is a failure, and nothing counts as published', async () => {
+test('a fatal error of the broker is a failure, and nothing counts as published', async () => {
   const { subject, batches, ended, failures, append } = underTest()
   append('a')
   await turn()
@@ -210,7 +210,7 @@ test('a broker that cannot go on is a failure, and nothing counts as published',
   assert.equal(subject.open, 1)
 })
 
-test('a batch waits for more after another has just gone out, unless it is full or a caller waits for it', async () => {
+test('a batch waits for more records after another was just sent, unless it is full or a caller waits for it', async () => {
   const { subject, batches, append } = underTest({ lingerMs: 3_600_000, auto: () => 'ok' })
   const ids = () => batches.map((batch) => batch.ids.length)
   append('first')
@@ -239,7 +239,7 @@ test('a batch waits for more after another has just gone out, unless it is full 
   assert.deepEqual(ids(), [1, 1, 2, 500, 1])
 })
 
-test('a batch that waits for more goes out when it has waited for long enough', async () => {
+test('a batch that waits for more records is sent after a maximum wait', async () => {
   const { subject, batches, append } = underTest({ lingerMs: 30, auto: () => 'ok' })
   const began = performance.now()
   append('first')

@@ -54,7 +54,7 @@ function written(ends: string[]) {
   }
 }
 
-test('a waiting retry holds its memory until the broker has it, and is finished then', () => {
+test('a waiting retry reserves memory until the broker has it, and is finished then', () => {
   const ends: string[] = []
   const { record, isFree } = written(ends)
   assert.equal(textOf(record), 'value')
@@ -63,7 +63,7 @@ test('a waiting retry holds its memory until the broker has it, and is finished 
   assert.deepEqual([isFree(), ends], [true, ['10s', 'moved', 'finished']])
 })
 
-test('one whose partition is lost before its turn releases its memory, and finishes nothing', () => {
+test('a retry whose partition is lost before it is published releases its memory and finishes nothing', () => {
   const ends: string[] = []
   const { record, partition, isFree } = written(ends)
   partition.ownership = 'lost'

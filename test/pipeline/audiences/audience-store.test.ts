@@ -16,7 +16,7 @@ async function deployed(t: TestContext): Promise<Deployment> {
   return deployment
 }
 
-/** What only a view that is trusted shows: it has nobody. */
+/** Empties a view: only one that is trusted then shows no members. */
 async function empty({ file, close }: ComputationsUnderTest, also = ''): Promise<void> {
   await close()
   const db = new DatabaseSync(file)
@@ -30,7 +30,7 @@ const counts = async (report: Promise<{ entered: number; left: number }>) => {
 }
 const nobody = { entered: 0, left: 0 }
 
-test('the view can be deleted: the one rebuilt from Kafka is the same', async (t) => {
+test('the view can be deleted, and the one rebuilt from Kafka is the same', async (t) => {
   const deployment = await deployed(t)
   const before = await computationsOf(t, deployment)
   await before.create('audience', 'vip', 'VIP')
@@ -56,7 +56,7 @@ test('the view can be deleted: the one rebuilt from Kafka is the same', async (t
   assert.deepEqual(rows(after.file), kept)
 })
 
-test('of processes that write at once, each view holds what all of them wrote', async (t) => {
+test('when processes write concurrently, each view holds the changes of all of them', async (t) => {
   const deployment = await deployed(t)
   const [one, two] = [await computationsOf(t, deployment), await computationsOf(t, deployment)]
   await one.create('audience', 'a', 'A')
@@ -72,7 +72,7 @@ test('of processes that write at once, each view holds what all of them wrote', 
   assert.deepEqual(await counts(one.sync('audience', 'a', users(3_000, 1))), nobody)
 })
 
-test('a view that was built from another cluster or another topic is not trusted', async (t) => {
+test('a view that was built from another cluster or another topic is rebuilt', async (t) => {
   const [deployment, other] = [await deployed(t), await deployed(t)]
   const one = await computationsOf(t, deployment)
   await one.create('audience', 'vip', 'VIP')
@@ -94,7 +94,7 @@ for (const [what, written] of [
   ['and is empty', 0],
   ['and holds more than before', 400],
 ] as const)
-  test(`a view of a topic that was recreated ${what} is not trusted`, async (t) => {
+  test(`a view of a topic that was recreated ${what} is rebuilt`, async (t) => {
     const deployment = await deployed(t)
     const { kafka, admin, topics, config } = deployment
     const one = await computationsOf(t, deployment)
@@ -116,7 +116,7 @@ for (const [what, written] of [
     assert.match(after.log.map(({ msg }) => msg).join(), /recreated: its view is rebuilt/)
   })
 
-test('a view that slept for longer than deletions are kept is not trusted', async (t) => {
+test('a view that was unused for longer than tombstones are kept is rebuilt', async (t) => {
   const deployment = await deployed(t)
   const [one, two] = [await computationsOf(t, deployment), await computationsOf(t, deployment)]
   await one.create('audience', 'vip', 'VIP')
@@ -132,7 +132,7 @@ test('a view that slept for longer than deletions are kept is not trusted', asyn
   assert.equal(await quiet.open.count('audience', 'vip'), 0)
 })
 
-test('of two syncs of one audience at once the second is refused, and that of another one goes on', async (t) => {
+test('of two concurrent syncs of one audience the second is refused, and a sync of another audience proceeds', async (t) => {
   const deployment = await deployed(t)
   const begun = Promise.withResolvers<void>()
   const goOn = Promise.withResolvers<void>()

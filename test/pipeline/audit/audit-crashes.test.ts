@@ -48,33 +48,36 @@ async function begin(t: TestContext, brokers: string[]) {
   return { receiver, deployment, calls }
 }
 
-test('on a broker that takes short sessions', async (t) => {
+test('on a broker that allows short sessions', async (t) => {
   const { brokers } = await ownKafka(t, { 'group.min.session.timeout.ms': 1_000 })
 
-  await t.test('kill -9 under load: the books balance, and what the crash made twice is named', async (t) => {
-    const { receiver, deployment, calls } = await begin(t, brokers)
-    for (const count of [500, 1_200]) {
-      const forwarder = await startForwarderProcess(t, deployment)
-      await receiver.waitFor(count, 30_000)
-      await forwarder.kill()
-    }
-    await startForwarderProcess(t, deployment)
-    const report = await settled(deployment)
-    assert.deepEqual(report.faults, [])
-    assert.ok(report.ok, JSON.stringify(report.destinations))
-    const [crm] = report.destinations
-    assert.equal(crm!.planned, 2_400)
-    assert.equal(crm!.delivered, 2_400 + crm!.copies)
-    assert.deepEqual([crm!.waiting, crm!.dead, crm!.skipped], [0, 0, 0])
-    // Each copy in a tier is one that the receiver got once more.
-    const counts = countByPlace(receiver.requests)
-    for (const { deliveryId } of report.copies)
-      assert.ok(counts.get(deliveryId!.slice(0, deliveryId!.lastIndexOf(':')))! >= 2, deliveryId!)
-    t.diagnostic(`${report.copyCount} copies; ${report.read.tallies} tallies`)
-    assert.equal(counts.size, calls.places.length)
-  })
+  await t.test(
+    'after kill -9 under load everything is accounted for, and the duplicates of the crash are named',
+    async (t) => {
+      const { receiver, deployment, calls } = await begin(t, brokers)
+      for (const count of [500, 1_200]) {
+        const forwarder = await startForwarderProcess(t, deployment)
+        await receiver.waitFor(count, 30_000)
+        await forwarder.kill()
+      }
+      await startForwarderProcess(t, deployment)
+      const report = await settled(deployment)
+      assert.deepEqual(report.faults, [])
+      assert.ok(report.ok, JSON.stringify(report.destinations))
+      const [crm] = report.destinations
+      assert.equal(crm!.planned, 2_400)
+      assert.equal(crm!.delivered, 2_400 + crm!.copies)
+      assert.deepEqual([crm!.waiting, crm!.dead, crm!.skipped], [0, 0, 0])
+      // Each copy in a tier is one that the receiver got once more.
+      const counts = countByPlace(receiver.requests)
+      for (const { deliveryId } of report.copies)
+        assert.ok(counts.get(deliveryId!.slice(0, deliveryId!.lastIndexOf(':')))! >= 2, deliveryId!)
+      t.diagnostic(`${report.copyCount} copies; ${report.read.tallies} tallies`)
+      assert.equal(counts.size, calls.places.length)
+    },
+  )
 
-  await t.test('partitions that move under load: each offset is tallied once', async (t) => {
+  await t.test('when partitions move under load, each offset is tallied once', async (t) => {
     const { deployment, receiver } = await begin(t, brokers)
     const one = await startForwarderProcess(t, deployment)
     await receiver.waitFor(300, 60_000)
@@ -83,7 +86,7 @@ test('on a broker that takes short sessions', async (t) => {
     one.terminate()
     await one.exited
     await receiver.waitFor(1_500, 60_000)
-    // Frozen for longer than its session, it finds that its partitions are somebody else's.
+    // Frozen for longer than its session, it finds that another member owns its partitions.
     await startForwarderProcess(t, deployment)
     two.freeze()
     await receiver.waitFor(2_000, 60_000)

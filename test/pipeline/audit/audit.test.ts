@@ -8,7 +8,7 @@ import { until } from '../../support/until.ts'
 import { NumberedCalls, placeOf, unevenly } from '../../support/calls/numbered-calls.ts'
 import { startReceiver } from '../../support/receivers.ts'
 
-test('a run with several destinations, failures and retries is accounted for to the last call, while it goes on too', async (t) => {
+test('a run with several destinations, failures and retries is accounted for to the last call, also while it goes on', async (t) => {
   const [good, shaky, bad] = await Promise.all([startReceiver(t), startReceiver(t), startReceiver(t)])
   good.answer(unevenly(50))
   const seen = new Set<string>()
@@ -91,7 +91,7 @@ async function commitAs(
 
 const where = ({ kind, partition, first, last }: AuditFault) => ({ kind, partition, first, last })
 
-test('what another process committed past a forwarder is a gap, named by its offsets, before and after it goes on', async (t) => {
+test('offsets that another process committed past a forwarder are a gap, before and after the forwarder continues', async (t) => {
   const { deployment, calls, receiver } = await delivered(t)
   const { admin, config, topics } = deployment
   assert.ok((await auditOf(deployment)).ok)
@@ -110,7 +110,7 @@ test('what another process committed past a forwarder is a gap, named by its off
   assert.deepEqual(report.faults.map(where), [gap])
 })
 
-test('an offset that was set back is named as covered again', async (t) => {
+test('an offset that was set back is reported as covered twice', async (t) => {
   const { deployment, receiver } = await delivered(t)
   const { admin, config, topics } = deployment
   const back = [{ partition: 1, offset: '15' }]
@@ -122,7 +122,7 @@ test('an offset that was set back is named as covered again', async (t) => {
   assert.deepEqual(report.faults.map(where), [{ kind: 'overlap', partition: 1, first: 15, last: 19 }])
 })
 
-test('a forged tally that the committed metadata names is found out', async (t) => {
+test('a forged tally that the committed metadata names is detected', async (t) => {
   const { deployment } = await delivered(t)
   const { codecs, config, producer, topics } = deployment
   await codecs.deliveries.ready()
@@ -151,7 +151,7 @@ test('a forged tally that the committed metadata names is found out', async (t) 
   assert.match(report.faults[0]!.why, /tallies count 5 records, the topic holds 0/)
 })
 
-test('a retry that is gone from its tier is missed, with the offsets that it came from', async (t) => {
+test('a retry that is missing from its tier is reported with its original offsets', async (t) => {
   const receiver = await startReceiver(t)
   receiver.answer((request) => ({ status: placeOf(request) === '0/3' ? 503 : 200 }))
   const deployment = await deploy(t, { PARTITIONS_CALLS: '2', RETRY_TIERS: '1h' })
@@ -179,7 +179,7 @@ test('a retry that is gone from its tier is missed, with the offsets that it cam
   assert.equal(report.destinations[0]!.balance, waiting)
 })
 
-test('holes are no gap: control records, and what retention took before and after it was delivered', async (t) => {
+test('control records and records that retention removed are not gaps', async (t) => {
   const { deployment, receiver, calls } = await delivered(t)
   const { kafka, admin, topics, codecs } = deployment
   const transactional = kafka.producer({

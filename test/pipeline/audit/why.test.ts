@@ -1,4 +1,4 @@
-// The life of single calls, told after forwarders have worked on a real Kafka.
+// The life of single calls, as it is shown after forwarders have worked on a real Kafka.
 import assert from 'node:assert/strict'
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -44,7 +44,7 @@ async function settled(deployment: Deployment): Promise<void> {
   }
 }
 
-test('the ledger of failures shows where a call went, each attempt, and how it ended, also from a rebuilt index', async (t) => {
+test('the ledger of failures shows each attempt of a call and how it ended, also from a rebuilt index', async (t) => {
   const deployment = await deploy(t)
   const [well, limping, refusing] = await Promise.all([1, 2, 3].map(() => startReceiver(t)))
   limping!.answer({ status: 503 }, { status: 200 })
@@ -102,7 +102,7 @@ test('the ledger of failures shows where a call went, each attempt, and how it e
   assert.deepEqual(times, times.toSorted())
   const [retried] = copy.steps.filter(({ what }) => what === 'retried')
   const due = Date.parse(String(retried!.dueAt)) - Date.parse(retried!.at)
-  // It is told once the broker has the retry, whose delay runs from a moment before.
+  // It is recorded once the broker has the retry, whose delay began a moment before.
   assert.ok(due <= 300, `${due}`)
   assert.equal(
     old.deadLetterId,
@@ -129,7 +129,7 @@ test('the ledger of failures shows where a call went, each attempt, and how it e
   await assert.rejects(messages.shown('m-3'), { code: 'not_found', message: /"m-3"/ })
 })
 
-test('the whole ledger shows every attempt, and what it planned is what the settings say', async (t) => {
+test('the complete ledger shows every attempt and a plan that matches the settings', async (t) => {
   const deployment = await deploy(t, { LEDGER: 'all' })
   const receiver = await startReceiver(t)
   await deployment.destination({ id: 'crm', urls: [receiver.url] })
@@ -182,7 +182,7 @@ test('the whole ledger shows every attempt, and what it planned is what the sett
   assert.match(String(blog.record!.deadLetterId), /^0-\d+$/)
 })
 
-test('a retry that waits, a call without a destination, every copy of a call, and nothing of one that was erased', async (t) => {
+test('why shows a waiting retry, a call without a destination and every copy of a call, and nothing of an erased call', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: '1h' })
   const receiver = await startReceiver(t)
   receiver.answer({ status: 500 })
@@ -239,7 +239,7 @@ test('a retry that waits, a call without a destination, every copy of a call, an
   assert.ok(!page.includes('zoe'))
 })
 
-test('what a killed forwarder had done and not committed is shown as done again', async (t) => {
+test('work that a killed forwarder did not commit is shown as done again', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: '1h', SESSION_TIMEOUT: '6s' })
   const [failing, hanging] = await Promise.all([startReceiver(t), startReceiver(t)])
   failing.answer({ status: 503 }, { status: 200 })
@@ -249,7 +249,7 @@ test('what a killed forwarder had done and not committed is shown as done again'
   const first = await startForwarderProcess(t, deployment)
   await deployment.produce([someCall({ messageId: 'm-1' })])
   const messages = await messagesOf(deployment)
-  // The attempt and what it led to are told; the other destination's attempt holds up the commit for five seconds.
+  // The attempt and its consequences are recorded; the other destination's attempt holds up the commit for five seconds.
   await until(async () => {
     const [ledger] = await deployment.admin.fetchTopicOffsets(deployment.topics.deliveries)
     return Number(ledger!.high) >= 2
@@ -265,7 +265,7 @@ test('what a killed forwarder had done and not committed is shown as done again'
   assert.match(pageOf(await messages.life('m-1')), /retried +crm: .*it was done again/)
 })
 
-test('an index of topics that were replaced is rebuilt, and a record that cannot be read is skipped', async (t) => {
+test('an index of replaced topics is rebuilt, and an unreadable record is skipped', async (t) => {
   const deployment = await deploy(t)
   const { topics, kafka, producer } = deployment
   const messages = await messagesOf(deployment)

@@ -77,7 +77,7 @@ const bodies: { name: string; call: Partial<AnalyticsCall>; body: string }[] = [
 const byKey = (requests: ReceivedRequest[]) =>
   new Map(requests.map((request) => [request.headers['idempotency-key'] as string, request]))
 
-test('what a receiver gets', async (t) => {
+test('requests at a receiver', async (t) => {
   const deployment = await deploy(t)
   const forwarder = await deployment.forwarder()
   const produce = (source: string, calls: Partial<AnalyticsCall>[]) =>
@@ -104,7 +104,7 @@ test('what a receiver gets', async (t) => {
     assert.deepEqual(new Set(bodies.map(({ call }) => call.type)).size, 7)
   })
 
-  await t.test('the signature is the one that other programs compute', async (t) => {
+  await t.test('other programs compute the same signature', async (t) => {
     const receiver = await startReceiver(t)
     await connect(deployment, forwarder, { id: 'openssl', urls: [receiver.url], secret: 'whsec' })
     await produce('openssl', [{ type: 'delete', messageId: 'd-1', userId: 'u-1' }])

@@ -31,7 +31,7 @@ const spellings: [messageId: string, properties: string, arrives: string][] = [
   ['surrogate', '{"half":"\\uD800"}', '{"half":"\\ud800"}'],
 ]
 
-test('a receiver may verify over the bytes, or over the parsed body written again', async (t) => {
+test('a receiver may verify the bytes, or the parsed body serialized again', async (t) => {
   const deployment = await deploy(t)
   await withSource(deployment)
   const receiver = await startReceiver(t, { secret })
@@ -47,7 +47,7 @@ test('a receiver may verify over the bytes, or over the parsed body written agai
     assert.equal(received.size, before + count)
   }
 
-  await t.test('whatever language wrote the maps into Kafka', async () => {
+  await t.test('maps that any language wrote into Kafka can be verified both ways', async () => {
     await deployment.produce(
       spellings.map(([messageId, properties], index) =>
         someCall({
@@ -68,7 +68,7 @@ test('a receiver may verify over the bytes, or over the parsed body written agai
     }
   })
 
-  await t.test('a delete, and however a call came over HTTP', async () => {
+  await t.test('deletes and calls over HTTP can be verified both ways', async () => {
     await deployment.produce([someCall({ type: 'delete', integrations: '{"All":false,"Webhooks":false}' })])
     const answers = await Promise.all([
       post(
@@ -94,16 +94,19 @@ test('a receiver may verify over the bytes, or over the parsed body written agai
     assert.deepEqual(received.get('page')!.json().properties, { path: '/', title: 'T' })
   })
 
-  await t.test('but for a number that a double cannot hold, which arrives as it was written', async () => {
-    const properties = '{ "id": 12345678901234567890, "huge": 1e400 }'
-    await deployment.produce([someCall({ messageId: 'exact', properties })])
-    await next(1)
-    const request = received.get('exact')!
-    assert.ok(request.body.includes('"properties":{"id":12345678901234567890,"huge":1e400}'))
-    assert.equal(request.signature, 'valid')
-  })
+  await t.test(
+    'a number that a double cannot represent arrives as it was written, so only its bytes can be verified',
+    async () => {
+      const properties = '{ "id": 12345678901234567890, "huge": 1e400 }'
+      await deployment.produce([someCall({ messageId: 'exact', properties })])
+      await next(1)
+      const request = received.get('exact')!
+      assert.ok(request.body.includes('"properties":{"id":12345678901234567890,"huge":1e400}'))
+      assert.equal(request.signature, 'valid')
+    },
+  )
 
-  await t.test('what is tried again has the same bytes', async () => {
+  await t.test('retries have the same bytes', async () => {
     receiver.answer({ status: 503 }, {})
     await deployment.produce([someCall({ messageId: 'again', properties: '{ "n": 1.50 }' })])
     const before = receiver.requests.length

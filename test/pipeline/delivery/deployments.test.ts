@@ -62,7 +62,7 @@ async function standUp(t: TestContext, name: string, prefix: string) {
   }
 }
 
-test('two deployments keep apart: neither delivers, retries, lists, deletes nor audits anything of the other', async (t) => {
+test('two deployments are separate: neither delivers, retries, lists, deletes or audits anything of the other', async (t) => {
   const prefix = uniquePrefix()
   // What is deployed first is taken down first, with all topics that begin with its prefix.
   const b = await standUp(t, 'b', `${prefix}b.`)
@@ -90,7 +90,7 @@ test('two deployments keep apart: neither delivers, retries, lists, deletes nor 
   assert.deepEqual(await b.listed('/dead-letters', 'deliveryId'), ['dead:crm'])
   assert.ok(!b.arrived().has('delete ada'))
 
-  // Each has its three calls, what its collector took, who joined, and in a the delete call.
+  // Each has its three calls, the collected ones and the members that joined; `a` also has the delete call.
   for (const [{ deployment, ok }, calls, erased] of [
     [a, 6, 1],
     [b, 5, 0],

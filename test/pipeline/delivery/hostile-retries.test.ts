@@ -1,4 +1,4 @@
-// What somebody who may write to a retry topic can do to the forwarders: nothing but add dead letters.
+// A process that may write to a retry topic can add dead letters, and do nothing else to the forwarders.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { RetryDelivery } from '../../../src/core/delivery/delivery.ts'
@@ -25,7 +25,7 @@ function retryOf(messageId: string, given: Partial<RetryDelivery>): RetryDeliver
   }
 }
 
-test('retries that no forwarder would have written become dead letters or wait no longer than any other, and all go on', async (t) => {
+test('retries that no forwarder would write become dead letters or wait no longer than others, and later retries proceed', async (t) => {
   const deployment = await deploy(t, {
     RETRY_TIERS: '300ms,600ms',
     PARTITIONS_RETRY: '1',
@@ -79,7 +79,7 @@ test('retries that no forwarder would have written become dead letters or wait n
   assert.equal(forwarder.problem(), null)
   assert.ok(!forwarder.log.some(({ level }) => level >= 60))
   await forwarder.stop()
-  // Who forges retries cannot make the audit say that a call is missing.
+  // Forged retries cannot make the audit report a missing call.
   assert.deepEqual(
     (await auditOf(deployment)).faults.filter(({ kind }) => kind === 'gap'),
     [],

@@ -11,7 +11,7 @@ import { connect, counted, deadLetterOf, dispositions, sampleOf } from '../../su
 
 const secret = 's3cret'
 
-test('what an attempt comes to', async (t) => {
+test('outcomes of attempts', async (t) => {
   const authority = await createAuthority(t)
   /** What each host name resolves to, one answer a look-up; the last one goes on for ever. */
   const names = new Map<string, LookupAddress[][]>()
@@ -52,7 +52,7 @@ test('what an attempt comes to', async (t) => {
     [404, 'status_4xx'],
     [499, 'status_4xx'],
   ] as const) {
-    await t.test(`a ${status} is final: the call is kept with the answer, and not sent again`, async (t) => {
+    await t.test(`a ${status} is final: the call is kept with the response and not sent again`, async (t) => {
       const id = `f${status}`
       const receiver = await startReceiver(t)
       receiver.answer({ status, body: `no: ${'é'.repeat(2_000)}` }, { status: 200 })
@@ -78,27 +78,24 @@ test('what an attempt comes to', async (t) => {
     })
   }
 
-  await t.test(
-    'a 410 is final, an error line says it, and the settings remember that it is gone',
-    async (t) => {
-      const receiver = await startReceiver(t)
-      receiver.answer({ status: 410, body: 'closed for good' })
-      await connect(deployment, forwarder, { id: 'gone', urls: [receiver.url] })
-      const before = Date.now()
-      await produce('gone')
-      const deadLetter = await deadLetterOf(deployment, forwarder, 'gone')
-      assert.equal(deadLetter.reason, 'gone')
-      assert.equal(Buffer.from(deadLetter.delivery!.lastResponse!.body).toString(), 'closed for good')
-      const line = await logged(forwarder, 'gone (410)')
-      assert.equal(line.level, 50)
-      assert.equal(line.delivery, 'm-1:gone')
-      assert.equal(line.urlId, 'u1')
-      const endpoint = () => deployment.settings.state.destinations.get('gone')!.urls[0]!
-      await until(() => endpoint().goneAt !== null, 5_000, 'the settings event')
-      assert.ok(endpoint().goneAt! >= before && endpoint().goneAt! <= Date.now())
-      assert.equal(attempts('gone', 'gone'), 1)
-    },
-  )
+  await t.test('a 410 is final, is logged as an error, and is recorded in the settings', async (t) => {
+    const receiver = await startReceiver(t)
+    receiver.answer({ status: 410, body: 'closed for good' })
+    await connect(deployment, forwarder, { id: 'gone', urls: [receiver.url] })
+    const before = Date.now()
+    await produce('gone')
+    const deadLetter = await deadLetterOf(deployment, forwarder, 'gone')
+    assert.equal(deadLetter.reason, 'gone')
+    assert.equal(Buffer.from(deadLetter.delivery!.lastResponse!.body).toString(), 'closed for good')
+    const line = await logged(forwarder, 'gone (410)')
+    assert.equal(line.level, 50)
+    assert.equal(line.delivery, 'm-1:gone')
+    assert.equal(line.urlId, 'u1')
+    const endpoint = () => deployment.settings.state.destinations.get('gone')!.urls[0]!
+    await until(() => endpoint().goneAt !== null, 5_000, 'the settings event')
+    assert.ok(endpoint().goneAt! >= before && endpoint().goneAt! <= Date.now())
+    assert.equal(attempts('gone', 'gone'), 1)
+  })
 
   for (const status of [301, 302, 307, 308]) {
     await t.test(`a ${status} to a forbidden address is final, and nothing is sent there`, async (t) => {
@@ -116,7 +113,7 @@ test('what an attempt comes to', async (t) => {
     })
   }
 
-  await t.test('no response in time is one warning with all ids, and counts as timeout', async (t) => {
+  await t.test('a missing response is one warning with all ids, and counts as a timeout', async (t) => {
     const receiver = await startReceiver(t, { secret })
     receiver.answer({ instead: { do: 'hang' } }, { status: 200 })
     await connect(deployment, forwarder, { id: 'slow', urls: [receiver.url] })
@@ -144,18 +141,21 @@ test('what an attempt comes to', async (t) => {
     assert.equal(attempts('drip', 'timeout'), 1)
   })
 
-  await t.test('a self-signed certificate is final and an error line, and no request is sent', async (t) => {
-    const receiver = await startReceiver(t, { tls: await selfSigned() })
-    await connect(deployment, forwarder, { id: 'selfsigned', urls: [receiver.url] })
-    await produce('selfsigned')
-    const deadLetter = await deadLetterOf(deployment, forwarder, 'selfsigned')
-    assert.equal(deadLetter.reason, 'tls')
-    assert.equal(deadLetter.delivery!.lastResponse, null)
-    assert.equal(deadLetter.delivery!.outcomes[0]!.kind, 'tls')
-    assert.equal(lineOf('selfsigned').level, 50)
-    assert.ok(receiver.connections() > 0)
-    assert.equal(receiver.requests.length, 0)
-  })
+  await t.test(
+    'a self-signed certificate is final and logged as an error, and no request is sent',
+    async (t) => {
+      const receiver = await startReceiver(t, { tls: await selfSigned() })
+      await connect(deployment, forwarder, { id: 'selfsigned', urls: [receiver.url] })
+      await produce('selfsigned')
+      const deadLetter = await deadLetterOf(deployment, forwarder, 'selfsigned')
+      assert.equal(deadLetter.reason, 'tls')
+      assert.equal(deadLetter.delivery!.lastResponse, null)
+      assert.equal(deadLetter.delivery!.outcomes[0]!.kind, 'tls')
+      assert.equal(lineOf('selfsigned').level, 50)
+      assert.ok(receiver.connections() > 0)
+      assert.equal(receiver.requests.length, 0)
+    },
+  )
 
   for (const [id, fault, options] of [
     ['expired', 'expired', { expired: true }],
@@ -172,7 +172,7 @@ test('what an attempt comes to', async (t) => {
     })
   }
 
-  await t.test('a certificate of a root in WEBHOOK_CA_FILE is trusted', async (t) => {
+  await t.test('a certificate from a root in WEBHOOK_CA_FILE is trusted', async (t) => {
     const receiver = await startReceiver(t, { tls: await authority.issue(), secret })
     await connect(deployment, forwarder, { id: 'ownroot', urls: [receiver.url] })
     await produce('ownroot')
@@ -191,7 +191,7 @@ test('what an attempt comes to', async (t) => {
     assert.equal(inner.connections(), 0)
   })
 
-  await t.test('a name that resolves to a forbidden address is blocked as well', async (t) => {
+  await t.test('a name that resolves to a forbidden address is blocked too', async (t) => {
     const inner = await startReceiver(t, { host: '127.0.0.2' })
     names.set('inner.test', [[{ address: '127.0.0.2', family: 4 }]])
     await connect(deployment, forwarder, { id: 'dns', urls: [`http://inner.test:${inner.port}/`] })
@@ -200,7 +200,7 @@ test('what an attempt comes to', async (t) => {
     assert.equal(inner.connections(), 0)
   })
 
-  await t.test('of several addresses only those that are allowed are used', async (t) => {
+  await t.test('of several addresses only the allowed ones are used', async (t) => {
     const receiver = await startReceiver(t)
     names.set('both.test', [
       [

@@ -13,7 +13,7 @@ import { registryUrl } from '../../support/deployment/rig.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { connect, counted, dispositions, sampleOf, tierRecords } from '../../support/calls/samples.ts'
 
-test('records that are no calls are kept as they came, and hold nothing up', async (t) => {
+test('records that are not calls are kept as they came, and delay no others', async (t) => {
   const deployment = await deploy(t, { PARTITIONS_CALLS: '1' })
   const forwarder = await deployment.forwarder()
   const receiver = await startReceiver(t)
@@ -143,20 +143,23 @@ test('the largest records', async (t) => {
     await assert.rejects(send(Buffer.alloc(largestValue + 1)), /larger than the max message size/)
   })
 
-  await t.test('33 that fail are published without a stall, and then arrive', async (t) => {
-    await deployment.drained()
-    t.diagnostic(`all committed ${Date.now() - began} ms after the forwarder began`)
-    large.answer({ status: 200 })
-    await counted(forwarder, dispositions('large', 'delivered'), 33, 30_000)
-    t.diagnostic(`all delivered after ${Date.now() - began} ms`)
-    const ids = new Set(large.requests.map((request) => request.json().messageId))
-    assert.equal(ids.size, 33)
-    assert.ok(large.requests.every(({ body }) => body.length > 1_040_000))
-    assert.equal(sampleOf(forwarder, dispositions('large', 'dead_lettered')), 0)
-    assert.ok((await tierRecords(deployment, 'large')).length >= 33)
-  })
+  await t.test(
+    '33 of the largest records that fail are published without a stall, and then arrive',
+    async (t) => {
+      await deployment.drained()
+      t.diagnostic(`all committed ${Date.now() - began} ms after the forwarder began`)
+      large.answer({ status: 200 })
+      await counted(forwarder, dispositions('large', 'delivered'), 33, 30_000)
+      t.diagnostic(`all delivered after ${Date.now() - began} ms`)
+      const ids = new Set(large.requests.map((request) => request.json().messageId))
+      assert.equal(ids.size, 33)
+      assert.ok(large.requests.every(({ body }) => body.length > 1_040_000))
+      assert.equal(sampleOf(forwarder, dispositions('large', 'dead_lettered')), 0)
+      assert.ok((await tierRecords(deployment, 'large')).length >= 33)
+    },
+  )
 
-  await t.test('the largest record that is none is kept whole', async () => {
+  await t.test('the largest record that is not a call is kept completely', async () => {
     const value = randomBytes(largestValue)
     await send(value)
     await counted(forwarder, dispositions('none', 'dead_lettered'), 1)
@@ -166,7 +169,7 @@ test('the largest records', async (t) => {
   })
 
   await t.test(
-    'a body too large for the tiers keeps its origin, size and hash, and stalls nothing',
+    'a body that is too large for the tiers keeps its origin, size and hash, and stalls nothing',
     async (t) => {
       const receiver = await startReceiver(t)
       receiver.answer({ status: 503 }, { status: 200 })
@@ -187,7 +190,7 @@ test('the largest records', async (t) => {
   )
 })
 
-test('records wait for a registry that is away, and then arrive, each of them', async (t) => {
+test('records wait for an unreachable registry, and then every one arrives', async (t) => {
   const deployment = await deploy(t, { PARTITIONS_CALLS: '1' })
   const proxy = await startProxy(t, Number(new URL(registryUrl()).port))
   const registry = { ...deployment.config.registry, url: registryUrl().replace(/:\d+/, `:${proxy.port}`) }

@@ -21,7 +21,7 @@ function gaps(requests: readonly ReceivedRequest[]): number[] {
   return requests.slice(1).map((request, index) => request.at - requests[index]!.at)
 }
 
-test('what is tried again', async (t) => {
+test('retries', async (t) => {
   const deployment = await deploy(t, { WEBHOOK_TIMEOUT: '400ms', RETRY_TIERS: '300ms,600ms' })
   const forwarder = await deployment.forwarder()
   const produce = (source: string, messageId = 'm-1') =>
@@ -72,7 +72,7 @@ test('what is tried again', async (t) => {
     )
   })
 
-  await t.test('a refused connection is tried again until a server listens', async (t) => {
+  await t.test('a refused connection is retried until a server listens', async (t) => {
     const port = await freePort()
     await connect(deployment, forwarder, { id: 'refused', urls: [`http://127.0.0.1:${port}/`] })
     await produce('refused')
@@ -83,7 +83,7 @@ test('what is tried again', async (t) => {
   })
 
   await t.test(
-    'Retry-After in seconds is waited for, over several tiers and without an attempt',
+    'Retry-After in seconds is honoured over several tiers, without an attempt in between',
     async (t) => {
       const receiver = await startReceiver(t)
       receiver.answer({ status: 429, headers: { 'retry-after': '2' } }, { status: 200 })
@@ -109,7 +109,7 @@ test('what is tried again', async (t) => {
   )
 
   for (const status of [429, 503]) {
-    await t.test(`Retry-After as a date is waited for after a ${status}`, async (t) => {
+    await t.test(`Retry-After as a date is honoured after a ${status}`, async (t) => {
       const id = `date${status}`
       const receiver = await startReceiver(t)
       const date = Math.ceil((Date.now() + 1_200) / 1_000) * 1_000
@@ -123,7 +123,7 @@ test('what is tried again', async (t) => {
     })
   }
 
-  await t.test('a Retry-After shorter than the tier, or senseless, changes nothing', async (t) => {
+  await t.test('a Retry-After that is shorter than the tier or invalid changes nothing', async (t) => {
     const receiver = await startReceiver(t)
     receiver.answer(
       { status: 503, headers: { 'retry-after': '0' } },
@@ -136,7 +136,7 @@ test('what is tried again', async (t) => {
   })
 
   await t.test(
-    'five URLs of which one takes the call: it is delivered, and nobody gets it twice',
+    'with five URLs of which one accepts the call, it is delivered, and none gets it twice',
     async (t) => {
       const receivers = await Promise.all(Array.from({ length: 5 }, () => startReceiver(t, { secret })))
       const statuses = [503, 404, 503, 200, 410]
@@ -165,7 +165,7 @@ test('what is tried again', async (t) => {
     },
   )
 
-  await t.test('only the URLs that may still take it are tried again', async (t) => {
+  await t.test('only URLs that may still accept the call are retried', async (t) => {
     const [final, passing, refusing] = await Promise.all([
       startReceiver(t),
       startReceiver(t),
@@ -186,7 +186,7 @@ test('what is tried again', async (t) => {
     )
   })
 
-  await t.test('how late retries are is measured', (t) => {
+  await t.test('the lateness of retries is measured', (t) => {
     const count = samplesOf(forwarder).get('postrider_retry_lateness_seconds_count')!
     const sum = samplesOf(forwarder).get('postrider_retry_lateness_seconds_sum')!
     const retried = failures.length * 2 + 9

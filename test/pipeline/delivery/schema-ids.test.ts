@@ -10,7 +10,7 @@ import { brokenRegistry } from '../../support/deployment/registry.ts'
 import { registryUrl } from '../../support/deployment/rig.ts'
 import { connect, counted, dispositions } from '../../support/calls/samples.ts'
 
-/** The run's registry, but for the status that some schema ids get. Counts what is asked for by id. */
+/** The run's registry, except that some schema ids get another status. Counts requests by id. */
 async function registryWith(t: TestContext, statuses: Map<number, number>) {
   const asked: number[] = []
   const url = await brokenRegistry(t, (request, response) => {
@@ -56,7 +56,7 @@ const produceRaw = (deployment: Deployment, values: readonly Buffer[]) =>
     messages: values.map((value) => ({ key: 'u-1', value })),
   })
 
-test('a schema id that the registry refuses costs its record, and neither those behind it nor a collector’s start', async (t) => {
+test('a schema id that the registry refuses makes only its record undecodable, and does not stop a collector’s start', async (t) => {
   const refusals = new Map([400, 403, 422].map((status, index) => [1_000_777 + index, status]))
   const { url, asked } = await registryWith(t, refusals)
   const deployment = await deploy(t, { PARTITIONS_CALLS: '1' })
@@ -84,7 +84,7 @@ test('a schema id that the registry refuses costs its record, and neither those 
   assert.equal(collector.problem(), null)
 })
 
-test('a registry that fails for one id is waited for, and the record is named by topic, partition and offset', async (t) => {
+test('a registry error for one schema id is retried, and the log names the record by topic, partition and offset', async (t) => {
   const statuses = new Map([[1_000_500, 500]])
   const { url } = await registryWith(t, statuses)
   const deployment = await deploy(t, { PARTITIONS_CALLS: '1' })
@@ -106,7 +106,7 @@ test('a registry that fails for one id is waited for, and the record is named by
   await until(() => forwarder.problem() === null)
 })
 
-test('of a thousand unknown schema ids a few are asked for, and the calls behind them do not wait for the rest', async (t) => {
+test('of a thousand unknown schema ids only a few are requested, and calls behind them do not wait for the rest', async (t) => {
   const { url, asked } = await registryWith(t, new Map())
   const deployment = await deploy(t, { PARTITIONS_CALLS: '1' })
   await withSource(deployment)

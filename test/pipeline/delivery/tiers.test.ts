@@ -18,7 +18,7 @@ import {
 
 const secret = 's3cret'
 
-test('a call that cannot be delivered walks the tiers until its window ends', async (t) => {
+test('an undeliverable call goes through the tiers until its window ends', async (t) => {
   const windowMs = 2_000
   const deployment = await deploy(t, { RETRY_TIERS: '300ms,600ms', RETRY_WINDOW: `${windowMs}ms` })
   const forwarder = await deployment.forwarder()
@@ -82,7 +82,7 @@ test('a call that cannot be delivered walks the tiers until its window ends', as
   )
 })
 
-test('a forwarder that was away for longer than the window makes no attempt: what waited is expired, and accounted for', async (t) => {
+test('after an absence longer than the window a forwarder makes no attempt, and waiting retries expire and are accounted for', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: '300ms,600ms', RETRY_WINDOW: '2s' })
   const first = await deployment.forwarder()
   const receiver = await startReceiver(t)
@@ -119,7 +119,7 @@ test('a forwarder that was away for longer than the window makes no attempt: wha
   assert.deepEqual([line.dead, line.waiting], [ids.length, 0])
 })
 
-test('a tier that is taken out of the settings still drains', async (t) => {
+test('a tier that is removed from the settings still drains', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: '700ms,1500ms' })
   const receiver = await startReceiver(t)
   receiver.answer({ status: 503 }, { status: 503 }, { status: 200 })
@@ -139,7 +139,7 @@ test('a tier that is taken out of the settings still drains', async (t) => {
   })
 })
 
-test('retries scheduled by a clock that was an hour ahead wait for their tier, and hold up nothing behind them', async (t) => {
+test('retries scheduled by a clock an hour ahead wait for their tier and delay nothing behind them', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: '300ms,600ms', PARTITIONS_RETRY: '1' })
   const forwarder = await deployment.forwarder()
   const receiver = await startReceiver(t)

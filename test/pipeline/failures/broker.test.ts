@@ -24,7 +24,7 @@ test('with a broker of its own', async (t) => {
     ['a broker that crashes and is back soon', 0],
     ['a broker that is away for longer than a session', 15_000],
   ] as const) {
-    await t.test(`${name}: nothing is lost, and the forwarder goes on by itself`, async (t) => {
+    await t.test(`${name}: nothing is lost, and the forwarder recovers by itself`, async (t) => {
       const receiver = await startReceiver(t, { secret: 's3cret' })
       receiver.answer(unevenly(100))
       const deployment = await deploy(t, { ...env, SESSION_TIMEOUT: '6s' })
@@ -58,7 +58,7 @@ test('with a broker of its own', async (t) => {
   }
 })
 
-test('aborted transactions and their markers leave holes: they are committed to the end, and nothing counts as lost', async (t) => {
+test('holes of aborted transactions and their markers are committed, and do not count as lost', async (t) => {
   const receiver = await startReceiver(t)
   const deployment = await deploy(t, { PARTITIONS_CALLS: '2' })
   await deployment.destination({ urls: [receiver.url] })
@@ -98,7 +98,7 @@ test('aborted transactions and their markers leave holes: they are committed to 
     await inTransaction(`aborted-after-${round}`, 'abort')
   }
   // The last record of each partition is a marker: its offset is the end's neighbour. What counts as the end is in front
-  // of a transaction until its marker is written, which may be after its producer was told.
+  // of a transaction until its marker is written, which may be after the producer got its answer.
   await receiver.waitFor(expected.length)
   await deployment.drained()
   assert.deepEqual(receiver.requests.map(placeOf).toSorted(), expected.toSorted())
@@ -120,7 +120,7 @@ test('aborted transactions and their markers leave holes: they are committed to 
   )
 })
 
-test('what retention took before it was delivered is counted, logged and written to the ledger; the rest is delivered', async (t) => {
+test('records that retention removed before delivery are counted, logged and written to the ledger, and the others are delivered', async (t) => {
   const receiver = await startReceiver(t)
   const deployment = await deploy(t, { PARTITIONS_CALLS: '2' })
   await deployment.destination({ urls: [receiver.url] })
@@ -174,7 +174,7 @@ test('what retention took before it was delivered is counted, logged and written
   assert.equal((await ledger()).length, 1)
 })
 
-test('partitions that are added while it runs are read from their beginning', async (t) => {
+test('partitions that are added at run time are read from their beginning', async (t) => {
   const receiver = await startReceiver(t)
   const deployment = await deploy(t, { PARTITIONS_CALLS: '2' })
   await deployment.destination({ urls: [receiver.url] })

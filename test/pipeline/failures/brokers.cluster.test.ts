@@ -74,7 +74,7 @@ test('with three brokers', { timeout: 900_000 }, async (t) => {
   )
 
   await t.test(
-    'with two brokers gone the collector answers 503 in time; all arrives once they are back',
+    'with two brokers down the collector answers 503 in time, and everything arrives once they are back',
     async (t) => {
       const receiver = await startReceiver(t, { secret: 's3cret' })
       const deployment = await deployOn(t, kafka)
@@ -111,7 +111,7 @@ test('with three brokers', { timeout: 900_000 }, async (t) => {
   )
 
   await t.test(
-    'where a new leader has less than a forwarder would read next, that is counted as lost, and no more',
+    'when a new leader lacks records that a forwarder would read next, exactly these count as lost',
     async (t) => {
       const receiver = await startReceiver(t)
       const deployment = await deployOn(t, kafka, { PARTITIONS_CALLS: '1', SESSION_TIMEOUT: '30s' })

@@ -14,7 +14,7 @@ import {
 import { startReceiver } from '../../support/receivers.ts'
 import { ownKafka } from '../../support/deployment/rig.ts'
 
-test('after kill -9 under load, exactly what no acknowledged commit holds is sent by the next process', async (t) => {
+test('after kill -9 under load, the next process sends exactly what no acknowledged commit holds', async (t) => {
   const own = await ownKafka(t, { 'group.min.session.timeout.ms': 1_000 })
   for (const [name, env] of [
     ['with uneven answers', {}],
@@ -39,7 +39,7 @@ async function killAndTakeOver(t: TestContext, env: Record<string, string>): Pro
   await until(() => receiver.openConnections() === 0)
   const sentByFirst = new Set(receiver.requests.map(placeOf))
   assert.equal(sentByFirst.size, receiver.requests.length, 'the first process repeated nothing')
-  // Its session is not over yet: nobody else can have committed.
+  // Its session is not over yet: no other member can have committed.
   const committed = await committedMap(deployment)
   const open = calls.places.filter((place) => !committed.isFinished(place))
   const lostWork = [...sentByFirst].filter((place) => !committed.isFinished(place))

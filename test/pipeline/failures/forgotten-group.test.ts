@@ -26,7 +26,7 @@ async function forget({ admin }: Deployment, groupId: string): Promise<void> {
   assert.ok(!groups.some((group) => group.groupId === groupId))
 }
 
-test('a forgotten group starts from the oldest call that is still there: duplicates, never loss, and the audit names them', async (t) => {
+test('a forgotten group starts from the oldest remaining call, with duplicates but no loss, and the audit names them', async (t) => {
   const receiver = await startReceiver(t)
   const deployment = await deploy(t, { PARTITIONS_CALLS: '2' })
   const { admin, topics, config } = deployment
@@ -68,7 +68,7 @@ test('a forgotten group starts from the oldest call that is still there: duplica
   )
 })
 
-test('where the group of the retries is forgotten, all that waits in the tiers still comes, and no call is repeated', async (t) => {
+test('when the group of the retries is forgotten, everything in the tiers still arrives, and no call is repeated', async (t) => {
   const receiver = await startReceiver(t)
   const isWaiting = new Set(['waits-0', 'waits-1', 'waits-2'])
   receiver.answer((request) => ({ status: isWaiting.has(placeOf(request)) ? 503 : 200 }))

@@ -38,20 +38,19 @@ function outOfOrder(requests: readonly ReceivedRequest[]): string[] {
   return found
 }
 
-test('on a broker that takes short sessions', async (t) => {
+test('on a broker that allows short sessions', async (t) => {
   const own = await ownKafka(t, { 'group.min.session.timeout.ms': 1_000 })
   const env = { KAFKA_BROKERS: own.brokers.join(','), SESSION_TIMEOUT: '2s' }
 
-  await t.test('members join and leave under load: nothing is lost, what stays repeats nothing', (t) =>
-    joinAndLeave(t, env),
+  await t.test(
+    'while members join and leave under load nothing is lost, and partitions that stay repeat nothing',
+    (t) => joinAndLeave(t, env),
   )
   await t.test(
-    'a process that was frozen sends and publishes nothing of what it lost, and works again',
+    'a frozen process sends and publishes nothing of the partitions it lost, and works again',
     (t) => freeze(t, env),
   )
-  await t.test('retries that wait in a tier of which nothing was committed survive rebalances', (t) =>
-    waitingRetries(t, env),
-  )
+  await t.test('retries in a tier without commits survive rebalances', (t) => waitingRetries(t, env))
 })
 
 async function joinAndLeave(t: TestContext, env: Record<string, string>): Promise<void> {

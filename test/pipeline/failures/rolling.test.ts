@@ -20,7 +20,7 @@ import { startReceiver } from '../../support/receivers.ts'
 const partitionOf = (place: Place) => Number(place.split('/')[0])
 const patienceMs = 60_000
 
-test('a rolling restart of three forwarders under load loses nothing, and repeats nothing of those that stop, nor on partitions that stay', async (t) => {
+test('a rolling restart of three forwarders under load loses nothing, and neither stopped forwarders nor staying partitions repeat anything', async (t) => {
   const receiver = await startReceiver(t, { secret: 's3cret' })
   receiver.answer(unevenly(60))
   const deployment = await deploy(t, { PARTITIONS_CALLS: '6' })
@@ -44,7 +44,7 @@ test('a rolling restart of three forwarders under load loses nothing, and repeat
     until(() => owners.members() === count, patienceMs, `${count} members`)
   await membersAre(3)
   await flows()
-  /** When each was told to stop, by member id. */
+  /** When each was asked to stop, by member id. */
   const stopped = new Map<string, number>()
   for (const seat of seats.keys()) {
     const before = owners.memberIds()

@@ -1,4 +1,4 @@
-// One user with more calls than an endpoint that works, but is slow, can take in hours: nobody else may wait for that.
+// One user with more calls than an endpoint that works, but is slow, can take in hours: no other user may wait for them.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { murmur2OfText } from '../../../src/adapters/kafka/wire/murmur2.ts'
@@ -22,7 +22,7 @@ function userOfEach(): string[] {
   return users
 }
 
-test('a busy user of each partition at a slow endpoint, with more calls than are read ahead, holds up no other user', async (t) => {
+test('a busy user of each partition at a slow endpoint, with more calls than are read ahead, delays no other user', async (t) => {
   const each = 8_000
   const others = 200
   // A small process, so that few calls fill what an endpoint may hold; tiers long enough for what is put off to lie there.

@@ -12,7 +12,7 @@ const connections = 24
 const rate = 1_000
 
 /** Needs: a write key, which may be public. Bounded: how long others wait behind what the flood left in the topic. */
-test('a flood of one source leaves little in front of the calls of another', async (t) => {
+test('a flood from one source puts only a few calls before those of another', async (t) => {
   const deployment = await deploy(t, { SOURCE_MAX_RATE: String(rate) })
   const [noisy, quiet] = [await startReceiver(t), await startReceiver(t)]
   await deployment.destination({ id: 'noisy-crm', source: 'noisy', urls: [noisy.url] })
@@ -31,7 +31,7 @@ test('a flood of one source leaves little in front of the calls of another', asy
     const socket = connect(collector.port, '127.0.0.1')
     t.after(() => socket.destroy())
     socket.on('error', () => {})
-    // Whatever it is told, it sends the next one at once.
+    // Whatever the answer, it sends the next request at once.
     socket.on('data', () => {
       answers++
       if (performance.now() - begin < floodMs) socket.write(request)

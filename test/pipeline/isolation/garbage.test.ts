@@ -33,7 +33,7 @@ async function appendNewer(deployment: Deployment): Promise<void> {
   await append(deployment, topics.settings, { key: 'crm', value })
 }
 
-test('garbage in the settings and erasures ends nothing, now or at a later start', async (t) => {
+test('garbage in the settings and erasures stops no process, now or at a later start', async (t) => {
   const deployment = await deploy(t)
   const { topics } = deployment
   const receiver = await startReceiver(t)
@@ -63,7 +63,7 @@ test('garbage in the settings and erasures ends nothing, now or at a later start
   assert.match(stderr, /holds a record at offset 2 of partition 0/)
 })
 
-test('an event that a newer Postrider wrote stops no delivery, and is waited for at a start until it is skipped', async (t) => {
+test('an event of a newer version stops no delivery, and at a start it is waited for until it is skipped', async (t) => {
   const deployment = await deploy(t)
   const receiver = await startReceiver(t)
   await deployment.destination({ urls: [receiver.url] })
@@ -100,7 +100,7 @@ test('an event that a newer Postrider wrote stops no delivery, and is waited for
   assert.equal(starting.isRunning(), true)
 })
 
-test('garbage among the memberships fails no sync, and is named with its offset', async (t) => {
+test('garbage among the memberships fails no sync, and is logged with its offset', async (t) => {
   const deployment = await deploy(t)
   const { topics } = deployment
   await deployment.destination({ urls: ['http://127.0.0.1:9/hook'] })
@@ -120,7 +120,7 @@ test('garbage among the memberships fails no sync, and is named with its offset'
   assert.equal((await computations.sync('audience', 'vip', ['u-1', 'u-2'])).entered, 0)
 })
 
-test('an erasure that came before garbage still holds', async (t) => {
+test('an erasure before garbage still takes effect', async (t) => {
   const deployment = await deploy(t)
   const receiver = await startReceiver(t)
   receiver.answer({ status: 503 })

@@ -43,7 +43,7 @@ function slow(receiver: Receiver, ms: number): { max: number } {
   return seen
 }
 
-test('a backlog for an endpoint that is slow but well stays lag: none of it goes to the tiers', async (t) => {
+test('a backlog for a slow but healthy endpoint stays lag, and none of it goes to the tiers', async (t) => {
   const count = 2_000
   const deployment = await deploy(t, { MAX_IN_FLIGHT_PER_ENDPOINT: '16', RETRY_TIERS: '1m,2m' })
   const receiver = await startReceiver(t)
@@ -59,7 +59,7 @@ test('a backlog for an endpoint that is slow but well stays lag: none of it goes
   await receiver.waitFor(count, 40_000)
   const took = receiver.requests.at(-1)!.at - receiver.requests[0]!.at
   t.diagnostic(`${count} calls took ${took} ms`)
-  // Longer than an endpoint may hold back others (2 s): alone it holds back nobody.
+  // Longer than an endpoint may hold back others (2 s): alone it blocks no other.
   assert.ok(took > 3_000)
   await deployment.drained()
   await until(() => lagOf(forwarder) === 0, 10_000, 'no lag')
@@ -72,7 +72,7 @@ test('a backlog for an endpoint that is slow but well stays lag: none of it goes
   assert.ok(seen.max <= 16, `${seen.max} requests at once`)
 })
 
-test('one user with ten destinations of which one hangs: the other nine get everything, in order and soon', async (t) => {
+test('when one of a user’s ten destinations hangs, the other nine get everything, in order and soon', async (t) => {
   const count = 300
   const deployment = await deploy(t, { WEBHOOK_TIMEOUT: '300ms', RETRY_TIERS: '1m,2m' })
   const forwarder = await deployment.forwarder()
@@ -131,7 +131,7 @@ async function accountedFor(deployment: Deployment, slow: Receiver, calls: reado
   return { kept, delivered }
 }
 
-test('an endpoint too slow for its users holds back the others for two seconds, and then only itself', async (t) => {
+test('an endpoint too slow for its users delays the others for two seconds, and then only itself', async (t) => {
   const count = 3_000
   // A small process: its room is full before all of them are in it.
   const deployment = await deploy(t, {
@@ -167,7 +167,7 @@ test('an endpoint too slow for its users holds back the others for two seconds, 
   )
 })
 
-test('a user with more than ten seconds of calls for an endpoint has the rest deferred, and holds back no other', async (t) => {
+test('a user with more than ten seconds of calls for an endpoint has the rest deferred, and delays no other', async (t) => {
   const count = 1_500
   const deployment = await deploy(t, { RETRY_TIERS: '1m,2m' })
   const forwarder = await deployment.forwarder()

@@ -4,7 +4,7 @@ import { deploy } from '../../support/deployment/deployment.ts'
 import { NumberedCalls, placeOf } from '../../support/calls/numbered-calls.ts'
 import { startReceiver } from '../../support/receivers.ts'
 
-test('a forwarder more than there are partitions stands by, and takes over from the one that leaves', async (t) => {
+test('a forwarder without a partition stands by, and takes over when another one leaves', async (t) => {
   const receiver = await startReceiver(t)
   const deployment = await deploy(t, { PARTITIONS_CALLS: '1' })
   await deployment.destination({ urls: [receiver.url] })

@@ -84,7 +84,7 @@ test('every destination of every source is notified of each user, after that use
   )
 })
 
-test('what waited of a deleted user goes nowhere, what comes later does, and others lose nothing', async (t) => {
+test('waiting deliveries of a deleted user are not sent, later ones are, and other users lose nothing', async (t) => {
   const deployment = await deploy(t)
   const [crm, strict] = await Promise.all([startReceiver(t), startReceiver(t)])
   crm.answer({ status: 503 })
@@ -137,7 +137,7 @@ test('what waited of a deleted user goes nowhere, what comes later does, and oth
   await ok(t, deployment, '', 'dead-letters', 'replay')
   await counted(second, dispositions('strict', 'delivered'), 3, 60_000)
   assert.deepEqual(sent(strict, strictBefore + 3).sort(), ['b1', 'delete', 'later'])
-  // The forwarder counts a delivery before it tells the ledger of it.
+  // The forwarder counts a delivery before it records it in the ledger.
   const status = await shownOnce(
     deletionsIn(deployment),
     requestId,
@@ -184,7 +184,7 @@ test('failed and waiting delete calls are distinguished, and a replay that arriv
   await shownOnce(deletions, id, (later) => of(later, 'shop')[0] === 2)
 })
 
-test('a process that is killed anywhere in 5,000 users loses none of them, and repeats are known by their ids', async (t) => {
+test('a process killed at any point among 5,000 users loses none of them, and repeats have the same ids', async (t) => {
   const deployment = await deploy(t)
   const receiver = await startReceiver(t)
   await deployment.destination({ urls: [receiver.url] })

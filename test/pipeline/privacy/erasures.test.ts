@@ -39,7 +39,7 @@ async function holdingReceiver(t: TestContext) {
   }
 }
 
-test('calls that wait in a tier are dropped as erased, over a restart, and others are not', async (t) => {
+test('calls that wait in a tier are dropped as erased, also after a restart, and others are not', async (t) => {
   const deployment = await deploy(t)
   const receiver = await startReceiver(t)
   receiver.answer({ status: 503 })
@@ -78,7 +78,7 @@ test('calls that wait in a tier are dropped as erased, over a restart, and other
   assert.deepEqual([line.planned, line.delivered, line.erased, line.waiting], [6, 3, 3, 0])
 })
 
-test('an erasure that arrives while an attempt is in flight is seen before anything is published', async (t) => {
+test('an erasure that arrives during an attempt takes effect before anything is published', async (t) => {
   const deployment = await deploy(t)
   const holding = await holdingReceiver(t)
   const failing = await startReceiver(t)
@@ -99,7 +99,7 @@ test('an erasure that arrives while an attempt is in flight is seen before anyth
     await counted(forwarder, dispositions('canary', 'erased'), canaries, 20_000)
   }
 
-  await t.test('a first attempt that could be tried again is not', async () => {
+  await t.test('a first attempt that failed temporarily is not retried', async () => {
     await deployment.produce([someCall({ messageId: 'retry', userId: 'retry' })])
     await until(() => holding.bodies.length === 1, 20_000)
     await erase('retry')
@@ -108,7 +108,7 @@ test('an erasure that arrives while an attempt is in flight is seen before anyth
     assert.deepEqual(await tierRecords(deployment, 'crm'), [])
   })
 
-  await t.test('one that finally failed is not kept', async () => {
+  await t.test('a first attempt that failed finally is not kept', async () => {
     await deployment.produce([someCall({ messageId: 'final', userId: 'final' })])
     await until(() => holding.bodies.length === 2, 20_000)
     await erase('final')
@@ -127,7 +127,7 @@ test('an erasure that arrives while an attempt is in flight is seen before anyth
     assert.equal((await tierRecords(deployment, 'crm')).length, 1)
   })
 
-  await t.test('a success counts as delivered all the same', async () => {
+  await t.test('a success still counts as delivered', async () => {
     await deployment.produce([someCall({ messageId: 'success', userId: 'success' })])
     await until(() => holding.bodies.length === 5, 20_000)
     await erase('success')
@@ -137,7 +137,7 @@ test('an erasure that arrives while an attempt is in flight is seen before anyth
   })
 })
 
-test('a call that hops from tier to tier for its Retry-After is dropped at the next hop', async (t) => {
+test('a call that hops between tiers for its Retry-After is dropped at the next hop', async (t) => {
   const deployment = await deploy(t)
   const receiver = await startReceiver(t)
   receiver.answer({ status: 503, headers: { 'retry-after': '3600' } })
@@ -150,7 +150,7 @@ test('a call that hops from tier to tier for its Retry-After is dropped at the n
   assert.equal(receiver.requests.length, 1)
 })
 
-test('records of an erased user that are no deliveries are not kept either', async (t) => {
+test('an erased user’s records that are not deliveries are not kept either', async (t) => {
   const deployment = await deploy(t)
   const receiver = await startReceiver(t)
   await deployment.destination({ urls: [receiver.url] })
@@ -172,7 +172,7 @@ test('records of an erased user that are no deliveries are not kept either', asy
   assert.equal(Buffer.from(deadLetter!.raw!).toString(), 'no Avro, but later')
 })
 
-test('an erasure whose value cannot be read is taken from its key; without one it belongs to no user, and is ignored', async (t) => {
+test('an unreadable erasure is applied by its key, and one without a key is ignored', async (t) => {
   const deployment = await deploy(t)
   const receiver = await startReceiver(t)
   receiver.answer({ status: 503 })

@@ -12,7 +12,7 @@ const [oldKey, newKey, typo] = ['0123456789abcdef', 'fedcba9876543210', '0011223
 )
 const both = `${newKey},${oldKey}`
 
-test('the key is changed with processes restarted in any order, and a command with a wrong one changes nothing', async (t) => {
+test('the key can be changed by restarting processes in any order, and a command with a wrong key changes nothing', async (t) => {
   const deployment = await deploy(t, { SECRETS_KEY: oldKey!, PARTITIONS_CALLS: '2' })
   const crm = await startReceiver(t, { secret: 's3cret' })
   const web = await startReceiver(t, { secret: 'first' })
@@ -65,7 +65,7 @@ test('the key is changed with processes restarted in any order, and a command wi
   ]
   await refused(/encrypted under a key of SECRETS_KEY .*--any-key/, typo!, ...create, '--secret', 'first')
 
-  // Who runs commands has the new key first; no forwarder knows it yet.
+  // Commands have the new key first; no forwarder has it yet.
   await done(both, ...create, '--secret', 'first')
   await delivers(crm, web)
   await restart(0, both)

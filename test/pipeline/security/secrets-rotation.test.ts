@@ -11,7 +11,7 @@ import { dispositions, sampleOf } from '../../support/calls/samples.ts'
 
 const [oldKey, newKey] = ['0123456789abcdef'.repeat(4), 'fedcba9876543210'.repeat(4)]
 
-test('the key is changed while calls are delivered, and then the new key alone signs as before', async (t) => {
+test('the key is changed during delivery, and afterwards the new key alone still signs as before', async (t) => {
   const deployment = await deploy(t, { SECRETS_KEY: oldKey })
   const receiver = await startReceiver(t, { secret: 's3cret' })
   await deployment.destination({

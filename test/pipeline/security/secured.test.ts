@@ -54,7 +54,7 @@ test('on a cluster with TLS, logins and permissions', { timeout: 400_000 }, asyn
   })
   const { receiver, gone, api, post, arrived, deadLetters } = traffic
 
-  await t.test('every part starts with what is printed for it', async () => {
+  await t.test('every part starts with the permissions that are printed for it', async () => {
     const printed = await run({ KAFKA_BROKERS: kafka.listeners.open }, 'setup', '--print-acls', 'User:NAME')
     assert.equal(printed.status, 0, printed.stderr)
     const sections = printed.stdout.split(/^(?=# (?:setup|collector|forwarder|console))/m).slice(1)
@@ -92,7 +92,7 @@ test('on a cluster with TLS, logins and permissions', { timeout: 400_000 }, asyn
       await deadLetters('reason=rejected&destination=crm', 1)
       await api('POST', '/dead-letters/replay', { reason: ['rejected'], destination: ['crm'] })
       await arrived('refused', 2)
-      // What nobody can read becomes a dead letter as well, and goes back to the tier that it came from.
+      // An unreadable record becomes a dead letter as well, and is replayed to the tier that it came from.
       await deployment.produce(topic('webhooks.retry.600ms'), 'no Avro')
       await deadLetters('reason=undecodable', 1)
       await api('POST', '/dead-letters/replay', { reason: ['undecodable'] })
@@ -114,7 +114,7 @@ test('on a cluster with TLS, logins and permissions', { timeout: 400_000 }, asyn
   )
 
   await t.test(
-    'the audit finds nothing, and a collector that starts later reads what came before',
+    'the audit finds nothing, and a collector that starts later reads earlier records',
     async () => {
       const later = start({ ...logins.collector, KAFKA_SASL_MECHANISM: 'scram-sha-512' }, 'collector')
       const audit = await run(logins.console, 'audit')
@@ -127,7 +127,7 @@ test('on a cluster with TLS, logins and permissions', { timeout: 400_000 }, asyn
     },
   )
 
-  await t.test('nothing that was asked for so far was denied', async () => {
+  await t.test('no request so far was denied', async () => {
     const denied = (await kafka.decisions()).filter(({ isAllowed }) => !isAllowed)
     assert.deepEqual(denied, [])
   })
@@ -138,31 +138,34 @@ test('on a cluster with TLS, logins and permissions', { timeout: 400_000 }, asyn
     ['collector', 'the topic of the settings', topic('webhooks.settings')],
   ]
   for (const [name, what, resource] of revocations)
-    await t.test(`a ${name} that may no longer read ${what} waits, says why, and goes on`, async () => {
-      const revoked = granted.filter(
-        (one) => one.principal === principals[name] && one.operation === 'READ' && one.name === resource,
-      )
-      assert.equal(revoked.length, 1)
-      await deny(revoked)
-      const reason = new RegExp(
-        `User ${name} may not READ ${revoked[0]!.resource} ${resource}: grant it with`,
-      )
-      await until(
-        async () => reason.test((await part(name).readiness())?.checks[name] ?? ''),
-        60_000,
-        `${reason} in ${name}'s readiness`,
-      )
-      const id = `without ${resource}`
-      if (name === 'forwarder') assert.equal(await post(id), 200)
-      await until(() => reason.test(part(name).output()), 30_000, `${reason} in ${name}'s log`)
-      await allow(revoked)
-      await part(name).ready()
-      if (name === 'collector') assert.equal(await post(id), 200)
-      await arrived(id, 1)
-    })
+    await t.test(
+      `a ${name} that loses the permission to read ${what} waits, reports why, and continues when it is granted again`,
+      async () => {
+        const revoked = granted.filter(
+          (one) => one.principal === principals[name] && one.operation === 'READ' && one.name === resource,
+        )
+        assert.equal(revoked.length, 1)
+        await deny(revoked)
+        const reason = new RegExp(
+          `User ${name} may not READ ${revoked[0]!.resource} ${resource}: grant it with`,
+        )
+        await until(
+          async () => reason.test((await part(name).readiness())?.checks[name] ?? ''),
+          60_000,
+          `${reason} in ${name}'s readiness`,
+        )
+        const id = `without ${resource}`
+        if (name === 'forwarder') assert.equal(await post(id), 200)
+        await until(() => reason.test(part(name).output()), 30_000, `${reason} in ${name}'s log`)
+        await allow(revoked)
+        await part(name).ready()
+        if (name === 'collector') assert.equal(await post(id), 200)
+        await arrived(id, 1)
+      },
+    )
 
   await t.test(
-    'a collector that may not write calls answers 503, and its log says how to grant it',
+    'a collector without permission to write calls answers 503, and its log says how to grant it',
     async () => {
       const revoked = granted.filter(
         (one) =>
@@ -181,7 +184,7 @@ test('on a cluster with TLS, logins and permissions', { timeout: 400_000 }, asyn
   )
 
   await t.test(
-    'an application writes calls by each login, and is told of a permission it lacks',
+    'an application writes calls with each login, and a missing permission is reported to it',
     async () => {
       const track = async (env: Env, messageId: string) => {
         const failures: string[] = []
@@ -210,7 +213,7 @@ test('on a cluster with TLS, logins and permissions', { timeout: 400_000 }, asyn
     },
   )
 
-  await t.test('what is printed is what is needed, and nothing else', async () => {
+  await t.test('exactly the necessary permissions are printed', async () => {
     const ended = await Promise.all([...parts.values()].map((one) => one.stop()))
     for (const { status, stdout, stderr } of ended) assert.equal(status, 0, stdout + stderr)
     const decisions = (await kafka.decisions()).filter(({ isAllowed }) => isAllowed)
@@ -253,7 +256,7 @@ test('on a cluster with TLS, logins and permissions', { timeout: 400_000 }, asyn
     )
   })
 
-  await t.test('without Delete on its groups a part starts, and says what that means', async () => {
+  await t.test('without Delete on its groups a part starts, and logs what that means', async () => {
     const lines: string[] = []
     const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) })
     const config = loadConfig({ ...base, ...logins.collector })
@@ -273,7 +276,7 @@ test('on a cluster with TLS, logins and permissions', { timeout: 400_000 }, asyn
     assert.match(lines[0]!, /User collector may not DELETE group.* are left to the brokers/)
   })
 
-  await t.test('parts and commands end with one line that names what is refused', async () => {
+  await t.test('parts and commands end with one line that names the refused permission', async () => {
     const nobody = deployment.ways.byPassword('scram-sha-512', 'nobody')
     const [wrong, untrusted] = [
       { KAFKA_SASL_PASSWORD: 'wrong' },
@@ -300,7 +303,7 @@ test('on a cluster with TLS, logins and permissions', { timeout: 400_000 }, asyn
     for (const some of [cases.slice(0, 6), cases.slice(6)]) await Promise.all(some.map(check))
   })
 
-  await t.test('no secret is in what any process wrote', () => {
+  await t.test('no process output contains a secret', () => {
     const everything = deployment.everything()
     for (const secret of deployment.ways.secrets) assert.ok(!everything.includes(secret))
   })

@@ -8,7 +8,7 @@ import { deploy } from '../../support/deployment/deployment.ts'
 import { runCommand } from '../../support/deployment/deployment-cli.ts'
 import { startReceiver } from '../../support/receivers.ts'
 
-test('secrets that are moved into headers of another URL, destination or name are sent nowhere', async (t) => {
+test('secrets that are moved into headers of another URL, destination or name are not sent', async (t) => {
   const deployment = await deploy(t)
   const { codecs, producer, settings, topics } = deployment
   const attacker = await startReceiver(t)

@@ -14,7 +14,7 @@ const bodies = (requests: readonly ReceivedRequest[]) =>
     return `${String(type)} ${JSON.stringify(event ?? traits ?? userId)}`
   })
 
-test('a destination’s secrets and options, audiences, traits and deletions over HTTP arrive as they were asked for', async (t) => {
+test('secrets and options of a destination, audiences, traits and deletions set over HTTP reach receivers as requested', async (t) => {
   const deployment = await deploy(t)
   const { ok, call } = await startConsole(deployment)
   const receivers = [
@@ -75,7 +75,7 @@ test('a destination’s secrets and options, audiences, traits and deletions ove
   }
 })
 
-test('over HTTP too, dead letters of a deleted user are neither listed nor shown nor replayed', async (t) => {
+test('over HTTP, dead letters of a deleted user are not listed, shown or replayed either', async (t) => {
   const deployment = await deploy(t)
   const { ok, call } = await startConsole(deployment)
   const receiver = await startReceiver(t)

@@ -44,7 +44,7 @@ function standardSigners(request: ReceivedRequest, keys: Record<string, string>)
     })
 }
 
-test('what is chosen for a destination', async (t) => {
+test('options of a destination', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: '1100ms,1200ms' })
   const forwarder = await deployment.forwarder()
   const { settings, secrets } = deployment
@@ -99,47 +99,50 @@ test('what is chosen for a destination', async (t) => {
     assert.deepEqual(names, [], 'off again')
   })
 
-  await t.test('types and events: the others are skipped and counted, a delete always passes', async (t) => {
-    const [chosen, all] = await Promise.all([startReceiver(t), startReceiver(t)])
-    await connect(deployment, forwarder, { id: 'some', urls: [chosen.url] })
-    await deployment.destination({ id: 'all', source: 'some', urls: [all.url] })
-    await update('some', { types: ['identify', 'track'], events: ['Order Completed'] })
-    const calls: [type: CallType, event: string | null, wanted: boolean][] = [
-      ['track', 'Order Completed', true],
-      ['track', 'order completed', false],
-      ['track', 'Order Completed ', false],
-      ['identify', null, true],
-      ['page', null, false],
-      ['delete', null, true],
-      ['alias', null, false],
-      // It stands for what is produced last.
-      ['track', 'Order Completed', true],
-    ]
-    const none = sampleOf(forwarder, dispositions('none', 'skipped'))
-    await deployment.produce(
-      calls.map(([type, event], index) =>
-        someCall({ sourceId: 'some', messageId: `m-${index}`, type, event, previousId: 'u-1' }),
-      ),
-    )
-    const ids = calls.flatMap(([, , wanted], index) => (wanted ? [`m-${index}:some`] : []))
-    assert.deepEqual(messages(await chosen.waitFor(ids.length)), ids)
-    assert.equal((await all.waitFor(calls.length)).length, calls.length)
-    await counted(forwarder, dispositions('some', 'skipped'), calls.length - ids.length)
-    await counted(forwarder, dispositions('some', 'delivered'), ids.length)
+  await t.test(
+    'types and events: other calls are skipped and counted, and a delete always passes',
+    async (t) => {
+      const [chosen, all] = await Promise.all([startReceiver(t), startReceiver(t)])
+      await connect(deployment, forwarder, { id: 'some', urls: [chosen.url] })
+      await deployment.destination({ id: 'all', source: 'some', urls: [all.url] })
+      await update('some', { types: ['identify', 'track'], events: ['Order Completed'] })
+      const calls: [type: CallType, event: string | null, wanted: boolean][] = [
+        ['track', 'Order Completed', true],
+        ['track', 'order completed', false],
+        ['track', 'Order Completed ', false],
+        ['identify', null, true],
+        ['page', null, false],
+        ['delete', null, true],
+        ['alias', null, false],
+        // It stands for the record that is produced last.
+        ['track', 'Order Completed', true],
+      ]
+      const none = sampleOf(forwarder, dispositions('none', 'skipped'))
+      await deployment.produce(
+        calls.map(([type, event], index) =>
+          someCall({ sourceId: 'some', messageId: `m-${index}`, type, event, previousId: 'u-1' }),
+        ),
+      )
+      const ids = calls.flatMap(([, , wanted], index) => (wanted ? [`m-${index}:some`] : []))
+      assert.deepEqual(messages(await chosen.waitFor(ids.length)), ids)
+      assert.equal((await all.waitFor(calls.length)).length, calls.length)
+      await counted(forwarder, dispositions('some', 'skipped'), calls.length - ids.length)
+      await counted(forwarder, dispositions('some', 'delivered'), ids.length)
 
-    // Nobody else wants them: the record is finished all the same, and is skipped once.
-    await settings.execute({ type: 'disable_destination', id: 'all' })
-    await update('some', { types: ['delete'], events: null })
-    await produce('some', 'm-8', 'm-9')
-    await counted(forwarder, dispositions('some', 'skipped'), calls.length - ids.length + 2)
-    assert.equal(sampleOf(forwarder, dispositions('none', 'skipped')), none)
-    await deployment.drained()
-    await update('some', { types: null })
-    await produce('some', 'm-10')
-    assert.equal(messages(await chosen.waitFor(ids.length + 1)).at(-1), 'm-10:some')
-  })
+      // No other destination gets them: the record is finished all the same, and is skipped once.
+      await settings.execute({ type: 'disable_destination', id: 'all' })
+      await update('some', { types: ['delete'], events: null })
+      await produce('some', 'm-8', 'm-9')
+      await counted(forwarder, dispositions('some', 'skipped'), calls.length - ids.length + 2)
+      assert.equal(sampleOf(forwarder, dispositions('none', 'skipped')), none)
+      await deployment.drained()
+      await update('some', { types: null })
+      await produce('some', 'm-10')
+      assert.equal(messages(await chosen.waitFor(ids.length + 1)).at(-1), 'm-10:some')
+    },
+  )
 
-  await t.test('what waits for a retry when its type is no longer chosen is still sent', async (t) => {
+  await t.test('a waiting retry is still sent when its type is no longer chosen', async (t) => {
     const receiver = await startReceiver(t)
     let isWell = false
     receiver.answer(() => ({ status: isWell ? 200 : 503 }))
@@ -190,7 +193,7 @@ test('what is chosen for a destination', async (t) => {
   })
 
   await t.test(
-    "every: one user's calls come in order at each URL, and a slow URL holds up no other",
+    'every: calls of one user come in order at each URL, and a slow URL delays no other',
     async (t) => {
       const [slow, quick] = await Promise.all([startReceiver(t), startReceiver(t)])
       slow.answer({ delayMs: 1_500 }, { status: 200 })
@@ -211,21 +214,18 @@ test('what is chosen for a destination', async (t) => {
     },
   )
 
-  await t.test(
-    'every: a URL that is taken away is dropped, one that is added gets what comes then',
-    async (t) => {
-      const [away, stays, added] = await Promise.all([startReceiver(t), startReceiver(t), startReceiver(t)])
-      away.answer({ status: 503 })
-      await connect(deployment, forwarder, { id: 'edit', urls: [away.url, stays.url] })
-      await update('edit', { deliverTo: 'every' })
-      await produce('edit', 'm-1')
-      await counted(forwarder, dispositions('edit', 'retried'), 1)
-      await settings.execute({ type: 'update_destination', id: 'edit', urls: [stays.url, added.url] })
-      await counted(forwarder, dispositions('edit', 'skipped'), 1)
-      await produce('edit', 'm-2')
-      assert.deepEqual(messages(await added.waitFor(1)), ['m-2:edit:u3'])
-      assert.deepEqual(messages(await stays.waitFor(2)), ['m-1:edit:u2', 'm-2:edit:u2'])
-      assert.equal(away.requests.length, 1)
-    },
-  )
+  await t.test('every: a removed URL is dropped, and an added one gets later calls', async (t) => {
+    const [away, stays, added] = await Promise.all([startReceiver(t), startReceiver(t), startReceiver(t)])
+    away.answer({ status: 503 })
+    await connect(deployment, forwarder, { id: 'edit', urls: [away.url, stays.url] })
+    await update('edit', { deliverTo: 'every' })
+    await produce('edit', 'm-1')
+    await counted(forwarder, dispositions('edit', 'retried'), 1)
+    await settings.execute({ type: 'update_destination', id: 'edit', urls: [stays.url, added.url] })
+    await counted(forwarder, dispositions('edit', 'skipped'), 1)
+    await produce('edit', 'm-2')
+    assert.deepEqual(messages(await added.waitFor(1)), ['m-2:edit:u3'])
+    assert.deepEqual(messages(await stays.waitFor(2)), ['m-1:edit:u2', 'm-2:edit:u2'])
+    assert.equal(away.requests.length, 1)
+  })
 })

@@ -5,7 +5,7 @@ import { startCollector, withSource } from '../../support/calls/collectors.ts'
 import { deploy } from '../../support/deployment/deployment.ts'
 import { startReceiver } from '../../support/receivers.ts'
 
-test('at a sign-up the alias arrives before everything of the new id, for each of 50 users', async (t) => {
+test('at a sign-up the alias arrives before all calls of the new id, for each of 50 users', async (t) => {
   const deployment = await deploy(t)
   await withSource(deployment)
   const receiver = await startReceiver(t)

@@ -1,4 +1,4 @@
-// One destination that cannot be set up is nobody else's trouble; and what a header may be called.
+// A destination that cannot be set up does not affect the others; and the names that a header may have.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
@@ -32,7 +32,7 @@ async function destinationWithStrangeSecret(
   })
 }
 
-test('a destination whose secret cannot be opened holds its own calls only, also at the start, and gets them once it can', async (t) => {
+test('a destination with a secret that cannot be opened holds only its own calls, also at the start, and gets them once it can', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: '300ms,600ms' })
   const first = await deployment.forwarder()
   const [good, typo] = await Promise.all([
@@ -83,7 +83,7 @@ test('a destination whose secret cannot be opened holds its own calls only, also
   await counted(second, dispositions('typo', 'delivered'), 2)
 })
 
-test('an update that cannot be set up stops what goes to that destination, and the next one lets it go on', async (t) => {
+test('an update that cannot be set up stops deliveries to its destination, and the next update resumes them', async (t) => {
   const deployment = await deploy(t, { RETRY_TIERS: '300ms,600ms' })
   const forwarder = await deployment.forwarder()
   const receiver = await startReceiver(t)

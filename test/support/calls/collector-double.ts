@@ -64,6 +64,8 @@ export async function collectorDouble(t: TestContext, port = 0): Promise<Collect
   const server = createServer((request, response) => {
     void handle(request, response).catch((error: unknown) => double.faults.push(String(error)))
   })
+  // Longer than any test: a connection that ends was closed by the client.
+  server.keepAliveTimeout = 600_000
   server.listen(port, '127.0.0.1')
   await once(server, 'listening')
   t.after(() => {

@@ -35,7 +35,7 @@ test('with three copies a record counts as written once two brokers have it, wha
   assert.deepEqual(await checkTopics(admin, config), [])
 })
 
-test('commands get their answers while a broker that died is still listed', async (t) => {
+test('commands get their answers while a dead broker is still listed', async (t) => {
   const cluster = await startCluster(t)
   const config = loadConfig({ KAFKA_BROKERS: cluster.brokers.join() })
   const kafka = createKafka(config, silentLog)

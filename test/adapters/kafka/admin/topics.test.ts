@@ -59,7 +59,7 @@ async function settingsOf(admin: Admin, name: string): Promise<Record<string, st
 
 const day = 86_400_000
 
-test('a broker that does not know yet of a topic that another one lists is asked again', async (t) => {
+test('a broker that does not know a topic yet, though another one lists it, is asked again', async (t) => {
   const { kafka, admin, config } = await rig(t)
   await ensureTopics(kafka, admin, config)
   // A broker that is behind gives this answer. Which broker of several is asked, and when, cannot be arranged.
@@ -75,7 +75,7 @@ test('a broker that does not know yet of a topic that another one lists is asked
   assert.equal(answers, 3)
 })
 
-test('setup creates every topic with exactly the settings of the contracts, and a second run changes nothing', async (t) => {
+test('setup creates every topic with exactly the specified settings, and a second run changes nothing', async (t) => {
   const { kafka, admin, config, prefix } = await rig(t)
   const first = await ensureTopics(kafka, admin, config)
   assert.deepEqual(
@@ -113,7 +113,7 @@ test('setup creates every topic with exactly the settings of the contracts, and 
   assert.ok(second.every(({ result, problems }) => result === 'present' && problems.length === 0))
 })
 
-test('a missing topic is named with the command that makes it, and asking does not create it', async (t) => {
+test('the error for a missing topic names the command that creates it, and a check does not create the topic', async (t) => {
   const { admin, config, prefix } = await rig(t)
   const problems = await checkTopics(admin, config, [`${prefix}analytics.calls`])
   assert.deepEqual(problems, [
@@ -126,7 +126,7 @@ test('a missing topic is named with the command that makes it, and asking does n
   assert.ok(!(await admin.listTopics()).some((topic) => topic.startsWith(prefix)))
 })
 
-test('wrong settings are named, fixed only on request, and other settings stay as they were', async (t) => {
+test('wrong topic settings are reported and fixed only on request, and other settings stay unchanged', async (t) => {
   const { kafka, admin, config, prefix } = await rig(t)
   const names = topicNames(prefix)
   const made = (topic: string, numPartitions: number, settings: Record<string, string>) => ({
@@ -172,7 +172,7 @@ test('wrong settings are named, fixed only on request, and other settings stay a
   assert.equal(retry['max.message.bytes'], '4194304')
 })
 
-test('retry topics of tiers that left the settings are still found, with the delay in their name', async (t) => {
+test('retry topics of tiers that are no longer configured are still found, with the delay in their names', async (t) => {
   const { kafka, admin, config, prefix } = await rig(t)
   await ensureTopics(kafka, admin, config)
   await createTopics(
@@ -186,7 +186,7 @@ test('retry topics of tiers that left the settings are still found, with the del
   ])
 })
 
-test('more copies than brokers are refused with the setting to change', async (t) => {
+test('a replication factor above the number of brokers is refused with the setting to change', async (t) => {
   const { kafka, admin, config } = await rig(t, { REPLICATION_FACTOR: '3' })
   await assert.rejects(
     ensureTopics(kafka, admin, config),
@@ -197,13 +197,13 @@ test('more copies than brokers are refused with the setting to change', async (t
   )
 })
 
-test('two setups at once both succeed', async (t) => {
+test('two concurrent setups both succeed', async (t) => {
   const { kafka, admin, config } = await rig(t)
   await Promise.all([ensureTopics(kafka, admin, config), ensureTopics(kafka, admin, config)])
   assert.deepEqual(await checkTopics(admin, config), [])
 })
 
-test('every topic of the contracts has a specification', () => {
+test('every topic has a specification', () => {
   const config = loadConfig({})
   assert.equal(topicSpecs(config).length, 1 + config.retryTiers.length + 5)
 })

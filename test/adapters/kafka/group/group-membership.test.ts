@@ -28,7 +28,7 @@ const wayTo: Record<GroupState, GroupEvent[]> = {
   stopped: ['stopped'],
 }
 
-test('each event leads where the table says, and one that it does not name is a bug', () => {
+test('each event leads to the state in the table, and an event that the table lacks is a bug', () => {
   for (const state of Object.keys(groupTransitions) as GroupState[])
     for (const event of Object.keys(events) as GroupEvent[]) {
       const { member } = membership()
@@ -41,7 +41,7 @@ test('each event leads where the table says, and one that it does not name is a 
     }
 })
 
-test('requests start while the last sign of life is younger than two thirds of the session, and no rebalance runs', () => {
+test('requests start only while the last heartbeat is younger than two thirds of the session and no rebalance runs', () => {
   const { clock, member } = membership()
   assert.equal(member.mayStart, false)
   member.asked(0)
@@ -66,7 +66,7 @@ test('requests start while the last sign of life is younger than two thirds of t
   assert.deepEqual([member.isFresh, member.isMember], [false, false])
 })
 
-test('commits that are refused for long are a problem, until one is taken, and then end the consumer', () => {
+test('commits that fail for long are reported as a problem until one succeeds, and in the end stop the consumer', () => {
   const { clock, member } = membership()
   member.asked(0)
   member.joined(false)
@@ -89,7 +89,7 @@ test('commits that are refused for long are a problem, until one is taken, and t
   assert.equal(member.stalledSince(began), 'it has been no member of its group for 60 s')
 })
 
-test('a new member is in doubt until its first fetch is answered, one that continues is not', () => {
+test('ownership of a new member is uncertain until its first fetch is answered; that of a member that stays is not', () => {
   const { clock, member } = membership()
   member.joined(false)
   assert.equal(member.isDoubtful, true)

@@ -6,7 +6,7 @@ import { someCall } from '../../../support/calls/calls.ts'
 import { deploy } from '../../../support/deployment/deployment.ts'
 import { until } from '../../../support/until.ts'
 
-test('a consumer that waits for ever, whatever for, is made again', async (t) => {
+test('a consumer that waits forever, for whatever reason, is replaced', async (t) => {
   const deployment = await deploy(t, { PARTITIONS_CALLS: '1' })
   const { kafka } = deployment
   let made = 0
@@ -29,7 +29,7 @@ test('a consumer that waits for ever, whatever for, is made again', async (t) =>
   await until(() => read === 1, 60_000, 'a record')
 })
 
-test('a member that has nothing to fetch can commit what was finished before', async (t) => {
+test('a member that has nothing to fetch can commit what finished before', async (t) => {
   const deployment = await deploy(t, { PARTITIONS_CALLS: '1' })
   const { topics, produce, committed } = deployment
   await produce([someCall(), someCall()])
@@ -54,7 +54,7 @@ test('a member that has nothing to fetch can commit what was finished before', a
   assert.deepEqual(await committed(topics.calls), [2])
 })
 
-test('a member whose commits are refused for good says so, and joins again', async (t) => {
+test('a member whose commits are refused for good says so and joins again', async (t) => {
   const deployment = await deploy(t, { PARTITIONS_CALLS: '1' })
   const { topics } = deployment
   const source = groupMember(deployment, { maxStallMs: 3_000 })

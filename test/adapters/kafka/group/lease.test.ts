@@ -50,7 +50,7 @@ async function leases(t: TestContext) {
 
 const conflict = { code: 'conflict', message: /a sync of audience "vip" is running elsewhere/ }
 
-test('a second claimant is refused while it is held, and the holder keeps it', async (t) => {
+test('a second claimant is refused while the lease is held, and the holder keeps it', async (t) => {
   const { acquire } = await leases(t)
   const first = await acquire()
   await assert.rejects(acquire(), conflict)
@@ -61,7 +61,7 @@ test('a second claimant is refused while it is held, and the holder keeps it', a
   await acquire()
 })
 
-test('of several claimants at once exactly one gets it', async (t) => {
+test('of several concurrent claimants exactly one gets the lease', async (t) => {
   const { acquire } = await leases(t)
   const outcomes = await Promise.allSettled([acquire(), acquire(), acquire()])
   assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 1)
@@ -69,7 +69,7 @@ test('of several claimants at once exactly one gets it', async (t) => {
     if (outcome.status === 'rejected') assert.equal((outcome.reason as { code: string }).code, 'conflict')
 })
 
-test('another process is refused too, and what a killed one held is free once its session has ended', async (t) => {
+test('a claimant in another process is refused too, and the lease of a killed process is free once its session has ended', async (t) => {
   const { acquire, elsewhere } = await leases(t)
   const holder = await elsewhere()
   await assert.rejects(acquire(), conflict)
@@ -78,7 +78,7 @@ test('another process is refused too, and what a killed one held is free once it
   lease.check()
 })
 
-test('a holder that was frozen for longer than its session knows that it is not the holder any more', async (t) => {
+test('a holder that was frozen for longer than its session knows that it has lost the lease', async (t) => {
   const { acquire, elsewhere } = await leases(t)
   const holder = await elsewhere()
   holder.kill('SIGSTOP')

@@ -63,7 +63,7 @@ async function reading(kafka: Kafka, topic: string) {
   }
 }
 
-test('plain, compressed and committed records are read, aborted ones are not, whichever way they are decoded', async (t) => {
+test('plain, compressed and committed records are read and aborted ones are not, with either decoder', async (t) => {
   const kafka = createKafka({ kafka: { brokers: brokers(), ssl: false, sasl: null } }, silentLog)
   const topic = `${uniquePrefix()}mixed`
   const admin = kafka.admin()
@@ -124,7 +124,7 @@ test('plain, compressed and committed records are read, aborted ones are not, wh
   await until(() => reader.next() === Number(end!.high), 20_000, 'reading to the end')
 })
 
-test('where compaction left nothing of what was asked for, reading goes on behind it', () => {
+test('when compaction removed all records of the requested range, reading continues after it', () => {
   // One batch of the offsets 5 to 9, of which none is left.
   const buffer = Buffer.alloc(61)
   buffer.writeBigInt64BE(5n, 0)
@@ -137,7 +137,7 @@ test('where compaction left nothing of what was asked for, reading goes on behin
   assert.deepEqual([batch.firstOffset(), batch.lastOffset(), batch.messages.length], ['6', '9', 0])
 })
 
-test('of a record that kafkajs decoded, a header without a value is none, and of several the last counts', () => {
+test('in a record that kafkajs decoded, a header without a value counts as missing, and the last of several values counts', () => {
   const headers = { traceparent: null as unknown as Buffer, via: ['first', Buffer.from('last')] }
   const message = { key: null, value: null, offset: '3', timestamp: '5', attributes: 0, headers }
   const record = new FetchedMessages([message]).at(0)

@@ -52,7 +52,7 @@ async function broker(turns: ((request: Buffer, socket: Socket) => void)[]) {
   return { server, connection }
 }
 
-test('an answer that was cut off is no part of what comes over the next connection', async () => {
+test('a partial answer on a broken connection is not joined with data of the next connection', async () => {
   const { server, connection } = await broker([
     (request, socket) => socket.end(answer(request, 'an answer of which half is sent').subarray(0, 20)),
     (request, socket) => socket.write(answer(request, 'whole')),
@@ -68,7 +68,7 @@ test('an answer that was cut off is no part of what comes over the next connecti
   }
 })
 
-test('what the connection before still brings is not heard once there is another', async () => {
+test('data that the previous connection still delivers is ignored once there is a new one', async () => {
   const sockets: Socket[] = []
   const { server, connection } = await broker([
     (request, socket) => {
@@ -89,7 +89,7 @@ test('what the connection before still brings is not heard once there is another
   }
 })
 
-test('a consumer whose connection is cut in the middle of what Kafka sends reads every record on', async (t) => {
+test('a consumer whose connection is cut in the middle of an answer still reads every record', async (t) => {
   let cuts = 0
   const kafka = new kafkajs.Kafka({
     ...{ brokers: brokers(), logLevel: kafkajs.logLevel.NOTHING },

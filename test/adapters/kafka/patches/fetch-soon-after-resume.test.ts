@@ -7,7 +7,7 @@ import { until } from '../../../support/until.ts'
 import { brokers, uniquePrefix } from '../../../support/deployment/rig.ts'
 import { silentLog } from '../../../support/silent-log.ts'
 
-test('a partition that is resumed is fetched at once, however long fetches may wait', async (t) => {
+test('a partition is fetched as soon as it is resumed, however long fetches may wait', async (t) => {
   const kafka = createKafka({ kafka: { brokers: brokers(), ssl: false, sasl: null } }, silentLog)
   const topic = `${uniquePrefix()}paused`
   const admin = kafka.admin()
@@ -45,7 +45,7 @@ test('a partition that is resumed is fetched at once, however long fetches may w
 
 const paused = (...partitions: number[]) => [{ topic: 'retry.10s', partitions }]
 
-test('a fetch waits as long as configured while nothing is paused, and for a moment while anything has just been', () => {
+test('a fetch waits as long as configured while nothing is paused, and only briefly after a partition was paused', () => {
   const wait = new FetchWait(1_000)
   assert.equal(wait.ms([], 0), 1_000)
   assert.equal(wait.ms(paused(0), 10), 50)
@@ -54,7 +54,7 @@ test('a fetch waits as long as configured while nothing is paused, and for a mom
   assert.equal(new FetchWait(20).ms(paused(0), 0), 20, 'never longer than configured')
 })
 
-test('while all that are paused have been for long a fetch waits for longer, up to a quarter of a second', () => {
+test('while all paused partitions have been paused for long, a fetch waits longer, up to 250 ms', () => {
   const wait = new FetchWait(1_000)
   wait.ms(paused(0), 0)
   assert.equal(wait.ms(paused(0), 800), 100)

@@ -15,7 +15,7 @@ const Connection = require('kafkajs/src/network/connection') as new (options: ob
 }
 const socketFactory = (require('kafkajs/src/network/socketFactory') as () => object)()
 
-test('a connection that could not be made gathers no listeners, however often it is closed', async () => {
+test('a connection that cannot be opened accumulates no listeners, however often it is closed', async () => {
   const connection = new Connection({
     host: '127.0.0.1',
     port: await freePort(),

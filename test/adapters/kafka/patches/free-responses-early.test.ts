@@ -9,7 +9,7 @@ import { maxPromoted } from '../../../support/promotion.ts'
 installPatches()
 const require = createRequire(import.meta.url)
 
-test('property: to kafkajs’s request queue the array of requests in flight is a Map', () => {
+test('property: for kafkajs’s request queue, the array of requests in flight behaves like a Map', () => {
   const step = fc.tuple(fc.constantFrom('set', 'delete', 'clear'), fc.nat(8))
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
@@ -41,7 +41,7 @@ test('property: to kafkajs’s request queue the array of requests in flight is 
   )
 })
 
-test('responses of a connection to Kafka are freed with the young objects', () => {
+test('responses of a Kafka connection are freed with the young generation', () => {
   const RequestQueue = require('kafkajs/src/network/requestQueue') as new (options: object) => {
     inflight: Map<number, object>
   }

@@ -42,7 +42,7 @@ const refused = (message: RegExp) => (error: unknown) => {
 }
 
 // First: after this file's last test kafkajs is patched.
-test('another version of kafkajs is refused by every patch, and nothing is changed', () => {
+test('every patch refuses another version of kafkajs and changes nothing', () => {
   for (const version of ['2.2.3', '2.2.5', '2.3.0-beta.1']) {
     const faked = (file: string) => (file === 'package.json' ? { version } : load(file))
     assert.throws(
@@ -55,7 +55,7 @@ test('another version of kafkajs is refused by every patch, and nothing is chang
   assert.deepEqual(current(), untouched)
 })
 
-test('each member that a patch relies on is looked for, and one that is missing is named with its patch', () => {
+test('each member that a patch relies on is checked, and a missing one is named with its patch', () => {
   assert.ok(members.length > 15)
   for (const { file, path } of members) {
     const { owner, name } = memberAt(file, path)
@@ -82,7 +82,7 @@ test('each member that a patch relies on is looked for, and one that is missing 
   assert.deepEqual(current(), untouched)
 })
 
-test('so are the fields that kafkajs sets in its constructors', () => {
+test('each field that a patch relies on and that kafkajs sets in a constructor is checked too', () => {
   const fields = patches.flatMap(({ name, targets }) =>
     targets.flatMap(({ file, fields }) =>
       Object.keys(fields?.kinds ?? {})
@@ -108,7 +108,7 @@ test('so are the fields that kafkajs sets in its constructors', () => {
   assert.deepEqual(current(), untouched)
 })
 
-test('a file that is not there, and a class that cannot be constructed, are named too', () => {
+test('a missing file and a class that cannot be constructed are named too', () => {
   const without = (file: string) => {
     if (file === 'src/network/connection') throw new Error('Cannot find module')
     return load(file)
@@ -136,7 +136,7 @@ test('a file that is not there, and a class that cannot be constructed, are name
   assert.deepEqual(current(), untouched)
 })
 
-test('a process whose kafkajs does not fit ends with exit code 1 and one line', () => {
+test('a process with an incompatible kafkajs ends with exit code 1 and one line', () => {
   const prelude = `
     import { createRequire } from 'node:module'
     const require = createRequire(${JSON.stringify(join(root, 'package.json'))})`
@@ -172,7 +172,7 @@ test('a process whose kafkajs does not fit ends with exit code 1 and one line', 
   }
 })
 
-test('the patches are installed once, however often they are asked for', () => {
+test('the patches are installed once, however often they are requested', () => {
   installPatches()
   const installed = current()
   assert.notDeepEqual(installed, untouched)

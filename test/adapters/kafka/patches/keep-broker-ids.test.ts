@@ -16,7 +16,7 @@ interface Cluster {
   }
 }
 
-test('a seed broker that is lost while metadata are asked for leaves every other broker its own id', async (t) => {
+test('when a seed broker is lost during a metadata request, every other broker keeps its own id', async (t) => {
   const scripted = await scriptedCluster(3, [1, 2, 3])
   const kafka = createKafka({ kafka: { brokers: scripted.brokers, ssl: false, sasl: null } }, silentLog)
   const create = Object.getOwnPropertySymbols(kafka).find((one) =>

@@ -6,7 +6,7 @@ import { until } from '../../../support/until.ts'
 import { brokers, uniquePrefix } from '../../../support/deployment/rig.ts'
 import { silentLog } from '../../../support/silent-log.ts'
 
-test('a consumer that does not commit by itself reads on where retention stopped, and the group’s offset stays', async (t) => {
+test('a consumer with manual commits continues where retention stopped, and the group’s offset stays unchanged', async (t) => {
   const kafka = createKafka({ kafka: { brokers: brokers(), ssl: false, sasl: null } }, silentLog)
   const topic = `${uniquePrefix()}range`
   const groupId = topic

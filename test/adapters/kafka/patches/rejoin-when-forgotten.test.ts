@@ -30,7 +30,7 @@ async function forget(kafka: Kafka, groupId: string, memberId: string): Promise<
   await cluster.disconnect()
 }
 
-test('a member that the coordinator has forgotten joins again, also after an attempt that failed', async (t) => {
+test('a member that the coordinator has forgotten joins again, even after a failed attempt', async (t) => {
   const { kafka, config, topics, produce } = await deploy(t, { PARTITIONS_CALLS: '1' })
   const groupId = `${config.groupId}.forgotten`
   let joins = 0

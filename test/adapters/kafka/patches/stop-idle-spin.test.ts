@@ -23,7 +23,7 @@ const RequestQueue = require('kafkajs/src/network/requestQueue') as {
   prototype: RequestQueue
 }
 
-test('an idle connection checks no queue, and Node prints no warning', async (t) => {
+test('an idle connection does not poll its queue, and Node prints no warning', async (t) => {
   const warnings: string[] = []
   const onWarning = ({ name }: Error) => void warnings.push(name)
   process.on('warning', onWarning)
@@ -49,7 +49,7 @@ test('an idle connection checks no queue, and Node prints no warning', async (t)
   assert.deepEqual(warnings, [])
 })
 
-test('a request that a broker’s throttling holds back is sent once that is over', async (t) => {
+test('a request that is delayed by broker throttling is sent once the throttling ends', async (t) => {
   const queue = new RequestQueue({
     ...{ maxInFlightRequests: null, requestTimeout: 1_000, enforceRequestTimeout: false },
     ...{ clientId: 'test', broker: 'test:9092', logger: silentLogger },

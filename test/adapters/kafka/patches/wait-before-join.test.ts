@@ -7,7 +7,7 @@ import { until } from '../../../support/until.ts'
 
 const patienceMs = 60_000
 
-test('a rebalance is held up for the last commit of a generation, and not for ever', async (t) => {
+test('a rebalance waits for the last commit of a generation, but not forever', async (t) => {
   const deployment = await deploy(t, { PARTITIONS_CALLS: '1' })
   const { topics } = deployment
   const member = () => groupMember(deployment, { sessionTimeoutMs: 30_000 })

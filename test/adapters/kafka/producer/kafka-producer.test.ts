@@ -31,7 +31,7 @@ async function underTest(t: TestContext, { nodes = 2, leaders }: { nodes?: numbe
 
 const records = (keys: (string | null)[]) => keys.map((key) => encodeRecord({ key, value: Buffer.from('v') }))
 
-test('records of a partition whose leader moves to a broker that has answered already are written, once', async (t) => {
+test('records of a partition whose leader moves to a broker that has already answered are written, once', async (t) => {
   const { cluster, producer } = await underTest(t, { leaders: [1, 2] })
   await producer.ready('t')
   cluster.decide = ({ node, partition }) => {
@@ -59,7 +59,7 @@ test('records of a partition whose leader moves to a broker that has answered al
   )
 })
 
-test("kafkajs's own producer calls them written, and they are not: why it is not used", async (t) => {
+test('kafkajs’s own producer reports records of a moved partition as written although they are not, so it is not used', async (t) => {
   const { cluster, kafka } = await underTest(t, { leaders: [1, 2] })
   const producer = kafka.producer({ createPartitioner: kafkajs.Partitioners.DefaultPartitioner })
   t.after(() => producer.disconnect())
@@ -78,14 +78,14 @@ test("kafkajs's own producer calls them written, and they are not: why it is not
   assert.deepEqual([cluster.written(0), cluster.written(1)], [[], ['k1']])
 })
 
-test('records without a key are each written once, though one of their partitions is refused first', async (t) => {
+test('records without a key are written once each, even if one of their partitions is refused first', async (t) => {
   const { cluster, send } = await underTest(t, { leaders: [1, 2, 1] })
   cluster.decide = (_, attempt) => (attempt === 0 ? notEnoughReplicas : 0)
   await send([null, null, null, null, null, null])
   assert.equal([0, 1, 2].map((partition) => cluster.written(partition).length).join(), '2,2,2')
 })
 
-test('a partition that the answer does not name is not written: only it is sent again', async (t) => {
+test('records of a partition that the answer does not name are not written, and only they are sent again', async (t) => {
   const { cluster, producer } = await underTest(t, { leaders: [1, 1, 1] })
   cluster.decide = ({ partition }, attempt) => (partition === 1 && attempt < 3 ? 'unnamed' : 0)
   const batch = records(Array.from({ length: 30 }, (_, index) => `k${index}`))
@@ -97,7 +97,7 @@ test('a partition that the answer does not name is not written: only it is sent 
   assert.equal([0, 1, 2].flatMap((partition) => cluster.written(partition)).length, 30)
 })
 
-test('what was sent and not answered is sent again, in order, before what came later', async (t) => {
+test('unanswered records are sent again, in order, before newer ones', async (t) => {
   const { cluster, send } = await underTest(t, { nodes: 1, leaders: [1] })
   cluster.decide = (_, attempt) => (attempt === 0 ? 'lost' : 0)
   await Promise.all([send(['a', 'b']), send(['c']), send(['d'])])
@@ -105,7 +105,7 @@ test('what was sent and not answered is sent again, in order, before what came l
   assert.deepEqual(cluster.written(0), ['a', 'b', 'c', 'd'])
 })
 
-test('without an identity, which an old broker may refuse, all is written all the same, though perhaps twice', async (t) => {
+test('without a producer id, which an old broker may refuse, everything is still written, though perhaps twice', async (t) => {
   const { cluster, send } = await underTest(t, { nodes: 1, leaders: [1] })
   cluster.identityError = 31
   cluster.decide = (_, attempt) => (attempt === 0 ? 'lost' : 0)
@@ -114,7 +114,7 @@ test('without an identity, which an old broker may refuse, all is written all th
   assert.deepEqual(cluster.written(0), ['a', 'b', 'a', 'b', 'c'])
 })
 
-test('an identity that cannot be had at the moment is asked for again', async (t) => {
+test('a producer id that is temporarily unavailable is requested again', async (t) => {
   const { cluster, send } = await underTest(t, { nodes: 1, leaders: [1] })
   cluster.identityError = 15
   const writing = send(['a'])
@@ -123,11 +123,11 @@ test('an identity that cannot be had at the moment is asked for again', async (t
   assert.deepEqual(cluster.written(0), ['a'])
 })
 
-test('what follows a batch that was given up is never taken for a copy of it', async (t) => {
+test('records after an abandoned batch are never mistaken for a duplicate of it', async (t) => {
   const { cluster, producer, send } = await underTest(t, { nodes: 1, leaders: [1, 1] })
   await producer.ready('t')
   await send(['z'], { partition: 1 })
-  // Appended, and nobody is told.
+  // Appended, and the answer is lost.
   cluster.decide = (batch) => (batch.keys[0] === 'a' ? 'lost' : 0)
   await assert.rejects(send(['a'], { partition: 0, withinMs: 400 }))
   await send(['b'], { partition: 0 })
@@ -137,7 +137,7 @@ test('what follows a batch that was given up is never taken for a copy of it', a
   assert.equal(cluster.identities, 2, 'the other partition keeps its own')
 })
 
-test('a broker that has forgotten the sequence, as after an unclean election, gets the batch under a new one', async (t) => {
+test('when a broker has forgotten the sequence, as after an unclean election, the batch is sent under a new producer id', async (t) => {
   const { cluster, send } = await underTest(t, { nodes: 1, leaders: [1] })
   await send(['a'])
   let refused = 0
@@ -148,14 +148,14 @@ test('a broker that has forgotten the sequence, as after an unclean election, ge
   assert.equal(cluster.identities, 2)
 })
 
-test('a copy that the broker knows of, but not where it is, counts as written', async (t) => {
+test('a duplicate that the broker knows, but whose offset it does not know, counts as written', async (t) => {
   const { cluster, send } = await underTest(t, { nodes: 1, leaders: [1] })
   cluster.decide = () => 46
   const [batch] = await send(['a'])
   assert.equal(batch!.baseOffset, -1)
 })
 
-test('a broker that does not answer does not hold up the others, and what it had goes to the new leader', async (t) => {
+test('a broker that does not answer does not delay the others, and its records go to the new leader', async (t) => {
   const { cluster, producer, send } = await underTest(t, { leaders: [1, 2] })
   await producer.ready('t')
   cluster.decide = ({ node }) => (node === 1 ? 'silent' : 0)
@@ -169,7 +169,7 @@ test('a broker that does not answer does not hold up the others, and what it had
   assert.deepEqual(cluster.written(0), ['a'])
 })
 
-test('a partition without a leader is waited for', async (t) => {
+test('a partition without a leader is retried until it has one', async (t) => {
   const { cluster, producer, send } = await underTest(t, { leaders: [-1] })
   await producer.ready('t')
   assert.equal(producer.hasLeaders('t'), false)
@@ -181,7 +181,7 @@ test('a partition without a leader is waited for', async (t) => {
   assert.deepEqual(cluster.written(0), ['a'])
 })
 
-test('at the deadline what is not acknowledged has failed with the last reason, and the rest is reported as written', async (t) => {
+test('at the deadline, unacknowledged records fail with the last reason, and the others are reported as written', async (t) => {
   const { cluster, producer } = await underTest(t, { leaders: [1, 2] })
   cluster.decide = ({ partition }) => (partition === 0 ? notEnoughReplicas : 0)
   const keys = Array.from({ length: 20 }, (_, index) => `k${index}`)
@@ -193,7 +193,7 @@ test('at the deadline what is not acknowledged has failed with the last reason, 
   assert.ok(written.length > 0)
 })
 
-test('what was given up while its broker was being reached is not sent afterwards', async (t) => {
+test('records that are abandoned while their broker is being connected are not sent later', async (t) => {
   const { cluster, producer, send } = await underTest(t, { nodes: 1, leaders: [1] })
   await producer.ready('t')
   cluster.pause()
@@ -212,7 +212,7 @@ test('records that are too large are reported, and the others of their batch are
   assert.deepEqual(cluster.written(0), ['a', 'b'])
 })
 
-test('a missing permission is a failure at once for a caller with a deadline, and waited for by one without', async (t) => {
+test('a missing permission fails at once for a caller with a deadline, and is retried for a caller without one', async (t) => {
   const { cluster, producer, send } = await underTest(t, { nodes: 1, leaders: [1] })
   cluster.decide = () => unauthorized
   await assert.rejects(send(['a']), (error: Error & { code?: string }) => {
@@ -225,7 +225,7 @@ test('a missing permission is a failure at once for a caller with a deadline, an
   assert.deepEqual(cluster.written(0), ['b'])
 })
 
-test('it says where the records of each partition were appended', async (t) => {
+test('the result says where the records of each partition were appended', async (t) => {
   const { send } = await underTest(t, { leaders: [1, 2] })
   await send(['a'], { partition: 1 })
   const [batch] = await send(['b', 'c'], { partition: 1 })
@@ -235,7 +235,7 @@ test('it says where the records of each partition were appended', async (t) => {
   )
 })
 
-test('records that are not accounted for are a bug that rejects as one', async (t) => {
+test('a mismatch between the record count and the batches is a bug that rejects the whole call', async (t) => {
   const { producer } = await underTest(t, { nodes: 1, leaders: [1] })
   await producer.ready('t')
   const batch = {
@@ -248,7 +248,7 @@ test('records that are not accounted for are a bug that rejects as one', async (
   await assert.rejects(producer.write('t', [], 1), { code: 'invariant' })
 })
 
-test('closing ends what waits, and leaves no connection', async (t) => {
+test('closing ends waiting calls and leaves no connection open', async (t) => {
   const { cluster, producer } = await underTest(t, { leaders: [1, 2] })
   cluster.decide = () => 'silent'
   const waiting = publish(producer, 't', records(['a', 'b', 'c']))

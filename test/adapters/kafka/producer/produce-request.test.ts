@@ -84,7 +84,7 @@ function listOf(partition: number, records: readonly PlainRecord[]): RecordList 
   return list
 }
 
-test('property: the bytes of a request are those of kafkajs', async (t) => {
+test('property: a request has the same bytes as one of kafkajs', async (t) => {
   t.mock.timers.enable({ apis: ['Date'], now })
   await fc.assert(
     fc.asyncProperty(request, async ({ timeout, producer, first, topics }) => {
@@ -157,7 +157,7 @@ test('property: records that wait in blocks are encoded as kafkajs encodes them'
   )
 })
 
-test('a batch of many records is encoded as kafkajs encodes it, however they come', async (t) => {
+test('a large batch is encoded as kafkajs encodes it, however its records arrive', async (t) => {
   t.mock.timers.enable({ apis: ['Date'], now })
   const messages = Array.from({ length: 20_000 }, (_, n) => ({ key: `k${n}`, value: Buffer.from(`v${n}`) }))
   const [bundle, list, encoder] = [new RecordBundle(3), new RecordList(3), new RecordEncoder(asTheyAre)]
@@ -214,7 +214,7 @@ const answers = fc.array(
   { maxLength: 3 },
 )
 
-test('property: an answer is read as kafkajs reads it, in every version', async () => {
+test('property: an answer is parsed as kafkajs parses it, in every version', async () => {
   const anyAnswer = fc.tuple(fc.constantFrom(3, 4, 5, 6, 7), answers, fc.nat())
   await fc.assert(
     fc.asyncProperty(anyAnswer, async ([version, topics, throttle]) => {

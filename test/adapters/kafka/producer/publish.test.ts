@@ -37,7 +37,7 @@ const valuesOf = (records: readonly EncodedRecord[]): string[] =>
 
 const keyed = fc.record({ key: fc.string({ minLength: 1, unit: 'binary' }), value: fc.string() })
 
-test('property: records go to the partitions that kafkajs, and so Java, would choose, in their order', async () => {
+test('property: records go to the partitions that kafkajs and the Java client choose, in order', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(keyed, { maxLength: 60 }),
@@ -69,7 +69,7 @@ test('property: records go to the partitions that kafkajs, and so Java, would ch
   )
 })
 
-test('records without a key take turns', async () => {
+test('records without a key are distributed round-robin', async () => {
   const { producer, writes } = acknowledging(3)
   const records = Array.from({ length: 9 }, () => encodeRecord({ key: null, value: Buffer.from('v') }))
   await publish(producer, 't', records)
@@ -79,7 +79,7 @@ test('records without a key take turns', async () => {
   )
 })
 
-test('writes are bounded by bytes and by count, keep the order, and a large record goes alone', async () => {
+test('writes are bounded by bytes and by count and keep the order, and a large record is written alone', async () => {
   const { producer, writes } = acknowledging(1)
   const large = Array.from({ length: 20 }, () => Buffer.alloc(100 * 1_024, 'x'))
   const small = Array.from({ length: 2_500 }, (_, index) => Buffer.from(`s${index}`))

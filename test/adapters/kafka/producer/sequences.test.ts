@@ -5,14 +5,14 @@ import { following, Sequences } from '../../../../src/adapters/kafka/producer/se
 
 const max = 2 ** 31 - 1
 
-test('numbers go on at 0 behind the largest of 32 bits, as in Kafka', () => {
+test('sequence numbers wrap to 0 after the largest 32-bit number, as in Kafka', () => {
   assert.equal(following(0, 5), 5)
   assert.equal(following(max, 1), 0)
   assert.equal(following(max - 1, 1), max)
   assert.equal(following(max - 2, 10), 7)
 })
 
-test('property: no two batches of a partition ever share an identity and a number', () => {
+test('property: no two batches of a partition ever share a producer id and a sequence number', () => {
   const step = fc.record({
     partition: fc.nat(2),
     count: fc.integer({ min: 1, max: 5 }),
@@ -42,7 +42,7 @@ test('property: no two batches of a partition ever share an identity and a numbe
   )
 })
 
-test('property: while all is written the numbers of a partition follow one another without a gap', () => {
+test('property: while every batch is written, the sequence numbers of a partition have no gap', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.nat(2), fc.integer({ min: 1, max: 9 })), { maxLength: 60 }), (steps) => {
       const sequences = new Sequences()

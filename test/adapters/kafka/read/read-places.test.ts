@@ -5,7 +5,7 @@ import { someCall } from '../../../support/calls/calls.ts'
 import { deploy } from '../../../support/deployment/deployment.ts'
 import { silentLog } from '../../../support/silent-log.ts'
 
-test('places of one partition are read in one go where they are near, and one after another where they are far', () => {
+test('records of one partition are read in one pass if they are near each other, else one after another', () => {
   const rounds = roundsOf(
     new Map([
       [0, new Set([9_000, 5, 100])],
@@ -21,7 +21,7 @@ test('places of one partition are read in one go where they are near, and one af
   ])
 })
 
-test('exactly the records at the places are read, whatever partition they lie in', async (t) => {
+test('exactly the requested records are read, from whatever partitions', async (t) => {
   const deployment = await deploy(t)
   const { topics, kafka } = deployment
   await deployment.produce(

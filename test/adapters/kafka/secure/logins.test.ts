@@ -85,11 +85,11 @@ test('on brokers with TLS and logins', { concurrency: 6, timeout: 400_000 }, asy
   })
 
   const named = Object.entries(refusals).map(([name, [env, line]]) =>
-    t.test(`${name} is named, with what to do`, () => refused(ask(env), line)),
+    t.test(`the error says what to do: ${name}`, () => refused(ask(env), line)),
   )
   await Promise.all([renewed, ...named])
 
-  await t.test('a token endpoint that is away is waited for, as brokers are', async () => {
+  await t.test('an unreachable token endpoint is retried, as brokers are', async () => {
     const away = { ...byToken, KAFKA_SASL_OAUTH_TOKEN_URL: 'http://127.0.0.1:1/token' }
     await assert.rejects(ask(away), (error: Error) => {
       assert.ok(!(error instanceof PostriderError))
@@ -106,7 +106,7 @@ test('on brokers with TLS and logins', { concurrency: 6, timeout: 400_000 }, asy
       acl: [entryOf({ principal, operation, resource, name, isPrefix: resource === 'group' })],
     })
 
-  await t.test('a topic that may not be seen is distinguished from a missing one', async () => {
+  await t.test('a topic without permission to describe it is distinguished from a missing one', async () => {
     await refused(
       fetchRange(clientOf(byPassword), 'hidden'),
       /^User ann may not DESCRIBE topic hidden: grant it with the lines of `postrider setup --print-acls User:ann`$/,
@@ -126,7 +126,7 @@ test('on brokers with TLS and logins', { concurrency: 6, timeout: 400_000 }, asy
   })
 
   await t.test(
-    'a reader that may not read does not start, be its topic empty, and names all it lacks',
+    'a reader without read permission does not start, even if its topic is empty, and names all permissions that it lacks',
     async () => {
       await permit('User:bob', 'DESCRIBE', 'topic', 'seen')
       await permit('User:bob', 'DELETE', 'group', 'g.')
@@ -142,7 +142,7 @@ test('on brokers with TLS and logins', { concurrency: 6, timeout: 400_000 }, asy
     },
   )
 
-  await t.test('a lease that may not be taken is named', async () => {
+  await t.test('a missing permission for a lease is named', async () => {
     const options = {
       kafka: clientOf(byPassword),
       topic: 'seen',
@@ -156,7 +156,7 @@ test('on brokers with TLS and logins', { concurrency: 6, timeout: 400_000 }, asy
     )
   })
 
-  await t.test('setup without CREATE names the topics', async () => {
+  await t.test('setup without the CREATE permission names the topics', async () => {
     const env: Env = {
       ...byPassword,
       SCHEMA_REGISTRY_URL: registryUrl(),

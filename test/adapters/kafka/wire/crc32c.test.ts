@@ -8,7 +8,7 @@ const kafkajsCrc32c = createRequire(import.meta.url)('kafkajs/src/protocol/recor
   buffer: Buffer,
 ) => number
 
-test('the checksum is the one that the standards give', () => {
+test('the checksum matches the test vectors of the standards', () => {
   // RFC 3720, B.4, and the usual check value.
   const ascending = Buffer.from(Array.from({ length: 32 }, (_, n) => n))
   for (const [bytes, sum] of [
@@ -22,7 +22,7 @@ test('the checksum is the one that the standards give', () => {
     assert.equal(crc32c(bytes, 0, bytes.length), sum)
 })
 
-test('property: it is kafkajs’s, wherever the bytes begin and end', () => {
+test('property: the checksum equals kafkajs’s, at any start and end of the bytes', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 100 }), fc.nat(20), fc.nat(20), (bytes, before, after) => {
       const buffer = Buffer.concat([Buffer.alloc(before, 1), bytes, Buffer.alloc(after, 2)])

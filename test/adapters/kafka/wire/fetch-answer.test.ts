@@ -24,7 +24,7 @@ const offset = fc.oneof(
 )
 const topic = fc.string({ unit: 'binary', maxLength: 30 })
 
-test('property: what stands beside the records of an answer is read as kafkajs reads it', async () => {
+test('property: the fields of an answer other than its records are read as kafkajs reads them', async () => {
   const int64 = fc.oneof(offset.map(BigInt), fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }))
   const part = fc.record({
     partition: fc.nat(1_000),
@@ -89,13 +89,13 @@ test('property: what stands beside the records of an answer is read as kafkajs r
   )
 })
 
-test('an answer that ends too early is none', async () => {
+test('an answer that ends too early is rejected', async () => {
   const data = Buffer.alloc(4 + 2 + 4 + 4)
   data.writeInt32BE(1, 10)
   await assert.rejects(decode(data), RangeError)
 })
 
-test('an answer that ends too early is none either where kafkajs is still busy with a part of it that it cannot read', async () => {
+test('an answer that ends too early is rejected even if kafkajs first stumbles over a part that it cannot read', async () => {
   // Two partitions: of the first a batch said to be compressed by gzip, which it is not; the second is cut off.
   const batch = Buffer.alloc(80, 1)
   batch.writeBigInt64BE(0n, 0)
@@ -111,7 +111,7 @@ test('an answer that ends too early is none either where kafkajs is still busy w
   part.writeInt32BE(-1, 30)
   part.writeInt32BE(batch.length, 38)
   const whole = Buffer.concat([head, part, batch, part.subarray(0, 3)])
-  // What nobody waits for must not come up as an unhandled rejection, which the runner would take for a failure: it has
+  // A promise without a waiter must not become an unhandled rejection, which the runner would take for a failure: it has
   // failed by the time at which the same fails that was begun after it.
   await assert.rejects(decode(whole), RangeError)
   const one = Buffer.concat([head, part, batch])

@@ -24,7 +24,7 @@ test('property: keys hash as kafkajs hashes them', () => {
   )
 })
 
-test('property: a key as text hashes as its UTF-8 does', () => {
+test('property: a key given as text hashes like its UTF-8 bytes', () => {
   const text = fc.oneof(fc.string({ maxLength: 40 }), fc.string({ unit: 'binary', maxLength: 40 }))
   fc.assert(
     fc.property(text, (key) => assert.equal(murmur2OfText(key), murmur2(Buffer.from(key)))),

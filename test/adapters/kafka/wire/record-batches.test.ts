@@ -115,7 +115,7 @@ const one: Given = {
   })),
 }
 
-test('property: what is read of batches is what kafkajs decodes, each record by itself, cut off where a batch is not whole', async () => {
+test('property: batches are read as kafkajs decodes them, record by record, and a partial batch at the end is dropped', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(given, { minLength: 1, maxLength: 4 }), fc.nat(), async (sent, cut) => {
       const parts = await Promise.all(sent.map((each) => batchOf(each)))
@@ -150,7 +150,7 @@ test('property: what is read of batches is what kafkajs decodes, each record by 
   )
 })
 
-test('what lies before the offset that was asked for is left out', async () => {
+test('records before the requested offset are left out', async () => {
   const batches = RecordBatches.read(await batchOf(one))!
   batches.startAt(8)
   assert.equal(batches.length, 2)
@@ -161,7 +161,7 @@ test('what lies before the offset that was asked for is left out', async () => {
   assert.equal(batches.lastOffset, 9)
 })
 
-test('what waits keeps nothing of the rest of the answer in memory', async () => {
+test('a waiting record keeps no other part of the answer in memory', async () => {
   const batch = await batchOf(one)
   const answer = Buffer.alloc(3 * 2 ** 20)
   batch.copy(answer, 1_000)
@@ -172,7 +172,7 @@ test('what waits keeps nothing of the rest of the answer in memory', async () =>
   }
 })
 
-test('what is not plain is left to kafkajs: compressed, of a transaction, control records, wherever it stands; an older format', async () => {
+test('compressed, transactional and control batches and older formats are left to kafkajs, anywhere in an answer', async () => {
   const plain = await batchOf(one)
   const others = {
     compressed: await batchOf({ ...one, compression: 1 }),
@@ -189,7 +189,7 @@ test('what is not plain is left to kafkajs: compressed, of a transaction, contro
   assert.equal(RecordBatches.read(plain.subarray(0, 60)), null)
 })
 
-test('lengths that do not agree are an error, not records of something else', async () => {
+test('inconsistent lengths are an error and never yield other records', async () => {
   const short = await batchOf(one)
   short.writeInt32BE(20, 8)
   assert.throws(() => RecordBatches.read(short), RangeError)

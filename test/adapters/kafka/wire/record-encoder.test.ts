@@ -12,7 +12,7 @@ const bytes: ValueWriter<{ byte: number; size: number }> = {
   },
 }
 
-test('records that wait for their acknowledgement keep nothing in memory but each other, a seventh and a block', () => {
+test('records that wait for acknowledgement hold at most a seventh more memory than their bytes, and one block', () => {
   for (const size of [10, 1_000, 8_000, 20_000, 40_000, 200_000]) {
     const [encoder, another] = [new RecordEncoder(bytes), new RecordEncoder(bytes)]
     const waiting = Array.from({ length: 200 }, (_, byte) => {
@@ -28,7 +28,7 @@ test('records that wait for their acknowledgement keep nothing in memory but eac
   }
 })
 
-test('records of any size are as they were written, whatever was written since', () => {
+test('records of any size stay as they were written, whatever is written later', () => {
   const encoder = new RecordEncoder(bytes)
   const sizes = [10, 70_000, 0, 4_000_000, 20, 65_536, 65_500, 8_192, 63, 64]
   const records = sizes.map((size, byte) => encoder.encode(`key ${size}`, { byte, size }, { name: 'ü' }))
@@ -39,7 +39,7 @@ test('records of any size are as they were written, whatever was written since',
   }
 })
 
-test('no key is none, and an empty one is empty', () => {
+test('a missing key and an empty key stay distinct', () => {
   const encoder = new RecordEncoder(bytes)
   const [none, empty] = [null, ''].map((key) => encoder.encode(key, { byte: 1, size: 1 }))
   assert.equal(keyAndValueOf(none!).key, null)

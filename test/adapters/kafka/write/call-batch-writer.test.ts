@@ -46,7 +46,7 @@ async function underTest(
 const numbered = (count: number, users: number) =>
   Array.from({ length: count }, (_, n) => someCall({ messageId: `m-${n}`, userId: `u-${n % users}` }))
 
-test('calls of many requests go out in common batches, whole, each user’s in order and where Java’s producers put them', async (t) => {
+test('calls of many requests are written in shared batches, complete, in order per user, and in the partitions that Java producers choose', async (t) => {
   const { deployment, writer, seconds, ready, stored } = await underTest(t)
   await ready()
   const calls = numbered(3_500, 60)
@@ -78,7 +78,7 @@ test('calls of many requests go out in common batches, whole, each user’s in o
   }
 })
 
-test('close writes what was added; nothing is taken before it is connected, nor afterwards', async (t) => {
+test('close writes everything that was added; nothing is accepted before connect or after close', async (t) => {
   const { writer, ready, stored } = await underTest(t)
   assert.notEqual(writer.problem(), null)
   assert.equal(await writer.add(someCall({ messageId: 'early' })).written, false)
@@ -94,7 +94,7 @@ test('close writes what was added; nothing is taken before it is connected, nor 
   )
 })
 
-test('partitions that are added later get calls, and batches that were sorted before are written all the same', async (t) => {
+test('partitions that are added later get calls, and batches that were already assigned are still written', async (t) => {
   const { deployment, writer, ready, stored } = await underTest(t, () => ({ metadataMaxAgeMs: 1 }))
   await ready()
   await deployment.admin.createPartitions({
@@ -134,7 +134,7 @@ async function onScripted(t: TestContext, leaders: number[], deadlineMs: number)
   return { cluster, writer, ready }
 }
 
-test('a batch for a partition that the topic no longer has is not called written', async (t) => {
+test('a batch for a partition that no longer exists is not reported as written', async (t) => {
   const { cluster, writer, ready } = await onScripted(t, [1, 1, 1], 300)
   cluster.leaders = [1]
   cluster.decide = ({ partition }) => (partition === 0 ? 0 : 3)
@@ -146,7 +146,7 @@ test('a batch for a partition that the topic no longer has is not called written
   for (const batch of again) assert.equal(await batch.written, true)
 })
 
-test('a batch that is not acknowledged in time has failed, those behind it too, and it goes on afterwards', async (t) => {
+test('a batch that is not acknowledged in time fails with those queued after it, and later batches are written', async (t) => {
   const { cluster, writer, ready } = await onScripted(t, [1], 300)
   cluster.decide = () => 'silent'
   const first = writer.add(someCall({ messageId: 'hangs' }))
@@ -165,7 +165,7 @@ test('a batch that is not acknowledged in time has failed, those behind it too, 
   assert.deepEqual(new Set(cluster.written(0)), new Set(['after']))
 })
 
-test('a batch that the brokers refuse has failed', async (t) => {
+test('a batch that the brokers refuse fails', async (t) => {
   const { deployment, writer, ready } = await underTest(t)
   await ready()
   await deployment.admin.alterConfigs({
@@ -192,7 +192,7 @@ test('a batch that the brokers refuse has failed', async (t) => {
   assert.equal(await writer.add(someCall()).written, true)
 })
 
-test('without brokers, and without the topic, it says so and takes nothing', async (t) => {
+test('without brokers or without the topic it accepts nothing and says why', async (t) => {
   const away = await underTest(t, ({ config }) => ({
     kafka: createKafka({ kafka: { ...config.kafka, brokers: ['127.0.0.1:1'] } }, silentLog),
   }))

@@ -15,7 +15,7 @@ const filled = (batch: EncodedCallBatch, call: AnalyticsCall): number => {
 }
 const sum = (counts: number[]): number => counts.reduce((all, each) => all + each, 0)
 
-test('holds 1,000 calls at most, and at most what a topic takes in one batch', () => {
+test('a batch holds 1,000 calls at most, and no more bytes than the topic accepts in one batch', () => {
   assert.equal(filled(new EncodedCallBatch(12), someCall()), 1_000)
   const batch = new EncodedCallBatch(12)
   const count = filled(batch, someCall({ properties: `{"a":"${'x'.repeat(30_000)}"}` }))
@@ -26,7 +26,7 @@ test('holds 1,000 calls at most, and at most what a topic takes in one batch', (
   assert.equal(batch.calls, count)
 })
 
-test('a call that did not fit leaves nothing behind, not even an empty batch for its partition', () => {
+test('a call that does not fit leaves nothing behind, not even an empty batch for its partition', () => {
   const batch = new EncodedCallBatch(12)
   filled(batch, someCall({ userId: 'a', properties: `{"a":"${'x'.repeat(30_000)}"}` }))
   const [only, ...others] = batch.bundles
@@ -42,13 +42,13 @@ test('a call that did not fit leaves nothing behind, not even an empty batch for
   assert.equal(batch.add(someCall(), writer), true)
 })
 
-test('a batch of one call takes it, however large', () => {
+test('an empty batch accepts any call, however large', () => {
   const batch = new EncodedCallBatch(1)
   assert.equal(batch.add(someCall({ traits: `{"a":"${'x'.repeat(2_000_000)}"}` }), writer), true)
   assert.equal(batch.add(someCall(), writer), false)
 })
 
-test('keys lie where kafkajs’s default partitioner puts them', () => {
+test('keys go to the partitions that kafkajs’s default partitioner chooses', () => {
   const partition = kafkajs.Partitioners.DefaultPartitioner()
   const partitionMetadata = Array.from({ length: 7 }, (_, partitionId) => ({
     partitionId,
