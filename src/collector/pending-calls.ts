@@ -1,5 +1,6 @@
 import type { CallType } from '../core/call/analytics-call.ts'
-import type { CallBatch, CollectorMetrics } from './ports.ts'
+import type { CallBatch } from './call-batch-sink.ts'
+import type { CollectorMetrics } from './metrics.ts'
 
 interface WaitingCalls {
   batch: CallBatch

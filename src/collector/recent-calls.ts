@@ -1,6 +1,6 @@
 import { HashChains, type Chained } from '../core/hash-chains.ts'
 import type { RecentIds } from '../core/call/recent-ids.ts'
-import type { CallBatch } from './ports.ts'
+import type { CallBatch } from './call-batch-sink.ts'
 
 /** What is known of a call by its source and messageId. */
 export type Seen = CallBatch | 'written' | null

@@ -1,6 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SettingsState, Source } from '../core/settings/settings.ts'
-import type { SettingsView } from './ports.ts'
+
+/** The settings, folded live. */
+export interface SettingsView {
+  readonly state: Pick<SettingsState, 'sources'>
+  /** Whether changes come in at once, as far as is known. */
+  readonly connected: boolean
+  /** Resolves once everything is folded that lay in the log at the time of the call; rejects when it cannot be read. */
+  catchUp(signal?: AbortSignal): Promise<void>
+}
 
 /** Reading the log's end asks the brokers: senders of unknown keys must not make them busy. */
 const catchUpEveryMs = 500

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { CallBatch } from '../../src/collector/ports.ts'
+import type { CallBatch } from '../../src/collector/call-batch-sink.ts'
 import { RecentCalls } from '../../src/collector/recent-calls.ts'
 import { RecentIds } from '../../src/core/call/recent-ids.ts'
 

@@ -1,7 +1,7 @@
 import { callTypes } from '../../core/call/analytics-call.ts'
 import type { CallType } from '../../core/call/analytics-call.ts'
-import { callResults } from '../../collector/ports.ts'
-import type { CallResult, CollectorMetrics } from '../../collector/ports.ts'
+import { callResults } from '../../collector/metrics.ts'
+import type { CallResult, CollectorMetrics } from '../../collector/metrics.ts'
 import { escapeValue, heading, inPieces } from './exposition.ts'
 import type { Exposed } from './exposition.ts'
 

@@ -23,10 +23,7 @@ export const kafkaFolder = (stateFolder: string): string => join(stateFolder, 'k
  * Null when the brokers are the user's own. Throws `usage` when only the registry is, for wrong ports, and for another
  * number of brokers than the state folder holds.
  */
-export function localServers(
-  flags: LocalServerFlags,
-  stateFolder: string,
-): LocalServerPorts | null {
+export function localServers(flags: LocalServerFlags, stateFolder: string): LocalServerPorts | null {
   const brokers = flags.kafkaBrokers || process.env.KAFKA_BROKERS?.trim()
   const registry = flags.schemaRegistryUrl || process.env.SCHEMA_REGISTRY_URL?.trim()
   if (brokers && flags.brokers !== undefined)

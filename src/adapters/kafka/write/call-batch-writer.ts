@@ -1,5 +1,5 @@
 import type { Kafka } from 'kafkajs'
-import type { CallBatch, CallBatchSink } from '../../../collector/ports.ts'
+import type { CallBatch, CallBatchSink } from '../../../collector/call-batch-sink.ts'
 import type { AnalyticsCall } from '../../../core/call/analytics-call.ts'
 import { messageOf } from '../../../errors.ts'
 import type { Logger } from '../../log.ts'

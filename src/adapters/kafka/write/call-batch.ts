@@ -1,4 +1,4 @@
-import type { CallBatch } from '../../../collector/ports.ts'
+import type { CallBatch } from '../../../collector/call-batch-sink.ts'
 import { partitionKey, type AnalyticsCall } from '../../../core/call/analytics-call.ts'
 import { partitionOfKey } from '../wire/murmur2.ts'
 import { headerBytes, RecordBundle } from '../wire/record-bundle.ts'
