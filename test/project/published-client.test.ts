@@ -39,7 +39,7 @@ test('the main export loads only Node’s own modules and the client’s files',
   assert.deepEqual(foreign, [])
   const ownFolders = found.filter((specifier) => specifier.startsWith('../'))
   assert.ok(
-    ownFolders.every((specifier) => /^\.\.\/(?:core\/|errors\.ts$)/.test(specifier)),
+    ownFolders.every((specifier) => /^\.\.\/(?:core\/|(?:errors|retry-forever)\.ts$)/.test(specifier)),
     ownFolders.join(),
   )
 })
