@@ -1,5 +1,7 @@
 // Runs test files side by side, each in a process of its own, as many at a time as the machine has room for.
 import { cpus } from 'node:os'
+import { pathToFileURL } from 'node:url'
+import { join } from 'node:path'
 import { run } from 'node:test'
 import { spec, type TestEvent } from 'node:test/reporters'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -16,7 +18,7 @@ export interface RunOptions {
 type Counts = Record<'tests' | 'suites' | 'passed' | 'failed' | 'cancelled' | 'skipped' | 'todo', number>
 
 /** Tests mostly wait for brokers and timers, so more of them run at once than there are cores. */
-const maxAtOnce = 6
+const maxAtOnce = 4
 /** These run however busy the machine is. */
 const minAtOnce = 2
 /** Three brokers want a core between them. */
@@ -81,7 +83,8 @@ async function runTestFile(
 ): Promise<{ events: TestEvent[]; counts: Counts }> {
   const events: TestEvent[] = []
   let counts: Counts | null = null
-  for await (const event of run({ files: [file], cwd, execArgv: flags, timeout: timeoutMs, signal })) {
+  const execArgv = ['--import', pathToFileURL(join(cwd, 'test/support/end-of-process.ts')).href, ...flags]
+  for await (const event of run({ files: [file], cwd, execArgv, timeout: timeoutMs, signal })) {
     const { type, data } = event as { type: string; data: { file?: string; counts: Counts } }
     // What the runner says of the whole run, which is this file.
     if (type === 'test:summary' && data.file === undefined) counts = data.counts

@@ -48,7 +48,9 @@ interface Started {
 
 /** A process that has started both servers, to be killed. */
 async function startParent(t: TestContext, folder: string) {
-  const parent = fork(join(import.meta.dirname, '../support/deployment/local-parent.ts'), [folder])
+  const parent = fork(join(import.meta.dirname, '../support/deployment/local-parent.ts'), [folder], {
+    execArgv: [],
+  })
   t.after(() => parent.kill('SIGKILL'))
   const [started] = (await once(parent, 'message')) as [Started]
   return { parent, started }

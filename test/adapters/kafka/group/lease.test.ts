@@ -40,7 +40,7 @@ async function leases(t: TestContext) {
     /** Held by another process, once this resolves. */
     async elsewhere(): Promise<ChildProcess> {
       const file = fileURLToPath(new URL('../../../support/kafka/lease-holder.ts', import.meta.url))
-      const child = fork(file, [JSON.stringify({ brokers: brokers(), ...options })])
+      const child = fork(file, [JSON.stringify({ brokers: brokers(), ...options })], { execArgv: [] })
       children.add(child)
       assert.deepEqual(await once(child, 'message'), ['held', undefined])
       return child
