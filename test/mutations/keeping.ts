@@ -3,6 +3,17 @@ import type { Mutation } from '../../scripts/mutations/mutation.ts'
 /** Nothing lost, little twice. */
 export const keeping: readonly Mutation[] = [
   {
+    id: 'an-answer-that-leaves-a-topic-out-taken-for-nothing-committed',
+    file: 'src/adapters/kafka/group/committed-offsets.ts',
+    find: 'entry.topic === topic && entry.partitions.length > 0)) throw leftOut(topic)',
+    replace:
+      "entry.topic === topic && entry.partitions.length > 0)) found.push({ topic, partitions: [0, 1, 2, 3].map((partition) => ({ partition, offset: '-1', metadata: null })) })",
+    test: {
+      file: 'pipeline/failures/silent-answers.test.ts',
+      name: 'a forwarder whose question about commits is not answered asks again, and sends nothing twice',
+    },
+  },
+  {
     id: 'committed-before-delivery',
     file: 'src/forwarder/consume/assigned-partition.ts',
     find: 'return new RecordProgress(this, sequence, record)',

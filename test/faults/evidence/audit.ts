@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import type { AuditReport } from '../../../src/core/ledger/audit-report.ts'
 import type { Findings } from './findings.ts'
 import type { Rig } from '../rig.ts'
 
@@ -15,9 +16,18 @@ export async function audit(rig: Rig, findings: Findings): Promise<string[]> {
     })
   } catch (error) {
     const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string }
-    const said = `${stderr}${stdout}`.slice(0, 4_000)
-    if (said.includes("unknown command 'audit'")) return ['postrider audit: there is no such command']
-    findings.add('audit', said)
+    if (stderr.includes("unknown command 'audit'")) return ['postrider audit: there is no such command']
+    findings.add('audit', `${stderr}${faultsIn(stdout)}`.slice(0, 4_000))
   }
   return []
+}
+
+/** What is wrong, without the partitions and destinations that add up. */
+function faultsIn(stdout: string): string {
+  try {
+    const { faults, destinations } = JSON.parse(stdout) as AuditReport
+    return JSON.stringify({ faults, unbalanced: destinations.filter(({ balance }) => balance !== 0) })
+  } catch {
+    return stdout
+  }
 }

@@ -3,7 +3,7 @@ import { isInRuns, type FinishedOffsets } from '../../../core/offsets/finished-o
 import { decodeFinished, tallyIdOf } from '../../../core/offsets/offset-runs.ts'
 import type { Place } from '../../../core/ledger/trace.ts'
 import type { CommittedPartition, TopicPartition } from '../../../forwarder/consume/record-source.ts'
-import { topicRanges } from '../read/topic-offsets.ts'
+import { leftOut, topicRanges } from '../read/topic-offsets.ts'
 
 /** What a consumer group has committed of a partition; `position` is null where that is nothing yet. */
 interface GroupCommit extends TopicPartition {
@@ -11,10 +11,13 @@ interface GroupCommit extends TopicPartition {
   metadata: string | null
 }
 
+/** Of every partition of the topics. Throws `leftOut`. */
 export async function commitsOf(admin: Admin, groupId: string, topics: string[]): Promise<GroupCommit[]> {
   // Asked for none, kafkajs asks for all.
   if (topics.length === 0) return []
   const found = await admin.fetchOffsets({ groupId, topics })
+  for (const topic of topics)
+    if (!found.some((entry) => entry.topic === topic && entry.partitions.length > 0)) throw leftOut(topic)
   return found.flatMap(({ topic, partitions }) =>
     partitions.map(({ partition, offset, metadata }) => ({
       topic,
@@ -64,7 +67,10 @@ export async function committedOf(
   const ranges = await topicRanges(admin, topics)
   return partitions.map(({ topic, partition }) => {
     const isOfIt = (each: TopicPartition) => each.topic === topic && each.partition === partition
-    const { position = null, metadata = null } = commits.find(isOfIt) ?? {}
-    return { topic, partition, position, metadata, logStart: ranges.find(isOfIt)?.low ?? 0 }
+    const commit = commits.find(isOfIt)
+    const range = ranges.find(isOfIt)
+    // Taken for "nothing committed", it would make us read the partition again from its beginning.
+    if (!commit || !range) throw leftOut(topic, partition)
+    return { topic, partition, position: commit.position, metadata: commit.metadata, logStart: range.low }
   })
 }

@@ -20,7 +20,25 @@ export interface TopicRange extends OffsetRange {
   since: number | null
 }
 
-/** What the topics hold now, and where what came since a time begins (epoch ms; null: not asked). */
+/**
+ * What is thrown where an answer of kafkajs lacks a topic, or a partition, that is there. Its metadata may lack a topic for
+ * a moment, while brokers move; it then asks for no partition of it, and says nothing. That is not the same as nothing
+ * committed, or an empty topic: it passes, and has to be asked again.
+ */
+export function leftOut(topic: string, partition?: number): Error {
+  const place = partition === undefined ? topic : `${topic}/${partition}`
+  const error = new Error(`Kafka's answer says nothing about ${place}`)
+  return Object.assign(error, {
+    name: 'KafkaJSProtocolError',
+    type: 'UNKNOWN_TOPIC_OR_PARTITION',
+    code: 3,
+    retriable: true,
+  })
+}
+
+/**
+ * What the topics hold now, and where what came since a time begins (epoch ms; null: not asked). Throws `leftOut`.
+ */
 export async function topicRanges(
   admin: Admin,
   topics: readonly string[],
@@ -29,6 +47,7 @@ export async function topicRanges(
   const ranges = await Promise.all(
     topics.map(async (topic) => {
       const found = await admin.fetchTopicOffsets(topic)
+      if (found.length === 0) throw leftOut(topic)
       const times = new Set(
         found.map(({ partition }) => sinceOf(topic, partition)).filter((time) => time !== null),
       )
@@ -42,7 +61,8 @@ export async function topicRanges(
       return found.map(({ partition, low, high }): TopicRange => {
         const time = sinceOf(topic, partition)
         const start =
-          time === null ? undefined : starts.get(time)?.find((each) => each.partition === partition)
+          time === null ? undefined : starts.get(time)!.find((each) => each.partition === partition)
+        if (time !== null && !start) throw leftOut(topic, partition)
         return {
           topic,
           partition,
