@@ -21,7 +21,7 @@ type Counts = Record<'tests' | 'suites' | 'passed' | 'failed' | 'cancelled' | 's
 const maxAtOnce = 4
 /** These run however busy the machine is. */
 const minAtOnce = 2
-/** Three brokers want a core between them. */
+/** Three brokers take most of two cores, and these tests watch how soon leaders move: they run alone. */
 const startsCluster = (file: string): boolean => file.endsWith('.cluster.test.ts')
 /** Below this share of idle time no further file is started: tests wait for things with a deadline. */
 const minIdle = 0.25
@@ -29,7 +29,7 @@ const minIdle = 0.25
 const loadingMs = 400
 
 /**
- * Starts the files in their order; one that starts a cluster waits for the one before. Prints a file's results when it
+ * Starts the files in their order, and those that start a cluster after all others, each alone. Prints a file's results when it
  * has ended, and in the end the failed tests and the sums, as Node's test runner does.
  * @returns whether all tests passed
  */
@@ -38,15 +38,11 @@ export async function runTestFiles(files: readonly string[], options: RunOptions
   reporter.pipe(process.stdout)
   const begin = performance.now()
   const sums: Counts = { tests: 0, suites: 0, passed: 0, failed: 0, cancelled: 0, skipped: 0, todo: 0 }
-  const waiting = [...files]
+  const waiting = files.filter((file) => !startsCluster(file))
+  const clusters = files.filter(startsCluster)
   const running = new Map<string, Promise<void>>()
 
-  const next = (): string | undefined => {
-    const hasCluster = [...running.keys()].some(startsCluster)
-    return waiting.find((file) => !hasCluster || !startsCluster(file))
-  }
   const start = (file: string): void => {
-    waiting.splice(waiting.indexOf(file), 1)
     const ended = runTestFile(file, options).then(({ events, counts }) => {
       running.delete(file)
       for (const event of events) reporter.write(event)
@@ -56,13 +52,15 @@ export async function runTestFiles(files: readonly string[], options: RunOptions
   }
 
   let load = readLoad()
-  while (waiting.length + running.size > 0 && !options.signal.aborted) {
+  while (waiting.length + clusters.length + running.size > 0 && !options.signal.aborted) {
     await Promise.race([delay(loadingMs), ...running.values()])
     const now = readLoad()
     const idle = (now.idle - load.idle) / Math.max(1, now.total - load.total)
     load = now
-    const file = next()
-    if (file && (running.size < minAtOnce || (running.size < maxAtOnce && idle >= minIdle))) start(file)
+    const hasRoom = running.size < minAtOnce || (running.size < maxAtOnce && idle >= minIdle)
+    if (waiting.length > 0) {
+      if (hasRoom) start(waiting.shift()!)
+    } else if (clusters.length > 0 && running.size === 0) start(clusters.shift()!)
   }
   await Promise.all(running.values())
 

@@ -1,6 +1,6 @@
 // Runs the tests against one real Kafka and one real schema registry, started for this run in a temporary
 // folder, unless TEST_KAFKA_BROKERS and TEST_REGISTRY_URL name others. Files named *.cluster.test.ts start three
-// brokers of their own, one file at a time.
+// brokers of their own: they run after the others, one at a time.
 //
 //   node scripts/test.ts                          all of test/**
 //   node scripts/test.ts core faults/kill         files whose path contains one of these
@@ -53,7 +53,7 @@ async function main(args: string[]): Promise<number> {
 
 /** What takes longest first, so that the end of the run is not spent waiting for one file. */
 function inOrder(files: readonly string[]): string[] {
-  const first = [/\.cluster\.test\.ts$/, /^test\/(commands|local)\//, /^test\/(pipeline|project)\//]
+  const first = [/^test\/(commands|local)\//, /^test\/(pipeline|project)\//]
   const rank = (file: string): number => {
     const found = first.findIndex((pattern) => pattern.test(file))
     return found === -1 ? first.length : found
