@@ -13,6 +13,7 @@ import { ensureLocalParts } from '../../src/local/parts.ts'
 import { freePort, isPortFree } from '../../src/local/ports.ts'
 import { isAlive } from '../../src/local/state-folder.ts'
 import { adminOfNode, leadersOf, startCluster, untilInSync } from '../support/deployment/cluster.ts'
+import { unlessMoving } from '../support/deployment/deployment.ts'
 import { until } from '../support/until.ts'
 import { temporaryFolder } from '../support/deployment/rig.ts'
 
@@ -85,14 +86,9 @@ async function committedOffset(t: TestContext): Promise<string> {
   await admin.connect()
   let offset = ''
   await until(async () => {
-    try {
-      const [found] = await admin.fetchOffsets({ groupId, topics: [topic] })
-      offset = found!.partitions.find(({ partition }) => partition === 0)!.offset
-      return true
-    } catch (error) {
-      if ((error as { type?: string }).type !== 'GROUP_LOAD_IN_PROGRESS') throw error
-      return false
-    }
+    const found = await unlessMoving(() => admin.fetchOffsets({ groupId, topics: [topic] }))
+    offset = found?.[0]?.partitions.find(({ partition }) => partition === 0)?.offset ?? ''
+    return offset !== ''
   }, 30_000)
   return offset
 }

@@ -3,7 +3,7 @@
 import { after } from 'node:test'
 
 /** Connections that close in good order and timers that run out get this long. */
-const graceMs = 30_000
+const graceMs = 120_000
 
 after(() => {
   setTimeout(() => {
