@@ -23,6 +23,31 @@ export default {
         dependencyTypesNot: ['type-only'],
       },
     })),
+    {
+      name: 'page-on-the-public-api',
+      comment: 'The page uses the public API only: of the rest it knows types, and what is pure.',
+      severity: 'error',
+      from: { path: '^src/console/web/' },
+      to: {
+        path: '^src/',
+        pathNot: '^src/(console/web/|console/page-paths|core/)',
+        dependencyTypesNot: ['type-only'],
+      },
+    },
+    {
+      name: 'pages-do-not-know-each-other',
+      comment: 'What several pages need lies in components, app or api.',
+      severity: 'error',
+      from: { path: '^src/console/web/pages/([^/]+)/' },
+      to: { path: '^src/console/web/pages/[^/]+/', pathNot: '^src/console/web/pages/$1/' },
+    },
+    {
+      name: 'nothing-needs-the-page',
+      comment: 'The console serves the page and knows nothing else of it.',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/console/web/' },
+      to: { path: '^src/console/web/' },
+    },
   ],
   options: {
     doNotFollow: { path: 'node_modules' },

@@ -47,7 +47,7 @@ export default tseslint.config(
   { ignores: ['dist/**', '.postrider/**', 'node_modules/**'] },
   ...tseslint.configs.recommended,
   {
-    files: ['**/*.ts'],
+    files: ['**/*.{ts,tsx}'],
     rules: {
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
       '@typescript-eslint/consistent-type-imports': 'error',
@@ -85,7 +85,7 @@ export default tseslint.config(
               regex: '^\\.\\./\\.\\./',
               message: 'core imports nothing from outside core.',
             },
-            { regex: '^[^.]', message: 'core imports nothing from outside core.' },
+            { regex: '^(?!@marcbachmann/cel-js$)[^.]', message: 'core imports nothing from outside core.' },
           ],
         },
       ],
@@ -120,6 +120,19 @@ export default tseslint.config(
   stage('collector'),
   stage('console'),
   stage('client'),
+  {
+    files: ['src/console/web/**/*.{ts,tsx}'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          patterns: [
+            { group: ['node:*', 'zod'], allowTypeImports: true, message: 'The page runs in browsers.' },
+          ],
+        },
+      ],
+    },
+  },
   {
     files: ['src/adapters/**/*.ts', 'src/local/**/*.ts'],
     rules: {

@@ -20,12 +20,16 @@ import { processes } from './workloads/processes.ts'
 import { profile } from './workloads/profile.ts'
 import { printHelp, printResult } from './report.ts'
 import { startServers } from './rig.ts'
+import { webConsole } from './workloads/console/console.ts'
+import { replay } from './workloads/console/replay.ts'
+import { statistics } from './workloads/console/statistics.ts'
+import { why } from './workloads/console/why.ts'
 import { slowReceiver, throughput } from './workloads/throughput.ts'
 import type { Result, Sizes, Workload } from './workloads/workload.ts'
 
 const workloads: Workload[] = [
   ...[throughput, slowReceiver, profile, latency, isolation, flood, busyUsers, manyDestinations, processes],
-  ...[parkedRetries, ledger, memory, collector, client, audiences],
+  ...[parkedRetries, ledger, memory, collector, client, audiences, statistics, why, replay, webConsole],
 ]
 /** For workloads that do not say what is quick for them. */
 const quickSizes: Sizes = { calls: 20_000, rounds: 1 }
@@ -36,6 +40,7 @@ const { values: flags, positionals } = parseArgs({
     calls: { type: 'string' },
     rounds: { type: 'string' },
     seconds: { type: 'string' },
+    minutes: { type: 'string' },
     quick: { type: 'boolean', default: false },
     out: { type: 'string', default: join(import.meta.dirname, 'results', 'latest.json') },
     help: { type: 'boolean', short: 'h' },
@@ -44,7 +49,7 @@ const { values: flags, positionals } = parseArgs({
 
 const unknown = positionals.filter((name) => !workloads.some((workload) => workload.name === name))
 const given: Sizes = {}
-for (const name of ['calls', 'rounds', 'seconds'] as const) {
+for (const name of ['calls', 'rounds', 'seconds', 'minutes'] as const) {
   const text = flags[name]
   if (text === undefined) continue
   given[name] = Number(text)

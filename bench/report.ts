@@ -24,11 +24,12 @@ export function printResult({ rows, ratio, goal, goals = [], verdict, text = [] 
 export function printHelp(workloads: readonly Workload[]): void {
   console.log(
     [
-      'npm run bench -- [WORKLOAD …] [--calls N] [--rounds N] [--seconds N] [--quick] [--out FILE]',
+      'npm run bench -- [WORKLOAD …] [--calls N] [--rounds N] [--seconds N] [--minutes N] [--quick] [--out FILE]',
       '',
       '  --calls N     the backlog, in calls',
       '  --rounds N    how often each side is measured; the medians count',
       '  --seconds N   how long is measured, where load comes at a rate',
+      '  --minutes N   how long is watched, where something must not grow',
       '  --quick       small sizes, to see that it works: its figures are worth nothing',
       '  --out FILE    where everything measured goes as JSON; default bench/results/latest.json',
       '',

@@ -1,10 +1,11 @@
 // Builds what can be published into dist/, a package of its own: JavaScript and type declarations under
-// dist/src, the schemas where the code looks for them, and a package.json without what only a checkout needs.
+// dist/src, the schemas and the web page where the code looks for them, and a package.json without what only a checkout needs.
 // (Node runs TypeScript as it is, but not below node_modules.)
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { chmod, cp, glob, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { bundlePage } from '../src/adapters/http/page/bundle.ts'
 
 const root = join(import.meta.dirname, '..')
 const dist = join(root, 'dist')
@@ -24,7 +25,11 @@ const { status } = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.build.json'
 if (status !== 0) process.exit(status ?? 1)
 
 // What stands beside the code and is read at run time.
-for await (const file of glob('src/**/*.!(ts)', { cwd: root })) await copy(file)
+for await (const file of glob('src/**/*.!(ts)', { cwd: root, exclude: ['src/console/web/**'] }))
+  await copy(file)
+// The web page, as one script and one style sheet.
+await mkdir(join(dist, 'web'))
+for (const [name, content] of await bundlePage()) await writeFile(join(dist, 'web', name), content)
 for (const path of ['schemas', 'LICENSE', 'README.md']) if (existsSync(join(root, path))) await copy(path)
 
 const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as Manifest

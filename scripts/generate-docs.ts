@@ -1,14 +1,18 @@
-// Writes the generated tables into docs/, between their markers: `node scripts/generate-docs.ts`, after a change of
-// src/config/variables.ts or src/core/permissions.ts. test/project/docs.test.ts and
-// test/project/secured-clusters.test.ts compare the two.
+// Writes the generated tables into docs/, between their markers, and the names of settings into the chart's schema: `node scripts/generate-docs.ts`, after a change of
+// src/config/variables.ts, src/core/permissions.ts or an operation's role. test/project/docs.test.ts,
+// test/project/secured-clusters.test.ts and test/console/document.test.ts compare the two.
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { permissionsTable } from './permissions-table.ts'
+import { rolesTable } from './roles-table.ts'
+import { format } from 'prettier'
+import { withSettings } from './settings-schema.ts'
 import { settingsTables } from './settings-tables.ts'
 
 const tables: [file: string, marker: string, table: string][] = [
   ['docs/configuration.md', 'settings', settingsTables()],
   ['docs/secured-clusters.md', 'permissions', permissionsTable()],
+  ['docs/admin-api.md', 'roles', rolesTable()],
 ]
 for (const [name, marker, table] of tables) {
   const file = join(import.meta.dirname, '..', name)
@@ -20,3 +24,7 @@ for (const [name, marker, table] of tables) {
   if (written === text) console.log(`${name}: nothing to change`)
   else await writeFile(file, written)
 }
+
+const schemaFile = join(import.meta.dirname, '../ops/helm/postrider/values.schema.json')
+const schema = await readFile(schemaFile, 'utf8')
+await writeFile(schemaFile, await format(withSettings(schema), { parser: 'json', printWidth: 110 }))

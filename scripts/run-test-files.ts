@@ -22,7 +22,7 @@ const maxAtOnce = 4
 /** These run however busy the machine is. */
 const minAtOnce = 2
 /** Three brokers take most of two cores, and these tests watch how soon leaders move: they run alone. */
-const startsCluster = (file: string): boolean => file.endsWith('.cluster.test.ts')
+export const startsCluster = (file: string): boolean => file.endsWith('.cluster.test.ts')
 /** Below this share of idle time no further file is started: tests wait for things with a deadline. */
 const minIdle = 0.25
 /** A process needs about that long to load its modules, and is not seen in the machine's load before. */

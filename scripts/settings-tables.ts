@@ -20,14 +20,17 @@ export const settingsSections: readonly (readonly [title: string, names: readonl
     [
       'COLLECTOR_HOST',
       'COLLECTOR_PORT',
+      'COLLECTOR_URL',
       'CONSOLE_HOST',
       'CONSOLE_PORT',
+      'CONSOLE_URL',
       'METRICS_HOST',
       'METRICS_PORT',
       'TRUSTED_PROXIES',
     ],
   ],
   ['Collector', ['SOURCE_MAX_RATE']],
+  ['Console', ['AUDIT_INTERVAL']],
   [
     'Delivery',
     [

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { messageOf } from '../src/errors.ts'
 import { startLocalKafka } from '../src/local/kafka.ts'
-import { ensureLocalParts } from '../src/local/parts.ts'
+import { ensureQuickParts } from '../src/local/class-archives.ts'
 import { startLocalRegistry } from '../src/local/registry.ts'
 import { isAlive } from '../src/local/state-folder.ts'
 
@@ -30,7 +30,7 @@ export async function withTestServers<T>(
     const { TEST_KAFKA_BROKERS, TEST_REGISTRY_URL } = process.env
     if (TEST_KAFKA_BROKERS && TEST_REGISTRY_URL) return await run({}, folder)
     const begin = performance.now()
-    const parts = await ensureLocalParts({ onProgress: showProgress, signal })
+    const parts = await ensureQuickParts({ onProgress: showProgress, signal })
     const starting = [
       startLocalKafka({ parts, dataDir: join(folder, 'kafka'), signal }).then(keep),
       startLocalRegistry({ parts, dataDir: join(folder, 'registry'), signal }).then(keep),

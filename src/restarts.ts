@@ -22,24 +22,30 @@ const defaultRule: RestartRule = { bugs: 5, bugWindowMs: 600_000, minWaitMs: 500
 /** After running this many times the longest wait without a failure, a part counts as recovered. */
 const wellAfterWaits = 2
 
-type Verdict = 'again' | 'bug' | 'final'
+/** Why a part is run again. */
+export const restartCauses = ['unavailable', 'bug'] as const
+export type RestartCause = (typeof restartCauses)[number]
+
+type Verdict = RestartCause | 'final'
 
 /** Infrastructure that is away comes back; a wrong setting does not fix itself; anything else is a bug. */
 function judge(error: unknown): Verdict {
-  if (error instanceof PostriderError) return error.canRetry ? 'again' : 'final'
-  return error instanceof Error && error.name.startsWith('KafkaJS') ? 'again' : 'bug'
+  if (error instanceof PostriderError) return error.canRetry ? 'unavailable' : 'final'
+  return error instanceof Error && error.name.startsWith('KafkaJS') ? 'unavailable' : 'bug'
 }
 
 /**
  * A part that is made and run again when it fails: for ever while infrastructure is away, a bounded number of
  * times after bugs, and not at all after errors that only a person can fix. What it rejects with at last ends
  * the process with an exit code that is not zero.
+ * @param onRestart called with the cause of each restart
  */
 export function restarting(
   name: string,
   make: () => Part,
   log: RestartLog,
   rule: RestartRule = defaultRule,
+  onRestart: (cause: RestartCause) => void = () => {},
 ): Part {
   return {
     name,
@@ -62,6 +68,7 @@ export function restarting(
           }
           if (now - startedAt > rule.maxWaitMs * wellAfterWaits) waitMs = rule.minWaitMs
           log.warn({ err: error, part: name, waitMs }, 'a part is started again after a wait')
+          onRestart(verdict)
           await pause(waitMs, signal)
           waitMs = Math.min(waitMs * 2, rule.maxWaitMs)
         }

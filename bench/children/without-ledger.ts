@@ -20,8 +20,10 @@ const noTally: PendingCommit['tally'] = {
   owner: '',
   earlier: [],
   counts: [],
+  held: [],
 }
 PartitionLedger.prototype.prepareCommit = function (tracker, position) {
   const { runs, metadata } = fitFinished(position, tracker.finishedRuns(), [])
-  return { position, metadata, tally: noTally, finished: { position, runs }, base: this.base, tallied: [] }
+  const finished = { position, runs }
+  return { position, metadata, tally: noTally, finished, base: this.base, tallied: [], hasMore: false }
 }

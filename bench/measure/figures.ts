@@ -12,3 +12,9 @@ export const mean = (values: readonly number[]): number =>
   values.reduce((sum, value) => sum + value, 0) / values.length
 
 export const round2 = (value: number): number => Math.round(value * 100) / 100
+
+/** To one digit after the point. */
+export function p99Of(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  return Math.round(sorted[Math.ceil(sorted.length * 0.99) - 1]! * 10) / 10
+}

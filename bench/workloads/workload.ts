@@ -38,6 +38,8 @@ export interface Sizes {
   rounds?: number
   /** How long is measured, where load comes at a rate. */
   seconds?: number
+  /** How long is watched, where something must not grow. */
+  minutes?: number
 }
 
 export interface Workload {

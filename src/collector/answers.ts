@@ -6,6 +6,8 @@ export interface CollectAnswer {
   body: string
   /** Seconds after which the client should retry. */
   retryAfter: number | null
+  /** Of a refusal. */
+  code?: string
 }
 
 /** SDKs take nothing but exactly this for a success. */
@@ -34,7 +36,7 @@ export function refusal(
   message: string,
   retryAfter: number | null = null,
 ): CollectAnswer {
-  return { status, body: JSON.stringify({ success: false, code, message }), retryAfter }
+  return { status, body: JSON.stringify({ success: false, code, message }), retryAfter, code }
 }
 
 export const faulty = ({ code, message }: CallFault): CollectAnswer => refusal(400, code, message)
@@ -68,6 +70,15 @@ export const rateLimited = (sourceId: string, waitMs: number): CollectAnswer =>
     429,
     'rate_limited',
     `source ${sourceId} sends more calls a second than SOURCE_MAX_RATE allows; send this again later`,
+    Math.ceil(waitMs / 1_000),
+  )
+
+/** `waitMs`: until this source may send again. */
+export const overQuota = (sourceId: string, maxRate: string, waitMs: number): CollectAnswer =>
+  refusal(
+    429,
+    'source_over_quota',
+    `source ${sourceId} sends more calls than its quota of ${maxRate} allows; send this again later`,
     Math.ceil(waitMs / 1_000),
   )
 

@@ -9,6 +9,6 @@ export interface CallBatch {
 export interface CallBatchSink {
   /** Null while calls can be written; else why not, in one line for people. */
   problem(): string | null
-  /** Puts a call into the batch that is written next. */
-  add(call: AnalyticsCall): CallBatch
+  /** Puts a call into the batch that is written next, with the trace that it came with. */
+  add(call: AnalyticsCall, traceparent: string | null): CallBatch
 }

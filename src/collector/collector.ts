@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { CallType } from '../core/call/analytics-call.ts'
+import { usersOf, type CallType } from '../core/call/analytics-call.ts'
 import type { Source } from '../core/settings/settings.ts'
 import { readRequestCall } from '../core/call/tracking-call.ts'
 import type { RequestRules, TrackingCall } from '../core/call/tracking-call.ts'
@@ -13,6 +13,7 @@ import {
   maxNamed,
   notReadable,
   overloaded,
+  overQuota,
   rateLimited,
   sourceDisabled,
   success,
@@ -29,6 +30,7 @@ import type { RecentCalls } from './recent-calls.ts'
 import type { CollectRequest, HeadKeys } from './request.ts'
 import type { CallRoute } from './routes.ts'
 import type { SourceRates } from './source-rates.ts'
+import type { SuppressionView } from './suppression-view.ts'
 import type { WriteKeys } from './write-keys.ts'
 
 /** The source of a request, its refusal, or null while its source is not known. */
@@ -40,6 +42,8 @@ const unknownSource = 'unknown'
 /**
  * Turns requests into calls in Kafka. 200 says that each call that is not named in `rejected` is acknowledged by all
  * in-sync replicas; whatever could be lost is answered 429 or 503, after which the same request can be sent again.
+ * Calls of suppressed users are the one exception: they are dropped, and answered as if they were not. No SDK should try
+ * again or report an error, and write keys are public: an answer of its own would say who is suppressed.
  */
 export class Collector {
   readonly #keys: WriteKeys
@@ -47,6 +51,7 @@ export class Collector {
   readonly #sink: CallBatchSink
   readonly #metrics: CollectorMetrics
   readonly #rates: SourceRates
+  readonly #suppressions: SuppressionView
   readonly #now: () => number
 
   constructor(parts: {
@@ -55,6 +60,7 @@ export class Collector {
     sink: CallBatchSink
     metrics: CollectorMetrics
     rates: SourceRates
+    suppressions: SuppressionView
     /** Epoch milliseconds. */
     now?: () => number
   }) {
@@ -63,6 +69,7 @@ export class Collector {
     this.#sink = parts.sink
     this.#metrics = parts.metrics
     this.#rates = parts.rates
+    this.#suppressions = parts.suppressions
     this.#now = parts.now ?? Date.now
   }
 
@@ -77,9 +84,10 @@ export class Collector {
     return this.#sourceLater([basicKey, bearerKey, queryKey])
   }
 
-  /** Counts a request whose body exceeded the budget; `source` is what `admit` returned. */
-  hadNoRoom(source: Source | null, { type }: CallRoute): void {
-    this.#metrics.calls(source?.id ?? unknownSource, type, 'overloaded', 1)
+  /** Counts a request whose body was refused; `source` is what `admit` returned. */
+  bodyRefused(source: Source | null, { type }: CallRoute, { code }: CollectAnswer): void {
+    const result = code === overloaded.code ? 'overloaded' : 'rejected'
+    this.#metrics.calls(source?.id ?? unknownSource, type, result, 1, code)
   }
 
   // No function that looks at what was found in a body waits for anything: it would keep that meanwhile, which may be
@@ -96,7 +104,7 @@ export class Collector {
     const source = ofHead ?? this.#keys.find(read.writeKey, bearerKey, queryKey)
     if (source !== undefined) return this.#collectFrom(source, given, read, receivedAt)
     const all = [basicKey, read.writeKey, bearerKey, queryKey]
-    if (all.every((key) => key === null)) return read.fault ? notReadable : writeKeyMissing
+    if (all.every((key) => key === null)) return this.#ofNobody(read.fault ? notReadable : writeKeyMissing)
     return this.#collectLater(all, given, receivedAt)
   }
 
@@ -118,11 +126,12 @@ export class Collector {
   ): CollectAnswer | Promise<CollectAnswer> {
     const { route } = given
     if (!source.enabled) {
-      this.#rejected(source, route.type, 1)
-      return sourceDisabled(source.id)
+      const answer = sourceDisabled(source.id)
+      this.#rejected(source, route.type, 1, answer.code)
+      return answer
     }
     if (read.fault) {
-      this.#rejected(source, route.type, 1)
+      this.#rejected(source, route.type, 1, read.fault.code)
       return faulty(read.fault)
     }
     const { count } = read.request.calls
@@ -135,20 +144,27 @@ export class Collector {
     const found = await this.#keys.findLater(keys)
     if (found === 'unknown') return unavailable
     if (found !== 'none') return found
-    this.#metrics.calls(unknownSource, null, 'rejected', 1)
-    return writeKeyUnknown
+    return this.#ofNobody(writeKeyUnknown)
   }
 
-  /** The refusal of a source that exceeds its rate; null for one that does not. */
+  #ofNobody(answer: CollectAnswer): CollectAnswer {
+    this.#metrics.calls(unknownSource, null, 'rejected', 1, answer.code)
+    return answer
+  }
+
+  /** The refusal of a source that exceeds its quota, or what any may send; null for one that does not. */
   #limited(source: Source, { type }: CallRoute, calls: number): CollectAnswer | null {
-    const waitMs = this.#rates.waitMs(source.id)
-    if (waitMs === 0) return null
-    this.#metrics.calls(source.id, type, 'limited', calls)
-    return rateLimited(source.id, waitMs)
+    const excess = this.#rates.excess(source)
+    if (excess === null) return null
+    const isQuota = excess.by === 'quota'
+    this.#metrics.calls(source.id, type, isQuota ? 'over_quota' : 'limited', calls)
+    return isQuota
+      ? overQuota(source.id, source.maxRate!, excess.waitMs)
+      : rateLimited(source.id, excess.waitMs)
   }
 
   #write(
-    { route, ip, reservation }: CollectRequest,
+    { route, ip, traceparent, reservation }: CollectRequest,
     { calls, sentAt, hasExactTimestamps, context, integrations }: TrackingRequest,
     source: Source,
     receivedAt: number,
@@ -159,7 +175,7 @@ export class Collector {
     const copied = ((context?.text.length ?? 0) + (integrations?.text.length ?? 0)) * count
     if (!reservation.moveTo(source.id) || !reservation.hasCalls(count) || !reservation.takeBytes(copied))
       return this.#refused(source, route.type, 'overloaded', count)
-    this.#rates.count(source.id, count)
+    this.#rates.count(source, count)
     let isOwnId = true
     const rules: RequestRules = {
       sourceId: source.id,
@@ -178,19 +194,28 @@ export class Collector {
     }
     const rejected: RejectedCall[] = []
     let rejectedCount = 0
+    /** Of rejected calls, by code; nearly always there are none. */
+    let codes: Map<string, number> | null = null
     let added = 0
     const pending = new PendingCalls(source.id)
     const recent = this.#recent
     const scope = recent.scopeOf(source.id)
+    const suppressions = this.#suppressions.isEmpty ? null : this.#suppressions
     for (let index = 0; index < count; index++) {
       isOwnId = true
       const { call, fault } = readScanned(calls, index, rules)
       if (fault) {
         rejectedCount++
+        codes ??= new Map()
+        codes.set(fault.code, (codes.get(fault.code) ?? 0) + 1)
         if (rejected.length < maxNamed) rejected.push({ index, ...fault })
         continue
       }
       const { type } = call as { type: CallType }
+      if (suppressions?.covers({ sourceId: source.id, type, userIds: usersOf(call) })) {
+        this.#metrics.calls(source.id, type, 'suppressed', 1)
+        continue
+      }
       // A messageId that was made here cannot be sent again.
       const hash = isOwnId ? recent.hashOf(scope, call.messageId) : null
       const seen = hash === null ? null : recent.seen(scope, call.messageId, hash)
@@ -198,13 +223,13 @@ export class Collector {
         this.#metrics.calls(source.id, type, 'duplicate', 1)
         continue
       }
-      const batch = seen ?? this.#sink.add(call)
+      const batch = seen ?? this.#sink.add(call, traceparent)
       if (seen === null) added++
       if (seen === null && hash !== null) recent.begin(scope, call.messageId, hash, batch)
       pending.add(type, batch, seen !== null)
     }
     reservation.addCalls(added)
-    if (rejectedCount > 0) this.#rejected(source, route.type, rejectedCount)
+    if (codes) for (const [code, its] of codes) this.#rejected(source, route.type, its, code)
     const taken =
       route.isBatch || rejectedCount === 0 ? successBut(rejected, rejectedCount) : faulty(rejected[0]!)
     return this.#whenWritten(pending, taken)
@@ -214,8 +239,8 @@ export class Collector {
     return (await pending.end(this.#metrics)) ? taken : unavailable
   }
 
-  #rejected(source: Source, type: CallType | null, count: number): void {
-    this.#metrics.calls(source.id, type, 'rejected', count)
+  #rejected(source: Source, type: CallType | null, count: number, code?: string): void {
+    this.#metrics.calls(source.id, type, 'rejected', count, code)
   }
 
   #refused(

@@ -29,6 +29,8 @@ export class RequestBudget {
   readonly #shares = new Map<string, Share>()
   #calls = 0
   #bytes = 0
+  /** Requests that hold a reservation. */
+  requests = 0
 
   constructor(limits: BudgetLimits) {
     this.#limits = limits
@@ -78,10 +80,12 @@ export class Reservation {
   #share: Share
   #calls = 0
   #bytes = 0
+  #isReleased = false
 
   constructor(budget: RequestBudget, sourceId: string | null) {
     this.#budget = budget
     this.#share = budget.shareOf(sourceId)
+    budget.requests++
   }
 
   /** Moves what it holds to this source's share; false, and nothing has changed, when that share has no room. */
@@ -124,5 +128,7 @@ export class Reservation {
   release(): void {
     this.#budget.add(this.#share, -this.#calls, -this.#bytes)
     this.#calls = this.#bytes = 0
+    if (!this.#isReleased) this.#budget.requests--
+    this.#isReleased = true
   }
 }

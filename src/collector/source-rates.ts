@@ -1,56 +1,77 @@
-/** How far a source may exceed its rate in a burst: what it may send in this many seconds. */
-const burstSeconds = 1
+import { maxQuotaCount, parseRate, type Rate } from '../core/pacing/rate.ts'
+import { TokenBucket } from '../core/pacing/token-bucket.ts'
+import type { Source } from '../core/settings/settings.ts'
 
-interface Level {
-  /** Calls that were counted and that the rate has not worked off yet, as of `at`. */
-  calls: number
-  /** In ms of the clock. */
-  at: number
+type RatedSource = Pick<Source, 'id' | 'maxRate'>
+
+/** Why a source must wait: it exceeds its own quota, or what any source may send. */
+export interface RateExcess {
+  by: 'quota' | 'limit'
+  waitMs: number
+}
+
+/** A source's quota, as the settings have it. */
+interface Quota {
+  maxRate: string
+  bucket: TokenBucket
 }
 
 /**
- * Limits the calls a second of each source (a leaky bucket for each): the partitions are shared, first in, first out,
- * so a source that floods them delays the deliveries of all others. A request is admitted whole while its source is
- * below its burst; one large batch may go beyond it, and the source then waits the longer.
+ * Limits the calls a second of each source: by one limit that holds for all of them, because the partitions are
+ * shared, first in, first out, and a source that floods them delays the deliveries of all others; and by the source's
+ * own quota where it has one. A request is admitted whole while its source has anything left; one large batch may go
+ * beyond it, and the source then waits the longer.
  */
 export class SourceRates {
-  /** Calls a ms. */
-  readonly #rate: number
-  readonly #burst: number
+  readonly #limit: Rate | null
   readonly #now: () => number
-  /** There are as many as there ever were sources while this process ran. */
-  readonly #levels = new Map<string, Level>()
+  /** There are as many of either as there ever were sources while this process ran. */
+  readonly #limits = new Map<string, TokenBucket>()
+  readonly #quotas = new Map<string, Quota>()
 
   /** `perSecond` is Infinity for no limit; `now` is in ms, and never goes back. */
   constructor(perSecond: number, now: () => number) {
-    this.#rate = perSecond / 1_000
-    this.#burst = perSecond * burstSeconds
+    this.#limit = perSecond === Infinity ? null : { count: perSecond, perMs: 1_000 }
     this.#now = now
   }
 
-  /** In how many ms the source may send again; 0: it may now. */
-  waitMs(sourceId: string): number {
-    if (this.#rate === Infinity) return 0
-    const over = this.#levelOf(sourceId).calls - this.#burst
-    return over < 0 ? 0 : Math.max(1, over / this.#rate)
-  }
-
-  /** Counts calls of a request for which `waitMs` was 0. */
-  count(sourceId: string, calls: number): void {
-    if (this.#rate !== Infinity) this.#levels.get(sourceId)!.calls += calls
-  }
-
-  /** As of now. */
-  #levelOf(sourceId: string): Level {
-    let level = this.#levels.get(sourceId)
+  /** Why the source must wait, and for how long; null: it may send now. */
+  excess(source: RatedSource): RateExcess | null {
+    if (this.#limit === null && source.maxRate === undefined) return null
     const now = this.#now()
-    if (level === undefined) {
-      level = { calls: 0, at: now }
-      this.#levels.set(sourceId, level)
-    } else {
-      level.calls = Math.max(0, level.calls - (now - level.at) * this.#rate)
-      level.at = now
+    const quotaMs = this.#quotaOf(source, now)?.waitMs(now) ?? 0
+    const limitMs = this.#limitOf(source, now)?.waitMs(now) ?? 0
+    if (quotaMs === 0 && limitMs === 0) return null
+    return quotaMs >= limitMs ? { by: 'quota', waitMs: quotaMs } : { by: 'limit', waitMs: limitMs }
+  }
+
+  /** Counts calls of a request for which there was no excess. */
+  count(source: RatedSource, calls: number): void {
+    if (this.#limit === null && source.maxRate === undefined) return
+    const now = this.#now()
+    this.#quotaOf(source, now)?.take(now, calls)
+    this.#limitOf(source, now)?.take(now, calls)
+  }
+
+  #limitOf({ id }: RatedSource, now: number): TokenBucket | null {
+    if (this.#limit === null) return null
+    let bucket = this.#limits.get(id)
+    if (bucket === undefined) {
+      bucket = new TokenBucket(this.#limit, now)
+      this.#limits.set(id, bucket)
     }
-    return level
+    return bucket
+  }
+
+  #quotaOf({ id, maxRate }: RatedSource, now: number): TokenBucket | null {
+    if (maxRate === undefined) return null
+    let quota = this.#quotas.get(id)
+    if (quota?.maxRate !== maxRate) {
+      const rate = parseRate(maxRate, maxQuotaCount)
+      if (rate === null) return null
+      quota = { maxRate, bucket: new TokenBucket(rate, now) }
+      this.#quotas.set(id, quota)
+    }
+    return quota.bucket
   }
 }

@@ -12,8 +12,7 @@ import { layered, readDevEnv } from '../config/dev-env.ts'
 import type { Environment } from '../config/read-environment.ts'
 import { variableNames, variables } from '../config/variables.ts'
 import type { VariableName } from '../config/variables.ts'
-import { failAs, failWith } from './fail.ts'
-import { logStrayErrorsTo } from './stray-errors.ts'
+import { failAs, failWith, logStrayErrorsTo } from './fail.ts'
 import { usageError } from './flags.ts'
 
 /** What commands and parts work with. */

@@ -1,12 +1,12 @@
-import type { LookupFunction } from 'node:net'
 import { ErasureLog } from '../adapters/folded-log/erasure-log.ts'
 import { SettingsLog } from '../adapters/folded-log/settings-log.ts'
+import { SuppressionLog } from '../adapters/folded-log/suppression-log.ts'
+import type { SettingsHistorySource } from '../adapters/folded-log/settings-history.ts'
 import { fetchRange } from '../adapters/kafka/read/topic-offsets.ts'
 import type { LogCounts } from '../adapters/metrics/log-counts.ts'
 import { createCodecs, type Codecs } from '../adapters/schema-registry/codecs.ts'
-import { createWebhookTransport } from '../adapters/webhook/transport.ts'
-import type { Config } from '../config/config.ts'
 import { topicNames, type TopicNames } from '../core/topics.ts'
+import { commandActor } from './settings/actor.ts'
 import type { Context } from './context.ts'
 
 /** A deployment as a process works with it. */
@@ -27,6 +27,11 @@ interface LogOptions {
   maxWaitMs?: number
 }
 
+interface SettingsOptions extends LogOptions {
+  /** Who does what is done now. Only for those that change settings. */
+  actor?: (() => string) | undefined
+}
+
 const logOf = ({ config, kafka, log }: Deployment, { logCounts, maxWaitMs }: LogOptions) => ({
   kafka,
   groupId: config.groupId,
@@ -36,12 +41,28 @@ const logOf = ({ config, kafka, log }: Deployment, { logCounts, maxWaitMs }: Log
 })
 
 /** The settings; started and closed by the caller. */
-export const settingsOf = (deployment: Deployment, options: LogOptions): SettingsLog =>
+export const settingsOf = (deployment: Deployment, options: SettingsOptions): SettingsLog =>
   new SettingsLog({
     ...logOf(deployment, options),
+    actor: options.actor,
     topic: deployment.topics.settings,
     codec: deployment.codecs.settings,
   })
+
+/** The settings' log as it is read from its beginning. */
+export const settingsHistoryOf = ({
+  kafka,
+  topics,
+  config,
+  log,
+  codecs,
+}: Deployment): SettingsHistorySource => ({
+  kafka,
+  topic: topics.settings,
+  groupPrefix: `${config.groupId}.settings`,
+  log,
+  codec: codecs.settings,
+})
 
 /** The erased users; started and closed by the caller. */
 export const erasuresOf = (deployment: Deployment, options: LogOptions): ErasureLog =>
@@ -51,11 +72,16 @@ export const erasuresOf = (deployment: Deployment, options: LogOptions): Erasure
     codec: deployment.codecs.erasures,
   })
 
+/** The suppressed users; started and closed by the caller. */
+export const suppressionsOf = (deployment: Deployment, options: LogOptions): SuppressionLog =>
+  new SuppressionLog({ ...logOf(deployment, options), topic: deployment.topics.suppressions })
+
 /** A command at a terminal closes soon. */
 const atTerminal: LogOptions = { maxWaitMs: 50 }
 
 /** As `settingsOf`, for a command at a terminal. */
-export const openSettings = (context: Context): SettingsLog => settingsOf(deploymentOf(context), atTerminal)
+export const openSettings = (context: Context): SettingsLog =>
+  settingsOf(deploymentOf(context), { ...atTerminal, actor: commandActor })
 
 /** As `erasuresOf`, for a command at a terminal. Rejects when there is no Kafka. */
 export async function openErasures(context: Context): Promise<ErasureLog> {
@@ -65,11 +91,9 @@ export async function openErasures(context: Context): Promise<ErasureLog> {
   return erasuresOf(deployment, atTerminal)
 }
 
-/** Sends webhooks as the settings allow it. `lookup` resolves their host names; default the system's. */
-export const transportOf = (config: Config, lookup?: LookupFunction) =>
-  createWebhookTransport({
-    timeoutMs: config.webhookTimeoutMs,
-    allowedNetworks: config.allowedNetworks,
-    ca: config.webhookCa,
-    ...(lookup && { lookup }),
-  })
+/** As `suppressionsOf`, for a command at a terminal. Rejects when there is no Kafka. */
+export async function openSuppressionLog(context: Context): Promise<SuppressionLog> {
+  const deployment = deploymentOf(context)
+  await fetchRange(context.kafka, deployment.topics.suppressions)
+  return suppressionsOf(deployment, atTerminal)
+}

@@ -1,6 +1,7 @@
 import type { Logger } from '../adapters/log.ts'
+import type { PartReport } from './reports/process-reports.ts'
 import type { ReadinessCheck } from '../adapters/monitoring-server.ts'
-import { restarting } from '../restarts.ts'
+import { restarting, type RestartCause } from '../restarts.ts'
 import type { Part } from '../supervisor.ts'
 
 /** A part from one start to its end, with everything that it holds open. `Ready` is what it gives once it takes work. */
@@ -21,6 +22,8 @@ export interface Life<Ready> {
  */
 export class PartLives<Ready> {
   readonly part: Part
+  /** How often it was started again, by cause. */
+  readonly restarts: Record<RestartCause, number> = { unavailable: 0, bug: 0 }
   #starting: Life<Ready> | null = null
   #current: { life: Life<Ready>; ready: Ready } | null = null
 
@@ -33,7 +36,13 @@ export class PartLives<Ready> {
         this.#current = this.#starting = null
       }
     }
-    this.part = restarting(name, () => ({ name, run }), log)
+    this.part = restarting(
+      name,
+      () => ({ name, run }),
+      log,
+      undefined,
+      (cause) => this.restarts[cause]++,
+    )
   }
 
   /** Null while it takes no work. */
@@ -53,6 +62,9 @@ export interface OpenPart<Counts> {
   part: Part
   counts: Counts
   checks: ReadinessCheck[]
+  restarts: Readonly<Record<RestartCause, number>>
+  /** What heartbeats say of it. */
+  report: PartReport
 }
 
 export interface ListeningPart<Counts> extends OpenPart<Counts> {

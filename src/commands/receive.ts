@@ -38,8 +38,8 @@ export interface ReceiverOptions {
   host?: string
   /** The destination's shared secret; null when it has none. */
   secret: string | null
-  /** What every request is answered; default 200. */
-  status?: number
+  /** What every request is answered, or what the next one is; default 200. */
+  status?: number | (() => number)
   /** Before the answer, in ms; default 0. */
   delayMs?: number
   onRequest: (webhook: ReceivedWebhook) => void
@@ -76,7 +76,7 @@ export async function startReceiver(options: ReceiverOptions): Promise<RunningRe
   const { port, host = '127.0.0.1', secret, status = 200, delayMs = 0, onRequest } = options
   const server = createServer((message, response) => {
     readBody(message, (body) => {
-      const answered = body === null ? 413 : status
+      const answered = body === null ? 413 : typeof status === 'number' ? status : status()
       onRequest(describe(message, body ?? Buffer.alloc(0), secret, answered))
       if (delayMs === 0) answer(response, answered)
       else setTimeout(() => answer(response, answered), delayMs).unref()

@@ -1,15 +1,18 @@
 import type { Command } from 'commander'
 import type { Exposed } from '../adapters/metrics/exposition.ts'
 import { LogCounts } from '../adapters/metrics/log-counts.ts'
+import { ProcessMetrics } from '../adapters/metrics/process-metrics.ts'
 import { MetricsPage } from '../adapters/metrics/page.ts'
 import { ProduceDurations } from '../adapters/metrics/produce-durations.ts'
 import { openMonitoringServer } from '../adapters/monitoring-server.ts'
+import { version } from '../client/version.ts'
 import { superviseParts } from '../supervisor.ts'
 import { loadContext, stopSignal, type Context } from './context.ts'
 import { openCollector } from './collector/open-collector.ts'
 import { openConsole } from './console/open-console.ts'
 import { openForwarder } from './forwarder/open-forwarder.ts'
 import type { OpenPart } from './part-lives.ts'
+import { openReports } from './reports/open-reports.ts'
 
 interface SharedCounts {
   produceDurations: ProduceDurations
@@ -39,6 +42,7 @@ export async function runParts(names: readonly PartName[], command: Command): Pr
   const shared: SharedCounts = { produceDurations: new ProduceDurations(), logCounts: new LogCounts() }
   const opened = names.map((name): OpenPart<Exposed> => partMakers[name]({ ...context, ...shared }))
   const page = new MetricsPage()
+  page.add(processMetrics(context, opened))
   page.add(shared.produceDurations)
   page.add(shared.logCounts)
   for (const { counts } of opened) page.add(counts)
@@ -58,6 +62,27 @@ export async function runParts(names: readonly PartName[], command: Command): Pr
     }
     setTimeout(end, stopWithinMs).unref()
   })
-  await superviseParts([monitoring, ...opened.map(({ part }) => part)], signal)
+  const reports = openReports(
+    context,
+    opened.map(({ report }) => report),
+  )
+  await superviseParts([monitoring, reports, ...opened.map(({ part }) => part)], signal)
   log.info('stopped')
 }
+
+/** What the page of a process says of the parts that run in it. */
+export const processMetrics = (
+  { config }: Pick<Context, 'config'>,
+  parts: readonly Pick<OpenPart<Exposed>, 'checks' | 'restarts' | 'report'>[],
+): ProcessMetrics =>
+  new ProcessMetrics({
+    version,
+    topicPrefix: config.topicPrefix,
+    groupId: config.groupId,
+    parts: parts.map(({ checks, restarts, report }) => ({
+      name: report.role,
+      isReady: () => checks.every((check) => check.problem() === null),
+      restarts,
+      settingsVersion: () => report.settingsVersion?.() ?? 0,
+    })),
+  })

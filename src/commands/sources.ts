@@ -13,24 +13,31 @@ import {
 } from './settings/settings-actions.ts'
 import { withSettings } from './settings/with-settings.ts'
 
+const stateOf = ({ enabled, builtIn }: Pick<SourceView, 'enabled' | 'builtIn'>): string =>
+  builtIn ? 'built in' : enabled ? 'enabled' : 'disabled'
+
 const sources: ShownSetting<Source, SourceView> = {
   ...sourceKind,
   none: 'no sources',
   headings: ['ID', 'NAME', 'STATE', 'DESTINATIONS'],
-  row: ({ id, name, enabled, destinationIds }) => [
+  row: ({ id, name, destinationIds, ...source }) => [
     id,
     name,
-    enabled ? 'enabled' : 'disabled',
+    stateOf(source),
     destinationIds.join(', ') || '-',
   ],
-  lines: ({ id, name, enabled, writeKey, destinationIds }) => [
+  lines: ({ id, name, writeKey, maxRate, destinationIds, ...source }) => [
     `id            ${id}`,
     `name          ${printable(name)}`,
-    `state         ${enabled ? 'enabled' : 'disabled'}`,
-    `write key     ${writeKey}`,
+    `state         ${stateOf(source)}`,
+    `write key     ${writeKey ?? 'none'}`,
+    `quota         ${maxRate === null ? 'none' : `${maxRate} at each collector`}`,
     `destinations  ${destinationIds.join(', ') || '-'}`,
   ],
 }
+
+const quotaText =
+  'calls that each collector takes of it, such as 200/s or 600/m; what exceeds it is answered 429'
 
 export function sourcesCommand(): Command {
   const command = new Command('sources').description(
@@ -44,6 +51,7 @@ export function sourcesCommand(): Command {
     .requiredOption('--id <id>', '1-64 of a-z, 0-9, "_" and "-"')
     .requiredOption('--name <name>', 'for people')
     .option('--write-key <key>', 'visible ASCII without a colon (default: a random one)')
+    .option('--max-rate <rate>', quotaText)
     .option('--json', 'as JSON')
     .action(runAction(create))
   addListCommand(command, sources)
@@ -53,10 +61,11 @@ export function sourcesCommand(): Command {
   })
   command
     .command('update <id>')
-    .summary('change its name or write key')
+    .summary('change its name, write key or quota')
     .description('Changes what is given, and nothing else. The old write key stops to work.')
     .option('--name <name>', 'for people')
     .option('--write-key <key>', 'visible ASCII without a colon')
+    .option('--max-rate <rate>', `${quotaText}; none takes it away`)
     .option('--json', 'as JSON')
     .action(runAction(update))
   addTurnCommands(command, sources, {
@@ -73,12 +82,13 @@ interface CreateFlags extends JsonFlag {
   id: string
   name: string
   writeKey?: string
+  maxRate?: string
 }
 
 async function create(flags: CreateFlags, command: Command): Promise<void> {
-  const { id, name, writeKey = newWriteKey() } = flags
+  const { id, name, writeKey = newWriteKey(), maxRate } = flags
   await withSettings(command, async (settings) => {
-    await settings.execute({ type: 'create_source', id, name, writeKey, enabled: true })
+    await settings.execute({ type: 'create_source', id, name, writeKey, maxRate, enabled: true })
     report(sources, settings, id, flags, `source "${id}" created; its write key is ${writeKey}`)
   })
 }
@@ -86,12 +96,14 @@ async function create(flags: CreateFlags, command: Command): Promise<void> {
 interface UpdateFlags extends JsonFlag {
   name?: string
   writeKey?: string
+  maxRate?: string
 }
 
 async function update(id: string, flags: UpdateFlags, command: Command): Promise<void> {
   const { name, writeKey } = flags
+  const maxRate = flags.maxRate === 'none' ? null : flags.maxRate
   await withSettings(command, async (settings) => {
-    await settings.execute({ type: 'update_source', id, name, writeKey })
+    await settings.execute({ type: 'update_source', id, name, writeKey, maxRate })
     report(sources, settings, id, flags, `source "${id}" updated`)
   })
 }

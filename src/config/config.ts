@@ -43,11 +43,17 @@ export function loadConfig(env: Environment, spell: (name: VariableName) => stri
     consoleHost: values.CONSOLE_HOST,
     metricsHost: values.METRICS_HOST,
     collectorPort: values.COLLECTOR_PORT,
+    /** Without a slash at its end; null where it is not known. */
+    collectorUrl: values.COLLECTOR_URL?.replace(/\/+$/, '') ?? null,
     /** CIDRs of proxies whose X-Forwarded-For is believed. */
     trustedProxies: values.TRUSTED_PROXIES ?? [],
     /** Calls a second of one source at one collector; 0 for no limit. */
     sourceMaxRate: values.SOURCE_MAX_RATE,
+    /** In ms; null: the console makes no audit by itself. */
+    auditIntervalMs: values.AUDIT_INTERVAL,
     consolePort: values.CONSOLE_PORT,
+    /** Without a slash at its end; null where it is not known. */
+    consoleUrl: values.CONSOLE_URL?.replace(/\/+$/, '') ?? null,
     metricsPort: values.METRICS_PORT,
     adminToken: values.ADMIN_TOKEN,
     /** 32-byte keys, the one that encrypts first; empty when SECRETS_KEY is not set. */

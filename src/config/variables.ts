@@ -151,11 +151,21 @@ export const variables = {
   }),
   COLLECTOR_HOST: host('::', 'The address at which the collector listens.'),
   COLLECTOR_PORT: port('8080', 'Where the collector listens.'),
+  COLLECTOR_URL: variable(httpUrl, {
+    takes: 'an http or https URL without credentials',
+    meaning:
+      'Where senders reach the collectors, for what the [console](docs/console.md) shows to copy. Without it, port COLLECTOR_PORT of this machine.',
+  }),
   SOURCE_MAX_RATE: variable(whole(0, 100_000_000), {
     default: '5000',
     takes: 'a whole number, or 0 for no limit',
     meaning:
       'Calls a second that one collector takes of one source; beyond them it answers that source 429. All sources share the topic, so one that floods it would delay the deliveries of the others.',
+  }),
+  AUDIT_INTERVAL: variable(duration(60_000, 24 * 3_600_000), {
+    takes: 'a duration (15m 1h 24h) from 1m to 24h',
+    meaning:
+      'How often each console [audits](docs/audit.md) what is new and shows the verdict as `postrider_audit_passed`. Unset: only when asked.',
   }),
   TRUSTED_PROXIES: variable(networkList, {
     takes: 'CIDRs (10.1.0.0/16,fd00::/8), separated by commas',
@@ -166,6 +176,10 @@ export const variables = {
     '127.0.0.1',
     'The address at which the console listens. It speaks plain HTTP, and the token crosses the network with each request.',
   ),
+  CONSOLE_URL: variable(httpUrl, {
+    takes: 'an http or https URL without credentials',
+    meaning: 'Where people reach the console: [operational events](docs/operational-events.md) link to it.',
+  }),
   CONSOLE_PORT: port('8090', 'Where the console listens.'),
   METRICS_HOST: host(
     '::',

@@ -2,6 +2,12 @@ import type { z } from 'zod'
 import type { SettingsState } from '../core/settings/settings.ts'
 import { PostriderError } from '../errors.ts'
 
+/** What views need to know beside the settings. */
+export interface ShownFacts {
+  /** For how long what a pause holds is kept, in ms; null without a limit, or where it is not known. */
+  heldKeptMs: number | null
+}
+
 /** One kind of setting, for commands and admin API alike: `T` is one of it, `V` how it is shown. */
 export interface SettingKind<T extends { id: string }, V> {
   /** For people: `source`. */
@@ -12,7 +18,7 @@ export interface SettingKind<T extends { id: string }, V> {
   all(state: SettingsState): ReadonlyMap<string, T>
   /** Whether lists have it; unless given they have all. */
   isListed?(item: T): boolean
-  view(item: T, state: SettingsState): V
+  view(item: T, state: SettingsState, facts?: ShownFacts): V
 }
 
 /** Throws `not_found`. */

@@ -1,19 +1,22 @@
+import type { ApplyCommand } from '../core/apply/wanted-settings.ts'
 import type { RequestKey } from '../core/settings/command-id.ts'
 import type { SettingsCommand } from '../core/settings/commands.ts'
 import { leadingCode, type Fault } from '../core/settings/fault.ts'
 import type { SettingsEvent } from '../core/settings/events.ts'
-import type { SettingsState } from '../core/settings/settings.ts'
+import type { SettingsAggregate, SettingsState } from '../core/settings/settings.ts'
 import { PostriderError } from '../errors.ts'
 
 /** The settings log: folded, and followed live. */
 export interface SettingsWriter {
-  readonly state: SettingsState
+  readonly state: SettingsAggregate
+  /** Who made the first change after this version; null where that is not remembered any more, or there was none. */
+  authorAfter(version: number): ChangeAuthor | null
   /** Resolves once everything is folded that lay in the log at the call. */
   catchUp(signal?: AbortSignal): Promise<void>
   /** Resolves to the state that it led to. Throws SettingsRefused, `conflict`, `kafka_unavailable`. */
   execute(command: SettingsCommand): Promise<SettingsState>
   /** As `execute`, and says what happened. */
-  perform(command: SettingsCommand, options?: PerformOptions): Promise<Performed>
+  perform(command: SettingsCommand | ApplyCommand, options?: PerformOptions): Promise<Performed>
 }
 
 export interface PerformOptions {
@@ -24,6 +27,8 @@ export interface PerformOptions {
    * its key came with another request.
    */
   request?: RequestKey | null | undefined
+  /** The version that the caller has seen. Throws SettingsChangedFirst on any other. */
+  expectedVersion?: number | undefined
 }
 
 export interface Performed {
@@ -42,6 +47,27 @@ export class SettingsRefused extends PostriderError {
   constructor(faults: readonly Fault[]) {
     super(leadingCode(faults), faults.map(({ message }) => message).join('; '))
     this.faults = faults
+  }
+}
+
+/** Who changed the settings, and when: epoch ms by the log's clock. `actor` is empty where that is not known. */
+export interface ChangeAuthor {
+  actor: string
+  appendedAt: number
+}
+
+/** The version that a caller has seen has passed. `first` is null where it is not remembered any more. */
+export class SettingsChangedFirst extends PostriderError {
+  override name = 'SettingsChangedFirst'
+
+  constructor(version: number, first: ChangeAuthor | null) {
+    const who = first?.actor ? first.actor : 'somebody'
+    const when = first ? ` at ${new Date(first.appendedAt).toISOString()}` : ''
+    super(
+      'conflict',
+      `${who} changed the settings first${when} (they are at version ${version} now), and nothing was changed here: ` +
+        'look at the difference again',
+    )
   }
 }
 

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
+import { allSources, builtInSource } from '../core/operational/built-in-source.ts'
 import type { SettingsState, Source } from '../core/settings/settings.ts'
 import type { SettingKind } from './setting-kind.ts'
 
@@ -8,8 +9,18 @@ const sourceSchema = z
   .object({
     id: z.string(),
     name: z.string(),
-    writeKey: z.string().describe('What senders show to the collector. No secret: browsers publish it.'),
+    writeKey: z
+      .string()
+      .nullable()
+      .describe(
+        'What senders show to the collector. No secret: browsers publish it. Null for the built-in source.',
+      ),
+    maxRate: z
+      .string()
+      .nullable()
+      .describe('The calls that each collector takes of it: 200/s, 600/m; null: it has no quota.'),
     enabled: z.boolean(),
+    builtIn: z.boolean().describe('The source of operational events, which cannot be changed.'),
     destinationIds: z.array(z.string()).describe('Where its calls go.'),
   })
   .meta({ id: 'Source' })
@@ -23,12 +34,14 @@ function sourceView(source: Source, state: Pick<SettingsState, 'destinations'>):
   const destinationIds = [...state.destinations.values()]
     .filter(({ sourceIds }) => sourceIds.includes(source.id))
     .map(({ id }) => id)
-  return { ...source, destinationIds }
+  const builtIn = source === builtInSource
+  const { id, name, writeKey, maxRate = null, enabled } = source
+  return { id, name, writeKey: builtIn ? null : writeKey, maxRate, enabled, builtIn, destinationIds }
 }
 
 export const sourceKind = {
   one: 'source',
   schema: sourceSchema,
-  all: ({ sources }) => sources,
+  all: allSources,
   view: sourceView,
 } as const satisfies SettingKind<Source, SourceView>

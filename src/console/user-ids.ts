@@ -1,4 +1,5 @@
 import type { Fault } from '../core/settings/fault.ts'
+import type { SettingsState } from '../core/settings/settings.ts'
 import { maxUsersOfRequest } from '../core/erasure/deletion.ts'
 import { PostriderError } from '../errors.ts'
 
@@ -14,9 +15,9 @@ export function userIdFault(id: string): string | null {
   return null
 }
 
-/** A deletion request that was refused: every fault by its place. Nothing was written. */
-export class DeletionRefused extends PostriderError {
-  override name = 'DeletionRefused'
+/** A request about users that was refused: every fault by its place. Nothing was written. */
+export class UsersRefused extends PostriderError {
+  override name = 'UsersRefused'
   readonly faults: readonly Fault[]
 
   constructor(faults: readonly Fault[]) {
@@ -32,14 +33,29 @@ export class DeletionRefused extends PostriderError {
 const maxShown = 10
 
 /**
- * Throws DeletionRefused, with every fault, unless these can be the users of one deletion request.
+ * Throws UsersRefused, with every fault, unless these can be the users of one request.
  *
  * @param place names an id by its index: `line 3`, `userIds.2`
  */
 export function checkUserIds(userIds: readonly string[], place: (index: number) => string): void {
   const faults = userIdFaults(userIds, place)
-  if (faults.length > 0) throw new DeletionRefused(faults)
+  if (faults.length > 0) throw new UsersRefused(faults)
 }
+
+/** Throws UsersRefused, with every fault, unless a request can name these sources: all of them, or some that exist. */
+export function checkSourceIds(
+  sourceIds: readonly string[] | null | undefined,
+  { sources }: Pick<SettingsState, 'sources'>,
+): void {
+  if (sourceIds?.length === 0)
+    throw refusedSources('usage', 'sourceIds is empty: leave it out where all sources are meant')
+  const unknown = [...new Set(sourceIds)].filter((id) => !sources.has(id))
+  if (unknown.length > 0)
+    throw refusedSources('not_found', ...unknown.map((id) => `source ${JSON.stringify(id)} does not exist`))
+}
+
+export const refusedSources = (code: Fault['code'], ...messages: string[]): UsersRefused =>
+  new UsersRefused(messages.map((message) => ({ code, field: 'sourceIds', message })))
 
 function userIdFaults(userIds: readonly string[], place: (index: number) => string): Fault[] {
   const refused = (field: string, message: string): Fault => ({ code: 'usage', field, message })

@@ -19,6 +19,26 @@ export function formatDuration(ms: number): string {
   return `${ms}ms`
 }
 
+const spans = [
+  [86_400, 'd'],
+  [3_600, 'h'],
+  [60, 'min'],
+] as const
+
+/** `45 s`, `12 min`, `3 h 20 min`, `2 d 4 h`: two units at most. */
+export function durationText(ms: number): string {
+  let seconds = Math.max(0, Math.round(ms / 1_000))
+  if (seconds < 60) return `${seconds} s`
+  const parts: string[] = []
+  for (const [length, unit] of spans) {
+    const count = Math.floor(seconds / length)
+    seconds -= count * length
+    if (count > 0) parts.push(`${count} ${unit}`)
+    else if (parts.length > 0) break
+  }
+  return parts.slice(0, 2).join(' ')
+}
+
 const isoForm = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)?)?$/
 
 /**

@@ -1,4 +1,4 @@
-import type { TopicNames } from './topics.ts'
+import { replayTier, type TopicNames } from './topics.ts'
 
 /**
  * What may be done with a topic or group, by Kafka's own names. READ, WRITE, DELETE and CREATE of a resource include
@@ -35,50 +35,69 @@ export interface DeploymentNames {
  */
 export function partPermissions(part: SecuredPart, names: DeploymentNames): Permission[] {
   const { topics, groupId } = names
-  const tiers = names.tiers.map((tier) => topics.retry(tier))
-  const { calls, deadLetters, deliveries, settings, memberships, erasures } = topics
+  const retryTiers = names.tiers.map((tier) => topics.retry(tier))
+  const replays = topics.retry(replayTier.name)
+  const tiers = [...retryTiers, replays]
+  const { calls, deadLetters, deliveries, settings, memberships, erasures, suppressions } = topics
   switch (part) {
     case 'setup':
       return permissionsOn(
         'topic',
-        [calls, ...tiers, deadLetters, deliveries, settings, memberships, erasures],
+        [calls, ...tiers, deadLetters, deliveries, settings, memberships, erasures, suppressions],
         ['CREATE', 'DESCRIBE', 'DESCRIBE_CONFIGS', ...(names.isFixing ? (['ALTER_CONFIGS'] as const) : [])],
       )
     case 'collector':
       return [
         ...permissionsOn('topic', [calls], ['READ', 'WRITE', 'DESCRIBE_CONFIGS']),
-        ...permissionsOn('topic', [settings], ['READ', 'DESCRIBE_CONFIGS']),
-        ...permissionsOn('group', [`${groupId}.recent.`, `${groupId}.settings.`], ['READ', 'DELETE'], true),
+        ...permissionsOn('topic', [settings, suppressions], ['READ', 'DESCRIBE_CONFIGS']),
+        // Summaries of what came in, and heartbeats.
+        ...permissionsOn('topic', [deliveries], ['WRITE', 'DESCRIBE_CONFIGS']),
+        ...permissionsOn(
+          'group',
+          [`${groupId}.recent.`, `${groupId}.settings.`, `${groupId}.suppressions.`],
+          ['READ', 'DELETE'],
+          true,
+        ),
       ]
     case 'forwarder':
       return [
-        ...permissionsOn('topic', [calls, erasures], ['READ', 'DESCRIBE_CONFIGS']),
-        // An endpoint that answers 410 is noted in the settings.
-        ...permissionsOn('topic', [...tiers, settings], ['READ', 'WRITE', 'DESCRIBE_CONFIGS']),
+        ...permissionsOn('topic', [calls, erasures, suppressions], ['READ', 'DESCRIBE_CONFIGS']),
+        // An endpoint that answers 410 is noted in the settings. Only replays write to their own topic.
+        ...permissionsOn('topic', [...retryTiers, settings], ['READ', 'WRITE', 'DESCRIBE_CONFIGS']),
+        ...permissionsOn('topic', [replays], ['READ', 'DESCRIBE_CONFIGS']),
         ...permissionsOn('topic', [deadLetters, deliveries], ['WRITE', 'DESCRIBE_CONFIGS']),
         ...permissionsOn('group', [groupId, `${groupId}.retries`], ['READ']),
-        ...permissionsOn('group', [`${groupId}.erasures.`, `${groupId}.settings.`], ['READ', 'DELETE'], true),
+        ...permissionsOn(
+          'group',
+          [`${groupId}.erasures.`, `${groupId}.settings.`, `${groupId}.suppressions.`],
+          ['READ', 'DELETE'],
+          true,
+        ),
       ]
     case 'console':
       return [
-        // A dead letter that never became a delivery is replayed to the topic it came from, be it a tier.
+        // A dead letter that never became a delivery is replayed to the topic it came from, be it a tier. Heartbeats go
+        // into the ledger.
         ...permissionsOn(
           'topic',
-          [calls, ...tiers, settings, memberships, erasures],
+          [calls, ...tiers, deliveries, settings, memberships, erasures, suppressions],
           ['READ', 'WRITE', 'DESCRIBE_CONFIGS'],
         ),
-        ...permissionsOn('topic', [deadLetters, deliveries], ['READ', 'DESCRIBE_CONFIGS']),
+        ...permissionsOn('topic', [deadLetters], ['READ', 'DESCRIBE_CONFIGS']),
         // What the forwarders have committed.
         ...permissionsOn('group', [groupId, `${groupId}.retries`], ['DESCRIBE']),
         ...permissionsOn(
           'group',
-          ['audit', 'dead-letters', 'deletions', 'erasures', 'memberships', 'settings', 'why'].map(
-            (reader) => `${groupId}.${reader}.`,
-          ),
+          [
+            ...['audit', 'dead-letters', 'deletions', 'erasures', 'events', 'memberships', 'replay'],
+            ...['settings', 'statistics', 'suppressions', 'tail', 'why'],
+          ].map((reader) => `${groupId}.${reader}.`),
           ['READ', 'DELETE'],
           true,
         ),
-        // Leases: one process at a time works on a request or an audience.
+        // The console that sends operational events, and how far it read.
+        ...permissionsOn('group', [`${groupId}.events`], ['READ']),
+        // Leases: one process at a time works on a request or an audience. Those of replays lie below `replay.`, above.
         ...permissionsOn('group', [`${groupId}.deletion.`, `${groupId}.sync.`], ['READ'], true),
       ]
   }

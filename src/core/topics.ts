@@ -6,6 +6,12 @@ export interface Tier {
   delayMs: number
 }
 
+/**
+ * Not a tier that a failed attempt leads to: replays put here what is to be sent at once. Its records go through the
+ * same engine as those of the tiers.
+ */
+export const replayTier: Tier = { name: 'replay', delayMs: 0 }
+
 /** The names of all topics under one prefix (docs/architecture.md). */
 export interface TopicNames {
   calls: string
@@ -17,6 +23,7 @@ export interface TopicNames {
   settings: string
   memberships: string
   erasures: string
+  suppressions: string
 }
 
 export function topicNames(prefix: string): TopicNames {
@@ -39,6 +46,7 @@ export function topicNames(prefix: string): TopicNames {
     settings: `${prefix}webhooks.settings`,
     memberships: `${prefix}analytics.memberships`,
     erasures: `${prefix}webhooks.erasures`,
+    suppressions: `${prefix}webhooks.suppressions`,
   }
 }
 
@@ -49,6 +57,7 @@ export function topicNames(prefix: string): TopicNames {
 export function tierOfTopic(names: TopicNames, topic: string): Tier | null {
   if (!topic.startsWith(names.retryPrefix)) return null
   const name = topic.slice(names.retryPrefix.length)
+  if (name === replayTier.name) return replayTier
   const delayMs = parseDuration(name)
   return delayMs === null || delayMs === 0 ? null : { name, delayMs }
 }

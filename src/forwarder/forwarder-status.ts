@@ -1,5 +1,8 @@
-import type { Lag } from './consume/lag.ts'
-import type { EndpointGauges, ForwarderGauges } from './metrics.ts'
+import { phases } from '../core/pacing/breaker.ts'
+import { excerptBytes, type RecentOutcomes } from '../core/pacing/recent-outcomes.ts'
+import type { EndpointFailure, HeartbeatPartition } from '../core/ledger/heartbeat.ts'
+import type { WaitingRecord } from './consume/waiting-records.ts'
+import type { EndpointGauges, ForwarderGauges, PausedDestination } from './metrics.ts'
 import type { RecordSink } from './settle/record-sink.ts'
 import type { Stages } from './stages.ts'
 import { steadyClock } from './steady-clock.ts'
@@ -39,8 +42,9 @@ export class ForwarderStatus implements ForwarderGauges {
 
   *endpoints(): Iterable<EndpointGauges> {
     const now = steadyClock.now()
+    const epoch = Math.round(Date.now() - now)
     for (const endpoint of this.#stages.routing.endpoints()) {
-      const { destinationId, id: urlId, inFlight, limit, breaker } = endpoint
+      const { destinationId, id: urlId, inFlight, limit, breaker, queued } = endpoint
       const waits = now < breaker.until
       yield {
         destinationId,
@@ -49,6 +53,11 @@ export class ForwarderStatus implements ForwarderGauges {
         limit,
         breakerOpen: breaker.phase === 'open' && waits,
         paused: breaker.phase === 'paused' && waits,
+        down: breaker.phase === 'open' || breaker.phase === 'half_open',
+        queued,
+        phase: breaker.phase,
+        pausedUntil: waits && phases[breaker.phase].sends === 'nothing' ? epoch + breaker.until : null,
+        ...reported(endpoint.recent, epoch),
       }
     }
   }
@@ -57,7 +66,57 @@ export class ForwarderStatus implements ForwarderGauges {
     return [...this.#stages.routing.failures()].map(([destinationId]) => destinationId)
   }
 
-  lag(): ReturnType<Lag['read']> {
-    return this.#stages.lag.read()
+  pauses(): Iterable<PausedDestination> {
+    return this.#stages.routing.pauses()
+  }
+
+  gone(): Iterable<{ destinationId: string; urlId: string }> {
+    return this.#stages.gone()
+  }
+
+  waiting(): Iterable<WaitingRecord> {
+    return this.#stages.waiting()
+  }
+
+  settingsVersion(): number {
+    return this.#stages.settledVersion.shown
+  }
+
+  *lag(): Iterable<{ topic: string; partition: number; lag: number }> {
+    for (const { topic, partition, lag } of this.partitions())
+      if (lag !== null) yield { topic, partition, lag }
+  }
+
+  *partitions(): Iterable<HeartbeatPartition> {
+    const overdue = new Map<string, number>()
+    for (const { topic, partition, overdueMs } of this.waiting())
+      overdue.set(`${topic}/${partition}`, overdueMs)
+    for (const { topic, partition, lag } of this.#stages.lag.read()) {
+      const overdueMs = overdue.get(`${topic}/${partition}`)
+      yield { topic, partition, lag, overdueMs: overdueMs === undefined ? null : Math.round(overdueMs) }
+    }
+  }
+}
+
+/** In epoch ms, as heartbeats have it. */
+function reported({ downSince, lastSuccessAt, lastFailure }: RecentOutcomes, epoch: number) {
+  const isDown = downSince !== null && lastFailure !== null
+  return {
+    downSince: downSince === null ? null : Math.round(epoch + downSince),
+    lastSuccessAt: lastSuccessAt === null ? null : Math.round(epoch + lastSuccessAt),
+    lastFailure: isDown ? failureOf(lastFailure, epoch) : null,
+  }
+}
+
+function failureOf(
+  { outcome: { kind, status, detail, body }, at }: NonNullable<RecentOutcomes['lastFailure']>,
+  epoch: number,
+): EndpointFailure {
+  return {
+    at: Math.round(epoch + at),
+    outcome: kind,
+    status,
+    detail,
+    body: body && Buffer.from(body.subarray(0, excerptBytes)),
   }
 }

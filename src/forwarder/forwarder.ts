@@ -94,10 +94,12 @@ export class Forwarder {
 
   #commitAll(): void {
     for (const consumer of this.#consumers) consumer.tick().catch(this.#failure.reject)
+    this.#stages.settledVersion.advance()
   }
 
   #watch(): void {
-    const { headOfLineMonitor, publisher } = this.#stages
+    const { headOfLineMonitor, publisher, limits } = this.#stages
+    limits.tick(steadyClock.now())
     headOfLineMonitor.tick(steadyClock.now())
     // After a pause in the heartbeats nothing else would check the queues again.
     this.#stages.pumpAll()

@@ -2,6 +2,9 @@
 import type { DeferralReason } from '../core/delivery/deferral.ts'
 import type { Outcome } from '../core/delivery/outcome.ts'
 import type { DispositionLabel } from '../core/ledger/delivery-event.ts'
+import type { EndpointFailure, HeartbeatPartition } from '../core/ledger/heartbeat.ts'
+import type { BreakerPhase } from '../core/pacing/breaker.ts'
+import type { WaitingRecord } from './consume/waiting-records.ts'
 
 /** Counts of one destination. Looked up once per destination, so the hot path hashes no labels. */
 export interface DestinationMetrics {
@@ -11,6 +14,8 @@ export interface DestinationMetrics {
   deferral(reason: DeferralReason): void
   disposition(label: DispositionLabel): void
   deadLetter(reason: string): void
+  /** Its condition left a call out; `isFault`: because it could not be evaluated. */
+  filtered(isFault: boolean): void
 }
 
 export interface EndpointGauges {
@@ -22,6 +27,23 @@ export interface EndpointGauges {
   breakerOpen: boolean
   /** It asked for a pause that is not over. */
   paused: boolean
+  /** Its breaker is open, or tries again whether it answers. */
+  down: boolean
+  /** Attempts that wait for their turn. */
+  queued: number
+  phase: BreakerPhase
+  /** Epoch milliseconds; null unless nothing is sent until then. */
+  pausedUntil: number | null
+  downSince: number | null
+  lastSuccessAt: number | null
+  lastFailure: EndpointFailure | null
+}
+
+/** A destination whose calls are held. */
+export interface PausedDestination {
+  destinationId: string
+  /** Epoch milliseconds. */
+  since: number
 }
 
 /** What is read at each scrape rather than counted. */
@@ -30,8 +52,17 @@ export interface ForwarderGauges {
   endpoints(): Iterable<EndpointGauges>
   /** Ids of enabled destinations that cannot be set up. */
   notSetUp(): Iterable<string>
+  pauses(): Iterable<PausedDestination>
+  /** Endpoints of enabled destinations that answered 410. */
+  gone(): Iterable<{ destinationId: string; urlId: string }>
+  /** For each own partition: calls, then retries. */
+  waiting(): Iterable<WaitingRecord>
+  /** See SettledVersion. */
+  settingsVersion(): number
   /** Own partitions only: the broker's end offset less the committed one. */
   lag(): Iterable<{ topic: string; partition: number; lag: number }>
+  /** The same of all own partitions, as heartbeats have it. */
+  partitions(): Iterable<HeartbeatPartition>
 }
 
 export interface ForwarderMetrics {

@@ -7,15 +7,18 @@ import { GroupConsumer, type GroupConsumerEvents } from './consume/group-consume
 import { Lag, type PartitionRange } from './consume/lag.ts'
 import { PartitionScheduler } from './consume/partition-scheduler.ts'
 import type { RecordSource, TopicPartition } from './consume/record-source.ts'
+import { waitingRecords, type WaitingRecord } from './consume/waiting-records.ts'
 import { CallPlanner } from './plan/call-planner.ts'
+import { FilterFaults } from './plan/filter-faults.ts'
 import type { OpenSecret } from './plan/destination-set-up.ts'
 import { Erased } from './plan/erased.ts'
-import type { Decoders, ErasureSource, SettingsSource } from './plan/inputs.ts'
+import type { Decoders, ErasureSource, SettingsSource, SuppressionSource } from './plan/inputs.ts'
 import type { Planner } from './plan/planner.ts'
 import { RetryPlanner } from './plan/retry-planner.ts'
 import { Routing } from './plan/routing.ts'
 import { SchemaLoader } from './plan/schema-loader.ts'
 import { SettingsCatchUp } from './plan/settings-catch-up.ts'
+import { Suppressed } from './plan/suppressed.ts'
 import { AttemptReports } from './send/attempt-reports.ts'
 import { Dispatcher } from './send/dispatcher.ts'
 import { HeadOfLineMonitor } from './send/head-of-line-monitor.ts'
@@ -26,6 +29,8 @@ import { RecordPublisher } from './settle/record-publisher.ts'
 import type { Encoders, RecordSink } from './settle/record-sink.ts'
 import { Settler } from './settle/settler.ts'
 import { Ledger } from './commit/ledger.ts'
+import { DestinationLimits } from './destination-limits.ts'
+import { SettledVersion } from './commit/settled-version.ts'
 import type { Log } from './log.ts'
 import type { ForwarderMetrics } from './metrics.ts'
 import { steadyClock } from './steady-clock.ts'
@@ -38,6 +43,7 @@ export interface ForwarderParts {
   sink: RecordSink
   settings: SettingsSource
   erasures: ErasureSource
+  suppressions: SuppressionSource
   openSecret: OpenSecret
   transport: WebhookTransport
   metrics: ForwarderMetrics
@@ -70,6 +76,8 @@ export class Stages {
   readonly scheduler: PartitionScheduler
   readonly headOfLineMonitor: HeadOfLineMonitor
   readonly lag: Lag
+  readonly limits: DestinationLimits
+  readonly settledVersion: SettledVersion
   readonly #parts: ForwarderParts
 
   /**
@@ -82,7 +90,10 @@ export class Stages {
     const events: GroupConsumerEvents = {
       wake: (partition) => this.scheduler.wake(partition),
       lost: () => this.#dropLost(),
-      resumed: () => this.pumpAll(),
+      resumed: () => {
+        this.limits.tick(steadyClock.now())
+        this.pumpAll()
+      },
       flush: () => this.publisher.settled(),
       offsetsLost: (partition, first, last) => this.#offsetsLost(partition, first, last),
     }
@@ -96,8 +107,15 @@ export class Stages {
     this.ledger = new Ledger({ ...written, topic: parts.topics.deliveries })
     this.calls = new GroupConsumer(parts.calls, events, this.ledger, log)
     this.retries = new GroupConsumer(parts.retries, events, this.ledger, log)
+    this.limits = new DestinationLimits({
+      ownedPartitions: () => this.calls.partitionCount,
+      allPartitions: async () => (await parts.endOffsets([parts.topics.calls])).length,
+      log,
+    })
+    this.settledVersion = new SettledVersion(this.ledger.codes, () => this.#unsettled())
     const erased = new Erased(parts.erasures)
-    const settler = new Settler({ ...written, ledger: this.ledger, erased })
+    const suppressed = new Suppressed(parts.suppressions)
+    const settler = new Settler({ ...written, ledger: this.ledger, erased, suppressed })
     const reports = new AttemptReports({ ...parts, ledger: this.ledger })
     this.dispatcher = new Dispatcher(settler, reports, new Slots(parts.maxInFlight))
     this.routing = new Routing({
@@ -112,6 +130,7 @@ export class Stages {
       transport: parts.transport,
       metrics,
       openSecret: parts.openSecret,
+      limitOf: (destination) => this.limits.limitOf(destination),
       failed: (destination, reason) =>
         log.error(
           { destination, reason },
@@ -126,8 +145,14 @@ export class Stages {
       dispatcher: this.dispatcher,
       settler,
       budget,
+      suppressed,
     }
-    const callPlanner = new CallPlanner({ ...shared, decoder: parts.decoders.calls, ledger: this.ledger })
+    const callPlanner = new CallPlanner({
+      ...shared,
+      decoder: parts.decoders.calls,
+      ledger: this.ledger,
+      filterFaults: new FilterFaults(log),
+    })
     const retryPlanner = new RetryPlanner({
       ...shared,
       decoder: parts.decoders.retries,
@@ -164,9 +189,16 @@ export class Stages {
     for (const endpoint of this.routing.endpoints()) endpoint.dropLost()
   }
 
+  *#unsettled(): Iterable<AssignedPartition> {
+    yield* this.calls.unsettled()
+    yield* this.retries.unsettled()
+  }
+
   /** To be called whenever the settings have changed. */
   applySettings(): void {
-    this.routing.apply(this.#parts.settings.state)
+    const { state } = this.#parts.settings
+    this.routing.apply(state)
+    this.settledVersion.applied(state.version)
     for (const consumer of [this.calls, this.retries]) {
       for (const partition of consumer.partitions()) {
         // A head that waits was planned with settings that have passed.
@@ -176,6 +208,19 @@ export class Stages {
         this.scheduler.wake(partition)
       }
     }
+  }
+
+  *gone(): Iterable<{ destinationId: string; urlId: string }> {
+    for (const { id: destinationId, enabled, urls } of this.#parts.settings.state.destinations.values()) {
+      if (!enabled) continue
+      for (const { id: urlId, goneAt } of urls) if (goneAt !== null) yield { destinationId, urlId }
+    }
+  }
+
+  *waiting(): Iterable<WaitingRecord> {
+    const now = Date.now()
+    yield* waitingRecords(this.calls.partitions(), null, now)
+    yield* waitingRecords(this.retries.partitions(), (topic) => this.#parts.tierDelayMs(topic), now)
   }
 
   #offsetsLost({ topic, partition }: TopicPartition, first: number, last: number): void {

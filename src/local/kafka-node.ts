@@ -139,6 +139,7 @@ export class LocalKafkaNode {
       java: parts.java,
       args: [
         `-Xmx${heapMb}m`,
+        ...parts.kafkaFlags,
         '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn',
         '-Dorg.slf4j.simpleLogger.showDateTime=true',
         '-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss,SSS',

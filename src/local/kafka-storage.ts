@@ -64,6 +64,7 @@ export async function formatOnce(options: {
       what: "formatting Kafka's storage",
       java: parts.java,
       args: [
+        ...parts.kafkaFlags,
         ...['-cp', parts.kafkaClassPath, '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn'],
         ...['kafka.tools.StorageTool', 'format', '-t', clusterId, '-c', 'server.properties'],
         ...options.formatArgs,

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -14,6 +15,17 @@ export interface LocalParts {
   java: string
   kafkaClassPath: string
   registryClassPath: string
+  /** Flags of the JVM, which name the class archives once there are any (class-archives.ts). */
+  kafkaFlags: readonly string[]
+  registryFlags: readonly string[]
+  archiveFiles: { kafka: string; registry: string }
+}
+
+export interface PartsOptions {
+  cacheDir?: string
+  onProgress?: (text: string) => void
+  env?: NodeJS.ProcessEnv
+  signal?: AbortSignal
 }
 
 const kafkaVersion = '4.3.1'
@@ -52,14 +64,7 @@ export function defaultCacheDir(env: NodeJS.ProcessEnv = process.env): string {
  * several processes at once: each gets its own copy, and the first to finish puts it into place whole.
  * Throws a `local` error that says what to do when Java or Maven is missing or Maven fails.
  */
-export async function ensureLocalParts(
-  options: {
-    cacheDir?: string
-    onProgress?: (text: string) => void
-    env?: NodeJS.ProcessEnv
-    signal?: AbortSignal
-  } = {},
-): Promise<LocalParts> {
+export async function ensureLocalParts(options: PartsOptions = {}): Promise<LocalParts> {
   const env = options.env ?? process.env
   const onProgress = options.onProgress ?? (() => {})
   const cacheDir = resolve(options.cacheDir ?? defaultCacheDir(env))
@@ -89,8 +94,14 @@ export async function ensureLocalParts(
     java,
     kafkaClassPath: join(kafka, '*'),
     registryClassPath: `${join(registry, '*')}:${join(registry, 'lib', '*')}`,
+    kafkaFlags: archiveFlags(`${kafka}.jsa`),
+    registryFlags: archiveFlags(`${registry}.jsa`),
+    archiveFiles: { kafka: `${kafka}.jsa`, registry: `${registry}.jsa` },
   }
 }
+
+/** A JVM passes over an archive that is not its own. */
+const archiveFlags = (file: string): string[] => (existsSync(file) ? [`-XX:SharedArchiveFile=${file}`] : [])
 
 /** Fills a folder beside its place and renames it into it, so that what is in place is always whole. */
 async function ensureFolder(

@@ -48,7 +48,10 @@ async function startOnce(options: LocalRegistryOptions, dataDir: string): Promis
   const server = await startJavaServer({
     name,
     java: options.parts.java,
-    args: ['-Xmx384m', '-cp', options.parts.registryClassPath, 'io.quarkus.runner.GeneratedMain'],
+    args: [
+      ...['-Xmx384m', ...options.parts.registryFlags],
+      ...['-cp', options.parts.registryClassPath, 'io.quarkus.runner.GeneratedMain'],
+    ],
     env: {
       QUARKUS_HTTP_HOST: '127.0.0.1',
       QUARKUS_HTTP_PORT: String(port),

@@ -3,32 +3,64 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { SourceRates } from '../../src/collector/source-rates.ts'
 
+const shop = { id: 'shop' }
+const blog = { id: 'blog' }
+
 test('property: whatever a source sends, it gets its rate, its burst and at most one batch more', () => {
   const steps = fc.array(fc.record({ afterMs: fc.nat(500), calls: fc.integer({ min: 1, max: 300 }) }))
+  const isQuota = fc.boolean()
   fc.assert(
-    fc.property(steps, fc.integer({ min: 1, max: 1_000 }), (tries, perSecond) => {
+    fc.property(steps, fc.integer({ min: 1, max: 1_000 }), isQuota, (tries, perSecond, isQuota) => {
       let now = 0
       let taken = 0
-      const rates = new SourceRates(perSecond, () => now)
+      const rates = new SourceRates(isQuota ? Infinity : perSecond, () => now)
+      const rated = (source: { id: string }) => (isQuota ? { ...source, maxRate: `${perSecond}/s` } : source)
+      const source = rated(shop)
+      const waitMs = () => rates.excess(source)?.waitMs ?? 0
       for (const { afterMs, calls } of tries) {
         now += afterMs
-        if (rates.waitMs('shop') > 0) continue
-        rates.count('shop', calls)
+        if (waitMs() > 0) continue
+        rates.count(source, calls)
         taken += calls
         assert.ok(taken <= perSecond * (1 + now / 1_000) + 300)
       }
       // The wait that it gets is long enough, and other sources do not wait.
-      assert.equal(rates.waitMs('blog'), 0)
-      now += rates.waitMs('shop') + 1
-      assert.equal(rates.waitMs('shop'), 0)
+      assert.equal(rates.excess(rated(blog)), null)
+      now += waitMs()
+      assert.equal(waitMs(), 0)
     }),
   )
 })
 
-test('without a limit no source is refused', () => {
-  const rates = new SourceRates(Infinity, () => 0)
+test('without a limit and a quota no source is refused, and no clock is read', () => {
+  const rates = new SourceRates(Infinity, () => assert.fail())
   for (let n = 0; n < 10; n++) {
-    assert.equal(rates.waitMs('shop'), 0)
-    rates.count('shop', 1_000_000)
+    assert.equal(rates.excess(shop), null)
+    rates.count(shop, 1_000_000)
   }
+})
+
+test('both hold where there are both, and the one that asks for the longer wait is named', () => {
+  let now = 0
+  const rates = new SourceRates(10, () => now)
+  const frugal = { id: 'shop', maxRate: '60/m' }
+  rates.count(frugal, 30)
+  assert.deepEqual(rates.excess(frugal), { by: 'limit', waitMs: 2_100 })
+  now += 2_100
+  rates.count(frugal, 34)
+  assert.equal(rates.excess(frugal)?.by, 'limit')
+  now += 3_400
+  rates.count(frugal, 10)
+  assert.equal(rates.excess(frugal)?.by, 'quota')
+})
+
+test('a quota that is changed counts from now on, and one that is taken away does not', () => {
+  const rates = new SourceRates(Infinity, () => 0)
+  const at = (maxRate: string) => ({ id: 'shop', maxRate })
+  rates.count(at('1/s'), 100)
+  assert.equal(rates.excess(at('1/s'))?.waitMs, 100_000)
+  assert.equal(rates.excess(shop), null)
+  assert.equal(rates.excess(at('50/s')), null)
+  rates.count(at('50/s'), 100)
+  assert.equal(rates.excess(at('50/s'))?.waitMs, 1_020)
 })

@@ -9,7 +9,7 @@ const url = (path: string) => JSON.stringify(new URL(`../../src/${path}`, import
 const imports = `
   import { Command } from ${JSON.stringify(import.meta.resolve('commander'))}
   import { loadContext, runAction, settingOption, stopSignal } from ${url('commands/context.ts')}
-  import { guardProcess } from ${url('commands/stray-errors.ts')}
+  import { guardProcess } from ${url('commands/fail.ts')}
   import { PostriderError } from ${url('errors.ts')}
 `
 const nodeArgs = (code: string) => ['--input-type=module-typescript', '-e', imports + code]

@@ -31,16 +31,17 @@ test('permissions are printed as commands, grouped by part, with the name of eve
   assert.deepEqual([status, stderr], [0, ''])
   const lines = stdout.trimEnd().split('\n')
   const add = 'kafka-acls.sh --bootstrap-server 127.0.0.1:1,127.0.0.1:2 --add --allow-principal User:ann'
-  assert.deepEqual(lines.slice(2, 7), [
+  assert.deepEqual(lines.slice(2, 8), [
     '# setup',
-    `${add} --operation Create --operation Describe --operation DescribeConfigs --topic analytics.calls --topic webhooks.retry.10s --topic webhooks.retry.2h --topic webhooks.dead-letters --topic webhooks.deliveries --topic webhooks.settings --topic analytics.memberships --topic webhooks.erasures`,
+    `${add} --operation Create --operation Describe --operation DescribeConfigs --topic analytics.calls --topic webhooks.retry.10s --topic webhooks.retry.2h --topic webhooks.retry.replay --topic webhooks.dead-letters --topic webhooks.deliveries --topic webhooks.settings --topic analytics.memberships --topic webhooks.erasures --topic webhooks.suppressions`,
     '# collector',
     `${add} --operation Read --operation Write --operation DescribeConfigs --topic analytics.calls`,
-    `${add} --operation Read --operation DescribeConfigs --topic webhooks.settings`,
+    `${add} --operation Read --operation DescribeConfigs --topic webhooks.settings --topic webhooks.suppressions`,
+    `${add} --operation Write --operation DescribeConfigs --topic webhooks.deliveries`,
   ])
   assert.equal(
-    lines[7],
-    `${add} --operation Read --operation Delete --group postrider.recent. --group postrider.settings. --resource-pattern-type prefixed`,
+    lines[8],
+    `${add} --operation Read --operation Delete --group postrider.recent. --group postrider.settings. --group postrider.suppressions. --resource-pattern-type prefixed`,
   )
   assert.deepEqual(lines.filter((line) => line.startsWith('# ')).slice(2), [
     '# setup',

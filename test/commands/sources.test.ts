@@ -17,14 +17,28 @@ test('a source is created, shown, changed and disabled, and running parts apply 
   const listed = await cli.run('sources', 'list')
   assert.equal(
     listed.stdout,
-    'ID    NAME  STATE    DESTINATIONS\nshop  Shop  enabled  -\napp   App   enabled  -\n',
+    [
+      'ID         NAME                STATE     DESTINATIONS',
+      'shop       Shop                enabled   -',
+      'app        App                 enabled   -',
+      'postrider  Operational events  built in  -',
+      '',
+    ].join('\n'),
   )
 
   assert.match((await cli.run('sources', 'show', 'shop')).stdout, new RegExp(`^write key +${key}$`, 'm'))
   await cli.json('sources', 'update', 'shop', '--name', 'New', '--write-key', 'other')
   assert.equal((await cli.run('sources', 'disable', 'shop')).stdout, 'source "shop" is disabled\n')
   assert.deepEqual(await cli.json('sources', 'show', 'shop'), [
-    { id: 'shop', name: 'New', writeKey: 'other', enabled: false, destinationIds: [] },
+    {
+      id: 'shop',
+      name: 'New',
+      writeKey: 'other',
+      maxRate: null,
+      enabled: false,
+      builtIn: false,
+      destinationIds: [],
+    },
   ])
   await cli.json('sources', 'enable', 'shop')
   const all = await cli.json('sources', 'list')
@@ -33,8 +47,41 @@ test('a source is created, shown, changed and disabled, and running parts apply 
     [
       ['shop', true],
       ['app', true],
+      ['postrider', true],
     ],
   )
+})
+
+test('a quota is given to a source, changed, shown and taken away', async (t) => {
+  const cli = await makeSettingsCli(t)
+  const create = ['sources', 'create', '--id', 'shop', '--name', 'Shop', '--max-rate', '200/s']
+  const rateOf = ([shown]: Record<string, unknown>[]) => shown!.maxRate
+  assert.equal(rateOf(await cli.json(...create)), '200/s')
+  assert.equal(rateOf(await cli.json('sources', 'update', 'shop', '--max-rate', '600/m')), '600/m')
+  assert.match((await cli.run('sources', 'show', 'shop')).stdout, /^quota +600\/m at each collector$/m)
+  assert.equal(rateOf(await cli.json('sources', 'update', 'shop', '--name', 'New')), '600/m')
+  assert.equal(rateOf(await cli.json('sources', 'update', 'shop', '--max-rate', 'none')), null)
+  assert.match((await cli.run('sources', 'show', 'shop')).stdout, /^quota +none$/m)
+  assert.deepEqual((await cli.open()).state.sources.get('shop')?.maxRate, undefined)
+})
+
+test('the built-in source is shown, and cannot be created, changed or disabled', async (t) => {
+  const cli = await makeSettingsCli(t)
+  const shown = await cli.run('sources', 'show', 'postrider')
+  assert.match(shown.stdout, /^state +built in\nwrite key +none$/m)
+  const refused: string[][] = [
+    ['create', '--id', 'postrider', '--name', 'Mine'],
+    ['update', 'postrider', '--name', 'Mine'],
+    ['disable', 'postrider'],
+  ]
+  for (const args of refused) {
+    const { status, stderr } = await cli.run('sources', ...args)
+    assert.equal(status, 1)
+    assert.equal(
+      stderr,
+      'postrider: source "postrider" is built in, for operational events: it cannot be created or changed\n',
+    )
+  }
 })
 
 test('a refusal is one line on stderr with its exit code, and changes nothing', async (t) => {
@@ -56,7 +103,12 @@ test('a refusal is one line on stderr with its exit code, and changes nothing', 
       1,
       'postrider: the write key is in use by source "shop"\n',
     ],
-    [['update', 'shop'], 2, 'postrider: nothing to change: give a name or a write key\n'],
+    [['update', 'shop'], 2, 'postrider: nothing to change: give a name, a write key or a quota\n'],
+    [
+      ['create', '--id', 'other', '--name', 'Other', '--max-rate', '0/s'],
+      2,
+      'postrider: the quota "0/s" must be calls a second or a minute, such as 200/s or 600/m, from 1 to 100,000,000\n',
+    ],
     [['disable', 'nope'], 1, 'postrider: source "nope" does not exist\n'],
     [['show', 'nope'], 1, 'postrider: source "nope" does not exist; `postrider sources list` shows all\n'],
   ]

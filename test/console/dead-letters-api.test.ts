@@ -1,21 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { DeadLetter } from '../../src/core/delivery/delivery.ts'
 import { startConsole } from '../support/consoles.ts'
-import { deadLetter, delivery } from '../support/dead-letters.ts'
-import { deploy, type Deployment } from '../support/deployment/deployment.ts'
-
-async function bury(deployment: Deployment, deadLetters: readonly DeadLetter[]): Promise<void> {
-  await deployment.codecs.deadLetters.ready()
-  await deployment.producer.send({
-    topic: deployment.topics.deadLetters,
-    messages: deadLetters.map((deadLetter, index) => ({
-      key: 'u-1',
-      partition: index % 3,
-      value: deployment.codecs.deadLetters.encode(deadLetter),
-    })),
-  })
-}
+import { bury, deadLetter, delivery, failedAt } from '../support/replay/dead-letters.ts'
+import { deploy } from '../support/deployment/deployment.ts'
 
 interface Page {
   data: { id: string; messageId: string; reason: string }[]
@@ -95,4 +82,57 @@ test('a dead letter is shown completely, and dead letters are replayed by id and
   assert.equal(lines[0]!.progress?.total, 3)
   assert.equal(lines.at(-1)!.result?.replayed, 1)
   assert.equal((await deployment.read(retry)).length, 2)
+})
+
+test('dead letters are counted by kind, and exactly those of chosen kinds are listed and replayed', async (t) => {
+  const deployment = await deploy(t, partitions)
+  const { ok, call } = await startConsole(deployment)
+  await deployment.destination({ urls: ['https://example.com/'] })
+  const timedOut = [{ ...delivery('').outcomes[0]!, at: failedAt }]
+  const at = (minute: number) => failedAt + minute * 60_000
+  await bury(deployment, [
+    deadLetter({ delivery: delivery('m-0'), failedAt: at(3) }),
+    deadLetter({ delivery: delivery('m-1'), failedAt: at(1) }),
+    deadLetter({ delivery: delivery('m-2'), failedAt: at(2) }),
+    deadLetter({ reason: 'expired', delivery: delivery('m-3', { outcomes: timedOut }), failedAt: at(4) }),
+    deadLetter({ reason: 'expired', delivery: delivery('m-4'), failedAt: at(5) }),
+    deadLetter({ reason: 'too_large', failedAt: at(6) }),
+  ])
+  const accept = { accept: 'application/x-ndjson' }
+  const lines = (await call('GET', '/dead-letters/groups?since=2026-01-01', { headers: accept }))
+    .body as unknown as { progress?: object; result?: object }[]
+  assert.deepEqual(lines[0]!.progress, { looked: 0, total: 6 })
+  const iso = (minute: number) => new Date(at(minute)).toISOString()
+  const crm = { reason: 'rejected', status: 404, destinationId: 'crm' }
+  const slow = { reason: 'expired', status: 'timeout', destinationId: 'crm' }
+  const nowhere = { reason: 'too_large', status: null, destinationId: null }
+  assert.deepEqual(lines.at(-1)!.result, {
+    groups: [
+      { ...crm, count: 3, firstAt: iso(1), lastAt: iso(3) },
+      { ...nowhere, count: 1, firstAt: iso(6), lastAt: iso(6) },
+      { ...crm, reason: 'expired', count: 1, firstAt: iso(5), lastAt: iso(5) },
+      { ...slow, count: 1, firstAt: iso(4), lastAt: iso(4) },
+    ],
+    count: 6,
+    others: 0,
+  })
+  const counted = async (query: string) => (await ok(200, 'GET', `/dead-letters/groups?${query}`)).count
+  assert.equal(await counted('status=404&status=timeout'), 5)
+  assert.equal(await counted('status=(none)'), 1)
+  assert.equal(await counted('destination=(none)&reason=too_large&reason=expired'), 1)
+  assert.equal(await counted('status=404&until=2026-01-31T12:02:30Z'), 2)
+  const listed = (await ok(200, 'GET', '/dead-letters?status=timeout')) as unknown as Page
+  assert.deepEqual(
+    listed.data.map(({ messageId }) => messageId),
+    ['m-3'],
+  )
+
+  const chosen = { kinds: [crm, slow], until: '2026-02-01', dryRun: true }
+  const dry = await ok(200, 'POST', '/dead-letters/replay', chosen)
+  assert.deepEqual((dry.results as { deliveryId: string }[]).map(({ deliveryId }) => deliveryId).sort(), [
+    'm-0:crm',
+    'm-1:crm',
+    'm-2:crm',
+    'm-3:crm',
+  ])
 })

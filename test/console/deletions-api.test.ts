@@ -64,10 +64,19 @@ test('a deletion over HTTP reaches the receivers of every affected source, and i
   assert.deepEqual(lines.at(-1)!.result!.sources, [{ sourceId: 'blog', notified: true }])
   await blog.waitFor(3, 30_000)
   assert.equal(shop.requests.length, 2)
+  for (const [state, count] of [
+    ['finished', 2],
+    ['interrupted', 0],
+  ] as const)
+    assert.equal(((await ok(200, 'GET', `/deletions?state=${state}`)).data as object[]).length, count, state)
   const first = await ok(200, 'GET', '/deletions?limit=1')
   assert.deepEqual((first.data as { id: string }[])[0]!.id, id)
   const second = await ok(200, 'GET', `/deletions?limit=1&cursor=${String(first.next)}`)
   assert.deepEqual([(second.data as unknown[]).length, second.next], [1, null])
+  const newest = await ok(200, 'GET', '/deletions?limit=1&order=newest')
+  assert.deepEqual(newest.data, second.data)
+  const oldest = await ok(200, 'GET', `/deletions?limit=1&order=newest&cursor=${String(newest.next)}`)
+  assert.deepEqual([oldest.data, oldest.next], [first.data, null])
 })
 
 test('an invalid deletion is refused with every fault by field, and changes nothing', async (t) => {

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { apiDocument } from '../../src/console/api/document.ts'
+import { rolesTable } from '../../scripts/roles-table.ts'
 import { operations } from '../../src/console/api/operations.ts'
+import { root } from '../support/docs.ts'
 
 type Json = Record<string, unknown>
 const document = () =>
@@ -44,4 +48,10 @@ test('every operation is in the document, with a unique id and its parameters', 
     const inPath = (found.parameters ?? []).filter((parameter) => parameter.in === 'path')
     assert.equal(inPath.length, path.split('{').length - 1, id)
   }
+})
+
+test('the roles in docs/admin-api.md are those of the operations', () => {
+  const page = readFileSync(join(root, 'docs/admin-api.md'), 'utf8')
+  const table = /<!-- roles -->(.*)<!-- \/roles -->/s.exec(page)?.[1]?.trim()
+  assert.equal(table, rolesTable(), 'run `node scripts/generate-docs.ts`')
 })

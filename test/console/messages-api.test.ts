@@ -5,6 +5,7 @@ import { startConsole } from '../support/consoles.ts'
 import { deploy } from '../support/deployment/deployment.ts'
 import { runCommand } from '../support/deployment/deployment-cli.ts'
 import type { ShownMessage } from '../support/calls/messages.ts'
+import { callsOfUsers } from '../support/replay/replays.ts'
 import { startReceiver } from '../support/receivers.ts'
 import { temporaryFolder } from '../support/deployment/rig.ts'
 
@@ -49,4 +50,31 @@ test('the API and `why --json` show the same life of a collected call, and neith
   assert.equal(none.status, 1)
   assert.match(none.stderr, /^postrider: nothing is known of messageId "none"[^\n]*\n$/)
   assert.equal((await runCommand(t, deployment, '', 'why')).status, 2)
+})
+
+test('what a call says is shown as it was sent, to operators; not to readers, and not once it is erased', async (t) => {
+  const deployment = await deploy(t)
+  await deployment.destination({ urls: ['http://127.0.0.1:9/'] })
+  const properties = '{"big":9007199254740993,"price":3.50}'
+  const [call] = callsOfUsers(1, 1, 'exact')
+  await deployment.produce([{ ...call!, properties }])
+  await deployment.produce([{ ...call!, properties: '{"copy":2}' }])
+  const console = await startConsole(deployment)
+  const newest = await console.ok(200, 'GET', '/messages/exact0/body')
+  assert.match(String(newest.text), /"properties":\{"copy":2\}/)
+  const shown = await console.ok(200, 'GET', '/messages/exact0')
+  const [first] = shown.copies as { received: { partition: number; offset: number } }[]
+  const { partition, offset } = first!.received
+  const place = `partition=${partition}&offset=${offset}`
+  const body = await console.ok(200, 'GET', `/messages/exact0/body?${place}`)
+  assert.ok(String(body.text).includes(`"properties":${properties}`), String(body.text))
+  assert.equal((await console.call('GET', '/messages/none/body')).status, 404)
+  assert.equal((await console.call('GET', `/messages/exact0/body?partition=${partition}`)).status, 400)
+  const { token } = await console.ok(201, 'POST', '/tokens', { id: 'eyes', role: 'reader' })
+  const headers = { authorization: `Bearer ${String(token)}` }
+  assert.equal((await console.call('GET', '/messages/exact0/body', { headers })).status, 403)
+  await console.ok(201, 'POST', '/deletions', { userIds: [call!.userId] })
+  const erased = await console.call('GET', '/messages/exact0/body')
+  assert.deepEqual([erased.status, erased.body.code], [404, 'not_found'])
+  assert.match(String(erased.body.message), /a deletion request covers the call/)
 })

@@ -18,6 +18,13 @@ test('sources and destinations are created, shown, changed and disabled, with se
   const { ok, call } = console
   const shop = await ok(201, 'POST', '/sources', { id: 'shop', name: 'Shop' })
   assert.match(String(shop.writeKey), /^[0-9a-f]{32}$/)
+  const chosen = {
+    maxRate: '100/s',
+    maxInFlight: 10,
+    where: 'call.properties.total > 1',
+    drop: ['context.ip'],
+    traceContext: true,
+  }
   const made = await call('POST', '/destinations', {
     json: {
       id: 'crm',
@@ -29,12 +36,16 @@ test('sources and destinations are created, shown, changed and disabled, with se
       ],
       sharedSecret: 'first-secret',
       types: ['track'],
+      ...chosen,
     },
   })
+  assert.partialDeepStrictEqual(made.body, chosen)
   assert.equal(made.status, 201, made.text)
   assert.equal(made.headers.get('location'), '/api/v1/destinations/crm')
   assert.deepEqual((await ok(200, 'GET', '/sources/shop')).destinationIds, ['crm'])
 
+  const none = { maxRate: null, maxInFlight: null, where: null, drop: null, traceContext: false }
+  assert.partialDeepStrictEqual(await ok(200, 'PATCH', '/destinations/crm', none), none)
   const rotated = await ok(200, 'PATCH', '/destinations/crm', {
     addSecret: 'second-secret',
     events: ['Paid'],
@@ -74,7 +85,20 @@ test('sources and destinations are created, shown, changed and disabled, with se
   for (const secret of ['first-secret', 'second-secret', 'blue-header-value', adminToken])
     assert.ok(!shown.includes(secret), `${secret} is never shown`)
   const page = [...console.open.counts.expose()].join('')
-  assert.match(page, /postrider_console_requests_total\{operation="updateDestination",code_class="2xx"\} 2\n/)
+  assert.match(page, /postrider_console_requests_total\{operation="updateDestination",code_class="2xx"\} 3\n/)
+})
+
+test('the quota of a source is set when it is created, changed, and taken away', async (t) => {
+  const { ok, call } = await startConsole(await deploy(t))
+  const made = await ok(201, 'POST', '/sources', { id: 'shop', name: 'Shop', maxRate: '200/s' })
+  assert.equal(made.maxRate, '200/s')
+  assert.equal((await ok(200, 'PATCH', '/sources/shop', { maxRate: '600/m' })).maxRate, '600/m')
+  for (const maxRate of ['600', '0/s', 'none', '']) {
+    const { status, body } = await call('PATCH', '/sources/shop', { json: { name: '', maxRate } })
+    assert.deepEqual([status, fieldsOf(body)], [400, ['name', 'maxRate']])
+  }
+  assert.equal((await ok(200, 'PATCH', '/sources/shop', { name: 'New' })).maxRate, '600/m')
+  assert.equal((await ok(200, 'PATCH', '/sources/shop', { maxRate: null })).maxRate, null)
 })
 
 test('without the right token nothing is revealed and nothing is changed', async (t) => {
@@ -104,7 +128,11 @@ test('without the right token nothing is revealed and nothing is changed', async
       assert.equal(answer.headers.get('www-authenticate'), challenge)
       assert.equal(((await answer.json()) as { code: string }).code, 'unauthorized')
     }
-  assert.deepEqual((await ok(200, 'GET', '/sources')).data, [])
+  const { data } = (await ok(200, 'GET', '/sources')) as { data: { id: string; builtIn: boolean }[] }
+  assert.deepEqual(
+    data.map(({ id, builtIn }) => [id, builtIn]),
+    [['postrider', true]],
+  )
 
   const { headers } = await call('GET', '/sources', { headers: { origin: 'https://elsewhere.example' } })
   assert.equal(headers.get('access-control-allow-origin'), null)
@@ -158,6 +186,20 @@ test('all faults are named by field, and change nothing', async (t) => {
       400,
       ['sourceIds', 'urls', 'headers', 'events'],
     ],
+    [
+      'POST',
+      '/destinations',
+      json({ ...crm, maxRate: '1/h', where: 'call.', drop: ['userId', 'context..ip'] }),
+      400,
+      ['maxRate', 'where', 'drop', 'drop'],
+    ],
+    [
+      'POST',
+      '/destinations',
+      json({ ...crm, maxInFlight: 0, drop: ['x'.repeat(501)] }),
+      400,
+      ['maxInFlight', 'drop.0'],
+    ],
     ['POST', '/destinations', json({ ...crm, sourceIds: ['no'] }), 400, ['sourceIds']],
     [
       'POST',
@@ -209,7 +251,8 @@ test('lists are paged over many items, and items that are added meanwhile are no
     }
     cursor = page.next
   } while (cursor !== null)
-  assert.deepEqual(seen, ids)
+  // The built-in source comes last.
+  assert.deepEqual(seen, [...ids, 'postrider'])
 })
 
 test('of two concurrent writers one gets a conflict, and no change is lost', async (t) => {

@@ -93,7 +93,7 @@ export function makeProgress(given: {
 /** What was acknowledged, or lay in Kafka, and came to nothing. */
 const losses: readonly string[] = [
   ...['acknowledged and not in Kafka', 'lost', 'ledger events lost', 'settings lost'],
-  ...['memberships lost', 'erasures lost', 'replays lost'],
+  ...['memberships lost', 'erasures lost', 'replays lost', 'held and not sent'],
 ]
 const lostIn = (findings: Report['findings']): number =>
   losses.reduce((sum, kind) => sum + (findings[kind]?.count ?? 0), 0)

@@ -13,6 +13,7 @@ const kinds: readonly FaultKind[] = [
   'forwarder-killed',
   'forwarder-stopped',
   'collector-killed',
+  'console-killed',
   'leader-killed',
   'brokers-rolled-fast',
   'broker-unreachable',

@@ -6,7 +6,7 @@ import type { PaceBounds } from '../../src/core/pacing/endpoint-pace.ts'
 import type { Outcome } from '../../src/core/delivery/outcome.ts'
 import { defaultTrickle } from '../../src/core/pacing/limits.ts'
 import type { BudgetBounds } from '../../src/core/pacing/retry-budget.ts'
-import { ResultCodes } from '../../src/core/ledger/result-log.ts'
+import { ResultCodes } from '../../src/core/ledger/result-codes.ts'
 import type { PartitionTally, TallySink } from '../../src/forwarder/commit/committer.ts'
 import {
   ActiveDelivery,
@@ -30,7 +30,7 @@ import type {
   TopicPartition,
 } from '../../src/forwarder/consume/record-source.ts'
 import type { DestinationMetrics } from '../../src/forwarder/metrics.ts'
-import type { ErasureSource } from '../../src/forwarder/plan/inputs.ts'
+import type { ErasureSource, SuppressionSource } from '../../src/forwarder/plan/inputs.ts'
 import type { SignedRequest } from '../../src/forwarder/send/signed-request.ts'
 import type { AttemptSink, EndpointClient } from '../../src/forwarder/send/webhook-transport.ts'
 import type { EncodedRecord } from '../../src/forwarder/settle/record-sink.ts'
@@ -76,6 +76,7 @@ export const noMetrics: DestinationMetrics = {
   deferral() {},
   disposition() {},
   deadLetter() {},
+  filtered() {},
 }
 
 /** Bounds of an endpoint: `inFlight` at once, from the start and at most. */
@@ -91,6 +92,8 @@ export const paceBounds = (
 })
 /** Nobody was erased. */
 export const noErasures: ErasureSource = { isEmpty: true, covers: () => false, pending: () => null }
+/** Nobody is suppressed. */
+export const noSuppressions: SuppressionSource = { isEmpty: true, covers: () => false, pending: () => null }
 
 /** A receiver's connections: requests stay on the wire until the test answers them. */
 export class FakeClient implements EndpointClient {
@@ -161,6 +164,8 @@ export class Engine {
   readonly owner = new FakeOwner()
   readonly settled: ActiveDelivery[] = []
   readonly skipped: ActiveDelivery[] = []
+  /** Of paused destinations. */
+  readonly onHold: ActiveDelivery[] = []
   /** Ids of retries that must not be sent any more. */
   readonly revoked = new Set<string>()
   /** Ids of retries whose window has ended. */
@@ -184,6 +189,7 @@ export class Engine {
       finish: (delivery) => void this.settled.push(delivery),
       settle: (delivery) => void this.settled.push(delivery),
       skip: (delivery) => void this.skipped.push(delivery),
+      hold: (delivery) => void this.onHold.push(delivery),
       isRevoked: ({ delivery }) => this.revoked.has(delivery.id),
       isExpired: ({ delivery }) => this.expired.has(delivery.id),
       fail: (delivery, error) => void this.failed.push({ delivery, error }),

@@ -12,7 +12,7 @@ import { topicNames } from '../../src/core/topics.ts'
 import { PostriderError } from '../../src/errors.ts'
 import type { Attempt } from '../../src/forwarder/send/active-delivery.ts'
 import { Forwarder } from '../../src/forwarder/forwarder.ts'
-import type { RecordDecoder } from '../../src/forwarder/plan/inputs.ts'
+import type { RecordDecoder, SuppressionSource } from '../../src/forwarder/plan/inputs.ts'
 import { someCall } from '../support/calls/calls.ts'
 import {
   encoded,
@@ -20,6 +20,7 @@ import {
   FakeSource,
   noErasures,
   noMetrics,
+  noSuppressions,
   outcome,
   paceBounds,
   quiet,
@@ -52,6 +53,8 @@ async function engine(
     options?: OptionsEdit
     everything?: boolean
     readRetry?: (text: string) => RetryDelivery
+    suppressions?: SuppressionSource
+    tierDelayMs?: number
   } = {},
 ) {
   const calls = new FakeSource()
@@ -75,6 +78,8 @@ async function engine(
     })),
     sharedSecret: null,
     earlierSecret: null,
+    pause: null,
+    endedPauses: [],
     options: editOptions(defaultOptions, given.options ?? {}),
     enabled: true,
   }
@@ -85,6 +90,8 @@ async function engine(
       sources: new Map([['shop', shop]]),
       destinations: new Map([['crm', crm]]),
       computations: new Map(),
+      tokens: new Map(),
+      replays: new Map(),
     } as SettingsState,
     caughtUp: 0,
     atCatchUp: () => {},
@@ -134,6 +141,7 @@ async function engine(
     },
     settings,
     erasures: noErasures,
+    suppressions: given.suppressions ?? noSuppressions,
     openSecret: () => 'secret',
     transport: {
       open: () => {
@@ -152,7 +160,7 @@ async function engine(
       watch() {},
     },
     topics,
-    tierDelayMs: () => parked.delayMs,
+    tierDelayMs: () => given.tierDelayMs ?? parked.delayMs,
     endOffsets: () => Promise.resolve([]),
     reportGone() {},
     everything: given.everything ?? false,
@@ -361,6 +369,8 @@ test('a source is called unknown only after the settings log has been read to it
       sources,
       destinations: new Map([['crm', { ...crm, sourceIds: ['shop', 'new'] }]]),
       computations: new Map(),
+      tokens: new Map(),
+      replays: new Map(),
     }
     settings.change()
   }
@@ -611,6 +621,62 @@ test('a retry is skipped if all of its URLs were removed', async (t) => {
   await until(() => committedRetries() === 1, 5_000, 'committed')
   assert.deepEqual([clients[0]!.sent, appended], [[], []])
 })
+
+test('a retry waits while it is not known who is suppressed, and then is skipped or sent', async (t) => {
+  const known = Promise.withResolvers<void>()
+  let isKnown = false
+  let asked = 0
+  const { clients, retry, told, committedRetries } = await engine(t, {
+    suppressions: {
+      isEmpty: false,
+      covers: ({ userIds }) => userIds.includes('ada'),
+      pending: () => (++asked && isKnown ? null : known.promise),
+    },
+  })
+  retry(waiting({ userIds: ['ada'] }))
+  retry(waiting({ id: 'n:crm', messageId: 'n', userIds: ['bob'] }), 'bob')
+  await until(() => asked > 0, 5_000, 'asked')
+  await turn()
+  assert.deepEqual([clients[0]!.sent, told.filter(({ type }) => type === 'disposition')], [[], []])
+  isKnown = true
+  known.resolve()
+  await until(() => clients[0]!.onWire.length === 1, 5_000, 'sent')
+  assert.deepEqual(clients[0]!.sent, ['n:crm'])
+  clients[0]!.answer('success')
+  await until(() => committedRetries() === 2, 5_000, 'committed')
+  const ends = told.filter(({ type }) => type === 'disposition')
+  assert.deepEqual(
+    ends.map(({ messageId, disposition, reason }) => [messageId, disposition, reason]),
+    [
+      ['m', 'skipped', 'suppressed'],
+      ['n', 'delivered', null],
+    ],
+  )
+})
+
+for (const [what, tierDelayMs, attempts] of [
+  ['a retry', parked.delayMs, 1],
+  ['a replayed call', 0, 0],
+] as const) {
+  test(`${what} that waits for a slot is not sent once its user is suppressed`, async (t) => {
+    const suppressed = new Set<string>()
+    const { clients, retry, told } = await engine(t, {
+      tierDelayMs,
+      suppressions: {
+        isEmpty: false,
+        covers: ({ userIds }) => userIds.some((id) => suppressed.has(id)),
+        pending: () => null,
+      },
+    })
+    for (let n = 0; n < 5; n++) retry(waiting({ attempts, id: `${n}:crm`, userIds: [`u-${n}`] }), `u-${n}`)
+    await until(() => clients[0]!.onWire.length === 4, 5_000, 'four of them are sent')
+    suppressed.add('u-4')
+    clients[0]!.answer('success')
+    const reasons = () => told.map(({ disposition, reason }) => `${disposition} ${reason}`)
+    await until(() => reasons().includes('skipped suppressed'), 5_000, 'the fifth is skipped')
+    assert.equal(clients[0]!.sent.length, 4)
+  })
+}
 
 test('a retry whose last URL fails finally becomes a dead letter that keeps its history', async (t) => {
   const { clients, retry, appended, committedRetries } = await engine(t, { urls: 2 })

@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict'
-import { fork } from 'node:child_process'
+import { fork, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { readdir, symlink } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import kafkajs, { Kafka, logLevel, type Admin } from 'kafkajs'
 import { startLocalKafka } from '../../src/local/kafka.ts'
 import { asPart } from '../../src/local/java-server.ts'
+import { ensureQuickParts } from '../../src/local/class-archives.ts'
 import { ensureLocalParts } from '../../src/local/parts.ts'
 import { isPortFree } from '../../src/local/ports.ts'
 import { startLocalRegistry } from '../../src/local/registry.ts'
@@ -155,6 +157,33 @@ test('a local broker', async (t) => {
     const starting = startLocalKafka({ parts, dataDir, properties: { 'log.retention.ms': 'soon' } })
     await assert.rejects(starting, { code: 'local', message: /log\.retention\.ms.*kafka\.log/ })
   })
+})
+
+test('servers start with the archive of their classes, which is made again when it is missing', async (t) => {
+  const cacheDir = await temporaryFolder(t)
+  const made = await ensureLocalParts()
+  for (const file of Object.values(made.archiveFiles)) {
+    const folder = file.replace(/\.jsa$/, '')
+    await symlink(folder, join(cacheDir, basename(folder)))
+  }
+  await symlink(made.archiveFiles.registry, join(cacheDir, basename(made.archiveFiles.registry)))
+  const before = await ensureLocalParts({ cacheDir })
+  assert.deepEqual(before.kafkaFlags, [])
+
+  const { kafkaFlags, registryFlags, archiveFiles } = await ensureQuickParts({ cacheDir })
+  assert.deepEqual(kafkaFlags, [`-XX:SharedArchiveFile=${archiveFiles.kafka}`])
+  assert.deepEqual(registryFlags, [`-XX:SharedArchiveFile=${archiveFiles.registry}`])
+  assert.deepEqual((await readdir(cacheDir)).sort(), [
+    'apicurio-registry-3.0.9',
+    'apicurio-registry-3.0.9.jsa',
+    'kafka-4.3.1',
+    'kafka-4.3.1.jsa',
+  ])
+  // The JVM says whether it takes what it is given.
+  const storageTool = ['-cp', before.kafkaClassPath, 'kafka.tools.StorageTool', 'random-uuid']
+  const args = ['-Xshare:on', ...kafkaFlags, ...storageTool]
+  const { status, stderr } = spawnSync(made.java, args, { encoding: 'utf8' })
+  assert.equal(status, 0, stderr)
 })
 
 test('a registry gives a schema the same id after a crash during its registration', async (t) => {

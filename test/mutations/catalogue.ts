@@ -1,8 +1,11 @@
+import { access } from './access.ts'
 import { calls } from './calls.ts'
 import { edges } from './edges.ts'
+import { guards } from './guards.ts'
 import { isolation } from './isolation.ts'
 import { keeping } from './keeping.ts'
 import type { Mutation } from '../../scripts/mutations/mutation.ts'
+import { operators } from './operators.ts'
 import { requests } from './requests.ts'
 import { retries } from './retries.ts'
 import { security } from './security.ts'
@@ -17,5 +20,8 @@ export const mutations: readonly Mutation[] = [
   ...isolation,
   ...keeping,
   ...settings,
+  ...guards,
   ...security,
+  ...access,
+  ...operators,
 ]

@@ -32,7 +32,7 @@ export const edges: readonly Mutation[] = [
   {
     id: 'no-limit-on-the-rate-of-a-source',
     file: 'src/collector/collector.ts',
-    find: 'this.#rates.count(source.id, count)',
+    find: 'this.#rates.count(source, count)',
     replace: '',
     test: {
       file: 'collector/collector.test.ts',

@@ -341,4 +341,44 @@ export const isolation: readonly Mutation[] = [
       name: 'an endpoint that is not set up defers new and waiting deliveries, and resumes once it is set up',
     },
   },
+  {
+    id: 'every-forwarder-takes-the-whole-limit',
+    file: 'src/core/pacing/destination-limit.ts',
+    find: 'Math.floor((maxInFlight * owned) / all)',
+    replace: 'Math.floor((maxInFlight * all) / all)',
+    test: {
+      file: 'pipeline/settings/destination-limits.test.ts',
+      name: 'no more requests are in flight than the limit of all forwarders, and another destination is not affected',
+    },
+  },
+  {
+    id: 'a-bucket-that-never-empties',
+    file: 'src/core/pacing/destination-limit.ts',
+    find: 'this.#tokens = this.#tokensAt(now) - 1',
+    replace: 'this.#tokens = this.#tokensAt(now)',
+    test: {
+      file: 'core/pacing/destination-limit.test.ts',
+      name: 'property: in no time do more attempts start than the rate allows, and as many when they may',
+    },
+  },
+  {
+    id: 'a-limit-that-nothing-asks',
+    file: 'src/forwarder/send/endpoint-queue.ts',
+    find: 'if (limit !== null && !limit.allows(this, now)) return',
+    replace: 'if (limit !== null && !limit.allows(this, now)) void limit',
+    test: {
+      file: 'forwarder/send/dispatcher.test.ts',
+      name: 'endpoints of a destination with a limit take turns, and one that ends lets the next one start',
+    },
+  },
+  {
+    id: 'a-limit-that-does-not-say-so',
+    file: 'src/forwarder/send/endpoint-queue.ts',
+    find: "deferral.reason === 'slow' && this.isLimited(now) ? 'limited' : deferral.reason",
+    replace: 'deferral.reason',
+    test: {
+      file: 'pipeline/settings/destination-limits.test.ts',
+      name: 'a destination at its limit that holds others back is deferred, which its metric and its dead letters say',
+    },
+  },
 ]

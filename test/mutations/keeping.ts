@@ -56,6 +56,66 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
+    id: 'a-late-attempt-counted-again-in-every-tally',
+    file: 'src/forwarder/commit/late-attempts.ts',
+    find: 'const left = (from.get(code) ?? 0) - count',
+    replace: 'const left = (from.get(code) ?? 0) - count * 0',
+    test: {
+      file: 'forwarder/tallies.test.ts',
+      name: 'property: whatever happens to commits, members and processes, the chain covers committed offsets once, names their owner, and sums up exactly what that did',
+    },
+  },
+  {
+    id: 'late-attempts-not-tallied-where-nothing-else-is',
+    file: 'src/forwarder/commit/committer.ts',
+    find: ' || ledger.hasLateAttempts',
+    replace: '',
+    test: {
+      file: 'pipeline/audit/tallies.test.ts',
+      name: 'tallies count, for each URL, the attempts that its receiver saw, and skips and dead letters by reason',
+    },
+  },
+  {
+    id: 'failed-attempts-not-tallied',
+    file: 'src/forwarder/commit/ledger.ts',
+    find: "if ((failed || active.settled) && kind !== 'deferred')",
+    replace: "if (active.settled && kind !== 'deferred')",
+    test: {
+      file: 'pipeline/audit/tallies.test.ts',
+      name: 'tallies count, for each URL, the attempts that its receiver saw, and skips and dead letters by reason',
+    },
+  },
+  {
+    id: 'what-came-in-summed-up-again',
+    file: 'src/adapters/metrics/collector-metrics.ts',
+    find: 'source.summed = [...counts]',
+    replace: 'void summed',
+    test: {
+      file: 'commands/reports/process-reports.test.ts',
+      name: 'every ten seconds there is a heartbeat, and a summary of each source of which something came in',
+    },
+  },
+  {
+    id: 'reports-that-pile-up-while-kafka-is-away',
+    file: 'src/commands/reports/process-reports.ts',
+    find: 'this.#writing ??= this.#write(false)',
+    replace: 'this.#writing = this.#write(false)',
+    test: {
+      file: 'commands/reports/process-reports.test.ts',
+      name: 'while Kafka is away what comes in is kept for one summary of all that time, and no heartbeat piles up',
+    },
+  },
+  {
+    id: 'no-last-heartbeat',
+    file: 'src/commands/reports/process-reports.ts',
+    find: 'if (isReady) await this.#writeLast()',
+    replace: 'void isReady',
+    test: {
+      file: 'pipeline/audit/reports.test.ts',
+      name: 'each process writes heartbeats from its start to its end, and a collector says what it answered',
+    },
+  },
+  {
     id: 'a-map-of-an-earlier-assignment-used',
     file: 'src/forwarder/consume/group-consumer.ts',
     find: 'if (committed === null || signal.aborted) return',
@@ -301,6 +361,37 @@ export const keeping: readonly Mutation[] = [
     test: {
       file: 'pipeline/delivery/deployments.test.ts',
       name: 'two deployments are separate: neither delivers, retries, lists, deletes or audits anything of the other',
+    },
+  },
+  {
+    id: 'a-tally-counted-before-its-commit-is-known',
+    file: 'src/core/statistics/tally-facts.ts',
+    find: '    candidates.push(pending)\n    if (candidates.length > maxCandidates) candidates.shift()\n    return []',
+    replace: '    return [pending]',
+    test: {
+      file: 'core/statistics/statistics.test.ts',
+      name: 'property: however the ledger is divided among restarts, exactly what was committed counts',
+    },
+  },
+  {
+    id: 'statistics-written-without-their-position',
+    file: 'src/adapters/store/statistics/statistics-database.ts',
+    find: 'for (const [partition, { next, newest }] of until) move.run(partition, next, newest)',
+    replace: 'for (const [partition, { newest }] of until) move.run(partition, 0, newest)',
+    test: {
+      file: 'pipeline/audit/statistics.test.ts',
+      name: 'a process that is killed while it folds neither loses a count nor adds one twice',
+      within: 'on a broker that allows short sessions',
+    },
+  },
+  {
+    id: 'calls-of-erased-users-listed',
+    file: 'src/console/statistics/user-messages.ts',
+    find: 'return !erasures.covers(',
+    replace: 'return !!erasures && !!(',
+    test: {
+      file: 'console/statistics-api.test.ts',
+      name: 'statistics, attempts, users’ calls, processes and audits by the API agree with what took place, and with the commands',
     },
   },
 ]

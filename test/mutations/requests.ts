@@ -171,8 +171,8 @@ export const requests: readonly Mutation[] = [
   {
     id: 'integrations-ignored',
     file: 'src/forwarder/plan/call-planner.ts',
-    find: 'if (!route.enabled || !allowsWebhooks(call)) return { call, destinations: [], unwanted: [] }',
-    replace: 'if (!route.enabled) return { call, destinations: [], unwanted: [] }',
+    find: 'if (!route.enabled || !allowsWebhooks(call)) {',
+    replace: 'if (!route.enabled) {',
     test: {
       file: 'pipeline/settings/settings.test.ts',
       name: 'the integrations of a call decide whether it goes to webhooks',
@@ -192,11 +192,95 @@ export const requests: readonly Mutation[] = [
   {
     id: 'a-delete-that-a-choice-of-types-keeps-away',
     file: 'src/core/settings/destination-options.ts',
-    find: "if (type === 'delete') return true",
-    replace: '',
+    find: "if (type === 'delete') return null\n  if (names",
+    replace: 'if (names',
     test: {
       file: 'core/settings/destination-options.test.ts',
       name: 'a call is sent if its type is chosen and, for track, its event too; a delete is always sent',
+    },
+  },
+  {
+    id: 'a-condition-that-is-not-asked',
+    file: 'src/core/settings/destination-options.ts',
+    find: 'return verdict ? null : filtered',
+    replace: 'return null',
+    test: {
+      file: 'pipeline/delivery/call-options.test.ts',
+      name: 'a condition decides by what is in a call; errors count as no, and a delete passes',
+      within: 'what a destination takes of calls: conditions, dropped paths and trace context',
+    },
+  },
+  {
+    id: 'a-condition-that-fails-counts-as-yes',
+    file: 'src/core/settings/destination-options.ts',
+    find: "if (typeof verdict !== 'boolean') return { reason: 'filtered', fault: verdict.reason }",
+    replace: "if (typeof verdict !== 'boolean') return null",
+    test: {
+      file: 'core/settings/destination-options.test.ts',
+      name: 'a condition that is false or cannot be evaluated leaves a call out, but never a delete',
+    },
+  },
+  {
+    id: 'a-condition-that-may-take-for-ever',
+    file: 'src/core/call/call-expression.ts',
+    find: 'if (!methods.includes(name))',
+    replace: 'if (name === null)',
+    test: {
+      file: 'core/call/call-expression.test.ts',
+      name: 'an expression that could take long, or grow, is refused',
+    },
+  },
+  {
+    id: 'searches-within-searches',
+    file: 'src/core/call/call-expression.ts',
+    find: 'if (isSearch(name) && isWithin)',
+    replace: 'if (isSearch(name) && isWithin && name === null)',
+    test: {
+      file: 'core/call/call-expression.test.ts',
+      name: 'an expression that could take long, or grow, is refused',
+    },
+  },
+  {
+    id: 'a-body-with-what-was-to-be-dropped',
+    file: 'src/forwarder/plan/call-planner.ts',
+    find: 'Buffer.from(renderBody(redacted(call, redaction)))',
+    replace: 'Buffer.from(renderBody(call))',
+    test: {
+      file: 'pipeline/delivery/call-options.test.ts',
+      name: 'dropped paths are not in the body, which is signed as it is sent, retries too',
+      within: 'what a destination takes of calls: conditions, dropped paths and trace context',
+    },
+  },
+  {
+    id: 'a-path-that-stops-at-an-array',
+    file: 'src/core/json/drop-paths.ts',
+    find: 'if (first !== openBracket) return text.slice(start, end)',
+    replace: 'if (first !== openBracket || arrays >= 0) return text.slice(start, end)',
+    test: {
+      file: 'core/call/redaction.test.ts',
+      name: 'a path through an array goes through each of its elements',
+    },
+  },
+  {
+    id: 'a-trace-that-was-not-asked-for',
+    file: 'src/forwarder/plan/destination-runtime.ts',
+    find: 'traceparent: this.passesTraceContext ? traceparent : null',
+    replace: 'traceparent',
+    test: {
+      file: 'pipeline/delivery/call-options.test.ts',
+      name: 'a traceparent goes from the request to every attempt and into the log, if it is wanted',
+      within: 'what a destination takes of calls: conditions, dropped paths and trace context',
+    },
+  },
+  {
+    id: 'a-trace-that-stays-at-the-collector',
+    file: 'src/adapters/kafka/write/call-batch.ts',
+    find: 'traceparent === null ? null : this.#tracedHeaders(traceparent)',
+    replace: 'traceparent === null ? null : headers',
+    test: {
+      file: 'pipeline/delivery/call-options.test.ts',
+      name: 'a traceparent goes from the request to every attempt and into the log, if it is wanted',
+      within: 'what a destination takes of calls: conditions, dropped paths and trace context',
     },
   },
 ]

@@ -5,8 +5,8 @@ export const security: readonly Mutation[] = [
   {
     id: 'a-permission-printed-that-nothing-needs',
     file: 'src/core/permissions.ts',
-    find: "...permissionsOn('topic', [settings], ['READ', 'DESCRIBE_CONFIGS']),",
-    replace: "...permissionsOn('topic', [settings], ['READ', 'WRITE', 'DESCRIBE_CONFIGS']),",
+    find: "...permissionsOn('topic', [settings, suppressions], ['READ', 'DESCRIBE_CONFIGS']),",
+    replace: "...permissionsOn('topic', [settings, suppressions], ['READ', 'WRITE', 'DESCRIBE_CONFIGS']),",
     test: {
       file: 'pipeline/security/secured.test.ts',
       name: 'exactly the necessary permissions are printed',

@@ -204,4 +204,156 @@ export const settings: readonly Mutation[] = [
       name: 'the delete call is valid, is the same each time, and renders to the documented body',
     },
   },
+  {
+    id: 'a-paused-destination-sent-to',
+    file: 'src/forwarder/plan/routing.ts',
+    find: 'const destinations = planned.filter(({ pauseId }) => pauseId === null)',
+    replace: 'const destinations = planned',
+    test: {
+      file: 'pipeline/settings/pause.test.ts',
+      name: 'calls of a paused destination are held, each once, and others of the same calls are delivered',
+    },
+  },
+  {
+    id: 'held-retries-expired',
+    file: 'src/forwarder/plan/retry-planner.ts',
+    find: 'if (endpoints.length > 0 && destination.pauseId !== null) {',
+    replace: 'if (endpoints.length < 0) {',
+    test: {
+      file: 'pipeline/settings/pause.test.ts',
+      name: 'retries that come due during a pause are held, however long it lasts, and not attempted',
+    },
+  },
+  {
+    id: 'queues-sent-after-a-pause-came',
+    file: 'src/forwarder/send/dispatcher.ts',
+    find: "if (active.destination.pauseId !== null) return 'hold'",
+    replace: '',
+    test: {
+      file: 'forwarder/send/dispatcher.test.ts',
+      name: 'what waits when its destination is paused is held: in queues, in lanes, and on connections that are not there yet',
+    },
+  },
+  {
+    id: 'a-version-shown-before-what-was-held-is-committed',
+    file: 'src/forwarder/commit/settled-version.ts',
+    find: 'if (ledger.hasMarkedHeld(this.#codes)) return',
+    replace: 'void ledger',
+    test: {
+      file: 'forwarder/commit/partition-ledger.test.ts',
+      name: 'a version of the settings is shown once all that was held before it was applied is committed',
+    },
+  },
+  {
+    id: 'tallies-of-any-size',
+    file: 'src/forwarder/commit/partition-ledger.ts',
+    find: 'if (horizon < end)',
+    replace: 'if (horizon < 0)',
+    test: {
+      file: 'forwarder/commit/partition-ledger.test.ts',
+      name: 'a tally that would name too many runs of held offsets takes the first ones, and the next goes on',
+    },
+  },
+  {
+    id: 'pauses-without-an-end',
+    file: 'src/adapters/folded-log/pause-ends.ts',
+    find: 'timer = setTimeout(() => void end(), Math.min(waitMs, longestTimerMs))',
+    replace: 'void [end, waitMs, longestTimerMs]',
+    test: {
+      file: 'pipeline/settings/pause.test.ts',
+      name: 'a pause with an end ends by itself, also where the forwarder was started during it',
+    },
+  },
+  {
+    id: 'replays-that-forget-how-far-they-are',
+    file: 'src/console/replays/replay-outbox.ts',
+    find: 'for (const each of parts.before) this.#done.set(keyOfPlace(each), each)',
+    replace: 'void parts.before',
+    test: {
+      file: 'pipeline/replay/replay-jobs.test.ts',
+      name: 'a replay whose process is killed goes on in another one, and repeats no more than was in the air',
+    },
+  },
+  {
+    id: 'replays-under-one-id',
+    file: 'src/core/replay/replayed-delivery.ts',
+    find: "id: kind === 'delivered' ? `${id}:${job.id}` : id,",
+    replace: 'id,',
+    test: {
+      file: 'pipeline/replay/replay.test.ts',
+      name: 'what a receiver had gets a delivery id of its own and the same messageId; filters choose among it',
+    },
+  },
+  {
+    id: 'replays-that-skip-what-a-tally-leaves-open',
+    file: 'src/core/replay/replay-facts.ts',
+    find: 'return epochs.every((index) =>',
+    replace: 'return epochs.some((index) =>',
+    test: {
+      file: 'core/replay/replay-facts.test.ts',
+      name: 'a call counts as skipped by the settings of when it was finished, and near a change by its tally',
+    },
+  },
+  {
+    id: 'held-retries-left-behind',
+    file: 'src/console/replays/run-replay.ts',
+    find: "if (!this.#job.only.includes('held')) return true",
+    replace: 'if (this.#job.id) return true',
+    test: {
+      file: 'pipeline/replay/held.test.ts',
+      name: 'the end of a pause sends what it held, calls and retries, once each and under their own ids',
+    },
+  },
+  {
+    id: 'replays-that-note-what-is-not-sent-yet',
+    file: 'src/console/replays/replay-outbox.ts',
+    find: 'const refused = await topic.append(batch)',
+    replace:
+      'for (const each of looked.splice(0)) this.#complete(each)\n      await this.commit()\n      const refused = await topic.append(batch)',
+    test: {
+      file: 'console/replays/replay-crash.test.ts',
+      name: 'sent in full, in order and once, but for what a kill anywhere left unnoted',
+    },
+  },
+  {
+    id: 'replays-of-pauses-that-wait-for-no-forwarder',
+    file: 'src/console/replays/run-replay.ts',
+    find: 'await this.#reader.readOn(this.#signal)\n    for (;;) {',
+    replace: 'for (;;) {',
+    test: {
+      file: 'console/replays/replay-crash.test.ts',
+      name: 'sent in full, in order and once, but for what a kill anywhere left unnoted',
+    },
+  },
+  {
+    id: 'replays-finished-before-their-last-batch',
+    file: 'src/console/replays/run-replay.ts',
+    find: '      await this.#outbox.flush()\n      await this.#outbox.commit()\n      if (isThrough.every(Boolean) && knew) break',
+    replace:
+      '      if (isThrough.every(Boolean) && knew) break\n      await this.#outbox.flush()\n      await this.#outbox.commit()',
+    test: {
+      file: 'console/replays/replay-crash.test.ts',
+      name: 'sent in full, in order and once, but for what a kill anywhere left unnoted',
+    },
+  },
+  {
+    id: 'stopped-replays-that-do-not-say-how-far-they-are',
+    file: 'src/console/replays/run-replay.ts',
+    find: 'await this.#outbox.commit().catch(() => {})',
+    replace: 'void this.#outbox',
+    test: {
+      file: 'console/replays/replay-crash.test.ts',
+      name: 'sent in full, in order and once, wherever its process is told to stop',
+    },
+  },
+  {
+    id: 'pauses-that-use-up-the-window-of-what-they-hold',
+    file: 'src/core/replay/replayed-delivery.ts',
+    find: '(at === null ? null : at + waited)',
+    replace: '(waited < 0 ? null : at)',
+    test: {
+      file: 'pipeline/replay/held.test.ts',
+      name: 'after a pause longer than the retry window all that it held arrives, with a window of its own',
+    },
+  },
 ]

@@ -1,16 +1,17 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { settingsSections, settingsTables } from '../../scripts/settings-tables.ts'
 import { CollectorCounts } from '../../src/adapters/metrics/collector-metrics.ts'
 import { ConsoleCounts } from '../../src/adapters/metrics/console-metrics.ts'
+import { ProcessMetrics } from '../../src/adapters/metrics/process-metrics.ts'
 import { LogCounts } from '../../src/adapters/metrics/log-counts.ts'
 import { ForwarderCounts } from '../../src/adapters/metrics/forwarder-metrics.ts'
 import { Analytics } from '../../src/client/index.ts'
 import type { AnalyticsOptions } from '../../src/client/index.ts'
 import { variableNames } from '../../src/config/variables.ts'
+import { program } from '../../src/commands/program.ts'
 import { apiErrorCodes } from '../../src/console/api/errors.ts'
 import { deferralReasons } from '../../src/core/delivery/deferral.ts'
 import { deadLetterReasons } from '../../src/core/delivery/delivery.ts'
@@ -50,6 +51,11 @@ test('every variable that a page names exists', () => {
     'NODE_EXTRA_CA_CERTS',
     'BENCH_NODE_FLAGS',
     'NOT_COORDINATOR',
+    // Values of the admin API.
+    'SUPPRESS_ONLY',
+    'SUPPRESS_WITH_DELETE',
+    'DELETE_ONLY',
+    'USER_ID',
   ]
   const names = [...docs.matchAll(/`([A-Z]+_[A-Z_]*[A-Z])`/g)].map(([, name]) => name!)
   const known = [...variableNames, ...variableNames.map((name) => `${name}_FILE`), ...besides]
@@ -59,25 +65,25 @@ test('every variable that a page names exists', () => {
   )
 })
 
-/** What `postrider <path> --help` prints; asked once for each path. */
-const helps = new Map<string, string>()
-function helpOf(path: readonly string[]): string {
-  const key = path.join(' ')
-  const known = helps.get(key)
-  if (known !== undefined) return known
-  const entry = join(root, 'src', 'main.ts')
-  const help = execFileSync(process.execPath, [entry, ...path, '--help'], { cwd: '/', encoding: 'utf8' })
-  helps.set(key, help)
-  return help
+/** What `postrider <path> --help` prints. */
+async function helpOf(path: readonly string[]): Promise<string> {
+  let command = await program(path)
+  for (const name of path) {
+    if (command.commands.length === 0) break
+    const found = command.commands.find((each) => each.name() === name)
+    assert.ok(found, `${path.join(' ')} is no command`)
+    command = found
+  }
+  return command.helpInformation()
 }
 
-test('every command and flag that a page names exists', () => {
+test('every command and flag that a page names exists', async () => {
   const commands = named('npx postrider')
   assert.ok(commands.length > 40)
   for (const words of commands) {
     const flag = words.findIndex((word) => word.startsWith('-'))
     const path = flag < 0 ? words : words.slice(0, flag)
-    const help = helpOf(path)
+    const help = await helpOf(path)
     assert.ok(help.startsWith(`Usage: postrider ${path[0]}`), words.join(' '))
     assert.ok(path.length === 1 || !/^Commands:/m.test(help), `${path.join(' ')} is no command`)
     for (const word of words.filter((word) => word.startsWith('--')))
@@ -91,14 +97,32 @@ test('every command and flag that a page names exists', () => {
 test('docs/operations.md names every exposed metric, and no others', () => {
   const counts = new ForwarderCounts()
   counts.destination('crm')
-  counts.watch({ inFlight: () => 0, endpoints: () => [], lag: () => [], notSetUp: () => [] })
+  counts.watch({
+    inFlight: () => 0,
+    endpoints: () => [],
+    lag: () => [],
+    partitions: () => [],
+    notSetUp: () => [],
+    gone: () => [],
+    waiting: () => [],
+    pauses: () => [],
+    settingsVersion: () => 0,
+  })
+  counts.heldKeptMs = 1
   const collected = new CollectorCounts()
   collected.calls('shop', 'track', 'accepted', 1)
   const asked = new ConsoleCounts()
   asked.request('listSources', 200)
   const logs = new LogCounts()
   logs.ignored('webhooks.settings')
-  const pages = [...counts.expose(), ...logs.expose(), ...collected.expose(), ...asked.expose()]
+  const build = new ProcessMetrics({ version: '', topicPrefix: '', groupId: '', parts: [] })
+  const pages = [
+    ...build.expose(),
+    ...counts.expose(),
+    ...logs.expose(),
+    ...collected.expose(),
+    ...asked.expose(),
+  ]
   const exposed = [...pages.join('').matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name!)
   const inTable = [...readPage('docs/operations.md').matchAll(/^\| `(postrider_\w+)/gm)].map(
     ([, name]) => name!,

@@ -36,14 +36,14 @@ test('a mutation whose text has changed gives an error that names it and its fil
   }
 })
 
-test('every mutation has a unique id and an existing test, in a file that test/README.md lists', async () => {
-  const readme = await read('test/README.md')
+test('every mutation has a unique id and an existing test, in a file that is listed with its promises', async () => {
+  const pages = (await Promise.all(['test/README.md', 'test/operating.md'].map(read))).join('')
   const ids = new Set<string>()
   for (const { id, test } of mutations) {
     assert.match(id, /^[a-z0-9]+(-[a-z0-9]+)*$/)
     assert.ok(!ids.has(id), `two mutations have the id ${id}`)
     ids.add(id)
-    assert.ok(readme.includes(`]: ${test.file}\n`), `${id}: test/README.md does not list ${test.file}`)
+    assert.ok(pages.includes(`]: ${test.file}\n`), `${id}: no page lists ${test.file}`)
     const source = (await read(`test/${test.file}`)).replaceAll("\\'", "'")
     for (const part of [test.name, test.within ?? ''])
       assert.ok(source.includes(part), `${id}: test/${test.file} has no test "${part}"`)

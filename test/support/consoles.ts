@@ -53,7 +53,15 @@ export async function startConsole(
   const storePath = await mkdtemp(join(tmpdir(), 'postrider-test-'))
   const config = { ...deployment.config, consolePort: 0, adminToken, storePath, ...options.config }
   const kafka = createKafka(config, silentLog)
-  const open = openConsole({ kafka, log, host: '127.0.0.1', ...options, config })
+  const open = openConsole({
+    kafka,
+    log,
+    host: '127.0.0.1',
+    // A few consumers more for each console: only where a test is about them.
+    operationalEvents: null,
+    ...options,
+    config,
+  })
   const stopping = new AbortController()
   const ended = open.part.run(stopping.signal)
   let failure: unknown = null

@@ -20,6 +20,7 @@ export const allPages: readonly string[] = [
   'CONTRIBUTING.md',
   'bench/README.md',
   'test/README.md',
+  'test/operating.md',
   'test/faults/README.md',
 ]
 

@@ -1,5 +1,6 @@
 import type { Erasure } from '../../src/core/erasure/erasures.ts'
 import { erasureKey } from '../../src/core/erasure/erasures.ts'
+import { suppressionKey } from '../../src/core/suppression/suppressions.ts'
 import type { Deployment } from './deployment/deployment.ts'
 
 export const someErasure = (given: Partial<Erasure> = {}): Erasure => ({
@@ -26,4 +27,26 @@ export async function appendErasures(deployment: Deployment, ...given: Partial<E
       value: codecs.erasures.encode(erasure),
     })),
   })
+}
+
+/** Begins or ends suppressions, as the console's writer does. Without a source: at every one. */
+export async function appendSuppressions(
+  { codecs, producer, topics }: Deployment,
+  ...given: { userId: string; sourceId?: string; ends?: boolean }[]
+): Promise<void> {
+  await codecs.suppressions.ready()
+  await producer.send({
+    topic: topics.suppressions,
+    acks: -1,
+    messages: given.map(({ userId, sourceId = '', ends = false }) => ({
+      key: suppressionKey(sourceId, userId),
+      value: ends ? null : codecs.suppressions.encode({ sourceId, userId, at: Date.now() }),
+    })),
+  })
+}
+
+/** The keys of what the topic holds: of what begins, and with a `-` of what ends. */
+export async function suppressionsIn({ read, topics }: Deployment): Promise<string[]> {
+  const records = await read(topics.suppressions)
+  return records.map(({ key, value }) => `${value === null ? '-' : ''}${key!.toString()}`)
 }

@@ -1,11 +1,11 @@
 import { randomInt } from 'node:crypto'
-import { setTimeout as delay } from 'node:timers/promises'
 import { ErasureIndex, type ErasableCall, type Erasure } from '../../core/erasure/erasures.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 import type { ErasureSource } from '../../forwarder/plan/inputs.ts'
-import { FoldedLog, type FoldedLogOptions } from './folded-log.ts'
+import type { FoldedLogOptions } from './folded-log.ts'
 import { IgnoredRecords, type IgnoredCounts } from './ignored-records.ts'
 import type { TopicRecord } from '../kafka/read/topic-record.ts'
+import { UserLog } from './user-log.ts'
 
 export interface ErasureLogOptions extends FoldedLogOptions {
   codec: {
@@ -16,17 +16,11 @@ export interface ErasureLogOptions extends FoldedLogOptions {
   counts?: IgnoredCounts
 }
 
-/** How old what is known of erasures may be when a retry is sent: they arrive within milliseconds otherwise. */
-const maxStaleMs = 5_000
-const lookAgainMs = 50
-
 /** The erased users, folded from `webhooks.erasures` and followed live (docs/privacy.md). */
-export class ErasureLog extends FoldedLog implements ErasureSource {
+export class ErasureLog extends UserLog implements ErasureSource {
   readonly #options: ErasureLogOptions
   readonly #index = new ErasureIndex(randomInt(2 ** 32))
   readonly #ignored: IgnoredRecords
-  #startedAt = -Infinity
-  #waiting: Promise<void> | null = null
 
   constructor(options: ErasureLogOptions) {
     super(options, 'erasures')
@@ -40,34 +34,6 @@ export class ErasureLog extends FoldedLog implements ErasureSource {
 
   covers(call: ErasableCall): boolean {
     return this.#index.covers(call)
-  }
-
-  pending(): Promise<void> | null {
-    const asOf = Math.max(this.#startedAt, this.reader.freshAsOf)
-    if (performance.now() - asOf < maxStaleMs) return null
-    this.#waiting ??= delay(lookAgainMs).finally(() => (this.#waiting = null))
-    return this.#waiting
-  }
-
-  /**
-   * Folds the log to its end as of the call, then follows it. Waits for brokers and registry until the signal
-   * aborts, then throws `kafka_unavailable`; `setup` when the topic is missing. Close it even if this throws.
-   */
-  async start(signal?: AbortSignal): Promise<void> {
-    const began = performance.now()
-    await this.reader.start(signal)
-    this.#startedAt = began
-  }
-
-  /** Itself, once everything is folded that lay in the log at the time of the call. */
-  async current(signal?: AbortSignal): Promise<this> {
-    await this.reader.readToEnd(signal)
-    return this
-  }
-
-  /** Idempotent. */
-  close(): Promise<void> {
-    return this.reader.close()
   }
 
   /** Waits only where the record's schema has to be fetched first. */

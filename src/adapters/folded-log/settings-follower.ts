@@ -4,9 +4,10 @@ import {
   type PlacedEntry,
   type SettingsEntry,
 } from '../../core/settings/replay.ts'
-import type { SettingsFold } from '../../core/settings/fold.ts'
-import type { SettingsState } from '../../core/settings/settings.ts'
+import type { AcceptedRecord, SettingsFold } from '../../core/settings/fold.ts'
+import type { SettingsAggregate, SettingsState } from '../../core/settings/settings.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
+import type { ChangeAuthor } from '../../console/settings-writer.ts'
 import { IgnoredRecords, type IgnoredCounts } from './ignored-records.ts'
 import type { TopicRecord } from '../kafka/read/topic-record.ts'
 import { aborted } from '../kafka/waiting.ts'
@@ -26,6 +27,8 @@ export interface SettingsFollowerOptions {
   counts?: SettingsLogCounts | undefined
 }
 
+const rememberedAuthors = 1_000
+
 /**
  * The settings as the records of their log make them, one after another. What no Postrider writes is reported and
  * ignored. At an event that counts and cannot be read it holds: the settings stay as they were before it, until a newer
@@ -33,7 +36,9 @@ export interface SettingsFollowerOptions {
  */
 export class SettingsFollower {
   readonly #options: SettingsFollowerOptions
-  readonly #replay = new SettingsReplay()
+  readonly #replay = new SettingsReplay((accepted) => this.#accepted(accepted))
+  /** Of the newest changes, by the version before each. */
+  readonly #authors = new Map<number, ChangeAuthor>()
   readonly #ignored: IgnoredRecords
   readonly #listeners = new Set<(state: SettingsState) => void>()
   readonly #verdicts = new Map<string, (verdict: EntryVerdict) => void>()
@@ -52,8 +57,18 @@ export class SettingsFollower {
     return this.#replay.fold
   }
 
-  get state(): SettingsState {
+  get state(): SettingsAggregate {
     return this.#replay.fold.state
+  }
+
+  /** Who made the first change after this version; null where that is not remembered any more, or there was none. */
+  authorAfter(version: number): ChangeAuthor | null {
+    return this.#authors.get(version) ?? null
+  }
+
+  #accepted({ version, appendedAt, record: { actor = '' } }: AcceptedRecord): void {
+    this.#authors.set(version, { actor, appendedAt })
+    this.#authors.delete(version - rememberedAuthors)
   }
 
   /** Where it holds, and why; null while everything was folded. */

@@ -1,17 +1,20 @@
 import { randomUUID } from 'node:crypto'
 import {
+  type ChangeAuthor,
   type PerformOptions,
   type Performed,
   type SettingsWriter,
   RequestKeyReused,
+  SettingsChangedFirst,
   SettingsRefused,
 } from '../../console/settings-writer.ts'
+import { decideAny } from '../../core/apply/apply-rules.ts'
+import type { ApplyCommand } from '../../core/apply/wanted-settings.ts'
 import { commandIdOf, type RequestKey } from '../../core/settings/command-id.ts'
 import type { SettingsCommand } from '../../core/settings/commands.ts'
-import { decide } from '../../core/settings/decide.ts'
 import { aggregateOf, type SettingsEvent } from '../../core/settings/events.ts'
 import type { EntryVerdict } from '../../core/settings/replay.ts'
-import type { SettingsState } from '../../core/settings/settings.ts'
+import type { SettingsAggregate, SettingsState } from '../../core/settings/settings.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 import type { TopicRecord } from '../kafka/read/topic-record.ts'
 import { within } from '../kafka/waiting.ts'
@@ -41,11 +44,15 @@ export interface SettingsLogOptions extends FoldedLogOptions {
   counts?: SettingsLogCounts
   /** Epoch milliseconds. */
   now?: () => number
+  /** Who does what is done now, for the history. */
+  actor?: (() => string) | undefined
 }
 
 /** How often a command is decided again because others wrote first, before its caller gets a conflict. */
 const maxDecisions = 20
 const verdictMs = 15_000
+/** A broker takes records of 1 MB unless it is set otherwise; so much is for what stands around one. */
+const maxEventBytes = 1_000_000
 /** How long a running command may hold up closing. */
 const closingMs = 3_000
 
@@ -73,8 +80,12 @@ export class SettingsLog extends FoldedLog implements SettingsWriter {
     this.#follower.take(record)
   }
 
-  get state(): SettingsState {
+  get state(): SettingsAggregate {
     return this.#follower.state
+  }
+
+  authorAfter(version: number): ChangeAuthor | null {
+    return this.#follower.authorAfter(version)
   }
 
   /** Why these are not the settings as they are now, in one line; null while they are. */
@@ -124,7 +135,7 @@ export class SettingsLog extends FoldedLog implements SettingsWriter {
    * does not hold there, and `kafka_unavailable`.
    */
   async skip(offset: number): Promise<void> {
-    const { codec, topic, now = Date.now } = this.#options
+    const { codec, topic, now = Date.now, actor } = this.#options
     const { held } = this.#follower
     if (held?.offset !== offset)
       throw new PostriderError(
@@ -134,7 +145,7 @@ export class SettingsLog extends FoldedLog implements SettingsWriter {
           : `the settings are not held up: every record of ${topic} was read, or is no settings event and is ignored`,
       )
     await codec.ready()
-    const value = await codec.encode(skipFields(randomUUID(), now(), offset))
+    const value = await codec.encode(skipFields(randomUUID(), now(), offset, actor?.()))
     await this.#publishRecord('settings', value)
     await this.reader.readToEnd(AbortSignal.timeout(verdictMs))
     this.#follower.publish()
@@ -149,14 +160,19 @@ export class SettingsLog extends FoldedLog implements SettingsWriter {
   }
 
   /** As `execute`, with what happened. */
-  perform(command: SettingsCommand, options: PerformOptions = {}): Promise<Performed> {
+  perform(command: SettingsCommand | ApplyCommand, options: PerformOptions = {}): Promise<Performed> {
+    const actor = this.#options.actor?.() ?? ''
     // One at a time: commands of one process would only overtake one another.
-    const result = this.#lastCommand.then(() => this.#perform(command, options))
+    const result = this.#lastCommand.then(() => this.#perform(command, options, actor))
     this.#lastCommand = result.catch(() => {})
     return result
   }
 
-  async #perform(command: SettingsCommand, { check, request = null }: PerformOptions): Promise<Performed> {
+  async #perform(
+    command: SettingsCommand | ApplyCommand,
+    { check, request = null, expectedVersion }: PerformOptions,
+    actor: string,
+  ): Promise<Performed> {
     const { now = Date.now } = this.#options
     for (let decisions = 0; decisions < maxDecisions; decisions++) {
       if (this.#follower.held) throw this.#follower.heldError()
@@ -167,12 +183,14 @@ export class SettingsLog extends FoldedLog implements SettingsWriter {
         if (before.request !== request.request) throw new RequestKeyReused()
         return { state, event: before.event, repeated: true }
       }
+      if (expectedVersion !== undefined && expectedVersion !== state.version)
+        throw new SettingsChangedFirst(state.version, this.authorAfter(expectedVersion))
       check?.(state)
-      const decision = decide(command, state)
+      const decision = decideAny(command, state)
       if (!decision.accepted) throw new SettingsRefused(decision.faults)
       const { event } = decision
       if (event === null) return { state, event, repeated: false }
-      if ((await this.#append(event, state.version, request)) !== 'accepted') continue
+      if ((await this.#append(event, state.version, request, actor)) !== 'accepted') continue
       this.#follower.publish()
       return { state: this.state, event, repeated: false }
     }
@@ -187,11 +205,17 @@ export class SettingsLog extends FoldedLog implements SettingsWriter {
     event: SettingsEvent,
     expectedVersion: number,
     request: RequestKey | null,
+    actor: string,
   ): Promise<EntryVerdict> {
     const { codec, topic, now = Date.now } = this.#options
     const commandId = commandIdOf(randomUUID(), request)
     await codec.ready()
-    const value = await codec.encode(toFields({ commandId, expectedVersion, at: now(), event }))
+    const value = await codec.encode(toFields({ commandId, expectedVersion, at: now(), event, actor }))
+    if (value.length > maxEventBytes)
+      throw new PostriderError(
+        'usage',
+        `the change is ${value.length} bytes long, and one event of the settings has at most ${maxEventBytes}: make it in parts`,
+      )
     const verdict = this.#follower.verdictOn(commandId)
     try {
       await this.#publishRecord(aggregateOf(event).id, value)

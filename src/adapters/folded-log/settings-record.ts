@@ -1,5 +1,8 @@
 import { z } from 'zod'
+import { roles } from '../../core/access/roles.ts'
 import { callTypes } from '../../core/call/analytics-call.ts'
+import { maxQuotaCount, parseRate } from '../../core/pacing/rate.ts'
+import { replayKinds, replayStates } from '../../core/replay/replay-job.ts'
 import { deliverToChoices } from '../../core/settings/destination-options.ts'
 import { aggregateOf, type SettingsEvent } from '../../core/settings/events.ts'
 import type { SettingsRecord } from '../../core/settings/fold.ts'
@@ -18,7 +21,12 @@ export interface SettingsEventFields {
   type: string
   /** The whole event as JSON text. */
   data: string
+  /** Who wrote it; empty where that is not known. Records of earlier versions end before it. */
+  actor: string
 }
+
+/** `cli:<user>@<host>`: host names have at most 253 characters. */
+const maxActorLength = 300
 
 const text = z.string()
 const id = text
@@ -34,7 +42,14 @@ const sealed = z.object({
   fingerprint: text,
   bound: z.literal(true).optional(),
 })
-const source = z.object({ id, name: text, writeKey: text, enabled: z.boolean() })
+const maxRate = text.refine((rate) => parseRate(rate, maxQuotaCount) !== null, 'no rate')
+const source = z.object({
+  id,
+  name: text,
+  writeKey: text,
+  maxRate: maxRate.optional(),
+  enabled: z.boolean(),
+})
 const endpoint = z.object({ id, url: text, headers: z.array(z.object({ name: text, value: sealed })) })
 const options = z
   .object({
@@ -42,6 +57,11 @@ const options = z
     types: z.array(z.enum(callTypes)).nullable(),
     events: z.array(text).nullable(),
     deliverTo: z.enum(deliverToChoices),
+    maxRate: text.nullable(),
+    maxInFlight: count.nullable(),
+    where: text.nullable(),
+    drop: z.array(text).nullable(),
+    traceContext: z.boolean(),
   })
   .partial()
 const destination = z.object({
@@ -55,9 +75,45 @@ const destination = z.object({
   enabled: z.boolean(),
 })
 
-const events = [
+const totals = z.object({
+  held: count,
+  skipped: count,
+  failed: count,
+  delivered: count,
+  looked: count,
+  erased: count,
+  refused: count,
+  lost: count,
+})
+const replay = z.object({
+  id,
+  destinationId: id,
+  only: z.array(z.enum(replayKinds)),
+  since: at,
+  until: at,
+  types: z.array(z.enum(callTypes)).nullable(),
+  events: z.array(text).nullable(),
+  user: text.nullable(),
+  /** Earlier versions have none. */
+  messageId: text.nullable().default(null),
+  rate: count.nullable(),
+  pauseId: text.nullable(),
+  createdAt: at,
+  keptSince: at.nullable(),
+  state: z.enum(replayStates),
+  changedAt: at,
+  totals: totals.nullable(),
+})
+
+const singles = [
   z.object({ type: z.literal('source_created'), source }),
-  z.object({ type: z.literal('source_updated'), id, name: text.optional(), writeKey: text.optional() }),
+  z.object({
+    type: z.literal('source_updated'),
+    id,
+    name: text.optional(),
+    writeKey: text.optional(),
+    maxRate: maxRate.nullable().optional(),
+  }),
   z.object({ type: z.literal('source_enabled'), id }),
   z.object({ type: z.literal('source_disabled'), id }),
   z.object({ type: z.literal('destination_created'), destination }),
@@ -80,11 +136,24 @@ const events = [
     earlierSecret: sealed.optional(),
     headers: z.array(z.object({ urlId: text, name: text, value: sealed })),
   }),
+  z.object({ type: z.literal('destination_paused'), id, pauseId: text, at, until: at.nullable() }),
+  z.object({ type: z.literal('destination_resumed'), id, pauseId: text, at }),
+  z.object({ type: z.literal('replay_started'), replay }),
+  z.object({ type: z.literal('replay_paused'), id, at }),
+  z.object({ type: z.literal('replay_resumed'), id, at }),
+  z.object({ type: z.literal('replay_cancelled'), id, at, totals: totals.nullable() }),
+  z.object({ type: z.literal('replay_finished'), id, at, totals: totals.nullable() }),
   z.object({ type: z.literal('endpoint_gone'), id, urlId: text, at }),
   z.object({ type: z.literal('computation_created'), kind, id, name: text, key: text, sourceId: text }),
   z.object({ type: z.literal('sync_started'), kind, id, syncId: text, mode, at }),
   z.object({ type: z.literal('sync_finished'), kind, id, syncId: text, at, entered: count, left: count }),
   z.object({ type: z.literal('computation_deleted'), kind, id }),
+] as const
+const events = [
+  ...singles,
+  z.object({ type: z.literal('token_created'), id, role: z.enum(roles), hash: text, at }),
+  z.object({ type: z.literal('token_revoked'), id, at }),
+  z.object({ type: z.literal('settings_applied'), events: z.array(z.discriminatedUnion('type', singles)) }),
 ] as const
 /** Fields that a newer Postrider added are left out; a type that it added cannot be read. */
 const event: z.ZodType<SettingsEvent> = z.discriminatedUnion('type', events)
@@ -99,11 +168,18 @@ const fields = z.object({
   expectedVersion: z.coerce.number().int().nonnegative(),
   at: z.coerce.number(),
   data: z.string(),
+  // Whoever writes there can write anything: it is shown to people, and kept in memory.
+  actor: z.string().transform(clean).catch(''),
 })
+
+/** A name on one line, of bounded length. */
+function clean(actor: string): string {
+  return actor.replace(/\p{C}/gu, '?').slice(0, maxActorLength)
+}
 
 export function toFields(record: SettingsRecord): SettingsEventFields {
   const { aggregate, id: aggregateId } = aggregateOf(record.event)
-  const { commandId, expectedVersion, at } = record
+  const { commandId, expectedVersion, at, actor = '' } = record
   return {
     commandId,
     expectedVersion,
@@ -112,11 +188,12 @@ export function toFields(record: SettingsRecord): SettingsEventFields {
     aggregateId,
     type: record.event.type,
     data: JSON.stringify(record.event),
+    actor: clean(actor),
   }
 }
 
 /** The record that passes over the one at `offset`. It has no place among the versions. */
-export function skipFields(commandId: string, at: number, offset: number): SettingsEventFields {
+export function skipFields(commandId: string, at: number, offset: number, actor = ''): SettingsEventFields {
   const data = JSON.stringify({ type: skipType, offset })
   return {
     commandId,
@@ -126,6 +203,7 @@ export function skipFields(commandId: string, at: number, offset: number): Setti
     aggregateId: 'settings',
     type: skipType,
     data,
+    actor: clean(actor),
   }
 }
 

@@ -1,4 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
+import type { Caller } from '../../console/api/operation.ts'
+import { isTokenForm } from '../../console/tokens.ts'
+import type { AccessTokens } from '../../core/access/tokens.ts'
 
 /** The write key of an Authorization header: `Basic base64(key:)`, as some SDKs have it without the colon. */
 export function basicKey(authorization: string | undefined): string | null {
@@ -21,18 +24,38 @@ function credentialsOf(scheme: string, authorization: string | undefined): strin
   return authorization.slice(space + 1).trim() || null
 }
 
-export type TokenVerdict = 'right' | 'wrong' | 'missing'
+/**
+ * Why a token is refused. `unknown`: it may be one that the settings hold, which are not there yet. `ended`: the session of
+ * a cookie is over, or its token is.
+ */
+export type TokenRefusal = 'wrong' | 'missing' | 'unknown' | 'ended'
+export type TokenVerdict = { caller: Caller } | { refused: TokenRefusal }
+
+/** The name of the token that the console is started with. No other can have it: their names are in small letters. */
+export const adminTokenName = 'ADMIN_TOKEN'
 
 /**
- * Compares a request's Bearer token with the one that is right. In constant time, of the token's length too: what is
- * compared are digests.
+ * Compares a token with ADMIN_TOKEN and those of the settings (null while there are none to look at). In
+ * constant time for each, of the token's length too: what is compared are digests.
  */
-export function tokenCheck(token: string): (authorization: string | undefined) => TokenVerdict {
+export function tokenCheck(
+  adminToken: string,
+  tokens: () => AccessTokens | null,
+): (token: string) => TokenVerdict {
   const digest = (text: string) => createHash('sha256').update(text).digest()
-  const right = digest(token)
-  return (authorization) => {
-    const given = bearerKey(authorization)
-    if (given === null) return 'missing'
-    return timingSafeEqual(digest(given), right) ? 'right' : 'wrong'
+  const right = digest(adminToken)
+  return (given) => {
+    const hash = digest(given)
+    if (timingSafeEqual(hash, right)) return { caller: { name: adminTokenName, role: 'admin' } }
+    const known = tokens()
+    if (known === null) return { refused: isTokenForm(given) ? 'unknown' : 'wrong' }
+    let caller: Caller | null = null
+    for (const { id, role, hash: text, revokedAt } of known.values()) {
+      const kept = Buffer.from(text, 'base64url')
+      // Whoever writes to the settings can write anything.
+      if (revokedAt !== null || kept.length !== hash.length) continue
+      if (timingSafeEqual(hash, kept)) caller = { name: id, role }
+    }
+    return caller ? { caller } : { refused: 'wrong' }
   }
 }

@@ -1,13 +1,14 @@
 import type { ServerResponse } from 'node:http'
 import { fastify } from 'fastify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { bodyTooLarge, overloaded, refusal, unavailable } from '../../collector/answers.ts'
+import { bodyTooLarge, refusal, unavailable } from '../../collector/answers.ts'
 import type { CollectAnswer } from '../../collector/answers.ts'
 import type { Collector } from '../../collector/collector.ts'
 import { Reservation } from '../../collector/request-budget.ts'
 import type { RequestBudget } from '../../collector/request-budget.ts'
 import { pixelRoutes, postRoutes } from '../../collector/routes.ts'
 import type { CallRoute } from '../../collector/routes.ts'
+import { isTraceparent } from '../../core/delivery/trace-context.ts'
 import { maxBodyBytes } from '../../core/call/tracking-request.ts'
 import type { Logger } from '../log.ts'
 import { BodyRefused, readBody } from './body.ts'
@@ -24,7 +25,7 @@ export interface CollectorServerOptions {
   trustedProxies?: readonly string[]
   budget: RequestBudget
   /** Behind it; null while there is none. */
-  collector(): Pick<Collector, 'admit' | 'collect' | 'hadNoRoom'> | null
+  collector(): Pick<Collector, 'admit' | 'collect' | 'bodyRefused'> | null
   log: Logger
   /** A request that is not complete by then is cut off, in ms. */
   requestMs?: number
@@ -103,10 +104,11 @@ function addRoutes(
     try {
       const isPixel = request.method === 'GET'
       const text = isPixel ? pixelText(request) : await readBody(request.raw, reservation, maxBodyBytes)
-      return await behind.collect({ keys, route, text, ip, reservation })
+      const traceparent = traceparentOf(request)
+      return await behind.collect({ keys, route, text, ip, traceparent, reservation })
     } catch (error) {
       if (!(error instanceof BodyRefused)) throw error
-      if (error.answer === overloaded) behind.hadNoRoom(source, route)
+      if (error.answer) behind.bodyRefused(source, route, error.answer)
       return error.answer
     } finally {
       // Not only when the sender has taken the answer: a sender that does not read would keep it from others.
@@ -161,6 +163,11 @@ function send(reply: FastifyReply, { status, body, retryAfter }: CollectAnswer):
 /** Node joins several into one, in their order. */
 const forwardedFor = (request: FastifyRequest): string | undefined =>
   request.headers['x-forwarded-for'] as string | undefined
+
+/** One that is not valid is ignored, and so are several, which Node joins. */
+function traceparentOf({ headers: { traceparent } }: FastifyRequest): string | null {
+  return typeof traceparent === 'string' && isTraceparent(traceparent) ? traceparent : null
+}
 
 /** The last value of a parameter of the query. */
 function queryText(request: FastifyRequest, name: string): string | null {

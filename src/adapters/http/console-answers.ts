@@ -2,7 +2,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { apiPrefix } from '../../console/api/document.ts'
 import { answerOf, refusal, RequestRefused } from '../../console/api/errors.ts'
-import type { ApiAnswer, Operation } from '../../console/api/operation.ts'
+import { roleOf, type ApiAnswer, type Caller, type Operation } from '../../console/api/operation.ts'
+import type { TokenRefusal } from './authorization.ts'
 import { maxBodyBytes } from './console-bodies.ts'
 
 export const stopped = new RequestRefused(
@@ -15,10 +16,33 @@ export const noRoute = refusal(
   'not_found',
   `there is no such route; ${apiPrefix}/openapi.json names all that there are`,
 )
+/** What is wrong with a token, for people. */
 export const unauthorized = {
   missing: 'a token is needed: `Authorization: Bearer <ADMIN_TOKEN>`',
-  wrong: 'the token is not the console’s ADMIN_TOKEN',
+  wrong: 'the token is neither the console’s ADMIN_TOKEN nor one that works: it is wrong, or was revoked',
+  ended: 'the session is over, or its token was revoked: log in again',
 }
+
+/** The answer to a token that is refused. */
+export function tokenRefused(refused: TokenRefusal): ApiAnswer {
+  if (refused === 'unknown') return starting
+  const error = refused === 'wrong' ? ', error="invalid_token"' : ''
+  return {
+    ...refusal('unauthorized', unauthorized[refused]),
+    headers: { 'WWW-Authenticate': `Bearer realm="postrider"${error}` },
+  }
+}
+
+export const forbidden = ({ name, role }: Caller, operation: Operation): ApiAnswer =>
+  refusal(
+    'forbidden',
+    `token "${name}" has the role ${role}, and ${operation.id} takes the role ${roleOf(operation)}`,
+  )
+
+export const foreign = refusal(
+  'forbidden',
+  'this request comes from another site, or does not say where from: with a session cookie, only the console’s own page may send it',
+)
 
 /** The answer to what Fastify or a handler threw; null for a bug. Fastify's own messages may quote the body. */
 export function answerTo(error: unknown): ApiAnswer | null {

@@ -36,6 +36,14 @@ export function checkContent(
   throw new RequestRefused('unsupported_media_type', `the Content-Type must be ${takes}`)
 }
 
+/** Throws unless an unsafe request says that it sends JSON, which no form of another site can. */
+export function checkJson({ method, headers }: FastifyRequest): void {
+  if (method === 'GET' || method === 'HEAD') return
+  if (/^application\/(json|x-ndjson)\s*(;|$)/i.test(headers['content-type'] ?? '')) return
+  const message = 'with a session cookie, the Content-Type must be application/json, also without a body'
+  throw new RequestRefused('unsupported_media_type', message)
+}
+
 /** Ends a request whose body is not complete in time, as one that was too slow. */
 export function limitBodyTime(app: FastifyInstance, { raw }: FastifyRequest, withinMs: number): void {
   if (raw.headers['transfer-encoding'] === undefined && !Number(raw.headers['content-length'])) return

@@ -1,14 +1,29 @@
 import { fastify } from 'fastify'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { apiDocument, apiPrefix } from '../../console/api/document.ts'
-import { refusal } from '../../console/api/errors.ts'
-import type { Operation } from '../../console/api/operation.ts'
+import { actingAs } from '../../console/acting-as.ts'
+import { roleOf, type ApiAnswer, type Caller, type Operation } from '../../console/api/operation.ts'
 import type { ConsoleServices } from '../../console/api/services.ts'
+import { includesRole } from '../../core/access/roles.ts'
 import type { Logger } from '../log.ts'
-import { tokenCheck } from './authorization.ts'
-import { answerTo, bug, noRoute, notFound, pathOf, send, stopped, unauthorized } from './console-answers.ts'
-import { limitBodyTime, maxBodyBytes, takeBodies } from './console-bodies.ts'
+import { AccessCheck } from './access-check.ts'
+import {
+  answerTo,
+  bug,
+  forbidden,
+  foreign,
+  noRoute,
+  notFound,
+  pathOf,
+  send,
+  stopped,
+  tokenRefused,
+} from './console-answers.ts'
+import { checkJson, limitBodyTime, maxBodyBytes, takeBodies } from './console-bodies.ts'
 import { answerRequest } from './console-request.ts'
+import type { LoginCode } from './page/login-code.ts'
+import { isForeign } from './page/request-origin.ts'
+import { answerPage, isPagePath, serveAssets } from './page/serve-page.ts'
 import { RefusedTokens } from './refused-tokens.ts'
 import { badHttpHandler, closeServer, serve } from './serving.ts'
 import type { HttpServer } from './serving.ts'
@@ -20,6 +35,8 @@ export interface ConsoleServerOptions {
   token: string
   /** Of Postrider, for the document. */
   version: string
+  /** Logs in once; null, or not given, for no such thing. */
+  loginCode?: LoginCode | null
   operations: readonly Operation[]
   /** Null while there is nothing to work with yet. */
   services(): ConsoleServices | null
@@ -56,7 +73,7 @@ const securityHeaders = {
  */
 export async function openConsoleServer(options: ConsoleServerOptions): Promise<HttpServer> {
   const { port, host, token, version, operations, counts, log } = options
-  const { headMs = 10_000, idleMs = 60_000 } = options
+  const { headMs = 10_000, idleMs = 60_000, loginCode = null } = options
   const app = fastify({
     bodyLimit: maxBodyBytes,
     connectionTimeout: idleMs,
@@ -67,43 +84,74 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
     frameworkErrors: (_error, _request, reply) => void send(reply as FastifyReply, noRoute),
   })
   const stopping = new AbortController()
+  /** Streams end at once: they have no end of their own. */
+  const closing = new AbortController()
   const running = new Set<Promise<void>>()
   const document = JSON.stringify(apiDocument(operations, version))
   const documentUrl = `${apiPrefix}/openapi.json`
-  const judge = tokenCheck(token)
+  const callers = new WeakMap<FastifyRequest, Caller>()
   const refusedTokens = new RefusedTokens(log)
+  const access = new AccessCheck({
+    adminToken: token,
+    tokens: () => options.services()?.settings.state.tokens ?? null,
+    loginCode,
+    refused: ({ ip }, why) => refusedTokens.refused(ip, `${apiPrefix}/session`, why),
+  })
 
   takeBodies(app)
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(securityHeaders)
-    // The document says nothing of this deployment.
-    if (request.routeOptions.url === documentUrl) return
-    const verdict = judge(request.headers.authorization)
-    if (verdict === 'right') {
-      if (!operationOf(request)?.streams) limitBodyTime(app, request, idleMs)
+    // The document says nothing of this deployment, and nor does the page.
+    if (request.routeOptions.url === documentUrl || isPagePath(pathOf(request))) return
+    const { method, headers } = request
+    const operation = operationOf(request)
+    if (operation?.isOpen) {
+      // A page elsewhere must not choose whose session a browser has.
+      if (headers['sec-fetch-site'] !== undefined && isForeign(method, headers)) return refuse(reply, foreign)
+      return limitBodyTime(app, request, idleMs)
+    }
+    const verdict = access.judge(headers)
+    if (verdict.isSession && isForeign(method, headers)) return refuse(reply, foreign)
+    if (verdict.isSession && 'refused' in verdict && verdict.refused === 'ended')
+      reply.header('Set-Cookie', access.gateFor(request).endingCookie())
+    if ('caller' in verdict) {
+      const { caller } = verdict
+      if (verdict.isSession) checkJson(request)
+      callers.set(request, caller)
+      if (operation && !includesRole(caller.role, roleOf(operation)))
+        return refuse(reply, forbidden(caller, operation))
+      if (!operation?.streams) limitBodyTime(app, request, idleMs)
       return
     }
-    if (!(await refusedTokens.refused(request.ip, pathOf(request), verdict))) {
+    const { refused } = verdict
+    if (!(await refusedTokens.refused(request.ip, pathOf(request), refused))) {
       request.raw.destroy()
       return reply.hijack()
     }
-    const error = verdict === 'wrong' ? ', error="invalid_token"' : ''
-    // Its body is not read.
-    reply.headers({ 'WWW-Authenticate': `Bearer realm="postrider"${error}`, Connection: 'close' })
-    send(reply, refusal('unauthorized', unauthorized[verdict]))
-    return reply
+    return refuse(reply, tokenRefused(refused))
   })
   app.addHook('onResponse', (request, reply, done) => {
     const operation = operationOf(request)
     counts.request(operation?.id ?? null, reply.statusCode)
     if (operation && request.method !== 'GET' && request.method !== 'HEAD')
       log.info(
-        { operation: operation.id, id: idOf(request), status: reply.statusCode, ip: request.ip },
+        {
+          operation: operation.id,
+          id: idOf(request),
+          status: reply.statusCode,
+          ip: request.ip,
+          token: callers.get(request)?.name,
+        },
         'a change was asked for',
       )
     done()
   })
-  app.setNotFoundHandler((request, reply) => notFound(operations, request, reply))
+  app.setNotFoundHandler(async (request, reply) => {
+    const path = pathOf(request)
+    if (!isPagePath(path)) notFound(operations, request, reply)
+    else if (!(await answerPage(request, reply, path))) send(reply, noRoute)
+    return reply
+  })
   app.setErrorHandler((error, request, reply) => {
     const answer = answerTo(error)
     // A client that went away gets no answer, and nothing is logged.
@@ -113,24 +161,32 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
     send(reply, answer ?? bug)
   })
   app.get(documentUrl, (_request, reply) => reply.type('application/json; charset=utf-8').send(document))
+  serveAssets(app, (reply) => send(reply, noRoute))
   for (const operation of operations)
     app.route({
       method: operation.method,
       url: apiPrefix + operation.path.replace(/\{(\w+)\}/g, ':$1'),
       config: { operation },
       handler: (request, reply) => {
-        const handled = answerRequest(
-          operation,
-          request,
-          reply,
-          { ...options, idleMs },
-          stopping.signal,
-        ).finally(() => running.delete(handled))
+        const caller = callers.get(request) ?? nobody
+        const handled = actingAs(caller.name, () =>
+          answerRequest(
+            operation,
+            request,
+            reply,
+            {
+              ...{ ...options, idleMs, caller, access, session: access.gateFor(request) },
+              closing: closing.signal,
+            },
+            stopping.signal,
+          ).finally(() => running.delete(handled)),
+        )
         running.add(handled)
         return handled.then(() => reply)
       },
     })
   return serve(app, { port, host, part: 'CONSOLE' }, async (graceMs) => {
+    closing.abort(stopped)
     const force = setTimeout(() => stopping.abort(stopped), graceMs)
     // Requests that are broken off can still answer so.
     await closeServer(app, graceMs + 1_000)
@@ -139,6 +195,16 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
     refusedTokens.close()
     await Promise.allSettled(running)
   })
+}
+
+/** The caller of an open operation. */
+const nobody: Caller = { name: 'nobody', role: 'reader' }
+
+/** Answers before the body is read, which ends the connection. */
+function refuse(reply: FastifyReply, answer: ApiAnswer): FastifyReply {
+  reply.header('Connection', 'close')
+  send(reply, answer)
+  return reply
 }
 
 const operationOf = (request: FastifyRequest): Operation | undefined =>

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../log.ts'
-import type { TokenVerdict } from './authorization.ts'
+import type { TokenRefusal } from './authorization.ts'
 
 const windowMs = 60_000
 /** Refused requests per window that are logged one by one, and wrong tokens that are answered without delay. */
@@ -26,7 +26,7 @@ export class RefusedTokens {
   }
 
   /** Counts a refused request. Resolves when it may be answered: false, at once, when it gets no answer. */
-  async refused(ip: string, path: string, token: TokenVerdict): Promise<boolean> {
+  async refused(ip: string, path: string, token: TokenRefusal): Promise<boolean> {
     this.#window ??= setTimeout(() => this.close(), windowMs).unref()
     if (++this.#requests <= free) this.#log.warn({ ip, path, token }, 'a request without the right token')
     if (token !== 'wrong' || ++this.#wrong <= free) return true

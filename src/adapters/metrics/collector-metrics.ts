@@ -1,5 +1,6 @@
 import { callTypes } from '../../core/call/analytics-call.ts'
 import type { CallType } from '../../core/call/analytics-call.ts'
+import type { CollectedCounts, CollectedType } from '../../core/ledger/collected-calls.ts'
 import { callResults } from '../../collector/metrics.ts'
 import type { CallResult, CollectorMetrics } from '../../collector/metrics.ts'
 import { escapeValue, heading, inPieces } from './exposition.ts'
@@ -15,9 +16,28 @@ const types = [...callTypes, 'unknown'] as const
 const typeIndex = new Map<string, number>(types.map((type, index) => [type, index]))
 const resultIndex = new Map<string, number>(callResults.map((result, index) => [result, index]))
 
+/** What a summary says of calls with this result; the others are refused. */
+const summaryField: Partial<Record<CallResult, 'accepted' | 'duplicate'>> = {
+  accepted: 'accepted',
+  duplicate: 'duplicate',
+}
+/** The code of the answer, where the result says it. */
+const codeOf: Partial<Record<CallResult, string>> = { limited: 'rate_limited' }
+
+interface SourceCounts {
+  /** By type and result, since the process started. */
+  readonly counts: number[]
+  /** The same at the last summary. */
+  summed: number[]
+  /** Calls refused since then, by code. */
+  refusals: Map<string, number>
+}
+
+const noCalls = (): number[] => new Array<number>(types.length * callResults.length).fill(0)
+
 /** Counts what came in, in plain arrays by source: the hot path makes no label. */
 export class CollectorCounts implements CollectorMetrics, Exposed {
-  readonly #sources = new Map<string, number[]>()
+  readonly #sources = new Map<string, SourceCounts>()
   readonly #others: readonly Exposed[]
 
   /** `others` are shown behind its own. */
@@ -25,20 +45,39 @@ export class CollectorCounts implements CollectorMetrics, Exposed {
     this.#others = others
   }
 
-  calls(sourceId: string, type: CallType | null, result: CallResult, count: number): void {
-    let counts = this.#sources.get(sourceId)
-    if (counts === undefined) {
+  calls(sourceId: string, type: CallType | null, result: CallResult, count: number, code?: string): void {
+    let source = this.#sources.get(sourceId)
+    if (source === undefined) {
       if (this.#sources.size >= maxSources && sourceId !== other)
-        return this.calls(other, type, result, count)
-      counts = new Array<number>(types.length * callResults.length).fill(0)
-      this.#sources.set(sourceId, counts)
+        return this.calls(other, type, result, count, code)
+      source = { counts: noCalls(), summed: noCalls(), refusals: new Map() }
+      this.#sources.set(sourceId, source)
     }
-    counts[typeIndex.get(type ?? 'unknown')! * callResults.length + resultIndex.get(result)!]! += count
+    source.counts[typeIndex.get(type ?? 'unknown')! * callResults.length + resultIndex.get(result)!]! += count
+    if (summaryField[result] !== undefined) return
+    const reason = code ?? codeOf[result] ?? result
+    source.refusals.set(reason, (source.refusals.get(reason) ?? 0) + count)
+  }
+
+  /** What came in since the last time, by source; sources of which nothing came are left out. */
+  takeCollected(): Map<string, CollectedCounts> {
+    const taken = new Map<string, CollectedCounts>()
+    for (const [sourceId, source] of this.#sources) {
+      const { counts, summed, refusals } = source
+      if (counts.every((count, index) => count === summed[index])) continue
+      taken.set(sourceId, {
+        types: typesOf(counts, summed),
+        refusals: [...refusals].map(([reason, count]) => ({ reason, count })),
+      })
+      source.summed = [...counts]
+      source.refusals = new Map()
+    }
+    return taken
   }
 
   *expose(): Generator<string> {
     const head = heading(name, 'counter', 'Calls that came in over HTTP, by what became of them.')
-    yield* inPieces(head, this.#sources, ([source, counts]) => {
+    yield* inPieces(head, this.#sources, ([source, { counts }]) => {
       let text = ''
       counts.forEach((count, index) => {
         if (count === 0) return
@@ -50,4 +89,18 @@ export class CollectorCounts implements CollectorMetrics, Exposed {
     })
     for (const other of this.#others) yield* other.expose()
   }
+}
+
+/** The differences, by type. */
+function typesOf(counts: readonly number[], before: readonly number[]): CollectedType[] {
+  const found: CollectedType[] = []
+  for (const [at, type] of types.entries()) {
+    const sums: CollectedType = { type, accepted: 0, duplicate: 0, refused: 0 }
+    for (const [place, result] of callResults.entries()) {
+      const index = at * callResults.length + place
+      sums[summaryField[result] ?? 'refused'] += counts[index]! - before[index]!
+    }
+    if (sums.accepted + sums.duplicate + sums.refused > 0) found.push(sums)
+  }
+  return found
 }

@@ -2,10 +2,24 @@ import { escapeValue, heading, inPieces } from './exposition.ts'
 import type { Exposed } from './exposition.ts'
 
 const name = 'postrider_console_requests_total'
+const passed = 'postrider_audit_passed'
+const audited = 'postrider_audit_timestamp_seconds'
+const interval = 'postrider_audit_interval_seconds'
 
-/** Counts requests to the admin API. Operations are a closed set, and what is none of them is `none`. */
+/** How an audit ended; `at` is epoch ms. */
+interface ShownAudit {
+  at: number
+  ok: boolean
+}
+
+/** Counts requests to the admin API, and shows the last audit. Operations are a closed set, and what is none of them is `none`. */
 export class ConsoleCounts implements Exposed {
   readonly #counts = new Map<string, number>()
+
+  /** How often it audits by itself, in ms; null: never. */
+  auditIntervalMs: number | null = null
+  /** The last audit that this console made, or null; read at each scrape. */
+  audit: () => ShownAudit | null = () => null
 
   request(operationId: string | null, status: number): void {
     const labels = `operation="${escapeValue(operationId ?? 'none')}",code_class="${Math.floor(status / 100)}xx"`
@@ -15,5 +29,15 @@ export class ConsoleCounts implements Exposed {
   *expose(): Generator<string> {
     const head = heading(name, 'counter', 'Requests to the admin API, by what they were answered.')
     yield* inPieces(head, this.#counts, ([labels, count]) => `${name}{${labels}} ${count}\n`)
+    const audit = this.audit()
+    const help = 'Whether the last audit of this console found everything accounted for.'
+    yield heading(passed, 'gauge', help) + (audit ? `${passed} ${Number(audit.ok)}\n` : '')
+    const when = 'When it ended, in seconds since 1970.'
+    const often = 'How often this console audits by itself.'
+    const { auditIntervalMs } = this
+    yield (
+      heading(interval, 'gauge', often) + (auditIntervalMs ? `${interval} ${auditIntervalMs / 1_000}\n` : '')
+    )
+    yield heading(audited, 'gauge', when) + (audit ? `${audited} ${audit.at / 1_000}\n` : '')
   }
 }

@@ -37,6 +37,8 @@ export class DestinationCounters implements DestinationMetrics {
   readonly dispositions = zeros(dispositions.length)
   readonly deadLetters = zeros(deadLetterReasons.length)
   readonly deferrals = zeros(deferralReasons.length)
+  filteredCalls = 0
+  filterErrors = 0
   readonly durations = new Histogram(durationBounds)
 
   constructor(id: string) {
@@ -59,6 +61,11 @@ export class DestinationCounters implements DestinationMetrics {
     this.deferrals[deferralIndex[reason]]!++
   }
 
+  filtered(isFault: boolean): void {
+    this.filteredCalls++
+    if (isFault) this.filterErrors++
+  }
+
   deadLetter(reason: string): void {
     this.deadLetters[reasonIndex[reason as DeadLetterReason] ?? reasonIndex.internal_error]!++
   }
@@ -70,6 +77,8 @@ const responsesName = 'postrider_webhook_responses_total'
 const durationName = 'postrider_webhook_attempt_duration_seconds'
 const deliveriesName = 'postrider_deliveries_total'
 const deferralsName = 'postrider_deferrals_total'
+const filteredName = 'postrider_filtered_calls_total'
+const filterErrorsName = 'postrider_filter_errors_total'
 const deadLettersName = 'postrider_dead_letters_total'
 
 /** Lines for each label value that was ever counted; a value that never came up is not shown. */
@@ -132,6 +141,16 @@ export function* exposeDestinations(all: readonly DestinationCounters[]): Genera
     heading(deferralsName, 'counter', 'Deliveries that one URL was not sent for now, by reason.'),
     all,
     (one) => counted(deferralsName, one.label, 'reason', deferralReasons, (at) => one.deferrals[at]!),
+  )
+  yield* inPieces(
+    heading(filteredName, 'counter', 'Calls that a condition (--where) left out.'),
+    all,
+    (one) => (one.filteredCalls > 0 ? `${filteredName}{${one.label}} ${one.filteredCalls}\n` : ''),
+  )
+  yield* inPieces(
+    heading(filterErrorsName, 'counter', 'Calls left out because the condition could not be evaluated.'),
+    all,
+    (one) => (one.filterErrors > 0 ? `${filterErrorsName}{${one.label}} ${one.filterErrors}\n` : ''),
   )
   yield* inPieces(heading(deadLettersName, 'counter', 'What finally failed, by reason.'), all, (one) =>
     counted(deadLettersName, one.label, 'reason', deadLetterReasons, (at) => one.deadLetters[at]!),

@@ -1,12 +1,8 @@
-import type {
-  DestinationMetrics,
-  EndpointGauges,
-  ForwarderGauges,
-  ForwarderMetrics,
-} from '../../forwarder/metrics.ts'
+import type { DestinationMetrics, ForwarderGauges, ForwarderMetrics } from '../../forwarder/metrics.ts'
 import { DestinationCounters, exposeDestinations } from './destination-counts.ts'
-import { escapeValue, heading, inPieces, labels } from './exposition.ts'
+import { heading, labels } from './exposition.ts'
 import type { Exposed } from './exposition.ts'
+import { exposeGauges } from './forwarder-gauges.ts'
 import { Histogram } from './histogram.ts'
 import { ProduceDurations } from './produce-durations.ts'
 
@@ -25,6 +21,8 @@ export class ForwarderCounts implements ForwarderMetrics, Exposed {
   readonly #produce: ProduceDurations
   readonly #showsProduce: boolean
   #gauges: ForwarderGauges | null = null
+  /** For how long Kafka keeps calls, and so what a pause holds, in ms; null without a limit. */
+  heldKeptMs: number | null = null
 
   /** `shared` is counted into, and shown by the part that shares it. */
   constructor(shared?: ProduceDurations) {
@@ -49,6 +47,11 @@ export class ForwarderCounts implements ForwarderMetrics, Exposed {
     this.#lateness.observe(seconds)
   }
 
+  /** Shows these topics before anything of them is lost: an increase is only seen on a series that was there. */
+  watchLosses(topics: readonly string[]): void {
+    for (const topic of topics) add(this.#lost, topic, 0)
+  }
+
   lostOffsets(topic: string, count: number): void {
     add(this.#lost, topic, count)
   }
@@ -60,6 +63,11 @@ export class ForwarderCounts implements ForwarderMetrics, Exposed {
   /** The last tallies given to it are read. */
   watch(gauges: ForwarderGauges): void {
     this.#gauges = gauges
+  }
+
+  /** Null before the forwarder runs. */
+  get gauges(): ForwarderGauges | null {
+    return this.#gauges
   }
 
   *expose(): Generator<string> {
@@ -81,7 +89,7 @@ export class ForwarderCounts implements ForwarderMetrics, Exposed {
       this.#lost,
     )
     if (this.#showsProduce) yield* this.#produce.expose()
-    if (this.#gauges) yield* exposeGauges(this.#gauges)
+    if (this.#gauges) yield* exposeGauges(this.#gauges, this.heldKeptMs)
   }
 }
 
@@ -94,56 +102,4 @@ function counters(name: string, help: string, label: string, counts: ReadonlyMap
   let text = heading(name, 'counter', help)
   for (const [value, count] of counts) text += `${name}${labels({ [label]: value })} ${count}\n`
   return text
-}
-
-const endpointFamilies: { name: string; help: string; of: (endpoint: EndpointGauges) => number }[] = [
-  {
-    name: 'postrider_endpoint_in_flight',
-    help: 'Requests in flight to one URL.',
-    of: ({ inFlight }) => inFlight,
-  },
-  {
-    name: 'postrider_endpoint_limit',
-    help: 'Requests that may be in flight to one URL at once, as found out.',
-    of: ({ limit }) => limit,
-  },
-  {
-    name: 'postrider_endpoint_breaker_open',
-    help: '1 while deliveries to this URL are deferred unsent.',
-    of: ({ breakerOpen }) => (breakerOpen ? 1 : 0),
-  },
-  {
-    name: 'postrider_endpoint_paused',
-    help: '1 while this URL gets nothing because it asked for a pause (Retry-After).',
-    of: ({ paused }) => (paused ? 1 : 0),
-  },
-]
-
-function* exposeGauges(gauges: ForwarderGauges): Generator<string> {
-  yield (
-    heading('postrider_in_flight', 'gauge', 'Requests in flight.') +
-    `postrider_in_flight ${gauges.inFlight()}\n`
-  )
-  // Taken at once, for a piece of the page may be written a while after the one before.
-  const endpoints = [...gauges.endpoints()]
-  const labelsOf = (endpoint: EndpointGauges) =>
-    `{destination="${escapeValue(endpoint.destinationId)}",url_id="${escapeValue(endpoint.urlId)}"}`
-  for (const { name, help, of } of endpointFamilies) {
-    yield* inPieces(
-      heading(name, 'gauge', help),
-      endpoints,
-      (endpoint) => `${name}${labelsOf(endpoint)} ${of(endpoint)}\n`,
-    )
-  }
-  yield* inPieces(
-    heading('postrider_destination_not_set_up', 'gauge', '1 for a destination that cannot be set up.'),
-    gauges.notSetUp(),
-    (id) => `postrider_destination_not_set_up{destination="${escapeValue(id)}"} 1\n`,
-  )
-  yield* inPieces(
-    heading('postrider_consumer_lag', 'gauge', 'Records behind the end, in partitions of this process.'),
-    gauges.lag(),
-    ({ topic, partition, lag }) =>
-      `postrider_consumer_lag${labels({ topic, partition: String(partition) })} ${lag}\n`,
-  )
 }

@@ -5,7 +5,7 @@ import type { Exposed } from './exposition.ts'
 const ignored = 'postrider_ignored_records_total'
 const held = 'postrider_settings_held'
 
-/** What is read of Postrider's own logs: settings and erasures, and memberships. Parts that share a process share one. */
+/** What is read of Postrider's own logs: settings, erasures, suppressions and memberships. Parts that share a process share one. */
 export class LogCounts implements SettingsLogCounts, Exposed {
   readonly #ignored = new Map<string, number>()
   /** Each part of a process follows the settings by itself. */

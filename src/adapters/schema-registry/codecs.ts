@@ -5,6 +5,7 @@ import type { DeadLetter } from '../../core/delivery/delivery.ts'
 import type { DeliveryEvent } from '../../core/ledger/delivery-event.ts'
 import type { Erasure } from '../../core/erasure/erasures.ts'
 import type { Membership } from '../../core/audience/membership.ts'
+import type { Suppression } from '../../core/suppression/suppressions.ts'
 import type { TopicNames } from '../../core/topics.ts'
 import type { SettingsEventFields } from '../folded-log/settings-record.ts'
 import { deadLetters, retryDeliveries } from './delivery-fields.ts'
@@ -26,6 +27,7 @@ export interface Codecs {
   deliveries: RecordCodec<DeliveryEvent>
   memberships: RecordCodec<Membership>
   erasures: RecordCodec<Erasure>
+  suppressions: RecordCodec<Suppression>
 }
 
 /** The record's fields are the type's own. */
@@ -71,5 +73,6 @@ export function createCodecs(options: {
     deliveries: codec<DeliveryEvent>(topics.deliveries, 'deliveryEvent', sameFields),
     memberships: codec<Membership>(topics.memberships, 'membership', sameFields),
     erasures: codec<Erasure>(topics.erasures, 'erasure', sameFields),
+    suppressions: codec<Suppression>(topics.suppressions, 'suppression', sameFields),
   }
 }

@@ -101,20 +101,23 @@ export class RecordCodec<T extends object> {
   }
 
   /**
-   * The record by our own schema, whatever schema the bytes name; what stands behind it is left out. Null for bytes
-   * that do not begin as such a record. Throws 'undecodable' for what is not in the Confluent wire format.
+   * The record by our own schema, whatever schema the bytes name; what stands behind it is left out, and last fields that
+   * it ends before have their defaults. Null for bytes that do not begin as such a record. Throws 'undecodable' for what is not in the Confluent wire format.
    */
   readAsOwn(value: Buffer | null): T | null {
     idOf(value)
-    let fields: unknown
-    try {
-      const read = this.#schema.type.decode(value!, headerBytes)
-      if (read.offset < 0) return null
-      fields = read.value
-    } catch {
-      return null
+    for (const { type, defaults } of this.#schema.versions) {
+      let fields: object
+      try {
+        const read = type.decode(value!, headerBytes)
+        if (read.offset < 0) continue
+        fields = read.value as object
+      } catch {
+        continue
+      }
+      return this.#mapping.fromFields({ ...defaults, ...fields })
     }
-    return this.#mapping.fromFields(fields)
+    return null
   }
 
   /** `tryDecode`, and `load` where needed. */

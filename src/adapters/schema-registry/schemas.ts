@@ -10,7 +10,15 @@ export interface RecordSchema {
   name: string
   json: schema.RecordType
   type: Type
+  /** The schema as it is, and as it was before each of its last fields with a default was added; the newest first. */
+  versions: readonly SchemaVersion[]
   write: WriteRecord<object>
+}
+
+export interface SchemaVersion {
+  type: Type
+  /** Of the fields that it does not have. */
+  defaults: Readonly<Record<string, unknown>>
 }
 
 const files = {
@@ -21,6 +29,7 @@ const files = {
   settingsEvent: 'settings-event',
   membership: 'membership',
   erasure: 'erasure',
+  suppression: 'suppression',
 } as const
 
 export type RecordName = keyof typeof files
@@ -34,11 +43,34 @@ export function recordSchema(name: RecordName): RecordSchema {
     const json = JSON.parse(
       readFileSync(new URL(`${files[name]}.avsc`, folder()), 'utf8'),
     ) as schema.RecordType
-    const type = avro.Type.forSchema(json, { wrapUnions: 'never', omitRecordMethods: true })
-    found = { name: type.name!, json, type, write: compileWriter(type) }
+    const type = typeOf(json)
+    const written = { name: type.name!, json, type, write: compileWriter(type) }
+    let versions: SchemaVersion[] | undefined
+    found = {
+      ...written,
+      // Few records are read without the registry.
+      get versions() {
+        return (versions ??= versionsOf(json, type))
+      },
+    }
     compiled.set(name, found)
   }
   return found
+}
+
+const typeOf = (json: schema.RecordType): Type =>
+  avro.Type.forSchema(json, { wrapUnions: 'never', omitRecordMethods: true })
+
+function versionsOf(json: schema.RecordType, type: Type): SchemaVersion[] {
+  const versions: SchemaVersion[] = [{ type, defaults: {} }]
+  let defaults: Record<string, unknown> = {}
+  for (let length = json.fields.length; length > 0; length--) {
+    const last = json.fields[length - 1]!
+    if (last.default === undefined) break
+    defaults = { ...defaults, [last.name]: last.default }
+    versions.push({ type: typeOf({ ...json, fields: json.fields.slice(0, length - 1) }), defaults })
+  }
+  return versions
 }
 
 /** `schemas/` of the package: sources and the built files lie at different depths below it. */

@@ -1,5 +1,5 @@
 import type { Config } from '../../config/config.ts'
-import { topicNames } from '../../core/topics.ts'
+import { replayTier, topicNames } from '../../core/topics.ts'
 import type { Registry } from './registry.ts'
 import { recordSchema } from './schemas.ts'
 import type { RecordName } from './schemas.ts'
@@ -14,12 +14,16 @@ export function recordTopics(
   const topics = topicNames(config.topicPrefix)
   return [
     [topics.calls, 'analyticsCall'],
-    ...config.retryTiers.map(({ name }): [string, RecordName] => [topics.retry(name), 'retryDelivery']),
+    ...[...config.retryTiers, replayTier].map(({ name }): [string, RecordName] => [
+      topics.retry(name),
+      'retryDelivery',
+    ]),
     [topics.deadLetters, 'deadLetter'],
     [topics.deliveries, 'deliveryEvent'],
     [topics.settings, 'settingsEvent'],
     [topics.memberships, 'membership'],
     [topics.erasures, 'erasure'],
+    [topics.suppressions, 'suppression'],
   ]
 }
 

@@ -1,4 +1,5 @@
 import type { Writer } from '../../console/messages/message-facts.ts'
+import { usersOf } from '../../core/call/analytics-call.ts'
 import { tierOfTopic, type Tier, type TopicNames } from '../../core/topics.ts'
 import {
   placeKey,
@@ -11,6 +12,7 @@ import { PostriderError } from '../../errors.ts'
 import { collectorHeader } from '../kafka/write/call-batch.ts'
 import type { TopicRecord } from '../kafka/read/topic-record.ts'
 import type { Codecs } from '../schema-registry/codecs.ts'
+import { isReport } from '../schema-registry/report-records.ts'
 import type { Entry } from './trace-tables.ts'
 
 /** Decodes without waiting where it can. */
@@ -19,11 +21,11 @@ interface Decoder<T> {
   load(value: Buffer): Promise<void>
 }
 
-type Content = Pick<Entry, 'key' | 'trace' | 'tally'>
+type Content = Pick<Entry, 'key' | 'users' | 'trace' | 'tally'>
 /** Undefined where the record's schema has to be loaded first. */
 type Read = (record: TopicRecord, place: Place) => Content | undefined
 
-const nothing: Content = { key: null, trace: null, tally: null }
+const nothing: Content = { key: null, users: [], trace: null, tally: null }
 
 /** What is kept of the records of each topic. */
 export class EntryReader {
@@ -70,10 +72,11 @@ export class EntryReader {
       case this.#topics.calls:
         return ({ value }) => {
           const call = calls.tryDecode(value)
-          return call && { ...nothing, key: call.messageId }
+          return call && { ...nothing, key: call.messageId, users: usersOf(call) }
         }
       case this.#topics.deliveries:
         return ({ value }, place) => {
+          if (isReport(value)) return nothing
           const event = deliveries.tryDecode(value)
           if (!event) return undefined
           const { tally, topic, partition, at } = event

@@ -1,12 +1,12 @@
 import { join } from 'node:path'
 import type { Admin, Kafka } from 'kafkajs'
-import type { FactsOptions, MessageFacts } from '../../console/messages/message-facts.ts'
+import type { FactsOptions, MessageFacts, UserCalls } from '../../console/messages/message-facts.ts'
 import { partPermissions } from '../../core/permissions.ts'
 import { tierOfTopic, type TopicNames } from '../../core/topics.ts'
 import { placeKey, type Finish } from '../../core/ledger/trace.ts'
 import { clusterIdOf } from '../kafka/admin/cluster-id.ts'
 import { CommittedOffsets } from '../kafka/group/committed-offsets.ts'
-import { withAdmin } from '../kafka/admin/with-admin.ts'
+import { withAdmin, type LastingAdmin } from '../kafka/admin/with-admin.ts'
 import { missingTopics } from '../kafka/explain-kafka-error.ts'
 import { readBetween } from '../kafka/read/read-range.ts'
 import { topicRanges, type TopicRange } from '../kafka/read/topic-offsets.ts'
@@ -19,6 +19,8 @@ import type { Entry } from './trace-tables.ts'
 export interface MessageIndexOptions extends MessageRecordsOptions {
   /** STORE_PATH. */
   folder: string
+  /** For each question; its owner closes it. */
+  admin: LastingAdmin
 }
 
 /** Entries that are taken in at once. */
@@ -80,6 +82,25 @@ export class MessageIndex {
     }
   }
 
+  /** Throws as `facts`. */
+  async callsOfUser(
+    userId: string,
+    before: number | null,
+    limit: number,
+    { signal, progress }: FactsOptions = {},
+  ): Promise<UserCalls> {
+    await this.#catchUp(signal, progress)
+    // One more, to know whether there is a next page.
+    const found = this.#database.findUser(userId, before, limit + 1)
+    const places = found.slice(0, limit)
+    const calls = await this.#records.callsOfUser(
+      places.map(({ place }) => place),
+      userId,
+      signal,
+    )
+    return { calls: calls.reverse(), next: found.length > limit ? places.at(-1)!.row : null }
+  }
+
   close(): void {
     this.#database.close()
   }
@@ -105,7 +126,10 @@ export class MessageIndex {
       return this.#rangesToRead(admin, names)
     }
     const needs = partPermissions('console', { topics, tiers: [], groupId })
-    const ranges = await withAdmin(kafka, look, { needs, retry: { retries: 1 } })
+    // Where that fails, it is tried for longer with connections of its own, and the error is explained.
+    const ranges = await this.#options.admin
+      .use(look)
+      .catch(() => withAdmin(kafka, look, { needs, retry: { retries: 1 } }))
     const total = ranges.reduce((sum, { low, high }) => sum + Math.max(0, high - low), 0)
     let done = 0
     const { beginning } = this.#database

@@ -1,6 +1,7 @@
 // Reads the records that the index of messages names.
 import type { Kafka } from 'kafkajs'
 import type { FoundCall } from '../../console/messages/message-facts.ts'
+import { usersOf } from '../../core/call/analytics-call.ts'
 import { erasableDelivery } from '../../core/erasure/erasable.ts'
 import type { ErasableCall } from '../../core/erasure/erasures.ts'
 import { placeKey, type Place, type Trace } from '../../core/ledger/trace.ts'
@@ -37,18 +38,32 @@ export class MessageRecords {
     messageId: string,
     signal: AbortSignal | undefined,
   ): Promise<FoundCall[]> {
+    const found = await this.#callsIn(newestOf(places), signal)
+    return found.filter(({ call }) => call.messageId === messageId)
+  }
+
+  /** Oldest first. */
+  async callsOfUser(
+    places: readonly Place[],
+    userId: string,
+    signal: AbortSignal | undefined,
+  ): Promise<FoundCall[]> {
+    const found = await this.#callsIn(places, signal)
+    return found.filter(({ call }) => usersOf(call).includes(userId))
+  }
+
+  async #callsIn(places: readonly Place[], signal: AbortSignal | undefined): Promise<FoundCall[]> {
     const { codecs } = this.#options
     const found: FoundCall[] = []
-    for (const record of await this.#recordsAt(newestOf(places), signal)) {
+    for (const record of await this.#recordsAt(places, signal)) {
       const call = await codecs.calls.decode(record.value)
       const { topic, partition, offset, timestamp } = record
-      if (call.messageId === messageId)
-        found.push({
-          place: { topic, partition, offset },
-          appendedAt: timestamp,
-          writer: writerOf(record),
-          call,
-        })
+      found.push({
+        place: { topic, partition, offset },
+        appendedAt: timestamp,
+        writer: writerOf(record),
+        call,
+      })
     }
     return found.sort((a, b) => a.appendedAt - b.appendedAt || a.place.offset - b.place.offset)
   }

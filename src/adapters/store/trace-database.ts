@@ -3,7 +3,9 @@ import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import { fromPairs, isInRuns } from '../../core/offsets/finished-offsets.ts'
 import type { Place, TallyFact, TallyTrace, Trace } from '../../core/ledger/trace.ts'
 import { PostriderError } from '../../errors.ts'
-import { findByKey, makeTables, putKey } from './trace-tables.ts'
+import { heldAt } from '../../core/ledger/held.ts'
+import { onlyCounts } from '../../core/ledger/result-codes.ts'
+import { findByKey, findNewest, makeTables, putKey } from './trace-tables.ts'
 import type { Entry, TracePosition } from './trace-tables.ts'
 import { inTransaction, openView } from './view-file.ts'
 
@@ -12,6 +14,8 @@ const fewestPruned = 50_000
 
 /** What is kept of a key: a user's id cannot be read from it. */
 const keyOf = (text: string): Buffer => hash('sha1', text, 'buffer').subarray(0, 10)
+/** Apart from messageIds, unless one is made to look like it: what is found is compared with the call. */
+const userKey = (userId: string): string => `\0user\0${userId}`
 
 /**
  * Where records about a message lie, and what they say, in a SQLite file. It holds no content of calls. Several
@@ -21,6 +25,7 @@ export class TraceDatabase {
   readonly #db: DatabaseSync
   readonly #topics = new Map<string, number>()
   readonly #names = new Map<number, string>()
+  readonly #segmentBits: number
   readonly #put: StatementSync
   readonly #putKey: StatementSync
   readonly #find: StatementSync
@@ -35,6 +40,7 @@ export class TraceDatabase {
    */
   constructor(file: string, origin: string, segmentBits = 19) {
     this.#db = openView(file, (db) => makeTables(db, origin))
+    this.#segmentBits = segmentBits
     this.#put = this.#db.prepare('INSERT INTO traces VALUES (NULL, ?, ?, ?, ?)')
     this.#putKey = this.#db.prepare(putKey(segmentBits))
     this.#find = this.#db.prepare(findByKey(segmentBits))
@@ -93,11 +99,12 @@ export class TraceDatabase {
       const fresh = entries.filter(isNew)
       // Neighbours in the tree of keys are written together.
       const rows: { key: Buffer; row: number | bigint }[] = []
-      for (const { key, place, trace } of fresh) {
+      for (const { key, users, place, trace } of fresh) {
         if (key === null) continue
         const text = trace && JSON.stringify({ ...trace, place: undefined })
         const { lastInsertRowid: row } = this.#put.run(id, place.partition, place.offset, text)
         rows.push({ key: keyOf(key), row })
+        for (const user of users) rows.push({ key: keyOf(userKey(user)), row })
       }
       rows.sort((a, b) => Buffer.compare(a.key, b.key))
       for (const { key, row } of rows) this.#putKey.run(key, row)
@@ -117,14 +124,15 @@ export class TraceDatabase {
     { topic, partition: of, tally }: NonNullable<Entry['tally']>,
   ): void {
     const runs = fromPairs(tally.finished, tally.start)
-    if (!runs || runs.length === 0) return
-    const { id, predecessor, at, start, finished, owner, earlier, records, counts } = tally
-    const rest = { start, finished, owner, earlier, records, counts }
+    if (!runs) return
+    const { id, predecessor, at, start, finished, owner, earlier, records, held } = tally
+    const rest = { start, finished, owner, earlier, records, counts: tally.counts.map(onlyCounts), held }
     const row: SQLInputValue[] = [
       this.#topicId(topic),
       of,
-      runs[0]!.start,
-      runs.at(-1)!.end,
+      // One without offsets covers nothing, and confirms its predecessor.
+      runs[0]?.start ?? start,
+      runs.at(-1)?.end ?? start,
       id,
       predecessor,
       at,
@@ -158,6 +166,29 @@ export class TraceDatabase {
     return { calls, traces }
   }
 
+  /** Calls of a user, those that were taken in last first; `row` is where the next page begins. */
+  findUser(userId: string, before: number | null, limit: number): { row: number; place: Place }[] {
+    const { first, last } = this.#db.prepare('SELECT min(row) AS first, max(row) AS last FROM traces').get()!
+    const found: { row: number; place: Place }[] = []
+    if (last === null) return found
+    const end = Math.min(before ?? Infinity, Number(last) + 1)
+    const segmentOf = (row: number) => Math.floor(row / 2 ** this.#segmentBits)
+    const find = this.#db.prepare(findNewest)
+    for (let segment = segmentOf(end); segment >= segmentOf(Number(first)); segment--) {
+      const rows = find.all(segment, keyOf(userKey(userId)), end, limit - found.length)
+      for (const { row, topic, partition, offset } of rows) {
+        const place = {
+          topic: this.#nameOf(Number(topic)),
+          partition: Number(partition),
+          offset: Number(offset),
+        }
+        found.push({ row: Number(row), place })
+      }
+      if (found.length >= limit) break
+    }
+    return found
+  }
+
   /**
    * The tally that covers a record and is a fact: the one that the partition's committed metadata names, or one that
    * another goes on from, which names as its predecessor what was committed. Null where there is none.
@@ -174,10 +205,13 @@ export class TraceDatabase {
       )
       .iterate(topic, partition, offset, tip)
     for (const { at, tally } of rows) {
-      const { start, finished, owner, earlier, records, counts } = JSON.parse(String(tally)) as TallyTrace
+      const { start, finished, owner, earlier, records, counts, held } = JSON.parse(
+        String(tally),
+      ) as TallyTrace
       if (!isInRuns(fromPairs(finished, start) ?? [], offset)) continue
       const before = earlier.find((each) => isInRuns(fromPairs(each.finished, start) ?? [], offset))
-      return { at: Number(at), owner: before?.owner ?? owner, records, counts }
+      const heldHere = heldAt({ start, held }, offset)
+      return { at: Number(at), owner: before?.owner ?? owner, records, counts, held: heldHere }
     }
     return null
   }

@@ -13,6 +13,8 @@ export interface Entry {
   timestamp: number
   /** Null for a record that is about nothing. */
   key: string | null
+  /** Whose call it is: more keys of the same record. */
+  users: readonly string[]
   /** Null of a call: only where it lies is kept. */
   trace: Trace | null
   /** Of a tally: the partition that it is about. */
@@ -29,7 +31,7 @@ export interface TracePosition {
 }
 
 /** Every change of the tables changes this number: the view is then rebuilt. */
-const form = 3
+const form = 4
 
 /** Takes a key and its row. */
 export const putKey = (segmentBits: number): string =>
@@ -45,6 +47,10 @@ export const findByKey = (segmentBits: number): string =>
       CROSS JOIN keys ON keys.segment = number AND key = ?
       CROSS JOIN traces ON traces.row = keys.row
     ORDER BY topic, partition, offset`
+
+/** Takes a segment, a key and a row that all that is given lies before; the newest first. */
+export const findNewest = `SELECT keys.row AS row, topic, partition, offset FROM keys CROSS JOIN traces ON traces.row = keys.row
+    WHERE segment = ? AND key = ? AND keys.row < ? ORDER BY keys.row DESC LIMIT ?`
 
 /** Leaves what was built from this origin in this form; throws away anything else. */
 export function makeTables(db: DatabaseSync, origin: string): void {

@@ -103,7 +103,7 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
   }
 
   #start(attempt: HttpAttempt, connection: Connection): void {
-    const { signature, body, signer } = attempt.request
+    const { signature, body, signer, traceparent } = attempt.request
     const id = headerText(attempt.request.idempotencyKey)
     let headers = this.#unsignedHeaders
     if (signature === null) headers[5] = id
@@ -119,7 +119,7 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
       headers[5] = signature
       headers[7] = id
     }
-    this.#options.headers = headers
+    this.#options.headers = traceparent ? traced(headers, traceparent) : headers
     this.#options.body = body
     attempt.connection = connection
     connection.attempt = attempt
@@ -129,4 +129,10 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
   #reportClosed(): void {
     if (this.#inFlight === 0) this.#settings.onClosed(this)
   }
+}
+
+/** Names and values by turns. The call's trace replaces a static one. */
+function traced(headers: readonly string[], traceparent: string): string[] {
+  const others = headers.filter((_, index) => headers[index - (index % 2)]!.toLowerCase() !== 'traceparent')
+  return [...others, 'traceparent', traceparent]
 }

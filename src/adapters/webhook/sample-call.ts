@@ -1,6 +1,8 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import type { SampleResult } from '../../console/destinations.ts'
+import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import { renderBody } from '../../core/call/body.ts'
+import { redacted, redactionOf } from '../../core/call/redaction.ts'
 import { deliveryIdSuffix } from '../../core/delivery/delivery.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
 import { headerPlace, sharedSecretPlace, type Destination } from '../../core/settings/settings.ts'
@@ -50,7 +52,7 @@ function sampleRequests(
   now: number,
 ): (urlId: string) => SignedRequest {
   const messageId = `test-${randomUUID()}`
-  const text = renderBody({
+  const call: AnalyticsCall = {
     messageId,
     sourceId: destination.sourceIds[0] ?? '',
     type: 'track',
@@ -68,8 +70,9 @@ function sampleRequests(
     traits: null,
     context: null,
     integrations: null,
-  })
-  const body = Buffer.from(text)
+  }
+  const redaction = redactionOf(destination.options.drop)
+  const body = Buffer.from(renderBody(redaction ? redacted(call, redaction) : call))
   const { standardWebhooks, deliverTo } = destination.options
   const [newest] = secrets
   const signature = newest === undefined ? null : createHmac('sha1', newest).update(body).digest('hex')

@@ -1,6 +1,7 @@
 import { isIP, type LookupFunction } from 'node:net'
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls'
 import { buildConnector } from 'undici'
+import type { Config } from '../../config/config.ts'
 import { PostriderError } from '../../errors.ts'
 import type { WebhookTransport } from '../../forwarder/send/webhook-transport.ts'
 import { AddressGuard, notAllowed } from './address-guard.ts'
@@ -21,6 +22,15 @@ export interface WebhookTransportOptions {
   /** The wall clock in epoch ms, for Retry-After dates; default Date.now. */
   now?: () => number
 }
+
+/** Sends webhooks as the settings allow it. `lookup` resolves their host names; default the system's. */
+export const transportOf = (config: Config, lookup?: LookupFunction): WebhookTransport =>
+  createWebhookTransport({
+    timeoutMs: config.webhookTimeoutMs,
+    allowedNetworks: config.allowedNetworks,
+    ca: config.webhookCa,
+    ...(lookup && { lookup }),
+  })
 
 /**
  * Webhooks over HTTP/1.1 by undici.

@@ -4,11 +4,14 @@ import { openAuditSource } from '../../adapters/kafka/read/audit-source.ts'
 import { SqliteKeySet } from '../../adapters/store/key-set.ts'
 import { audit } from '../../console/audit/audit.ts'
 import type { AuditReport } from '../../core/ledger/audit-report.ts'
+import { auditFailure } from '../../core/operational/audit-failure.ts'
+import { messageOf } from '../../errors.ts'
 import { lineOf, pageOf } from './describe.ts'
 import { loadContext, runAction, stopSignal } from '../context.ts'
 import { deploymentOf } from '../deployment.ts'
 import { print, printJson } from '../output.ts'
 import { readPeriod } from '../flags.ts'
+import { sendFound } from '../operational/send-event.ts'
 import { withProgress } from '../progress-bar.ts'
 
 /** Between two audits of `--follow`. */
@@ -34,7 +37,8 @@ async function run(
   command: Command,
 ): Promise<void> {
   const period = readPeriod(options, Date.now())
-  const { config, ...deployment } = deploymentOf(loadContext(command))
+  const context = loadContext(command)
+  const { config, ...deployment } = deploymentOf(context)
   const source = openAuditSource({ ...deployment, groupId: config.groupId })
   const signal = stopSignal()
   const once = (): Promise<AuditReport> =>
@@ -46,6 +50,8 @@ async function run(
           bar.show(`reading ${phase} {bar} {value}/{total}, {eta_formatted} left`, done, total),
       }),
     )
+  /** Found again, it is no news. */
+  let reported: string | null = null
   do {
     const report = await once().catch((error: unknown) => {
       if (signal.aborted) return null
@@ -55,6 +61,12 @@ async function run(
     if (!report.ok) process.exitCode = 1
     if (options.json) printJson(report)
     else print(options.follow && report.ok ? lineOf(report, Date.now()) : pageOf(report))
+    const failure = auditFailure(report, Date.now())
+    if (failure && failure.identity !== reported)
+      await sendFound(context, failure).then(
+        () => (reported = failure.identity),
+        (error: unknown) => context.log.warn(`no operational event was sent: ${messageOf(error)}`),
+      )
     if (options.follow) await delay(followMs, undefined, { signal }).catch(() => {})
   } while (options.follow && !signal.aborted)
 }

@@ -5,7 +5,7 @@ import { count, printable, table } from '../output.ts'
 
 const maxShown = 20
 /** What can become of a delivery. */
-const ends = ['delivered', 'waiting', 'dead', 'skipped', 'erased'] as const
+const ends = ['delivered', 'waiting', 'dead', 'skipped', 'erased', 'held'] as const
 
 export function pageOf(report: AuditReport): string {
   const { destinations, faults, copies, copyCount, partitions, read } = report

@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto'
+import type { SettingsLog } from '../../adapters/folded-log/settings-log.ts'
 import { openCollectorServer } from '../../adapters/http/collector-server.ts'
 import { urlAt } from '../../adapters/http/serving.ts'
 import { CallBatchWriter } from '../../adapters/kafka/write/call-batch-writer.ts'
@@ -14,9 +15,9 @@ import { SourceRates } from '../../collector/source-rates.ts'
 import { WriteKeys } from '../../collector/write-keys.ts'
 import { RecentIds } from '../../core/call/recent-ids.ts'
 import { PostriderError } from '../../errors.ts'
-import { checkStart } from '../check-start.ts'
+import { because, checkStart } from '../check-start.ts'
 import type { Context } from '../context.ts'
-import { deploymentOf, settingsOf, type Deployment } from '../deployment.ts'
+import { deploymentOf, settingsOf, suppressionsOf, type Deployment } from '../deployment.ts'
 import { listeningPart, PartLives, untilAborted, type Life, type ListeningPart } from '../part-lives.ts'
 
 export interface OpenCollectorOptions extends Context {
@@ -56,8 +57,10 @@ export function openCollector(options: OpenCollectorOptions): ListeningPart<Coll
   // Kept over a new start: what was acknowledged stays so.
   const recent = new RecentCalls(new RecentIds(recentUnits, randomInt(2 ** 32)))
   const rates = new SourceRates(config.sourceMaxRate || Infinity, () => performance.now())
+  let settings: SettingsLog | null = null
+  const opened = (its: SettingsLog) => void (settings = its)
   const lives = new PartLives('collector', log, () =>
-    assemble(options, { recent, rates, counts, produceDurations }),
+    assemble(options, { recent, rates, counts, produceDurations, opened }),
   )
   const listen = () =>
     openCollectorServer({
@@ -73,6 +76,13 @@ export function openCollector(options: OpenCollectorOptions): ListeningPart<Coll
   return {
     counts,
     checks: lives.checks,
+    restarts: lives.restarts,
+    report: {
+      role: 'collector',
+      takeCollected: () => counts.takeCollected(),
+      requestsInFlight: () => budget.requests,
+      settingsVersion: () => settings?.state.version ?? 0,
+    },
     ...listeningPart(lives.part, listen, (port) =>
       log.info({ host, port }, `collecting at ${urlAt(host, port)}/v1/batch`),
     ),
@@ -86,11 +96,15 @@ function assemble(
     rates: SourceRates
     counts: CollectorCounts
     produceDurations: ProduceDurations
+    /** Called with the settings that it works by. */
+    opened(settings: SettingsLog): void
   },
 ): Life<Collector> {
   const deployment = deploymentOf(options)
   const { config, kafka, log, topics, codecs } = deployment
   const settings = settingsOf(deployment, options)
+  const suppressions = suppressionsOf(deployment, options)
+  kept.opened(settings)
   const writer = new CallBatchWriter({
     kafka,
     topic: topics.calls,
@@ -105,24 +119,30 @@ function assemble(
     sink: writer,
     metrics: kept.counts,
     rates: kept.rates,
+    suppressions,
   })
   return {
     heldUp: () => (settings.heldAt === null ? null : settings.problem),
-    problem: () => settings.problem ?? writer.problem(),
+    problem() {
+      if (settings.problem !== null) return settings.problem
+      if (!suppressions.connected)
+        return because('the log of suppressed users cannot be read', suppressions.trouble)
+      return writer.problem()
+    },
     async run(signal, onReady) {
       try {
         await checkStart(kafka, config, log, 'collector')
-        await Promise.all([codecs.calls.ready(), settings.start(signal)])
+        await Promise.all([codecs.calls.ready(), settings.start(signal), suppressions.start(signal)])
         writer.start()
         await recall(deployment, kept.recent, signal)
         if (signal.aborted) return
         onReady(collector)
-        // A settings log that can never be read ends the part.
-        await Promise.race([untilAborted(signal), settings.ended, writer.failed])
+        // A log that can never be read ends the part.
+        await Promise.race([untilAborted(signal), settings.ended, suppressions.ended, writer.failed])
       } catch (error) {
         if (!signal.aborted) throw error
       } finally {
-        await Promise.all([settings.close(), writer.close()])
+        await Promise.all([settings.close(), suppressions.close(), writer.close()])
       }
     },
   }

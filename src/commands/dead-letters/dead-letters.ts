@@ -1,20 +1,18 @@
 import { Command } from 'commander'
 import { jsonOf, summaryOf } from '../../console/dead-letters/describe.ts'
-import {
-  passes,
-  type Filter,
-  type DeadLetterStore,
-  type StoredDeadLetter,
-} from '../../console/dead-letters/dead-letter-store.ts'
+import type { DeadLetterStore, StoredDeadLetter } from '../../console/dead-letters/dead-letter-store.ts'
+import { passes, type Filter } from '../../console/dead-letters/filter.ts'
+import { groupDeadLetters, groupJson } from '../../console/dead-letters/groups.ts'
 import { type ReplayPorts, replayDeadLetters } from '../../console/dead-letters/replay.ts'
 import { loadContext, runAction, stopSignal, type Context } from '../context.ts'
 import { openErasures, openSettings } from '../deployment.ts'
-import { headings, pageOf, rowOf } from './describe.ts'
+import { groupHeadings, groupRowOf, headings, pageOf, rowOf } from './describe.ts'
 import { addFilterOptions, readFilter } from './filter.ts'
 import type { FilterOptions } from './filter.ts'
 import { openDeadLetters } from './open-dead-letters.ts'
 import { PrintedReport, readRate } from './report.ts'
 import { print, printJson, printTable } from '../output.ts'
+import { ProgressBar } from '../progress-bar.ts'
 import { withOpen } from '../with-open.ts'
 import { flagError, usageError } from '../flags.ts'
 
@@ -28,6 +26,12 @@ export function deadLettersCommand(): Command {
     .option('--limit <count>', 'how many (default: 50; with --json all, in the order of their partitions)')
     .option('--json', 'one JSON object a line')
     .action(runAction(list))
+  addFilterOptions(command.command('groups').summary('how many there are of each kind'))
+    .description(
+      'Counts the dead letters that failed alike: by reason, last status and destination, the largest group first.',
+    )
+    .option('--json', 'one JSON object a line')
+    .action(runAction(groups))
   command
     .command('show <id>')
     .description(
@@ -94,6 +98,21 @@ function keepNewest(stored: StoredDeadLetter[], limit: number): void {
   stored.splice(0, stored.length - limit)
 }
 
+async function groups(options: FilterOptions & { json?: true }, command: Command): Promise<void> {
+  const filter = readFilter(options, Date.now())
+  const bar = new ProgressBar()
+  const signal = stopSignal()
+  const format = 'counting {bar} {value}/{total} looked at, {eta_formatted} left'
+  await withDeadLetters(command, async ({ deadLetters }) => {
+    const progress = (looked: number, total: number) => void (options.json || bar.show(format, looked, total))
+    const found = await groupDeadLetters(deadLetters, filter, progress, signal).finally(() => bar.stop())
+    if (options.json) found.groups.forEach((group) => printJson(groupJson(group)))
+    else if (found.count === 0) print('no dead letters')
+    else printTable(groupHeadings, found.groups.map(groupRowOf))
+    if (found.others > 0) console.error(`${found.others} more are of further kinds; a filter shows them`)
+  })
+}
+
 async function show(id: string, options: { json?: true }, command: Command): Promise<void> {
   await withDeadLetters(command, async ({ deadLetters }) => {
     const found = await deadLetters.byId(id)
@@ -107,9 +126,11 @@ async function replayThem(
   options: FilterOptions & { dryRun?: true; rate?: string; json?: true },
   command: Command,
 ): Promise<void> {
-  const isFiltered = [options.reason, options.destination, options.since, options.until].some(Boolean)
+  const isFiltered = [options.reason, options.destination, options.status, options.since, options.until].some(
+    Boolean,
+  )
   if (ids.length > 0 && isFiltered)
-    throw usageError('give either ids or filters (--reason, --destination, --since, --until)')
+    throw usageError('give either ids or filters (--reason, --destination, --status, --since, --until)')
   const filter = readFilter(options, Date.now())
   const rate = readRate(options.rate)
   const { dryRun = false, json = false } = options

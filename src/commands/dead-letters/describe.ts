@@ -1,6 +1,8 @@
 // How dead letters are shown to people: a row, or a page.
-import { isoOf, isoOrNull, statusOf, textOf } from '../../console/dead-letters/describe.ts'
+import { statusOf, textOf } from '../../console/dead-letters/describe.ts'
+import { isoOf, isoOrNull } from '../../core/iso-time.ts'
 import type { StoredDeadLetter } from '../../console/dead-letters/dead-letter-store.ts'
+import type { DeadLetterGroup } from '../../console/dead-letters/groups.ts'
 import type { EndpointOutcome } from '../../core/delivery/delivery.ts'
 import { printable } from '../output.ts'
 
@@ -10,13 +12,33 @@ export function rowOf({ id, deadLetter, failedAt }: StoredDeadLetter): (string |
   const delivery = deadLetter?.delivery
   return [
     id,
-    isoOf(failedAt).replace(/\.\d{3}Z$/, 'Z'),
+    secondOf(failedAt),
     deadLetter?.reason ?? 'unreadable',
     delivery?.destinationId ?? '-',
     delivery?.attempts ?? '-',
     statusOf(deadLetter) ?? '-',
   ]
 }
+
+export const groupHeadings = ['count', 'reason', 'status', 'destination', 'first', 'last']
+
+export const groupRowOf = ({
+  count,
+  reason,
+  status,
+  destinationId,
+  firstAt,
+  lastAt,
+}: DeadLetterGroup): (string | number)[] => [
+  count,
+  reason ?? 'unreadable',
+  String(status ?? '-'),
+  destinationId ?? '-',
+  secondOf(firstAt),
+  secondOf(lastAt),
+]
+
+const secondOf = (at: number): string => isoOf(at).replace(/\.\d{3}Z$/, 'Z')
 
 /** All of it, for people. */
 export function pageOf({ id, deadLetter, problem, record, failedAt }: StoredDeadLetter): string {

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
-import type { Filter } from '../../console/dead-letters/dead-letter-store.ts'
+import type { Filter } from '../../console/dead-letters/filter.ts'
+import { noneText, unreadableText } from '../../console/dead-letters/kind.ts'
 import { deadLetterReasons } from '../../core/delivery/delivery.ts'
 import type { DeadLetterReason } from '../../core/delivery/delivery.ts'
 import { flagError, readPeriod, repeatable } from '../flags.ts'
@@ -7,14 +8,28 @@ import { flagError, readPeriod, repeatable } from '../flags.ts'
 export interface FilterOptions {
   reason?: string[]
   destination?: string[]
+  status?: string[]
   since?: string
   until?: string
 }
 
+const allReasons = [...deadLetterReasons, unreadableText].join(', ')
+
 export function addFilterOptions(command: Command): Command {
   return command
-    .addOption(repeatable('--reason <reason>', `${deadLetterReasons.join(', ')}; can be repeated`))
-    .addOption(repeatable('--destination <id>', 'can be repeated'))
+    .addOption(repeatable('--reason <reason>', `${allReasons}; can be repeated`))
+    .addOption(
+      repeatable(
+        '--destination <id>',
+        `${noneText} for records that never became a delivery; can be repeated`,
+      ),
+    )
+    .addOption(
+      repeatable(
+        '--status <status>',
+        `the last HTTP status, or what else the last attempt came to (timeout, network …); ${noneText} without an attempt; can be repeated`,
+      ),
+    )
     .option('--since <time>', 'what failed since then: an ISO time (UTC), or a duration ago (2h)')
     .option('--until <time>', 'what failed before then: an ISO time (UTC), or a duration ago (30m)')
 }
@@ -22,13 +37,15 @@ export function addFilterOptions(command: Command): Command {
 /** Throws PostriderError 'usage' that names the flag. */
 export function readFilter(options: FilterOptions, now: number): Filter {
   for (const reason of options.reason ?? []) {
-    if (!deadLetterReasons.includes(reason as DeadLetterReason))
-      throw flagError('--reason', reason, deadLetterReasons.join(', '))
+    if (reason !== unreadableText && !deadLetterReasons.includes(reason as DeadLetterReason))
+      throw flagError('--reason', reason, allReasons)
   }
   const { since, until } = readPeriod(options, now)
   return {
     reasons: options.reason ? new Set(options.reason) : null,
     destinations: options.destination ? new Set(options.destination) : null,
+    statuses: options.status ? new Set(options.status) : null,
+    kinds: null,
     since,
     until,
   }

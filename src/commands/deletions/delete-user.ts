@@ -2,15 +2,14 @@ import { Command } from 'commander'
 import { reportOf } from '../../console/deletions/deletions.ts'
 import { checkUserIds } from '../../console/user-ids.ts'
 import { maxUsersOfRequest } from '../../core/erasure/deletion.ts'
-import { listIn } from '../computations/sync-input.ts'
 import { runAction } from '../context.ts'
+import { usersGiven, type UserFlags } from './given-users.ts'
 import { deletionProgress, withDeletions } from './session.ts'
-import { repeatable, usageError, type JsonFlag } from '../flags.ts'
+import { repeatable, type JsonFlag } from '../flags.ts'
 import { count, print, printJson } from '../output.ts'
 import { withProgress } from '../progress-bar.ts'
 
-interface Flags extends JsonFlag {
-  file?: string
+interface Flags extends JsonFlag, UserFlags {
   source?: string[]
 }
 
@@ -31,11 +30,9 @@ export function deleteUserCommand(): Command {
     .action(runAction(deleteUsers))
 }
 
-async function deleteUsers(ids: string[], { file, source, json }: Flags, command: Command): Promise<void> {
-  if (ids.length > 0 === (file !== undefined))
-    throw usageError('name the users, either as arguments or with --file')
-  const userIds = file === undefined ? ids : await idsIn(file)
-  const place = (index: number) => (file === undefined ? `id ${index + 1}` : `line ${index + 1}`)
+async function deleteUsers(ids: string[], flags: Flags, command: Command): Promise<void> {
+  const { source, json } = flags
+  const { userIds, place } = await usersGiven(ids, flags)
   // Before anything is connected: what is wrong with the list is wrong without Kafka, too.
   checkUserIds(userIds, place)
   await withDeletions(command, async (deletions, signal) => {
@@ -60,14 +57,4 @@ async function deleteUsers(ids: string[], { file, source, json }: Flags, command
     )
     print(`\`postrider deletions show ${report.requestId}\` says what became of it`)
   })
-}
-
-/** All lines are read and found right before anything is written. */
-async function idsIn(file: string): Promise<string[]> {
-  const ids: string[] = []
-  for await (const { users } of listIn(file, 'audience')) {
-    for (const user of users) ids.push(user)
-    if (ids.length > maxUsersOfRequest) break
-  }
-  return ids
 }

@@ -1,6 +1,6 @@
-import { Command } from 'commander'
+import { Command, Option } from 'commander'
 import { resumedOf, statusOf, summaryOf, type DeletionStatus } from '../../console/deletions/deletions.ts'
-import type { DeletionState } from '../../core/erasure/deletion-book.ts'
+import { deletionStates, type DeletionState } from '../../core/erasure/deletion-book.ts'
 import type { DeleteCounts } from '../../core/erasure/deletion-progress.ts'
 import { runAction } from '../context.ts'
 import { deletionProgress, withDeletions } from './session.ts'
@@ -17,6 +17,7 @@ export function deletionsCommand(): Command {
     .command('list')
     .summary('all deletion requests')
     .description('All deletion requests, the newest last.')
+    .addOption(new Option('--state <state>', 'only those in this state').choices(deletionStates))
     .option('--json', 'one JSON object a line')
     .action(runAction(list))
   command
@@ -46,9 +47,10 @@ const words: Record<DeletionState, string> = {
   cut_off: 'cut off',
 }
 
-async function list({ json }: JsonFlag, command: Command): Promise<void> {
+async function list({ state, json }: JsonFlag & { state?: DeletionState }, command: Command): Promise<void> {
   await withDeletions(command, async (deletions, signal) => {
-    const all = await deletions.list(signal)
+    const all = (await deletions.list(signal)).filter((each) => state === undefined || each.state === state)
+    if (all.length === 0 && state !== undefined && !json) return print('no deletion request is in this state')
     if (json) return all.forEach((each) => printJson(summaryOf(each)))
     if (all.length === 0)
       return print('no deletion requests; `postrider delete-user --help` shows how to make one')

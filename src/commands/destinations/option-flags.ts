@@ -1,11 +1,13 @@
-import { Option, type Command } from 'commander'
+import { InvalidArgumentError, Option, type Command } from 'commander'
 import { callTypes, type CallType } from '../../core/call/analytics-call.ts'
 import {
   deliverToChoices,
+  mostInFlight,
   givenOptions,
   type DeliverTo,
   type OptionsEdit,
 } from '../../core/settings/destination-options.ts'
+import { maxRateForm } from '../../core/settings/destination-options.ts'
 import { repeatable } from '../flags.ts'
 
 export interface OptionFlags {
@@ -14,6 +16,14 @@ export interface OptionFlags {
   events?: string[]
   allEvents?: true
   deliverTo?: DeliverTo
+  maxRate?: string
+  /** False: no limit. */
+  maxInFlight?: number | false
+  where?: string
+  removeWhere?: true
+  drop?: string[]
+  removeDrop?: true
+  traceContext?: 'on' | 'off'
 }
 
 /** The flags of what a destination is to get and how; `create` and `update` have them alike. */
@@ -42,18 +52,60 @@ export function addOptionFlags(command: Command): Command {
         'any: one URL that takes a call is enough; every: each URL gets it, with retries of its own',
       ).choices(deliverToChoices),
     )
+    .option('--max-rate <rate>', `attempts of all forwarders at all of its URLs, or "none": ${maxRateForm}`)
+    .addOption(
+      new Option(
+        '--max-in-flight <count>',
+        `requests in flight of all forwarders to all of its URLs, 1-${mostInFlight}, or "none"`,
+      ).argParser(countOrNone),
+    )
+    .addOption(
+      new Option(
+        '--where <expression>',
+        "send only calls for which this CEL expression is true, such as 'call.properties.total >= 100'; a delete is always sent",
+      ).conflicts('removeWhere'),
+    )
+    .option('--remove-where', 'send calls whatever is in them again')
+    .addOption(
+      repeatable(
+        '--drop <path>',
+        'leave this out of the body, such as context.ip; repeatable, and the whole new list',
+      ).conflicts('removeDrop'),
+    )
+    .option('--remove-drop', 'leave nothing out any more')
+    .addOption(
+      new Option('--trace-context <on|off>', 'send the header traceparent that a call came with').choices([
+        'on',
+        'off',
+      ]),
+    )
 }
 
 /** Undefined when no flag speaks of an option. Whether a type is known is decided with the other rules. */
 export function optionsEdit(flags: OptionFlags): OptionsEdit | undefined {
   const { standardWebhooks, types, events, allEvents, deliverTo } = flags
+  const { maxRate, maxInFlight, where, removeWhere, drop, removeDrop, traceContext } = flags
   const edit = givenOptions({
     standardWebhooks: standardWebhooks && standardWebhooks === 'on',
     types: types === undefined ? undefined : types === 'all' ? null : (listOf(types) as CallType[]),
     events: allEvents ? null : events,
     deliverTo,
+    maxRate: maxRate === 'none' ? null : maxRate,
+    maxInFlight: maxInFlight === false ? null : maxInFlight,
+    where: removeWhere ? null : where,
+    drop: removeDrop ? null : drop,
+    traceContext: traceContext && traceContext === 'on',
   })
   return Object.keys(edit).length > 0 ? edit : undefined
+}
+
+/**
+ * Whether it is in range is decided with the other rules. No text: as a text, it would set MAX_IN_FLIGHT for this command.
+ */
+function countOrNone(text: string): number | false {
+  if (text === 'none') return false
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('It takes a whole number or "none".')
+  return Number(text)
 }
 
 function listOf(text: string): string[] {

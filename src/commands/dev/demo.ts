@@ -24,22 +24,31 @@ export async function ensureDemo(
   secrets: Secrets,
   receiver: DemoReceiver,
 ): Promise<void> {
-  if (!settings.state.sources.has(demoId))
-    await settings.execute({
-      type: 'create_source',
-      id: demoId,
-      name: 'Demo',
-      writeKey: randomBytes(16).toString('hex'),
-      enabled: true,
-    })
+  await ensureSource(settings, demoId, 'Demo')
+  const destination = { id: demoId, name: 'Demo receiver', sourceIds: [demoId] }
+  await ensureDestination(settings, secrets, destination, receiver)
+}
+
+export async function ensureSource(settings: SettingsLog, id: string, name: string): Promise<void> {
+  if (settings.state.sources.has(id)) return
+  const writeKey = randomBytes(16).toString('hex')
+  await settings.execute({ type: 'create_source', id, name, writeKey, enabled: true })
+}
+
+/** Makes the destination, or lets it follow its receiver where that moved. */
+export async function ensureDestination(
+  settings: SettingsLog,
+  secrets: Secrets,
+  destination: { id: string; name: string; sourceIds: string[] },
+  receiver: DemoReceiver,
+): Promise<void> {
+  const { id } = destination
   const sharedSecret = newSecret(receiver.secret, secrets)
-  const present = settings.state.destinations.get(demoId)
+  const present = settings.state.destinations.get(id)
   if (!present) {
     await settings.execute({
       type: 'create_destination',
-      id: demoId,
-      name: 'Demo receiver',
-      sourceIds: [demoId],
+      ...destination,
       urls: [receiver.url],
       headers: [],
       sharedSecret,
@@ -55,7 +64,7 @@ export async function ensureDemo(
   if (moved || resealed)
     await settings.execute({
       type: 'update_destination',
-      id: demoId,
+      id,
       ...(moved && { urls }),
       ...(resealed && { sharedSecret }),
     })

@@ -1,6 +1,8 @@
 import { relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command, Option } from 'commander'
+import { LoginCode } from '../../adapters/http/page/login-code.ts'
+import { LogCounts } from '../../adapters/metrics/log-counts.ts'
 import { MetricsPage } from '../../adapters/metrics/page.ts'
 import { ProduceDurations } from '../../adapters/metrics/produce-durations.ts'
 import { openMonitoringServer, type ReadinessCheck } from '../../adapters/monitoring-server.ts'
@@ -16,13 +18,17 @@ import { Screen } from './screen.ts'
 import { localServers, portOf, type LocalServerFlags } from './server-ports.ts'
 import { startServers } from './servers.ts'
 import { devDefaults, leaveForOthers } from './settings.ts'
+import { endTraffic, prepareTraffic, trafficLine } from './traffic.ts'
 import { openCollector } from '../collector/open-collector.ts'
 import { openConsole } from '../console/open-console.ts'
 import { openForwarder } from '../forwarder/open-forwarder.ts'
+import { openReports } from '../reports/open-reports.ts'
+import { processMetrics } from '../run-parts.ts'
 import { runSetup } from '../setup/setup.ts'
 
 interface DevFlags extends LocalServerFlags {
   receiverPort?: string
+  demoTraffic?: true
 }
 
 export function devCommand(): Command {
@@ -57,6 +63,11 @@ export function devCommand(): Command {
         'DEV_RECEIVER_PORT',
       ),
     )
+    .option(
+      '--demo-traffic',
+      'Send calls of a few people, to a healthy, a slow and a failing destination, so that the console has something ' +
+        'to show. Off unless given.',
+    )
     .addOption(settingOption('COLLECTOR_PORT'))
     .addOption(settingOption('CONSOLE_PORT'))
     .addOption(settingOption('METRICS_PORT'))
@@ -82,6 +93,7 @@ async function dev(command: Command): Promise<void> {
     `Postrider, to try out and develop with${local && local.kafka.length > 1 ? ', on three brokers (about 1.1 GB of memory)' : ''}. ` +
       `State: ${relative('', state.folder)}/. Ctrl-C ends.\n`,
   )
+  if (flags.demoTraffic) screen.say(trafficLine)
   // What is open and does not run as a part yet; closing again what a part has closed does nothing.
   const closers: (() => Promise<unknown>)[] = []
   try {
@@ -103,12 +115,23 @@ async function dev(command: Command): Promise<void> {
     closers.push(demo.close)
     for (const line of demo.warnings) screen.say(`  note: ${line}`)
     const produceDurations = new ProduceDurations()
-    const shared = { ...context, produceDurations }
-    const forwarder = openForwarder(shared)
+    const logCounts = new LogCounts()
+    const shared = { ...context, produceDurations, logCounts }
+    // What the traffic's failing destination refuses would fill the terminal.
+    const isQuiet = flags.demoTraffic === true && !process.env.LOG_LEVEL
+    const forwarderLog = isQuiet ? context.log.child({}, { level: 'error' }) : context.log
+    const forwarder = openForwarder({ ...shared, log: forwarderLog })
     const collector = openCollector({ ...shared, host: ownHost })
-    const console = openConsole({ ...shared, host: ownHost })
+    const collecting = Promise.withResolvers<string>()
+    const traffic = flags.demoTraffic
+      ? await prepareTraffic(context, state, screen, collecting.promise)
+      : await endTraffic(context, state)
+    if (traffic) closers.push(traffic.close)
+    const loginCode = new LoginCode()
+    const console = openConsole({ ...shared, host: ownHost, loginCode })
     const page = new MetricsPage()
-    for (const counts of [produceDurations, collector.counts, forwarder.counts, console.counts])
+    page.add(processMetrics(context, [collector, forwarder, console]))
+    for (const counts of [produceDurations, logCounts, collector.counts, forwarder.counts, console.counts])
       page.add(counts)
     const monitoring = await openMonitoringServer({
       port: context.config.metricsPort,
@@ -120,7 +143,10 @@ async function dev(command: Command): Promise<void> {
     closers.push(monitoring.close)
     screen.ready('receiver', demo.url)
     screen.ready('metrics', `http://localhost:${monitoring.port}/metrics`)
-    parts.push(monitoring, demo.part, forwarder.part, collector.part, console.part)
+    const reports = openReports(context, [forwarder.report, collector.report, console.report])
+    parts.push(monitoring, demo.part, reports, forwarder.part, collector.part, console.part)
+    // The last to start, and the first to stop.
+    if (traffic) parts.push(traffic.part)
     await runAll(parts, signal, screen, async (stopping) => {
       screen.progress('forwarder', 'joining its group')
       await readiness(forwarder.checks, stopping)
@@ -128,6 +154,7 @@ async function dev(command: Command): Promise<void> {
       await readiness(collector.checks, stopping)
       const collectorUrl = `http://${ownHost}:${await collector.listening}`
       screen.ready('collector', collectorUrl)
+      collecting.resolve(collectorUrl)
       await readiness(console.checks, stopping)
       const consoleUrl = `http://${ownHost}:${await console.listening}`
       screen.ready('console', consoleUrl)
@@ -138,6 +165,7 @@ async function dev(command: Command): Promise<void> {
       sayNext(screen, context.config, {
         collectorUrl,
         consoleUrl,
+        loginUrl: `${consoleUrl}/login#code=${loginCode.text}`,
         writeKey: demo.writeKey,
         metricsPort: monitoring.port,
         receiverUrl: demo.url,

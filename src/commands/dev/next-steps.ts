@@ -6,6 +6,8 @@ import type { Screen } from './screen.ts'
 export interface Places {
   collectorUrl: string
   consoleUrl: string
+  /** Logs a browser in, once. */
+  loginUrl: string
   /** Of the demo's source. Not secret: browsers publish such keys. */
   writeKey: string
   metricsPort: number
@@ -14,11 +16,15 @@ export interface Places {
 
 /** What to type next, to be copied as it stands. */
 export function sayNext(screen: Screen, config: Config, places: Places): void {
-  const { collectorUrl, consoleUrl, metricsPort, receiverUrl } = places
+  const { collectorUrl, consoleUrl, loginUrl, metricsPort, receiverUrl } = places
   // A key that the user has chosen may have characters that a shell takes for its own.
   const writeKey = /^[\w.-]+$/.test(places.writeKey) ? places.writeKey : 'WRITE_KEY'
   const { calls } = topicNames(config.topicPrefix)
   screen.say(`
+Open the console in a browser; this link logs in once:
+
+  ${loginUrl}
+
 In a second terminal, in this folder:
 
   # a call of your own, over HTTP: into ${calls}, out to ${receiverUrl}

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { startLocalKafka, type LocalKafka } from '../../local/kafka.ts'
-import { ensureLocalParts } from '../../local/parts.ts'
+import { ensureQuickParts } from '../../local/class-archives.ts'
 import { startLocalRegistry, type LocalRegistry } from '../../local/registry.ts'
 import type { Screen } from './screen.ts'
 import { kafkaFolder, type LocalServerPorts } from './server-ports.ts'
@@ -16,12 +16,13 @@ export async function startServers(options: {
   signal: AbortSignal
 }): Promise<{ kafka: LocalKafka; registry: LocalRegistry }> {
   const { folder, ports, screen } = options
-  let isFirstText = true
-  const parts = await ensureLocalParts({
+  let isDownloading = false
+  const parts = await ensureQuickParts({
     onProgress: (text) => {
-      if (isFirstText)
+      if (!isDownloading && text.startsWith('getting')) {
         screen.ready('download', 'Kafka and a registry by Maven, 160 MB, once for all checkouts')
-      isFirstText = false
+        isDownloading = true
+      }
       screen.progress('', text)
     },
     signal: options.signal,

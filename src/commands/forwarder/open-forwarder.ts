@@ -1,5 +1,7 @@
 import type { LookupFunction } from 'node:net'
 import { boundHeap } from '../../adapters/bound-heap.ts'
+import { endPauses } from '../../adapters/folded-log/pause-ends.ts'
+import { heldKeptMs } from '../../adapters/kafka/admin/held-retention.ts'
 import { LastingAdmin } from '../../adapters/kafka/admin/with-admin.ts'
 import { GroupSource } from '../../adapters/kafka/group/group-source.ts'
 import { topicRanges } from '../../adapters/kafka/read/topic-offsets.ts'
@@ -8,13 +10,16 @@ import { ForwarderCounts } from '../../adapters/metrics/forwarder-metrics.ts'
 import type { LogCounts } from '../../adapters/metrics/log-counts.ts'
 import type { ProduceDurations } from '../../adapters/metrics/produce-durations.ts'
 import { createSecrets } from '../../adapters/secrets.ts'
+import type { HeartbeatEndpoint } from '../../core/ledger/heartbeat.ts'
 import { defaultBreakerLimits } from '../../core/pacing/breaker.ts'
 import { defaultTrickle, queueWaitMs, startInFlightPerEndpoint } from '../../core/pacing/limits.ts'
 import { tierOfTopic } from '../../core/topics.ts'
 import { Forwarder } from '../../forwarder/forwarder.ts'
+import { partActor } from '../settings/actor.ts'
 import { because, checkStart } from '../check-start.ts'
 import type { Context } from '../context.ts'
-import { deploymentOf, erasuresOf, settingsOf, transportOf } from '../deployment.ts'
+import { deploymentOf, erasuresOf, settingsOf, suppressionsOf } from '../deployment.ts'
+import { transportOf } from '../../adapters/webhook/transport.ts'
 import { PartLives, type Life, type OpenPart } from '../part-lives.ts'
 import { encodersOf, readyToWrite } from './encoders.ts'
 import { goneReporter } from './gone-reporter.ts'
@@ -47,8 +52,20 @@ export function openForwarder(options: OpenForwarderOptions): OpenPart<Forwarder
   return {
     counts,
     checks: lives.checks,
+    restarts: lives.restarts,
+    report: {
+      role: 'forwarder',
+      partitions: () => counts.gauges?.partitions() ?? [],
+      endpoints: () => liveEndpoints(counts),
+      settingsVersion: () => counts.gauges?.settingsVersion() ?? 0,
+    },
     part: lives.part,
   }
+}
+
+function* liveEndpoints({ gauges }: ForwarderCounts): Iterable<HeartbeatEndpoint> {
+  for (const { phase, breakerOpen: _, paused: __, ...rest } of gauges?.endpoints() ?? [])
+    yield { ...rest, breaker: phase }
 }
 
 async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts): Promise<Life<void>> {
@@ -56,10 +73,13 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
   const { config, kafka, log, topics, codecs } = deployment
   const retryTopics = await checkStart(kafka, config, log, 'forwarder')
   await readyToWrite(codecs, config)
+  counts.heldKeptMs = await heldKeptMs(kafka, topics)
+  counts.watchLosses([topics.calls, ...retryTopics])
 
   const transport = transportOf(config, options.lookup)
-  const settings = settingsOf(deployment, options)
+  const settings = settingsOf(deployment, { ...options, actor: () => partActor('forwarder') })
   const erasures = erasuresOf(deployment, options)
+  const suppressions = suppressionsOf(deployment, options)
   const sink = new KafkaSink(kafka, log, (seconds) => counts.produced(seconds))
   const sourceOf = (groupId: string, sourceTopics: readonly string[]) =>
     new GroupSource({
@@ -82,6 +102,7 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
     sink,
     settings,
     erasures,
+    suppressions,
     openSecret: (sealed, place) => secrets.open(sealed, place),
     transport,
     metrics: counts,
@@ -114,6 +135,8 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
     problem() {
       if (settings.problem !== null) return settings.problem
       if (!erasures.connected) return because('the log of deletion requests cannot be read', erasures.trouble)
+      if (!suppressions.connected)
+        return because('the log of suppressed users cannot be read', suppressions.trouble)
       return forwarder.problem()
     },
     warning: () => forwarder.warning(),
@@ -121,11 +144,13 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
       onReady()
       const stopping = new AbortController()
       const stop = () => stopping.abort()
+      let stopEnding = () => {}
       signal.addEventListener('abort', stop, { once: true })
       try {
-        await Promise.all([settings.start(signal), erasures.start(signal)])
+        await Promise.all([settings.start(signal), erasures.start(signal), suppressions.start(signal)])
+        stopEnding = endPauses(settings, log)
         // A log that can never be read ends the part.
-        const unreadable = Promise.all([settings.ended, erasures.ended]).then(
+        const unreadable = Promise.all([settings.ended, erasures.ended, suppressions.ended]).then(
           () => new Promise<never>(() => {}),
         )
         const running = forwarder.run(stopping.signal)
@@ -137,9 +162,11 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
         if (!signal.aborted) throw error
       } finally {
         signal.removeEventListener('abort', stop)
+        stopEnding()
         await Promise.all([
           settings.close(),
           erasures.close(),
+          suppressions.close(),
           sink.close(),
           lagAdmin.close(),
           transport.close(0),

@@ -1,8 +1,8 @@
 // What the commands of settings have in common: listing, showing, turning on and off.
 import type { Command } from 'commander'
 import type { SettingsLog } from '../../adapters/folded-log/settings-log.ts'
-import { settingIn, type SettingKind } from '../../console/setting-kind.ts'
-import { runAction } from '../context.ts'
+import { settingIn, type SettingKind, type ShownFacts } from '../../console/setting-kind.ts'
+import { runAction, type Context } from '../context.ts'
 import type { JsonFlag } from '../flags.ts'
 import { print, printJson, printTable } from '../output.ts'
 import { withSettings } from './with-settings.ts'
@@ -22,6 +22,8 @@ export interface ListedSetting<T extends Identified, V> extends SettingKind<T, V
   /** What a list without any begins with. */
   none: string
   headings: readonly string[]
+  /** What its views need to know beside the settings. */
+  facts?(context: Context, shown: readonly T[]): Promise<ShownFacts>
   row(view: V): (string | number)[]
 }
 
@@ -39,9 +41,10 @@ export function addListCommand<T extends Identified, V>(command: Command, kind: 
     .option('--json', 'one JSON object a line')
     .action(
       runAction(async ({ json }: JsonFlag, self: Command) => {
-        await withSettings(self, ({ state }) => {
+        await withSettings(self, async ({ state }, { context }) => {
           const items = [...kind.all(state).values()].filter((item) => kind.isListed?.(item) ?? true)
-          const views = items.map((item) => kind.view(item, state))
+          const facts = await kind.facts?.(context, items)
+          const views = items.map((item) => kind.view(item, state, facts))
           if (json) views.forEach(printJson)
           else if (views.length === 0)
             print(`${kind.none}; \`postrider ${command.name()} create --help\` shows how to add one`)
@@ -72,8 +75,9 @@ export function addShowCommand<T extends Identified, V>(
   texts: Texts,
 ): void {
   addIdCommand(command, 'show', texts, async (id, { json }, self) => {
-    await withSettings(self, ({ state }) => {
-      const view = kind.view(settingIn(kind, state, id), state)
+    await withSettings(self, async ({ state }, { context }) => {
+      const item = settingIn(kind, state, id)
+      const view = kind.view(item, state, await kind.facts?.(context, [item]))
       if (json) printJson(view)
       else kind.lines(view).forEach(print)
     })

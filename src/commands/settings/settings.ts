@@ -3,6 +3,8 @@ import { PostriderError } from '../../errors.ts'
 import { runAction } from '../context.ts'
 import { usageError, type JsonFlag } from '../flags.ts'
 import { print, printJson } from '../output.ts'
+import { addApplyCommand, addExportCommand } from './settings-file.ts'
+import { addHistoryCommand } from './settings-history.ts'
 import { withSettings } from './with-settings.ts'
 
 export function settingsCommand(): Command {
@@ -20,6 +22,9 @@ export function settingsCommand(): Command {
     )
     .option('--json', 'as JSON')
     .action(runAction(skip))
+  addHistoryCommand(command)
+  addExportCommand(command)
+  addApplyCommand(command)
   return command
 }
 

@@ -1,8 +1,8 @@
 import type { CopyLife, Step } from '../../core/ledger/call-life.ts'
 import type { DeliveryLife } from '../../core/ledger/delivery-life.ts'
 import type { NotPlannedReason } from '../../core/ledger/delivery-event.ts'
-import { isoOf } from '../../console/dead-letters/describe.ts'
-import { deadLetterIdOf } from '../../console/messages/describe.ts'
+import { isoOf } from '../../core/iso-time.ts'
+import { deadLetterIdOf, replayOfStep } from '../../console/messages/describe.ts'
 import type { MessageCopy, MessageLife } from '../../console/messages/why.ts'
 import { count, printable } from '../output.ts'
 
@@ -59,7 +59,9 @@ const reasons: Record<NotPlannedReason, string> = {
   source_disabled: 'its source is disabled',
   destination_disabled: 'it is disabled',
   integrations: 'the call’s integrations keep it away',
+  suppressed: 'the user is suppressed',
   not_chosen: 'it did not choose such calls (--types, --events)',
+  filtered: 'its condition does not hold (--where)',
 }
 
 function planRows({ call, life }: MessageCopy): string[] {
@@ -100,7 +102,13 @@ function wordsOf(step: Step): [what: string, text: string] {
       `at URL ${urlId}: ${came}${took}${detail === null ? '' : `, ${detail}`}`,
     ]
   }
-  if (step.kind === 'retry') return ['replayed', `through tier ${step.tier}, due ${isoOf(step.dueAt)}`]
+  if (step.kind === 'retry') {
+    const replay = replayOfStep(step)
+    return [
+      'replayed',
+      replay === null ? `through tier ${step.tier}, due ${isoOf(step.dueAt)}` : `by ${replay}`,
+    ]
+  }
   const { disposition, reason, detail, tier, dueAt, notBefore, deadLetter } = step
   switch (disposition) {
     case 'retried':
@@ -121,7 +129,7 @@ function wordsOf(step: Step): [what: string, text: string] {
 
 type End = Omit<DeliveryLife, 'destinationId' | 'urlId'>
 
-function endOf({ state, at, byTally, attempts, reason, tier, dueAt, deadLetter }: End): string {
+function endOf({ state, at, byTally, attempts, reason, pausedAt, tier, dueAt, deadLetter }: End): string {
   switch (state) {
     case 'open':
       return 'not finished: it waits in Kafka, or is in flight'
@@ -137,6 +145,10 @@ function endOf({ state, at, byTally, attempts, reason, tier, dueAt, deadLetter }
       return byTally
         ? `skipped, by ${isoOf(at!)} (a tally of the ledger says so)`
         : `skipped ${isoOf(at!)}${reason === null ? '' : `: ${reason}`}`
+    case 'held': {
+      const since = pausedAt === null ? '' : ` of ${isoOf(pausedAt)}`
+      return `held by the pause${since} (id ${reason}), by ${isoOf(at!)}, after ${times(attempts)}`
+    }
     case 'erased':
       return `erased ${isoOf(at!)}`
     case 'unknown':

@@ -1,11 +1,12 @@
-import { settingsBetween } from '../../adapters/kafka/read/settings-history.ts'
+import { FollowedSettings } from '../../adapters/folded-log/followed-settings.ts'
+import { LastingAdmin } from '../../adapters/kafka/admin/with-admin.ts'
 import { MessageIndex } from '../../adapters/store/message-index.ts'
 import type { MessagePorts } from '../../console/messages/message-facts.ts'
 import type { Context } from '../context.ts'
 import { deploymentOf } from '../deployment.ts'
 
 export interface OpenMessages extends MessagePorts {
-  close(): void
+  close(): Promise<void>
 }
 
 /**
@@ -20,18 +21,24 @@ export async function openMessages(
 ): Promise<OpenMessages> {
   const { config, kafka, log, topics, codecs } = deploymentOf(context)
   const { groupId, storePath: folder } = config
-  const index = await MessageIndex.open({ kafka, topics, groupId, folder, codecs, log })
-  const history = {
+  const admin = new LastingAdmin(kafka, { retries: 1 })
+  const index = await MessageIndex.open({ kafka, topics, groupId, folder, codecs, log, admin })
+  const source = {
     kafka,
     topic: topics.settings,
     groupPrefix: `${groupId}.why`,
     log,
     codec: codecs.settings,
   }
+  const settings = new FollowedSettings(source, admin)
   return {
     facts: (messageId, options) => index.facts(messageId, options),
-    settingsBetween: (from, to, signal) => settingsBetween(history, from, to, signal),
+    callsOfUser: (userId, before, limit, options) => index.callsOfUser(userId, before, limit, options),
+    settingsBetween: (from, to, signal) => settings.between(from, to, signal),
     erasures,
-    close: () => index.close(),
+    close() {
+      index.close()
+      return admin.close()
+    },
   }
 }

@@ -24,13 +24,9 @@ export function checked(operation: Operation, raw: RawRequest): RawRequest {
   }
   const parse = (schema: z.ZodType | undefined, value: unknown): unknown => {
     if (!schema) return undefined
-    const tooLong = lengthFaults(schema, value)
-    add(tooLong)
-    if (tooLong.length > 0) return undefined
-    const result = schema.safeParse(value)
-    if (result.success) return result.data
-    for (const issue of result.error.issues) add(faultsOf(issue))
-    return undefined
+    const { data, faults: found } = parsed(schema, value)
+    add(found)
+    return data
   }
   const params = parse(operation.params, raw.params)
   const query = parse(operation.query, operation.query && typed(operation.query, raw.query))
@@ -44,6 +40,15 @@ export function checked(operation: Operation, raw: RawRequest): RawRequest {
     throw new RequestRefused('invalid_request', message.join('; '), faults)
   }
   return { params, query, body }
+}
+
+/** What a schema makes of a value, or what is wrong with it. */
+export function parsed<T>(schema: z.ZodType<T>, value: unknown): { data?: T; faults: FieldFault[] } {
+  const tooLong = lengthFaults(schema, value)
+  if (tooLong.length > 0) return { faults: tooLong }
+  const result = schema.safeParse(value)
+  if (result.success) return { data: result.data, faults: [] }
+  return { faults: result.error.issues.flatMap(faultsOf) }
 }
 
 function faultsOf(issue: z.core.$ZodIssue): FieldFault[] {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { errorSchema } from './errors.ts'
-import type { Operation } from './operation.ts'
+import { roleOf, type Operation } from './operation.ts'
 
 export const apiPrefix = '/api/v1'
 
@@ -9,7 +9,8 @@ type Json = Record<string, unknown>
 /** What every request can get beside its own. */
 const common: Record<number, string> = {
   400: 'Something is wrong with the request; the wrong fields are named, up to a hundred.',
-  401: 'The token is missing or wrong.',
+  401: 'The token is missing, wrong or revoked.',
+  403: 'The token has a role that may not do this; the message names the one that may.',
   500: 'A bug, or a key of SECRETS_KEY that is missing.',
   503: 'Kafka or the schema registry is away, or the console is starting or stopping. Send it again later.',
 }
@@ -40,18 +41,30 @@ export function apiDocument(operations: readonly Operation[], version: string): 
       title: 'Postrider admin API',
       version,
       description:
-        'Sources, destinations, audiences, computed traits, dead letters and the life of calls of a Postrider deployment. Lists are ' +
+        'Sources, destinations, audiences, computed traits, dead letters, statistics and the life of calls of a Postrider deployment. Each operation names the role (`x-role`) that it takes: `reader`, `operator` or `admin`, each of which includes those before it. Lists are ' +
         '`{data, next}`; errors are `{code, message, fields}`.',
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: '/' }],
-    security: [{ token: [] }],
+    security: [{ token: [] }, { session: [] }],
     tags: [...new Set(operations.map(tagOf))].map((name) => ({ name })),
     paths,
     components: {
       schemas: components,
       securitySchemes: {
-        token: { type: 'http', scheme: 'bearer', description: 'ADMIN_TOKEN of the console.' },
+        token: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'ADMIN_TOKEN of the console, or a token that was created with it.',
+        },
+        session: {
+          type: 'apiKey',
+          in: 'cookie',
+          name: 'postrider_session',
+          description:
+            'For browsers: the cookie of `POST /session`, whose name ends with what tells deployments apart. Unsafe methods take it ' +
+            'from the console’s own page only, and with a JSON Content-Type.',
+        },
       },
     },
   }
@@ -64,7 +77,7 @@ function tagOf({ path }: Operation): string {
 }
 
 function operationObject(operation: Operation, error: Json, components: Json): Json {
-  const { id, summary, description, success, progress } = operation
+  const { id, summary, description, success, progress, isStream = false } = operation
   const takesBody = operation.body !== undefined || operation.streams !== undefined
   const refusals = [
     ...(operation.refusals ?? []),
@@ -81,7 +94,13 @@ function operationObject(operation: Operation, error: Json, components: Json): J
     operationId: id,
     tags: [tagOf(operation)],
     summary,
-    ...(description && { description }),
+    description: [
+      description,
+      operation.isOpen ? 'Takes no token.' : `Takes a token with the role \`${roleOf(operation)}\`.`,
+    ]
+      .filter(Boolean)
+      .join(' '),
+    ...(operation.isOpen ? { security: [] } : { 'x-role': roleOf(operation) }),
     ...withParameters(operation, components),
     ...(takesBody && { requestBody: requestBody(operation, components) }),
     responses: {
@@ -89,7 +108,9 @@ function operationObject(operation: Operation, error: Json, components: Json): J
         description: success.description,
         ...answerHeaders(operation),
         content: {
-          'application/json': { schema: jsonSchema(success.schema, 'output', components) },
+          [isStream ? 'application/x-ndjson' : 'application/json']: {
+            schema: jsonSchema(success.schema, 'output', components),
+          },
           ...(progress && {
             'application/x-ndjson': {
               schema: {

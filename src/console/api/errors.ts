@@ -3,7 +3,7 @@ import type { Fault } from '../../core/settings/fault.ts'
 import type { ErrorCode } from '../../errors.ts'
 import { messageOf, PostriderError } from '../../errors.ts'
 import { RequestKeyReused, SettingsRefused } from '../settings-writer.ts'
-import { DeletionRefused } from '../user-ids.ts'
+import { UsersRefused } from '../user-ids.ts'
 import type { ApiAnswer } from './operation.ts'
 
 export interface FieldFault {
@@ -20,6 +20,7 @@ const statusOf = {
   invalid_request: 400,
   invalid_http: 400,
   unauthorized: 401,
+  forbidden: 403,
   not_found: 404,
   method_not_allowed: 405,
   too_slow: 408,
@@ -101,7 +102,7 @@ export function answerOf(error: unknown): ApiAnswer | null {
       { field: 'Idempotency-Key', message: error.message },
     ])
   if (error instanceof SettingsRefused) return refused(error)
-  if (error instanceof DeletionRefused) return refusal('invalid_request', error.message, named(error.faults))
+  if (error instanceof UsersRefused) return refusal('invalid_request', error.message, named(error.faults))
   if (error instanceof PostriderError) {
     const code = codeOf[error.code]
     return code === 'internal_error' ? null : refusal(code, messageOf(error))

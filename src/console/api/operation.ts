@@ -1,12 +1,38 @@
 // What the admin API consists of, as data: the server mounts operations, the OpenAPI document is made from them, and
 // the same schemas check what comes in.
 import type { z } from 'zod'
+import type { Role } from '../../core/access/roles.ts'
 import type { ConsoleServices } from './services.ts'
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
 
+/** Whose token a request carries. */
+export interface Caller {
+  /** The token's. */
+  name: string
+  role: Role
+}
+
+/** Sessions of browsers, which are cookies. */
+export interface SessionGate {
+  /** Begins one by a token, or by a code that works once. Throws RequestRefused `unauthorized` or `busy`. */
+  begin(given: { token: string } | { code: string }): Promise<StartedSession>
+  /** The cookie that takes it away again. */
+  endingCookie(): string
+}
+
+export interface StartedSession {
+  caller: Caller
+  cookie: string
+  /** Epoch milliseconds. */
+  expiresAt: number
+}
+
 /** What a request asks for, once it was checked. */
 export interface ApiRequest<P, Q, B> {
+  /** Of an open operation: nobody. */
+  caller: Caller
+  session: SessionGate
   params: P
   query: Q
   body: B
@@ -40,6 +66,20 @@ export interface LongAnswer {
   headers?(result: unknown): Record<string, string>
 }
 
+/** Where the lines of a stream go. */
+export interface LineSink {
+  /** False: what was written has not been read yet, and no more should be. */
+  hasRoom(): boolean
+  /** A line without its end. */
+  write(text: string): void
+}
+
+/** An answer without an end of its own: lines of JSON until the signal aborts. */
+export interface StreamAnswer {
+  /** Resolves once it has begun; what it throws before is answered as any error. */
+  stream(lines: LineSink, signal: AbortSignal): Promise<{ ended: Promise<void> }>
+}
+
 /** Values of a path are texts. */
 type ParamsSchema = z.ZodObject<Record<string, z.ZodType<string>>>
 type QuerySchema = z.ZodObject
@@ -52,6 +92,10 @@ export interface Operation {
   path: string
   summary: string
   description?: string
+  /** What a token needs at least. `admin` unless it is given, so that one without it is safe. */
+  role?: Role
+  /** Takes no token at all. */
+  isOpen?: boolean
   params?: ParamsSchema
   query?: QuerySchema
   body?: z.ZodType
@@ -65,13 +109,17 @@ export interface Operation {
   success: { status: number; description: string; schema: z.ZodType; hasTag?: boolean }
   /** For a LongAnswer: the schema of its progress. */
   progress?: z.ZodType
+  /** For a StreamAnswer: `success.schema` is of each line. */
+  isStream?: boolean
   /** Further statuses than those that every operation can have, and 404 of one with an id in its path. */
   refusals?: (404 | 409 | 429)[]
   handle(
     request: ApiRequest<unknown, unknown, unknown>,
     services: ConsoleServices,
-  ): Promise<ApiAnswer | LongAnswer>
+  ): Promise<ApiAnswer | LongAnswer | StreamAnswer>
 }
+
+export const roleOf = ({ role = 'admin' }: Pick<Operation, 'role'>): Role => role
 
 type Parsed<S> = S extends z.ZodType ? z.output<S> : undefined
 
@@ -89,7 +137,7 @@ export function operation<
     handle(
       request: ApiRequest<Parsed<P>, Parsed<Q>, Parsed<B>>,
       services: ConsoleServices,
-    ): Promise<ApiAnswer | LongAnswer>
+    ): Promise<ApiAnswer | LongAnswer | StreamAnswer>
   },
 ): Operation {
   const { route, ...rest } = given

@@ -1,21 +1,47 @@
 import { computationOperations } from './resources/computations.ts'
-import { deadLetterOperations } from './resources/dead-letters.ts'
+import { deadLetterOperations } from './resources/dead-letters/dead-letters.ts'
 import { destinationOperations } from './resources/destinations.ts'
 import { deletionOperations } from './resources/deletions.ts'
 import { messageOperations } from './resources/messages.ts'
 import type { Operation } from './operation.ts'
-import { replayOperations } from './resources/replay.ts'
+import { pauseOperations } from './resources/pauses.ts'
+import { replayOperations } from './resources/dead-letters/replay.ts'
+import { replayJobOperations } from './resources/replay-jobs.ts'
 import { secretOperations } from './resources/secrets.ts'
+import { suppressionOperations } from './resources/suppressions.ts'
+import { settingsOperations } from './resources/settings.ts'
 import { sourceOperations } from './resources/sources.ts'
+import { sessionOperations } from './resources/access/sessions.ts'
+import { tokenOperations } from './resources/access/tokens.ts'
+import { attemptOperations } from './resources/statistics/attempts.ts'
+import { auditOperations } from './resources/statistics/audits.ts'
+import { overviewOperations } from './resources/statistics/overview.ts'
+import { statsOperations } from './resources/statistics/stats.ts'
+import { systemOperations } from './resources/statistics/system.ts'
+import { userOperations } from './resources/statistics/users.ts'
+import { tailOperations } from './resources/tail.ts'
 
 /** Everything that the admin API can do, in the order of its document. */
 export const operations: readonly Operation[] = [
   ...sourceOperations,
+  ...tailOperations,
   ...destinationOperations,
+  ...pauseOperations,
   ...computationOperations,
   ...deletionOperations,
+  ...suppressionOperations,
   ...deadLetterOperations,
   ...replayOperations,
+  ...replayJobOperations,
   ...messageOperations,
+  ...overviewOperations,
+  ...statsOperations,
+  ...attemptOperations,
+  ...userOperations,
+  ...systemOperations,
+  ...auditOperations,
   ...secretOperations,
+  ...settingsOperations,
+  ...sessionOperations,
+  ...tokenOperations,
 ]

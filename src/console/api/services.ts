@@ -1,11 +1,18 @@
 import type { Destination } from '../../core/settings/settings.ts'
+import type { AuditRuns } from '../audit/audit-runs.ts'
 import type { ComputationActions } from '../computations/sync.ts'
 import type { ReplayPorts } from '../dead-letters/replay.ts'
 import type { Deletions } from '../deletions/deletions.ts'
 import type { SampleResult } from '../destinations.ts'
+import type { InfrastructureView } from '../infrastructure/infrastructure.ts'
+import type { ReadChanges } from '../history/history.ts'
+import type { LiveTail } from '../live-tail/live-tail.ts'
 import type { MessagePorts } from '../messages/message-facts.ts'
+import type { Replays } from '../replays/replays.ts'
 import type { Secrets } from '../secrets.ts'
+import type { Suppressions } from '../suppressions/suppressions.ts'
 import type { SettingsWriter } from '../settings-writer.ts'
+import type { StatisticsStore } from '../statistics/statistics-store.ts'
 
 /** What the admin API works with. */
 export interface ConsoleServices {
@@ -16,7 +23,20 @@ export interface ConsoleServices {
   deadLetters: ReplayPorts
   computations: ComputationActions
   deletions: Deletions
+  suppressions: Suppressions
   messages: MessagePorts
+  readChanges: ReadChanges
+  replays: Replays
+  /** For how long what a pause holds is kept, in ms, as it was at the start; null without a limit. */
+  heldKeptMs: number | null
+  statistics: StatisticsStore
+  audits: AuditRuns
+  infrastructure: InfrastructureView
+  /** The topic of the calls, as heartbeats name it. */
+  callsTopic: string
+  /** Where senders reach the collectors; null if it is not known. */
+  collectorUrl: string | null
+  liveTail: LiveTail
   /** Epoch milliseconds. */
   now(): number
 }

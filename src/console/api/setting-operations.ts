@@ -54,16 +54,20 @@ export function listAndCreate<T extends { id: string }, C extends { id: string }
     operation({
       id: `list${name}s`,
       route: `GET ${path}`,
+      role: 'reader',
       summary: `All ${one}s, in the order of their creation`,
       query: pageQuery,
       success: { status: 200, description: 'A page of them.', schema: pageOf(schema) },
-      async handle({ query }, { settings: { state } }) {
-        return page([...kind.all(state).values()], query, (item) => kind.view(item, state), kind.isListed)
+      async handle({ query }, services) {
+        const { state } = services.settings
+        const view = (item: T) => kind.view(item, state, services)
+        return page([...kind.all(state).values()], query, view, kind.isListed)
       },
     }),
     operation({
       id: `create${name}`,
       route: `POST ${path}`,
+      role: 'admin',
       summary: `Add ${one === 'audience' ? 'an' : 'a'} ${one}`,
       body: createBody,
       isIdempotent: true,
@@ -100,9 +104,10 @@ export function settingOperations<T extends { id: string }, C extends { id: stri
   const { name, one, schema, updateBody, texts } = kind
   const path = `${pathOf(name)}/{id}` as const
   const success = { status: 200, description: `The ${one}.`, schema, hasTag: true }
-  const answer = (id: string, { settings: { state } }: ConsoleServices): ApiAnswer => {
+  const answer = (id: string, services: ConsoleServices): ApiAnswer => {
+    const { state } = services.settings
     const found = settingIn(kind, state, id)
-    return { status: 200, headers: { ETag: tagOf(found) }, body: kind.view(found, state) }
+    return { status: 200, headers: { ETag: tagOf(found) }, body: kind.view(found, state, services) }
   }
   const change = async (id: string, ifMatch: string | null, change: Change, services: ConsoleServices) => {
     const check = (state: SettingsState) => {
@@ -117,6 +122,7 @@ export function settingOperations<T extends { id: string }, C extends { id: stri
     operation({
       id: `show${name}`,
       route: `GET ${path}`,
+      role: 'reader',
       ...texts.show,
       params: idParams,
       success,
@@ -125,6 +131,7 @@ export function settingOperations<T extends { id: string }, C extends { id: stri
     operation({
       id: `update${name}`,
       route: `PATCH ${path}`,
+      role: 'admin',
       ...texts.update,
       params: idParams,
       body: updateBody,
@@ -137,6 +144,7 @@ export function settingOperations<T extends { id: string }, C extends { id: stri
       operation({
         id: `${turn}${name}`,
         route: `POST ${path}/${turn}`,
+        role: 'admin',
         ...texts[turn],
         params: idParams,
         hasPrecondition: true,

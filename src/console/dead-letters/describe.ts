@@ -1,3 +1,4 @@
+import { isoOf, isoOrNull } from '../../core/iso-time.ts'
 // Dead letters as the admin API and `--json` show them.
 import type { DeadLetter, EndpointOutcome, Origin } from '../../core/delivery/delivery.ts'
 import type { StoredDeadLetter } from './dead-letter-store.ts'
@@ -62,15 +63,6 @@ export function statusOf(deadLetter: DeadLetter | null): string | number | null 
   )
   return last ? (last.status ?? last.kind) : (deadLetter?.delivery?.lastResponse?.status ?? null)
 }
-
-/** A record can hold times that no calendar does. */
-export function isoOf(at: number): string {
-  const date = new Date(at)
-  return Number.isNaN(date.getTime()) ? `${at} ms` : date.toISOString()
-}
-
-export const isoOrNull = (at: number | null | undefined): string | null =>
-  at === null || at === undefined ? null : isoOf(at)
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 

@@ -2,13 +2,8 @@ import { planReplay } from '../../core/delivery/replay.ts'
 import type { RetryDelivery } from '../../core/delivery/delivery.ts'
 import type { Destination } from '../../core/settings/settings.ts'
 import type { TopicNames } from '../../core/topics.ts'
-import {
-  passes,
-  type DeadLetterStore,
-  type Filter,
-  type StoredDeadLetter,
-  type StoredRecord,
-} from './dead-letter-store.ts'
+import type { DeadLetterStore, StoredDeadLetter, StoredRecord } from './dead-letter-store.ts'
+import { passes, type Filter } from './filter.ts'
 
 export interface ReplayRequest {
   /** Empty: by filter. */

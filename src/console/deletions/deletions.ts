@@ -44,7 +44,7 @@ export interface DeletionStatus extends DeletionSummary {
 export interface Deletions {
   /**
    * Erases the users at the sources (all of them unless some are named) and notifies their destinations. Throws
-   * DeletionRefused before anything is written; `kafka_unavailable` when it was interrupted.
+   * UsersRefused before anything is written; `kafka_unavailable` when it was interrupted.
    */
   request(
     given: { userIds: readonly string[]; sourceIds?: readonly string[] | null | undefined },

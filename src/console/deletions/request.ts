@@ -3,9 +3,8 @@ import { affectedSources, deleteCall, erasuresOf, finishedNote } from '../../cor
 import { DeletionBook, isUnfinished } from '../../core/erasure/deletion-book.ts'
 import type { AffectedSource, DeletionRequest } from '../../core/erasure/deletion.ts'
 import type { Erasure } from '../../core/erasure/erasures.ts'
-import type { Fault } from '../../core/settings/fault.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
-import { DeletionRefused, checkUserIds } from '../user-ids.ts'
+import { checkSourceIds, checkUserIds, refusedSources, type UsersRefused } from '../user-ids.ts'
 import { recordedDeletions } from './history.ts'
 import type { DeleteCallSink, DeletionPorts } from './deletion-records.ts'
 import type { DeletionOptions, DeletionReport, Deletions, ResumeReport } from './deletions.ts'
@@ -34,13 +33,10 @@ export async function requestDeletion(
   }: NonNullable<Parameters<Deletions['request']>[1]> = {},
 ): Promise<DeletionReport> {
   checkUserIds(userIds, place)
-  if (sourceIds?.length === 0)
-    throw refused('usage', 'sourceIds is empty: leave it out where all sources are meant')
   await ports.settings.catchUp()
-  const { affected, unknown } = affectedSources(sourceIds ?? null, ports.settings.state)
-  if (unknown.length > 0)
-    throw refused('not_found', ...unknown.map((id) => `source ${JSON.stringify(id)} does not exist`))
-  if (affected.length === 0) throw refused('not_found', 'there is no source: nobody can have sent calls')
+  checkSourceIds(sourceIds, ports.settings.state)
+  const { affected } = affectedSources(sourceIds ?? null, ports.settings.state)
+  if (affected.length === 0) throw noSource()
   if (options.signal?.aborted)
     throw new PostriderError('conflict', 'the deletion was stopped before it began; nothing was changed')
   const at = ports.now()
@@ -184,8 +180,8 @@ const owedTo = (sources: readonly Omit<ErasedSource, 'sourceId'>[]): number =>
 
 const callOf = (erasure: Erasure) => deleteCall(erasure, hashOf(erasure))
 
-const refused = (code: Fault['code'], ...messages: string[]): DeletionRefused =>
-  new DeletionRefused(messages.map((message) => ({ code, field: 'sourceIds', message })))
+export const noSource = (): UsersRefused =>
+  refusedSources('not_found', 'there is no source: nobody can have sent calls')
 
 function goOn(requestId: string, signal: AbortSignal | undefined): void {
   if (!signal?.aborted) return

@@ -2,14 +2,23 @@
 import type { Step } from '../../core/ledger/call-life.ts'
 import type { DeliveryLife } from '../../core/ledger/delivery-life.ts'
 import type { Place, PlanLine } from '../../core/ledger/trace.ts'
-import { isoOf, isoOrNull } from '../dead-letters/describe.ts'
+import { replayOfOwner } from '../../core/replay/replayed-delivery.ts'
+import { replayTier } from '../../core/topics.ts'
+import { isoOf, isoOrNull } from '../../core/iso-time.ts'
 import type { MessageCopy, MessageLife } from './why.ts'
 
-export function jsonOf({ messageId, copies, omitted }: MessageLife): object {
-  return { messageId, copies: copies.map((copy) => copyOf(messageId, copy)), omitted }
+/** @param hidesContents what a call says, and of whom, is null */
+export function jsonOf({ messageId, copies, omitted }: MessageLife, hidesContents = false): object {
+  return { messageId, copies: copies.map((copy) => copyOf(messageId, copy, hidesContents)), omitted }
 }
 
-function copyOf(messageId: string, { place, appendedAt, writer, erased, call, life }: MessageCopy): object {
+const noContents = { userId: null, anonymousId: null, event: null, name: null }
+
+function copyOf(
+  messageId: string,
+  { place, appendedAt, writer, erased, call, life }: MessageCopy,
+  hidesContents: boolean,
+): object {
   const received = {
     ...place,
     appendedAt: isoOrNull(appendedAt),
@@ -27,6 +36,7 @@ function copyOf(messageId: string, { place, appendedAt, writer, erased, call, li
       event: call.event,
       name: call.name,
       timestamp: isoOf(call.timestamp),
+      ...(hidesContents && noContents),
     },
     plan: life?.plan
       ? {
@@ -78,9 +88,19 @@ function stepOf(messageId: string, step: Step): object {
       }
     }
     case 'retry':
-      return { ...head, what: 'replayed', tier: step.tier, dueAt: isoOf(step.dueAt) }
+      return {
+        ...head,
+        what: 'replayed',
+        tier: step.tier,
+        dueAt: isoOf(step.dueAt),
+        replay: replayOfStep(step),
+      }
   }
 }
+
+/** The job that sent it again; null where a person sent its dead letter. */
+export const replayOfStep = ({ owner, tier }: Extract<Step, { kind: 'retry' }>): string | null =>
+  tier === replayTier.name ? replayOfOwner(owner) : null
 
 function deliveryOf(messageId: string, delivery: DeliveryLife): object {
   const { destinationId, urlId, attempts, tier, dueAt } = delivery
@@ -100,11 +120,13 @@ const stateOf = ({
   at,
   byTally,
   reason,
+  pausedAt,
   deadLetter,
-}: Pick<DeliveryLife, 'state' | 'at' | 'byTally' | 'reason' | 'deadLetter'>): object => ({
+}: Pick<DeliveryLife, 'state' | 'at' | 'byTally' | 'reason' | 'pausedAt' | 'deadLetter'>): object => ({
   state,
   at: isoOrNull(at),
   byTally,
   reason,
+  pausedAt: isoOrNull(pausedAt),
   deadLetterId: deadLetterIdOf(deadLetter),
 })

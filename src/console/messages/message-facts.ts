@@ -35,6 +35,13 @@ export interface FactsOptions {
   progress?: ((done: number, total: number) => void) | undefined
 }
 
+/** A part of the calls of one user, those that were read last first. */
+export interface UserCalls {
+  calls: FoundCall[]
+  /** Where the next part begins; null on the last one. */
+  next: number | null
+}
+
 /** Settings, and since when they were in force: epoch ms, -Infinity for those at the beginning. */
 export interface TimedSettings {
   since: number
@@ -44,6 +51,13 @@ export interface TimedSettings {
 export interface MessagePorts {
   /** Rejects with `kafka_unavailable`, `registry_unavailable`, `setup`, and `local` for the index's file. */
   facts(messageId: string, options?: FactsOptions): Promise<MessageFacts>
+  /** At most `limit` calls of a user that lie before `before` (null: the newest). Rejects as `facts`. */
+  callsOfUser(
+    userId: string,
+    before: number | null,
+    limit: number,
+    options?: FactsOptions,
+  ): Promise<UserCalls>
   /** The settings that were in force between two times (epoch ms), one after another. */
   settingsBetween(from: number, to: number, signal?: AbortSignal): Promise<TimedSettings[]>
   /** Resolves once all deletion requests are known that there are at the call. */

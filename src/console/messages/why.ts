@@ -1,5 +1,6 @@
 import { usersOf, type AnalyticsCall } from '../../core/call/analytics-call.ts'
 import { copiesOf, type TracedCopy } from '../../core/call/call-copies.ts'
+import type { DeliveryLife } from '../../core/ledger/delivery-life.ts'
 import { lifeOf, type CopyLife } from '../../core/ledger/call-life.ts'
 import { plansUnder } from '../../core/delivery/call-plan.ts'
 import { urlIdOf } from '../../core/delivery/delivery.ts'
@@ -72,11 +73,27 @@ export async function lifeOfMessage(
       continue
     }
     const life = lifeOf({ ...copy, ...plansOf(copy, found, facts, settings), finish: facts.finish })
+    for (const delivery of life.deliveries) await findPause(delivery, ports, signal)
     const { writer = null, call = null } = found ?? {}
     recorded.push({ ...head, writer, erased: false, call, life })
   }
   recorded.sort((a, b) => timeOf(a) - timeOf(b) || a.place.offset - b.place.offset)
   return { messageId, copies: recorded, omitted: facts.omitted }
+}
+
+/** When the pause that holds a delivery began: the settings of the time at which it was held know it. */
+async function findPause(
+  delivery: DeliveryLife,
+  { settingsBetween }: MessagePorts,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const { state, at, destinationId, reason } = delivery
+  if (state !== 'held' || at === null) return
+  for (const { state } of await settingsBetween(at - learntWithinMs, at + clockSkewMs, signal)) {
+    const { pause = null, endedPauses = [] } = state.destinations.get(destinationId) ?? {}
+    const found = [pause, ...endedPauses].find((each) => each?.id === reason)
+    if (found) delivery.pausedAt = found.since
+  }
 }
 
 const foundAt = ({ calls }: MessageFacts, place: Place): FoundCall | null =>

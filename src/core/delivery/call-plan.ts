@@ -1,11 +1,13 @@
 import type { AnalyticsCall } from '../call/analytics-call.ts'
+import { CallValues, type ReadableCall } from '../call/call-expression.ts'
 import { deliveryIdSuffix } from './delivery.ts'
 import type { NotPlannedReason, PlannedDestination } from '../ledger/delivery-event.ts'
-import { callFilter } from '../settings/destination-options.ts'
+import { callFilter, leftOutBy, type DestinationOptions } from '../settings/destination-options.ts'
 import { allowsWebhooks } from '../call/integrations.ts'
+import { aboutDestination, builtInSource, sourceOf } from '../operational/built-in-source.ts'
 import type { Destination, SettingsState } from '../settings/settings.ts'
 
-type PlannedCall = Pick<AnalyticsCall, 'messageId' | 'sourceId' | 'type' | 'event' | 'integrations'>
+type PlannedCall = ReadableCall & Pick<AnalyticsCall, 'sourceId' | 'integrations'>
 
 /**
  * What a forwarder plans for a valid call by these settings, in the order of the destinations; it is what the ledger's
@@ -15,13 +17,16 @@ export function planCall(
   call: PlannedCall,
   { sources, destinations }: Pick<SettingsState, 'sources' | 'destinations'>,
 ): PlannedDestination[] | null {
-  const source = sources.get(call.sourceId)
+  const source = sourceOf({ sources }, call.sourceId)
   if (!source) return null
   const allowed = allowsWebhooks(call)
+  const about = source === builtInSource ? aboutDestination(call) : null
+  let values: CallValues | null = null
+  const valuesOf = () => (values ??= new CallValues(call))
   return [...destinations.values()]
-    .filter(({ sourceIds }) => sourceIds.includes(source.id))
+    .filter(({ id, sourceIds }) => sourceIds.includes(source.id) && id !== about)
     .flatMap((destination): PlannedDestination[] => {
-      const reason = reasonAgainst(call, destination, source.enabled, allowed)
+      const reason = reasonAgainst(call, destination, source.enabled, allowed, valuesOf)
       if (reason !== null) return [{ destinationId: destination.id, deliveryId: null, reason }]
       return urlIdsOf(destination).map((urlId) => ({
         destinationId: destination.id,
@@ -36,12 +41,24 @@ function reasonAgainst(
   { enabled, options }: Destination,
   isSourceEnabled: boolean,
   allowed: boolean,
+  values: () => CallValues,
 ): NotPlannedReason | null {
   if (!isSourceEnabled) return 'source_disabled'
   if (!enabled) return 'destination_disabled'
   if (!allowed) return 'integrations'
-  const filter = callFilter(options)
-  return filter === null || type === 'unknown' || filter(type, event) ? null : 'not_chosen'
+  const filter = filterOf(options)
+  return filter === null || type === 'unknown'
+    ? null
+    : (leftOutBy(filter, type, event, values)?.reason ?? null)
+}
+
+/** A destination that cannot be set up is planned for, and its deliveries are deferred. */
+function filterOf(options: DestinationOptions): ReturnType<typeof callFilter> {
+  try {
+    return callFilter(options)
+  } catch {
+    return null
+  }
 }
 
 /** Null stands for any of the destination's URLs. */

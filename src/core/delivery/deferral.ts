@@ -1,7 +1,15 @@
 import { deferredOutcome, type Outcome } from './outcome.ts'
 
 /** The closed set of why a delivery is not attempted at an endpoint now. */
-export const deferralReasons = ['breaker', 'paused', 'budget', 'slow', 'busy_key', 'not_set_up'] as const
+export const deferralReasons = [
+  'breaker',
+  'paused',
+  'budget',
+  'slow',
+  'busy_key',
+  'limited',
+  'not_set_up',
+] as const
 export type DeferralReason = (typeof deferralReasons)[number]
 
 export interface Deferral {
@@ -10,8 +18,9 @@ export interface Deferral {
   waitMs: number
 }
 
-/** The endpoint works, and more comes than it can take. */
-export const isTooSlow = (reason: DeferralReason): boolean => reason === 'slow' || reason === 'busy_key'
+/** The endpoint works, and more comes than it can take or may get. */
+export const isTooSlow = (reason: DeferralReason): boolean =>
+  reason === 'slow' || reason === 'busy_key' || reason === 'limited'
 
 const details: Record<DeferralReason, string> = {
   breaker: 'the endpoint fails: its circuit breaker is open',
@@ -19,6 +28,7 @@ const details: Record<DeferralReason, string> = {
   budget: 'too many retries fail at the endpoint: its retry budget is used up',
   slow: 'the endpoint is too slow and was holding back calls for other endpoints',
   busy_key: 'too many calls of one user wait for one another at this destination',
+  limited: 'the destination is at its limit (--max-rate, --max-in-flight) and was holding back other calls',
   not_set_up: 'the destination cannot be set up: the log of the forwarder says why',
 }
 

@@ -39,7 +39,10 @@ export interface LastResponse {
  * sending that fails makes the next one (`afterRound`). The body's bytes are fixed at the first rendering.
  */
 export interface Delivery {
-  /** `<messageId>:<destinationId>`, or `<messageId>:<destinationId>:<urlId>` where each URL is a delivery of its own. */
+  /**
+   * `<messageId>:<destinationId>`, or `<messageId>:<destinationId>:<urlId>` where each URL is a delivery of its own; with
+   * `:<replay id>` behind it where a receiver had taken it before and a replay sends it again.
+   */
   readonly id: string
   readonly messageId: string
   readonly sourceId: string
@@ -76,8 +79,13 @@ export function urlIdOf({
   destinationId,
 }: Pick<Delivery, 'id' | 'messageId' | 'destinationId'>): string | null {
   const ofAny = messageId + deliveryIdSuffix(destinationId, null)
-  return id.startsWith(`${ofAny}:`) ? id.slice(ofAny.length + 1) : null
+  if (!id.startsWith(`${ofAny}:`)) return null
+  return id.slice(ofAny.length + 1).replace(replayAtEnd, '') || null
 }
+
+/** Ids of replays begin with this, and those of URLs never do. */
+export const replayIdPrefix = 'replay-'
+const replayAtEnd = /:?replay-[a-z0-9-]+$/
 
 /** The closed set of reasons for a dead letter (docs/delivery.md). */
 export const deadLetterReasons = [

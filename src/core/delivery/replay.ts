@@ -38,6 +38,19 @@ export function planReplay(deadLetter: DeadLetter, terms: ReplayTerms): Replay {
   return { kind: 'raw', topic, key: deadLetter.rawKey, value: deadLetter.raw }
 }
 
+/** As if the delivery had never been tried. @param now epoch ms */
+export const newWindow = (now: number) => ({
+  attempts: 0,
+  timesScheduled: 0,
+  firstAttemptAt: null,
+  firstScheduledAt: now,
+  notBefore: null,
+  outcomes: [],
+  lastResponse: null,
+  scheduledAt: now,
+  from: null,
+})
+
 function planDelivery(
   delivery: NonNullable<DeadLetter['delivery']>,
   { now, owner, destination }: ReplayTerms,
@@ -53,16 +66,8 @@ function planDelivery(
     record: {
       ...delivery,
       endpointIds: urls ? urls.map(({ id }) => id) : delivery.endpointIds,
-      attempts: 0,
-      timesScheduled: 0,
-      firstAttemptAt: null,
-      firstScheduledAt: now,
-      notBefore: null,
-      outcomes: [],
-      lastResponse: null,
-      scheduledAt: now,
+      ...newWindow(now),
       owner,
-      from: null,
     },
   }
 }

@@ -20,7 +20,8 @@ export interface RecordedDeletion {
  * - `interrupted`: every user is erased, delete calls are missing
  * - `cut_off`: it ended before all of its users were erased
  */
-export type DeletionState = 'finished' | 'interrupted' | 'cut_off'
+export type DeletionState = (typeof deletionStates)[number]
+export const deletionStates = ['finished', 'interrupted', 'cut_off'] as const
 
 /** What retention took away was finished or can be finished no more: it does not count as missing. */
 export function deletionState({ total, written, notified }: RecordedDeletion): DeletionState {

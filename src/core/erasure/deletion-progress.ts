@@ -9,7 +9,7 @@ export interface DeleteCounts {
   failed: number
   /** Not sent: source or destination were disabled meanwhile, or its URL was taken away. */
   skipped: number
-  /** Not written yet, in front of a forwarder, or in a retry tier. */
+  /** Not written yet, in front of a forwarder, in a retry tier, or held while its destination is paused. */
   waiting: number
   /** It is too long ago: `webhooks.deliveries` no longer holds it. */
   unknown: number
@@ -36,6 +36,8 @@ const states: Record<DispositionLabel, DeletionOutcome> = {
   erased: 'skipped',
   retried: 'waiting',
   deferred: 'waiting',
+  /** Until its destination is resumed. */
+  held: 'waiting',
 }
 
 interface Call {

@@ -2,7 +2,7 @@ import { absentFields, type AnalyticsCall } from '../call/analytics-call.ts'
 import type { Erasure } from './erasures.ts'
 import type { SettingsState } from '../settings/settings.ts'
 
-/** Maximum number of users in one deletion request. */
+/** Maximum number of users in one request to delete or suppress them. */
 export const maxUsersOfRequest = 5_000
 
 export interface DeletionRequest {

@@ -1,4 +1,5 @@
 import type { CallType } from '../call/analytics-call.ts'
+import { UserHash } from '../user-hash.ts'
 
 /**
  * A record of `webhooks.erasures`: a deletion request's mark on one user of one source (schemas/erasure.avsc). What
@@ -40,12 +41,12 @@ export interface ErasableCall {
 }
 
 /**
- * Which user was erased when: the fold of `webhooks.erasures`, for millions of users. A user is 64 bits of hash and a time,
- * about 30 bytes of memory; two users are taken for one with a chance of one in 10^12 even among ten million.
+ * Which user was erased when: the fold of `webhooks.erasures`, for millions of users. A user is 64 bits of hash
+ * (`UserHash`) and a time, about 30 bytes of memory.
  * What is older than `erasureKeptMs`, seen from the newest, goes when room is made.
  */
 export class ErasureIndex {
-  readonly #seed: number
+  readonly #hash: UserHash
   /** Open addressing, linear probing. A time of 0 is a free slot. */
   #high = new Uint32Array(firstSlots)
   #low = new Uint32Array(firstSlots)
@@ -53,12 +54,10 @@ export class ErasureIndex {
   #size = 0
   #newest = 0
   readonly #sourceIds = new Set<string>()
-  #hashHigh = 0
-  #hashLow = 0
 
   /** @param seed a random 32-bit number, so that a sender cannot choose ids that share a slot */
   constructor(seed: number) {
-    this.#seed = seed | 0
+    this.#hash = new UserHash(seed)
   }
 
   /** Users of sources that are known; older ones than matter may be among them. */
@@ -72,15 +71,15 @@ export class ErasureIndex {
     if (this.#size * 4 >= this.#times.length * 3) this.#makeRoom()
     this.#newest = Math.max(this.#newest, appendedAt)
     this.#sourceIds.add(sourceId)
-    this.#hash(sourceId, userId)
-    this.#put(this.#hashHigh, this.#hashLow, appendedAt)
+    this.#hash.of(sourceId, userId)
+    this.#put(this.#hash.high, this.#hash.low, appendedAt)
   }
 
   /** When the user's last erasure at this source was appended, epoch milliseconds; 0 without one. */
   erasedAt(sourceId: string, userId: string): number {
     if (this.#size === 0) return 0
-    this.#hash(sourceId, userId)
-    return this.#times[this.#slotOf(this.#hashHigh, this.#hashLow)]!
+    this.#hash.of(sourceId, userId)
+    return this.#times[this.#slotOf(this.#hash.high, this.#hash.low)]!
   }
 
   /**
@@ -141,36 +140,6 @@ export class ErasureIndex {
       if (time > oldest && time !== 0) this.#put(high[slot]!, low[slot]!, time)
     })
   }
-
-  /** Two lanes over the UTF-16 units of both ids, each mixed as in MurmurHash3, then into one another. */
-  #hash(sourceId: string, userId: string): void {
-    let a = this.#seed
-    let b = ~this.#seed
-    for (let at = 0; at <= sourceId.length + userId.length; at++) {
-      const unit =
-        at < sourceId.length
-          ? sourceId.charCodeAt(at)
-          : at === sourceId.length
-            ? between
-            : userId.charCodeAt(at - sourceId.length - 1)
-      a = Math.imul(rotated(a ^ rotated(Math.imul(unit, 0xcc9e2d51), 15), 13), 0x1b873593) + 0x561ccd1b
-      b = Math.imul(rotated(b ^ rotated(Math.imul(unit, 0x239b961b), 16), 17), 0x38b34ae5) + 0x0bcaa747
-    }
-    a = spread(a + b)
-    b = spread(b + Math.imul(a, 0x9e3779b1))
-    this.#hashHigh = a >>> 0
-    this.#hashLow = b >>> 0
-  }
 }
 
 const firstSlots = 1_024
-/** No UTF-16 unit: nothing that the ids hold moves from one to the other. */
-const between = 0x10000
-
-const rotated = (word: number, bits: number): number => (word << bits) | (word >>> (32 - bits))
-
-function spread(word: number): number {
-  word = Math.imul(word ^ (word >>> 16), 0x85ebca6b)
-  word = Math.imul(word ^ (word >>> 13), 0xc2b2ae35)
-  return word ^ (word >>> 16)
-}

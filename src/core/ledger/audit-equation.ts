@@ -1,8 +1,8 @@
-import { noCounts } from './result-log.ts'
+import { noCounts } from './result-codes.ts'
 import { totalOf, type DestinationCounts } from './tally.ts'
 
 /**
- * planned + carried + replayed + copies + ahead = delivered + waiting + dead + skipped + erased. Of the destination
+ * planned + carried + replayed + copies + ahead = delivered + waiting + dead + skipped + erased + held. Of the destination
  * null, the deliveries are records that were for no destination, or were no call.
  */
 export interface DestinationLine {
@@ -22,6 +22,8 @@ export interface DestinationLine {
   dead: number
   skipped: number
   erased: number
+  /** Not attempted, because the destination was paused. What a replay sends of it comes in again. */
+  held: number
   /** What comes in less what is accounted for: 0 where all is. */
   balance: number
 }
@@ -67,8 +69,9 @@ function lineOf(calls: DestinationCounts, tiers: DestinationCounts, sums: TierSu
   const dead = calls.deadLettered + tiers.deadLettered
   const skipped = calls.skipped + tiers.skipped
   const erased = calls.erased + tiers.erased
+  const held = calls.held + tiers.held
   const incoming = planned + carried + replayed + copies + ahead
-  const accounted = delivered + waiting + dead + skipped + erased + settledBefore
+  const accounted = delivered + waiting + dead + skipped + erased + held + settledBefore
   return {
     destinationId: calls.destinationId,
     planned,
@@ -81,6 +84,7 @@ function lineOf(calls: DestinationCounts, tiers: DestinationCounts, sums: TierSu
     dead,
     skipped,
     erased,
+    held,
     balance: incoming - accounted,
   }
 }

@@ -8,7 +8,7 @@ import {
 } from '../offsets/finished-offsets.ts'
 import type { OffsetRun } from '../offsets/offset-runs.ts'
 import type { Fact, FactSink } from './ledger-chain.ts'
-import { noCounts } from './result-log.ts'
+import { countFields, noCounts } from './result-codes.ts'
 import type { DestinationCounts, Tally } from './tally.ts'
 
 /** Per destination (null: records without one): what tallies count, and what was found in the topics. */
@@ -63,6 +63,8 @@ export class PartitionFacts implements FactSink {
     this.tallies++
     this.records += tally.records
     for (const { start, end } of fromPairs(tally.lost, tally.start) ?? []) this.lost += end - start
+    // It only counts attempts that ended late.
+    if (tallied.length === 0) return
     this.#addOwners(tally, tallied)
     const segment = (this.#open ??= newSegment(tally.start, at))
     segment.talliedRecords += tally.records
@@ -162,8 +164,8 @@ function joinInto(segment: Segment, next: Segment): void {
 
 /** Adds what is counted of one destination to its sum. */
 export function addCounts(sums: Map<string | null, DestinationCounts>, counts: DestinationCounts): void {
-  const { destinationId, ...given } = counts
+  const { destinationId } = counts
   const sum = sums.get(destinationId) ?? noCounts(destinationId)
-  for (const key of Object.keys(given) as (keyof typeof given)[]) sum[key] += given[key]
+  for (const field of countFields) sum[field] += counts[field]
   sums.set(destinationId, sum)
 }

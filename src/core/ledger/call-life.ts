@@ -50,7 +50,7 @@ export function lifeOf(facts: CopyFacts): CopyLife {
   const { place, planBy, traces, finish } = facts
   const isRepeat = repeats(traces, finish)
   const counted = traces.filter((trace) => !isRepeat(trace))
-  const plans = supported(facts.plans, counted, finish(place))
+  const plans = plansOf(facts, counted)
   const deadLetters = traces.filter((trace) => trace.kind === 'dead_letter')
   const steps = traces
     .flatMap((trace): Step[] => {
@@ -72,6 +72,7 @@ export function lifeOf(facts: CopyFacts): CopyLife {
     for (const { destinationId, urlId, reason } of plan) if (reason === null) add(destinationId, urlId)
   for (const trace of traces)
     if (trace.kind !== 'planned' && trace.destinationId !== null) add(trace.destinationId, trace.ofUrlId)
+  for (const { destinationId, urlId } of finish(place).tally?.held ?? []) add(destinationId, urlId)
   const deliveries = [...ids.values()].map((id) => {
     const its = (trace: Trace) =>
       trace.kind !== 'planned' && trace.destinationId === id.destinationId && trace.ofUrlId === id.urlId
@@ -81,7 +82,7 @@ export function lifeOf(facts: CopyFacts): CopyLife {
     )
     return {
       ...id,
-      ...(stateByTraces(recorded, finish) ?? unrecorded(id.destinationId, finish(place), isCertain, inAll)),
+      ...(stateByTraces(recorded, finish) ?? unrecorded(id, finish(place), isCertain, inAll)),
     }
   })
   return {
@@ -104,11 +105,12 @@ function supported(
   { tally }: Finish,
 ): CopyFacts['plans'] {
   if (plans.length < 2) return plans
-  const recorded = new Set(
-    traces.flatMap((trace) =>
+  const recorded = new Set([
+    ...traces.flatMap((trace) =>
       trace.kind === 'planned' || trace.destinationId === null ? [] : [trace.destinationId],
     ),
-  )
+    ...(tally?.held ?? []).map(({ destinationId }) => destinationId),
+  ])
   const counts = new Map(tally?.counts.map((each) => [each.destinationId, each]))
   const given = new Set(recorded)
   for (const plan of plans)
@@ -123,10 +125,44 @@ function supported(
       plan.every(({ destinationId: id, reason }) => {
         if (reason === null) return recorded.has(id) || !tally || (counts.get(id)?.delivered ?? 0) > 0
         if (recorded.has(id)) return false
-        return reason === 'not_chosen' ? !tally || (counts.get(id)?.skipped ?? 0) > 0 : !given.has(id)
+        return reason === 'not_chosen' || reason === 'filtered'
+          ? !tally || (counts.get(id)?.skipped ?? 0) > 0
+          : !given.has(id)
       }),
   )
   return left.length > 0 ? left : plans
+}
+
+function plansOf({ plans, place, finish }: CopyFacts, counted: readonly Trace[]): CopyFacts['plans'] {
+  // It cannot be delivered: the settings would plan it all the same, and the tally counts deliveries of other calls.
+  if (isUndeliverable(place, counted)) return []
+  return isSuppressed(counted) ? withoutSuppressed(plans) : supported(plans, counted, finish(place))
+}
+
+/** The call's own record became a dead letter, before anything was planned; one of a tier may too. */
+const isUndeliverable = (place: Place, traces: readonly Trace[]): boolean =>
+  traces.some((trace) => {
+    if (trace.kind === 'planned' || trace.destinationId !== null) return false
+    if (trace.kind === 'dead_letter') return placeKey(trace.origin) === placeKey(place)
+    return (
+      trace.kind === 'disposition' &&
+      trace.disposition === 'dead_lettered' &&
+      placeKey(trace.of) === placeKey(place)
+    )
+  })
+
+/** The record was skipped because its user is suppressed; a call that nobody would have got is not skipped for that. */
+const isSuppressed = (traces: readonly Trace[]): boolean =>
+  traces.some(
+    (trace) => trace.kind === 'disposition' && trace.destinationId === null && trace.reason === 'suppressed',
+  )
+
+/** Those of the plans by which anybody would have got the call, with nobody who did. */
+function withoutSuppressed(plans: CopyFacts['plans']): CopyFacts['plans'] {
+  const giving = plans.filter((plan) => plan.some(({ reason }) => reason === null))
+  return (giving.length > 0 ? giving : plans).map((plan) =>
+    plan.map((line) => ({ ...line, reason: line.reason ?? 'suppressed' })),
+  )
 }
 
 /** At one time an attempt comes before what it led to. */

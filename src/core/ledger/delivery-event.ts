@@ -1,4 +1,6 @@
 import type { CallType } from '../call/analytics-call.ts'
+import type { CollectedCalls } from './collected-calls.ts'
+import type { Heartbeat } from './heartbeat.ts'
 import type { Tally } from './tally.ts'
 
 /** The kinds of records in `webhooks.deliveries`. `unknown` is a type that a later version added. */
@@ -9,6 +11,8 @@ export const deliveryEventTypes = [
   'planned',
   'attempt_succeeded',
   'tally',
+  'collected',
+  'heartbeat',
 ] as const
 export type DeliveryEventType = (typeof deliveryEventTypes)[number]
 
@@ -20,11 +24,27 @@ export const dispositionLabels = [
   'dead_lettered',
   'skipped',
   'erased',
+  'held',
 ] as const
 export type DispositionLabel = (typeof dispositionLabels)[number]
 
 /** Why a destination of the call's source does not get it. */
-export type NotPlannedReason = 'source_disabled' | 'destination_disabled' | 'integrations' | 'not_chosen'
+export const notPlannedReasons = [
+  'source_disabled',
+  'destination_disabled',
+  'integrations',
+  'not_chosen',
+  'filtered',
+  'suppressed',
+] as const
+export type NotPlannedReason = (typeof notPlannedReasons)[number]
+
+/**
+ * Why a call or a delivery was skipped. Calls for no destination: its source is disabled, its `integrations` turn
+ * webhooks off, its source's destinations are all disabled, or its source has none. Deliveries: the destination did not
+ * choose such calls, it was disabled, or its URLs still to try were removed. Later versions add more: readers take any.
+ */
+export type SkipReason = NotPlannedReason | 'no_destination' | 'urls_removed'
 
 /** One destination of a call's source: the delivery planned for it, or why there is none. */
 export interface PlannedDestination {
@@ -67,6 +87,8 @@ export interface DeliveryEvent {
   /** `<member id>/<epoch>` under which the record's partition was taken over. */
   owner: string | null
   tally: Tally | null
+  collected: CollectedCalls | null
+  heartbeat: Heartbeat | null
 }
 
 /** An event of which everything that `given` does not say is null. Field by field: a spread takes many times as long. */
@@ -101,5 +123,7 @@ export function deliveryEvent(
     notBefore: given.notBefore ?? null,
     owner: given.owner ?? null,
     tally: given.tally ?? null,
+    collected: given.collected ?? null,
+    heartbeat: given.heartbeat ?? null,
   }
 }

@@ -1,11 +1,13 @@
 // What became of one delivery, judged by what the topics hold of it.
 import type { DispositionLabel } from './delivery-event.ts'
+import type { HeldBy } from './held.ts'
 import {
   placeKey,
   type DispositionTrace,
   type Finish,
   type DeadLetterTrace,
   type Place,
+  type TallyFact,
   type RetryTrace,
   type Trace,
 } from './trace.ts'
@@ -16,10 +18,11 @@ export type FinishOf = (place: Place) => Finish
 /**
  * - `open`: not finished: it waits in Kafka, or is being worked on.
  * - `waiting`: in a retry tier.
+ * - `held`: by the pause that `reason` names, when it came, or came due.
  * - `unknown`: finished, and what there is does not say how.
  */
 export type DeliveryState =
-  'open' | 'waiting' | 'delivered' | 'dead_letter' | 'skipped' | 'erased' | 'unknown'
+  'open' | 'waiting' | 'delivered' | 'dead_letter' | 'skipped' | 'erased' | 'held' | 'unknown'
 
 export interface DeliveryLife {
   destinationId: string
@@ -32,8 +35,10 @@ export interface DeliveryLife {
   byTally: boolean
   /** Rounds that reached a URL; null when unknown. */
   attempts: number | null
-  /** A dead letter's reason, or why it was skipped. */
+  /** A dead letter's reason, why it was skipped, or the id of the pause that holds it. */
   reason: string | null
+  /** Of `held`: when that pause began; null where it is not known. */
+  pausedAt: number | null
   /** Of `waiting`. */
   tier: string | null
   dueAt: number | null
@@ -73,6 +78,7 @@ export const nothingKnown: Omit<Ended, 'state'> = {
   byTally: false,
   attempts: null,
   reason: null,
+  pausedAt: null,
   tier: null,
   dueAt: null,
   deadLetter: null,
@@ -83,6 +89,7 @@ const finalStates: Partial<Record<DispositionLabel, DeliveryState>> = {
   dead_lettered: 'dead_letter',
   skipped: 'skipped',
   erased: 'erased',
+  held: 'held',
 }
 
 /** By the newest record of a delivery; null when no record ends a round. */
@@ -122,23 +129,38 @@ export function stateByTraces(traces: readonly Trace[], finish: FinishOf): Ended
   return { ...nothingKnown, state: 'unknown', attempts, tier: last.tier, dueAt: last.dueAt }
 }
 
-/** The end of a round from a tier is always recorded: otherwise it has not ended, or its record is gone. */
-function inTier({ place, attempts, tier, dueAt, notBefore }: RetryTrace, finish: FinishOf): Ended {
-  const state = finish(place).finished ? 'unknown' : 'waiting'
+const heldIn = ({ at }: TallyFact, { pauseId }: HeldBy, attempts: number): Ended => ({
+  ...nothingKnown,
+  state: 'held',
+  at,
+  byTally: true,
+  attempts,
+  reason: pauseId,
+})
+
+/** The end of a round from a tier is recorded, or a tally says that it was held: otherwise it has not ended, or its record is gone. */
+function inTier(retry: RetryTrace, finish: FinishOf): Ended {
+  const { place, destinationId, attempts, tier, dueAt, notBefore } = retry
+  const { finished, tally } = finish(place)
+  const heldBy = tally?.held.find((each) => each.destinationId === destinationId)
+  if (heldBy) return heldIn(tally!, heldBy, attempts)
+  const state = finished ? 'unknown' : 'waiting'
   return { ...nothingKnown, state, attempts, tier, dueAt: Math.max(dueAt, notBefore ?? 0) }
 }
 
 /**
- * For a delivery without records: only success at the first attempt, and skipping, go
- * unrecorded. Once the record is finished, its tally says which of the two happened to the deliveries that it counts.
+ * For a delivery without records: only success at the first attempt, skipping and holding go
+ * unrecorded. Once the record is finished, its tally says which of them were held, and what happened to the others that it counts.
  */
 export function unrecorded(
-  destinationId: string,
+  { destinationId, urlId }: Pick<DeliveryLife, 'destinationId' | 'urlId'>,
   { finished, tally }: Finish,
   isCertain: boolean,
   inAll: boolean,
 ): Ended {
   if (!finished) return { ...nothingKnown, state: 'open' }
+  const heldBy = tally?.held.find((each) => each.destinationId === destinationId && each.urlId === urlId)
+  if (heldBy) return heldIn(tally!, heldBy, 0)
   const counts = tally?.counts.find((each) => each.destinationId === destinationId)
   if (!tally || !counts) return { ...nothingKnown, state: 'unknown' }
   const at = tally.at

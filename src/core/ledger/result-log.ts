@@ -1,63 +1,6 @@
 import { isInRuns } from '../offsets/finished-offsets.ts'
 import type { OffsetRun } from '../offsets/offset-runs.ts'
 import { resized } from '../resized.ts'
-import { dispositionLabels, type DispositionLabel } from './delivery-event.ts'
-import type { DestinationCounts } from './tally.ts'
-
-const labelCount = dispositionLabels.length
-const labelIndex = Object.fromEntries(dispositionLabels.map((label, index) => [label, index])) as Record<
-  DispositionLabel,
-  number
->
-const fieldOf = {
-  delivered: 'delivered',
-  retried: 'retried',
-  deferred: 'deferred',
-  dead_lettered: 'deadLettered',
-  skipped: 'skipped',
-  erased: 'erased',
-} as const satisfies Record<DispositionLabel, keyof DestinationCounts>
-
-/** Numbers what a delivery can come to, by destination: small numbers are all that the hot path keeps of a result. */
-export class ResultCodes {
-  readonly #indexes = new Map<string | null, number>()
-  readonly #destinations: (string | null)[] = []
-
-  /** @param destinationId null for a record without one */
-  code(destinationId: string | null, label: DispositionLabel): number {
-    let index = this.#indexes.get(destinationId)
-    if (index === undefined) {
-      index = this.#destinations.length
-      this.#indexes.set(destinationId, index)
-      this.#destinations.push(destinationId)
-    }
-    return index * labelCount + labelIndex[label]
-  }
-
-  /** Counts by code, as in a tally: by destination, ordered by its name. */
-  named(counts: ReadonlyMap<number, number>): DestinationCounts[] {
-    const byDestination = new Map<number, DestinationCounts>()
-    for (const [code, count] of counts) {
-      const index = Math.floor(code / labelCount)
-      let entry = byDestination.get(index)
-      if (!entry) byDestination.set(index, (entry = noCounts(this.#destinations[index]!)))
-      entry[fieldOf[dispositionLabels[code % labelCount]!]] += count
-    }
-    return [...byDestination.values()].sort((a, b) =>
-      (a.destinationId ?? '') < (b.destinationId ?? '') ? -1 : 1,
-    )
-  }
-}
-
-export const noCounts = (destinationId: string | null): DestinationCounts => ({
-  destinationId,
-  delivered: 0,
-  retried: 0,
-  deferred: 0,
-  deadLettered: 0,
-  skipped: 0,
-  erased: 0,
-})
 
 /**
  * A fold over results: counts by code, and how many records were finished. A tally has few of the codes that there are
@@ -68,17 +11,24 @@ export interface ResultSums {
   records: number
 }
 
+export function addCode(byCode: Map<number, number>, code: number, count: number): void {
+  byCode.set(code, (byCode.get(code) ?? 0) + count)
+}
+
 export const noSums = (): ResultSums => ({ byCode: new Map(), records: 0 })
 
 /**
- * What became of the deliveries of one partition's records, until a commit that holds the records has been
- * acknowledged: offset, code, and whether it was the record's last. Twelve bytes a delivery.
+ * What became of the deliveries of one partition's records, and how those of their attempts ended that decided nothing,
+ * until a commit that holds the records has been acknowledged: offset, code (see ResultCodes), and whether it was the
+ * record's last. Twelve bytes each.
  */
 export class ResultLog {
   #offsets = new Float64Array(256)
   /** The code, doubled, and one more where the record is finished with it. */
   #codes = new Uint32Array(256)
   #length = 0
+  /** How many of the results, from the first on, the last `mark` found. */
+  #marked = 0
 
   get length(): number {
     return this.#length
@@ -96,30 +46,58 @@ export class ResultLog {
     for (let index = 0; index < this.#length; index++) {
       if (!isInRuns(runs, this.#offsets[index]!)) continue
       const code = this.#codes[index]!
-      sums.byCode.set(code >> 1, (sums.byCode.get(code >> 1) ?? 0) + 1)
+      addCode(sums.byCode, code >>> 1, 1)
       sums.records += code & 1
     }
   }
 
-  /** A log of its own of the offsets within the runs. */
+  /** Where results with one of these codes lie within the runs: offsets by code, in no order. */
+  offsetsWith(codes: ReadonlySet<number>, runs: readonly OffsetRun[]): Map<number, number[]> {
+    const found = new Map<number, number[]>()
+    for (let index = 0; index < this.#length; index++) {
+      const code = this.#codes[index]! >>> 1
+      if (!codes.has(code) || !isInRuns(runs, this.#offsets[index]!)) continue
+      const list = found.get(code)
+      if (list) list.push(this.#offsets[index]!)
+      else found.set(code, [this.#offsets[index]!])
+    }
+    return found
+  }
+
+  /** Remembers what is here now. */
+  mark(): void {
+    this.#marked = this.#length
+  }
+
+  /** Whether there is still any of what was here at the last `mark` with such a code. */
+  hasMarked(isWanted: (code: number) => boolean): boolean {
+    for (let index = 0; index < this.#marked; index++) if (isWanted(this.#codes[index]! >>> 1)) return true
+    return false
+  }
+
+  /** A log of its own of the offsets within the runs. All of it counts as marked. */
   only(runs: readonly OffsetRun[]): ResultLog {
     const log = new ResultLog()
     for (let index = 0; index < this.#length; index++) {
       const code = this.#codes[index]!
-      if (isInRuns(runs, this.#offsets[index]!)) log.add(this.#offsets[index]!, code >> 1, (code & 1) === 1)
+      if (isInRuns(runs, this.#offsets[index]!)) log.add(this.#offsets[index]!, code >>> 1, (code & 1) === 1)
     }
+    log.mark()
     return log
   }
 
   /** Forgets the offsets within the runs. */
   drop(runs: readonly OffsetRun[]): void {
     let kept = 0
+    const marked = this.#marked
     for (let index = 0; index < this.#length; index++) {
+      if (index === marked) this.#marked = kept
       if (isInRuns(runs, this.#offsets[index]!)) continue
       this.#offsets[kept] = this.#offsets[index]!
       this.#codes[kept] = this.#codes[index]!
       kept++
     }
+    if (marked === this.#length) this.#marked = kept
     this.#length = kept
     if (this.#offsets.length > 4_096 && kept * 8 < this.#offsets.length)
       this.#resize(this.#offsets.length / 4)

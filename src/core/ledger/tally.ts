@@ -10,12 +10,42 @@ export interface DestinationCounts {
   deadLettered: number
   skipped: number
   erased: number
+  /** Not attempted, because the destination was paused. */
+  held: number
 }
+
+/** How many came to something for one reason. An open set: later versions add reasons. */
+export interface ReasonCount {
+  reason: string
+  count: number
+}
+
+/** Attempts at one URL, by how they ended. */
+export interface EndpointAttempts {
+  urlId: string
+  /** Outcome kinds with a count; others are left out. */
+  outcomes: { outcome: string; count: number }[]
+  /** The same attempts by how long they took: a count for each bucket of `attemptBuckets`. */
+  durations: number[]
+}
+
+/** What a tally says of one destination. */
+export interface DestinationTally extends DestinationCounts {
+  /** Adds up to `skipped`. */
+  skipReasons: ReasonCount[]
+  /** Adds up to `deadLettered`. */
+  deadLetterReasons: ReasonCount[]
+  /** Attempts of the tally's records, and those that ended after their record was finished, by URL. */
+  endpoints: EndpointAttempts[]
+}
+
+/** Upper bounds of the buckets of durations, in ms, inclusive; the tenth bucket is for what took longer. */
+export const attemptBuckets = [10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000] as const
 
 /** Of how many deliveries there are counts; one that was scheduled again counts once more. */
 export function totalOf(counts: DestinationCounts): number {
-  const { delivered, retried, deferred, deadLettered, skipped, erased } = counts
-  return delivered + retried + deferred + deadLettered + skipped + erased
+  const { delivered, retried, deferred, deadLettered, skipped, erased, held } = counts
+  return delivered + retried + deferred + deadLettered + skipped + erased + held
 }
 
 export interface Tally {
@@ -41,5 +71,22 @@ export interface Tally {
   owner: string
   /** Offsets that were finished under another one: by the same process, before its membership broke. */
   earlier: { owner: string; finished: number[] }[]
-  counts: DestinationCounts[]
+  counts: DestinationTally[]
+  /** Records whose deliveries to a paused destination were held. */
+  held: HeldOffsets[]
+}
+
+/** What one pause held of the tally's records. A replay takes exactly that. */
+export interface HeldOffsets {
+  destinationId: string
+  pauseId: string
+  /** Records with at least one delivery held, as pairs of a gap and a length from the tally's `start`. */
+  offsets: number[]
+  /** Of a destination that delivers to every URL: the same by URL, for one URL's delivery may be held and another's not. */
+  urls: HeldUrlOffsets[]
+}
+
+export interface HeldUrlOffsets {
+  urlId: string
+  offsets: number[]
 }

@@ -2,6 +2,7 @@
 // whose it is. Times are epoch milliseconds.
 import { urlIdOf, type DeadLetter, type DeadLetterReason, type RetryDelivery } from '../delivery/delivery.ts'
 import type { DeliveryEvent, DispositionLabel, NotPlannedReason } from './delivery-event.ts'
+import type { HeldBy } from './held.ts'
 import type { DestinationCounts, Tally } from './tally.ts'
 import type { Tier } from '../topics.ts'
 
@@ -194,8 +195,13 @@ export interface TallyFact {
   /** How many records it covers, and what became of all their deliveries. */
   records: number
   counts: readonly DestinationCounts[]
+  /** Deliveries of this record that were held. */
+  held: readonly HeldBy[]
 }
 
 /** What is kept of a tally. */
-export type TallyTrace = Pick<Tally, 'id' | 'predecessor' | 'start' | 'finished' | 'owner' | 'earlier'> &
+export type TallyTrace = Pick<
+  Tally,
+  'id' | 'predecessor' | 'start' | 'finished' | 'owner' | 'earlier' | 'held'
+> &
   Pick<TallyFact, 'at' | 'records' | 'counts'>

@@ -113,3 +113,14 @@ export function addRuns(list: OffsetRun[], runs: readonly OffsetRun[]): void {
   while (at > 0 && list[at - 1]!.end >= first.start) at--
   list.push(...uniteRuns(list.splice(at), runs))
 }
+
+/** The runs that some offsets make, which may be in any order and more than once there. */
+export function runsOf(offsets: readonly number[]): OffsetRun[] {
+  const runs: OffsetRun[] = []
+  let last: OffsetRun | null = null
+  for (const offset of Float64Array.from(offsets).sort()) {
+    if (last !== null && offset <= last.end) last.end = Math.max(last.end, offset + 1)
+    else runs.push((last = { start: offset, end: offset + 1 }))
+  }
+  return runs
+}

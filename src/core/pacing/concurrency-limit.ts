@@ -104,6 +104,11 @@ export class ConcurrencyLimit {
     return (this.#phase === 'rising' ? this.#bounds.max : this.#limit) / this.#roundTripMs
   }
 
+  /** Of the last window. */
+  get roundTripMs(): number {
+    return this.#roundTripMs
+  }
+
   get phase(): LimitPhase {
     return this.#phase
   }

@@ -10,6 +10,7 @@ import {
 import { ConcurrencyLimit, type LimitBounds } from './concurrency-limit.ts'
 import type { Deferral } from '../delivery/deferral.ts'
 import type { Outcome } from '../delivery/outcome.ts'
+import { RecentOutcomes } from './recent-outcomes.ts'
 import { RetryBudget, type BudgetBounds } from './retry-budget.ts'
 import { ReturnTimes } from './return-times.ts'
 
@@ -28,6 +29,7 @@ export interface PaceBounds {
  * sent and what comes of it. Pure: the time comes in as an argument, in ms by any clock that never goes back.
  */
 export class EndpointPace {
+  readonly recent = new RecentOutcomes()
   readonly #limit: ConcurrencyLimit
   readonly #budget: RetryBudget
   readonly #returns: ReturnTimes
@@ -63,7 +65,7 @@ export class EndpointPace {
 
   /** Moves to what the breaker is at `now`. */
   advance(now: number): void {
-    this.#become(this.#breakerAt(now))
+    this.#become(this.#breakerAt(now), now)
   }
 
   /** Whether one more may be sent; `inFlight` are all that are in flight. Advance it first. */
@@ -94,6 +96,7 @@ export class EndpointPace {
   ended(round: number, outcome: Outcome, inFlight: number, isRetry: boolean, now: number): void {
     const { kind, durationMs, retryAfterMs } = outcome
     const succeeded = kind === 'success'
+    this.recent.ended(outcome, now)
     if (!isRetry) this.#budget.firstAttempt(now)
     else if (!succeeded) this.#budget.retryFailed(now)
     const event = breakerEvent(outcome)
@@ -103,12 +106,16 @@ export class EndpointPace {
     if (round === this.#round) this.#onWire--
     // A pause that is asked for holds whenever it is asked for.
     if (event && (round === this.#round || event === 'busy'))
-      this.#become(stepBreaker(this.#breaker, event, now, retryAfterMs ?? 0, this.#breakerLimits))
+      this.#become(stepBreaker(this.#breaker, event, now, retryAfterMs ?? 0, this.#breakerLimits), now)
   }
 
-  /** A delivery is put off, for it is too slow for what comes: in how many ms that one comes back. */
-  putOff(now: number): number {
-    return this.#returns.next(now, this.#limit.perMs)
+  /**
+   * A delivery is put off, for it is too slow for what comes: in how many ms that one comes back.
+   * @param limit what it may get at most, however fast it is
+   */
+  putOff(now: number, limit: { perMs(roundTripMs: number): number } | null = null): number {
+    const { perMs, roundTripMs } = this.#limit
+    return this.#returns.next(now, limit === null ? perMs : Math.min(perMs, limit.perMs(roundTripMs)))
   }
 
   /** Whether a delivery that comes now would be deferred, unless it is the probe. `queued` wait already. */
@@ -141,13 +148,14 @@ export class EndpointPace {
       : elapsedBreaker(this.#breaker, now, this.#breakerLimits)
   }
 
-  #become(breaker: Breaker): void {
+  #become(breaker: Breaker, now: number): void {
     const before = this.#breaker
     if (breaker === before) return
     this.#breaker = breaker
     const { sends } = phases[breaker.phase]
     this.#window = sends === 'limit' ? Infinity : sends === 'probes' ? breaker.probes : 0
     if (breaker.phase === before.phase) return
+    this.recent.moved(breaker.phase, now)
     if (breaker.phase === 'open') this.#limit.restart()
     // The ramp goes on with the probe's round, and what it sent still counts once it is closed.
     if (sends === 'nothing' || phases[before.phase].sends === 'nothing') {

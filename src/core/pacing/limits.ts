@@ -14,6 +14,7 @@
  * | slots | requests in flight in the process | `MAX_IN_FLIGHT`; an endpoint holds fewer than are free | endpoints, in FIFO order | a response |
  * | busy window | the same, while the CPU is busy | `minBusyWindow`, growing by `busyWindowGrowth` | endpoints | an idle turn of the event loop |
  * | concurrency limit | requests in flight at one endpoint | `startInFlightPerEndpoint`, 1 to `MAX_IN_FLIGHT_PER_ENDPOINT` | the endpoint's queue | a response |
+ * | destination limit | attempts a second and in flight at all URLs of a destination | a share of `--max-rate` (`limitBurstMs` of the rate at once) and of `--max-in-flight` | the endpoint's queue | a timer; a response |
  * | order per key | first attempts of one key at one destination | 1 in flight; `maxLaneWorkMs` of work waits, after `laneGraceMs` | the key; the excess is deferred | the previous call's outcome |
  * | deferrals | deliveries deferred per turn | `deferredAtOnce` | the next deferral | the next turn |
  * | blocking others | how long an endpoint's calls may block others' | `headOfLineLimitMs` | none: the endpoint sheds load | its queue below half for `queueWaitMs` |
@@ -78,6 +79,10 @@ export const minBusyWindow = 32
 export const busyWindowGrowth = 0.25
 /** With a receiver that answers at once more do not bring more through, and need more memory. */
 export const startInFlightPerEndpoint = 64
+/**
+ * What of a destination's rate may go out at once after a rest, in ms, but at least one attempt: timers are no more exact.
+ */
+export const limitBurstMs = 100
 /**
  * The work of one key that may wait at one destination, in ms. A call beyond it would wait for its turn for as long as the
  * first retry tier takes by default, in memory and with its offset uncommitted.

@@ -1,3 +1,5 @@
+import type { Role } from '../access/roles.ts'
+import type { ReplayCommand } from '../replay/replay-commands.ts'
 import type { ComputationKind, SyncMode } from '../audience/computations.ts'
 import type { OptionsEdit } from './destination-options.ts'
 import type { SecretPlace, SealedSecret } from './settings.ts'
@@ -18,12 +20,23 @@ export interface HeaderEdit {
   value: NewSecret | null
 }
 
+/** The active secrets, each a new one or one of those that there are. */
+export interface SecretPair {
+  sharedSecret: NewSecret | SealedSecret | null
+  earlierSecret: NewSecret | SealedSecret | null
+}
+
 /** A secret that was sealed again: the same text, for the same place, under another key. */
 export interface Resealed {
   place: SecretPlace
   from: SealedSecret
   to: SealedSecret
 }
+
+/** `hash` as AccessToken has it; `at` is in epoch milliseconds. */
+export type TokenCommand =
+  | { type: 'create_token'; id: string; role: Role; hash: string; at: number }
+  | { type: 'revoke_token'; id: string; at: number }
 
 export type ComputationCommand = { kind: ComputationKind; id: string } & (
   | { type: 'create_computation'; name: string; sourceId: string }
@@ -39,8 +52,23 @@ export type ComputationCommand = { kind: ComputationKind; id: string } & (
  */
 export type SettingsCommand =
   | ComputationCommand
-  | { type: 'create_source'; id: string; name: string; writeKey: string; enabled: boolean }
-  | { type: 'update_source'; id: string; name?: string | undefined; writeKey?: string | undefined }
+  | TokenCommand
+  | {
+      type: 'create_source'
+      id: string
+      name: string
+      writeKey: string
+      maxRate?: string | null | undefined
+      enabled: boolean
+    }
+  | {
+      type: 'update_source'
+      id: string
+      name?: string | undefined
+      writeKey?: string | undefined
+      /** Null takes it away. */
+      maxRate?: string | null | undefined
+    }
   | { type: 'enable_source' | 'disable_source'; id: string }
   | {
       type: 'create_destination'
@@ -66,9 +94,16 @@ export type SettingsCommand =
       addSecret?: NewSecret | undefined
       /** Fingerprints. */
       removeSecrets?: string[] | undefined
+      /** In place of the three above: both secrets as they are to be. */
+      secretPair?: SecretPair | undefined
       options?: OptionsEdit | undefined
     }
   | { type: 'enable_destination' | 'disable_destination'; id: string }
+  /** `pauseId` is new; `until` and `at` are in epoch ms. A destination that is paused keeps its pause, with this end. */
+  | { type: 'pause_destination'; id: string; pauseId: string; at: number; until: number | null }
+  /** With `pauseId` only where that pause still lasts: of several processes that end it, one does. */
+  | { type: 'resume_destination'; id: string; pauseId: string | null; at: number }
+  | ReplayCommand
   /** Its secrets were sealed under another key; where `from` does not lie any more, nothing is done. */
   | { type: 'reseal_secrets'; id: string; resealed: Resealed[] }
   /** The forwarder got a 410 from this URL; `at` is in epoch milliseconds. */

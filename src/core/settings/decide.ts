@@ -1,12 +1,18 @@
+import { decideToken } from '../access/token-rules.ts'
+import { decideReplay } from '../replay/replay-rules.ts'
 import { decideComputation } from './computation-rules.ts'
 import { decideDestinationCreate, decideDestinationUpdate } from './destination-rules.ts'
 import type { SettingsCommand } from './commands.ts'
 import { accepted, refused, type Decision } from './events.ts'
 import { resealedPlaces } from './secrets.ts'
-import { decideSourceCreate, decideSourceUpdate } from './source-rules.ts'
+import { isBuiltIn } from '../operational/built-in-source.ts'
+import { builtInFault, decideSourceCreate, decideSourceUpdate } from './source-rules.ts'
 import type { SettingsAggregate } from './settings.ts'
 
 /** Decides on the state alone: the same command on the same state always comes to the same. */
+/** What is held is kept for days only: an end beyond that is a mistake. */
+const longestPauseMs = 366 * 86_400_000
+
 export function decide(command: SettingsCommand, state: SettingsAggregate): Decision {
   if ('kind' in command) return decideComputation(command, state)
   switch (command.type) {
@@ -17,6 +23,7 @@ export function decide(command: SettingsCommand, state: SettingsAggregate): Deci
     case 'enable_source':
     case 'disable_source': {
       const source = state.sources.get(command.id)
+      if (isBuiltIn(command.id, state)) return refused('conflict', 'id', builtInFault)
       if (!source) return unknown('source', command.id)
       const enabled = command.type === 'enable_source'
       const type = enabled ? 'source_enabled' : 'source_disabled'
@@ -37,6 +44,41 @@ export function decide(command: SettingsCommand, state: SettingsAggregate): Deci
       if (!destination) return unknown('destination', command.id)
       return accepted(destination.enabled ? { type: 'destination_disabled', id: command.id } : null)
     }
+    case 'create_token':
+    case 'revoke_token':
+      return decideToken(command, state)
+    case 'pause_destination': {
+      const { id, at, until } = command
+      const destination = state.destinations.get(id)
+      if (!destination) return unknown('destination', id)
+      if (until !== null && until <= at)
+        return refused('usage', 'until', 'the pause would end before it begins')
+      if (until !== null && until - at > longestPauseMs)
+        return refused('usage', 'until', 'a pause with an end lasts at most 366 days')
+      const { pause } = destination
+      if (pause?.until === until) return accepted(null)
+      return accepted({
+        type: 'destination_paused',
+        id,
+        pauseId: pause?.id ?? command.pauseId,
+        at: pause?.since ?? at,
+        until,
+      })
+    }
+    case 'resume_destination': {
+      const { id, pauseId, at } = command
+      const destination = state.destinations.get(id)
+      if (!destination) return unknown('destination', id)
+      const { pause } = destination
+      const isDone = pause === null || (pauseId !== null && pause.id !== pauseId)
+      return accepted(isDone ? null : { type: 'destination_resumed', id, pauseId: pause.id, at })
+    }
+    case 'start_replay':
+    case 'pause_replay':
+    case 'resume_replay':
+    case 'cancel_replay':
+    case 'finish_replay':
+      return decideReplay(command, state)
     case 'reseal_secrets': {
       const destination = state.destinations.get(command.id)
       const places = destination ? resealedPlaces(destination, command.resealed) : null

@@ -1,4 +1,7 @@
 import { callTypes, type CallType } from '../call/analytics-call.ts'
+import { compileExpression, type CallExpression, type CallValues } from '../call/call-expression.ts'
+import { dropFaults } from '../call/redaction.ts'
+import { maxAttemptCount, parseRate } from '../pacing/rate.ts'
 import { faultIf, type Fault } from './fault.ts'
 
 /** What can be chosen for a destination beside where it lies. The default is how most destinations work. */
@@ -11,10 +14,22 @@ export interface DestinationOptions {
   events: string[] | null
   /** `any`: one URL that took a call is enough. `every`: each URL is a delivery of its own. */
   deliverTo: DeliverTo
+  /** `100/s` or `6/m`: attempts of the whole consumer group at all of its URLs; null: no limit. */
+  maxRate: string | null
+  /** Requests in flight of the whole consumer group at all of its URLs; null: no limit. */
+  maxInFlight: number | null
+  /** A condition on calls in CEL; null: all are sent. */
+  where: string | null
+  /** Paths that are left out of the body before it is signed; null: none. */
+  drop: string[] | null
+  /** Sends the `traceparent` that a call came with. */
+  traceContext: boolean
 }
 
 export const deliverToChoices = ['any', 'every'] as const
 export type DeliverTo = (typeof deliverToChoices)[number]
+
+export const maxRateForm = `a whole number from 1 to ${maxAttemptCount} and "/s" or "/m", such as 100/s`
 
 /** A change of options: what is undefined stays as it is. */
 export type OptionsEdit = { [K in keyof DestinationOptions]?: DestinationOptions[K] | undefined }
@@ -24,10 +39,16 @@ export const defaultOptions: DestinationOptions = {
   types: null,
   events: null,
   deliverTo: 'any',
+  maxRate: null,
+  maxInFlight: null,
+  where: null,
+  drop: null,
+  traceContext: false,
 }
 
 export const maxEvents = 100
 export const maxEventNameLength = 255
+export const mostInFlight = 10_000
 
 /** What an edit changes, without what it leaves alone. */
 export function givenOptions(edit: OptionsEdit): OptionsEdit {
@@ -40,11 +61,17 @@ export function editOptions(current: DestinationOptions, edit: OptionsEdit): Des
     types: edit.types === undefined ? current.types : edit.types,
     events: edit.events === undefined ? current.events : edit.events,
     deliverTo: edit.deliverTo ?? current.deliverTo,
+    maxRate: edit.maxRate === undefined ? current.maxRate : edit.maxRate,
+    maxInFlight: edit.maxInFlight === undefined ? current.maxInFlight : edit.maxInFlight,
+    where: edit.where === undefined ? current.where : edit.where,
+    drop: edit.drop === undefined ? current.drop : edit.drop,
+    traceContext: edit.traceContext ?? current.traceContext,
   }
 }
 
 /** What is wrong with an edit in itself; `optionsConflicts` looks at what it leads to. */
-export function optionsFaults({ types, events }: OptionsEdit): Fault[] {
+export function optionsFaults(edit: OptionsEdit): Fault[] {
+  const { types, events, maxRate, maxInFlight, where, drop } = edit
   const faults: Fault[] = []
   const usage = (field: string, message: string) => faults.push({ code: 'usage', field, message })
   if (types) {
@@ -69,8 +96,18 @@ export function optionsFaults({ types, events }: OptionsEdit): Fault[] {
       if (events.indexOf(event) < index) usage('events', `event ${JSON.stringify(event)} is named twice`)
     })
   }
+  if (typeof maxRate === 'string' && parseRate(maxRate, maxAttemptCount) === null)
+    usage('maxRate', `${JSON.stringify(maxRate)} is no rate: it takes ${maxRateForm}`)
+  if (typeof maxInFlight === 'number' && !isWithin(maxInFlight, 1, mostInFlight))
+    usage('maxInFlight', `${maxInFlight} is not a whole number from 1 to ${mostInFlight}`)
+  const fault = typeof where === 'string' ? compileExpression(where).fault : null
+  if (fault !== null) usage('where', `the expression cannot be used: ${fault}`)
+  if (drop) for (const phrase of dropFaults(drop)) usage('drop', phrase)
   return faults
 }
+
+const isWithin = (value: number, min: number, max: number): boolean =>
+  Number.isInteger(value) && value >= min && value <= max
 
 /** What does not go together in the whole of a destination, as it would be. */
 export function optionsConflicts(
@@ -86,20 +123,60 @@ export function optionsConflicts(
   ]
 }
 
-/** True for a call that is to be sent. */
-export type CallFilter = (type: CallType, event: string | null) => boolean
+/** Which calls are sent, by what stands in the call itself. */
+export interface CallFilter {
+  /** Null where every type and event is sent. */
+  names: ((type: CallType, event: string | null) => boolean) | null
+  where: CallExpression | null
+}
+
+/** Why a call is not sent. */
+export interface LeftOut {
+  reason: 'not_chosen' | 'filtered'
+  /** Why it cannot be said whether it should be: then it is not. */
+  fault: string | null
+}
 
 /**
  * Null where everything is sent. A `delete` is always sent: a receiver that holds anything of a user must learn
- * that the user is to be forgotten, whatever it was chosen to get.
+ * that the user is to be forgotten, whatever it was chosen to get. Throws for an expression that does not compile, which
+ * no command would have written.
  */
-export function callFilter({ types, events }: DestinationOptions): CallFilter | null {
+export function callFilter({ types, events, where }: DestinationOptions): CallFilter | null {
+  const names = namesFilter(types, events)
+  if (where === null) return names && { names, where: null }
+  const { expression, fault } = compileExpression(where)
+  if (fault !== null) throw new Error(`its condition cannot be used: ${fault}`)
+  return { names, where: expression }
+}
+
+function namesFilter(
+  types: readonly CallType[] | null,
+  events: readonly string[] | null,
+): CallFilter['names'] {
   if (types === null && events === null) return null
   const wantedTypes = types && new Set(types)
   const wantedEvents = events && new Set(events)
   return (type, event) => {
-    if (type === 'delete') return true
     if (wantedTypes && !wantedTypes.has(type)) return false
     return type !== 'track' || !wantedEvents || (event !== null && wantedEvents.has(event))
   }
+}
+
+const notChosen: LeftOut = { reason: 'not_chosen', fault: null }
+const filtered: LeftOut = { reason: 'filtered', fault: null }
+
+/** Null for a call that is sent. What cannot be said counts as not matching. */
+export function leftOutBy(
+  { names, where }: CallFilter,
+  type: CallType,
+  event: string | null,
+  values: () => CallValues,
+): LeftOut | null {
+  if (type === 'delete') return null
+  if (names && !names(type, event)) return notChosen
+  if (where === null) return null
+  const verdict = where.evaluate(values())
+  if (typeof verdict !== 'boolean') return { reason: 'filtered', fault: verdict.reason }
+  return verdict ? null : filtered
 }

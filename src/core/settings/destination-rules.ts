@@ -11,6 +11,7 @@ import { accepted, refused, type Decision, type EndpointSettings } from './event
 import { fault, faultIf, type Fault } from './fault.ts'
 import { headerPlace, type SecretPlace, type SealedSecret, type SettingsAggregate } from './settings.ts'
 import { editSecrets } from './secrets.ts'
+import { sourceOf } from '../operational/built-in-source.ts'
 import { idFaults, nameFaults } from './source-rules.ts'
 import { headerNameFaults, headerSetFaults, headerValueFaults } from '../delivery/static-headers.ts'
 
@@ -99,7 +100,7 @@ function sourceFaults(sourceIds: readonly string[], state: SettingsAggregate): F
   return [
     ...repeated(sourceIds).map((id) => fault('usage', 'sourceIds', `source "${id}" is named twice`)),
     ...[...new Set(sourceIds)]
-      .filter((id) => !state.sources.has(id))
+      .filter((id) => !sourceOf(state, id))
       .map((id) => fault('not_found', 'sourceIds', `source "${id}" does not exist`)),
   ]
 }

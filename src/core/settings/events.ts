@@ -1,9 +1,12 @@
+import { tokenAfter, type AccessToken, type TokenEvent } from '../access/tokens.ts'
 import {
   computationAfter,
   type Computation,
   type ComputationEvent,
   type ComputationKind,
 } from '../audience/computations.ts'
+import type { ReplayJob } from '../replay/replay-job.ts'
+import { forgottenBy, replayAfter, type ReplayEvent } from '../replay/replay-events.ts'
 import { defaultOptions, editOptions, type OptionsEdit } from './destination-options.ts'
 import { fault, type Fault } from './fault.ts'
 import { withResealed, type ResealedPlaces } from './secrets.ts'
@@ -18,7 +21,10 @@ import type {
 
 /** A URL as an event carries it: whether it is gone is not a setting. */
 export type EndpointSettings = Omit<Endpoint, 'goneAt'>
-export type DestinationSettings = Omit<Destination, 'urls' | 'earlierSecret' | 'options'> & {
+export type DestinationSettings = Omit<
+  Destination,
+  'urls' | 'earlierSecret' | 'options' | 'pause' | 'endedPauses'
+> & {
   urls: EndpointSettings[]
   options?: OptionsEdit | undefined
 }
@@ -27,13 +33,24 @@ export type DestinationSettings = Omit<Destination, 'urls' | 'earlierSecret' | '
  * What can have happened to the settings. Kept for ever, so a type's fields are only ever added, as optional.
  * An update holds what was changed and nothing else: two writers that change different fields both keep theirs.
  */
-export type SettingsEvent =
+export type SettingsEvent = SingleEvent | TokenEvent | { type: 'settings_applied'; events: SingleEvent[] }
+
+/** What can be done together with others, as one event that counts as a whole or not at all. */
+export type SingleEvent =
   | { type: 'source_created'; source: Source }
-  | { type: 'source_updated'; id: string; name?: string | undefined; writeKey?: string | undefined }
+  | {
+      type: 'source_updated'
+      id: string
+      name?: string | undefined
+      writeKey?: string | undefined
+      /** Null takes it away. */
+      maxRate?: string | null | undefined
+    }
   | { type: 'source_enabled' | 'source_disabled'; id: string }
   | { type: 'destination_created'; destination: DestinationSettings }
   | DestinationChange
   | ComputationEvent
+  | ReplayEvent
 
 type DestinationChange = { id: string } & (
   | {
@@ -50,6 +67,9 @@ type DestinationChange = { id: string } & (
   | { type: 'destination_enabled' | 'destination_disabled' }
   /** The same secrets under another key. */
   | ({ type: 'secrets_resealed' } & ResealedPlaces)
+  /** `until` is null for a pause without an end; times are in epoch ms. */
+  | { type: 'destination_paused'; pauseId: string; at: number; until: number | null }
+  | { type: 'destination_resumed'; pauseId: string; at: number }
   /** A receiver answered 410; `at` is in epoch milliseconds. */
   | { type: 'endpoint_gone'; urlId: string; at: number }
 )
@@ -66,7 +86,7 @@ export const refused = (code: Fault['code'], field: string, message: string): De
 
 /** Which aggregate an event belongs to: the key of its record. */
 export function aggregateOf(event: SettingsEvent): {
-  aggregate: 'source' | 'destination' | ComputationKind
+  aggregate: 'source' | 'destination' | 'token' | 'replay' | 'settings' | ComputationKind
   id: string
 } {
   if ('kind' in event) return { aggregate: event.kind, id: event.id }
@@ -79,25 +99,44 @@ export function aggregateOf(event: SettingsEvent): {
       return { aggregate: 'source', id: event.id }
     case 'destination_created':
       return { aggregate: 'destination', id: event.destination.id }
+    case 'token_created':
+    case 'token_revoked':
+      return { aggregate: 'token', id: event.id }
+    case 'settings_applied':
+      return { aggregate: 'settings', id: 'settings' }
+    case 'replay_started':
+      return { aggregate: 'replay', id: event.replay.id }
+    case 'replay_paused':
+    case 'replay_resumed':
+    case 'replay_cancelled':
+    case 'replay_finished':
+      return { aggregate: 'replay', id: event.id }
     default:
       return { aggregate: 'destination', id: event.id }
   }
 }
 
-/** What an event changes: each changes one thing. */
+/** The events that one stands for, in their order. Each changes one thing. */
+export const partsOf = (event: SettingsEvent): readonly (SingleEvent | TokenEvent)[] =>
+  event.type === 'settings_applied' ? event.events : [event]
+
 export type SettingsChange =
   | { of: 'sources'; value: Source }
   | { of: 'destinations'; value: Destination }
   | { of: 'computations'; value: Computation }
+  | { of: 'tokens'; value: AccessToken }
+  | { of: 'replays'; value: ReplayJob }
 
 /** The state after an accepted event. Throws as `changeBy`. */
 export function evolve(state: SettingsAggregate, event: SettingsEvent): SettingsAggregate {
+  return { ...partsOf(event).reduce(evolveOne, state), version: state.version + 1 }
+}
+
+function evolveOne(state: SettingsAggregate, event: SingleEvent | TokenEvent): SettingsAggregate {
   const { of, value } = changeBy(state, event)
-  const next = {
-    ...state,
-    version: state.version + 1,
-    [of]: new Map<string, unknown>(state[of]).set(value.id, value),
-  }
+  const next = { ...state, [of]: new Map<string, unknown>(state[of]).set(value.id, value) }
+  if (of === 'replays')
+    for (const id of forgottenBy(value, next.replays)) (next.replays as Map<string, ReplayJob>).delete(id)
   if (of !== 'destinations') return next
   const made = endpointsMadeBy(value, state)
   return { ...next, endpointsMade: new Map(state.endpointsMade).set(value.id, made) }
@@ -107,15 +146,16 @@ export function evolve(state: SettingsAggregate, event: SettingsEvent): Settings
  * What an accepted event changes. Total over every event that `decide` makes on the same state; throws for an event
  * of something that does not exist, which no writer of ours can have written.
  */
-export function changeBy(state: SettingsState, event: SettingsEvent): SettingsChange {
+export function changeBy(state: SettingsState, event: SingleEvent | TokenEvent): SettingsChange {
   if ('kind' in event) return { of: 'computations', value: computationAfter(state.computations, event) }
   switch (event.type) {
     case 'source_created':
       return { of: 'sources', value: event.source }
     case 'source_updated': {
       const source = existing(state.sources, event.id, event.type)
-      const { name = source.name, writeKey = source.writeKey } = event
-      return { of: 'sources', value: { ...source, name, writeKey } }
+      const { name = source.name, writeKey = source.writeKey, maxRate = source.maxRate } = event
+      const { maxRate: _before, ...kept } = source
+      return { of: 'sources', value: { ...kept, name, writeKey, ...(maxRate && { maxRate }) } }
     }
     case 'source_enabled':
     case 'source_disabled': {
@@ -128,16 +168,30 @@ export function changeBy(state: SettingsState, event: SettingsEvent): SettingsCh
         ...destination,
         urls: notGone(destination.urls),
         earlierSecret: null,
+        pause: null,
+        endedPauses: [],
         options: editOptions(defaultOptions, destination.options ?? {}),
       }
       return { of: 'destinations', value }
     }
+    case 'token_created':
+    case 'token_revoked':
+      return { of: 'tokens', value: tokenAfter(state.tokens, event) }
+    case 'replay_started':
+    case 'replay_paused':
+    case 'replay_resumed':
+    case 'replay_cancelled':
+    case 'replay_finished':
+      return { of: 'replays', value: replayAfter(state.replays, event) }
     default: {
       const destination = existing(state.destinations, event.id, event.type)
       return { of: 'destinations', value: changedDestination(destination, event) }
     }
   }
 }
+
+/** Long after the ledger has forgotten what they held. */
+const endedPausesKeptMs = 40 * 86_400_000
 
 function changedDestination(destination: Destination, event: DestinationChange): Destination {
   const { urls } = destination
@@ -161,6 +215,15 @@ function changedDestination(destination: Destination, event: DestinationChange):
       return { ...destination, enabled: true, urls: notGone(urls) }
     case 'destination_disabled':
       return { ...destination, enabled: false }
+    case 'destination_paused':
+      return { ...destination, pause: { id: event.pauseId, since: event.at, until: event.until } }
+    case 'destination_resumed': {
+      const { pause, endedPauses } = destination
+      if (pause?.id !== event.pauseId) throw new Error(`${event.type} names another pause`)
+      const ended = { id: pause.id, since: pause.since, endedAt: event.at }
+      const recent = endedPauses.filter(({ endedAt }) => endedAt > event.at - endedPausesKeptMs)
+      return { ...destination, pause: null, endedPauses: [...recent, ended] }
+    }
     case 'endpoint_gone':
       return {
         ...destination,

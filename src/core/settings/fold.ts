@@ -1,5 +1,6 @@
 import { requestKeyOf } from './command-id.ts'
-import { changeBy, endpointsMadeBy, type SettingsEvent } from './events.ts'
+import { forgottenBy } from '../replay/replay-events.ts'
+import { changeBy, endpointsMadeBy, partsOf, type SettingsChange, type SettingsEvent } from './events.ts'
 import { initialSettings, type SettingsAggregate } from './settings.ts'
 
 /** By what it is decided whether a record of the settings log counts. */
@@ -10,6 +11,8 @@ export interface SettingsEnvelope {
   expectedVersion: number
   /** When it was written, in epoch milliseconds, by the writer's clock. */
   at: number
+  /** Who wrote it: a token's name, `cli:<user>@<host>` and the like. Empty or absent where that is not known. */
+  actor?: string | undefined
 }
 
 /** One record of the settings log, as its writer appended it. */
@@ -36,6 +39,26 @@ export const requestsKeptMs = 40 * 24 * 3_600_000
 
 type PartOfState = Exclude<keyof SettingsAggregate, 'version'>
 
+/** One thing that an accepted event changed. */
+export interface TouchedSetting {
+  of: SettingsChange['of']
+  id: string
+  /** Undefined: it was created. */
+  before: SettingsChange['value'] | undefined
+  after: SettingsChange['value']
+}
+
+/** An event that counted. */
+export interface AcceptedRecord {
+  record: SettingsRecord
+  /** The log's version before it. */
+  version: number
+  /** When the log took it, epoch ms. */
+  appendedAt: number
+  /** In the order of their first change, each once. */
+  touched: readonly TouchedSetting[]
+}
+
 /**
  * The settings log, folded record by record. The one rule by which every reader folds it: an event counts only if its
  * expected version is the log's version at that point and its command was not there before. So all readers see one
@@ -49,8 +72,11 @@ export class SettingsFold {
     sources: new Map(),
     destinations: new Map(),
     computations: new Map(),
+    tokens: new Map(),
+    replays: new Map(),
     endpointsMade: new Map(),
   }
+  readonly #onAccepted: ((accepted: AcceptedRecord) => void) | undefined
   #version = 0
   /** What was published last, and which parts of it have changed since. */
   #published: SettingsAggregate = initialSettings
@@ -62,6 +88,11 @@ export class SettingsFold {
   readonly #ignoredAhead = new Set<string>()
   /** Requests with a key that were accepted, the oldest first: a repeated one gets the same answer. */
   readonly #requests = new Map<string, AcceptedRequest>()
+
+  /** @param onAccepted learns of each event that counts, in their order */
+  constructor(onAccepted?: (accepted: AcceptedRecord) => void) {
+    this.#onAccepted = onAccepted
+  }
 
   get version(): number {
     return this.#version
@@ -94,9 +125,11 @@ export class SettingsFold {
   take(record: SettingsRecord, appendedAt: number): Verdict {
     const verdict = this.judge(record)
     if (verdict !== 'accepted') return verdict
-    if (!this.#change(record.event)) return 'impossible'
-    this.#version++
+    const touched = this.#change(record.event)
+    if (touched === null) return 'impossible'
+    const version = this.#version++
     this.#remember(record, appendedAt)
+    this.#onAccepted?.({ record, version, appendedAt, touched })
     return 'accepted'
   }
 
@@ -105,21 +138,36 @@ export class SettingsFold {
     this.#version++
   }
 
-  #change(event: SettingsEvent): boolean {
+  /** Changes everything that the event says, or, with null, nothing. */
+  #change(event: SettingsEvent): TouchedSetting[] | null {
     const maps = this.#maps as unknown as SettingsAggregate
-    let change
-    try {
-      change = changeBy(maps, event)
-    } catch {
-      return false
+    const touched = new Map<string, TouchedSetting>()
+    const undo: (() => void)[] = []
+    const set = (of: PartOfState, id: string, value: unknown): unknown => {
+      const map = this.#maps[of]
+      const before = map.get(id)
+      undo.push(before === undefined ? () => map.delete(id) : () => map.set(id, before))
+      map.set(id, value)
+      this.#changed.add(of)
+      return before
     }
-    const { of, value } = change
-    this.#maps[of].set(value.id, value)
-    this.#changed.add(of)
-    if (of !== 'destinations') return true
-    this.#maps.endpointsMade.set(value.id, endpointsMadeBy(value, maps))
-    this.#changed.add('endpointsMade')
-    return true
+    try {
+      for (const part of partsOf(event)) {
+        const { of, value } = changeBy(maps, part)
+        const { id } = value
+        const before = set(of, id, value) as TouchedSetting['before']
+        const known = touched.get(`${of}/${id}`)
+        if (known) known.after = value
+        else touched.set(`${of}/${id}`, { of, id, before, after: value })
+        if (of === 'destinations') set('endpointsMade', id, endpointsMadeBy(value, maps))
+        if (of === 'replays')
+          for (const ended of forgottenBy(value, maps.replays)) this.#maps.replays.delete(ended)
+      }
+    } catch {
+      for (const revert of undo.reverse()) revert()
+      return null
+    }
+    return [...touched.values()]
   }
 
   #remember({ commandId, event }: SettingsRecord, appendedAt: number): void {

@@ -1,4 +1,10 @@
-import { SettingsFold, type SettingsEnvelope, type SettingsRecord, type Verdict } from './fold.ts'
+import {
+  SettingsFold,
+  type AcceptedRecord,
+  type SettingsEnvelope,
+  type SettingsRecord,
+  type Verdict,
+} from './fold.ts'
 
 /** What a record of the settings log is. Bytes that no Postrider ever wrote are none of these. */
 export type SettingsEntry =
@@ -30,9 +36,14 @@ export interface HeldAt {
  * comes later, does nothing.
  */
 export class SettingsReplay {
-  readonly #fold = new SettingsFold()
+  readonly #fold: SettingsFold
   readonly #waiting: PlacedEntry[] = []
   #held: HeldAt | null = null
+
+  /** @param onAccepted as of SettingsFold */
+  constructor(onAccepted?: (accepted: AcceptedRecord) => void) {
+    this.#fold = new SettingsFold(onAccepted)
+  }
 
   get fold(): SettingsFold {
     return this.#fold

@@ -1,4 +1,4 @@
-import type { NewSecret, Resealed } from './commands.ts'
+import type { NewSecret, Resealed, SecretPair } from './commands.ts'
 import type { Fault } from './fault.ts'
 import {
   headerPlace,
@@ -44,6 +44,8 @@ export interface SecretsEdit {
   addSecret?: NewSecret | undefined
   /** By fingerprint; taken away before another one is added. */
   removeSecrets?: string[] | undefined
+  /** In place of the three above. */
+  secretPair?: SecretPair | undefined
 }
 
 /** The secrets after an edit; null where it does not touch them. */
@@ -52,20 +54,17 @@ export function editSecrets(
   current: Secrets,
   destinationId: string,
 ): { secrets: Secrets | null; faults: Fault[] } {
-  const { sharedSecret, addSecret, removeSecrets = [] } = edit
+  const { sharedSecret, addSecret, removeSecrets = [], secretPair } = edit
   const place = sharedSecretPlace(destinationId)
   const faults: Fault[] = []
   const refuse = (code: Fault['code'], field: string, message: string) =>
     faults.push({ code, field, message })
-  for (const secret of [sharedSecret, addSecret]) {
-    const bytes = secret ? new TextEncoder().encode(secret.text).length : 1
+  for (const [field, secret] of Object.entries({ sharedSecret, addSecret, ...secretPair })) {
+    const bytes = secret && 'text' in secret ? new TextEncoder().encode(secret.text).length : 1
     if (bytes < 1 || bytes > maxSecretBytes)
-      refuse(
-        'usage',
-        secret === addSecret ? 'addSecret' : 'sharedSecret',
-        `the shared secret is ${bytes} bytes long, 1-${maxSecretBytes} are allowed`,
-      )
+      refuse('usage', field, `the shared secret is ${bytes} bytes long, 1-${maxSecretBytes} are allowed`)
   }
+  if (secretPair) return { secrets: sealedPair(secretPair, place, refuse), faults }
   if (sharedSecret !== undefined) {
     if (addSecret || removeSecrets.length > 0)
       refuse('usage', 'sharedSecret', 'a secret either replaces those that there are or goes beside them')
@@ -96,6 +95,24 @@ export function editSecrets(
     active = [addSecret.seal(place), ...active]
   }
   return { secrets: { sharedSecret: active[0] ?? null, earlierSecret: active[1] ?? null }, faults }
+}
+
+function sealedPair(
+  { sharedSecret, earlierSecret }: SecretPair,
+  place: SecretPlace,
+  refuse: (code: Fault['code'], field: string, message: string) => void,
+): Secrets {
+  if (earlierSecret !== null && sharedSecret === null)
+    refuse(
+      'usage',
+      'earlierSecret',
+      'an earlier secret stays active beside a shared secret, and there is none',
+    )
+  if (earlierSecret !== null && earlierSecret.fingerprint === sharedSecret?.fingerprint)
+    refuse('usage', 'earlierSecret', 'the earlier secret is the same as the shared secret')
+  const sealed = (secret: NewSecret | SealedSecret | null) =>
+    secret && 'seal' in secret ? secret.seal(place) : secret
+  return { sharedSecret: sealed(sharedSecret), earlierSecret: sealed(earlierSecret) }
 }
 
 /**

@@ -1,3 +1,5 @@
+import type { AccessTokens } from '../access/tokens.ts'
+import type { ReplayJob } from '../replay/replay-job.ts'
 import type { Computations } from '../audience/computations.ts'
 import type { DestinationOptions } from './destination-options.ts'
 import { canonicalUrl } from '../delivery/endpoint-url.ts'
@@ -31,8 +33,13 @@ export interface Source {
   id: string
   name: string
   writeKey: string
+  /** The calls that each collector takes of it: `200/s`, `600/m` (`parseRate`). Absent: it has no quota. */
+  maxRate?: string | undefined
   enabled: boolean
 }
+
+/** What can be chosen for a source beside its name and key. The default is how most sources work. */
+export const sourceDefaults: Omit<Source, 'id' | 'name' | 'writeKey'> = { enabled: true }
 
 /** One URL of a destination. The id stays when the list is edited. */
 export interface Endpoint {
@@ -55,6 +62,25 @@ export interface Destination {
   earlierSecret: SealedSecret | null
   options: DestinationOptions
   enabled: boolean
+  /** Its calls are held meanwhile: they finish without an attempt and are replayed after the pause. */
+  pause: Pause | null
+  /** Pauses that were ended, the oldest first: each has a replay of what it held. Those of the last 40 days. */
+  endedPauses: EndedPause[]
+}
+
+export interface Pause {
+  /** Names what was held in the ledger, so that a replay takes exactly that. */
+  id: string
+  /** Epoch ms. */
+  since: number
+  /** When it ends by itself, epoch ms; null for not. */
+  until: number | null
+}
+
+export interface EndedPause {
+  id: string
+  since: number
+  endedAt: number
 }
 
 export interface SettingsState {
@@ -64,6 +90,10 @@ export interface SettingsState {
   destinations: ReadonlyMap<string, Destination>
   /** Audiences and computed traits, by id; deleted ones too. */
   computations: Computations
+  /** Tokens of the admin API, by name; revoked ones too. */
+  tokens: AccessTokens
+  /** Replays by id, the oldest first; those that ended long ago are left out. */
+  replays: ReadonlyMap<string, ReplayJob>
 }
 
 /** The state that decisions need: what is configured, and which endpoint ids were ever given out. */
@@ -77,5 +107,7 @@ export const initialSettings: SettingsAggregate = {
   sources: new Map(),
   destinations: new Map(),
   computations: new Map(),
+  tokens: new Map(),
+  replays: new Map(),
   endpointsMade: new Map(),
 }

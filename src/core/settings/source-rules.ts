@@ -1,6 +1,8 @@
 import type { SettingsCommand } from './commands.ts'
+import { maxQuotaCount, parseRate } from '../pacing/rate.ts'
 import { accepted, refused, type Decision } from './events.ts'
 import { fault, faultIf, type Fault } from './fault.ts'
+import { builtInSourceId, isBuiltIn } from '../operational/built-in-source.ts'
 import type { SettingsAggregate } from './settings.ts'
 
 type Create = Extract<SettingsCommand, { type: 'create_source' }>
@@ -8,27 +10,34 @@ type Update = Extract<SettingsCommand, { type: 'update_source' }>
 
 export const maxNameLength = 200
 
+export const builtInFault = `source "${builtInSourceId}" is built in, for operational events: it cannot be created or changed`
+
 export function decideSourceCreate(command: Create, state: SettingsAggregate): Decision {
-  const { id, name, writeKey, enabled } = command
+  const { id, name, writeKey, maxRate, enabled } = command
   const isTaken = state.sources.has(id)
   const faults = [
     ...idFaults(id),
+    ...faultIf(id === builtInSourceId && !isTaken, 'conflict', 'id', builtInFault),
     ...faultIf(isTaken, 'conflict', 'id', `source "${id}" exists already, and ids are never reused`),
     ...nameFaults(name),
     ...writeKeyFaults(writeKey, id, state),
+    ...maxRateFaults(maxRate),
   ]
   if (faults.length > 0) return { accepted: false, faults }
-  return accepted({ type: 'source_created', source: { id, name, writeKey, enabled } })
+  const source = { id, name, writeKey, ...(maxRate && { maxRate }), enabled }
+  return accepted({ type: 'source_created', source })
 }
 
 export function decideSourceUpdate(command: Update, state: SettingsAggregate): Decision {
-  const { id, name, writeKey } = command
+  const { id, name, writeKey, maxRate } = command
+  if (isBuiltIn(id, state)) return refused('conflict', 'id', builtInFault)
   if (!state.sources.has(id)) return refused('not_found', 'id', `source "${id}" does not exist`)
-  const isEmpty = name === undefined && writeKey === undefined
+  const isEmpty = name === undefined && writeKey === undefined && maxRate === undefined
   const faults = [
-    ...faultIf(isEmpty, 'usage', 'id', 'nothing to change: give a name or a write key'),
+    ...faultIf(isEmpty, 'usage', 'id', 'nothing to change: give a name, a write key or a quota'),
     ...(name === undefined ? [] : nameFaults(name)),
     ...(writeKey === undefined ? [] : writeKeyFaults(writeKey, id, state)),
+    ...maxRateFaults(maxRate),
   ]
   if (faults.length > 0) return { accepted: false, faults }
   return accepted({
@@ -36,6 +45,7 @@ export function decideSourceUpdate(command: Update, state: SettingsAggregate): D
     id,
     ...(name === undefined ? {} : { name }),
     ...(writeKey === undefined ? {} : { writeKey }),
+    ...(maxRate === undefined ? {} : { maxRate }),
   })
 }
 
@@ -52,6 +62,12 @@ export function nameFaults(name: string): Fault[] {
   if (/\p{Cc}/u.test(name)) return [fault('usage', 'name', 'the name holds control characters')]
   const message = `the name is ${name.length} characters long, at most ${maxNameLength} are allowed`
   return faultIf(name.length > maxNameLength, 'usage', 'name', message)
+}
+
+function maxRateFaults(maxRate: string | null | undefined): Fault[] {
+  const isWrong = typeof maxRate === 'string' && parseRate(maxRate, maxQuotaCount) === null
+  const rule = 'must be calls a second or a minute, such as 200/s or 600/m, from 1 to 100,000,000'
+  return faultIf(isWrong, 'usage', 'maxRate', `the quota ${JSON.stringify(maxRate)} ${rule}`)
 }
 
 /** A write key travels as the user name of Basic auth (RFC 7617: no colon) and in URLs. */

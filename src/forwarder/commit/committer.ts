@@ -1,5 +1,5 @@
 import { maxTicksPassed } from '../../core/pacing/limits.ts'
-import type { ResultCodes } from '../../core/ledger/result-log.ts'
+import type { ResultCodes } from '../../core/ledger/result-codes.ts'
 import type { Tally } from '../../core/ledger/tally.ts'
 import type { PendingCommit } from './partition-ledger.ts'
 import type { AssignedPartition } from '../consume/assigned-partition.ts'
@@ -93,8 +93,8 @@ export class Committer {
     for (const partition of this.#of.partitions()) {
       const { tracker, ledger } = partition
       const { position, changes } = tracker
-      if (!partition.reading.isRestored || position === null || changes === partition.committedChanges)
-        continue
+      const isChanged = changes !== partition.committedChanges || ledger.hasLateAttempts
+      if (!partition.reading.isRestored || position === null || !isChanged) continue
       const pending = ledger.prepareCommit(tracker, position, this.#source.groupId, this.#ledger.codes)
       if (pending) found.push({ partition, pending, changes })
       else partition.committedChanges = changes
@@ -106,7 +106,7 @@ export class Committer {
     this.#failures = 0
     for (const { partition, pending, changes } of ours) {
       if (!partition.ledger.acknowledge(pending)) continue
-      partition.committedChanges = changes
+      if (!pending.hasMore) partition.committedChanges = changes
       partition.committedPosition = pending.position
       this.#of.finished(partition)
     }

@@ -8,7 +8,7 @@ import type {
 } from '../../core/ledger/delivery-event.ts'
 import type { Delivery } from '../../core/delivery/delivery.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
-import { ResultCodes } from '../../core/ledger/result-log.ts'
+import { ResultCodes } from '../../core/ledger/result-codes.ts'
 import type { PartitionTally, TallySink } from './committer.ts'
 import type { Attempt, ActiveDelivery } from '../send/active-delivery.ts'
 import { unclaimed } from '../../core/offsets/ownership.ts'
@@ -39,6 +39,9 @@ export interface DispositionDetails {
   dueAt?: number
   notBefore?: number | null
 }
+
+/** What names a delivery in the ledger. */
+type DeliveryIds = Pick<Delivery, 'messageId' | 'sourceId' | 'destinationId' | 'id' | 'type'>
 
 /** When a tally has waited for that many ms, the ledger counts as one that cannot be written. */
 const slowMs = 5_000
@@ -77,7 +80,11 @@ export class Ledger implements TallySink {
   }
 
   attempted({ active, endpoint }: Attempt, outcome: Outcome): void {
-    const failed = outcome.kind !== 'success'
+    const { kind } = outcome
+    const failed = kind !== 'success'
+    // The success that decides is counted with the delivery.
+    if ((failed || active.settled) && kind !== 'deferred')
+      active.work.attemptEnded(this.codes.attempt(endpoint, kind, outcome.durationMs))
     if (!failed && !this.everything) return
     this.#record(failed ? 'attempt_failed' : 'attempt_succeeded', active.work, {
       ...ofDelivery(active.delivery),
@@ -90,13 +97,15 @@ export class Ledger implements TallySink {
     })
   }
 
-  /** For deletes always; for other calls all but success at the first attempt, unless everything is recorded. */
+  /** For deletes always; for other calls all but success at the first attempt and what was held, unless everything is recorded. */
   disposed(active: ActiveDelivery, disposition: DispositionLabel, details: DispositionDetails = {}): void {
     const plain =
       active.outcomes === null &&
-      !active.isRetry &&
+      !active.wasScheduled &&
       (disposition === 'delivered' || disposition === 'skipped')
-    if (plain && !this.everything && active.delivery.type !== 'delete') return
+    // A tally names what was held.
+    const isInTally = plain || disposition === 'held'
+    if (isInTally && !this.everything && active.delivery.type !== 'delete') return
     this.#record('disposition', active.work, {
       ...ofDelivery(active.delivery),
       attempt: active.attempts,
@@ -113,6 +122,18 @@ export class Ledger implements TallySink {
     details: DispositionDetails,
   ): void {
     this.append(this.prepareMove(work, delivery, disposition, details))
+  }
+
+  /** For a delivery that a pause holds before it is active. A tally names it, so it is recorded as those of `disposed` are. */
+  held(work: RecordProgress, delivery: DeliveryIds & Pick<Delivery, 'attempts'>, pauseId: string): void {
+    if (!this.everything && delivery.type !== 'delete') return
+    const { attempts: attempt } = delivery
+    this.#record('disposition', work, {
+      ...ofDelivery(delivery),
+      attempt,
+      disposition: 'held',
+      reason: pauseId,
+    })
   }
 
   /** Like `moved`, to be written by `append` later: a few bytes that hold nothing else in memory. */
@@ -137,7 +158,7 @@ export class Ledger implements TallySink {
     details: { reason?: string; detail?: string },
     call: Pick<AnalyticsCall, 'messageId' | 'sourceId' | 'type'> | null,
   ): void {
-    const plain = disposition === 'skipped' && call?.type !== 'delete'
+    const plain = disposition === 'skipped' && details.reason !== 'suppressed' && call?.type !== 'delete'
     if (plain && !this.everything) return
     this.#record('disposition', work, {
       messageId: call?.messageId ?? null,
@@ -212,7 +233,13 @@ export class Ledger implements TallySink {
   }
 }
 
-const ofDelivery = ({ messageId, sourceId, destinationId, id, type }: Delivery): Partial<DeliveryEvent> => ({
+const ofDelivery = ({
+  messageId,
+  sourceId,
+  destinationId,
+  id,
+  type,
+}: DeliveryIds): Partial<DeliveryEvent> => ({
   messageId,
   sourceId,
   destinationId,

@@ -6,13 +6,17 @@ import {
   subtractFinished,
   subtractRuns,
   offsetsIn,
+  runsOf,
   toPairs,
   type FinishedOffsets,
 } from '../../core/offsets/finished-offsets.ts'
 import { fitFinished, withTally, type OffsetRun } from '../../core/offsets/offset-runs.ts'
 import type { OffsetTracker } from '../../core/offsets/offset-tracker.ts'
-import { ResultLog, noSums, type ResultCodes } from '../../core/ledger/result-log.ts'
+import { HeldCollector } from '../../core/ledger/held.ts'
+import type { ResultCodes } from '../../core/ledger/result-codes.ts'
+import { ResultLog, noSums } from '../../core/ledger/result-log.ts'
 import type { Tally } from '../../core/ledger/tally.ts'
+import { LateAttempts } from './late-attempts.ts'
 
 /** A commit that is to be made, and its tally; the tally goes first. */
 export interface PendingCommit {
@@ -23,6 +27,8 @@ export interface PendingCommit {
   finished: FinishedOffsets
   base: FinishedOffsets
   tallied: readonly OffsetRun[]
+  /** There is more to commit: one tally could not take it all. */
+  hasMore: boolean
 }
 
 /** Results that another owner of the same process left, for offsets that no acknowledged commit holds. */
@@ -49,6 +55,7 @@ export class PartitionLedger {
   /** The owner of the results, as in retry records and dead letters. */
   readonly owner: string
   readonly results = new ResultLog()
+  readonly #late = new LateAttempts()
   #earlier: Earlier[] = []
   #lost: OffsetRun[] = []
   /** The offsets that the last acknowledged commit holds. */
@@ -70,6 +77,29 @@ export class PartitionLedger {
     return this.#earlier.reduce((sum, { results }) => sum + results.length, this.results.length)
   }
 
+  /** There are attempts that ended after their record was finished, and that no acknowledged commit's tally holds. */
+  get hasLateAttempts(): boolean {
+    return !this.#late.isEmpty
+  }
+
+  /** Remembers which results there are now. */
+  mark(): void {
+    this.results.mark()
+  }
+
+  /** Whether deliveries were held, before the last `mark` as far as that is known, that no acknowledged commit holds. */
+  hasMarkedHeld(codes: ResultCodes): boolean {
+    const isHeld = (code: number) => codes.heldBy(code) !== null
+    if (this.results.hasMarked(isHeld)) return true
+    return this.#earlier.some(({ results }) => results.hasMarked(isHeld))
+  }
+
+  /** An attempt, by its code; `isLate`: its record was finished before it ended. */
+  addAttempt(offset: number, code: number, isLate: boolean): void {
+    if (isLate) this.#late.add(code)
+    else this.results.add(offset, code, false)
+  }
+
   /** Continues the chain when the partition is assigned. */
   start(base: FinishedOffsets, tallyId: string | null): void {
     this.#base = base
@@ -85,6 +115,7 @@ export class PartitionLedger {
     if (!containsFinished(committed, this.#base)) return false
     const added = subtractFinished(committed, this.#base)
     if (added.length > 0) this.#forget(added)
+    this.#late.continueFrom(tallyId)
     this.#base = committed
     this.#predecessor = tallyId
     return true
@@ -102,6 +133,8 @@ export class PartitionLedger {
   recall(before: PartitionLedger, tracker: OffsetTracker): OffsetRun[] {
     const position = tracker.position
     if (position === null) return []
+    if (this.#predecessor !== before.#predecessor) before.#late.continueFrom(this.#predecessor)
+    this.#late.takeOver(before.#late)
     const facts = subtractRuns(
       subtractFinished({ position, runs: tracker.finishedRuns() }, before.#base),
       subtractFinished(this.#base, none),
@@ -121,20 +154,27 @@ export class PartitionLedger {
     return facts
   }
 
-  /** The next commit; null when the last acknowledged one holds everything. */
+  /**
+   * The next commit; null when the last acknowledged one holds everything.
+   *
+   * @param end offsets from here on stay out of it, unless they are committed
+   */
   prepareCommit(
     tracker: OffsetTracker,
-    position: number,
+    reached: number,
     group: string,
     codes: ResultCodes,
+    end = Infinity,
   ): PendingCommit | null {
     const base = this.#base
+    const position = Math.max(base.position, Math.min(reached, end))
     // Holes that the base held are holes still, though the tracker joins them to other offsets.
-    const finishedRuns = uniteRuns(tracker.finishedRuns(), beyond(base.runs, position))
+    const found = end === Infinity ? tracker.finishedRuns() : before(tracker.finishedRuns(), end)
+    const finishedRuns = uniteRuns(found, beyond(base.runs, position))
     const { runs, metadata } = fitFinished(position, finishedRuns, base.runs)
     const finished: FinishedOffsets = { position, runs }
     const tallied = subtractFinished(finished, base)
-    if (tallied.length === 0) return null
+    if (tallied.length === 0 && this.#late.isEmpty) return null
     const sums = noSums()
     this.results.sum(tallied, sums)
     const earlier: Tally['earlier'] = []
@@ -144,8 +184,13 @@ export class PartitionLedger {
       results.sum(both, sums)
       earlier.push({ owner, finished: toPairs(both, base.position) })
     }
+    const held = this.#heldIn(tallied, sums.byCode.keys(), codes)
+    const horizon = held.horizon()
+    if (horizon < end) return this.prepareCommit(tracker, reached, group, codes, horizon)
+    const id = tallyId()
+    this.#late.giveTo(id, sums.byCode)
     const tally: Tally = {
-      id: tallyId(),
+      id,
       predecessor: this.#predecessor,
       group,
       start: base.position,
@@ -157,8 +202,21 @@ export class PartitionLedger {
       owner: this.owner,
       earlier,
       counts: codes.named(sums.byCode),
+      held: held.listed(base.position),
     }
-    return { position, metadata: withTally(metadata, tally.id), tally, finished, base, tallied }
+    const hasMore = end < Infinity
+    return { position, metadata: withTally(metadata, tally.id), tally, finished, base, tallied, hasMore }
+  }
+
+  /** Which of the offsets were held, and by what. Costs next to nothing where none was. */
+  #heldIn(tallied: readonly OffsetRun[], found: Iterable<number>, codes: ResultCodes): HeldCollector {
+    const collector = new HeldCollector()
+    const held = new Set([...found].filter((code) => codes.heldBy(code) !== null))
+    if (held.size === 0) return collector
+    for (const results of [this.results, ...this.#earlier.map((each) => each.results)])
+      for (const [code, offsets] of results.offsetsWith(held, tallied))
+        collector.add(codes.heldBy(code)!, runsOf(offsets))
+    return collector
   }
 
   /** Repeats the base when it is short, so that a reader may begin at any tally; otherwise in every Nth tally. */
@@ -173,6 +231,7 @@ export class PartitionLedger {
     if (base !== this.#base) return false
     this.#base = finished
     this.#predecessor = tally.id
+    this.#late.continueFrom(tally.id)
     this.#sinceRepeated = tally.before === null ? this.#sinceRepeated + 1 : 0
     this.#forget(tallied)
     return true
@@ -189,6 +248,9 @@ export class PartitionLedger {
     this.#earlier = this.#earlier.filter(({ finished }) => offsetsIn(finished) > 0)
   }
 }
+
+const before = (runs: readonly OffsetRun[], end: number): OffsetRun[] =>
+  runs.filter(({ start }) => start < end).map((run) => ({ start: run.start, end: Math.min(run.end, end) }))
 
 const beyond = (runs: readonly OffsetRun[], position: number): OffsetRun[] =>
   runs

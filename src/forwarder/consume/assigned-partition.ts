@@ -1,6 +1,7 @@
 import type { Origin } from '../../core/delivery/delivery.ts'
 import { OffsetTracker, noWork } from '../../core/offsets/offset-tracker.ts'
 import type { Ownership } from '../../core/offsets/ownership.ts'
+import { isTraceparent } from '../../core/delivery/trace-context.ts'
 import { ReadPosition } from '../../core/offsets/read-position.ts'
 import { PartitionLedger } from '../commit/partition-ledger.ts'
 import type { FetchedBatch, FetchedRecord, FetchedRecords } from './record-source.ts'
@@ -131,6 +132,11 @@ export class AssignedPartition {
     return null
   }
 
+  /** When the broker appended the head, epoch ms; null where nothing waits, or the broker does not say. */
+  get waitingSince(): number | null {
+    return this.peekAhead(0)?.timestamp ?? null
+  }
+
   /** Takes the head; call it only after `peek` gave one. */
   next(): RecordProgress {
     const record = this.peek()!
@@ -202,6 +208,11 @@ export class RecordProgress {
     return this.partition.ledger.owner
   }
 
+  /** An attempt of one of its deliveries that did not get it delivered has ended like that (see ResultCodes). */
+  attemptEnded(result: number): void {
+    this.partition.ledger.addAttempt(this.offset, result, this.remaining === 0)
+  }
+
   /** One of its deliveries has this result (see ResultCodes). Everything published for it must be with the broker. */
   finishOne(result: number): void {
     this.partition.ledger.results.add(this.offset, result, this.remaining === 1)
@@ -214,5 +225,5 @@ export class RecordProgress {
 
 function traceparentOf(record: FetchedRecord): string | null {
   const text = record.header('traceparent')?.toString('latin1')
-  return text !== undefined && /^[\x20-\x7e]{1,256}$/.test(text) ? text : null
+  return text !== undefined && isTraceparent(text) ? text : null
 }

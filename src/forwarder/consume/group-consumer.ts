@@ -70,6 +70,16 @@ export class GroupConsumer implements RecordListener, PartitionOwner {
     return this.#partitions.values()
   }
 
+  get partitionCount(): number {
+    return this.#partitions.size
+  }
+
+  /** Partitions with results that this process may still commit: those that may come back to it too. */
+  *unsettled(): Iterable<AssignedPartition> {
+    yield* this.#partitions.values()
+    yield* this.#remembered.values()
+  }
+
   /** Why records cannot be read, where that is known. */
   get trouble(): string | null {
     return this.#source.trouble()

@@ -26,16 +26,16 @@ export class Lag {
     this.#endOffsets = endOffsets
   }
 
-  /** The brokers' last answer; kept while they are away. The first read triggers the first request. */
-  *read(): Iterable<{ topic: string; partition: number; lag: number }> {
+  /** The brokers' last answer, null before; kept while they are away. The first read triggers the first request. */
+  *read(): Iterable<{ topic: string; partition: number; lag: number | null }> {
     const watched = this.#isWatched
     this.#readAt = steadyClock.now()
     if (!watched) this.#refresh().catch(() => {})
     for (const consumer of this.#consumers) {
       for (const { topic, partition, committedPosition } of consumer.partitions()) {
         const range = this.#ranges.get(`${topic}/${partition}`)
-        if (!range) continue
-        yield { topic, partition, lag: Math.max(0, range.end - (committedPosition ?? range.start)) }
+        const lag = range ? Math.max(0, range.end - (committedPosition ?? range.start)) : null
+        yield { topic, partition, lag }
       }
     }
   }

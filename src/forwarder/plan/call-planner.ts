@@ -1,9 +1,13 @@
 import { usersOf, type AnalyticsCall } from '../../core/call/analytics-call.ts'
-import type { NotPlannedReason, PlannedDestination } from '../../core/ledger/delivery-event.ts'
+import { CallValues } from '../../core/call/call-expression.ts'
+import { redacted, type Redaction } from '../../core/call/redaction.ts'
+import { leftOutBy, type LeftOut } from '../../core/settings/destination-options.ts'
+import type { NotPlannedReason, PlannedDestination, SkipReason } from '../../core/ledger/delivery-event.ts'
 import type { Delivery, Origin } from '../../core/delivery/delivery.ts'
 import { renderBody } from '../../core/call/body.ts'
 import { checkCall } from '../../core/call/check-call.ts'
 import { allowsWebhooks } from '../../core/call/integrations.ts'
+import { aboutDestination } from '../../core/operational/built-in-source.ts'
 import { ActiveDelivery } from '../send/active-delivery.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
@@ -11,6 +15,7 @@ import { Refusal, fullEndpoint, keyOf, refusalOf, type Planner, type PlannerPart
 import type { Ledger } from '../commit/ledger.ts'
 import type { Block, AssignedPartition } from '../consume/assigned-partition.ts'
 import type { FetchedRecord } from '../consume/record-source.ts'
+import type { FilterFaults } from './filter-faults.ts'
 import type { RecordDecoder } from './inputs.ts'
 import type { SourceRoute } from './routing.ts'
 import { steadyClock } from '../steady-clock.ts'
@@ -19,13 +24,22 @@ import { steadyClock } from '../steady-clock.ts'
 interface Plan {
   call: AnalyticsCall
   destinations: readonly DestinationRuntime[]
-  /** Destinations that chose not to get it. */
-  unwanted: readonly DestinationRuntime[]
+  /** Paused destinations: their deliveries are held. */
+  held: readonly DestinationRuntime[]
+  /** Destinations that do not get it by what they chose. */
+  unwanted: readonly Unwanted[]
+  /** Why it is skipped, where there are none of these. */
+  skipReason: SkipReason
+}
+
+interface Unwanted extends LeftOut {
+  destination: DestinationRuntime
 }
 
 export interface CallPlannerParts extends PlannerParts {
   decoder: RecordDecoder<AnalyticsCall>
   ledger: Ledger
+  filterFaults: FilterFaults
 }
 
 /** Calls topic: decode → check → plan → render → one delivery per destination (docs/architecture.md). */
@@ -49,6 +63,10 @@ export class CallPlanner implements Planner {
       return null
     }
     if ('kind' in plan) return plan
+    // Asked again of a head that had to wait: its user may have been suppressed meanwhile.
+    const isWanted = plan.destinations.length > 0 || plan.held.length > 0
+    if (isWanted && this.#parts.suppressed.isCallSuppressed(plan.call))
+      plan = { call: plan.call, destinations: [], held: [], unwanted: [], skipReason: 'suppressed' }
     const now = steadyClock.now()
     for (const destination of plan.destinations) {
       const full = fullEndpoint(destination.endpoints, false, now)
@@ -63,9 +81,9 @@ export class CallPlanner implements Planner {
 
   endpointsOf({ value }: FetchedRecord): readonly EndpointQueue[] {
     const call = this.#parts.decoder.tryDecode(value)
-    const route = call && this.#parts.routing.route(call.sourceId)
+    const route = call && this.#routeOf(call)
     if (!route?.enabled || !allowsWebhooks(call!)) return []
-    return wanting(route, call!).flatMap((destination) => destination.endpoints)
+    return chosenFor(call!, route).destinations.flatMap((destination) => destination.endpoints)
   }
 
   /** The call of a record that becomes a dead letter; null when it cannot be read. */
@@ -77,60 +95,80 @@ export class CallPlanner implements Planner {
     }
   }
 
+  /** As if the destination that an operational event is about were none of the source's. */
+  #routeOf(call: AnalyticsCall): SourceRoute | undefined {
+    const route = this.#parts.routing.route(call.sourceId)
+    if (!route?.isBuiltIn) return route
+    const about = aboutDestination(call)
+    return {
+      ...route,
+      destinations: route.destinations.filter(({ id }) => id !== about),
+      held: route.held.filter(({ id }) => id !== about),
+      disabled: route.disabled.filter((id) => id !== about),
+    }
+  }
+
   #plan(partition: AssignedPartition): Plan | Block {
-    const { decoder, schemas, routing, catchUp } = this.#parts
+    const { decoder, schemas, catchUp } = this.#parts
     const { value } = partition.peek()!
     const decoded = decoder.tryDecode(value)
     if (decoded === undefined) return schemas.load(decoder, partition)
     const { call, fault } = checkCall(decoded)
     if (fault !== null) throw new Refusal('invalid_call', fault)
-    const route = routing.route(call.sourceId)
+    const route = this.#routeOf(call)
     if (!route) {
       // Decided only after catching up with the settings log's end: the source may just have been made.
       const pending = catchUp.since(partition.fetchedAt)
       if (pending) return { kind: 'pending', settled: pending }
       throw new Refusal('unknown_source', `there is no source ${JSON.stringify(call.sourceId.slice(0, 100))}`)
     }
-    if (!route.enabled || !allowsWebhooks(call)) return { call, destinations: [], unwanted: [] }
-    if (!route.filtered) return { call, destinations: route.destinations, unwanted: [] }
-    const destinations = wanting(route, call)
-    return {
-      call,
-      destinations,
-      unwanted: route.destinations.filter((destination) => !destinations.includes(destination)),
+    if (!route.enabled || !allowsWebhooks(call)) {
+      const skipReason = route.enabled ? 'integrations' : 'source_disabled'
+      return { call, destinations: [], held: [], unwanted: [], skipReason }
     }
+    const skipReason = route.disabled.length > 0 ? 'destination_disabled' : 'no_destination'
+    const { destinations, held } = route
+    if (!route.filtered) return { call, destinations, held, unwanted: [], skipReason }
+    return { call, ...chosenFor(call, route), skipReason }
   }
 
-  #admit(partition: AssignedPartition, { call, destinations, unwanted }: Plan, now: number): void {
-    const { dispatcher, settler, budget, ledger, routing } = this.#parts
+  #admit(partition: AssignedPartition, plan: Plan, now: number): void {
+    const { call, destinations, held, unwanted, skipReason } = plan
+    const { dispatcher, settler, budget, ledger } = this.#parts
     const record = partition.peek()!
     const work = partition.next()
     if (ledger.everything) {
-      ledger.planned(work, call, planOf(call, destinations, unwanted, routing.route(call.sourceId)))
+      ledger.planned(work, call, planOf(plan, this.#routeOf(call)))
     }
-    work.remaining = destinations.length + unwanted.length
+    work.remaining = destinations.length + held.length + unwanted.length
     if (work.remaining === 0) {
       work.remaining = 1
-      settler.skipRecord(work, call)
+      settler.skipRecord(work, call, skipReason)
       return
     }
-    let body: Buffer
+    let bodies: Buffer[]
     try {
-      body = Buffer.from(renderBody(call))
+      bodies = bodiesFor(call, destinations)
     } catch (error) {
       work.remaining = 1
       settler.deadRecord(work, record, 'internal_error', refusalOf(error).detail, call)
       return
     }
-    for (const destination of unwanted) settler.skipUnwanted(work, destination)
+    for (const destination of held) settler.holdCall(work, call, destination)
+    for (const { destination, reason, fault } of unwanted) {
+      if (reason === 'filtered') this.#parts.filterFaults.filtered(destination, fault)
+      settler.skipUnwanted(work, destination, reason)
+    }
+    if (destinations.length === 0) return
     const key = keyOf(record.key)
     const userIds = usersOf(call)
     const origin = work.place
-    for (const destination of destinations) {
+    destinations.forEach((destination, index) => {
+      const body = bodies[index]!
       const delivery = newDelivery(call, userIds, destination, body, origin)
       budget.reserve(body.length)
       dispatcher.admit(new ActiveDelivery(delivery, work, destination, destination.endpoints, key, null, now))
-    }
+    })
   }
 }
 
@@ -163,24 +201,44 @@ function newDelivery(
   }
 }
 
-function wanting(
-  { destinations, filtered }: SourceRoute,
+/** Which destinations of the source get the call, now or later; its maps are only parsed for a condition. */
+function chosenFor(
   call: AnalyticsCall,
-): readonly DestinationRuntime[] {
-  if (!filtered) return destinations
+  { destinations, held, filtered }: SourceRoute,
+): Pick<Plan, 'destinations' | 'held' | 'unwanted'> {
   const { type, event } = call
-  if (type === 'unknown') return destinations
-  return destinations.filter(({ filter }) => filter === null || filter(type, event))
+  if (!filtered || type === 'unknown') return { destinations, held, unwanted: [] }
+  let values: CallValues | null = null
+  const valuesOf = () => (values ??= new CallValues(call))
+  const unwanted: Unwanted[] = []
+  const isChosen = (destination: DestinationRuntime) => {
+    const { filter } = destination
+    const leftOut = filter && leftOutBy(filter, type, event, valuesOf)
+    if (leftOut) unwanted.push({ destination, ...leftOut })
+    return !leftOut
+  }
+  return { destinations: destinations.filter(isChosen), held: held.filter(isChosen), unwanted }
+}
+
+/** The body of each destination: one for all that drop nothing, and one for each that does. */
+function bodiesFor(call: AnalyticsCall, destinations: readonly DestinationRuntime[]): Buffer[] {
+  let whole: Buffer | null = null
+  let parts: Map<Redaction, Buffer> | null = null
+  return destinations.map(({ redaction }) => {
+    if (redaction === null) return (whole ??= Buffer.from(renderBody(call)))
+    parts ??= new Map()
+    const body = parts.get(redaction) ?? Buffer.from(renderBody(redacted(call, redaction)))
+    parts.set(redaction, body)
+    return body
+  })
 }
 
 /** Every destination of the call's source, with the delivery that is planned for it, or why there is none. */
 function planOf(
-  call: AnalyticsCall,
-  destinations: readonly DestinationRuntime[],
-  unwanted: readonly DestinationRuntime[],
+  { call, destinations, held, unwanted, skipReason }: Plan,
   route: SourceRoute | undefined,
 ): PlannedDestination[] {
-  const lines: PlannedDestination[] = destinations.map((destination) => ({
+  const lines: PlannedDestination[] = [...destinations, ...held].map((destination) => ({
     destinationId: destination.id,
     deliveryId: destination.deliveryId(call.messageId),
     reason: null,
@@ -189,11 +247,16 @@ function planOf(
     for (const destinationId of new Set(ids)) lines.push({ destinationId, deliveryId: null, reason })
   }
   const idsOf = (some: readonly DestinationRuntime[]) => some.map(({ id }) => id)
-  leaveOut(idsOf(unwanted), 'not_chosen')
+  for (const reason of ['not_chosen', 'filtered'] as const) {
+    const its = unwanted.filter((each) => each.reason === reason)
+    leaveOut(idsOf(its.map(({ destination }) => destination)), reason)
+  }
   if (!route) return lines
-  if (!route.enabled) leaveOut([...idsOf(route.destinations), ...route.disabled], 'source_disabled')
+  const enabled = idsOf([...route.destinations, ...route.held])
+  if (!route.enabled) leaveOut([...enabled, ...route.disabled], 'source_disabled')
   else {
-    if (!allowsWebhooks(call)) leaveOut(idsOf(route.destinations), 'integrations')
+    if (!allowsWebhooks(call)) leaveOut(enabled, 'integrations')
+    else if (skipReason === 'suppressed') leaveOut(enabled, 'suppressed')
     leaveOut(route.disabled, 'destination_disabled')
   }
   return lines

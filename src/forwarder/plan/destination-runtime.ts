@@ -1,4 +1,5 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
+import type { Redaction } from '../../core/call/redaction.ts'
 import type { CallFilter } from '../../core/settings/destination-options.ts'
 import { deliveryIdSuffix, type Delivery } from '../../core/delivery/delivery.ts'
 import type { ActiveDelivery, DeliveryDestination } from '../send/active-delivery.ts'
@@ -19,8 +20,15 @@ export class DestinationRuntime implements DeliveryDestination {
   readonly metrics: DestinationMetrics
   readonly lanes = new Lanes<ActiveDelivery>()
   enabled = true
+  /** Set while it is paused: what would be sent is held. */
+  pauseId: string | null = null
+  /** Set where it stands for one URL of the destination. */
+  readonly urlId: string | null
   /** Null: every call is sent. */
   filter: CallFilter | null = null
+  /** Null: it gets all of a call. */
+  redaction: Redaction | null = null
+  passesTraceContext = false
   readonly #idSuffix: string
   #secret: KeyObject | null = null
   /** Null unless the headers of Standard Webhooks are sent. */
@@ -28,10 +36,10 @@ export class DestinationRuntime implements DeliveryDestination {
   #endpoints: readonly EndpointQueue[] = []
   #endpointIds: readonly string[] = []
 
-  /** @param urlId set where it stands for one URL of the destination */
   constructor(id: string, metrics: DestinationMetrics, urlId: string | null = null) {
     this.id = id
     this.metrics = metrics
+    this.urlId = urlId
     this.#idSuffix = deliveryIdSuffix(id, urlId)
   }
 
@@ -60,9 +68,15 @@ export class DestinationRuntime implements DeliveryDestination {
   }
 
   /** The signature is the lowercase hex HMAC-SHA1 of the body's bytes; null without a shared secret. */
-  sign({ id, body }: Delivery): SignedRequest {
+  sign({ id, body }: Delivery, traceparent: string | null): SignedRequest {
     const signature =
       this.#secret === null ? null : createHmac('sha1', this.#secret).update(body).digest('hex')
-    return { body, signature, idempotencyKey: id, signer: this.#signer }
+    return {
+      body,
+      signature,
+      idempotencyKey: id,
+      signer: this.#signer,
+      traceparent: this.passesTraceContext ? traceparent : null,
+    }
   }
 }

@@ -21,9 +21,9 @@ export class Erased {
     return this.#erasures.pending()
   }
 
-  isDeliveryErased({ delivery, isRetry, key, work }: ActiveDelivery): boolean {
+  isDeliveryErased({ delivery, wasScheduled, key, work }: ActiveDelivery): boolean {
     if (this.#erasures.isEmpty) return false
-    if (isRetry) return this.#covers(delivery, key, Date.now())
+    if (wasScheduled) return this.#covers(delivery, key, Date.now())
     const { sourceId, type, userIds } = delivery
     return this.#erasures.covers({ sourceId, type, userIds, appendedAt: work.appendedAt ?? Date.now() })
   }

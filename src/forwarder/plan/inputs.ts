@@ -2,6 +2,7 @@
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import type { RetryDelivery } from '../../core/delivery/delivery.ts'
 import type { ErasableCall } from '../../core/erasure/erasures.ts'
+import type { SuppressibleCall } from '../../core/suppression/suppressions.ts'
 import type { SettingsState } from '../../core/settings/settings.ts'
 
 /** Decodes without waiting where it can. */
@@ -32,5 +33,14 @@ export interface ErasureSource {
   readonly isEmpty: boolean
   covers(call: ErasableCall): boolean
   /** Null when everything is folded that was appended up to a moment ago; otherwise what to wait for before checking again. */
+  pending(): Promise<void> | null
+}
+
+/** The suppressed users, live. */
+export interface SuppressionSource {
+  /** No user is suppressed. */
+  readonly isEmpty: boolean
+  covers(call: SuppressibleCall): boolean
+  /** As an ErasureSource's. */
   pending(): Promise<void> | null
 }

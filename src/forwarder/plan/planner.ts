@@ -9,6 +9,7 @@ import type { Settler } from '../settle/settler.ts'
 import type { Routing } from './routing.ts'
 import type { SchemaLoader } from './schema-loader.ts'
 import type { SettingsCatchUp } from './settings-catch-up.ts'
+import type { Suppressed } from './suppressed.ts'
 
 /** Plans the head of a partition, or returns what it waits for. Must not be called on an empty partition. */
 export interface Planner {
@@ -25,6 +26,7 @@ export interface PlannerParts {
   dispatcher: Dispatcher
   settler: Settler
   budget: MemoryBudget
+  suppressed: Suppressed
 }
 
 /** A record that cannot become a delivery. */

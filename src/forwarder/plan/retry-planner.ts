@@ -31,7 +31,7 @@ export class RetryPlanner implements Planner {
   }
 
   planNext(partition: AssignedPartition): Block | null {
-    const { budget, settler, policy, erased, dispatcher } = this.#parts
+    const { budget, settler, policy, erased, suppressed, dispatcher } = this.#parts
     if (budget.isFull) return { kind: 'full' }
     const record = partition.peek()!
     try {
@@ -41,10 +41,14 @@ export class RetryPlanner implements Planner {
       const now = Date.now()
       const dueAt = retry.scheduledAt + this.#parts.tierDelayMs(partition.topic)
       if (dueAt > now) return { kind: 'until', at: dueAt }
-      const pending = erased.pending()
+      const pending = erased.pending() ?? suppressed.pending()
       if (pending) return { kind: 'pending', settled: pending }
       if (erased.isRetryErased(retry, keyOf(record.key))) {
         settler.eraseRetry(partition.next(), retry)
+        return null
+      }
+      if (suppressed.isRetrySuppressed(retry, keyOf(record.key))) {
+        settler.skipRetry(partition.next(), retry, 'suppressed')
         return null
       }
       const hop = hopTier(retry, now, policy)
@@ -67,7 +71,8 @@ export class RetryPlanner implements Planner {
     if (!decoded) return []
     const retry = withoutFuture(decoded, timestamp)
     const isDue = retry.scheduledAt + this.#parts.tierDelayMs(topic) <= Date.now()
-    return isDue ? this.#endpoints(retry) : []
+    const pauseId = this.#parts.routing.destination(retry.destinationId)?.pauseId ?? null
+    return isDue && pauseId === null ? this.#endpoints(retry) : []
   }
 
   #decode(partition: AssignedPartition): RetryDelivery | Block {
@@ -90,6 +95,11 @@ export class RetryPlanner implements Planner {
       throw new Refusal('unknown_source', `there is no destination ${JSON.stringify(retry.destinationId)}`)
     }
     const endpoints = this.#endpoints(retry)
+    // Before it can expire: what is held waits as long as the pause.
+    if (endpoints.length > 0 && destination.pauseId !== null) {
+      settler.holdRetry(partition.next(), retry, destination)
+      return null
+    }
     const key = keyOf(partition.peek()!.key)
     // When no endpoint is left to send it to, it is skipped instead.
     if (endpoints.length > 0 && isExpired(retry, Date.now(), policy)) {
@@ -100,13 +110,15 @@ export class RetryPlanner implements Planner {
     // A late attempt is a fault, a late deferral is none: new calls need not wait for these.
     const isDeferred = endpoints.length > 0 && endpoints.every(({ admission }) => admission.defers(now))
     if (isDeferred && !dispatcher.deferrals.takeOne()) return { kind: 'turn' }
-    const full = fullEndpoint(endpoints, true, now)
+    // What a replay sends for the first time keeps its order and its place among the first attempts of other calls.
+    const isRetry = retry.attempts > 0 || this.#parts.tierDelayMs(partition.topic) > 0
+    const full = fullEndpoint(endpoints, isRetry, now)
     if (full) return { kind: 'endpoint', endpoint: full }
     const work = partition.next()
     budget.reserve(retry.body.length)
     // What is deferred goes on at once; what is sent may wait for seconds, and would keep the whole fetch.
     const delivery = isDeferred ? retry : onItsOwn(retry)
-    dispatcher.admit(new ActiveDelivery(delivery, work, destination, endpoints, key, dueAt, now))
+    dispatcher.admit(new ActiveDelivery(delivery, work, destination, endpoints, key, dueAt, now, isRetry))
     return null
   }
 

@@ -1,20 +1,27 @@
+import { redactionOf } from '../../core/call/redaction.ts'
 import { callFilter } from '../../core/settings/destination-options.ts'
+import { allSources, isBuiltIn } from '../../core/operational/built-in-source.ts'
 import type { Destination, SettingsState } from '../../core/settings/settings.ts'
 import { messageOf } from '../../errors.ts'
 import { DestinationRuntime } from './destination-runtime.ts'
 import { setUp, type OpenSecret } from './destination-set-up.ts'
+import type { AttemptLimit } from '../send/active-delivery.ts'
 import { EndpointQueue, type EndpointParts, type OpenTarget } from '../send/endpoint-queue.ts'
-import type { ForwarderMetrics } from '../metrics.ts'
+import type { ForwarderMetrics, PausedDestination } from '../metrics.ts'
 import type { EndpointClient, WebhookTransport } from '../send/webhook-transport.ts'
 
 export interface SourceRoute {
   enabled: boolean
-  /** Enabled destinations of the source; one that delivers to every URL stands here once for each of them. */
+  /** Enabled destinations of the source that are not paused; one that delivers to every URL stands here once for each of them. */
   destinations: readonly DestinationRuntime[]
+  /** Paused ones among the enabled, in the same way; they stand here only. */
+  held: readonly DestinationRuntime[]
   /** Some of them do not get every call. */
   filtered: boolean
   /** Ids of the source's disabled destinations. */
   disabled: readonly string[]
+  /** Its calls are operational events: one about a destination does not go to that destination. */
+  isBuiltIn: boolean
 }
 
 export interface RoutingParts {
@@ -23,6 +30,8 @@ export interface RoutingParts {
   transport: WebhookTransport
   metrics: ForwarderMetrics
   openSecret: OpenSecret
+  /** What a destination may get at most by its settings, now and as they change; null: no limit. */
+  limitOf(destination: Destination): AttemptLimit | null
   /** A destination cannot be set up as the settings have it. */
   failed(destinationId: string, reason: string): void
 }
@@ -70,6 +79,12 @@ export class Routing {
     for (const [id, reason] of this.#failures) if (this.#destinations.get(id)!.enabled) yield [id, reason]
   }
 
+  /** Paused destinations, enabled or not. */
+  *pauses(): Iterable<PausedDestination> {
+    for (const { id, pause } of this.#applied.values())
+      if (pause !== null) yield { destinationId: id, since: pause.since }
+  }
+
   apply(state: SettingsState): void {
     for (const destination of state.destinations.values()) {
       if (this.#applied.get(destination.id) === destination) continue
@@ -81,12 +96,14 @@ export class Routing {
     )
     const bySource = Map.groupBy(links, ({ sourceId }) => sourceId)
     this.#routes = new Map(
-      [...state.sources.values()].map(({ id, enabled }) => {
+      [...allSources(state).values()].map(({ id, enabled }) => {
         const linked = (bySource.get(id) ?? []).map(({ destination }) => destination)
-        const destinations = linked.filter((one) => one.enabled).flatMap((one) => this.#planned(one))
+        const planned = linked.filter((one) => one.enabled).flatMap((one) => this.#planned(one))
+        const destinations = planned.filter(({ pauseId }) => pauseId === null)
+        const held = planned.filter(({ pauseId }) => pauseId !== null)
         const disabled = linked.filter((one) => !one.enabled).map((one) => one.id)
-        const filtered = destinations.some(({ filter }) => filter !== null)
-        return [id, { enabled, destinations, filtered, disabled }]
+        const filtered = planned.some(({ filter }) => filter !== null)
+        return [id, { enabled, destinations, held, filtered, disabled, isBuiltIn: isBuiltIn(id, state) }]
       }),
     )
   }
@@ -99,7 +116,7 @@ export class Routing {
   }
 
   #applyDestination(destination: Destination): void {
-    const { id, urls, options, enabled } = destination
+    const { id, urls, options, enabled, pause } = destination
     const whole = this.#destinations.get(id) ?? this.#newRuntime(id, null)
     this.#destinations.set(id, whole)
     const perUrl = this.#perUrl.get(id) ?? new Map<string, DestinationRuntime>()
@@ -107,15 +124,18 @@ export class Routing {
       this.#perUrl.set(id, perUrl)
       for (const url of urls) if (!perUrl.has(url.id)) perUrl.set(url.id, this.#newRuntime(id, url.id))
     }
-    const filter = callFilter(options)
     const before = whole.endpoints
     const clients = this.#setUp(destination, [whole, ...perUrl.values()])
     const endpoints = [...new Set(urls.map(({ id: urlId }) => this.#endpoint(id, urlId)))]
-    for (const endpoint of endpoints) endpoint.use(clients?.get(endpoint.id) ?? null)
+    const limit = this.#parts.limitOf(destination)
+    for (const endpoint of endpoints) {
+      endpoint.limitTo(limit)
+      endpoint.use(clients?.get(endpoint.id) ?? null)
+    }
     const set = (runtime: DestinationRuntime, its: readonly EndpointQueue[]) => {
-      runtime.filter = filter
       runtime.endpoints = its
       runtime.enabled = enabled
+      runtime.pauseId = pause?.id ?? null
     }
     set(whole, endpoints)
     for (const [urlId, runtime] of perUrl) {
@@ -125,6 +145,8 @@ export class Routing {
       if (its.length === 0) perUrl.delete(urlId)
     }
     for (const gone of before) if (!endpoints.includes(gone)) this.#close(gone)
+    if (!enabled || pause === null) return
+    for (const endpoint of endpoints) this.#parts.endpoints.dispatcher.paused(endpoint)
   }
 
   /** By URL id what its requests go over; null where the destination cannot be set up. */
@@ -136,6 +158,8 @@ export class Routing {
     const opened: EndpointClient[] = []
     try {
       const { secrets, targets } = setUp(destination, this.#parts.openSecret)
+      const filter = callFilter(options)
+      const redaction = redactionOf(options.drop)
       const clients = new Map<string, OpenTarget>()
       for (const [urlId, target] of targets) {
         const spelled = JSON.stringify(target)
@@ -144,7 +168,12 @@ export class Routing {
         if (client !== present?.client) opened.push(client)
         clients.set(urlId, { spelled, client })
       }
-      for (const runtime of runtimes) runtime.setSecrets(secrets, options.standardWebhooks)
+      for (const runtime of runtimes) {
+        runtime.setSecrets(secrets, options.standardWebhooks)
+        runtime.filter = filter
+        runtime.redaction = redaction
+        runtime.passesTraceContext = options.traceContext
+      }
       this.#failures.delete(id)
       return clients
     } catch (error) {

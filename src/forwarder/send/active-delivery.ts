@@ -2,7 +2,6 @@ import type { RoundOutcome } from '../../core/delivery/after-round.ts'
 import type { Deferral, DeferralReason } from '../../core/delivery/deferral.ts'
 import type { Delivery } from '../../core/delivery/delivery.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
-import type { DispositionLabel } from '../../core/ledger/delivery-event.ts'
 import type { RecordProgress } from '../consume/assigned-partition.ts'
 import type { DestinationMetrics } from '../metrics.ts'
 import type { Lane, LaneNode, Lanes } from './lanes.ts'
@@ -14,9 +13,13 @@ export interface DeliveryDestination {
   readonly id: string
   readonly metrics: DestinationMetrics
   readonly enabled: boolean
+  /** Set while it is paused. */
+  readonly pauseId: string | null
+  /** Set where each URL gets a delivery of its own. */
+  readonly urlId: string | null
   readonly endpoints: readonly DeliveryEndpoint[]
   readonly lanes: Lanes<ActiveDelivery>
-  sign(delivery: Delivery): SignedRequest
+  sign(delivery: Delivery, traceparent: string | null): SignedRequest
 }
 
 /** What an endpoint does with a delivery that comes: an EndpointAdmission. */
@@ -45,14 +48,30 @@ export interface DeliveryEndpoint {
   takeQueued(): Attempt[]
 }
 
+/** What a destination may get at most, shared by its endpoints: a DestinationLimiter. Times as everywhere here. */
+export interface AttemptLimit {
+  /** Whether the endpoint may send one more now. If not, it is pumped once it may. */
+  allows(endpoint: Pick<DeliveryEndpoint, 'pump'>, now: number): boolean
+  started(now: number): void
+  ended(now: number): void
+  /** It was not sent after all. */
+  withdrawn(): void
+  /** Nothing waits for it, and one more may be sent. */
+  isFree(now: number): boolean
+  /** The most attempts of one endpoint in a ms, at this round trip. */
+  perMs(roundTripMs: number): number
+}
+
 /** Decides what becomes of a delivery, and whether it may still be sent: the Settler. */
 export interface DeliverySettler {
-  /** It is over. The hot path: one endpoint took it. */
-  finish(active: ActiveDelivery, disposition: DispositionLabel): void
+  /** It is over. The hot path: this endpoint took it. */
+  finish(active: ActiveDelivery, endpoint: DeliveryEndpoint, outcome: Outcome): void
   /** All outcomes are in, and none is a success. */
   settle(active: ActiveDelivery): void
   /** Nothing to send to: the destination is disabled, the URLs still to try are gone, or the retry was revoked. */
   skip(active: ActiveDelivery): void
+  /** Nothing of it was sent in this round, and its destination is paused. */
+  hold(active: ActiveDelivery): void
   /** An exception tied to this delivery. */
   fail(active: ActiveDelivery, error: unknown): void
   /** Its partition was lost: nothing is decided, the next owner sends it. */
@@ -78,8 +97,10 @@ export class ActiveDelivery implements LaneNode<ActiveDelivery> {
   readonly destination: DeliveryDestination
   /** The Kafka key, one character a byte; null when the record had none. */
   readonly key: string | null
-  /** When a retry came due, epoch ms; null at the first round. */
+  /** When a record of a retry topic came due, epoch ms; null for one of the calls topic. */
   readonly dueAt: number | null
+  /** It overtakes first attempts, in its key's lane and at its endpoints. */
+  readonly isRetry: boolean
   /** By the steady clock. */
   readonly admittedAt: number
 
@@ -88,6 +109,8 @@ export class ActiveDelivery implements LaneNode<ActiveDelivery> {
   firstAttemptAt: number | null
   /** An endpoint was reached in this round. */
   reached = false
+  /** Attempts of this round that were sent, and not taken back. */
+  sent = 0
   /** Why it is deferred without an attempt, whatever its endpoints could take; null: it is not. */
   passedOver: DeferralReason | null = null
 
@@ -112,19 +135,21 @@ export class ActiveDelivery implements LaneNode<ActiveDelivery> {
     key: string | null,
     dueAt: number | null,
     admittedAt: number,
+    isRetry = dueAt !== null,
   ) {
     this.delivery = delivery
     this.work = work
     this.destination = destination
     this.key = key
     this.dueAt = dueAt
+    this.isRetry = isRetry
     this.admittedAt = admittedAt
     this.firstAttemptAt = delivery.firstAttemptAt
     this.reserved = reserved
   }
 
-  /** It was in a tier before. */
-  get isRetry(): boolean {
+  /** It comes from a retry topic: what stands in its record counts, as its window does. */
+  get wasScheduled(): boolean {
     return this.dueAt !== null
   }
 
@@ -139,6 +164,21 @@ export class ActiveDelivery implements LaneNode<ActiveDelivery> {
   }
 }
 
+/** The current endpoints: an edited URL list takes effect at the next attempt. */
+export function targetsOf({
+  delivery,
+  destination,
+  wasScheduled,
+  reserved,
+}: ActiveDelivery): readonly DeliveryEndpoint[] {
+  if (!destination.enabled) return []
+  if (!wasScheduled) return destination.endpoints
+  const left = destination.endpoints.filter((endpoint) => delivery.endpointIds.includes(endpoint.id))
+  const same =
+    left.length === reserved.length && left.every((endpoint, index) => endpoint === reserved[index])
+  return same ? reserved : left
+}
+
 /** One attempt of a delivery at one endpoint: a node of the endpoint's queue, then the sink of the outcome. */
 export class Attempt implements AttemptSink {
   readonly active: ActiveDelivery
@@ -147,6 +187,8 @@ export class Attempt implements AttemptSink {
   readonly queuedAt: number
   /** The round of the endpoint's pace in which it was sent. */
   paceRound = 0
+  /** What counts it while it is in flight. */
+  limit: AttemptLimit | null = null
   isQueued = false
   next: Attempt | null = null
 

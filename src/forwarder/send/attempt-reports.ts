@@ -78,6 +78,7 @@ export class AttemptReports implements DispatchReports, EndpointReports {
         status,
         durationMs: Math.round(durationMs),
         detail,
+        ...(active.work.traceparent !== null && { traceparent: active.work.traceparent }),
         origin: active.delivery.origin,
       },
       messages[kind],

@@ -2,6 +2,7 @@ import { deferredBy, type Deferral } from '../../core/delivery/deferral.ts'
 import { deferredOutcome, type Outcome } from '../../core/delivery/outcome.ts'
 import {
   Attempt,
+  targetsOf,
   type ActiveDelivery,
   type DeliveryDestination,
   type DeliverySettler,
@@ -15,6 +16,11 @@ import { steadyClock } from '../steady-clock.ts'
 
 /** Not attempted; the disposition of its delivery finds that no tier fits into the window any more. */
 const windowEnded = deferredOutcome('its retry window ended while it waited for the endpoint')
+/** Another URL was sent the delivery in this round: that decides, and this one's part is held when the retry is due. */
+const pausedMeanwhile = deferredOutcome('its destination was paused while it waited for the endpoint')
+
+/** What becomes of an attempt that is about to be sent. */
+type Verdict = 'send' | 'wait' | 'drop' | 'skip' | 'hold' | 'expire'
 
 /**
  * Rounds of sending: each delivery in its lane's turn, to all its endpoints at once, until its outcomes are in. The
@@ -82,14 +88,22 @@ export class Dispatcher implements Deferring {
     for (const { active } of endpoint.takeQueued()) this.#withdraw(active, endpoint, now)
   }
 
+  /** The endpoint's destination is paused: what waits for it is held. */
+  paused(endpoint: DeliveryEndpoint): void {
+    const now = steadyClock.now()
+    for (const { active } of endpoint.takeQueued()) this.#hold(active, endpoint, now)
+  }
+
   // Called by endpoints.
 
   /** An attempt is about to be sent: it may be, or waits until that may be, or ends unsent (see `discard`). */
-  verdict({ active }: Attempt): 'send' | 'wait' | 'drop' | 'skip' | 'expire' {
+  verdict({ active }: Attempt): Verdict {
     const { partition } = active.work
     if (!partition.alive) return 'drop'
     if (!active.destination.enabled) return 'skip'
-    if (active.isRetry) {
+    // Before it can expire: what is held waits as long as the pause.
+    if (active.destination.pauseId !== null) return 'hold'
+    if (active.wasScheduled) {
       if (this.#settler.isRevoked(active)) return 'skip'
       if (this.#settler.isExpired(active)) return 'expire'
     }
@@ -113,10 +127,11 @@ export class Dispatcher implements Deferring {
   }
 
   /** An attempt that its endpoint removed from its queue is not sent at all. */
-  discard({ active, endpoint }: Attempt, verdict: 'drop' | 'skip' | 'expire'): void {
+  discard({ active, endpoint }: Attempt, verdict: Exclude<Verdict, 'send' | 'wait'>): void {
     const now = steadyClock.now()
     if (verdict === 'expire') this.#conclude(active, endpoint, windowEnded, now)
     else if (verdict === 'skip') this.#skip(active, endpoint, now)
+    else if (verdict === 'hold') this.#hold(active, endpoint, now)
     else {
       endpoint.admission.release(active, now)
       this.#endUndecided(active, 'abandon')
@@ -158,6 +173,11 @@ export class Dispatcher implements Deferring {
   #send(active: ActiveDelivery): void {
     const now = steadyClock.now()
     const targets = targetsOf(active)
+    if (targets.length > 0 && active.destination.pauseId !== null) {
+      this.#releaseAll(active)
+      this.#endUndecided(active, 'hold')
+      return
+    }
     if (targets !== active.reserved) {
       for (const endpoint of targets) endpoint.admission.reserve(active)
       this.#releaseAll(active)
@@ -198,7 +218,7 @@ export class Dispatcher implements Deferring {
     }
     this.#end(active)
     try {
-      this.#settler.finish(active, 'delivered')
+      this.#settler.finish(active, endpoint, outcome)
     } catch (error) {
       this.#settler.fail(active, error)
     }
@@ -230,8 +250,17 @@ export class Dispatcher implements Deferring {
     this.#endUndecided(active, 'skip')
   }
 
+  #hold(active: ActiveDelivery, endpoint: DeliveryEndpoint, now: number): void {
+    if (active.sent > 0) {
+      this.#conclude(active, endpoint, pausedMeanwhile, now)
+      return
+    }
+    endpoint.admission.release(active, now)
+    this.#endUndecided(active, 'hold')
+  }
+
   /** The round is over, and no outcome decides what becomes of the delivery. */
-  #endUndecided(active: ActiveDelivery, by: 'skip' | 'abandon'): void {
+  #endUndecided(active: ActiveDelivery, by: 'skip' | 'hold' | 'abandon'): void {
     if (active.settled) return
     this.#end(active)
     this.#settler[by](active)
@@ -261,19 +290,4 @@ export class Dispatcher implements Deferring {
     }
     if (this.#turns.hasExcess) this.deferrals.begin(this)
   }
-}
-
-/** The current endpoints: an edited URL list takes effect at the next attempt. */
-function targetsOf({
-  delivery,
-  destination,
-  isRetry,
-  reserved,
-}: ActiveDelivery): readonly DeliveryEndpoint[] {
-  if (!destination.enabled) return []
-  if (!isRetry) return destination.endpoints
-  const left = destination.endpoints.filter((endpoint) => delivery.endpointIds.includes(endpoint.id))
-  const same =
-    left.length === reserved.length && left.every((endpoint, index) => endpoint === reserved[index])
-  return same ? reserved : left
 }

@@ -2,8 +2,9 @@ import { isTooSlow, type Deferral } from '../../core/delivery/deferral.ts'
 import type { Outcome } from '../../core/delivery/outcome.ts'
 import type { Breaker, BreakerPhase } from '../../core/pacing/breaker.ts'
 import { EndpointPace } from '../../core/pacing/endpoint-pace.ts'
+import type { RecentOutcomes } from '../../core/pacing/recent-outcomes.ts'
 import type { AssignedPartition, BlockingEndpoint } from '../consume/assigned-partition.ts'
-import type { ActiveDelivery, Attempt, DeliveryEndpoint } from './active-delivery.ts'
+import type { ActiveDelivery, Attempt, AttemptLimit, DeliveryEndpoint } from './active-delivery.ts'
 import { AttemptQueues } from './attempt-queues.ts'
 import type { Deferring } from './deferrals.ts'
 import type { Dispatcher } from './dispatcher.ts'
@@ -50,6 +51,8 @@ export class EndpointQueue implements DeliveryEndpoint, BlockingEndpoint, Deferr
   next: SlotUser | null = null
   /** Null while its destination cannot be set up. */
   #target: OpenTarget | null = null
+  /** Null: its destination has no limit of its own. */
+  #destinationLimit: AttemptLimit | null = null
   readonly #attempts = new AttemptQueues()
   readonly #dispatcher: Dispatcher
   readonly #parts: EndpointParts
@@ -78,13 +81,18 @@ export class EndpointQueue implements DeliveryEndpoint, BlockingEndpoint, Deferr
     return this.#pace.limit
   }
 
+  get recent(): RecentOutcomes {
+    return this.#pace.recent
+  }
+
   get queued(): number {
     return this.#attempts.length
   }
 
   /** Nothing is queued: work that came now would be sent now. */
   get isIdle(): boolean {
-    return this.queued === 0 && this.#target !== null && this.#pace.mayStart(this.inFlight)
+    if (this.queued > 0 || this.#target === null || !this.#pace.mayStart(this.inFlight)) return false
+    return this.#destinationLimit === null || this.#destinationLimit.isFree(steadyClock.now())
   }
 
   get waiters(): Set<AssignedPartition> {
@@ -104,6 +112,18 @@ export class EndpointQueue implements DeliveryEndpoint, BlockingEndpoint, Deferr
     if (target === null) this.#dispatcher.deferrals.begin(this)
     else if (before === null) this.pump(now)
     if (this.waiters.size > 0) this.admission.wakeWaiters(now)
+  }
+
+  /** From now on; null: none. */
+  limitTo(limit: AttemptLimit | null): void {
+    if (limit === this.#destinationLimit) return
+    this.#destinationLimit = limit
+    if (this.queued > 0) this.pump(steadyClock.now())
+  }
+
+  /** Its destination's limit is reached: more would be sent now without it. */
+  isLimited(now: number): boolean {
+    return this.#destinationLimit !== null && !this.#destinationLimit.isFree(now)
   }
 
   /** Its URL was removed from the settings. */
@@ -165,8 +185,12 @@ export class EndpointQueue implements DeliveryEndpoint, BlockingEndpoint, Deferr
         this.#attempts.shift()
         this.#dispatcher.deferred(attempt, overBudget)
       } else {
+        const limit = this.#destinationLimit
+        if (limit !== null && !limit.allows(this, now)) return
         if (!this.#dispatcher.slots.take(this)) return
         this.#attempts.shift()
+        limit?.started(now)
+        attempt.limit = limit
         this.#send(attempt, this.#target.client)
       }
     }
@@ -176,13 +200,14 @@ export class EndpointQueue implements DeliveryEndpoint, BlockingEndpoint, Deferr
     this.inFlight++
     attempt.paceRound = this.#pace.started()
     const { active } = attempt
+    active.sent++
     if (!active.reached) {
       active.reached = true
       active.firstAttemptAt ??= Date.now()
       if (active.isRetry) this.#parts.reports.retryStarted(active)
     }
     try {
-      active.request ??= active.destination.sign(active.delivery)
+      active.request ??= active.destination.sign(active.delivery, active.work.traceparent)
       client.send(active.request, attempt)
     } catch (error) {
       this.#notSent(attempt)
@@ -209,9 +234,11 @@ export class EndpointQueue implements DeliveryEndpoint, BlockingEndpoint, Deferr
   }
 
   #notSent(attempt: Attempt): void {
+    attempt.active.sent--
     this.#pace.withdrawn(attempt.paceRound)
     this.inFlight--
     this.#dispatcher.slots.release()
+    attempt.limit?.withdrawn()
   }
 
   ended(attempt: Attempt, outcome: Outcome): void {
@@ -221,6 +248,7 @@ export class EndpointQueue implements DeliveryEndpoint, BlockingEndpoint, Deferr
     this.inFlight--
     this.#dispatcher.slots.release()
     if (this.breaker.phase !== 'closed' || before !== 'closed') this.#breakerMoved(before, now)
+    attempt.limit?.ended(now)
     this.#dispatcher.ended(attempt, outcome)
   }
 
@@ -245,8 +273,9 @@ export class EndpointQueue implements DeliveryEndpoint, BlockingEndpoint, Deferr
 
   /** With the time at which the delivery that is deferred finds its place, where the endpoint is too slow. */
   #timed(deferral: Deferral, now: number): Deferral {
-    const { reason } = deferral
-    return isTooSlow(reason) ? { reason, waitMs: this.#pace.putOff(now) } : deferral
+    if (!isTooSlow(deferral.reason)) return deferral
+    const reason = deferral.reason === 'slow' && this.isLimited(now) ? 'limited' : deferral.reason
+    return { reason, waitMs: this.#pace.putOff(now, this.#destinationLimit) }
   }
 
   /** Why what is queued does not wait: the endpoint is not set up, or takes nothing for long. */

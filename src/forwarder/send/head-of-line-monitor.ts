@@ -100,7 +100,9 @@ export class HeadOfLineMonitor implements Deferring {
     if (!shedsAtOnce && now - admission.blockingSince < headOfLineLimitMs) return
     this.#parts.log.warn(
       { destination: destinationId, urlId: id, admitted: admission.calls },
-      'an endpoint is too slow for its calls and blocks others: what it cannot take goes to the retry tiers',
+      endpoint.isLimited(now)
+        ? 'a destination is at its limit (--max-rate, --max-in-flight) and blocks others: what is beyond goes to the retry tiers'
+        : 'an endpoint is too slow for its calls and blocks others: what it cannot take goes to the retry tiers',
     )
     endpoint.shed(now)
   }
@@ -146,8 +148,9 @@ export class HeadOfLineMonitor implements Deferring {
   }
 
   #isAnotherIdle({ destinationId }: EndpointQueue): boolean {
-    for (const { id, enabled, endpoints } of this.#parts.routing.destinations())
-      if (enabled && id !== destinationId && endpoints.some((other) => other.isIdle)) return true
+    for (const { id, enabled, pauseId, endpoints } of this.#parts.routing.destinations())
+      if (enabled && pauseId === null && id !== destinationId && endpoints.some((other) => other.isIdle))
+        return true
     return false
   }
 }

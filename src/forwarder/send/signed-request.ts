@@ -12,4 +12,6 @@ export interface SignedRequest {
   readonly idempotencyKey: string
   /** Adds the headers of Standard Webhooks to each attempt, whose time they cover; only beside a `signature`. */
   readonly signer?: Pick<StandardSigner, 'sign'> | null
+  /** The trace that the call came with, where the destination gets it. */
+  readonly traceparent?: string | null
 }

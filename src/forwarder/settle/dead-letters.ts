@@ -61,7 +61,7 @@ export class DeadLetters {
       destination.disposition('dead_lettered')
       ledger.moved(work, delivery, 'dead_lettered', { reason })
       budget.free(body.length)
-      work.finishOne(ledger.codes.code(destinationId, 'dead_lettered'))
+      work.finishOne(ledger.codes.code(destinationId, 'dead_lettered', reason))
     }
     const deadLetter = deadLetterOf(work, { reason, detail, delivery, raw: null, rawKey }, now)
     this.write(work, deadLetter, body.length, done)

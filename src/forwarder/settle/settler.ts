@@ -1,15 +1,23 @@
 import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
 import type { DeadLetterReason, Delivery, RetryDelivery } from '../../core/delivery/delivery.ts'
-import type { DispositionLabel } from '../../core/ledger/delivery-event.ts'
+import type { HeldBy } from '../../core/ledger/held.ts'
+import type { Outcome } from '../../core/delivery/outcome.ts'
+import type { DispositionLabel, SkipReason } from '../../core/ledger/delivery-event.ts'
 import { afterRound, type RoundOutcome } from '../../core/delivery/after-round.ts'
 import { decide, expiryReason, isExpired, type RetryPolicy } from '../../core/delivery/disposition.ts'
 import { ownBytes } from '../../core/own-bytes.ts'
 import type { Tier } from '../../core/topics.ts'
 import { stackOf } from '../../errors.ts'
 import { DeadLetters, deadLetterOf, type SettlingParts } from './dead-letters.ts'
-import type { ActiveDelivery, DeliverySettler } from '../send/active-delivery.ts'
+import type {
+  ActiveDelivery,
+  DeliveryDestination,
+  DeliveryEndpoint,
+  DeliverySettler,
+} from '../send/active-delivery.ts'
 import type { DestinationRuntime } from '../plan/destination-runtime.ts'
 import type { Erased } from '../plan/erased.ts'
+import type { Suppressed } from '../plan/suppressed.ts'
 import type { DispositionDetails } from '../commit/ledger.ts'
 import type { RecordProgress } from '../consume/assigned-partition.ts'
 import type { Log } from '../log.ts'
@@ -19,6 +27,7 @@ import { RetryRecords } from './retry-records.ts'
 export interface SettlerParts extends SettlingParts {
   policy: RetryPolicy
   erased: Erased
+  suppressed: Suppressed
   log: Pick<Log, 'error' | 'warn'>
 }
 
@@ -45,9 +54,9 @@ export class Settler implements DeliverySettler {
     const round = { outcomes, attempts, timesScheduled, firstAttemptAt, firstScheduledAt, now }
     const disposition = decide(round, this.#parts.policy)
     if (disposition.kind === 'delivered') {
-      this.finish(active, 'delivered')
+      this.#end(active, 'delivered')
     } else if (this.#parts.erased.isDeliveryErased(active)) {
-      this.finish(active, 'erased')
+      this.#end(active, 'erased')
     } else if (disposition.kind === 'retry') {
       const { tier, endpointIds, notBefore, deferred } = disposition
       const retry = afterRound(delivery, round, { endpointIds, notBefore, scheduledAt: now })
@@ -60,18 +69,48 @@ export class Settler implements DeliverySettler {
   }
 
   skip(active: ActiveDelivery): void {
-    const isErased = active.isRetry && this.#parts.erased.isDeliveryErased(active)
-    this.finish(active, isErased ? 'erased' : 'skipped')
+    const isErased = active.wasScheduled && this.#parts.erased.isDeliveryErased(active)
+    if (isErased) this.#end(active, 'erased')
+    else
+      this.#end(active, 'skipped', {
+        reason: this.#isSuppressed(active) ? 'suppressed' : skipReasonOf(active),
+      })
   }
 
-  /** Everything published for the delivery must be with the broker. */
-  finish(active: ActiveDelivery, disposition: DispositionLabel, details?: DispositionDetails): void {
-    const { ledger, budget } = this.#parts
-    const { delivery, destination, work } = active
-    destination.metrics.disposition(disposition)
-    ledger.disposed(active, disposition, details)
-    budget.free(delivery.body.length)
-    work.finishOne(ledger.codes.code(delivery.destinationId, disposition))
+  hold(active: ActiveDelivery): void {
+    const { destination } = active
+    if (active.wasScheduled && this.#parts.erased.isDeliveryErased(active)) {
+      this.#end(active, 'erased')
+      return
+    }
+    const heldBy = pauseOf(destination)
+    this.#endWith(active, 'held', this.#parts.ledger.codes.held(heldBy), { reason: heldBy.pauseId })
+  }
+
+  /** A call for a paused destination: its part of the record is done. */
+  holdCall(work: RecordProgress, call: AnalyticsCall, destination: DestinationRuntime): void {
+    const { ledger } = this.#parts
+    const { messageId, sourceId } = call
+    const type = call.type as Delivery['type']
+    const heldBy = pauseOf(destination)
+    const { destinationId } = heldBy
+    const id = destination.deliveryId(messageId)
+    destination.metrics.disposition('held')
+    ledger.held(work, { messageId, sourceId, destinationId, id, type, attempts: 0 }, heldBy.pauseId)
+    work.finishOne(ledger.codes.held(heldBy))
+  }
+
+  /** A retry that came due while its destination is paused. */
+  holdRetry(work: RecordProgress, retry: RetryDelivery, destination: DestinationRuntime): void {
+    const { ledger } = this.#parts
+    destination.metrics.disposition('held')
+    const heldBy = pauseOf(destination)
+    ledger.held(work, retry, heldBy.pauseId)
+    work.finishOne(ledger.codes.held(heldBy))
+  }
+
+  finish(active: ActiveDelivery, endpoint: DeliveryEndpoint, { durationMs }: Outcome): void {
+    this.#endWith(active, 'delivered', this.#parts.ledger.codes.delivered(endpoint, durationMs))
   }
 
   abandon({ delivery }: ActiveDelivery): void {
@@ -79,7 +118,11 @@ export class Settler implements DeliverySettler {
   }
 
   isRevoked(active: ActiveDelivery): boolean {
-    return this.#parts.erased.isDeliveryErased(active)
+    return this.#parts.erased.isDeliveryErased(active) || this.#isSuppressed(active)
+  }
+
+  #isSuppressed({ wasScheduled, delivery, key }: ActiveDelivery): boolean {
+    return wasScheduled && this.#parts.suppressed.isRetrySuppressed(delivery, key)
   }
 
   isExpired({ delivery }: ActiveDelivery): boolean {
@@ -94,18 +137,26 @@ export class Settler implements DeliverySettler {
     work.finishOne(ledger.codes.code(retry.destinationId, 'erased'))
   }
 
-  /** A call without a destination. */
-  skipRecord(work: RecordProgress, call: AnalyticsCall): void {
+  /** A retry that came due and is not to be sent. */
+  skipRetry(work: RecordProgress, retry: RetryDelivery, reason: SkipReason): void {
     const { ledger, metrics } = this.#parts
-    metrics.destination('none').disposition('skipped')
-    ledger.recordDisposed(work, 'skipped', {}, call)
-    work.finishOne(ledger.codes.code(null, 'skipped'))
+    metrics.destination(retry.destinationId).disposition('skipped')
+    ledger.moved(work, retry, 'skipped', { reason })
+    work.finishOne(ledger.codes.code(retry.destinationId, 'skipped', reason))
   }
 
-  /** A call that this destination chose not to get: its part of the record is done. */
-  skipUnwanted(work: RecordProgress, { id, metrics }: DestinationRuntime): void {
+  /** A call that no destination gets. */
+  skipRecord(work: RecordProgress, call: AnalyticsCall, reason: SkipReason): void {
+    const { ledger, metrics } = this.#parts
+    metrics.destination('none').disposition('skipped')
+    ledger.recordDisposed(work, 'skipped', { reason }, call)
+    work.finishOne(ledger.codes.code(null, 'skipped', reason))
+  }
+
+  /** A call that this destination does not get: its part of the record is done. */
+  skipUnwanted(work: RecordProgress, { id, metrics }: DestinationRuntime, reason: SkipReason): void {
     metrics.disposition('skipped')
-    work.finishOne(this.#parts.ledger.codes.code(id, 'skipped'))
+    work.finishOne(this.#parts.ledger.codes.code(id, 'skipped', reason))
   }
 
   /** The delivery is kept with the exception's stack, and the partition goes on. */
@@ -116,7 +167,7 @@ export class Settler implements DeliverySettler {
       'a delivery could not be sent for a bug of ours',
     )
     if (this.#parts.erased.isDeliveryErased(active)) {
-      this.finish(active, 'erased')
+      this.#end(active, 'erased')
       return
     }
     const endpointIds = active.destination.endpoints.map(({ id }) => id)
@@ -171,9 +222,30 @@ export class Settler implements DeliverySettler {
       metrics.disposition('dead_lettered')
       ledger.recordDisposed(work, 'dead_lettered', { reason, detail: firstLine(detail) }, about)
       this.#parts.budget.free(bytes)
-      work.finishOne(ledger.codes.code(null, 'dead_lettered'))
+      work.finishOne(ledger.codes.code(null, 'dead_lettered', reason))
     }
     this.#deadLetters.write(work, deadLetter, bytes, done)
+  }
+
+  /** Everything published for the delivery must be with the broker. */
+  #end(active: ActiveDelivery, disposition: DispositionLabel, details: DispositionDetails = {}): void {
+    const { codes } = this.#parts.ledger
+    const code = codes.code(active.delivery.destinationId, disposition, details.reason)
+    this.#endWith(active, disposition, code, details)
+  }
+
+  #endWith(
+    active: ActiveDelivery,
+    disposition: DispositionLabel,
+    code: number,
+    details?: DispositionDetails,
+  ): void {
+    const { ledger, budget } = this.#parts
+    const { delivery, destination, work } = active
+    destination.metrics.disposition(disposition)
+    ledger.disposed(active, disposition, details)
+    budget.free(delivery.body.length)
+    work.finishOne(code)
   }
 
   #deadDelivery(
@@ -186,7 +258,7 @@ export class Settler implements DeliverySettler {
     const { delivery, destination, work, key, attempts, firstAttemptAt, outcomes } = active
     const done = () => {
       destination.metrics.deadLetter(reason)
-      this.finish(active, 'dead_lettered', { reason })
+      this.#end(active, 'dead_lettered', { reason })
     }
     const round = { outcomes: outcomes ?? [], attempts, firstAttemptAt }
     const failed = afterRound(delivery, round, { endpointIds, notBefore: null, scheduledAt: null })
@@ -194,6 +266,16 @@ export class Settler implements DeliverySettler {
     this.#deadLetters.write(work, deadLetterOf(work, kept, now), delivery.body.length, done)
   }
 }
+
+/** The destination must be paused. A retry is the only delivery of its record, whatever its URL. */
+const pauseOf = ({ id, pauseId, urlId }: DeliveryDestination): HeldBy => ({
+  destinationId: id,
+  pauseId: pauseId!,
+  urlId,
+})
+
+const skipReasonOf = ({ destination }: ActiveDelivery): SkipReason =>
+  destination.enabled ? 'urls_removed' : 'destination_disabled'
 
 /** In the order of the destination's URLs. */
 function outcomesOf({ outcomes, destination }: ActiveDelivery): readonly RoundOutcome[] {

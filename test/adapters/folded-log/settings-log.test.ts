@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { newSecret } from '../../../src/console/secrets.ts'
 import { test, type TestContext } from 'node:test'
+import avro from 'avsc'
 import kafkajs from 'kafkajs'
 import { createKafka } from '../../../src/adapters/kafka/patched-client.ts'
 import { readRange } from '../../../src/adapters/kafka/read/read-range.ts'
@@ -33,6 +34,8 @@ interface Rig {
   /** A log of its own, started and closed after the test. */
   open(codec?: SettingsCodec): Promise<SettingsLog>
   append(...values: (Buffer | null)[]): Promise<void>
+  /** The bytes of an event that creates a source. */
+  encode(commandId: string, expectedVersion: number, id: string, actor?: string): Promise<Buffer>
 }
 
 async function makeRig(t: TestContext): Promise<Rig> {
@@ -62,6 +65,11 @@ async function makeRig(t: TestContext): Promise<Rig> {
       logs.push(settings)
       await settings.start(AbortSignal.timeout(20_000))
       return settings
+    },
+    async encode(commandId, expectedVersion, id, actor) {
+      const made = { id, name: id, writeKey: id, enabled: true }
+      const event = { type: 'source_created' as const, source: made }
+      return codec.encode(toFields({ commandId, expectedVersion, at: 1, event, actor }))
     },
     async append(...values) {
       await producer.send({ topic, messages: values.map((value) => ({ key: 'any', value })) })
@@ -154,23 +162,35 @@ test('a caller that names a version that has passed gets a conflict, and nothing
 test('an event that is appended twice, or on a version that has passed, is ignored by every reader', async (t) => {
   const rig = await makeRig(t)
   const before = await rig.open()
-  const record = (commandId: string, expectedVersion: number, id: string) =>
-    rig.codec.encode(
-      toFields({
-        commandId,
-        expectedVersion,
-        at: 1,
-        event: { type: 'source_created', source: { id, name: id, writeKey: id, enabled: true } },
-      }),
-    )
-  const first = await record('c1', 0, 'a')
-  await rig.append(first, first, await record('c2', 0, 'b'), first, await record('c3', 1, 'c'))
+  const first = await rig.encode('c1', 0, 'a')
+  await rig.append(first, first, await rig.encode('c2', 0, 'b'), first, await rig.encode('c3', 1, 'c'))
   await before.catchUp()
   assert.deepEqual([...before.state.sources.keys()], ['a', 'c'])
   assert.equal(before.state.version, 2)
   assert.deepEqual((await rig.open()).state, before.state)
   await before.execute(source('d'))
   assert.equal(before.state.version, 3)
+})
+
+test('each event names its actor, behind what readers of earlier versions read; their events count without one', async (t) => {
+  const rig = await makeRig(t)
+  const settings = await rig.open()
+  const named = await rig.encode('c1', 0, 'a', 'ci')
+  const nameless = await rig.encode('c2', 1, 'b', '')
+  // An empty text is one byte: so it ends where earlier versions ended it.
+  const earlier = nameless.subarray(0, -1)
+  const hostile = await rig.encode('c3', 2, 'c', `a\nb${'x'.repeat(5_000)}`)
+  const { json } = recordSchema('settingsEvent')
+  const seven = avro.Type.forSchema({ ...json, fields: json.fields.slice(0, 7) })
+  assert.equal((seven.decode(named, 5).value as { commandId: string }).commandId, 'c1')
+
+  await rig.append(named, earlier, hostile)
+  await settings.catchUp()
+  assert.deepEqual([...settings.state.sources.keys()], ['a', 'b', 'c'])
+  const authors = [0, 1, 2].map((version) => settings.authorAfter(version)?.actor)
+  assert.deepEqual(authors.slice(0, 2), ['ci', ''])
+  assert.match(authors[2]!, /^a\?bx{297}$/)
+  assert.equal(settings.authorAfter(3), null)
 })
 
 test('secrets are encrypted in the topic, and every process with the key can decrypt them', async (t) => {
@@ -229,6 +249,7 @@ const planetMoved = (rig: Rig, expectedVersion: number) => {
     at: 1,
     aggregate: 'planet',
     aggregateId: 'x',
+    actor: '',
   }
   return rig.codec.encode({ ...fields, type: event.type, data: JSON.stringify(event) })
 }

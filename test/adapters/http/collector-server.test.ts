@@ -36,7 +36,7 @@ async function underTest(t: TestContext, { collect, admit = () => shop, ...given
     log: pino({}, { write: (line) => void lines.push(JSON.parse(line) as { msg: string; level: number }) }),
     collector: () => ({
       admit,
-      hadNoRoom: (source) => void noRoom.push(source?.id ?? null),
+      bodyRefused: (source) => void noRoom.push(source?.id ?? null),
       async collect(request) {
         got.push(request)
         return (await collect?.(request)) ?? success

@@ -102,7 +102,7 @@ test('lists that are too long are refused before their items are checked', async
       '/dead-letters/replay',
       { reason: many(60_000, () => 'gone') },
       'reason',
-      'has 60000 entries, at most 12 are allowed',
+      'has 60000 entries, at most 13 are allowed',
     ],
   ]
   for (const [path, json, field, message] of cases) {
@@ -186,15 +186,21 @@ test('many wrong tokens cause few log lines, and their answers are delayed', asy
     return { status: response?.status ?? null, ms: performance.now() - begin }
   }
   for (let n = 0; n < 10; n++) assert.equal((await guess(n)).status, 401)
+  const begin = performance.now()
   const guesses = Promise.all(many(300, guess))
   // 503: there is nothing behind it.
   assert.equal((await fetch(`${url}/sources`, { headers: auth })).status, 503)
   const answers = await guesses
   const answered = answers.filter(({ status }) => status === 401)
-  assert.equal(answered.length, 100)
+  // A hundred wait at a time, a second each; on a busy machine the guesses take longer to come.
+  const rounds = 1 + Math.floor((performance.now() - begin) / 990)
+  assert.ok(
+    answered.length >= 100 && answered.length <= 100 * rounds,
+    `${answered.length} in ${rounds} rounds`,
+  )
   // Timers may come a millisecond early.
   for (const { ms } of answered) assert.ok(ms > 990, `${ms} ms`)
-  assert.equal(answers.filter(({ status }) => status === null).length, 200)
+  assert.equal(answers.filter(({ status }) => status === null).length, 300 - answered.length)
   const about = lines.filter(({ msg }) => String(msg).includes('without the right token'))
   assert.equal(about.length, 10)
   assert.ok(!JSON.stringify(lines).includes('guess-'))

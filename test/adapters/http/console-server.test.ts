@@ -2,7 +2,10 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test, type TestContext } from 'node:test'
+import { z } from 'zod'
 import { openConsoleServer } from '../../../src/adapters/http/console-server.ts'
+import { operation } from '../../../src/console/api/operation.ts'
+import type { ConsoleServices } from '../../../src/console/api/services.ts'
 import { operations } from '../../../src/console/api/operations.ts'
 import { silentLog } from '../../support/silent-log.ts'
 
@@ -51,3 +54,47 @@ test('a client that stops in the middle of a body gets an answer and is disconne
   const response = await fetch(`http://127.0.0.1:${port}/api/v1/openapi.json`)
   assert.equal(response.status, 200)
 })
+
+test(
+  'a stream goes on for as long as its client reads, and ends at once when the server is closed',
+  { timeout: 20_000 },
+  async (t) => {
+    const written = Promise.withResolvers<(text: string) => void>()
+    const stream = operation({
+      id: 'streamed',
+      route: 'GET /streamed',
+      role: 'reader',
+      summary: 'Lines',
+      success: { status: 200, description: 'Lines.', schema: z.object({ line: z.number() }) },
+      isStream: true,
+      handle: async () => ({
+        async stream({ write }, signal) {
+          written.resolve(write)
+          return { ended: once(signal, 'abort').then(() => {}) }
+        },
+      }),
+    })
+    const server = await openConsoleServer({
+      port: 0,
+      host: '127.0.0.1',
+      token: 'token',
+      version: '1',
+      operations: [stream],
+      services: () => ({ settings: { catchUp: async () => {} } }) as unknown as ConsoleServices,
+      counts: { request: () => {} },
+      log: silentLog,
+    })
+    t.after(() => server.close(0))
+    const response = await fetch(`http://127.0.0.1:${server.port}/api/v1/streamed`, {
+      headers: { authorization: 'Bearer token' },
+    })
+    assert.equal(response.headers.get('content-type'), 'application/x-ndjson; charset=utf-8')
+    const write = await written.promise
+    write('{"line":1}')
+    const lines = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+    assert.equal((await lines.read()).value, '{"line":1}\n')
+    // Were the stream waited for, this would take a minute.
+    await server.close(60_000)
+    assert.equal((await lines.read()).done, true)
+  },
+)

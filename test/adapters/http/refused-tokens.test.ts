@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pino from 'pino'
+import { tokenCheck } from '../../../src/adapters/http/authorization.ts'
 import { RefusedTokens } from '../../../src/adapters/http/refused-tokens.ts'
+import { hashOfToken, newToken } from '../../../src/console/tokens.ts'
+import type { AccessToken } from '../../../src/core/access/tokens.ts'
 
 test('refusals beyond those that are logged in a minute are summed up in one line, and then logging starts again', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
@@ -20,4 +23,27 @@ test('refusals beyond those that are logged in a minute are summed up in one lin
   assert.equal(lines.length, 12)
   tokens.close()
   assert.equal(lines.length, 12)
+})
+
+test('a token gets its own role, and what stands in the settings as a hash and is none lets nobody in', () => {
+  const kept = (id: string, hash: string, revokedAt: number | null = null): [string, AccessToken] => [
+    id,
+    { id, role: 'reader', hash, createdAt: 0, revokedAt },
+  ]
+  const [token, revoked] = [newToken(), newToken()]
+  const tokens = new Map([
+    kept('empty', ''),
+    kept('short', 'AAAA'),
+    kept('plain', token),
+    kept('revoked', hashOfToken(revoked), 1),
+    kept('ci', hashOfToken(token)),
+  ])
+  const judge = tokenCheck('the-admin-token', () => tokens)
+  assert.deepEqual(judge(token), { caller: { name: 'ci', role: 'reader' } })
+  assert.deepEqual(judge('the-admin-token'), { caller: { name: 'ADMIN_TOKEN', role: 'admin' } })
+  for (const wrong of [revoked, hashOfToken(token), `${token}x`, 'AAAA'])
+    assert.deepEqual(judge(wrong), { refused: 'wrong' })
+  const starting = tokenCheck('the-admin-token', () => null)
+  assert.deepEqual(starting(token), { refused: 'unknown' })
+  assert.deepEqual(starting('guess'), { refused: 'wrong' })
 })

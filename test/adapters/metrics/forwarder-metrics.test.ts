@@ -130,15 +130,36 @@ test('lateness and produce durations are histograms in seconds', () => {
 test('gauges are evaluated when the page is read', () => {
   const counts = new ForwarderCounts()
   let inFlight = 1
+  const endpoint = {
+    destinationId: 'crm',
+    breakerOpen: false,
+    down: false,
+    paused: false,
+    queued: 0,
+    pausedUntil: null,
+    downSince: null,
+    lastSuccessAt: null,
+    lastFailure: null,
+  }
   counts.watch({
     inFlight: () => inFlight,
     endpoints: () => [
-      { destinationId: 'crm', urlId: 'u1', inFlight: 3, limit: 64, breakerOpen: false, paused: true },
-      { destinationId: 'crm', urlId: 'u2', inFlight: 0, limit: 2, breakerOpen: true, paused: false },
+      { ...endpoint, urlId: 'u1', inFlight: 3, limit: 64, paused: true, phase: 'paused' },
+      { ...endpoint, urlId: 'u2', inFlight: 0, limit: 2, breakerOpen: true, down: true, phase: 'open' },
     ],
     lag: () => [{ topic: 'analytics.calls', partition: 4, lag: 12 }],
+    partitions: () => [],
     notSetUp: () => ['typo'],
+    gone: () => [{ destinationId: 'crm', urlId: 'u3' }],
+    waiting: () => [
+      { topic: 'analytics.calls', partition: 4, isRetry: false, ageMs: 90_000, overdueMs: 90_000 },
+      { topic: 'webhooks.retry.10s', partition: 0, isRetry: true, ageMs: 9_000, overdueMs: 0 },
+      { topic: 'webhooks.retry.10s', partition: 1, isRetry: true, ageMs: 12_500, overdueMs: 2_500 },
+    ],
+    pauses: () => [{ destinationId: 'crm', since: 1_000_000 }],
+    settingsVersion: () => 0,
   })
+  counts.heldKeptMs = 500_000
   inFlight = 9
   const { samples } = shown(counts)
   assert.equal(samples.get('postrider_in_flight'), 9)
@@ -150,6 +171,24 @@ test('gauges are evaluated when the page is read', () => {
   assert.equal(samples.get('postrider_endpoint_paused{destination="crm",url_id="u2"}'), 0)
   assert.equal(samples.get('postrider_consumer_lag{topic="analytics.calls",partition="4"}'), 12)
   assert.equal(samples.get('postrider_destination_not_set_up{destination="typo"}'), 1)
+  assert.equal(samples.get('postrider_destination_paused{destination="crm"}'), 1)
+  assert.equal(samples.get('postrider_destination_held_until_seconds{destination="crm"}'), 1_500)
+  assert.equal(samples.get('postrider_endpoint_down{destination="crm",url_id="u1"}'), 0)
+  assert.equal(samples.get('postrider_endpoint_down{destination="crm",url_id="u2"}'), 1)
+  assert.equal(samples.get('postrider_endpoint_gone{destination="crm",url_id="u3"}'), 1)
+  assert.equal(samples.get('postrider_calls_kept_seconds'), 500)
+  const age = 'postrider_oldest_waiting_call_age_seconds'
+  assert.equal(samples.get(`${age}{topic="analytics.calls",partition="4"}`), 90)
+  assert.ok(![...samples.keys()].some((series) => series.startsWith(`${age}{topic="webhooks`)))
+  assert.equal(samples.get('postrider_retry_overdue_seconds{topic="webhooks.retry.10s"}'), 2.5)
+})
+
+test('topics are shown with zero lost records before any is lost, so that the first loss is an increase', () => {
+  const counts = new ForwarderCounts()
+  counts.watchLosses(['analytics.calls'])
+  assert.equal(shown(counts).samples.get('postrider_lost_offsets_total{topic="analytics.calls"}'), 0)
+  counts.lostOffsets('analytics.calls', 3)
+  assert.equal(shown(counts).samples.get('postrider_lost_offsets_total{topic="analytics.calls"}'), 3)
 })
 
 test('labels cannot escape their quotes or grow without bound', () => {
@@ -199,5 +238,5 @@ test('a page of 1,000 destinations is rendered in small pieces that do not block
   }
   const pieces = [...counts.expose()]
   assert.ok(Math.max(...pieces.map((piece) => piece.length)) < 200_000)
-  assert.equal(parseExposition(pieces.join('')).types.size, 11)
+  assert.equal(parseExposition(pieces.join('')).types.size, 13)
 })

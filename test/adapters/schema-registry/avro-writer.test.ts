@@ -19,13 +19,14 @@ const names: RecordName[] = [
   'settingsEvent',
   'membership',
   'erasure',
+  'suppression',
 ]
 const schemas = names.map((name) => recordSchema(name))
 
 const shortText = fc.string({ unit: 'binary', maxLength: 30 })
 
-/** Values of a type. The texts in long lists are short. */
-function valuesOf(type: Type, someText = text): fc.Arbitrary<unknown> {
+/** Values of a type. The texts in long lists are short, and so are lists in lists. */
+function valuesOf(type: Type, someText = text, isInList = false): fc.Arbitrary<unknown> {
   switch (type.typeName) {
     case 'string':
       return someText
@@ -43,22 +44,25 @@ function valuesOf(type: Type, someText = text): fc.Arbitrary<unknown> {
       return fc.constantFrom(...(type as types.EnumType).symbols)
     case 'array': {
       const { itemsType } = type as types.ArrayType
-      return fc.oneof(
-        listOf(valuesOf(itemsType, shortText)),
-        fc.array(valuesOf(itemsType, someText), { maxLength: 2 }),
-      )
+      const few = fc.array(valuesOf(itemsType, someText, true), { maxLength: 2 })
+      return isInList ? few : fc.oneof(listOf(valuesOf(itemsType, shortText, true)), few)
     }
     case 'record':
-      return recordsOf(type, someText)
+      return recordsOf(type, someText, isInList)
     default:
-      return fc.option(valuesOf((type as types.UnwrappedUnionType).types[1]!, someText), { nil: null })
+      return fc.option(valuesOf((type as types.UnwrappedUnionType).types[1]!, someText, isInList), {
+        nil: null,
+      })
   }
 }
 
-const recordsOf = (type: Type, someText = text): fc.Arbitrary<Fields> =>
+const recordsOf = (type: Type, someText = text, isInList = false): fc.Arbitrary<Fields> =>
   fc.record(
     Object.fromEntries(
-      (type as types.RecordType).fields.map((field) => [field.name, valuesOf(field.type, someText)]),
+      (type as types.RecordType).fields.map((field) => [
+        field.name,
+        valuesOf(field.type, someText, isInList),
+      ]),
     ),
   )
 

@@ -1,13 +1,17 @@
 import assert from 'node:assert/strict'
 import { before, test } from 'node:test'
+import avro from 'avsc'
 import fc from 'fast-check'
 import { createCodecs } from '../../../src/adapters/schema-registry/codecs.ts'
 import type { Codecs } from '../../../src/adapters/schema-registry/codecs.ts'
 import { Registry } from '../../../src/adapters/schema-registry/registry.ts'
+import { isReport } from '../../../src/adapters/schema-registry/report-records.ts'
+import { recordSchema } from '../../../src/adapters/schema-registry/schemas.ts'
 import { registerSchemas } from '../../../src/adapters/schema-registry/subjects.ts'
 import { deadLetterReasons } from '../../../src/core/delivery/delivery.ts'
 import type { DeadLetter, RetryDelivery } from '../../../src/core/delivery/delivery.ts'
-import { deliveryEvent } from '../../../src/core/ledger/delivery-event.ts'
+import { deliveryEvent, type DeliveryEvent } from '../../../src/core/ledger/delivery-event.ts'
+import { noTally } from '../../../src/core/ledger/result-codes.ts'
 import { outcomeKinds } from '../../../src/core/delivery/outcome.ts'
 import { topicNames } from '../../../src/core/topics.ts'
 import { PostriderError } from '../../../src/errors.ts'
@@ -126,16 +130,86 @@ const tallied = deliveryEvent('tally', 7, {
     earlier: [{ owner: 'member-0/3', finished: [1, 1] }],
     counts: [
       {
-        destinationId: null,
-        delivered: 0,
-        retried: 0,
-        deferred: 0,
+        ...noTally(null),
         deadLettered: 1,
         skipped: 2,
-        erased: 0,
+        skipReasons: [{ reason: 'no_destination', count: 2 }],
+        deadLetterReasons: [{ reason: 'undecodable', count: 1 }],
       },
-      { destinationId: 'crm', delivered: 3, retried: 1, deferred: 0, deadLettered: 0, skipped: 0, erased: 1 },
+      {
+        ...noTally('crm'),
+        delivered: 3,
+        retried: 1,
+        erased: 1,
+        held: 2,
+        endpoints: [
+          {
+            urlId: 'u1',
+            outcomes: [
+              { outcome: 'success', count: 3 },
+              { outcome: 'timeout', count: 300 },
+            ],
+            durations: [1, 2, 0, 0, 0, 0, 0, 0, 0, 300],
+          },
+        ],
+      },
     ],
+    held: [
+      { destinationId: 'crm', pauseId: 'p', offsets: [300, 2], urls: [{ urlId: 'u1', offsets: [301, 1] }] },
+    ],
+  },
+})
+
+const collected = deliveryEvent('collected', 8, {
+  sourceId: 'shop',
+  collected: {
+    instance: 'i',
+    sequence: 7,
+    from: 1_700_000_000_000,
+    to: 1_700_000_010_000,
+    types: [{ type: 'track', accepted: 5, duplicate: 1, refused: 2 }],
+    refusals: [{ reason: 'invalid_call', count: 2 }],
+  },
+})
+
+const heartbeat = deliveryEvent('heartbeat', 9, {
+  heartbeat: {
+    instance: 'i',
+    sequence: 8,
+    isLast: true,
+    intervalMs: 10_000,
+    roles: ['collector', 'forwarder'],
+    version: '1.0.0',
+    host: 'a',
+    pid: 1,
+    startedAt: 1_700_000_000_000,
+    requestsInFlight: 3,
+    partitions: [
+      { topic: 'analytics.calls', partition: 2, lag: null, overdueMs: null },
+      { topic: 'analytics.calls', partition: 3, lag: 9, overdueMs: 1_500 },
+    ],
+    endpoints: [
+      {
+        destinationId: 'crm',
+        urlId: 'u1',
+        limit: 64,
+        inFlight: 1,
+        queued: 2,
+        breaker: 'paused',
+        pausedUntil: 1_700_000_020_000,
+        downSince: 1_700_000_000_001,
+        lastSuccessAt: 1_700_000_000_000,
+        lastFailure: {
+          at: 1_700_000_000_002,
+          outcome: 'status_5xx',
+          status: 503,
+          detail: 'd',
+          body: Buffer.from([0, 255]),
+        },
+      },
+    ],
+    endpointsOmitted: 4,
+    settingsVersion: 2 ** 40,
   },
 })
 
@@ -183,10 +257,39 @@ test('every field of every record survives encoding and decoding', () => {
     aggregateId: 's',
     type: 't',
     data: '{}',
+    actor: 'ci',
   }
   assert.deepEqual({ ...codecs.settings.tryDecode(codecs.settings.encode(event)) }, event)
-  for (const event of [lost, planned, tallied])
+  for (const event of [lost, planned, tallied, collected, heartbeat])
     assert.deepEqual(plain(codecs.deliveries.tryDecode(codecs.deliveries.encode(event))!), plain(event))
+})
+
+test('a reader of a version without heartbeats and the details of tallies reads what there was before', () => {
+  const { fields, ...rest } = recordSchema('deliveryEvent').json
+  const before = structuredClone(fields.filter(({ name }) => !['collected', 'heartbeat'].includes(name)))
+  const type = before[0]!.type as unknown as { symbols: string[] }
+  type.symbols = type.symbols.filter((symbol) => !['collected', 'heartbeat'].includes(symbol))
+  const old = avro.Type.forSchema({ ...rest, fields: before }, { wrapUnions: 'never' })
+  const resolver = old.createResolver(recordSchema('deliveryEvent').type)
+  for (const [event, kind] of [
+    [tallied, 'tally'],
+    [collected, 'unknown'],
+    [heartbeat, 'unknown'],
+  ] as const) {
+    const read = old.fromBuffer(codecs.deliveries.encode(event).subarray(5), resolver) as DeliveryEvent
+    assert.equal(read.type, kind)
+    assert.equal(read.at, event.at)
+  }
+})
+
+test('heartbeats and summaries are told from all other records of the ledger by their bytes', () => {
+  const disposition = deliveryEvent('disposition', 1, { messageId: 'm', disposition: 'delivered' })
+  for (const event of [lost, planned, tallied, disposition])
+    assert.equal(isReport(codecs.deliveries.encode(event)), false, event.type)
+  for (const event of [collected, heartbeat])
+    assert.equal(isReport(codecs.deliveries.encode(event)), true, event.type)
+  for (const value of [null, Buffer.alloc(0), Buffer.from([0, 0, 0, 0, 1])])
+    assert.equal(isReport(value), false)
 })
 
 test('an encoded record begins with the magic byte and the schema id, and shares no bytes with the next', () => {

@@ -42,6 +42,7 @@ test('there is a schema for the records of each topic, all in one namespace', ()
     'membership.avsc',
     'retry-delivery.avsc',
     'settings-event.avsc',
+    'suppression.avsc',
   ])
   for (const { namespace } of schemas) assert.equal(namespace, 'postrider')
   assert.equal(

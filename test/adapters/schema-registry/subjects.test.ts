@@ -38,11 +38,13 @@ test('the schema of each topic is registered once, with BACKWARD compatibility',
     [
       'analytics.calls-value registered',
       'webhooks.retry.10s-value registered',
+      'webhooks.retry.replay-value registered',
       'webhooks.dead-letters-value registered',
       'webhooks.deliveries-value registered',
       'webhooks.settings-value registered',
       'analytics.memberships-value registered',
       'webhooks.erasures-value registered',
+      'webhooks.suppressions-value registered',
     ],
   )
   for (const { subject } of first) assert.equal(await level(subject), 'BACKWARD')

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { TraceDatabase } from '../../../src/adapters/store/trace-database.ts'
 import type { Entry } from '../../../src/adapters/store/trace-tables.ts'
-import { noCounts } from '../../../src/core/ledger/result-log.ts'
+import { noCounts, noTally } from '../../../src/core/ledger/result-codes.ts'
 import type { Place, RetryTrace, TallyTrace } from '../../../src/core/ledger/trace.ts'
 import { temporaryFolder } from '../../support/deployment/rig.ts'
 
@@ -13,6 +13,7 @@ const entry = (topic: string, offset: number, given: Partial<Entry> = {}): Entry
   place: place(topic, offset),
   timestamp: 1_000 + offset,
   key: null,
+  users: [],
   trace: null,
   tally: null,
   ...given,
@@ -46,6 +47,7 @@ const tally = (
   earlier: [],
   records: 10,
   counts: [{ ...noCounts('crm'), delivered: 10 }],
+  held: [],
   ...given,
 })
 const tallies = (...all: TallyTrace[]): Entry[] =>
@@ -92,6 +94,18 @@ test('a key is found in every segment of the index, in the order of its records,
     assert.deepEqual(database.find('m-5').calls, places(15, 17))
     database.close()
   }
+})
+
+test('a tally that covers no offset confirms the one before it, and is the answer for no record', async (t) => {
+  const database = new TraceDatabase(join(await temporaryFolder(t), 'index.sqlite'), 'here')
+  const attempts = [{ urlId: 'u1', outcomes: [], durations: [] }]
+  const counts = [{ ...noTally('crm'), delivered: 10, endpoints: attempts }]
+  const empty = tally('b', 'a', 10, { finished: [], records: 0 })
+  database.take('ledger', tallies(tally('a', null, 0, { counts }), empty), database.beginning)
+  const fact = database.factOf(place('calls', 5), 'b')!
+  assert.deepEqual([fact.owner, fact.counts], ['owner of a', [{ ...noCounts('crm'), delivered: 10 }]])
+  assert.equal(database.factOf(place('calls', 10), 'b'), null)
+  database.close()
 })
 
 test('an index of another Kafka cluster, a damaged one and a deleted one are rebuilt, and a late batch is refused', async (t) => {

@@ -54,6 +54,29 @@ test('X-Signature is absent without a secret, also after a signed request', asyn
   )
 })
 
+test('a trace is one header of its requests only, and replaces a static one', async (t) => {
+  const receiver = await startReceiver(t, { secret: 's3cret' })
+  const headers = { TraceParent: 'static', 'X-Team': 'traceparent' }
+  const endpoint = openTransport(t).open({ url: receiver.url, headers })
+  const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
+  await send(endpoint, { ...requestOf('{}', 's3cret'), traceparent })
+  await send(endpoint, { ...requestOf('{}'), traceparent: null })
+  const sent = receiver.requests.map(({ rawHeaders }) =>
+    rawHeaders.filter((_, index) => /^traceparent$/i.test(rawHeaders[index - (index % 2)]!)),
+  )
+  assert.deepEqual(sent, [
+    ['traceparent', traceparent],
+    ['TraceParent', 'static'],
+  ])
+  assert.deepEqual(
+    receiver.requests.map((request) => [request.headers['x-team'], request.signature]),
+    [
+      ['traceparent', 'valid'],
+      ['traceparent', 'absent'],
+    ],
+  )
+})
+
 test('with a signer each attempt is signed separately, and without one there are no signature headers', async (t) => {
   const receiver = await startReceiver(t, { secret: 'geheim' })
   let now = 1_700_000_000_999

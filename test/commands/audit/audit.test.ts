@@ -6,6 +6,7 @@ import { text } from 'node:stream/consumers'
 import { test, type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { AuditReport } from '../../../src/core/ledger/audit-report.ts'
+import { subscribe } from '../../support/deployment/operational-events.ts'
 import { deploy, type Deployment } from '../../support/deployment/deployment.ts'
 import { NumberedCalls } from '../../support/calls/numbered-calls.ts'
 import { startReceiver } from '../../support/receivers.ts'
@@ -48,7 +49,7 @@ test('audit says where it begins and what it found, and exits with 1 if anything
     assert.equal(status, 0, stderr)
     const place = `${topics.calls}/0`.replaceAll('.', '\\.')
     assert.match(stdout, new RegExp(`^${place} +20[-0-9]+T[0-9:.]+Z +0 +30 +30 +0 +\\d+$`, 'm'))
-    assert.match(stdout, /^crm +30 +0 +30 +0 +0 +0 +0 +0$/m)
+    assert.match(stdout, /^crm +30 +0 +30 +0 +0 +0 +0 +0 +0$/m)
     assert.match(stdout, /^everything is accounted for \(read: 30 calls, /m)
   })
 
@@ -102,6 +103,16 @@ test('audit says where it begins and what it found, and exits with 1 if anything
       if (following.exitCode === null) await once(following, 'exit')
       assert.equal(following.exitCode, 1)
       for (const line of lines) assert.equal((JSON.parse(line) as AuditReport).faults.length, 1)
+
+      // Whoever has subscribed learns of it: under one id, however often it is found.
+      await subscribe(t, deployment)
+      for (let round = 0; round < 2; round++) assert.equal((await run(t, deployment)).status, 1)
+      const records = await deployment.read(topics.calls)
+      const sent = (
+        await Promise.all(records.map(({ value }) => deployment.codecs.calls.decode(value)))
+      ).filter(({ event }) => event === 'Audit Failed')
+      assert.equal(sent.length, 2)
+      assert.equal(new Set(sent.map(({ messageId }) => messageId)).size, 1)
     },
   )
 

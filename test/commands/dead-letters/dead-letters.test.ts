@@ -19,7 +19,7 @@ import { topicNames } from '../../../src/core/topics.ts'
 import { erasureKey } from '../../../src/core/erasure/erasures.ts'
 import { someCall } from '../../support/calls/calls.ts'
 import { someErasure } from '../../support/erasures.ts'
-import { deadLetter, delivery, failedAt } from '../../support/dead-letters.ts'
+import { deadLetter, delivery, failedAt } from '../../support/replay/dead-letters.ts'
 import { brokers, registryUrl, uniquePrefix } from '../../support/deployment/rig.ts'
 import { createTopics } from '../../../src/adapters/kafka/admin/create-topics.ts'
 import { bareEnv } from '../../support/deployment/bare-env.ts'
@@ -163,11 +163,37 @@ test('list takes filters that combine, and a limit that keeps the newest', async
   assert.deepEqual(await listed('--reason', 'expired'), ['0-1', '0-4'])
   assert.deepEqual(await listed('--reason', 'expired', '--destination', 'crm'), ['0-4'])
   assert.deepEqual(await listed('--reason', 'rejected', '--reason', 'undecodable'), ['0-0', '0-2'])
+  assert.deepEqual(await listed('--status', '404', '--destination', 'old'), ['0-1'])
+  assert.deepEqual(await listed('--destination', '(none)', '--reason', 'unreadable'), [unreadableId])
   assert.deepEqual(await listed('--since', '1h'), [unreadableId])
   assert.deepEqual(await listed('--since', '2026-01-31T12:01:00Z', '--until', '2026-01-31T12:02'), ['0-1'])
   const limited = await deadLetters('list', '--limit', '1')
   assert.match(limited.stdout, new RegExp(`\\n${unreadableId} .*unreadable`))
   assert.equal(limited.stderr, 'the newest 1 of 6; --limit shows more\n')
+})
+
+test('groups counts what failed alike, the largest group first', async () => {
+  const { status, stdout } = await deadLetters('groups', '--until', '2026-02-01')
+  assert.equal(status, 0)
+  assert.deepEqual(
+    stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.trim().split(/ {2,}/)),
+    [
+      ['count', 'reason', 'status', 'destination', 'first', 'last'],
+      ['1', 'expired', '404', 'crm', '2026-01-31T12:02:00Z', '2026-01-31T12:02:00Z'],
+      ['1', 'expired', '404', 'old', '2026-01-31T12:01:00Z', '2026-01-31T12:01:00Z'],
+      ['1', 'rejected', '404', 'crm', '2026-01-31T12:00:00Z', '2026-01-31T12:00:00Z'],
+      ['1', 'undecodable', '-', '-', '2026-01-31T12:00:00Z', '2026-01-31T12:00:00Z'],
+      ['1', 'too_large', '-', '-', '2026-01-31T12:00:00Z', '2026-01-31T12:00:00Z'],
+    ],
+  )
+  const unreadable = jsonLines((await deadLetters('groups', '--json', '--reason', 'unreadable')).stdout)
+  assert.deepEqual(
+    unreadable.map(({ reason, status, destinationId, count }) => [reason, status, destinationId, count]),
+    [[null, null, null, 1]],
+  )
 })
 
 test('show prints all failures of a delivery for people, and foreign text cannot move the cursor', async () => {

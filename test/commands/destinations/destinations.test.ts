@@ -117,6 +117,56 @@ test('secrets and header values can come from files, so that they are not visibl
   )
 })
 
+test('limits, a condition, dropped paths and trace context are set, shown and taken away', async (t) => {
+  const cli = await makeSettingsCli(t, { SECRETS_KEY })
+  await cli.json('sources', 'create', '--id', 'shop', '--name', 'Shop')
+  const where = 'call.properties.total >= 100 && call.context.country in ["DE","FR"]'
+  const [made] = await cli.json(
+    ...['destinations', 'create', '--id', 'crm', '--name', 'CRM', '--source', 'shop'],
+    ...['--url', 'https://a.example/', '--max-rate', '100/s', '--max-in-flight', '10'],
+    ...['--where', where, '--drop', 'context.ip', '--drop', 'traits."e.mail"', '--trace-context', 'on'],
+  )
+  const drop = ['context.ip', 'traits."e.mail"']
+  const chosen = { maxRate: '100/s', maxInFlight: 10, where, drop, traceContext: true }
+  assert.partialDeepStrictEqual(made, chosen)
+  const { stdout } = await cli.run('destinations', 'show', 'crm')
+  assert.match(
+    stdout,
+    /^max rate       100\/s, of all forwarders\nmax in flight  10, of all forwarders\nwhere /m,
+  )
+  assert.ok(
+    stdout.includes(`where          ${where}\ndrops          context.ip\n               traits."e.mail"\n`),
+  )
+  assert.match(stdout, /^trace context  traceparent is passed on$/m)
+
+  const wrong = await cli.run(
+    ...['destinations', 'update', 'crm', '--where', 'call.event ==\n 1 +', '--max-rate', 'fast'],
+    ...['--drop', 'messageId', '--max-in-flight', '0'],
+  )
+  assert.equal(wrong.status, 2)
+  assert.match(wrong.stderr, /line 2, column 5: Unexpected token: EOF/)
+  for (const part of [
+    '"fast" is no rate',
+    '0 is not a whole number from 1',
+    '"messageId", begins with none of',
+  ])
+    assert.ok(wrong.stderr.includes(part), wrong.stderr)
+  for (const flags of [
+    ['--where', 'true', '--remove-where'],
+    ['--max-in-flight', 'few'],
+    ['--trace-context', 'x'],
+  ])
+    assert.equal((await cli.run('destinations', 'update', 'crm', ...flags)).status, 2)
+  assert.partialDeepStrictEqual((await cli.json('destinations', 'show', 'crm'))[0], chosen)
+
+  const [bare] = await cli.json(
+    ...['destinations', 'update', 'crm', '--max-rate', 'none', '--max-in-flight', 'none'],
+    ...['--remove-where', '--remove-drop', '--trace-context', 'off'],
+  )
+  const none = { maxRate: null, maxInFlight: null, where: null, drop: null, traceContext: false }
+  assert.partialDeepStrictEqual(bare, none)
+})
+
 test('test sends each URL one signed call with its own headers and prints each outcome', async (t) => {
   const cli = await makeSettingsCli(t, { SECRETS_KEY, WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8' })
   const [good, bad] = await Promise.all([startReceiver(t), startReceiver(t)])
@@ -191,4 +241,27 @@ test('a refusal is one line that names every fault and no secret, and changes no
   assert.equal(result.status, 1)
   assert.match(result.stderr, /^postrider: SECRETS_KEY is not set, .*openssl rand -hex 32.*\n$/)
   assert.equal((await cli.open()).state.version, 0)
+})
+
+test('a destination is paused for a time or without an end, shown as such, and resumed', async (t) => {
+  const cli = await makeSettingsCli(t, { SECRETS_KEY })
+  await cli.json('sources', 'create', '--id', 'shop', '--name', 'Shop')
+  const create = ['create', '--id', 'crm', '--name', 'CRM', '--source', 'shop', '--url', 'https://a.example/']
+  await cli.json('destinations', ...create)
+  const run = async (...args: string[]) => (await cli.run('destinations', ...args)).stdout
+  assert.match(
+    await run('pause', 'crm', '--for', '2h'),
+    /^destination "crm" is paused until 2.*: its calls are held$/m,
+  )
+  assert.match(await run('show', 'crm'), /^paused +since 2\S+Z, until 2\S+Z$/m)
+  assert.match(await run('list'), /^crm +CRM +paused until 2\S+Z +shop/m)
+  assert.match(await run('pause', 'crm'), /is paused until `postrider destinations resume crm`/)
+  const [view] = await cli.json('destinations', 'show', 'crm')
+  assert.equal((view!.pause as { until: null }).until, null)
+  assert.match(await run('list'), /^crm +CRM +paused +shop/m)
+  assert.equal(await run('resume', 'crm'), 'destination "crm" is resumed\n')
+  assert.equal(await run('resume', 'crm'), 'destination "crm" is not paused\n')
+  const wrong = await cli.run('destinations', 'pause', 'crm', '--for', 'ever')
+  assert.equal(wrong.status, 2)
+  assert.match(wrong.stderr, /^postrider: --for is "ever"; it takes a duration such as 30m, 2h or 1d$/m)
 })

@@ -25,6 +25,8 @@ const destination = (
   urls: ['u1', 'u2'].map((url) => ({ id: url, url: `https://${url}.example`, headers: [], goneAt: null })),
   sharedSecret: null,
   earlierSecret: null,
+  pause: null,
+  endedPauses: [],
   options: { ...defaultOptions, ...options },
   enabled: true,
   ...given,
@@ -46,6 +48,8 @@ test('a call is planned for each destination of its source, and for each URL if 
       destination('all', { deliverTo: 'every' }),
       destination('ids', { types: ['identify'] }),
       destination('orders', { events: ['Order Completed'] }),
+      destination('big', { where: 'call.properties.total > 100' }),
+      destination('broken', { where: 'call.' }),
       destination('off', {}, { enabled: false }),
       destination('other', {}, { sourceIds: ['blog'] }),
     ],
@@ -57,9 +61,14 @@ test('a call is planned for each destination of its source, and for each URL if 
     'm-1:all:u2',
     'ids not_chosen',
     'm-1:orders',
+    'big filtered',
+    // It is not set up, so its deliveries wait.
+    'm-1:broken',
     'off destination_disabled',
   ])
-  assert.deepEqual(planned(planCall({ ...call, event: 'Other' }, state))!.at(-2), 'orders not_chosen')
+  assert.deepEqual(planned(planCall({ ...call, event: 'Other' }, state))!.at(-4), 'orders not_chosen')
+  const big = planned(planCall({ ...call, properties: '{"total":101}' }, state))!
+  assert.ok(big.includes('m-1:big'))
 })
 
 test('integrations exclude any call but a delete, a disabled source excludes every call, and an unknown source has no plan', () => {
@@ -82,4 +91,19 @@ test('equal plans under consecutive settings count once, and a changed URL makes
   const withoutUrl = settings([source()], [destination('crm', {}, { urls: [] })])
   assert.equal(plansUnder(someCall(), [before, renamed, before]).length, 1)
   assert.equal(plansUnder(someCall(), [before, withoutUrl, settings([], [])]).length, 3)
+})
+
+test('an operational event goes to every subscriber but the destination that it is about', () => {
+  const subscribed = { sourceIds: ['shop', 'postrider'] }
+  const state = settings([source()], [destination('crm', {}, subscribed), destination('ops', {}, subscribed)])
+  const about = (id: string | null, sourceId = 'postrider') =>
+    planned(planCall(someCall({ sourceId, properties: JSON.stringify({ destination: id }) }), state))
+  assert.deepEqual(about('crm'), ['m-1:ops'])
+  assert.deepEqual(about('ops'), ['m-1:crm'])
+  assert.deepEqual(about(null), ['m-1:crm', 'm-1:ops'])
+  // Properties of others' calls say nothing of the kind, nor do those of a source that somebody made under that id.
+  assert.deepEqual(about('crm', 'shop'), ['m-1:crm', 'm-1:ops'])
+  const own = settings([source(), source({ id: 'postrider' })], [...state.destinations.values()])
+  const call = someCall({ sourceId: 'postrider', properties: '{"destination":"crm"}' })
+  assert.deepEqual(planned(planCall(call, own)), ['m-1:crm', 'm-1:ops'])
 })

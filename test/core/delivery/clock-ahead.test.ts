@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { withoutFuture } from '../../../src/core/delivery/clock-ahead.ts'
 import type { RetryDelivery } from '../../../src/core/delivery/delivery.ts'
-import { delivery } from '../../support/dead-letters.ts'
+import { delivery } from '../../support/replay/dead-letters.ts'
 
 const appendedAt = 1_800_000_000_000
 const hour = 3_600_000

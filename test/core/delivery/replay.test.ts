@@ -4,7 +4,7 @@ import { defaultOptions } from '../../../src/core/settings/destination-options.t
 import { planReplay } from '../../../src/core/delivery/replay.ts'
 import type { Destination } from '../../../src/core/settings/settings.ts'
 import { topicNames } from '../../../src/core/topics.ts'
-import { deadLetter, delivery } from '../../support/dead-letters.ts'
+import { deadLetter, delivery } from '../../support/replay/dead-letters.ts'
 
 const now = Date.UTC(2026, 1, 1)
 const crm: Destination = {
@@ -15,6 +15,8 @@ const crm: Destination = {
   urls: ['u2', 'u5'].map((id) => ({ id, url: `https://${id}.example/`, headers: [], goneAt: null })),
   sharedSecret: null,
   earlierSecret: null,
+  pause: null,
+  endedPauses: [],
   options: defaultOptions,
   enabled: true,
 }

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { erasableDelivery, erasableRecord } from '../../../src/core/erasure/erasable.ts'
 import { ErasureIndex, erasureKeptMs, type ErasableCall } from '../../../src/core/erasure/erasures.ts'
 import { someCall } from '../../support/calls/calls.ts'
-import { delivery } from '../../support/dead-letters.ts'
+import { delivery } from '../../support/replay/dead-letters.ts'
 
 const call = (given: Partial<ErasableCall> = {}): ErasableCall => ({
   sourceId: 'shop',

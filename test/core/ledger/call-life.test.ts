@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { copiesOf } from '../../../src/core/call/call-copies.ts'
 import { lifeOf, type CopyFacts } from '../../../src/core/ledger/call-life.ts'
-import { noCounts } from '../../../src/core/ledger/result-log.ts'
+import type { HeldBy } from '../../../src/core/ledger/held.ts'
+import { noCounts } from '../../../src/core/ledger/result-codes.ts'
 import type { DestinationCounts } from '../../../src/core/ledger/tally.ts'
 import {
   placeKey,
@@ -88,12 +89,17 @@ const deadLetter = (at: number, given: Partial<DeadLetterTrace> = {}): DeadLette
 })
 
 /** The finished records, with the owner that finished each. */
-const finished = (owners: Record<string, string>, counts: Partial<DestinationCounts>[] = [], records = 1) => {
+const finished = (
+  owners: Record<string, string>,
+  counts: Partial<DestinationCounts>[] = [],
+  records = 1,
+  held: HeldBy[] = [],
+) => {
   return (place: Place): Finish => {
     const owner = owners[placeKey(place)]
     if (owner === undefined) return { finished: false, tally: null }
     const whole = counts.map((each) => ({ ...noCounts('crm'), ...each }))
-    return { finished: true, tally: { at: 900, owner, records, counts: whole } }
+    return { finished: true, tally: { at: 900, owner, records, counts: whole, held } }
   }
 }
 
@@ -142,6 +148,18 @@ test('if settings changed meanwhile, only what the tally confirms is reported as
   assert.deepEqual(chosen.plan, { by: 'settings', isCertain: true, lines: [line('crm', 'not_chosen')] })
   const traces = [attempt(1), disposition(2, 'delivered')]
   assert.deepEqual(life({ plans, traces, finish: finished(byA, [], 9) }).plan!.isCertain, true)
+})
+
+test('a call that was skipped for its user is planned for nobody, and says so of everybody who would have got it', () => {
+  const skipped = disposition(2, 'skipped', { destinationId: null, reason: 'suppressed', attempts: null })
+  const plans = [[], [line('crm'), line('mail', 'not_chosen')]]
+  const { plan, deliveries, record } = life({ plans, traces: [skipped], finish: finished(byA) })
+  assert.deepEqual(plan, {
+    by: 'settings',
+    isCertain: true,
+    lines: [line('crm', 'suppressed'), line('mail', 'not_chosen')],
+  })
+  assert.deepEqual([deliveries, record?.state, record?.reason], [[], 'skipped', 'suppressed'])
 })
 
 test('a retry is waiting until its tier’s record is finished; its outcome is then recorded or unknown', () => {
@@ -215,6 +233,15 @@ test('a record that never became a delivery shows its fate', () => {
   ]
   const dead = of({ traces, finish: finished(byA) })!
   assert.deepEqual([dead.state, dead.reason, dead.deadLetter?.offset], ['dead_letter', 'unknown_source', 5])
+  // The settings would plan it, and the tally counts what became of other calls.
+  const planned = { plans: [[line('crm')]], traces, finish: finished(byA, [{ delivered: 9 }], 10) }
+  const { plan, deliveries, record } = life(planned)
+  assert.deepEqual([plan, deliveries, record?.state], [null, [], 'dead_letter'])
+  const ofTier = [
+    { ...traces[0]!, origin: tierAt(1) },
+    disposition(2, 'dead_lettered', { ...nobody, of: tierAt(1) }),
+  ]
+  assert.equal(life({ ...planned, traces: ofTier }).deliveries[0]!.destinationId, 'crm')
 })
 
 test('traces belong to the copy that they came from, also through a tier, and unassigned traces to the only copy', () => {
@@ -233,4 +260,22 @@ test('traces belong to the copy that they came from, also through a tier, and un
   assert.deepEqual(lost.strays, [fromTier])
   assert.deepEqual(copiesOf([call], 'analytics.calls', [fromTier]).copies[0]!.traces, [fromTier])
   assert.deepEqual(copiesOf([], 'analytics.calls', [deadLetter(1)]).copies.length, 1)
+})
+
+test('a delivery is held where the tally of its record names it: of the call, of one URL, or of a tier', () => {
+  const crm = { destinationId: 'crm', pauseId: 'p', urlId: null }
+  const held = (traces: CopyFacts['traces'], owners: Record<string, string>, by: HeldBy[]) =>
+    life({ traces, finish: finished(owners, [{ delivered: 8, held: 1 }], 9, by) }).deliveries.map(
+      ({ state, urlId, reason, attempts }) => [state, urlId, reason, attempts],
+    )
+  assert.deepEqual(held([], byA, [crm]), [['held', null, 'p', 0]])
+  assert.deepEqual(held([], byA, []), [['delivered', null, null, 1]])
+  assert.deepEqual(held([], byA, [{ ...crm, urlId: 'u2' }]), [
+    ['delivered', null, null, 1],
+    ['held', 'u2', 'p', 0],
+  ])
+  const inTier = [attempt(1), disposition(2, 'retried'), retry(2)]
+  const both = { ...byA, [placeKey(tierAt(1))]: 'a/1' }
+  assert.equal(held(inTier, both, [crm])[0]![0], 'held')
+  assert.equal(held(inTier, both, [{ ...crm, destinationId: 'mail' }])[0]![0], 'unknown')
 })

@@ -24,6 +24,7 @@ const tally = (
   owner: 'm/1',
   earlier: [],
   counts: [],
+  held: [],
   ...given,
 })
 

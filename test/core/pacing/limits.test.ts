@@ -57,6 +57,7 @@ const shown: Record<string, string[]> = {
     limits.busyWindowGrowth === 0.25 ? 'by a quarter' : percent(limits.busyWindowGrowth),
   ],
   'concurrency limit': [`${limits.startInFlightPerEndpoint} at first`],
+  'destination limit': [`${ms(limits.limitBurstMs)} of the rate at once`],
   'order per key': [`${seconds(limits.maxLaneWorkMs)} of work waits, after ${seconds(limits.laneGraceMs)}`],
   deferrals: [count(limits.deferredAtOnce)],
   'blocking others': [seconds(limits.headOfLineLimitMs), `below half for ${seconds(limits.queueWaitMs)}`],

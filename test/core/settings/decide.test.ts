@@ -91,6 +91,8 @@ test('a source and a destination are created as requested', () => {
     earlierSecret: null,
     options: defaultOptions,
     enabled: true,
+    pause: null,
+    endedPauses: [],
   })
 })
 
@@ -431,6 +433,7 @@ test('options are off by default, change one by one, and are validated', () => {
   const optionsAfter = (...edits: OptionsEdit[]) =>
     destination(after(shop, crm, ...edits.map((options) => update({ options })))).options
   assert.deepEqual(optionsAfter({ types: ['track'] }, { deliverTo: 'every' }, { standardWebhooks: true }), {
+    ...defaultOptions,
     standardWebhooks: true,
     types: ['track'],
     events: null,
@@ -525,4 +528,96 @@ test('each secret is sealed for its place: its purpose, destination and URL', ()
       headerPlace('crm', 'https://a.example/hook', 'x-token'),
     ],
   )
+})
+
+const pauseCommand = (pauseId: string, at: number, until: number | null = null): SettingsCommand => ({
+  type: 'pause_destination',
+  id: 'crm',
+  pauseId,
+  at,
+  until,
+})
+const resumeCommand = (pauseId: string | null, at: number): SettingsCommand => ({
+  type: 'resume_destination',
+  id: 'crm',
+  pauseId,
+  at,
+})
+
+test('a pause keeps its id and beginning when it gets another end, and lasts through other changes', () => {
+  const paused = after(shop, crm, pauseCommand('p', 100, 200))
+  assert.deepEqual(destination(paused).pause, { id: 'p', since: 100, until: 200 })
+  const state = after(
+    shop,
+    crm,
+    pauseCommand('p', 100, 200),
+    pauseCommand('q', 150, 900),
+    { type: 'disable_destination', id: 'crm' },
+    { type: 'update_destination', id: 'crm', name: 'New' },
+    { type: 'enable_destination', id: 'crm' },
+  )
+  assert.deepEqual(destination(state).pause, { id: 'p', since: 100, until: 900 })
+  assert.deepEqual(decide(pauseCommand('r', 160, 900), state), { accepted: true, event: null })
+  const open = after(shop, crm, pauseCommand('p', 100, 200), pauseCommand('q', 150))
+  assert.deepEqual(destination(open).pause, { id: 'p', since: 100, until: null })
+})
+
+test('of several that end one pause, the first does; one that names another pause ends nothing', () => {
+  const paused = after(shop, crm, pauseCommand('p', 100))
+  assert.deepEqual(decide(resumeCommand('other', 200), paused), { accepted: true, event: null })
+  const state = after(shop, crm, pauseCommand('p', 100), resumeCommand('p', 200), resumeCommand('p', 201))
+  assert.equal(destination(state).pause, null)
+  assert.deepEqual(destination(state).endedPauses, [{ id: 'p', since: 100, endedAt: 200 }])
+  assert.deepEqual(decide(resumeCommand(null, 300), state), { accepted: true, event: null })
+  const day = 86_400_000
+  const later = after(
+    shop,
+    crm,
+    pauseCommand('p', 100),
+    resumeCommand(null, 200),
+    pauseCommand('q', 41 * day),
+    resumeCommand(null, 41 * day + 1),
+  )
+  assert.deepEqual(
+    destination(later).endedPauses.map(({ id }) => id),
+    ['q'],
+  )
+})
+
+test('a pause of nothing, one that would be over, and one of more than a year are refused', () => {
+  const state = after(shop, crm)
+  assert.deepEqual(faultsOf({ ...pauseCommand('p', 1), id: 'nope' } as SettingsCommand, state), [
+    'destination "nope" does not exist',
+  ])
+  assert.deepEqual(faultsOf(pauseCommand('p', 100, 100), state), ['the pause would end before it begins'])
+  assert.deepEqual(faultsOf(pauseCommand('p', 0, 367 * 86_400_000), state), [
+    'a pause with an end lasts at most 366 days',
+  ])
+})
+
+test('the built-in source can be subscribed to, and nothing else can be done with it', () => {
+  const state = after({ ...crm, sourceIds: ['postrider'] })
+  assert.deepEqual(state.destinations.get('crm')?.sourceIds, ['postrider'])
+  const refused = [
+    { ...shop, id: 'postrider' },
+    { type: 'update_source', id: 'postrider', name: 'N' },
+    { type: 'disable_source', id: 'postrider' },
+    { type: 'enable_source', id: 'postrider' },
+  ] as const
+  for (const command of refused) assert.match(faultsOf(command, state)[0]!, /is built in/)
+  const audience = {
+    type: 'create_computation',
+    kind: 'audience',
+    id: 'vip',
+    name: 'VIP',
+    sourceId: 'postrider',
+  } as const
+  assert.match(faultsOf(audience, state)[0]!, /source "postrider" does not exist/)
+})
+
+test('a source that somebody made under the id of the built-in one stays theirs', () => {
+  const own = { id: 'postrider', name: 'Mine', writeKey: 'k', enabled: true }
+  const state = evolve(initialSettings, { type: 'source_created', source: own })
+  const decision = decide({ type: 'disable_source', id: 'postrider' }, state)
+  assert.ok(decision.accepted && decision.event?.type === 'source_disabled')
 })

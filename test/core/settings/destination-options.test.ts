@@ -2,7 +2,17 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { callTypes } from '../../../src/core/call/analytics-call.ts'
-import { callFilter, defaultOptions } from '../../../src/core/settings/destination-options.ts'
+import { CallValues } from '../../../src/core/call/call-expression.ts'
+import {
+  callFilter,
+  defaultOptions,
+  editOptions,
+  leftOutBy,
+  optionsFaults,
+} from '../../../src/core/settings/destination-options.ts'
+import { someCall } from '../../support/calls/calls.ts'
+
+const unread = (): CallValues => assert.fail('the call is read')
 
 test('a destination without filters has no filter to evaluate', () => {
   assert.equal(callFilter(defaultOptions), null)
@@ -23,8 +33,64 @@ test('a call is sent if its type is chosen and, for track, its event too; a dele
         const filter = callFilter({ ...defaultOptions, types, events })
         const byType = !types || types.includes(type)
         const byEvent = type !== 'track' || !events || events.some((name) => name === event)
-        assert.equal(filter?.(type, event) ?? true, type === 'delete' || (byType && byEvent))
+        const leftOut = filter && leftOutBy(filter, type, event, unread)
+        assert.equal(leftOut === null, type === 'delete' || (byType && byEvent))
+        assert.ok(leftOut === null || leftOut.reason === 'not_chosen')
       },
     ),
   )
+})
+
+test('a condition that is false or cannot be evaluated leaves a call out, but never a delete', () => {
+  const filter = callFilter({ ...defaultOptions, types: ['track'], where: 'call.properties.total >= 100' })!
+  const verdict = (properties: string | null, type: (typeof callTypes)[number] = 'track') =>
+    leftOutBy(filter, type, 'Order', () => new CallValues(someCall({ type, properties })))
+  assert.equal(verdict('{"total":100}'), null)
+  assert.deepEqual(verdict('{"total":99.9}'), { reason: 'filtered', fault: null })
+  const fault = 'no_such_key at line 1, column 17'
+  assert.deepEqual(verdict(null), { reason: 'filtered', fault })
+  // What is not chosen by its type is not read at all.
+  assert.equal(leftOutBy(filter, 'identify', null, unread)!.reason, 'not_chosen')
+  assert.equal(leftOutBy(filter, 'delete', null, unread), null)
+})
+
+test('every wrong option is named at once', () => {
+  const faults = optionsFaults({
+    maxRate: '1.5/s',
+    maxInFlight: 0,
+    where: 'call.propertis.total > 1',
+    drop: ['messageId', 'context.ip', 'context.ip', 'traits..x', 'name.first'],
+  })
+  assert.deepEqual(
+    faults.map(({ field, message }) => `${field}: ${message}`),
+    [
+      'maxRate: "1.5/s" is no rate: it takes a whole number from 1 to 100000 and "/s" or "/m", such as 100/s',
+      'maxInFlight: 0 is not a whole number from 1 to 10000',
+      'where: the expression cannot be used: line 1, column 6: No such key: propertis',
+      'drop: path 1, "messageId", begins with none of properties, traits, context, anonymousId, name, category',
+      'drop: path "context.ip" is named twice',
+      'drop: path 4, "traits..x", is not keys with dots between them; a key with a dot goes in double quotes: properties."a.b"',
+      'drop: path 5, "name.first", goes into name, which is a text',
+    ],
+  )
+  const good = { maxRate: '6/m', maxInFlight: 10, where: 'true', drop: ['traits."a.b"'] }
+  assert.deepEqual(optionsFaults(good), [])
+  assert.deepEqual(optionsFaults({ maxRate: null, maxInFlight: null, where: null, drop: null }), [])
+})
+
+test('each option can be set and taken away, and stays as it is when it is not named', () => {
+  const set = {
+    maxRate: '6/m',
+    maxInFlight: 10,
+    where: 'true',
+    drop: ['context.ip'],
+    traceContext: true,
+    types: ['track' as const],
+    events: ['Order'],
+    standardWebhooks: true,
+    deliverTo: 'every' as const,
+  }
+  assert.deepEqual(editOptions(defaultOptions, set), set)
+  assert.deepEqual(editOptions(set, {}), set)
+  assert.deepEqual(editOptions(set, defaultOptions), defaultOptions)
 })

@@ -11,8 +11,8 @@ import {
   type SealedSecret,
   type SettingsAggregate,
 } from '../../../src/core/settings/settings.ts'
-import { evolve } from '../../../src/core/settings/events.ts'
-import { SettingsFold, type SettingsRecord } from '../../../src/core/settings/fold.ts'
+import { evolve, type SingleEvent } from '../../../src/core/settings/events.ts'
+import { SettingsFold, type AcceptedRecord, type SettingsRecord } from '../../../src/core/settings/fold.ts'
 
 const newSecret = (text: string, fingerprint: string): NewSecret & { sealed: SealedSecret } => {
   const sealed = { keyId: 'k', iv: 'i', ciphertext: 'eA', tag: fingerprint, fingerprint }
@@ -320,4 +320,49 @@ test('folding an event costs the same, however many came before', () => {
   const large = Math.min(...Array.from({ length: 3 }, () => cpuMs(20_000)))
   // Linear is 10; where each event copied what there was, it was 100 and more.
   assert(large < 40 * Math.max(small, 1), `20,000 sources took ${large} ms, 2,000 took ${small} ms`)
+})
+
+test('an event of several counts as a whole, or not at all where one part is impossible', () => {
+  const accepted: AcceptedRecord[] = []
+  const fold = new SettingsFold((each) => accepted.push(each))
+  fold.take(sourceRecord(0), 0)
+  const before = fold.state
+  const created = (index: number) => sourceRecord(index).event as SingleEvent
+  const applied = (commandId: string, ...events: SingleEvent[]): SettingsRecord => ({
+    ...{ commandId, expectedVersion: 1, at: 0, actor: 'ci' },
+    event: { type: 'settings_applied', events },
+  })
+  const renamed: SingleEvent = { type: 'source_updated', id: 's0', name: 'New' }
+  const destination: SingleEvent = {
+    type: 'destination_created',
+    destination: {
+      ...{ id: 'd', name: 'D', type: 'Webhooks', sourceIds: ['s0'], sharedSecret: null, enabled: true },
+      urls: [{ id: 'u7', url: 'https://a.example/', headers: [] }],
+    },
+  }
+  const impossible: SingleEvent = { type: 'destination_disabled', id: 'nowhere' }
+  assert.equal(fold.take(applied('a', renamed, created(1), destination, impossible), 5), 'impossible')
+  assert.equal(fold.state, before)
+  assert.deepEqual([...fold.state.sources.values()], [...before.sources.values()])
+
+  const whole = applied('b', renamed, created(1), destination, { type: 'source_disabled', id: 's1' })
+  assert.equal(fold.take(whole, 6), 'accepted')
+  assert.equal(fold.version, 2)
+  assert.deepEqual(fold.state, evolve(before, whole.event))
+  assert.equal(
+    fold.state.endpointsMade.get('d'),
+    7,
+    'nothing of the impossible one is left, and all of this one is there',
+  )
+  const { version, appendedAt, touched } = accepted.at(-1)!
+  assert.deepEqual([accepted.length, version, appendedAt], [2, 1, 6])
+  assert.deepEqual(
+    touched.map(({ of, id, before: was }) => [of, id, was === undefined]),
+    [
+      ['sources', 's0', false],
+      ['sources', 's1', true],
+      ['destinations', 'd', true],
+    ],
+  )
+  assert.equal((touched[1]!.after as { enabled: boolean }).enabled, false)
 })

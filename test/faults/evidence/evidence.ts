@@ -7,7 +7,7 @@ import {
   type DeadLetterReason,
   type Delivery,
 } from '../../../src/core/delivery/delivery.ts'
-import { tierOfTopic } from '../../../src/core/topics.ts'
+import { replayTier, tierOfTopic } from '../../../src/core/topics.ts'
 import { answerKinds, type AnswerKind } from '../load/answers.ts'
 import { Columns } from '../columns.ts'
 import { expectation, sideDestinations, sideSource, slots } from '../load/destinations.ts'
@@ -123,7 +123,7 @@ export async function gatherEvidence(rig: Rig, arrivalsFile: string): Promise<Ev
   await readDeadLetters(rig, evidence)
   await readArrivals(arrivalsFile, evidence)
   await evidence.side.read(rig)
-  await evidence.ledger.read(rig, deliveryNumber)
+  await evidence.ledger.read(rig, deliveryNumber, evidence.side)
   return evidence
 }
 
@@ -138,7 +138,8 @@ async function readCalls(rig: Rig, { calls, side, strangers }: Evidence): Promis
       const call = codec.tryDecode(value) ?? (await codec.decode(value))
       if (call.sourceId === sideSource) {
         const { messageId, type, userId, traits } = call
-        side.calls.push({ messageId, type, userId, traits, at: Number(timestamp) })
+        const place = `${rig.topics.calls}/${partition}/${offset}`
+        side.calls.push({ messageId, type, userId, traits, place, at: Number(timestamp) })
         continue
       }
       const { messageId } = call
@@ -169,7 +170,8 @@ async function readRetryRecords(rig: Rig, evidence: Evidence): Promise<void> {
       const retry = codec.tryDecode(value) ?? (await codec.decode(value))
       const delivery = deliveryNumber(retry.id)
       if (retry.sourceId === sideSource) {
-        evidence.side.retries++
+        const isReplayed = topic === rig.topics.retry(replayTier.name)
+        evidence.side.addRetry(retry.id, retry.owner, `${topic}/${partition}/${offset}`, isReplayed)
         continue
       }
       if (delivery === null) {

@@ -1,4 +1,6 @@
 import { readRange } from '../../../src/adapters/kafka/read/read-range.ts'
+import { isReport } from '../../../src/adapters/schema-registry/report-records.ts'
+import type { SideEvidence } from './side-evidence.ts'
 import type { Rig } from '../rig.ts'
 import { silentLog } from '../../support/silent-log.ts'
 
@@ -18,7 +20,11 @@ export class LedgerEvidence {
     return this.#deadLetters[delivery] ?? 0
   }
 
-  async read({ kafka, topics, codecs }: Rig, numberOf: (deliveryId: string) => number | null): Promise<void> {
+  async read(
+    { kafka, topics, codecs }: Rig,
+    numberOf: (deliveryId: string) => number | null,
+    side: SideEvidence,
+  ): Promise<void> {
     const log = silentLog
     const codec = codecs.deliveries
     for await (const { value } of readRange({
@@ -27,8 +33,10 @@ export class LedgerEvidence {
       groupPrefix: 'evidence',
       log,
     })) {
+      if (isReport(value)) continue
       const event = codec.tryDecode(value) ?? (await codec.decode(value))
-      const { type, deliveryId, disposition, topic } = event
+      const { type, deliveryId, disposition, topic, tally } = event
+      if (tally) side.addTally(tally, topic!, event.partition!)
       if (type === 'tally') continue
       this.events++
       const delivery = type === 'disposition' && deliveryId !== null ? numberOf(deliveryId) : null

@@ -2,6 +2,8 @@ import { readRange } from '../../../src/adapters/kafka/read/read-range.ts'
 import { readEntry } from '../../../src/adapters/folded-log/settings-record.ts'
 import type { AnalyticsCall } from '../../../src/core/call/analytics-call.ts'
 import type { DeadLetterReason } from '../../../src/core/delivery/delivery.ts'
+import type { Tally } from '../../../src/core/ledger/tally.ts'
+import { fromPairs } from '../../../src/core/offsets/finished-offsets.ts'
 import type { SettingsEvent } from '../../../src/core/settings/events.ts'
 import { SettingsReplay } from '../../../src/core/settings/replay.ts'
 import type { AnswerKind } from '../load/answers.ts'
@@ -9,6 +11,8 @@ import type { Rig } from '../rig.ts'
 import { silentLog } from '../../support/silent-log.ts'
 
 export interface SideCall extends Pick<AnalyticsCall, 'messageId' | 'type' | 'userId' | 'traits'> {
+  /** `<topic>/<partition>/<offset>` */
+  place: string
   /** When the broker took it, epoch ms. */
   at: number
 }
@@ -20,6 +24,12 @@ export class SideEvidence {
   readonly arrivals = new Map<string, AnswerKind[]>()
   readonly deadLetters = new Map<string, { reason: DeadLetterReason; at: number }[]>()
   retries = 0
+  /** Of retries, the replays' topic included: ids by place. */
+  readonly retryPlaces = new Map<string, string>()
+  /** What lies in the replays' topic: by id, who wrote it. */
+  readonly replayed = new Map<string, Set<string>>()
+  /** By place of a call or a retry: the pauses that held it. */
+  readonly held = new Map<string, Set<string>>()
   /** Of the audience, as the newest record of each user says. */
   readonly members = new Set<string>()
   /** `<request id> <user id>` */
@@ -37,6 +47,19 @@ export class SideEvidence {
     const found = this.deadLetters.get(id)
     if (found) found.push({ reason, at })
     else this.deadLetters.set(id, [{ reason, at }])
+  }
+
+  addRetry(id: string, owner: string, place: string, isReplayed: boolean): void {
+    this.retries++
+    this.retryPlaces.set(place, id)
+    if (isReplayed) addTo(this.replayed, id, owner)
+  }
+
+  addTally({ start, held }: Tally, topic: string, partition: number): void {
+    for (const { pauseId, offsets } of held)
+      for (const run of fromPairs(offsets, start)!)
+        for (let offset = run.start; offset < run.end; offset++)
+          addTo(this.held, `${topic}/${partition}/${offset}`, pauseId)
   }
 
   /** What is not read with the numbered calls. */
@@ -62,4 +85,10 @@ export class SideEvidence {
           this.settings.push(placed.entry.record.event)
     }
   }
+}
+
+function addTo(sets: Map<string, Set<string>>, key: string, value: string): void {
+  const found = sets.get(key)
+  if (found) found.add(value)
+  else sets.set(key, new Set([value]))
 }

@@ -3,11 +3,12 @@ import type { SettingsEvent } from '../../../src/core/settings/events.ts'
 import { answers } from '../load/answers.ts'
 import { sideDestinations } from '../load/destinations.ts'
 import type { Findings } from './findings.ts'
+import { judgeHeld, type HeldTally } from './held-verdict.ts'
 import type { SideCall, SideEvidence } from './side-evidence.ts'
 import { audienceId, fixedDestination, type SideNotes } from '../load/side-work.ts'
 
 /** What came of all that was done beside the numbered calls. */
-export interface SideTally {
+interface SideCounts {
   calls: number
   syncs: number
   /** Identify calls of them that lie in Kafka. */
@@ -24,6 +25,8 @@ export interface SideTally {
   dead: number
 }
 
+export type SideTally = SideCounts & HeldTally
+
 /** @param settings the events that the runner's own commands came to */
 export function judgeSide(
   {
@@ -37,7 +40,7 @@ export function judgeSide(
   },
   findings: Findings,
 ): SideTally {
-  const tally: SideTally = {
+  const tally: SideCounts = {
     ...{ calls: notes.calls.size, syncs: notes.syncs.length, deletions: notes.deletions.length },
     ...{ identifies: 0, deleted: 0, replayed: notes.replay?.replayed ?? 0 },
     ...{ settingsEvents: settings.length + notes.names.length },
@@ -47,8 +50,9 @@ export function judgeSide(
   judgeSyncs(notes, evidence, tally, findings)
   judgeDeletions(notes, evidence, tally, findings)
   judgeSettings(notes, settings, evidence, findings)
-  judgeDeliveries(notes, evidence, tally, findings)
-  return tally
+  const erasedAt = new Map(notes.deletions.flatMap(({ userIds, to }) => userIds.map((user) => [user, to])))
+  judgeDeliveries(notes, evidence, erasedAt, tally, findings)
+  return { ...tally, ...judgeHeld(notes.holds, evidence, erasedAt, findings) }
 }
 
 function judgeCalls({ calls }: SideNotes, evidence: SideEvidence, findings: Findings): void {
@@ -61,7 +65,7 @@ function judgeCalls({ calls }: SideNotes, evidence: SideEvidence, findings: Find
 function judgeSyncs(
   { syncs, members }: SideNotes,
   evidence: SideEvidence,
-  tally: SideTally,
+  tally: SideCounts,
   findings: Findings,
 ): void {
   const identifies = Map.groupBy(
@@ -87,7 +91,7 @@ function judgeSyncs(
 function judgeDeletions(
   { deletions }: SideNotes,
   evidence: SideEvidence,
-  tally: SideTally,
+  tally: SideCounts,
   findings: Findings,
 ): void {
   const deletes = new Set(evidence.calls.filter(({ type }) => type === 'delete').map(({ userId }) => userId))
@@ -125,10 +129,10 @@ function judgeSettings(
 function judgeDeliveries(
   notes: SideNotes,
   evidence: SideEvidence,
-  tally: SideTally,
+  erasedAt: ReadonlyMap<string, number>,
+  tally: SideCounts,
   findings: Findings,
 ): void {
-  const erasedAt = new Map(notes.deletions.flatMap(({ userIds, to }) => userIds.map((user) => [user, to])))
   const calls = new Map<string, SideCall>()
   for (const call of evidence.calls) if (!calls.has(call.messageId)) calls.set(call.messageId, call)
   for (const call of calls.values())

@@ -77,6 +77,8 @@ export const sideDestinations: readonly DestinationPlan[] = [
   plan(sideSource, 'side-healthy', ['healthy']),
   plan(sideSource, 'side-flaky', ['flaky']),
   plan(sideSource, 'side-fixed', ['fixed'], { signed: false }),
+  // Paused and resumed by turns.
+  plan(sideSource, 'side-held', ['healthy']),
 ]
 
 /** One delivery of a call: a destination, or one URL of a destination that delivers to every one. */

@@ -3,9 +3,9 @@ import type { Findings } from '../evidence/findings.ts'
 
 export interface SideRequest {
   url: string
-  method: 'POST' | 'PATCH'
+  method: 'GET' | 'POST' | 'PATCH'
   headers: Record<string, string>
-  body: string
+  body?: string
 }
 
 const firstWaitMs = 500
@@ -39,7 +39,7 @@ export class SideClient {
     const { signal } = this.#stopping
     for (let waitMs = firstWaitMs; !signal.aborted; waitMs = Math.min(waitMs * 2, maxWaitMs)) {
       const answer = await fetch(url, {
-        ...{ method, headers, body },
+        ...{ method, headers, ...(body !== undefined && { body }) },
         signal: AbortSignal.any([signal, AbortSignal.timeout(giveUpMs)]),
       })
         .then(async (response) => ({ status: response.status, text: await response.text() }))

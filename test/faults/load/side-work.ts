@@ -1,21 +1,16 @@
-// What a deployment does beside its calls: audiences, deletions, changed settings, a replay of dead letters. Whatever
+// What a deployment does beside its calls: audiences, deletions, changed settings, pauses, replays. Whatever
 // the console acknowledged is noted here, and held against what lies in Kafka at the end (side-verdict.ts).
 import { setTimeout as delay } from 'node:timers/promises'
 import { sideSource } from './destinations.ts'
 import type { Findings } from '../evidence/findings.ts'
 import type { Random } from '../random.ts'
 import { SideClient } from './side-client.ts'
+import { SideHolds, type Acknowledged, type HoldNotes } from './side-holds.ts'
 
 export const audienceId = 'seen'
 /** Refuses everything until it is fixed, just before its dead letters are replayed. */
 export const fixedDestination = 'side-fixed'
 const renamed = 'side-healthy'
-
-/** Times are epoch ms: `from` is when it was first asked for, `to` when it was acknowledged. */
-export interface Acknowledged {
-  from: number
-  to: number
-}
 
 export interface SideNotes {
   /** Calls that the collector took: user ids by messageId. */
@@ -26,7 +21,9 @@ export interface SideNotes {
   members: ReadonlySet<string>
   deletions: (Acknowledged & { id: string; userIds: readonly string[]; deleteCalls: number })[]
   names: (Acknowledged & { name: string })[]
+  /** Of dead letters. */
   replay: (Acknowledged & { replayed: number; refused: number }) | null
+  holds: HoldNotes
 }
 
 const audienceSize = 300
@@ -34,12 +31,13 @@ const changesOfSync = 40
 const callsOfBatch = 20
 /** Users after the next one to be deleted that have calls. */
 const usersAhead = 10
+/** In each round. */
+const turnChance = 0.4
 
 export class SideWork {
-  readonly notes: SideNotes = {
-    ...{ calls: new Map(), syncs: [], members: new Set(), deletions: [], names: [], replay: null },
-  }
+  readonly notes: SideNotes
   readonly client: SideClient
+  readonly #holds: SideHolds
   readonly #collectorUrl: string
   readonly #consoleUrl: string
   readonly #token: string
@@ -61,6 +59,11 @@ export class SideWork {
     this.#token = given.token
     this.#random = given.random
     this.client = new SideClient(given.findings)
+    this.#holds = new SideHolds({ client: this.client, ...given })
+    this.notes = {
+      ...{ calls: new Map(), syncs: [], members: new Set(), deletions: [], names: [], replay: null },
+      holds: this.#holds.notes,
+    }
   }
 
   async start(): Promise<void> {
@@ -69,20 +72,22 @@ export class SideWork {
     this.#running = this.#run()
   }
 
-  /** Resolves once what was begun is acknowledged; false when it is not within `withinMs`. */
+  /** Resolves once what was begun is acknowledged, and all replays have ended; false when it is not within `withinMs`. */
   async stop(withinMs: number): Promise<boolean> {
     this.#stopped = true
     const late = new AbortController()
     const isLate = delay(withinMs, 'late', { signal: late.signal }).catch(() => 'in time')
-    const inTime = (await Promise.race([this.#running, isLate])) !== 'late'
+    const ended = this.#running.then(() => this.#holds.end())
+    const inTime = (await Promise.race([ended, isLate])) !== 'late'
     late.abort()
     this.client.stop()
-    await this.#running
+    await ended
     return inTime
   }
 
-  /** All dead letters of the destination that is fixed by now. */
+  /** All dead letters of the destination that is fixed by now; and what another one has had. */
   async replay(): Promise<void> {
+    await this.#holds.sendAgain()
     const from = Date.now()
     const report = (await this.#ask('replay dead letters', 'POST', '/dead-letters/replay', {
       destination: [fixedDestination],
@@ -96,6 +101,7 @@ export class SideWork {
       await this.#sendCalls()
       const work = [() => this.#sync(), () => this.#delete(), () => this.#rename()]
       await work[round % work.length]!()
+      if (this.#random.chance(turnChance)) await this.#holds.turn()
       for (let left = this.#random.between(20, 60); left > 0 && !this.#stopped; left--) await delay(100)
     }
   }

@@ -1,11 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { containsFinished, offsetsIn, toPairs } from '../../../src/core/offsets/finished-offsets.ts'
+import {
+  containsFinished,
+  fromPairs,
+  offsetsIn,
+  toPairs,
+} from '../../../src/core/offsets/finished-offsets.ts'
 import { decodeFinished, metadataLimit, tallyIdOf } from '../../../src/core/offsets/offset-runs.ts'
 import { OffsetTracker } from '../../../src/core/offsets/offset-tracker.ts'
-import { ResultCodes } from '../../../src/core/ledger/result-log.ts'
-import { PartitionLedger } from '../../../src/forwarder/commit/partition-ledger.ts'
+import { maxHeldRuns } from '../../../src/core/ledger/held.ts'
+import { ResultCodes } from '../../../src/core/ledger/result-codes.ts'
+import { PartitionLedger, type PendingCommit } from '../../../src/forwarder/commit/partition-ledger.ts'
+import { SettledVersion } from '../../../src/forwarder/commit/settled-version.ts'
 
 /** A partition that was taken over at offset 0, and a way to finish offsets of it. */
 function partition(before: { start: number; end: number }[] = []) {
@@ -16,6 +23,7 @@ function partition(before: { start: number; end: number }[] = []) {
   tracker.restore(0, before)
   const sequences = new Map<number, number>()
   return {
+    codes,
     ledger,
     tracker,
     add: (offset: number) => void sequences.set(offset, tracker.add(offset)),
@@ -127,4 +135,147 @@ test('offsets that retention removed are tallied as lost', () => {
   tracker.reach(5)
   const { finished, lost, records } = prepare()!.tally
   assert.deepEqual({ finished, lost, records }, { finished: [0, 5], lost: [1, 4], records: 1 })
+})
+
+/** Attempts in a tally at the URL that late ones are made at. */
+const lateIn = ({ tally }: PendingCommit): number =>
+  tally.counts.flatMap(({ endpoints }) => endpoints).find(({ urlId }) => urlId === 'late')?.outcomes[0]
+    ?.count ?? 0
+
+function withLate() {
+  const rig = partition()
+  const { ledger, add, finish, codes } = rig
+  for (let offset = 0; offset < 10; offset++) add(offset)
+  finish(0)
+  assert.ok(ledger.acknowledge(rig.prepare()!))
+  const late = (count: number) => {
+    const code = codes.attempt({ destinationId: 'crm', id: 'late' }, 'timeout', 1)
+    for (let left = count; left > 0; left--) ledger.addAttempt(0, code, true)
+  }
+  return { ...rig, late }
+}
+
+test('an attempt that ended after its record was committed gets a tally of its own, once', () => {
+  const { ledger, prepare, late } = withLate()
+  assert.equal(ledger.hasLateAttempts, false)
+  assert.equal(prepare(), null)
+  late(2)
+  assert.ok(ledger.hasLateAttempts)
+  const one = prepare()!
+  assert.deepEqual([one.tally.finished, one.tally.records, one.position, lateIn(one)], [[], 0, 1, 2])
+  late(1)
+  assert.ok(ledger.acknowledge(one))
+  const rest = prepare()!
+  assert.equal(lateIn(rest), 1)
+  assert.ok(ledger.acknowledge(rest))
+  assert.equal(prepare(), null)
+})
+
+test('a late attempt whose tally was not committed is in the next one, and one whose tally was is in no other', () => {
+  const { ledger, prepare, late } = withLate()
+  late(2)
+  const first = prepare()!
+  late(3)
+  const second = prepare()!
+  assert.deepEqual([lateIn(first), lateIn(second)], [2, 5])
+  // The map that was read again says that the first was committed after all.
+  assert.ok(ledger.adopt(first.finished, first.tally.id))
+  const third = prepare()!
+  assert.equal(lateIn(third), 3)
+  assert.equal(ledger.acknowledge(second), false)
+  assert.ok(ledger.acknowledge(third))
+})
+
+test('where another process committed since, late attempts that it may have built on are dropped, others kept', () => {
+  const { ledger, prepare, late } = withLate()
+  late(2)
+  prepare()
+  late(1)
+  assert.ok(ledger.adopt({ position: 3, runs: [] }, 'of another'))
+  assert.equal(lateIn(prepare()!), 1)
+})
+
+test('late attempts stay with the process when its membership breaks and the partition comes back', () => {
+  const { ledger, tracker, late, codes, prepare } = withLate()
+  late(2)
+  const lost = prepare()!
+  const next = new PartitionLedger('m/2')
+  next.start(ledger.base, lost.tally.predecessor)
+  const again = new OffsetTracker()
+  again.restore(1, [])
+  next.recall(ledger, tracker)
+  assert.equal(lateIn(next.prepareCommit(again, 1, 'group', codes)!), 2)
+  // As above, but the commit had reached the broker.
+  const other = withLate()
+  other.late(2)
+  const made = other.prepare()!
+  const after = new PartitionLedger('m/2')
+  after.start(made.finished, made.tally.id)
+  after.recall(other.ledger, other.tracker)
+  assert.equal(after.hasLateAttempts, false)
+})
+
+test('a tally that would name too many runs of held offsets takes the first ones, and the next goes on', () => {
+  const codes = new ResultCodes()
+  const ledger = new PartitionLedger('m/1')
+  const tracker = new OffsetTracker()
+  ledger.start({ position: 0, runs: [] }, null)
+  tracker.restore(0, [])
+  const destinations = Array.from({ length: 9 }, (_, index) => `d${index}`)
+  const held = destinations.map((destinationId) => codes.held({ destinationId, pauseId: 'p', urlId: null }))
+  const span = 96_000
+  for (let offset = 0; offset < span; offset++) {
+    const sequence = tracker.add(offset)
+    if (offset % 2 === 0) for (const code of held) ledger.results.add(offset, code, code === held.at(-1))
+    else ledger.results.add(offset, codes.code('d0', 'delivered'), true)
+    tracker.finish(sequence)
+  }
+  let offsets = 0
+  let isLast = false
+  for (let tallies = 0; !isLast; tallies++) {
+    const pending = ledger.prepareCommit(tracker, tracker.position!, 'group', codes)!
+    assert.ok(pending, 'nothing is left out for ever')
+    const { tally } = pending
+    const runs = tally.held.reduce((sum, each) => sum + each.offsets.length / 2, 0)
+    assert.ok(runs <= maxHeldRuns, `${runs} runs`)
+    offsets += offsetsIn(tally.held.flatMap((each) => fromPairs(each.offsets, tally.start)!))
+    isLast = !pending.hasMore
+    assert.ok(tallies < 10)
+    assert.ok(ledger.acknowledge(pending))
+  }
+  assert.equal(offsets, (span / 2) * destinations.length)
+  assert.deepEqual(ledger.base, { position: span, runs: [] })
+  assert.equal(ledger.size, 0)
+})
+
+test('a version of the settings is shown once all that was held before it was applied is committed', () => {
+  const { ledger, tracker, add, prepare, codes } = partition()
+  const version = new SettledVersion(codes, () => [{ ledger }])
+  version.applied(7)
+  assert.equal(version.shown, 7)
+  const held = codes.held({ destinationId: 'crm', pauseId: 'p', urlId: null })
+  for (const offset of [0, 1, 2]) add(offset)
+  // Its record waits for another destination, so no tally names it yet.
+  ledger.results.add(1, held, false)
+  version.applied(8)
+  assert.equal(version.shown, 7)
+  // What is held from now on, under the newer version, is not waited for.
+  const pendingOf = (offset: number, code: number) => {
+    ledger.results.add(offset, code, true)
+    tracker.finish(offset)
+    return prepare()!
+  }
+  const first = pendingOf(0, codes.code('other', 'delivered'))
+  assert.deepEqual(first.tally.held, [])
+  ledger.acknowledge(first)
+  version.advance()
+  assert.equal(version.shown, 7)
+  const second = pendingOf(1, codes.code('other', 'delivered'))
+  assert.deepEqual(second.tally.held[0]!.offsets, [0, 1])
+  version.advance()
+  assert.equal(version.shown, 7, 'a tally alone is no commit')
+  ledger.results.add(2, held, false)
+  ledger.acknowledge(second)
+  version.advance()
+  assert.equal(version.shown, 8)
 })

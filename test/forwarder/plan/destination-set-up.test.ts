@@ -17,6 +17,8 @@ test('each secret is opened for its own place, and a header of any name reaches 
     urls: [{ id: 'u1', url, headers: names.map((name) => ({ name, value: sealed })), goneAt: null }],
     sharedSecret: sealed,
     earlierSecret: null,
+    pause: null,
+    endedPauses: [],
     options: defaultOptions,
     enabled: true,
   }

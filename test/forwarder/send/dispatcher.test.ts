@@ -7,6 +7,7 @@ import { laneGraceMs } from '../../../src/core/pacing/limits.ts'
 import type { ActiveDelivery } from '../../../src/forwarder/send/active-delivery.ts'
 import type { DestinationRuntime } from '../../../src/forwarder/plan/destination-runtime.ts'
 import type { Outcome } from '../../../src/core/delivery/outcome.ts'
+import { DestinationLimiter } from '../../../src/forwarder/destination-limits.ts'
 import { steadyClock } from '../../../src/forwarder/steady-clock.ts'
 import { Engine, FakeClient, nothingHeld } from '../fakes.ts'
 
@@ -735,4 +736,133 @@ test('deliveries for endpoints that hang block no others: an idle process sends 
   for (const { id } of hang) assert.equal(engine.client(id).onWire.length, 64)
   // They have all that they may have: that more is queued for them is no reason to take nothing for others.
   assert.equal(hasPlenty(engine), false)
+})
+
+/** Of all forwarders; this one has half of the partitions. */
+function limited(destination: DestinationRuntime, maxInFlight: number): DestinationLimiter {
+  const limiter = new DestinationLimiter()
+  limiter.change({ maxRate: null, maxInFlight }, destination.endpoints.length, null, steadyClock.now())
+  for (const endpoint of destination.endpoints) endpoint.limitTo(limiter)
+  return limiter
+}
+const half = { owned: 6, all: 12 }
+
+test('endpoints of a destination with a limit take turns, and one that ends lets the next one start', () => {
+  const engine = new Engine()
+  const crm = engine.destination('crm', 2)
+  const limiter = limited(crm, 4)
+  for (const id of ['a', 'b', 'c']) engine.admit(id, crm)
+  const [one, other] = [engine.client('crm'), engine.client('crm', 'u2')]
+  assert.deepEqual([one.sent, other.sent], [[], []], 'its share is not known yet')
+  limiter.shareIs(half, steadyClock.now())
+  assert.equal(one.onWire.length + other.onWire.length, 2)
+  for (let left = 6; left > 0; left--) {
+    const client = [one, other].find(({ onWire }) => onWire.length > 0)!
+    client.answer('success')
+    assert.ok(one.onWire.length + other.onWire.length <= 2)
+    assert.ok(Math.abs(one.sent.length - other.sent.length) <= 2, 'neither keeps the other waiting')
+  }
+  assert.deepEqual(
+    [one.sent, other.sent],
+    [
+      ['a', 'b', 'c'],
+      ['a', 'b', 'c'],
+    ],
+  )
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('a limit that is raised, lowered or taken away counts what is in flight', () => {
+  const engine = new Engine({ inFlight: 10 })
+  const crm = engine.destination('crm')
+  const client = engine.client('crm')
+  engine.admit('before', crm)
+  const limiter = limited(crm, 4)
+  limiter.shareIs(half, steadyClock.now())
+  for (const id of ['a', 'b', 'c', 'd', 'e']) engine.admit(id, crm)
+  assert.deepEqual(client.sent, ['before', 'a', 'b'])
+  client.answer('success', 'before')
+  assert.equal(client.sent.length, 3, 'it was never counted')
+  limiter.change({ maxRate: null, maxInFlight: 2 }, 1, half, steadyClock.now())
+  client.answer('success', 'a')
+  assert.equal(client.sent.length, 3, 'one is in flight, and one is allowed')
+  limiter.change({ maxRate: null, maxInFlight: 6 }, 1, half, steadyClock.now())
+  assert.deepEqual(client.sent.slice(3), ['c', 'd'])
+  crm.endpoints[0]!.limitTo(null)
+  assert.deepEqual(client.sent.slice(5), ['e'])
+  while (client.onWire.length > 0) client.answer('success')
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('a request that is withdrawn unsent leaves its part of the limit to others', () => {
+  const engine = new Engine()
+  const crm = engine.destination('crm')
+  const limiter = limited(crm, 2)
+  limiter.shareIs(half, steadyClock.now())
+  const client = engine.client('crm')
+  engine.admit('a', crm)
+  engine.admit('b', crm)
+  engine.owner.rejoining = true
+  client.connected('a')
+  assert.equal(client.onWire.length, 0)
+  engine.owner.rejoining = false
+  engine.pumpAll()
+  limiter.grantWaiting(steadyClock.now())
+  client.answer('success', 'a')
+  client.answer('success', 'b')
+  assert.deepEqual(client.sent, ['a', 'a', 'b'])
+})
+
+test('what waits when its destination is paused is held: in queues, in lanes, and on connections that are not there yet', () => {
+  const engine = new Engine({ inFlight: 2 })
+  const crm = engine.destination('crm')
+  for (const id of ['a1', 'a2', 'b1', 'c1', 'd1']) engine.admit(id, crm, { key: id[0]! })
+  engine.admit('r1', crm, { retry: ['u1'] })
+  engine.expired.add('r1')
+  const client = engine.client('crm')
+  assert.deepEqual(client.sent, ['a1', 'b1'])
+  crm.pauseId = 'p'
+  engine.dispatcher.paused(crm.endpoints[0]!)
+  const ids = () => engine.onHold.map(({ delivery }) => delivery.id).sort()
+  assert.deepEqual(ids(), ['c1', 'd1', 'r1'])
+  client.connected('b1')
+  assert.deepEqual(ids(), ['b1', 'c1', 'd1', 'r1'])
+  // On the wire: it ends, and then the next one of its key is held.
+  client.answer('status_5xx', 'a1')
+  assert.deepEqual(ids(), ['a2', 'b1', 'c1', 'd1', 'r1'])
+  assert.deepEqual(
+    engine.settled.map(({ delivery }) => delivery.id),
+    ['a1'],
+  )
+  engine.admit('e1', crm)
+  assert.ok(ids().includes('e1'))
+  assert.deepEqual(client.sent, ['a1', 'b1'])
+  crm.pauseId = null
+  engine.admit('f1', crm)
+  client.answer('success', 'f1')
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
+test('of a delivery that is on the wire to one URL when the pause comes, that URL decides', () => {
+  const engine = new Engine({ inFlight: 1 })
+  const crm = engine.destination('crm', 2)
+  const other = engine.destination('other')
+  other.endpoints = [crm.endpoints[1]!]
+  engine.admit('x', other)
+  engine.admit('taken', crm)
+  engine.admit('queued', crm)
+  crm.pauseId = 'p'
+  for (const endpoint of crm.endpoints) engine.dispatcher.paused(endpoint)
+  assert.deepEqual(
+    engine.onHold.map(({ delivery }) => delivery.id),
+    ['queued'],
+  )
+  engine.client('crm').answer('status_5xx', 'taken')
+  const [settled] = engine.settled
+  assert.deepEqual(settled!.outcomes!.map(({ endpointId, outcome }) => [endpointId, outcome.kind]).sort(), [
+    ['u1', 'status_5xx'],
+    ['u2', 'deferred'],
+  ])
+  engine.client('crm', 'u2').answer('success', 'x')
+  assert.deepEqual(engine.held(), nothingHeld)
 })

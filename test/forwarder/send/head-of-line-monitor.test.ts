@@ -24,6 +24,8 @@ const destination = (id: string): Destination => ({
   urls: [{ id: 'u1', url: `http://${id}.example/`, headers: [], goneAt: null }],
   sharedSecret: null,
   earlierSecret: null,
+  pause: null,
+  endedPauses: [],
   options: defaultOptions,
   enabled: true,
 })
@@ -40,6 +42,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
       finish: (delivery) => void settled.push(delivery),
       settle: (delivery) => void settled.push(delivery),
       skip: () => {},
+      hold: () => {},
       isRevoked: () => false,
       isExpired: () => false,
       fail: () => {},
@@ -77,6 +80,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
       watch() {},
     },
     openSecret: () => '',
+    limitOf: () => null,
     failed: () => {},
   })
   routing.apply({
@@ -84,6 +88,8 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
     sources: new Map([['shop', { id: 'shop', name: 'Shop', writeKey: 'k', enabled: true }]]),
     destinations: new Map(ids.map((id) => [id, destination(id)])),
     computations: new Map(),
+    tokens: new Map(),
+    replays: new Map(),
   })
   const partition = new AssignedPartition('calls', 0, new FakeOwner())
   const endpointsOf = (id: string) => routing.destination(id)!.endpoints

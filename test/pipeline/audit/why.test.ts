@@ -8,6 +8,7 @@ import { clusterIdOf } from '../../../src/adapters/kafka/admin/cluster-id.ts'
 import { TraceDatabase } from '../../../src/adapters/store/trace-database.ts'
 import { pageOf } from '../../../src/commands/why/describe.ts'
 import { planCall } from '../../../src/core/delivery/call-plan.ts'
+import { ledgerEvents } from '../../support/audit.ts'
 import { someCall } from '../../support/calls/calls.ts'
 import { deploy, type Deployment } from '../../support/deployment/deployment.ts'
 import { until } from '../../support/until.ts'
@@ -62,6 +63,12 @@ test('the ledger of failures shows each attempt of a call and how it ended, also
     id: 'profiles',
     options: { types: ['identify'] },
   })
+  await deployment.destination({ id: 'big', urls: [well!.url] })
+  await deployment.settings.execute({
+    type: 'update_destination',
+    id: 'big',
+    options: { where: 'call.properties.secret == "another"' },
+  })
   await deployment.destination({ id: 'off', urls: [well!.url] })
   await deployment.settings.execute({ type: 'disable_destination', id: 'off' })
   await deployment.destination({ id: 'elsewhere', source: 'blog', urls: [well!.url] })
@@ -86,6 +93,7 @@ test('the ledger of failures shows each attempt of a call and how it ended, also
     ['mail', null],
     ['old', null],
     ['profiles', 'not_chosen'],
+    ['big', 'filtered'],
     ['off', 'destination_disabled'],
   ])
   const crm = stateOf(copy, 'crm')
@@ -114,6 +122,7 @@ test('the ledger of failures shows each attempt of a call and how it ended, also
 
   const page = pageOf(await messages.life('m-1'))
   assert.doesNotMatch(page, /: *$/m, 'no line promises more than it says')
+  assert.match(page, /not planned +for big: its condition does not hold \(--where\)/)
   assert.match(page, /=> crm: delivered at the first attempt, by 2/)
   assert.match(page, /=> mail: delivered 2.*, after 2 attempts/)
   assert.match(page, /=> old: dead letter .*rejected; `postrider dead-letters show 0-\d+`/)
@@ -147,6 +156,9 @@ test('the complete ledger shows every attempt and a plan that matches the settin
     someCall({ messageId: 'kept', integrations: '{"All":false}' }),
     someCall({ messageId: 'blog', sourceId: 'nowhere' }),
   ]
+  await deployment.destination({ id: 'big', urls: ['http://127.0.0.1:1/'] })
+  const where = 'call.properties.total > 100'
+  await deployment.settings.execute({ type: 'update_destination', id: 'big', options: { where } })
   await deployment.produce(calls)
 
   const [before] = (await messages.shown('plain')).copies
@@ -251,8 +263,7 @@ test('work that a killed forwarder did not commit is shown as done again', async
   const messages = await messagesOf(deployment)
   // The attempt and its consequences are recorded; the other destination's attempt holds up the commit for five seconds.
   await until(async () => {
-    const [ledger] = await deployment.admin.fetchTopicOffsets(deployment.topics.deliveries)
-    return Number(ledger!.high) >= 2
+    return (await ledgerEvents(deployment)).filter(({ messageId }) => messageId === 'm-1').length >= 2
   }, 40_000)
   await first.kill()
   assert.equal((await messages.shown('m-1')).copies[0]!.deliveries[0]!.state, 'waiting')
@@ -272,7 +283,7 @@ test('an index of replaced topics is rebuilt, and an unreadable record is skippe
   const file = join(messages.folder, `${topics.deliveries}.index.sqlite`)
   const before = new TraceDatabase(file, `${await clusterIdOf(kafka)} ${topics.deliveries}`)
   const place = { topic: topics.calls, partition: 0, offset: 5_000 }
-  const ghost = { place, timestamp: 1, key: 'ghost', trace: null, tally: null }
+  const ghost = { place, timestamp: 1, key: 'ghost', users: [], trace: null, tally: null }
   before.take(topics.calls, [ghost], before.beginning)
   before.close()
   for (const topic of [topics.calls, topics.deliveries, topics.deadLetters, topics.retry('300ms')])

@@ -28,6 +28,7 @@ test('records that are not calls are kept as they came, and delay no others', as
     aggregateId: 'shop',
     type: 'source_enabled',
     data: '{}',
+    actor: '',
   })
   const withId = (id: number) => {
     const value = Buffer.from(good)

@@ -22,7 +22,7 @@ function gaps(requests: readonly ReceivedRequest[]): number[] {
 }
 
 test('retries', async (t) => {
-  const deployment = await deploy(t, { WEBHOOK_TIMEOUT: '400ms', RETRY_TIERS: '300ms,600ms' })
+  const deployment = await deploy(t, { WEBHOOK_TIMEOUT: '1s', RETRY_TIERS: '300ms,600ms' })
   const forwarder = await deployment.forwarder()
   const produce = (source: string, messageId = 'm-1') =>
     deployment.produce([someCall({ sourceId: source, messageId })])

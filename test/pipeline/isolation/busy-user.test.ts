@@ -57,12 +57,19 @@ test('a busy user of each partition at a slow endpoint, with more calls than are
   await deployment.drained(90_000)
   const kept = await tierRecords(deployment, 'slow')
   const delivered = idsOf(slow)
-  assert.equal(new Set(delivered).size, delivered.length)
-  assert.deepEqual(
-    [...delivered, ...kept.map(({ messageId }) => messageId)].sort(),
-    hotCalls.map(({ messageId }) => messageId).sort(),
-  )
-  assert.ok(kept.every(({ attempts, timesScheduled }) => attempts === 0 && timesScheduled === 1))
+  const deliveredIds = new Set(delivered)
+  assert.equal(deliveredIds.size, delivered.length)
+  const keptIds = new Set(kept.map(({ messageId }) => messageId))
+  assert.equal(keptIds.size, kept.length)
+  // Not deepEqual: what it prints of lists this long takes minutes and gigabytes.
+  const lost = hotCalls.filter(({ messageId }) => !keptIds.has(messageId) && !deliveredIds.has(messageId))
+  assert.deepEqual(lost.slice(0, 10), [])
+  // On a busy machine an answer may come too late: then the call is kept although it arrived.
+  const unheard = new Set(delivered.filter((id) => keptIds.has(id)))
+  for (const { messageId, attempts, timesScheduled } of kept) {
+    assert.equal(attempts, unheard.has(messageId) ? 1 : 0)
+    assert.equal(timesScheduled, 1)
+  }
   for (const which of hot.keys()) {
     const numbers = delivered
       .filter((id) => id.startsWith(`hot-${which}-`))
@@ -74,14 +81,14 @@ test('a busy user of each partition at a slow endpoint, with more calls than are
       'what was not put off kept its order',
     )
   }
-  assert.equal(sampleOf(forwarder, dispositions('slow', 'deferred')), kept.length)
+  assert.equal(sampleOf(forwarder, dispositions('slow', 'deferred')), kept.length - unheard.size)
   assert.equal(sampleOf(forwarder, dispositions('well', 'deferred')), 0)
   const page = samplesOf(forwarder)
   const reasons = ['busy_key', 'slow'].map(
     (reason) => page.get(`postrider_deferrals_total{destination="slow",reason="${reason}"}`) ?? 0,
   )
   assert.ok(reasons[0]! > 0)
-  assert.equal(reasons[0]! + reasons[1]!, kept.length)
+  assert.equal(reasons[0]! + reasons[1]!, kept.length - unheard.size)
   await until(() => sampleOf(forwarder, 'postrider_in_flight') === 0)
   await forwarder.stop()
   const report = await auditOf(deployment)

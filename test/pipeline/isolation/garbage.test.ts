@@ -28,7 +28,13 @@ async function appendNewer(deployment: Deployment): Promise<void> {
   const event = { type: 'quota_set', id: 'crm' }
   const value = codecs.settings.encode({
     ...{ commandId: 'newer', expectedVersion: settings.state.version, at: Date.now() },
-    ...{ aggregate: 'destination', aggregateId: 'crm', type: event.type, data: JSON.stringify(event) },
+    ...{
+      aggregate: 'destination',
+      aggregateId: 'crm',
+      type: event.type,
+      data: JSON.stringify(event),
+      actor: '',
+    },
   })
   await append(deployment, topics.settings, { key: 'crm', value })
 }

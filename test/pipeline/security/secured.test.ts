@@ -8,6 +8,7 @@ import { loadConfig } from '../../../src/config/config.ts'
 import { partPermissions, securedParts, type SecuredPart } from '../../../src/core/permissions.ts'
 import { Analytics } from '../../../src/client/index.ts'
 import { KafkaTransport, type KafkaTransportOptions } from '../../../src/kafka-transport.ts'
+import type { ReceivedRequest } from '../../support/receivers.ts'
 import { until } from '../../support/until.ts'
 import type { Grant } from '../../support/secured/kafka-acls.ts'
 import { securedDeployment, type RunningPart } from '../../support/secured/secured-deployment.ts'
@@ -69,7 +70,7 @@ test('on a cluster with TLS, logins and permissions', { timeout: 400_000 }, asyn
   })
 
   await t.test(
-    'calls, retries, dead letters, replays, deletions and lists of users get through',
+    'calls, retries, dead letters, replays, deletions, suppressions and lists of users get through',
     async () => {
       await api('POST', '/sources', { id: 'shop', name: 'Shop' })
       const destination = { sourceIds: ['shop'], enabled: true }
@@ -105,11 +106,29 @@ test('on a cluster with TLS, logins and permissions', { timeout: 400_000 }, asyn
       await api('POST', '/deletions', { userIds: ['eve'] }, { 'idempotency-key': 'once' })
       await until(() => receiver.requests.some(({ json }) => json().type === 'delete'))
       assert.equal(((await api('GET', '/deletions')).data as unknown[]).length, 1)
+      await api('POST', '/regulations', { regulationType: 'SUPPRESS_ONLY', subjectIds: ['zoe'] })
+      assert.equal(((await api('GET', '/suppressions')).data as unknown[]).length, 1)
       await api('POST', '/audiences', { id: 'vip', name: 'VIP', sourceId: 'shop' })
       await api('POST', '/audiences/vip/sync', 'bob\neve\n')
       await api('POST', '/audiences/vip/sync', 'bob\n')
       await until(() => receiver.requests.filter(({ json }) => json().type === 'identify').length === 3)
       assert.match(JSON.stringify(await api('GET', '/messages/retried')), /"delivered"/)
+      await api('POST', '/destinations', {
+        ...destination,
+        id: 'late',
+        name: 'Late',
+        urls: [{ url: receiver.url }],
+      })
+      const made = await api('POST', '/replays', { destinationId: 'late', since: '1h' })
+      const replay = (): Promise<Record<string, unknown>> => api('GET', `/replays/${String(made.id)}`)
+      await until(async () => (await replay()).state === 'finished', 60_000, 'the replay to finish')
+      const replayed = ({ headers }: ReceivedRequest) => headers['idempotency-key'] === 'retried:late'
+      await until(() => receiver.requests.some(replayed), 60_000, 'what was replayed')
+      const tail = start(logins.console, 'tail', 'shop', '--json')
+      await until(() => tail.output().includes('waiting for calls'), 60_000, 'the tail to begin')
+      assert.equal(await post('tailed'), 200)
+      await until(() => tail.output().includes('"messageId":"tailed"'), 30_000, 'the call in the tail')
+      assert.equal((await tail.stop()).status, 0)
     },
   )
 
@@ -136,6 +155,7 @@ test('on a cluster with TLS, logins and permissions', { timeout: 400_000 }, asyn
     ['forwarder', 'the topic of the calls', topic('analytics.calls')],
     ['forwarder', 'its group', base.GROUP_ID!],
     ['collector', 'the topic of the settings', topic('webhooks.settings')],
+    ['collector', 'the topic of suppressed users', topic('webhooks.suppressions')],
   ]
   for (const [name, what, resource] of revocations)
     await t.test(

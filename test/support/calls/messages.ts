@@ -63,7 +63,7 @@ export async function messagesOf(deployment: Deployment): Promise<Messages> {
     try {
       return await lifeOfMessage(messageId, open)
     } finally {
-      open.close()
+      await open.close()
     }
   }
   return {

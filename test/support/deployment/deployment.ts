@@ -16,6 +16,8 @@ import { SettingsLog } from '../../../src/adapters/folded-log/settings-log.ts'
 import { openForwarder, type OpenForwarderOptions } from '../../../src/commands/forwarder/open-forwarder.ts'
 import { loadConfig, type Config } from '../../../src/config/config.ts'
 import { partitionKey, type AnalyticsCall } from '../../../src/core/call/analytics-call.ts'
+import { sourceOf } from '../../../src/core/operational/built-in-source.ts'
+import type { PartReport } from '../../../src/commands/reports/process-reports.ts'
 import type { DeadLetter } from '../../../src/core/delivery/delivery.ts'
 import { topicNames, type TopicNames } from '../../../src/core/topics.ts'
 import { brokers, registryUrl, uniquePrefix } from './rig.ts'
@@ -27,6 +29,8 @@ export type LogLine = Record<string, unknown> & { level: number; msg: string }
 
 export interface RunningForwarder {
   counts: ForwarderCounts
+  /** What its process would report of it. */
+  report: PartReport
   log: LogLine[]
   /** Null when it takes work. */
   problem(): string | null
@@ -153,7 +157,7 @@ export async function deploy(
     secrets,
     settings,
     async destination({ id = 'crm', source = 'shop', urls, secret = 's3cret', headers = [] }) {
-      if (!settings.state.sources.has(source)) {
+      if (!sourceOf(settings.state, source)) {
         await settings.execute({
           type: 'create_source',
           id: source,
@@ -210,7 +214,7 @@ export async function deploy(
       }, 20_000)
       const warning = () =>
         open.checks.map((check) => check.warning?.() ?? null).find((found) => found !== null) ?? null
-      return { counts: open.counts, log: lines, problem, warning, stop }
+      return { counts: open.counts, report: open.report, log: lines, problem, warning, stop }
     },
     endFirst: (stop) => void forwarders.add(stop),
     read,

@@ -25,7 +25,7 @@ export interface FoundTopic {
 /** The topics that exist, of those asked for. Listed first, for asking about a topic can create it. */
 export async function describeTopics(
   admin: Admin,
-  specs: readonly TopicSpec[],
+  specs: readonly Pick<TopicSpec, 'name'>[],
 ): Promise<Map<string, FoundTopic>> {
   const existing = new Set(await admin.listTopics())
   const topics = specs.map(({ name }) => name).filter((name) => existing.has(name))

@@ -1,11 +1,11 @@
 import type { Config } from '../../../config/config.ts'
 import { deliveriesKeptMs } from '../../../core/erasure/deletion-progress.ts'
 import { erasureKeptMs } from '../../../core/erasure/erasures.ts'
-import { topicNames } from '../../../core/topics.ts'
+import { replayTier, topicNames } from '../../../core/topics.ts'
 
 const dayMs = 86_400_000
 const megabyte = 1_048_576
-/** How long the memberships' topic keeps tombstones: views that are older are rebuilt. */
+/** How long compacted topics keep tombstones: views of memberships that are older are rebuilt. */
 export const deletionsKeptMs = 7 * dayMs
 
 /** What a topic's setting must be, as a text or as bounds of a number, -1 standing for no limit. */
@@ -43,7 +43,7 @@ export function topicSpecs(config: TopicConfig): TopicSpec[] {
       },
       advised: { 'retention.ms': { min: 7 * dayMs } },
     },
-    ...config.retryTiers.map(({ name, delayMs }) =>
+    ...[...config.retryTiers, replayTier].map(({ name, delayMs }) =>
       whole(ordinary(names.retry(name), partitions.retry, delayMs + 7 * dayMs, 4 * megabyte)),
     ),
     {
@@ -55,23 +55,9 @@ export function topicSpecs(config: TopicConfig): TopicSpec[] {
       advised: { 'retention.ms': { min: deliveriesKeptMs } },
     },
     single(names.settings, -1),
-    {
-      name: names.memberships,
-      partitions: partitions.memberships,
-      exactPartitions: false,
-      settings: {
-        'message.timestamp.type': appendTime,
-        'cleanup.policy': 'compact',
-        'delete.retention.ms': String(deletionsKeptMs),
-      },
-      required: {
-        'message.timestamp.type': { is: appendTime },
-        'cleanup.policy': { is: 'compact' },
-        'delete.retention.ms': { min: deletionsKeptMs },
-      },
-      advised: {},
-    },
+    compacted(names.memberships, partitions.memberships, false),
     single(names.erasures, erasureKeptMs),
+    compacted(names.suppressions, 1, true),
   ]
 }
 
@@ -108,6 +94,24 @@ function whole(spec: TopicSpec): TopicSpec {
     },
   }
 }
+
+/** The newest record of each key is kept. */
+const compacted = (name: string, partitions: number, exactPartitions: boolean): TopicSpec => ({
+  name,
+  partitions,
+  exactPartitions,
+  settings: {
+    'message.timestamp.type': appendTime,
+    'cleanup.policy': 'compact',
+    'delete.retention.ms': String(deletionsKeptMs),
+  },
+  required: {
+    'message.timestamp.type': { is: appendTime },
+    'cleanup.policy': { is: 'compact' },
+    'delete.retention.ms': { min: deletionsKeptMs },
+  },
+  advised: {},
+})
 
 /** Everybody folds it from its first record on. */
 function single(name: string, retentionMs: number): TopicSpec {

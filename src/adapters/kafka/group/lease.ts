@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Consumer, Kafka } from 'kafkajs'
 import { permissionsOn } from '../../../core/permissions.ts'
 import { PostriderError, messageOf } from '../../../errors.ts'
@@ -14,13 +15,29 @@ export interface LeaseOptions {
   groupId: string
   /** A topic that exists; nothing of it is read. */
   topic: string
+  /** Further topics whose positions the holder commits. */
+  committed?: readonly string[]
   /** A holder that was killed keeps the lease for that long. */
   sessionTimeoutMs: number
   /** Named in errors: `audience "vip"`. */
   what: string
   /** What its holder does; a sync of it unless given. */
   busy?: string
+  /** Ends the waiting for it. */
+  signal?: AbortSignal
 }
+
+/** A position that a holder commits. */
+export interface LeaseCommit {
+  topic: string
+  partition: number
+  offset: number
+  metadata: string
+}
+
+/** A commit is tried again while the group rebalances, because another process has asked for the lease. */
+const maxCommits = 20
+const betweenCommitsMs = 500
 
 /**
  * Something that one process at a time may hold, over all machines. It is a consumer group, and its leader is the
@@ -43,6 +60,7 @@ export class GroupLease {
   #memberId: string | null = null
   #aliveAt = performance.now()
   #lost: string | null = null
+  #isReleased = false
 
   private constructor({ kafka, groupId, what, sessionTimeoutMs }: LeaseOptions) {
     this.#what = what
@@ -63,10 +81,11 @@ export class GroupLease {
    * It waits for as long as a session when the holder was killed.
    */
   static async acquire(options: LeaseOptions): Promise<GroupLease> {
-    const { what, busy = `a sync of ${what}`, topic, kafka, groupId } = options
+    const { what, busy = `a sync of ${what}`, topic, committed = [], kafka, groupId, signal } = options
+    const topics = [topic, ...committed]
     const lease = new GroupLease(options)
     try {
-      if (!(await lease.#join(topic)))
+      if (!(await orAborted(lease.#join(topics), signal)))
         throw new PostriderError(
           'conflict',
           `${busy} is running elsewhere; nothing was changed: try again when it is through`,
@@ -74,8 +93,9 @@ export class GroupLease {
       return lease
     } catch (error) {
       await lease.release()
+      if (signal?.aborted) throw error
       const why = await explainKafkaError(error, kafka, [
-        ...permissionsOn('topic', [topic], ['READ']),
+        ...permissionsOn('topic', topics, ['READ']),
         ...permissionsOn('group', [groupId], ['READ']),
       ])
       if (why instanceof PostriderError) throw why
@@ -94,12 +114,46 @@ export class GroupLease {
     )
   }
 
+  /**
+   * Commits positions, all or none; the brokers refuse it once another one holds the lease. Throws `conflict` then, and
+   * `kafka_unavailable`.
+   */
+  async commit(commits: readonly LeaseCommit[]): Promise<void> {
+    const offsets = commits.map(({ offset, ...rest }) => ({ ...rest, offset: String(offset) }))
+    const { topic, partition, offset, metadata } = offsets[0]!
+    const consumer = this.#consumer
+    let acknowledged = false
+    // Only the event is the acknowledgement: the call can resolve without having committed, and fail after it has.
+    const forget = consumer.on(consumer.events.COMMIT_OFFSETS, ({ payload }) => {
+      const its = payload.topics.find((each) => each.topic === topic)?.partitions as
+        { partition: number; offset: string; metadata?: string | null }[] | undefined
+      const mine = its?.find((each) => each.partition === partition)
+      if (String(mine?.offset) === offset && mine?.metadata === metadata) acknowledged = true
+    })
+    let failure: unknown = null
+    try {
+      for (let tries = 0; tries < maxCommits && !acknowledged; tries++) {
+        if (tries > 0) await delay(betweenCommitsMs)
+        this.check()
+        await consumer.commitOffsets(offsets).catch((error: unknown) => (failure = error))
+      }
+    } finally {
+      forget()
+    }
+    if (!acknowledged)
+      throw new PostriderError(
+        'kafka_unavailable',
+        `positions cannot be committed: ${messageOf(failure ?? 'no answer')}`,
+      )
+  }
+
   async release(): Promise<void> {
+    this.#isReleased = true
     await within(closingMs, this.#consumer.disconnect()).catch(() => {})
   }
 
   /** Whether it leads. */
-  async #join(topic: string): Promise<boolean> {
+  async #join(topics: string[]): Promise<boolean> {
     const joined = Promise.withResolvers<boolean>()
     const consumer = this.#consumer
     consumer.on(consumer.events.HEARTBEAT, () => (this.#aliveAt = performance.now()))
@@ -119,9 +173,33 @@ export class GroupLease {
       joined.reject(payload.error)
     })
     joined.promise.catch(() => {})
-    await consumer.connect()
-    await consumer.subscribe({ topics: [topic] })
-    await consumer.run({ autoCommit: false, eachBatch: async () => {} })
+    const steps = [
+      () => consumer.connect(),
+      () => consumer.subscribe({ topics }),
+      () => consumer.run({ autoCommit: false, eachBatch: async () => {} }),
+    ]
+    for (const step of steps) {
+      await step()
+      if (!this.#isReleased) continue
+      // What was asked for before is connected only now.
+      await this.release()
+      throw new Error('it was released while it was asked for')
+    }
     return await within(this.#sessionMs + joinMs, joined.promise)
+  }
+}
+
+/** Rejects with the signal's reason once it aborts. */
+async function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return work
+  signal.throwIfAborted()
+  const aborted = Promise.withResolvers<never>()
+  const abort = () => aborted.reject(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    return await Promise.race([work, aborted.promise])
+  } finally {
+    signal.removeEventListener('abort', abort)
+    work.catch(() => {})
   }
 }

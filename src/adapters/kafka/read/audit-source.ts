@@ -12,6 +12,7 @@ import { tierOfTopic, type TopicNames } from '../../../core/topics.ts'
 import { PostriderError } from '../../../errors.ts'
 import type { Logger } from '../../log.ts'
 import type { Codecs } from '../../schema-registry/codecs.ts'
+import { isReport } from '../../schema-registry/report-records.ts'
 import { withAdmin } from '../admin/with-admin.ts'
 import { missingTopics } from '../explain-kafka-error.ts'
 import { commitsOf } from '../group/committed-offsets.ts'
@@ -117,7 +118,7 @@ export function openAuditSource(options: AuditSourceOptions): AuditSource {
         [topics.deliveries],
         [],
         reading,
-        (value) => codecs.deliveries.decode(value),
+        (value) => (isReport(value) ? null : codecs.deliveries.decode(value)),
         ({ value }) => {
           if (!value?.tally || value.topic === null || value.partition === null) return
           each({ topic: value.topic, partition: value.partition }, value.tally, value.at)

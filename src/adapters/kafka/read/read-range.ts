@@ -63,6 +63,8 @@ export async function readTail({ since, atMost, ...options }: ReadTailOptions): 
 export interface ReadRangeOptions extends Omit<ReadBetweenOptions, 'onRecord'> {
   /** Epoch milliseconds: begins at the first record of each partition with that timestamp or a later one. */
   since?: number | undefined
+  /** Begins at this offset of each partition, or later. */
+  from?: number
   /** Called once, before the first record, with the number of offsets in the range (holes included), for progress. */
   onRange?: (total: number) => void
 }
@@ -73,12 +75,21 @@ export interface ReadRangeOptions extends Omit<ReadBetweenOptions, 'onRecord'> {
  */
 export async function* readRange({
   since,
+  from = 0,
   onRange,
-  signal,
   ...options
 }: ReadRangeOptions): AsyncGenerator<TopicRecord, void, void> {
-  const ranges = await fetchRange(options.kafka, options.topic, since)
-  onRange?.(ranges.reduce((total, { low, high }) => total + high - low, 0))
+  const held = await fetchRange(options.kafka, options.topic, since)
+  const ranges = held.map(({ partition, low, high }) => ({ partition, low: Math.max(low, from), high }))
+  onRange?.(ranges.reduce((total, { low, high }) => total + Math.max(0, high - low), 0))
+  yield* readSpans(ranges, options)
+}
+
+/** As `readRange`, of these offsets. */
+export async function* readSpans(
+  ranges: readonly OffsetRange[],
+  { signal, ...options }: Omit<ReadBetweenOptions, 'onRecord'>,
+): AsyncGenerator<TopicRecord, void, void> {
   const records = new PassThrough({ objectMode: true, highWaterMark: 1 })
   const left = new AbortController()
   const reading = readBetween(ranges, {

@@ -36,6 +36,13 @@ export function leftOut(topic: string, partition?: number): Error {
   })
 }
 
+/** kafkajs fails at an answer without any topic: "Cannot destructure property 'partitions' of 'high.pop(...)'". */
+const saysNothing =
+  (topic: string) =>
+  (error: unknown): never => {
+    throw error instanceof TypeError ? leftOut(topic) : error
+  }
+
 /**
  * What the topics hold now, and where what came since a time begins (epoch ms; null: not asked). Throws `leftOut`.
  */
@@ -46,7 +53,7 @@ export async function topicRanges(
 ): Promise<TopicRange[]> {
   const ranges = await Promise.all(
     topics.map(async (topic) => {
-      const found = await admin.fetchTopicOffsets(topic)
+      const found = await admin.fetchTopicOffsets(topic).catch(saysNothing(topic))
       if (found.length === 0) throw leftOut(topic)
       const times = new Set(
         found.map(({ partition }) => sinceOf(topic, partition)).filter((time) => time !== null),
@@ -54,7 +61,11 @@ export async function topicRanges(
       const starts = new Map(
         await Promise.all(
           [...times].map(
-            async (time) => [time, await admin.fetchTopicOffsetsByTimestamp(topic, time)] as const,
+            async (time) =>
+              [
+                time,
+                await admin.fetchTopicOffsetsByTimestamp(topic, time).catch(saysNothing(topic)),
+              ] as const,
           ),
         ),
       )

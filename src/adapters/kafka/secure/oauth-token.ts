@@ -1,5 +1,5 @@
 import kafkajs from 'kafkajs'
-import { request, type Dispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
 import type { KafkaOAuth } from '../../../config/kafka-security.ts'
 import { messageOf } from '../../../errors.ts'
 
@@ -85,6 +85,8 @@ export class OAuthTokens {
     let status: number
     let text: string
     try {
+      // Read only here: other logins do without it.
+      const { request } = await import('undici')
       const answer = await request(tokenUrl, {
         method: 'POST',
         headers: {

@@ -5,14 +5,18 @@ import type { PartitionBatch } from '../producer/partition-batch.ts'
 const firstBytes = 4_096
 /** Length, attributes, deltas: a number takes 5 bytes at the most. */
 const maxHeadBytes = 5 + 2 + 5
-/** Their number, the lengths of name and value. */
-const maxHeaderHeadBytes = 5 + 5 + 5
+/** Their number, and for each the lengths of name and value. */
+const maxHeaderCountBytes = 5
+const maxHeaderHeadBytes = 5 + 5
 const noHeaders = Buffer.of(0)
 
-/** A header in the bytes in which each record ends that has it and no other. */
-export function headerBytes(name: string, value: string): Buffer {
-  const bytes = Buffer.alloc(Buffer.byteLength(name + value) + maxHeaderHeadBytes)
-  return bytes.subarray(0, writeHeaders({ [name]: value }, bytes, 0))
+/** Headers in the bytes in which each record ends that has these and no others. */
+export function headerBytes(headers: Readonly<Record<string, string>>): Buffer {
+  const sizes = Object.entries(headers).map(
+    ([name, value]) => Buffer.byteLength(name + value) + maxHeaderHeadBytes,
+  )
+  const bytes = Buffer.alloc(sizes.reduce((sum, size) => sum + size, maxHeaderCountBytes))
+  return bytes.subarray(0, writeHeaders(headers, bytes, 0))
 }
 
 /** Records of one partition in the bytes in which they go into a record batch (KIP-98), one behind the other. */
@@ -25,7 +29,7 @@ export class RecordBundle implements PartitionBatch {
   /** Where the last record begins. */
   #last = 0
 
-  /** `headers`: of every record; see `headerBytes`. */
+  /** `headers`: of every record that is not given its own; see `headerBytes`. */
   constructor(partition: number, headers: Buffer = noHeaders) {
     this.partition = partition
     this.#headers = headers
@@ -39,9 +43,9 @@ export class RecordBundle implements PartitionBatch {
     return this.#end
   }
 
-  append<T>(key: string | null, value: T, writer: ValueWriter<T>): void {
+  append<T>(key: string | null, value: T, writer: ValueWriter<T>, headers: Buffer | null = null): void {
     for (;;) {
-      const end = this.#write(key, value, writer)
+      const end = this.#write(key, value, writer, headers ?? this.#headers)
       if (end >= 0) {
         this.#last = this.#end
         this.#end = end
@@ -65,9 +69,8 @@ export class RecordBundle implements PartitionBatch {
   }
 
   /** Its length stands before the record, and is known after it. Gives -1 when the buffer is too short. */
-  #write<T>(key: string | null, value: T, writer: ValueWriter<T>): number {
+  #write<T>(key: string | null, value: T, writer: ValueWriter<T>, headers: Buffer): number {
     const buffer = this.#buffer
-    const headers = this.#headers
     if (this.#end + maxHeadBytes > buffer.length) return -1
     const index = this.#count
     const headBytes = 2 + sizeOfVarint(index)

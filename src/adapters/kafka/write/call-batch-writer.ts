@@ -77,12 +77,12 @@ export class CallBatchWriter implements CallBatchSink {
   }
 
   /** While there is a problem, the batch has failed already. */
-  add(call: AnalyticsCall): CallBatch {
+  add(call: AnalyticsCall, traceparent: string | null = null): CallBatch {
     const { codec } = this.#options
     let batch = this.#batches.at(-1)
-    if (batch === undefined || !batch.add(call, codec)) {
+    if (batch === undefined || !batch.add(call, codec, traceparent)) {
       batch = new EncodedCallBatch(this.#partitions)
-      batch.add(call, codec)
+      batch.add(call, codec, traceparent)
       this.#batches.push(batch)
     }
     if (this.#state === 'writing') this.#schedule()

@@ -11,7 +11,8 @@ const maxBytes = 1_048_576 - 4_096
 
 /** Says in each record that a collector wrote it: `postrider why` distinguishes it from what others write there. */
 export const collectorHeader = { name: 'via', value: 'collector' }
-const headers = headerBytes(collectorHeader.name, collectorHeader.value)
+const via = { [collectorHeader.name]: collectorHeader.value }
+const headers = headerBytes(via)
 
 /** Calls that are written to Kafka together, encoded as they came in and sorted by partition. */
 export class EncodedCallBatch implements CallBatch {
@@ -22,6 +23,8 @@ export class EncodedCallBatch implements CallBatch {
   readonly #bundles: (RecordBundle | undefined)[] = []
   #calls = 0
   #bytes = 0
+  /** Of the last call that had a trace: those of one request come together. */
+  #traced: { traceparent: string; headers: Buffer } | null = null
 
   /** @param partitions number of the topic's partitions */
   constructor(partitions: number) {
@@ -41,14 +44,14 @@ export class EncodedCallBatch implements CallBatch {
   }
 
   /** Whether the call was taken; the first one always is. */
-  add(call: AnalyticsCall, writer: ValueWriter<AnalyticsCall>): boolean {
+  add(call: AnalyticsCall, writer: ValueWriter<AnalyticsCall>, traceparent: string | null = null): boolean {
     if (this.#calls === maxCalls) return false
     const key = partitionKey(call)
     // No call that the collector takes is without a key.
     const partition = key === null ? 0 : partitionOfKey(key, this.#partitions)
     const bundle = (this.#bundles[partition] ??= new RecordBundle(partition, headers))
     const before = bundle.bytes
-    bundle.append(key, call, writer)
+    bundle.append(key, call, writer, traceparent === null ? null : this.#tracedHeaders(traceparent))
     const bytes = bundle.bytes - before
     if (this.#bytes + bytes > maxBytes && this.#calls > 0) {
       bundle.undo()
@@ -57,5 +60,11 @@ export class EncodedCallBatch implements CallBatch {
     this.#bytes += bytes
     this.#calls++
     return true
+  }
+
+  #tracedHeaders(traceparent: string): Buffer {
+    if (this.#traced?.traceparent !== traceparent)
+      this.#traced = { traceparent, headers: headerBytes({ ...via, traceparent }) }
+    return this.#traced.headers
   }
 }

@@ -3,25 +3,18 @@ import type { ComputationKind } from '../../../core/audience/computations.ts'
 import { computationIn } from '../../computations/sync.ts'
 import { computationSchema, computationsOf, computationView } from '../../computations/view.ts'
 import { operation, type Operation } from '../operation.ts'
-import { idParams, idText, listAndCreate, pathOf } from '../setting-operations.ts'
+import { idParams, listAndCreate, pathOf } from '../setting-operations.ts'
+import { computationCreate } from './computation-schemas.ts'
 import { reportTo, syncOperations, syncProgress } from './syncs.ts'
 
-const countedSchema = z
+export const countedComputationSchema = z
   .object({
     ...computationSchema.shape,
     count: z.number().int().describe('Members, or users with a value, now.'),
   })
   .meta({ id: 'CountedComputation' })
 
-const createBody = z
-  .strictObject({
-    id: z.string().describe(idText),
-    name: z.string().describe('For people; its snake_case form is the property.'),
-    sourceId: z.string().describe('Whose destinations are notified.'),
-  })
-  .meta({ id: 'ComputationCreate' })
-
-const deletedSchema = z
+export const computationDeletedSchema = z
   .object({ id: z.string(), deleted: z.literal(true), notified: z.number().int() })
   .meta({ id: 'ComputationDeleted' })
 
@@ -37,15 +30,16 @@ function operationsOf(kind: ComputationKind, name: string): Operation[] {
       ...computationsOf(kind),
       name,
       isVersioned: false,
-      createBody,
+      createBody: computationCreate,
       create: (body) => ({ command: { type: 'create_computation', kind, ...body }, asked: body }),
     }),
     operation({
       id: `show${name}`,
       route: `GET ${path}`,
+      role: 'reader',
       summary: kind === 'audience' ? 'One audience, with the number of its members' : 'One computed trait',
       params: idParams,
-      success: { status: 200, description: 'With its count.', schema: countedSchema },
+      success: { status: 200, description: 'With its count.', schema: countedComputationSchema },
       async handle({ params: { id } }, { settings, computations }) {
         const view = computationView(computationIn(settings, kind, id))
         return { status: 200, body: { ...view, count: await computations.count(kind, id) } }
@@ -55,6 +49,7 @@ function operationsOf(kind: ComputationKind, name: string): Operation[] {
     operation({
       id: `delete${name}`,
       route: `DELETE ${path}`,
+      role: 'admin',
       summary: 'Delete it; its id cannot be used again',
       description: 'Broken off, it goes on where it was when it is repeated.',
       params: idParams,
@@ -64,7 +59,7 @@ function operationsOf(kind: ComputationKind, name: string): Operation[] {
           .default(false)
           .describe('Notify destinations first that every member left, or lost the value.'),
       }),
-      success: { status: 200, description: 'It is gone.', schema: deletedSchema },
+      success: { status: 200, description: 'It is gone.', schema: computationDeletedSchema },
       progress: syncProgress,
       refusals: [409],
       async handle({ params: { id }, query: { notify }, stopping }, { computations }) {

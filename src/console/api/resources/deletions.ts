@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { deletionStates } from '../../../core/erasure/deletion-book.ts'
 import { maxUsersOfRequest } from '../../../core/erasure/deletion.ts'
 import { messageOf, PostriderError } from '../../../errors.ts'
 import { reportOf, statusOf, summaryOf, type DeletionOptions } from '../../deletions/deletions.ts'
@@ -9,7 +10,7 @@ import { requestKey } from '../tags.ts'
 
 const count = (text: string) => z.number().int().describe(text)
 
-const maxSources = 1_000
+export const maxSources = 1_000
 
 const createBody = z
   .strictObject({
@@ -25,7 +26,7 @@ const createBody = z
   })
   .meta({ id: 'DeletionCreate' })
 
-const reportSchema = z
+export const deletionReportSchema = z
   .object({
     id: z.string(),
     users: count('That are erased.'),
@@ -41,19 +42,19 @@ const reportSchema = z
   })
   .meta({ id: 'DeletionReport' })
 
+const stateSchema = z.enum(deletionStates)
+
 const summaryShape = {
   id: z.string(),
   requestedAt: z.iso.datetime(),
   users: count('Of the source with the most.'),
-  state: z
-    .enum(['finished', 'interrupted', 'cut_off'])
-    .describe(
-      'interrupted: delete calls are missing; resume writes them. cut_off: it ended before all of its users were ' +
-        'erased; give them again. Both also while it is being written.',
-    ),
+  state: stateSchema.describe(
+    'interrupted: delete calls are missing; resume writes them. cut_off: it ended before all of its users were ' +
+      'erased; give them again. Both also while it is being written.',
+  ),
   sources: z.array(z.string()),
 }
-const summarySchema = z.object(summaryShape).meta({ id: 'Deletion' })
+export const deletionSchema = z.object(summaryShape).meta({ id: 'Deletion' })
 
 const countsShape = {
   delivered: count('Delete calls that arrived.'),
@@ -63,7 +64,7 @@ const countsShape = {
   unknown: count('Too long ago: what became of them is not kept any more.'),
 }
 
-const statusSchema = z
+export const deletionStatusSchema = z
   .object({
     ...summaryShape,
     progress: z
@@ -80,7 +81,7 @@ const statusSchema = z
   })
   .meta({ id: 'DeletionStatus' })
 
-const resumedSchema = z
+export const deletionResumedSchema = z
   .object({
     id: z.string(),
     deleteCalls: count(
@@ -90,7 +91,7 @@ const resumedSchema = z
   })
   .meta({ id: 'DeletionResumed' })
 
-const progressSchema = z
+export const deletionProgressSchema = z
   .object({ phase: z.enum(['erasing', 'notifying']), done: z.number().int(), total: z.number().int() })
   .meta({ id: 'DeletionProgress' })
 
@@ -99,23 +100,32 @@ export const deletionOperations: Operation[] = [
   operation({
     id: 'listDeletions',
     route: 'GET /deletions',
+    role: 'reader',
     summary: 'The deletion requests of the last 40 days, the oldest first',
-    query: pageQuery,
-    success: { status: 200, description: 'A page of them.', schema: pageOf(summarySchema) },
-    handle: async ({ query, gone }, { deletions }) =>
-      page((await deletions.list(gone)).map(summaryOf), query, (view) => view),
+    query: pageQuery.extend({
+      state: stateSchema.optional().describe('Only those in this state.'),
+      order: z.enum(['oldest', 'newest']).default('oldest').describe('Which come first.'),
+    }),
+    success: { status: 200, description: 'A page of them.', schema: pageOf(deletionSchema) },
+    async handle({ query, gone }, { deletions }) {
+      const all = (await deletions.list(gone)).map(summaryOf)
+      const inOrder = query.order === 'newest' ? all.reverse() : all
+      const isAsked = ({ state }: (typeof all)[number]) => query.state === undefined || state === query.state
+      return page(inOrder, query, (view) => view, isAsked)
+    },
   }),
   operation({
     id: 'createDeletion',
     route: 'POST /deletions',
+    role: 'admin',
     summary: 'Erase users, and ask the destinations to forget them',
     description:
       'What waits of their calls is dropped, their dead letters are gone, and every enabled destination of the sources ' +
       'gets a delete call for each user, after the calls that came before. A list with anything wrong in it changes nothing.',
     body: createBody,
     isIdempotent: true,
-    success: { status: 201, description: 'It was written whole.', schema: reportSchema },
-    progress: progressSchema,
+    success: { status: 201, description: 'It was written whole.', schema: deletionReportSchema },
+    progress: deletionProgressSchema,
     async handle({ body, idempotencyKey, stopping }, { deletions }): Promise<LongAnswer> {
       const key = requestKey('createDeletion', idempotencyKey, body)
       let isRepeated = false
@@ -138,9 +148,10 @@ export const deletionOperations: Operation[] = [
   operation({
     id: 'showDeletion',
     route: 'GET /deletions/{id}',
+    role: 'reader',
     summary: 'One request, and what became of its delete calls',
     params,
-    success: { status: 200, description: 'The request.', schema: statusSchema },
+    success: { status: 200, description: 'The request.', schema: deletionStatusSchema },
     async handle({ params: { id }, gone }, { deletions }) {
       return { status: 200, body: statusOf(await deletions.show(id, gone)) }
     },
@@ -148,11 +159,12 @@ export const deletionOperations: Operation[] = [
   operation({
     id: 'resumeDeletion',
     route: 'POST /deletions/{id}/resume',
+    role: 'admin',
     summary: 'Write the delete calls of a request that was interrupted',
     description: 'Those that were written before keep their messageId, by which receivers know them.',
     params,
-    success: { status: 200, description: 'What was written.', schema: resumedSchema },
-    progress: progressSchema,
+    success: { status: 200, description: 'What was written.', schema: deletionResumedSchema },
+    progress: deletionProgressSchema,
     async handle({ params: { id }, stopping }, { deletions }) {
       return {
         run: (progress) =>
@@ -165,13 +177,13 @@ export const deletionOperations: Operation[] = [
   }),
 ]
 
-const optionsOf = (signal: AbortSignal, progress: (state: object) => void): DeletionOptions => ({
+export const optionsOf = (signal: AbortSignal, progress: (state: object) => void): DeletionOptions => ({
   signal,
   onProgress: (phase, done, total) => progress({ phase, done, total }),
 })
 
 /** What the end of the console breaks off is no conflict: it can be repeated, or resumed. */
-async function untilStopped<T>(stopping: AbortSignal, work: () => Promise<T>): Promise<T> {
+export async function untilStopped<T>(stopping: AbortSignal, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {

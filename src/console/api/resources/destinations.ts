@@ -1,5 +1,5 @@
 import type { HeaderEdit } from '../../../core/settings/commands.ts'
-import { givenOptions, type OptionsEdit } from '../../../core/settings/destination-options.ts'
+import { defaultOptions, givenOptions, type OptionsEdit } from '../../../core/settings/destination-options.ts'
 import { destinationKind, sampleView } from '../../destinations.ts'
 import { settingIn } from '../../setting-kind.ts'
 import { sealerFor, type Sealer } from '../../sealing-key.ts'
@@ -64,6 +64,7 @@ export const destinationOperations: Operation[] = [
   operation({
     id: 'testDestination',
     route: 'POST /destinations/{id}/test',
+    role: 'operator',
     summary: 'Send one sample call to each URL, once, enabled or not',
     params: idParams,
     success: { status: 200, description: 'The outcome at each URL.', schema: sampleOutcomes },
@@ -88,7 +89,10 @@ function headerEdits(
   )
 }
 
-function optionsEdit({ standardWebhooks, types, events, deliverTo }: OptionsEdit): OptionsEdit | undefined {
-  const edit = givenOptions({ standardWebhooks, types, events, deliverTo })
+const optionNames = Object.keys(defaultOptions) as (keyof OptionsEdit)[]
+
+/** The options among the fields of a body. */
+function optionsEdit(body: OptionsEdit): OptionsEdit | undefined {
+  const edit = givenOptions(Object.fromEntries(optionNames.map((name) => [name, body[name]])) as OptionsEdit)
   return Object.keys(edit).length > 0 ? edit : undefined
 }

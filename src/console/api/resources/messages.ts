@@ -1,14 +1,17 @@
 import { z } from 'zod'
+import { includesRole } from '../../../core/access/roles.ts'
 import { callTypes } from '../../../core/call/analytics-call.ts'
-import { dispositionLabels } from '../../../core/ledger/delivery-event.ts'
+import { dispositionLabels, notPlannedReasons } from '../../../core/ledger/delivery-event.ts'
 import { outcomeKinds } from '../../../core/delivery/outcome.ts'
 import { jsonOf } from '../../messages/describe.ts'
+import { contentsOf } from '../../messages/call-contents.ts'
 import { lifeOfMessage } from '../../messages/why.ts'
+import { wrongField } from '../errors.ts'
 import { operation, type Operation } from '../operation.ts'
 
 const state = {
   state: z
-    .enum(['open', 'waiting', 'delivered', 'dead_letter', 'skipped', 'erased', 'unknown'])
+    .enum(['open', 'waiting', 'delivered', 'dead_letter', 'skipped', 'erased', 'held', 'unknown'])
     .describe(
       '`open`: not finished: it waits in Kafka, or is in flight. `waiting`: in a retry tier. `unknown`: finished, and ' +
         'what is left of the ledger does not say how.',
@@ -16,8 +19,9 @@ const state = {
   at: z.string().nullable().describe('With `byTally` the time by which it had come to this.'),
   byTally: z
     .boolean()
-    .describe('Known by a tally of the ledger only: it was delivered at the first attempt, or skipped.'),
-  reason: z.string().nullable().describe('Of a dead letter, or why it was skipped.'),
+    .describe('Known by a tally of the ledger only: it was delivered at the first attempt, skipped or held.'),
+  reason: z.string().nullable().describe('Of a dead letter, why it was skipped, or the pause that holds it.'),
+  pausedAt: z.string().nullable().describe('When the pause that holds it began; null where it is not known.'),
   deadLetterId: z.string().nullable(),
 }
 
@@ -41,6 +45,11 @@ const step = z
     dueAt: z.string().nullable().optional(),
     notBefore: z.string().nullable().optional().describe('As the receiver asked by Retry-After.'),
     deadLetterId: z.string().nullable().optional(),
+    replay: z
+      .string()
+      .nullable()
+      .optional()
+      .describe('The replay that sent it again; null for a dead letter’s.'),
   })
   .meta({ id: 'MessageStep' })
 
@@ -66,7 +75,9 @@ const copy = z
         timestamp: z.string(),
       })
       .nullable()
-      .describe('Null where the record is there no more.'),
+      .describe(
+        'Null where the record is there no more. With the role `reader` its ids, event and name are null.',
+      ),
     plan: z
       .object({
         by: z.enum(['ledger', 'settings']).describe('By the ledger, or by the settings of that time.'),
@@ -75,9 +86,7 @@ const copy = z
           z.object({
             destinationId: z.string(),
             deliveryId: z.string().nullable().describe('Null: it does not get the call.'),
-            reason: z
-              .enum(['source_disabled', 'destination_disabled', 'integrations', 'not_chosen'])
-              .nullable(),
+            reason: z.enum(notPlannedReasons).nullable(),
           }),
         ),
       })
@@ -98,7 +107,7 @@ const copy = z
   })
   .meta({ id: 'MessageCopy' })
 
-const messageSchema = z
+export const messageSchema = z
   .object({
     messageId: z.string(),
     copies: z.array(copy).describe('Each record with this messageId, the oldest first.'),
@@ -106,22 +115,39 @@ const messageSchema = z
   })
   .meta({ id: 'Message' })
 
-const progressSchema = z
+/** While the index of messages follows the topics. */
+export const indexProgress = z
   .object({ done: z.number().int(), total: z.number().int() })
   .meta({ id: 'IndexProgress' })
+
+export const messageBodySchema = z
+  .object({
+    partition: z.number().int(),
+    offset: z.number().int(),
+    text: z
+      .string()
+      .describe(
+        'The call as JSON, in the shape of the tracking API. Its free-form maps are the text that was sent.',
+      ),
+  })
+  .meta({ id: 'MessageBody' })
+
+const place = z.string().regex(/^\d{1,15}$/, 'must be a whole number')
 
 export const messageOperations: Operation[] = [
   operation({
     id: 'showMessage',
     route: 'GET /messages/{id}',
+    role: 'reader',
     summary: 'The life of one call: where it went, each attempt, what became of it',
     description:
       'Looked up in an index that follows the topics whenever it is asked: the first time takes as long as reading ' +
       'them. Progress counts records.',
     params: z.object({ id: z.string().describe('The call’s messageId.') }),
     success: { status: 200, description: 'What is known of it.', schema: messageSchema },
-    progress: progressSchema,
-    async handle({ params: { id }, gone }, { messages }) {
+    progress: indexProgress,
+    async handle({ params: { id }, caller, gone }, { messages }) {
+      const hidesContents = !includesRole(caller.role, 'operator')
       return {
         run: async (progress) =>
           jsonOf(
@@ -129,7 +155,35 @@ export const messageOperations: Operation[] = [
               signal: gone,
               progress: (done, total) => progress({ done, total }),
             }),
+            hidesContents,
           ),
+      }
+    },
+  }),
+  operation({
+    id: 'showMessageBody',
+    route: 'GET /messages/{id}/body',
+    role: 'operator',
+    summary: 'What a call says',
+    description:
+      'Found as `GET /messages/{id}` finds it. Calls that a deletion request covers are not shown.',
+    params: z.object({ id: z.string().describe('The call’s messageId.') }),
+    query: z.strictObject({
+      partition: place.optional().describe('Of the copy that is meant; the newest unless given.'),
+      offset: place.optional(),
+    }),
+    success: { status: 200, description: 'The call.', schema: messageBodySchema },
+    progress: indexProgress,
+    async handle({ params: { id }, query: { partition, offset }, gone }, { messages }) {
+      if ((partition === undefined) !== (offset === undefined))
+        throw wrongField(partition === undefined ? 'partition' : 'offset', 'is needed beside the other one')
+      const at = partition === undefined ? null : { partition: Number(partition), offset: Number(offset) }
+      return {
+        run: (progress) =>
+          contentsOf(id, at, messages, {
+            signal: gone,
+            progress: (done, total) => progress({ done, total }),
+          }),
       }
     },
   }),

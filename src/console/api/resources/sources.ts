@@ -2,7 +2,10 @@ import { z } from 'zod'
 import { newWriteKey, sourceKind } from '../../sources.ts'
 import { idText, settingOperations } from '../setting-operations.ts'
 
-const createBody = z
+const maxRateText =
+  'The calls that each collector takes of it, a second or a minute: `200/s`, `600/m`. What exceeds it is answered 429.'
+
+export const sourceCreate = z
   .strictObject({
     id: z.string().describe(idText),
     name: z.string().describe('For people.'),
@@ -10,24 +13,29 @@ const createBody = z
       .string()
       .optional()
       .describe('Visible ASCII without a colon. A random one is made unless given.'),
+    maxRate: z.string().nullable().optional().describe(maxRateText),
     enabled: z.boolean().default(true),
   })
   .meta({ id: 'SourceCreate' })
 
 const updateBody = z
-  .strictObject({ name: z.string().optional(), writeKey: z.string().optional() })
+  .strictObject({
+    name: z.string().optional(),
+    writeKey: z.string().optional(),
+    maxRate: z.string().nullable().optional().describe(`${maxRateText} Null takes it away.`),
+  })
   .meta({ id: 'SourceUpdate' })
 
 export const sourceOperations = settingOperations({
   ...sourceKind,
   name: 'Source',
   isVersioned: true,
-  createBody,
+  createBody: sourceCreate,
   updateBody,
   texts: {
     show: { summary: 'One source' },
     update: {
-      summary: 'Change its name or write key',
+      summary: 'Change its name, write key or quota',
       description: 'Changes what is given, and nothing else. The old write key stops to work.',
     },
     enable: { summary: 'Take its calls again' },

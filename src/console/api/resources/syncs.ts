@@ -7,7 +7,7 @@ import { operation, type ApiRequest, type LongAnswer, type Operation } from '../
 import type { ConsoleServices } from '../services.ts'
 import { idParams, pathOf } from '../setting-operations.ts'
 
-const reportSchema = z
+export const syncReportSchema = z
   .object({
     id: z.string(),
     syncId: z.string().nullable().describe('Null when nobody changed.'),
@@ -50,7 +50,7 @@ export function syncOperations(kind: ComputationKind, name: string): Operation[]
   const common = {
     params: idParams,
     streams: streamsOf[kind],
-    success: { status: 200, description: 'What changed.', schema: reportSchema },
+    success: { status: 200, description: 'What changed.', schema: syncReportSchema },
     progress: syncProgress,
     refusals: [409, 429],
   } satisfies Partial<Operation>
@@ -59,6 +59,7 @@ export function syncOperations(kind: ComputationKind, name: string): Operation[]
       ...common,
       id: `sync${name}`,
       route: `POST ${path}/sync`,
+      role: 'admin',
       summary: kind === 'audience' ? 'Give the whole list of members' : 'Give the values of all users',
       description:
         'A user who is not in the list leaves, or loses the value; destinations are notified of what changed since the ' +
@@ -73,6 +74,7 @@ export function syncOperations(kind: ComputationKind, name: string): Operation[]
       ...common,
       id: `change${name}`,
       route: `POST ${path}/change`,
+      role: 'admin',
       summary: kind === 'audience' ? 'Add and remove members' : 'Give the values of some users',
       description: 'As sync, and leaves users who are not in the list as they are.',
       handle: async (request, services) => sync(kind, 'change', request, services),

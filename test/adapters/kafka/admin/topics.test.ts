@@ -84,22 +84,26 @@ test('setup creates every topic with exactly the specified settings, and a secon
       ['analytics.calls', 'created', 2],
       ['webhooks.retry.10s', 'created', 1],
       ['webhooks.retry.2h', 'created', 1],
+      ['webhooks.retry.replay', 'created', 1],
       ['webhooks.dead-letters', 'created', 1],
       ['webhooks.deliveries', 'created', 1],
       ['webhooks.settings', 'created', 1],
       ['analytics.memberships', 'created', 1],
       ['webhooks.erasures', 'created', 1],
+      ['webhooks.suppressions', 'created', 1],
     ],
   )
   const expected: Record<string, [retention: number | null, bytes: number | null, policy: string]> = {
     'analytics.calls': [7 * day, 1_048_576, 'delete'],
     'webhooks.retry.10s': [7 * day + 10_000, 4_194_304, 'delete'],
     'webhooks.retry.2h': [7 * day + 7_200_000, 4_194_304, 'delete'],
+    'webhooks.retry.replay': [7 * day, 4_194_304, 'delete'],
     'webhooks.dead-letters': [30 * day, 4_194_304, 'delete'],
     'webhooks.deliveries': [9 * day, 4_194_304, 'delete'],
     'webhooks.settings': [-1, null, 'delete'],
     'analytics.memberships': [null, null, 'compact'],
     'webhooks.erasures': [40 * day, null, 'delete'],
+    'webhooks.suppressions': [null, null, 'compact'],
   }
   for (const [topic, [retention, bytes, policy]] of Object.entries(expected)) {
     const settings = await settingsOf(admin, prefix + topic)
@@ -180,6 +184,7 @@ test('retry topics of tiers that are no longer configured are still found, with 
     ['webhooks.retry.90s', 'webhooks.retry.soon'].map((topic) => ({ topic: prefix + topic })),
   )
   assert.deepEqual(await retryTopics(admin, prefix), [
+    { topic: `${prefix}webhooks.retry.replay`, tier: { name: 'replay', delayMs: 0 } },
     { topic: `${prefix}webhooks.retry.10s`, tier: { name: '10s', delayMs: 10_000 } },
     { topic: `${prefix}webhooks.retry.90s`, tier: { name: '90s', delayMs: 90_000 } },
     { topic: `${prefix}webhooks.retry.2h`, tier: { name: '2h', delayMs: 7_200_000 } },
@@ -205,5 +210,5 @@ test('two concurrent setups both succeed', async (t) => {
 
 test('every topic has a specification', () => {
   const config = loadConfig({})
-  assert.equal(topicSpecs(config).length, 1 + config.retryTiers.length + 5)
+  assert.equal(topicSpecs(config).length, 1 + config.retryTiers.length + 7)
 })

@@ -32,8 +32,10 @@ async function leases(t: TestContext) {
   })
   const options = { groupId, topic, sessionTimeoutMs, what: 'audience "vip"' }
   return {
-    async acquire(): Promise<GroupLease> {
-      const lease = await GroupLease.acquire({ kafka, ...options })
+    admin,
+    ...options,
+    async acquire(signal = new AbortController().signal): Promise<GroupLease> {
+      const lease = await GroupLease.acquire({ kafka, ...options, signal })
       held.add(lease)
       return lease
     },
@@ -93,4 +95,42 @@ test('a holder that was frozen for longer than its session knows that it has los
     holder.send('check')
     assert.deepEqual(await once(holder, 'message'), ['conflict', undefined])
   }
+})
+
+test('what its holder commits is there, also while others ask for the lease; after its release nothing is', async (t) => {
+  const { acquire, admin, groupId, topic } = await leases(t)
+  const lease = await acquire()
+  const commit = (offset: number) => lease.commit([{ topic, partition: 0, offset, metadata: `m${offset}` }])
+  const committed = async () => {
+    const [found] = await admin.fetchOffsets({ groupId, topics: [topic] })
+    const { offset, metadata } = found!.partitions[0]!
+    return [offset, metadata]
+  }
+  await commit(1)
+  assert.deepEqual(await committed(), ['1', 'm1'])
+  const asking = assert.rejects(acquire(), conflict)
+  let offset = 1
+  let isAsking = true
+  const asked = asking.finally(() => (isAsking = false))
+  while (isAsking) {
+    await commit(++offset)
+    assert.deepEqual(await committed(), [String(offset), `m${offset}`])
+  }
+  await asked
+  await lease.release()
+  await assert.rejects(commit(offset + 1), { code: 'conflict' })
+  assert.deepEqual(await committed(), [String(offset), `m${offset}`])
+})
+
+test('a claimant that gives up leaves nothing behind that could get the lease', async (t) => {
+  const { acquire } = await leases(t)
+  const holder = await acquire()
+  const giveUp = new AbortController()
+  const asking = acquire(giveUp.signal)
+  giveUp.abort(new Error('given up'))
+  await assert.rejects(asking, /given up/)
+  await holder.release()
+  const next = await acquire()
+  await assert.rejects(acquire(), conflict)
+  next.check()
 })

@@ -175,20 +175,23 @@ test('property: a bundle is encoded as kafkajs encodes its records one by one', 
     key: fc.oneof(fc.string({ unit: 'binary', maxLength: 20 }), fc.constant(null)),
     value,
     isTakenBack: fc.boolean(),
+    own: fc.option(fc.dictionary(fc.constantFrom('via', 'traceparent', 'x'), fc.string({ maxLength: 60 }))),
   })
   const headerText = fc.string({ unit: 'binary', maxLength: 90 })
   const header = fc.option(fc.tuple(fc.string({ minLength: 1, maxLength: 9 }), headerText))
   await fc.assert(
     fc.asyncProperty(fc.array(bundled, { minLength: 1, maxLength: 90 }), header, async (records, header) => {
-      const bundle = header ? new RecordBundle(3, headerBytes(...header)) : new RecordBundle(3)
-      for (const { key, value, isTakenBack } of records) {
-        bundle.append(key, value, asTheyAre)
+      const bundle = header
+        ? new RecordBundle(3, headerBytes({ [header[0]]: header[1] }))
+        : new RecordBundle(3)
+      for (const { key, value, isTakenBack, own } of records) {
+        bundle.append(key, value, asTheyAre, own && headerBytes(own))
         if (isTakenBack) bundle.undo()
       }
-      const headers = header ? { headers: { [header[0]]: header[1] } } : {}
+      const common = header && { [header[0]]: header[1] }
       const kept = records
         .filter(({ isTakenBack }) => !isTakenBack)
-        .map(({ key, value }) => ({ key, value, ...headers }))
+        .map(({ key, value, own }) => ({ key, value, ...((own ?? common) && { headers: own ?? common! }) }))
       assert.equal(bundle.count, kept.length)
       if (kept.length === 0) return
       assert.ok(bySelf(bundle).equals(await byKafkajs(kept)))

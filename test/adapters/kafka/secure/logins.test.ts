@@ -171,7 +171,7 @@ test('on brokers with TLS and logins', { concurrency: 6, timeout: 400_000 }, asy
       })
     await refused(
       runSetup(loadConfig(env), silent),
-      /^User ann may not CREATE topics p\.analytics\.calls, .*p\.webhooks\.settings: grant it/,
+      /^User ann may not CREATE topics p\.analytics\.calls, .*p\.webhooks\.settings, p\.webhooks\.suppressions: grant it/,
     )
   })
 })

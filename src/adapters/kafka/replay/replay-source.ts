@@ -1,0 +1,82 @@
+import type { Admin, Kafka } from 'kafkajs'
+import type { PartitionSpan, ReplaySource } from '../../../console/replays/replay-source.ts'
+import { keyOfPlace } from '../../../console/replays/replay-source.ts'
+import { checkCall } from '../../../core/call/check-call.ts'
+import { partPermissions } from '../../../core/permissions.ts'
+import { replayTier, tierOfTopic, type TopicNames } from '../../../core/topics.ts'
+import { PostriderError } from '../../../errors.ts'
+import type { Logger } from '../../log.ts'
+import type { Codecs } from '../../schema-registry/codecs.ts'
+import { withAdmin } from '../admin/with-admin.ts'
+import { commitsOf } from '../group/committed-offsets.ts'
+import { readSpans } from '../read/read-range.ts'
+import { eachSettings } from '../../folded-log/settings-history.ts'
+import { fetchRange } from '../read/topic-offsets.ts'
+
+export interface ReplaySourceOptions {
+  kafka: Kafka
+  topics: TopicNames
+  /** Of the forwarders; that of the tiers is named after it. */
+  groupId: string
+  codecs: Codecs
+  log: Logger
+}
+
+/** Groups that read for replays; nothing is committed under them. */
+export const replayReaders = (groupId: string): string => `${groupId}.replay.read`
+
+/** What replays look at. */
+export function openReplaySource({ kafka, topics, groupId, codecs, log }: ReplaySourceOptions): ReplaySource {
+  const groupPrefix = replayReaders(groupId)
+  const retries = codecs.retries(replayTier.name)
+  const needs = partPermissions('console', { topics, tiers: [], groupId })
+  return {
+    spans: async (topic, since): Promise<PartitionSpan[]> =>
+      (await fetchRange(kafka, topic, since)).sort((a, b) => a.partition - b.partition),
+
+    async committed() {
+      const look = async (admin: Admin) => {
+        const tiers = (await admin.listTopics()).filter((topic) => tierOfTopic(topics, topic) !== null)
+        return [
+          ...(await commitsOf(admin, groupId, [topics.calls])),
+          ...(await commitsOf(admin, `${groupId}.retries`, tiers)),
+        ]
+      }
+      const commits = await withAdmin(kafka, look, { needs })
+      return new Map(commits.map((commit) => [keyOfPlace(commit), commit.position ?? 0]))
+    },
+
+    read: (topic, spans, signal) => readSpans(spans, { kafka, topic, groupPrefix, log, signal }),
+
+    settings: (from, signal) =>
+      eachSettings(
+        { kafka, topic: topics.settings, groupPrefix, log, codec: codecs.settings },
+        from,
+        Infinity,
+        signal,
+      ),
+
+    async call(value) {
+      const call = await readable(value, codecs.calls)
+      return call && checkCall(call).call
+    },
+    retry: (value) => readable(value, retries),
+    deadLetter: (value) => readable(value, codecs.deadLetters),
+    event: (value) => readable(value, codecs.deliveries),
+  }
+}
+
+interface Decoder<T> {
+  tryDecode(value: Buffer | null): T | undefined
+  decode(value: Buffer | null): Promise<T>
+}
+
+/** Null for what cannot be read for good. */
+async function readable<T>(value: Uint8Array | null, decoder: Decoder<T>): Promise<T | null> {
+  try {
+    return decoder.tryDecode(value as Buffer | null) ?? (await decoder.decode(value as Buffer | null))
+  } catch (error) {
+    if (error instanceof PostriderError && error.code === 'undecodable') return null
+    throw error
+  }
+}

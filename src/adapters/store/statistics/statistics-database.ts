@@ -1,0 +1,300 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import type {
+  AttemptFilter,
+  AttemptPage,
+  AttemptPlace,
+  ListedAttempt,
+  RollupPeriod,
+  StatisticsReach,
+  StatisticsStore,
+} from '../../../console/statistics/statistics-store.ts'
+import type { Heartbeat } from '../../../core/ledger/heartbeat.ts'
+import {
+  addRollup,
+  keptMs,
+  spanMs,
+  subjectKey,
+  subjectOf,
+  type RollupCounts,
+  type RollupSpan,
+  type RollupSubject,
+} from '../../../core/statistics/rollup.ts'
+import type { RollupDelta, RollupState, SeenProcess } from '../../../core/statistics/rollup-fold.ts'
+import type { TallyFactsState } from '../../../core/statistics/tally-facts.ts'
+import { PostriderError } from '../../../errors.ts'
+import { AttemptTable } from './attempt-table.ts'
+import { forget, makeStatisticsTables, spanCodes } from './statistics-tables.ts'
+import { inTransaction, openView } from '../view-file.ts'
+
+/** Up to where a partition of the ledger was folded. */
+export interface FoldedUntil {
+  next: number
+  /** The broker's time of the newest record, epoch ms. */
+  newest: number
+}
+
+/** What is folded at once: in the file it is all there or none of it. */
+export interface FoldedBatch extends RollupDelta {
+  attempts: readonly ListedAttempt[]
+  /** By partition of the ledger. */
+  until: ReadonlyMap<number, FoldedUntil>
+  /** Epoch ms; null leaves it as it is. */
+  asOf: number | null
+  /** The broker's time of the oldest record, epoch ms; null without one. */
+  oldest: number | null
+}
+
+export interface SavedFold {
+  /** Changes with each batch. */
+  revision: number
+  state: RollupState
+  positions: Map<number, FoldedUntil>
+}
+
+/** A follower that did not say that it is there for so long is gone, in ms. */
+const followerMs = 5_000
+/** Processes and summaries are forgotten after that. */
+const rememberedMs = 86_400_000
+/** Attempts are kept as long as the ledger. */
+const attemptsKeptMs = 9 * 86_400_000
+
+/**
+ * Rollups, attempts and processes in a SQLite file. Several processes may share the file; one of them folds, the
+ * `follower`, and a batch that does not go on from what the file holds is refused. All of it can be deleted.
+ */
+export class StatisticsDatabase implements StatisticsStore {
+  readonly #db: DatabaseSync
+  readonly #attempts: AttemptTable
+  readonly #subjects = new Map<string, number>()
+  readonly #get: StatementSync
+  readonly #put: StatementSync
+  readonly #series: StatementSync
+  /** Heartbeats that were parsed, by instance. */
+  readonly #seen = new Map<string, SeenProcess>()
+
+  /** Throws `local`. @param origin names cluster, topic and groups: a file that was built from others is rebuilt */
+  constructor(file: string, origin: string) {
+    this.#db = openView(file, (db) => makeStatisticsTables(db, origin))
+    this.#attempts = new AttemptTable(this.#db)
+    this.#get = this.#db.prepare('SELECT counts FROM rollups WHERE span = ? AND subject = ? AND at = ?')
+    this.#series = this.#db.prepare(
+      `SELECT at, counts FROM rollups JOIN subjects ON subjects.id = subject
+        WHERE span = ? AND name = ? AND at >= ? AND at < ? ORDER BY at`,
+    )
+    this.#put = this.#db.prepare('INSERT OR REPLACE INTO rollups VALUES (?, ?, ?, ?)')
+  }
+
+  /** Whether this process is, or becomes, the one that folds. @param now epoch ms */
+  follow(name: string, now: number): boolean {
+    const { changes } = this.#db
+      .prepare(
+        `UPDATE state SET follower = ?1, followed_at = ?2
+          WHERE follower IS NULL OR follower = ?1 OR followed_at NOT BETWEEN ?2 - ${followerMs} AND ?2 + ${followerMs}`,
+      )
+      .run(name, now)
+    return Number(changes) === 1
+  }
+
+  unfollow(name: string): void {
+    this.#db.prepare('UPDATE state SET follower = NULL WHERE follower = ?').run(name)
+  }
+
+  /** What a fold goes on from. */
+  saved(): SavedFold {
+    let saved: SavedFold | undefined
+    inTransaction(this.#db, () => {
+      const chains = this.#db.prepare('SELECT key, state FROM chains').all()
+      const summaries = this.#db.prepare('SELECT * FROM summaries').all()
+      const positions = this.#db.prepare('SELECT * FROM positions').all()
+      saved = {
+        revision: this.#revision(),
+        state: {
+          chains: new Map(
+            chains.map(({ key, state }) => [String(key), JSON.parse(String(state)) as TallyFactsState]),
+          ),
+          summaries: new Map(
+            summaries.map(({ instance, sequence, seen_at }) => [
+              String(instance),
+              { sequence: Number(sequence), seenAt: Number(seen_at) },
+            ]),
+          ),
+        },
+        positions: new Map(
+          positions.map(({ partition, next, newest }) => [
+            Number(partition),
+            { next: Number(next), newest: Number(newest) },
+          ]),
+        ),
+      }
+    })
+    return saved!
+  }
+
+  /**
+   * Takes in what was folded from the state of that revision on; gives the next revision. Throws `conflict` when the
+   * file is at another one: the fold has to begin again from there.
+   */
+  add(batch: FoldedBatch, revision: number): number {
+    const { counts, chains, summaries, processes, attempts, until, asOf, oldest } = batch
+    try {
+      inTransaction(this.#db, () => {
+        if (this.#revision() !== revision)
+          throw new PostriderError('conflict', 'another process went on with the statistics meanwhile')
+        for (const [subject, minutes] of counts) this.#addCounts(this.#subjectId(subject), minutes)
+        const putChain = this.#db.prepare('INSERT OR REPLACE INTO chains VALUES (?, ?)')
+        for (const [key, state] of chains) putChain.run(key, JSON.stringify(state))
+        const putSummary = this.#db.prepare('INSERT OR REPLACE INTO summaries VALUES (?, ?, ?)')
+        for (const [instance, { sequence, seenAt }] of summaries) putSummary.run(instance, sequence, seenAt)
+        const putProcess = this.#db.prepare('INSERT OR REPLACE INTO processes VALUES (?, ?, ?)')
+        for (const [instance, { seenAt, heartbeat }] of processes)
+          putProcess.run(instance, seenAt, JSON.stringify(heartbeat))
+        this.#attempts.put(attempts)
+        const move = this.#db.prepare('INSERT OR REPLACE INTO positions VALUES (?, ?, ?)')
+        for (const [partition, { next, newest }] of until) move.run(partition, next, newest)
+        this.#db
+          .prepare(
+            `UPDATE state SET revision = revision + 1, as_of = coalesce(?1, as_of),
+              since = min(coalesce(since, ?2), coalesce(?2, since))`,
+          )
+          .run(asOf, oldest)
+      })
+      return revision + 1
+    } catch (error) {
+      this.#subjects.clear()
+      this.#attempts.forget()
+      throw error
+    }
+  }
+
+  /** Forgets everything but the last audit. */
+  clear(): void {
+    inTransaction(this.#db, () => this.#db.exec(forget))
+  }
+
+  /** Removes what is too old. @param now epoch ms */
+  prune(now: number): void {
+    const subjects = this.#db.prepare('SELECT id FROM subjects').all()
+    const remove = this.#db.prepare('DELETE FROM rollups WHERE span = ? AND subject = ? AND at < ?')
+    inTransaction(this.#db, () => {
+      for (const { id } of subjects)
+        for (const span of ['minute', 'hour'] as const) remove.run(spanCodes[span], id!, now - keptMs[span])
+      for (const table of ['processes', 'summaries'])
+        this.#db.prepare(`DELETE FROM ${table} WHERE seen_at < ?`).run(now - rememberedMs)
+      this.#attempts.prune(now - attemptsKeptMs)
+    })
+  }
+
+  reach(): StatisticsReach {
+    const { as_of, since } = this.#db.prepare('SELECT as_of, since FROM state').get()!
+    return { asOf: as_of as number | null, since: since as number | null }
+  }
+
+  series(subject: RollupSubject, { span, from, to }: RollupPeriod): { at: number; counts: RollupCounts }[] {
+    return this.#series
+      .all(spanCodes[span], subjectKey(subject), from, to)
+      .map(({ at, counts }) => ({ at: Number(at), counts: parsed(counts) }))
+  }
+
+  sums(kind: RollupSubject['kind'], { span, from, to }: RollupPeriod): Map<string, RollupCounts> {
+    return this.#summed(kind, { span, from, to }, ({ name }) => subjectOf(String(name)).id)
+  }
+
+  totals(kind: RollupSubject['kind'], period: RollupPeriod): { at: number; counts: RollupCounts }[] {
+    const sums = this.#summed(kind, period, ({ at }) => Number(at))
+    return [...sums].map(([at, counts]) => ({ at, counts })).sort((a, b) => a.at - b.at)
+  }
+
+  #summed<K>(
+    kind: RollupSubject['kind'],
+    { span, from, to }: RollupPeriod,
+    keyOf: (row: Record<string, unknown>) => K,
+  ): Map<K, RollupCounts> {
+    const sums = new Map<K, RollupCounts>()
+    const rows = this.#db
+      .prepare(
+        `SELECT name, at, counts FROM subjects CROSS JOIN rollups ON span = ? AND subject = id AND at >= ? AND at < ?
+          WHERE name GLOB ?`,
+      )
+      .iterate(spanCodes[span], from, to, `${subjectKey({ kind, id: '' })}*`)
+    for (const row of rows) {
+      const key = keyOf(row)
+      let sum = sums.get(key)
+      if (!sum) sums.set(key, (sum = {}))
+      addRollup(sum, parsed(row.counts))
+    }
+    return sums
+  }
+
+  has(subject: RollupSubject): boolean {
+    return this.#db.prepare('SELECT 1 FROM subjects WHERE name = ?').get(subjectKey(subject)) !== undefined
+  }
+
+  attempts(filter: AttemptFilter, after: AttemptPlace | null, limit: number): AttemptPage {
+    return this.#attempts.page(filter, after, limit)
+  }
+
+  processes(): SeenProcess[] {
+    const rows = this.#db.prepare('SELECT instance, seen_at FROM processes ORDER BY instance').all()
+    const find = this.#db.prepare('SELECT heartbeat FROM processes WHERE instance = ?')
+    const found = rows.map(({ instance, seen_at }): [string, SeenProcess] => {
+      const known = this.#seen.get(String(instance))
+      if (known?.seenAt === Number(seen_at)) return [String(instance), known]
+      const heartbeat = JSON.parse(String(find.get(instance!)!.heartbeat)) as Heartbeat
+      return [String(instance), { heartbeat, seenAt: Number(seen_at) }]
+    })
+    this.#seen.clear()
+    for (const [instance, seen] of found) this.#seen.set(instance, seen)
+    return found.map(([, seen]) => seen)
+  }
+
+  lastAudit(): { at: number; report: string } | null {
+    const found = this.#db.prepare('SELECT at, report FROM audits').get()
+    return found ? { at: Number(found.at), report: String(found.report) } : null
+  }
+
+  keepAudit(at: number, report: string): void {
+    inTransaction(this.#db, () => {
+      this.#db.exec('DELETE FROM audits')
+      this.#db.prepare('INSERT INTO audits VALUES (?, ?)').run(at, report)
+    })
+  }
+
+  close(): void {
+    this.#db.close()
+  }
+
+  #revision(): number {
+    return Number(this.#db.prepare('SELECT revision FROM state').get()!.revision)
+  }
+
+  #addCounts(subject: number, minutes: ReadonlyMap<number, RollupCounts>): void {
+    const hours = new Map<number, RollupCounts>()
+    for (const [minute, counts] of minutes) {
+      this.#addRow('minute', subject, minute, counts)
+      const hour = Math.floor(minute / spanMs.hour) * spanMs.hour
+      const sum = hours.get(hour) ?? {}
+      addRollup(sum, counts)
+      hours.set(hour, sum)
+    }
+    for (const [hour, counts] of hours) this.#addRow('hour', subject, hour, counts)
+  }
+
+  #addRow(span: RollupSpan, subject: number, at: number, counts: RollupCounts): void {
+    const before = this.#get.get(spanCodes[span], subject, at)
+    const sum = before ? parsed(before.counts) : {}
+    addRollup(sum, counts)
+    this.#put.run(spanCodes[span], subject, at, JSON.stringify(sum))
+  }
+
+  #subjectId(name: string): number {
+    let id = this.#subjects.get(name)
+    if (id === undefined) {
+      this.#db.prepare('INSERT OR IGNORE INTO subjects (name) VALUES (?)').run(name)
+      id = Number(this.#db.prepare('SELECT id FROM subjects WHERE name = ?').get(name)!.id)
+      this.#subjects.set(name, id)
+    }
+    return id
+  }
+}
+
+const parsed = (counts: unknown): RollupCounts => JSON.parse(String(counts)) as RollupCounts

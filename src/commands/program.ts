@@ -1,0 +1,216 @@
+import { Command } from 'commander'
+import { version } from '../client/version.ts'
+
+interface Entry {
+  name: string
+  summary: string
+  make(): Promise<Command>
+}
+
+/** In the order of a first acquaintance. A command's file is read only when it is asked for. */
+const entries: Entry[] = [
+  {
+    name: 'dev',
+    summary: 'a local Kafka and registry, all parts and a demo: what `npm start` runs',
+    make: async () => (await import('./dev/dev.ts')).devCommand(),
+  },
+  {
+    name: 'setup',
+    summary: 'create topics and register schemas',
+    make: async () => (await import('./setup/setup.ts')).setupCommand(),
+  },
+  {
+    name: 'collector',
+    summary: 'take calls over HTTP, until SIGTERM',
+    make: async () => (await import('./run.ts')).partCommand('collector'),
+  },
+  {
+    name: 'forwarder',
+    summary: 'deliver calls to webhooks, until SIGTERM',
+    make: async () => (await import('./run.ts')).partCommand('forwarder'),
+  },
+  {
+    name: 'console',
+    summary: 'serve the web console and the admin API, until SIGTERM',
+    make: async () => (await import('./run.ts')).partCommand('console'),
+  },
+  {
+    name: 'run',
+    summary: 'run several parts in one process, until SIGTERM',
+    make: async () => (await import('./run.ts')).runCommand(),
+  },
+  {
+    name: 'produce',
+    summary: 'write calls, one JSON object a line, to Kafka',
+    make: async () => (await import('./produce/produce.ts')).produceCommand(),
+  },
+  {
+    name: 'receive',
+    summary: 'a receiver that prints and verifies what arrives',
+    make: async () => (await import('./receive.ts')).receiveCommand(),
+  },
+  {
+    name: 'sources',
+    summary: 'where calls come from',
+    make: async () => (await import('./sources.ts')).sourcesCommand(),
+  },
+  {
+    name: 'destinations',
+    summary: 'where calls go to: URLs, headers, shared secrets',
+    make: async () => (await import('./destinations/destinations.ts')).destinationsCommand(),
+  },
+  {
+    name: 'secrets',
+    summary: 'change the key that shared secrets are encrypted with',
+    make: async () => (await import('./secrets.ts')).secretsCommand(),
+  },
+  {
+    name: 'settings',
+    summary: 'who changed what; export and apply as a file; skip what cannot be read',
+    make: async () => (await import('./settings/settings.ts')).settingsCommand(),
+  },
+  {
+    name: 'tokens',
+    summary: 'who may use the admin API: tokens with roles',
+    make: async () => (await import('./settings/tokens.ts')).tokensCommand(),
+  },
+  {
+    name: 'audiences',
+    summary: 'who is in them: sync lists of users, notify destinations of who joined and left',
+    make: async () => (await import('./computations/audiences.ts')).audiencesCommand(),
+  },
+  {
+    name: 'traits',
+    summary: 'computed traits: sync values of users, notify destinations of what changed',
+    make: async () => (await import('./computations/traits.ts')).traitsCommand(),
+  },
+  {
+    name: 'delete-user',
+    summary: 'erase users, and ask destinations to forget them',
+    make: async () => (await import('./deletions/delete-user.ts')).deleteUserCommand(),
+  },
+  {
+    name: 'deletions',
+    summary: 'deletion requests: list, show, resume',
+    make: async () => (await import('./deletions/deletions.ts')).deletionsCommand(),
+  },
+  {
+    name: 'suppress',
+    summary: 'take and deliver no more calls of users',
+    make: async () => (await import('./suppressions/suppress.ts')).suppressCommand(),
+  },
+  {
+    name: 'unsuppress',
+    summary: 'take and deliver calls of users again',
+    make: async () => (await import('./suppressions/suppress.ts')).unsuppressCommand(),
+  },
+  {
+    name: 'suppressions',
+    summary: 'suppressed users: list',
+    make: async () => (await import('./suppressions/suppressions.ts')).suppressionsCommand(),
+  },
+  {
+    name: 'dead-letters',
+    summary: 'what finally failed: list, show, replay',
+    make: async () => (await import('./dead-letters/dead-letters.ts')).deadLettersCommand(),
+  },
+  {
+    name: 'replay',
+    summary: 'send calls of the past to a destination: what it has not had, or all',
+    make: async () => (await import('./replays/replay.ts')).replayCommand(),
+  },
+  {
+    name: 'replays',
+    summary: 'replays: list, show, pause, resume, cancel',
+    make: async () => (await import('./replays/replays.ts')).replaysCommand(),
+  },
+  {
+    name: 'tail',
+    summary: 'calls of a source as they come in',
+    make: async () => (await import('./tail/tail.ts')).tailCommand(),
+  },
+  {
+    name: 'why',
+    summary: 'the life of one call: where it went, each attempt, what became of it',
+    make: async () => (await import('./why/why.ts')).whyCommand(),
+  },
+  {
+    name: 'stats',
+    summary: 'what became of deliveries over time, of all destinations or of one',
+    make: async () => (await import('./statistics/stats.ts')).statsCommand(),
+  },
+  {
+    name: 'attempts',
+    summary: 'requests to URLs that failed: when, how, after how long',
+    make: async () => (await import('./statistics/attempts.ts')).attemptsCommand(),
+  },
+  {
+    name: 'top',
+    summary: 'a live table of destinations and processes',
+    make: async () => (await import('./statistics/top.ts')).topCommand(),
+  },
+  {
+    name: 'infrastructure',
+    summary: 'the state of Kafka, the registry and the topics',
+    make: async () => (await import('./infrastructure/infrastructure.ts')).infrastructureCommand(),
+  },
+  {
+    name: 'audit',
+    summary: 'prove that every call is accounted for, or name what is missing',
+    make: async () => (await import('./audit/audit.ts')).auditCommand(),
+  },
+]
+
+/** Settings that make sense for every command; each is also an environment variable. */
+const globalOptions: [flags: string, description: string][] = [
+  ['--kafka-brokers <list>', 'host:port, several separated by commas. Else KAFKA_BROKERS.'],
+  ['--schema-registry-url <url>', 'Else SCHEMA_REGISTRY_URL.'],
+  ['--topic-prefix <prefix>', 'Put before every topic’s name. Else TOPIC_PREFIX.'],
+  ['--log-level <level>', 'trace, debug, info, warn, error, fatal or silent. Else LOG_LEVEL.'],
+]
+
+/** The first word that is neither a flag nor a global flag's value; after `help`, the next one. */
+function commandAskedFor(args: readonly string[]): string | undefined {
+  const takesValue = new Set(globalOptions.map(([flags]) => flags.split(' ')[0]))
+  for (let at = 0; at < args.length; at++) {
+    const arg = args[at]!
+    if (takesValue.has(arg)) at++
+    else if (!arg.startsWith('-') && arg !== 'help') return arg
+  }
+  return undefined
+}
+
+/** Commands that were not made by their parent have taken over nothing of it. */
+function inherit(command: Command, parent: Command): void {
+  command.copyInheritedSettings(parent)
+  for (const child of command.commands) inherit(child, command)
+}
+
+/** The whole command line, with the subcommands and flags of the command that is asked for. */
+export async function program(args: readonly string[]): Promise<Command> {
+  const root = new Command('postrider')
+    .description('Delivers analytics calls from Kafka to your own URLs.')
+    .version(version)
+    .exitOverride()
+    .showSuggestionAfterError()
+    .configureHelp({ showGlobalOptions: true, sortSubcommands: false })
+    .configureOutput({ outputError: (text, write) => write(oneLine(text, args)) })
+  for (const [flags, description] of globalOptions) root.option(flags, description)
+  const asked = commandAskedFor(args)
+  for (const { name, summary, make } of entries) {
+    const command = name === asked ? await make() : new Command(name)
+    inherit(command.summary(summary), root)
+    root.addCommand(command)
+  }
+  return root
+}
+
+/** Commander puts a suggestion on a line of its own. */
+function oneLine(text: string, args: readonly string[]): string {
+  const asked = entries.find(({ name }) => name === commandAskedFor(args))
+  const help = ['postrider', ...(asked ? [asked.name] : []), '--help'].join(' ')
+  return `postrider: ${text
+    .trim()
+    .replace(/^error: /, '')
+    .replace(/\s*\n\s*/g, ' ')}. See \`${help}\`\n`
+}

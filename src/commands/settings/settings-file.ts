@@ -1,0 +1,111 @@
+import { createReadStream } from 'node:fs'
+import type { Command } from 'commander'
+import { applySettings, type ApplyReport } from '../../console/settings-file/apply.ts'
+import { exportedSettings } from '../../console/settings-file/export.ts'
+import { variablesIn } from '../../console/settings-file/file-schema.ts'
+import { SettingsRefused } from '../../console/settings-writer.ts'
+import { runAction } from '../context.ts'
+import { sizeOf, usageError, type JsonFlag } from '../flags.ts'
+import { count, print, printJson } from '../output.ts'
+import { changeLines } from './change-lines.ts'
+import { withSettings } from './with-settings.ts'
+import { readSettingsFile, settingsYaml } from './yaml-file.ts'
+
+/** As much as the admin API takes. */
+const maxBytes = 8 << 20
+
+export function addExportCommand(settings: Command): void {
+  settings
+    .command('export')
+    .summary('sources, destinations, audiences and traits as YAML')
+    .description(
+      'Prints sources, destinations, audiences and computed traits as YAML, for version control and `settings apply`. ' +
+        'What has its default is left out. Secrets are not in it: each is a reference to an environment variable.',
+    )
+    .option('--json', 'as JSON')
+    .action(
+      runAction(async ({ json }: JsonFlag, command: Command) => {
+        await withSettings(command, ({ state }) => {
+          const exported = exportedSettings(state)
+          if (json) printJson(exported)
+          else process.stdout.write(settingsYaml(exported))
+        })
+      }),
+    )
+}
+
+interface ApplyFlags extends JsonFlag {
+  dryRun?: true
+  prune?: true
+  anyKey?: true
+}
+
+export function addApplyCommand(settings: Command): void {
+  settings
+    .command('apply <file>')
+    .summary('make the settings what a file says')
+    .description(
+      'Makes sources, destinations, audiences and computed traits what a YAML or JSON file says (- reads stdin), and ' +
+        'prints the difference first. All of it counts, or nothing: a fault, or somebody else’s change at the same ' +
+        'moment, changes nothing. Each thing in the file stands there whole: what is left out has its default. ' +
+        '${NAME} is a secret’s value in that environment variable; where that is not set, the secret stays as it is.',
+    )
+    .option('--dry-run', 'only print the difference')
+    .option('--prune', 'disable sources and destinations that are not in the file; nothing is ever deleted')
+    .option(
+      '--any-key',
+      'encrypt under the first key of SECRETS_KEY even where the settings hold secrets that it does not open',
+    )
+    .option('--json', 'as one JSON object')
+    .action(runAction(apply))
+}
+
+async function apply(name: string, flags: ApplyFlags, command: Command): Promise<void> {
+  const { dryRun = false, prune = false, anyKey, json } = flags
+  const { file, refuse } = readSettingsFile(await textOf(name), name === '-' ? 'stdin' : name)
+  const variables = new Map<string, string>()
+  for (const variable of variablesIn(file)) {
+    // An empty one is one that is not set, as everywhere.
+    const text = process.env[variable]
+    if (text) variables.set(variable, text)
+  }
+  await withSettings(command, async (settings, { secrets }) => {
+    const onDifference = json ? undefined : printDifference
+    const options = { dryRun, prune, anyKey, onDifference }
+    try {
+      const report = await applySettings(file, variables, options, { settings, secrets })
+      if (json) printJson({ ...report, newVersion: settings.state.version })
+      else print(sentence(report))
+    } catch (error) {
+      if (!(error instanceof SettingsRefused)) throw error
+      throw refuse(error.faults, error.code)
+    }
+  })
+}
+
+async function textOf(name: string): Promise<string> {
+  if (name !== '-' && sizeOf(name, 'a settings file') > maxBytes) throw tooLarge()
+  const chunks: Buffer[] = []
+  let bytes = 0
+  // A pipe has no size before it is read.
+  for await (const chunk of name === '-' ? process.stdin : createReadStream(name)) {
+    chunks.push(chunk as Buffer)
+    if ((bytes += (chunk as Buffer).length) > maxBytes) throw tooLarge()
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+const tooLarge = () => usageError(`the file has more than ${maxBytes >> 20} MB`)
+
+function printDifference({ changed, keptSecrets, keptComputations }: ApplyReport): void {
+  for (const line of changed.flatMap(changeLines)) print(line)
+  if (keptSecrets.length > 0) print(`not set, so these secrets stay as they are: ${keptSecrets.join(', ')}`)
+  for (const { kind, id } of keptComputations) print(`${kind} "${id}" is not in the file, and stays`)
+}
+
+function sentence({ dryRun, applied, changed }: ApplyReport): string {
+  if (changed.length === 0) return 'nothing to change'
+  const things = count(changed.length, 'change')
+  if (applied) return `${things} applied`
+  return dryRun ? `${things} would be applied` : 'nothing applied'
+}

@@ -1,0 +1,170 @@
+// Statistics for people: tables, and plots of one line.
+import { formatDuration } from '../../core/duration.ts'
+import { deliveryFields, type AttemptFigures, type DeliveryCounts } from '../../core/statistics/views.ts'
+import type { attemptView } from '../../console/statistics/attempts.ts'
+import type { DestinationStats, SourceStats, TotalStats } from '../../console/statistics/series.ts'
+import { count, printable, table } from '../output.ts'
+
+const bars = [...'▁▂▃▄▅▆▇█']
+
+/** One character a value, as high as its share of the greatest; a space for nothing. */
+export function sparkline(values: readonly number[]): string {
+  const max = Math.max(...values, 0)
+  return values
+    .map((value) => (value === 0 ? ' ' : bars[Math.ceil((value / max) * bars.length) - 1]!))
+    .join('')
+}
+
+export const percent = (share: number | null): string =>
+  share === null ? '-' : `${(Math.floor(share * 10_000) / 100).toFixed(2)}%`
+
+export const millis = (ms: number | null): string => (ms === null ? '-' : `${Math.round(ms)} ms`)
+
+/** The fields that are always shown, and the others where there are any. */
+function shownFields(rows: readonly DeliveryCounts[]): (typeof deliveryFields)[number][] {
+  const always = ['planned', 'delivered', 'deadLettered']
+  return deliveryFields.filter((field) => always.includes(field) || rows.some((row) => row[field] > 0))
+}
+
+const headingOf: Partial<Record<(typeof deliveryFields)[number], string>> = { deadLettered: 'dead' }
+
+const attemptHeadings = ['attempts', 'success', 'p50', 'p99']
+const attemptCells = ({ attempts, successRate, p50Ms, p99Ms }: AttemptFigures) => [
+  attempts,
+  percent(successRate),
+  millis(p50Ms),
+  millis(p99Ms),
+]
+
+/** A row for each; the first cell names it. */
+export function deliveriesTable(
+  heading: string,
+  rows: readonly [string, DeliveryCounts & AttemptFigures][],
+): string {
+  const fields = shownFields(rows.map(([, row]) => row))
+  return table(
+    [heading, ...fields.map((field) => headingOf[field] ?? field), ...attemptHeadings],
+    rows.map(([name, row]) => [name, ...fields.map((field) => row[field]), ...attemptCells(row)]),
+  )
+}
+
+export function destinationPage(stats: DestinationStats): string {
+  const { destinationId, totals, points } = stats
+  const line = (name: string, values: number[]) =>
+    `${name.padEnd(9)} |${sparkline(values)}| at most ${Math.max(...values, 0)} per point`
+  const parts = [
+    `${printable(destinationId || '(none)')}: ${spanText(stats)}`,
+    [
+      line(
+        'delivered',
+        points.map(({ delivered }) => delivered),
+      ),
+      line(
+        'failed',
+        points.map(({ failed }) => failed),
+      ),
+    ].join('\n'),
+    deliveriesTable('', [['in all', totals]]),
+  ]
+  const reasons = [
+    ...reasonsOf('skipped', totals.skipReasons),
+    ...reasonsOf('dead letter', totals.deadLetterReasons),
+  ]
+  if (reasons.length > 0) parts.push(table(['what', 'reason', 'count'], reasons))
+  if (totals.urls.length > 0)
+    parts.push(
+      table(
+        ['URL', ...attemptHeadings, 'outcomes'],
+        totals.urls.map((url) => [url.urlId, ...attemptCells(url), listOf(url.outcomes)]),
+      ),
+    )
+  const filled = points.filter(
+    (point) => point.attempts > 0 || deliveryFields.some((field) => point[field] > 0),
+  )
+  if (filled.length > 0)
+    parts.push(
+      deliveriesTable(
+        'from',
+        filled.map((point) => [point.at, point]),
+      ),
+    )
+  return parts.join('\n\n')
+}
+
+export function sourcePage(stats: SourceStats): string {
+  const { sourceId, totals, points } = stats
+  const accepted = points.map((point) => point.accepted)
+  const filled = points.filter((point) => point.accepted + point.duplicate + point.refused > 0)
+  const parts = [
+    `${printable(sourceId)}: ${spanText(stats)}`,
+    `accepted  |${sparkline(accepted)}| at most ${Math.max(...accepted, 0)} per point`,
+    table(
+      ['type', 'accepted', 'duplicate', 'refused'],
+      [...totals.types, { ...totals, type: 'in all' }].map((each) => [
+        each.type,
+        each.accepted,
+        each.duplicate,
+        each.refused,
+      ]),
+    ),
+  ]
+  const refusals = Object.entries(totals.refusals)
+  if (refusals.length > 0) parts.push(table(['refused for', 'count'], refusals))
+  if (filled.length > 0)
+    parts.push(
+      table(
+        ['from', 'accepted', 'duplicate', 'refused'],
+        filled.map(({ at, ...point }) => [at, point.accepted, point.duplicate, point.refused]),
+      ),
+    )
+  return parts.join('\n\n')
+}
+
+export function totalPage(stats: TotalStats): string {
+  const { totals, points } = stats
+  const line = (name: string, field: 'accepted' | 'delivered' | 'failed') => {
+    const values = points.map((point) => point[field])
+    return `${name.padEnd(9)} |${sparkline(values)}| at most ${Math.max(...values, 0)} per point`
+  }
+  return [
+    `all: ${spanText(stats)}`,
+    [line('accepted', 'accepted'), line('delivered', 'delivered'), line('failed', 'failed')].join('\n'),
+    table(['accepted', 'duplicate', 'refused'], [[totals.accepted, totals.duplicate, totals.refused]]),
+    deliveriesTable('', [['in all', totals]]),
+  ].join('\n\n')
+}
+
+interface Span {
+  from: string
+  to: string
+  stepSeconds: number
+  points: readonly unknown[]
+}
+
+const spanText = ({ from, to, stepSeconds, points }: Span): string =>
+  `${from} to ${to}, ${count(points.length, 'point')} of ${formatDuration(stepSeconds * 1_000)}`
+
+const reasonsOf = (what: string, reasons: Record<string, number>): [string, string, number][] =>
+  Object.entries(reasons).map(([reason, number]) => [what, reason, number])
+
+const listOf = (counts: Record<string, number>): string =>
+  Object.entries(counts)
+    .map(([name, number]) => `${name} ${number}`)
+    .join(', ')
+
+export function attemptsTable(attempts: readonly ReturnType<typeof attemptView>[]): string {
+  return table(
+    ['at', 'destination', 'URL', 'outcome', 'status', 'took', 'attempt', 'message', 'detail'],
+    attempts.map((each) => [
+      each.at,
+      each.destinationId,
+      each.urlId,
+      each.outcome,
+      each.status ?? '-',
+      millis(each.durationMs),
+      each.attempt ?? '-',
+      each.messageId,
+      each.detail ?? '',
+    ]),
+  )
+}

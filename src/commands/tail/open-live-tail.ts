@@ -1,0 +1,17 @@
+import { openLiveCalls } from '../../adapters/kafka/live/live-calls.ts'
+import { LiveTail } from '../../console/live-tail/live-tail.ts'
+import type { Context } from '../context.ts'
+import { deploymentOf } from '../deployment.ts'
+
+/** Asks for nothing yet. */
+export function openLiveTail(context: Context): LiveTail {
+  const { config, kafka, log, topics, codecs } = deploymentOf(context)
+  const options = {
+    kafka,
+    topic: topics.calls,
+    groupPrefix: `${config.groupId}.tail`,
+    log,
+    codec: codecs.calls,
+  }
+  return new LiveTail({ open: (onCall) => openLiveCalls(options, onCall) })
+}

@@ -1,0 +1,95 @@
+import { z } from 'zod'
+import { deadLetterReasons } from '../../../../core/delivery/delivery.ts'
+import { parseMoment } from '../../../../core/duration.ts'
+import type { Filter } from '../../../dead-letters/filter.ts'
+import { kindKey, noneText, unreadableText, type DeadLetterKind } from '../../../dead-letters/kind.ts'
+import { wrongField } from '../../errors.ts'
+
+export const momentText = 'An ISO time, UTC unless it says otherwise, or a duration ago such as 2h.'
+
+export const maxIds = 1_000
+
+/** A period that is chosen by. */
+export const periodShape = {
+  since: z.string().optional().describe(`What came since then. ${momentText}`),
+  until: z.string().optional().describe(`What came before then. ${momentText}`),
+}
+
+interface GivenPeriod {
+  since?: string | undefined
+  until?: string | undefined
+}
+
+/** Epoch ms; null where it is not given. Throws RequestRefused that names the fields. */
+export function periodBounds(
+  given: GivenPeriod,
+  now: number,
+): { since: number | null; until: number | null } {
+  const bounds = { since: momentOf('since', given.since, now), until: momentOf('until', given.until, now) }
+  if (bounds.since !== null && bounds.until !== null && bounds.since >= bounds.until)
+    throw wrongField('since', 'is not before `until`; nothing can lie between them')
+  return bounds
+}
+
+const statusText =
+  'The last HTTP status, or what else the last attempt came to, such as `timeout`; null without an attempt.'
+
+/** The fields of what dead letters have in common that failed alike. */
+export const kindShape = {
+  reason: z.enum(deadLetterReasons).nullable().describe('Null when the record itself cannot be read.'),
+  status: z.union([z.number().int(), z.string()]).nullable().describe(statusText),
+  destinationId: z.string().nullable().describe('Null for records that never became a delivery.'),
+}
+
+const chosenReasons = [...deadLetterReasons, unreadableText] as const
+
+/** What a list and a replay choose by. */
+export const filterShape = {
+  reason: z
+    .array(z.enum(chosenReasons))
+    .max(chosenReasons.length)
+    .optional()
+    .describe(`One of these; \`${unreadableText}\` for records that cannot be read themselves.`),
+  destination: z
+    .array(z.string())
+    .max(maxIds)
+    .optional()
+    .describe(`One of these ids; \`${noneText}\` for records that never became a delivery.`),
+  status: z
+    .array(z.string())
+    .max(maxIds)
+    .optional()
+    .describe(`One of these last statuses, such as 503 or timeout; \`${noneText}\` without an attempt.`),
+  since: z.string().optional().describe(`What failed since then. ${momentText}`),
+  until: z.string().optional().describe(`What failed before then. ${momentText}`),
+}
+
+interface GivenFilter extends GivenPeriod {
+  reason?: readonly string[] | undefined
+  destination?: readonly string[] | undefined
+  status?: readonly string[] | undefined
+  kinds?: readonly DeadLetterKind[] | undefined
+}
+
+/** Throws RequestRefused that names the field. */
+export function filterOf(
+  { reason, destination, status, kinds, since, until }: GivenFilter,
+  now: number,
+): Filter {
+  return {
+    reasons: reason ? new Set(reason) : null,
+    destinations: destination ? new Set(destination) : null,
+    statuses: status ? new Set(status) : null,
+    kinds: kinds ? new Set(kinds.map(kindKey)) : null,
+    ...periodBounds({ since, until }, now),
+  }
+}
+
+/** Throws RequestRefused that names the field. */
+export function momentOf(field: string, text: string | undefined, now: number): number | null {
+  if (text === undefined) return null
+  const at = parseMoment(text, now)
+  if (at === null)
+    throw wrongField(field, 'takes an ISO time such as 2026-01-31T12:00:00Z, or a duration such as 2h')
+  return at
+}

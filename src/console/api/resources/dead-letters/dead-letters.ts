@@ -1,0 +1,171 @@
+import { z } from 'zod'
+import { callTypes } from '../../../../core/call/analytics-call.ts'
+import { deadLetterReasons } from '../../../../core/delivery/delivery.ts'
+import type { PageStart } from '../../../dead-letters/dead-letter-store.ts'
+import { jsonOf, summaryOf } from '../../../dead-letters/describe.ts'
+import { passes } from '../../../dead-letters/filter.ts'
+import { groupDeadLetters, groupJson } from '../../../dead-letters/groups.ts'
+import { operation, type Operation } from '../../operation.ts'
+import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../../paging.ts'
+import { filterOf, filterShape, kindShape } from './dead-letter-filter.ts'
+
+const originSchema = z
+  .object({
+    topic: z.string(),
+    partition: z.number().int(),
+    offset: z.number().int(),
+    appendedAt: z.string().nullable(),
+  })
+  .meta({ id: 'Origin' })
+
+export const deadLetterSummarySchema = z
+  .object({
+    id: z.string().describe('`<partition>-<offset>`.'),
+    failedAt: z.string(),
+    ...kindShape,
+    detail: z.string().nullable(),
+    deliveryId: z.string().nullable().describe('Null for a record that never became a delivery.'),
+    messageId: z.string().nullable(),
+    sourceId: z.string().nullable(),
+    type: z.enum(callTypes).nullable(),
+    attempts: z.number().int().nullable(),
+    origin: originSchema.nullable(),
+  })
+  .meta({ id: 'DeadLetter' })
+
+const bytesSchema = z.union([z.object({ text: z.string() }), z.object({ base64: z.string() })])
+
+const outcomeSchema = z.looseObject({
+  endpointId: z.string(),
+  kind: z.string(),
+  status: z.number().int().nullable(),
+  durationMs: z.number(),
+  at: z.string(),
+  detail: z.string().nullable(),
+})
+
+export const deadLetterSchema = z
+  .looseObject({
+    id: z.string(),
+    failedAt: z.string(),
+    reason: z.enum(deadLetterReasons).nullable(),
+    detail: z.string().nullable(),
+    origin: originSchema.nullable(),
+    delivery: z
+      .looseObject({
+        id: z.string(),
+        messageId: z.string(),
+        sourceId: z.string(),
+        destinationId: z.string(),
+        type: z.enum(callTypes),
+        attempts: z.number().int(),
+        firstAttemptAt: z.string().nullable(),
+        outcomes: z.array(outcomeSchema).describe('The last attempt at each URL.'),
+        lastResponse: z
+          .looseObject({
+            status: z.number().int(),
+            durationMs: z.number(),
+            at: z.string(),
+            body: bytesSchema,
+          })
+          .nullable(),
+        body: bytesSchema,
+      })
+      .nullable()
+      .optional(),
+    raw: bytesSchema.nullable().optional().describe('The record that never became a delivery.'),
+    omittedBytes: z
+      .number()
+      .int()
+      .nullable()
+      .optional()
+      .describe('Its size, where it was too large to keep.'),
+    value: bytesSchema.nullable().optional().describe('The dead letter itself, where it cannot be read.'),
+  })
+  .describe('All that is known. Bytes are `{text}` where they are UTF-8, else `{base64}`.')
+  .meta({ id: 'WholeDeadLetter' })
+
+const count = z.number().int()
+
+export const deadLetterGroupsSchema = z
+  .object({
+    groups: z
+      .array(z.object({ ...kindShape, count, firstAt: z.string(), lastAt: z.string() }))
+      .describe('The largest first.'),
+    count: count.describe('Dead letters in all.'),
+    others: count.describe('Those of further kinds, where there are more than 1,000 groups.'),
+  })
+  .meta({ id: 'DeadLetterGroups' })
+
+export const deadLetterOperations: Operation[] = [
+  operation({
+    id: 'listDeadLetters',
+    route: 'GET /dead-letters',
+    role: 'reader',
+    summary: 'What finally failed, the newest first',
+    description:
+      'A page may have fewer items than its limit, or none, where much had to be looked through; `next` goes on.',
+    query: z.strictObject({ ...filterShape, ...pageQuery.shape }),
+    success: { status: 200, description: 'A page of them.', schema: pageOf(deadLetterSummarySchema) },
+    async handle({ query, gone }, { deadLetters, now }) {
+      const filter = filterOf(query, now())
+      const { deadLetters: found, next } = await deadLetters.deadLetters.newest({
+        limit: query.limit,
+        before: query.cursor === undefined ? null : startOf(query.cursor),
+        since: filter.since,
+        pick: (stored) => (passes(filter, stored) ? summaryOf(stored) : null),
+        signal: gone,
+      })
+      return {
+        status: 200,
+        body: { data: found, next: next && encodeCursor(JSON.stringify([...next])) },
+      }
+    },
+  }),
+  operation({
+    id: 'groupDeadLetters',
+    route: 'GET /dead-letters/groups',
+    role: 'reader',
+    summary: 'How many failed alike: by reason, last status and destination',
+    description: 'Reads all dead letters since `since`, which may take long where there are many.',
+    query: z.strictObject(filterShape),
+    success: { status: 200, description: 'The groups.', schema: deadLetterGroupsSchema },
+    progress: z.object({ looked: count, total: count }).meta({ id: 'DeadLetterGroupsProgress' }),
+    async handle({ query, gone }, { deadLetters, now }) {
+      const filter = filterOf(query, now())
+      return {
+        async run(progress) {
+          const report = (looked: number, total: number) => progress({ looked, total })
+          const { groups, ...counts } = await groupDeadLetters(deadLetters.deadLetters, filter, report, gone)
+          return { groups: groups.map(groupJson), ...counts }
+        },
+      }
+    },
+  }),
+  operation({
+    id: 'showDeadLetter',
+    route: 'GET /dead-letters/{id}',
+    role: 'operator',
+    summary: 'All that is known of one: attempts, last response, body',
+    params: z.object({
+      id: z
+        .string()
+        .describe('`<partition>-<offset>`, or a delivery’s id: then the newest of that delivery.'),
+    }),
+    success: { status: 200, description: 'The dead letter.', schema: deadLetterSchema },
+    async handle({ params: { id }, gone }, { deadLetters }) {
+      const found = await deadLetters.deadLetters.byId(id, gone)
+      return { status: 200, body: jsonOf(found.at(-1)!) }
+    },
+  }),
+]
+
+const startSchema = z.array(z.tuple([z.number().int().nonnegative(), z.number().int().nonnegative()]))
+
+function startOf(cursor: string): PageStart {
+  try {
+    return new Map(startSchema.parse(JSON.parse(decodeCursor(cursor))))
+  } catch {
+    throw wrongCursor()
+  }
+}

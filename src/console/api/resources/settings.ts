@@ -1,0 +1,103 @@
+import { z } from 'zod'
+import { settingsHistory, historyEntrySchema } from '../../history/history.ts'
+import { applyReportSchema, applySettings } from '../../settings-file/apply.ts'
+import { exportedSettings } from '../../settings-file/export.ts'
+import { settingsFile } from '../../settings-file/file-schema.ts'
+import { SettingsRefused } from '../../settings-writer.ts'
+import { operation, type Operation } from '../operation.ts'
+import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../paging.ts'
+import { momentOf, momentText } from './dead-letters/dead-letter-filter.ts'
+
+const exportSchema = z
+  .object({
+    version: z.number().int().describe('Of the settings; for `expectedVersion`.'),
+    settings: settingsFile,
+  })
+  .meta({ id: 'ExportedSettings' })
+
+const applyBody = z
+  .strictObject({
+    settings: settingsFile,
+    secrets: z
+      .record(z.string(), z.string())
+      .meta({ maxProperties: 10_000 })
+      .default({})
+      .describe(
+        'The values of the variables that `settings` refers to. A secret whose variable is not here stays.',
+      ),
+    dryRun: z.boolean().default(false).describe('Only say what would be changed.'),
+    prune: z
+      .boolean()
+      .default(false)
+      .describe('Disable sources and destinations that are not in it. Nothing is ever deleted.'),
+    expectedVersion: z
+      .number()
+      .int()
+      .nonnegative()
+      .optional()
+      .describe('Refuse it where the settings are at another version.'),
+    anyKey: z
+      .boolean()
+      .default(false)
+      .describe('As of destinations: encrypt under the first key of SECRETS_KEY in any case.'),
+  })
+  .meta({ id: 'SettingsApply' })
+
+export const settingsOperations: Operation[] = [
+  operation({
+    id: 'listSettingsHistory',
+    route: 'GET /settings/history',
+    summary: 'Who changed what of the settings, and when, the newest first',
+    description: 'The whole log of the settings is read for each page.',
+    role: 'reader',
+    query: z.strictObject({
+      source: z.string().optional().describe('Only changes of this source.'),
+      destination: z.string().optional().describe('Only changes of this destination.'),
+      since: z.string().optional().describe(`Since then. ${momentText}`),
+      ...pageQuery.shape,
+    }),
+    success: { status: 200, description: 'A page of them.', schema: pageOf(historyEntrySchema) },
+    async handle({ query, gone }, { readChanges, now }) {
+      const { source, destination, since, limit, cursor } = query
+      const before = cursor === undefined ? null : Number(decodeCursor(cursor))
+      if (before !== null && !Number.isSafeInteger(before)) throw wrongCursor()
+      const asked = { source, destination, limit, before, since: momentOf('since', since, now()) }
+      const { data, next } = await settingsHistory(asked, readChanges, gone)
+      return { status: 200, body: { data, next: next === null ? null : encodeCursor(String(next)) } }
+    },
+  }),
+  operation({
+    id: 'exportSettings',
+    route: 'GET /settings/export',
+    summary: 'Sources, destinations, audiences and traits, as `apply` takes them',
+    description: 'Secrets are references to variables.',
+    role: 'reader',
+    success: { status: 200, description: 'All of them.', schema: exportSchema },
+    async handle(_, { settings: { state } }) {
+      return { status: 200, body: { version: state.version, settings: exportedSettings(state) } }
+    },
+  }),
+  // Behind the export: the document describes a file as it is taken, where what has a default may be left out.
+  operation({
+    id: 'applySettings',
+    route: 'POST /settings/apply',
+    summary: 'Make the settings what is given, all at once or not at all',
+    description:
+      'Where anything is wrong in it, or somebody else changes the settings at the same moment, nothing is changed.',
+    role: 'admin',
+    body: applyBody,
+    refusals: [409],
+    success: { status: 200, description: 'The difference.', schema: applyReportSchema },
+    async handle({ body: { settings: file, secrets: given, ...options } }, { settings, secrets }) {
+      const variables = new Map(Object.entries(given))
+      try {
+        const report = await applySettings(file, variables, options, { settings, secrets })
+        return { status: 200, body: report }
+      } catch (error) {
+        if (!(error instanceof SettingsRefused)) throw error
+        // Their places are those in the file.
+        throw new SettingsRefused(error.faults.map((each) => ({ ...each, field: `settings.${each.field}` })))
+      }
+    },
+  }),
+]

@@ -1,0 +1,127 @@
+import { z } from 'zod'
+import { verdictView } from '../../../audit/audit-runs.ts'
+import { RequestRefused } from '../../errors.ts'
+import { operation, type Operation } from '../../operation.ts'
+import { periodBounds, periodShape } from '../dead-letters/dead-letter-filter.ts'
+import { count } from './schemas.ts'
+
+const place = { topic: z.string(), partition: count }
+
+export const verdictSchema = z
+  .object({
+    at: z.string().describe('When the audit ended.'),
+    since: z.string().nullable().describe('What was audited; null: from the beginning of the ledger.'),
+    until: z.string().nullable(),
+    ok: z.boolean().describe('Everything is accounted for.'),
+    partitions: z.array(
+      z.object({
+        ...place,
+        group: z.string(),
+        from: count,
+        to: count,
+        since: z.string().nullable(),
+        records: count,
+        lost: count,
+        tallies: count,
+      }),
+    ),
+    destinations: z
+      .array(
+        z.object({
+          destinationId: z.string().nullable(),
+          planned: count,
+          carried: count,
+          replayed: count,
+          copies: count,
+          ahead: count,
+          delivered: count,
+          waiting: count,
+          dead: count,
+          skipped: count,
+          erased: count,
+          held: count,
+          balance: count,
+        }),
+      )
+      .describe(
+        'planned + carried + replayed + copies + ahead = delivered + waiting + dead + skipped + erased + held + balance.',
+      ),
+    faults: z.array(
+      z.object({
+        ...place,
+        kind: z.enum(['gap', 'overlap', 'unreadable', 'records', 'retries', 'dead_letters']),
+        destinationId: z.string().nullable(),
+        first: count.nullable(),
+        last: count.nullable(),
+        why: z.string(),
+      }),
+    ),
+    copies: z
+      .array(
+        z.object({
+          ...place,
+          offset: count,
+          deliveryId: z.string().nullable(),
+          from: z.looseObject({ ...place, offset: count }).nullable(),
+          owner: z.string(),
+        }),
+      )
+      .describe('Made twice by a crash or a rebalance; the first 1,000.'),
+    copyCount: count,
+    read: z.object({ calls: count, retries: count, deadLetters: count, tallies: count }),
+  })
+  .meta({ id: 'AuditVerdict' })
+
+export const auditStateSchema = z.object({ last: verdictSchema.nullable(), isRunning: z.boolean() })
+
+export const auditProgressSchema = z
+  .object({
+    phase: z.enum(['tallies', 'calls', 'tiers', 'dead letters']),
+    done: count,
+    total: count,
+  })
+  .meta({ id: 'AuditProgress' })
+
+export const auditOperations: Operation[] = [
+  operation({
+    id: 'showAudit',
+    route: 'GET /audit',
+    role: 'reader',
+    summary: 'The last verdict on whether every call is accounted for',
+    description: 'Of the last audit that was run by the API, on a console that shares this one’s store.',
+    success: {
+      status: 200,
+      description: 'The verdict; null where none was run yet.',
+      schema: auditStateSchema,
+    },
+    async handle(_, { audits }) {
+      const last = audits.last()
+      return { status: 200, body: { last: last && verdictView(last), isRunning: audits.isRunning } }
+    },
+  }),
+  operation({
+    id: 'runAudit',
+    route: 'POST /audit',
+    role: 'operator',
+    summary: 'Check that every call is accounted for',
+    description: 'As `postrider audit` does. It ends when its sender goes away. One runs at a time.',
+    query: z.strictObject(periodShape),
+    success: { status: 200, description: 'The verdict.', schema: verdictSchema },
+    progress: auditProgressSchema,
+    refusals: [429],
+    async handle({ query, gone }, { audits, now }) {
+      const period = periodBounds(query, now())
+      if (audits.isRunning) throw new RequestRefused('busy', 'an audit is running on this console')
+      return {
+        run: async (progress) =>
+          verdictView(
+            await audits.run({
+              ...period,
+              signal: gone,
+              progress: (phase, done, total) => progress({ phase, done, total }),
+            }),
+          ),
+      }
+    },
+  }),
+]

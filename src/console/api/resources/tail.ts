@@ -1,0 +1,101 @@
+import { z } from 'zod'
+import { callTypes } from '../../../core/call/analytics-call.ts'
+import { maxCallsPerSecond } from '../../../core/live-tail/tail-sample.ts'
+import { maxTails, TooManyTails } from '../../live-tail/live-tail.ts'
+import { tailText } from '../../live-tail/tail-text.ts'
+import { settingIn } from '../../setting-kind.ts'
+import { sourceKind } from '../../sources.ts'
+import { errorSchema, RequestRefused } from '../errors.ts'
+import { operation } from '../operation.ts'
+import { idParams } from '../setting-operations.ts'
+
+const choices = z.array(z.string().min(1).max(1_024)).max(100)
+
+const tailQuery = z.strictObject({
+  type: z
+    .array(z.enum(callTypes))
+    .max(callTypes.length)
+    .default([])
+    .describe('Call types; all unless given.'),
+  event: choices.default([]).describe('Names of `track` events, letter by letter; all calls unless given.'),
+  user: choices.default([]).describe('A userId or anonymousId; all users unless given.'),
+})
+
+const map = z.record(z.string(), z.unknown()).optional()
+const text = z.string().optional()
+
+const callSchema = z
+  .object({
+    messageId: z.string(),
+    sourceId: z.string(),
+    type: z.enum([...callTypes, 'unknown']),
+    userId: text,
+    anonymousId: text,
+    previousId: text,
+    groupId: text,
+    event: text,
+    name: text,
+    category: text,
+    timestamp: text,
+    receivedAt: text,
+    sentAt: text,
+    fault: text.describe('Why it cannot be delivered; its maps are left out then.'),
+    properties: map,
+    traits: map,
+    context: map,
+    integrations: map,
+  })
+  .meta({ id: 'TailedCall' })
+
+const leftOut = z.number().int().describe('Calls that match and are not shown.')
+
+const lineSchema = z.union([
+  z.strictObject({ call: callSchema }),
+  z.strictObject({
+    sampled: z
+      .object({ leftOut, shownPerSecond: z.number().int() })
+      .optional()
+      .describe('More calls match than are shown a second.'),
+    dropped: z.object({ leftOut }).optional().describe('You read too slowly.'),
+  }),
+  z.strictObject({ waiting: z.string().describe('Nothing came for a while; the time now.') }),
+  z.strictObject({ error: errorSchema }),
+])
+
+export const tailOperations = [
+  operation({
+    id: 'tailSource',
+    route: 'GET /sources/{id}/tail',
+    role: 'operator',
+    summary: 'Its calls as they come in',
+    description:
+      `Streams the calls of this source that reach Kafka from now on, a line of JSON each, until you go away. At most ` +
+      `${maxCallsPerSecond} a second are shown, and at most ${maxTails} tails run at once. Parameters can be repeated.`,
+    params: idParams,
+    query: tailQuery,
+    success: {
+      status: 200,
+      description: 'A line for each call, for as long as you read.',
+      schema: lineSchema,
+    },
+    isStream: true,
+    refusals: [429],
+    async handle({ params: { id }, query: { type, event, user } }, { settings, liveTail }) {
+      settingIn(sourceKind, settings.state, id)
+      const filter = { sourceId: id, types: type, events: event, users: user }
+      return {
+        async stream(lines, signal) {
+          const sink = {
+            hasRoom: lines.hasRoom,
+            write: (line: Parameters<typeof tailText>[0]) => lines.write(tailText(line)),
+          }
+          try {
+            return await liveTail.begin(filter, sink, signal)
+          } catch (error) {
+            throw error instanceof TooManyTails ? new RequestRefused('busy', error.message) : error
+          }
+        },
+      }
+    },
+  }),
+]

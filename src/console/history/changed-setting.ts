@@ -1,0 +1,91 @@
+import { z } from 'zod'
+import type { ComputationKind } from '../../core/audience/computations.ts'
+import type { TouchedSetting } from '../../core/settings/fold.ts'
+import type { SettingsChange } from '../../core/settings/events.ts'
+import type { Destination, SealedSecret } from '../../core/settings/settings.ts'
+
+const kinds = ['source', 'destination', 'audience', 'trait', 'token', 'replay'] as const
+
+const fieldValue = z.unknown().describe('Secrets are shown by their fingerprints.')
+
+/** One thing of the settings, and what of it changed. */
+export const changedSettingSchema = z
+  .object({
+    kind: z.enum(kinds),
+    id: z.string(),
+    created: z.boolean(),
+    changes: z.array(
+      z.object({
+        field: z.string(),
+        from: fieldValue.describe('Null of what was created.'),
+        to: fieldValue,
+      }),
+    ),
+  })
+  .meta({ id: 'ChangedSetting' })
+
+export type ChangedSetting = z.output<typeof changedSettingSchema>
+
+/** Null when nothing that is a setting changed: that a list of members was synced is none. */
+export function changedSetting({ id, before, after, of }: TouchedSetting): ChangedSetting | null {
+  const from: Fields = before === undefined ? {} : fieldsOf(of, before)
+  const to = fieldsOf(of, after)
+  const changes = Object.entries(to)
+    .filter(([field, value]) => JSON.stringify(value) !== JSON.stringify(from[field]))
+    .map(([field, value]) => ({ field, from: from[field] ?? null, to: value }))
+    .filter(({ from, to }) => from !== null || to !== null)
+  if (before !== undefined && changes.length === 0) return null
+  return { kind: kindOf(of, after), id, created: before === undefined, changes }
+}
+
+type Fields = Record<string, unknown>
+
+/** Everything of it that is a setting, as it may be shown: whatever is added to its type comes along. */
+function fieldsOf(of: SettingsChange['of'], value: SettingsChange['value']): Fields {
+  switch (of) {
+    case 'sources':
+      return without(value, 'id')
+    case 'destinations':
+      return destinationFields(value as Destination)
+    case 'computations':
+      return without(value, 'id', 'kind', 'key', 'openSync', 'lastSync')
+    case 'tokens':
+      return without(value, 'id', 'hash', 'createdAt')
+    case 'replays':
+      return without(value, 'id', 'createdAt', 'changedAt', 'keptSince', 'totals')
+  }
+}
+
+function destinationFields(destination: Destination): Fields {
+  const { options, urls, sharedSecret, earlierSecret } = destination
+  return {
+    ...without(destination, 'id', 'type', 'options', 'endedPauses'),
+    sharedSecret: fingerprintOf(sharedSecret),
+    earlierSecret: fingerprintOf(earlierSecret),
+    ...options,
+    urls: urls.map(({ url, headers, goneAt }) => ({
+      url,
+      ...(headers.length > 0 && {
+        headers: Object.fromEntries(headers.map((header) => [header.name, fingerprintOf(header.value)])),
+      }),
+      ...(goneAt !== null && { goneAt: new Date(goneAt).toISOString() }),
+    })),
+  }
+}
+
+const fingerprintOf = (sealed: SealedSecret | null): string | null =>
+  sealed && `fingerprint ${sealed.fingerprint}`
+
+function without(value: object, ...names: string[]): Fields {
+  return Object.fromEntries(Object.entries(value).filter(([name]) => !names.includes(name)))
+}
+
+const kindNames = {
+  sources: 'source',
+  destinations: 'destination',
+  tokens: 'token',
+  replays: 'replay',
+} as const
+
+const kindOf = (of: SettingsChange['of'], value: SettingsChange['value']): ChangedSetting['kind'] =>
+  of === 'computations' ? (value as { kind: ComputationKind }).kind : kindNames[of]

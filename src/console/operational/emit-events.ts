@@ -1,0 +1,168 @@
+import { OperationalFold, type FoldTimes } from '../../core/operational/operational-fold.ts'
+import { PostriderError, messageOf } from '../../errors.ts'
+import { pause } from '../../retry-forever.ts'
+import { callOf } from './call-of-event.ts'
+import type { EventsFlow, EventsLease, EventsReading, OperationalPorts } from './ports.ts'
+
+export interface OperationalTimes extends FoldTimes {
+  /** How often windows and deletions are looked at, in ms. */
+  tickMs: number
+  /** How often positions are committed while nothing happens, in ms. */
+  commitMs: number
+  /** How long to wait before asking for the lease again, in ms. */
+  retryMs: number
+}
+
+export const defaultOperationalTimes: OperationalTimes = {
+  windowMs: 60_000,
+  quietMs: 10_000,
+  tickMs: 500,
+  commitMs: 5_000,
+  retryMs: 15_000,
+}
+
+export interface EmitOptions {
+  ports: OperationalPorts
+  times: OperationalTimes
+  /** CONSOLE_URL, without a slash at its end. */
+  consoleUrl: string | null
+  log: { info(message: string): void; warn(message: string): void }
+  signal: AbortSignal
+}
+
+/** Beyond this many that are not sent, nothing more is read: what waits must fit into a commit. */
+const maxUnsent = 50
+
+/**
+ * Sends operational events for as long as this process holds the lease, and waits for the lease otherwise. Never rejects:
+ * a console works without them.
+ */
+export async function emitOperationalEvents(options: EmitOptions): Promise<void> {
+  const { ports, times, log, signal } = options
+  let trouble: string | null = null
+  while (!signal.aborted) {
+    let lease: EventsLease | null = null
+    try {
+      lease = await ports.acquire()
+      if (trouble !== null) log.info('operational events are sent again')
+      trouble = null
+      await emitWith(lease, options)
+    } catch (error) {
+      // Another console has it: as it should be.
+      const isElsewhere = error instanceof PostriderError && error.code === 'conflict'
+      const reason = isElsewhere ? null : messageOf(error)
+      if (reason !== null && reason !== trouble && !signal.aborted)
+        log.warn(`operational events are not sent for now: ${reason}`)
+      trouble = reason
+    } finally {
+      await lease?.release()
+    }
+    if (!signal.aborted) await pause(times.retryMs, signal)
+  }
+}
+
+/** Returns when the signal aborts; rejects with what ended it before. */
+async function emitWith(lease: EventsLease, options: EmitOptions): Promise<void> {
+  const { ports, times, signal } = options
+  const { positions, state } = await ports.checkpoint()
+  const fold = new OperationalFold(times, state, ports.now())
+  const flow = new Flow(fold)
+  const stop = () => flow.resume()
+  signal.addEventListener('abort', stop, { once: true })
+  let reading: EventsReading | null = null
+  try {
+    // What the process before may not have sent comes first.
+    await send(lease, fold, { positions: () => positions, isSubscribed: () => true }, options)
+    reading = await ports.read(positions, fold, flow)
+    let failure: { error: unknown } | null = null
+    reading.ended.catch((error: unknown) => {
+      failure = { error }
+      flow.resume()
+    })
+    let committedAt = -Infinity
+    while (!signal.aborted) {
+      if (failure !== null) throw (failure as { error: unknown }).error
+      lease.check()
+      fold.elapse(ports.now())
+      for (const requestId of fold.deletionsToCheck(ports.now()))
+        fold.deletionChecked(requestId, await ports.finishedDeletion(requestId), ports.now())
+      if (fold.unsent.length > 0) await send(lease, fold, reading, options)
+      else if (ports.now() >= committedAt + times.commitMs) {
+        await lease.commit({ positions: reading.positions(), state: fold.state })
+        committedAt = ports.now()
+      }
+      flow.makeRoom()
+      if (fold.unsent.length === 0) await flow.wait(times.tickMs)
+    }
+  } finally {
+    signal.removeEventListener('abort', stop)
+    flow.makeRoom(true)
+    await reading?.close()
+  }
+}
+
+/**
+ * What is to be sent is committed first, with the positions of what led to it: whoever goes on after a crash sends it
+ * again, under the same messageIds, and finds nothing of it a second time.
+ */
+async function send(
+  lease: EventsLease,
+  fold: OperationalFold,
+  reading: Pick<EventsReading, 'positions' | 'isSubscribed'>,
+  { ports, consoleUrl }: EmitOptions,
+): Promise<void> {
+  const events = [...fold.unsent]
+  if (events.length === 0) return
+  const isSubscribed = reading.isSubscribed()
+  if (isSubscribed) {
+    await lease.commit({ positions: reading.positions(), state: fold.state })
+    await ports.send(events.map((event) => callOf(event, consoleUrl)))
+  }
+  fold.sent(events)
+  await lease.commit({ positions: reading.positions(), state: fold.state })
+}
+
+/** Between what reads and what sends. */
+class Flow implements EventsFlow {
+  readonly #fold: OperationalFold
+  #resume: (() => void) | null = null
+  #room: PromiseWithResolvers<void> | null = null
+
+  constructor(fold: OperationalFold) {
+    this.#fold = fold
+  }
+
+  room(): Promise<void> | null {
+    if (this.#fold.unsent.length < maxUnsent) return null
+    this.#room ??= Promise.withResolvers()
+    return this.#room.promise
+  }
+
+  wake(): void {
+    if (this.#fold.unsent.length > 0) this.resume()
+  }
+
+  resume(): void {
+    this.#resume?.()
+  }
+
+  /** For so long, or until something is to be sent. */
+  wait(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(timer)
+        this.#resume = null
+        resolve()
+      }
+      const timer = setTimeout(done, ms)
+      this.#resume = done
+    })
+  }
+
+  /** Lets reading go on where there is room, or to its end. */
+  makeRoom(isEnding = false): void {
+    if (!isEnding && this.#fold.unsent.length >= maxUnsent) return
+    this.#room?.resolve()
+    this.#room = null
+  }
+}

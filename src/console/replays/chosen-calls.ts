@@ -1,0 +1,64 @@
+import type { AnalyticsCall } from '../../core/call/analytics-call.ts'
+import type { RetryDelivery } from '../../core/delivery/delivery.ts'
+import type { PlannedDestination } from '../../core/ledger/delivery-event.ts'
+import type { ReplayFacts } from '../../core/replay/replay-facts.ts'
+import type { ReplayJob, ReplayKind } from '../../core/replay/replay-job.ts'
+import { replayPlan } from '../../core/replay/replayed-delivery.ts'
+import type { Destination, SettingsState } from '../../core/settings/settings.ts'
+import type { PartitionSpan, ReplaySource } from './replay-source.ts'
+
+export interface LocatedCall {
+  call: AnalyticsCall
+  place: { topic: string; partition: number; offset: number }
+  appendedAt: number
+}
+
+/** The deliveries of a call that are of a kind that is asked for. */
+export function chosenOf(
+  { call, place, appendedAt }: LocatedCall,
+  job: ReplayJob,
+  destination: Destination,
+  settings: SettingsState,
+  facts: ReplayFacts,
+): { line: PlannedDestination; kind: ReplayKind }[] {
+  return replayPlan(call, job, destination, settings).flatMap((line) => {
+    const kind = facts.kindOf(call, line, place, appendedAt)
+    return job.only.includes(kind) ? [{ line, kind }] : []
+  })
+}
+
+/** Whether a retry that was held is one of those that are asked for. */
+export function isRetryWanted(
+  { destinationId, messageId, type, userIds, origin }: RetryDelivery,
+  job: ReplayJob,
+): boolean {
+  if (destinationId !== job.destinationId) return false
+  if (job.pauseId !== null) return true
+  const at = origin.appendedAt ?? job.since
+  if (at < job.since || at >= job.until) return false
+  if (job.messageId !== null && job.messageId !== messageId) return false
+  if (job.user !== null && !userIds.includes(job.user)) return false
+  // The name of an event stands in the body only: a retry is not looked into.
+  return (job.types === null || job.types.includes(type)) && job.events === null
+}
+
+/** Why nothing can be sent now, in a word; null when it can. */
+export function waitsFor(destination: Destination | null): 'disabled' | 'paused' | null {
+  if (destination?.enabled === false) return 'disabled'
+  return destination?.pause ? 'paused' : null
+}
+
+/** Of each partition, what was appended from a time on and before another. */
+export async function spansBetween(
+  source: ReplaySource,
+  topic: string,
+  since: number,
+  until: number,
+): Promise<PartitionSpan[]> {
+  const [from, to] = [await source.spans(topic, since), await source.spans(topic, until)]
+  return from.map(({ partition, low }) => ({
+    partition,
+    low,
+    high: to.find((each) => each.partition === partition)?.low ?? low,
+  }))
+}

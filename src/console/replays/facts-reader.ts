@@ -1,0 +1,88 @@
+import { ReplayFacts } from '../../core/replay/replay-facts.ts'
+import { heldReplayId } from '../../core/replay/replay-rules.ts'
+import type { ReplayJob } from '../../core/replay/replay-job.ts'
+import { SettingsEpochs } from '../../core/replay/settings-epochs.ts'
+import type { SettingsState } from '../../core/settings/settings.ts'
+import { ForwarderVersions } from './forwarder-versions.ts'
+import type { ReplayRig } from './replay-source.ts'
+
+/** What clocks of brokers, and of processes, may differ by. */
+const clockSkewMs = 60_000
+
+/** Reads the ledger, the dead letters and the settings' history for one replay, and the ledger on when it is asked to. */
+export class FactsReader {
+  readonly facts: ReplayFacts
+  readonly forwarders = new ForwarderVersions()
+  readonly #job: ReplayJob
+  readonly #rig: ReplayRig
+  readonly #from: number
+  /** By partition of the ledger, what is read next. */
+  #next: Map<number, number> | null = null
+  #epochs: SettingsEpochs
+  #version = -1
+
+  constructor(job: ReplayJob, rig: ReplayRig) {
+    this.#job = job
+    this.#rig = rig
+    this.#from = Math.max(0, job.since - clockSkewMs)
+    this.#epochs = new SettingsEpochs(job.destinationId)
+    const epochs = () => this.#epochs.all
+    this.facts = new ReplayFacts({
+      destinationId: job.destinationId,
+      callsTopic: rig.topics.calls,
+      group: rig.groupId,
+      createdAt: job.createdAt,
+      isHeldBy: (pauseId) => isHeldBy(pauseId, job, rig.settings.state),
+      epochs: {
+        get all() {
+          return epochs()
+        },
+      },
+      seed: rig.random(),
+    })
+  }
+
+  /** Reads everything that there is now. */
+  async readOn(signal: AbortSignal): Promise<void> {
+    const { source, settings, topics } = this.#rig
+    if (this.#job.pauseId === null && settings.state.version !== this.#version) {
+      const { version } = settings.state
+      const epochs = new SettingsEpochs(this.#job.destinationId)
+      for await (const { since, state } of source.settings(this.#from, signal)) epochs.add(since, state)
+      this.#epochs = epochs
+      this.#version = version
+    }
+    const isFirst = this.#next === null
+    if (isFirst && this.#job.pauseId === null) await this.#readDeadLetters(signal)
+    const spans = await source.spans(topics.deliveries, isFirst ? this.#from : undefined)
+    const next = (this.#next ??= new Map(spans.map(({ partition, low }) => [partition, low])))
+    const left = spans.map((span) => ({ ...span, low: Math.max(span.low, next.get(span.partition) ?? 0) }))
+    for await (const { value, timestamp } of source.read(topics.deliveries, left, signal)) {
+      const event = await source.event(value)
+      if (!event) continue
+      this.facts.addEvent(event, timestamp)
+      if (event.heartbeat) this.forwarders.add(event.heartbeat, timestamp)
+    }
+    signal.throwIfAborted()
+    for (const { partition, high } of left) next.set(partition, high)
+  }
+
+  async #readDeadLetters(signal: AbortSignal): Promise<void> {
+    const { source, topics } = this.#rig
+    const spans = await source.spans(topics.deadLetters, this.#from)
+    for await (const { value } of source.read(topics.deadLetters, spans, signal)) {
+      const deadLetter = await source.deadLetter(value)
+      if (deadLetter) this.facts.addDeadLetter(deadLetter)
+    }
+    signal.throwIfAborted()
+  }
+}
+
+/**
+ * A pause has a replay of its own, which takes what it held; so another replay takes it only where that one was
+ * cancelled.
+ */
+function isHeldBy(pauseId: string, job: ReplayJob, { replays }: SettingsState): boolean {
+  if (job.pauseId !== null) return pauseId === job.pauseId
+  return replays.get(heldReplayId(pauseId))?.state === 'cancelled'
+}

@@ -1,0 +1,103 @@
+import type { ReplayJob } from '../../core/replay/replay-job.ts'
+import { replaysKeptMs } from '../../core/replay/replay-events.ts'
+import { heldReplayId } from '../../core/replay/replay-rules.ts'
+import { replayKinds } from '../../core/replay/replay-job.ts'
+import { PostriderError, messageOf } from '../../errors.ts'
+import { pause } from '../../retry-forever.ts'
+import type { ReplayRig } from './replay-source.ts'
+import { ReplayEnded, runReplay } from './run-replay.ts'
+
+/** Replays that one process runs at once: each reads the ledger, and holds sets of offsets. */
+export const maxRunning = 4
+const lookEveryMs = 1_000
+/** How soon a replay that another process runs, or that failed, is tried again. Each try asks its holder for a sign of life. */
+const tryAgainMs = 10_000
+/** As long before a pause as calls may have waited when it began. */
+const beforePauseMs = 60_000
+
+/** Runs whatever replays are to run, and starts those of pauses that have ended. Until the signal aborts. */
+export class ReplayRunner {
+  readonly #rig: ReplayRig
+  readonly #running = new Map<string, Promise<void>>()
+  readonly #notBefore = new Map<string, number>()
+
+  constructor(rig: ReplayRig) {
+    this.#rig = rig
+  }
+
+  /** @param only runs this one, and starts none; ends once it does not run any more */
+  async run(signal: AbortSignal, only: string | null = null): Promise<void> {
+    while (!signal.aborted) {
+      if (only === null) await this.#startHeld(signal)
+      else if (this.#rig.settings.state.replays.get(only)?.state !== 'running') break
+      for (const job of this.#due(only)) this.#begin(job, signal)
+      await pause(lookEveryMs, signal)
+    }
+    await Promise.all(this.#running.values())
+  }
+
+  #due(only: string | null): ReplayJob[] {
+    const now = performance.now()
+    const { replays } = this.#rig.settings.state
+    return [...replays.values()]
+      .filter(({ id, state }) => state === 'running' && !this.#running.has(id) && (only ?? id) === id)
+      .filter(({ id }) => (this.#notBefore.get(id) ?? 0) <= now)
+      .slice(0, Math.max(0, maxRunning - this.#running.size))
+  }
+
+  #begin(job: ReplayJob, signal: AbortSignal): void {
+    const work = this.#runOne(job, signal).finally(() => this.#running.delete(job.id))
+    this.#running.set(job.id, work)
+  }
+
+  async #runOne(job: ReplayJob, signal: AbortSignal): Promise<void> {
+    const { log } = this.#rig
+    const about = { replay: job.id, destination: job.destinationId }
+    try {
+      const lease = await this.#rig.acquire(job.id)
+      try {
+        log.info(about, 'a replay begins, or goes on')
+        await runReplay(job, this.#rig, lease, signal)
+        log.info(about, 'a replay is finished')
+      } finally {
+        await lease.release()
+      }
+      this.#notBefore.delete(job.id)
+    } catch (error) {
+      if (error instanceof ReplayEnded || signal.aborted) return
+      this.#notBefore.set(job.id, performance.now() + tryAgainMs)
+      // Another process runs it.
+      if (error instanceof PostriderError && error.code === 'conflict') return
+      log.warn({ ...about, error: messageOf(error) }, 'a replay was interrupted; it goes on soon')
+    }
+  }
+
+  /** Of several consoles one starts it: its id is the pause's. */
+  async #startHeld(signal: AbortSignal): Promise<void> {
+    const { settings, log, now } = this.#rig
+    const { destinations, replays } = settings.state
+    for (const { id: destinationId, endedPauses } of destinations.values())
+      for (const { id: pauseId, since, endedAt } of endedPauses) {
+        const id = heldReplayId(pauseId)
+        // What was held then is gone, and its replay may be forgotten.
+        if (signal.aborted || replays.has(id) || endedAt < now() - replaysKeptMs) continue
+        const terms = {
+          destinationId,
+          only: replayKinds.slice(0, 1),
+          since: Math.max(0, since - beforePauseMs),
+          until: endedAt,
+          types: null,
+          events: null,
+          user: null,
+          messageId: null,
+          rate: null,
+        }
+        try {
+          await settings.perform({ type: 'start_replay', id, terms, pauseId, keptSince: null, at: now() })
+        } catch (error) {
+          log.warn({ pause: pauseId, error: messageOf(error) }, 'the replay of a pause cannot be started yet')
+          return
+        }
+      }
+  }
+}

@@ -1,0 +1,106 @@
+import { z } from 'zod'
+import { planApply, type ApplyPlan } from '../../core/apply/apply-rules.ts'
+import type { ApplyCommand, GivenSecret } from '../../core/apply/wanted-settings.ts'
+import type { SettingsAggregate } from '../../core/settings/settings.ts'
+import { changedSetting, changedSettingSchema, type ChangedSetting } from '../history/changed-setting.ts'
+import { sealerFor, type Sealer } from '../sealing-key.ts'
+import type { Secrets } from '../secrets.ts'
+import { SettingsChangedFirst, SettingsRefused, type SettingsWriter } from '../settings-writer.ts'
+import { wantedSettings, type SettingsFile } from './file-schema.ts'
+
+export const applyReportSchema = z
+  .object({
+    dryRun: z.boolean(),
+    version: z.number().int().describe('Of the settings that the difference is to.'),
+    applied: z.boolean().describe('False in a dry run, and where there was nothing to change.'),
+    changed: z.array(changedSettingSchema).describe('The difference: what was, or would be, changed.'),
+    keptSecrets: z
+      .array(z.string())
+      .describe('Variables that are not set, so that the secrets in their places stay.'),
+    keptComputations: z
+      .array(z.object({ kind: z.enum(['audience', 'trait']), id: z.string() }))
+      .describe(
+        'With prune: audiences and traits that the file does not have. They cannot be disabled, and stay.',
+      ),
+  })
+  .meta({ id: 'ApplyReport' })
+
+export type ApplyReport = z.output<typeof applyReportSchema>
+
+export interface ApplyOptions {
+  dryRun: boolean
+  prune: boolean
+  /** The version that the caller has seen; the one that there is now unless it is given. */
+  expectedVersion?: number | undefined
+  /** As SealingOptions has it. */
+  anyKey?: boolean | undefined
+  /** Learns of the difference before anything is written. */
+  onDifference?: ((report: ApplyReport) => void) | undefined
+}
+
+interface ApplyPorts {
+  settings: SettingsWriter
+  secrets: Secrets
+}
+
+/**
+ * Makes the settings what the file says, as one change that counts as a whole or not at all. Throws SettingsRefused with
+ * every fault and its place in the file; SettingsChangedFirst where somebody else changed the settings since they were
+ * looked at; `secrets_key`.
+ *
+ * @param variables by their names; one that is not set is absent
+ */
+export async function applySettings(
+  file: SettingsFile,
+  variables: ReadonlyMap<string, string>,
+  { dryRun, prune, expectedVersion, anyKey, onDifference }: ApplyOptions,
+  { settings, secrets }: ApplyPorts,
+): Promise<ApplyReport> {
+  const { state } = settings
+  const { version } = state
+  if (expectedVersion !== undefined && expectedVersion !== version)
+    throw new SettingsChangedFirst(version, settings.authorAfter(expectedVersion))
+  const sealer = sealerFor(settings, secrets, { destinationId: '', anyKey })
+  const wanted = wantedSettings(file, (variable) => {
+    const text = variables.get(variable)
+    return text === undefined ? null : givenSecret(text, secrets, sealer)
+  })
+  const command: ApplyCommand = { type: 'apply_settings', wanted, prune }
+  const plan = planApply(command, state)
+  if (plan.faults.length > 0) throw new SettingsRefused(plan.faults)
+  const report = reportOf(plan, state, dryRun)
+  onDifference?.(report)
+  if (dryRun || plan.events.length === 0) return report
+  await settings.perform(command, { expectedVersion: version, check: sealer.check })
+  return { ...report, applied: true }
+}
+
+function givenSecret(text: string, secrets: Secrets, sealer: Sealer): GivenSecret {
+  return {
+    equals: ({ keyId, fingerprint, bound }) =>
+      bound === true && secrets.keyIds.includes(keyId) && secrets.fingerprint(text, keyId) === fingerprint,
+    make: () => sealer.newSecret(text),
+  }
+}
+
+function reportOf(
+  { after, keptSecrets, keptComputations }: ApplyPlan,
+  before: SettingsAggregate,
+  dryRun: boolean,
+): ApplyReport {
+  const changed: ChangedSetting[] = []
+  for (const part of ['sources', 'destinations', 'computations'] as const)
+    for (const [id, value] of after[part]) {
+      const was = before[part].get(id)
+      const found = was === value ? null : changedSetting({ of: part, id, before: was, after: value })
+      if (found) changed.push(found)
+    }
+  return {
+    dryRun,
+    version: before.version,
+    applied: false,
+    changed,
+    keptSecrets,
+    keptComputations: keptComputations.map(({ kind, id }) => ({ kind, id })),
+  }
+}

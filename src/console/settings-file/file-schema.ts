@@ -1,0 +1,105 @@
+// A settings file: sources, destinations, audiences and computed traits, each with what the admin API takes to create
+// it, so that whatever is added there can stand in a file, too. Secrets are referred to, and never in it.
+import { z } from 'zod'
+import { maxHeadersPerUrl } from '../../core/delivery/static-headers.ts'
+import type { WantedSecret, WantedSettings } from '../../core/apply/wanted-settings.ts'
+import { maxUrls } from '../../core/settings/destination-rules.ts'
+import { sourceDefaults } from '../../core/settings/settings.ts'
+import { computationCreate } from '../api/resources/computation-schemas.ts'
+import { destinationCreate } from '../api/resources/destination-schemas.ts'
+import { sourceCreate } from '../api/resources/sources.ts'
+import { newWriteKey } from '../sources.ts'
+
+/** Of each kind: more do not fit into one event of the settings in any case. */
+const maxOfKind = 10_000
+
+const reference = z
+  .string()
+  .regex(
+    /^\$\{[A-Za-z_]\w{0,127}\}$/,
+    'must refer to a variable, such as ${CRM_SECRET}: secrets do not stand in the file',
+  )
+  .describe('`${NAME}`: the secret is the value of this variable, or stays as it is where that is not set.')
+
+const destination = destinationCreate
+  .omit({ anyKey: true })
+  .extend({
+    sharedSecret: reference.nullable().optional(),
+    earlierSecret: reference.nullable().optional(),
+    urls: z
+      .array(
+        z.strictObject({
+          url: z.string(),
+          headers: z
+            .record(z.string(), reference)
+            .meta({ maxProperties: maxHeadersPerUrl })
+            .optional()
+            .describe('All that it has.'),
+        }),
+      )
+      .max(maxUrls),
+  })
+  .meta({ id: 'DestinationInFile' })
+
+const listOf = <T extends z.ZodType>(item: T) => z.array(item).max(maxOfKind).default([])
+
+export const settingsFile = z
+  .strictObject({
+    sources: listOf(sourceCreate),
+    destinations: listOf(destination),
+    audiences: listOf(computationCreate),
+    traits: listOf(computationCreate),
+  })
+  .describe('Each thing whole: what it does not give has its default. What is not in it is left alone.')
+  .meta({ id: 'SettingsFile' })
+
+export type SettingsFile = z.output<typeof settingsFile>
+/** As it is written. */
+export type GivenSettingsFile = z.input<typeof settingsFile>
+
+export const referenceTo = (variable: string): string => `\${${variable}}`
+
+/** Names of the variables that a file refers to. */
+export function variablesIn({ destinations }: SettingsFile): Set<string> {
+  const references = destinations.flatMap(({ sharedSecret, earlierSecret, urls }) => [
+    sharedSecret,
+    earlierSecret,
+    ...urls.flatMap(({ headers = {} }) => Object.values(headers)),
+  ])
+  return new Set(references.filter((text) => typeof text === 'string').map(variableOf))
+}
+
+const variableOf = (text: string): string => text.slice(2, -1)
+
+/** @param given the secret in a variable; null when that is not set */
+export function wantedSettings(
+  file: SettingsFile,
+  given: (variable: string) => WantedSecret['given'],
+): WantedSettings {
+  const secret = (text: string): WantedSecret => ({
+    variable: variableOf(text),
+    given: given(variableOf(text)),
+  })
+  return {
+    sources: file.sources.map(({ writeKey = null, maxRate = null, ...source }) => ({
+      ...sourceDefaults,
+      ...source,
+      maxRate,
+      writeKey,
+      spareWriteKey: newWriteKey(),
+    })),
+    destinations: file.destinations.map(
+      ({ id, name, enabled, sourceIds, urls, sharedSecret, earlierSecret, ...options }) => ({
+        ...{ id, name, enabled, sourceIds, options },
+        urls: urls.map(({ url, headers = {} }) => ({
+          url,
+          headers: Object.entries(headers).map(([name, text]) => ({ name, value: secret(text) })),
+        })),
+        sharedSecret: sharedSecret ? secret(sharedSecret) : null,
+        earlierSecret: earlierSecret ? secret(earlierSecret) : null,
+      }),
+    ),
+    audiences: file.audiences,
+    traits: file.traits,
+  }
+}

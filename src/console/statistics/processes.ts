@@ -1,0 +1,121 @@
+import type { SeenProcess } from '../../core/statistics/rollup-fold.ts'
+import type { HeartbeatEndpoint, HeartbeatPartition } from '../../core/ledger/heartbeat.ts'
+import { isoOrNull } from '../../core/iso-time.ts'
+
+/** `gone`: its heartbeats ceased, and it did not say that it was stopped. */
+export type ProcessState = 'live' | 'stopped' | 'gone'
+
+/** Heartbeats that may be missing. */
+const missedBeats = 3
+
+/** @param now epoch ms */
+export function processStateOf({ heartbeat, seenAt }: SeenProcess, now: number): ProcessState {
+  if (heartbeat.isLast) return 'stopped'
+  return now - seenAt > heartbeat.intervalMs * missedBeats ? 'gone' : 'live'
+}
+
+/** One URL over all processes that send to it. */
+export type UrlPacing = Omit<HeartbeatEndpoint, 'destinationId' | 'urlId' | 'lastFailure'>
+
+const breakersByTrouble = ['closed', 'ramp', 'half_open', 'paused', 'open'] as const
+
+/** By destination, then by URL. */
+export function liveEndpoints(
+  processes: readonly SeenProcess[],
+  now: number,
+): Map<string, Map<string, UrlPacing>> {
+  const found = new Map<string, Map<string, UrlPacing>>()
+  for (const seen of processes) {
+    if (processStateOf(seen, now) !== 'live') continue
+    for (const { destinationId, urlId, lastFailure: _, ...state } of seen.heartbeat.endpoints) {
+      let urls = found.get(destinationId)
+      if (!urls) found.set(destinationId, (urls = new Map()))
+      const before = urls.get(urlId)
+      urls.set(urlId, before ? joined(before, state) : state)
+    }
+  }
+  return found
+}
+
+function joined(one: UrlPacing, other: UrlPacing): UrlPacing {
+  const worse = ({ breaker }: UrlPacing) => breakersByTrouble.indexOf(breaker)
+  return {
+    limit: one.limit + other.limit,
+    inFlight: one.inFlight + other.inFlight,
+    queued: one.queued + other.queued,
+    breaker: worse(one) < worse(other) ? other.breaker : one.breaker,
+    pausedUntil: latest(one.pausedUntil, other.pausedUntil),
+    downSince:
+      one.downSince === null || other.downSince === null
+        ? (one.downSince ?? other.downSince)
+        : Math.min(one.downSince, other.downSince),
+    lastSuccessAt: latest(one.lastSuccessAt, other.lastSuccessAt),
+  }
+}
+
+const latest = (one: number | null, other: number | null): number | null =>
+  one === null || other === null ? (one ?? other) : Math.max(one, other)
+
+/** Of each partition that a live process reads, as the newest heartbeat has it. */
+export function livePartitions(processes: readonly SeenProcess[], now: number): HeartbeatPartition[] {
+  const found = new Map<string, HeartbeatPartition>()
+  const live = processes.filter((seen) => processStateOf(seen, now) === 'live')
+  for (const { heartbeat } of live.toSorted((a, b) => a.seenAt - b.seenAt))
+    for (const each of heartbeat.partitions) found.set(`${each.topic}/${each.partition}`, each)
+  return [...found.values()]
+}
+
+/** Null where none is known. */
+export function lagOf(partitions: readonly HeartbeatPartition[]): number | null {
+  const known = partitions.flatMap(({ lag }) => lag ?? [])
+  return known.length === 0 ? null : known.reduce((sum, lag) => sum + lag, 0)
+}
+
+/** The times of a URL's state, as the API has them. */
+export function timesOf({
+  pausedUntil,
+  downSince,
+  lastSuccessAt,
+}: Pick<UrlPacing, 'pausedUntil' | 'downSince' | 'lastSuccessAt'>) {
+  return {
+    pausedUntil: isoOrNull(pausedUntil),
+    downSince: isoOrNull(downSince),
+    lastSuccessAt: isoOrNull(lastSuccessAt),
+  }
+}
+
+/** The longest of any; null where none is known. */
+export function overdueOf(partitions: readonly HeartbeatPartition[]): number | null {
+  const known = partitions.flatMap(({ overdueMs }) => overdueMs ?? [])
+  return known.length === 0 ? null : Math.max(...known)
+}
+
+/** As the API shows processes: those that live first. */
+export function processViews(processes: readonly SeenProcess[], now: number) {
+  const iso = (at: number) => new Date(at).toISOString()
+  const order: ProcessState[] = ['live', 'gone', 'stopped']
+  return processes
+    .map((seen) => {
+      const { heartbeat, seenAt } = seen
+      const { instance, roles, version, host, pid, startedAt, intervalMs, requestsInFlight } = heartbeat
+      const { partitions, endpoints, endpointsOmitted } = heartbeat
+      return {
+        instance,
+        state: processStateOf(seen, now),
+        roles,
+        version,
+        host,
+        pid,
+        startedAt: iso(startedAt),
+        seenAt: iso(seenAt),
+        heartbeatSeconds: intervalMs / 1_000,
+        requestsInFlight,
+        partitions,
+        endpoints: endpoints.map(({ lastFailure: _, ...state }) => ({ ...state, ...timesOf(state) })),
+        endpointsOmitted,
+      }
+    })
+    .sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state) || (a.startedAt < b.startedAt ? -1 : 1))
+}
+
+export type ProcessView = ReturnType<typeof processViews>[number]

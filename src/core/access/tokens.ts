@@ -1,0 +1,36 @@
+import type { Role } from './roles.ts'
+
+/** A token of the admin API, as the settings log keeps it. The token itself is nowhere. */
+export interface AccessToken {
+  /** Its name, which is the actor of what is done with it. Never reused, so that the history stays clear. */
+  id: string
+  role: Role
+  /**
+   * SHA-256 of the token, base64url. A plain hash is enough here, unlike for a password: a token is 32 random bytes, and
+   * nobody can try 2^256 of them, however fast the hash is. A slow hash would only make each request slow.
+   */
+  hash: string
+  /** Epoch milliseconds. */
+  createdAt: number
+  /** Null while it works. */
+  revokedAt: number | null
+}
+
+export type AccessTokens = ReadonlyMap<string, AccessToken>
+
+/** `at` is in epoch milliseconds. */
+export type TokenEvent =
+  | { type: 'token_created'; id: string; role: Role; hash: string; at: number }
+  | { type: 'token_revoked'; id: string; at: number }
+
+/** The token that the event is about, after it. Throws for what no writer of ours can have written. */
+export function tokenAfter(all: AccessTokens, event: TokenEvent): AccessToken {
+  const { id, at } = event
+  if (event.type === 'token_created') {
+    const { role, hash } = event
+    return { id, role, hash, createdAt: at, revokedAt: null }
+  }
+  const found = all.get(id)
+  if (!found) throw new Error(`${event.type} names token "${id}", which does not exist`)
+  return { ...found, revokedAt: at }
+}

@@ -1,0 +1,41 @@
+import type { Rate } from './rate.ts'
+
+/** What is lost to rounding must not make it wait once more. */
+const nearly = 1e-6
+
+/**
+ * A token bucket that may be overdrawn: it gives whatever is asked for while it holds a token, and then nothing until
+ * the rate has made up for it. So what is asked for at once may be more than it holds, and still gets its turn; over
+ * time no more than the rate is given, beyond one full bucket and the last thing that it gave. Times are in ms of a
+ * clock that never goes back.
+ */
+export class TokenBucket {
+  readonly #perMs: number
+  readonly #size: number
+  #tokens: number
+  #at: number
+
+  /** It is full, and holds what the rate allows within its own time: 600 of `600/m`. */
+  constructor({ count, perMs }: Rate, now: number) {
+    this.#perMs = count / perMs
+    this.#size = count
+    this.#tokens = count
+    this.#at = now
+  }
+
+  /** In how many whole ms something can be taken; 0: now. */
+  waitMs(now: number): number {
+    if (now > this.#at) {
+      this.#tokens = Math.min(this.#size, this.#tokens + (now - this.#at) * this.#perMs)
+      this.#at = now
+    }
+    return this.#tokens >= 1 - nearly ? 0 : Math.max(1, Math.ceil((1 - this.#tokens) / this.#perMs - nearly))
+  }
+
+  /** Takes `count` and returns 0; or takes nothing, and returns in how many whole ms something can. */
+  take(now: number, count: number): number {
+    const waitMs = this.waitMs(now)
+    if (waitMs === 0) this.#tokens -= count
+    return waitMs
+  }
+}

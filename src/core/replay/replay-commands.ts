@@ -1,0 +1,14 @@
+import type { ReplayRange, ReplayTotals } from './replay-job.ts'
+
+export type ReplayCommand =
+  | {
+      type: 'start_replay'
+      /** New; of a pause's replay `heldReplayId`. */
+      id: string
+      terms: ReplayRange
+      pauseId: string | null
+      keptSince: number | null
+      at: number
+    }
+  | { type: 'pause_replay' | 'resume_replay'; id: string; at: number }
+  | { type: 'cancel_replay' | 'finish_replay'; id: string; at: number; totals: ReplayTotals | null }

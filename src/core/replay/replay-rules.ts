@@ -1,0 +1,138 @@
+import { callTypes, maxMessageIdLength } from '../call/analytics-call.ts'
+import { maxEventNameLength, maxEvents } from '../settings/destination-options.ts'
+import { accepted, refused, type Decision } from '../settings/events.ts'
+import { fault, faultIf, type Fault } from '../settings/fault.ts'
+import type { Destination, SettingsAggregate } from '../settings/settings.ts'
+import { canTurn, isUnfinished, replayKinds, type ReplayJob, type ReplayRange } from './replay-job.ts'
+import type { ReplayCommand } from './replay-commands.ts'
+
+export const maxUnfinishedReplays = 20
+export const maxReplayRate = 999_999
+const maxUserLength = 1_024
+
+const turns = {
+  pause_replay: ['pause', 'replay_paused'],
+  resume_replay: ['resume', 'replay_resumed'],
+  cancel_replay: ['cancel', 'replay_cancelled'],
+  finish_replay: ['finish', 'replay_finished'],
+} as const
+
+/** One for each pause, whoever starts it. */
+export const heldReplayId = (pauseId: string): string => `held-${pauseId}`
+
+export function decideReplay(command: ReplayCommand, state: SettingsAggregate): Decision {
+  if (command.type === 'start_replay') return decideStart(command, state)
+  const { id, at } = command
+  const replay = state.replays.get(id)
+  if (!replay) return refused('not_found', 'id', `replay ${JSON.stringify(id)} does not exist`)
+  const [turn, type] = turns[command.type]
+  if (!canTurn(replay.state, turn)) {
+    const isDone = replay.state === stateNames[turn]
+    return isDone ? accepted(null) : refused('conflict', 'id', `replay ${id} is ${replay.state} already`)
+  }
+  if (type === 'replay_paused' || type === 'replay_resumed') return accepted({ type, id, at })
+  return accepted({ type, id, at, totals: 'totals' in command ? command.totals : null })
+}
+
+const stateNames = { pause: 'paused', resume: 'running', cancel: 'cancelled', finish: 'finished' } as const
+
+type Start = Extract<ReplayCommand, { type: 'start_replay' }>
+
+function decideStart({ id, terms, pauseId, keptSince, at }: Start, state: SettingsAggregate): Decision {
+  const { destinations, replays } = state
+  // Of several consoles that see a pause end, one starts its replay.
+  if (pauseId !== null && replays.has(id)) return accepted(null)
+  const unfinished = [...replays.values()].filter((each) => isUnfinished(each) && each.pauseId === null)
+  const faults = [
+    ...termsFaults(terms, destinations.get(terms.destinationId), at),
+    ...faultIf(
+      pauseId === null && unfinished.length >= maxUnfinishedReplays,
+      'conflict',
+      'destinationId',
+      `${maxUnfinishedReplays} replays are unfinished already: wait for one, or cancel one`,
+    ),
+  ]
+  if (pauseId === null && faults.length > 0) return { accepted: false, faults }
+  const replay: ReplayJob = {
+    id,
+    ...terms,
+    pauseId,
+    createdAt: at,
+    keptSince,
+    state: 'running',
+    changedAt: at,
+    totals: null,
+  }
+  return accepted({ type: 'replay_started', replay })
+}
+
+/** What is wrong with what is asked for. A destination that is disabled would skip all of it. */
+export function termsFaults(
+  { destinationId, only, since, until, types, events, user, messageId, rate }: ReplayRange,
+  destination: Destination | undefined,
+  now: number,
+): Fault[] {
+  const isUnknown = destination === undefined
+  const isOff = destination?.enabled === false
+  const unknownKinds = only.filter((kind) => !replayKinds.includes(kind))
+  const unknownTypes = (types ?? []).filter((type) => !callTypes.includes(type))
+  const usage = (isWrong: boolean, field: string, message: string) =>
+    isWrong ? [fault('usage', field, message)] : []
+  return [
+    ...faultIf(
+      isUnknown,
+      'not_found',
+      'destinationId',
+      `destination ${JSON.stringify(destinationId)} does not exist`,
+    ),
+    ...faultIf(
+      isOff,
+      'conflict',
+      'destinationId',
+      `destination ${destinationId} is disabled, so that everything would be skipped: enable it first`,
+    ),
+    ...usage(only.length === 0, 'only', `at least one is needed of ${replayKinds.join(', ')}`),
+    ...usage(
+      unknownKinds.length > 0,
+      'only',
+      `${unknownKinds.join(', ')} is none of ${replayKinds.join(', ')}`,
+    ),
+    ...usage(!Number.isSafeInteger(since) || since < 0, 'since', 'it is no time'),
+    ...usage(!Number.isSafeInteger(until) || until < 0, 'until', 'it is no time'),
+    ...usage(since >= until, 'since', 'it is not before until; nothing can lie between them'),
+    // What is named has come in, whatever the clocks of brokers and of this process say.
+    ...usage(
+      messageId === null && until > now,
+      'until',
+      'it lies in the future: only what has come in can be replayed',
+    ),
+    ...usage(types?.length === 0, 'types', 'at least one call type is needed'),
+    ...usage(
+      unknownTypes.length > 0,
+      'types',
+      `${unknownTypes.join(', ')} is none of ${callTypes.join(', ')}`,
+    ),
+    ...usage(events?.length === 0, 'events', 'at least one event is needed'),
+    ...usage((events?.length ?? 0) > maxEvents, 'events', `at most ${maxEvents} events can be named`),
+    ...usage(
+      (events ?? []).some((name) => name === '' || name.length > maxEventNameLength),
+      'events',
+      `the name of an event has 1-${maxEventNameLength} characters`,
+    ),
+    ...usage(
+      user !== null && (user === '' || user.length > maxUserLength),
+      'user',
+      `a user id has 1-${maxUserLength} characters`,
+    ),
+    ...usage(
+      messageId !== null && (messageId === '' || messageId.length > maxMessageIdLength),
+      'messageId',
+      `a messageId has 1-${maxMessageIdLength} characters`,
+    ),
+    ...usage(
+      rate !== null && !(rate > 0 && rate <= maxReplayRate),
+      'rate',
+      `it must be above 0 and at most ${maxReplayRate} a second`,
+    ),
+  ]
+}

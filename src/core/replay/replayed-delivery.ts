@@ -1,0 +1,91 @@
+import { usersOf, type AnalyticsCall, type CallType } from '../call/analytics-call.ts'
+import { newWindow } from '../delivery/replay.ts'
+import { planCall } from '../delivery/call-plan.ts'
+import { urlIdOf, type Origin, type RetryDelivery } from '../delivery/delivery.ts'
+import type { PlannedDestination } from '../ledger/delivery-event.ts'
+import type { Destination, SettingsState } from '../settings/settings.ts'
+import type { ReplayJob, ReplayKind } from './replay-job.ts'
+
+/** As the owner of a record: `why` names the replay by it. */
+export const replayOwner = (id: string): string => `replay/${id}`
+export const replayOfOwner = (owner: string | null): string | null =>
+  owner?.startsWith('replay/') ? owner.slice('replay/'.length) : null
+
+/**
+ * The deliveries that today's settings plan of a call, as far as the replay wants them: what a destination does not
+ * choose today it does not get, whatever it was when the call came in.
+ */
+export function replayPlan(
+  call: AnalyticsCall,
+  { types, events, user, messageId }: Pick<ReplayJob, 'types' | 'events' | 'user' | 'messageId'>,
+  destination: Destination,
+  { sources }: Pick<SettingsState, 'sources'>,
+): PlannedDestination[] {
+  const { type, event } = call
+  if (messageId !== null && call.messageId !== messageId) return []
+  if (user !== null && !usersOf(call).includes(user)) return []
+  if (types !== null && !types.includes(type as CallType)) return []
+  // Names of events alone ask for `track` calls alone.
+  const isNamed = type === 'track' ? event !== null && events?.includes(event) : types !== null
+  if (events !== null && !isNamed) return []
+  const destinations = new Map([[destination.id, destination]])
+  return (planCall(call, { sources, destinations }) ?? []).filter(({ reason }) => reason === null)
+}
+
+export interface ReplayedTerms {
+  job: Pick<ReplayJob, 'id'>
+  destination: Destination
+  /** Epoch ms. */
+  now: number
+}
+
+/**
+ * The call's delivery, with a window of its own. What a receiver may have taken gets an id of its own as well, so that
+ * its Idempotency-Key does not stand for two deliveries; the messageId is the call's.
+ */
+export function replayedCall(
+  call: AnalyticsCall,
+  body: Uint8Array,
+  origin: Origin,
+  { deliveryId }: PlannedDestination,
+  kind: ReplayKind,
+  { job, destination, now }: ReplayedTerms,
+): RetryDelivery {
+  const { messageId, sourceId, type } = call
+  const id = deliveryId!
+  const urlId = urlIdOf({ id, messageId, destinationId: destination.id })
+  return {
+    id: kind === 'delivered' ? `${id}:${job.id}` : id,
+    messageId,
+    sourceId,
+    destinationId: destination.id,
+    userIds: usersOf(call),
+    type: type as Exclude<typeof type, 'unknown'>,
+    body,
+    endpointIds: urlId === null ? destination.urls.map((url) => url.id) : [urlId],
+    origin,
+    ...newWindow(now),
+    owner: replayOwner(job.id),
+  }
+}
+
+/**
+ * A retry that was held goes on where it was: its attempts, its body and its id are the same, and its window is later by
+ * the time that passed since it was due.
+ */
+export function heldRetryAgain(
+  retry: RetryDelivery,
+  { job, now, dueAt }: Omit<ReplayedTerms, 'destination'> & { dueAt: number },
+): RetryDelivery {
+  const waited = Math.max(0, now - dueAt)
+  const later = (at: number | null) => (at === null ? null : at + waited)
+  return {
+    ...retry,
+    firstAttemptAt: later(retry.firstAttemptAt),
+    firstScheduledAt: later(retry.firstScheduledAt),
+    notBefore: null,
+    scheduledAt: now,
+    owner: replayOwner(job.id),
+    from: null,
+  }
+}

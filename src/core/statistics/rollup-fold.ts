@@ -1,0 +1,167 @@
+import type { DeliveryEvent } from '../ledger/delivery-event.ts'
+import type { Heartbeat } from '../ledger/heartbeat.ts'
+import {
+  addRollup,
+  countsOfCollected,
+  countsOfTally,
+  spanMs,
+  subjectKey,
+  type RollupCounts,
+} from './rollup.ts'
+import {
+  addTally,
+  confirmTally,
+  hasPending,
+  noTallyFacts,
+  type PendingTally,
+  type TallyFactsState,
+} from './tally-facts.ts'
+
+/** The partition that tallies are about. */
+export interface TalliedPartition {
+  group: string
+  topic: string
+  partition: number
+}
+
+/** A process as its newest heartbeat shows it. */
+export interface SeenProcess {
+  heartbeat: Heartbeat
+  /** When the broker appended it, epoch ms. */
+  seenAt: number
+}
+
+/** How far the summaries of one process were counted. */
+export interface SummariesSeen {
+  sequence: number
+  /** Epoch ms. */
+  seenAt: number
+}
+
+/** What has to be remembered between two records. */
+export interface RollupState {
+  /** By `partitionKey`. */
+  chains: Map<string, TallyFactsState>
+  /** By instance. */
+  summaries: Map<string, SummariesSeen>
+}
+
+/** What was folded since it was last taken. Counts are to be added; the others replace what there was. */
+export interface RollupDelta {
+  /** By subject key, then by minute: epoch ms. */
+  counts: Map<string, Map<number, RollupCounts>>
+  chains: Map<string, TallyFactsState>
+  summaries: Map<string, SummariesSeen>
+  processes: Map<string, SeenProcess>
+}
+
+const noDelta = (): RollupDelta => ({
+  counts: new Map(),
+  chains: new Map(),
+  summaries: new Map(),
+  processes: new Map(),
+})
+
+export const partitionKey = ({ group, topic, partition }: TalliedPartition): string =>
+  JSON.stringify([group, topic, partition])
+
+function partitionOf(key: string): TalliedPartition {
+  const [group, topic, partition] = JSON.parse(key) as [string, string, number]
+  return { group, topic, partition }
+}
+
+/**
+ * Folds the ledger into counts by minute. However the records are divided among several folds, each of which goes on from
+ * the state of the one before, the sums are the same.
+ */
+export class RollupFold {
+  readonly #callsGroup: string
+  readonly #retriesGroup: string
+  readonly #state: RollupState
+  #delta = noDelta()
+
+  /** @param groups of the forwarders: tallies of others are of another deployment */
+  constructor(groups: { calls: string; retries: string }, state: RollupState) {
+    this.#callsGroup = groups.calls
+    this.#retriesGroup = groups.retries
+    this.#state = state
+  }
+
+  /** In the order in which the records of a partition of the ledger lie. @param appendedAt epoch ms, by the broker */
+  add(event: DeliveryEvent, appendedAt: number): void {
+    const { tally, collected, heartbeat } = event
+    if (tally) this.#addTally(event, tally)
+    else if (collected) this.#addCollected(event, collected, appendedAt)
+    else if (heartbeat) this.#addHeartbeat(heartbeat, appendedAt)
+  }
+
+  /** What the committed metadata of a partition names as its newest tally. */
+  confirm(place: TalliedPartition, tallyId: string): void {
+    const key = partitionKey(place)
+    const chain = this.#state.chains.get(key)
+    const facts = chain ? confirmTally(chain, tallyId) : []
+    if (facts.length === 0) return
+    this.#delta.chains.set(key, chain!)
+    for (const fact of facts) this.#count(fact)
+  }
+
+  /** Partitions with tallies that are not known to count. */
+  unconfirmed(): TalliedPartition[] {
+    return [...this.#state.chains].filter(([, chain]) => hasPending(chain)).map(([key]) => partitionOf(key))
+  }
+
+  /** What was folded since the last call. */
+  take(): RollupDelta {
+    const delta = this.#delta
+    this.#delta = noDelta()
+    return delta
+  }
+
+  #addTally({ topic, partition, at }: DeliveryEvent, tally: NonNullable<DeliveryEvent['tally']>): void {
+    const { group } = tally
+    const isPlanned = group === this.#callsGroup
+    if (topic === null || partition === null || (!isPlanned && group !== this.#retriesGroup)) return
+    const key = partitionKey({ group, topic, partition })
+    let chain = this.#state.chains.get(key)
+    if (!chain) this.#state.chains.set(key, (chain = noTallyFacts()))
+    const counts = tally.counts.map((each): PendingTally['counts'][number] => [
+      subjectKey({ kind: 'destination', id: each.destinationId ?? '' }),
+      countsOfTally(each, isPlanned),
+    ])
+    for (const fact of addTally(chain, tally, { id: tally.id, at, counts })) this.#count(fact)
+    this.#delta.chains.set(key, chain)
+  }
+
+  #count({ at, counts }: PendingTally): void {
+    for (const [subject, its] of counts) this.#addCounts(subject, at, its)
+  }
+
+  /** A summary that was written twice has a number that was counted. */
+  #addCollected(
+    { sourceId }: DeliveryEvent,
+    { instance, sequence, to, ...counts }: NonNullable<DeliveryEvent['collected']>,
+    seenAt: number,
+  ): void {
+    const { summaries } = this.#state
+    if (sourceId === null || sequence <= (summaries.get(instance)?.sequence ?? 0)) return
+    const seen = { sequence, seenAt }
+    summaries.set(instance, seen)
+    this.#delta.summaries.set(instance, seen)
+    this.#addCounts(subjectKey({ kind: 'source', id: sourceId }), to, countsOfCollected(counts))
+  }
+
+  /** Without what URLs responded: that is for operational events, and the view need not hold it. */
+  #addHeartbeat({ endpoints, ...rest }: Heartbeat, seenAt: number): void {
+    const heartbeat = { ...rest, endpoints: endpoints.map((each) => ({ ...each, lastFailure: null })) }
+    this.#delta.processes.set(heartbeat.instance, { heartbeat, seenAt })
+  }
+
+  #addCounts(subject: string, at: number, counts: RollupCounts): void {
+    const minute = Math.floor(at / spanMs.minute) * spanMs.minute
+    let minutes = this.#delta.counts.get(subject)
+    if (!minutes) this.#delta.counts.set(subject, (minutes = new Map()))
+    let sum = minutes.get(minute)
+    if (!sum) minutes.set(minute, (sum = {}))
+    addRollup(sum, counts)
+  }
+}

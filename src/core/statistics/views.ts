@@ -1,0 +1,144 @@
+// What counts say, for people: totals, shares, durations.
+import { attemptBuckets } from '../ledger/tally.ts'
+import { countFields } from '../ledger/result-codes.ts'
+import { quantileOf } from './durations.ts'
+import type { RollupCounts } from './rollup.ts'
+
+type CountField = (typeof countFields)[number]
+
+/** `planned`, and what became of deliveries. */
+export type DeliveryCounts = Record<'planned' | CountField, number>
+
+export interface AttemptFigures {
+  attempts: number
+  failed: number
+  /** Successes over attempts, from 0 to 1; null without attempts. */
+  successRate: number | null
+  /** In ms, estimated from buckets; null without attempts. */
+  p50Ms: number | null
+  p95Ms: number | null
+  p99Ms: number | null
+}
+
+export interface UrlFigures extends AttemptFigures {
+  urlId: string
+  outcomes: Record<string, number>
+  /** A count for each bucket. */
+  durations: number[]
+}
+
+export interface DestinationFigures extends DeliveryCounts, AttemptFigures {
+  skipReasons: Record<string, number>
+  deadLetterReasons: Record<string, number>
+  urls: UrlFigures[]
+}
+
+export interface SourceFigures {
+  accepted: number
+  duplicate: number
+  refused: number
+}
+
+export interface CollectedFigures extends SourceFigures {
+  types: ({ type: string } & SourceFigures)[]
+  refusals: Record<string, number>
+}
+
+export const deliveryFields = ['planned', ...countFields] as const
+
+export function deliveryCountsOf(counts: RollupCounts): DeliveryCounts {
+  return Object.fromEntries(deliveryFields.map((field) => [field, counts[field] ?? 0])) as DeliveryCounts
+}
+
+/** Over all URLs. */
+export function attemptFiguresOf(counts: RollupCounts): AttemptFigures {
+  const [outcomes, durations] = [new Map<string, number>(), noBuckets()]
+  for (const [name, count] of Object.entries(counts)) {
+    const [what, , which] = name.split('/')
+    if (what === 'end') outcomes.set(which!, (outcomes.get(which!) ?? 0) + count)
+    else if (what === 'took') durations[Number(which)]! += count
+  }
+  return figuresOf(outcomes, durations)
+}
+
+export function destinationFiguresOf(counts: RollupCounts): DestinationFigures {
+  const urls = new Map<string, { outcomes: Map<string, number>; durations: number[] }>()
+  const of = (urlId: string) => {
+    let url = urls.get(urlId)
+    if (!url) urls.set(urlId, (url = { outcomes: new Map(), durations: noBuckets() }))
+    return url
+  }
+  const [skipReasons, deadLetterReasons] = [new Map<string, number>(), new Map<string, number>()]
+  for (const [name, count] of Object.entries(counts)) {
+    const [what, one, other] = name.split('/')
+    if (what === 'skipped' && one !== undefined) skipReasons.set(one, count)
+    else if (what === 'dead') deadLetterReasons.set(one!, count)
+    else if (what === 'end') of(one!).outcomes.set(other!, count)
+    else if (what === 'took') of(one!).durations[Number(other)]! += count
+  }
+  return {
+    ...deliveryCountsOf(counts),
+    ...attemptFiguresOf(counts),
+    skipReasons: Object.fromEntries(skipReasons),
+    deadLetterReasons: Object.fromEntries(deadLetterReasons),
+    urls: [...urls]
+      .map(([urlId, { outcomes, durations }]) => ({
+        urlId,
+        ...figuresOf(outcomes, durations),
+        outcomes: Object.fromEntries(outcomes),
+        durations,
+      }))
+      .sort((a, b) => compareUrls(a.urlId, b.urlId)),
+  }
+}
+
+/** u2 comes before u10. */
+export const compareUrls = (a: string, b: string): number => a.length - b.length || (a < b ? -1 : 1)
+
+export function sourceFiguresOf(counts: RollupCounts): SourceFigures {
+  const figures: SourceFigures = { accepted: 0, duplicate: 0, refused: 0 }
+  for (const [name, count] of Object.entries(counts)) {
+    const what = name.split('/')[0]!
+    if (isCollected(what)) figures[what] += count
+  }
+  return figures
+}
+
+export function collectedFiguresOf(counts: RollupCounts): CollectedFigures {
+  const types = new Map<string, SourceFigures>()
+  const refusals = new Map<string, number>()
+  for (const [name, count] of Object.entries(counts)) {
+    const [what, which] = name.split('/') as [string, string]
+    if (what === 'code') refusals.set(which, count)
+    if (!isCollected(what)) continue
+    let type = types.get(which)
+    if (!type) types.set(which, (type = { accepted: 0, duplicate: 0, refused: 0 }))
+    type[what] += count
+  }
+  return {
+    ...sourceFiguresOf(counts),
+    types: [...types]
+      .map(([type, figures]) => ({ type, ...figures }))
+      .sort((a, b) => (a.type < b.type ? -1 : 1)),
+    refusals: Object.fromEntries(refusals),
+  }
+}
+
+const isCollected = (what: string): what is keyof SourceFigures =>
+  what === 'accepted' || what === 'duplicate' || what === 'refused'
+
+const noBuckets = (): number[] => new Array<number>(attemptBuckets.length + 1).fill(0)
+
+function figuresOf(outcomes: ReadonlyMap<string, number>, durations: readonly number[]): AttemptFigures {
+  let attempts = 0
+  for (const count of outcomes.values()) attempts += count
+  const succeeded = outcomes.get('success') ?? 0
+  return {
+    attempts,
+    failed: attempts - succeeded,
+    successRate: attempts === 0 ? null : succeeded / attempts,
+    p50Ms: quantileOf(durations, 0.5),
+    p95Ms: quantileOf(durations, 0.95),
+    p99Ms: quantileOf(durations, 0.99),
+  }
+}

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { AttemptTable } from '../../../../src/adapters/store/statistics/attempt-table.ts'
+import {
+  StatisticsDatabase,
+  type FoldedBatch,
+} from '../../../../src/adapters/store/statistics/statistics-database.ts'
+import { makeStatisticsTables } from '../../../../src/adapters/store/statistics/statistics-tables.ts'
+import { inTransaction, openView } from '../../../../src/adapters/store/view-file.ts'
+import type { AttemptFilter, AttemptPlace } from '../../../../src/console/statistics/statistics-store.ts'
+import { temporaryFolder } from '../../../support/deployment/rig.ts'
+
+const batch = (given: Partial<FoldedBatch> = {}): FoldedBatch => ({
+  ...{ counts: new Map(), chains: new Map(), summaries: new Map(), processes: new Map() },
+  ...{ attempts: [], until: new Map(), asOf: null, oldest: null },
+  ...given,
+})
+const delivered = (at: number, count: number) =>
+  batch({ counts: new Map([['d:crm', new Map([[at, { delivered: count }]])]]) })
+const crm = { kind: 'destination', id: 'crm' } as const
+const minute = 60_000
+const anything: AttemptFilter = {
+  ...{ destinationId: null, urlId: null, outcome: null, status: null },
+  ...{ since: null, until: null, messageIds: null },
+}
+const attempt = (at: number, given: object = {}) => ({
+  ...{ at, partition: 0, offset: at, destinationId: 'crm', urlId: 'u1', outcome: 'timeout', status: null },
+  ...{ durationMs: 5.5, attempt: 1, messageId: `m-${at}`, deliveryId: `m-${at}:crm`, detail: null },
+  ...given,
+})
+
+test('minutes and hours have the same sums, and what is too old is removed', async (t) => {
+  const folder = await temporaryFolder(t)
+  const database = new StatisticsDatabase(join(folder, 'file.sqlite'), 'origin')
+  t.after(() => database.close())
+  const hour = 3_600_000
+  let revision = database.saved().revision
+  for (const at of [0, minute, 59 * minute, hour]) revision = database.add(delivered(at, 1), revision)
+  revision = database.add(delivered(minute, 4), revision)
+  const period = { from: 0, to: 2 * hour }
+  assert.deepEqual(
+    database.series(crm, { span: 'minute', ...period }).map(({ at, counts }) => [at, counts.delivered]),
+    [
+      [0, 1],
+      [minute, 5],
+      [59 * minute, 1],
+      [hour, 1],
+    ],
+  )
+  assert.deepEqual(
+    database.series(crm, { span: 'hour', ...period }).map(({ at, counts }) => [at, counts.delivered]),
+    [
+      [0, 7],
+      [hour, 1],
+    ],
+  )
+  database.prune(hour + 7 * 86_400_000)
+  assert.deepEqual(
+    database.series(crm, { span: 'minute', ...period }).map(({ at }) => at),
+    [hour],
+  )
+  assert.equal(database.sums('destination', { span: 'hour', ...period }).get('crm')!.delivered, 8)
+})
+
+test('of two processes that share the file one folds, and a batch that was folded from an old state is refused', async (t) => {
+  const file = join(await temporaryFolder(t), 'file.sqlite')
+  const [one, other] = [new StatisticsDatabase(file, 'origin'), new StatisticsDatabase(file, 'origin')]
+  t.after(() => [one, other].forEach((each) => each.close()))
+  assert.deepEqual([one.follow('one', 1_000), other.follow('other', 2_000)], [true, false])
+  assert.equal(one.follow('one', 5_000), true)
+  assert.equal(other.follow('other', 10_500), true, 'the first one is gone')
+  assert.equal(one.follow('one', 11_000), false)
+  const { revision } = one.saved()
+  other.add(delivered(0, 1), revision)
+  assert.throws(() => one.add(delivered(0, 1), revision), { code: 'conflict' })
+  assert.equal(one.sums('destination', { span: 'hour', from: 0, to: 1 }).get('crm')!.delivered, 1)
+})
+
+test('pages of attempts follow one another without a gap, by every filter, and the oldest go first', () => {
+  const db = openView(':memory:', (made) => makeStatisticsTables(made, 'origin'))
+  const table = new AttemptTable(db, 100)
+  const put = (from: number, to: number) =>
+    inTransaction(db, () =>
+      table.put(
+        Array.from({ length: to - from }, (_, index) =>
+          attempt(from + index, {
+            destinationId: index % 2 === 0 ? 'crm' : 'mail',
+            outcome: index % 5 === 0 ? 'gone' : 'timeout',
+            status: index % 5 === 0 ? 410 : null,
+          }),
+        ),
+      ),
+    )
+  put(0, 80)
+  put(80, 150)
+  const all = (filter: Partial<AttemptFilter>): number[] => {
+    const found: number[] = []
+    let after: AttemptPlace | null = null
+    do {
+      const page = table.page({ ...anything, ...filter }, after, 7)
+      found.push(...page.attempts.map(({ at }) => at))
+      after = page.next
+    } while (after)
+    return found
+  }
+  const newest = Array.from({ length: 100 }, (_, index) => 149 - index)
+  assert.deepEqual(all({}), newest)
+  assert.deepEqual(
+    all({ destinationId: 'crm' }),
+    newest.filter((at) => at % 2 === 0),
+  )
+  assert.deepEqual(
+    all({ status: 410, outcome: 'gone' }),
+    newest.filter((at) => at % 5 === 0),
+  )
+  assert.deepEqual(
+    all({ since: 60, until: 70 }),
+    newest.filter((at) => at >= 60 && at < 70),
+  )
+  assert.deepEqual(all({ messageIds: new Set(['m-77', 'm-12']) }), [77])
+  assert.deepEqual(all({ destinationId: 'none' }), [])
+  inTransaction(db, () => table.prune(140))
+  assert.deepEqual(all({}), newest.slice(0, 10))
+  db.close()
+})

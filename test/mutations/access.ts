@@ -1,0 +1,100 @@
+import type { Mutation } from '../../scripts/mutations/mutation.ts'
+
+const rolesApi = 'console/roles-api.test.ts'
+const who = 'each change has its actor: the token, also where the work is done deep down'
+const whose = 'a reader sees no contents and changes nothing, and an operator changes no settings'
+
+/** Who may do what, who did it, and files that are applied. */
+export const access: readonly Mutation[] = [
+  {
+    id: 'a-role-not-asked-for',
+    file: 'src/adapters/http/console-server.ts',
+    find: 'if (operation && !includesRole(caller.role, roleOf(operation)))',
+    replace: "if (operation && !includesRole(caller.role, roleOf({ role: 'reader' })))",
+    test: { file: rolesApi, name: whose },
+  },
+  {
+    id: 'contents-shown-to-a-reader',
+    file: 'src/console/messages/describe.ts',
+    find: '...(hidesContents && noContents),',
+    replace: '...(hidesContents && { name: noContents.name }),',
+    test: { file: rolesApi, name: whose },
+  },
+  {
+    id: 'an-operation-open-to-all-unless-it-says-otherwise',
+    file: 'src/console/api/operation.ts',
+    find: "({ role = 'admin' }: Pick<Operation, 'role'>)",
+    replace: "({ role = 'reader' }: Pick<Operation, 'role'>)",
+    test: {
+      file: rolesApi,
+      name: 'an operation that declares no role takes an admin, and the document names the role of each',
+    },
+  },
+  {
+    id: 'revoked-tokens-that-work',
+    file: 'src/adapters/http/authorization.ts',
+    find: 'if (revokedAt !== null || kept.length !== hash.length) continue',
+    replace: 'if (kept.length !== hash.length || revokedAt === -1) continue',
+    test: {
+      file: rolesApi,
+      name: 'a revoked token is refused at every console, and a token shows up nowhere after its creation',
+    },
+  },
+  {
+    id: 'changes-without-their-actor',
+    file: 'src/adapters/http/console-server.ts',
+    find: 'actingAs(caller.name, () =>',
+    replace: "actingAs('', () =>",
+    test: { file: rolesApi, name: who },
+  },
+  {
+    id: 'events-of-earlier-versions-not-read',
+    file: 'src/adapters/schema-registry/schemas.ts',
+    find: 'if (last.default === undefined) break',
+    replace: 'if (last.default !== undefined) break',
+    test: {
+      file: 'adapters/folded-log/settings-log.test.ts',
+      name: 'each event names its actor, behind what readers of earlier versions read; their events count without one',
+    },
+  },
+  {
+    id: 'half-of-an-impossible-event-kept',
+    file: 'src/core/settings/fold.ts',
+    find: 'for (const revert of undo.reverse()) revert()',
+    replace: 'undo.reverse()',
+    test: {
+      file: 'core/settings/fold.test.ts',
+      name: 'an event of several counts as a whole, or not at all where one part is impossible',
+    },
+  },
+  {
+    id: 'an-apply-decided-again-on-what-nobody-saw',
+    file: 'src/adapters/folded-log/settings-log.ts',
+    find: 'if (expectedVersion !== undefined && expectedVersion !== state.version)',
+    replace: 'if (expectedVersion !== undefined && expectedVersion > state.version)',
+    test: {
+      file: 'pipeline/settings/settings-file.test.ts',
+      name: 'of two applies at once one counts as a whole, and the other is told who was first',
+    },
+  },
+  {
+    id: 'secrets-of-a-file-written-again',
+    file: 'src/core/apply/wanted-secrets.ts',
+    find: 'if (given) return active.find((sealed) => given.equals(sealed)) ?? given.make()',
+    replace: 'if (given) return given.make()',
+    test: {
+      file: 'console/settings-file.test.ts',
+      name: 'a secret is written only where its text is another one; a file can rotate it',
+    },
+  },
+  {
+    id: 'secrets-taken-from-a-file',
+    file: 'src/console/settings-file/file-schema.ts',
+    find: '/^\\$\\{[A-Za-z_]\\w{0,127}\\}$/,',
+    replace: '/^[^]*$/,',
+    test: {
+      file: 'console/settings-file.test.ts',
+      name: 'secrets do not stand in a file, and no fault repeats one',
+    },
+  },
+]

@@ -1,0 +1,118 @@
+import type { Mutation } from '../../scripts/mutations/mutation.ts'
+
+const events = 'pipeline/operational/events.test.ts'
+
+/** What operators see: live tails and operational events. */
+export const operators: readonly Mutation[] = [
+  {
+    id: 'events-are-sent-before-they-are-safe',
+    file: 'src/console/operational/emit-events.ts',
+    find: `    await lease.commit({ positions: reading.positions(), state: fold.state })
+    await ports.send(`,
+    replace: '    await ports.send(',
+    test: {
+      file: 'console/operational/emit-events.test.ts',
+      name: 'nothing is sent before what is to be sent is committed',
+    },
+  },
+  {
+    id: 'events-of-a-console-that-died-are-forgotten',
+    file: 'src/core/operational/operational-fold.ts',
+    find: 'this.#unsent = [...unsent]',
+    replace: 'this.#unsent = []',
+    test: {
+      file: 'console/operational/emit-events.test.ts',
+      name: 'whenever consoles die, each event is sent',
+    },
+  },
+  {
+    id: 'a-restarted-forwarder-is-a-recovery',
+    file: 'src/core/operational/endpoint-health.ts',
+    find: 'if (!reported || lastSuccessAt === null || lastSuccessAt < reported.since) return null',
+    replace: 'if (!reported) return null',
+    test: {
+      file: 'core/operational/endpoint-health.test.ts',
+      name: 'a forwarder that was restarted, or ended, is no proof',
+    },
+  },
+  {
+    id: 'every-dead-letter-is-an-event',
+    file: 'src/core/operational/failure-windows.ts',
+    find: 'if (now < openedAt + this.#lengthMs) continue',
+    replace: '',
+    test: {
+      file: 'core/operational/operational-fold.test.ts',
+      name: 'dead letters of one destination and reason make one event a minute',
+    },
+  },
+  {
+    id: 'failed-events-make-events',
+    file: 'src/core/operational/failure-windows.ts',
+    find: 'if (delivery?.sourceId === builtInSourceId) return',
+    replace: '',
+    test: { file: events, name: 'dead letters make one event a window' },
+  },
+  {
+    id: 'an-event-goes-to-the-destination-it-is-about',
+    file: 'src/forwarder/plan/call-planner.ts',
+    find: 'destinations: route.destinations.filter(({ id }) => id !== about),',
+    replace: 'destinations: route.destinations,',
+    test: { file: events, name: 'dead letters make one event a window' },
+  },
+  {
+    id: 'a-tail-waits-for-a-slow-reader',
+    file: 'src/core/live-tail/tail-sample.ts',
+    find: 'else if (!hasRoom) this.#dropped++',
+    replace: '',
+    test: { file: 'console/live-tail.test.ts', name: 'a reader that is too slow loses calls' },
+  },
+  {
+    id: 'a-tail-shows-every-call-of-a-flood',
+    file: 'src/core/live-tail/tail-sample.ts',
+    find: 'if (this.#inSecond >= maxCallsPerSecond) this.#sampled++\n    else ',
+    replace: '',
+    test: { file: 'console/live-tail.test.ts', name: 'shows the first hundred calls of a second' },
+  },
+  {
+    id: 'a-tail-holds-up-the-stop',
+    file: 'src/adapters/http/console-server.ts',
+    find: '    closing.abort(stopped)\n',
+    replace: '',
+    test: { file: 'adapters/http/console-server.test.ts', name: 'ends at once when the server is closed' },
+  },
+  {
+    id: 'a-tail-outlives-its-token',
+    file: 'src/adapters/http/stream-lines.ts',
+    find: 'if (refusedBy !== null) refused.abort()',
+    replace: '',
+    test: { file: 'pipeline/operational/tail.test.ts', name: 'ends when its token is revoked' },
+  },
+  {
+    id: 'a-commit-counts-without-acknowledgement',
+    file: 'src/adapters/kafka/group/lease.ts',
+    find: 'let acknowledged = false',
+    replace: 'let acknowledged = true',
+    test: { file: 'adapters/kafka/group/lease.test.ts', name: 'what its holder commits is there' },
+  },
+  {
+    id: 'an-audit-is-news-whenever-it-fails',
+    file: 'src/console/audit/audit-runs.ts',
+    find: 'if (failure === null || failure.identity === before) return failure && before',
+    replace: 'if (failure === null) return null',
+    test: { file: events, name: 'an audit by the API that fails is an event once' },
+  },
+  {
+    id: 'a-cancelled-replay-is-finished',
+    file: 'src/core/operational/setting-changes.ts',
+    find: "    case 'replay_finished':\n",
+    replace: "    case 'replay_cancelled':\n    case 'replay_finished':\n",
+    test: { file: events, name: 'a replay that is finished is an event' },
+  },
+  {
+    id: 'what-a-suppressed-user-was-spared-comes-back',
+    file: 'src/core/replay/replay-facts.ts',
+    find: "if (event.disposition === 'skipped' && event.reason === 'suppressed') this.#addSuppressed(event)",
+    replace: '',
+    test: { file: 'core/replay/replay-facts.test.ts', name: 'what was skipped for a suppressed user' },
+  },
+]

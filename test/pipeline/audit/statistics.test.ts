@@ -1,0 +1,208 @@
+// The numbers of the statistics are those of the audit and of the receivers, also when processes are killed.
+import assert from 'node:assert/strict'
+import { fork, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test, type TestContext } from 'node:test'
+import type { AuditReport } from '../../../src/core/ledger/audit-report.ts'
+import type { OptionsEdit } from '../../../src/core/settings/destination-options.ts'
+import { auditOf } from '../../support/audit.ts'
+import { someCall } from '../../support/calls/calls.ts'
+import { NumberedCalls, placeOf, unevenly } from '../../support/calls/numbered-calls.ts'
+import { deploy, type Deployment } from '../../support/deployment/deployment.ts'
+import { startForwarderProcess } from '../../support/deployment/forwarder-process.ts'
+import { ownKafka, temporaryFolder } from '../../support/deployment/rig.ts'
+import { ledgerEvents, ledgerSums, sumOfValues, type LedgerSums } from '../../support/audit.ts'
+import { startReceiver, type ReceivedRequest, type Receiver } from '../../support/receivers.ts'
+import { countedIn, ever, statisticsOf, sumsOf } from '../../support/statistics/counted.ts'
+import { until } from '../../support/until.ts'
+
+/** Once no retry waits any more. */
+async function settled(deployment: Deployment): Promise<AuditReport> {
+  await deployment.drained(60_000)
+  let report = await auditOf(deployment)
+  await until(
+    async () => {
+      report = await auditOf(deployment)
+      return !report.ok || report.destinations.every(({ waiting }) => waiting === 0)
+    },
+    60_000,
+    'that nothing waits',
+  )
+  return report
+}
+
+/** The equation of the audit, by the statistics' numbers. */
+async function assertAddsUp(deployment: Deployment, folder: string, report: AuditReport): Promise<void> {
+  assert.deepEqual(report.faults, [])
+  assert.ok(report.ok, JSON.stringify(report.destinations))
+  const statistics = await statisticsOf(deployment, folder)
+  try {
+    const sums = statistics.database.sums('destination', ever('hour'))
+    assert.deepEqual(statistics.database.sums('destination', ever('minute')), sums)
+    const counted = [...sums].map(([id, counts]) => ({
+      destinationId: id === '' ? null : id,
+      planned: counts.planned ?? 0,
+      delivered: counts.delivered ?? 0,
+      dead: counts.deadLettered ?? 0,
+      skipped: counts.skipped ?? 0,
+      erased: counts.erased ?? 0,
+    }))
+    const byId = (a: { destinationId: string | null }, b: { destinationId: string | null }) =>
+      (a.destinationId ?? '') < (b.destinationId ?? '') ? -1 : 1
+    assert.deepEqual(
+      counted.sort(byId),
+      report.destinations
+        .map(({ destinationId, planned, delivered, dead, skipped, erased }) => ({
+          ...{ destinationId, planned, delivered, dead, skipped, erased },
+        }))
+        .sort(byId),
+    )
+  } finally {
+    await statistics.close()
+  }
+}
+
+/** Fails once, then works; other calls never do. */
+function moody(receiver: Receiver): void {
+  const seen = new Set<string>()
+  const slowly = unevenly(60)
+  receiver.answer((request: ReceivedRequest) => {
+    const place = placeOf(request)
+    const isAgain = seen.has(place)
+    seen.add(place)
+    const offset = Number(place.split('/')[1])
+    if (offset % 7 === 0) return { ...slowly(request), status: 404 }
+    return { ...slowly(request), status: !isAgain && offset % 3 === 0 ? 503 : 200 }
+  })
+}
+
+async function begin(t: TestContext, brokers: readonly string[]) {
+  const [one, other] = [await startReceiver(t), await startReceiver(t)]
+  moody(one)
+  other.answer({ status: 404 })
+  const deployment = await deploy(t, {
+    SESSION_TIMEOUT: '1500ms',
+    KAFKA_BROKERS: brokers.join(','),
+    PARTITIONS_DELIVERIES: '3',
+  })
+  await deployment.destination({ id: 'crm', urls: [one.url] })
+  await deployment.destination({ id: 'half', urls: [other.url, `${one.url}/half`] })
+  await deployment.destination({ id: 'picky', urls: [one.url] })
+  const options: OptionsEdit = { types: ['identify'] }
+  await deployment.settings.execute({ type: 'update_destination', id: 'picky', options })
+  const calls = new NumberedCalls(deployment)
+  await calls.produce(300)
+  await deployment.produce([someCall({ sourceId: 'nobody', messageId: 'a' })])
+  return { deployment, one, other }
+}
+
+/** A process that keeps the file up with the ledger, as a console does. */
+async function startFolding(t: TestContext, deployment: Deployment, folder: string): Promise<ChildProcess> {
+  const child = fork(join(import.meta.dirname, '../../support/statistics/process.ts'), [folder], {
+    env: { ...process.env, ...deployment.env },
+  })
+  t.after(() => child.kill('SIGKILL'))
+  await once(child, 'message')
+  return child
+}
+
+async function killed(child: ChildProcess): Promise<void> {
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+}
+
+test('on a broker that allows short sessions', async (t) => {
+  const { brokers } = await ownKafka(t, { 'group.min.session.timeout.ms': 1_000 })
+
+  await t.test(
+    'with failures, retries, skips, dead letters and a killed forwarder, statistics add up with the audit and the receivers',
+    async (t) => {
+      const { deployment, one, other } = await begin(t, brokers)
+      const folder = await temporaryFolder(t)
+      const first = await startForwarderProcess(t, deployment)
+      await one.waitFor(700, 60_000)
+      await first.kill()
+      // Up to here, and then to the end: what was open when it stopped is counted then.
+      const early = await countedIn(deployment, folder)
+      assert.ok((early.crm?.counts.delivered ?? 0) > 0)
+      await startForwarderProcess(t, deployment)
+      const report = await settled(deployment)
+
+      const ledger = await ledgerSums(deployment)
+      let counted: LedgerSums = {}
+      await until(
+        async () => {
+          counted = await countedIn(deployment, folder)
+          return sumOfValues(counted.half!.counts) === sumOfValues(ledger.half!.counts)
+        },
+        30_000,
+        'that the last tallies are confirmed',
+      )
+      assert.deepEqual(counted, ledger)
+      await assertAddsUp(deployment, folder, report)
+      assert.ok(counted.crm!.counts.retried! > 0 && counted.crm!.dead.rejected! > 0)
+      assert.equal(counted.picky!.skipped.not_chosen, 1_200)
+      // Requests of the killed process whose records were worked on again are beyond the counts; there are no others.
+      const attempts = (url: 'u1' | 'u2', id: string) => sumOfValues(counted[id]!.attempts[url]!)
+      const beyond = other.requests.length - attempts('u1', 'half')
+      assert.ok(beyond >= 0 && beyond <= 600, `${beyond}`)
+      const ofOne = one.requests.length - attempts('u1', 'crm') - attempts('u2', 'half')
+      assert.ok(ofOne >= 0 && ofOne <= 1_200, `${ofOne}`)
+      const listed = (await ledgerEvents(deployment)).filter(({ type }) => type === 'attempt_failed').length
+      const statistics = await statisticsOf(deployment, folder)
+      const anything = {
+        destinationId: null,
+        urlId: null,
+        outcome: null,
+        status: null,
+        since: null,
+        until: null,
+      }
+      const page = statistics.database.attempts({ ...anything, messageIds: null }, null, 100_000)
+      await statistics.close()
+      assert.equal(page.attempts.length, listed)
+
+      await t.test('deleted and rebuilt from Kafka, they are the same', async () => {
+        for (const file of await readdir(folder)) await rm(join(folder, file))
+        assert.deepEqual(await countedIn(deployment, folder), ledger)
+        await assertAddsUp(deployment, folder, report)
+      })
+    },
+  )
+
+  await t.test(
+    'a process that is killed while it folds neither loses a count nor adds one twice',
+    async (t) => {
+      const { deployment, one } = await begin(t, brokers)
+      const folder = await temporaryFolder(t)
+      const forwarder = await startForwarderProcess(t, deployment)
+      for (const count of [300, 900, 1_500]) {
+        const child = await startFolding(t, deployment, folder)
+        await one.waitFor(count, 60_000)
+        await killed(child)
+      }
+      const child = await startFolding(t, deployment, folder)
+      const report = await settled(deployment)
+      const ledger = await ledgerSums(deployment)
+      const statistics = await statisticsOf(deployment, folder)
+      const counted = () => sumsOf(statistics.database.sums('destination', ever('hour')))
+      await until(
+        () => sumOfValues(counted().crm?.counts ?? {}) === sumOfValues(ledger.crm!.counts),
+        30_000,
+        'that everything is counted',
+      ).catch(() => {})
+      await until(
+        () => sumOfValues(counted().half?.counts ?? {}) === sumOfValues(ledger.half!.counts),
+        30_000,
+      )
+      assert.deepEqual(counted(), ledger)
+      await statistics.close()
+      await killed(child)
+      await assertAddsUp(deployment, folder, report)
+      forwarder.terminate()
+      await forwarder.exited
+    },
+  )
+})

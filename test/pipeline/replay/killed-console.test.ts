@@ -1,0 +1,77 @@
+// Real consoles that are killed by SIGKILL right at a write to Kafka, one after another, while a pause's calls are sent.
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import { auditOf } from '../../support/audit.ts'
+import { deploy } from '../../support/deployment/deployment.ts'
+import { ownKafka } from '../../support/deployment/rig.ts'
+import { startReceiver } from '../../support/receivers.ts'
+import { startConsoleProcess } from '../../support/replay/console-process.ts'
+import { assertInOrder, callsOfUsers, idsOf, keysOf } from '../../support/replay/replays.ts'
+import { until } from '../../support/until.ts'
+
+/** The replay is started, sent in batches of 500, noted and finished. Each console is killed at one of these. */
+const kills = [
+  'settings 1 after',
+  'append 1 before',
+  'append 2 after',
+  'commit 1 before',
+  'commit 1 after',
+  'settings 1 before',
+]
+
+test('on a broker that allows short sessions', async (t) => {
+  const { brokers } = await ownKafka(t, { 'group.min.session.timeout.ms': 1_000 })
+  await t.test(
+    'consoles killed at each step of a resume, one after another, lose nothing, repeat what was not noted, and end it once',
+    (t) => killAtEachStep(t, brokers),
+  )
+})
+
+async function killAtEachStep(t: TestContext, brokers: readonly string[]): Promise<void> {
+  const deployment = await deploy(t, { SESSION_TIMEOUT: '1500ms', KAFKA_BROKERS: brokers.join() })
+  const { settings, topics, read } = deployment
+  const receiver = await startReceiver(t, { secret: 's3cret' })
+  await deployment.destination({ id: 'crm', urls: [receiver.url], secret: 's3cret' })
+  await settings.execute({ type: 'pause_destination', id: 'crm', pauseId: 'p1', at: Date.now(), until: null })
+  await deployment.forwarder()
+  const calls = callsOfUsers(1_200, 12)
+  await deployment.produce(calls)
+  await deployment.drained()
+  await settings.execute({ type: 'resume_destination', id: 'crm', pauseId: 'p1', at: Date.now() })
+
+  for (const at of kills) {
+    const console = await startConsoleProcess(t, deployment, at)
+    let signal: NodeJS.Signals | 'none' | null = null
+    void console.ended.then((given) => (signal = given ?? 'none'))
+    await until(() => signal !== null, 60_000, `that the console is killed at ${at}: ${console.text()}`)
+    assert.equal(signal, 'SIGKILL', console.text())
+  }
+  const jobOf = () => settings.state.replays.get('held-p1')
+  assert.equal(jobOf()?.state, 'running')
+  await startConsoleProcess(t, deployment, null)
+  await until(() => jobOf()?.state === 'finished', 60_000, 'the end of the replay')
+
+  const written = (await read(topics.retry('replay'))).length
+  await receiver.waitFor(written, 60_000)
+  const repeated = written - calls.length
+  t.diagnostic(`${repeated} came again`)
+  // Two that had sent something were killed before they noted it; each batch has at most 500.
+  assert.ok(repeated > 0 && repeated <= 2 * calls.length, `${repeated} were sent again`)
+  const firsts = [
+    ...new Map(receiver.requests.toReversed().map((each) => [each.json().messageId, each])).values(),
+  ]
+  assert.deepEqual(new Set(idsOf(firsts)), new Set(calls.map(({ messageId }) => messageId)))
+  assertInOrder(firsts.reverse())
+  assert.ok(receiver.requests.every(({ signature }) => signature === 'valid'))
+  assert.ok(keysOf(receiver).every((key) => key.endsWith(':crm')))
+  const { totals } = jobOf()!
+  assert.deepEqual([totals!.held, totals!.looked], [1_200, 1_200])
+
+  // A later call shows that nothing more comes.
+  await deployment.produce(callsOfUsers(1, 1, 'later'))
+  await receiver.waitFor(written + 1, 30_000)
+  await deployment.drained()
+  assert.equal(receiver.requests.length, written + 1)
+  const report = await auditOf(deployment)
+  assert.ok(report.ok, JSON.stringify(report))
+}

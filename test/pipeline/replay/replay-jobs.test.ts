@@ -1,0 +1,145 @@
+// Replays as jobs: they outlive processes, rest and end when told to, and say what is missing.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { TestContext } from 'node:test'
+import { startConsole } from '../../support/consoles.ts'
+import { runCommand, startCommand } from '../../support/deployment/deployment-cli.ts'
+import { deploy, type Deployment } from '../../support/deployment/deployment.ts'
+import { startReceiver, type Receiver } from '../../support/receivers.ts'
+import {
+  assertInOrder,
+  callsOfUsers,
+  idsOf,
+  keysOf,
+  replayIn,
+  startReplay,
+} from '../../support/replay/replays.ts'
+import { until } from '../../support/until.ts'
+
+/** A destination that has had none of the calls that lie there, and a forwarder. */
+async function backfill(
+  t: TestContext,
+  count: number,
+  env: Record<string, string> = {},
+): Promise<{ deployment: Deployment; receiver: Receiver }> {
+  const deployment = await deploy(t, env)
+  const [old, receiver] = [await startReceiver(t), await startReceiver(t)]
+  await deployment.destination({ id: 'old', urls: [old.url] })
+  await deployment.forwarder()
+  await deployment.produce(callsOfUsers(count, 10))
+  await old.waitFor(count, 60_000)
+  await deployment.drained()
+  await deployment.destination({ id: 'crm', urls: [receiver.url] })
+  return { deployment, receiver }
+}
+
+test('a replay whose process is killed goes on in another one, and repeats no more than was in the air', async (t) => {
+  const { deployment, receiver } = await backfill(t, 1_500, { SESSION_TIMEOUT: '6s' })
+  const args = ['replay', '--destination', 'crm', '--since', '1h', '--rate', '250/s']
+  const running = startCommand(t, deployment, ...args)
+  await receiver.waitFor(400, 60_000)
+  running.process.kill('SIGKILL')
+  await running.ended
+  const arrived = receiver.requests.length
+  assert.ok(arrived < 1_500, 'it was killed in the middle')
+  const list = await runCommand(t, deployment, '', 'replays', 'list', '--json')
+  const { id, state } = JSON.parse(list.stdout) as { id: string; state: string }
+  assert.equal(state, 'running')
+
+  const console = await startConsole(deployment)
+  const { totals } = await replayIn(console, id, 'finished', 90_000)
+  await until(() => new Set(idsOf(receiver.requests)).size === 1_500, 30_000, 'all calls')
+  assert.equal(totals.looked, 1_500)
+  const repeated = receiver.requests.length - 1_500
+  // Progress is noted twice a second, with what was acknowledged by then.
+  assert.ok(repeated <= 250, `${repeated} came twice`)
+  assert.equal(new Set(keysOf(receiver)).size, 1_500, 'a repeated call has another delivery id')
+})
+
+test('a replay rests while it is paused, goes on where it was, and a cancelled one sends nothing more', async (t) => {
+  const { deployment, receiver } = await backfill(t, 600)
+  const console = await startConsole(deployment)
+  const { id } = await startReplay(console, { destinationId: 'crm', rate: 100 })
+  await receiver.waitFor(50, 60_000)
+  await console.ok(200, 'POST', `/replays/${id}/pause`)
+  // Its runner leaves once it has seen that: what was sent by then arrives.
+  await until(async () => {
+    const { sent } = await replayIn(console, id, 'paused')
+    return sent > 0 && receiver.requests.length >= sent
+  }, 30_000)
+  const before = receiver.requests.length
+  assert.ok(before < 600)
+  const second = await startReplay(console, {
+    destinationId: 'crm',
+    only: ['skipped'],
+    rate: 100,
+    events: ['None'],
+  })
+  assert.deepEqual(second.overlapping, [id])
+  await replayIn(console, second.id, 'finished')
+  assert.equal(receiver.requests.length, before, 'a paused replay went on')
+  await console.ok(200, 'POST', `/replays/${id}/resume`)
+  await receiver.waitFor(before + 100, 60_000)
+  await console.ok(200, 'POST', `/replays/${id}/cancel`)
+  const cancelled = await replayIn(console, id, 'cancelled')
+  assert.equal((await console.call('POST', `/replays/${id}/resume`)).status, 409)
+  assert.equal((await console.call('POST', '/replays/nobody/pause')).status, 404)
+  assert.ok(cancelled.sent < 600)
+  assertInOrder(receiver.requests)
+})
+
+test('the command shows what it did, a dry run sends nothing, and every wrong flag is named', async (t) => {
+  const { deployment, receiver } = await backfill(t, 60)
+  const run = (...args: string[]) => runCommand(t, deployment, '', 'replay', '--destination', 'crm', ...args)
+  const dry = await run('--since', '1h', '--dry-run')
+  assert.equal(dry.status, 0, dry.stderr)
+  assert.match(dry.stdout, /^60 deliveries would be sent, and nothing was\n/)
+  const done = await run('--since', '1h', '--types', 'track', '--user', 'u3')
+  assert.equal(done.status, 0, done.stderr)
+  assert.match(done.stdout, /\nstate +finished\n/)
+  assert.match(done.stdout, /\nsent +6 \(held 0, skipped 6, failed 0, delivered 0\)\n/)
+  await receiver.waitFor(6, 30_000)
+  assert.equal(receiver.requests.length, 6)
+  const wrong = await run('--since', '1h', '--only', 'lost')
+  assert.equal(wrong.status, 2)
+  assert.match(wrong.stderr, /--only is "lost"; it takes held, skipped, failed, delivered/)
+  const future = await run('--since', '1h', '--until', '2999-01-01', '--rate', '0')
+  assert.equal(future.status, 2, future.stderr)
+  const detached = await run('--since', '1h', '--detach')
+  assert.match(detached.stdout, /waits for a console to run it/)
+  const shown = await runCommand(t, deployment, '', 'replays', 'list')
+  assert.match(shown.stdout, /crm +running/)
+})
+
+test('a replay waits while its destination is disabled, and says what retention has taken', async (t) => {
+  const { deployment, receiver } = await backfill(t, 80)
+  const { admin, topics } = deployment
+  const ends = await admin.fetchTopicOffsets(topics.calls)
+  await admin.deleteTopicRecords({
+    topic: topics.calls,
+    partitions: ends.map(({ partition, high }) => ({
+      partition,
+      offset: String(Math.floor(Number(high) / 2)),
+    })),
+  })
+  const left = ends.reduce((sum, { high }) => sum + Math.ceil(Number(high) / 2), 0)
+  const console = await startConsole(deployment)
+  const report = await console.ok(200, 'POST', '/replays/dry-run', { destinationId: 'crm', since: '1h' })
+  assert.equal((report.counts as { skipped: number }).skipped, left)
+  assert.ok(report.keptSince !== null)
+  const started = await startReplay(console, { destinationId: 'crm', rate: 20 })
+  assert.ok(started.keptSince !== null)
+  await receiver.waitFor(1, 60_000)
+  await deployment.settings.execute({ type: 'disable_destination', id: 'crm' })
+  await until(async () => (await replayIn(console, started.id, 'running')).waitsFor === 'disabled', 10_000)
+  const refused = await console.call('POST', '/replays', {
+    json: { destinationId: 'crm', since: '1h', only: [], until: '2999-01-01' },
+  })
+  assert.equal(refused.status, 400, refused.text)
+  assert.deepEqual(
+    (refused.body.fields as { field: string }[]).map(({ field }) => field),
+    ['destinationId', 'only', 'until'],
+  )
+  await deployment.settings.execute({ type: 'enable_destination', id: 'crm' })
+  await replayIn(console, started.id, 'finished')
+})
