@@ -1,0 +1,80 @@
+import { basename, join } from 'node:path'
+import { build, stop } from 'esbuild'
+
+const web = join(import.meta.dirname, '../../../console/web')
+/** Where browsers find what is not the page itself. */
+const assets = '/assets/'
+
+/**
+ * Bundles the sources of the page, by name: `index.html`, the style sheet, the script that it begins with, and those that
+ * single pages and plots load when they are needed first. All but the HTML have a hash of their content in the name.
+ */
+export async function bundlePage(): Promise<Map<string, Uint8Array>> {
+  try {
+    const { outputFiles, metafile } = await build({
+      entryPoints: { console: join(web, 'main.tsx'), style: join(web, 'styles/style.css') },
+      entryNames: '[name]-[hash]',
+      chunkNames: '[name]-[hash]',
+      outdir: web,
+      write: false,
+      metafile: true,
+      bundle: true,
+      splitting: true,
+      minify: true,
+      format: 'esm',
+      target: 'es2024',
+      jsx: 'automatic',
+      jsxImportSource: 'preact',
+      legalComments: 'none',
+      logLevel: 'silent',
+    })
+    const files = new Map(outputFiles.map(({ path, contents }) => [basename(path), contents]))
+    const outputs = Object.entries(metafile.outputs)
+    const entryOf = (extension: string) =>
+      outputs.find(
+        ([path, { entryPoint }]) => entryPoint !== undefined && path.endsWith(extension) && isEntry(path),
+      )!
+    const [script, { imports }] = entryOf('.js')
+    const [styles] = entryOf('.css')
+    // What the script needs at once is asked for beside it, not after it.
+    const needed = imports.filter(({ kind }) => kind === 'import-statement').map(({ path }) => basename(path))
+    const html = shell({ script: basename(script), needed, styles: basename(styles) })
+    return files.set('index.html', Buffer.from(html))
+  } finally {
+    // Its process would live as long as this one.
+    await stop()
+  }
+}
+
+/** Files that are loaded later are entry points, too. */
+const isEntry = (path: string): boolean => /^(console|style)-/.test(basename(path))
+
+const icon = encodeURIComponent(
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#3d52d5"/>' +
+    '<path d="M8 9.5h11.5a4.75 4.75 0 0 1 0 9.5H12v4.5" fill="none" stroke="#fff" stroke-width="3.2" stroke-linecap="round" stroke-linejoin="round"/>' +
+    '<circle cx="12" cy="23.5" r="2.4" fill="#fff"/></svg>',
+)
+
+interface Shell {
+  script: string
+  needed: readonly string[]
+  styles: string
+}
+
+const shell = ({ script, needed, styles }: Shell): string => `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <meta name="color-scheme" content="light dark">
+    <title>Postrider</title>
+    <link rel="icon" href="data:image/svg+xml,${icon}">
+    <link rel="stylesheet" href="${assets}${styles}">
+${needed.map((name) => `    <link rel="modulepreload" href="${assets}${name}">\n`).join('')}    <script type="module" src="${assets}${script}"></script>
+  </head>
+  <body>
+    <div id="app"></div>
+    <noscript>This page needs JavaScript. Everything it shows is in the admin API: /api/v1/openapi.json</noscript>
+  </body>
+</html>
+`

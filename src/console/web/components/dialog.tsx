@@ -1,0 +1,102 @@
+import type { ComponentChildren } from 'preact'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { ApiFailure } from '../api/request.ts'
+import { Failure } from './notices.tsx'
+
+/** A modal dialog: the browser keeps the focus in it, gives it back afterwards, and closes it by Escape. */
+export function Dialog({
+  title,
+  isWide = false,
+  close,
+  children,
+}: {
+  title: string
+  isWide?: boolean
+  close: () => void
+  children: ComponentChildren
+}) {
+  const element = useRef<HTMLDialogElement>(null)
+  const titleId = useId()
+  useEffect(() => {
+    const dialog = element.current!
+    const before = document.activeElement
+    dialog.showModal()
+    return () => {
+      dialog.close()
+      if (before instanceof HTMLElement && before.isConnected) before.focus()
+    }
+  }, [])
+  return (
+    <dialog
+      ref={element}
+      class={isWide ? 'dialog dialog-wide' : 'dialog'}
+      aria-labelledby={titleId}
+      onCancel={close}
+      onClose={close}
+    >
+      <h2 id={titleId}>{title}</h2>
+      {children}
+    </dialog>
+  )
+}
+
+interface ActionDialogProps {
+  /** Names what it is about: `Disable "crm"?`. */
+  title: string
+  /** Of the button: `Disable crm`. */
+  action: string
+  isDestructive?: boolean
+  /** False while something is missing that it takes. */
+  isPossible?: boolean
+  /** Rejects with ApiFailure, which is shown in the dialog. */
+  act: () => Promise<void>
+  close: () => void
+  children?: ComponentChildren
+}
+
+/** Asks once, by name, before something is done; shows why it could not be done. */
+export function ActionDialog({
+  title,
+  action,
+  isDestructive = false,
+  isPossible = true,
+  act,
+  close,
+  children,
+}: ActionDialogProps) {
+  const [isActing, setActing] = useState(false)
+  const [failure, setFailure] = useState<ApiFailure | null>(null)
+  const submit = async (event: Event) => {
+    event.preventDefault()
+    setActing(true)
+    setFailure(null)
+    try {
+      await act()
+      close()
+    } catch (error) {
+      if (!(error instanceof ApiFailure)) throw error
+      setFailure(error)
+      setActing(false)
+    }
+  }
+  return (
+    <Dialog title={title} close={close}>
+      <form onSubmit={submit}>
+        {children}
+        {failure && <Failure failure={failure} />}
+        <div class="dialog-buttons">
+          <button type="button" class="button" onClick={close}>
+            Cancel
+          </button>
+          <button
+            type="submit"
+            class={`button button-${isDestructive ? 'danger' : 'primary'}`}
+            disabled={isActing || !isPossible}
+          >
+            {isActing ? 'Working …' : action}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}

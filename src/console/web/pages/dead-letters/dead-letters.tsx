@@ -1,0 +1,129 @@
+import { useState } from 'preact/hooks'
+import { useLongRequest } from '../../api/long-request.ts'
+import type { DeadLetterGroups } from '../../api/routes.ts'
+import { now } from '../../app/clock.ts'
+import { PageTitle } from '../../app/page-title.tsx'
+import { may } from '../../app/session.ts'
+import { CopyAsCurl } from '../../components/copy.tsx'
+import { countOf, relativeText } from '../../components/figures.ts'
+import { Loaded } from '../../components/loaded.tsx'
+import { Progress } from '../../components/progress.tsx'
+import { FilterFields, isChosen } from './filter-fields.tsx'
+import { chosenFilters, isAllSelected } from './filters.ts'
+import { groupKey, Groups, type Group } from './groups.tsx'
+import { List } from './list.tsx'
+import { ReplayDialog } from './replay-dialog.tsx'
+import { groupText, runningReplay, type ReplayChoice } from './replay-in-progress.ts'
+import { ReplayNotice } from './replay-notice.tsx'
+
+interface Looked {
+  looked: number
+  total: number
+}
+
+/** What finally failed: counted by kind, and one by one; and its replay. */
+export function DeadLetters() {
+  const { since, until } = chosenFilters()
+  const asked = { query: { since, until } }
+  const groups = useLongRequest<'GET /dead-letters/groups', Looked>('GET /dead-letters/groups', asked)
+  const { data, progress, isRunning, loadedAt } = groups
+  return (
+    <>
+      <PageTitle title="Dead letters">
+        <button type="button" class="button" disabled={isRunning} onClick={groups.reload}>
+          {isRunning ? 'Counting …' : 'Count again'}
+        </button>
+        <CopyAsCurl route="GET /dead-letters" asked={{ query: { ...chosenFilters() } }} />
+      </PageTitle>
+      <ReplayNotice />
+      <FilterFields groups={data?.groups ?? []} />
+      {data === null && progress !== null && progress.total > 0 ? (
+        <Progress label="Dead letters looked at" done={progress.looked} total={progress.total} />
+      ) : (
+        <Loaded live={groups} what="dead letters">
+          {(found) => <Found found={found} countedAt={loadedAt} />}
+        </Loaded>
+      )}
+    </>
+  )
+}
+
+interface Asked {
+  choice: ReplayChoice
+  what: string
+}
+
+const none: ReadonlySet<string> = new Set()
+
+function Found({ found, countedAt }: { found: DeadLetterGroups; countedAt: number | null }) {
+  const shown = found.groups.filter(isChosen)
+  const [keys, selectKeys] = useState(() => (isAllSelected() ? new Set(shown.map(groupKey)) : none))
+  const [ids, selectIds] = useState(none)
+  const [asked, ask] = useState<Asked | null>(null)
+  const selected = shown.filter((group) => keys.has(groupKey(group)))
+  const count = selected.reduce((sum, group) => sum + group.count, 0)
+  const replayGroups = () =>
+    ask({
+      choice: {
+        kinds: selected.map(({ reason, status, destinationId }) => ({ reason, status, destinationId })),
+        ...periodOf(selected),
+      },
+      what:
+        selected.length === 1
+          ? groupText(count, selected[0]!.status, selected[0]!.destinationId)
+          : countOf(count, 'dead letter'),
+    })
+  return (
+    <>
+      <section class="section" aria-labelledby="groups-title">
+        <div class="section-head">
+          <h2 id="groups-title">By reason and last status</h2>
+          {countedAt !== null && <p>Counted {relativeText(countedAt, now.value)}</p>}
+          <ReplayButton count={count} replay={replayGroups} />
+        </div>
+        <Groups found={found} selected={keys} select={selectKeys} />
+      </section>
+      {shown.length > 0 && (
+        <section class="section" aria-labelledby="list-title">
+          <div class="section-head">
+            <h2 id="list-title">One by one</h2>
+            <ReplayButton
+              count={ids.size}
+              replay={() => ask({ choice: { ids: [...ids] }, what: countOf(ids.size, 'dead letter') })}
+            />
+          </div>
+          <List selected={ids} select={selectIds} />
+        </section>
+      )}
+      {asked && <ReplayDialog {...asked} close={() => ask(null)} />}
+    </>
+  )
+}
+
+/**
+ * Exactly those that were counted, by the clocks of those who wrote them: what has failed since is not replayed. A record
+ * can hold times that no calendar does; then there is no bound.
+ */
+function periodOf(groups: readonly Group[]): { since?: string; until?: string } {
+  const since = Math.min(...groups.map(({ firstAt }) => Date.parse(firstAt)))
+  const until = Math.max(...groups.map(({ lastAt }) => Date.parse(lastAt))) + 1
+  if (Number.isNaN(since + until)) return {}
+  return { since: new Date(since).toISOString(), until: new Date(until).toISOString() }
+}
+
+/** What was selected can be sent again, by those who may, one replay at a time. */
+function ReplayButton({ count, replay }: { count: number; replay: () => void }) {
+  if (!may('operator')) return null
+  const isBusy = runningReplay.value?.is === 'running'
+  return (
+    <button
+      type="button"
+      class="button button-primary"
+      disabled={count === 0 || isBusy}
+      title={isBusy ? 'Another replay runs.' : count === 0 ? 'Select what to send again.' : undefined}
+      onClick={replay}
+    >
+      {count === 0 ? 'Replay selected' : `Replay ${countOf(count, 'dead letter')}`}
+    </button>
+  )
+}

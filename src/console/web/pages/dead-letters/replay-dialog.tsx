@@ -1,0 +1,119 @@
+import { useState } from 'preact/hooks'
+import { useLongRequest } from '../../api/long-request.ts'
+import type { ReplayProgressAnswer, ReplayReportAnswer } from '../../api/routes.ts'
+import { ActionDialog } from '../../components/dialog.tsx'
+import { TextField } from '../../components/forms/field.tsx'
+import { countOf, countText } from '../../components/figures.ts'
+import { Failure, Loading, Note } from '../../components/notices.tsx'
+import { Progress } from '../../components/progress.tsx'
+import { startReplay, type ReplayChoice } from './replay-in-progress.ts'
+
+const usualRate = '50'
+const maxWhys = 5
+
+/** First what a replay would send, then at which rate, then the replay itself. */
+export function ReplayDialog({
+  choice,
+  what,
+  close,
+}: {
+  choice: ReplayChoice
+  /** For people: `412 × 503 from crm`. */
+  what: string
+  close: () => void
+}) {
+  const dry = useLongRequest<'POST /dead-letters/replay', ReplayProgressAnswer>('POST /dead-letters/replay', {
+    body: { ...choice, dryRun: true },
+  })
+  const [rateText, setRate] = useState(usualRate)
+  const rate = rateOf(rateText)
+  const total = dry.data?.replayed ?? 0
+  const act = async () => {
+    // It goes on when this dialog has closed.
+    void startReplay(choice, rate === undefined ? null : rate, { total, what })
+  }
+  return (
+    <ActionDialog
+      title={`Replay ${what}?`}
+      action={total > 0 ? `Send ${countText(total)} again` : 'Send again'}
+      isPossible={total > 0 && rate !== undefined}
+      act={act}
+      close={close}
+    >
+      {dry.failure ? (
+        <Failure failure={dry.failure} retry={dry.reload} />
+      ) : dry.data === null ? (
+        <DryRunProgress progress={dry.progress} />
+      ) : (
+        <>
+          <DryRunResult report={dry.data} />
+          {total > 0 && (
+            <>
+              <TextField
+                label="At most a second"
+                value={rateText}
+                change={setRate}
+                hint="Empty: as fast as possible. The destination’s own limits hold all the same."
+                fault={rate === undefined ? 'Give a number from 0.001 to 999999, or nothing.' : undefined}
+              />
+              <p>
+                They are sent from this page: keep it open until the end. Receivers can tell what they took
+                before by its <code>Idempotency-Key</code>.
+              </p>
+            </>
+          )}
+        </>
+      )}
+    </ActionDialog>
+  )
+}
+
+function DryRunProgress({ progress }: { progress: ReplayProgressAnswer | null }) {
+  if (progress === null) return <Loading what="what would be sent" />
+  return (
+    <Progress label="Looked at" done={progress.looked} total={Math.max(progress.looked, progress.total)} />
+  )
+}
+
+function DryRunResult({ report }: { report: ReplayReportAnswer }) {
+  const { replayed, refused, repeated, results } = report
+  const whys = new Map<string, number>()
+  for (const { why } of results) if (why !== null) whys.set(why, (whys.get(why) ?? 0) + 1)
+  return (
+    <>
+      <dl class="pairs dry-run">
+        <dt>Would be sent again</dt>
+        <dd class="numbers">{countText(replayed)}</dd>
+        {repeated > 0 && (
+          <>
+            <dt>Left out</dt>
+            <dd>{countOf(repeated, 'earlier failure')} of the same deliveries</dd>
+          </>
+        )}
+        {refused > 0 && (
+          <>
+            <dt>Cannot be replayed</dt>
+            <dd>
+              {countText(refused)}
+              <ul>
+                {[...whys].slice(0, maxWhys).map(([why, count]) => (
+                  <li key={why} class="foreign faint">
+                    {countText(count)} × {why}
+                  </li>
+                ))}
+              </ul>
+            </dd>
+          </>
+        )}
+      </dl>
+      {replayed === 0 && <Note>Nothing of it can be sent again.</Note>}
+    </>
+  )
+}
+
+/** Null for as fast as possible, undefined for what is no rate. */
+function rateOf(text: string): number | null | undefined {
+  if (text.trim() === '') return null
+  const rate = Number(text)
+  return rate >= 0.001 && rate <= 999_999 ? rate : undefined
+}

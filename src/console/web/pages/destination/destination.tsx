@@ -1,0 +1,204 @@
+import { useState } from 'preact/hooks'
+import { query } from '../../app/address.ts'
+import { PageTitle } from '../../app/page-title.tsx'
+import { may } from '../../app/session.ts'
+import { useLive } from '../../api/live.ts'
+import type { DestinationAnswer, DestinationSummary } from '../../api/routes.ts'
+import { DestinationBadge } from '../../components/badge.tsx'
+import { CopyAsCurl } from '../../components/copy.tsx'
+import { PauseDialog } from '../../components/destination-actions/pause-dialog.tsx'
+import { ReplayDialog } from '../../components/destination-actions/replay-dialog.tsx'
+import { ResumeDialog } from '../../components/destination-actions/resume-dialog.tsx'
+import { SecretDialog } from '../../components/destination-actions/secret-dialog.tsx'
+import { SwitchDialog } from '../../components/destination-actions/switch-dialog.tsx'
+import { TestDialog } from '../../components/destination-actions/test-dialog.tsx'
+import { TryAgainDialog } from '../../components/destination-actions/try-again-dialog.tsx'
+import { Icon } from '../../components/icon.tsx'
+import { Loaded } from '../../components/loaded.tsx'
+import { Note } from '../../components/notices.tsx'
+import { Views } from '../../components/views.tsx'
+import { Ago, Since } from '../../components/time.tsx'
+import type { PageProps } from '../page-props.ts'
+import { Activity } from './activity.tsx'
+import { Attempts } from './attempts.tsx'
+import { Settings } from './settings.tsx'
+
+const views = [
+  ['activity', 'Activity'],
+  ['attempts', 'Failed attempts'],
+  ['settings', 'Settings'],
+] as const
+type View = (typeof views)[number][0]
+type Act = 'test' | 'pause' | 'resume' | 'switch' | 'replay' | 'secret' | 'try_again'
+
+const nowAsked = { query: { window: '5m' } }
+
+/** One destination: what becomes of its calls, how its URLs answer, and its settings. */
+export function Destination({ params }: PageProps) {
+  const id = params.id!
+  const live = useLive('GET /destinations/{id}', { id }, 10_000)
+  const overview = useLive('GET /overview', nowAsked, 10_000)
+  const [acting, setActing] = useState<Act | null>(null)
+  const asked = query.value.get('view')
+  const view = views.find(([each]) => each === asked)?.[0] ?? 'activity'
+  const state = overview.data?.destinations.find((each) => each.id === id) ?? null
+  const reload = () => {
+    live.reload()
+    overview.reload()
+  }
+  const close = () => {
+    setActing(null)
+    reload()
+  }
+  return (
+    <Loaded live={live} what={`destination ${id}`}>
+      {(destination) => (
+        <>
+          <PageTitle
+            title={destination.name}
+            above={<a href="/destinations">Destinations</a>}
+            beside={state && <DestinationBadge state={state.state} />}
+          >
+            <Actions destination={destination} state={state} act={setActing} />
+            {view !== 'attempts' && <CopyAsCurl route="GET /destinations/{id}" asked={{ id }} />}
+          </PageTitle>
+          <Views label="Views of this destination" name="view" value={view} views={views} />
+          <StateNote destination={destination} state={state} act={setActing} />
+          <Shown
+            view={view}
+            destination={destination}
+            state={state}
+            tag={live.tag}
+            act={setActing}
+            reload={reload}
+          />
+          {acting && <Acting act={acting} destination={destination} close={close} />}
+        </>
+      )}
+    </Loaded>
+  )
+}
+
+interface ShownProps {
+  view: View
+  destination: DestinationAnswer
+  /** Null while it is not known. */
+  state: DestinationSummary | null
+  tag: string | null
+  act: (what: Act) => void
+  reload: () => void
+}
+
+function Shown({ view, destination, state, tag, act, reload }: ShownProps) {
+  if (view === 'attempts') return <Attempts destination={destination} />
+  if (view === 'settings')
+    return <Settings destination={destination} tag={tag} rotate={() => act('secret')} reload={reload} />
+  return <Activity destination={destination} state={state} />
+}
+
+interface ActionsProps {
+  destination: DestinationAnswer
+  state: DestinationSummary | null
+  act: (what: Act) => void
+}
+
+function Actions({ destination: { enabled, pause }, act }: ActionsProps) {
+  return (
+    <>
+      {may('operator') && (
+        <>
+          <button type="button" class="button" onClick={() => act('test')}>
+            <Icon name="send" />
+            Test
+          </button>
+          {pause ? (
+            <button type="button" class="button" onClick={() => act('resume')}>
+              <Icon name="play" />
+              Resume
+            </button>
+          ) : (
+            enabled && (
+              <button type="button" class="button" onClick={() => act('pause')}>
+                <Icon name="pause" />
+                Pause
+              </button>
+            )
+          )}
+          <button type="button" class="button" onClick={() => act('replay')}>
+            Replay …
+          </button>
+        </>
+      )}
+      {may('admin') && (
+        <button type="button" class="button" onClick={() => act('switch')}>
+          {enabled ? 'Disable' : 'Enable'}
+        </button>
+      )}
+    </>
+  )
+}
+
+/** What a reader has to know before anything else. */
+function StateNote({ destination: { enabled, pause }, state, act }: ActionsProps) {
+  if (!enabled) return <Note>It is disabled: its calls are skipped, and counted as such.</Note>
+  if (pause)
+    return (
+      <Note tone="warn">
+        <p>
+          Paused <Since at={pause.since} />: its calls are held, and sent afterwards.{' '}
+          {pause.until === null ? (
+            'It goes on when somebody resumes it.'
+          ) : (
+            <>
+              It goes on by itself <Ago at={pause.until} />.
+            </>
+          )}
+          {pause.keptUntil !== null && (
+            <>
+              {' '}
+              Kafka keeps what is held until then, and begins to delete it <Ago at={pause.keptUntil} />.
+            </>
+          )}
+        </p>
+      </Note>
+    )
+  if (state?.state !== 'gone') return null
+  return (
+    <Note tone="warn">
+      <p>All of its URLs answered 410 (Gone). Nothing is sent, and its calls become dead letters.</p>
+      {may('admin') && (
+        <button type="button" class="button" onClick={() => act('try_again')}>
+          Try again
+        </button>
+      )}
+    </Note>
+  )
+}
+
+function Acting({
+  act,
+  destination,
+  close,
+}: {
+  act: Act
+  destination: DestinationAnswer
+  close: () => void
+}) {
+  const { id, enabled } = destination
+  switch (act) {
+    case 'test':
+      return <TestDialog id={id} close={close} />
+    case 'pause':
+      return <PauseDialog id={id} close={close} />
+    case 'resume':
+      return <ResumeDialog id={id} close={close} />
+    case 'switch':
+      return <SwitchDialog id={id} isEnabled={enabled} close={close} />
+    case 'replay':
+      return <ReplayDialog id={id} close={close} />
+    case 'secret':
+      return <SecretDialog destination={destination} close={close} />
+    case 'try_again':
+      return <TryAgainDialog id={id} close={close} />
+  }
+}

@@ -1,0 +1,131 @@
+import { useEffect, useState } from 'preact/hooks'
+import { ApiFailure, request } from '../../api/request.ts'
+import type { StatsAnswer } from '../../api/routes.ts'
+import { countText, wordsOf } from '../../components/figures.ts'
+import { NotKnown } from '../../components/notices.tsx'
+
+/** As many sources are asked for what they received. */
+const maxSources = 20
+
+interface PipelineProps {
+  stats: StatsAnswer
+  sourceIds: readonly string[]
+  window: string
+  step: string
+  everyMs: number
+}
+
+interface Stage {
+  name: string
+  count: number
+  tone: 'good' | 'bad' | 'plain' | 'warn'
+  note?: string
+  reasons?: Record<string, number>
+}
+
+/** What became of the calls of the period. The steps add up to what was planned. */
+export function Pipeline({ stats, ...given }: PipelineProps) {
+  const { totals } = stats
+  const { planned, delivered, deadLettered, skipped, held, erased } = totals
+  const left = planned - delivered - deadLettered - skipped - held - erased
+  const stages: Stage[] = [
+    { name: 'Delivered', count: delivered, tone: 'good' },
+    {
+      name: left < 0 ? 'Waited from before' : 'Waiting for a retry',
+      count: left,
+      tone: 'warn',
+      note:
+        left < 0
+          ? 'more that had waited, or was replayed, came to its end than began to wait'
+          : 'began to wait, less what came to its end',
+    },
+    { name: 'Dead letters', count: deadLettered, tone: 'bad', reasons: totals.deadLetterReasons },
+    { name: 'Held', count: held, tone: 'plain', note: 'by a pause' },
+    { name: 'Skipped', count: skipped, tone: 'plain', reasons: totals.skipReasons },
+    { name: 'Erased', count: erased, tone: 'plain', note: 'the user was deleted' },
+  ]
+  const most = Math.max(1, ...stages.map(({ count }) => Math.abs(count)))
+  return (
+    <section class="card pipeline" aria-labelledby="pipeline">
+      <h2 id="pipeline" class="hidden">
+        What became of its calls
+      </h2>
+      <div class="pipeline-in">
+        <div>
+          <p class="faint">Received by its sources</p>
+          <p class="path-count">
+            <Received {...given} asOf={stats.asOf} />
+          </p>
+        </div>
+        <div>
+          <p class="faint">Looked at for it</p>
+          <p class="path-count">{countText(planned)}</p>
+        </div>
+      </div>
+      <ul class="pipeline-out" aria-label={`Of ${countText(planned)} calls`}>
+        {stages.map(({ name, count, tone, note, reasons = {} }) => (
+          <li key={name} class={count === 0 ? 'is-none' : ''}>
+            <span class="pipeline-name">{name}</span>
+            <Bar share={Math.abs(count) / most} tone={tone} />
+            <span class="pipeline-count">{countText(count)}</span>
+            <span class="pipeline-note">
+              {Object.keys(reasons).length > 0
+                ? Object.entries(reasons)
+                    .toSorted(([, a], [, b]) => b - a)
+                    .map(([reason, each]) => `${countText(each)} ${wordsOf(reason)}`)
+                    .join(', ')
+                : count === 0
+                  ? ''
+                  : note}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+function Bar({ share, tone }: { share: number; tone: Stage['tone'] }) {
+  return (
+    <svg class={`bar bar-${tone}`} viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+      <rect class="bar-track" width="100" height="8" />
+      {share > 0 && <rect class="bar-value" width={Math.max(0.5, share * 100)} height="8" />}
+    </svg>
+  )
+}
+
+/** By collectors: calls that were written to Kafka directly are not in it. */
+function Received({
+  sourceIds,
+  window,
+  step,
+  everyMs,
+  asOf,
+}: Omit<PipelineProps, 'stats'> & { asOf: string | null }) {
+  const [count, setCount] = useState<number | null>(null)
+  const isTooMany = sourceIds.length > maxSources
+  // Together with the rest: again when that was counted further.
+  const turn = asOf === null ? 0 : Math.floor(Date.parse(asOf) / everyMs)
+  useEffect(() => {
+    if (isTooMany) return
+    const ending = new AbortController()
+    const ask = (id: string) =>
+      request('GET /sources/{id}/stats', { id, query: { window, step }, signal: ending.signal })
+    Promise.all(sourceIds.map(ask)).then(
+      (answers) => setCount(answers.reduce((sum, { data }) => sum + data.totals.accepted, 0)),
+      (error: unknown) => {
+        if (ending.signal.aborted) return
+        if (!(error instanceof ApiFailure)) throw error
+        setCount(null)
+      },
+    )
+    return () => ending.abort()
+  }, [sourceIds.join(), window, step, turn])
+  if (count === null)
+    return <NotKnown why={isTooMany ? `It has more than ${maxSources} sources` : 'It is being counted'} />
+  return (
+    <span title="At collectors; calls that were written to Kafka directly are not in it">
+      {countText(count)}
+    </span>
+  )
+}

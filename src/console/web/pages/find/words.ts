@@ -1,0 +1,140 @@
+// What the API says of a call's life, in words.
+import type { MessageAnswer } from '../../api/routes.ts'
+import type { Tone } from '../../components/badge.tsx'
+import { countOf, msText, wordsOf } from '../../components/figures.ts'
+
+export type CallCopy = MessageAnswer['copies'][number]
+export type CallStep = CallCopy['steps'][number]
+export type CallDelivery = CallCopy['deliveries'][number]
+export type CallPlan = NonNullable<CallCopy['plan']>
+type PlanReason = NonNullable<CallPlan['destinations'][number]['reason']>
+type State = CallDelivery['state']
+
+export const stateTones: Record<State, Tone> = {
+  open: 'plain',
+  waiting: 'warn',
+  delivered: 'good',
+  dead_letter: 'bad',
+  skipped: 'plain',
+  erased: 'plain',
+  held: 'warn',
+  unknown: 'plain',
+}
+
+export const stateNames: Record<State, string> = {
+  open: 'not finished',
+  waiting: 'waits for a retry',
+  delivered: 'delivered',
+  dead_letter: 'dead letter',
+  skipped: 'skipped',
+  erased: 'erased',
+  held: 'held',
+  unknown: 'not known',
+}
+
+/** Why a destination of the source does not get a call. */
+const planReasons: Record<PlanReason, string> = {
+  source_disabled: 'its source was disabled',
+  destination_disabled: 'the destination was disabled',
+  integrations: 'the call’s integrations keep it away',
+  suppressed: 'the user was suppressed',
+  not_chosen: 'the destination does not choose this type or event',
+  filtered: 'the destination’s condition does not hold for it',
+}
+
+const skipReasons: Record<string, string> = {
+  ...planReasons,
+  no_destination: 'the source had no destination',
+  urls_removed: 'the URLs still to try were taken out',
+}
+
+/**
+ * When a copy came in, epoch ms; null where that is not known. A producer can have written a time that no calendar has:
+ * then it is the broker's.
+ */
+export function receivedAt({ received: { receivedAt, appendedAt } }: CallCopy): number | null {
+  const times = [receivedAt, appendedAt].map((at) => (at === null ? NaN : Date.parse(at)))
+  return times.find((at) => !Number.isNaN(at)) ?? null
+}
+
+/** What comes next waits until it is due. */
+export const beginsWait = ({ what }: CallStep): boolean =>
+  what === 'retried' || what === 'deferred' || what === 'replayed'
+
+export const reasonText = (reason: string): string => skipReasons[reason] ?? wordsOf(reason)
+
+const times = (attempts: number | null): string =>
+  attempts === null ? 'attempts that nobody counted' : countOf(attempts, 'attempt')
+
+/** What became of a delivery, beside its state. */
+export function endText(
+  end: Pick<CallDelivery, 'state' | 'byTally' | 'reason' | 'attempts' | 'tier'>,
+): string {
+  const { state, byTally, reason, attempts, tier } = end
+  switch (state) {
+    case 'open':
+      return 'It waits in Kafka, or is in flight.'
+    case 'waiting':
+      return `In tier ${tier}, after ${times(attempts)}.`
+    case 'delivered':
+      return byTally ? 'At the first attempt, by then at the latest.' : `After ${times(attempts)}.`
+    case 'dead_letter':
+      return `${reason === null ? 'Of an unknown reason' : wordsOf(reason)}, after ${times(attempts)}.`
+    case 'skipped':
+      return reason === null ? 'Why is not recorded.' : `Because ${reasonText(reason)}.`
+    case 'erased':
+      return 'A deletion request covers it.'
+    case 'held':
+      return `By pause ${reason}, after ${times(attempts)}.`
+    case 'unknown':
+      return 'Finished; what is left of the ledger does not say how.'
+  }
+}
+
+/** What a step is called, and what it says. */
+export function stepWords(step: CallStep): { name: string; tone: Tone; text: string } {
+  const { what, attempt, attempts, urlId, outcome, status, durationMs, reason, detail, tier } = step
+  const details = [reason && reasonText(reason), detail].filter(Boolean).join(': ')
+  switch (what) {
+    case 'attempt': {
+      const at = urlId ? ` at URL ${urlId}` : ''
+      if (outcome === 'deferred')
+        return { name: 'put off', tone: 'warn', text: `${detail ?? 'no attempt now'}${at}` }
+      const took = typeof durationMs === 'number' ? ` after ${msText(durationMs)}` : ''
+      const came = typeof status === 'number' ? `answered ${status}` : wordsOf(outcome ?? 'unknown')
+      // What the status says already.
+      const more = detail && detail !== `status ${status}` ? `: ${detail}` : ''
+      return {
+        name: `attempt ${attempt ?? '?'}`,
+        tone: outcome === 'success' ? 'good' : 'bad',
+        text: `${came}${took}${at}${more}`,
+      }
+    }
+    case 'retried':
+    case 'deferred':
+      return {
+        name: what === 'retried' ? 'retry scheduled' : 'deferred',
+        tone: 'warn',
+        text: `to tier ${tier ?? '?'}${details && ` (${details})`}`,
+      }
+    case 'replayed':
+      return {
+        name: 'sent again',
+        tone: 'plain',
+        text: step.replay ? `by ${step.replay}` : `as a dead letter, through tier ${tier}`,
+      }
+    case 'dead_lettered':
+      return { name: 'dead letter', tone: 'bad', text: details || 'of an unknown reason' }
+    case 'delivered':
+      return {
+        name: 'delivered',
+        tone: 'good',
+        text: typeof attempts === 'number' ? `after ${times(attempts)}` : '',
+      }
+    case 'held':
+      return { name: 'held', tone: 'warn', text: reason ? `by pause ${reason}` : '' }
+    case 'skipped':
+    case 'erased':
+      return { name: what, tone: 'plain', text: details }
+  }
+}

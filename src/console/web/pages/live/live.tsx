@@ -1,0 +1,102 @@
+import { useEffect } from 'preact/hooks'
+import { useLive } from '../../api/live.ts'
+import type { SourceAnswer } from '../../api/routes.ts'
+import { query, setQuery } from '../../app/address.ts'
+import { PageTitle } from '../../app/page-title.tsx'
+import { may } from '../../app/session.ts'
+import { CopyAsCurl } from '../../components/copy.tsx'
+import { Select } from '../../components/forms/field.tsx'
+import { Loaded } from '../../components/loaded.tsx'
+import { Empty, Note } from '../../components/notices.tsx'
+import { Calls } from './calls.tsx'
+import { LateField } from './late-field.tsx'
+import { SendCalls } from './send-calls.tsx'
+import type { TailFilters } from './tail.ts'
+
+const askedSources = { query: { limit: 200 } }
+
+/** A source's calls as they come in, and how to send it some. */
+export function Live() {
+  const live = useLive('GET /sources', askedSources, 0)
+  return (
+    <Loaded live={live} what="sources">
+      {({ data, next }) => {
+        const id = query.value.get('source') ?? data.find(({ builtIn }) => !builtIn)?.id
+        return id === undefined ? <None /> : <OfSource id={id} known={data} hasMore={next !== null} />
+      }}
+    </Loaded>
+  )
+}
+
+function None() {
+  return (
+    <>
+      <PageTitle title="Live" />
+      <Empty title="There are no sources yet.">
+        <p>
+          Make the first one: <code>npx postrider sources create --id shop --name Shop</code>
+        </p>
+      </Empty>
+    </>
+  )
+}
+
+const types = ['identify', 'track', 'page', 'screen', 'group', 'alias', 'delete'] as const
+const typeChoices = [['', 'All'], ...types.map((type) => [type, type] as const)] as const
+
+function OfSource({ id, known, hasMore }: { id: string; known: readonly SourceAnswer[]; hasMore: boolean }) {
+  const source = useLive('GET /sources/{id}', { id }, 60_000)
+  const of = (name: string) => query.value.get(name) ?? ''
+  const filters: TailFilters = { type: of('type'), event: of('event'), user: of('user') }
+  const choices = known.map(
+    (each) => [each.id, each.name === each.id ? each.id : `${each.name} (${each.id})`] as const,
+  )
+  const isListed = known.some((each) => each.id === id)
+  // A link to the page as it is now says which source it shows.
+  useEffect(() => {
+    if (query.value.get('source') === null) setQuery({ source: id })
+  }, [id])
+  return (
+    <>
+      <PageTitle title="Live">
+        <CopyAsCurl route="GET /sources/{id}/tail" asked={{ id, query: { ...filters } }} />
+      </PageTitle>
+      <div class="filters filters-many">
+        <Select
+          label="Source"
+          value={id}
+          choices={isListed ? choices : [[id, id], ...choices]}
+          change={(to) => setQuery({ source: to })}
+          {...(hasMore && { hint: 'The first 200; name another one in the address.' })}
+        />
+        <Select
+          label="Type"
+          value={filters.type}
+          choices={typeChoices}
+          change={(type) => setQuery({ type })}
+        />
+        <LateField label="Event, exactly" value={filters.event} change={(event) => setQuery({ event })} />
+        <LateField label="User" value={filters.user} change={(user) => setQuery({ user })} />
+      </div>
+      <Loaded live={source} what={`source ${id}`}>
+        {(found) => (
+          <div class="live">
+            <SendCalls source={found} />
+            <div>
+              {!found.enabled && (
+                <Note tone="warn">This source is disabled: the collectors refuse its calls.</Note>
+              )}
+              {may('operator') ? (
+                <Calls key={JSON.stringify([id, filters])} source={id} filters={filters} />
+              ) : (
+                <Note>
+                  Calls have contents, which a token with the role reader does not show. An operator’s does.
+                </Note>
+              )}
+            </div>
+          </div>
+        )}
+      </Loaded>
+    </>
+  )
+}

@@ -1,0 +1,67 @@
+import { useState } from 'preact/hooks'
+import { useLive } from '../../api/live.ts'
+import type { SourceAnswer } from '../../api/routes.ts'
+import { CopyButton } from '../../components/copy.tsx'
+import { Choice } from '../../components/forms/choice.tsx'
+import { TextField } from '../../components/forms/field.tsx'
+import { snippets, type SnippetKind } from './snippets.ts'
+
+const kinds = [
+  ['curl', 'curl'],
+  ['node', 'Node'],
+  ['browser', 'Browser'],
+] as const
+
+/** Where a screen has room beside the calls. */
+const isWide = () => matchMedia('(min-width: 1100px)').matches
+
+/** The write key of a source, and what to paste to send it a call. */
+export function SendCalls({ source: { id, writeKey } }: { source: SourceAnswer }) {
+  const system = useLive('GET /system', {}, 0)
+  const [given, setGiven] = useState<string | null>(null)
+  const [kind, setKind] = useState<SnippetKind>('curl')
+  const [isOpen] = useState(isWide)
+  if (writeKey === null)
+    return (
+      <aside class="card send-calls">
+        <p class="faint">
+          This is the built-in source of operational events. It has no write key: Postrider itself sends its
+          calls.
+        </p>
+      </aside>
+    )
+  const known = given ?? system.data?.collectorUrl ?? ''
+  const collector = known.trim().replace(/\/+$/, '') || 'https://YOUR-COLLECTOR'
+  const code = snippets[kind](collector, writeKey)
+  return (
+    <aside class="card send-calls" aria-label={`Send calls to ${id}`}>
+      <details open={isOpen}>
+        <summary>
+          <h2>Send it calls</h2>
+        </summary>
+        <h3>Write key</h3>
+        <p class="copied">
+          <code class="id">{writeKey}</code>
+          <CopyButton text={writeKey} what="write key" />
+        </p>
+        <TextField
+          label="Collector"
+          value={known}
+          change={setGiven}
+          hint={
+            <>
+              <code>COLLECTOR_URL</code> says where it is.
+            </>
+          }
+        />
+        <Choice label="From" value={kind} choices={kinds} choose={setKind} />
+        <div class="snippet">
+          <pre tabIndex={0} role="region" aria-label="Snippet">
+            {code}
+          </pre>
+          <CopyButton text={code} what="snippet" />
+        </div>
+      </details>
+    </aside>
+  )
+}

@@ -1,0 +1,32 @@
+export type SnippetKind = 'curl' | 'node' | 'browser'
+
+/** In JavaScript, also within a page. */
+const jsText = (text: string): string => JSON.stringify(text).replaceAll('<', '\\u003c')
+
+const shellText = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
+
+/** What sends a call as it stands, by where it is pasted. */
+export const snippets: Record<SnippetKind, (collector: string, writeKey: string) => string> = {
+  curl: (collector, writeKey) =>
+    `curl ${shellText(`${collector}/v1/track`)} -u ${shellText(`${writeKey}:`)} \\
+  -d '{"userId": "me", "event": "Hello from curl"}'`,
+  node: (collector, writeKey) =>
+    `// npm install @segment/analytics-node
+import { Analytics } from '@segment/analytics-node'
+
+const analytics = new Analytics({
+  writeKey: ${jsText(writeKey)},
+  host: ${jsText(collector)},
+})
+analytics.track({ userId: 'me', event: 'Hello from Node' })
+await analytics.closeAndFlush()`,
+  browser: (collector, writeKey) =>
+    `<script>
+  const call = {
+    writeKey: ${jsText(writeKey)},
+    anonymousId: 'visitor-7',
+    event: 'Hello from a browser',
+  }
+  navigator.sendBeacon(${jsText(`${collector}/v1/t`)}, JSON.stringify(call))
+</script>`,
+}

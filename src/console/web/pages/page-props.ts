@@ -1,0 +1,4 @@
+export interface PageProps {
+  /** What stands in its path. */
+  params: Record<string, string>
+}

@@ -1,0 +1,29 @@
+import { useState } from 'preact/hooks'
+import { CopyButton } from '../../components/copy.tsx'
+
+/** A write key. It is no secret, as web pages have it in them, but lets its holder send calls: covered on shared screens. */
+export function WriteKey({ of, text }: { of: string; text: string }) {
+  const [isShown, setShown] = useState(false)
+  return (
+    <span class="secret">
+      <span class="id">
+        {isShown ? (
+          text
+        ) : (
+          <span class="covered" role="img" aria-label="covered">
+            ••••••••
+          </span>
+        )}
+      </span>
+      <button
+        type="button"
+        class="button button-quiet button-small"
+        aria-label={`${isShown ? 'Hide' : 'Show'} write key of ${of}`}
+        onClick={() => setShown(!isShown)}
+      >
+        {isShown ? 'Hide' : 'Show'}
+      </button>
+      <CopyButton text={text} what={`write key of ${of}`} />
+    </span>
+  )
+}

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { assertAccessible, openPage, tabTo } from '../support/browser/watched-page.ts'
+import { NumberedCalls } from '../support/calls/numbered-calls.ts'
+import { startConsole } from '../support/consoles.ts'
+import { deploy } from '../support/deployment/deployment.ts'
+import { startReceiver } from '../support/receivers.ts'
+
+test('the audit page', async (t) => {
+  const [fine, refusing] = [await startReceiver(t), await startReceiver(t)]
+  refusing.answer({ status: 404 })
+  const deployment = await deploy(t, { PARTITIONS_CALLS: '1' })
+  const { admin, config, topics } = deployment
+  await deployment.destination({ id: 'crm', urls: [fine.url] })
+  await deployment.destination({ id: 'mail', urls: [refusing.url] })
+  const calls = new NumberedCalls(deployment)
+  await calls.produce(30)
+  const forwarder = await deployment.forwarder()
+  await deployment.drained(60_000)
+  await forwarder.stop()
+  const console = await startConsole(deployment)
+  const { url } = console
+  const { token } = await console.ok(201, 'POST', '/tokens', { id: 'eyes', role: 'reader' })
+
+  await t.test('an audit is run by keyboard, and its equation adds up for each destination', async (t) => {
+    const { page } = await openPage(t, url, '/audit')
+    await page.getByText('No audit has been run on this console yet').waitFor()
+    await assertAccessible(page)
+    await tabTo(page, 'Run now')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Every call is accounted for' }).waitFor({ timeout: 30_000 })
+    const row = async (name: string) =>
+      (await page.getByRole('row', { name }).first().innerText()).split(/\s+/)
+    assert.deepEqual(await row('crm'), ['crm', '30', '0', '30', '0', '0', '0', '0', '0', '0'])
+    assert.deepEqual(await row('mail'), ['mail', '30', '0', '0', '0', '30', '0', '0', '0', '0'])
+    await assertAccessible(page)
+  })
+
+  await t.test('a reader sees the verdict and is not offered to run one', async (t) => {
+    const { page } = await openPage(t, url, '/audit', { token: String(token) })
+    await page.getByRole('heading', { name: 'Every call is accounted for' }).waitFor()
+    assert.equal(await page.getByRole('button', { name: 'Run now' }).count(), 0)
+  })
+
+  await t.test('a gap is named by partition and offsets, also on a narrow screen', async (t) => {
+    await calls.produce(8)
+    const partitions = [{ partition: 0, offset: '37' }]
+    await admin.setOffsets({ groupId: config.groupId, topic: topics.calls, partitions })
+    const { page } = await openPage(t, url, '/audit?since=1d', { width: 390 })
+    assert.equal(
+      await page.getByRole('button', { name: 'Last 24 hours' }).getAttribute('aria-pressed'),
+      'true',
+    )
+    await page.getByRole('button', { name: 'Run now' }).click()
+    await page.getByRole('heading', { name: 'Not every call is accounted for: 1 fault' }).waitFor()
+    const gap = page.getByRole('row', { name: `${topics.calls}/0` }).first()
+    assert.match(await gap.innerText(), /gap[\s\S]*30 to 36/)
+    await assertAccessible(page)
+    assert.equal(await page.evaluate('document.documentElement.scrollWidth > innerWidth'), false)
+  })
+})

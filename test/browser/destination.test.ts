@@ -1,0 +1,271 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startReceivers, startScene } from '../support/browser/scene.ts'
+import { assertAccessible, openPage, tabTo } from '../support/browser/watched-page.ts'
+import { someCall } from '../support/calls/calls.ts'
+import { until } from '../support/until.ts'
+
+const isWider = 'document.documentElement.scrollWidth > innerWidth'
+
+test('the page of a destination', async (t) => {
+  const { fine, refusing, failing } = await startReceivers(t)
+  const scene = await startScene(
+    t,
+    async (deployment) => {
+      await deployment.destination({ id: 'crm', urls: [fine.url, failing.url] })
+      await deployment.destination({ id: 'stock', urls: [failing.url] })
+      await deployment.destination({ id: 'odd', urls: [refusing.url] })
+    },
+    { RETRY_TIERS: '10m' },
+  )
+  const { console } = scene
+  const { ok, call, url } = console
+  await ok(200, 'PATCH', '/destinations/crm', { events: ['Ordered'] })
+  const calls = (event: string, count: number) =>
+    Array.from({ length: count }, (_, index) => ({
+      type: 'track',
+      userId: `u-${index}`,
+      event,
+      messageId: `${event}-${index}`,
+    }))
+  await scene.send([...calls('Ordered', 30), ...calls('Viewed', 12)])
+  await until(async () => {
+    const { totals } = (await ok(200, 'GET', '/destinations/crm/stats')) as { totals: Record<string, number> }
+    return totals.delivered === 30 && totals.skipped === 12
+  }, 60_000)
+
+  await t.test(
+    'what became of its calls adds up, with reasons, and its URLs say how they answer',
+    async (t) => {
+      const { page } = await openPage(t, url, '/destinations/crm')
+      await page.getByText('12 type or event not chosen').waitFor()
+      const lines = await page.locator('.pipeline-out li').allInnerTexts()
+      const counts = Object.fromEntries(
+        lines.map((line) => {
+          const [name, count] = line.split('\n').map((part) => part.trim())
+          return [name!, Number(count)]
+        }),
+      )
+      assert.deepEqual(counts, {
+        Delivered: 30,
+        'Waiting for a retry': 0,
+        'Dead letters': 0,
+        Held: 0,
+        Skipped: 12,
+        Erased: 0,
+      })
+      // Collectors report every ten seconds.
+      await page.locator('.pipeline-in').getByText('42').nth(1).waitFor({ timeout: 60_000 })
+      const urls = await page
+        .getByRole('region', { name: 'How each URL answers' })
+        .locator('tbody tr')
+        .allInnerTexts()
+      assert.match(urls[0]!, /100 %/)
+      assert.match(urls[1]!, /0 %.*answered 5xx/s)
+      await page.locator('.u-over').nth(2).waitFor()
+      await assertAccessible(page)
+      await page.getByRole('button', { name: '7 days' }).click()
+      await page.getByText('Delivered per hour').waitFor()
+      assert.equal(new URL(page.url()).search, '?window=7d')
+      await page.reload()
+      await page.getByText('Delivered per hour').waitFor()
+    },
+  )
+
+  await t.test('by keyboard: a test call, a pause and its end', async (t) => {
+    const { page } = await openPage(t, url, '/destinations/crm')
+    await page.getByRole('button', { name: 'Test' }).waitFor()
+    await tabTo(page, 'Test')
+    await page.keyboard.press('Enter')
+    const dialog = page.getByRole('dialog', { name: 'Test of crm' })
+    await dialog.getByText('success').waitFor()
+    await dialog.getByText('answered 5xx').waitFor()
+    await assertAccessible(page)
+    await page.keyboard.press('Escape')
+    await tabTo(page, 'Pause')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog', { name: 'Pause crm?' }).waitFor()
+    await tabTo(page, 'Pause crm')
+    await page.keyboard.press('Enter')
+    await page
+      .getByText('it goes on by itself', { exact: false })
+      .or(page.getByText('It goes on by itself'))
+      .first()
+      .waitFor()
+    assert.notEqual((await ok(200, 'GET', '/destinations/crm')).pause, null)
+    await tabTo(page, 'Resume')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog', { name: 'Resume crm?' }).waitFor()
+    await tabTo(page, 'Resume crm')
+    await page.keyboard.press('Enter')
+    await page.getByText('crm is resumed').waitFor()
+    assert.equal((await ok(200, 'GET', '/destinations/crm')).pause, null)
+  })
+
+  await t.test('by keyboard: a setting is changed after its difference was shown, and only it', async (t) => {
+    const watched = await openPage(t, url, '/destinations/crm?view=settings')
+    const { page } = watched
+    await page.getByLabel('Rate limit').waitFor()
+    await assertAccessible(page)
+    await tabTo(page, /^Rate limit/)
+    await page.keyboard.type('fast')
+    await tabTo(page, 'Review and save')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog', { name: 'Save crm?' }).waitFor()
+    await tabTo(page, 'Save crm')
+    await page.keyboard.press('Enter')
+    await page.getByText('"fast" is no rate').waitFor()
+    watched.expectFaults(/400/)
+    assert.equal(await page.getByLabel('Rate limit').getAttribute('aria-invalid'), 'true')
+    await page.getByLabel('Rate limit').fill('50/s')
+    await page.keyboard.press('Enter')
+    const dialog = page.getByRole('dialog', { name: 'Save crm?' })
+    const rows = dialog.locator('tbody tr')
+    assert.deepEqual(
+      (await rows.allInnerTexts()).map((row) => row.split(/\s*\t\s*/)),
+      [['Rate limit', 'none', '50/s']],
+    )
+    await assertAccessible(page)
+    await tabTo(page, 'Save crm')
+    await page.keyboard.press('Enter')
+    await page.getByText('crm is saved').waitFor()
+    const { maxRate, events } = await ok(200, 'GET', '/destinations/crm')
+    assert.deepEqual([maxRate, events], ['50/s', ['Ordered']])
+  })
+
+  await t.test('where somebody else was faster, both versions are shown, and neither is lost', async (t) => {
+    const watched = await openPage(t, url, '/destinations/crm?view=settings')
+    const { page } = watched
+    await page.getByLabel('Name').fill('CRM of the shop')
+    await ok(200, 'PATCH', '/destinations/crm', { maxInFlight: 7 })
+    await page.getByRole('button', { name: 'Review and save' }).click()
+    await page.getByRole('button', { name: 'Save crm' }).click()
+    const dialog = page.getByRole('dialog', { name: 'crm was changed meanwhile' })
+    await dialog.waitFor()
+    watched.expectFaults(/409/)
+    assert.deepEqual(
+      (await dialog.locator('tbody tr').allInnerTexts()).map((row) => row.split(/\s*\t\s*/)),
+      [
+        ['Name', 'crm', 'crm', 'CRM of the shop'],
+        ['Requests in flight', 'none', '7', 'none'],
+      ],
+    )
+    await assertAccessible(page)
+    await page.getByRole('button', { name: 'Put my changes on top' }).click()
+    assert.equal(await page.getByLabel('Requests in flight, at most').inputValue(), '7')
+    await page.getByRole('button', { name: 'Review and save' }).click()
+    await page.getByRole('button', { name: 'Save crm' }).click()
+    await page.getByRole('heading', { level: 1, name: 'CRM of the shop' }).waitFor()
+    const { name, maxInFlight } = await ok(200, 'GET', '/destinations/crm')
+    assert.deepEqual([name, maxInFlight], ['CRM of the shop', 7])
+  })
+
+  await t.test('a secret is rotated in two steps, and is shown nowhere afterwards', async (t) => {
+    const { page } = await openPage(t, url, '/destinations/crm?view=settings')
+    await page.getByRole('button', { name: 'Rotate the secret …' }).click()
+    const secret = await page.getByLabel('New secret').inputValue()
+    assert.match(secret, /^[\w-]{43}$/)
+    await page.getByRole('button', { name: 'Rotate the secret of crm' }).click()
+    await page.getByRole('button', { name: 'Remove the earlier secret …' }).click()
+    assert.ok(!(await page.content()).includes(secret))
+    await page.getByRole('button', { name: 'Remove the secret of crm' }).click()
+    await page.getByRole('button', { name: 'Rotate the secret …' }).waitFor()
+    assert.equal((await ok(200, 'GET', '/destinations/crm')).earlierSecret, null)
+  })
+
+  await t.test('a replay says how many calls it would send, and then shows how far it is', async (t) => {
+    const { page } = await openPage(t, url, '/destinations/crm')
+    await page.getByRole('button', { name: 'Replay …' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Replay calls to crm?' })
+    await dialog.getByLabel('Delivered').check()
+    await dialog.getByRole('button', { name: 'How many would that be?' }).click()
+    // Near a change of the settings it is not known which of them were skipped.
+    const found = dialog.locator('.dry-run-found')
+    await found.waitFor()
+    assert.match(await found.innerText(), /^30 calls: (\d+ skipped)?(, )?(\d+ delivered)?\./)
+    await assertAccessible(page)
+    await dialog.getByRole('button', { name: 'Start the replay to crm' }).click()
+    await page.getByRole('heading', { name: 'Replays' }).waitFor()
+    await page.getByText('30 calls sent').waitFor({ timeout: 60_000 })
+    await page.getByText('finished', { exact: true }).first().waitFor({ timeout: 60_000 })
+  })
+
+  await t.test(
+    'failed attempts are filtered in the URL, and successes are said to be counted only',
+    async (t) => {
+      const { page } = await openPage(t, url, '/destinations/stock?view=attempts')
+      await page.getByLabel('Status').fill('503')
+      await page.locator('tbody tr').first().waitFor()
+      assert.equal(new URL(page.url()).search, '?view=attempts&status=503')
+      await assertAccessible(page)
+      await page.getByLabel('Outcome').selectOption('timeout')
+      await page.getByText('with LEDGER=all they are listed too').waitFor()
+      await page.goBack()
+    },
+  )
+
+  await t.test(
+    'a failed attempt of a hostile call is text: nothing runs, the list does not grow wider',
+    async (t) => {
+      const { codecs, producer, topics } = scene.deployment
+      await codecs.calls.ready()
+      const messageId = `\u202e<script>document.title='taken'</script>`.padEnd(100, 'i')
+      const properties = `{"big":9007199254740993,"price":3.50,"half":"\\ud800","long":"${'x'.repeat(30_000)}"}`
+      const call = someCall({ messageId, userId: '<b>ada', event: 'Ordered', properties })
+      refusing.answer({ status: 404, body: '<script>document.title=1</script>\u202egnp' })
+      await producer.send({
+        topic: topics.calls,
+        messages: [{ key: 'ada', value: codecs.calls.encode(call) }],
+      })
+      for (const width of [1_440, 390]) {
+        const { page } = await openPage(t, url, '/destinations/odd?view=attempts', { width })
+        const shown = page.getByText(messageId, { exact: true })
+        await shown.waitFor({ timeout: 30_000 })
+        assert.equal(await page.evaluate(isWider), false)
+        assert.equal(await page.title(), 'odd · Postrider')
+        await page.getByRole('button', { name: 'Copy the messageId' }).first().click()
+        assert.equal(await page.evaluate('navigator.clipboard.readText()'), messageId)
+        await assertAccessible(page)
+      }
+    },
+  )
+
+  await t.test(
+    'at 390 px nothing is cut off, and a condition of one long line stays in its place',
+    async (t) => {
+      const where = `call.properties.total in [${Array.from({ length: 300 }, (_, index) => index).join(',')}]`
+      await ok(200, 'PATCH', '/destinations/stock', { where })
+      for (const view of ['activity', 'attempts', 'settings']) {
+        const { page } = await openPage(t, url, `/destinations/stock?view=${view}`, { width: 390 })
+        await page.getByRole('heading', { level: 1, name: 'stock' }).waitFor()
+        await page.waitForLoadState('load')
+        assert.equal(await page.evaluate(isWider), false, view)
+        if (view !== 'settings') continue
+        assert.equal(await page.getByLabel('Condition').inputValue(), where)
+        await assertAccessible(page)
+      }
+    },
+  )
+
+  await t.test('a reader sees settings and changes nothing; an operator acts and does not set', async (t) => {
+    const offered: Record<string, string[]> = {}
+    for (const role of ['reader', 'operator'] as const) {
+      const { token } = await ok(201, 'POST', '/tokens', { id: role, role })
+      const { page } = await openPage(t, url, '/destinations/crm?view=settings', { token: String(token) })
+      await page.getByRole('table').waitFor()
+      offered[role] = (await page.locator('main button').allInnerTexts()).map((text) => text.trim())
+      assert.equal(await page.locator('main input, main textarea').count(), 0)
+    }
+    assert.deepEqual(offered, {
+      reader: ['Copy as curl'],
+      operator: ['Test', 'Pause', 'Replay …', 'Copy as curl'],
+    })
+  })
+
+  await t.test('what does not exist is said to be so', async (t) => {
+    const watched = await openPage(t, url, '/destinations/nowhere')
+    await watched.page.getByText('Destination "nowhere" does not exist').waitFor()
+    watched.expectFaults(/404/)
+    assert.equal((await call('GET', '/destinations/nowhere')).status, 404)
+  })
+})

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startReceivers, startScene } from '../support/browser/scene.ts'
+import { assertAccessible, openPage, tabTo } from '../support/browser/watched-page.ts'
+import { until } from '../support/until.ts'
+
+const calls = (count: number) =>
+  Array.from({ length: count }, (_, index) => ({
+    type: 'track',
+    userId: `user-${index % 7}`,
+    event: 'Ordered',
+    messageId: `message-${index}`,
+  }))
+
+test('the overview names what needs somebody, and leads to what acts', async (t) => {
+  const { fine, refusing, failing } = await startReceivers(t)
+  const scene = await startScene(
+    t,
+    async (deployment) => {
+      await deployment.destination({ id: 'crm', urls: [fine.url] })
+      await deployment.destination({ id: 'mail', urls: [refusing.url] })
+      await deployment.destination({ id: 'stock', urls: [failing.url] })
+      await deployment.destination({ id: 'fraud', urls: [fine.url] })
+    },
+    // What failed waits until after the test.
+    { RETRY_TIERS: '10m' },
+  )
+  const { console } = scene
+  const { ok, url } = console
+  await ok(200, 'POST', '/destinations/fraud/pause', { for: '2h' })
+  await scene.send(calls(40))
+  await until(async () => {
+    const { totals, destinations } = (await ok(200, 'GET', '/overview?window=1h')) as {
+      totals: Record<string, number>
+      destinations: { id: string; state: string }[]
+    }
+    const isDown = destinations.find(({ id }) => id === 'stock')!.state === 'down'
+    return totals.delivered === 40 && totals.deadLettered === 40 && totals.held === 40 && isDown
+  }, 60_000)
+
+  await t.test(
+    'down, paused and dead letters are said with when and why; numbers are the API’s',
+    async (t) => {
+      const { page } = await openPage(t, url, '/')
+      await page.getByText('3 destinations need you').waitFor()
+      const rows = page.locator('.problem')
+      const texts = await rows.allInnerTexts()
+      assert.match(
+        texts[0]!,
+        /^down\s+stock\s+http:\/\/127.0.0.1:\d+\/hook down for \d+ \w+\. Status 503 .* ago/,
+      )
+      assert.match(
+        texts[1]!,
+        /^paused\s+fraud\s+Its calls are held, for .*; it goes on in (1 h 5\d min|2 h)\./,
+      )
+      assert.match(texts[2]!, /^dead letters\s+mail\s+40 dead letters within an hour: rejected/)
+      assert.equal(texts.length, 3)
+      const path = await page.locator('.path').innerText()
+      assert.match(path, /Received\s+40\s/)
+      assert.match(path, /Delivered\s+40\s/)
+      assert.match(path, /Waiting for a retry\s+40\s/)
+      assert.match(path, /Dead letters\s+40\s/)
+      await page
+        .getByRole('img', {
+          name: /^Received and delivered per minute, one hour. Received: 40, Delivered: 40/,
+        })
+        .waitFor()
+      await page.locator('.u-over').first().waitFor()
+      await assertAccessible(page)
+    },
+  )
+
+  await t.test('a pause is ended by keyboard alone, after one question by name', async (t) => {
+    const { page } = await openPage(t, url, '/')
+    await page.getByText('3 destinations need you').waitFor()
+    await tabTo(page, 'Resume')
+    await page.keyboard.press('Enter')
+    const dialog = page.getByRole('dialog', { name: 'Resume fraud?' })
+    await dialog.waitFor()
+    await assertAccessible(page)
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'detached' })
+    assert.equal(await page.evaluate('document.activeElement.innerText'), 'Resume', 'the focus comes back')
+    await page.keyboard.press('Enter')
+    await dialog.waitFor()
+    await tabTo(page, 'Resume fraud')
+    await page.keyboard.press('Enter')
+    await page.getByText('fraud is resumed').waitFor()
+    await page.getByText('2 destinations need you').waitFor()
+    assert.equal((await ok(200, 'GET', '/destinations/fraud')).pause, null)
+  })
+
+  await t.test('what a role may not do is not offered', async (t) => {
+    const { token } = await ok(201, 'POST', '/tokens', { id: 'eyes', role: 'reader' })
+    const { page } = await openPage(t, url, '/', { token: String(token) })
+    await page.getByRole('link', { name: 'stock' }).waitFor()
+    assert.equal(await page.getByRole('button', { name: 'Pause' }).count(), 0)
+  })
+
+  await t.test('without a forwarder it says so, and that nothing is lost', async (t) => {
+    await scene.stopParts()
+    const { page } = await openPage(t, url, '/', { width: 390 })
+    await page.getByText('No forwarder is running', { exact: true }).waitFor({ timeout: 60_000 })
+    await page.getByText('nothing is lost').waitFor()
+    assert.equal(await page.locator('.path').getByText('not known').count(), 2, 'lag and waiting retries')
+    await assertAccessible(page)
+    assert.equal(await page.evaluate('document.documentElement.scrollWidth > innerWidth'), false)
+  })
+})
+
+test('where nothing is wrong it says that all is well', async (t) => {
+  const { fine } = await startReceivers(t)
+  const scene = await startScene(t, (deployment) => deployment.destination({ id: 'crm', urls: [fine.url] }))
+  await scene.send(calls(3))
+  await fine.waitFor(3, 30_000)
+  const { page } = await openPage(t, scene.console.url, '/')
+  await page.getByText('All well', { exact: true }).waitFor({ timeout: 60_000 })
+  assert.equal(await page.locator('.problem').count(), 0)
+})

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startScene } from '../support/browser/scene.ts'
+import { assertAccessible, openPage, tabTo } from '../support/browser/watched-page.ts'
+
+test('the pages of the system', async (t) => {
+  const { console, deployment, stopParts } = await startScene(t, async (deployment) => {
+    await deployment.destination({ id: 'crm', urls: ['http://127.0.0.1:9/'] })
+  })
+  const { url } = console
+  const { topics } = deployment
+
+  await t.test(
+    'processes, partitions with their lag, Kafka, the registry and topics are shown',
+    async (t) => {
+      const { page } = await openPage(t, url, '/system')
+      const process = page.getByRole('row', { name: /collector, forwarder/ })
+      await process.getByText('live').waitFor({ timeout: 30_000 })
+      // The first heartbeats do not know the lag yet.
+      const lag = page.getByRole('region', { name: 'Partitions and lag' })
+      await lag.getByRole('row', { name: `${topics.calls} 4 of 4 0 0` }).waitFor({ timeout: 40_000 })
+      const kept = page.getByRole('region', { name: 'Topics' }).getByRole('row', { name: topics.calls })
+      assert.match(await kept.innerText(), /sound\s+4\s+1\s+7 d/)
+      await page.getByText(/\d+ of \d+ subjects registered/).waitFor()
+      await assertAccessible(page)
+      await page.setViewportSize({ width: 390, height: 844 })
+      assert.equal(await page.evaluate('document.documentElement.scrollWidth > innerWidth'), false)
+      const description = await page.getByRole('link', { name: 'API description' }).getAttribute('href')
+      assert.equal((await fetch(url + String(description))).status, 200)
+    },
+  )
+
+  await t.test('a topic that lost its settings is named with what to do', async (t) => {
+    const { page } = await openPage(t, url, '/system')
+    await page.getByRole('region', { name: 'Topics' }).waitFor()
+    await deployment.admin.deleteTopics({ topics: [topics.retry('600ms')] })
+    await page.getByText(`topic ${topics.retry('600ms')} is missing: run`).waitFor({ timeout: 40_000 })
+    await page.getByRole('cell', { name: 'missing', exact: true }).waitFor()
+  })
+
+  await t.test('a token is made by keyboard, shown once, and revoked by name', async (t) => {
+    const { page } = await openPage(t, url, '/system')
+    await page.getByRole('heading', { name: 'System' }).waitFor()
+    await tabTo(page, 'Tokens')
+    await page.keyboard.press('Enter')
+    await page.getByText('There is no token beside ADMIN_TOKEN').waitFor()
+    await tabTo(page, 'New token')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').waitFor()
+    await assertAccessible(page)
+    await page.keyboard.type('dashboard')
+    await page.keyboard.press('Enter')
+    const shown = page.getByRole('dialog', { name: 'Token “dashboard”' })
+    const token = await shown.locator('code').innerText()
+    const works = () => fetch(`${url}/api/v1/session`, { headers: { authorization: `Bearer ${token}` } })
+    assert.deepEqual(await (await works()).json(), { name: 'dashboard', role: 'reader' })
+    await assertAccessible(page)
+    await tabTo(page, 'Done')
+    await page.keyboard.press('Enter')
+    await shown.waitFor({ state: 'detached' })
+    assert.ok(!(await page.content()).includes(token))
+    await tabTo(page, 'Revoke dashboard')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').waitFor()
+    await tabTo(page, 'Revoke dashboard')
+    await page.keyboard.press('Enter')
+    await page.getByRole('row', { name: 'dashboard' }).getByText('revoked').waitFor()
+    assert.equal((await works()).status, 401)
+  })
+
+  await t.test('the history says who changed what, by filters that the address keeps', async (t) => {
+    const name = '<script>alert(1)</script> \u05d0'
+    await console.ok(200, 'PATCH', '/destinations/crm', { name })
+    const { page } = await openPage(t, url, '/system/history')
+    const change = page.getByRole('row', { name: /Changed destination crm/ })
+    await change.waitFor()
+    assert.ok((await change.innerText()).includes(name))
+    assert.match(await change.innerText(), /ADMIN_TOKEN/)
+    await page.getByRole('row', { name: /Created token dashboard/ }).waitFor()
+    await tabTo(page, 'Destination')
+    await page.keyboard.type('crm')
+    await page.getByRole('row', { name: /token/ }).first().waitFor({ state: 'detached' })
+    await page.reload()
+    await change.waitFor()
+    assert.equal(await page.getByRole('row', { name: /token dashboard/ }).count(), 0)
+    await assertAccessible(page)
+  })
+
+  await t.test('that nothing runs any more is said', async (t) => {
+    const { page } = await openPage(t, url, '/system')
+    await page.getByRole('row', { name: /collector, forwarder/ }).waitFor()
+    await stopParts()
+    await page.getByText('No collector and no forwarder is running').waitFor({ timeout: 30_000 })
+    await page.getByText('No live forwarder reads anything').waitFor()
+  })
+})

@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { startScene } from '../support/browser/scene.ts'
+import { assertAccessible, openPage, tabTo } from '../support/browser/watched-page.ts'
+import { startReceiver } from '../support/receivers.ts'
+
+/** An id of a user and a name that would do harm where they were taken for HTML or for a direction of text. */
+const hostileUser = `<img src=x onerror=alert(1)>\u05d0${'x'.repeat(980)}`
+const hostileName = '<script>alert(1)</script> \u05d0 \u05d1 & “x”'
+
+const isTooWide = (page: Page) => page.evaluate('document.documentElement.scrollWidth > innerWidth')
+const heading = (page: Page, name: string) => page.getByRole('heading', { name, level: 1 })
+
+test('sources, audiences and traits, deletions and suppressions', async (t) => {
+  const receiver = await startReceiver(t)
+  const { console, stopParts } = await startScene(t, async (deployment) => {
+    await deployment.destination({ id: 'crm', urls: [receiver.url] })
+  })
+  t.after(stopParts)
+  const { url } = console
+  const { token } = await console.ok(201, 'POST', '/tokens', { id: 'eyes', role: 'reader' })
+  const reader = { token: String(token) }
+
+  await t.test(
+    'a source is made, changed and disabled by keyboard; its key is covered at first',
+    async (t) => {
+      const watched = await openPage(t, url, '/sources')
+      const { page } = watched
+      await page.getByRole('rowheader', { name: 'shop' }).waitFor()
+      await tabTo(page, 'New source')
+      await page.keyboard.press('Enter')
+      await page.getByRole('dialog').waitFor()
+      await assertAccessible(page)
+      await page.keyboard.type('blog')
+      await page.keyboard.press('Tab')
+      await page.keyboard.type(hostileName)
+      await page.keyboard.press('Enter')
+      await page.getByRole('rowheader', { name: hostileName }).waitFor()
+      const { writeKey } = await console.ok(200, 'GET', '/sources/blog')
+      assert.equal(await page.getByText(String(writeKey)).count(), 0)
+      await tabTo(page, 'Show write key of blog')
+      await page.keyboard.press('Enter')
+      await page.getByText(String(writeKey)).waitFor()
+      await tabTo(page, 'Change blog')
+      await page.keyboard.press('Enter')
+      await page.getByRole('dialog').waitFor()
+      await page.getByLabel('Quota').fill('nonsense')
+      await page.keyboard.press('Enter')
+      await page.getByRole('alert').waitFor()
+      watched.expectFaults(/400/)
+      await page.getByLabel('Quota').fill('50/s')
+      await page.keyboard.press('Enter')
+      await page.getByRole('dialog').waitFor({ state: 'detached' })
+      assert.equal((await console.ok(200, 'GET', '/sources/blog')).maxRate, '50/s')
+      await tabTo(page, 'Disable blog')
+      await page.keyboard.press('Enter')
+      await page.getByRole('dialog').waitFor()
+      await tabTo(page, 'Disable blog')
+      await page.keyboard.press('Enter')
+      await page.getByRole('row', { name: hostileName }).getByText('disabled').waitFor()
+      await assertAccessible(page)
+    },
+  )
+
+  await t.test('what somebody else changed meanwhile is not overwritten', async (t) => {
+    const watched = await openPage(t, url, '/sources')
+    const { page } = watched
+    await page.getByRole('button', { name: 'Change shop' }).click()
+    await page.getByLabel('Name').fill('Mine')
+    await console.ok(200, 'PATCH', '/sources/shop', { name: 'Theirs' })
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('it was changed meanwhile').waitFor()
+    watched.expectFaults(/409/)
+    assert.equal((await console.ok(200, 'GET', '/sources/shop')).name, 'Theirs')
+  })
+
+  await t.test(
+    'a reader is offered no change; it gets write keys, which are public, as from the API',
+    async (t) => {
+      const { page } = await openPage(t, url, '/sources', reader)
+      await page.getByRole('button', { name: 'Show write key of blog' }).click()
+      const headers = { authorization: `Bearer ${reader.token}` }
+      const { writeKey } = (await console.call('GET', '/sources/blog', { headers })).body
+      await page.getByText(String(writeKey)).waitFor()
+      assert.equal(await page.getByRole('button', { name: /New source|Change|Disable/ }).count(), 0)
+      for (const path of ['/audiences', '/deletions', '/suppressions', '/system/tokens']) {
+        await page.goto(path)
+        await page.getByRole('heading', { level: 1 }).waitFor()
+        assert.equal(
+          await page.getByRole('button', { name: /^(New|Erase|Suppress|Revoke)/ }).count(),
+          0,
+          path,
+        )
+      }
+    },
+  )
+
+  await t.test('an audience gets its list by keyboard, and its destinations are notified', async (t) => {
+    const { page } = await openPage(t, url, '/audiences')
+    await page.getByText('There are no audiences yet').waitFor()
+    await assertAccessible(page)
+    await tabTo(page, 'New audience')
+    await page.keyboard.press('Enter')
+    // What is typed before the dialog is open goes nowhere.
+    await page.getByRole('dialog').waitFor()
+    for (const value of ['loyal', 'Loyal Customers', 'shop']) {
+      await page.keyboard.type(value)
+      await page.keyboard.press('Tab')
+    }
+    await tabTo(page, 'Create audience')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    await page.getByRole('link', { name: /^Loyal Customers/ }).waitFor()
+    await tabTo(page, /^Loyal Customers/)
+    await page.keyboard.press('Enter')
+    await heading(page, 'Loyal Customers').waitFor()
+    await tabTo(page, 'Give the whole list')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').waitFor()
+    await assertAccessible(page)
+    await page.getByLabel('Members').fill(`u-1\nu-2\n${hostileUser}`)
+    await tabTo(page, 'Send the list')
+    await page.keyboard.press('Enter')
+    await page.getByText('loyal: 3 given, 3 entered, 0 left').waitFor()
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: 'Change some' }).click()
+    await page.getByLabel('Users who leave').fill('u-2')
+    await page.getByRole('button', { name: 'Send changes' }).click()
+    await page.getByText('loyal: 1 given, 0 entered, 1 left').waitFor()
+    await receiver.waitFor(4, 30_000)
+    assert.equal((await console.ok(200, 'GET', '/audiences/loyal')).count, 2)
+  })
+
+  await t.test('a trait takes a file of JSON lines, and is deleted by name', async (t) => {
+    await console.ok(201, 'POST', '/traits', { id: 'total', name: 'Total', sourceId: 'shop' })
+    const { page } = await openPage(t, url, '/traits/total')
+    await page.getByRole('button', { name: 'Give the whole list' }).click()
+    const buffer = Buffer.from('{"userId":"u-1","value":3.50}\n{"userId":"u-2","value":9007199254740993}\n')
+    await page
+      .getByLabel('Or a file of such lines')
+      .setInputFiles({ name: 'values.jsonl', mimeType: 'application/x-ndjson', buffer })
+    await page.getByRole('button', { name: 'Send the list' }).click()
+    await page.getByText('total: 2 given, 2 entered, 0 left').waitFor()
+    await receiver.waitFor(6, 30_000)
+    assert.ok(receiver.requests.some(({ body }) => body.toString().includes('9007199254740993')))
+    await page.getByRole('button', { name: 'Delete' }).click()
+    await page.getByRole('button', { name: 'Delete total' }).click()
+    await heading(page, 'Audiences and traits').waitFor()
+  })
+
+  await t.test('users are erased by keyboard, and each destination’s progress is shown', async (t) => {
+    const { page } = await openPage(t, url, '/deletions')
+    await page.getByText('There was no deletion request within 40 days').waitFor()
+    await tabTo(page, 'Erase users')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').waitFor()
+    await assertAccessible(page)
+    await page.getByLabel('Users', { exact: true }).fill(`u-1\n${hostileUser}\nu-1`)
+    await tabTo(page, 'Erase 2 users')
+    await page.keyboard.press('Enter')
+    await heading(page, 'Deletion of 2 users').waitFor()
+    await receiver.waitFor(8, 30_000)
+    const crm = page.getByRole('row', { name: /^crm/ })
+    await crm.getByLabel('crm: 2 of 2 done').waitFor({ timeout: 30_000 })
+    assert.match(await crm.innerText(), /2\s+2\s+0\s+0\s+0$/)
+    await assertAccessible(page)
+    await page.getByRole('link', { name: 'Deletions' }).last().click()
+    await page.getByRole('cell', { name: 'written' }).waitFor()
+  })
+
+  await t.test('a user is suppressed and let in again by keyboard, with ids that are no HTML', async (t) => {
+    const { page } = await openPage(t, url, '/suppressions', { width: 390 })
+    await page.getByText('No user is suppressed').waitFor()
+    await tabTo(page, 'Suppress users')
+    await page.keyboard.press('Enter')
+    await page.getByLabel('Users', { exact: true }).fill(`u-7\n${hostileUser}`)
+    await tabTo(page, 'Suppress')
+    await page.keyboard.press('Enter')
+    await page.getByRole('rowheader', { name: hostileUser }).waitFor()
+    assert.equal(await isTooWide(page), false)
+    await assertAccessible(page)
+    await page.getByLabel('Only this user').fill('u-7')
+    await page.getByRole('rowheader', { name: hostileUser }).waitFor({ state: 'detached' })
+    await page.reload()
+    await page.getByRole('rowheader', { name: 'u-7' }).waitFor()
+    await tabTo(page, 'End suppression of u-7')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').waitFor()
+    await tabTo(page, 'End suppression')
+    await page.keyboard.press('Enter')
+    await page.getByText('This user is not suppressed').waitFor()
+  })
+})

@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict'
+import { after, type TestContext } from 'node:test'
+import { AxeBuilder } from '@axe-core/playwright'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { adminToken } from '../consoles.ts'
+import { launchBrowser } from './chromium.ts'
+
+let launching: Promise<Browser> | null = null
+/** One for all tests of a process. */
+const browser = (): Promise<Browser> => (launching ??= launchBrowser())
+after(async () => (await launching)?.close())
+
+export interface WatchedPage {
+  page: Page
+  context: BrowserContext
+  /** What went wrong so far: console errors, CSP reports, unhandled rejections, requests to other hosts. */
+  faults: string[]
+  /** Takes away faults that a test provoked; asserts that there are some, and that all match. */
+  expectFaults(pattern: RegExp): void
+}
+
+interface OpenOptions {
+  /** To log in with; null: nobody is logged in. ADMIN_TOKEN unless given. */
+  token?: string | null
+  scheme?: 'light' | 'dark'
+  width?: number
+}
+
+/** Opens a page in a fresh context, at `path` of the console. Anything that goes wrong in it fails the test at its end. */
+export async function openPage(
+  t: TestContext,
+  url: string,
+  path: string,
+  { token = adminToken, scheme = 'light', width = 1_440 }: OpenOptions = {},
+): Promise<WatchedPage> {
+  const context = await (
+    await browser()
+  ).newContext({
+    baseURL: url,
+    colorScheme: scheme,
+    viewport: { width, height: 900 },
+    permissions: ['clipboard-read', 'clipboard-write'],
+  })
+  const faults: string[] = []
+  t.after(async () => {
+    await context.close()
+    assert.deepEqual(faults, [], 'nothing went wrong in the browser')
+  })
+  if (token !== null) {
+    const response = await context.request.post('/api/v1/session', { data: { token } })
+    assert.equal(response.status(), 200)
+  }
+  const page = await context.newPage()
+  await watch(page, url, faults)
+  await page.goto(path)
+  return {
+    page,
+    context,
+    faults,
+    expectFaults(pattern) {
+      assert.ok(faults.length > 0, 'there are faults')
+      for (const fault of faults.splice(0)) assert.match(fault, pattern)
+    },
+  }
+}
+
+async function watch(page: Page, url: string, faults: string[]): Promise<void> {
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning')
+      faults.push(`console: ${message.text()} ${message.location().url}`)
+  })
+  page.on('pageerror', (error) => faults.push(`page: ${error.message}`))
+  page.on('request', (request) => {
+    const other = request.url()
+    if (!other.startsWith(`${url}/`) && !other.startsWith('data:')) faults.push(`request to ${other}`)
+  })
+  await page.exposeFunction('reportViolation', (text: string) => void faults.push(`CSP: ${text}`))
+  // As text: these tests are compiled without the browser's types.
+  await page.addInitScript(`document.addEventListener('securitypolicyviolation', (event) =>
+    reportViolation(event.violatedDirective + ' ' + event.blockedURI))`)
+}
+
+/** Asserts that axe finds nothing, in both colour schemes. */
+export async function assertAccessible(page: Page): Promise<void> {
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme })
+    const { violations } = await new AxeBuilder({ page }).analyze()
+    const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`)
+    assert.deepEqual(found, [], colorScheme)
+  }
+}
+
+/** Presses Tab until what has the focus has this name, as a person without a mouse would. */
+export async function tabTo(page: Page, name: string | RegExp): Promise<void> {
+  const seen: string[] = []
+  for (let count = 0; count < 200; count++) {
+    await page.keyboard.press('Tab')
+    const found = (await page.evaluate(nameOfFocus)) as string
+    if (typeof name === 'string' ? found === name : name.test(found)) return
+    seen.push(found)
+  }
+  assert.fail(`Tab does not reach ${name}; it reaches ${seen.join(' | ')}`)
+}
+
+const nameOfFocus = `(() => {
+  const element = document.activeElement
+  return (element?.getAttribute('aria-label') ?? element?.labels?.[0]?.innerText ?? element?.innerText ?? '').trim()
+})()`
