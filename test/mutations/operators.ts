@@ -115,4 +115,14 @@ export const operators: readonly Mutation[] = [
     replace: '',
     test: { file: 'core/replay/replay-facts.test.ts', name: 'what was skipped for a suppressed user' },
   },
+  {
+    id: 'records-that-were-read-directly-read-again-by-a-consumer',
+    file: 'src/adapters/kafka/read/direct-reader.ts',
+    find: '    range.low = record.offset + 1\n',
+    replace: '',
+    test: {
+      file: 'adapters/kafka/read/direct-reader.test.ts',
+      name: 'what it cannot read at once a consumer reads on, and no record is handled twice',
+    },
+  },
 ]

@@ -1,9 +1,7 @@
 import type { TimedSettings } from '../../console/messages/message-facts.ts'
 import { SettingsReplay, type SettingsEntry } from '../../core/settings/replay.ts'
-import type { LastingAdmin } from '../kafka/admin/with-admin.ts'
-import { topicRanges } from '../kafka/read/topic-offsets.ts'
+import type { DirectReader } from '../kafka/read/direct-reader.ts'
 import type { TopicRecord } from '../kafka/read/topic-record.ts'
-import { readRange } from '../kafka/read/read-range.ts'
 import { entryIn, settingsBetween, type SettingsHistorySource } from './settings-history.ts'
 
 /**
@@ -12,7 +10,7 @@ import { entryIn, settingsBetween, type SettingsHistorySource } from './settings
  */
 export class FollowedSettings {
   readonly #source: SettingsHistorySource
-  readonly #admin: LastingAdmin
+  readonly #reader: DirectReader
   #replay = new SettingsReplay()
   /** When the last change was appended; epoch ms by the broker's clock. */
   #since = -Infinity
@@ -20,9 +18,9 @@ export class FollowedSettings {
   #next = 0
   #catchingUp: Promise<unknown> = Promise.resolve()
 
-  constructor(source: SettingsHistorySource, admin: LastingAdmin) {
+  constructor(source: SettingsHistorySource, reader: DirectReader) {
     this.#source = source
-    this.#admin = admin
+    this.#reader = reader
   }
 
   /** As `settingsBetween`, and with its errors. */
@@ -43,15 +41,19 @@ export class FollowedSettings {
 
   async #catchUp(signal: AbortSignal | undefined): Promise<boolean> {
     const { codec, ...source } = this.#source
-    const [range] = await this.#admin.use((admin) => topicRanges(admin, [source.topic]))
+    const [range] = await this.#reader.ranges([source.topic])
     if (range!.high < this.#next) this.#startOver()
     if (range!.high === this.#next) return true
     try {
-      for await (const record of readRange({ ...source, from: this.#next, signal })) {
-        const entry = entryIn(record.value, codec)
-        this.#next = record.offset + 1
-        if (entry) this.#take(record, entry)
-      }
+      await this.#reader.readBetween([{ ...range!, low: Math.max(range!.low, this.#next) }], {
+        ...source,
+        signal,
+        onRecord: (record) => {
+          const entry = entryIn(record.value, codec)
+          this.#next = record.offset + 1
+          if (entry) this.#take(record, entry)
+        },
+      })
       this.#next = Math.max(this.#next, range!.high)
       return true
     } catch (error) {

@@ -8,7 +8,6 @@ import { clusterIdOf } from '../kafka/admin/cluster-id.ts'
 import { CommittedOffsets } from '../kafka/group/committed-offsets.ts'
 import { withAdmin, type LastingAdmin } from '../kafka/admin/with-admin.ts'
 import { missingTopics } from '../kafka/explain-kafka-error.ts'
-import { readBetween } from '../kafka/read/read-range.ts'
 import { topicRanges, type TopicRange } from '../kafka/read/topic-offsets.ts'
 import { EntryReader } from './entry-reader.ts'
 import { MessageRecords, maxCopies } from './message-records.ts'
@@ -22,6 +21,11 @@ export interface MessageIndexOptions extends MessageRecordsOptions {
   /** For each question; its owner closes it. */
   admin: LastingAdmin
 }
+
+type RangesOf = (
+  topics: readonly string[],
+  sinceOf: (topic: string, partition: number) => number | null,
+) => Promise<TopicRange[]>
 
 /** Entries that are taken in at once. */
 const batchSize = 20_000
@@ -116,26 +120,30 @@ export class MessageIndex {
     signal: AbortSignal | undefined,
     progress: FactsOptions['progress'] = () => {},
   ): Promise<CommittedOffsets> {
-    const { kafka, topics, groupId } = this.#options
+    const { kafka, topics, groupId, reader } = this.#options
     const covers = new CommittedOffsets()
-    const look = async (admin: Admin): Promise<TopicRange[]> => {
+    const look = async (admin: Admin, rangesOf: RangesOf): Promise<TopicRange[]> => {
       const { tiers, names } = await topicsOf(kafka, admin, topics)
       // Before the ends: whatever these commits cover was recorded before them.
       await covers.read(admin, `${groupId}.retries`, tiers)
       await covers.read(admin, groupId, [topics.calls])
-      return this.#rangesToRead(admin, names)
+      return this.#rangesToRead(names, rangesOf)
     }
     const needs = partPermissions('console', { topics, tiers: [], groupId })
     // Where that fails, it is tried for longer with connections of its own, and the error is explained.
     const ranges = await this.#options.admin
-      .use(look)
-      .catch(() => withAdmin(kafka, look, { needs, retry: { retries: 1 } }))
+      .use((admin) => look(admin, (...asked) => reader.ranges(...asked)))
+      .catch(() =>
+        withAdmin(kafka, (admin) => look(admin, (...asked) => topicRanges(admin, ...asked)), {
+          needs,
+          retry: { retries: 1 },
+        }),
+      )
     const total = ranges.reduce((sum, { low, high }) => sum + Math.max(0, high - low), 0)
     let done = 0
     const { beginning } = this.#database
     const byTopic = Map.groupBy(ranges, ({ topic }) => topic)
     const advance = (count: number) => progress((done += count), total)
-    // Together, for each may wait for seconds until it can begin to read.
     await Promise.all(
       [...byTopic].map(([topic, its]) => this.#readTopic(topic, its, beginning, signal, advance)),
     )
@@ -144,12 +152,12 @@ export class MessageIndex {
   }
 
   /** From where on each partition is to be read, and up to where. Starts over where the view holds records of others. */
-  async #rangesToRead(admin: Admin, names: readonly string[]): Promise<TopicRange[]> {
+  async #rangesToRead(names: readonly string[], rangesOf: RangesOf): Promise<TopicRange[]> {
     const { topics, log } = this.#options
     const positions = new Map(
       this.#database.positions().map((each) => [`${each.topic}/${each.partition}`, each]),
     )
-    const ranges = await topicRanges(admin, names, (topic, partition) => {
+    const ranges = await rangesOf(names, (topic, partition) => {
       const newest = positions.get(`${topic}/${partition}`)?.newest
       return newest === undefined ? null : newest + 1
     })
@@ -177,7 +185,7 @@ export class MessageIndex {
     signal: AbortSignal | undefined,
     advance: (count: number) => void,
   ): Promise<void> {
-    const { kafka, groupId, log } = this.#options
+    const { kafka, reader, groupId, log } = this.#options
     let batch: Entry[] = []
     const flush = () => {
       const entries = batch
@@ -188,7 +196,7 @@ export class MessageIndex {
     const add = (entry: Entry) => {
       if (batch.push(entry) >= batchSize) flush()
     }
-    await readBetween(ranges, {
+    await reader.readBetween(ranges, {
       kafka,
       topic,
       groupPrefix: `${groupId}.why`,

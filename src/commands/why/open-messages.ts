@@ -1,5 +1,6 @@
 import { FollowedSettings } from '../../adapters/folded-log/followed-settings.ts'
 import { LastingAdmin } from '../../adapters/kafka/admin/with-admin.ts'
+import { DirectReader } from '../../adapters/kafka/read/direct-reader.ts'
 import { MessageIndex } from '../../adapters/store/message-index.ts'
 import type { MessagePorts } from '../../console/messages/message-facts.ts'
 import type { Context } from '../context.ts'
@@ -22,7 +23,8 @@ export async function openMessages(
   const { config, kafka, log, topics, codecs } = deploymentOf(context)
   const { groupId, storePath: folder } = config
   const admin = new LastingAdmin(kafka, { retries: 1 })
-  const index = await MessageIndex.open({ kafka, topics, groupId, folder, codecs, log, admin })
+  const reader = new DirectReader(kafka)
+  const index = await MessageIndex.open({ kafka, reader, topics, groupId, folder, codecs, log, admin })
   const source = {
     kafka,
     topic: topics.settings,
@@ -30,15 +32,15 @@ export async function openMessages(
     log,
     codec: codecs.settings,
   }
-  const settings = new FollowedSettings(source, admin)
+  const settings = new FollowedSettings(source, reader)
   return {
     facts: (messageId, options) => index.facts(messageId, options),
     callsOfUser: (userId, before, limit, options) => index.callsOfUser(userId, before, limit, options),
     settingsBetween: (from, to, signal) => settings.between(from, to, signal),
     erasures,
-    close() {
+    async close() {
       index.close()
-      return admin.close()
+      await Promise.all([reader.close(), admin.close()])
     },
   }
 }

@@ -23,7 +23,7 @@ interface Batch extends Fetched {
   offsetLagLow(): string
 }
 
-type BatchClass = new (
+export type BatchClass = new (
   topic: string,
   fetchedOffset: string,
   data: { partition: number; highWatermark: string; messages: unknown[]; abortedTransactions: unknown[] },

@@ -3,7 +3,7 @@ import { PostriderError, messageOf } from '../../../errors.ts'
 import { retryForever } from '../../../retry-forever.ts'
 import type { FetchFreshness } from './fetch-freshness.ts'
 import type { Positions } from './positions.ts'
-import type { TopicReaderOptions, TopicRecord } from './topic-record.ts'
+import { topicRecordOf, type TopicReaderOptions, type TopicRecord } from './topic-record.ts'
 
 /** What a reader shares with its consumers, of which there is one after another. */
 export interface Reading {
@@ -38,15 +38,7 @@ export async function handleBatch(
       const offset = Number(message.offset)
       if (offset < (positions.get(partition) ?? 0)) continue
       if (offset >= until) break
-      const record = {
-        topic,
-        partition,
-        offset,
-        key: message.key,
-        value: message.value,
-        headers: message.headers ?? {},
-        timestamp: Number(message.timestamp),
-      }
+      const record = topicRecordOf(topic, partition, message)
       if (stop.aborted || !(await wasTaken(reading, record))) return
       positions.advance(partition, offset + 1)
     }

@@ -1,12 +1,13 @@
 import type { Kafka } from 'kafkajs'
 import type { Place } from '../../../core/ledger/trace.ts'
 import type { Logger } from '../../log.ts'
-import { readBetween } from './read-range.ts'
+import type { DirectReader } from './direct-reader.ts'
 import type { OffsetRange } from './topic-offsets.ts'
 import type { TopicRecord } from './topic-record.ts'
 
 export interface PlacesSource {
   kafka: Kafka
+  reader: DirectReader
   groupPrefix: string
   log: Logger
 }
@@ -18,7 +19,7 @@ const fetchBytes = 128 * 1_024
 
 /** The records at these places, as far as they are there, in no certain order. They must lie below their topics' ends. */
 export async function readPlaces(
-  { kafka, groupPrefix, log }: PlacesSource,
+  { reader, kafka, groupPrefix, log }: PlacesSource,
   places: readonly Place[],
   signal?: AbortSignal,
 ): Promise<TopicRecord[]> {
@@ -33,7 +34,7 @@ export async function readPlaces(
       [...offsets].map(([partition, its]) => [partition, new Set(its.map(({ offset }) => offset))]),
     )
     return roundsOf(wanted).map((ranges) =>
-      readBetween(ranges, {
+      reader.readBetween(ranges, {
         kafka,
         topic,
         groupPrefix,

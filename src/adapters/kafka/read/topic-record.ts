@@ -1,4 +1,4 @@
-import type { IHeaders, Kafka } from 'kafkajs'
+import type { IHeaders, Kafka, KafkaMessage } from 'kafkajs'
 import type { Logger } from '../../log.ts'
 
 /** A record as it lies in a topic. `timestamp` is in epoch milliseconds (the broker's, for LogAppendTime). */
@@ -11,6 +11,16 @@ export interface TopicRecord {
   headers: IHeaders
   timestamp: number
 }
+
+export const topicRecordOf = (topic: string, partition: number, message: KafkaMessage): TopicRecord => ({
+  topic,
+  partition,
+  offset: Number(message.offset),
+  key: message.key,
+  value: message.value,
+  headers: message.headers ?? {},
+  timestamp: Number(message.timestamp),
+})
 
 export interface TopicReaderOptions {
   kafka: Kafka

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { DirectReader } from '../../../../src/adapters/kafka/read/direct-reader.ts'
 import { fetchRange } from '../../../../src/adapters/kafka/read/topic-offsets.ts'
 import { withAdmin } from '../../../../src/adapters/kafka/admin/with-admin.ts'
 import { createTopics } from '../../../../src/adapters/kafka/admin/create-topics.ts'
@@ -35,13 +36,35 @@ test('with three copies a record counts as written once two brokers have it, wha
   assert.deepEqual(await checkTopics(admin, config), [])
 })
 
-test('commands get their answers while a dead broker is still listed', async (t) => {
+test('commands get their answers, and read all records once, while a dead broker is still listed', async (t) => {
   const cluster = await startCluster(t)
   const config = loadConfig({ KAFKA_BROKERS: cluster.brokers.join() })
   const kafka = createKafka(config, silentLog)
   await withAdmin(kafka, (admin) => ensureTopics(kafka, admin, config))
+  const topic = 'analytics.calls'
+  const producer = kafka.producer({ idempotent: true })
+  t.after(() => producer.disconnect())
+  await producer.connect()
+  const values = Array.from({ length: 600 }, (_, n) => `${n}`)
+  await producer.send({ topic, messages: values.map((value) => ({ key: value, value })) })
+  const reader = new DirectReader(kafka)
+  t.after(() => reader.close())
+  const ranges = await reader.ranges([topic])
+  const readAll = async () => {
+    const read: string[] = []
+    await reader.readBetween(ranges, {
+      ...{ kafka, topic, groupPrefix: 'reading', log: silentLog, fetchBytes: 200 },
+      onRecord: ({ value }) => void read.push(String(value)),
+    })
+    return read.toSorted((a, b) => Number(a) - Number(b))
+  }
+  assert.deepEqual(await readAll(), values)
   const [dead] = cluster.nodes
+  // While it is read, too.
+  const meanwhile = readAll()
   await dead!.kill()
+  assert.deepEqual(await meanwhile, values)
+  assert.deepEqual(await readAll(), values)
   // Each asks some broker, as kafkajs chooses; the dead one is listed for 9 s.
   for (let times = 0; times < 20; times++) {
     const ranges = await fetchRange(kafka, 'webhooks.dead-letters')

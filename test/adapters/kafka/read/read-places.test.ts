@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { DirectReader } from '../../../../src/adapters/kafka/read/direct-reader.ts'
 import { readPlaces, roundsOf } from '../../../../src/adapters/kafka/read/read-places.ts'
 import { someCall } from '../../../support/calls/calls.ts'
 import { deploy } from '../../../support/deployment/deployment.ts'
@@ -31,9 +32,11 @@ test('exactly the requested records are read, from whatever partitions', async (
   const places = all
     .filter((_, index) => index % 7 === 0)
     .map(({ topic, partition, offset }) => ({ topic, partition, offset }))
-  const log = silentLog
-  const found = await readPlaces({ kafka, groupPrefix: `${deployment.config.groupId}.why`, log }, places)
+  const reader = new DirectReader(kafka)
+  t.after(() => reader.close())
+  const source = { kafka, reader, groupPrefix: `${deployment.config.groupId}.why`, log: silentLog }
+  const found = await readPlaces(source, places)
   const keyOf = (place: (typeof places)[number]) => `${place.partition}/${place.offset}`
   assert.deepEqual(found.map(keyOf).toSorted(), places.map(keyOf).toSorted())
-  assert.deepEqual(await readPlaces({ kafka, groupPrefix: 'none', log }, []), [])
+  assert.deepEqual(await readPlaces(source, []), [])
 })

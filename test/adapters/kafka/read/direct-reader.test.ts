@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import kafkajs from 'kafkajs'
+import { createTopics } from '../../../../src/adapters/kafka/admin/create-topics.ts'
+import { withAdmin } from '../../../../src/adapters/kafka/admin/with-admin.ts'
+import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
+import { DirectReader } from '../../../../src/adapters/kafka/read/direct-reader.ts'
+import { topicRanges, type OffsetRange } from '../../../../src/adapters/kafka/read/topic-offsets.ts'
+import { PostriderError } from '../../../../src/errors.ts'
+import { brokers, uniquePrefix } from '../../../support/deployment/rig.ts'
+import { silentLog } from '../../../support/silent-log.ts'
+import { until } from '../../../support/until.ts'
+
+const { CompressionTypes } = kafkajs
+
+async function aTopic(t: TestContext, numPartitions: number) {
+  const kafka = createKafka({ kafka: { brokers: brokers(), ssl: false, sasl: null } }, silentLog)
+  const topic = `${uniquePrefix()}direct`
+  const admin = kafka.admin()
+  const producer = kafka.producer()
+  const reader = new DirectReader(kafka)
+  t.after(async () => {
+    await Promise.all([producer.disconnect(), reader.close()])
+    await admin.deleteTopics({ topics: [topic] })
+    await admin.disconnect()
+  })
+  await Promise.all([admin.connect(), producer.connect()])
+  await createTopics(admin, [{ topic, numPartitions }])
+  /** How often a consumer had to read on. */
+  let consumers = 0
+  const log = Object.create(silentLog, { debug: { value: () => void consumers++ } }) as typeof silentLog
+  const read = async (ranges: readonly OffsetRange[], onEach: (value: string) => void = () => {}) => {
+    const found: string[] = []
+    await reader.readBetween(ranges, {
+      ...{ kafka, topic, groupPrefix: `${topic}.reader`, log, fetchBytes: 300 },
+      onRecord: ({ value, headers }) => {
+        onEach(String(value))
+        found.push(`${String(value)} ${String(headers.via)}`)
+      },
+    })
+    return found
+  }
+  const send = (partition: number, values: string[], compression = CompressionTypes.None) => {
+    const messages = values.map((value) => ({ partition, value, headers: { via: 'test' } }))
+    return producer.send({ topic, compression, messages })
+  }
+  return { kafka, topic, admin, reader, read, send, consumers: () => consumers }
+}
+
+const named = (values: readonly string[]) => values.map((value) => `${value} test`)
+
+test('beginnings, ends and times are the same as those that the admin client finds', async (t) => {
+  const { kafka, topic, admin, reader, send } = await aTopic(t, 3)
+  await send(0, ['a', 'b'])
+  const between = Date.now() + 1
+  await until(() => Date.now() > between, 1_000, 'the next millisecond')
+  await send(0, ['c'])
+  await send(1, ['d'])
+  await admin.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: '1' }] })
+  const times = [between, null, between]
+  const sinceOf = (_: string, partition: number) => times[partition]!
+  const ranges = await reader.ranges([topic], sinceOf)
+  assert.deepEqual(
+    ranges.toSorted((a, b) => a.partition - b.partition),
+    [
+      { topic, partition: 0, low: 1, high: 3, since: 2 },
+      { topic, partition: 1, low: 0, high: 1, since: null },
+      { topic, partition: 2, low: 0, high: 0, since: 0 },
+    ],
+  )
+  const byAdmin = await withAdmin(kafka, (one) => topicRanges(one, [topic], sinceOf))
+  assert.deepEqual(
+    byAdmin.toSorted((a, b) => a.partition - b.partition),
+    ranges.toSorted((a, b) => a.partition - b.partition),
+  )
+})
+
+test('exactly the visible records of the ranges are read, in order within a partition, without a consumer', async (t) => {
+  const { kafka, topic, reader, read, send, consumers } = await aTopic(t, 2)
+  const values = Array.from({ length: 50 }, (_, n) => `a${n}`)
+  for (let from = 0; from < values.length; from += 10) await send(0, values.slice(from, from + 10))
+  await send(1, ['compressed'], CompressionTypes.GZIP)
+  const inTransactions = kafka.producer({ transactionalId: topic, maxInFlightRequests: 1, idempotent: true })
+  t.after(() => inTransactions.disconnect())
+  await inTransactions.connect()
+  for (const [value, ends] of [
+    ['kept', 'commit'],
+    ['taken back', 'abort'],
+  ] as const) {
+    const transaction = await inTransactions.transaction()
+    await transaction.send({
+      topic,
+      messages: [{ partition: 1, value, headers: { via: 'test' } }],
+    })
+    await transaction[ends]()
+  }
+  const ranges = await reader.ranges([topic])
+  // Two at once, which use the same connections, all of which are closed in the end.
+  const [found, again] = await Promise.all([read(ranges), read(ranges)])
+  assert.deepEqual(again.toSorted(), found.toSorted())
+  assert.deepEqual(
+    found.filter((each) => each.startsWith('a')),
+    named(values),
+  )
+  assert.deepEqual(
+    found.filter((each) => !each.startsWith('a')),
+    named(['compressed', 'kept']),
+  )
+  assert.deepEqual(await read([{ partition: 0, low: 13, high: 15 }]), named(['a13', 'a14']))
+  assert.deepEqual(await read([]), [])
+  assert.equal(consumers(), 0)
+})
+
+test('what it cannot read at once a consumer reads on, and no record is handled twice', async (t) => {
+  const { read, send, consumers } = await aTopic(t, 1)
+  await send(0, ['one', 'two'])
+  const reading = read([{ partition: 0, low: 0, high: 4 }])
+  await send(0, ['three'])
+  await send(0, ['four'])
+  assert.deepEqual(await reading, named(['one', 'two', 'three', 'four']))
+
+  const before = consumers()
+  let refused = 0
+  const found = await read([{ partition: 0, low: 0, high: 4 }], (value) => {
+    if (value === 'two' && refused++ < 2) throw new PostriderError('registry_unavailable', 'it is away')
+  })
+  assert.deepEqual(found, named(['one', 'two', 'three', 'four']))
+  assert.equal(consumers() - before, 1)
+  await assert.rejects(
+    read([{ partition: 0, low: 0, high: 4 }], () => {
+      throw new Error('it cannot be handled')
+    }),
+    /it cannot be handled/,
+  )
+})
+
+test('a topic that is missing is named, and one that comes later is read', async (t) => {
+  const { topic, reader, read, send } = await aTopic(t, 1)
+  await assert.rejects(reader.ranges([topic, `${topic}.none`]), { name: 'KafkaJSProtocolError' })
+  await send(0, ['one'])
+  await reader.close()
+  assert.deepEqual(await read(await reader.ranges([topic])), named(['one']))
+})
