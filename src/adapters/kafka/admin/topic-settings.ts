@@ -22,12 +22,17 @@ export interface FoundTopic {
   overrides: Map<string, string>
 }
 
-/** The topics that exist, of those asked for. Listed first, for asking about a topic can create it. */
+/**
+ * The topics that exist, of those asked for. Listed first, for asking about a topic can create it.
+ *
+ * @param known exist, whether or not the broker that is asked has heard of them yet
+ */
 export async function describeTopics(
   admin: Admin,
   specs: readonly Pick<TopicSpec, 'name'>[],
+  known: readonly string[] = [],
 ): Promise<Map<string, FoundTopic>> {
-  const existing = new Set(await admin.listTopics())
+  const existing = new Set([...(await admin.listTopics()), ...known])
   const topics = specs.map(({ name }) => name).filter((name) => existing.has(name))
   if (topics.length === 0) return new Map()
   const resources = topics.map((name) => ({ type: ConfigResourceTypes.TOPIC, name }))

@@ -40,10 +40,11 @@ export async function ensureTopics(
   const before = await describeTopics(admin, specs)
   const missing = specs.filter(({ name }) => !before.has(name))
   if (missing.length > 0) await create(admin, missing, config.replicationFactor)
-  const wrong = options.fix ? before : await describeTopics(admin, missing)
+  const created = missing.map(({ name }) => name)
+  const wrong = options.fix ? before : await describeTopics(admin, missing, created)
   const fixed = await fixTopics(admin, specs, wrong, options.fix ? 'all' : 'durability')
   await untilBrokersKnow(kafka, admin, fixed)
-  const after = await describeTopics(admin, specs)
+  const after = await describeTopics(admin, specs, created)
   return specs.map((spec) => {
     const found = after.get(spec.name)
     const result = !before.has(spec.name) ? 'created' : fixed.has(spec.name) ? 'updated' : 'present'
