@@ -2,7 +2,7 @@ import { Child } from '../child.ts'
 import { nthCall } from '../calls.ts'
 import { cpuLine, forward, noVerdict, warmUpOf, type Drained } from '../measure/drain.ts'
 import { median, medianBy, round2 } from '../measure/figures.ts'
-import { deploy, otherCore } from '../rig.ts'
+import { deploy, measuredCore, otherCore } from '../rig.ts'
 import { atMost, type Workload } from './workload.ts'
 
 const users = 10_000
@@ -42,12 +42,17 @@ export const ledger: Workload = {
       }
     }
     await receiver.end()
+    const work = new Child('tally-work.ts', { core: measuredCore, env: deployment.env })
+    const tallied = await work.reported('tallied')
+    await work.end()
     const middle = (side: Side) => medianBy(runs[side], ({ perSecond }) => perSecond)
     const costs = (side: Side) => ({
       speed: costOf(runs[side], runs.none, ({ perSecond }) => 1 / perSecond),
       cpu: costOf(runs[side], runs.none, ({ cpuMicros }) => cpuMicros),
     })
     const [byDefault, all] = [costs('failures'), costs('all')]
+    const { counts, content } = { counts: tallied.counts!, content: tallied.content! }
+    const percentOf = (micros: number) => round2((micros / (1_000_000 / middle('none').perSecond)) * 100)
     return {
       rows: names.map((side) => {
         const { perSecond, cpuMicros, use } = middle(side)
@@ -60,14 +65,18 @@ export const ledger: Workload = {
       }),
       ratio: middle('failures').perSecond / middle('none').perSecond,
       goal: null,
-      goals: [atMost('cost by default, % of a call’s CPU', byDefault.cpu ?? byDefault.speed!, 3)],
+      goals: [
+        atMost('cost by default, % of a call’s CPU', byDefault.cpu ?? byDefault.speed!, 3),
+        atMost('URLs and durations in tallies, % of a call', percentOf(content - counts), 1),
+      ],
       verdict: noVerdict(names.flatMap((side) => runs[side].map(({ use }) => use))),
       text: [
         `  cost in % of the CPU (of the speed), by default: ${byDefault.cpu ?? '–'} (${byDefault.speed})`,
         `  cost in % of the CPU (of the speed), LEDGER=all: ${all.cpu ?? '–'} (${all.speed})`,
+        `  tallies by themselves: ${round2(content)} µs a call (${percentOf(content)} %), ${round2(counts)} with counts alone`,
         ...names.map((side) => cpuLine(sides[side].what, middle(side).use)),
       ],
-      detail: { calls, users, costs: { failures: byDefault, all }, runs },
+      detail: { calls, users, costs: { failures: byDefault, all }, tallied, runs },
     }
   },
 }
