@@ -120,7 +120,7 @@ export const isolation: readonly Mutation[] = [
     id: 'a-slow-endpoint-shed-although-it-is-alone',
     file: 'src/forwarder/send/head-of-line-monitor.ts',
     find: "if (held === 'none') {",
-    replace: 'if (!endpoint.isOverdue(now)) {',
+    replace: 'if (!admission.isOverdue(now)) {',
     test: {
       file: 'forwarder/send/head-of-line-monitor.test.ts',
       name: 'a slow endpoint that blocks no other only causes lag: nothing is deferred, however long it takes',

@@ -98,8 +98,8 @@ export const retries: readonly Mutation[] = [
   {
     id: 'a-replay-that-keeps-the-old-window',
     file: 'src/core/delivery/replay.ts',
-    find: 'firstScheduledAt: now,',
-    replace: 'firstScheduledAt: delivery.firstScheduledAt,',
+    find: '...newWindow(now),',
+    replace: '...newWindow(now),\n      firstScheduledAt: delivery.firstScheduledAt,',
     test: {
       file: 'core/delivery/replay.test.ts',
       name: 'a delivery starts over, at every current URL of its destination, with the same id and body',
