@@ -374,10 +374,10 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
-    id: 'statistics-written-without-their-position',
+    id: 'statistics-written-without-their-chains',
     file: 'src/adapters/store/statistics/statistics-database.ts',
-    find: 'for (const [partition, { next, newest }] of until) move.run(partition, next, newest)',
-    replace: 'for (const [partition, { newest }] of until) move.run(partition, 0, newest)',
+    find: 'for (const [key, state] of chains) putChain.run(key, JSON.stringify(state))',
+    replace: 'void [chains, putChain]',
     test: {
       file: 'pipeline/audit/statistics.test.ts',
       name: 'a process that is killed while it folds neither loses a count nor adds one twice',

@@ -4,6 +4,7 @@ import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { test, type TestContext } from 'node:test'
 import type { AuditReport } from '../../../src/core/ledger/audit-report.ts'
 import type { OptionsEdit } from '../../../src/core/settings/destination-options.ts'
@@ -95,7 +96,7 @@ async function begin(t: TestContext, brokers: readonly string[]) {
   const calls = new NumberedCalls(deployment)
   await calls.produce(300)
   await deployment.produce([someCall({ sourceId: 'nobody', messageId: 'a' })])
-  return { deployment, one, other }
+  return { deployment, one, other, calls }
 }
 
 /** A process that keeps the file up with the ledger, as a console does. */
@@ -106,6 +107,17 @@ async function startFolding(t: TestContext, deployment: Deployment, folder: stri
   t.after(() => child.kill('SIGKILL'))
   await once(child, 'message')
   return child
+}
+
+/** How often something was saved in the file so far. */
+async function savedIn(folder: string): Promise<number> {
+  const file = (await readdir(folder)).find((name) => name.endsWith('.sqlite'))!
+  const database = new DatabaseSync(join(folder, file), { readOnly: true })
+  try {
+    return Number(database.prepare('SELECT revision FROM state').get()!.revision)
+  } finally {
+    database.close()
+  }
 }
 
 async function killed(child: ChildProcess): Promise<void> {
@@ -175,12 +187,18 @@ test('on a broker that allows short sessions', async (t) => {
   await t.test(
     'a process that is killed while it folds neither loses a count nor adds one twice',
     async (t) => {
-      const { deployment, one } = await begin(t, brokers)
+      const { deployment, one, calls } = await begin(t, brokers)
       const folder = await temporaryFolder(t)
       const forwarder = await startForwarderProcess(t, deployment)
-      for (const count of [300, 900, 1_500]) {
+      for (let round = 0; round < 3; round++) {
         const child = await startFolding(t, deployment, folder)
-        await one.waitFor(count, 60_000)
+        const arrived = one.requests.length
+        await calls.produce(50)
+        await one.waitFor(arrived + 100, 60_000)
+        // It is killed in the middle: some of it is saved, and more comes.
+        const saved = await savedIn(folder)
+        await until(async () => (await savedIn(folder)) >= saved + 2, 30_000, 'that it saves')
+        await calls.produce(50)
         await killed(child)
       }
       const child = await startFolding(t, deployment, folder)
