@@ -314,6 +314,16 @@ export const keeping: readonly Mutation[] = [
     },
   },
   {
+    id: 'a-stopped-consumer-that-fetches-for-ever',
+    file: 'src/adapters/kafka/patches/index.ts',
+    find: '  endFetchersWhenStopped,\n',
+    replace: '',
+    test: {
+      file: 'adapters/kafka/patches/end-fetchers-when-stopped.test.ts',
+      name: 'a consumer that is stopped while its brokers change ends, and does not fetch for ever',
+    },
+  },
+  {
     id: 'records-before-the-offset-that-was-asked-for',
     file: 'src/adapters/kafka/patches/decode-lazily.ts',
     find: 'records.startAt(Number(fetchedOffset))',

@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module'
 import { decodeLazily } from './decode-lazily.ts'
 import { discardPartialResponse } from './discard-partial-response.ts'
+import { endFetchersWhenStopped } from './end-fetchers-when-stopped.ts'
 import { fetchSoonAfterResume } from './fetch-soon-after-resume.ts'
 import { forgetClosedSocket } from './forget-closed-socket.ts'
 import { freeResponsesEarly } from './free-responses-early.ts'
@@ -27,6 +28,7 @@ export const patches: readonly Patch[] = [
   heartbeatAfterClockChange,
   rejoinWhenForgotten,
   keepCommitWhenOutOfRange,
+  endFetchersWhenStopped,
   fetchSoonAfterResume,
   decodeLazily,
 ]
