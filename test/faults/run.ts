@@ -124,6 +124,7 @@ export async function run(options: Options, folder: string, control: RunControl)
       mortals: hasElder(options) ? seats.slice(1) : seats,
       patience: options.patience,
       rounds: options.rounds,
+      step: () => {},
       finding: (text) => {
         findings.add('what faults must not lead to', text)
         tell(`FINDING ${text}`)
@@ -216,9 +217,12 @@ function reportProgress(
   const timer = setInterval(() => {
     void elder.usage().then((usage) => {
       const { calls, requests, wrongRequests, injected } = progress()
+      const goingOn = injected
+        .filter(({ to }) => to === Infinity)
+        .map(({ kind, step }) => `; ${kind} ${step}`)
       const memory = usage ? `, ${elder.name} ${Math.round(usage.rssMb)} MB and ${usage.files} files` : ''
       tell(
-        `${calls} calls, ${requests} requests (${wrongRequests} wrong), ${injected.length} faults${memory}`,
+        `${calls} calls, ${requests} requests (${wrongRequests} wrong), ${injected.length} faults${memory}${goingOn.join('')}`,
       )
     })
     void write()

@@ -11,6 +11,8 @@ import type { Random } from './random.ts'
 export interface Injected {
   kind: FaultKind
   detail: string
+  /** What it does or waits for, while it goes on. */
+  step: string
   from: number
   /** When all worked again; Infinity while it does not. */
   to: number
@@ -89,12 +91,16 @@ export class Schedule {
     lock: Lock,
   ): Promise<void> {
     const running = (async () => {
-      const entry: Injected = { kind, detail: '', from: Date.now(), to: Infinity }
+      const entry: Injected = { kind, detail: '', step: 'began', from: Date.now(), to: Infinity }
       this.injected.push(entry)
       const isInfrastructure = lock === 'infrastructure'
       if (isInfrastructure) this.#infrastructureBroken = true
       try {
-        const result = await inject({ ...context, random: this.#random.fork() })
+        const result = await inject({
+          ...context,
+          random: this.#random.fork(),
+          step: (text) => void (entry.step = text),
+        })
         if (typeof result === 'string') entry.detail = result
         else this.#drop(entry, result.notInjected)
       } catch (error) {

@@ -1,4 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { within } from './within.ts'
+
+/** A look may take longer than the wait; one that takes so much longer will never end. */
+const lookMs = 60_000
 
 /** Looks every few milliseconds until the condition holds; rejects when it does not within `withinMs`. */
 export async function until(
@@ -7,7 +11,13 @@ export async function until(
   what = 'what was waited for',
 ): Promise<void> {
   const deadline = performance.now() + withinMs
-  while (!(await condition())) {
+  for (;;) {
+    const looked = condition()
+    const holds =
+      typeof looked === 'boolean'
+        ? looked
+        : await within(withinMs + lookMs, looked, `an answer whether ${what} happened`)
+    if (holds) return
     if (performance.now() > deadline) throw new Error(`${what} did not happen within ${withinMs} ms`)
     await delay(10)
   }

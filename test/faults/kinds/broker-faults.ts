@@ -37,6 +37,7 @@ async function away(context: FaultContext, minMs: number): Promise<number> {
 
 /** All brokers run again, and so does everybody who needs them. */
 export async function back(context: FaultContext, after: string): Promise<void> {
+  context.step('starts the brokers')
   await context.rig.cluster.startAll()
   await recovered(context, running(context), after, 'infrastructure')
 }

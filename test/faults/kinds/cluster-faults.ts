@@ -10,7 +10,8 @@ const wholeMs = 120_000
 const frozenMs = { session: [8, 14], request: [32, 38] } as const
 
 /** Waits until every replica is in sync; where that does not come about nothing else can be tried. */
-async function whole({ rig, patience }: FaultContext): Promise<void> {
+async function whole({ rig, patience, step }: FaultContext): Promise<void> {
+  step('waits until all replicas are in sync')
   await rig.state.whole(wholeMs * patience)
 }
 
@@ -57,9 +58,12 @@ export const clusterFaults = {
     lock: 'infrastructure',
     async inject(context) {
       const { cluster, state } = context.rig
+      context.step('asks who leads most partitions')
       const seat = await state.leaderOfMost()
       const ms = seconds(context.random, 2, 12)
+      context.step(`kills ${seat.name}`)
       await cluster.kill(seat)
+      context.step(`${seat.name} is away`)
       await pause(ms)
       await after(context, 'the leader of most partitions was killed')
       return `${seat.name}, which led most partitions, killed, and away for ${describeMs(ms)}`

@@ -21,6 +21,8 @@ export interface FaultContext {
   patience: number
   /** How often around brokers are rolled. */
   rounds: number
+  /** What the fault does or waits for now. */
+  step(text: string): void
   /** Something that no fault may lead to. */
   finding(text: string): void
   /** True while something that all forwarders need is broken, or was within `sinceMs` (performance.now). */
@@ -66,12 +68,17 @@ export async function recovered(
   after: string,
   lock: Lock,
 ): Promise<void> {
+  const notReady = new Set(seats.map(({ name }) => name))
+  const tell = () => context.step(`waits for readiness of ${[...notReady].join(', ')}`)
+  tell()
   await Promise.all(
     seats.map(async (seat) => {
       for (;;) {
         const began = performance.now()
         try {
-          return await seat.ready(readyMs * context.patience)
+          await seat.ready(readyMs * context.patience)
+          notReady.delete(seat.name)
+          return tell()
         } catch {
           if (seat.frozen || (lock !== 'infrastructure' && context.infrastructureFailed(began))) continue
           context.finding(

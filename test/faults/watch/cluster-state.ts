@@ -1,7 +1,11 @@
 import type { Admin } from 'kafkajs'
+import { within } from '../../support/within.ts'
 import { until } from '../../support/until.ts'
 import type { BrokerSeat, Cluster } from './cluster.ts'
 import { quorumLeader } from '../load/raw-request.ts'
+
+/** kafkajs gives up a request after 30 s and asks again; what takes longer than this never comes. */
+const metadataMs = 150_000
 
 /** What the brokers say of themselves, past the proxies. */
 export class ClusterState {
@@ -17,7 +21,7 @@ export class ClusterState {
   async partitions(): Promise<
     { topic: string; partition: number; leader: number; replicas: number[]; isr: number[] }[]
   > {
-    const { topics } = await this.#admin.fetchTopicMetadata()
+    const { topics } = await within(metadataMs, this.#admin.fetchTopicMetadata(), 'an answer of the brokers')
     return topics.flatMap(({ name, partitions }) =>
       partitions.map(({ partitionId, leader, replicas, isr }) => ({
         ...{ topic: name, partition: partitionId, leader, replicas, isr },
