@@ -174,8 +174,10 @@ test(title, { skip: prometheus.skip, timeout: 300_000 }, async (t) => {
     down.map(({ metric }) => metric.destination),
     ['down'],
   )
-  const firing = await query('ALERTS{alertname="PostriderDeadLetters",alertstate="firing"}')
-  assert.ok(firing.some(({ metric }) => metric.destination === 'refusing'))
+  // It takes two scrapes between which the dead letters grew, and an evaluation after them.
+  const deadLetters = 'ALERTS{alertname="PostriderDeadLetters",alertstate="firing"}'
+  const fires = async () => (await query(deadLetters)).some(({ metric }) => metric.destination === 'refusing')
+  await until(fires, 30_000, 'PostriderDeadLetters fires')
   assert.deepEqual(await query('ALERTS{severity="critical",alertstate="firing"}'), [])
   stop.abort()
   await load
