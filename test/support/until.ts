@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { within } from './within.ts'
 
 /** A look may take longer than the wait; one that takes so much longer will never end. */
 const lookMs = 60_000
@@ -20,5 +19,18 @@ export async function until(
     if (holds) return
     if (performance.now() > deadline) throw new Error(`${what} did not happen within ${withinMs} ms`)
     await delay(10)
+  }
+}
+
+/** Passes on what the promise comes to; rejects when it has not settled within `ms`. */
+export async function within<T>(ms: number, promise: Promise<T>, what: string): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`${what} did not come within ${ms} ms`)), ms)
+  })
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
   }
 }

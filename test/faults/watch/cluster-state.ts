@@ -1,6 +1,5 @@
 import type { Admin } from 'kafkajs'
-import { within } from '../../support/within.ts'
-import { until } from '../../support/until.ts'
+import { until, within } from '../../support/until.ts'
 import type { BrokerSeat, Cluster } from './cluster.ts'
 import { quorumLeader } from '../load/raw-request.ts'
 
