@@ -12,6 +12,7 @@ import { fromPairs } from '../../src/core/offsets/finished-offsets.ts'
 import { decodeFinished, tallyIdOf } from '../../src/core/offsets/offset-runs.ts'
 import type { Deployment } from './deployment/deployment.ts'
 import { silentLog } from './silent-log.ts'
+import { until } from './until.ts'
 
 /** What `postrider audit` finds in the deployment now. Forwarders may run. */
 export function auditOf(
@@ -21,6 +22,21 @@ export function auditOf(
   const log = silentLog
   const source = openAuditSource({ kafka, topics, groupId: config.groupId, codecs, log })
   return audit(source, () => new SqliteKeySet(), { since, until })
+}
+
+/** What it finds once no retry waits any more, or something is wrong. */
+export async function settledAudit(deployment: Deployment): Promise<AuditReport> {
+  await deployment.drained(60_000)
+  let report = await auditOf(deployment)
+  await until(
+    async () => {
+      report = await auditOf(deployment)
+      return !report.ok || report.destinations.every(({ waiting }) => waiting === 0)
+    },
+    60_000,
+    'that nothing waits',
+  )
+  return report
 }
 
 /** Sums of one destination; what is zero is left out. */

@@ -1,10 +1,8 @@
 // What the audit says after crashes and moves of partitions, on a broker that takes short sessions.
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
-import type { AuditReport } from '../../../src/core/ledger/audit-report.ts'
-import { auditOf } from '../../support/audit.ts'
-import { deploy, type Deployment } from '../../support/deployment/deployment.ts'
-import { until } from '../../support/until.ts'
+import { settledAudit } from '../../support/audit.ts'
+import { deploy } from '../../support/deployment/deployment.ts'
 import { startForwarderProcess } from '../../support/deployment/forwarder-process.ts'
 import { NumberedCalls, countByPlace, placeOf } from '../../support/calls/numbered-calls.ts'
 import { startReceiver, type Receiver } from '../../support/receivers.ts'
@@ -21,21 +19,6 @@ function failAThird(receiver: Receiver): void {
     const delayMs = 5 + ((offset * 7_919 + partition * 104_729) % 95)
     return { status: !again && offset % 3 === 0 ? 503 : 200, delayMs }
   })
-}
-
-/** Once nothing waits any more. */
-async function settled(deployment: Deployment): Promise<AuditReport> {
-  await deployment.drained(60_000)
-  let report = await auditOf(deployment)
-  await until(
-    async () => {
-      report = await auditOf(deployment)
-      return !report.ok || report.destinations.every(({ waiting }) => waiting === 0)
-    },
-    60_000,
-    'that nothing waits',
-  )
-  return report
 }
 
 async function begin(t: TestContext, brokers: string[]) {
@@ -61,7 +44,7 @@ test('on a broker that allows short sessions', async (t) => {
         await forwarder.kill()
       }
       await startForwarderProcess(t, deployment)
-      const report = await settled(deployment)
+      const report = await settledAudit(deployment)
       assert.deepEqual(report.faults, [])
       assert.ok(report.ok, JSON.stringify(report.destinations))
       const [crm] = report.destinations
@@ -91,7 +74,7 @@ test('on a broker that allows short sessions', async (t) => {
     two.freeze()
     await receiver.waitFor(2_000, 60_000)
     two.thaw()
-    const report = await settled(deployment)
+    const report = await settledAudit(deployment)
     assert.deepEqual(report.faults, [])
     assert.ok(report.ok, JSON.stringify(report.destinations))
     assert.equal(report.destinations[0]!.planned, 2_400)

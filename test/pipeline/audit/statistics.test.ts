@@ -8,31 +8,15 @@ import { DatabaseSync } from 'node:sqlite'
 import { test, type TestContext } from 'node:test'
 import type { AuditReport } from '../../../src/core/ledger/audit-report.ts'
 import type { OptionsEdit } from '../../../src/core/settings/destination-options.ts'
-import { auditOf } from '../../support/audit.ts'
 import { someCall } from '../../support/calls/calls.ts'
 import { NumberedCalls, placeOf, unevenly } from '../../support/calls/numbered-calls.ts'
 import { deploy, type Deployment } from '../../support/deployment/deployment.ts'
 import { startForwarderProcess } from '../../support/deployment/forwarder-process.ts'
 import { ownKafka, temporaryFolder } from '../../support/deployment/rig.ts'
-import { ledgerEvents, ledgerSums, sumOfValues, type LedgerSums } from '../../support/audit.ts'
+import { ledgerEvents, ledgerSums, settledAudit, sumOfValues, type LedgerSums } from '../../support/audit.ts'
 import { startReceiver, type ReceivedRequest, type Receiver } from '../../support/receivers.ts'
 import { countedIn, ever, statisticsOf, sumsOf } from '../../support/statistics/counted.ts'
 import { until } from '../../support/until.ts'
-
-/** Once no retry waits any more. */
-async function settled(deployment: Deployment): Promise<AuditReport> {
-  await deployment.drained(60_000)
-  let report = await auditOf(deployment)
-  await until(
-    async () => {
-      report = await auditOf(deployment)
-      return !report.ok || report.destinations.every(({ waiting }) => waiting === 0)
-    },
-    60_000,
-    'that nothing waits',
-  )
-  return report
-}
 
 /** The equation of the audit, by the statistics' numbers. */
 async function assertAddsUp(deployment: Deployment, folder: string, report: AuditReport): Promise<void> {
@@ -140,7 +124,7 @@ test('on a broker that allows short sessions', async (t) => {
       const early = await countedIn(deployment, folder)
       assert.ok((early.crm?.counts.delivered ?? 0) > 0)
       await startForwarderProcess(t, deployment)
-      const report = await settled(deployment)
+      const report = await settledAudit(deployment)
 
       const ledger = await ledgerSums(deployment)
       let counted: LedgerSums = {}
@@ -202,7 +186,7 @@ test('on a broker that allows short sessions', async (t) => {
         await killed(child)
       }
       const child = await startFolding(t, deployment, folder)
-      const report = await settled(deployment)
+      const report = await settledAudit(deployment)
       const ledger = await ledgerSums(deployment)
       const statistics = await statisticsOf(deployment, folder)
       const counted = () => sumsOf(statistics.database.sums('destination', ever('hour')))

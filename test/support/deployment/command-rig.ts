@@ -24,6 +24,25 @@ export interface RunningCommand {
   ended: Promise<CommandResult>
 }
 
+/** Starts a command as users do, in a folder that is not the project's. It is killed at the end of the test. */
+export function startProgram(
+  t: TestContext,
+  env: Record<string, string | undefined>,
+  args: readonly string[],
+): RunningCommand {
+  const child = spawn(process.execPath, [main, ...args], { cwd: tmpdir(), env })
+  t.after(() => child.kill('SIGKILL'))
+  let [stdout, stderr] = ['', '']
+  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()))
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
+  // A command that fails early does not read on.
+  child.stdin.on('error', () => {})
+  const ended = new Promise<CommandResult>((resolve) =>
+    child.on('close', (status) => resolve({ status, stdout, stderr })),
+  )
+  return { process: child, ended }
+}
+
 /** Commands run as users run them, on topics of this test's own. */
 export interface CommandRig {
   prefix: string
@@ -58,19 +77,7 @@ export async function commandRig(t: TestContext, env: Record<string, string> = {
     if (own.length > 0) await admin.deleteTopics({ topics: own })
     await admin.disconnect()
   })
-  const start = (...args: string[]): RunningCommand => {
-    const child = spawn(process.execPath, [main, ...args], { cwd: tmpdir(), env: environment })
-    t.after(() => child.kill('SIGKILL'))
-    let [stdout, stderr] = ['', '']
-    child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()))
-    child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
-    // A command that fails early does not read on.
-    child.stdin.on('error', () => {})
-    const ended = new Promise<CommandResult>((resolve) =>
-      child.on('close', (status) => resolve({ status, stdout, stderr })),
-    )
-    return { process: child, ended }
-  }
+  const start = (...args: string[]): RunningCommand => startProgram(t, environment, args)
   return {
     prefix,
     kafka,
