@@ -94,7 +94,10 @@ export class DirectReader {
           leadersOf(cluster, topic).map(({ partitionId, leader }) => [partitionId, leader]),
         )
         const byLeader = Map.groupBy(left, ({ partition }) => leaders.get(partition) ?? -1)
-        await Promise.all([...byLeader].map(([nodeId, its]) => readFrom(nodeId, ask, its, options)))
+        const reading = [...byLeader].map(([nodeId, its]) => readFrom(nodeId, ask, its, options))
+        // All have ended before a consumer goes on: none reads what it reads.
+        for (const ended of await Promise.allSettled(reading))
+          if (ended.status === 'rejected') throw ended.reason
       })
     } catch (error) {
       signal?.throwIfAborted()
