@@ -154,7 +154,9 @@ test('the page around every page', async (t) => {
     await page.route('**/assets/destinations-*', (route) =>
       isOld ? route.fulfill({ status: 404 }) : route.continue(),
     )
-    page.on('domcontentloaded', () => (isOld = false))
+    page.on('request', (request) => {
+      if (request.isNavigationRequest()) isOld = false
+    })
     await page.getByRole('link', { name: 'Destinations' }).click()
     await page.waitForSelector(visible('Destinations'))
     watched.expectFaults(/404/)

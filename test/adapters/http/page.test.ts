@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { openConsoleServer } from '../../../src/adapters/http/console-server.ts'
 import { operations } from '../../../src/console/api/operations.ts'
+import { pagePaths } from '../../../src/console/page-paths.ts'
 import { silentLog } from '../../support/silent-log.ts'
 
 async function started(t: TestContext): Promise<string> {
@@ -22,6 +23,10 @@ async function started(t: TestContext): Promise<string> {
 const asBrowser = { headers: { accept: 'text/html,*/*;q=0.8' } }
 const assetsIn = (html: string) => [...html.matchAll(/"(\/assets\/[^"]+)"/g)].map(([, path]) => path!)
 
+const preload = /^ *<link rel="modulepreload" href="([^"]+)">\n/gm
+const preloadsOf = (html: string) => [...html.matchAll(preload)].map(([, href]) => href!)
+const withoutPreloads = (html: string) => html.replaceAll(preload, '')
+
 test('the page is served at each of its paths, checked again each time, and shows nothing without a login', async (t) => {
   const url = await started(t)
   const html = await (await fetch(url)).text()
@@ -29,11 +34,36 @@ test('the page is served at each of its paths, checked again each time, and show
   for (const path of ['/', '/login', '/destinations', '/destinations/crm', '/destinations/a%2Fb%20c?x=1']) {
     const response = await fetch(url + path)
     assert.deepEqual([response.status, response.headers.get('cache-control')], [200, 'no-cache'], path)
-    assert.equal(await response.text(), html)
+    assert.equal(withoutPreloads(await response.text()), withoutPreloads(html))
     const tag = response.headers.get('etag')!
     const again = await fetch(url + path, { headers: { 'if-none-match': tag, accept: 'text/html' } })
     assert.equal(again.status, 304)
   }
+})
+
+test('each page asks at once for the scripts that it will need, and for those of no other page', async (t) => {
+  const url = await started(t)
+  const needed = new Set(preloadsOf(await (await fetch(`${url}/login`)).text()))
+  const own = new Map<string, string>()
+  for (const [name, path] of Object.entries(pagePaths)) {
+    const hrefs = preloadsOf(await (await fetch(url + path.replace(':id', 'x'))).text())
+    assert.equal(new Set(hrefs).size, hrefs.length, name)
+    assert.ok(
+      [...needed].every((href) => hrefs.includes(href)),
+      name,
+    )
+    for (const href of hrefs) {
+      const response = await fetch(url + href)
+      assert.equal(response.status, 200, href)
+      await response.arrayBuffer()
+    }
+    const [script] = hrefs.filter((href) => !needed.has(href))
+    if (script) own.set(name, script)
+  }
+  // What an audience and a trait are shown by is one script.
+  const names = Object.keys(pagePaths).filter((name) => name !== 'login')
+  assert.deepEqual([...own.keys()], names)
+  assert.equal(new Set(own.values()).size, names.length - 1)
 })
 
 test('the page runs scripts and styles of its own host only, cannot be framed, and sends no referrer', async (t) => {

@@ -1,13 +1,15 @@
+import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { build, stop } from 'esbuild'
+import { build, stop, type Metafile } from 'esbuild'
 
 const web = join(import.meta.dirname, '../../../console/web')
 /** Where browsers find what is not the page itself. */
 const assets = '/assets/'
 
 /**
- * Bundles the sources of the page, by name: `index.html`, the style sheet, the script that it begins with, and those that
- * single pages and plots load when they are needed first. All but the HTML have a hash of their content in the name.
+ * Bundles the sources of the page, by name: the HTML, the style sheet, the script that it begins with, and those that
+ * single pages and plots load when they are needed first. All but the HTML have a hash of their content in the name. Each
+ * page has HTML of its own, named as the page, which asks at once for all that it needs; `index.html` is for what is none.
  */
 export async function bundlePage(): Promise<Map<string, Uint8Array>> {
   try {
@@ -34,12 +36,17 @@ export async function bundlePage(): Promise<Map<string, Uint8Array>> {
       outputs.find(
         ([path, { entryPoint }]) => entryPoint !== undefined && path.endsWith(extension) && isEntry(path),
       )!
-    const [script, { imports }] = entryOf('.js')
+    const [script] = entryOf('.js')
     const [styles] = entryOf('.css')
-    // What the script needs at once is asked for beside it, not after it.
-    const needed = imports.filter(({ kind }) => kind === 'import-statement').map(({ path }) => basename(path))
-    const html = shell({ script: basename(script), needed, styles: basename(styles) })
-    return files.set('index.html', Buffer.from(html))
+    const names = { script: basename(script), styles: basename(styles) }
+    const needed = neededBy(script, metafile)
+    files.set('index.html', Buffer.from(shell({ ...names, needed })))
+    for (const [page, module] of await pageModules()) {
+      const [output] = outputs.find(([, { entryPoint }]) => entryPoint?.endsWith(module))!
+      const all = new Set([...needed, basename(output), ...neededBy(output, metafile)])
+      files.set(`${page}.html`, Buffer.from(shell({ ...names, needed: [...all] })))
+    }
+    return files
   } finally {
     // Its process would live as long as this one.
     await stop()
@@ -48,6 +55,23 @@ export async function bundlePage(): Promise<Map<string, Uint8Array>> {
 
 /** Files that are loaded later are entry points, too. */
 const isEntry = (path: string): boolean => /^(console|style)-/.test(basename(path))
+
+/** The scripts that a script imports, and those that these import: asked for beside it, not after it. */
+function neededBy(output: string, { outputs }: Metafile, found = new Set<string>()): string[] {
+  for (const { path, kind } of outputs[output]!.imports) {
+    if (kind !== 'import-statement' || found.has(basename(path))) continue
+    found.add(basename(path))
+    neededBy(path, { outputs } as Metafile, found)
+  }
+  return [...found]
+}
+
+/** By the page's name the end of its module's path, as the list of pages has them. */
+async function pageModules(): Promise<Map<string, string>> {
+  const list = await readFile(join(web, 'pages/pages.ts'), 'utf8')
+  const found = list.matchAll(/^ {2}(\w+): \(\) => import\('\.(\/[^']+)'\)/gm)
+  return new Map([...found].map(([, page, module]) => [page!, `pages${module}`]))
+}
 
 const icon = encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#3d52d5"/>' +

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
-import { extname, join } from 'node:path'
+import { basename, extname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 
@@ -15,7 +15,10 @@ export interface PageFile {
 
 /** The web page, as it is served from memory. */
 export interface PageFiles {
-  html: PageFile
+  /** Of each page by its name. */
+  html: ReadonlyMap<string, PageFile>
+  /** For what is none of them. */
+  index: PageFile
   /** Scripts and the style sheet, by name; a name holds a hash of the content. */
   assets: ReadonlyMap<string, PageFile>
 }
@@ -29,8 +32,6 @@ const types: Record<string, string> = {
 /** Of the build, or of the checkout. */
 const root = join(import.meta.dirname, '../../../..')
 const builtFolders = [join(root, 'web'), join(root, 'dist/web')]
-
-const pageName = 'index.html'
 
 let loading: Promise<PageFiles | null> | null = null
 
@@ -53,13 +54,16 @@ async function loadPageFiles(): Promise<PageFiles | null> {
   return pageFilesOf(new Map(await Promise.all(files)))
 }
 
-/** @param bundle by name; `index.html` is the page, the others are its assets */
+/** @param bundle by name; HTML is a page, by its name, or `index.html`; the others are assets */
 async function pageFilesOf(bundle: ReadonlyMap<string, Uint8Array>): Promise<PageFiles> {
   const assets = new Map<string, PageFile>()
-  for (const [name, body] of bundle) assets.set(name, await pageFileOf(name, Buffer.from(body)))
-  const html = assets.get(pageName)!
-  assets.delete(pageName)
-  return { html, assets }
+  const html = new Map<string, PageFile>()
+  for (const [name, body] of bundle) {
+    const file = await pageFileOf(name, Buffer.from(body))
+    if (name.endsWith('.html')) html.set(basename(name, '.html'), file)
+    else assets.set(name, file)
+  }
+  return { html, index: html.get('index')!, assets }
 }
 
 const pageFileOf = async (name: string, body: Buffer): Promise<PageFile> => ({

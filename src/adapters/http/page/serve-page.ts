@@ -40,16 +40,16 @@ export async function answerPage(
 ): Promise<boolean> {
   const { method, headers } = request
   if (method !== 'GET' && method !== 'HEAD') return false
-  const isKnown = pageAt(path) !== null
-  if (!isKnown && !headers.accept?.includes('text/html')) return false
+  const page = pageAt(path)?.page
+  if (!page && !headers.accept?.includes('text/html')) return false
   const files = await pageFiles()
   if (!files) {
     const text = 'The page is not built: run `npm run build`. The admin API is at /api/v1/openapi.json.\n'
     void reply.code(503).type('text/plain; charset=utf-8').send(text)
     return true
   }
-  reply.code(isKnown ? 200 : 404).headers({ ...pageHeaders, 'Cache-Control': 'no-cache' })
-  sendFile(request, reply, files.html)
+  reply.code(page ? 200 : 404).headers({ ...pageHeaders, 'Cache-Control': 'no-cache' })
+  sendFile(request, reply, (page && files.html.get(page)) ?? files.index)
   return true
 }
 

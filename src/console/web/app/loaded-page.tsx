@@ -4,9 +4,22 @@ import { pages } from '../pages/pages.ts'
 import type { PageProps } from '../pages/page-props.ts'
 
 type Name = keyof typeof pages
+type Page = ComponentType<PageProps>
 
-const loaded = new Map<Name, ComponentType<PageProps>>()
+const loaded = new Map<Name, Page>()
+const loading = new Map<Name, Promise<Page>>()
 const reloadedKey = 'reloaded for'
+
+/** Loads the script of a page, unless it is loaded or on its way. */
+export function loadPage(name: Name): Promise<Page> {
+  let page = loading.get(name)
+  if (!page) loading.set(name, (page = pages[name]()))
+  page.then(
+    (found) => void loaded.set(name, found),
+    () => void loading.delete(name),
+  )
+  return page
+}
 
 /** A page, whose script is loaded when it is first shown. */
 export function LoadedPage({ name, params }: PageProps & { name: Name }) {
@@ -15,9 +28,8 @@ export function LoadedPage({ name, params }: PageProps & { name: Name }) {
   useEffect(() => {
     if (Page) return
     let isOver = false
-    pages[name]().then(
-      (page) => {
-        loaded.set(name, page)
+    loadPage(name).then(
+      () => {
         sessionStorage.removeItem(reloadedKey)
         if (!isOver) setCount((count) => count + 1)
       },

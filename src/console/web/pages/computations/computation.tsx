@@ -28,38 +28,41 @@ function Computation({ kind, id }: { kind: Kind; id: string }) {
   const live = useLive(kind.show, { id }, 5_000)
   const [asked, setAsked] = useState<Asked | null>(null)
   const close = () => setAsked(null)
+  const { data } = live
   return (
-    <Loaded live={live} what={`${kind.one} ${id}`}>
-      {(found) => (
-        <>
-          <PageTitle
-            title={found.name}
-            above={<a href="/audiences">Audiences and traits</a>}
-            beside={<SyncBadge of={found} />}
-          >
-            <CopyAsCurl route={kind.show} asked={{ id }} />
-            {may('admin') && (
-              <>
-                <button type="button" class="button" onClick={() => setAsked('delete')}>
-                  Delete
-                </button>
-                <button type="button" class="button" onClick={() => setAsked('change')}>
-                  Change some
-                </button>
-                <button type="button" class="button button-primary" onClick={() => setAsked('sync')}>
-                  Give the whole list
-                </button>
-              </>
+    <>
+      <PageTitle
+        title={data?.name ?? id}
+        above={<a href="/audiences">Audiences and traits</a>}
+        beside={data && <SyncBadge of={data} />}
+      >
+        <CopyAsCurl route={kind.show} asked={{ id }} />
+        {data && may('admin') && (
+          <>
+            <button type="button" class="button" onClick={() => setAsked('delete')}>
+              Delete
+            </button>
+            <button type="button" class="button" onClick={() => setAsked('change')}>
+              Change some
+            </button>
+            <button type="button" class="button button-primary" onClick={() => setAsked('sync')}>
+              Give the whole list
+            </button>
+          </>
+        )}
+      </PageTitle>
+      <Loaded live={live} what={`${kind.one} ${id}`}>
+        {(found) => (
+          <>
+            <Facts kind={kind} found={found} />
+            {(asked === 'sync' || asked === 'change') && (
+              <ListDialog kind={kind} id={id} mode={asked} close={close} done={live.reload} />
             )}
-          </PageTitle>
-          <Facts kind={kind} found={found} />
-          {(asked === 'sync' || asked === 'change') && (
-            <ListDialog kind={kind} id={id} mode={asked} close={close} done={live.reload} />
-          )}
-          {asked === 'delete' && <DeleteDialog kind={kind} found={found} close={close} />}
-        </>
-      )}
-    </Loaded>
+            {asked === 'delete' && <DeleteDialog kind={kind} found={found} close={close} />}
+          </>
+        )}
+      </Loaded>
+    </>
   )
 }
 

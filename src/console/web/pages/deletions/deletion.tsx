@@ -25,39 +25,42 @@ export function Deletion({ params }: PageProps) {
   const id = params.id!
   const live = useLive('GET /deletions/{id}', { id }, 5_000)
   const [isResuming, setResuming] = useState(false)
+  const { data } = live
   return (
-    <Loaded live={live} what={`deletion ${id}`}>
-      {(status) => (
-        <>
-          <PageTitle
-            title={`Deletion of ${countOf(status.users, 'user')}`}
-            above={<a href="/deletions">Deletions</a>}
-            beside={<DeletionBadge state={status.state} />}
-          >
-            <CopyAsCurl route="GET /deletions/{id}" asked={{ id }} />
-            {status.state === 'interrupted' && may('admin') && (
-              <button type="button" class="button button-primary" onClick={() => setResuming(true)}>
-                Resume
-              </button>
+    <>
+      <PageTitle
+        title={data ? `Deletion of ${countOf(data.users, 'user')}` : 'Deletion'}
+        above={<a href="/deletions">Deletions</a>}
+        beside={data && <DeletionBadge state={data.state} />}
+      >
+        <CopyAsCurl route="GET /deletions/{id}" asked={{ id }} />
+        {data?.state === 'interrupted' && may('admin') && (
+          <button type="button" class="button button-primary" onClick={() => setResuming(true)}>
+            Resume
+          </button>
+        )}
+      </PageTitle>
+      <Loaded live={live} what={`deletion ${id}`}>
+        {(status) => (
+          <>
+            {status.state === 'interrupted' && (
+              <Note tone="warn">
+                Not all delete calls are written. It is being written now, or it was interrupted; then resume
+                it.
+              </Note>
             )}
-          </PageTitle>
-          {status.state === 'interrupted' && (
-            <Note tone="warn">
-              Not all delete calls are written. It is being written now, or it was interrupted; then resume
-              it.
-            </Note>
-          )}
-          {status.state === 'cut_off' && (
-            <Note tone="warn">
-              It ended before all of its users were erased, or it is being written now. If it stays so, give
-              all of its users again.
-            </Note>
-          )}
-          <Status status={status} />
-          {isResuming && <ResumeDialog id={id} close={() => setResuming(false)} done={live.reload} />}
-        </>
-      )}
-    </Loaded>
+            {status.state === 'cut_off' && (
+              <Note tone="warn">
+                It ended before all of its users were erased, or it is being written now. If it stays so, give
+                all of its users again.
+              </Note>
+            )}
+            <Status status={status} />
+            {isResuming && <ResumeDialog id={id} close={() => setResuming(false)} done={live.reload} />}
+          </>
+        )}
+      </Loaded>
+    </>
   )
 }
 

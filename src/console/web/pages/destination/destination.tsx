@@ -51,31 +51,35 @@ export function Destination({ params }: PageProps) {
     reload()
   }
   return (
-    <Loaded live={live} what={`destination ${id}`}>
-      {(destination) => (
-        <>
-          <PageTitle
-            title={destination.name}
-            above={<a href="/destinations">Destinations</a>}
-            beside={state && <DestinationBadge state={state.state} />}
-          >
-            <Actions destination={destination} state={state} act={setActing} />
-            {view !== 'attempts' && <CopyAsCurl route="GET /destinations/{id}" asked={{ id }} />}
-          </PageTitle>
-          <Views label="Views of this destination" name="view" value={view} views={views} />
-          <StateNote destination={destination} state={state} act={setActing} />
-          <Shown
-            view={view}
-            destination={destination}
-            state={state}
-            tag={live.tag}
-            act={setActing}
-            reload={reload}
-          />
-          {acting && <Acting act={acting} destination={destination} close={close} />}
-        </>
+    <>
+      <PageTitle
+        title={live.data?.name ?? id}
+        above={<a href="/destinations">Destinations</a>}
+        beside={state && <DestinationBadge state={state.state} />}
+      >
+        {live.data && <Actions destination={live.data} state={state} act={setActing} />}
+        {view !== 'attempts' && <CopyAsCurl route="GET /destinations/{id}" asked={{ id }} />}
+      </PageTitle>
+      {(live.data || !live.failure) && (
+        <Views label="Views of this destination" name="view" value={view} views={views} />
       )}
-    </Loaded>
+      <Loaded live={live} what={`destination ${id}`}>
+        {(destination) => (
+          <>
+            <StateNote destination={destination} state={state} act={setActing} />
+            <Shown
+              view={view}
+              destination={destination}
+              state={state}
+              tag={live.tag}
+              act={setActing}
+              reload={reload}
+            />
+            {acting && <Acting act={acting} destination={destination} close={close} />}
+          </>
+        )}
+      </Loaded>
+    </>
   )
 }
 
