@@ -5,8 +5,8 @@ export const requests: readonly Mutation[] = [
   {
     id: 'a-signature-over-other-bytes-than-the-body',
     file: 'src/forwarder/plan/destination-runtime.ts',
-    find: "createHmac('sha1', this.#secret).update(body).digest('hex')",
-    replace: "createHmac('sha1', this.#secret).update(body).update('\\n').digest('hex')",
+    find: 'this.#bodySigner.sign(body)',
+    replace: "this.#bodySigner.sign(Buffer.concat([body, Buffer.from('\\n')]))",
     test: {
       file: 'pipeline/delivery/bodies.test.ts',
       name: 'other programs compute the same signature',
@@ -16,9 +16,8 @@ export const requests: readonly Mutation[] = [
   {
     id: 'a-signature-over-json-that-was-parsed-and-written-again',
     file: 'src/forwarder/plan/destination-runtime.ts',
-    find: "createHmac('sha1', this.#secret).update(body).digest('hex')",
-    replace:
-      "createHmac('sha1', this.#secret).update(JSON.stringify(JSON.parse(Buffer.from(body).toString()))).digest('hex')",
+    find: 'this.#bodySigner.sign(body)',
+    replace: 'this.#bodySigner.sign(Buffer.from(JSON.stringify(JSON.parse(Buffer.from(body).toString()))))',
     test: {
       file: 'pipeline/delivery/bodies.test.ts',
       name: 'each of the seven types arrives byte for byte, and signed',

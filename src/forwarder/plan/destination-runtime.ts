@@ -1,4 +1,3 @@
-import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import type { Redaction } from '../../core/call/redaction.ts'
 import type { CallFilter } from '../../core/settings/destination-options.ts'
 import { deliveryIdSuffix, type Delivery } from '../../core/delivery/delivery.ts'
@@ -8,6 +7,7 @@ import { Lanes } from '../send/lanes.ts'
 import type { DestinationMetrics } from '../metrics.ts'
 import type { SignedRequest } from '../send/signed-request.ts'
 import { StandardSigner } from '../send/standard-webhooks.ts'
+import { BodySigner } from './body-signer.ts'
 
 /**
  * A destination as the forwarder works with it: its endpoints and secret of the moment, and its lanes.
@@ -30,7 +30,8 @@ export class DestinationRuntime implements DeliveryDestination {
   redaction: Redaction | null = null
   passesTraceContext = false
   readonly #idSuffix: string
-  #secret: KeyObject | null = null
+  /** Null without a shared secret. */
+  #bodySigner: BodySigner | null = null
   /** Null unless the headers of Standard Webhooks are sent. */
   #signer: StandardSigner | null = null
   #endpoints: readonly EndpointQueue[] = []
@@ -63,17 +64,15 @@ export class DestinationRuntime implements DeliveryDestination {
   /** @param secrets the active ones, the newest first: that one signs X-Signature */
   setSecrets(secrets: readonly string[], standardWebhooks: boolean): void {
     const [newest] = secrets
-    this.#secret = newest === undefined ? null : createSecretKey(newest, 'utf8')
+    this.#bodySigner = newest === undefined ? null : new BodySigner(newest)
     this.#signer = standardWebhooks && newest !== undefined ? new StandardSigner(secrets) : null
   }
 
   /** The signature is the lowercase hex HMAC-SHA1 of the body's bytes; null without a shared secret. */
   sign({ id, body }: Delivery, traceparent: string | null): SignedRequest {
-    const signature =
-      this.#secret === null ? null : createHmac('sha1', this.#secret).update(body).digest('hex')
     return {
       body,
-      signature,
+      signature: this.#bodySigner === null ? null : this.#bodySigner.sign(body),
       idempotencyKey: id,
       signer: this.#signer,
       traceparent: this.passesTraceContext ? traceparent : null,
