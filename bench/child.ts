@@ -1,6 +1,6 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { mkdirSync, openSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, isAbsolute, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** What a child of the benchmark reports by IPC. Lists come beside numbers where their kind says so. */
@@ -26,17 +26,18 @@ export class Child {
   readonly #process: ChildProcess
   #exited = false
 
+  /** @param file a script in `children`, or the path of a program */
   constructor(
     file: string,
     options: { core: number; args?: string[]; env?: Record<string, string>; flags?: string[] },
   ) {
-    const command = [
+    const node = (script: string) => [
       process.execPath,
       ...benchFlags,
       ...(options.flags ?? []),
-      fileURLToPath(new URL(`./children/${file}`, import.meta.url)),
-      ...(options.args ?? []),
+      fileURLToPath(new URL(`./children/${script}`, import.meta.url)),
     ]
+    const command = [...(isAbsolute(file) ? [file] : node(file)), ...(options.args ?? [])]
     const [program, ...rest] = hasTaskset ? ['taskset', '-c', String(options.core), ...command] : command
     this.#process = spawn(program!, rest, {
       stdio: ['ignore', output, 'inherit', 'ipc'],

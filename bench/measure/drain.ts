@@ -1,4 +1,5 @@
 import { Child, bindsCores } from '../child.ts'
+import type { BareWay } from '../children/bare-posts.ts'
 import { watchCpu, type CpuUse } from './cpu.ts'
 import { measuredCore, otherCore, type Servers } from '../rig.ts'
 
@@ -28,13 +29,18 @@ export function forward(run: Drain, env: Record<string, string>): Promise<Draine
   return drain(run, (flags) => new Child('forwarding.ts', { core: measuredCore, env, flags }))
 }
 
-/** A bare `undici.request` loop sends the same bodies with the same HMAC. */
-export function request(
-  run: Drain,
-  order: { urls: string[]; users: number; inFlight: number; connections: number },
-): Promise<Drained> {
+export interface BareOrder {
+  by: BareWay
+  urls: string[]
+  users: number
+  inFlight: number
+  connections: number
+}
+
+/** A bare loop sends the same bodies with the same signature. */
+export function post(run: Drain, order: BareOrder): Promise<Drained> {
   return drain(run, async (flags) => {
-    const child = new Child('bare-undici.ts', { core: measuredCore, flags })
+    const child = new Child('bare-posts.ts', { core: measuredCore, flags })
     await child.reported('listening')
     child.send({ ...order, requests: run.requests })
     return child

@@ -1,9 +1,9 @@
 import { nthCall } from '../calls.ts'
-import { Child } from '../child.ts'
 import { cpuLine, forward, noVerdict, warmUpOf } from '../measure/drain.ts'
 import { median } from '../measure/figures.ts'
 import { paced, type Latencies, type Paced } from '../measure/paced.ts'
-import { deploy, otherCore, type Servers } from '../rig.ts'
+import { startReceiver } from '../receiver.ts'
+import { deploy, type Servers } from '../rig.ts'
 import { atMost, type Workload } from './workload.ts'
 
 const users = 10_000
@@ -77,7 +77,7 @@ const timesLine = ({ p50, p99 }: Latencies): string => `p50 ${p50} ms, p99 ${p99
 /** What one process works off of a backlog in a second, one destination. */
 export async function fullLoad(servers: Servers, calls: number) {
   const deployment = await deploy(servers)
-  const receiver = new Child('receiver.ts', { core: otherCore })
+  const receiver = startReceiver()
   const { port } = await receiver.reported('listening')
   await deployment.destination('crm', 'shop', [`http://127.0.0.1:${port}/hook`])
   await deployment.produce(calls, (index) => nthCall(index, users), 'backlog')

@@ -2,7 +2,8 @@ import { Child } from '../child.ts'
 import { nthCall } from '../calls.ts'
 import { cpuLine, forward, noVerdict, warmUpOf, type Drained } from '../measure/drain.ts'
 import { median, medianBy, round2 } from '../measure/figures.ts'
-import { deploy, measuredCore, otherCore } from '../rig.ts'
+import { startReceiver } from '../receiver.ts'
+import { deploy, measuredCore } from '../rig.ts'
 import { atMost, type Workload } from './workload.ts'
 
 const users = 10_000
@@ -25,7 +26,7 @@ export const ledger: Workload = {
   quick: { calls: 20_000, rounds: 1 },
   async run(servers, { calls, rounds }) {
     const deployment = await deploy(servers)
-    const receiver = new Child('receiver.ts', { core: otherCore })
+    const receiver = startReceiver()
     const { port } = await receiver.reported('listening')
     await deployment.destination('crm', 'shop', [`http://127.0.0.1:${port}/hook`])
     await deployment.produce(calls!, (index) => nthCall(index, users), 'backlog')

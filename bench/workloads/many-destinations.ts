@@ -1,8 +1,8 @@
-import { Child } from '../child.ts'
 import { nthCall } from '../calls.ts'
-import { cpuLine, forward, noVerdict, request, warmUpOf, type Drained } from '../measure/drain.ts'
+import { cpuLine, forward, noVerdict, post, warmUpOf, type Drained } from '../measure/drain.ts'
 import { medianBy } from '../measure/figures.ts'
-import { deploy, otherCore, type Deployment, type Servers } from '../rig.ts'
+import { startReceiver } from '../receiver.ts'
+import { deploy, type Deployment, type Servers } from '../rig.ts'
 import { atLeast, type Row, type Workload } from './workload.ts'
 
 const many = 1_000
@@ -30,7 +30,7 @@ export const manyDestinations: Workload = {
   sizes: { calls: 60_000, rounds: 3 },
   quick: { calls: 10_000, rounds: 1 },
   async run(servers, { calls, rounds }) {
-    const receiver = new Child('receiver.ts', { core: otherCore, args: ['0', String(many)] })
+    const receiver = startReceiver({ ports: many })
     const { ports } = (await receiver.reported('listening')) as unknown as { ports: number[] }
     const deployments: Deployment[] = []
     const urls: string[][] = []
@@ -47,7 +47,7 @@ export const manyDestinations: Workload = {
         postrider.push(await forward(run, { ...env, GROUP_ID: `${env.GROUP_ID}${round}` }))
         const { hosts } = sides[index]!
         const connections = hosts === 1 ? inFlight : urlsEach
-        bare.push(await request(run, { urls: urls[index]!, users, inFlight, connections }))
+        bare.push(await post(run, { by: 'request', urls: urls[index]!, users, inFlight, connections }))
       }
     }
     await receiver.end()

@@ -4,6 +4,7 @@ import { nthCall } from '../calls.ts'
 import { watchCpu } from '../measure/cpu.ts'
 import { cpuLine, noVerdict } from '../measure/drain.ts'
 import { plot } from '../plot.ts'
+import { startReceiver } from '../receiver.ts'
 import { deploy, measuredCore, otherCore } from '../rig.ts'
 import { atMost, type Workload } from './workload.ts'
 
@@ -23,7 +24,7 @@ export const memory: Workload = {
   async run(servers, sizes) {
     const calls = sizes.calls!
     const deployment = await deploy(servers)
-    const receiver = new Child('receiver.ts', { core: otherCore })
+    const receiver = startReceiver()
     const { port } = await receiver.reported('listening')
     await deployment.destination('crm', 'shop', [`http://127.0.0.1:${port}/hook`])
     await deployment.produce(calls, (index) => nthCall(index, users), 'backlog')

@@ -3,6 +3,7 @@ import { Child } from '../child.ts'
 import { nthCall } from '../calls.ts'
 import { watchCpu, type CpuUse } from '../measure/cpu.ts'
 import { cpuLine, noVerdict } from '../measure/drain.ts'
+import { startReceiver } from '../receiver.ts'
 import { deploy, measuredCore, otherCore, type Deployment, type Servers } from '../rig.ts'
 import { atLeast, type Workload } from './workload.ts'
 
@@ -29,7 +30,7 @@ export const processes: Workload = {
   quick: { seconds: 4 },
   async run(servers, { seconds }) {
     const deployment = await deploy(servers, { MAX_IN_FLIGHT_PER_ENDPOINT: String(inFlight) })
-    const receiver = new Child('receiver.ts', { core: otherCore, args: [String(delayMs)] })
+    const receiver = startReceiver({ delayMs })
     const { port } = await receiver.reported('listening')
     await deployment.destination('crm', 'shop', [`http://127.0.0.1:${port}/hook`])
     const longest = (settleS + seconds! + 10) * perProcess * maxProcesses

@@ -1,11 +1,11 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Child } from '../child.ts'
 import { nthCall } from '../calls.ts'
 import { selfTimes, type SelfTimes } from '../measure/cpu-profile.ts'
-import { cpuLine, forward, noVerdict, request, warmUpOf, type Drain, type Drained } from '../measure/drain.ts'
-import { deploy, otherCore } from '../rig.ts'
+import { cpuLine, forward, noVerdict, post, warmUpOf, type Drain, type Drained } from '../measure/drain.ts'
+import { startReceiver } from '../receiver.ts'
+import { deploy } from '../rig.ts'
 import type { Workload } from './workload.ts'
 
 const users = 10_000
@@ -29,7 +29,7 @@ export const profile: Workload = {
   quick: { calls: 50_000 },
   async run(servers, { calls }) {
     const deployment = await deploy(servers)
-    const receiver = new Child('receiver.ts', { core: otherCore })
+    const receiver = startReceiver()
     const { port } = await receiver.reported('listening')
     const url = `http://127.0.0.1:${port}/hook`
     await deployment.destination('crm', 'shop', [url])
@@ -39,7 +39,7 @@ export const profile: Workload = {
     const deliveries = calls! - warmUpOf(calls!)
     const ours = await profiled(drain, deliveries, (run) => forward(run, deployment.env))
     const bare = await profiled(drain, deliveries, (run) =>
-      request(run, { urls: [url], users, inFlight, connections: inFlight }),
+      post(run, { by: 'request', urls: [url], users, inFlight, connections: inFlight }),
     )
     await receiver.end()
     return {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { nthCall } from '../../calls.ts'
 import { Child } from '../../child.ts'
 import { forward, warmUpOf } from '../../measure/drain.ts'
+import { startReceiver } from '../../receiver.ts'
 import { deploy, measuredCore, otherCore, type Servers } from '../../rig.ts'
 import type { Workload } from '../workload.ts'
 import { startConsole } from './console-process.ts'
@@ -20,7 +21,7 @@ export const replay: Workload = {
   run: async (servers: Servers, { calls: requests = 200_000 }) => {
     const folder = await mkdtemp(join(tmpdir(), 'postrider-bench-'))
     const deployment = await deploy(servers)
-    const receiver = new Child('receiver.ts', { core: otherCore, args: ['0'] })
+    const receiver = startReceiver()
     const { port } = await receiver.reported('listening')
     const url = `http://127.0.0.1:${port}/hook`
     try {

@@ -1,0 +1,3 @@
+module postrider/bench/receiver
+
+go 1.21

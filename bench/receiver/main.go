@@ -1,0 +1,184 @@
+// A receiver that takes little of its core: it answers 200, at once or after the delay given as its first argument in
+// ms, and counts. The second argument says on how many ports it listens. What it is told and what it reports goes over
+// Node's IPC channel: JSON, a line each.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"net"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+const answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+var (
+	endOfHead = []byte("\r\n\r\n")
+	length    = []byte("ontent-")
+	channel   *os.File
+	reports   = make(chan map[string]any, 16)
+
+	// In one round: how many requests have come, are expected, and are its warm-up.
+	count, expected, warmUp atomic.Int64
+	warmAt, cpuAtWarm       float64
+)
+
+func main() {
+	delayMs, _ := strconv.Atoi(argument(1, "0"))
+	ports, _ := strconv.Atoi(argument(2, "1"))
+	fd, err := strconv.Atoi(os.Getenv("NODE_CHANNEL_FD"))
+	if err != nil {
+		panic("this program is started by the benchmarks")
+	}
+	channel = os.NewFile(uintptr(fd), "channel")
+	expected.Store(1 << 62)
+	warmUp.Store(1)
+	go report()
+	numbers := make([]int, 0, ports)
+	for range make([]struct{}, ports) {
+		listener, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			panic(err)
+		}
+		numbers = append(numbers, listener.Addr().(*net.TCPAddr).Port)
+		go accept(listener, time.Duration(delayMs)*time.Millisecond)
+	}
+	reports <- map[string]any{"kind": "listening", "port": numbers[0], "ports": numbers}
+	obey()
+}
+
+func argument(index int, otherwise string) string {
+	if len(os.Args) > index {
+		return os.Args[index]
+	}
+	return otherwise
+}
+
+func report() {
+	for each := range reports {
+		line, _ := json.Marshal(each)
+		channel.Write(append(line, '\n'))
+	}
+}
+
+// Ends with the benchmark.
+func obey() {
+	lines := bufio.NewScanner(channel)
+	for lines.Scan() {
+		var told struct{ Expect, WarmUp int64 }
+		if json.Unmarshal(lines.Bytes(), &told) != nil {
+			continue
+		}
+		if told.Expect == 0 {
+			reports <- map[string]any{"kind": "progress", "count": count.Load(), "at": monotonicMs()}
+			continue
+		}
+		count.Store(0)
+		warmUp.Store(max(1, told.WarmUp))
+		expected.Store(told.Expect)
+		reports <- map[string]any{"kind": "ready"}
+	}
+}
+
+func accept(listener net.Listener, delay time.Duration) {
+	for {
+		connection, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go serve(connection, delay)
+	}
+}
+
+func serve(connection net.Conn, delay time.Duration) {
+	defer connection.Close()
+	buffer := make([]byte, 0, 8_192)
+	for {
+		if len(buffer) == cap(buffer) {
+			buffer = append(buffer, make([]byte, len(buffer))...)[:len(buffer)]
+		}
+		read, err := connection.Read(buffer[len(buffer):cap(buffer)])
+		if err != nil {
+			return
+		}
+		buffer = buffer[:len(buffer)+read]
+		for {
+			size := sizeOf(buffer)
+			if size < 0 || size > len(buffer) {
+				break
+			}
+			arrived()
+			if delay > 0 {
+				time.Sleep(delay)
+			}
+			if _, err := connection.Write([]byte(answer)); err != nil {
+				return
+			}
+			buffer = buffer[:copy(buffer, buffer[size:])]
+		}
+	}
+}
+
+// Of the first request, head and body; -1 while its head is not whole.
+func sizeOf(buffer []byte) int {
+	end := bytes.Index(buffer, endOfHead)
+	if end < 0 {
+		return -1
+	}
+	size := end + len(endOfHead)
+	head := buffer[:end]
+	for {
+		at := bytes.Index(head, length)
+		if at < 0 {
+			return size
+		}
+		head = head[at+len(length):]
+		if len(head) > 8 && (head[0]|0x20) == 'l' && head[6] == ':' {
+			value := 0
+			for _, digit := range bytes.TrimLeft(head[7:], " ") {
+				if digit < '0' || digit > '9' {
+					break
+				}
+				value = value*10 + int(digit-'0')
+			}
+			return size + value
+		}
+	}
+}
+
+func arrived() {
+	now := count.Add(1)
+	if now == warmUp.Load() {
+		warmAt, cpuAtWarm = monotonicMs(), cpuMs()
+		reports <- map[string]any{"kind": "warm", "at": warmAt}
+	}
+	if now != expected.Load() {
+		return
+	}
+	at := monotonicMs()
+	reports <- map[string]any{
+		"kind": "done", "measured": now - warmUp.Load(), "from": warmAt, "to": at, "elapsedMs": at - warmAt,
+		"cpuMs": cpuMs() - cpuAtWarm,
+	}
+}
+
+// The clock that Node's process.hrtime reads.
+func monotonicMs() float64 {
+	const clockMonotonic = 1
+	var at syscall.Timespec
+	syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockMonotonic, uintptr(unsafe.Pointer(&at)), 0)
+	return float64(at.Sec)*1e3 + float64(at.Nsec)/1e6
+}
+
+func cpuMs() float64 {
+	var used syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &used)
+	total := used.Utime.Nano() + used.Stime.Nano()
+	return float64(total) / 1e6
+}
