@@ -18,7 +18,7 @@ export interface RunOptions {
 type Counts = Record<'tests' | 'suites' | 'passed' | 'failed' | 'cancelled' | 'skipped' | 'todo', number>
 
 /** Tests mostly wait for brokers and timers, so more of them run at once than there are cores. */
-const maxAtOnce = 4
+const maxAtOnce = 6
 /** These run however busy the machine is. */
 const minAtOnce = 2
 /** Three brokers take most of two cores, and these tests watch how soon leaders move: they run alone. */
