@@ -1,36 +1,34 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Child } from './child.ts'
 import { otherCore } from './rig.ts'
 
 const source = join(import.meta.dirname, 'receiver')
-const program = join(import.meta.dirname, 'results', 'receiver')
 
-let build: boolean | null = null
+/** Null where there is none. */
+let program: string | null | undefined
 
 /**
  * A receiver on the other core that answers 200 after `delayMs` and counts, on each of `ports`. It is written in Go, so that
  * it takes little of its core; where there is no Go, one for Node takes its place.
  */
 export function startReceiver({ delayMs = 0, ports = 1 } = {}): Child {
-  const args = [String(delayMs), String(ports)]
-  return new Child(isBuilt() ? program : 'receiver.ts', { core: otherCore, args })
+  if (program === undefined) program = build()
+  return new Child(program ?? 'receiver.ts', { core: otherCore, args: [String(delayMs), String(ports)] })
 }
 
-function isBuilt(): boolean {
-  if (build !== null) return build
-  mkdirSync(join(program, '..'), { recursive: true })
-  const PATH = `${process.env.PATH}:/usr/local/go/bin`
-  const { status, error } = spawnSync('go', ['build', '-trimpath', '-o', program, '.'], {
+function build(): string | null {
+  const folder = mkdtempSync(join(tmpdir(), 'postrider-bench-'))
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
+  const { status, error } = spawnSync('go', ['build', '-trimpath', '-o', join(folder, 'receiver'), '.'], {
     cwd: source,
-    env: { ...process.env, PATH },
+    env: { ...process.env, PATH: `${process.env.PATH}:/usr/local/go/bin` },
     stdio: ['ignore', 'inherit', 'inherit'],
   })
-  build = status === 0
-  if (!build)
-    console.error(
-      `no receiver in Go (${error?.message ?? `go build ended with ${status}`}): one for Node is used instead`,
-    )
-  return build
+  if (status === 0) return join(folder, 'receiver')
+  const why = error?.message ?? `go build ended with ${status}`
+  console.error(`no receiver in Go (${why}): one for Node takes its place`)
+  return null
 }
