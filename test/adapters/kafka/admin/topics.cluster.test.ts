@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { DirectReader } from '../../../../src/adapters/kafka/read/direct-reader.ts'
+import { readBetween } from '../../../../src/adapters/kafka/read/read-range.ts'
 import { fetchRange } from '../../../../src/adapters/kafka/read/topic-offsets.ts'
 import { withAdmin } from '../../../../src/adapters/kafka/admin/with-admin.ts'
 import { createTopics } from '../../../../src/adapters/kafka/admin/create-topics.ts'
@@ -48,27 +49,30 @@ test('commands get their answers, and read all records once, while a dead broker
   await producer.connect()
   const values = Array.from({ length: 600 }, (_, n) => `${n}`)
   await producer.send({ topic, messages: values.map((value) => ({ key: value, value })) })
-  const reader = new DirectReader(kafka)
-  t.after(() => reader.close())
-  const ranges = await reader.ranges([topic])
-  const readAll = async (takesMs = 0) => {
-    const read: string[] = []
-    await reader.readBetween(ranges, {
+  const direct = new DirectReader(kafka)
+  t.after(() => direct.close())
+  const ranges = await direct.ranges([topic])
+  const readAll = async (read = direct.readBetween.bind(direct), takesMs = 0) => {
+    const places: string[] = []
+    await read(ranges, {
       ...{ kafka, topic, groupPrefix: 'reading', log: silentLog, fetchBytes: 200 },
-      onRecord: async ({ value }) => {
-        read.push(String(value))
+      onRecord: async ({ partition, offset }) => {
+        places.push(`${partition}/${offset}`)
         if (takesMs > 0) await delay(takesMs)
       },
     })
-    return read.toSorted((a, b) => Number(a) - Number(b))
+    return places.toSorted()
   }
-  assert.deepEqual(await readAll(), values)
+  // Of a topic as new as this one kafkajs may have written some records twice.
+  const written = await readAll(readBetween)
+  assert.ok(written.length >= values.length)
+  assert.deepEqual(await readAll(), written)
   const [dead] = cluster.nodes
   // While it is read, too: the others are not done when its partitions are read on.
-  const meanwhile = readAll(10)
+  const meanwhile = readAll(undefined, 10)
   await dead!.kill()
-  assert.deepEqual(await meanwhile, values)
-  assert.deepEqual(await readAll(), values)
+  assert.deepEqual(await meanwhile, written)
+  assert.deepEqual(await readAll(), written)
   // Each asks some broker, as kafkajs chooses; the dead one is listed for 9 s.
   for (let times = 0; times < 20; times++) {
     const ranges = await fetchRange(kafka, 'webhooks.dead-letters')
