@@ -24,9 +24,12 @@ const retired = [
 async function filesIn(path: string): Promise<string[]> {
   if (/\.\w+$/.test(path)) return [path]
   const entries = await readdir(join(root, path), { recursive: true, withFileTypes: true })
-  return entries
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1))
+  return (
+    entries
+      // A picture can hold any word, and nobody reads it there.
+      .filter((entry) => entry.isFile() && !entry.name.endsWith('.webp'))
+      .map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1))
+  )
 }
 
 const filesOf = async (paths: readonly string[]): Promise<string[]> =>

@@ -82,7 +82,7 @@ const columns: Column<Group>[] = [
       </button>
     ),
   },
-  { head: 'Reason', cell: ({ reason }) => wordsOf(reason ?? 'unreadable') },
+  { head: 'Reason', hides: 'narrow', cell: ({ reason }) => wordsOf(reason ?? 'unreadable') },
   { head: 'Since', hides: 'narrow', cell: ({ firstAt }) => <At at={firstAt} /> },
   { head: 'Newest', cell: ({ lastAt }) => <Ago at={lastAt} /> },
 ]

@@ -63,6 +63,7 @@ const columns: Column<DeadLetterSummary>[] = [
   { head: 'Reason', hides: 'narrow', cell: ({ reason }) => wordsOf(reason ?? 'unreadable') },
   {
     head: 'Last status',
+    hides: 'narrow',
     cell: ({ status }) => (status === null ? <NoValue why="No attempt" /> : wordsOf(String(status))),
   },
   {

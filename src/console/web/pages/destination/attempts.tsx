@@ -113,5 +113,5 @@ const columns: Column<AttemptAnswer>[] = [
     cell: ({ durationMs }) =>
       durationMs === null ? <NoValue why="no request was sent" /> : msText(durationMs),
   },
-  { head: 'Detail', hides: 'narrow', cell: ({ detail }) => <span class="foreign">{detail}</span> },
+  { head: 'Detail', hides: 'medium', cell: ({ detail }) => <span class="foreign">{detail}</span> },
 ]

@@ -25,7 +25,7 @@ import { Settings } from './settings.tsx'
 
 const views = [
   ['activity', 'Activity'],
-  ['attempts', 'Failed attempts'],
+  ['attempts', 'Attempts'],
   ['settings', 'Settings'],
 ] as const
 type View = (typeof views)[number][0]

@@ -127,7 +127,7 @@ function columnsOf(
           <Badge tone={enabled ? 'good' : 'plain'} text={enabled ? 'taking calls' : 'disabled'} />
         ),
     },
-    { head: 'Accepted, 24 h', isNumber: true, cell: ({ id }) => figure(id, 'accepted') },
+    { head: 'Accepted, 24 h', isNumber: true, hides: 'narrow', cell: ({ id }) => figure(id, 'accepted') },
     { head: 'Refused, 24 h', isNumber: true, hides: 'narrow', cell: ({ id }) => figure(id, 'refused') },
     {
       head: 'Quota',
@@ -137,7 +137,7 @@ function columnsOf(
     },
     {
       head: 'Write key',
-      hides: 'narrow',
+      hides: 'medium',
       cell: ({ id, writeKey }) =>
         writeKey === null ? (
           <NoValue why="Built in: nobody sends calls to it" />

@@ -87,7 +87,7 @@ const columns: Column<Process>[] = [
     ),
   },
   { head: 'State', cell: ({ state }) => <Badge tone={tones[state]} text={state} title={titles[state]} /> },
-  { head: 'Version', cell: ({ version }) => version },
+  { head: 'Version', hides: 'narrow', cell: ({ version }) => version },
   { head: 'Started', hides: 'narrow', cell: ({ startedAt }) => <Ago at={startedAt} /> },
   { head: 'Last heartbeat', cell: ({ seenAt }) => <Ago at={seenAt} /> },
   {
