@@ -39,11 +39,11 @@ export async function bundlePage(): Promise<Map<string, Uint8Array>> {
     const [script] = entryOf('.js')
     const [styles] = entryOf('.css')
     const names = { script: basename(script), styles: basename(styles) }
-    const needed = neededBy(script, metafile)
+    const needed = neededBy(script, metafile.outputs)
     files.set('index.html', Buffer.from(shell({ ...names, needed })))
     for (const [page, module] of await pageModules()) {
       const [output] = outputs.find(([, { entryPoint }]) => entryPoint?.endsWith(module))!
-      const all = new Set([...needed, basename(output), ...neededBy(output, metafile)])
+      const all = new Set([...needed, basename(output), ...neededBy(output, metafile.outputs)])
       files.set(`${page}.html`, Buffer.from(shell({ ...names, needed: [...all] })))
     }
     return files
@@ -57,11 +57,11 @@ export async function bundlePage(): Promise<Map<string, Uint8Array>> {
 const isEntry = (path: string): boolean => /^(console|style)-/.test(basename(path))
 
 /** The scripts that a script imports, and those that these import: asked for beside it, not after it. */
-function neededBy(output: string, { outputs }: Metafile, found = new Set<string>()): string[] {
+function neededBy(output: string, outputs: Metafile['outputs'], found = new Set<string>()): string[] {
   for (const { path, kind } of outputs[output]!.imports) {
     if (kind !== 'import-statement' || found.has(basename(path))) continue
     found.add(basename(path))
-    neededBy(path, { outputs } as Metafile, found)
+    neededBy(path, outputs, found)
   }
   return [...found]
 }

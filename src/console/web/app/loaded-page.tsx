@@ -12,8 +12,10 @@ const reloadedKey = 'reloaded for'
 
 /** Loads the script of a page, unless it is loaded or on its way. */
 export function loadPage(name: Name): Promise<Page> {
-  let page = loading.get(name)
-  if (!page) loading.set(name, (page = pages[name]()))
+  const known = loading.get(name)
+  if (known) return known
+  const page = pages[name]()
+  loading.set(name, page)
   page.then(
     (found) => void loaded.set(name, found),
     () => void loading.delete(name),

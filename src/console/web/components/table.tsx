@@ -6,7 +6,7 @@ export interface Column<T> {
   headCell?: ComponentChildren
   /** Numbers stand at the right, aligned by their digits. */
   isNumber?: boolean
-  /** Left out where the screen is narrow: `medium` below 1100 px, `wide` below 700 px. */
+  /** Left out where the screen is narrow: `medium` below 1100 px, `narrow` below 700 px. */
   hides?: 'medium' | 'narrow'
   /** Names the row for screen readers. */
   isName?: boolean
