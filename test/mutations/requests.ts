@@ -110,6 +110,16 @@ export const requests: readonly Mutation[] = [
     test: { file: 'core/delivery/response.test.ts', name: 'every status has its outcome' },
   },
   {
+    id: 'a-tls-session-that-nobody-holds',
+    file: 'src/adapters/webhook/origin.ts',
+    find: 'this.session = session',
+    replace: 'void session',
+    test: {
+      file: 'adapters/webhook/tls.test.ts',
+      name: 'further connections take up the session of the first, also after a garbage collection',
+    },
+  },
+  {
     id: 'certificates-not-verified',
     file: 'src/adapters/webhook/transport.ts',
     find: 'rejectUnauthorized: true',

@@ -13,6 +13,7 @@ import { createHmac } from 'node:crypto'
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
 import type { TestContext } from 'node:test'
 import type { ServerCertificate } from './secured/certificates.ts'
 
@@ -33,6 +34,8 @@ export interface ReceivedRequest {
   signature: 'valid' | 'wrong' | 'absent' | 'unchecked'
   /** Counts the receiver's connections from 1: requests with the same number shared one. */
   connection: number
+  /** Its connection took up a TLS session from before. */
+  resumed: boolean
 }
 
 /** How a request is answered. What is left out: status 200 and no body, at once. */
@@ -116,6 +119,7 @@ export async function startReceiver(t: TestContext, options: ReceiverOptions = {
         at: Date.now(),
         signature: checkSignature(body, message.headers['x-signature'], secret),
         connection: acceptedOf(message.socket)?.[1] ?? 0,
+        resumed: message.socket instanceof TLSSocket && message.socket.isSessionReused(),
       }
       requests.push(request)
       const next = answers.length > 1 ? answers.shift()! : answers[0]!

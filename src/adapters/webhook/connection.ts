@@ -11,9 +11,11 @@ export interface CarriedAttempt {
   fail(kind: OutcomeKind, detail: string): void
 }
 
-/** Notified when a connection was closed: by the server, by its idle timeout, by an error. */
 export interface ConnectionOwner {
+  /** The connection was closed: by the server, by its idle timeout, by an error. */
   onClosed(connection: Connection): void
+  /** The server gave a TLS session, which a later connection can take up. */
+  onSession(session: Buffer): void
 }
 
 /**
@@ -40,6 +42,7 @@ export class Connection {
             this.untrusted = true
           callback(...result)
         })
+        if (socket instanceof TLSSocket) socket.on('session', (session) => owner.onSession(session))
         this.#socket = socket
       },
       pipelining: 1,

@@ -18,6 +18,8 @@ export class WebhookOrigin implements ConnectionOwner {
   readonly #connections = new Set<Connection>()
   readonly #free: Connection[] = []
   #endpoints = 0
+  /** undici looks it up for a new connection, but only holds it weakly: it would be gone with the next garbage collection. */
+  session: Buffer | null = null
 
   /**
    * @param name `https://host:port`, as URL.origin
@@ -71,6 +73,10 @@ export class WebhookOrigin implements ConnectionOwner {
     const index = this.#free.lastIndexOf(connection)
     if (index >= 0) this.#free.splice(index, 1)
     this.#discard(connection)
+  }
+
+  onSession(session: Buffer): void {
+    this.session = session
   }
 
   #discard(connection: Connection): void {

@@ -23,6 +23,9 @@ export interface WebhookTransportOptions {
   now?: () => number
 }
 
+/** TLS sessions that are kept, one for each host. undici's own 100 would take turns with a thousand hosts. */
+const maxHosts = 100_000
+
 /** Sends webhooks as the settings allow it. `lookup` resolves their host names; default the system's. */
 export const transportOf = (config: Config, lookup?: LookupFunction): WebhookTransport =>
   createWebhookTransport({
@@ -52,6 +55,7 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
     lookup: guard.lookup,
     // Deadlines end a connect too.
     timeout: 0,
+    maxCachedSessions: maxHosts,
     ...(secureContext && { secureContext }),
   }) as Connector
 

@@ -3,9 +3,14 @@ import { execFile } from 'node:child_process'
 import type { LookupFunction } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { promisify } from 'node:util'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { createAuthority, selfSigned } from '../../support/secured/certificates.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { openTransport, send } from './transport-under-test.ts'
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
 
 const lookup: LookupFunction = (_name, _options, callback) =>
   callback(null, [{ address: '127.0.0.1', family: 4 }])
@@ -22,10 +27,24 @@ test('a certificate of a private CA is accepted, also for the next request on th
     receiver.requests.map(({ connection }) => connection),
     [1, 1],
   )
-  // A further connection resumes the session.
+})
+
+test('further connections take up the session of the first, also after a garbage collection', async (t) => {
+  const authority = await createAuthority(t)
+  const receiver = await startReceiver(t, { tls: await authority.issue() })
+  const endpoint = openTransport(t, { ca: authority.ca }).open({ url: receiver.url, headers: {} })
+  assert.equal((await send(endpoint)).kind, 'success')
+  collectGarbage()
   receiver.answer({ delayMs: 30 })
-  const both = await Promise.all([send(endpoint), send(endpoint)])
-  assert.ok(both.every(({ kind }) => kind === 'success'))
+  const outcomes = await Promise.all([send(endpoint), send(endpoint), send(endpoint)])
+  assert.ok(outcomes.every(({ kind }) => kind === 'success'))
+  const byConnection = receiver.requests.map(({ connection, resumed }) => [connection, resumed])
+  assert.deepEqual(byConnection.toSorted(), [
+    [1, false],
+    [1, false],
+    [2, true],
+    [3, true],
+  ])
 })
 
 test('a certificate that names an IP address is accepted for it', async (t) => {
