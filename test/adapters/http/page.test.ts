@@ -41,7 +41,7 @@ test('the page is served at each of its paths, checked again each time, and show
   }
 })
 
-test('each page asks at once for the scripts that it will need, and for those of no other page', async (t) => {
+test('each page asks at once for three scripts: the first, what pages share, and its own', async (t) => {
   const url = await started(t)
   const needed = new Set(preloadsOf(await (await fetch(`${url}/login`)).text()))
   const own = new Map<string, string>()
@@ -57,9 +57,11 @@ test('each page asks at once for the scripts that it will need, and for those of
       assert.equal(response.status, 200, href)
       await response.arrayBuffer()
     }
-    const [script] = hrefs.filter((href) => !needed.has(href))
+    const [script, ...more] = hrefs.filter((href) => !needed.has(href))
     if (script) own.set(name, script)
+    assert.deepEqual(more, [], name)
   }
+  assert.equal(needed.size, 1)
   // What an audience and a trait are shown by is one script.
   const names = Object.keys(pagePaths).filter((name) => name !== 'login')
   assert.deepEqual([...own.keys()], names)
