@@ -84,11 +84,12 @@ const columnsOf = (kind: Kind): Column<ComputationAnswer>[] => [
       </a>
     ),
   },
-  { head: 'Property', hides: 'narrow', cell: ({ key }) => <span class="id">{key}</span> },
+  { head: 'Property', hides: 'medium', cell: ({ key }) => <span class="id">{key}</span> },
   { head: 'Source', hides: 'medium', cell: ({ sourceId }) => <span class="id">{sourceId}</span> },
   { head: kind.counted, isNumber: true, cell: ({ id }) => <Count kind={kind} id={id} /> },
   {
     head: 'Last sync',
+    hides: 'narrow',
     cell: ({ lastSync }) =>
       lastSync === null ? <span class="faint">never</span> : <Ago at={lastSync.finishedAt} />,
   },

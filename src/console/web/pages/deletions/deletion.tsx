@@ -135,9 +135,9 @@ const columns: Column<Line>[] = [
       />
     ),
   },
-  { head: 'Requested', isNumber: true, cell: ({ requested }) => countText(requested) },
+  { head: 'Requested', isNumber: true, hides: 'medium', cell: ({ requested }) => countText(requested) },
   { head: 'Delivered', isNumber: true, cell: ({ delivered }) => countText(delivered) },
-  { head: 'Waiting', isNumber: true, cell: ({ waiting }) => countText(waiting) },
+  { head: 'Waiting', isNumber: true, hides: 'narrow', cell: ({ waiting }) => countText(waiting) },
   {
     head: 'Failed',
     isNumber: true,
