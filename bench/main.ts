@@ -13,7 +13,8 @@ import { flood } from './workloads/flood.ts'
 import { isolation } from './workloads/isolation.ts'
 import { latency } from './workloads/latency.ts'
 import { ledger } from './workloads/ledger.ts'
-import { manyDestinations } from './workloads/many-destinations.ts'
+import { handshakes } from './workloads/posts/handshakes.ts'
+import { manyDestinations } from './workloads/posts/many-destinations.ts'
 import { memory } from './workloads/memory.ts'
 import { parkedRetries } from './workloads/parked-retries.ts'
 import { processes } from './workloads/processes.ts'
@@ -24,11 +25,23 @@ import { webConsole } from './workloads/console/console.ts'
 import { replay } from './workloads/console/replay.ts'
 import { statistics } from './workloads/console/statistics.ts'
 import { why } from './workloads/console/why.ts'
-import { slowReceiver, throughput } from './workloads/throughput.ts'
+import { https, slowReceiver, throughput } from './workloads/posts/throughput.ts'
 import type { Result, Sizes, Workload } from './workloads/workload.ts'
 
 const workloads: Workload[] = [
-  ...[throughput, slowReceiver, profile, latency, isolation, flood, busyUsers, manyDestinations, processes],
+  ...[
+    throughput,
+    slowReceiver,
+    https,
+    handshakes,
+    profile,
+    latency,
+    isolation,
+    flood,
+    busyUsers,
+    manyDestinations,
+    processes,
+  ],
   ...[parkedRetries, ledger, memory, collector, client, audiences, statistics, why, replay, webConsole],
 ]
 /** For workloads that do not say what is quick for them. */

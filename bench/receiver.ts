@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Child } from './child.ts'
+import type { Certificate } from './certificate.ts'
 import { otherCore } from './rig.ts'
 
 const source = join(import.meta.dirname, 'receiver')
@@ -14,9 +15,18 @@ let program: string | null | undefined
  * A receiver on the other core that answers 200 after `delayMs` and counts, on each of `ports`. It is written in Go, so that
  * it takes little of its core; where there is no Go, one for Node takes its place.
  */
-export function startReceiver({ delayMs = 0, ports = 1 } = {}): Child {
+export function startReceiver({ delayMs = 0, ports = 1, certificate }: ReceiverOptions = {}): Child {
   if (program === undefined) program = build()
-  return new Child(program ?? 'receiver.ts', { core: otherCore, args: [String(delayMs), String(ports)] })
+  if (program === null && certificate) throw new Error('a receiver that speaks TLS needs Go')
+  const args = [String(delayMs), String(ports), ...(certificate ? [certificate.folder] : [])]
+  return new Child(program ?? 'receiver.ts', { core: otherCore, args })
+}
+
+interface ReceiverOptions {
+  delayMs?: number
+  ports?: number
+  /** With it, it speaks TLS 1.3. */
+  certificate?: Certificate
 }
 
 function build(): string | null {

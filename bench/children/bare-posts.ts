@@ -1,7 +1,9 @@
 // The references: the same bodies with the same signature as fast as Node can post them, and nothing else. Each body is
 // rendered when its turn comes, as a forwarder has to; what is rendered comes from a small ring of calls, so that nothing
 // waits for memory that a forwarder would not have touched either.
+import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import { createSecureContext } from 'node:tls'
 import { Pool, type Dispatcher } from 'undici'
 import { renderBody } from '../../src/core/call/body.ts'
 import { BodySigner } from '../../src/forwarder/plan/body-signer.ts'
@@ -22,6 +24,8 @@ interface Order {
   inFlight: number
   /** Connections to each origin, at most. */
   connections: number
+  /** The file of a certificate to trust. */
+  caFile?: string
 }
 
 /** Resolves once the answer has come. */
@@ -29,9 +33,9 @@ type Post = (body: Buffer, signature: string, id: string) => Promise<void>
 
 const ringSize = 1_024
 
-async function run({ by, urls, requests, users, inFlight, connections }: Order): Promise<void> {
+async function run({ by, urls, requests, users, inFlight, connections, caFile }: Order): Promise<void> {
   const ring = Array.from({ length: Math.min(requests, ringSize) }, (_, index) => nthCall(index, users))
-  const { targets, close } = by === 'socket' ? sockets(urls, inFlight) : pools(by, urls, connections)
+  const { targets, close } = by === 'socket' ? sockets(urls, inFlight) : pools(by, urls, connections, caFile)
   const signer = new BodySigner(sharedSecret)
   let next = 0
   const loop = async (): Promise<void> => {
@@ -53,11 +57,13 @@ interface Bare {
   close(): Promise<unknown>
 }
 
-function pools(by: 'request' | 'dispatch', urls: string[], connections: number): Bare {
+function pools(by: 'request' | 'dispatch', urls: string[], connections: number, caFile?: string): Bare {
   const byOrigin = new Map<string, Pool>()
+  // Made once: for each connection it would take longer than the handshake.
+  const connect = caFile ? { secureContext: createSecureContext({ ca: readFileSync(caFile) }) } : {}
   const targets = urls.map((url) => {
     const { origin, pathname } = new URL(url)
-    const pool = byOrigin.get(origin) ?? new Pool(origin, { connections })
+    const pool = byOrigin.get(origin) ?? new Pool(origin, { connections, connect })
     byOrigin.set(origin, pool)
     return by === 'request' ? requesting(pool, pathname) : dispatching(pool, pathname)
   })

@@ -35,6 +35,7 @@ export interface BareOrder {
   users: number
   inFlight: number
   connections: number
+  caFile?: string
 }
 
 /** A bare loop sends the same bodies with the same signature. */

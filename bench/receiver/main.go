@@ -1,15 +1,19 @@
 // A receiver that takes little of its core: it answers 200, at once or after the delay given as its first argument in
-// ms, and counts. The second argument says on how many ports it listens. What it is told and what it reports goes over
-// Node's IPC channel: JSON, a line each.
+// ms, and counts. The second argument says on how many ports it listens. A third one names a folder with `cert.pem` and
+// `key.pem`: then it speaks TLS 1.3. What it is told and what it reports goes over Node's IPC channel: JSON, a line each.
 package main
 
 import (
 	"bufio"
 	"bytes"
+	"crypto/rand"
+	"crypto/tls"
 	"encoding/json"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -27,6 +31,12 @@ var (
 	// In one round: how many requests have come, are expected, and are its warm-up.
 	count, expected, warmUp atomic.Int64
 	warmAt, cpuAtWarm       float64
+
+	// Handshakes done, and how many of them took up a session from before.
+	handshakes, resumed atomic.Int64
+	// All that are open, to be cut at once.
+	connections sync.Map
+	secured     *tls.Config
 )
 
 func main() {
@@ -40,6 +50,9 @@ func main() {
 	expected.Store(1 << 62)
 	warmUp.Store(1)
 	go report()
+	if folder := argument(3, ""); folder != "" {
+		secured = secure(folder)
+	}
 	numbers := make([]int, 0, ports)
 	for range make([]struct{}, ports) {
 		listener, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -47,6 +60,9 @@ func main() {
 			panic(err)
 		}
 		numbers = append(numbers, listener.Addr().(*net.TCPAddr).Port)
+		if secured != nil {
+			listener = tls.NewListener(listener, secured)
+		}
 		go accept(listener, time.Duration(delayMs)*time.Millisecond)
 	}
 	reports <- map[string]any{"kind": "listening", "port": numbers[0], "ports": numbers}
@@ -60,6 +76,37 @@ func argument(index int, otherwise string) string {
 	return otherwise
 }
 
+func secure(folder string) *tls.Config {
+	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem"))
+	if err != nil {
+		panic(err)
+	}
+	return &tls.Config{
+		Certificates: []tls.Certificate{pair},
+		MinVersion:   tls.VersionTLS13,
+		VerifyConnection: func(state tls.ConnectionState) error {
+			handshakes.Add(1)
+			if state.DidResume {
+				resumed.Add(1)
+			}
+			return nil
+		},
+	}
+}
+
+// As a receiver that is restarted: connections end, and nobody knows the sessions from before.
+func restart() {
+	if secured != nil {
+		var key [32]byte
+		rand.Read(key[:])
+		secured.SetSessionTicketKeys([][32]byte{key})
+	}
+	connections.Range(func(connection, _ any) bool {
+		connection.(net.Conn).Close()
+		return true
+	})
+}
+
 func report() {
 	for each := range reports {
 		line, _ := json.Marshal(each)
@@ -71,12 +118,21 @@ func report() {
 func obey() {
 	lines := bufio.NewScanner(channel)
 	for lines.Scan() {
-		var told struct{ Expect, WarmUp int64 }
+		var told struct {
+			Expect, WarmUp int64
+			Restart        bool
+		}
 		if json.Unmarshal(lines.Bytes(), &told) != nil {
 			continue
 		}
+		if told.Restart {
+			restart()
+		}
 		if told.Expect == 0 {
-			reports <- map[string]any{"kind": "progress", "count": count.Load(), "at": monotonicMs()}
+			reports <- map[string]any{
+				"kind": "progress", "count": count.Load(), "at": monotonicMs(),
+				"handshakes": handshakes.Load(), "resumed": resumed.Load(),
+			}
 			continue
 		}
 		count.Store(0)
@@ -97,6 +153,8 @@ func accept(listener net.Listener, delay time.Duration) {
 }
 
 func serve(connection net.Conn, delay time.Duration) {
+	connections.Store(connection, true)
+	defer connections.Delete(connection)
 	defer connection.Close()
 	buffer := make([]byte, 0, 8_192)
 	for {

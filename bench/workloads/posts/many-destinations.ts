@@ -1,9 +1,9 @@
-import { nthCall } from '../calls.ts'
-import { cpuLine, forward, noVerdict, post, warmUpOf, type Drained } from '../measure/drain.ts'
-import { medianBy } from '../measure/figures.ts'
-import { startReceiver } from '../receiver.ts'
-import { deploy, type Deployment, type Servers } from '../rig.ts'
-import { atLeast, type Row, type Workload } from './workload.ts'
+import { nthCall } from '../../calls.ts'
+import { cpuLine, forward, noVerdict, post, warmUpOf, type Drained } from '../../measure/drain.ts'
+import { medianBy } from '../../measure/figures.ts'
+import { startReceiver } from '../../receiver.ts'
+import { deploy, type Deployment, type Servers } from '../../rig.ts'
+import { atLeast, type Row, type Workload } from '../workload.ts'
 
 const many = 1_000
 const few = 10

@@ -1,10 +1,11 @@
-import { nthCall } from '../calls.ts'
-import type { BareWay } from '../children/bare-posts.ts'
-import { cpuLine, forward, noVerdict, post, warmUpOf, type Drain, type Drained } from '../measure/drain.ts'
-import { medianBy } from '../measure/figures.ts'
-import { startReceiver } from '../receiver.ts'
-import { deploy, type Servers } from '../rig.ts'
-import type { Result, Row, Workload } from './workload.ts'
+import { nthCall } from '../../calls.ts'
+import { makeCertificate } from '../../certificate.ts'
+import type { BareWay } from '../../children/bare-posts.ts'
+import { cpuLine, forward, noVerdict, post, warmUpOf, type Drain, type Drained } from '../../measure/drain.ts'
+import { medianBy } from '../../measure/figures.ts'
+import { startReceiver } from '../../receiver.ts'
+import { deploy, type Servers } from '../../rig.ts'
+import type { Result, Row, Workload } from '../workload.ts'
 
 interface Comparison {
   calls: number
@@ -16,6 +17,8 @@ interface Comparison {
   tried: readonly Tried[]
   /** Of its median over that of `request` at its best. */
   goal: number
+  /** Over TLS 1.3. */
+  secured?: boolean
 }
 
 interface Tried {
@@ -61,12 +64,31 @@ export const slowReceiver: Workload = {
     }),
 }
 
+export const https: Workload = {
+  name: 'https',
+  summary: 'the same over TLS 1.3 with keep-alive; references: bare undici `request` and `dispatch`',
+  sizes: { calls: 200_000, rounds: 5 },
+  quick: { calls: 20_000, rounds: 1 },
+  run: (servers, { calls, rounds }) =>
+    compare(servers, {
+      calls: calls!,
+      rounds: rounds!,
+      users: 10_000,
+      delayMs: 0,
+      tried: allOf(['request', 'dispatch'], [32, 64, 128]),
+      goal: 1.05,
+      secured: true,
+    }),
+}
+
 async function compare(servers: Servers, comparison: Comparison): Promise<Result> {
-  const { calls, rounds, users, delayMs, tried, goal } = comparison
-  const deployment = await deploy(servers)
-  const receiver = startReceiver({ delayMs })
+  const { calls, rounds, users, delayMs, tried, goal, secured = false } = comparison
+  const certificate = secured ? await makeCertificate() : null
+  const deployment = await deploy(servers, { ...(certificate && { WEBHOOK_CA_FILE: certificate.file }) })
+  const receiver = startReceiver({ delayMs, ...(certificate && { certificate }) })
   const { port } = await receiver.reported('listening')
-  const url = `http://127.0.0.1:${port}/hook`
+  const url = `${secured ? 'https' : 'http'}://127.0.0.1:${port}/hook`
+  const posts = { urls: [url], users, ...(certificate && { caFile: certificate.file }) }
   await deployment.destination('crm', 'shop', [url])
   await deployment.produce(calls, (index) => nthCall(index, users), 'backlog')
   await deployment.close()
@@ -77,7 +99,7 @@ async function compare(servers: Servers, comparison: Comparison): Promise<Result
     for (const { by, inFlight } of tried)
       bare.push({
         ...{ by, inFlight },
-        ...(await post(run, { by, urls: [url], users, inFlight, connections: inFlight })),
+        ...(await post(run, { ...posts, by, inFlight, connections: inFlight })),
       })
     const env = { ...deployment.env, GROUP_ID: `${deployment.env.GROUP_ID}${round}` }
     forwarding.push(await forward(run, env))
