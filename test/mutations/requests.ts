@@ -110,6 +110,26 @@ export const requests: readonly Mutation[] = [
     test: { file: 'core/delivery/response.test.ts', name: 'every status has its outcome' },
   },
   {
+    id: 'all-connections-opened-at-once',
+    file: 'src/adapters/webhook/openings.ts',
+    find: 'this.#left--',
+    replace: 'void this.#left',
+    test: {
+      file: 'adapters/webhook/openings.test.ts',
+      name: 'a thousand connections are opened over many turns, a few in each',
+    },
+  },
+  {
+    id: 'a-connection-opened-for-what-has-ended',
+    file: 'src/adapters/webhook/connection.ts',
+    find: 'this.#cancelOpening()',
+    replace: 'void this.#cancelOpening',
+    test: {
+      file: 'adapters/webhook/openings.test.ts',
+      name: 'a connection that is closed before its turn came connects to nobody',
+    },
+  },
+  {
     id: 'a-tls-session-that-nobody-holds',
     file: 'src/adapters/webhook/origin.ts',
     find: 'this.session = session',

@@ -2,9 +2,11 @@ import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import { Client, type buildConnector } from 'undici'
 import type { OutcomeKind } from '../../core/delivery/outcome.ts'
+import type { Cancel, Openings } from './openings.ts'
 
 /** undici's connector also returns the socket that it is connecting, which its types leave out. */
 export type Connector = (options: buildConnector.Options, callback: buildConnector.Callback) => Socket
+type Open = (...args: Parameters<Connector>) => void
 
 /** What a connection carries. */
 export interface CarriedAttempt {
@@ -31,19 +33,30 @@ export class Connection {
   /** The server's certificate was not trusted; no request was written. */
   untrusted = false
   #socket: Socket | null = null
+  #cancelOpening: Cancel = ignore
 
-  constructor(origin: string, keepAliveMs: number, connector: Connector, owner: ConnectionOwner) {
+  /** @param openings opens the connection when its turn has come */
+  constructor(
+    origin: string,
+    keepAliveMs: number,
+    connector: Connector,
+    openings: Openings,
+    owner: ConnectionOwner,
+  ) {
+    const open: Open = (options, callback) => {
+      const socket = connector(options, (...result) => {
+        // Node sets this when, and only when, it refused the certificate (chain, dates or name).
+        if (result[0] !== null && socket instanceof TLSSocket && socket.authorizationError)
+          this.untrusted = true
+        callback(...result)
+      })
+      if (socket instanceof TLSSocket) socket.on('session', (session) => owner.onSession(session))
+      this.#socket = socket
+    }
     this.client = new Client(origin, {
       connect: (options, callback) => {
         this.responses = 0
-        const socket = connector(options, (...result) => {
-          // Node sets this when, and only when, it refused the certificate (chain, dates or name).
-          if (result[0] !== null && socket instanceof TLSSocket && socket.authorizationError)
-            this.untrusted = true
-          callback(...result)
-        })
-        if (socket instanceof TLSSocket) socket.on('session', (session) => owner.onSession(session))
-        this.#socket = socket
+        this.#cancelOpening = openings.add(origin, () => open(options, callback))
       },
       pipelining: 1,
       keepAliveTimeout: keepAliveMs,
@@ -60,6 +73,7 @@ export class Connection {
   /** Closes the socket whatever it is doing; also one that is still connecting, which undici would leave be. */
   destroy(): void {
     if (this.client.destroyed) return
+    this.#cancelOpening()
     this.client.destroy(null, ignore)
     this.#socket?.destroy()
   }

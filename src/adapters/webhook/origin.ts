@@ -1,3 +1,4 @@
+import type { Openings } from './openings.ts'
 import { Connection, type ConnectionOwner, type Connector } from './connection.ts'
 
 /**
@@ -14,6 +15,7 @@ const keepAliveMs = 15_000
 export class WebhookOrigin implements ConnectionOwner {
   readonly name: string
   readonly #connector: Connector
+  readonly #openings: Openings
   readonly #onUnused: () => void
   readonly #connections = new Set<Connection>()
   readonly #free: Connection[] = []
@@ -25,9 +27,10 @@ export class WebhookOrigin implements ConnectionOwner {
    * @param name `https://host:port`, as URL.origin
    * @param onUnused its last endpoint has left
    */
-  constructor(name: string, connector: Connector, onUnused: () => void) {
+  constructor(name: string, connector: Connector, openings: Openings, onUnused: () => void) {
     this.name = name
     this.#connector = connector
+    this.#openings = openings
     this.#onUnused = onUnused
   }
 
@@ -49,7 +52,7 @@ export class WebhookOrigin implements ConnectionOwner {
   }
 
   connect(): Connection {
-    const connection = new Connection(this.name, keepAliveMs, this.#connector, this)
+    const connection = new Connection(this.name, keepAliveMs, this.#connector, this.#openings, this)
     this.#connections.add(connection)
     return connection
   }

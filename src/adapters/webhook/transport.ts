@@ -8,6 +8,7 @@ import { AddressGuard, notAllowed } from './address-guard.ts'
 import type { Connector } from './connection.ts'
 import { Deadlines } from './deadlines.ts'
 import { WebhookEndpoint, type EndpointOptions } from './endpoint.ts'
+import { Openings } from './openings.ts'
 import { WebhookOrigin } from './origin.ts'
 
 export interface WebhookTransportOptions {
@@ -77,11 +78,12 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
     },
   }
 
+  const openings = new Openings()
   const origins = new Map<string, WebhookOrigin>()
   const originOf = (name: string): WebhookOrigin => {
     let origin = origins.get(name)
     if (origin === undefined) {
-      origin = new WebhookOrigin(name, connector, () => origins.delete(name))
+      origin = new WebhookOrigin(name, connector, openings, () => origins.delete(name))
       origins.set(name, origin)
     }
     return origin

@@ -17,6 +17,7 @@
  * | destination limit | attempts a second and in flight at all URLs of a destination | a share of `--max-rate` (`limitBurstMs` of the rate at once) and of `--max-in-flight` | the endpoint's queue | a timer; a response |
  * | order per key | first attempts of one key at one destination | 1 in flight; `maxLaneWorkMs` of work waits, after `laneGraceMs` | the key; the excess is deferred | the previous call's outcome |
  * | deferrals | deliveries deferred per turn | `deferredAtOnce` | the next deferral | the next turn |
+ * | openings | connections opened per turn | `openedAtOnce`, origins in turns | the request, within its time limit | the next turn |
  * | blocking others | how long an endpoint's calls may block others' | `headOfLineLimitMs` | none: the endpoint sheds load | its queue below half for `queueWaitMs` |
  * | retry budget | failed retries at one endpoint | `RETRY_BUDGET` % of first attempts in `budgetWindowMs`, or `defaultTrickle` | none: deferred | |
  * | publishing | one batch per topic in flight | `maxBatchRecords`, `maxBatchBytes`, every `lingerMs` | records, within the memory budget | Kafka's acknowledgement |
@@ -95,6 +96,8 @@ export const laneGraceMs = 2_000
  * be queued when a breaker opens, and come due together in a tier ten seconds later.
  */
 export const deferredAtOnce = 16
+/** With TLS one takes half a millisecond, in which nothing else is done. */
+export const openedAtOnce = 16
 /**
  * How long an endpoint's work may wait ahead of other endpoints' before it is deferred, in ms: in the endpoint's
  * queue, where others overtake it, or in its partition, where they cannot.

@@ -4,6 +4,7 @@ import type { LookupFunction } from 'node:net'
 import { test } from 'node:test'
 import { AddressGuard } from '../../../src/adapters/webhook/address-guard.ts'
 import { createWebhookTransport } from '../../../src/adapters/webhook/transport.ts'
+import { openedAtOnce } from '../../../src/core/pacing/limits.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { loopback, openTransport, send } from './transport-under-test.ts'
 
@@ -200,7 +201,7 @@ test('connections that open together look a name up once', async (t) => {
     url: `http://busy.test:${receiver.port}/`,
     headers: {},
   })
-  const outcomes = await Promise.all(Array.from({ length: 10 }, () => send(endpoint)))
+  const outcomes = await Promise.all(Array.from({ length: openedAtOnce }, () => send(endpoint)))
   assert.ok(outcomes.every(({ kind }) => kind === 'success'))
   assert.equal(asked.length, 1)
 })

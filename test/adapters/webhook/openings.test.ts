@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { Socket } from 'node:net'
+import { test } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { Connection, type Connector } from '../../../src/adapters/webhook/connection.ts'
+import { Openings } from '../../../src/adapters/webhook/openings.ts'
+import { openedAtOnce } from '../../../src/core/pacing/limits.ts'
+
+test('a thousand connections are opened over many turns, a few in each', async () => {
+  const openings = new Openings()
+  let opened = 0
+  for (let index = 0; index < 1_000; index++) openings.add('https://crm.test', () => opened++)
+  assert.equal(opened, openedAtOnce)
+  while (opened < 1_000) {
+    const before = opened
+    await nextTurn()
+    assert.ok(opened > before && opened - before <= openedAtOnce, `${opened - before} in one turn`)
+  }
+})
+
+test('another origin does not wait behind the thousand of one', async () => {
+  const openings = new Openings()
+  const opened: string[] = []
+  for (let index = 0; index < 1_000; index++) openings.add('https://crm.test', () => opened.push('crm'))
+  openings.add('https://shop.test', () => opened.push('shop'))
+  await nextTurn()
+  await nextTurn()
+  assert.ok(opened.includes('shop'), `${opened.length} of the other came first`)
+})
+
+test('an opening that is cancelled never begins, and one that has begun cannot be', async () => {
+  const openings = new Openings()
+  const opened: number[] = []
+  const cancels = Array.from({ length: openedAtOnce + 3 }, (_, index) =>
+    openings.add('https://crm.test', () => opened.push(index)),
+  )
+  cancels[0]!()
+  cancels[openedAtOnce + 1]!()
+  for (let turn = 0; turn < 3; turn++) await nextTurn()
+  const expected = cancels.map((_, index) => index).filter((index) => index !== openedAtOnce + 1)
+  assert.deepEqual(opened, expected)
+})
+
+test('a connection that is closed before its turn came connects to nobody', async () => {
+  const openings = new Openings()
+  for (let index = 0; index < openedAtOnce; index++) openings.add('https://crm.test', () => {})
+  let connects = 0
+  const connector: Connector = () => {
+    connects++
+    return new Socket()
+  }
+  const owner = { onClosed: () => {}, onSession: () => {} }
+  const open = () => {
+    const connection = new Connection('https://crm.test', 1_000, connector, openings, owner)
+    const failed = assert.rejects(connection.client.request({ path: '/', method: 'POST' }))
+    return { connection, failed }
+  }
+  const [closed, waiting] = [open(), open()]
+  closed.connection.destroy()
+  await nextTurn()
+  await nextTurn()
+  assert.equal(connects, 1)
+  waiting.connection.destroy()
+  await Promise.all([closed.failed, waiting.failed])
+})
