@@ -4,6 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
+import { endWithThisProcess } from './command-rig.ts'
 
 /** A command that runs in the checkout, and what it has written so far, to stdout and stderr alike. */
 export interface Running {
@@ -41,6 +42,7 @@ export async function makeCheckout(t: TestContext): Promise<Checkout> {
 
   const start = (args: readonly string[], env: Record<string, string> = {}, input = ''): Running => {
     const child = spawn(process.execPath, [entry, ...args], { cwd: folder, env: { ...base, ...env } })
+    endWithThisProcess(child)
     let written = ''
     const listeners = new Set<() => void>()
     const take = (chunk: string) => {

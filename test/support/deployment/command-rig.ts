@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import type { ChildProcessWithoutNullStreams } from 'node:child_process'
+import type { ChildProcess, ChildProcessWithoutNullStreams } from 'node:child_process'
 import { tmpdir } from 'node:os'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -24,6 +24,23 @@ export interface RunningCommand {
   ended: Promise<CommandResult>
 }
 
+const running = new Set<ChildProcess>()
+const killAll = () => {
+  for (const child of running) child.kill('SIGKILL')
+}
+process.on('exit', killAll)
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.once(signal, () => {
+    killAll()
+    process.kill(process.pid, signal)
+  })
+
+/** Ends a process with this one: what is to run after a test does not run when the run of tests is broken off. */
+export function endWithThisProcess(child: ChildProcess): void {
+  running.add(child)
+  child.once('exit', () => running.delete(child))
+}
+
 /** Starts a command as users do, in a folder that is not the project's. It is killed at the end of the test. */
 export function startProgram(
   t: TestContext,
@@ -32,6 +49,7 @@ export function startProgram(
 ): RunningCommand {
   const child = spawn(process.execPath, [main, ...args], { cwd: tmpdir(), env })
   t.after(() => child.kill('SIGKILL'))
+  endWithThisProcess(child)
   let [stdout, stderr] = ['', '']
   child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()))
   child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
