@@ -16,6 +16,7 @@ import { ledger } from './workloads/ledger.ts'
 import { handshakes } from './workloads/posts/handshakes.ts'
 import { manyDestinations } from './workloads/posts/many-destinations.ts'
 import { memory } from './workloads/memory.ts'
+import { pacing } from './workloads/scale/pacing.ts'
 import { parkedRetries } from './workloads/parked-retries.ts'
 import { processes } from './workloads/processes.ts'
 import { profile } from './workloads/profile.ts'
@@ -43,6 +44,7 @@ const workloads: Workload[] = [
     processes,
   ],
   ...[parkedRetries, ledger, memory, collector, client, audiences, statistics, why, replay, webConsole],
+  pacing,
 ]
 /** For workloads that do not say what is quick for them. */
 const quickSizes: Sizes = { calls: 20_000, rounds: 1 }

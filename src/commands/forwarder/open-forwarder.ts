@@ -11,8 +11,6 @@ import type { LogCounts } from '../../adapters/metrics/log-counts.ts'
 import type { ProduceDurations } from '../../adapters/metrics/produce-durations.ts'
 import { createSecrets } from '../../adapters/secrets.ts'
 import type { HeartbeatEndpoint } from '../../core/ledger/heartbeat.ts'
-import { defaultBreakerLimits } from '../../core/pacing/breaker.ts'
-import { defaultTrickle, queueWaitMs, startInFlightPerEndpoint } from '../../core/pacing/limits.ts'
 import { tierOfTopic } from '../../core/topics.ts'
 import { Forwarder } from '../../forwarder/forwarder.ts'
 import { partActor } from '../settings/actor.ts'
@@ -23,6 +21,7 @@ import { transportOf } from '../../adapters/webhook/transport.ts'
 import { PartLives, type Life, type OpenPart } from '../part-lives.ts'
 import { encodersOf, readyToWrite } from './encoders.ts'
 import { goneReporter } from './gone-reporter.ts'
+import { paceBounds } from './pace-bounds.ts'
 
 export interface OpenForwarderOptions extends Context {
   /** Resolves webhook host names; default the system's. */
@@ -115,17 +114,7 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
     reportGone: goneReporter(settings, log),
     everything: config.ledger === 'all',
     policy: { tiers: config.retryTiers, windowMs: config.retryWindowMs },
-    bounds: {
-      breaker: defaultBreakerLimits,
-      limit: {
-        min: 1,
-        start: Math.min(startInFlightPerEndpoint, config.maxInFlightPerEndpoint),
-        max: config.maxInFlightPerEndpoint,
-      },
-      budget: { share: config.retryBudgetPercent / 100, ...defaultTrickle },
-      maxWaitMs: queueWaitMs,
-      returnDelaysMs: config.retryTiers.map(({ delayMs }) => delayMs),
-    },
+    bounds: paceBounds(config),
     maxInFlight: config.maxInFlight,
     maxRecordBytes,
     drainMs: config.webhookTimeoutMs + drainMarginMs,
