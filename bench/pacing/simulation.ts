@@ -21,7 +21,7 @@ export interface Scenario {
   /** When its endpoint begins to work; it has from the start: 0. */
   returnsAtMs: number
   endpoint(random: () => number): EndpointModel
-  bounds: PaceBounds
+  bounds: Omit<PaceBounds, 'group'>
   policy: RetryPolicy
   seed: number
 }
@@ -71,6 +71,8 @@ export function simulate(scenario: Scenario): Figures {
   let drainedAt: number | null = null
   const isCounted = (at: number): boolean => at >= countFromMs && at < loadMs
   const forwarders: SimulatedForwarder[] = []
+  // The partitions are shared out evenly, whatever comes in them.
+  const bounds = { ...scenario.bounds, group: { share: 1 / count } }
 
   const world: World = {
     time,
@@ -123,7 +125,7 @@ export function simulate(scenario: Scenario): Figures {
   time.run(
     () => {
       for (let index = 0; index < count; index++)
-        forwarders.push(new SimulatedForwarder(world, scenario.bounds, random() * 250))
+        forwarders.push(new SimulatedForwarder(world, bounds, random() * 250))
       for (let left = scenario.backlog; left > 0; left--) newCall()
       nextCall()
     },

@@ -116,7 +116,7 @@ export const variables = {
     default: '100',
     takes: 'a whole number of percent, from 1 to 1000',
     meaning:
-      'Retries that may fail at one URL, of its first attempts in the last ten minutes; ten a second may in any case. Beyond that, retries wait in the tiers.',
+      'Retries that may fail at one URL, of its first attempts in the last ten minutes; ten a second of all forwarders together may in any case. Beyond that, retries wait in the tiers.',
   }),
   WEBHOOK_TIMEOUT: variable(duration(10, fiveSeconds), {
     default: '5s',

@@ -3,6 +3,7 @@ import {
   type LimitSettings,
   type PartitionShare,
 } from '../core/pacing/destination-limit.ts'
+import type { GroupShare } from '../core/pacing/group-share.ts'
 import { maxAttemptCount, parseRate } from '../core/pacing/rate.ts'
 import type { Destination } from '../core/settings/settings.ts'
 import { messageOf } from '../errors.ts'
@@ -22,18 +23,25 @@ export interface DestinationLimitsParts {
 }
 
 /**
- * The limits that destinations have, and this process's share of them: that of the calls' partitions. Until it is known
- * how many there are, nothing is sent to a destination with a limit. Without one nothing is asked.
+ * The limits that destinations have, and this process's share of them and of all endpoints: that of the calls' partitions.
+ * Until it is known how many there are, nothing is sent to a destination with a limit, and the others are driven as if
+ * this process were alone.
  */
-export class DestinationLimits {
+export class DestinationLimits implements GroupShare {
   readonly #parts: DestinationLimitsParts
   readonly #limiters = new Map<string, DestinationLimiter>()
   #all: number | null = null
   #share: PartitionShare | null = null
   #askAt = -Infinity
+  #part = 1
 
   constructor(parts: DestinationLimitsParts) {
     this.#parts = parts
+  }
+
+  /** As one partition of its own: a process that has none may still have retries. */
+  get share(): number {
+    return this.#part
   }
 
   /** The same object as long as the destination has a limit, whatever that is. */
@@ -55,13 +63,13 @@ export class DestinationLimits {
 
   /** Called a few times a second: partitions may have come or gone. */
   tick(now: number): void {
-    if (this.#limiters.size === 0) return
     if (now >= this.#askAt) void this.#count(now)
     const owned = this.#parts.ownedPartitions()
     const all = this.#all
     if (all === null) return
     if (this.#share?.owned !== owned || this.#share.all !== all) {
       this.#share = { owned, all: Math.max(all, owned) }
+      this.#part = Math.max(1, owned) / this.#share.all
       for (const limiter of this.#limiters.values()) limiter.shareIs(this.#share, now)
     }
     // What was withdrawn unsent left room.
@@ -77,7 +85,8 @@ export class DestinationLimits {
       this.tick(steadyClock.now())
     } catch (error) {
       this.#askAt = now + retryCountMs
-      const waits = this.#all === null ? ': destinations with a limit wait for it' : ''
+      const waits =
+        this.#all === null && this.#limiters.size > 0 ? ': destinations with a limit wait for it' : ''
       this.#parts.log.warn({ error: messageOf(error) }, `the number of partitions cannot be read${waits}`)
     }
   }

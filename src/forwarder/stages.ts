@@ -55,7 +55,8 @@ export interface ForwarderParts {
   /** The ledger records plain first-time deliveries too. */
   everything: boolean
   policy: RetryPolicy
-  bounds: PaceBounds
+  /** Its part of the group is known here. */
+  bounds: Omit<PaceBounds, 'group'>
   maxInFlight: number
   /** What retry and dead letter topics take (max.message.bytes). */
   maxRecordBytes: number
@@ -122,7 +123,7 @@ export class Stages {
       endpoints: {
         dispatcher: this.dispatcher,
         budget,
-        bounds: parts.bounds,
+        bounds: { ...parts.bounds, group: this.limits },
         reports,
         blocked: (endpoint) => this.headOfLineMonitor.check(endpoint, steadyClock.now()),
         wake: (partition) => this.scheduler.wake(partition),

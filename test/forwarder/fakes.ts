@@ -4,6 +4,7 @@ import { defaultBreakerLimits, type BreakerLimits } from '../../src/core/pacing/
 import type { DeferralReason } from '../../src/core/delivery/deferral.ts'
 import type { PaceBounds } from '../../src/core/pacing/endpoint-pace.ts'
 import type { Outcome } from '../../src/core/delivery/outcome.ts'
+import { wholeGroup } from '../../src/core/pacing/group-share.ts'
 import { defaultTrickle } from '../../src/core/pacing/limits.ts'
 import type { BudgetBounds } from '../../src/core/pacing/retry-budget.ts'
 import { ResultCodes } from '../../src/core/ledger/result-codes.ts'
@@ -89,6 +90,7 @@ export const paceBounds = (
   budget: { share: 1, ...defaultTrickle, ...given.budget },
   maxWaitMs: given.maxWaitMs ?? 2_000,
   returnDelaysMs: [10_000, 30_000],
+  group: wholeGroup,
 })
 /** Nobody was erased. */
 export const noErasures: ErasureSource = { isEmpty: true, covers: () => false, pending: () => null }

@@ -5,8 +5,8 @@ export const isolation: readonly Mutation[] = [
   {
     id: 'no-limit-of-requests-in-flight-for-an-endpoint',
     file: 'src/core/pacing/endpoint-pace.ts',
-    find: 'return inFlight < this.#limit.value && this.#onWire < this.#window',
-    replace: 'return inFlight >= 0 && this.#onWire < this.#window',
+    find: 'return this.#limit.allows(inFlight, now) && this.#onWire < this.#window',
+    replace: 'return inFlight >= 0 && now >= 0 && this.#onWire < this.#window',
     test: {
       file: 'forwarder/send/dispatcher.test.ts',
       name: 'an endpoint that hangs uses up only its own requests in flight',
@@ -217,8 +217,42 @@ export const isolation: readonly Mutation[] = [
     replace: '',
     test: {
       file: 'core/pacing/concurrency-limit.test.ts',
-      name: 'timeouts halve the limit once for all requests in flight, even below the start, and success doubles it back',
+      name: 'timeouts halve the limit once for all requests in flight, even below the start, and success brings it back',
     },
+  },
+  {
+    id: 'overload-forgotten-with-the-breaker',
+    file: 'src/core/pacing/concurrency-limit.ts',
+    find: 'this.#threshold = this.#limit',
+    replace: '',
+    test: {
+      file: 'forwarder/shared-endpoints.test.ts',
+      name: 'an endpoint that takes five a second gets no more at once',
+    },
+  },
+  {
+    id: 'each-member-as-if-it-were-alone',
+    file: 'src/core/pacing/concurrency-limit.ts',
+    find: 'Math.round(start * this.#group.share)',
+    replace: 'Math.round(start)',
+    test: { file: 'forwarder/shared-endpoints.test.ts', name: 'a hundred with a backlog at the start' },
+  },
+  {
+    id: 'no-rest-after-a-refusal',
+    file: 'src/core/pacing/concurrency-limit.ts',
+    find: 'now >= this.#restsUntil',
+    replace: 'now >= 0',
+    test: {
+      file: 'forwarder/shared-endpoints.test.ts',
+      name: 'a hundred sharing an endpoint that answers 429',
+    },
+  },
+  {
+    id: 'wavering-taken-for-queueing',
+    file: 'src/core/pacing/concurrency-limit.ts',
+    find: 'const standardErrors = 2',
+    replace: 'const standardErrors = 0',
+    test: { file: 'core/pacing/concurrency-limit.test.ts', name: 'a receiver whose times waver' },
   },
   {
     id: 'no-order-of-a-key',

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { defaultBreakerLimits } from '../../src/core/pacing/breaker.ts'
 import { EndpointPace, type PaceBounds } from '../../src/core/pacing/endpoint-pace.ts'
 import type { Outcome, OutcomeKind } from '../../src/core/delivery/outcome.ts'
+import { wholeGroup } from '../../src/core/pacing/group-share.ts'
 import { defaultTrickle } from '../../src/core/pacing/limits.ts'
 
 export const second = 1_000
@@ -17,6 +18,7 @@ export const bounds: PaceBounds = {
   budget: { share: 1, ...defaultTrickle },
   maxWaitMs: 2_000,
   returnDelaysMs: tiers,
+  group: wholeGroup,
 }
 
 /** A reproducible source of randomness (mulberry32). */
@@ -143,7 +145,7 @@ export function live(
     watched(at, () => pace.advance(at))
     const stopped = queue.length > 0 && pace.breaker.phase !== 'closed' ? pace.deferral(0, at) : null
     if (stopped) for (const call of queue.splice(0)) defer(call, at, stopped.reason, stopped.waitMs)
-    while (queue.length > 0 && pace.mayStart(inFlight)) {
+    while (queue.length > 0 && pace.mayStart(inFlight, at)) {
       const call = queue.shift()!
       if (call.attempts > 0 && !pace.mayRetry(at)) {
         defer(call, at, 'budget', 0)

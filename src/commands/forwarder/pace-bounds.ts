@@ -8,7 +8,10 @@ export const paceBounds = ({
   maxInFlightPerEndpoint,
   retryBudgetPercent,
   retryTiers,
-}: Pick<Config, 'maxInFlightPerEndpoint' | 'retryBudgetPercent' | 'retryTiers'>): PaceBounds => ({
+}: Pick<Config, 'maxInFlightPerEndpoint' | 'retryBudgetPercent' | 'retryTiers'>): Omit<
+  PaceBounds,
+  'group'
+> => ({
   breaker: defaultBreakerLimits,
   limit: {
     min: 1,

@@ -10,6 +10,7 @@ import {
 import { ConcurrencyLimit, type LimitBounds } from './concurrency-limit.ts'
 import type { Deferral } from '../delivery/deferral.ts'
 import type { Outcome } from '../delivery/outcome.ts'
+import type { GroupShare } from './group-share.ts'
 import { RecentOutcomes } from './recent-outcomes.ts'
 import { RetryBudget, type BudgetBounds } from './retry-budget.ts'
 import { ReturnTimes } from './return-times.ts'
@@ -22,6 +23,7 @@ export interface PaceBounds {
   maxWaitMs: number
   /** By which of these, in ascending order, what it is too slow for may be put off: the delays of the retry tiers. */
   returnDelaysMs: readonly number[]
+  group: GroupShare
 }
 
 /**
@@ -47,8 +49,8 @@ export class EndpointPace {
   #window = Infinity
 
   constructor(bounds: PaceBounds) {
-    this.#limit = new ConcurrencyLimit(bounds.limit)
-    this.#budget = new RetryBudget(bounds.budget)
+    this.#limit = new ConcurrencyLimit(bounds.limit, bounds.group)
+    this.#budget = new RetryBudget(bounds.budget, bounds.group)
     this.#returns = new ReturnTimes(bounds.returnDelaysMs)
     this.#breakerLimits = bounds.breaker
     this.#maxWaitMs = bounds.maxWaitMs
@@ -69,8 +71,8 @@ export class EndpointPace {
   }
 
   /** Whether one more may be sent; `inFlight` are all that are in flight. Advance it first. */
-  mayStart(inFlight: number): boolean {
-    return inFlight < this.#limit.value && this.#onWire < this.#window
+  mayStart(inFlight: number, now: number): boolean {
+    return this.#limit.allows(inFlight, now) && this.#onWire < this.#window
   }
 
   /** Whether a delivery that was attempted before may be attempted again. */
@@ -101,8 +103,13 @@ export class EndpointPace {
     else if (!succeeded) this.#budget.retryFailed(now)
     const event = breakerEvent(outcome)
     if (succeeded) this.#limit.answered(durationMs, inFlight, now)
-    else if (kind === 'timeout' || kind === 'status_429' || event === 'busy')
-      this.#limit.overloaded(now - durationMs, now)
+    // What fails as a probe is away, however little it gets.
+    else if (phases[this.#breaker.phase].work !== 'deferred') {
+      if (kind === 'timeout' || kind === 'status_429' || event === 'busy')
+        this.#limit.overloaded(now - durationMs, now)
+      // Where a pause is asked for, that one is kept.
+      if (kind === 'timeout' || (kind === 'status_429' && event !== 'busy')) this.#limit.refused(now)
+    }
     if (round === this.#round) this.#onWire--
     // A pause that is asked for holds whenever it is asked for.
     if (event && (round === this.#round || event === 'busy'))
@@ -156,7 +163,7 @@ export class EndpointPace {
     this.#window = sends === 'limit' ? Infinity : sends === 'probes' ? breaker.probes : 0
     if (breaker.phase === before.phase) return
     this.recent.moved(breaker.phase, now)
-    if (breaker.phase === 'open') this.#limit.restart()
+    if (breaker.phase === 'open') this.#limit.restart(now)
     // The ramp goes on with the probe's round, and what it sent still counts once it is closed.
     if (sends === 'nothing' || phases[before.phase].sends === 'nothing') {
       this.#round++

@@ -13,13 +13,13 @@
  * | planner's turn | records planned per turn of the event loop | `recordsPerTurn` | the planner | the next turn |
  * | slots | requests in flight in the process | `MAX_IN_FLIGHT`; an endpoint holds fewer than are free | endpoints, in FIFO order | a response |
  * | busy window | the same, while the CPU is busy | `minBusyWindow`, growing by `busyWindowGrowth` | endpoints | an idle turn of the event loop |
- * | concurrency limit | requests in flight at one endpoint | `startInFlightPerEndpoint`, 1 to `MAX_IN_FLIGHT_PER_ENDPOINT` | the endpoint's queue | a response |
+ * | concurrency limit | requests in flight at one endpoint | this process’s part of `startInFlightPerEndpoint`, 1 to `MAX_IN_FLIGHT_PER_ENDPOINT` | the endpoint's queue | a response |
  * | destination limit | attempts a second and in flight at all URLs of a destination | a share of `--max-rate` (`limitBurstMs` of the rate at once) and of `--max-in-flight` | the endpoint's queue | a timer; a response |
  * | order per key | first attempts of one key at one destination | 1 in flight; `maxLaneWorkMs` of work waits, after `laneGraceMs` | the key; the excess is deferred | the previous call's outcome |
  * | deferrals | deliveries deferred per turn | `deferredAtOnce` | the next deferral | the next turn |
  * | openings | connections opened per turn | `openedAtOnce`, origins in turns | the request, within its time limit | the next turn |
  * | blocking others | how long an endpoint's calls may block others' | `headOfLineLimitMs` | none: the endpoint sheds load | its queue below half for `queueWaitMs` |
- * | retry budget | failed retries at one endpoint | `RETRY_BUDGET` % of first attempts in `budgetWindowMs`, or `defaultTrickle` | none: deferred | |
+ * | retry budget | failed retries at one endpoint | `RETRY_BUDGET` % of first attempts in `budgetWindowMs`, or this process’s part of `defaultTrickle` | none: deferred | |
  * | publishing | one batch per topic in flight | `maxBatchRecords`, `maxBatchBytes`, every `lingerMs` | records, within the memory budget | Kafka's acknowledgement |
  * | commits | one commit per group in flight | every `commitIntervalMs`; up to `maxTicksPassed` times as long while commits fail | offsets | a timer |
  *
@@ -78,7 +78,7 @@ export const fewWaiting = 128
 export const minBusyWindow = 32
 /** By what share of itself the busy window grows: that is undone again within four round trips. */
 export const busyWindowGrowth = 0.25
-/** With a receiver that answers at once more do not bring more through, and need more memory. */
+/** Of the whole consumer group. With a receiver that answers at once more do not bring more through, and need more memory. */
 export const startInFlightPerEndpoint = 64
 /**
  * What of a destination's rate may go out at once after a rest, in ms, but at least one attempt: timers are no more exact.
@@ -105,7 +105,7 @@ export const openedAtOnce = 16
 export const headOfLineLimitMs = 2_000
 /** First attempts and failed retries are remembered for so long. */
 export const budgetWindowMs = 10 * 60_000
-/** As Finagle has it: ten a second, over ten seconds. */
+/** As Finagle has it: ten a second, over ten seconds; for the whole consumer group. */
 export const defaultTrickle = { perSecond: 10, burst: 100 }
 
 // settle

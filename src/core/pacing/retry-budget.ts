@@ -1,3 +1,4 @@
+import { wholeGroup, type GroupShare } from './group-share.ts'
 import { budgetWindowMs } from './limits.ts'
 
 /**
@@ -8,7 +9,7 @@ import { budgetWindowMs } from './limits.ts'
  * So a retry goes out only while those that failed in the last ten minutes, without those that the trickle paid for,
  * are fewer than `share` of the first attempts of these ten minutes, or the trickle has something left; what is under
  * way by then may fail on top of it. It is counted over minutes because retries come minutes after what earned them.
- * Times in ms, by any clock that never goes back.
+ * The trickle is for the whole group, and each member has its part. Times in ms, by any clock that never goes back.
  */
 export interface BudgetBounds {
   /** Failed retries per first attempt. */
@@ -23,6 +24,7 @@ const slotMs = budgetWindowMs / slotCount
 
 export class RetryBudget {
   readonly #bounds: BudgetBounds
+  readonly #group: GroupShare
   /** Per minute; failed retries without those that the trickle paid for. */
   readonly #firsts: number[] = new Array<number>(slotCount).fill(0)
   readonly #failed: number[] = new Array<number>(slotCount).fill(0)
@@ -33,9 +35,10 @@ export class RetryBudget {
   #free: number
   #refilledAt = -Infinity
 
-  constructor(bounds: BudgetBounds) {
+  constructor(bounds: BudgetBounds, group: GroupShare = wholeGroup) {
     this.#bounds = bounds
-    this.#free = bounds.burst
+    this.#group = group
+    this.#free = Infinity
   }
 
   /** Whether a retry may be sent now. */
@@ -76,8 +79,12 @@ export class RetryBudget {
   /** How many free retries there are at `now`. */
   #freeAt(now: number): number {
     const { perSecond, burst } = this.#bounds
+    const { share } = this.#group
     const since = Math.max(0, now - this.#refilledAt)
-    return Math.min(burst, this.#free + (since * perSecond) / 1_000)
+    return Math.min(
+      Math.max(Math.min(1, burst), burst * share),
+      this.#free + (since * perSecond * share) / 1_000,
+    )
   }
 
   /** Minutes that have begun since the current one, no more than are remembered. */

@@ -91,8 +91,10 @@ export class EndpointQueue implements DeliveryEndpoint, BlockingEndpoint, Deferr
 
   /** Nothing is queued: work that came now would be sent now. */
   get isIdle(): boolean {
-    if (this.queued > 0 || this.#target === null || !this.#pace.mayStart(this.inFlight)) return false
-    return this.#destinationLimit === null || this.#destinationLimit.isFree(steadyClock.now())
+    if (this.queued > 0 || this.#target === null) return false
+    const now = steadyClock.now()
+    if (!this.#pace.mayStart(this.inFlight, now)) return false
+    return this.#destinationLimit === null || this.#destinationLimit.isFree(now)
   }
 
   get waiters(): Set<AssignedPartition> {
@@ -173,7 +175,7 @@ export class EndpointQueue implements DeliveryEndpoint, BlockingEndpoint, Deferr
 
   pump(now: number): void {
     this.advance(now)
-    while (this.#target !== null && this.#pace.mayStart(this.inFlight)) {
+    while (this.#target !== null && this.#pace.mayStart(this.inFlight, now)) {
       const attempt = this.#attempts.first
       if (!attempt) return
       const verdict = this.#dispatcher.verdict(attempt)

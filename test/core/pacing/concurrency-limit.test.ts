@@ -97,7 +97,7 @@ test('a receiver that becomes slower is not starved, and one that becomes faster
   assert.ok(result.perSecond >= 0.9 * 5_000, `${result.perSecond}`)
 })
 
-test('timeouts halve the limit once for all requests in flight, even below the start, and success doubles it back', () => {
+test('timeouts halve the limit once for all requests in flight, even below the start, and success brings it back', () => {
   const limit = new ConcurrencyLimit(bounds)
   for (let index = 0; index < 64; index++) limit.overloaded(1_000 + index, 6_000 + index)
   assert.equal(limit.value, 32)
@@ -108,7 +108,60 @@ test('timeouts halve the limit once for all requests in flight, even below the s
   for (let at = 200_000; limit.value < bounds.start; at += 150, windows++) {
     for (let left = limit.value; left > 0; left--) limit.answered(100, limit.value, at)
   }
-  assert.ok(windows <= 8, `${windows} windows`)
+  assert.ok(windows <= 20, `${windows} windows`)
+})
+
+test('after overload the limit returns by itself to half of what was too much, and to its start in time', () => {
+  const limit = new ConcurrencyLimit(bounds)
+  limit.overloaded(0, 5_000)
+  assert.equal(limit.value, 32)
+  limit.restart(5_100)
+  assert.deepEqual([limit.value, limit.phase], [32, 'steering'], 'also after its breaker was open')
+  // Round trips ten times as long as the shortest: queueing, so nothing is added.
+  let at = 10_000
+  const answer = (tookMs: number, windows: number) => {
+    for (let left = windows; left > 0; left--, at += 1_100)
+      for (let each = 16; each > 0; each--) limit.answered(tookMs, limit.value, at)
+  }
+  answer(100, 1)
+  answer(1_000, 200)
+  assert.ok(limit.value <= 40, `${limit.value}`)
+  limit.restart(at + 31_000)
+  assert.deepEqual([limit.value, limit.phase], [64, 'rising'], 'half a minute without queueing')
+})
+
+test('where one request at a time is too many there are rests in between, which each success halves', () => {
+  const limit = new ConcurrencyLimit({ ...bounds, start: 1 })
+  limit.refused(1_000)
+  assert.deepEqual([limit.allows(0, 1_099), limit.allows(0, 1_100)], [false, true])
+  for (let left = 20; left > 0; left--) limit.refused(2_000)
+  assert.deepEqual([limit.allows(0, 61_999), limit.allows(0, 62_000)], [false, true], 'at most a minute')
+  limit.answered(50, 1, 70_000)
+  assert.deepEqual([limit.allows(0, 99_999), limit.allows(0, 100_000)], [false, true])
+  for (let left = 10; left > 0; left--) limit.answered(50, 1, 100_000)
+  assert.ok(limit.allows(0, 100_000))
+  const two = new ConcurrencyLimit({ ...bounds, start: 2 })
+  two.refused(1_000)
+  assert.ok(two.allows(0, 1_000), 'fewer at a time can be had')
+})
+
+test('members of a group start with their part of what one alone starts with, as it is when they begin', () => {
+  const group = { share: 1 }
+  const limit = new ConcurrencyLimit(bounds, group)
+  assert.equal(limit.value, 64)
+  group.share = 1 / 10
+  assert.equal(limit.value, 6)
+  group.share = 1 / 1_000
+  assert.equal(limit.value, 1)
+  for (let each = 16; each > 0; each--) limit.answered(10, limit.value, 200)
+  group.share = 1
+  assert.equal(limit.value, 2, 'what it has found out stays')
+})
+
+test('a receiver whose times waver is driven as fast as it goes, because that is no queueing', () => {
+  const wavers = random(7)
+  const result = simulate(new ConcurrencyLimit(bounds), () => 20 + 160 * wavers(), 60_000, 0.2)
+  assert.ok(result.perSecond >= 0.9 * 5_000, `${result.perSecond} a second`)
 })
 
 test('an unused limit does not grow, and a restart discards what was measured', () => {
@@ -117,7 +170,7 @@ test('an unused limit does not grow, and a restart discards what was measured', 
   assert.equal(limit.value, 64)
   for (let at = 600_000; at < 610_000; at += 10) limit.answered(10, limit.value, at)
   assert.ok(limit.value > 64)
-  limit.restart()
+  limit.restart(610_000)
   assert.deepEqual([limit.value, limit.phase], [64, 'rising'])
 })
 

@@ -289,6 +289,8 @@ test('a 429 with Retry-After pauses the endpoint, not just the delivery, and lon
   for (const id of ['p', 'q', 'r']) engine.admit(id, crm)
   assert.deepEqual(engine.client('crm').sent, ['a', 'b', 'p'], 'it begins again with one')
   engine.client('crm').answer('success', 'p')
+  assert.deepEqual(engine.client('crm').sent, ['a', 'b', 'p', 'q'], 'half as many at a time as before')
+  engine.client('crm').answer('success', 'q')
   assert.deepEqual(engine.client('crm').sent, ['a', 'b', 'p', 'q', 'r'])
 })
 

@@ -1,0 +1,69 @@
+// Several forwarders in one simulated world: see bench/pacing.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { queueing, type Refusal } from '../../bench/pacing/endpoint-models.ts'
+import { simulate, type Figures } from '../../bench/pacing/simulation.ts'
+import { DestinationLimits } from '../../src/forwarder/destination-limits.ts'
+import { bounds } from '../support/endpoint-life.ts'
+import { quiet } from './fakes.ts'
+
+const minute = 60_000
+const policy = {
+  tiers: bounds.returnDelaysMs.map((delayMs) => ({ name: `${delayMs}ms`, delayMs })),
+  windowMs: 240 * minute,
+}
+
+/** Six minutes of calls for one endpoint, of which the last five are counted. */
+const share = (
+  forwarders: number,
+  load: number,
+  capacity: number,
+  refusal: Refusal | null = null,
+  backlog = 0,
+): Figures =>
+  simulate({
+    ...{ forwarders, load, bounds, policy, backlog, isUneven: false, returnsAtMs: 0, seed: 1 },
+    ...{ loadMs: 6 * minute, endMs: 6 * minute, countFromMs: minute },
+    endpoint: (random) => queueing(capacity, random, refusal),
+  })
+
+function deliversAll({ succeeded, attemptsPerCall }: Figures, capacity: number): void {
+  assert.ok(succeeded >= 0.9 * capacity, `${succeeded} a second`)
+  assert.ok(attemptsPerCall <= 1.2, `${attemptsPerCall} requests for each that was delivered`)
+}
+
+test('an endpoint that takes five a second gets no more at once than it can answer in time', () => {
+  deliversAll(share(1, 20, 5), 5)
+})
+
+test('ten or a hundred that share an endpoint deliver as much as it can take, whatever comes', () => {
+  for (const forwarders of [10, 100]) deliversAll(share(forwarders, 200, 50), 50)
+})
+
+test('a hundred with a backlog at the start overwhelm no endpoint that they share', () => {
+  const { succeeded, peakInFlight } = share(100, 40, 50, null, 5_000)
+  assert.ok(succeeded >= 0.9 * 45, `${succeeded} a second`)
+  assert.ok(peakInFlight <= 500, `${peakInFlight} in flight`)
+})
+
+test('a hundred sharing an endpoint that answers 429 send it few requests in vain', () => {
+  const { arrived, succeeded } = share(100, 200, 50, { queue: 50, status: 429, retryAfterMs: null })
+  assert.ok(succeeded >= 0.95 * 50, `${succeeded} a second`)
+  assert.ok(arrived <= 2.5 * 50, `${arrived} requests a second`)
+})
+
+test('the part of its group that a process takes is that of its partitions, and one partition while it has none', async () => {
+  let owned = 0
+  const limits = new DestinationLimits({
+    ownedPartitions: () => owned,
+    allPartitions: () => Promise.resolve(12),
+    log: quiet,
+  })
+  assert.equal(limits.share, 1, 'until it is known')
+  limits.tick(0)
+  await Promise.resolve()
+  assert.equal(limits.share, 1 / 12)
+  owned = 3
+  limits.tick(250)
+  assert.equal(limits.share, 1 / 4)
+})
