@@ -26,6 +26,7 @@ export const settingsSections: readonly (readonly [title: string, names: readonl
       'CONSOLE_URL',
       'METRICS_HOST',
       'METRICS_PORT',
+      'METRICS_DESTINATIONS',
       'TRUSTED_PROXIES',
     ],
   ],

@@ -55,6 +55,8 @@ export function loadConfig(env: Environment, spell: (name: VariableName) => stri
     /** Without a slash at its end; null where it is not known. */
     consoleUrl: values.CONSOLE_URL?.replace(/\/+$/, '') ?? null,
     metricsPort: values.METRICS_PORT,
+    /** Destinations, and sources, with series of their own. */
+    metricsDestinations: values.METRICS_DESTINATIONS,
     adminToken: values.ADMIN_TOKEN,
     /** 32-byte keys, the one that encrypts first; empty when SECRETS_KEY is not set. */
     secretsKeys: values.SECRETS_KEY ?? [],

@@ -186,6 +186,12 @@ export const variables = {
     'The address at which `/metrics`, `/healthz` and `/readyz` are. They name sources and destinations.',
   ),
   METRICS_PORT: port('9464', 'Where `/metrics`, `/healthz` and `/readyz` are. 0 picks one and prints it.'),
+  METRICS_DESTINATIONS: variable(whole(0, 1_000_000), {
+    default: '1000',
+    takes: 'a whole number, or 0 for none',
+    meaning:
+      'Destinations with series of their own in `/metrics`, up to 5 KB each, and as many sources. All others are counted together, as `other`.',
+  }),
   ADMIN_TOKEN: variable(matching(/^[\x21-\x7e]{32,1024}$/), {
     takes: '32 to 1024 printable ASCII characters without spaces',
     meaning: 'The console’s API takes it as a Bearer token. `openssl rand -hex 32` makes one.',

@@ -125,4 +125,24 @@ export const operators: readonly Mutation[] = [
       name: 'what it cannot read at once a consumer reads on, and no record is handled twice',
     },
   },
+  {
+    id: 'metrics-that-leave-out-what-has-no-name',
+    file: 'src/adapters/metrics/forwarder-gauges.ts',
+    find: 'return unnamed > 0 ? [...shown, rest] : shown',
+    replace: 'return shown',
+    test: {
+      file: 'adapters/metrics/bounded-metrics.test.ts',
+      name: 'whatever is shown by name, sums over all destinations are exact',
+    },
+  },
+  {
+    id: 'metrics-that-hide-an-endpoint-that-is-down',
+    file: 'src/adapters/metrics/forwarder-gauges.ts',
+    find: '(needsAttention && left-- > 0)',
+    replace: '(needsAttention && left-- < 0)',
+    test: {
+      file: 'adapters/metrics/bounded-metrics.test.ts',
+      name: 'an endpoint that is down is shown by name',
+    },
+  },
 ]

@@ -3,12 +3,11 @@ import type { CallType } from '../../core/call/analytics-call.ts'
 import type { CollectedCounts, CollectedType } from '../../core/ledger/collected-calls.ts'
 import { callResults } from '../../collector/metrics.ts'
 import type { CallResult, CollectorMetrics } from '../../collector/metrics.ts'
-import { escapeValue, heading, inPieces } from './exposition.ts'
+import { defaultOwnSeries, escapeValue, heading, inPieces, other } from './exposition.ts'
 import type { Exposed } from './exposition.ts'
 
 /** Sources are settings, and ids of deleted ones are not many; beyond this the rest is counted under `other`. */
-const maxSources = 10_000
-const other = 'other'
+const maxSources = 100_000
 
 const name = 'postrider_collector_calls_total'
 /** The last one stands for calls whose type was not read. */
@@ -40,9 +39,15 @@ export class CollectorCounts implements CollectorMetrics, Exposed {
   readonly #sources = new Map<string, SourceCounts>()
   readonly #others: readonly Exposed[]
 
-  /** `others` are shown behind its own. */
-  constructor(others: readonly Exposed[] = []) {
+  readonly #ownSeries: number
+
+  /**
+   * @param others are shown behind its own
+   * @param ownSeries sources that have series of their own, the first ones that sent something; summaries are of all
+   */
+  constructor(others: readonly Exposed[] = [], ownSeries = defaultOwnSeries) {
     this.#others = others
+    this.#ownSeries = ownSeries
   }
 
   calls(sourceId: string, type: CallType | null, result: CallResult, count: number, code?: string): void {
@@ -77,18 +82,28 @@ export class CollectorCounts implements CollectorMetrics, Exposed {
 
   *expose(): Generator<string> {
     const head = heading(name, 'counter', 'Calls that came in over HTTP, by what became of them.')
+    let left = this.#ownSeries
+    const sums = noCalls()
     yield* inPieces(head, this.#sources, ([source, { counts }]) => {
-      let text = ''
-      counts.forEach((count, index) => {
-        if (count === 0) return
-        const type = types[Math.floor(index / callResults.length)]!
-        const result = callResults[index % callResults.length]!
-        text += `${name}{source="${escapeValue(source)}",type="${type}",result="${result}"} ${count}\n`
-      })
-      return text
+      if (source !== other && left-- > 0) return lines(source, counts)
+      counts.forEach((count, index) => (sums[index]! += count))
+      return ''
     })
+    yield lines(other, sums)
     for (const other of this.#others) yield* other.expose()
   }
+}
+
+/** Of one source; a count that is zero is not shown. */
+function lines(source: string, counts: readonly number[]): string {
+  let text = ''
+  counts.forEach((count, index) => {
+    if (count === 0) return
+    const type = types[Math.floor(index / callResults.length)]!
+    const result = callResults[index % callResults.length]!
+    text += `${name}{source="${escapeValue(source)}",type="${type}",result="${result}"} ${count}\n`
+  })
+  return text
 }
 
 /** The differences, by type. */

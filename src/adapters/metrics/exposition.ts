@@ -6,8 +6,14 @@
  * let other work go on between two pieces, so a piece should not take longer than about a millisecond.
  */
 export interface Exposed {
+  /** An empty piece only lets other work go on. */
   expose(): Iterable<string>
 }
+
+/** Stands for all that have no series of their own. */
+export const other = 'other'
+/** Destinations, or sources, that have series of their own unless the settings say otherwise. */
+export const defaultOwnSeries = 1_000
 
 export function heading(name: string, type: 'counter' | 'gauge' | 'histogram', help: string): string {
   return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`

@@ -1,7 +1,16 @@
 import type { EndpointGauges, ForwarderGauges } from '../../forwarder/metrics.ts'
-import { escapeValue, heading, inPieces, labels } from './exposition.ts'
+import { escapeValue, heading, inPieces, labels, other } from './exposition.ts'
 
-const endpointFamilies: { name: string; help: string; of: (endpoint: EndpointGauges) => number }[] = [
+/** One URL, or all that are shown together: then states are counts. */
+type ShownEndpoint = Pick<EndpointGauges, 'destinationId' | 'urlId' | 'inFlight' | 'limit'> &
+  Record<'open' | 'down' | 'paused', number>
+
+/** How many that need attention are shown by name although they have no series of their own, of each kind. */
+const maxNamed = 1_000
+/** URLs that are looked at in one piece of the page. */
+const endpointsPerPiece = 500
+
+const endpointFamilies: { name: string; help: string; of: (endpoint: ShownEndpoint) => number }[] = [
   {
     name: 'postrider_endpoint_in_flight',
     help: 'Requests in flight to one URL.',
@@ -15,31 +24,36 @@ const endpointFamilies: { name: string; help: string; of: (endpoint: EndpointGau
   {
     name: 'postrider_endpoint_breaker_open',
     help: '1 while deliveries to this URL are deferred unsent.',
-    of: ({ breakerOpen }) => (breakerOpen ? 1 : 0),
+    of: ({ open }) => open,
   },
   {
     name: 'postrider_endpoint_down',
     help: '1 from the opening of this URL’s breaker until it answers again.',
-    of: ({ down }) => (down ? 1 : 0),
+    of: ({ down }) => down,
   },
   {
     name: 'postrider_endpoint_paused',
     help: '1 while this URL gets nothing because it asked for a pause (Retry-After).',
-    of: ({ paused }) => (paused ? 1 : 0),
+    of: ({ paused }) => paused,
   },
 ]
 
 /**
  * What is read from a forwarder at each scrape.
  * @param heldKeptMs for how long Kafka keeps calls; null without a limit
+ * @param isOwn whether a destination has series of its own; of the others, those that need attention are shown
  */
-export function* exposeGauges(gauges: ForwarderGauges, heldKeptMs: number | null): Generator<string> {
+export function* exposeGauges(
+  gauges: ForwarderGauges,
+  heldKeptMs: number | null,
+  isOwn: (destinationId: string) => boolean,
+): Generator<string> {
   yield (
     heading('postrider_in_flight', 'gauge', 'Requests in flight.') +
     `postrider_in_flight ${gauges.inFlight()}\n`
   )
-  // Taken at once, for a piece of the page may be written a while after the one before.
-  const endpoints = [...gauges.endpoints()]
+  // Taken before any is written, for a piece of the page may be written a while after the one before.
+  const endpoints = yield* takeEndpoints(gauges, isOwn)
   const labelsOf = (endpoint: { destinationId: string; urlId: string }) =>
     `{destination="${escapeValue(endpoint.destinationId)}",url_id="${escapeValue(endpoint.urlId)}"}`
   for (const { name, help, of } of endpointFamilies) {
@@ -51,19 +65,20 @@ export function* exposeGauges(gauges: ForwarderGauges, heldKeptMs: number | null
   }
   yield* inPieces(
     heading('postrider_destination_not_set_up', 'gauge', '1 for a destination that cannot be set up.'),
-    gauges.notSetUp(),
-    (id) => `postrider_destination_not_set_up{destination="${escapeValue(id)}"} 1\n`,
+    named([...gauges.notSetUp()], (id) => id, isOwn),
+    ({ id, count }) => `postrider_destination_not_set_up{destination="${escapeValue(id)}"} ${count}\n`,
   )
   yield* inPieces(
     heading('postrider_endpoint_gone', 'gauge', '1 for a URL that answered 410 and gets nothing any more.'),
-    gauges.gone(),
-    (endpoint) => `postrider_endpoint_gone${labelsOf(endpoint)} 1\n`,
+    named([...gauges.gone()], ({ destinationId }) => destinationId, isOwn),
+    ({ id, one, count }) =>
+      `postrider_endpoint_gone${labelsOf({ destinationId: id, urlId: one?.urlId ?? other })} ${count}\n`,
   )
-  const pauses = [...gauges.pauses()]
+  const pauses = named([...gauges.pauses()], ({ destinationId }) => destinationId, isOwn)
   yield* inPieces(
     heading('postrider_destination_paused', 'gauge', '1 for a destination whose calls are held.'),
     pauses,
-    ({ destinationId }) => `postrider_destination_paused{destination="${escapeValue(destinationId)}"} 1\n`,
+    ({ id, count }) => `postrider_destination_paused{destination="${escapeValue(id)}"} ${count}\n`,
   )
   yield* inPieces(
     heading(
@@ -72,8 +87,10 @@ export function* exposeGauges(gauges: ForwarderGauges, heldKeptMs: number | null
       'When Kafka begins to delete what is held for a paused destination, in seconds since 1970.',
     ),
     heldKeptMs === null ? [] : pauses,
-    ({ destinationId, since }) =>
-      `postrider_destination_held_until_seconds{destination="${escapeValue(destinationId)}"} ${(since + heldKeptMs!) / 1_000}\n`,
+    ({ id, one, rest }) => {
+      const since = one?.since ?? rest.reduce((earliest, each) => Math.min(earliest, each.since), Infinity)
+      return `postrider_destination_held_until_seconds{destination="${escapeValue(id)}"} ${(since + heldKeptMs!) / 1_000}\n`
+    },
   )
   yield* exposeWaiting(gauges, heldKeptMs)
   yield* inPieces(
@@ -82,6 +99,58 @@ export function* exposeGauges(gauges: ForwarderGauges, heldKeptMs: number | null
     ({ topic, partition, lag }) =>
       `postrider_consumer_lag${labels({ topic, partition: String(partition) })} ${lag}\n`,
   )
+}
+
+/** Those with series of their own, those that need attention, and one for all others, so that sums hold. */
+function* takeEndpoints(
+  gauges: ForwarderGauges,
+  isOwn: (destinationId: string) => boolean,
+): Generator<string, ShownEndpoint[]> {
+  const shown: ShownEndpoint[] = []
+  const rest = { destinationId: other, urlId: other, inFlight: 0, limit: 0, open: 0, down: 0, paused: 0 }
+  let left = maxNamed
+  let unnamed = 0
+  let taken = 0
+  for (const { destinationId, urlId, inFlight, limit, breakerOpen, down, paused } of gauges.endpoints()) {
+    if (++taken % endpointsPerPiece === 0) yield ''
+    const needsAttention = breakerOpen || down || paused
+    const states = { open: Number(breakerOpen), down: Number(down), paused: Number(paused) }
+    if (isOwn(destinationId) || (needsAttention && left-- > 0)) {
+      shown.push({ destinationId, urlId, inFlight, limit, ...states })
+      continue
+    }
+    unnamed++
+    rest.inFlight += inFlight
+    rest.limit += limit
+    rest.open += states.open
+    rest.down += states.down
+    rest.paused += states.paused
+  }
+  return unnamed > 0 ? [...shown, rest] : shown
+}
+
+/** One line of a gauge: a destination by its name, or `other` for all of `rest`. */
+interface Named<T> {
+  id: string
+  one: T | null
+  rest: readonly T[]
+  count: number
+}
+
+function named<T>(
+  all: readonly T[],
+  idOf: (one: T) => string,
+  isOwn: (destinationId: string) => boolean,
+): Named<T>[] {
+  const shown: Named<T>[] = []
+  const rest: T[] = []
+  let left = maxNamed
+  for (const one of all) {
+    const id = idOf(one)
+    if (isOwn(id) || left-- > 0) shown.push({ id, one, rest: [], count: 1 })
+    else rest.push(one)
+  }
+  return rest.length > 0 ? [...shown, { id: other, one: null, rest, count: rest.length }] : shown
 }
 
 /** How long records have waited in Kafka: calls each by their partition, of the tiers what is most overdue. */

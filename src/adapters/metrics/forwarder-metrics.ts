@@ -1,14 +1,15 @@
 import type { DestinationMetrics, ForwarderGauges, ForwarderMetrics } from '../../forwarder/metrics.ts'
 import { DestinationCounters, exposeDestinations } from './destination-counts.ts'
-import { heading, labels } from './exposition.ts'
+import { defaultOwnSeries, heading, labels, other } from './exposition.ts'
 import type { Exposed } from './exposition.ts'
 import { exposeGauges } from './forwarder-gauges.ts'
 import { Histogram } from './histogram.ts'
 import { ProduceDurations } from './produce-durations.ts'
 
-/** Ids come from records: beyond this many of one kind, the rest is counted under `other`. */
-const maxLabels = 10_000
-const other = 'other'
+/** Topics and tiers come from settings: there are never as many. */
+const maxLabels = 1_000
+/** What belongs to no destination: a closed set, which has its place in any case. */
+const noDestination = 'none'
 
 const latenessBounds = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800]
 
@@ -20,12 +21,17 @@ export class ForwarderCounts implements ForwarderMetrics, Exposed {
   readonly #lateness = new Histogram(latenessBounds)
   readonly #produce: ProduceDurations
   readonly #showsProduce: boolean
+  readonly #maxDestinations: number
   #gauges: ForwarderGauges | null = null
   /** For how long Kafka keeps calls, and so what a pause holds, in ms; null without a limit. */
   heldKeptMs: number | null = null
 
-  /** `shared` is counted into, and shown by the part that shares it. */
-  constructor(shared?: ProduceDurations) {
+  /**
+   * @param shared is counted into, and shown by the part that shares it
+   * @param maxDestinations have series of their own, the first ones; the others are counted as `other`
+   */
+  constructor(shared?: ProduceDurations, maxDestinations = defaultOwnSeries) {
+    this.#maxDestinations = maxDestinations
     this.#produce = shared ?? new ProduceDurations()
     this.#showsProduce = shared === undefined
   }
@@ -33,10 +39,17 @@ export class ForwarderCounts implements ForwarderMetrics, Exposed {
   destination(id: string): DestinationMetrics {
     const known = this.#destinations.get(id)
     if (known) return known
-    if (this.#destinations.size >= maxLabels && id !== other) return this.destination(other)
+    if (!this.#isOwn(id)) return this.destination(other)
     const made = new DestinationCounters(id)
     this.#destinations.set(id, made)
     return made
+  }
+
+  /** Whether a destination has series of its own, or would have. */
+  #isOwn(id: string): boolean {
+    if (this.#destinations.has(id) || id === other || id === noDestination) return true
+    const others = Number(this.#destinations.has(other)) + Number(this.#destinations.has(noDestination))
+    return this.#destinations.size - others < this.#maxDestinations
   }
 
   retryScheduled(tier: string): void {
@@ -89,7 +102,7 @@ export class ForwarderCounts implements ForwarderMetrics, Exposed {
       this.#lost,
     )
     if (this.#showsProduce) yield* this.#produce.expose()
-    if (this.#gauges) yield* exposeGauges(this.#gauges, this.heldKeptMs)
+    if (this.#gauges) yield* exposeGauges(this.#gauges, this.heldKeptMs, (id) => this.#isOwn(id))
   }
 }
 

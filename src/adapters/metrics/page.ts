@@ -21,7 +21,7 @@ export class MetricsPage {
   async *pieces(): AsyncGenerator<string> {
     for (const exposed of this.#exposed) {
       for (const piece of exposed.expose()) {
-        yield piece
+        if (piece !== '') yield piece
         await setImmediate()
       }
     }

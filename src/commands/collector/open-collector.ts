@@ -52,7 +52,7 @@ export function openCollector(options: OpenCollectorOptions): ListeningPart<Coll
   const host = options.host ?? config.collectorHost
   const ownDurations = options.produceDurations ? [] : [new ProduceDurations()]
   const produceDurations = options.produceDurations ?? ownDurations[0]!
-  const counts = new CollectorCounts(ownDurations)
+  const counts = new CollectorCounts(ownDurations, config.metricsDestinations)
   const budget = new RequestBudget(options.limits ?? defaultLimits)
   // Kept over a new start: what was acknowledged stays so.
   const recent = new RecentCalls(new RecentIds(recentUnits, randomInt(2 ** 32)))

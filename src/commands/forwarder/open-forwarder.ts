@@ -46,7 +46,7 @@ const fetchWaitMs = 1_000
  */
 export function openForwarder(options: OpenForwarderOptions): OpenPart<ForwarderCounts> {
   boundHeap(youngMb)
-  const counts = new ForwarderCounts(options.produceDurations)
+  const counts = new ForwarderCounts(options.produceDurations, options.config.metricsDestinations)
   const lives = new PartLives('forwarder', options.log, () => assemble(options, counts))
   return {
     counts,
