@@ -17,6 +17,7 @@ import { handshakes } from './workloads/posts/handshakes.ts'
 import { manyDestinations } from './workloads/posts/many-destinations.ts'
 import { memory } from './workloads/memory.ts'
 import { pacing } from './workloads/scale/pacing.ts'
+import { settings } from './workloads/scale/settings.ts'
 import { parkedRetries } from './workloads/parked-retries.ts'
 import { processes } from './workloads/processes.ts'
 import { profile } from './workloads/profile.ts'
@@ -45,6 +46,7 @@ const workloads: Workload[] = [
   ],
   ...[parkedRetries, ledger, memory, collector, client, audiences, statistics, why, replay, webConsole],
   pacing,
+  settings,
 ]
 /** For workloads that do not say what is quick for them. */
 const quickSizes: Sizes = { calls: 20_000, rounds: 1 }

@@ -104,6 +104,7 @@ export class SimulatedForwarder {
       bounds,
       reports: { retryStarted() {}, breakerChanged() {} },
       blocked: () => this.#shedIfBlocking(steadyClock.now()),
+      stirred() {},
       wake,
     })
     this.#destination.endpoints = [this.endpoint]

@@ -126,6 +126,7 @@ export class Stages {
         bounds: { ...parts.bounds, group: this.limits },
         reports,
         blocked: (endpoint) => this.headOfLineMonitor.check(endpoint, steadyClock.now()),
+        stirred: (endpoint) => this.routing.stirred(endpoint),
         wake: (partition) => this.scheduler.wake(partition),
       },
       transport: parts.transport,
@@ -182,7 +183,7 @@ export class Stages {
   /** Queues that were not allowed to start anything, or found no slot, may be now. */
   pumpAll(): void {
     const now = steadyClock.now()
-    for (const endpoint of this.routing.endpoints()) if (endpoint.queued > 0) endpoint.pump(now)
+    for (const endpoint of this.routing.stirring) if (endpoint.queued > 0) endpoint.pump(now)
   }
 
   /** After partitions were lost: their queued attempts are not sent. */

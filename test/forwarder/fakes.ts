@@ -214,6 +214,7 @@ export class Engine {
         breakerChanged: () => {},
       },
       blocked: () => {},
+      stirred: () => {},
       wake: (partition) => void this.woken.push(partition),
     }
   }

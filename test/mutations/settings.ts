@@ -207,8 +207,8 @@ export const settings: readonly Mutation[] = [
   {
     id: 'a-paused-destination-sent-to',
     file: 'src/forwarder/plan/routing.ts',
-    find: 'const destinations = planned.filter(({ pauseId }) => pauseId === null)',
-    replace: 'const destinations = planned',
+    find: 'destinations: planned.filter(({ pauseId }) => pauseId === null)',
+    replace: 'destinations: planned',
     test: {
       file: 'pipeline/settings/pause.test.ts',
       name: 'calls of a paused destination are held, each once, and others of the same calls are delivered',
@@ -354,6 +354,23 @@ export const settings: readonly Mutation[] = [
     test: {
       file: 'pipeline/replay/held.test.ts',
       name: 'after a pause longer than the retry window all that it held arrives, with a window of its own',
+    },
+  },
+  {
+    id: 'routes-that-keep-a-destination-of-before',
+    file: 'src/forwarder/plan/routing.ts',
+    find: 'this.#linked.get(sourceId)?.delete(place)',
+    replace: '',
+    test: { file: 'forwarder/plan/routing.test.ts', name: 'property: however the settings came about' },
+  },
+  {
+    id: 'endpoints-at-rest-too-soon',
+    file: 'src/forwarder/send/endpoint-queue.ts',
+    find: "this.inFlight === 0 && this.breaker.phase === 'closed'",
+    replace: 'this.inFlight === 0',
+    test: {
+      file: 'forwarder/send/head-of-line-monitor.test.ts',
+      name: 'only endpoints that have something to do are looked at',
     },
   },
 ]

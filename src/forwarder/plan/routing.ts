@@ -1,7 +1,7 @@
 import { redactionOf } from '../../core/call/redaction.ts'
 import { callFilter } from '../../core/settings/destination-options.ts'
 import { allSources, isBuiltIn } from '../../core/operational/built-in-source.ts'
-import type { Destination, SettingsState } from '../../core/settings/settings.ts'
+import type { Destination, SettingsState, Source } from '../../core/settings/settings.ts'
 import { messageOf } from '../../errors.ts'
 import { DestinationRuntime } from './destination-runtime.ts'
 import { setUp, type OpenSecret } from './destination-set-up.ts'
@@ -43,11 +43,16 @@ export interface RoutingParts {
  */
 export class Routing {
   readonly #parts: RoutingParts
-  #routes = new Map<string, SourceRoute>()
+  readonly #routes = new Map<string, SourceRoute>()
+  /** The source that a route was made from, and the destinations that subscribe to it, in the settings' order. */
+  readonly #sources = new Map<string, Source>()
+  readonly #linked = new Map<string, Map<number, Destination>>()
+  readonly #places = new Map<string, number>()
   readonly #destinations = new Map<string, DestinationRuntime>()
   /** By destination and URL id, of destinations that deliver to every URL, or did: their lanes may not be empty yet. */
   readonly #perUrl = new Map<string, Map<string, DestinationRuntime>>()
   readonly #endpoints = new Map<string, EndpointQueue>()
+  readonly #stirring = new Set<EndpointQueue>()
   /** The settings that a runtime was made from, to keep the unchanged ones. */
   readonly #applied = new Map<string, Destination>()
   /** By destination id, why it cannot be set up. */
@@ -74,6 +79,31 @@ export class Routing {
     return this.#endpoints.values()
   }
 
+  /** Those that have something to do: of a hundred thousand most have nothing at any time. */
+  get stirring(): ReadonlySet<EndpointQueue> {
+    return this.#stirring
+  }
+
+  stirred(endpoint: EndpointQueue): void {
+    this.#stirring.add(endpoint)
+  }
+
+  /** Forgets those that have come to rest; they stir again by themselves. */
+  forgetResting(): void {
+    for (const endpoint of this.#stirring) {
+      if (!endpoint.isAtRest) continue
+      this.#stirring.delete(endpoint)
+      endpoint.isStirring = false
+    }
+  }
+
+  /** Whatever delivers to the destination. */
+  *runtimesOf(destinationId: string): Iterable<DestinationRuntime> {
+    const whole = this.#destinations.get(destinationId)
+    if (whole) yield whole
+    yield* this.#perUrl.get(destinationId)?.values() ?? []
+  }
+
   /** Enabled destinations that cannot be set up, by id, with the reason of each. */
   *failures(): Iterable<[destinationId: string, reason: string]> {
     for (const [id, reason] of this.#failures) if (this.#destinations.get(id)!.enabled) yield [id, reason]
@@ -85,27 +115,50 @@ export class Routing {
       if (pause !== null) yield { destinationId: id, since: pause.since }
   }
 
+  /** Only what has changed is made again: a change must not cost more the more destinations there are. */
   apply(state: SettingsState): void {
+    const changed = new Set<string>()
     for (const destination of state.destinations.values()) {
-      if (this.#applied.get(destination.id) === destination) continue
+      const before = this.#applied.get(destination.id)
+      if (before === destination) continue
       this.#applied.set(destination.id, destination)
       this.#applyDestination(destination)
+      this.#link(destination, before?.sourceIds ?? [], changed)
     }
-    const links = [...state.destinations.values()].flatMap((destination) =>
-      destination.sourceIds.map((sourceId) => ({ sourceId, destination })),
-    )
-    const bySource = Map.groupBy(links, ({ sourceId }) => sourceId)
-    this.#routes = new Map(
-      [...allSources(state).values()].map(({ id, enabled }) => {
-        const linked = (bySource.get(id) ?? []).map(({ destination }) => destination)
-        const planned = linked.filter((one) => one.enabled).flatMap((one) => this.#planned(one))
-        const destinations = planned.filter(({ pauseId }) => pauseId === null)
-        const held = planned.filter(({ pauseId }) => pauseId !== null)
-        const disabled = linked.filter((one) => !one.enabled).map((one) => one.id)
-        const filtered = planned.some(({ filter }) => filter !== null)
-        return [id, { enabled, destinations, held, filtered, disabled, isBuiltIn: isBuiltIn(id, state) }]
-      }),
-    )
+    for (const source of allSources(state).values()) {
+      if (this.#sources.get(source.id) === source && !changed.has(source.id)) continue
+      this.#sources.set(source.id, source)
+      this.#routes.set(source.id, this.#routeOf(source, isBuiltIn(source.id, state)))
+    }
+  }
+
+  #link(destination: Destination, sourceIdsBefore: readonly string[], changed: Set<string>): void {
+    const place = this.#places.get(destination.id) ?? this.#places.size
+    this.#places.set(destination.id, place)
+    for (const sourceId of sourceIdsBefore) {
+      changed.add(sourceId)
+      this.#linked.get(sourceId)?.delete(place)
+    }
+    for (const sourceId of destination.sourceIds) {
+      changed.add(sourceId)
+      const linked = this.#linked.get(sourceId) ?? new Map<number, Destination>()
+      this.#linked.set(sourceId, linked.set(place, destination))
+    }
+  }
+
+  #routeOf({ id, enabled }: Source, builtIn: boolean): SourceRoute {
+    const linked = [...(this.#linked.get(id) ?? [])]
+      .sort(([one], [other]) => one - other)
+      .map(([, each]) => each)
+    const planned = linked.filter((one) => one.enabled).flatMap((one) => this.#planned(one))
+    return {
+      enabled,
+      destinations: planned.filter(({ pauseId }) => pauseId === null),
+      held: planned.filter(({ pauseId }) => pauseId !== null),
+      filtered: planned.some(({ filter }) => filter !== null),
+      disabled: linked.filter((one) => !one.enabled).map((one) => one.id),
+      isBuiltIn: builtIn,
+    }
   }
 
   /** What calls for the destination are planned for. */
@@ -202,6 +255,7 @@ export class Routing {
   #close(endpoint: EndpointQueue): void {
     endpoint.close()
     this.#endpoints.delete(endpointKey(endpoint.destinationId, endpoint.id))
+    this.#stirring.delete(endpoint)
     // Deliveries that wait for it continue without it.
     this.#parts.endpoints.dispatcher.removed(endpoint)
   }

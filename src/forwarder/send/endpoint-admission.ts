@@ -45,7 +45,7 @@ export interface AdmissionParts {
   wake(partition: AssignedPartition): void
 }
 
-const slow: Deferral = { reason: 'slow', waitMs: 0 }
+export const slow: Deferral = { reason: 'slow', waitMs: 0 }
 const notSetUp: Deferral = { reason: 'not_set_up', waitMs: 0 }
 const removed: Deferral = { reason: 'breaker', waitMs: 0 }
 
@@ -88,6 +88,11 @@ export class EndpointAdmission implements DeliveryAdmission {
 
   get isShedding(): boolean {
     return this.#state === 'shedding'
+  }
+
+  /** Nothing has a place here or waits for one, and what comes is taken. */
+  get isAtRest(): boolean {
+    return this.calls === 0 && this.retries === 0 && this.waiters.size === 0 && this.#state === 'open'
   }
 
   /** Whether its share of the budget is taken, or its queue is `maxWaitMs` deep. */

@@ -8,7 +8,7 @@ import type { ActiveDelivery, Attempt, AttemptLimit, DeliveryEndpoint } from './
 import { AttemptQueues } from './attempt-queues.ts'
 import type { Deferring } from './deferrals.ts'
 import type { Dispatcher } from './dispatcher.ts'
-import { EndpointAdmission, type AdmissionParts } from './endpoint-admission.ts'
+import { EndpointAdmission, slow, type AdmissionParts } from './endpoint-admission.ts'
 import type { SlotUser } from './slots.ts'
 import type { EndpointClient } from './webhook-transport.ts'
 import { steadyClock } from '../steady-clock.ts'
@@ -32,9 +32,10 @@ export interface EndpointParts extends AdmissionParts {
   reports: EndpointReports
   /** A partition waits for the endpoint from now on. */
   blocked(endpoint: EndpointQueue): void
+  /** It was at rest, and is not any more. */
+  stirred(endpoint: EndpointQueue): void
 }
 
-const slow: Deferral = { reason: 'slow', waitMs: 0 }
 const overBudget: Deferral = { reason: 'budget', waitMs: 0 }
 
 /**
@@ -46,6 +47,8 @@ export class EndpointQueue implements DeliveryEndpoint, BlockingEndpoint, Deferr
   readonly id: string
   readonly admission: EndpointAdmission
   inFlight = 0
+  /** It has stirred, and nobody has found it at rest since. */
+  isStirring = false
   /** While it waits for a slot; see Slots. */
   isQueued = false
   next: SlotUser | null = null
@@ -89,22 +92,23 @@ export class EndpointQueue implements DeliveryEndpoint, BlockingEndpoint, Deferr
     return this.#attempts.length
   }
 
+  /** It has nothing to do, and nothing about it changes by time alone. */
+  get isAtRest(): boolean {
+    return this.admission.isAtRest && this.inFlight === 0 && this.breaker.phase === 'closed'
+  }
+
   /** Nothing is queued: work that came now would be sent now. */
   get isIdle(): boolean {
-    if (this.queued > 0 || this.#target === null) return false
     const now = steadyClock.now()
-    if (!this.#pace.mayStart(this.inFlight, now)) return false
-    return this.#destinationLimit === null || this.#destinationLimit.isFree(now)
+    const isFree = this.queued === 0 && this.#target !== null && this.#pace.mayStart(this.inFlight, now)
+    return isFree && !this.isLimited(now)
   }
 
   get waiters(): Set<AssignedPartition> {
     return this.admission.waiters
   }
 
-  /**
-   * What requests go over from now on; null: nothing, and what waits is deferred. The queue, its limits and what waits in
-   * it stay; requests on the wire end on the connections that they are on.
-   */
+  /** What requests go over from now on; null: nothing, and what waits is deferred. Requests on the wire end where they are. */
   use(target: OpenTarget | null): void {
     const before = this.#target
     this.admission.become(target === null ? 'unset' : 'set_up')
@@ -144,6 +148,7 @@ export class EndpointQueue implements DeliveryEndpoint, BlockingEndpoint, Deferr
   /** The partition's head waits for room here. */
   wait(partition: AssignedPartition): void {
     this.waiters.add(partition)
+    this.#stir()
     this.#parts.blocked(this)
   }
 
@@ -165,7 +170,13 @@ export class EndpointQueue implements DeliveryEndpoint, BlockingEndpoint, Deferr
     if (this.queued > 0 && this.#longPause(now)) this.#dispatcher.deferrals.begin(this)
   }
 
+  #stir(): void {
+    if (!this.isStirring) this.#parts.stirred(this)
+    this.isStirring = true
+  }
+
   offer(attempt: Attempt, now: number): Deferral | null {
+    this.#stir()
     const refusal = this.admission.refusal(attempt.active, now)
     if (refusal) return this.#timed(refusal, now)
     this.#attempts.push(attempt)

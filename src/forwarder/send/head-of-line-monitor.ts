@@ -51,7 +51,8 @@ export class HeadOfLineMonitor implements Deferring {
   tick(now: number): void {
     this.#shift++
     let sheds = false
-    for (const endpoint of this.#parts.routing.endpoints()) {
+    const { routing } = this.#parts
+    for (const endpoint of routing.stirring) {
       const { admission } = endpoint
       endpoint.advance(now)
       admission.stopSheddingIfDrained(now)
@@ -60,10 +61,16 @@ export class HeadOfLineMonitor implements Deferring {
       sheds ||= admission.isShedding || endpoint.breaker.phase !== 'closed'
       if (endpoint.waiters.size > 0) admission.wakeWaiters(now)
     }
-    this.#unserved = sheds
-      ? [...this.#parts.routing.destinations()].filter((destination) => isUnserved(destination, now))
-      : []
+    this.#unserved = sheds ? [...this.#stirringDestinations()].filter((one) => isUnserved(one, now)) : []
     if (this.#unserved.length > 0) this.#parts.dispatcher.deferrals.begin(this)
+    routing.forgetResting()
+  }
+
+  /** Others have nothing that waits. */
+  *#stirringDestinations(): Iterable<DestinationRuntime> {
+    const { routing } = this.#parts
+    const ids = new Set([...routing.stirring].map(({ destinationId }) => destinationId))
+    for (const id of ids) yield* routing.runtimesOf(id)
   }
 
   /** A partition waits for the endpoint from now on. */

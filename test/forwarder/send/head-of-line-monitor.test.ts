@@ -58,6 +58,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
       bounds: paceBounds(2),
       reports: { retryStarted: () => {}, breakerChanged: () => {} },
       blocked: (endpoint) => headOfLineMonitor.check(endpoint, now),
+      stirred: (endpoint) => routing.stirred(endpoint),
       wake: (partition) => {
         partition.block = null
         woken.push(partition)
@@ -369,4 +370,24 @@ test('deliveries that have been queued for long are deferred when a partition ca
   assert.equal(endpointsOf('slow')[0]!.admission.isShedding, true)
   // All but the two on the wire.
   assert.equal(deferred().length, 7)
+})
+
+test('only endpoints that have something to do are looked at, and they are again when there is more', (t) => {
+  const { clients, routing, fetch, takeAll, pass, endpointsOf } = world(t, ['busy', 'idle'])
+  assert.equal(routing.stirring.size, 0)
+  for (let round = 0; round < 2; round++) {
+    fetch('busy', 1)
+    takeAll()
+    pass(250)
+    assert.deepEqual([...routing.stirring], endpointsOf('busy'))
+    clients.get('busy')!.answer('success')
+    pass(250)
+    assert.equal(routing.stirring.size, 0)
+  }
+  // One whose breaker is not closed changes by time alone.
+  fetch('busy', 1)
+  takeAll()
+  clients.get('busy')!.answer('status_429', undefined, { status: 429, retryAfterMs: 10_000 })
+  pass(250)
+  assert.deepEqual([...routing.stirring], endpointsOf('busy'))
 })

@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { builtInSourceId } from '../../../src/core/operational/built-in-source.ts'
+import { defaultOptions } from '../../../src/core/settings/destination-options.ts'
+import type { Destination, SettingsState } from '../../../src/core/settings/settings.ts'
+import { Routing } from '../../../src/forwarder/plan/routing.ts'
+import { Dispatcher } from '../../../src/forwarder/send/dispatcher.ts'
+import { Slots } from '../../../src/forwarder/send/slots.ts'
+import { FakeClient, noMetrics, paceBounds } from '../fakes.ts'
+
+const unused = () => assert.fail('nothing is sent')
+const newRouting = (): Routing =>
+  new Routing({
+    endpoints: {
+      dispatcher: new Dispatcher(
+        {
+          ...{ finish: unused, settle: unused, skip: unused, hold: unused, fail: unused, abandon: unused },
+          ...{ isRevoked: () => false, isExpired: () => false },
+        },
+        { attempted: unused, deferred: unused },
+        new Slots(10),
+      ),
+      budget: { shareCount: 10, shareBytes: Infinity },
+      bounds: paceBounds(2),
+      reports: { retryStarted: unused, breakerChanged: unused },
+      ...{ blocked: unused, stirred: unused, wake: unused },
+    },
+    transport: { open: () => new FakeClient(), close: () => Promise.resolve() },
+    metrics: {
+      destination: () => noMetrics,
+      ...{ retryScheduled() {}, retryLateness() {}, lostOffsets() {}, produced() {}, watch() {} },
+    },
+    openSecret: () => '',
+    limitOf: () => null,
+    failed: () => {},
+  })
+
+const sourceIds = ['web', 'app', 'shop', builtInSourceId]
+const destinationIds = ['crm', 'bi', 'mail']
+
+/** Something that happens to the settings: a source or a destination is made or changed. */
+const change = fc.oneof(
+  fc.record({ source: fc.constantFrom(...sourceIds), enabled: fc.boolean() }),
+  fc.record({
+    destination: fc.constantFrom(...destinationIds),
+    sourceIds: fc.uniqueArray(fc.constantFrom(...sourceIds)),
+    enabled: fc.boolean(),
+    isPaused: fc.boolean(),
+    isFiltered: fc.boolean(),
+    deliverTo: fc.constantFrom('any' as const, 'every' as const),
+    urls: fc.integer({ min: 1, max: 2 }),
+  }),
+)
+
+const empty: SettingsState = {
+  ...{ version: 0, sources: new Map(), destinations: new Map() },
+  ...{ computations: new Map(), tokens: new Map(), replays: new Map() },
+}
+
+/** As the fold does it: what is not changed stays the same object, in its place. */
+function after(
+  state: SettingsState,
+  its: typeof change extends fc.Arbitrary<infer T> ? T : never,
+): SettingsState {
+  if ('source' in its) {
+    const { source: id, enabled } = its
+    return { ...state, sources: new Map(state.sources).set(id, { id, name: id, writeKey: id, enabled }) }
+  }
+  const { destination: id, enabled, isPaused, isFiltered, deliverTo, urls } = its
+  const destination: Destination = {
+    ...{ id, name: id, type: 'Webhooks', enabled, sourceIds: its.sourceIds },
+    ...{ sharedSecret: null, earlierSecret: null, endedPauses: [] },
+    urls: Array.from({ length: urls }, (_, index) => ({
+      ...{ id: `u${index}`, url: `http://127.0.0.1/${id}/${index}`, headers: [], goneAt: null },
+    })),
+    pause: isPaused ? { id: 'p', since: 0, until: null } : null,
+    options: { ...defaultOptions, deliverTo, types: isFiltered ? ['track'] : null },
+  }
+  return { ...state, destinations: new Map(state.destinations).set(id, destination) }
+}
+
+function shown(routing: Routing) {
+  return [...sourceIds, 'nobody'].map((id) => {
+    const route = routing.route(id)
+    if (!route) return null
+    const names = (runtimes: typeof route.destinations) => runtimes.map((one) => `${one.id}/${one.urlId}`)
+    return { ...route, destinations: names(route.destinations), held: names(route.held) }
+  })
+}
+
+test('property: however the settings came about, routes are those of a forwarder that starts with them', () => {
+  fc.assert(
+    fc.property(fc.array(change, { maxLength: 20 }), (changes) => {
+      const routing = newRouting()
+      let state = empty
+      for (const each of changes) {
+        state = after(state, each)
+        routing.apply(state)
+        const fresh = newRouting()
+        fresh.apply(state)
+        assert.deepEqual(shown(routing), shown(fresh))
+      }
+    }),
+    { numRuns: 300 },
+  )
+})
