@@ -30,10 +30,28 @@ export type SourceView = z.output<typeof sourceSchema>
 /** For a source that is made without one. */
 export const newWriteKey = (): string => randomBytes(16).toString('hex')
 
+type Destinations = SettingsState['destinations']
+
+/** For each state of the settings once: a list of all sources would look at all destinations for each. */
+const links = new WeakMap<Destinations, ReadonlyMap<string, readonly string[]>>()
+
+/** By source, the ids of its destinations. */
+function linksOf(destinations: Destinations): ReadonlyMap<string, readonly string[]> {
+  const known = links.get(destinations)
+  if (known) return known
+  const made = new Map<string, string[]>()
+  for (const { id, sourceIds } of destinations.values())
+    for (const sourceId of new Set(sourceIds)) {
+      const ids = made.get(sourceId)
+      if (ids) ids.push(id)
+      else made.set(sourceId, [id])
+    }
+  links.set(destinations, made)
+  return made
+}
+
 function sourceView(source: Source, state: Pick<SettingsState, 'destinations'>): SourceView {
-  const destinationIds = [...state.destinations.values()]
-    .filter(({ sourceIds }) => sourceIds.includes(source.id))
-    .map(({ id }) => id)
+  const destinationIds = [...(linksOf(state.destinations).get(source.id) ?? [])]
   const builtIn = source === builtInSource
   const { id, name, writeKey, maxRate = null, enabled } = source
   return { id, name, writeKey: builtIn ? null : writeKey, maxRate, enabled, builtIn, destinationIds }

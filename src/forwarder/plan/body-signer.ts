@@ -14,13 +14,15 @@ const outer = Buffer.alloc(blockBytes + digestBytes)
  * long as its Hmac, which makes an object outside of the heap for every body.
  */
 export class BodySigner {
-  readonly #key: KeyObject
+  readonly #secret: string
+  /** Made for the first long body: most secrets never sign one, and it takes as long as all else here. */
+  #key: KeyObject | null = null
   /** The key's block as RFC 2104 pads it, for the hash of the body and for the hash of that. */
   readonly #innerBlock: Buffer
   readonly #outerBlock: Buffer
 
   constructor(secret: string) {
-    this.#key = createSecretKey(secret, 'utf8')
+    this.#secret = secret
     const bytes = Buffer.from(secret, 'utf8')
     const block = Buffer.alloc(blockBytes)
     const key = bytes.length > blockBytes ? createHash('sha1').update(bytes).digest() : bytes
@@ -31,7 +33,10 @@ export class BodySigner {
 
   /** In lowercase hex. */
   sign(body: Uint8Array): string {
-    if (body.length > maxCopiedBytes) return createHmac('sha1', this.#key).update(body).digest('hex')
+    if (body.length > maxCopiedBytes) {
+      this.#key ??= createSecretKey(this.#secret, 'utf8')
+      return createHmac('sha1', this.#key).update(body).digest('hex')
+    }
     inner.set(this.#innerBlock)
     inner.set(body, blockBytes)
     // As text, for a digest in a Buffer takes as long as the hash.
