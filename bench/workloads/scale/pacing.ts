@@ -42,7 +42,13 @@ const returning: Scenario['endpoint'] = (random) => deadUntil(outageMs, queueing
 
 const cases: readonly Case[] = [
   { endpoint: 'fast', model: () => healthy, loads: [200], capacity: Infinity },
-  { endpoint: 'takes 20 to 180 ms', model: wavering, loads: [5_000], capacity: Infinity, loadMs: minuteMs },
+  {
+    endpoint: '20 to 180 ms, one minute',
+    model: wavering,
+    loads: [5_000],
+    capacity: Infinity,
+    loadMs: minuteMs,
+  },
   { endpoint: '50/s, the rest queues', model: slow, loads: [40, 50, 200], capacity, alsoUneven: true },
   { endpoint: 'the same, 5,000 wait', model: slow, loads: [40], capacity, backlog: 5_000 },
   { endpoint: '5/s, the rest queues', model: (random) => queueing(5, random), loads: [20], capacity: 5 },
