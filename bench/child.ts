@@ -21,16 +21,26 @@ process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL')
 })
 
+interface ChildOptions {
+  core: number
+  args?: string[]
+  env?: Record<string, string>
+  /** For Node. */
+  flags?: string[]
+  /** By default a child ends when it is disconnected. */
+  endBy?: 'SIGTERM'
+}
+
 /** A process of the benchmark on one core, spoken to by IPC. */
 export class Child {
   readonly #process: ChildProcess
+  /** For programs of others, which know nothing of IPC. */
+  readonly #endBy: 'SIGTERM' | null
   #exited = false
 
   /** @param file a script in `children`, or the path of a program */
-  constructor(
-    file: string,
-    options: { core: number; args?: string[]; env?: Record<string, string>; flags?: string[] },
-  ) {
+  constructor(file: string, options: ChildOptions) {
+    this.#endBy = options.endBy ?? null
     const node = (script: string) => [
       process.execPath,
       ...benchFlags,
@@ -72,6 +82,19 @@ export class Child {
     return reported
   }
 
+  /** What is awaited, unless this process ends before. */
+  async unlessEnded<T>(awaited: Promise<T>): Promise<T> {
+    const { promise: ended, reject } = Promise.withResolvers<never>()
+    const onExit = () => reject(new Error('a process of the benchmark ended before its work was done'))
+    if (this.#exited) onExit()
+    this.#process.on('exit', onExit)
+    try {
+      return await Promise.race([awaited, ended])
+    } finally {
+      this.#process.off('exit', onExit)
+    }
+  }
+
   ask(message: object, kind: string): Promise<ChildReport> {
     const reported = this.reported(kind)
     this.#process.send(message)
@@ -86,6 +109,7 @@ export class Child {
     if (this.#exited) return
     const ended = new Promise((resolve) => this.#process.once('exit', resolve))
     this.#process.disconnect()
+    if (this.#endBy) this.#process.kill(this.#endBy)
     const timer = setTimeout(() => this.#process.kill('SIGKILL'), 20_000)
     await ended
     clearTimeout(timer)

@@ -1,17 +1,17 @@
 // A receiver that takes little of its core: it answers 200, at once or after the delay given as its first argument in
-// ms, and counts. The second argument says on how many ports it listens. A third one names a folder with `cert.pem` and
-// `key.pem`: then it speaks TLS 1.3. What it is told and what it reports goes over Node's IPC channel: JSON, a line each.
+// ms, counts, and keeps the times of calls whose ids have them. The second argument says on how many ports it listens;
+// one of them can be told to answer nothing. A third one names a folder with `cert.pem` and `key.pem`: then it speaks
+// TLS 1.3. What it is told and what it reports goes over Node's IPC channel: JSON, a line each.
 package main
 
 import (
 	"bufio"
 	"bytes"
-	"crypto/rand"
 	"crypto/tls"
 	"encoding/json"
+	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -32,11 +32,12 @@ var (
 	count, expected, warmUp atomic.Int64
 	warmAt, cpuAtWarm       float64
 
-	// Handshakes done, and how many of them took up a session from before.
-	handshakes, resumed atomic.Int64
 	// All that are open, to be cut at once.
 	connections sync.Map
-	secured     *tls.Config
+	// By port: its requests, all rounds together.
+	totals []atomic.Int64
+	// The port that answers nothing; -1: none.
+	hanging atomic.Int64
 )
 
 func main() {
@@ -49,12 +50,14 @@ func main() {
 	channel = os.NewFile(uintptr(fd), "channel")
 	expected.Store(1 << 62)
 	warmUp.Store(1)
+	hanging.Store(-1)
+	totals = make([]atomic.Int64, ports)
 	go report()
 	if folder := argument(3, ""); folder != "" {
 		secured = secure(folder)
 	}
 	numbers := make([]int, 0, ports)
-	for range make([]struct{}, ports) {
+	for port := range totals {
 		listener, err := net.Listen("tcp4", "127.0.0.1:0")
 		if err != nil {
 			panic(err)
@@ -63,7 +66,7 @@ func main() {
 		if secured != nil {
 			listener = tls.NewListener(listener, secured)
 		}
-		go accept(listener, time.Duration(delayMs)*time.Millisecond)
+		go accept(listener, int64(port), time.Duration(delayMs)*time.Millisecond)
 	}
 	reports <- map[string]any{"kind": "listening", "port": numbers[0], "ports": numbers}
 	obey()
@@ -74,37 +77,6 @@ func argument(index int, otherwise string) string {
 		return os.Args[index]
 	}
 	return otherwise
-}
-
-func secure(folder string) *tls.Config {
-	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem"))
-	if err != nil {
-		panic(err)
-	}
-	return &tls.Config{
-		Certificates: []tls.Certificate{pair},
-		MinVersion:   tls.VersionTLS13,
-		VerifyConnection: func(state tls.ConnectionState) error {
-			handshakes.Add(1)
-			if state.DidResume {
-				resumed.Add(1)
-			}
-			return nil
-		},
-	}
-}
-
-// As a receiver that is restarted: connections end, and nobody knows the sessions from before.
-func restart() {
-	if secured != nil {
-		var key [32]byte
-		rand.Read(key[:])
-		secured.SetSessionTicketKeys([][32]byte{key})
-	}
-	connections.Range(func(connection, _ any) bool {
-		connection.(net.Conn).Close()
-		return true
-	})
 }
 
 func report() {
@@ -120,39 +92,58 @@ func obey() {
 	for lines.Scan() {
 		var told struct {
 			Expect, WarmUp int64
+			Hang           *int64
+			Total          bool
+			From, To       float64
+			Since          string
 			Restart        bool
 		}
 		if json.Unmarshal(lines.Bytes(), &told) != nil {
 			continue
 		}
-		if told.Restart {
+		switch {
+		case told.Since != "":
+			reports <- quantiles(told.From, told.To, told.Since)
+		case told.Hang != nil:
+			hanging.Store(*told.Hang)
+			reports <- map[string]any{"kind": "behaving"}
+		case told.Total:
+			reports <- map[string]any{"kind": "totals", "at": monotonicMs(), "requests": perPort()}
+		case told.Restart:
 			restart()
-		}
-		if told.Expect == 0 {
+		case told.Expect == 0:
 			reports <- map[string]any{
 				"kind": "progress", "count": count.Load(), "at": monotonicMs(),
 				"handshakes": handshakes.Load(), "resumed": resumed.Load(),
 			}
-			continue
+		default:
+			count.Store(0)
+			warmUp.Store(max(1, told.WarmUp))
+			expected.Store(told.Expect)
+			reports <- map[string]any{"kind": "ready"}
 		}
-		count.Store(0)
-		warmUp.Store(max(1, told.WarmUp))
-		expected.Store(told.Expect)
-		reports <- map[string]any{"kind": "ready"}
 	}
 }
 
-func accept(listener net.Listener, delay time.Duration) {
+func perPort() []int64 {
+	all := make([]int64, len(totals))
+	for port := range totals {
+		all[port] = totals[port].Load()
+	}
+	return all
+}
+
+func accept(listener net.Listener, port int64, delay time.Duration) {
 	for {
 		connection, err := listener.Accept()
 		if err != nil {
 			return
 		}
-		go serve(connection, delay)
+		go serve(connection, port, delay)
 	}
 }
 
-func serve(connection net.Conn, delay time.Duration) {
+func serve(connection net.Conn, port int64, delay time.Duration) {
 	connections.Store(connection, true)
 	defer connections.Delete(connection)
 	defer connection.Close()
@@ -167,13 +158,20 @@ func serve(connection net.Conn, delay time.Duration) {
 		}
 		buffer = buffer[:len(buffer)+read]
 		for {
-			size := sizeOf(buffer)
+			head, size := sizeOf(buffer)
 			if size < 0 || size > len(buffer) {
 				break
 			}
+			keepTimes(buffer[:head])
+			totals[port].Add(1)
 			arrived()
 			if delay > 0 {
 				time.Sleep(delay)
+			}
+			if port == hanging.Load() {
+				// Until the client has had enough.
+				io.Copy(io.Discard, connection)
+				return
 			}
 			if _, err := connection.Write([]byte(answer)); err != nil {
 				return
@@ -183,18 +181,18 @@ func serve(connection net.Conn, delay time.Duration) {
 	}
 }
 
-// Of the first request, head and body; -1 while its head is not whole.
-func sizeOf(buffer []byte) int {
+// Of the first request: its head, and head and body together; -1 while its head is not whole.
+func sizeOf(buffer []byte) (headSize, all int) {
 	end := bytes.Index(buffer, endOfHead)
 	if end < 0 {
-		return -1
+		return -1, -1
 	}
 	size := end + len(endOfHead)
 	head := buffer[:end]
 	for {
 		at := bytes.Index(head, length)
 		if at < 0 {
-			return size
+			return end, size
 		}
 		head = head[at+len(length):]
 		if len(head) > 8 && (head[0]|0x20) == 'l' && head[6] == ':' {
@@ -205,7 +203,7 @@ func sizeOf(buffer []byte) int {
 				}
 				value = value*10 + int(digit-'0')
 			}
-			return size + value
+			return end, size + value
 		}
 	}
 }
