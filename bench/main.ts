@@ -19,6 +19,7 @@ import { memory } from './workloads/memory.ts'
 import { pacing } from './workloads/scale/pacing.ts'
 import { settings } from './workloads/scale/settings.ts'
 import { parkedRetries } from './workloads/parked-retries.ts'
+import { peers } from './workloads/peers/peers.ts'
 import { processes } from './workloads/processes.ts'
 import { profile } from './workloads/profile.ts'
 import { printHelp, printResult } from './report.ts'
@@ -36,6 +37,7 @@ const workloads: Workload[] = [
     slowReceiver,
     https,
     handshakes,
+    peers,
     profile,
     latency,
     isolation,

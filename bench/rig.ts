@@ -9,7 +9,7 @@ import pino from 'pino'
 import { createKafka } from '../src/adapters/kafka/patched-client.ts'
 import { ensureTopics } from '../src/adapters/kafka/admin/topics.ts'
 import { KafkaProducer } from '../src/adapters/kafka/producer/kafka-producer.ts'
-import { encodeRecord } from '../src/adapters/kafka/producer/plain-record.ts'
+import { encodeRecord, type PlainRecord } from '../src/adapters/kafka/producer/plain-record.ts'
 import { publishAll } from '../src/adapters/kafka/producer/publish.ts'
 import { createCodecs, type Codecs } from '../src/adapters/schema-registry/codecs.ts'
 import { Registry } from '../src/adapters/schema-registry/registry.ts'
@@ -66,12 +66,7 @@ export interface Deployment {
   topics: TopicNames
   kafka: Kafka
   codecs: Codecs
-  append(
-    topic: string,
-    count: number,
-    nth: (index: number) => { key: string; value: Buffer },
-    label: string,
-  ): Promise<void>
+  append(topic: string, count: number, nth: (index: number) => PlainRecord, label: string): Promise<void>
   produce(count: number, nth: (index: number) => AnalyticsCall, label: string): Promise<void>
   /** Of a destination that was made here. */
   endpointIds(destinationId: string): string[]

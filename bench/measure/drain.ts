@@ -48,7 +48,8 @@ export function post(run: Drain, order: BareOrder): Promise<Drained> {
   })
 }
 
-async function drain(
+/** The process that `start` starts on the measured core works off its backlog. */
+export async function drain(
   { servers, receiver, requests, warmUp, flags = [] }: Drain,
   start: (flags: string[]) => Child | Promise<Child>,
 ): Promise<Drained> {
@@ -56,12 +57,12 @@ async function drain(
   const warm = receiver.reported('warm')
   const done = receiver.reported('done')
   const child = await start(flags)
-  await warm
+  await child.unlessEnded(warm)
   const watch = await watchCpu(
     { measured: child.pid, receiver: receiver.pid, kafka: servers.brokerPid, bench: process.pid },
     otherCore,
   )
-  const { elapsedMs, measured, from, to } = await done
+  const { elapsedMs, measured, from, to } = await child.unlessEnded(done)
   const use = await watch.end()
   await child.end()
   const share = use.shares.measured
