@@ -96,7 +96,8 @@ function quantiles({ from, to, of, since }: Extract<Question, { since: unknown }
   }
   const sorted = Float64Array.from(all).sort()
   const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN
-  return { count: sorted.length, min: at(0), p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1) }
+  const [p50, p90, p95, p99, p999] = [0.5, 0.9, 0.95, 0.99, 0.999].map(at)
+  return { count: sorted.length, min: at(0), p50, p90, p95, p99, p999, max: at(1) }
 }
 
 const ports = await Promise.all(

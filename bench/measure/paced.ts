@@ -22,8 +22,6 @@ export interface Pace {
   silent?: number[]
   /** Endpoints whose calls' latency is measured; healthy ones. */
   counted: number[]
-  /** The process that delivers: a forwarder by default. */
-  by?: 'script'
 }
 
 /** From when a call was produced until its POST had come, in ms. */
@@ -50,18 +48,13 @@ export interface Paced {
 }
 
 const users = 10_000
-/** Plain kafkajs sets timers in the past, and Node warns of each first one. */
-const quiet = '--disable-warning=TimeoutNegativeWarning'
 const missingAfterMs = 30_000
 
 export async function paced(servers: Servers, pace: Pace): Promise<Paced> {
   const { rate, warmUpS, onsetS, seconds, weights, silent = [], counted } = pace
-  const { deployment, receiver, urls } = await deployMany(servers, weights.length)
+  const { deployment, receiver } = await deployMany(servers, weights.length)
   const measured = { core: measuredCore, env: deployment.env }
-  const child =
-    pace.by === 'script'
-      ? new Child('script.ts', { ...measured, args: [JSON.stringify(urls)], flags: [quiet] })
-      : new Child('forwarding.ts', measured)
+  const child = new Child('forwarding.ts', measured)
   await child.reported('ready')
   // With little room for young objects it frees its buffers often, and seldom looks at its whole heap: it shares a core
   // with Kafka and the receiver, and its pauses are theirs.
@@ -79,7 +72,7 @@ export async function paced(servers: Servers, pace: Pace): Promise<Paced> {
   if (pace.behaviours) await receiver.ask({ behave: pace.behaviours }, 'behaving')
   await until(lastingFrom)
   const pids = {
-    [pace.by ?? 'forwarder']: child.pid,
+    forwarder: child.pid,
     receiver: receiver.pid,
     sender: pacer.pid,
     kafka: servers.brokerPid,
