@@ -40,7 +40,7 @@ export async function besideHanging(servers: Servers, peers: readonly Peer[], se
   // Peers are slower.
   await backlog.produce(['json'], Math.floor(calls / 2), nth)
   await deployment.close()
-  const hanging: Hanging = { receiver, deployment, backlog, urls, calls, seconds, measured: 0 }
+  const hanging: Hanging = { servers, receiver, deployment, backlog, urls, calls, seconds, measured: 0 }
 
   const rows: Row[] = []
   const uses: CpuUse[] = []
@@ -51,7 +51,7 @@ export async function besideHanging(servers: Servers, peers: readonly Peer[], se
       { what: `${what}: nine of ten that answer`, unit: 'calls/s', value: healthy.perSecond },
       { what: `${what}: the nine, the tenth hangs`, unit: 'calls/s', value: besideBad.perSecond },
     )
-    text.push(cpuLine(`${what}, one hangs`, besideBad.use))
+    text.push(cpuLine(`${what}, all answer`, healthy.use), cpuLine(`${what}, one hangs`, besideBad.use))
     uses.push(healthy.use, besideBad.use)
     detail[what] = { healthy, hanging: besideBad }
   }
@@ -70,6 +70,7 @@ export async function besideHanging(servers: Servers, peers: readonly Peer[], se
 }
 
 interface Hanging {
+  servers: Servers
   receiver: Child
   deployment: Deployment
   backlog: Backlog
@@ -85,7 +86,7 @@ async function nineOf(
   by: { peer: Peer; inFlight: number } | null,
   hangs: boolean,
 ): Promise<Nine> {
-  const { receiver, deployment, backlog, urls, calls, seconds } = hanging
+  const { servers, receiver, deployment, backlog, urls, calls, seconds } = hanging
   const { env } = deployment
   const groupId = `${env.GROUP_ID}.${hanging.measured++}`
   await receiver.ask({ hang: hangs ? bad : -1 }, 'behaving')
@@ -104,7 +105,10 @@ async function nineOf(
     await child.unlessEnded(delay(sampleMs))
   }
   await delay(warmUpS * 1_000)
-  const watch = await watchCpu({ measured: child.pid, receiver: receiver.pid }, otherCore)
+  const watch = await watchCpu(
+    { measured: child.pid, receiver: receiver.pid, kafka: servers.brokerPid },
+    otherCore,
+  )
   const from = await arrivedAt(receiver)
   // Ends before the backlog does: a tail says nothing.
   const enough = before.nine + (by === null ? 0.85 : 0.4) * calls
