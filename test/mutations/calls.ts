@@ -1,7 +1,27 @@
 import type { Mutation } from '../../scripts/mutations/mutation.ts'
 
-/** Calls over HTTP and by the client library. */
+/** Calls over HTTP, by the client library and from producers of their own. */
 export const calls: readonly Mutation[] = [
+  {
+    id: 'compressed-records-not-read',
+    file: 'src/adapters/kafka/patched-client.ts',
+    find: '  readAllCompression()\n',
+    replace: '',
+    test: {
+      file: 'pipeline/delivery/compressed.test.ts',
+      name: 'are delivered, retried, kept and audited',
+    },
+  },
+  {
+    id: 'snappy-of-java-clients-taken-for-one-block',
+    file: 'src/adapters/kafka/compression.ts',
+    find: 'if (!bytes.subarray(0, javaHead.length).equals(javaHead)) return block(bytes)',
+    replace: 'if (bytes.length > 0) return block(bytes)',
+    test: {
+      file: 'adapters/kafka/compression.test.ts',
+      name: 'Snappy is read as one block, as librdkafka writes it, and as the many of a Java client',
+    },
+  },
   {
     id: '200-before-kafka-has-acknowledged',
     file: 'src/collector/collector.ts',
