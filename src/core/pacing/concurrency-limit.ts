@@ -16,7 +16,7 @@ import { wholeGroup, type GroupShare } from './group-share.ts'
  * time-outs, 429 and 503 halve the limit, once for all that was in flight (TCP's recovery point), and what is left is
  * how far it grows at once from then on (TCP's slow start threshold), also after its breaker was open. An endpoint
  * of five requests a second, driven back to 64 each time, answered one of six in time. That threshold doubles
- * every `thresholdMs` without queueing. Where one request at a time is too many, there are rests in between.
+ * every `thresholdMs` without queueing. Where one request at a time is refused as too many, there are rests in between.
  *
  * The members of a consumer group share an endpoint: where it starts, and how many may queue, is for all of them.
  * Round trips are averaged over windows, so that a pause of this process or a slow answer decides nothing.
@@ -83,7 +83,7 @@ const standardErrors = 2
 /** What overload has taught is doubled when there was neither overload nor queueing for so long, in ms. */
 const thresholdMs = 30_000
 /** The longest rest between two requests, in ms: how soon it is found that the endpoint takes more again. */
-const maxRestMs = 60_000
+const maxRestMs = 10_000
 /** Windows after which the shortest round trip is measured again. */
 export const memoryWindows = 300
 
@@ -168,7 +168,7 @@ export class ConcurrencyLimit {
     this.#thresholdAt = now
   }
 
-  /** Nothing came of a request because of overload. Where fewer at a time are not to be had, fewer in a time are. */
+  /** A request was refused, and no breaker will open. Where fewer at a time are not to be had, fewer in a time are. */
   refused(now: number): void {
     if (this.#limit <= this.#bounds.min)
       this.#rest(Math.min(Math.max(this.#restMs * 2, windowMs), maxRestMs), now)

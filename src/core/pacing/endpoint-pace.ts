@@ -107,8 +107,8 @@ export class EndpointPace {
     else if (phases[this.#breaker.phase].work !== 'deferred') {
       if (kind === 'timeout' || kind === 'status_429' || event === 'busy')
         this.#limit.overloaded(now - durationMs, now)
-      // Where a pause is asked for, that one is kept.
-      if (kind === 'timeout' || (kind === 'status_429' && event !== 'busy')) this.#limit.refused(now)
+      // Where a pause is asked for, that one is kept. Time-outs soon open the breaker, which rests could only delay.
+      if (kind === 'status_429' && event !== 'busy') this.#limit.refused(now)
     }
     if (round === this.#round) this.#onWire--
     // A pause that is asked for holds whenever it is asked for.

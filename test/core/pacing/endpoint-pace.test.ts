@@ -184,3 +184,16 @@ test('a delivery that a breaker defers waits for the whole cool-down, however li
     fail()
   }
 })
+
+test('time-outs one at a time open the breaker as soon as they come, without rests in between', () => {
+  const pace = new EndpointPace(bounds)
+  let now = 0
+  for (let left = bounds.breaker.failures; left > 0; left--) {
+    assert.ok(pace.mayStart(0, now))
+    const round = pace.started()
+    now += 300
+    const outcome: Outcome = { ...deferredOutcome(''), kind: 'timeout', durationMs: 300 }
+    pace.ended(round, outcome, 1, false, now)
+  }
+  assert.equal(pace.breaker.phase, 'open')
+})
