@@ -34,6 +34,7 @@ export class DestinationLimits implements GroupShare {
   #share: PartitionShare | null = null
   #askAt = -Infinity
   #part = 1
+  #isStopped = false
 
   constructor(parts: DestinationLimitsParts) {
     this.#parts = parts
@@ -63,7 +64,7 @@ export class DestinationLimits implements GroupShare {
 
   /** Called a few times a second: partitions may have come or gone. */
   tick(now: number): void {
-    if (now >= this.#askAt) void this.#count(now)
+    if (now >= this.#askAt && !this.#isStopped) void this.#count(now)
     const owned = this.#parts.ownedPartitions()
     const all = this.#all
     if (all === null) return
@@ -74,6 +75,11 @@ export class DestinationLimits implements GroupShare {
     }
     // What was withdrawn unsent left room.
     for (const limiter of this.#limiters.values()) limiter.grantWaiting(now)
+  }
+
+  /** Nothing is asked any more: what asks is about to be closed. */
+  stop(): void {
+    this.#isStopped = true
   }
 
   async #count(now: number): Promise<void> {

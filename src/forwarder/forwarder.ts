@@ -63,6 +63,7 @@ export class Forwarder {
     } finally {
       for (const timer of timers) clearInterval(timer)
       this.#stopping.abort()
+      this.#stages.limits.stop()
       scheduler.stop()
       dispatcher.stop()
       await Promise.all([calls.stop(), retries.stop()])

@@ -54,9 +54,13 @@ test('a hundred sharing an endpoint that answers 429 send it few requests in vai
 
 test('the part of its group that a process takes is that of its partitions, and one partition while it has none', async () => {
   let owned = 0
+  let asked = 0
   const limits = new DestinationLimits({
     ownedPartitions: () => owned,
-    allPartitions: () => Promise.resolve(12),
+    allPartitions: () => {
+      asked++
+      return Promise.resolve(12)
+    },
     log: quiet,
   })
   assert.equal(limits.share, 1, 'until it is known')
@@ -66,4 +70,7 @@ test('the part of its group that a process takes is that of its partitions, and 
   owned = 3
   limits.tick(250)
   assert.equal(limits.share, 1 / 4)
+  limits.stop()
+  limits.tick(1_000_000)
+  assert.equal(asked, 1, 'what is asked is closed by then')
 })
