@@ -50,6 +50,8 @@ export interface ForwarderParts {
   topics: TopicNames
   tierDelayMs(topic: string): number
   endOffsets(topics: readonly string[]): Promise<PartitionRange[]>
+  /** How many partitions the calls' topic has; 0 where that is not known at the moment. */
+  callPartitions(): Promise<number>
   /** An endpoint answered 410. Called for each such answer; must not throw. */
   reportGone(destinationId: string, urlId: string): void
   /** The ledger records plain first-time deliveries too. */
@@ -110,7 +112,7 @@ export class Stages {
     this.retries = new GroupConsumer(parts.retries, events, this.ledger, log)
     this.limits = new DestinationLimits({
       ownedPartitions: () => this.calls.partitionCount,
-      allPartitions: async () => (await parts.endOffsets([parts.topics.calls])).length,
+      allPartitions: () => parts.callPartitions(),
       log,
     })
     this.settledVersion = new SettledVersion(this.ledger.codes, () => this.#unsettled())

@@ -162,6 +162,7 @@ async function engine(
     topics,
     tierDelayMs: () => given.tierDelayMs ?? parked.delayMs,
     endOffsets: () => Promise.resolve([]),
+    callPartitions: () => Promise.resolve(0),
     reportGone() {},
     everything: given.everything ?? false,
     policy: { tiers: [parked, { name: '1h', delayMs: 3_600_000 }], windowMs: 4 * 3_600_000 },

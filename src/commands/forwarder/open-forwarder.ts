@@ -111,6 +111,12 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
       const ranges = await lagAdmin.use((admin) => topicRanges(admin, names))
       return ranges.map(({ topic, partition, low, high }) => ({ topic, partition, start: low, end: high }))
     },
+    // One request to any broker: to ask for offsets opens connections, which an end of the process may not find.
+    async callPartitions() {
+      const asked = { topics: [topics.calls] }
+      const answer = await lagAdmin.use((admin) => admin.fetchTopicMetadata(asked))
+      return answer.topics[0]?.partitions.length ?? 0
+    },
     reportGone: goneReporter(settings, log),
     everything: config.ledger === 'all',
     policy: { tiers: config.retryTiers, windowMs: config.retryWindowMs },
