@@ -18,26 +18,36 @@ const askedSources = { query: { limit: 200 } }
 /** A source's calls as they come in, and how to send it some. */
 export function Live() {
   const live = useLive('GET /sources', askedSources, 0)
+  const id = query.value.get('source') ?? live.data?.data.find(({ builtIn }) => !builtIn)?.id
   return (
-    <Loaded live={live} what="sources">
-      {({ data, next }) => {
-        const id = query.value.get('source') ?? data.find(({ builtIn }) => !builtIn)?.id
-        return id === undefined ? <None /> : <OfSource id={id} known={data} hasMore={next !== null} />
-      }}
-    </Loaded>
+    <>
+      <PageTitle title="Live">
+        {id !== undefined && (
+          <CopyAsCurl route="GET /sources/{id}/tail" asked={{ id, query: { ...filtersNow() } }} />
+        )}
+      </PageTitle>
+      <Loaded live={live} what="sources">
+        {({ data, next }) =>
+          id === undefined ? <None /> : <OfSource id={id} known={data} hasMore={next !== null} />
+        }
+      </Loaded>
+    </>
   )
+}
+
+/** As they stand in the address. */
+function filtersNow(): TailFilters {
+  const of = (name: string) => query.value.get(name) ?? ''
+  return { type: of('type'), event: of('event'), user: of('user') }
 }
 
 function None() {
   return (
-    <>
-      <PageTitle title="Live" />
-      <Empty title="There are no sources yet.">
-        <p>
-          Make the first one: <code>npx postrider sources create --id shop --name Shop</code>
-        </p>
-      </Empty>
-    </>
+    <Empty title="There are no sources yet.">
+      <p>
+        Make the first one: <code>npx postrider sources create --id shop --name Shop</code>
+      </p>
+    </Empty>
   )
 }
 
@@ -46,8 +56,7 @@ const typeChoices = [['', 'All'], ...types.map((type) => [type, type] as const)]
 
 function OfSource({ id, known, hasMore }: { id: string; known: readonly SourceAnswer[]; hasMore: boolean }) {
   const source = useLive('GET /sources/{id}', { id }, 60_000)
-  const of = (name: string) => query.value.get(name) ?? ''
-  const filters: TailFilters = { type: of('type'), event: of('event'), user: of('user') }
+  const filters = filtersNow()
   const choices = known.map(
     (each) => [each.id, each.name === each.id ? each.id : `${each.name} (${each.id})`] as const,
   )
@@ -58,9 +67,6 @@ function OfSource({ id, known, hasMore }: { id: string; known: readonly SourceAn
   }, [id])
   return (
     <>
-      <PageTitle title="Live">
-        <CopyAsCurl route="GET /sources/{id}/tail" asked={{ id, query: { ...filters } }} />
-      </PageTitle>
       <div class="filters filters-many">
         <Select
           label="Source"
