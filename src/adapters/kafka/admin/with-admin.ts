@@ -68,10 +68,17 @@ export class LastingAdmin {
   }
 
   async use<T>(work: (admin: Admin) => Promise<T>): Promise<T> {
+    const connected = (this.#connected ??= this.#connect())
     try {
-      return await work(await (this.#connected ??= this.#connect()))
+      const admin = await connected
+      try {
+        return await work(admin)
+      } finally {
+        // Closed meanwhile: what is asked of a closed client connects it again.
+        if (this.#connected !== connected) await admin.disconnect().catch(() => {})
+      }
     } catch (error) {
-      await this.close()
+      if (this.#connected === connected) await this.close()
       throw error
     }
   }
