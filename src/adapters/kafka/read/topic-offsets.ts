@@ -43,6 +43,12 @@ const saysNothing =
     throw error instanceof TypeError ? leftOut(topic) : error
   }
 
+/** As Promise.all, but once all have ended: what goes on after an error connects a client again that is closed by then. */
+async function allEnded<T>(all: readonly Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(all)
+  return Promise.all(all)
+}
+
 /**
  * What the topics hold now, and where what came since a time begins (epoch ms; null: not asked). Throws `leftOut`.
  */
@@ -51,7 +57,7 @@ export async function topicRanges(
   topics: readonly string[],
   sinceOf: (topic: string, partition: number) => number | null = () => null,
 ): Promise<TopicRange[]> {
-  const ranges = await Promise.all(
+  const ranges = await allEnded(
     topics.map(async (topic) => {
       const found = await admin.fetchTopicOffsets(topic).catch(saysNothing(topic))
       if (found.length === 0) throw leftOut(topic)
@@ -59,7 +65,7 @@ export async function topicRanges(
         found.map(({ partition }) => sinceOf(topic, partition)).filter((time) => time !== null),
       )
       const starts = new Map(
-        await Promise.all(
+        await allEnded(
           [...times].map(
             async (time) =>
               [
