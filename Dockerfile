@@ -4,13 +4,14 @@ ARG NODE_DIGEST=
 FROM node:24-slim${NODE_DIGEST:+@$NODE_DIGEST} AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# With optional packages, one of which is esbuild's program; none of them is in the image.
+# With optional packages: esbuild's program, which is not in the image, and the programs that read compressed records.
 RUN npm ci
 COPY tsconfig.json tsconfig.build.json LICENSE README.md ./
 COPY scripts scripts
 COPY schemas schemas
 COPY src src
-RUN npm run build && npm prune --omit=dev --omit=optional
+# The packages with Node itself are for a checkout.
+RUN npm run build && npm prune --omit=dev && rm -rf node_modules/node-* node_modules/.bin/node
 
 FROM node:24-slim${NODE_DIGEST:+@$NODE_DIGEST}
 ENV NODE_ENV=production STORE_PATH=/var/lib/postrider

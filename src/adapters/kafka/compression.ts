@@ -1,8 +1,6 @@
 import { promisify } from 'node:util'
 import { zstdDecompress } from 'node:zlib'
 import kafkajs from 'kafkajs'
-import { decompressFrame } from 'lz4-napi'
-import { uncompress } from 'snappy'
 
 const { CompressionCodecs, CompressionTypes } = kafkajs
 
@@ -17,10 +15,13 @@ const zstd = promisify(zstdDecompress)
 /**
  * Reads what other producers have compressed. kafkajs knows gzip alone, and breaks off at anything else: such a record
  * would hold up its partition for good. Postrider itself writes plain records.
+ * The programs that do it are loaded for the first such record: without them nothing else is missing.
  */
 export function readAllCompression(): void {
   CompressionCodecs[CompressionTypes.Snappy] = codec(snappy)
-  CompressionCodecs[CompressionTypes.LZ4] = codec((bytes) => decompressFrame(bytes))
+  CompressionCodecs[CompressionTypes.LZ4] = codec(async (bytes) =>
+    (await import('lz4-napi')).decompressFrame(bytes),
+  )
   CompressionCodecs[CompressionTypes.ZSTD] = codec((bytes) => zstd(bytes, { maxOutputLength: maxBytes }))
 }
 
@@ -40,4 +41,5 @@ async function snappy(bytes: Buffer): Promise<Buffer> {
   return Buffer.concat(blocks)
 }
 
-const block = (bytes: Buffer): Promise<Buffer> => uncompress(bytes, { asBuffer: true }) as Promise<Buffer>
+const block = async (bytes: Buffer): Promise<Buffer> =>
+  (await import('snappy')).uncompress(bytes, { asBuffer: true }) as Promise<Buffer>

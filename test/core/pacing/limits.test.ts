@@ -60,6 +60,7 @@ const shown: Record<string, string[]> = {
   'destination limit': [`${ms(limits.limitBurstMs)} of the rate at once`],
   'order per key': [`${seconds(limits.maxLaneWorkMs)} of work waits, after ${seconds(limits.laneGraceMs)}`],
   deferrals: [count(limits.deferredAtOnce)],
+  openings: [count(limits.openedAtOnce)],
   'blocking others': [seconds(limits.headOfLineLimitMs), `below half for ${seconds(limits.queueWaitMs)}`],
   'retry budget': [
     limits.budgetWindowMs === 600_000 ? 'in ten minutes' : ms(limits.budgetWindowMs),
