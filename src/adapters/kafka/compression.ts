@@ -14,8 +14,8 @@ const zstd = promisify(zstdDecompress)
 
 /**
  * Reads what other producers have compressed. kafkajs knows gzip alone, and breaks off at anything else: such a record
- * would hold up its partition for good. Postrider itself writes plain records.
- * The programs that do it are loaded for the first such record: without them nothing else is missing.
+ * would hold up its partition for good. Postrider itself writes plain records. The programs for Snappy and LZ4 are loaded
+ * for the first such record: without them nothing else is missing.
  */
 export function readAllCompression(): void {
   CompressionCodecs[CompressionTypes.Snappy] = codec(snappy)
@@ -35,6 +35,8 @@ async function snappy(bytes: Buffer): Promise<Buffer> {
   const blocks: Buffer[] = []
   for (let at = javaHeadBytes; at + 4 <= bytes.length;) {
     const size = bytes.readInt32BE(at)
+    if (size < 0 || at + 4 + size > bytes.length)
+      throw new RangeError('a Snappy block ends outside of its batch')
     blocks.push(await block(bytes.subarray(at + 4, at + 4 + size)))
     at += 4 + size
   }

@@ -20,12 +20,20 @@ test('Snappy is read as one block, as librdkafka writes it, and as the many of a
   assert.equal((await decompress(CompressionTypes.Snappy, java)).toString(), whole)
 })
 
+test('a Snappy block whose size leads outside of its batch is an error', async () => {
+  const head = Buffer.from('82534e41505059000000000100000001', 'hex')
+  for (const size of [-4, -1, 100]) {
+    const bytes = Buffer.concat([head, sizeOf({ length: size }), compressSync('a')])
+    await assert.rejects(decompress(CompressionTypes.Snappy, bytes), RangeError)
+  }
+})
+
 test('a batch that grows beyond 64 MB is an error, and does not fill the memory', async () => {
   const bomb = zstdCompressSync(Buffer.alloc(80 * 1024 * 1024))
   await assert.rejects(decompress(CompressionTypes.ZSTD, bomb), { code: 'ERR_BUFFER_TOO_LARGE' })
 })
 
-function sizeOf(block: Buffer): Buffer {
+function sizeOf(block: { length: number }): Buffer {
   const size = Buffer.alloc(4)
   size.writeInt32BE(block.length)
   return size
