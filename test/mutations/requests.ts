@@ -131,8 +131,8 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'a-tls-session-that-nobody-holds',
-    file: 'src/adapters/webhook/origin.ts',
-    find: 'this.session = session',
+    file: 'src/adapters/webhook/connection.ts',
+    find: '(this.#owner.session = session)',
     replace: 'void session',
     test: {
       file: 'adapters/webhook/tls.test.ts',
@@ -140,8 +140,48 @@ export const requests: readonly Mutation[] = [
     },
   },
   {
+    id: 'what-follows-a-response-taken-for-the-next-one',
+    file: 'src/adapters/webhook/connection.ts',
+    find: 'const isClean = end === data.length &&',
+    replace: 'const isClean =',
+    test: {
+      file: 'adapters/webhook/connection.test.ts',
+      name: 'what a server sends after a response is not the next one’s: ',
+    },
+  },
+  {
+    id: 'a-connection-used-again-in-the-middle-of-a-request',
+    file: 'src/adapters/webhook/connection.ts',
+    find: ' && this.#socket!.writableLength === 0',
+    replace: '',
+    test: {
+      file: 'adapters/webhook/connection.test.ts',
+      name: 'a connection is not used again after a response that came before its request was written',
+    },
+  },
+  {
+    id: 'a-response-cut-off-taken-for-a-whole-one',
+    file: 'src/adapters/webhook/response-reader.ts',
+    find: 'return this.#state === State.untilEnd',
+    replace: 'return this.#state !== State.head',
+    test: {
+      file: 'adapters/webhook/connection.test.ts',
+      name: 'a response that is cut off before its last chunk is a network failure',
+    },
+  },
+  {
+    id: 'a-connection-kept-until-its-server-closes-it',
+    file: 'src/adapters/webhook/connection.ts',
+    find: 'keepsSeconds - earlierSeconds',
+    replace: 'keepsSeconds',
+    test: {
+      file: 'adapters/webhook/connection.test.ts',
+      name: 'a connection is closed two seconds before the server would close it, and not kept where that is now',
+    },
+  },
+  {
     id: 'certificates-not-verified',
-    file: 'src/adapters/webhook/transport.ts',
+    file: 'src/adapters/webhook/connect.ts',
     find: 'rejectUnauthorized: true',
     replace: 'rejectUnauthorized: false',
     test: { file: 'adapters/webhook/tls.test.ts', name: 'nothing is sent to a server whose certificate is ' },

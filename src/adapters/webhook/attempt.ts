@@ -1,10 +1,9 @@
-import type { Dispatcher } from 'undici'
 import type { Outcome, OutcomeKind } from '../../core/delivery/outcome.ts'
 import { keptResponseBytes, maxResponseBytes, outcomeKindOf } from '../../core/delivery/response.ts'
 import { parseRetryAfter } from '../../core/delivery/retry-after.ts'
 import type { SignedRequest } from '../../forwarder/send/signed-request.ts'
 import type { AttemptSink } from '../../forwarder/send/webhook-transport.ts'
-import type { Connection } from './connection.ts'
+import type { CarriedAttempt, Connection } from './connection.ts'
 import type { Expiring } from './deadlines.ts'
 import { failureOf, wasClosedUnderneath } from './failure.ts'
 import type { OwnSecrets } from './own-secrets.ts'
@@ -23,17 +22,17 @@ export interface AttemptOwner {
 }
 
 /**
- * One attempt: undici's handler of the request, its own entry among the deadlines, and the one place that turns
+ * One attempt: what a connection carries, its own entry among the deadlines, and the one place that turns
  * what happens into an Outcome. One object per request; no closure and no promise on the way to a response.
  */
-export class HttpAttempt implements Dispatcher.DispatchHandler, Expiring {
+export class HttpAttempt implements CarriedAttempt, Expiring {
   readonly request: SignedRequest
   earlier: Expiring | null = null
   later: Expiring | null = null
   readonly expiresAt: number
   /** Null before the first start, and for an attempt that never gets one. */
   connection: Connection | null = null
-  /** Within `send()`: a failure that undici reports this early waits for the next microtask. */
+  /** Within `send()`: a failure this early waits for the next microtask. */
   starting = false
   /** The deadline has passed, and taken the attempt off the list of deadlines. */
   expired = false
@@ -56,49 +55,40 @@ export class HttpAttempt implements Dispatcher.DispatchHandler, Expiring {
     this.#startedAt = startedAt
   }
 
-  /** The connection is there and the request is being written, unless it is not wanted any more. */
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    // Within send() nothing can have changed; undici waits for a new connection, and a turn for one that was idle.
-    if (!this.starting && !this.#settled && this.#sink.withdraw?.()) {
+  /** The connection is there, and the request is written unless it is not wanted any more. */
+  begin(): boolean {
+    // Within send() nothing can have changed; a new connection takes its time.
+    if (!this.starting && this.#sink.withdraw?.()) {
       this.#settled = true
-      controller.abort(new Error('withdrawn'))
       this.#owner.finish(this, false)
-      return
+      return false
     }
     this.#written = true
+    return true
   }
 
-  /** The first byte of a response, before its status line is whole. */
-  onResponseStarted(): void {
+  onFirstByte(): void {
     this.#answered = true
   }
 
-  onResponseStart(
-    _controller: unknown,
-    status: number,
-    headers: Record<string, string | string[] | undefined>,
-  ): void {
-    // An interim response (1xx) is followed by the final one.
-    if (status < 200) return
+  onHead(status: number, retryAfter: string | null): void {
     this.#status = status
-    if (status < 300) return
-    const header = headers['retry-after']
-    const value = Array.isArray(header) ? header[0] : header
-    if (value !== undefined) this.#retryAfterMs = parseRetryAfter(value, this.#owner.now())
+    if (status >= 300 && retryAfter !== null)
+      this.#retryAfterMs = parseRetryAfter(retryAfter, this.#owner.now())
   }
 
-  onResponseData(_controller: unknown, chunk: Buffer): void {
+  onBody(chunk: Buffer): void {
     if (this.#settled) return
     this.#received += chunk.length
     if (this.#status >= 300) this.#keep(chunk)
     if (this.#received > maxResponseBytes) this.#settleByStatus(false)
   }
 
-  onResponseEnd(): void {
-    this.#settleByStatus(true)
+  onEnd(reusable: boolean): void {
+    this.#settleByStatus(reusable)
   }
 
-  onResponseError(_controller: unknown, error: Error): void {
+  onError(error: Error): void {
     if (this.#settled) return
     if (this.#mayRestart(error)) {
       this.#written = false
@@ -149,11 +139,11 @@ export class HttpAttempt implements Dispatcher.DispatchHandler, Expiring {
     else if (before.length < max) this.#kept = Buffer.concat([before, chunk.subarray(0, max - before.length)])
   }
 
-  #settleByStatus(complete: boolean): void {
+  #settleByStatus(reusable: boolean): void {
     const status = this.#status
     const kind = outcomeKindOf(status)
     const kept = this.#kept && this.#owner.secrets.strike(this.#kept, keptResponseBytes)
-    this.#settle(kind, status, kept, kind === 'success' ? null : `status ${status}`, complete)
+    this.#settle(kind, status, kept, kind === 'success' ? null : `status ${status}`, reusable)
   }
 
   #settle(
@@ -186,7 +176,7 @@ export class HttpAttempt implements Dispatcher.DispatchHandler, Expiring {
     try {
       this.#sink.onOutcome(outcome)
     } catch (error) {
-      // undici would take it for the request's failure and swallow it.
+      // Whoever reads from the connection has no part in it.
       setImmediate(() => {
         throw error
       })

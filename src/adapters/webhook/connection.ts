@@ -1,81 +1,182 @@
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
-import { Client, type buildConnector } from 'undici'
 import type { OutcomeKind } from '../../core/delivery/outcome.ts'
+import type { Connect, SocketReader } from './connect.ts'
+import { ClosedByServer } from './failure.ts'
 import type { Cancel, Openings } from './openings.ts'
+import { MalformedResponse, ResponseReader, type ResponseHandler } from './response-reader.ts'
 
-/** undici's connector also returns the socket that it is connecting, which its types leave out. */
-export type Connector = (options: buildConnector.Options, callback: buildConnector.Callback) => Socket
-type Open = (...args: Parameters<Connector>) => void
-
-/** What a connection carries. */
-export interface CarriedAttempt {
+/** What a connection carries: one request, and its response. */
+export interface CarriedAttempt extends ResponseHandler {
+  /** The connection is there, and the request would be written now. False: it is not wanted any more. */
+  begin(): boolean
+  /** The first byte of a response. */
+  onFirstByte(): void
+  /** The response is whole; `reusable` says whether the connection can take another request. */
+  onEnd(reusable: boolean): void
+  /** There will be no response, or no whole one. */
+  onError(error: Error): void
   fail(kind: OutcomeKind, detail: string): void
 }
 
 export interface ConnectionOwner {
-  /** The connection was closed: by the server, by its idle timeout, by an error. */
+  /** A TLS session that a new connection can take up. */
+  session: Buffer | null
+  /** The connection has ended: by the server, by an error. */
   onClosed(connection: Connection): void
-  /** The server gave a TLS session, which a later connection can take up. */
-  onSession(session: Buffer): void
 }
 
+/** A larger body is not copied to stand in one buffer with its head. */
+const maxCopiedBytes = 16_384
+
+/** How long a connection is kept unused, in seconds, unless the server says less. */
+const keepSeconds = 15
+/** How much earlier than the server says: a request must not meet its end. */
+const earlierSeconds = 2
+
 /**
- * One connection to an origin: an undici Client that has one request in flight at the most. It connects at the
- * first request. undici's Pool does the same, but looks through all its clients for a free one at each request.
+ * One connection to an origin, with HTTP/1.1: one request at a time, each written at once. It connects at the first one.
+ *
+ * Written by hand, since with undici's client, which is made for any request and any response, a delivery took 30 % more
+ * CPU (docs/performance.md).
  */
-export class Connection {
-  readonly client: Client
+export class Connection implements SocketReader {
   /** What it carries now; null while it is free. */
   attempt: CarriedAttempt | null = null
-  /** Complete responses on the present socket: the server may close a used one at the very moment we write. */
+  /** Responses so far: the server may close a used connection at the very moment we write. */
   responses = 0
   /** The server's certificate was not trusted; no request was written. */
   untrusted = false
+  /** Whole seconds for which it has been free: see WebhookOrigin. */
+  idleSeconds = 0
+  readonly #origin: URL
+  readonly #connect: Connect
+  readonly #openings: Openings
+  readonly #owner: ConnectionOwner
+  readonly #reader = new ResponseReader()
   #socket: Socket | null = null
+  #connected = false
+  #ended = false
   #cancelOpening: Cancel = ignore
+  #head = ''
+  #body: Uint8Array | null = null
 
   /** @param openings opens the connection when its turn has come */
-  constructor(
-    origin: string,
-    keepAliveMs: number,
-    connector: Connector,
-    openings: Openings,
-    owner: ConnectionOwner,
-  ) {
-    const open: Open = (options, callback) => {
-      const socket = connector(options, (...result) => {
-        // Node sets this when, and only when, it refused the certificate (chain, dates or name).
-        if (result[0] !== null && socket instanceof TLSSocket && socket.authorizationError)
-          this.untrusted = true
-        callback(...result)
-      })
-      if (socket instanceof TLSSocket) socket.on('session', (session) => owner.onSession(session))
-      this.#socket = socket
-    }
-    this.client = new Client(origin, {
-      connect: (options, callback) => {
-        this.responses = 0
-        this.#cancelOpening = openings.add(origin, () => open(options, callback))
-      },
-      pipelining: 1,
-      keepAliveTimeout: keepAliveMs,
-      // The deadline is ours, over everything from look-up to the last byte; undici's own timers are per phase
-      // and up to half a second late.
-      headersTimeout: 0,
-      bodyTimeout: 0,
-    })
-    const onClosed = () => owner.onClosed(this)
-    this.client.on('disconnect', onClosed)
-    this.client.on('connectionError', onClosed)
+  constructor(origin: URL, connect: Connect, openings: Openings, owner: ConnectionOwner) {
+    this.#origin = origin
+    this.#connect = connect
+    this.#openings = openings
+    this.#owner = owner
   }
 
-  /** Closes the socket whatever it is doing; also one that is still connecting, which undici would leave be. */
+  /** It has been unused for as long as it is kept. */
+  get isOld(): boolean {
+    return this.idleSeconds > this.#keptSeconds
+  }
+
+  get #keptSeconds(): number {
+    const { keepsSeconds } = this.#reader
+    return keepsSeconds === null ? keepSeconds : Math.min(keepSeconds, keepsSeconds - earlierSeconds)
+  }
+
+  /**
+   * Writes a request of the attempt that it carries: now, or once it is connected.
+   * @param head to the empty line, in Latin-1
+   */
+  send(head: string, body: Uint8Array): void {
+    if (this.#connected) this.#write(head, body)
+    else {
+      this.#head = head
+      this.#body = body
+      this.#cancelOpening = this.#openings.add(this.#origin.origin, () => this.#open())
+    }
+  }
+
+  /** Closes the socket whatever it is doing. */
   destroy(): void {
-    if (this.client.destroyed) return
+    if (this.#ended) return
+    this.#ended = true
     this.#cancelOpening()
-    this.client.destroy(null, ignore)
     this.#socket?.destroy()
+  }
+
+  onRead(data: Buffer): void {
+    const { attempt } = this
+    if (this.#ended) return
+    if (attempt === null) {
+      this.#end(new ClosedByServer('the server sent what nobody asked for'))
+      return
+    }
+    attempt.onFirstByte()
+    let end: number
+    try {
+      end = this.#reader.read(data, attempt)
+    } catch (error) {
+      this.#end(error as Error)
+      return
+    }
+    // The attempt may have ended within: its response was too long.
+    if (end < 0 || this.#ended) return
+    // What follows a response without having been asked for must not be taken for the next one.
+    const isClean = end === data.length && this.#socket!.writableLength === 0
+    attempt.onEnd(isClean && this.#reader.keepsConnection && this.#keptSeconds > 0)
+  }
+
+  #write(head: string, body: Uint8Array): void {
+    if (!this.attempt!.begin()) return
+    const socket = this.#socket!
+    if (body.length > maxCopiedBytes) {
+      socket.cork()
+      socket.write(head, 'latin1')
+      socket.write(body)
+      socket.uncork()
+      return
+    }
+    const request = Buffer.allocUnsafe(head.length + body.length)
+    request.write(head, 'latin1')
+    request.set(body, head.length)
+    socket.write(request)
+  }
+
+  #open(): void {
+    try {
+      const { socket, connected } = this.#connect(this.#origin, this, this.#owner.session)
+      this.#socket = socket
+      socket.once(connected, () => this.#onConnected())
+      socket.on('error', (error) => this.#onError(error))
+      socket.on('end', () => this.#end(new ClosedByServer('other side closed')))
+      socket.on('close', () => this.#end(new ClosedByServer('closed')))
+      if (socket instanceof TLSSocket) socket.on('session', (session) => (this.#owner.session = session))
+    } catch (error) {
+      // Later, as all failures to connect.
+      setImmediate(() => this.#end(error as Error))
+    }
+  }
+
+  #onConnected(): void {
+    if (this.#ended) return
+    this.#connected = true
+    const [head, body] = [this.#head, this.#body!]
+    this.#head = ''
+    this.#body = null
+    this.#write(head, body)
+  }
+
+  #onError(error: Error): void {
+    const socket = this.#socket
+    // Node sets this when, and only when, it refused the certificate (chain, dates or name).
+    if (!this.#connected && socket instanceof TLSSocket && socket.authorizationError) this.untrusted = true
+    this.#end(error)
+  }
+
+  /** The connection has ended by itself. */
+  #end(error: Error): void {
+    if (this.#ended) return
+    this.destroy()
+    const { attempt } = this
+    if (attempt === null) this.#owner.onClosed(this)
+    else if (this.#reader.mayEndNow && !(error instanceof MalformedResponse)) attempt.onEnd(false)
+    else attempt.onError(error)
   }
 }
 

@@ -1,5 +1,5 @@
-import type { Dispatcher } from 'undici'
 import { headerText } from '../../core/delivery/header-text.ts'
+import { isHeaderName } from '../../core/delivery/static-headers.ts'
 import type { SignedRequest } from '../../forwarder/send/signed-request.ts'
 import type { AttemptSink, EndpointClient, WebhookTarget } from '../../forwarder/send/webhook-transport.ts'
 import { HttpAttempt, type AttemptOwner } from './attempt.ts'
@@ -26,13 +26,12 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
   readonly secrets: OwnSecrets
   readonly #settings: EndpointOptions
   readonly #origin: WebhookOrigin
-  readonly #refusal: string | null
-  /** One object, and three arrays of headers, for every request: undici reads them within dispatch(). */
-  readonly #options: Dispatcher.DispatchOptions
-  readonly #signedHeaders: string[]
-  readonly #unsignedHeaders: string[]
-  /** With the headers of Standard Webhooks. */
-  readonly #standardHeaders: string[]
+  readonly #refusal: Refusal | null
+  /** What each head begins with, and the static headers of each. */
+  readonly #start: string
+  readonly #own: string
+  /** The same without a static traceparent: the call's own replaces it. */
+  readonly #ownUntraced: string
   #inFlight = 0
   #closed = false
 
@@ -47,15 +46,14 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
     this.#settings = settings
     this.#origin = origin
     origin.join()
-    this.#refusal = settings.refusal(url.hostname)
-    const fixed = ['User-Agent', 'postrider/1.0', 'Content-Type', 'application/json']
-    const own = Object.entries(headers).flat()
-    // `#start` fills in the empty values.
-    this.#signedHeaders = [...fixed, 'X-Signature', '', 'Idempotency-Key', '', ...own]
-    const standard = ['webhook-id', '', 'webhook-timestamp', '', 'webhook-signature', '']
-    this.#standardHeaders = [...fixed, 'X-Signature', '', 'Idempotency-Key', '', ...standard, ...own]
-    this.#unsignedHeaders = [...fixed, 'Idempotency-Key', '', ...own]
-    this.#options = { method: 'POST', path: url.pathname + url.search, headers: [], body: null }
+    const own = Object.entries(headers)
+    this.#refusal = refusalOf(own) ?? blockedBy(settings.refusal(url.hostname))
+    this.#start = `POST ${url.pathname}${url.search} HTTP/1.1\r\nhost: ${url.host}\r\nconnection: keep-alive\r\nUser-Agent: postrider/1.0\r\nContent-Type: application/json\r\n`
+    this.#own = own.map(line).join('')
+    this.#ownUntraced = own
+      .filter(([name]) => name.toLowerCase() !== 'traceparent')
+      .map(line)
+      .join('')
   }
 
   send(request: SignedRequest, sink: AttemptSink): void {
@@ -63,9 +61,9 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
     this.#inFlight++
     this.#settings.deadlines.add(attempt)
     attempt.starting = true
-    if (this.#refusal !== null) attempt.fail('blocked', this.#refusal)
+    if (this.#refusal !== null) attempt.fail(this.#refusal.kind, this.#refusal.detail)
     else if (this.#closed) attempt.fail('network', 'this endpoint is closed')
-    else this.#start(attempt, this.#origin.take())
+    else this.#sendOn(this.#origin.take(), attempt)
     attempt.starting = false
   }
 
@@ -99,31 +97,26 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
 
   restart(attempt: HttpAttempt): void {
     if (attempt.connection !== null) this.#origin.giveBack(attempt.connection, false)
-    this.#start(attempt, this.#origin.connect())
+    this.#sendOn(this.#origin.connect(), attempt)
   }
 
-  #start(attempt: HttpAttempt, connection: Connection): void {
-    const { signature, body, signer, traceparent } = attempt.request
-    const id = headerText(attempt.request.idempotencyKey)
-    let headers = this.#unsignedHeaders
-    if (signature === null) headers[5] = id
-    else {
-      headers = this.#signedHeaders
-      if (signer) {
-        headers = this.#standardHeaders
-        const timestamp = String(Math.floor(this.#settings.now() / 1_000))
-        headers[9] = id
-        headers[11] = timestamp
-        headers[13] = signer.sign(id, timestamp, body)
-      }
-      headers[5] = signature
-      headers[7] = id
-    }
-    this.#options.headers = traceparent ? traced(headers, traceparent) : headers
-    this.#options.body = body
+  #sendOn(connection: Connection, attempt: HttpAttempt): void {
     attempt.connection = connection
     connection.attempt = attempt
-    connection.client.dispatch(this.#options, attempt)
+    connection.send(this.#headOf(attempt.request), attempt.request.body)
+  }
+
+  #headOf({ signature, idempotencyKey, body, signer, traceparent }: SignedRequest): string {
+    const id = headerText(idempotencyKey)
+    let head = this.#start
+    if (signature !== null) head += `X-Signature: ${signature}\r\n`
+    head += `Idempotency-Key: ${id}\r\n`
+    if (signature !== null && signer) {
+      const timestamp = String(Math.floor(this.#settings.now() / 1_000))
+      head += `webhook-id: ${id}\r\nwebhook-timestamp: ${timestamp}\r\nwebhook-signature: ${signer.sign(id, timestamp, body)}\r\n`
+    }
+    head += traceparent ? `${this.#ownUntraced}traceparent: ${traceparent}\r\n` : this.#own
+    return `${head}content-length: ${body.length}\r\n\r\n`
   }
 
   #reportClosed(): void {
@@ -131,8 +124,20 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
   }
 }
 
-/** Names and values by turns. The call's trace replaces a static one. */
-function traced(headers: readonly string[], traceparent: string): string[] {
-  const others = headers.filter((_, index) => headers[index - (index % 2)]!.toLowerCase() !== 'traceparent')
-  return [...others, 'traceparent', traceparent]
+interface Refusal {
+  kind: 'blocked' | 'network'
+  detail: string
 }
+
+const blockedBy = (detail: string | null): Refusal | null =>
+  detail === null ? null : { kind: 'blocked', detail }
+
+/** Settings hold none of these. */
+function refusalOf(headers: readonly [name: string, value: string][]): Refusal | null {
+  const wrong = headers.find(
+    ([name, value]) => !isHeaderName(name) || !/^[\t\x20-\x7e\x80-\xff]*$/.test(value),
+  )
+  return wrong ? { kind: 'network', detail: `invalid ${wrong[0]} header` } : null
+}
+
+const line = ([name, value]: [name: string, value: string]): string => `${name}: ${value}\r\n`

@@ -1,7 +1,10 @@
 import type { OutcomeKind } from '../../core/delivery/outcome.ts'
 import { AddressNotAllowedError } from './address-guard.ts'
 
-/** The outcome of a request that undici or Node gave up, with a line for people that holds no URL and no secret. */
+/** The server ended a connection in order, or as if it had lost track of it. */
+export class ClosedByServer extends Error {}
+
+/** The outcome of a request that has no whole response, with a line for people that holds no URL and no secret. */
 export function failureOf(error: Error, untrusted: boolean): { kind: OutcomeKind; detail: string } {
   if (error instanceof AddressNotAllowedError) return { kind: 'blocked', detail: error.message }
   return { kind: untrusted ? 'tls' : 'network', detail: describe(error) }
@@ -10,7 +13,9 @@ export function failureOf(error: Error, untrusted: boolean): { kind: OutcomeKind
 /** The other side, or something between, closed the connection: as when a keep-alive connection ends of age. */
 export function wasClosedUnderneath(error: Error): boolean {
   const code = codeOf(error)
-  return code === 'ECONNRESET' || code === 'EPIPE' || code === 'ECONNABORTED' || code === 'UND_ERR_SOCKET'
+  return (
+    error instanceof ClosedByServer || code === 'ECONNRESET' || code === 'EPIPE' || code === 'ECONNABORTED'
+  )
 }
 
 function codeOf(error: Error): string | null {

@@ -1,11 +1,6 @@
+import type { Connect } from './connect.ts'
+import { Connection, type ConnectionOwner } from './connection.ts'
 import type { Openings } from './openings.ts'
-import { Connection, type ConnectionOwner, type Connector } from './connection.ts'
-
-/**
- * How long a connection is kept unused, in ms, unless the server's Keep-Alive header says less. A server that
- * closes it earlier costs no attempt: see Attempt.
- */
-const keepAliveMs = 15_000
 
 /**
  * The connections to one scheme, host and port, whichever of its URLs they serve: as many as there are requests under
@@ -13,23 +8,22 @@ const keepAliveMs = 15_000
  * ones are used again last in, first out, so that those which are not needed any more stay unused and close of age.
  */
 export class WebhookOrigin implements ConnectionOwner {
-  readonly name: string
-  readonly #connector: Connector
+  readonly #url: URL
+  readonly #connect: Connect
   readonly #openings: Openings
   readonly #onUnused: () => void
   readonly #connections = new Set<Connection>()
   readonly #free: Connection[] = []
   #endpoints = 0
-  /** undici looks it up for a new connection, but only holds it weakly: it would be gone with the next garbage collection. */
   session: Buffer | null = null
 
   /**
-   * @param name `https://host:port`, as URL.origin
+   * @param url of any path
    * @param onUnused its last endpoint has left
    */
-  constructor(name: string, connector: Connector, openings: Openings, onUnused: () => void) {
-    this.name = name
-    this.#connector = connector
+  constructor(url: URL, connect: Connect, openings: Openings, onUnused: () => void) {
+    this.#url = url
+    this.#connect = connect
     this.#openings = openings
     this.#onUnused = onUnused
   }
@@ -52,7 +46,7 @@ export class WebhookOrigin implements ConnectionOwner {
   }
 
   connect(): Connection {
-    const connection = new Connection(this.name, keepAliveMs, this.#connector, this.#openings, this)
+    const connection = new Connection(this.#url, this.#connect, this.#openings, this)
     this.#connections.add(connection)
     return connection
   }
@@ -60,8 +54,17 @@ export class WebhookOrigin implements ConnectionOwner {
   /** What it carried has ended; `reusable` says whether it can take another request. */
   giveBack(connection: Connection, reusable: boolean): void {
     connection.attempt = null
-    if (reusable && this.#endpoints > 0) this.#free.push(connection)
-    else this.#discard(connection)
+    if (reusable && this.#endpoints > 0) {
+      connection.idleSeconds = 0
+      this.#free.push(connection)
+    } else this.#discard(connection)
+  }
+
+  /** Called every second: closes what has been unused for too long. */
+  closeOld(): void {
+    for (const connection of this.#free) connection.idleSeconds++
+    const old = this.#free.filter(({ isOld }) => isOld)
+    for (const connection of old) this.onClosed(connection)
   }
 
   /** Ends what is in flight. */
@@ -70,16 +73,11 @@ export class WebhookOrigin implements ConnectionOwner {
       connection.attempt?.fail('network', 'stopped while in flight')
   }
 
-  /** A connection that carries an attempt notifies the attempt; a free one is discarded. */
+  /** A free connection has ended. */
   onClosed(connection: Connection): void {
-    if (connection.attempt !== null) return
     const index = this.#free.lastIndexOf(connection)
     if (index >= 0) this.#free.splice(index, 1)
     this.#discard(connection)
-  }
-
-  onSession(session: Buffer): void {
-    this.session = session
   }
 
   #discard(connection: Connection): void {

@@ -1,11 +1,10 @@
 import { isIP, type LookupFunction } from 'node:net'
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls'
-import { buildConnector } from 'undici'
 import type { Config } from '../../config/config.ts'
 import { PostriderError } from '../../errors.ts'
 import type { WebhookTransport } from '../../forwarder/send/webhook-transport.ts'
 import { AddressGuard, notAllowed } from './address-guard.ts'
-import type { Connector } from './connection.ts'
+import { connectBy } from './connect.ts'
 import { Deadlines } from './deadlines.ts'
 import { WebhookEndpoint, type EndpointOptions } from './endpoint.ts'
 import { Openings } from './openings.ts'
@@ -24,9 +23,6 @@ export interface WebhookTransportOptions {
   now?: () => number
 }
 
-/** TLS sessions that are kept, one for each host. undici's own 100 would take turns with a thousand hosts. */
-const maxHosts = 100_000
-
 /** Sends webhooks as the settings allow it. `lookup` resolves their host names; default the system's. */
 export const transportOf = (config: Config, lookup?: LookupFunction): WebhookTransport =>
   createWebhookTransport({
@@ -37,28 +33,16 @@ export const transportOf = (config: Config, lookup?: LookupFunction): WebhookTra
   })
 
 /**
- * Webhooks over HTTP/1.1 by undici.
+ * Webhooks over HTTP/1.1.
  *
  * Certificates are always verified: NODE_TLS_REJECT_UNAUTHORIZED has no effect here.
  *
  * HTTP/2 is not offered, because it is slower where it matters (docs/performance.md). It also puts every request in
- * flight behind one connection's fate, and undici ends a stream that timed out only within that connection.
- *
- * A limit of undici's: an unasked-for `100 Continue` counts as a broken response (`network`). Other interim
- * responses are passed over.
+ * flight behind one connection's fate.
  */
 export function createWebhookTransport(options: WebhookTransportOptions): WebhookTransport {
   const guard = new AddressGuard(options.allowedNetworks, options.lookup)
-  const secureContext = trustOf(options.ca)
-  const connector = buildConnector({
-    allowH2: false,
-    rejectUnauthorized: true,
-    lookup: guard.lookup,
-    // Deadlines end a connect too.
-    timeout: 0,
-    maxCachedSessions: maxHosts,
-    ...(secureContext && { secureContext }),
-  }) as Connector
+  const connect = connectBy(guard.lookup, trustOf(options.ca))
 
   const endpoints = new Set<WebhookEndpoint>()
   let onEmpty: (() => void) | null = null
@@ -80,11 +64,17 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
 
   const openings = new Openings()
   const origins = new Map<string, WebhookOrigin>()
-  const originOf = (name: string): WebhookOrigin => {
+  let sweep: NodeJS.Timeout | undefined
+  const originOf = (url: URL): WebhookOrigin => {
+    const name = url.origin
     let origin = origins.get(name)
     if (origin === undefined) {
-      origin = new WebhookOrigin(name, connector, openings, () => origins.delete(name))
+      origin = new WebhookOrigin(url, connect, openings, () => {
+        origins.delete(name)
+        if (origins.size === 0) sweep = void clearInterval(sweep)
+      })
       origins.set(name, origin)
+      sweep ??= setInterval(() => origins.forEach((each) => each.closeOld()), 1_000).unref()
     }
     return origin
   }
@@ -94,7 +84,7 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
       const url = new URL(target.url)
       if (url.protocol !== 'http:' && url.protocol !== 'https:')
         throw new PostriderError('usage', `a webhook's URL begins with http or https, not ${url.protocol}`)
-      const endpoint = new WebhookEndpoint(url, target, originOf(url.origin), settings)
+      const endpoint = new WebhookEndpoint(url, target, originOf(url), settings)
       endpoints.add(endpoint)
       return endpoint
     },

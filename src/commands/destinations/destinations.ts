@@ -13,6 +13,7 @@ import { settingIn } from '../../console/setting-kind.ts'
 import type { SettingsCommand } from '../../core/settings/commands.ts'
 import type { Destination } from '../../core/settings/settings.ts'
 import { sendSample } from '../../adapters/webhook/sample-call.ts'
+import { transportOf } from '../../adapters/webhook/transport.ts'
 import { printJson, printTable } from '../output.ts'
 import {
   addIdCommand,
@@ -216,8 +217,6 @@ async function update(id: string, flags: UpdateFlags, command: Command): Promise
 async function test(id: string, { json }: JsonFlag, command: Command): Promise<void> {
   await withSettings(command, async (settings, { secrets, context: { config } }) => {
     const destination = settingIn(destinationKind, settings.state, id)
-    // Read only here: undici is a fifth of all that the other subcommands load.
-    const { transportOf } = await import('../../adapters/webhook/transport.ts')
     const transport = transportOf(config)
     const results = await withOpen({ close: () => transport.close(0) }, () =>
       sendSample(destination, { transport, secrets, now: Date.now() }),

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { Socket } from 'node:net'
 import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { Connection, type Connector } from '../../../src/adapters/webhook/connection.ts'
+import type { Connect } from '../../../src/adapters/webhook/connect.ts'
+import { Connection } from '../../../src/adapters/webhook/connection.ts'
 import { Openings } from '../../../src/adapters/webhook/openings.ts'
 import { openedAtOnce } from '../../../src/core/pacing/limits.ts'
 
@@ -45,21 +46,20 @@ test('a connection that is closed before its turn came connects to nobody', asyn
   const openings = new Openings()
   for (let index = 0; index < openedAtOnce; index++) openings.add('https://crm.test', () => {})
   let connects = 0
-  const connector: Connector = () => {
+  const connect: Connect = () => {
     connects++
-    return new Socket()
+    return { socket: new Socket(), connected: 'connect' }
   }
-  const owner = { onClosed: () => {}, onSession: () => {} }
+  const owner = { session: null, onClosed: () => {} }
   const open = () => {
-    const connection = new Connection('https://crm.test', 1_000, connector, openings, owner)
-    const failed = assert.rejects(connection.client.request({ path: '/', method: 'POST' }))
-    return { connection, failed }
+    const connection = new Connection(new URL('https://crm.test'), connect, openings, owner)
+    connection.send('POST / HTTP/1.1\r\n\r\n', Buffer.alloc(0))
+    return connection
   }
   const [closed, waiting] = [open(), open()]
-  closed.connection.destroy()
+  closed.destroy()
   await nextTurn()
   await nextTurn()
   assert.equal(connects, 1)
-  waiting.connection.destroy()
-  await Promise.all([closed.failed, waiting.failed])
+  waiting.destroy()
 })

@@ -239,11 +239,11 @@ test('a request is not sent a third time, or again after a failure on a fresh co
   assert.equal(receiver.requests.length, 4)
 })
 
-test('a connection that was reopened for the next request counts as fresh', async (t) => {
+test('a connection that takes the place of one that the server ended counts as fresh', async (t) => {
   const receiver = await startReceiver(t)
   const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
   receiver.answer({ headers: { connection: 'close' } }, { instead: { do: 'reset' } }, {})
-  // Sent from within the first outcome, so that it waits on the connection that is closing.
+  // Sent from within the first outcome, while the first connection is closing.
   const second = await new Promise<Outcome>((resolve) => {
     endpoint.send(requestOf(), {
       onOutcome: () => endpoint.send(requestOf(), { onOutcome: resolve }),
@@ -287,7 +287,7 @@ test('an error thrown by the sink is not taken for an outcome and is not swallow
   assert.equal(count, 1)
 })
 
-test('a request that undici refuses to send is a failed attempt and does not make send() throw', async (t) => {
+test('a header that cannot be sent makes a failed attempt, and does not make send() throw', async (t) => {
   const receiver = await startReceiver(t)
   const transport = openTransport(t)
   const outcome = await send(transport.open({ url: receiver.url, headers: { 'x-price': '5 €' } }))

@@ -1,0 +1,273 @@
+/** What reads a response as it comes. */
+export interface ResponseHandler {
+  /** The final response's status, from 200 on, and its first Retry-After. */
+  onHead(status: number, retryAfter: string | null): void
+  /** A part of its body: a window on memory that the next read writes over. */
+  onBody(chunk: Buffer): void
+}
+
+/** What came is not a response as RFC 9112 has it, or has too long a header. The message holds nothing of it. */
+export class MalformedResponse extends Error {}
+
+/** Of a header, or of the trailers; also of a line that says how long a chunk is. */
+const maxHeadBytes = 16_384
+
+const begin = 'HTTP/1.'
+const endOfHead = '\r\n\r\n'
+const tooLong = 'the header of the response is too long'
+
+const fieldLine = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+:[\\t\\x20-\\x7e\\x80-\\xff]*"
+/**
+ * A status line and fields (RFC 9112, 4 and 5). Nothing but CRLF ends a line, field names are tokens, and a line that goes
+ * on in the next one is refused.
+ */
+const wholeHead = new RegExp(
+  `^HTTP/1\\.[01] [1-9]\\d\\d(?: [\\t\\x20-\\x7e\\x80-\\xff]*)?(?:\\r\\n${fieldLine})*$`,
+)
+const wholeTrailer = new RegExp(`^${fieldLine}\\r\\n$`)
+
+const saysClose = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/
+const saysKeepAlive = /(?:^|,)[\t ]*keep-alive[\t ]*(?:,|$)/
+const endsInChunked = /(?:^|,)[\t ]*chunked$/
+
+/** The size of a chunk in hexadecimal digits, and its extensions, which are passed over (RFC 9112, 7.1). */
+const chunkSize = /^([0-9A-Fa-f]{1,8})(?:[\t ]*;[\t\x20-\x7e\x80-\xff]*)?$/
+
+const State = {
+  head: 0,
+  /** `#left` bytes are to come. */
+  body: 1,
+  chunkSize: 2,
+  /** `#left` bytes of the chunk are to come. */
+  chunk: 3,
+  chunkEnd: 4,
+  trailers: 5,
+  /** The body is all that comes until the connection ends. */
+  untilEnd: 6,
+} as const
+
+/** The fields that matter here. */
+interface Head {
+  status: number
+  isHttp11: boolean
+  contentLength: string | null
+  transferEncoding: string | null
+  connection: string
+  keepAlive: string
+  retryAfter: string | null
+}
+
+/**
+ * Reads the responses of one connection, one after another, as they come in pieces (RFC 9112). Interim responses (1xx)
+ * are passed over. It is strict where leniency could take one response for another, and knows no encoding of content: of
+ * a body Postrider keeps a few bytes as they are.
+ */
+export class ResponseReader {
+  /** Whether the server keeps the connection after the present response. Known from its header on. */
+  keepsConnection = true
+  /** How long it keeps an unused connection, in seconds; null: it does not say. */
+  keepsSeconds: number | null = null
+  #state: (typeof State)[keyof typeof State] = State.head
+  #left = 0
+  /** The header that was read last is all of its response. */
+  #isWhole = false
+  /** What has come of a header or a line that is not whole. */
+  #text = ''
+  /** The last bytes of a header that is not whole. */
+  #tail = ''
+  #trailerBytes = 0
+
+  /** The end of the connection would be the regular end of the response. */
+  get mayEndNow(): boolean {
+    return this.#state === State.untilEnd
+  }
+
+  /**
+   * Returns how many bytes of `data` belong to responses, if the present one ends in it, or else -1. Throws
+   * MalformedResponse; nothing can be read any more then.
+   */
+  read(data: Buffer, handler: ResponseHandler): number {
+    let at = 0
+    while (at < data.length) {
+      switch (this.#state) {
+        case State.head:
+          at = this.#readHead(data, at, handler)
+          if (this.#isWhole) return at
+          break
+        case State.body:
+        case State.chunk:
+          at = this.#readBody(data, at, handler)
+          if (this.#left > 0) break
+          if (this.#state === State.body) {
+            this.#state = State.head
+            return at
+          }
+          this.#state = State.chunkEnd
+          break
+        case State.untilEnd:
+          handler.onBody(data.subarray(at))
+          return -1
+        default:
+          at = this.#readLine(data, at)
+          if (at > 0 && this.#endsTrailers()) return at
+      }
+      if (at < 0) return -1
+    }
+    return -1
+  }
+
+  #readBody(data: Buffer, at: number, handler: ResponseHandler): number {
+    const end = Math.min(data.length, at + this.#left)
+    this.#left -= end - at
+    handler.onBody(data.subarray(at, end))
+    return end
+  }
+
+  /** Returns where the header ends, or -1: `data` has no more. */
+  #readHead(data: Buffer, at: number, handler: ResponseHandler): number {
+    this.#isWhole = false
+    const piece = data.toString('latin1', at, at + maxHeadBytes)
+    const found = (this.#tail + piece).indexOf(endOfHead)
+    if (found < 0) {
+      this.#keep(piece)
+      return -1
+    }
+    const end = found + endOfHead.length - this.#tail.length
+    const text = this.#text + piece.slice(0, end)
+    this.#text = ''
+    this.#tail = ''
+    if (text.length > maxHeadBytes) throw new MalformedResponse(tooLong)
+    const head = headOf(text.slice(0, -endOfHead.length))
+    this.#begin(head)
+    if (head.status >= 200) handler.onHead(head.status, head.retryAfter)
+    return at + end
+  }
+
+  /** Only the end of what has come is looked at: a header that comes byte by byte would take seconds otherwise. */
+  #keep(piece: string): void {
+    // What is no response should not have to become long to be seen.
+    if (this.#text.length < begin.length && !begin.startsWith((this.#text + piece).slice(0, begin.length)))
+      throw new MalformedResponse('the response is not HTTP/1')
+    this.#text += piece
+    this.#tail = (this.#tail + piece).slice(1 - endOfHead.length)
+    if (this.#text.length >= maxHeadBytes) throw new MalformedResponse(tooLong)
+  }
+
+  /** How long the body is, and whether the connection outlives it (RFC 9112, 6.3 and 9.3). */
+  #begin({ status, isHttp11, contentLength, transferEncoding, connection, keepAlive }: Head): void {
+    if (contentLength !== null && transferEncoding !== null)
+      throw new MalformedResponse('the response has both Content-Length and Transfer-Encoding')
+    if (contentLength !== null && !/^\d{1,15}$/.test(contentLength))
+      throw new MalformedResponse('the response has no valid Content-Length')
+    if (status === 101) throw new MalformedResponse('the response switches protocols')
+    if (status < 200) return
+    const length = contentLength === null ? 0 : Number(contentLength)
+    this.keepsConnection =
+      connection === ''
+        ? isHttp11
+        : !saysClose.test(connection) && (isHttp11 || saysKeepAlive.test(connection))
+    const seconds = keepAlive === '' ? null : /(?:^|[,;\s])timeout\s*=\s*"?(\d{1,9})/.exec(keepAlive)
+    this.keepsSeconds = seconds ? Number(seconds[1]) : null
+    if (status === 204 || status === 304) {
+      // It has no body; what the server sends all the same must not be taken for the next response.
+      this.#isWhole = true
+      if (length > 0 || transferEncoding !== null) this.keepsConnection = false
+    } else if (transferEncoding !== null && endsInChunked.test(transferEncoding)) {
+      this.#state = State.chunkSize
+      this.#trailerBytes = 0
+      if (!isHttp11) this.keepsConnection = false
+    } else if (contentLength === null) {
+      this.#state = State.untilEnd
+      this.keepsConnection = false
+    } else if (length > 0) {
+      this.#state = State.body
+      this.#left = length
+    } else this.#isWhole = true
+  }
+
+  /** Completes the line in `#text`; returns where it ends, or -1: `data` has no more. */
+  #readLine(data: Buffer, at: number): number {
+    const end = data.indexOf(0x0a, at)
+    this.#text += data.toString('latin1', at, end < 0 ? data.length : end + 1)
+    if (this.#text.length > maxHeadBytes) throw new MalformedResponse('a line of the response is too long')
+    return end < 0 ? -1 : end + 1
+  }
+
+  /** Takes the line in `#text` as a part of a chunked body. True: it was the last one. */
+  #endsTrailers(): boolean {
+    const line = this.#text
+    this.#text = ''
+    if (!line.endsWith('\r\n')) throw new MalformedResponse('a line of the response does not end in CRLF')
+    if (this.#state === State.chunkSize) {
+      const size = chunkSize.exec(line.slice(0, -2))
+      if (!size) throw new MalformedResponse('the response has no valid size of a chunk')
+      this.#left = parseInt(size[1]!, 16)
+      this.#state = this.#left === 0 ? State.trailers : State.chunk
+      return false
+    }
+    if (this.#state === State.chunkEnd) {
+      if (line !== '\r\n') throw new MalformedResponse('a chunk of the response is longer than its size')
+      this.#state = State.chunkSize
+      return false
+    }
+    this.#trailerBytes += line.length
+    if (this.#trailerBytes > maxHeadBytes)
+      throw new MalformedResponse('the trailers of the response are too long')
+    if (line !== '\r\n') {
+      if (!wholeTrailer.test(line)) throw new MalformedResponse('the response has a malformed trailer')
+      return false
+    }
+    this.#state = State.head
+    return true
+  }
+}
+
+function headOf(text: string): Head {
+  if (!wholeHead.test(text)) throw new MalformedResponse('the header of the response is malformed')
+  const head: Head = {
+    status: Number(text.slice(9, 12)),
+    isHttp11: text[7] === '1',
+    contentLength: null,
+    transferEncoding: null,
+    connection: '',
+    keepAlive: '',
+    retryAfter: null,
+  }
+  for (let line = text.indexOf('\r\n'); line >= 0;) {
+    const start = line + 2
+    line = text.indexOf('\r\n', start)
+    const colon = text.indexOf(':', start)
+    // Few names are as long as those that matter.
+    const length = colon - start
+    if (length === 10 || length === 11 || length === 14 || length === 17)
+      take(
+        head,
+        text.slice(start, colon).toLowerCase(),
+        trimmed(text, colon + 1, line < 0 ? text.length : line),
+      )
+  }
+  return head
+}
+
+/** Without the spaces and tabs around it (RFC 9110, 5.6.3); String.trim() would take more. */
+function trimmed(text: string, from: number, to: number): string {
+  while (from < to && isBlank(text.charCodeAt(from))) from++
+  while (from < to && isBlank(text.charCodeAt(to - 1))) to--
+  return text.slice(from, to)
+}
+
+const isBlank = (code: number): boolean => code === 0x20 || code === 0x09
+
+function take(head: Head, name: string, value: string): void {
+  if (name === 'content-length') {
+    if (head.contentLength !== null) throw new MalformedResponse('the response has two Content-Lengths')
+    head.contentLength = value
+  } else if (name === 'transfer-encoding') head.transferEncoding = listed(head.transferEncoding ?? '', value)
+  else if (name === 'connection') head.connection = listed(head.connection, value)
+  else if (name === 'keep-alive') head.keepAlive = listed(head.keepAlive, value)
+  else if (name === 'retry-after') head.retryAfter ??= value
+}
+
+/** Fields of one name are one list (RFC 9110, 5.3). */
+const listed = (before: string, value: string): string =>
+  before === '' ? value.toLowerCase() : `${before},${value.toLowerCase()}`
