@@ -1,9 +1,16 @@
-// A reference: Fastify as it comes, which parses the same bodies and answers the same.
-import { fastify } from 'fastify'
+// A reference: Fastify as fast as it goes, which parses the same bodies and answers the same. It leaves out what it can: no
+// look for "__proto__" in bodies, no promise for an answer, and a serializer made for that answer.
+import { fastify, type RouteHandlerMethod } from 'fastify'
 
-const app = fastify({ bodyLimit: 500 << 10 })
-app.route({ method: 'POST', url: '/v1/batch', handler: async () => ({ success: true }) })
-app.route({ method: 'POST', url: '/v1/track', handler: async () => ({ success: true }) })
+const app = fastify({
+  bodyLimit: 500 << 10,
+  onProtoPoisoning: 'ignore',
+  onConstructorPoisoning: 'ignore',
+})
+const handler: RouteHandlerMethod = (_request, reply) => void reply.send({ success: true })
+const schema = { response: { 200: { type: 'object', properties: { success: { type: 'boolean' } } } } }
+app.route({ method: 'POST', url: '/v1/batch', handler, schema })
+app.route({ method: 'POST', url: '/v1/track', handler, schema })
 await app.listen({ port: 0, host: '127.0.0.1' })
 const address = app.server.address()
 process.on('disconnect', () => process.exit())

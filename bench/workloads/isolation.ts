@@ -35,7 +35,7 @@ export const isolation: Workload = {
   name: 'isolation',
   summary:
     'ten endpoints at equal rate, one hangs, answers 503, drips or resets; reference: all ten healthy, nine counted',
-  sizes: { calls: 300_000, rounds: 2, seconds: 20 },
+  sizes: { calls: 300_000, rounds: 5, seconds: 20 },
   quick: { calls: 50_000, rounds: 1, seconds: 5 },
   async run(servers, { calls, rounds, seconds }) {
     const beside = {} as Record<Bad, Beside[]>
@@ -82,8 +82,12 @@ export const isolation: Workload = {
         0,
       )
       goals.push(
-        atLeast(`${variant}: throughput of the nine`, mean(pairs.map(ratioOf)), 0.95),
-        atMost(`${variant}: their p99, × that of the reference`, at.lasting.p99 / mean(around), 1.2),
+        atLeast(
+          `${variant}: throughput of the nine, in the worst of ${rounds} runs`,
+          Math.min(...pairs.map(ratioOf)),
+          0.95,
+        ),
+        atMost(`${variant}: their p99, × that of the reference`, at.lasting.p99 / mean(around), 1.5),
         atMost(`${variant}: calls neither in a tier nor dead letters`, lost, 0),
         atMost(`${variant}: calls of the nine that did not come`, at.missing, 0),
       )
