@@ -38,7 +38,7 @@ export function connectBy(lookup: LookupFunction, secureContext?: SecureContext)
   return ({ protocol, hostname, port }, reader, session) => {
     const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
     const secure = protocol === 'https:'
-    const target = { host, port: Number(port) || (secure ? 443 : 80), lookup, onread }
+    const target = { host, port: port === '' ? (secure ? 443 : 80) : Number(port), lookup, onread }
     const socket: ReadSocket = secure
       ? connectSecurely({
           ...target,
