@@ -268,6 +268,8 @@ function take(head: Head, name: string, value: string): void {
   else if (name === 'retry-after') head.retryAfter ??= value
 }
 
-/** Fields of one name are one list (RFC 9110, 5.3). */
-const listed = (before: string, value: string): string =>
-  before === '' ? value.toLowerCase() : `${before},${value.toLowerCase()}`
+/** Fields of one name are one list, in which empty members do not count (RFC 9110, 5.3 and 5.6.1). */
+function listed(before: string, value: string): string {
+  if (before === '' || value === '') return before + value.toLowerCase()
+  return `${before},${value.toLowerCase()}`
+}

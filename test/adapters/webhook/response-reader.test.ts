@@ -35,6 +35,7 @@ const wellFormed: [what: string, text: string, expected?: Partial<Read>, untilEn
   ['trailers', chunks + '5\r\nhello\r\n0\r\nX: y\r\nRetry-After: 7\r\nConnection: close\r\n\r\n'],
   ['gzip, chunked', head(ok, 'Transfer-Encoding: gzip, Chunked') + hello],
   ['two Transfer-Encodings', head(ok, 'Transfer-Encoding: gzip', 'X: y', chunked) + hello],
+  ['an empty Transfer-Encoding behind', head(ok, chunked, 'Transfer-Encoding: ') + hello],
   ['chunked, but not last', head(ok, 'Transfer-Encoding: chunked, gzip') + 'hello', {}, 'until end'],
   ['gzip alone', head(ok, 'Transfer-Encoding: gzip') + 'hello', {}, 'until end'],
   ['what ends like chunked', head(ok, 'Transfer-Encoding: xchunked') + 'hello', {}, 'until end'],
