@@ -21,6 +21,10 @@ type ReadSocket = Socket & { [readerOf]?: SocketReader }
 
 const tcpKeepAliveMs = 60_000
 
+/** Of a URL's host name: a name, or an address without the brackets of IPv6. */
+export const hostOf = (hostname: string): string =>
+  hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
+
 /**
  * All sockets read into one buffer, one after another: what comes is looked at before the next read. Streams would give
  * each read a buffer of its own, put it in a queue and take it out again.
@@ -36,7 +40,7 @@ const onread = {
 /** Connects over TCP, or over TLS with verified certificates. `secureContext`: the roots to trust; default Node's own. */
 export function connectBy(lookup: LookupFunction, secureContext?: SecureContext): Connect {
   return ({ protocol, hostname, port }, reader, session) => {
-    const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
+    const host = hostOf(hostname)
     const secure = protocol === 'https:'
     const target = { host, port: port === '' ? (secure ? 443 : 80) : Number(port), lookup, onread }
     const socket: ReadSocket = secure

@@ -109,7 +109,7 @@ export class ResponseReader {
           return -1
         default:
           at = this.#readLine(data, at)
-          if (at > 0 && this.#endsTrailers()) return at
+          if (at > 0 && this.#takeLine()) return at
       }
       if (at < 0) return -1
     }
@@ -193,8 +193,8 @@ export class ResponseReader {
     return end < 0 ? -1 : end + 1
   }
 
-  /** Takes the line in `#text` as a part of a chunked body. True: it was the last one. */
-  #endsTrailers(): boolean {
+  /** Takes the line in `#text` as a part of a chunked body. True: it was the last one of the response. */
+  #takeLine(): boolean {
     const line = this.#text
     this.#text = ''
     if (!line.endsWith('\r\n')) throw new MalformedResponse('a line of the response does not end in CRLF')

@@ -4,7 +4,7 @@ import type { Config } from '../../config/config.ts'
 import { PostriderError } from '../../errors.ts'
 import type { WebhookTransport } from '../../forwarder/send/webhook-transport.ts'
 import { AddressGuard, notAllowed } from './address-guard.ts'
-import { connectBy } from './connect.ts'
+import { connectBy, hostOf } from './connect.ts'
 import { Deadlines } from './deadlines.ts'
 import { WebhookEndpoint, type EndpointOptions } from './endpoint.ts'
 import { Openings } from './openings.ts'
@@ -51,7 +51,7 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
     deadlines: new Deadlines(),
     now: options.now ?? Date.now,
     refusal(hostname) {
-      const address = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
+      const address = hostOf(hostname)
       if (isIP(address) === 0) return null
       const refusal = guard.refusal(address)
       return refusal === null ? null : notAllowed(address, refusal).message
