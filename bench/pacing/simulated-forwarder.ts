@@ -108,7 +108,7 @@ export class SimulatedForwarder {
       wake,
     })
     this.#destination.endpoints = [this.endpoint]
-    this.endpoint.use({ spelled: '', client: world.client })
+    this.endpoint.use({ webhook: { url: '', headers: {} }, client: world.client })
     world.time.after(phaseMs, () => this.#watch())
   }
 

@@ -245,7 +245,7 @@ export class Engine {
     const client = new FakeClient()
     this.clients.set(`${destinationId}/${id}`, client)
     const queue = new EndpointQueue(destinationId, id, this.#parts)
-    queue.use({ spelled: '', client })
+    queue.use({ webhook: { url: '', headers: {} }, client })
     this.endpoints.push(queue)
     return queue
   }

@@ -256,7 +256,7 @@ class World {
     clients.set(`${name} until ${this.#replaced++}`, clients.get(name)!)
     clients.set(name, client)
     this.#watch(name, client)
-    endpoint.use({ spelled: '', client })
+    endpoint.use({ webhook: { url: '', headers: {} }, client })
   }
 
   check(): void {

@@ -14,46 +14,35 @@ export interface EndpointOptions {
   deadlines: Deadlines
   /** Epoch ms. */
   now: () => number
+  originOf: (url: URL) => WebhookOrigin
   /** Why this host, given as an address, must not be connected to; null also for names, vetted when resolved. */
   refusal: (hostname: string) => string | null
   /** The endpoint was closed, and its last request has ended. */
   onClosed: (endpoint: WebhookEndpoint) => void
 }
 
-/** One URL with its static headers: what is sent there, over the connections that its origin has. */
+/**
+ * One URL with its static headers: what is sent there, over the connections that its origin has. All but the URL and the
+ * headers is made with the first request: of a hundred thousand endpoints most get none for long.
+ */
 export class WebhookEndpoint implements EndpointClient, AttemptOwner {
   readonly timeoutMs: number
-  readonly secrets: OwnSecrets
+  readonly #target: WebhookTarget
   readonly #settings: EndpointOptions
-  readonly #origin: WebhookOrigin
-  readonly #refusal: Refusal | null
-  /** What each head begins with, and the static headers of each. */
-  readonly #start: string
-  readonly #own: string
-  /** The same without a static traceparent: the call's own replaces it. */
-  readonly #ownUntraced: string
+  #route: Route | null = null
+  #secrets: OwnSecrets | null = null
   #inFlight = 0
   #closed = false
 
-  constructor(
-    url: URL,
-    { headers, secrets = [] }: Pick<WebhookTarget, 'headers' | 'secrets'>,
-    origin: WebhookOrigin,
-    settings: EndpointOptions,
-  ) {
+  constructor(target: WebhookTarget, settings: EndpointOptions) {
     this.timeoutMs = settings.timeoutMs
-    this.secrets = new OwnSecrets([...Object.values(headers), ...secrets])
+    this.#target = target
     this.#settings = settings
-    this.#origin = origin
-    origin.join()
-    const own = Object.entries(headers)
-    this.#refusal = refusalOf(own) ?? blockedBy(settings.refusal(url.hostname))
-    this.#start = `POST ${url.pathname}${url.search} HTTP/1.1\r\nhost: ${url.host}\r\nconnection: keep-alive\r\nUser-Agent: postrider/1.0\r\nContent-Type: application/json\r\n`
-    this.#own = own.map(line).join('')
-    this.#ownUntraced = own
-      .filter(([name]) => name.toLowerCase() !== 'traceparent')
-      .map(line)
-      .join('')
+  }
+
+  get secrets(): OwnSecrets {
+    const { headers, secrets = [] } = this.#target
+    return (this.#secrets ??= new OwnSecrets([...Object.values(headers), ...secrets]))
   }
 
   send(request: SignedRequest, sink: AttemptSink): void {
@@ -61,23 +50,26 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
     this.#inFlight++
     this.#settings.deadlines.add(attempt)
     attempt.starting = true
-    if (this.#refusal !== null) attempt.fail(this.#refusal.kind, this.#refusal.detail)
-    else if (this.#closed) attempt.fail('network', 'this endpoint is closed')
-    else this.#sendOn(this.#origin.take(), attempt)
+    if (this.#closed) attempt.fail('network', 'this endpoint is closed')
+    else {
+      const { origin, refusal } = this.#routed()
+      if (refusal !== null) attempt.fail(refusal.kind, refusal.detail)
+      else this.#sendOn(origin.take(), attempt)
+    }
     attempt.starting = false
   }
 
   close(): void {
     if (this.#closed) return
     this.#closed = true
-    this.#origin.leave()
+    this.#route?.origin.leave()
     this.#reportClosed()
   }
 
   /** Ends what is still in flight at its origin, as a failure that can be retried. */
   abort(): void {
     this.close()
-    this.#origin.abort()
+    this.#route?.origin.abort()
   }
 
   now(): number {
@@ -90,14 +82,23 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
     const { connection } = attempt
     if (connection !== null) {
       connection.responses++
-      this.#origin.giveBack(connection, reusable)
+      this.#routed().origin.giveBack(connection, reusable)
     }
     if (this.#closed) this.#reportClosed()
   }
 
   restart(attempt: HttpAttempt): void {
-    if (attempt.connection !== null) this.#origin.giveBack(attempt.connection, false)
-    this.#sendOn(this.#origin.connect(), attempt)
+    const { origin } = this.#routed()
+    if (attempt.connection !== null) origin.giveBack(attempt.connection, false)
+    this.#sendOn(origin.connect(), attempt)
+  }
+
+  #routed(): Route {
+    if (this.#route === null) {
+      this.#route = routeOf(this.#target, this.#settings)
+      this.#route.origin.join()
+    }
+    return this.#route
   }
 
   #sendOn(connection: Connection, attempt: HttpAttempt): void {
@@ -107,20 +108,46 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
   }
 
   #headOf({ signature, idempotencyKey, body, signer, traceparent }: SignedRequest): string {
+    const { start, own, ownUntraced } = this.#routed()
     const id = headerText(idempotencyKey)
-    let head = this.#start
+    let head = start
     if (signature !== null) head += `X-Signature: ${signature}\r\n`
     head += `Idempotency-Key: ${id}\r\n`
     if (signature !== null && signer) {
       const timestamp = String(Math.floor(this.#settings.now() / 1_000))
       head += `webhook-id: ${id}\r\nwebhook-timestamp: ${timestamp}\r\nwebhook-signature: ${signer.sign(id, timestamp, body)}\r\n`
     }
-    head += traceparent ? `${this.#ownUntraced}traceparent: ${traceparent}\r\n` : this.#own
+    head += traceparent ? `${ownUntraced}traceparent: ${traceparent}\r\n` : own
     return `${head}content-length: ${body.length}\r\n\r\n`
   }
 
   #reportClosed(): void {
     if (this.#inFlight === 0) this.#settings.onClosed(this)
+  }
+}
+
+/** How requests of an endpoint go out. */
+interface Route {
+  origin: WebhookOrigin
+  /** Why none does. */
+  refusal: Refusal | null
+  /** What each head begins with, and the static headers of each. */
+  start: string
+  own: string
+  /** The same without a static traceparent: the call's own replaces it. */
+  ownUntraced: string
+}
+
+function routeOf({ url: text, headers }: WebhookTarget, { originOf, refusal }: EndpointOptions): Route {
+  const url = new URL(text)
+  const own = Object.entries(headers)
+  const untraced = own.filter(([name]) => name.toLowerCase() !== 'traceparent')
+  return {
+    origin: originOf(url),
+    refusal: refusalOf(own) ?? blockedBy(refusal(url.hostname)),
+    start: `POST ${url.pathname}${url.search} HTTP/1.1\r\nhost: ${url.host}\r\nconnection: keep-alive\r\nUser-Agent: postrider/1.0\r\nContent-Type: application/json\r\n`,
+    own: own.map(line).join(''),
+    ownUntraced: untraced.map(line).join(''),
   }
 }
 

@@ -44,24 +44,6 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
   const guard = new AddressGuard(options.allowedNetworks, options.lookup)
   const connect = connectBy(guard.lookup, trustOf(options.ca))
 
-  const endpoints = new Set<WebhookEndpoint>()
-  let onEmpty: (() => void) | null = null
-  const settings: EndpointOptions = {
-    timeoutMs: options.timeoutMs ?? 5_000,
-    deadlines: new Deadlines(),
-    now: options.now ?? Date.now,
-    refusal(hostname) {
-      const address = hostOf(hostname)
-      if (isIP(address) === 0) return null
-      const refusal = guard.refusal(address)
-      return refusal === null ? null : notAllowed(address, refusal).message
-    },
-    onClosed(endpoint) {
-      endpoints.delete(endpoint)
-      if (endpoints.size === 0) onEmpty?.()
-    },
-  }
-
   const openings = new Openings()
   const origins = new Map<string, WebhookOrigin>()
   let sweep: NodeJS.Timeout | undefined
@@ -79,12 +61,31 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
     return origin
   }
 
+  const endpoints = new Set<WebhookEndpoint>()
+  let onEmpty: (() => void) | null = null
+  const settings: EndpointOptions = {
+    timeoutMs: options.timeoutMs ?? 5_000,
+    deadlines: new Deadlines(),
+    now: options.now ?? Date.now,
+    originOf,
+    refusal(hostname) {
+      const address = hostOf(hostname)
+      if (isIP(address) === 0) return null
+      const refusal = guard.refusal(address)
+      return refusal === null ? null : notAllowed(address, refusal).message
+    },
+    onClosed(endpoint) {
+      endpoints.delete(endpoint)
+      if (endpoints.size === 0) onEmpty?.()
+    },
+  }
+
   return {
     open(target) {
-      const url = new URL(target.url)
-      if (url.protocol !== 'http:' && url.protocol !== 'https:')
-        throw new PostriderError('usage', `a webhook's URL begins with http or https, not ${url.protocol}`)
-      const endpoint = new WebhookEndpoint(url, target, originOf(url), settings)
+      const { protocol } = new URL(target.url)
+      if (protocol !== 'http:' && protocol !== 'https:')
+        throw new PostriderError('usage', `a webhook's URL begins with http or https, not ${protocol}`)
+      const endpoint = new WebhookEndpoint(target, settings)
       endpoints.add(endpoint)
       return endpoint
     },

@@ -17,18 +17,11 @@ export class BodySigner {
   readonly #secret: string
   /** Made for the first long body: most secrets never sign one, and it takes as long as all else here. */
   #key: KeyObject | null = null
-  /** The key's block as RFC 2104 pads it, for the hash of the body and for the hash of that. */
-  readonly #innerBlock: Buffer
-  readonly #outerBlock: Buffer
+  /** Made for the first body: most destinations get none for long. */
+  #blocks: Blocks | null = null
 
   constructor(secret: string) {
     this.#secret = secret
-    const bytes = Buffer.from(secret, 'utf8')
-    const block = Buffer.alloc(blockBytes)
-    const key = bytes.length > blockBytes ? createHash('sha1').update(bytes).digest() : bytes
-    key.copy(block)
-    this.#innerBlock = block.map((byte) => byte ^ 0x36) as Buffer
-    this.#outerBlock = block.map((byte) => byte ^ 0x5c) as Buffer
   }
 
   /** In lowercase hex. */
@@ -37,12 +30,26 @@ export class BodySigner {
       this.#key ??= createSecretKey(this.#secret, 'utf8')
       return createHmac('sha1', this.#key).update(body).digest('hex')
     }
-    inner.set(this.#innerBlock)
+    const blocks = (this.#blocks ??= blocksOf(this.#secret))
+    inner.set(blocks.inner)
     inner.set(body, blockBytes)
     // As text, for a digest in a Buffer takes as long as the hash.
     const digest = hash('sha1', inner.subarray(0, blockBytes + body.length), 'binary')
-    outer.set(this.#outerBlock)
+    outer.set(blocks.outer)
     outer.write(digest, blockBytes, 'latin1')
     return hash('sha1', outer, 'hex')
   }
+}
+
+/** The key's block as RFC 2104 pads it, for the hash of the body and for the hash of that. */
+interface Blocks {
+  inner: Uint8Array
+  outer: Uint8Array
+}
+
+function blocksOf(secret: string): Blocks {
+  const bytes = Buffer.from(secret, 'utf8')
+  const block = new Uint8Array(blockBytes)
+  block.set(bytes.length > blockBytes ? createHash('sha1').update(bytes).digest() : bytes)
+  return { inner: block.map((byte) => byte ^ 0x36), outer: block.map((byte) => byte ^ 0x5c) }
 }

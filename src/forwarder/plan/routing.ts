@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { redactionOf } from '../../core/call/redaction.ts'
 import { callFilter } from '../../core/settings/destination-options.ts'
 import { allSources, isBuiltIn } from '../../core/operational/built-in-source.ts'
@@ -214,12 +215,15 @@ export class Routing {
       const filter = callFilter(options)
       const redaction = redactionOf(options.drop)
       const clients = new Map<string, OpenTarget>()
-      for (const [urlId, target] of targets) {
-        const spelled = JSON.stringify(target)
+      for (const [urlId, webhook] of targets) {
         const present = this.#endpoints.get(endpointKey(id, urlId))?.target
-        const client = present?.spelled === spelled ? present.client : this.#parts.transport.open(target)
-        if (client !== present?.client) opened.push(client)
-        clients.set(urlId, { spelled, client })
+        if (present && isDeepStrictEqual(present.webhook, webhook)) {
+          clients.set(urlId, present)
+          continue
+        }
+        const client = this.#parts.transport.open(webhook)
+        opened.push(client)
+        clients.set(urlId, { webhook, client })
       }
       for (const runtime of runtimes) {
         runtime.setSecrets(secrets, options.standardWebhooks)

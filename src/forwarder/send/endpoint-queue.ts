@@ -10,12 +10,12 @@ import type { Deferring } from './deferrals.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import { EndpointAdmission, slow, type AdmissionParts } from './endpoint-admission.ts'
 import type { SlotUser } from './slots.ts'
-import type { EndpointClient } from './webhook-transport.ts'
+import type { EndpointClient, WebhookTarget } from './webhook-transport.ts'
 import { steadyClock } from '../steady-clock.ts'
 
 /** What an endpoint's requests go over, and what that was opened with, to see a change. */
 export interface OpenTarget {
-  spelled: string
+  webhook: WebhookTarget
   client: EndpointClient
 }
 

@@ -695,7 +695,7 @@ test('an endpoint that is not set up defers new and waiting deliveries, and resu
   assert.deepEqual(engine.deferrals, ['not_set_up', 'not_set_up', 'not_set_up'])
   client.answer('success')
   const next = new FakeClient()
-  endpoint!.use({ spelled: 'next', client: next })
+  endpoint!.use({ webhook: { url: 'next', headers: {} }, client: next })
   engine.admit('again', crm)
   assert.deepEqual([client.sent, next.sent], [['on the wire'], ['again']])
   next.answer('success')
