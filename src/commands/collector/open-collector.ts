@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto'
+import { allocateYoung } from '../../adapters/bound-heap.ts'
 import type { SettingsLog } from '../../adapters/folded-log/settings-log.ts'
 import { openCollectorServer } from '../../adapters/http/collector-server.ts'
 import { urlAt } from '../../adapters/http/serving.ts'
@@ -48,6 +49,7 @@ const tailRecords = 200_000
  * taken, and with `setup` where topics or schemas are missing.
  */
 export function openCollector(options: OpenCollectorOptions): ListeningPart<CollectorCounts> {
+  allocateYoung()
   const { config, log } = options
   const host = options.host ?? config.collectorHost
   const ownDurations = options.produceDurations ? [] : [new ProduceDurations()]

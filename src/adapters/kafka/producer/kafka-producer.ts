@@ -25,9 +25,11 @@ export class KafkaProducer {
   readonly #log: ProducerLog
   readonly #topics: TopicMetadata
   readonly #closing = new AbortController()
-  readonly #onClose = new Set<() => void>()
-  /** By topic and partition: the batch whose turn it is. */
-  readonly #current = new Map<string, PartitionWrite>()
+  /**
+   * By topic and partition: the batch whose turn it is. Partitions stay in it, because a Map of what comes and goes would
+   * keep what it held (see HashChains).
+   */
+  readonly #current = new Map<string, PartitionWrite | null>()
   /** By node: what goes out together, in this turn of the event loop. */
   readonly #outgoing = new Map<number, PartitionWrite[]>()
   readonly #failing: FailingWrites
@@ -88,19 +90,18 @@ export class KafkaProducer {
       const report: WriteReport = { acknowledged: [], failed: [] }
       const open = new Set<PartitionWrite>()
       let timer: NodeJS.Timeout | undefined
-      const giveUp = () => {
-        for (const one of open) this.#finish(one)
-        reject(wasClosed())
-      }
       const end = () => {
         clearTimeout(timer)
-        this.#onClose.delete(giveUp)
         const fault = miscount(topic, records, report)
         if (fault === null) resolve(report)
         else reject(fault)
       }
       for (const batch of batches) {
         const one = new PartitionWrite(topic, batch, deadline ?? null, (result) => {
+          if (result === 'closed') {
+            clearTimeout(timer)
+            return reject(wasClosed())
+          }
           open.delete(one)
           if (result instanceof ProduceFailure) report.failed.push({ batch, failure: result })
           else
@@ -110,7 +111,6 @@ export class KafkaProducer {
         open.add(one)
       }
       if (open.size === 0) return end()
-      this.#onClose.add(giveUp)
       if (deadline !== undefined)
         timer = setTimeout(
           () => {
@@ -126,14 +126,21 @@ export class KafkaProducer {
   close(): void {
     if (this.#closing.signal.aborted) return
     this.#closing.abort()
-    for (const giveUp of this.#onClose) giveUp()
-    this.#onClose.clear()
+    for (let one of this.#current.values()) {
+      for (; one !== null; one = one.next) {
+        if (one.isDone) continue
+        one.isDone = true
+        this.#failing.forget(one)
+        one.settle('closed')
+      }
+    }
+    this.#current.clear()
     this.#brokers.close()
   }
 
   #begin(one: PartitionWrite): void {
-    const before = this.#current.get(one.key)
-    if (before === undefined) {
+    const before = this.#current.get(one.key) ?? null
+    if (before === null) {
       this.#current.set(one.key, one)
       this.#send(one)
     } else before.append(one)
@@ -150,7 +157,7 @@ export class KafkaProducer {
       next.follow(one)
       this.#current.set(one.key, next)
       this.#send(next)
-    } else this.#current.delete(one.key)
+    } else this.#current.set(one.key, null)
   }
 
   #end(one: PartitionWrite, result: ProduceFailure | AppendPlace): void {

@@ -10,6 +10,9 @@ export interface AppendPlace {
   appendTime: number
 }
 
+/** What became of a batch; `closed`: the producer was closed before. */
+export type WriteResult = ProduceFailure | AppendPlace | 'closed'
+
 /** A batch on its way to the leader of its partition, and the batches that wait behind it. */
 export class PartitionWrite {
   readonly topic: string
@@ -18,7 +21,7 @@ export class PartitionWrite {
   readonly key: string
   /** By `performance.now()`; null for none. */
   readonly deadline: number | null
-  readonly settle: (result: ProduceFailure | AppendPlace) => void
+  readonly settle: (result: WriteResult) => void
   isDone = false
   /** The same at every attempt; null before the first. */
   sequence: BatchSequence | null = null
@@ -37,7 +40,7 @@ export class PartitionWrite {
     topic: string,
     batch: PartitionBatch,
     deadline: number | null,
-    settle: (result: ProduceFailure | AppendPlace) => void,
+    settle: (result: WriteResult) => void,
   ) {
     this.topic = topic
     this.batch = batch

@@ -252,10 +252,12 @@ test('closing ends waiting calls and leaves no connection open', async (t) => {
   const { cluster, producer } = await underTest(t, { leaders: [1, 2] })
   cluster.decide = () => 'silent'
   const waiting = publish(producer, 't', records(['a', 'b', 'c']))
+  const behind = publish(producer, 't', records(['a', 'b', 'c']))
   await producer.ready('t')
   while (cluster.produced.length === 0) await new Promise((resolve) => setImmediate(resolve))
   producer.close()
   await assert.rejects(waiting, { code: 'kafka_unavailable' })
+  await assert.rejects(behind, { code: 'kafka_unavailable' })
   while (cluster.connections() > 0) await new Promise((resolve) => setImmediate(resolve))
   await assert.rejects(publish(producer, 't', records(['d'])), { code: 'kafka_unavailable' })
 })
