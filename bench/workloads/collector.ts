@@ -1,7 +1,7 @@
 import { Child, bindsCores, type ChildReport } from '../child.ts'
 import { median, medianBy, round2 } from '../measure/figures.ts'
 import { deploy, measuredCore, otherCore, type Servers } from '../rig.ts'
-import { atLeast, type Row, type Workload } from './workload.ts'
+import { atLeast, atMost, type Row, type Workload } from './workload.ts'
 
 const batch = 20
 const batchConnections = 128
@@ -15,6 +15,7 @@ const batchesTried = [
   { batchSize: 1_000, inFlight: 2 },
 ]
 const minRatio = 0.6
+const maxP99Ms = 20
 
 interface Load {
   batchSize: number
@@ -128,6 +129,7 @@ export const collector: Workload = {
           minRatio,
         ),
         atLeast('the same by CPU a call', referenceCpuUs / ourCpuUs, minRatio),
+        atMost('single call at half load, p99 in ms', ourHalf!.p99Ms, maxP99Ms),
       ],
       verdict: noVerdict(
         all,
