@@ -85,8 +85,8 @@ export const calls: readonly Mutation[] = [
   {
     id: 'batches-of-one-partition-overtake-each-other',
     file: 'src/adapters/kafka/producer/kafka-producer.ts',
-    find: 'if (before === undefined) {',
-    replace: 'if (before === undefined || before !== undefined) {',
+    find: 'if (before === null) {',
+    replace: 'if (before === null || before !== null) {',
     test: {
       file: 'adapters/kafka/producer/kafka-producer.test.ts',
       name: 'unanswered records are sent again, in order, before newer ones',
