@@ -126,15 +126,16 @@ export class KafkaProducer {
   close(): void {
     if (this.#closing.signal.aborted) return
     this.#closing.abort()
-    for (let one of this.#current.values()) {
-      for (; one !== null; one = one.next) {
+    const turns = [...this.#current.values()]
+    // Now the end of one lets no other go.
+    this.#current.clear()
+    for (const first of turns) {
+      for (let one = first; one !== null; one = one.next) {
         if (one.isDone) continue
-        one.isDone = true
-        this.#failing.forget(one)
+        this.#finish(one)
         one.settle('closed')
       }
     }
-    this.#current.clear()
     this.#brokers.close()
   }
 
