@@ -1,17 +1,22 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { createTopics } from '../../src/adapters/kafka/admin/create-topics.ts'
 import type { Infrastructure } from '../../src/console/infrastructure/infrastructure.ts'
 import { startConsole } from '../support/consoles.ts'
 import { deploy } from '../support/deployment/deployment.ts'
 import { runCommand } from '../support/deployment/deployment-cli.ts'
+import { until } from '../support/until.ts'
 
 test('the command and the API report brokers, schemas and topics alike, and what is wrong with a topic', async (t) => {
   const deployment = await deploy(t)
   const { topics, admin } = deployment
   const { ok } = await startConsole(deployment)
   // One that a former RETRY_TIERS left, and a missing one.
-  await admin.createTopics({ topics: [{ topic: topics.retry('9m'), numPartitions: 3 }] })
-  await admin.deleteTopics({ topics: [topics.retry('600ms')] })
+  await createTopics(admin, [{ topic: topics.retry('9m'), numPartitions: 3 }])
+  const lost = topics.retry('600ms')
+  await admin.deleteTopics({ topics: [lost] })
+  // The controller answers before the broker that is asked next has applied it.
+  await until(async () => !(await admin.listTopics()).includes(lost), 30_000, 'its end')
   const shown = (await ok(200, 'GET', '/infrastructure')) as unknown as Infrastructure
   const command = await runCommand(t, deployment, '', 'infrastructure', '--json')
   assert.deepEqual({ ...(JSON.parse(command.stdout) as Infrastructure), at: '' }, { ...shown, at: '' })
@@ -40,7 +45,7 @@ test('the command and the API report brokers, schemas and topics alike, and what
       [3, 'delete', 7 * 86_400_000, 0],
     ],
   )
-  const missing = topic(topics.retry('600ms'))
+  const missing = topic(lost)
   assert.equal(missing.exists, false)
   assert.match(missing.problems[0]!.message, /is missing: run `postrider setup`/)
 

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import kafkajs from 'kafkajs'
 import type { Admin } from 'kafkajs'
 import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
+import { createTopics } from '../../../../src/adapters/kafka/admin/create-topics.ts'
 import { withAdmin } from '../../../../src/adapters/kafka/admin/with-admin.ts'
 import { GroupLease } from '../../../../src/adapters/kafka/group/lease.ts'
 import { fetchRange } from '../../../../src/adapters/kafka/read/topic-offsets.ts'
@@ -47,7 +48,7 @@ test('on brokers with TLS and logins', { concurrency: 6, timeout: 400_000 }, asy
   const admin = openKafka.admin()
   await admin.connect()
   t.after(() => admin.disconnect())
-  await admin.createTopics({ topics: [{ topic: 'hidden' }, { topic: 'seen' }] })
+  await createTopics(admin, [{ topic: 'hidden' }, { topic: 'seen' }])
 
   const logins: Record<string, Env> = {
     PLAIN: byPassword,
