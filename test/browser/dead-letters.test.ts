@@ -132,7 +132,7 @@ test('dead letters in the console', async (t) => {
     await page.getByText('1 × its 5000000 bytes were too large to keep').waitFor()
     assert.equal(await page.getByRole('button', { name: 'Send again' }).isDisabled(), true)
     await page.keyboard.press('Escape')
-    assert.equal(await page.getByRole('dialog').count(), 0)
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
   })
 
   await t.test('a hostile dead letter is text: nothing runs, no number changes, no page grows', async (t) => {

@@ -82,6 +82,8 @@ test('the page of a destination', async (t) => {
     await dialog.getByText('answered 5xx').waitFor()
     await assertAccessible(page)
     await page.keyboard.press('Escape')
+    // It gives the focus back when it is gone.
+    await dialog.waitFor({ state: 'detached' })
     await tabTo(page, 'Pause')
     await page.keyboard.press('Enter')
     await page.getByRole('dialog', { name: 'Pause crm?' }).waitFor()
