@@ -72,8 +72,8 @@ export const missing = (places: readonly Place[], receivers: readonly Receiver[]
 }
 
 /**
- * Records that went to a retry tier, for no answer came in time: on a machine with too much else to do any may, and
- * that they come twice is right.
+ * Records that went to a retry tier: no answer came in time, or too many calls of one user waited for one another. On
+ * a machine with too much else to do any may. That they come twice, or after their record was finished, is right.
  */
 export async function readScheduled(deployment: Deployment): Promise<Set<Place>> {
   const { config, topics, codecs, read } = deployment
