@@ -3,6 +3,7 @@ import { newSecret } from '../../../src/console/secrets.ts'
 import kafkajs from 'kafkajs'
 import type { Admin, Kafka, Producer } from 'kafkajs'
 import pino from 'pino'
+import { withAdmin } from '../../../src/adapters/kafka/admin/with-admin.ts'
 import { createKafka } from '../../../src/adapters/kafka/patched-client.ts'
 import { readRange } from '../../../src/adapters/kafka/read/read-range.ts'
 import { ensureTopics } from '../../../src/adapters/kafka/admin/topics.ts'
@@ -125,12 +126,8 @@ export async function deploy(
     await Promise.all([...forwarders].map((stop) => stop().catch(() => {})))
     await settings.close()
     await producer.disconnect()
-    const all = (await admin.listTopics()).filter((topic) => topic.startsWith(prefix))
-    await admin.deleteTopics({ topics: all }).catch(() => {})
-    const { groups } = await admin.listGroups()
-    const ours = groups.map(({ groupId }) => groupId).filter((id) => id.startsWith(prefix))
-    if (ours.length > 0) await admin.deleteGroups(ours).catch(() => {})
     await admin.disconnect()
+    await withAdmin(kafka, (asked) => removeAll(asked, prefix))
   })
 
   const read = async (topic: string): Promise<TopicRecord[]> => {
@@ -255,4 +252,13 @@ export async function logged(
   const find = () => part.log.find(({ msg }) => msg.includes(text))
   await until(() => find() !== undefined, withinMs, `the log line "${text}"`)
   return find()!
+}
+
+/** Topics and groups of that prefix. Brokers that were restarted just now refuse while they load their groups. */
+async function removeAll(admin: Admin, prefix: string): Promise<void> {
+  const topics = (await admin.listTopics()).filter((topic) => topic.startsWith(prefix))
+  await admin.deleteTopics({ topics }).catch(() => {})
+  const { groups } = await admin.listGroups()
+  const ours = groups.map(({ groupId }) => groupId).filter((id) => id.startsWith(prefix))
+  if (ours.length > 0) await admin.deleteGroups(ours).catch(() => {})
 }
