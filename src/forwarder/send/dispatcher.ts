@@ -122,6 +122,11 @@ export class Dispatcher implements Deferring {
     }
     if (bug === null) this.#conclude(active, endpoint, outcome, now)
     else this.failed(attempt, bug)
+    this.slotReturned(endpoint, now)
+  }
+
+  /** An endpoint has given a slot back: it may have use for it, and then others may. */
+  slotReturned(endpoint: DeliveryEndpoint, now: number): void {
     endpoint.pump(now)
     this.slots.grantWaiting(now)
   }

@@ -236,11 +236,10 @@ export class EndpointQueue implements DeliveryEndpoint, BlockingEndpoint, Deferr
     const verdict = this.#dispatcher.verdict(attempt)
     if (verdict === 'send') return false
     this.#notSent(attempt)
-    if (verdict !== 'wait') {
-      this.#dispatcher.discard(attempt, verdict)
-      return true
-    }
-    this.#attempts.unshift(attempt)
+    // Not at once: the caller is not done with the connection.
+    queueMicrotask(() => this.#dispatcher.slotReturned(this, steadyClock.now()))
+    if (verdict === 'wait') this.#attempts.unshift(attempt)
+    else this.#dispatcher.discard(attempt, verdict)
     if (this.admission.state === 'removed') this.#dispatcher.removed(this)
     else if (this.admission.state === 'not_set_up') this.#dispatcher.deferrals.begin(this)
     return true

@@ -796,6 +796,21 @@ test('a limit that is raised, lowered or taken away counts what is in flight', (
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
+test('a request that is withdrawn unsent leaves its slot to who waits for one', async () => {
+  const engine = new Engine({}, 1)
+  const crm = engine.destination('crm')
+  const erp = engine.destination('erp')
+  engine.admit('a', crm)
+  engine.admit('b', erp)
+  assert.deepEqual(engine.client('erp').sent, [])
+  crm.enabled = false
+  engine.client('crm').connected('a')
+  await Promise.resolve()
+  assert.deepEqual(engine.client('erp').sent, ['b'])
+  engine.client('erp').answer('success')
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
 test('a request that is withdrawn unsent leaves its part of the limit to others', () => {
   const engine = new Engine()
   const crm = engine.destination('crm')
