@@ -236,7 +236,7 @@ export class EndpointQueue implements DeliveryEndpoint, BlockingEndpoint, Deferr
     const verdict = this.#dispatcher.verdict(attempt)
     if (verdict === 'send') return false
     this.#notSent(attempt)
-    // Not at once: the caller is not done with the connection.
+    // A little later: the caller still holds the connection.
     queueMicrotask(() => this.#dispatcher.slotReturned(this, steadyClock.now()))
     if (verdict === 'wait') this.#attempts.unshift(attempt)
     else this.#dispatcher.discard(attempt, verdict)

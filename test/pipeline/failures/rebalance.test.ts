@@ -14,6 +14,7 @@ import {
   rewinds,
   unevenly,
   watchCommits,
+  withoutScheduled,
   type Place,
 } from '../../support/calls/numbered-calls.ts'
 import { startReceiver, type ReceivedRequest } from '../../support/receivers.ts'
@@ -95,8 +96,7 @@ async function joinAndLeave(t: TestContext, env: Record<string, string>): Promis
 
   assert.deepEqual(missing(calls.places, [receiver]), [], 'nothing is lost')
   assert.deepEqual(rewinds(commits.samples), [], 'no position went back')
-  const retried = await readScheduled(deployment)
-  const requests = receiver.requests.filter((request) => !retried.has(placeOf(request)))
+  const requests = await withoutScheduled(deployment, receiver.requests)
   assert.deepEqual(repeatedAfterCommit(requests, commits.samples), [])
   const stayed = new Set(
     owners.history.flatMap((members, partition) => (members.length === 1 ? [partition] : [])),

@@ -87,6 +87,15 @@ export async function readScheduled(deployment: Deployment): Promise<Set<Place>>
   return places
 }
 
+/** Those of records that never went to a retry tier (see `readScheduled`). */
+export async function withoutScheduled(
+  deployment: Deployment,
+  requests: readonly ReceivedRequest[],
+): Promise<ReceivedRequest[]> {
+  const scheduled = await readScheduled(deployment)
+  return requests.filter((request) => !scheduled.has(placeOf(request)))
+}
+
 /** What the calls' group has committed at one moment. */
 export interface CommittedMap {
   /** Of each partition; 0 where nothing was committed. */

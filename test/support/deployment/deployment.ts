@@ -127,7 +127,7 @@ export async function deploy(
     await settings.close()
     await producer.disconnect()
     await admin.disconnect()
-    await withAdmin(kafka, (asked) => removeAll(asked, prefix))
+    await withAdmin(kafka, (asked) => removeTopicsAndGroups(asked, prefix))
   })
 
   const read = async (topic: string): Promise<TopicRecord[]> => {
@@ -254,8 +254,8 @@ export async function logged(
   return find()!
 }
 
-/** Topics and groups of that prefix. Brokers that were restarted just now refuse while they load their groups. */
-async function removeAll(admin: Admin, prefix: string): Promise<void> {
+/** Of that prefix. Throws where a broker that has just started still loads its groups. */
+async function removeTopicsAndGroups(admin: Admin, prefix: string): Promise<void> {
   const topics = (await admin.listTopics()).filter((topic) => topic.startsWith(prefix))
   await admin.deleteTopics({ topics }).catch(() => {})
   const { groups } = await admin.listGroups()
