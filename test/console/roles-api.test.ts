@@ -86,6 +86,35 @@ test('a reader sees no contents and changes nothing, and an operator changes no 
   assert.deepEqual(await seenBy(reader), [null, null, false])
 })
 
+test('a path with an escaped letter is the same path: its roles hold, and log and history name the token', async (t) => {
+  const deployment = await deploy(t)
+  const console = await startConsole(deployment)
+  const [reader, admin] = [await holder(console, 'eyes', 'reader'), await holder(console, 'ci', 'admin')]
+  const post = async ({ token }: typeof reader, path: string, json: object) => {
+    const response = await fetch(console.url + path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify(json),
+    })
+    return [response.status, ((await response.json()) as { code?: string }).code]
+  }
+  for (const path of ['/%61pi/v1/tokens', '/api/%761/tokens'])
+    assert.deepEqual(await post(reader, path, { id: 'more', role: 'admin' }), [403, 'forbidden'], path)
+  assert.equal(((await console.ok(200, 'GET', '/tokens')).data as unknown[]).length, 2)
+
+  assert.deepEqual(await post(admin, '/%61pi/v1/sources', { id: 'shop', name: 'Shop' }), [201, undefined])
+  const { data } = await console.ok(200, 'GET', '/settings/history?source=shop')
+  assert.deepEqual(
+    (data as { actor: string }[]).map(({ actor }) => actor),
+    ['ci'],
+  )
+  const asked = console.log.filter(({ operation }) => operation === 'createSource')
+  assert.deepEqual(
+    asked.map(({ token, status }) => [token, status]),
+    [['ci', 201]],
+  )
+})
+
 test('a revoked token is refused at every console, and a token shows up nowhere after its creation', async (t) => {
   const deployment = await deploy(t)
   const [one, two] = [await startConsole(deployment), await startConsole(deployment)]

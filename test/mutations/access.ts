@@ -1,5 +1,6 @@
 import type { Mutation } from '../../scripts/mutations/mutation.ts'
 
+const consoleAccess = 'adapters/http/console-access.test.ts'
 const rolesApi = 'console/roles-api.test.ts'
 const who = 'each change has its actor: the token, also where the work is done deep down'
 const whose = 'a reader sees no contents and changes nothing, and an operator changes no settings'
@@ -8,10 +9,37 @@ const whose = 'a reader sees no contents and changes nothing, and an operator ch
 export const access: readonly Mutation[] = [
   {
     id: 'a-role-not-asked-for',
-    file: 'src/adapters/http/console-server.ts',
+    file: 'src/adapters/http/access-check.ts',
     find: 'if (operation && !includesRole(caller.role, roleOf(operation)))',
     replace: "if (operation && !includesRole(caller.role, roleOf({ role: 'reader' })))",
     test: { file: rolesApi, name: whose },
+  },
+  {
+    id: 'decided-by-the-text-of-the-path',
+    file: 'src/adapters/http/console-server.ts',
+    find: 'if (operation === null && isOpen(request)) return',
+    replace: 'if (isPagePath(pathOf(request)) || (operation === null && isOpen(request))) return',
+    test: {
+      file: consoleAccess,
+      name: 'a wrong token is logged and slowed down, however the path is written',
+    },
+  },
+  {
+    id: 'not-checked-again-before-it-is-done',
+    file: 'src/adapters/http/console-request.ts',
+    find: 'const { caller, answer: refused } = access.admit(operation, request)\n  if (refused) return send(reply, refused)',
+    replace: "const caller = { name: 'nobody', role: 'admin' as const }",
+    test: {
+      file: consoleAccess,
+      name: 'a token that is revoked while its request waits for the settings does nothing any more',
+    },
+  },
+  {
+    id: 'targets-that-are-no-paths',
+    file: 'src/adapters/http/console-server.ts',
+    find: "if (!request.url.startsWith('/')) return refuse(reply, noPath)",
+    replace: '',
+    test: { file: consoleAccess, name: 'a target that is no path is refused, and says what to send' },
   },
   {
     id: 'contents-shown-to-a-reader',
@@ -42,9 +70,9 @@ export const access: readonly Mutation[] = [
   },
   {
     id: 'changes-without-their-actor',
-    file: 'src/adapters/http/console-server.ts',
-    find: 'actingAs(caller.name, () =>',
-    replace: "actingAs('', () =>",
+    file: 'src/adapters/http/console-request.ts',
+    find: 'actingAs(caller.name, async () =>',
+    replace: "actingAs('', async () =>",
     test: { file: rolesApi, name: who },
   },
   {

@@ -1,7 +1,15 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { includesRole } from '../../core/access/roles.ts'
 import type { AccessTokens } from '../../core/access/tokens.ts'
 import { RequestRefused } from '../../console/api/errors.ts'
-import type { SessionGate, StartedSession } from '../../console/api/operation.ts'
+import {
+  roleOf,
+  type ApiAnswer,
+  type Caller,
+  type Operation,
+  type SessionGate,
+  type StartedSession,
+} from '../../console/api/operation.ts'
 import {
   adminTokenName,
   bearerKey,
@@ -9,9 +17,10 @@ import {
   type TokenRefusal,
   type TokenVerdict,
 } from './authorization.ts'
-import { unauthorized } from './console-answers.ts'
+import { forbidden, foreign, jsonNeeded, tokenRefused, unauthorized } from './console-answers.ts'
+import { saysJson } from './console-bodies.ts'
 import type { LoginCode } from './page/login-code.ts'
-import { isOverTls } from './page/request-origin.ts'
+import { isForeign, isOverTls } from './page/request-origin.ts'
 import { SessionCookies } from './page/session-cookie.ts'
 
 export interface AccessCheckOptions {
@@ -29,7 +38,29 @@ interface LoginRequest {
   headers: IncomingHttpHeaders
 }
 
-/** Who sends a request: by a token in its Authorization header or, without that header, by the cookie of a session. */
+interface AskingRequest {
+  method: string
+  headers: IncomingHttpHeaders
+}
+
+/** Whether a request may do what it asks for. */
+export type Admission =
+  | { caller: Caller; answer: null }
+  | {
+      answer: ApiAnswer
+      /** The holder of a token that works, but may not do this. */
+      caller: Caller | null
+      /** What is wrong with the token; null when that is not the reason. */
+      refused: TokenRefusal | null
+    }
+
+/** The caller of an open operation. */
+const nobody: Caller = { name: 'nobody', role: 'reader' }
+
+/**
+ * Decides who sends a request, by a token in its Authorization header or, without that header, by the cookie of a session,
+ * and what the sender may do.
+ */
 export class AccessCheck {
   readonly #options: AccessCheckOptions
   readonly #ofToken: (token: string) => TokenVerdict
@@ -42,14 +73,31 @@ export class AccessCheck {
     this.#cookies = new SessionCookies(adminToken, tokens)
   }
 
-  /** `isSession`: it was judged by the cookie, which browsers send by themselves. */
-  judge({ authorization, cookie }: IncomingHttpHeaders): TokenVerdict & { isSession: boolean } {
-    if (authorization !== undefined) {
-      const token = bearerKey(authorization)
-      return { ...(token === null ? { refused: 'missing' } : this.#ofToken(token)), isSession: false }
+  /**
+   * The one place that decides whether a request may have an operation carried out; null for a path that has none, which takes
+   * any token. The operation must be the one that was routed: a path can be written in many ways.
+   */
+  admit(operation: Operation | null, { method, headers }: AskingRequest): Admission {
+    if (operation?.isOpen) {
+      // A page elsewhere must not choose whose session a browser has.
+      if (headers['sec-fetch-site'] !== undefined && isForeign(method, headers))
+        return { answer: foreign, caller: null, refused: null }
+      return { caller: nobody, answer: null }
     }
-    const verdict = this.#cookies.judge(cookie, Date.now())
-    return verdict ? { ...verdict, isSession: true } : { refused: 'missing', isSession: false }
+    const verdict = this.#judge(headers)
+    if (verdict.isSession && isForeign(method, headers))
+      return { answer: foreign, caller: null, refused: null }
+    if ('refused' in verdict) {
+      const { refused } = verdict
+      const answer = tokenRefused(refused)
+      const ending = refused === 'ended' && { 'Set-Cookie': this.#cookies.end(isOverTls(headers)) }
+      return { answer: { ...answer, headers: { ...answer.headers, ...ending } }, caller: null, refused }
+    }
+    const { caller, isSession } = verdict
+    if (isSession && !saysJson(method, headers)) return { answer: jsonNeeded, caller, refused: null }
+    if (operation && !includesRole(caller.role, roleOf(operation)))
+      return { answer: forbidden(caller, operation), caller, refused: null }
+    return { caller, answer: null }
   }
 
   gateFor(request: LoginRequest): SessionGate {
@@ -58,6 +106,16 @@ export class AccessCheck {
       begin: (given) => this.#begin(given, request, isSecure),
       endingCookie: () => this.#cookies.end(isSecure),
     }
+  }
+
+  /** `isSession`: it was judged by the cookie, which browsers send by themselves. */
+  #judge({ authorization, cookie }: IncomingHttpHeaders): TokenVerdict & { isSession: boolean } {
+    if (authorization !== undefined) {
+      const token = bearerKey(authorization)
+      return { ...(token === null ? { refused: 'missing' } : this.#ofToken(token)), isSession: false }
+    }
+    const verdict = this.#cookies.judge(cookie, Date.now())
+    return verdict ? { ...verdict, isSession: true } : { refused: 'missing', isSession: false }
   }
 
   async #begin(

@@ -44,6 +44,17 @@ export const foreign = refusal(
   'this request comes from another site, or does not say where from: with a session cookie, only the console’s own page may send it',
 )
 
+export const jsonNeeded = refusal(
+  'unsupported_media_type',
+  'with a session cookie, the Content-Type must be application/json, also without a body',
+)
+
+/** To a target in the absolute form, which is for proxies: what stands in front may take it for another path. */
+export const noPath = refusal(
+  'invalid_http',
+  'the target of a request must begin with "/"; send the host in the Host header',
+)
+
 /** The answer to what Fastify or a handler threw; null for a bug. Fastify's own messages may quote the body. */
 export function answerTo(error: unknown): ApiAnswer | null {
   const { code, statusCode } = error as { code?: string; statusCode?: number }

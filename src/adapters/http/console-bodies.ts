@@ -1,4 +1,5 @@
 // How the console takes bodies: JSON is parsed, lists are streams, and neither may take for ever.
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { RequestRefused } from '../../console/api/errors.ts'
@@ -36,13 +37,11 @@ export function checkContent(
   throw new RequestRefused('unsupported_media_type', `the Content-Type must be ${takes}`)
 }
 
-/** Throws unless an unsafe request says that it sends JSON, which no form of another site can. */
-export function checkJson({ method, headers }: FastifyRequest): void {
-  if (method === 'GET' || method === 'HEAD') return
-  if (/^application\/(json|x-ndjson)\s*(;|$)/i.test(headers['content-type'] ?? '')) return
-  const message = 'with a session cookie, the Content-Type must be application/json, also without a body'
-  throw new RequestRefused('unsupported_media_type', message)
-}
+/** Whether an unsafe request says that it sends JSON, which no form of another site can. */
+export const saysJson = (method: string, headers: IncomingHttpHeaders): boolean =>
+  method === 'GET' ||
+  method === 'HEAD' ||
+  /^application\/(json|x-ndjson)\s*(;|$)/i.test(headers['content-type'] ?? '')
 
 /** Ends a request whose body is not complete in time, as one that was too slow. */
 export function limitBodyTime(app: FastifyInstance, { raw }: FastifyRequest, withinMs: number): void {

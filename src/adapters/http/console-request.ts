@@ -2,11 +2,12 @@ import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { checked } from '../../console/api/check.ts'
 import { answerOf } from '../../console/api/errors.ts'
-import type { Caller, Operation, SessionGate } from '../../console/api/operation.ts'
+import { actingAs } from '../../console/acting-as.ts'
+import type { LongAnswer, Operation, SessionGate, StreamAnswer } from '../../console/api/operation.ts'
 import type { ConsoleServices } from '../../console/api/services.ts'
 import type { Logger } from '../log.ts'
 import type { AccessCheck } from './access-check.ts'
-import { bug, send, starting, tokenRefused } from './console-answers.ts'
+import { bug, send, starting } from './console-answers.ts'
 import { checkContent, paced } from './console-bodies.ts'
 import { answerInLines } from './progress-lines.ts'
 import { streamLines } from './stream-lines.ts'
@@ -20,7 +21,6 @@ export interface AnsweringOptions {
   services(): ConsoleServices | null
   log: Logger
   idleMs: number
-  caller: Caller
   access: AccessCheck
   session: SessionGate
   /** Aborts when the console begins to stop. */
@@ -32,10 +32,11 @@ export async function answerRequest(
   operation: Operation,
   request: FastifyRequest,
   reply: FastifyReply,
-  { services, log, idleMs, caller, access, session, closing }: AnsweringOptions,
+  options: AnsweringOptions,
   stopping: AbortSignal,
 ): Promise<void> {
-  const { headers, raw } = request
+  const { services, access } = options
+  const { headers } = request
   const contentType = headers['content-type']?.split(';')[0]!.trim().toLowerCase() ?? null
   checkContent(operation, contentType, headers['content-encoding'])
   const { streams } = operation
@@ -51,27 +52,42 @@ export async function answerRequest(
   const gone = AbortSignal.any([left.signal, stopping])
   // What another console has changed a moment ago counts here too.
   await found.settings.catchUp(AbortSignal.any([gone, AbortSignal.timeout(catchUpMs)]))
-  // So does the end of the token.
-  const verdict = operation.isOpen ? null : access.judge(headers)
-  if (verdict && 'refused' in verdict) return send(reply, tokenRefused(verdict.refused))
-  const answer = await operation.handle(
-    {
-      caller,
-      session,
-      params,
-      query,
-      body,
-      lines: streams ? paced(request.body as Readable, { graceMs: idleMs, perSecond: listRate }) : nothing(),
-      contentType,
-      ifMatch: headers['if-match'] ?? null,
-      idempotencyKey: textOf(headers['idempotency-key']),
-      stopping,
-      gone,
-    },
-    found,
-  )
-  if ('status' in answer) return send(reply, answer)
-  // From here on it may take as long as it needs.
+  // So does the end of the token. Nothing before this line can take the place of this check.
+  const { caller, answer: refused } = access.admit(operation, request)
+  if (refused) return send(reply, refused)
+  await actingAs(caller.name, async () => {
+    const answer = await operation.handle(
+      {
+        caller,
+        session: options.session,
+        params,
+        query,
+        body,
+        lines: streams
+          ? paced(request.body as Readable, { graceMs: options.idleMs, perSecond: listRate })
+          : nothing(),
+        contentType,
+        ifMatch: headers['if-match'] ?? null,
+        idempotencyKey: textOf(headers['idempotency-key']),
+        stopping,
+        gone,
+      },
+      found,
+    )
+    if ('status' in answer) send(reply, answer)
+    else await answerAtLength(answer, operation, request, reply, { ...options, gone })
+  })
+}
+
+/** Answers with what may take as long as it needs. */
+async function answerAtLength(
+  answer: LongAnswer | StreamAnswer,
+  operation: Operation,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { log, access, closing, gone }: AnsweringOptions & { gone: AbortSignal },
+): Promise<void> {
+  const { headers, raw } = request
   if (raw.complete) raw.socket.setTimeout(0)
   else raw.once('end', () => raw.socket.setTimeout(0))
   const { status } = operation.success
@@ -80,10 +96,7 @@ export async function answerRequest(
     if (body === bug.body) log.error({ err: error, operation: operation.id }, 'a request failed by a bug')
     return body
   }
-  const refusal = () => {
-    const now = access.judge(headers)
-    return 'refused' in now ? tokenRefused(now.refused).body : null
-  }
+  const refusal = () => access.admit(operation, request).answer?.body ?? null
   if ('stream' in answer)
     await streamLines(reply, answer, { signal: AbortSignal.any([gone, closing]), refusal, errorBody })
   else if (/\bapplication\/x-ndjson\b/.test(headers.accept ?? ''))

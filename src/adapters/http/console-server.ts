@@ -1,28 +1,14 @@
 import { fastify } from 'fastify'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { apiDocument, apiPrefix } from '../../console/api/document.ts'
-import { actingAs } from '../../console/acting-as.ts'
-import { roleOf, type ApiAnswer, type Caller, type Operation } from '../../console/api/operation.ts'
+import type { ApiAnswer, Caller, Operation } from '../../console/api/operation.ts'
 import type { ConsoleServices } from '../../console/api/services.ts'
-import { includesRole } from '../../core/access/roles.ts'
 import type { Logger } from '../log.ts'
 import { AccessCheck } from './access-check.ts'
-import {
-  answerTo,
-  bug,
-  forbidden,
-  foreign,
-  noRoute,
-  notFound,
-  pathOf,
-  send,
-  stopped,
-  tokenRefused,
-} from './console-answers.ts'
-import { checkJson, limitBodyTime, maxBodyBytes, takeBodies } from './console-bodies.ts'
+import { answerTo, bug, noPath, noRoute, notFound, pathOf, send, stopped } from './console-answers.ts'
+import { limitBodyTime, maxBodyBytes, takeBodies } from './console-bodies.ts'
 import { answerRequest } from './console-request.ts'
 import type { LoginCode } from './page/login-code.ts'
-import { isForeign } from './page/request-origin.ts'
 import { answerPage, isPagePath, serveAssets } from './page/serve-page.ts'
 import { RefusedTokens } from './refused-tokens.ts'
 import { badHttpHandler, closeServer, serve } from './serving.ts'
@@ -88,7 +74,6 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
   const closing = new AbortController()
   const running = new Set<Promise<void>>()
   const document = JSON.stringify(apiDocument(operations, version))
-  const documentUrl = `${apiPrefix}/openapi.json`
   const callers = new WeakMap<FastifyRequest, Caller>()
   const refusedTokens = new RefusedTokens(log)
   const access = new AccessCheck({
@@ -101,34 +86,21 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
   takeBodies(app)
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(securityHeaders)
-    // The document says nothing of this deployment, and nor does the page.
-    if (request.routeOptions.url === documentUrl || isPagePath(pathOf(request))) return
-    const { method, headers } = request
+    if (!request.url.startsWith('/')) return refuse(reply, noPath)
     const operation = operationOf(request)
-    if (operation?.isOpen) {
-      // A page elsewhere must not choose whose session a browser has.
-      if (headers['sec-fetch-site'] !== undefined && isForeign(method, headers)) return refuse(reply, foreign)
-      return limitBodyTime(app, request, idleMs)
-    }
-    const verdict = access.judge(headers)
-    if (verdict.isSession && isForeign(method, headers)) return refuse(reply, foreign)
-    if (verdict.isSession && 'refused' in verdict && verdict.refused === 'ended')
-      reply.header('Set-Cookie', access.gateFor(request).endingCookie())
-    if ('caller' in verdict) {
-      const { caller } = verdict
-      if (verdict.isSession) checkJson(request)
-      callers.set(request, caller)
-      if (operation && !includesRole(caller.role, roleOf(operation)))
-        return refuse(reply, forbidden(caller, operation))
+    if (operation === null && isOpen(request)) return
+    const admission = access.admit(operation, request)
+    if (admission.caller && !operation?.isOpen) callers.set(request, admission.caller)
+    if (admission.answer === null) {
       if (!operation?.streams) limitBodyTime(app, request, idleMs)
       return
     }
-    const { refused } = verdict
-    if (!(await refusedTokens.refused(request.ip, pathOf(request), refused))) {
+    const { refused } = admission
+    if (refused !== null && !(await refusedTokens.refused(request.ip, pathOf(request), refused))) {
       request.raw.destroy()
       return reply.hijack()
     }
-    return refuse(reply, tokenRefused(refused))
+    return refuse(reply, admission.answer)
   })
   app.addHook('onResponse', (request, reply, done) => {
     const operation = operationOf(request)
@@ -160,7 +132,9 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
     if (!request.raw.complete) reply.header('Connection', 'close')
     send(reply, answer ?? bug)
   })
-  app.get(documentUrl, (_request, reply) => reply.type('application/json; charset=utf-8').send(document))
+  app.get(`${apiPrefix}/openapi.json`, { config: { isOpen: true } }, (_request, reply) =>
+    reply.type('application/json; charset=utf-8').send(document),
+  )
   serveAssets(app, (reply) => send(reply, noRoute))
   for (const operation of operations)
     app.route({
@@ -168,18 +142,10 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
       url: apiPrefix + operation.path.replace(/\{(\w+)\}/g, ':$1'),
       config: { operation },
       handler: (request, reply) => {
-        const caller = callers.get(request) ?? nobody
-        const handled = actingAs(caller.name, () =>
-          answerRequest(
-            operation,
-            request,
-            reply,
-            {
-              ...{ ...options, idleMs, caller, access, session: access.gateFor(request) },
-              closing: closing.signal,
-            },
-            stopping.signal,
-          ).finally(() => running.delete(handled)),
+        const session = access.gateFor(request)
+        const answering = { ...options, idleMs, access, session, closing: closing.signal }
+        const handled = answerRequest(operation, request, reply, answering, stopping.signal).finally(() =>
+          running.delete(handled),
         )
         running.add(handled)
         return handled.then(() => reply)
@@ -197,9 +163,6 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
   })
 }
 
-/** The caller of an open operation. */
-const nobody: Caller = { name: 'nobody', role: 'reader' }
-
 /** Answers before the body is read, which ends the connection. */
 function refuse(reply: FastifyReply, answer: ApiAnswer): FastifyReply {
   reply.header('Connection', 'close')
@@ -207,6 +170,20 @@ function refuse(reply: FastifyReply, answer: ApiAnswer): FastifyReply {
   return reply
 }
 
-const operationOf = (request: FastifyRequest): Operation | undefined =>
-  (request.routeOptions.config as { operation?: Operation }).operation
+/** What the router knows of a route; one with neither takes any token. */
+interface RouteConfig {
+  operation?: Operation
+  /** Says nothing of this deployment: the document, and the page's files. */
+  isOpen?: true
+}
+
+const configOf = (request: FastifyRequest) => request.routeOptions.config as RouteConfig
+const operationOf = (request: FastifyRequest): Operation | null => configOf(request).operation ?? null
+
+/**
+ * Whether a request without an operation needs no token. Only where nothing was routed, and nothing will be done, its path
+ * decides: it is the page's, which shows nothing of the deployment, or not below /api.
+ */
+const isOpen = (request: FastifyRequest): boolean =>
+  request.is404 ? isPagePath(pathOf(request)) : configOf(request).isOpen === true
 const idOf = (request: FastifyRequest): string | undefined => (request.params as { id?: string } | null)?.id

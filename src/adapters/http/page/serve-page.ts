@@ -12,12 +12,12 @@ const pageHeaders = {
   'Cross-Origin-Opener-Policy': 'same-origin',
 }
 
-/** What is not below /api is the page's, and shows nothing of the deployment. */
+/** What is not below /api is the page's. It decides how a request is answered that was not routed, and nothing else. */
 export const isPagePath = (path: string): boolean => path !== '/api' && !path.startsWith('/api/')
 
 /** Serves the script and the style sheet. */
 export function serveAssets(app: FastifyInstance, notFound: (reply: FastifyReply) => void): void {
-  app.get(`${assetPrefix}:name`, async (request, reply) => {
+  app.get(`${assetPrefix}:name`, { config: { isOpen: true } }, async (request, reply) => {
     const asset = (await pageFiles())?.assets.get((request.params as { name: string }).name)
     if (!asset) {
       notFound(reply)
