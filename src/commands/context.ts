@@ -8,7 +8,7 @@ import { createLog, secretsOf } from '../adapters/log.ts'
 import type { Logger } from '../adapters/log.ts'
 import { clearTextWarnings, loadConfig } from '../config/config.ts'
 import type { Config } from '../config/config.ts'
-import { layered, readDevEnv } from '../config/dev-env.ts'
+import { layered, readDevEnv, takenFrom, usableDevEnv } from '../config/dev-env.ts'
 import type { Environment } from '../config/read-environment.ts'
 import { variableNames, variables } from '../config/variables.ts'
 import type { VariableName } from '../config/variables.ts'
@@ -31,13 +31,15 @@ export interface ContextOptions {
 }
 
 /**
- * The settings and tools of a command that was called: a flag beats the environment, which beats
+ * The settings and tools of a command that was called: a flag beats the environment, which beats what `dev` left in
  * `.postrider/dev.env`, which beats the default. Throws PostriderError 'usage' for wrong settings.
  */
 export function loadContext(command: Command, options: ContextOptions = {}): Context {
   const flags = settingFlags(command)
-  const devEnv = options.devEnv ?? readDevEnv(process.cwd())
-  const env = layered(flags, process.env, devEnv)
+  const given = layered(flags, process.env)
+  const devEnv =
+    options.devEnv ?? usableDevEnv(readDevEnv(process.cwd()), given, options.longLived ? 'part' : 'command')
+  const env = layered(given, devEnv)
   const config = loadConfig(env, (name) => {
     if (flags[name]) return flagOf(name)
     return process.env[name] || !devEnv[name] ? name : `${name} (in .postrider/dev.env)`
@@ -50,6 +52,12 @@ export function loadContext(command: Command, options: ContextOptions = {}): Con
   })
   logStrayErrorsTo(log)
   failAs(loginOf(config.kafka))
+  const taken = options.devEnv ? [] : takenFrom(devEnv, given)
+  if (taken.length > 0) {
+    const line = `settings of npm start: ${taken.join(', ')} (.postrider/dev.env)`
+    if (options.longLived) log.info(line)
+    else if (log.isLevelEnabled('warn')) console.error(line)
+  }
   if (options.longLived) for (const warning of clearTextWarnings(config)) log.warn(warning)
   // A command that ends says in one line what kafkajs would say at each try.
   const kafkaLog = options.longLived || env.LOG_LEVEL ? log : log.child({}, { level: 'error' })
@@ -73,11 +81,11 @@ export function settingOption(name: VariableName): Option {
 
 /** The settings that were given as flags, on the command itself or before it. */
 function settingFlags(command: Command): Environment {
-  const given: Record<string, unknown> = command.optsWithGlobals()
+  const options: Record<string, unknown> = command.optsWithGlobals()
   const flags: Record<string, string> = {}
   for (const name of variableNames) {
     const key = name.toLowerCase().replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
-    const text = given[key]
+    const text = options[key]
     if (text === '') throw usageError(`${flagOf(name)} is empty; it takes ${variables[name].takes}`)
     if (typeof text === 'string') flags[name] = text
   }

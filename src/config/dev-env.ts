@@ -1,8 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { parseEnv } from 'node:util'
+import { dirname, join, resolve } from 'node:path'
+import { isDeepStrictEqual, parseEnv } from 'node:util'
 import { PostriderError, messageOf } from '../errors.ts'
 import type { Environment } from './read-environment.ts'
+import type { Variable } from './variable.ts'
+import { clusterVariables, variableNames, variables, type VariableName } from './variables.ts'
 
 /** The checkout that `folder` lies in: the nearest folder above whose package is Postrider; null outside of one. */
 export function checkoutOf(folder: string): string | null {
@@ -27,6 +29,49 @@ export function readDevEnv(folder: string): Environment {
   } catch (error) {
     throw new PostriderError('usage', `${devEnvFile(checkout)} cannot be read: ${messageOf(error)}`)
   }
+}
+
+/**
+ * What a process takes of the settings that `dev` left, beside those that it was given: all or nothing. They allow
+ * loopback and hold keys, so a part takes them only when it is given nothing of a cluster, and a command only for the
+ * cluster and the deployment on it that they name.
+ */
+export function usableDevEnv(
+  left: Environment,
+  given: Environment,
+  process: 'part' | 'command',
+): Environment {
+  const isSet = (name: VariableName) =>
+    Boolean(given[name]?.trim() || (variables[name].secret && given[`${name}_FILE`]?.trim()))
+  const isElsewhere = (name: VariableName) =>
+    // Secrets name no cluster, and `dev` leaves none of a cluster's.
+    process === 'part' || (!variables[name].secret && !isSame(name, given[name], left[name]))
+  const isOther = clusterVariables.some((name) => isSet(name) && isElsewhere(name))
+  return isOther ? {} : left
+}
+
+/** Which settings a process works with because `dev` left them: those that it was not given and that are no default. */
+export function takenFrom(left: Environment, given: Environment): VariableName[] {
+  const taken = layered(given, left)
+  return variableNames.filter(
+    (name) =>
+      left[name] && taken[name] === left[name] && !given[name] && !isSame(name, left[name], undefined),
+  )
+}
+
+/** Whether two texts mean the same; one that is not set means the default. */
+function isSame(name: VariableName, text: string | undefined, other: string | undefined): boolean {
+  const { default: preset = '', reader } = variables[name] as Variable<unknown>
+  const meant = (written: string | undefined): unknown => {
+    const value = written?.trim() || preset
+    if (value === '' || name.endsWith('_FILE')) return value && resolve(value)
+    try {
+      return reader(value)
+    } catch {
+      return value
+    }
+  }
+  return isDeepStrictEqual(meant(text), meant(other))
 }
 
 /**

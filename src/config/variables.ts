@@ -18,7 +18,8 @@ import { host, partitions, port, variable } from './variable.ts'
 const fourHours = 4 * 3_600_000
 const fiveSeconds = 5_000
 
-export const variables = {
+/** Which cluster, and which deployment on it, a process works with. */
+const cluster = {
   KAFKA_BROKERS: variable(brokerList, {
     default: 'localhost:9092',
     takes: 'host:port, several separated by commas',
@@ -96,6 +97,10 @@ export const variables = {
     takes: '1 to 200 of A-Z a-z 0-9 . _ -',
     meaning: 'The consumer group for calls; `<GROUP_ID>.retries` is the one for the retry tiers.',
   }),
+}
+
+export const variables = {
+  ...cluster,
   SESSION_TIMEOUT: variable(duration(1_000, 5 * 60_000), {
     default: '10s',
     takes: 'a duration (10s 1m) from 1s to 5m, within what the brokers allow (group.min.session.timeout.ms)',
@@ -227,6 +232,7 @@ export const variables = {
 
 export type VariableName = keyof typeof variables
 export const variableNames = Object.keys(variables) as VariableName[]
+export const clusterVariables = Object.keys(cluster) as (keyof typeof cluster)[]
 
 export type Values = {
   [N in VariableName]: Exclude<(typeof variables)[N]['value'], undefined>

@@ -3,6 +3,16 @@ import type { Mutation } from '../../scripts/mutations/mutation.ts'
 /** What is set, who is in an audience, and who is forgotten. */
 export const settings: readonly Mutation[] = [
   {
+    id: 'settings-of-dev-taken-for-another-cluster',
+    file: 'src/config/dev-env.ts',
+    find: 'return isOther ? {} : left',
+    replace: 'return isOther && left.KAFKA_BROKERS === undefined ? {} : left',
+    test: {
+      file: 'config/dev-env.test.ts',
+      name: 'a part takes nothing of what dev left once it is given any setting of a cluster, an equal one or a secret too',
+    },
+  },
+  {
     id: 'secrets-in-clear',
     file: 'src/adapters/secrets.ts',
     find: "const ciphertext = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])",

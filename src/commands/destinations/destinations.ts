@@ -14,7 +14,7 @@ import type { SettingsCommand } from '../../core/settings/commands.ts'
 import type { Destination } from '../../core/settings/settings.ts'
 import { sendSample } from '../../adapters/webhook/sample-call.ts'
 import { transportOf } from '../../adapters/webhook/transport.ts'
-import { printJson, printTable } from '../output.ts'
+import { print, printJson, printTable } from '../output.ts'
 import {
   addIdCommand,
   addListCommand,
@@ -129,8 +129,9 @@ export function destinationsCommand(): Command {
     .command('test <id>')
     .summary('send one sample call to each URL')
     .description(
-      'Sends one sample call to each URL, once, enabled or not, paused or not, and prints each outcome. Exit code 1 unless all ' +
-        'succeed.',
+      'Sends one sample call to each URL, once, enabled or not, paused or not, and prints each outcome. It sends from this ' +
+        'machine with the settings of this command (WEBHOOK_ALLOWED_NETWORKS, WEBHOOK_CA_FILE); forwarders may have ' +
+        'others. Exit code 1 unless all succeed.',
     )
     .option('--json', 'one JSON object a URL')
     .action(runAction(test))
@@ -223,7 +224,7 @@ async function test(id: string, { json }: JsonFlag, command: Command): Promise<v
     )
     const views = results.map(sampleView)
     if (json) views.forEach(printJson)
-    else
+    else {
       printTable(
         ['URL', 'OUTCOME', 'STATUS', 'MS', 'ADDRESS', 'DETAIL'],
         views.map(({ number, url, outcome, status, durationMs, detail }) => [
@@ -235,6 +236,11 @@ async function test(id: string, { json }: JsonFlag, command: Command): Promise<v
           detail ?? '',
         ]),
       )
+      const allowed = config.allowedNetworks.join() || 'not set'
+      print(
+        `Sent from this machine with this command's settings (WEBHOOK_ALLOWED_NETWORKS: ${allowed}); forwarders may have others.`,
+      )
+    }
     if (views.some(({ outcome }) => outcome !== 'success')) process.exitCode = 1
   })
 }

@@ -45,5 +45,9 @@ export class DevState {
   }
 }
 
-/** As Node's `parseEnv` reads it back. */
-const quoted = (value: string): string => (/^[\w.,:/-]*$/.test(value) ? value : `'${value}'`)
+/** As Node's `parseEnv` reads it back: it knows three quotes, and no escape. */
+function quoted(value: string): string {
+  if (/^[\w.,:/-]*$/.test(value)) return value
+  const quote = ["'", '"', '`'].find((mark) => !value.includes(mark)) ?? "'"
+  return quote + value + quote
+}

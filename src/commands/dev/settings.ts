@@ -37,7 +37,9 @@ export async function leaveForOthers(state: DevState, config: Config, defaults: 
     KAFKA_BROKERS: config.kafka.brokers.join(),
     KAFKA_SSL: config.kafka.ssl ? 'true' : null,
     ...pathsOf(config),
+    ...loginOf(config),
     SCHEMA_REGISTRY_URL: config.registry.url,
+    SCHEMA_REGISTRY_USERNAME: config.registry.username,
     TOPIC_PREFIX: config.topicPrefix,
     GROUP_ID: config.groupId,
     RETRY_TIERS: config.retryTiers.map(({ name }) => name).join(),
@@ -58,11 +60,25 @@ function pathsOf({ kafka: { ssl } }: Config): Record<string, string | null> {
   }
 }
 
+/** All but its secret. */
+function loginOf({ kafka: { sasl } }: Config): Record<string, string | null> {
+  const oauth = sasl?.mechanism === 'oauthbearer' ? sasl : null
+  return {
+    KAFKA_SASL_MECHANISM: sasl?.mechanism ?? null,
+    KAFKA_SASL_USERNAME: sasl && sasl.mechanism !== 'oauthbearer' ? sasl.username : null,
+    KAFKA_SASL_OAUTH_TOKEN_URL: oauth?.tokenUrl ?? null,
+    KAFKA_SASL_OAUTH_CLIENT_ID: oauth?.clientId ?? null,
+    KAFKA_SASL_OAUTH_SCOPE: oauth?.scope ?? null,
+  }
+}
+
 /** The variables that a second terminal has to set by itself, since secrets are not written down. */
-export function notLeft(config: Config): string[] {
+export function notLeft({ kafka: { sasl }, registry }: Config): string[] {
   return [
     ...(fromUser('SECRETS_KEY') ? ['SECRETS_KEY'] : []),
-    ...(config.kafka.sasl ? ['KAFKA_SASL_…'] : []),
-    ...(config.registry.username ? ['SCHEMA_REGISTRY_USERNAME and …_PASSWORD'] : []),
+    ...(sasl
+      ? [sasl.mechanism === 'oauthbearer' ? 'KAFKA_SASL_OAUTH_CLIENT_SECRET' : 'KAFKA_SASL_PASSWORD']
+      : []),
+    ...(registry.username ? ['SCHEMA_REGISTRY_PASSWORD'] : []),
   ]
 }

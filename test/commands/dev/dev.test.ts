@@ -45,8 +45,17 @@ test('dev starts everything, shows verified samples once, keeps its state and le
     assert.match(first.written(), /track {5}me {9}From elsewhere {4} signature verified\n/)
     const list = checkout.start(['sources', 'list', '--json'])
     assert.equal(await list.ended, 0)
+    const [, used] = /^settings of npm start: (.*) \(\.postrider\/dev\.env\)$/m.exec(list.written())!
+    assert.deepEqual(used!.split(', ').sort(), [
+      'ADMIN_TOKEN',
+      'KAFKA_BROKERS',
+      'LEDGER',
+      'SCHEMA_REGISTRY_URL',
+      'SECRETS_KEY',
+      'WEBHOOK_ALLOWED_NETWORKS',
+    ])
     const sources = list
-      .written()
+      .stdout()
       .trim()
       .split('\n')
       .map((line) => (JSON.parse(line) as { id: string }).id)

@@ -10,6 +10,8 @@ import { endWithThisProcess } from './command-rig.ts'
 export interface Running {
   pid: number
   written(): string
+  /** To stdout alone. */
+  stdout(): string
   /** Resolves once it has written this; rejects when it ends before, or after `withinMs`. */
   writes(text: string, withinMs?: number): Promise<void>
   signal(name: NodeJS.Signals): void
@@ -43,13 +45,16 @@ export async function makeCheckout(t: TestContext): Promise<Checkout> {
   const start = (args: readonly string[], env: Record<string, string> = {}, input = ''): Running => {
     const child = spawn(process.execPath, [entry, ...args], { cwd: folder, env: { ...base, ...env } })
     endWithThisProcess(child)
-    let written = ''
+    let [written, stdout] = ['', '']
     const listeners = new Set<() => void>()
     const take = (chunk: string) => {
       written += chunk
       for (const listener of listeners) listener()
     }
-    child.stdout.setEncoding('utf8').on('data', take)
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+      stdout += chunk
+      take(chunk)
+    })
     child.stderr.setEncoding('utf8').on('data', take)
     child.stdin.on('error', () => {})
     child.stdin.end(input)
@@ -64,6 +69,7 @@ export async function makeCheckout(t: TestContext): Promise<Checkout> {
     return {
       pid: child.pid!,
       written: () => written,
+      stdout: () => stdout,
       ended,
       signal: (name) => void child.kill(name),
       writes(text, withinMs = 60_000) {

@@ -65,7 +65,7 @@ export const destinationOperations: Operation[] = [
     id: 'testDestination',
     route: 'POST /destinations/{id}/test',
     role: 'operator',
-    summary: 'Send one sample call to each URL, once, enabled or not',
+    summary: 'Send one sample call to each URL, once, enabled or not, from the console and with its settings',
     params: idParams,
     success: { status: 200, description: 'The outcome at each URL.', schema: sampleOutcomes },
     async handle({ params: { id } }, { settings, sendSample }) {
