@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { PostriderError } from '../errors.ts'
 import { loginProblems } from './kafka-security.ts'
+import { formatDuration } from '../core/duration.ts'
 import { Complaint } from './readers.ts'
 import { variableNames, variables } from './variables.ts'
 import type { Variable } from './variable.ts'
@@ -35,6 +36,28 @@ function secretText(env: Environment, name: string, problems: string[]): string 
 const shown = (text: string): string => JSON.stringify(text.replace(/\/\/[^/\s]*@/g, '//…@'))
 
 /**
+ * No retry can wait in a tier that is not shorter than the retry window. A line for each such tier that was asked for;
+ * of the default ones they are left out.
+ */
+function fitTiers(
+  values: Partial<Values>,
+  isGiven: boolean,
+  spell: (name: VariableName) => string,
+): string[] {
+  const { RETRY_TIERS: tiers, RETRY_WINDOW: windowMs } = values
+  if (!tiers || windowMs === undefined) return []
+  const fitting = tiers.filter(({ delayMs }) => delayMs < windowMs)
+  const asked = isGiven ? tiers : fitting.length === 0 ? tiers.slice(0, 1) : []
+  values.RETRY_TIERS = fitting
+  return asked
+    .filter(({ delayMs }) => delayMs >= windowMs)
+    .map(
+      ({ name }) =>
+        `${spell('RETRY_TIERS')} has ${name}, and ${spell('RETRY_WINDOW')} is ${formatDuration(windowMs)}: a retry cannot wait that long; each tier has to be shorter than the window`,
+    )
+}
+
+/**
  * Reads every variable. Throws PostriderError 'usage' with one line for each that is wrong: its name, what it
  * had (never for secrets) and what it takes. `spell` gives the name to use in those lines, for values that came
  * from a flag.
@@ -58,6 +81,8 @@ export function readEnvironment(env: Environment, spell: (name: VariableName) =>
     }
   }
   problems.push(...loginProblems(values as Partial<Values>, spell))
+  const isGiven = textOf(env, 'RETRY_TIERS') !== null
+  problems.push(...fitTiers(values as Partial<Values>, isGiven, spell))
   if (problems.length > 0) throw new PostriderError('usage', problems.join('\n'))
   return values as Values
 }

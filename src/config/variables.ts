@@ -1,5 +1,4 @@
 // Every environment variable: the one place where its default, what it takes and what it means are written.
-import { formatDuration } from '../core/duration.ts'
 import {
   brokerList,
   duration,
@@ -76,7 +75,8 @@ const cluster = {
   SCHEMA_REGISTRY_URL: variable(httpUrl, {
     default: 'http://localhost:8081',
     takes: 'an http or https URL without credentials',
-    meaning: 'A schema registry that speaks the Confluent API.',
+    meaning:
+      'A schema registry that speaks the Confluent API: Confluent’s, or Apicurio at `https://host/apis/ccompat/v7`.',
   }),
   SCHEMA_REGISTRY_USERNAME: variable(matching(/^.+$/), {
     takes: 'a name, with SCHEMA_REGISTRY_PASSWORD',
@@ -109,8 +109,9 @@ export const variables = {
   }),
   RETRY_TIERS: variable(tierList(fourHours, 16), {
     default: '10s,30s,1m,5m,15m,30m,1h,2h',
-    takes: `1 to 16 durations in ascending order, each at most ${formatDuration(fourHours)}, separated by commas`,
-    meaning: 'How long to wait before each further attempt; one topic each. Run `setup` after a change.',
+    takes: '1 to 16 durations in ascending order, each shorter than RETRY_WINDOW, separated by commas',
+    meaning:
+      'How long to wait before each further attempt; one topic each. Run `setup` after a change. Unset: those of the default that are shorter than RETRY_WINDOW.',
   }),
   RETRY_WINDOW: variable(duration(1, fourHours), {
     default: '4h',

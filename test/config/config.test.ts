@@ -99,6 +99,25 @@ for (const [tiers, complaint] of tierFaults) {
   })
 }
 
+test('a tier that is not shorter than the retry window is refused by name, and left out where nobody asked for it', () => {
+  const line = (tier: string, window: string) =>
+    `RETRY_TIERS has ${tier}, and RETRY_WINDOW is ${window}: a retry cannot wait that long; each tier has to be shorter than the window`
+  assert.deepEqual(linesFor({ RETRY_TIERS: '4h' }), [line('4h', '4h')])
+  assert.deepEqual(linesFor({ RETRY_TIERS: '5s,15s,20s', RETRY_WINDOW: '15s' }), [
+    line('15s', '15s'),
+    line('20s', '15s'),
+  ])
+  assert.deepEqual(linesFor({ RETRY_WINDOW: '10s' }), [line('10s', '10s')])
+  assert.deepEqual(
+    loadConfig({ RETRY_WINDOW: '1m' }).retryTiers.map(({ name }) => name),
+    ['10s', '30s'],
+  )
+  assert.equal(loadConfig({ RETRY_TIERS: '3h' }).retryTiers.length, 1)
+  // Of a value that is wrong by itself nothing more is said.
+  assert.equal(linesFor({ RETRY_TIERS: '5h', RETRY_WINDOW: '1h' }).length, 1)
+  assert.equal(linesFor({ RETRY_TIERS: '2h', RETRY_WINDOW: '5h' }).length, 1)
+})
+
 test('tiers of fractions of a second are allowed and keep the names as written', () => {
   assert.deepEqual(loadConfig({ RETRY_TIERS: '200ms, 500ms,1s' }).retryTiers, [
     { name: '200ms', delayMs: 200 },
