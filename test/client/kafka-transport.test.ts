@@ -103,6 +103,24 @@ test('before setup, the error says to run it', async () => {
   assert.match(failures[0]!.message, /run `postrider setup`/)
 })
 
+test('with a registry URL that has no Confluent API, the error says where it may be', async () => {
+  const failures: DeliveryError[] = []
+  const { origin } = new URL(registryUrl())
+  const transport = new KafkaTransport({
+    brokers: brokers(),
+    schemaRegistryUrl: origin,
+    topicPrefix: uniquePrefix(),
+    sourceId: 'shop',
+  })
+  const client = new Analytics('', { transport, retries: 0, onError: (error) => failures.push(error) })
+  client.track({ userId: 'u', event: 'E' })
+  await client.close()
+  assert.match(
+    failures[0]!.message,
+    new RegExp(`no Confluent API at .*; Apicurio has it at ${origin}/apis/ccompat/v7`),
+  )
+})
+
 // In a test of its own within, so that the deployment is cleared away before its Kafka.
 test('with a broker of its own', async (t) => {
   const kafka = await ownKafka(t)

@@ -18,6 +18,8 @@ const requestTimeoutMs = 5_000
 
 /** Of a request for one schema: these speak of the login, or of the moment, and not of what was asked for. */
 const passingRefusals = [401, 407, 408, 425, 429]
+/** Begins the messages of the client's own errors. */
+const clientId = 'registry'
 /** More versions of one subject are not looked at, the oldest first. */
 const maxVersions = 200
 
@@ -30,6 +32,7 @@ export class Registry {
   readonly #client: SchemaRegistry
   readonly #authorization: string | null
   readonly #timeoutMs: number
+  #hasConfluentApi = false
 
   constructor(config: Config['registry'], timeoutMs = requestTimeoutMs) {
     this.url = config.url.replace(/\/+$/, '')
@@ -38,6 +41,7 @@ export class Registry {
     this.#authorization =
       username === null ? null : `Basic ${Buffer.from(`${username}:${password ?? ''}`).toString('base64')}`
     this.#client = new SchemaRegistry({
+      clientId,
       host: this.url,
       ...(username === null ? {} : { auth: { username, password: password ?? '' } }),
       // The caller knows better whether and when to retry.
@@ -65,7 +69,7 @@ export class Registry {
         if (isRefusal(error))
           throw new PostriderError(
             'undecodable',
-            `the registry does not give schema ${id} (${error.status}): ${messageOf(error)}`,
+            `the registry does not give schema ${id} (${error.status}): ${said(error)}`,
             { cause: error },
           )
         if (isResponse(error)) throw error
@@ -103,20 +107,46 @@ export class Registry {
 
   /** The client has no such call. */
   async #versionsOf(subject: string): Promise<number[] | null> {
-    let versions: unknown
+    const { status, body: versions } = await this.#get(`/subjects/${encodeURIComponent(subject)}/versions`)
+    if (status === 404) {
+      await this.#requireConfluentApi()
+      return null
+    }
+    if (Array.isArray(versions) && versions.every((version) => typeof version === 'number')) return versions
+    throw this.#unavailable(subject, 'it does not list its versions')
+  }
+
+  /** What the client has no call for. `body` is undefined where it is no JSON. */
+  async #get(path: string): Promise<{ status: number; body: unknown }> {
     try {
-      const response = await fetch(`${this.url}/subjects/${encodeURIComponent(subject)}/versions`, {
+      const response = await fetch(`${this.url}${path}`, {
         redirect: 'error',
         signal: AbortSignal.timeout(this.#timeoutMs),
         headers: this.#authorization === null ? {} : { authorization: this.#authorization },
       })
-      if (response.status === 404) return null
-      if (response.ok) versions = await response.json()
+      const text = await response.text()
+      return { status: response.status, body: jsonOf(text) }
     } catch (error) {
-      throw this.#unavailable(subject, messageOf(error), error)
+      const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+      throw this.#unreachable(messageOf(cause), error)
     }
-    if (Array.isArray(versions) && versions.every((version) => typeof version === 'number')) return versions
-    throw this.#unavailable(subject, 'it does not list its versions')
+  }
+
+  /**
+   * A 404 says that there is no such thing only where the API is that could have it. Any registry answers this request,
+   * by an `error_code` too.
+   */
+  async #requireConfluentApi(): Promise<void> {
+    if (this.#hasConfluentApi) return
+    const { status, body } = await this.#get('/config')
+    const code: unknown =
+      typeof body === 'object' && body !== null && 'error_code' in body ? body.error_code : null
+    if (status === 404 && typeof code !== 'number')
+      throw new PostriderError(
+        'registry_unavailable',
+        `there is no Confluent API at the schema registry's URL ${this.url}; Apicurio has it at ${new URL(this.url).origin}/apis/ccompat/v7`,
+      )
+    this.#hasConfluentApi = true
   }
 
   /**
@@ -159,10 +189,15 @@ export class Registry {
       return await Promise.race([request(), deadline])
     } catch (error) {
       // What the client makes of a 404 when it looks a schema up.
-      if (error instanceof Error && error.name === 'ConfluentSchemaRegistryError') return null
+      const isLookUp = error instanceof Error && error.name === 'ConfluentSchemaRegistryError'
+      if (isLookUp || (isResponse(error) && error.status === 404)) {
+        await this.#requireConfluentApi()
+        return null
+      }
       if (!isResponse(error)) throw error
-      if (error.status === 404) return null
       if (error.status === 409 || error.status === 422) throw error
+      const unanswered = unansweredReason(error)
+      if (unanswered !== null) throw this.#unreachable(unanswered, error)
       throw this.#unavailable(what, reasonOf(error), error)
     } finally {
       clearTimeout(timer)
@@ -173,6 +208,14 @@ export class Registry {
   #checkedId(subject: string, id: unknown): number {
     if (typeof id === 'number') return id
     throw this.#unavailable(subject, 'what answers there is no schema registry')
+  }
+
+  #unreachable(reason: string, cause: unknown): PostriderError {
+    return new PostriderError(
+      'registry_unavailable',
+      `the schema registry at ${this.url} cannot be reached: ${reason}`,
+      { cause },
+    )
   }
 
   #unavailable(what: string, reason: string, cause?: unknown): PostriderError {
@@ -195,22 +238,33 @@ interface FailedResponse extends Error {
 const isResponse = (error: unknown): error is FailedResponse =>
   error instanceof Error && 'status' in error && typeof error.status === 'number'
 
-/**
- * The registry answered that it does not give what was asked for. What the client makes of no answer at all has status
- * 400 too, but no message of a registry's.
- */
+const said = (error: FailedResponse): string => messageOf(error).replace(`${clientId} - `, '')
+
+/** Why there was no answer at all, of which the client makes a status of 400 too, but no message of a registry's. */
+const unansweredReason = (error: FailedResponse): string | null =>
+  /^Error, status 400: (?!\[object )(.+)$/.exec(said(error))?.[1] ?? null
+
+/** The registry answered that it does not give what was asked for. */
 const isRefusal = (error: unknown): error is FailedResponse =>
   isResponse(error) &&
   error.status >= 400 &&
   error.status < 500 &&
   error.status !== 404 &&
   !passingRefusals.includes(error.status) &&
-  !error.message.includes('Error, status 400')
+  unansweredReason(error) === null
 
 function reasonOf(error: FailedResponse): string {
   if (error.status === 401 || error.status === 403)
     return `it refuses the login (${error.status}); check SCHEMA_REGISTRY_USERNAME and SCHEMA_REGISTRY_PASSWORD`
-  return messageOf(error)
+  return said(error)
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
 }
 
 function refusalOf(error: unknown, subject: string): unknown {
@@ -219,7 +273,7 @@ function refusalOf(error: unknown, subject: string): unknown {
   if (!isResponse(error)) return error
   return new PostriderError(
     'setup',
-    `the registry refuses the schema of ${subject} (${error.status}): ${messageOf(error)}. Its versions there are not Postrider's own: use another TOPIC_PREFIX, or delete the subject`,
+    `the registry refuses the schema of ${subject} (${error.status}): ${said(error)}. Its versions there are not Postrider's own: use another TOPIC_PREFIX, or delete the subject`,
     { cause: error },
   )
 }

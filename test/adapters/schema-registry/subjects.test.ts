@@ -4,7 +4,7 @@ import { Registry } from '../../../src/adapters/schema-registry/registry.ts'
 import { recordSchema } from '../../../src/adapters/schema-registry/schemas.ts'
 import { registerSchemas } from '../../../src/adapters/schema-registry/subjects.ts'
 import { PostriderError } from '../../../src/errors.ts'
-import { registerSchema } from '../../support/deployment/registry.ts'
+import { brokenRegistry, registerSchema } from '../../support/deployment/registry.ts'
 import { registryUrl, uniquePrefix } from '../../support/deployment/rig.ts'
 
 const registry = () => new Registry({ url: registryUrl(), username: null, password: null })
@@ -99,4 +99,46 @@ test('a subject that holds a foreign schema rejects ours, and the error says so'
       error.code === 'setup' &&
       error.message.startsWith(`the registry refuses the schema of ${subject} (409)`),
   )
+})
+
+test('a 404 of something that is no Confluent API is no answer about a schema, and the error says where the API may be', async (t) => {
+  const subject = `${uniquePrefix()}analytics.calls-value`
+  const bodies = [
+    '<html>404 Not Found</html>',
+    '',
+    '{"detail":"NotFoundException","status":404}',
+    '{"message":"Not Found"}',
+  ]
+  for (const body of bodies) {
+    const url = await brokenRegistry(t, (_request, response) => response.writeHead(404).end(body))
+    const elsewhere = new Registry({ url: `${url}/`, username: null, password: null })
+    const asked: [string, () => Promise<unknown>][] = [
+      ['schema', () => elsewhere.schema(1)],
+      ['idOf', () => elsewhere.idOf(subject, recordSchema('analyticsCall'))],
+      ['idsOf', () => elsewhere.idsOf(subject)],
+      ['register', () => elsewhere.register(subject, recordSchema('analyticsCall'))],
+    ]
+    for (const [name, ask] of asked)
+      await assert.rejects(
+        ask,
+        {
+          code: 'registry_unavailable',
+          message: `there is no Confluent API at the schema registry's URL ${url}; Apicurio has it at ${url}/apis/ccompat/v7`,
+        },
+        `${name} with ${JSON.stringify(body)}`,
+      )
+  }
+})
+
+test('a 404 of a registry says that there is no such thing, also where nobody may read its own level', async (t) => {
+  for (const status of [404, 403]) {
+    const url = await brokenRegistry(t, (request, response) =>
+      response
+        .writeHead(request.url === '/config' ? status : 404, { 'content-type': 'application/json' })
+        .end(JSON.stringify({ error_code: status * 100 + 1, message: 'no' })),
+    )
+    const there = new Registry({ url, username: null, password: null })
+    assert.equal(await there.idOf('a-value', recordSchema('analyticsCall')), null)
+    await assert.rejects(there.schema(1), { code: 'undecodable', message: 'the registry has no schema 1' })
+  }
 })

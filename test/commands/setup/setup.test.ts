@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { commandRig } from '../../support/deployment/command-rig.ts'
+import { registryUrl } from '../../support/deployment/rig.ts'
 import { createTopics } from '../../../src/adapters/kafka/admin/create-topics.ts'
 
 const lines = (text: string): Record<string, unknown>[] =>
@@ -46,8 +47,15 @@ test('an unreachable registry gets one line, and a second setup continues from t
   assert.equal(away.status, 1)
   assert.match(
     away.stderr,
-    /^postrider: the schema registry at http:\/\/127\.0\.0\.1:1 gave no answer about .*ECONNREFUSED.*\n$/,
+    /^postrider: the schema registry at http:\/\/127\.0\.0\.1:1 cannot be reached: connect ECONNREFUSED 127\.0\.0\.1:1\n$/,
   )
+  const { origin } = new URL(registryUrl())
+  const pathless = await rig.run('', '--schema-registry-url', origin, 'setup')
+  assert.deepEqual(pathless, {
+    status: 1,
+    stdout: '',
+    stderr: `postrider: there is no Confluent API at the schema registry's URL ${origin}; Apicurio has it at ${origin}/apis/ccompat/v7\n`,
+  })
   assert.equal((await rig.run('', 'setup')).status, 0)
 })
 
