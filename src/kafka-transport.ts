@@ -3,6 +3,7 @@ import './throw-on-old-node.ts'
 import { randomUUID } from 'node:crypto'
 import type { Kafka } from 'kafkajs'
 import { createKafka } from './adapters/kafka/client.ts'
+import type { ProducerLog } from './adapters/kafka/producer/failing-writes.ts'
 import { KafkaProducer } from './adapters/kafka/producer/kafka-producer.ts'
 import { encodeRecord } from './adapters/kafka/producer/plain-record.ts'
 import { publishAll } from './adapters/kafka/producer/publish.ts'
@@ -20,6 +21,8 @@ import type { EncodedRecord } from './forwarder/settle/record-sink.ts'
 
 /** A batch that is not acknowledged by then has failed, and the client sends it again. */
 const acknowledgeWithinMs = 15_000
+/** Brokers that cannot be reached are reported after this; the client tries again by its own policy. */
+const connectWithinMs = 5_000
 
 export interface KafkaTransportOptions {
   /** Of the calls: there is no write key here that would name it. */
@@ -80,6 +83,8 @@ export class KafkaTransport implements Transport {
   readonly #topic: string
   readonly #codec: Codecs['calls']
   readonly #producer: KafkaProducer
+  /** What the producer would log, of which an attempt that is cut off says the newest. */
+  readonly #faults = new NewestFault()
 
   /** Throws AnalyticsError `invalid_option`. */
   constructor(options: KafkaTransportOptions) {
@@ -95,22 +100,34 @@ export class KafkaTransport implements Transport {
     const log = createLog({ level: 'silent', to: 'stderr' })
     this.#sourceId = options.sourceId
     this.#topic = topics.calls
-    this.name = `Kafka topic ${topics.calls}`
+    const brokers = hasBrokers ? ` at ${options.brokers!.join(', ')}` : ''
+    this.name = `Kafka topic ${topics.calls}${brokers}`
     const kafka = options.kafka ?? createKafka(config, log)
-    this.#producer = validly(() => new KafkaProducer(kafka, log))
+    this.#producer = validly(() => new KafkaProducer(kafka, this.#faults))
     this.#codec = createCodecs({ registry: config.registry, topics, log }).calls
   }
 
-  async send({ items, sentAt }: Batch): Promise<SendResult> {
-    try {
-      await this.#codec.ready()
-      const { records, rejected } = this.#recordsOf(items, sentAt)
-      if (records.length > 0)
-        await publishAll(this.#producer, this.#topic, records, { withinMs: acknowledgeWithinMs })
-      return { kind: 'accepted', rejected }
-    } catch (error) {
-      return { kind: 'unavailable', message: messageOf(error), retryAfterMs: null }
+  send(batch: Batch, signal: AbortSignal): Promise<SendResult> {
+    this.#faults.newest = null
+    return new Promise((resolve) => {
+      const onAbort = () => resolve(unavailable(this.#faults.newest ?? 'no answer yet'))
+      const settle = (result: SendResult) => {
+        signal.removeEventListener('abort', onAbort)
+        resolve(result)
+      }
+      signal.addEventListener('abort', onAbort)
+      this.#publish(batch).then(settle, (error: unknown) => settle(unavailable(messageOf(error))))
+    })
+  }
+
+  async #publish({ items, sentAt }: Batch): Promise<SendResult> {
+    await this.#codec.ready()
+    const { records, rejected } = this.#recordsOf(items, sentAt)
+    if (records.length > 0) {
+      await this.#producer.ready(this.#topic, { deadline: performance.now() + connectWithinMs })
+      await publishAll(this.#producer, this.#topic, records, { withinMs: acknowledgeWithinMs })
     }
+    return { kind: 'accepted', rejected }
   }
 
   close(): Promise<void> {
@@ -139,6 +156,27 @@ export class KafkaTransport implements Transport {
     }
     return { records, rejected }
   }
+}
+
+/** Where messages name environment variables, an application has set options. */
+const unavailable = (message: string): SendResult => ({
+  kind: 'unavailable',
+  message: message.replace(/\b[A-Z]+_[A-Z_]+\b/g, (name) => optionOf[name] ?? name),
+  retryAfterMs: null,
+})
+
+class NewestFault implements ProducerLog {
+  newest: string | null = null
+
+  debug(fields: { error?: unknown }): void {
+    if (typeof fields.error === 'string') this.newest = fields.error
+  }
+
+  warn(fields: { error?: unknown }): void {
+    this.debug(fields)
+  }
+
+  info(): void {}
 }
 
 function configOf(options: KafkaTransportOptions): ReturnType<typeof loadConfig> {

@@ -17,6 +17,7 @@ import { longestTimeoutMs, readOptions } from './options.ts'
 import type { AnalyticsOptions, ClientSettings } from './options.ts'
 import { envelopeBytes, maxBatchBytes } from './transport.ts'
 import { maxCallBytes, writeCall } from './write-call.ts'
+import type { WrittenCall } from './write-call.ts'
 
 const maxItemBytes = maxBatchBytes - envelopeBytes
 /** For a transport to close its connections after the last send. */
@@ -51,6 +52,8 @@ export class Analytics {
   readonly #turnstile = new Turnstile(() => this.#queue.roomFor(maxCallBytes))
   readonly #givingUp = new AbortController()
   #isSending = false
+  /** Why the newest attempt failed; null when it succeeded. */
+  #lastFault: string | null = null
   #timer: NodeJS.Timeout | null = null
   /** By performance.now(). */
   #lastFlushAt = performance.now()
@@ -152,7 +155,7 @@ export class Analytics {
     const call = writeCall(type, given, Date.now())
     if (!this.#queue.offer(call)) throw this.#queueFull(type)
     this.#accepted++
-    this.#debug?.(`took ${type} ${call.messageId}, ${call.bytes} bytes`)
+    this.#debug?.(`took ${type} ${call.messageId}, ${call.bytes} bytes${leftOut(call)}`)
     if (this.#isSending) return
     if (this.#isDue) this.#startSending()
     else this.#timer ??= setTimeout(() => this.#startSending(), this.#untilDueMs)
@@ -200,13 +203,16 @@ export class Analytics {
 
   async #send(): Promise<void> {
     const { transport, policy, flushAt } = this.#settings
-    const by = { transport, policy, debug: this.#debug, signal: this.#givingUp.signal }
+    const { signal } = this.#givingUp
     do {
-      const isBatching = flushAt > 1 || by.signal.aborted
+      const isBatching = flushAt > 1 || signal.aborted
       const batch = this.#queue.take(isBatching ? Infinity : 1, maxItemBytes)
       this.#begun += batch.length
       this.#lastFlushAt = performance.now()
-      for (const failure of await deliverBatch(batch, by)) this.#report(failure)
+      const by = { transport, policy, debug: this.#debug, signal, lastFault: this.#lastFault }
+      const { failures, lastFault } = await deliverBatch(batch, by)
+      this.#lastFault = lastFault
+      for (const failure of failures) this.#report(failure)
       this.#queue.settle(batch)
       this.#settled += batch.length
       this.#wakeFlushed()
@@ -230,6 +236,14 @@ export class Analytics {
     for (const { resolve } of this.#flushWaiters.splice(0, done)) resolve()
   }
 }
+
+const maxNameLength = 40
+
+/** Of fields that are not sent, the names: nothing else of a call gets into the log. */
+const leftOut = ({ notTaken }: WrittenCall): string =>
+  notTaken.length === 0
+    ? ''
+    : `; unknown fields, not sent: ${notTaken.map((name) => JSON.stringify(name.slice(0, maxNameLength))).join(', ')}`
 
 /** Rejects when the work takes longer. */
 async function within(ms: number, work: () => Promise<void>): Promise<void> {

@@ -23,7 +23,7 @@ export function readAnswer(
     return { kind: 'accepted', rejected: rejected ?? [] }
   }
   if (status === 400 && rejected !== null) return { kind: 'rejected', rejected }
-  const message = `${status}${describe(body)}`
+  const message = `HTTP ${status}${describe(body)}`
   if (status < 300)
     return { kind: 'unavailable', message: `${message}: not a collector's answer`, retryAfterMs: null }
   if (retriedClientErrors.includes(status) || (status >= 500 && !finalServerErrors.includes(status))) {

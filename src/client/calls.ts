@@ -4,12 +4,12 @@ export type ClientCallType = 'identify' | 'track' | 'page' | 'screen' | 'group' 
 /** Numbers are sent as strings. An empty string counts as absent. */
 export type Id = string | number
 
+/** Every call needs `userId`, the user's id in your database, or `anonymousId`, any id of your own for a user that you do not know yet. */
+export type Identity =
+  { userId: Id; anonymousId?: Id | null | undefined } | { userId?: Id | null | undefined; anonymousId: Id }
+
 /** What every call takes. `null` counts as absent everywhere. */
 export interface CommonFields {
-  /** The user's id in your database. Every call needs `userId` or `anonymousId`. */
-  userId?: Id | null | undefined
-  /** Any id of your own for a user that you do not know yet. */
-  anonymousId?: Id | null | undefined
   /** By this receivers know a call again; at most 100 characters. Made when absent. */
   messageId?: string | null | undefined
   /**
@@ -27,15 +27,17 @@ export interface CommonFields {
 }
 
 /** Ties a user to traits: at the creation of an account, and when traits change. */
-export interface IdentifyCall extends CommonFields {
-  traits?: object | null | undefined
-}
+export type IdentifyCall = CommonFields &
+  Identity & {
+    traits?: object | null | undefined
+  }
 
 /** Something that a user did. */
-export interface TrackCall extends CommonFields {
-  event: string
-  properties?: object | null | undefined
-}
+export type TrackCall = CommonFields &
+  Identity & {
+    event: string
+    properties?: object | null | undefined
+  }
 
 /** The keys that destinations know; others are welcome. */
 export interface PageProperties {
@@ -47,30 +49,34 @@ export interface PageProperties {
 }
 
 /** A user saw a page. */
-export interface PageCall extends CommonFields {
-  name?: string | null | undefined
-  category?: string | null | undefined
-  properties?: PageProperties | null | undefined
-  /** Another name of `properties`; not both. */
-  traits?: PageProperties | null | undefined
-}
+export type PageCall = CommonFields &
+  Identity & {
+    name?: string | null | undefined
+    category?: string | null | undefined
+    properties?: PageProperties | null | undefined
+    /** Another name of `properties`. Where both are given they are merged, and `properties` wins. */
+    traits?: PageProperties | null | undefined
+  }
 
 /** A user saw a screen of an app. */
-export interface ScreenCall extends CommonFields {
-  name?: string | null | undefined
-  category?: string | null | undefined
-  properties?: object | null | undefined
-}
+export type ScreenCall = CommonFields &
+  Identity & {
+    name?: string | null | undefined
+    category?: string | null | undefined
+    properties?: object | null | undefined
+  }
 
 /** Puts a user into a group: a company, an account, a team. */
-export interface GroupCall extends CommonFields {
-  groupId: Id
-  /** Of the group. */
-  traits?: object | null | undefined
-}
+export type GroupCall = CommonFields &
+  Identity & {
+    groupId: Id
+    /** Of the group. */
+    traits?: object | null | undefined
+  }
 
 /** The user known as `previousId` is `userId` from now on. */
-export interface AliasCall extends CommonFields {
+export type AliasCall = CommonFields & {
   userId: Id
   previousId: Id
+  anonymousId?: Id | null | undefined
 }

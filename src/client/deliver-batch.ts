@@ -8,23 +8,37 @@ import type { DeliveryErrorCode, UndeliveredCall } from './errors.ts'
 import type { RejectedItem, SendResult, Transport } from './transport.ts'
 import type { WrittenCall } from './write-call.ts'
 
+export interface BatchOutcome {
+  /** For the calls that were given up, each in one of them at most. */
+  failures: DeliveryError[]
+  /** Why the last attempt failed; null when it succeeded. */
+  lastFault: string | null
+}
+
 /**
- * Sends one batch until each of its calls is delivered or given up, under the same messageIds each time. Gives an
- * error for those that were given up, each call in one of them at the most; never rejects. Gives up at once when
- * the signal aborts.
+ * Sends one batch until each of its calls is delivered or given up, under the same messageIds each time. Never
+ * rejects. Gives up at once when the signal aborts, and says why it could not send before: `lastFault` is that of the
+ * batch before.
  */
 export async function deliverBatch(
   batch: readonly WrittenCall[],
-  by: { transport: Transport; policy: BackoffPolicy; debug: Debug | null; signal: AbortSignal },
-): Promise<DeliveryError[]> {
+  by: {
+    transport: Transport
+    policy: BackoffPolicy
+    debug: Debug | null
+    signal: AbortSignal
+    lastFault: string | null
+  },
+): Promise<BatchOutcome> {
   const { transport, policy, debug, signal } = by
   const failures: DeliveryError[] = []
+  let { lastFault } = by
   const givenUp = (code: DeliveryErrorCode, message: string) => {
     const reason = `${message} (${transport.name})`
     failures.push(
       new DeliveryError(code, `${counted(left.length)} not delivered: ${reason}`, all(left, reason)),
     )
-    return failures
+    return { failures, lastFault }
   }
   const nameRejected = (rejected: readonly RejectedItem[]): number => {
     const items = new Map(rejected.map((item) => [item.index, item]))
@@ -36,21 +50,23 @@ export async function deliverBatch(
   let left = batch
   let retries = 0
   for (;;) {
-    if (signal.aborted) return givenUp('close_deadline', 'the client closed before they could be sent')
+    if (signal.aborted) return givenUp('close_deadline', closedBefore('they could be sent', lastFault))
     const result = await attempt(left, transport, signal)
-    if (result === null) return givenUp('close_deadline', 'the client closed before an answer came')
+    if (result === null) return givenUp('close_deadline', closedBefore('an answer came', lastFault))
     debug?.(`${counted(left.length)} to ${transport.name}: ${describe(result)}`)
+    lastFault = 'message' in result ? result.message : null
     switch (result.kind) {
       case 'accepted':
         nameRejected(result.rejected)
-        return failures
+        return { failures, lastFault }
       case 'rejected':
         if (nameRejected(result.rejected) === 0) return givenUp('refused', 'rejected, no call being named')
-        if (left.length === 0) return failures
+        if (left.length === 0) return { failures, lastFault }
         continue
       case 'refused':
         return givenUp('refused', result.message)
       case 'unavailable': {
+        if (signal.aborted) continue
         if (++retries > policy.retries)
           return givenUp('retries_exhausted', `${result.message}, at the last of ${retries} attempts`)
         const waitMs = backoffMs(policy, retries, result.retryAfterMs, Math.random())
@@ -61,7 +77,13 @@ export async function deliverBatch(
   }
 }
 
-/** One attempt; null when the signal aborts before its result is there. Never rejects, whatever the transport does. */
+const closedBefore = (event: string, lastFault: string | null): string =>
+  lastFault === null ? `the client closed before ${event}` : `the client closed; last attempt: ${lastFault}`
+
+/**
+ * One attempt; null when the signal aborts before its result is there. A transport that ends at the signal has one turn
+ * of the event loop to say what it was waiting for. Never rejects, whatever the transport does.
+ */
 function attempt(
   calls: readonly WrittenCall[],
   transport: Transport,
@@ -72,7 +94,7 @@ function attempt(
       signal.removeEventListener('abort', onAbort)
       resolve(result)
     }
-    const onAbort = () => settle(null)
+    const onAbort = () => setImmediate(() => settle(null))
     signal.addEventListener('abort', onAbort)
     const items = calls.map(({ json }) => json)
     const sending = async () => checked(await transport.send({ items, sentAt: Date.now() }, signal))

@@ -1,7 +1,9 @@
 import http from 'node:http'
 import https from 'node:https'
 import { urlToHttpOptions } from 'node:url'
+import { messageOf } from '../errors.ts'
 import { readAnswer } from './answer.ts'
+import { networkReason } from './network-reason.ts'
 import { batchBody } from './transport.ts'
 import type { Batch, SendResult, Transport } from './transport.ts'
 import { version } from './version.ts'
@@ -15,15 +17,16 @@ const maxAnswerBytes = 1_048_576
  */
 export class HttpTransport implements Transport {
   readonly name: string
-  readonly #writeKey: string
+  /** The write key, and as Basic authentication writes it. */
+  readonly #secrets: readonly string[]
   readonly #timeoutMs: number
   readonly #client: typeof http | typeof https
   readonly #agent: http.Agent
   readonly #options: http.RequestOptions
 
   constructor({ endpoint, writeKey, timeoutMs }: { endpoint: URL; writeKey: string; timeoutMs: number }) {
-    this.name = endpoint.origin + endpoint.pathname
-    this.#writeKey = writeKey
+    this.#secrets = [writeKey, Buffer.from(`${writeKey}:`).toString('base64')]
+    this.name = this.#withoutSecrets(endpoint.origin + endpoint.pathname)
     this.#timeoutMs = timeoutMs
     this.#client = endpoint.protocol === 'https:' ? https : http
     this.#agent = new this.#client.Agent({ keepAlive: true, maxSockets: 1 })
@@ -32,7 +35,7 @@ export class HttpTransport implements Transport {
       method: 'POST',
       agent: this.#agent,
       headers: {
-        Authorization: `Basic ${Buffer.from(`${writeKey}:`).toString('base64')}`,
+        Authorization: `Basic ${this.#secrets[1]}`,
         'Content-Type': 'application/json',
         'User-Agent': `postrider-client/${version}`,
       },
@@ -46,31 +49,33 @@ export class HttpTransport implements Transport {
         ...this.#options,
         headers: { ...(this.#options.headers as http.OutgoingHttpHeaders), 'Content-Length': body.length },
       })
+      const startedAt = performance.now()
       const settle = (result: SendResult): void => {
         clearTimeout(timer)
         signal.removeEventListener('abort', onAbort)
-        resolve(result)
+        resolve(this.#withoutKey(result))
       }
       const giveUp = (message: string): void => {
         settle({ kind: 'unavailable', message, retryAfterMs: null })
         request.destroy()
       }
-      const onAbort = () => giveUp('given up')
-      const timer = setTimeout(
-        () => giveUp(`no complete answer within ${this.#timeoutMs} ms`),
-        this.#timeoutMs,
-      )
+      const waitedFor = (): string =>
+        request.socket?.connecting === false ? 'no complete answer' : 'no connection'
+      const onAbort = () => giveUp(`${waitedFor()} after ${Math.round(performance.now() - startedAt)} ms`)
+      const timer = setTimeout(() => giveUp(`${waitedFor()} within ${this.#timeoutMs} ms`), this.#timeoutMs)
       signal.addEventListener('abort', onAbort)
-      request.on('error', (error) => giveUp(networkReason(error)))
+      request.on('error', (error) =>
+        giveUp(networkReason(error, { hasTls: this.#client === https, isNew: !request.reusedSocket })),
+      )
       request.on('response', (response) => {
         const chunks: Buffer[] = []
         let length = 0
         response.on('data', (chunk: Buffer) => {
           length += chunk.length
-          if (length > maxAnswerBytes) giveUp(`${response.statusCode} with an endless answer`)
+          if (length > maxAnswerBytes) giveUp(`HTTP ${response.statusCode} with an endless answer`)
           else chunks.push(chunk)
         })
-        response.on('error', (error) => giveUp(networkReason(error)))
+        response.on('error', (error) => giveUp(`an answer that ends too early: ${messageOf(error)}`))
         response.on('end', () => {
           // An answer that did not wait for the body: a server that reads no further would hold the connection.
           if (!request.writableFinished) request.destroy()
@@ -79,7 +84,7 @@ export class HttpTransport implements Transport {
             retryAfter: response.headers['retry-after'],
             body: Buffer.concat(chunks).toString(),
           }
-          settle(this.#withoutKey(readAnswer(answer, batch.items.length, Date.now())))
+          settle(readAnswer(answer, batch.items.length, Date.now()))
         })
       })
       request.end(body)
@@ -92,7 +97,7 @@ export class HttpTransport implements Transport {
 
   /** Whatever answers may repeat what it was sent; the key must not get into errors and logs that way. */
   #withoutKey(result: SendResult): SendResult {
-    const clean = (text: string) => text.replaceAll(this.#writeKey, '…')
+    const clean = (text: string) => this.#withoutSecrets(text)
     if ('message' in result) return { ...result, message: clean(result.message) }
     if (result.rejected.length === 0) return result
     const rejected = result.rejected.map((item) => ({
@@ -102,9 +107,8 @@ export class HttpTransport implements Transport {
     }))
     return { ...result, rejected }
   }
-}
 
-/** A refused connection to a name with several addresses comes as an AggregateError without a message. */
-function networkReason(error: Error & { code?: string }): string {
-  return error.message || error.code || error.name
+  #withoutSecrets(text: string): string {
+    return this.#secrets.reduce((cleaned, secret) => cleaned.replaceAll(secret, '…'), text)
+  }
 }

@@ -10,6 +10,7 @@ export type {
   GroupCall,
   Id,
   IdentifyCall,
+  Identity,
   PageCall,
   PageProperties,
   ScreenCall,

@@ -29,8 +29,8 @@ export interface Transport {
   /** For people, without anything secret. */
   readonly name: string
   /**
-   * Resolves in bounded time. What it rejects with counts as `unavailable`. The answer is not awaited any more
-   * once the signal is aborted.
+   * Resolves in bounded time. What it rejects with counts as `unavailable`. Once the signal is aborted, only a result
+   * of the same turn of the event loop counts: `unavailable`, with what it was waiting for.
    */
   send(batch: Batch, signal: AbortSignal): Promise<SendResult>
   /** Leaves no handle open. Called once, after the last send. */

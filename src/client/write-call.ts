@@ -1,15 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { formatTimestamp, parseTimestamp } from '../core/call/timestamp.ts'
-import type {
-  AliasCall,
-  ClientCallType,
-  CommonFields,
-  GroupCall,
-  IdentifyCall,
-  PageCall,
-  ScreenCall,
-  TrackCall,
-} from './calls.ts'
+import { mergedUnder, sharedMap } from '../core/call/tracking-merge.ts'
+import type { ClientCallType, CommonFields } from './calls.ts'
 import { AnalyticsError } from './errors.ts'
 import { version } from './version.ts'
 
@@ -24,9 +16,24 @@ export interface WrittenCall {
   json: string
   /** Of `json` in UTF-8. */
   bytes: number
+  /** Names of what the call had and calls of its type do not take. */
+  notTaken: readonly string[]
 }
 
-type AnyCall = IdentifyCall & Partial<TrackCall> & PageCall & ScreenCall & Partial<GroupCall & AliasCall>
+const commonFields = ['userId', 'anonymousId', 'messageId', 'timestamp', 'context', 'integrations'] as const
+const ownFieldNames = {
+  identify: ['traits'],
+  track: ['event', 'properties'],
+  page: ['name', 'category', 'properties', 'traits'],
+  screen: ['name', 'category', 'properties'],
+  group: ['groupId', 'traits'],
+  alias: ['previousId'],
+} as const satisfies Record<ClientCallType, readonly string[]>
+
+type Field = (typeof commonFields)[number] | (typeof ownFieldNames)[ClientCallType][number]
+
+/** From JavaScript any field may hold anything. */
+type AnyCall = CommonFields & { [name in Exclude<Field, keyof CommonFields>]?: unknown }
 
 const library = `"library":{"name":"postrider","version":${JSON.stringify(version)}}`
 const plainContext = `{${library}}`
@@ -38,6 +45,7 @@ const plainContext = `{${library}}`
 export function writeCall(type: ClientCallType, given: object, now: number): WrittenCall {
   if (!isObject(given)) throw invalid(type, `takes an object, not ${describe(given)}`)
   const call = given as AnyCall
+  const notTaken = fieldsNotTaken(type, call)
   const messageId = messageIdOf(type, call) ?? randomUUID()
   const json = `{"type":"${type}","messageId":${JSON.stringify(messageId)}${idsOf(type, call)}${ownFields(type, call)}${timeOf(type, call, now)}${map(type, 'integrations', call.integrations)},"context":${contextOf(type, call)}}`
   const bytes = Buffer.byteLength(json)
@@ -46,7 +54,26 @@ export function writeCall(type: ClientCallType, given: object, now: number): Wri
       'message_too_large',
       `${type}: the call has ${bytes} bytes of JSON, at most ${maxCallBytes} are taken`,
     )
-  return { type, messageId, json, bytes }
+  return { type, messageId, json, bytes, notTaken }
+}
+
+const fieldsOf = new Map(
+  Object.entries(ownFieldNames).map(([type, names]) => [type, new Set<string>([...commonFields, ...names])]),
+)
+const nothing: readonly string[] = []
+
+/** Throws for a field in the wrong case, which would be lost: `Properties`. */
+function fieldsNotTaken(type: ClientCallType, call: AnyCall): readonly string[] {
+  const taken = fieldsOf.get(type)!
+  let others = nothing
+  for (const name of Object.keys(call)) {
+    if (taken.has(name) || !isGiven(call[name as Field])) continue
+    const meant = [...taken].find((field) => field.toLowerCase() === name.toLowerCase()) as Field | undefined
+    if (meant !== undefined && !isGiven(call[meant]))
+      throw invalid(type, `there is no field ${name}; write ${meant}`)
+    others = [...others, name]
+  }
+  return others
 }
 
 function idsOf(type: ClientCallType, call: AnyCall): string {
@@ -72,9 +99,7 @@ function ownFields(type: ClientCallType, call: AnyCall): string {
       return event + map(type, 'properties', call.properties)
     }
     case 'page':
-      if (isGiven(call.properties) && isGiven(call.traits))
-        throw invalid(type, 'traits is another name of properties: give one of them')
-      return named(type, call) + map(type, 'properties', call.properties ?? call.traits)
+      return named(type, call) + pageProperties(call)
     case 'screen':
       return named(type, call) + map(type, 'properties', call.properties)
     case 'group': {
@@ -88,6 +113,15 @@ function ownFields(type: ClientCallType, call: AnyCall): string {
       return previousId
     }
   }
+}
+
+/** `traits` is another name of them. Merged as the collector does. */
+function pageProperties({ properties, traits }: AnyCall): string {
+  if (!isGiven(traits)) return map('page', 'properties', properties)
+  const shared = sharedMap(mapJson('page', 'traits', traits))
+  const own = isGiven(properties) ? mapJson('page', 'properties', properties) : null
+  const merged = mergedUnder(own, shared)
+  return merged === null ? '' : `,"properties":${merged}`
 }
 
 const named = (type: ClientCallType, call: AnyCall): string =>

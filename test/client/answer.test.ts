@@ -68,7 +68,7 @@ test('the collector’s error text is passed on in one short line', () => {
   const body = JSON.stringify({ code: 'unknown_key', message: `no such\n\u0007key ${'x'.repeat(1_000)}` })
   const result = kindOf(401, body)
   assert.ok('message' in result)
-  assert.match(result.message, /^401 unknown_key: no such key x+$/)
+  assert.match(result.message, /^HTTP 401 unknown_key: no such key x+$/)
   assert.ok(result.message.length < 400)
 })
 

@@ -88,7 +88,7 @@ test('calls that fail to the last attempt are reported in onError with the reaso
   await client.flush()
   const [failure] = client.failures
   assert.equal(failure!.code, 'retries_exhausted')
-  assert.match(failure!.message, /20 calls not delivered: 500 c: the last, at the last of 2 attempts/)
+  assert.match(failure!.message, /20 calls not delivered: HTTP 500 c: the last, at the last of 2 attempts/)
   assert.deepEqual(client.named(), ids)
   const [call] = failure!.calls
   assert.equal(call!.type, 'track')
@@ -189,7 +189,7 @@ test('without onError, a failure is one line on stderr', async (t) => {
   trackSome(client, 20)
   await client.flush()
   assert.equal(lines.length, 1)
-  assert.match(String(lines[0]), /^postrider: 20 calls not delivered: 401 /)
+  assert.match(String(lines[0]), /^postrider: 20 calls not delivered: HTTP 401 /)
 })
 
 test('a transport that throws, rejects or returns nonsense is treated as temporarily unavailable', async (t) => {

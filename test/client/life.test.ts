@@ -183,6 +183,19 @@ test('DEBUG=analytics writes the fate of each call to stderr, and never the writ
   }
 })
 
+test('DEBUG=analytics names the fields of a call that are not sent, and no values', async (t) => {
+  const collector = await collectorDouble(t)
+  const { stderr } = await run(
+    `const client = new Analytics(key, { endpoint })
+     client.track({ userId: 'u-1', event: 'E', messageId: 'm-1', traits: { a: 'hidden' }, ['x\\n'.repeat(50)]: 'hidden' })
+     await client.close()`,
+    collector.url,
+    { DEBUG: 'analytics' },
+  )
+  assert.match(stderr, /took track m-1, \d+ bytes; unknown fields, not sent: "traits", "x\\n[^"]{10,80}"\n/)
+  assert.ok(!stderr.includes('hidden'))
+})
+
 /** Runs a program that has `Analytics`, `key` and `endpoint`. */
 function run(
   code: string,

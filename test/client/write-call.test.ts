@@ -58,18 +58,75 @@ test('every type is written with its own fields', () => {
     assert.deepEqual(itemOf(type, { ...call, messageId }), { type, ...base, ...own })
 })
 
-test('page takes traits as an alias of properties, but not both', () => {
+test('page takes traits as another name of properties, and merges both as the collector does', () => {
   const traits = { url: 'https://example.com', title: 'T', referrer: 'r', path: '/p', other: [1] }
-  assert.deepEqual(itemOf('page', { userId, traits, messageId }), {
-    type: 'page',
+  const properties = { title: 'own', n: 1 }
+  const pageOf = (given: object) => {
+    const {
+      messageId: _id,
+      context: _context,
+      originalTimestamp: _at,
+      type: _type,
+      ...own
+    } = itemOf('page', given)
+    return own
+  }
+  assert.deepEqual(pageOf({ userId, traits }), { userId, properties: traits })
+  assert.deepEqual(pageOf({ userId, traits, properties }), {
     userId,
-    properties: traits,
-    ...base,
+    properties: { ...traits, ...properties },
   })
+  assert.deepEqual(pageOf({ userId, traits: {}, properties: {} }), { userId, properties: {} })
   assert.throws(
-    () => writeCall('page', { userId, traits, properties: {} }, now),
-    refusal('invalid_call', /traits/),
+    () => writeCall('page', { userId, traits: [], properties }, now),
+    refusal('invalid_call', /traits must be an object/),
   )
+  const map = fc.option(fc.object({ withNullPrototype: true, maxDepth: 1 }), { nil: undefined })
+  fc.assert(
+    fc.property(map, map, (traits, properties) => {
+      const both = JSON.stringify({ type: 'page', userId, messageId, traits, properties })
+      const defaults = { sourceId: 'shop', receivedAt: now, newMessageId: () => 'made' }
+      const read = (json: string) => readTrackingCall(json, defaults).call!.properties
+      const written = writeCall('page', { userId, messageId, traits, properties }, now).json
+      assert.equal(read(written), read(both))
+    }),
+  )
+})
+
+test('a field in the wrong case is rejected with the right one, instead of being dropped', () => {
+  const table: [ClientCallType, object, RegExp][] = [
+    [
+      'track',
+      { userId, event: 'E', Properties: { n: 1 } },
+      /track: there is no field Properties; write properties/,
+    ],
+    ['track', { UserId: 'u', Event: 'E' }, /no field UserId; write userId/],
+    ['alias', { userId, previousID: 'old' }, /no field previousID; write previousId/],
+    ['page', { userId, TRAITS: {} }, /no field TRAITS; write traits/],
+    ['identify', { userId, timeStamp: new Date(now) }, /no field timeStamp; write timestamp/],
+  ]
+  for (const [type, call, message] of table)
+    assert.throws(() => writeCall(type, call, now), refusal('invalid_call', message))
+})
+
+test('other unknown fields are left out and reported by name, absent ones are not', () => {
+  const notTaken = (type: ClientCallType, call: object) => writeCall(type, call, now).notTaken
+  assert.deepEqual(notTaken('track', { userId, event: 'E', type: 'track', traits: {}, receivedAt: 1 }), [
+    'type',
+    'traits',
+    'receivedAt',
+  ])
+  // Nothing is lost where the right one is given too, or where there is nothing.
+  assert.deepEqual(notTaken('track', { userId, UserId: 'other', event: 'E' }), ['UserId'])
+  assert.deepEqual(notTaken('track', { userId, event: 'E', Properties: undefined, other: null }), [])
+  assert.deepEqual(Object.keys(itemOf('track', { userId, event: 'E', traits: {}, messageId })), [
+    'type',
+    'messageId',
+    'userId',
+    'event',
+    'originalTimestamp',
+    'context',
+  ])
 })
 
 test('a missing messageId is generated, a new one for each call', () => {

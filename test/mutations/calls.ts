@@ -163,7 +163,7 @@ export const calls: readonly Mutation[] = [
     id: 'the-client-does-not-send-again',
     file: 'src/client/deliver-batch.ts',
     find: 'if (++retries > policy.retries)',
-    replace: 'if (++retries > 0) return failures\n        if (retries > policy.retries)',
+    replace: 'if (++retries > 0) return { failures, lastFault }\n        if (retries > policy.retries)',
     test: {
       file: 'client/delivery-property.test.ts',
       name: 'every accepted call arrives at most once, and arrives or is reported in onError',
@@ -172,13 +172,15 @@ export const calls: readonly Mutation[] = [
   {
     id: 'the-client-does-not-wait-for-one-batch-before-the-next',
     file: 'src/client/analytics.ts',
-    find: `      for (const failure of await deliverBatch(batch, by)) this.#report(failure)
+    find: `      const { failures, lastFault } = await deliverBatch(batch, by)
+      this.#lastFault = lastFault
+      for (const failure of failures) this.#report(failure)
       this.#queue.settle(batch)
       this.#settled += batch.length
       this.#wakeFlushed()
       this.#turnstile.letIn()
 `,
-    replace: `      void deliverBatch(batch, by).then((failures) => {
+    replace: `      void deliverBatch(batch, by).then(({ failures }) => {
         for (const failure of failures) this.#report(failure)
         this.#queue.settle(batch)
         this.#settled += batch.length
@@ -198,5 +200,25 @@ export const calls: readonly Mutation[] = [
     await this.flush()`,
     replace: 'this.#turnstile.letAllIn()',
     test: { file: 'client/life.test.ts', name: 'close delivers queued calls' },
+  },
+  {
+    id: 'a-close-that-does-not-say-why',
+    file: 'src/client/deliver-batch.ts',
+    find: "closedBefore('they could be sent', lastFault)",
+    replace: "closedBefore('they could be sent', null)",
+    test: {
+      file: 'client/reasons.test.ts',
+      name: 'a wrong port is named with the address, in close(), in onError and by DEBUG=analytics',
+    },
+  },
+  {
+    id: 'a-field-in-the-wrong-case-is-dropped',
+    file: 'src/client/write-call.ts',
+    find: 'if (meant !== undefined && !isGiven(call[meant]))',
+    replace: 'if (type.length === 0)',
+    test: {
+      file: 'client/write-call.test.ts',
+      name: 'a field in the wrong case is rejected with the right one, instead of being dropped',
+    },
   },
 ]

@@ -54,6 +54,7 @@ export class TopicMetadata {
         (error: unknown) => this.failure(error),
       )
       if (failure === null) continue
+      this.#log.debug({ topic, error: failure.message }, 'the topic is not known yet')
       const waitMs = sendAgainMs(failures)
       if (failure.isFinal && limits.deadline !== undefined) throw failure
       if (performance.now() + waitMs > (limits.deadline ?? Infinity)) throw failure
