@@ -1,16 +1,22 @@
-// Programs that only the tests of ops/ need. `.ci/tools` gets them.
+// Programs that only the tests of ops/ and of the examples in docs/ need. `.ci/tools` gets them.
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
 
 const cache = process.env.POSTRIDER_CI_CACHE || join(homedir(), '.cache', 'postrider-ci')
 
-export type OpsTool = 'prometheus' | 'promtool' | 'helm'
+export type OpsTool =
+  'go' | 'helm' | 'java' | 'nginx' | 'php' | 'prometheus' | 'promtool' | 'python3' | 'systemd-analyze'
+
+/** Where the tools are: for a PATH. */
+export const toolFolders: readonly string[] = [
+  join(cache, 'bin'),
+  ...(process.env.PATH ?? '').split(delimiter),
+]
 
 /** The program's path; null where it is not installed. */
 function findTool(name: OpsTool): string | null {
-  const folders = [join(cache, 'bin'), ...(process.env.PATH ?? '').split(delimiter)]
-  return folders.map((folder) => join(folder, name)).find((path) => existsSync(path)) ?? null
+  return toolFolders.map((folder) => join(folder, name)).find((path) => existsSync(path)) ?? null
 }
 
 /** What a test needs, and why it is skipped without; in CI nothing is skipped. */
