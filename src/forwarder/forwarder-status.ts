@@ -1,5 +1,5 @@
 import { phases } from '../core/pacing/breaker.ts'
-import { excerptBytes, type RecentOutcomes } from '../core/pacing/recent-outcomes.ts'
+import type { RecentOutcomes } from '../core/pacing/recent-outcomes.ts'
 import type { EndpointFailure, HeartbeatPartition } from '../core/ledger/heartbeat.ts'
 import type { WaitingRecord } from './consume/waiting-records.ts'
 import type { EndpointGauges, ForwarderGauges, PausedDestination } from './metrics.ts'
@@ -109,14 +109,8 @@ function reported({ downSince, lastSuccessAt, lastFailure }: RecentOutcomes, epo
 }
 
 function failureOf(
-  { outcome: { kind, status, detail, body }, at }: NonNullable<RecentOutcomes['lastFailure']>,
+  { outcome: { kind, status, detail }, at }: NonNullable<RecentOutcomes['lastFailure']>,
   epoch: number,
 ): EndpointFailure {
-  return {
-    at: Math.round(epoch + at),
-    outcome: kind,
-    status,
-    detail,
-    body: body && Buffer.from(body.subarray(0, excerptBytes)),
-  }
+  return { at: Math.round(epoch + at), outcome: kind, status, detail }
 }

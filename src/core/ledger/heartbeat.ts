@@ -34,9 +34,8 @@ export interface EndpointFailure {
   outcome: string
   /** Null without a response. */
   status: number | null
+  /** One line for people. Nothing of the response's body: it may repeat the call, and no deletion reaches it here. */
   detail: string | null
-  /** The first 500 bytes of the response's body. */
-  body: Uint8Array | null
 }
 
 /** What is known of a process from its start to its end. */

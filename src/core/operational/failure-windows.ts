@@ -1,6 +1,6 @@
 import type { DeadLetter, DeadLetterReason } from '../delivery/delivery.ts'
 import { builtInSourceId } from './built-in-source.ts'
-import { excerptOf, timeText, type OperationalEvent, type ShownResponse } from './operational-event.ts'
+import { timeText, type OperationalEvent, type ShownResponse } from './operational-event.ts'
 
 /** Dead letters of one destination and reason that were not reported yet. */
 export interface FailureWindow {
@@ -53,7 +53,7 @@ export class FailureWindows {
     window.since = Math.min(window.since, failedAt)
     window.until = Math.max(window.until, failedAt)
     const last = delivery?.lastResponse
-    if (last) window.lastResponse = { status: last.status, body: excerptOf(last.body), detail: null }
+    if (last) window.lastResponse = { status: last.status, detail: `status ${last.status}` }
   }
 
   /** What the windows that have ended come to. */

@@ -32,11 +32,13 @@ export interface OperationalEvent {
   properties: Record<string, unknown>
 }
 
-/** A response as events show it. */
+/**
+ * A response as events show it: without its body. Receivers repeat what they were sent, and an event is a call of nobody,
+ * which no deletion and no suppression covers.
+ */
 export interface ShownResponse {
   status: number | null
-  /** Its first 500 bytes, or what there was in place of a response. */
-  body: string | null
+  /** One line for people: what there was in place of a response. */
   detail: string | null
 }
 
@@ -44,15 +46,8 @@ export const timeText = (at: number): string => new Date(at).toISOString()
 
 export function shownFailure(failure: EndpointFailure | null): ShownResponse | null {
   if (failure === null) return null
-  const { status, body, detail } = failure
-  return { status, body: body && excerptOf(body), detail }
-}
-
-const excerptLength = 500
-
-/** The first 500 bytes as text; a character that is cut in the middle is left out. */
-export function excerptOf(body: Uint8Array): string {
-  return new TextDecoder().decode(body.subarray(0, excerptLength), { stream: true })
+  const { status, detail } = failure
+  return { status, detail }
 }
 
 /**

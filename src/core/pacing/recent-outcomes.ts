@@ -1,9 +1,6 @@
 import type { Outcome } from '../delivery/outcome.ts'
 import type { BreakerPhase } from './breaker.ts'
 
-/** How much of a failed response operational events carry, in bytes. */
-export const excerptBytes = 500
-
 /**
  * What heartbeats say of an endpoint beside its pace: whether it is down, since when, and how its last attempts ended.
  * Times are by the clock that `now` is read from, in ms.

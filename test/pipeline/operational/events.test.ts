@@ -41,7 +41,7 @@ test('an outage makes one Endpoint Down and one Endpoint Recovered, however many
   const forwarder = await deployment.forwarder()
   startHeartbeats(deployment, 'forwarder-1', forwarder.report)
 
-  receiver.answer({ status: 503, body: `down for maintenance ${'x'.repeat(1_000)}` })
+  receiver.answer({ status: 503, body: 'down for maintenance' })
   await deployment.produce(outage('a'))
   const down = await ops.event('Endpoint Down', 'crm')
   const { urlId, since, forwarders, lastResponse, link } = down.properties
@@ -50,10 +50,7 @@ test('an outage makes one Endpoint Down and one Endpoint Recovered, however many
     ['u1', { down: 1, total: 1 }, 'https://postrider.example/destinations/crm'],
   )
   assert.ok(Math.abs(Date.parse(since as string) - Date.now()) < 60_000)
-  const { status, body } = lastResponse as { status: number; body: string }
-  assert.equal(status, 503)
-  assert.match(body, /^down for maintenance x+$/)
-  assert.equal(body.length, 500)
+  assert.deepEqual(lastResponse, { status: 503, detail: 'status 503' })
   const shown = async () => {
     const { processes } = (await first.ok(200, 'GET', '/system')) as unknown as { processes: ProcessView[] }
     const forwarder = processes.find(({ instance }) => instance === 'forwarder-1')
@@ -109,7 +106,7 @@ test('dead letters make one event a window, with their number, and never for the
   )
   const { properties } = await ops.event('Deliveries Failed', 'both')
   assert.deepEqual([properties.reason, properties.count], ['rejected', 7])
-  assert.deepEqual(properties.lastResponse, { status: 400, body: 'no such field', detail: null })
+  assert.deepEqual(properties.lastResponse, { status: 400, detail: 'status 400' })
   await deployment.produce([someCall({ messageId: 'later' })])
   assert.equal((await ops.event('Deliveries Failed', 'both', 2)).properties.count, 1)
 
