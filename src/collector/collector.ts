@@ -77,9 +77,13 @@ export class Collector {
    * What can be said before the body is read: the source that the head names, or why the request is refused. Null
    * where only the body can say whose it is; a Bearer token that is no write key may be one for something else.
    */
-  admit({ basicKey, bearerKey, queryKey }: HeadKeys, route: CallRoute): Admission | Promise<Admission> {
+  admit(
+    { basicKey, bearerKey, queryKey }: HeadKeys,
+    route: CallRoute,
+    sender: string,
+  ): Admission | Promise<Admission> {
     const source = this.#keys.find(basicKey, bearerKey, queryKey)
-    if (source !== undefined) return this.#limited(source, route, 1) ?? source
+    if (source !== undefined) return this.#limited(source, route, sender, 1) ?? source
     if (basicKey === null && queryKey === null) return null
     return this.#sourceLater([basicKey, bearerKey, queryKey])
   }
@@ -94,11 +98,11 @@ export class Collector {
   // a hundred times as much as the body.
   collect(given: CollectRequest): CollectAnswer | Promise<CollectAnswer> {
     const receivedAt = this.#now()
-    const { text, route, keys } = given
+    const { text, route, keys, sender } = given
     const { basicKey, bearerKey, queryKey } = keys
     const ofHead = this.#keys.find(basicKey)
     // Much may have come in since it was admitted: not all of it needs to be read.
-    const limited = ofHead && this.#limited(ofHead, route, 1)
+    const limited = ofHead && this.#limited(ofHead, route, sender, 1)
     if (limited) return limited
     const read = readTrackingRequest(text, route.isBatch)
     const source = ofHead ?? this.#keys.find(read.writeKey, bearerKey, queryKey)
@@ -124,7 +128,7 @@ export class Collector {
     read: ReadRequest,
     receivedAt: number,
   ): CollectAnswer | Promise<CollectAnswer> {
-    const { route } = given
+    const { route, sender } = given
     if (!source.enabled) {
       const answer = sourceDisabled(source.id)
       this.#rejected(source, route.type, 1, answer.code)
@@ -136,7 +140,7 @@ export class Collector {
     }
     const { count } = read.request.calls
     if (count === 0) return success
-    return this.#limited(source, route, count) ?? this.#write(given, read.request, source, receivedAt)
+    return this.#limited(source, route, sender, count) ?? this.#write(given, read.request, source, receivedAt)
   }
 
   /** The source of keys of which none is known yet, or what to answer without one. */
@@ -153,8 +157,8 @@ export class Collector {
   }
 
   /** The refusal of a source that exceeds its quota, or what any may send; null for one that does not. */
-  #limited(source: Source, { type }: CallRoute, calls: number): CollectAnswer | null {
-    const excess = this.#rates.excess(source)
+  #limited(source: Source, { type }: CallRoute, sender: string, calls: number): CollectAnswer | null {
+    const excess = this.#rates.excess(source, sender)
     if (excess === null) return null
     const isQuota = excess.by === 'quota'
     this.#metrics.calls(source.id, type, isQuota ? 'over_quota' : 'limited', calls)
@@ -164,7 +168,7 @@ export class Collector {
   }
 
   #write(
-    { route, ip, traceparent, reservation }: CollectRequest,
+    { route, ip, sender, traceparent, reservation }: CollectRequest,
     { calls, sentAt, hasExactTimestamps, context, integrations }: TrackingRequest,
     source: Source,
     receivedAt: number,
@@ -175,7 +179,6 @@ export class Collector {
     const copied = ((context?.text.length ?? 0) + (integrations?.text.length ?? 0)) * count
     if (!reservation.moveTo(source.id) || !reservation.hasCalls(count) || !reservation.takeBytes(copied))
       return this.#refused(source, route.type, 'overloaded', count)
-    this.#rates.count(source, count)
     let isOwnId = true
     const rules: RequestRules = {
       sourceId: source.id,
@@ -197,6 +200,7 @@ export class Collector {
     /** Of rejected calls, by code; nearly always there are none. */
     let codes: Map<string, number> | null = null
     let added = 0
+    let repeated = 0
     const pending = new PendingCalls(source.id)
     const recent = this.#recent
     const scope = recent.scopeOf(source.id)
@@ -219,6 +223,7 @@ export class Collector {
       // A messageId that was made here cannot be sent again.
       const hash = isOwnId ? recent.hashOf(scope, call.messageId) : null
       const seen = hash === null ? null : recent.seen(scope, call.messageId, hash)
+      if (seen !== null) repeated++
       if (seen === 'written') {
         this.#metrics.calls(source.id, type, 'duplicate', 1)
         continue
@@ -229,6 +234,9 @@ export class Collector {
       pending.add(type, batch, seen !== null)
     }
     reservation.addCalls(added)
+    const notTaken = rejectedCount + repeated
+    // Those of suppressed users count as taken: who is suppressed must not show in how much a source may send.
+    this.#rates.count(source, count - notTaken, sender, notTaken)
     if (codes) for (const [code, its] of codes) this.#rejected(source, route.type, its, code)
     const taken =
       route.isBatch || rejectedCount === 0 ? successBut(rejected, rejectedCount) : faulty(rejected[0]!)

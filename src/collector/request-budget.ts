@@ -9,22 +9,31 @@ export interface BudgetLimits {
 /** Part of the bytes that requests of unknown sources may hold together: 1/8. */
 const strangersPart = 8
 
-/** What one source holds, or all requests together whose source is not known. */
+/** What one source holds, or one sender of requests whose source is not known. */
 interface Share {
   calls: number
   bytes: number
-  /** Of bytes, however much is free. */
+  /** Reservations that count towards it. */
+  requests: number
+  /** Of a sender: what all of them hold together. */
+  readonly pool: Pool | null
+}
+
+interface Pool {
+  bytes: number
   readonly maxBytes: number
+  readonly shares: Map<string, Share>
 }
 
 /**
  * The request budget of one process, shared by all sources. A source gets more while it then holds no more than is still
  * free: alone it can have half of the budget, beside n others that want all they can get an (n + 2)th, and there is
- * always some left for one that has nothing yet (the dynamic thresholds of switches, Choudhury and Hahne 1998).
+ * always some left for one that has nothing yet (the dynamic thresholds of switches, Choudhury and Hahne 1998). Requests
+ * whose source is not known share a pool within it by the same rule, sender by sender.
  */
 export class RequestBudget {
   readonly #limits: BudgetLimits
-  readonly #strangers: Share
+  readonly #strangers: Pool
   /** There are as many as there ever were sources while this process ran. */
   readonly #shares = new Map<string, Share>()
   #calls = 0
@@ -34,7 +43,7 @@ export class RequestBudget {
 
   constructor(limits: BudgetLimits) {
     this.#limits = limits
-    this.#strangers = { calls: 0, bytes: 0, maxBytes: Math.floor(limits.bytes / strangersPart) }
+    this.#strangers = { bytes: 0, maxBytes: Math.floor(limits.bytes / strangersPart), shares: new Map() }
   }
 
   get calls(): number {
@@ -45,15 +54,18 @@ export class RequestBudget {
     return this.#bytes
   }
 
-  /** Of a source; null stands for all requests whose source is not known. */
-  shareOf(sourceId: string | null): Share {
-    if (sourceId === null) return this.#strangers
-    let share = this.#shares.get(sourceId)
-    if (share === undefined) {
-      share = { calls: 0, bytes: 0, maxBytes: Infinity }
-      this.#shares.set(sourceId, share)
-    }
+  /** Of a source; null stands for one that is not known, where the share is the sender's. */
+  shareOf(sourceId: string | null, sender: string): Share {
+    const pool = sourceId === null ? this.#strangers : null
+    const [shares, key] = sourceId === null ? [this.#strangers.shares, sender] : [this.#shares, sourceId]
+    let share = shares.get(key)
+    if (share === undefined) shares.set(key, (share = { calls: 0, bytes: 0, requests: 0, pool }))
     return share
+  }
+
+  /** There are many senders: those without a request are forgotten. */
+  forget(share: Share, sender: string): void {
+    if (share.requests === 0) share.pool?.shares.delete(sender)
   }
 
   hasCalls(share: Share, count: number): boolean {
@@ -61,14 +73,16 @@ export class RequestBudget {
   }
 
   hasBytes(share: Share, count: number): boolean {
-    const bytes = share.bytes + count
-    return bytes <= share.maxBytes && bytes <= this.#limits.bytes - this.#bytes - count
+    const { pool } = share
+    if (pool !== null && share.bytes + count > pool.maxBytes - pool.bytes - count) return false
+    return (pool ?? share).bytes + count <= this.#limits.bytes - this.#bytes - count
   }
 
   /** Negative counts give back. Callers check for room before. */
   add(share: Share, calls: number, bytes: number): void {
     share.calls += calls
     share.bytes += bytes
+    if (share.pool !== null) share.pool.bytes += bytes
     this.#calls += calls
     this.#bytes += bytes
   }
@@ -77,27 +91,30 @@ export class RequestBudget {
 /** What one request takes of the budget, as part of its source's share. */
 export class Reservation {
   readonly #budget: RequestBudget
+  readonly #sender: string
   #share: Share
   #calls = 0
   #bytes = 0
   #isReleased = false
 
-  constructor(budget: RequestBudget, sourceId: string | null) {
+  constructor(budget: RequestBudget, sourceId: string | null, sender: string) {
     this.#budget = budget
-    this.#share = budget.shareOf(sourceId)
+    this.#sender = sender
+    this.#share = budget.shareOf(sourceId, sender)
+    this.#share.requests++
     budget.requests++
   }
 
   /** Moves what it holds to this source's share; false, and nothing has changed, when that share has no room. */
   moveTo(sourceId: string): boolean {
     const budget = this.#budget
-    const share = budget.shareOf(sourceId)
+    const share = budget.shareOf(sourceId, this.#sender)
     if (share === this.#share) return true
     const [from, calls, bytes] = [this.#share, this.#calls, this.#bytes]
     budget.add(from, -calls, -bytes)
     const hasRoom = budget.hasCalls(share, calls) && budget.hasBytes(share, bytes)
-    if (hasRoom) this.#share = share
-    budget.add(this.#share, calls, bytes)
+    budget.add(hasRoom ? share : from, calls, bytes)
+    if (hasRoom) this.#leaveFor(share)
     return hasRoom
   }
 
@@ -128,7 +145,17 @@ export class Reservation {
   release(): void {
     this.#budget.add(this.#share, -this.#calls, -this.#bytes)
     this.#calls = this.#bytes = 0
-    if (!this.#isReleased) this.#budget.requests--
+    if (this.#isReleased) return
     this.#isReleased = true
+    this.#budget.requests--
+    this.#leaveFor(null)
+  }
+
+  #leaveFor(share: Share | null): void {
+    this.#share.requests--
+    this.#budget.forget(this.#share, this.#sender)
+    if (share === null) return
+    share.requests++
+    this.#share = share
   }
 }

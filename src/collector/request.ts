@@ -16,6 +16,8 @@ export interface CollectRequest {
   text: string
   /** The caller's address; '' when it could not be told. */
   ip: string
+  /** Who sent it, as far as shares and limits go: all addresses of one IPv6 network are one sender. */
+  sender: string
   /** The trace that the request came with, valid; null where it has none. */
   traceparent: string | null
   /** What this request takes of the collector's budget; released by the caller, once there is an answer. */

@@ -166,7 +166,7 @@ export const variables = {
     default: '5000',
     takes: 'a whole number, or 0 for no limit',
     meaning:
-      'Calls a second that one collector takes of one source; beyond them it answers that source 429. All sources share the topic, so one that floods it would delay the deliveries of the others.',
+      'Calls a second that one collector takes of one source; beyond them it answers that source 429. All sources share the topic, so one that floods it would delay the deliveries of the others. Calls that are invalid or repeated count for [their sender](docs/http-api.md#sources-do-not-affect-each-other).',
   }),
   AUDIT_INTERVAL: variable(duration(60_000, 24 * 3_600_000), {
     takes: 'a duration (15m 1h 24h) from 1m to 24h',

@@ -11,6 +11,7 @@ import {
   writeKey,
 } from '../support/calls/collectors.ts'
 import { deploy } from '../support/deployment/deployment.ts'
+import { until } from '../support/until.ts'
 import { rawRequest, sendRaw } from '../support/calls/raw-http.ts'
 
 const basicOf = (id: string) => `Authorization: Basic ${btoa(`key-of-${id}:`)}`
@@ -174,6 +175,55 @@ test('only a source that floods gets 429', async (t) => {
   const taken = collectorSample(collector, 'source="noisy",type="identify",result="accepted"')
   // Its rate for as long as it lasted, its burst, and a batch that may go beyond it.
   assert.ok(taken <= rate * (seconds + 1) + 100, `${taken} calls in ${seconds} s`)
+})
+
+/** Needs: a write key. Bounded: what its holder can keep others of the source from, by calls that are not taken. */
+test('invalid calls in gzip refuse nothing of another sender of the same source', async (t) => {
+  const deployment = await deploy(t, { TRUSTED_PROXIES: '127.0.0.1/32' })
+  await withSource(deployment)
+  const collector = await startCollector(deployment)
+  const from = (address: string) => ({ ...headersOf('shop'), 'x-forwarded-for': address })
+  const bomb = gzipSync(`{"batch":[${'1,'.repeat(9_999)}1]}`)
+  assert.ok(bomb.length < 200, `${bomb.length} bytes`)
+  const attack = () => post(collector, '/v1/batch', bomb, from('198.51.100.1'))
+  const statuses: number[] = []
+  const attacks: number[] = []
+  for (let n = 0; n < 188; n++) {
+    if (n % 16 === 0) attacks.push((await attack()).status)
+    statuses.push((await post(collector, '/v1/track', track(`h${n}`), from('198.51.100.2'))).status)
+  }
+  assert.equal(attacks.length, 12)
+  assert.deepEqual([...new Set(statuses)], [200])
+  // Nor do they cost nothing: their sender waits.
+  assert.ok(attacks.includes(429), attacks.join())
+})
+
+/** Needs: nothing. Bounded: the part that one sender has of the memory for bodies whose key is not known yet. */
+test('one sender of stalled bodies leaves memory for those of others whose key is in the body', async (t) => {
+  const deployment = await deploy(t, { TRUSTED_PROXIES: '127.0.0.1/32' })
+  await withSource(deployment)
+  const collector = await startCollector(deployment)
+  const sizes = [...fill(30, 440_000), ...fill(30, 20_000), ...fill(60, 1_000)]
+  let cut = 0
+  for (const size of sizes) {
+    const socket = opened(t, collector.port)
+    socket.on('close', () => cut++)
+    socket.on('data', () => socket.destroy())
+    const lines = ['POST /v1/batch HTTP/1.1', 'Host: a', 'X-Forwarded-For: 198.51.100.1']
+    socket.write(
+      `${[...lines, `Content-Length: ${size + 100}`, '', ''].join('\r\n')}{"batch":[${' '.repeat(size)}`,
+    )
+  }
+  const overloaded = () => collectorSample(collector, 'source="unknown",type="unknown",result="overloaded"')
+  await until(() => overloaded() > 0, 20_000, 'that nothing more of theirs fits')
+  const statuses = new Set<number>()
+  let sent = 0
+  while (cut < sizes.length || sent === 0) {
+    const inBody = { ...track(`b${sent++}`, { properties: { a: 'x'.repeat(30_000) } }), writeKey }
+    statuses.add((await post(collector, '/v1/track', inBody, { 'x-forwarded-for': '198.51.100.2' })).status)
+  }
+  t.diagnostic(`${sent} calls meanwhile`)
+  assert.deepEqual([...statuses], [200])
 })
 
 /** Needs: nothing. Bounded: heads, at what the documentation says. */

@@ -9,6 +9,7 @@ import { RecentCalls } from '../../src/collector/recent-calls.ts'
 import { Reservation, RequestBudget } from '../../src/collector/request-budget.ts'
 import { postRoutes } from '../../src/collector/routes.ts'
 import { SourceRates } from '../../src/collector/source-rates.ts'
+import type { SuppressionView } from '../../src/collector/suppression-view.ts'
 import { WriteKeys } from '../../src/collector/write-keys.ts'
 import type { AnalyticsCall } from '../../src/core/call/analytics-call.ts'
 import { RecentIds } from '../../src/core/call/recent-ids.ts'
@@ -20,7 +21,11 @@ const source = (id: string): Source => ({ id, name: id, writeKey: `key-of-${id}`
 const noSuppressions = { isEmpty: true, covers: () => assert.fail() }
 
 /** A collector whose batches, of one call each, end when the test says so. */
-function underTest(limits = { calls: 100, bytes: 1_000 }, perSecond = Infinity) {
+function underTest(
+  limits = { calls: 100, bytes: 1_000 },
+  perSecond = Infinity,
+  suppressions: SuppressionView = noSuppressions,
+) {
   const batches: { call: AnalyticsCall; settle: (written: boolean) => void }[] = []
   const counts: [CallResult, number][] = []
   const settings = {
@@ -49,16 +54,22 @@ function underTest(limits = { calls: 100, bytes: 1_000 }, perSecond = Infinity) 
     },
     metrics: { calls: (_source, _type, result, count) => void counts.push([result, count]) },
     rates: new SourceRates(perSecond, () => clock.ms),
-    suppressions: noSuppressions,
+    suppressions,
     now: () => now,
   })
-  const collect = async (path: string, body: unknown, given: Partial<HeadKeys> = {}) => {
-    const reservation = new Reservation(budget, null)
+  const collect = async (
+    path: string,
+    body: unknown,
+    given: Partial<HeadKeys> = {},
+    sender = '192.0.2.1',
+  ) => {
+    const reservation = new Reservation(budget, null, sender)
     const answer = await collector.collect({
       route: postRoutes.get(path)!,
       text: JSON.stringify(body),
       keys: { basicKey: 'key-of-shop', bearerKey: null, queryKey: null, ...given },
-      ip: '192.0.2.1',
+      ip: sender,
+      sender,
       traceparent: null,
       reservation,
     })
@@ -73,6 +84,8 @@ function underTest(limits = { calls: 100, bytes: 1_000 }, perSecond = Infinity) 
     clock,
     collector,
     collect,
+    /** All that wait for Kafka. */
+    writeAll: () => batches.forEach(({ settle }) => settle(true)),
     fail: (reason: string | null) => (problem = reason),
   }
 }
@@ -228,29 +241,74 @@ test('a batch that waits for Kafka keeps nothing of its parsed request in memory
 })
 
 test('only a source above its rate is refused, until it is below the rate again', async () => {
-  const { settings, clock, counts, collect, collector } = underTest({ calls: 1_000, bytes: 10_000 }, 10)
+  const { settings, clock, counts, collect, collector, writeAll } = underTest(
+    { calls: 1_000, bytes: 100_000 },
+    10,
+  )
   settings.state.sources.set('blog', source('blog'))
-  const wrong = { batch: Array.from({ length: 25 }, () => 1) }
-  assert.equal((await collect('/v1/batch', wrong)).status, 200)
-  const { status, body, retryAfter } = await collect('/v1/batch', wrong)
+  const many = { batch: Array.from({ length: 25 }, () => track(null)) }
+  const send = async (body: object = many, keys: Partial<HeadKeys> = {}) => {
+    const answer = collect('/v1/batch', body, keys)
+    await settled()
+    writeAll()
+    return answer
+  }
+  assert.equal((await send()).status, 200)
+  const { status, body, retryAfter } = await send()
   assert.deepEqual([status, retryAfter], [429, 2])
   assert.equal((JSON.parse(body) as { code: string }).code, 'rate_limited')
-  assert.deepEqual(counts, [
-    ['rejected', 25],
-    ['limited', 1],
-  ])
+  assert.deepEqual([counts.length, counts.at(-2), counts.at(-1)], [26, ['accepted', 1], ['limited', 1]])
   const keys = (id: string) => ({ basicKey: `key-of-${id}`, bearerKey: null, queryKey: null })
-  const admitted = (id: string) => collector.admit(keys(id), postRoutes.get('/v1/batch')!)
+  const admitted = (id: string) => collector.admit(keys(id), postRoutes.get('/v1/batch')!, '198.51.100.1')
   assert.ok('status' in (admitted('shop') as object), 'before its body is read')
   assert.equal(admitted('blog'), settings.state.sources.get('blog'))
-  assert.equal((await collect('/v1/batch', wrong, { basicKey: 'key-of-blog' })).status, 200)
+  assert.equal((await send(many, { basicKey: 'key-of-blog' })).status, 200)
   clock.ms = 1_599
-  assert.equal((await collect('/v1/batch', wrong)).status, 429)
+  assert.equal((await send()).status, 429)
   clock.ms = 1_600
-  assert.equal((await collect('/v1/batch', wrong)).status, 200)
+  assert.equal((await send()).status, 200)
   // Also where only the body says whose it is.
-  const inBody = await collect('/v1/batch', { ...wrong, writeKey: 'key-of-shop' }, { basicKey: null })
+  const inBody = await send({ ...many, writeKey: 'key-of-shop' }, { basicKey: null })
   assert.equal(inBody.status, 429)
+})
+
+test('invalid and repeated calls are limited by the same rate at their sender, and take nothing from others of the source', async () => {
+  const { clock, collect, collector, writeAll } = underTest({ calls: 1_000, bytes: 100_000 }, 10)
+  const from = (sender: string, body: object) => collect('/v1/batch', body, {}, sender)
+  const honest = async (messageId: string, sender = '192.0.2.2') => {
+    const answer = from(sender, { batch: [track(messageId)] })
+    await settled()
+    writeAll()
+    return (await answer).status
+  }
+  assert.equal(await honest('m'), 200)
+  const wrong = { batch: Array.from({ length: 25 }, () => 1) }
+  const repeats = { batch: Array.from({ length: 25 }, () => track('m')) }
+  for (const [sender, body] of [
+    ['192.0.2.1', wrong],
+    ['192.0.2.3', repeats],
+  ] as const) {
+    assert.equal((await from(sender, body)).status, 200)
+    const { status, retryAfter } = await from(sender, body)
+    assert.deepEqual([status, retryAfter], [429, 2])
+    assert.equal(await honest('n', sender), 429)
+    const keys = { basicKey: 'key-of-shop', bearerKey: null, queryKey: null }
+    const route = postRoutes.get('/v1/batch')!
+    assert.ok('status' in (collector.admit(keys, route, sender) as object), 'before its body is read')
+    assert.equal(await honest(`beside ${sender}`), 200)
+  }
+  clock.ms = 1_600
+  assert.equal((await from('192.0.2.1', wrong)).status, 200)
+})
+
+test('how much a source may send does not show who is suppressed', async () => {
+  const { collect } = underTest({ calls: 1_000, bytes: 100_000 }, 10, {
+    isEmpty: false,
+    covers: () => true,
+  })
+  const batch = Array.from({ length: 25 }, () => track(null))
+  assert.equal((await collect('/v1/batch', { batch })).status, 200)
+  assert.equal((await collect('/v1/batch', { batch }, {}, '192.0.2.2')).status, 429, 'as if they were taken')
 })
 
 test('an unknown key in the head is enough to refuse a request, an unknown token is not', async () => {
@@ -258,13 +316,13 @@ test('an unknown key in the head is enough to refuse a request, an unknown token
   const route = postRoutes.get('/v1/b')!
   const none = { basicKey: null, bearerKey: null, queryKey: null }
   const status = async (keys: Partial<typeof none> | object) =>
-    ((await collector.admit({ ...none, ...keys }, route)) as { status?: number } | null)?.status ?? null
+    ((await collector.admit({ ...none, ...keys }, route, '')) as { status?: number } | null)?.status ?? null
   assert.deepEqual(
     [await status({ basicKey: 'x' }), await status({ queryKey: 'x' }), await status({ bearerKey: 'x' })],
     [401, 401, null],
   )
-  assert.equal(await collector.admit(none, route), null)
-  const found = await collector.admit({ ...none, basicKey: 'x', queryKey: 'key-of-shop' }, route)
+  assert.equal(await collector.admit(none, route, ''), null)
+  const found = await collector.admit({ ...none, basicKey: 'x', queryKey: 'key-of-shop' }, route, '')
   assert.equal(found && 'id' in found && found.id, 'shop')
 })
 

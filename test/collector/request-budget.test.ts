@@ -8,35 +8,38 @@ const limits = { calls: 1_000, bytes: 8_000 }
 test('a single source gets half of the budget, and all unknown sources together get an eighth of its bytes', () => {
   const budget = new RequestBudget(limits)
   const [shop, stranger, other] = [
-    new Reservation(budget, 'shop'),
-    new Reservation(budget, null),
-    new Reservation(budget, null),
+    new Reservation(budget, 'shop', 'a'),
+    new Reservation(budget, null, 'a'),
+    new Reservation(budget, null, 'b'),
   ]
   assert.equal(shop.hasBytes(4_001), false)
   assert.equal(shop.takeBytes(4_000), true)
-  assert.deepEqual([stranger.takeBytes(600), other.takeBytes(401), other.takeBytes(400)], [true, false, true])
-  assert.equal(new Reservation(budget, 'blog').takeBytes(1_500), true)
-  assert.equal(budget.bytes, 6_500)
+  // Of the eighth, a sender gets half, and another one half of what is left.
+  assert.deepEqual([stranger.takeBytes(501), stranger.takeBytes(500)], [false, true])
+  assert.deepEqual([other.takeBytes(251), other.takeBytes(250)], [false, true])
+  assert.equal(new Reservation(budget, 'blog', 'a').takeBytes(1_500), true)
+  assert.equal(budget.bytes, 6_250)
 })
 
 test('a reservation of an unknown source moves to its source once that is known, if the source has space', () => {
   const budget = new RequestBudget(limits)
-  const [known, early] = [new Reservation(budget, null), new Reservation(budget, null)]
-  known.takeBytes(1_000)
+  const [known, early] = [new Reservation(budget, null, 'a'), new Reservation(budget, null, 'a')]
+  known.takeBytes(500)
   assert.equal(early.takeBytes(1), false)
   assert.equal(known.moveTo('shop'), true)
-  assert.equal(early.takeBytes(1_000), true)
-  new Reservation(budget, 'shop').takeBytes(2_500)
+  assert.equal(early.takeBytes(500), true)
+  new Reservation(budget, 'shop', 'b').takeBytes(3_250)
   assert.equal(early.moveTo('shop'), false)
-  assert.equal(new Reservation(budget, null).takeBytes(1), false, 'still a stranger’s')
+  assert.equal(new Reservation(budget, null, 'a').takeBytes(1), false, 'still a stranger’s')
   known.release()
   assert.equal(early.moveTo('shop'), true)
-  assert.equal(budget.bytes, 3_500)
+  assert.equal(budget.bytes, 3_750)
 })
 
 test('property: the budget is never exceeded, a source without reservations always gets one, and in the end everything is released', () => {
   const step = fc.record({
     source: fc.integer({ min: 0, max: 6 }),
+    sender: fc.integer({ min: 0, max: 6 }),
     calls: fc.nat(400),
     bytes: fc.nat(3_000),
     releases: fc.boolean(),
@@ -45,20 +48,26 @@ test('property: the budget is never exceeded, a source without reservations alwa
     fc.property(fc.array(step, { maxLength: 100 }), (steps) => {
       const budget = new RequestBudget(limits)
       const holds: Reservation[] = []
-      for (const { source, calls, bytes, releases } of steps) {
-        const reservation = new Reservation(budget, source === 0 ? null : `s${source}`)
+      for (const { source, sender, calls, bytes, releases } of steps) {
+        const reservation = new Reservation(budget, source === 0 ? null : `s${source}`, `a${sender}`)
         holds.push(reservation)
         if (reservation.hasCalls(calls)) reservation.addCalls(calls)
         reservation.takeBytes(bytes)
         if (releases) holds[Math.floor(holds.length / 2)]!.release()
         assert.ok(budget.calls <= limits.calls && budget.bytes <= limits.bytes)
-        const newcomer = new Reservation(budget, 'new')
+        const newcomer = new Reservation(budget, 'new', 'new')
         // Seven want all they can get.
         assert.ok(newcomer.hasCalls(Math.floor(limits.calls / 2 ** 8)))
         assert.ok(newcomer.hasBytes(Math.floor(limits.bytes / 2 ** 8)))
+        // And so do seven senders, of the eighth of strangers.
+        const stranger = new Reservation(budget, null, 'new')
+        assert.ok(stranger.hasBytes(Math.floor(limits.bytes / 8 / 2 ** 8)))
+        for (const each of [newcomer, stranger]) each.release()
       }
       for (const reservation of holds) reservation.release()
-      assert.deepEqual([budget.calls, budget.bytes], [0, 0])
+      assert.deepEqual([budget.calls, budget.bytes, budget.requests], [0, 0, 0])
+      const whole = new Reservation(budget, null, 'a1')
+      assert.ok(whole.hasBytes(limits.bytes / 16), 'a sender that is known holds nothing any more')
     }),
   )
 })

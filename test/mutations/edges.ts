@@ -22,17 +22,57 @@ export const edges: readonly Mutation[] = [
   {
     id: 'unknown-sources-share-the-budget-of-known-ones',
     file: 'src/collector/request-budget.ts',
-    find: 'return bytes <= share.maxBytes && bytes <=',
-    replace: 'return bytes <=',
+    find: 'if (pool !== null && share.bytes + count > pool.maxBytes - pool.bytes - count) return false',
+    replace: '',
     test: {
       file: 'collector/request-budget.test.ts',
       name: 'a single source gets half of the budget, and all unknown sources together get an eighth of its bytes',
     },
   },
   {
+    id: 'one-sender-takes-all-memory-of-unknown-sources',
+    file: 'src/collector/request-budget.ts',
+    find: 'share.bytes + count > pool.maxBytes - pool.bytes - count',
+    replace: 'pool.bytes + count > pool.maxBytes',
+    test: {
+      file: 'collector/attacks.test.ts',
+      name: 'one sender of stalled bodies leaves memory for those of others whose key is in the body',
+    },
+  },
+  {
+    id: 'invalid-calls-use-up-the-rate-of-their-source',
+    file: 'src/collector/collector.ts',
+    find: 'this.#rates.count(source, count - notTaken, sender, notTaken)',
+    replace: 'this.#rates.count(source, count, sender, 0)',
+    test: {
+      file: 'collector/attacks.test.ts',
+      name: 'invalid calls in gzip refuse nothing of another sender of the same source',
+    },
+  },
+  {
+    id: 'invalid-calls-cost-their-sender-nothing',
+    file: 'src/collector/source-rates.ts',
+    find: 'if (notTaken > 0) this.#charge(senderKey(source, sender), notTaken, now)',
+    replace: 'void [sender, notTaken]',
+    test: {
+      file: 'collector/collector.test.ts',
+      name: 'invalid and repeated calls are limited by the same rate at their sender, and take nothing from others of the source',
+    },
+  },
+  {
+    id: 'suppressed-users-do-not-count-for-their-source',
+    file: 'src/collector/collector.ts',
+    find: "this.#metrics.calls(source.id, type, 'suppressed', 1)",
+    replace: "this.#metrics.calls(source.id, type, 'suppressed', 1)\n        repeated++",
+    test: {
+      file: 'collector/collector.test.ts',
+      name: 'how much a source may send does not show who is suppressed',
+    },
+  },
+  {
     id: 'no-limit-on-the-rate-of-a-source',
     file: 'src/collector/collector.ts',
-    find: 'this.#rates.count(source, count)',
+    find: 'this.#rates.count(source, count - notTaken, sender, notTaken)',
     replace: '',
     test: {
       file: 'collector/collector.test.ts',

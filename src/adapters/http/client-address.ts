@@ -33,6 +33,18 @@ export class ClientAddress {
   }
 }
 
+/**
+ * What shares and limits take for one sender: an IPv4 address, or the network of an IPv6 one (/64), of which one host can
+ * have as many addresses as it likes.
+ */
+export function senderOf(address: string): string {
+  if (!address.includes(':') || isIP(address) === 0) return address
+  return ipaddr.IPv6.parse(address)
+    .parts.slice(0, 4)
+    .map((part) => part.toString(16))
+    .join(':')
+}
+
 /** IPv4 as it is usually written, also where a socket takes both. */
 const plain = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '')
 

@@ -12,7 +12,7 @@ import { isTraceparent } from '../../core/delivery/trace-context.ts'
 import { maxBodyBytes } from '../../core/call/tracking-request.ts'
 import type { Logger } from '../log.ts'
 import { BodyRefused, readBody } from './body.ts'
-import { ClientAddress } from './client-address.ts'
+import { ClientAddress, senderOf } from './client-address.ts'
 import { allowOrigin, preflight } from './cors.ts'
 import { badHttpHandler, serve } from './serving.ts'
 import type { HttpServer } from './serving.ts'
@@ -91,21 +91,22 @@ function addRoutes(
     if (behind === null) return unavailable
     // Not to be had any more once the sender has gone away.
     const ip = clientAddress.of(request.socket.remoteAddress ?? '', forwardedFor(request))
+    const sender = senderOf(ip)
     const { authorization } = request.headers
     const keys = {
       basicKey: basicKey(authorization),
       bearerKey: bearerKey(authorization),
       queryKey: route.isClientSide ? queryText(request, 'writeKey') : null,
     }
-    let source = behind.admit(keys, route)
+    let source = behind.admit(keys, route, sender)
     if (source instanceof Promise) source = await source
     if (source !== null && 'status' in source) return source
-    const reservation = new Reservation(budget, source?.id ?? null)
+    const reservation = new Reservation(budget, source?.id ?? null, sender)
     try {
       const isPixel = request.method === 'GET'
       const text = isPixel ? pixelText(request) : await readBody(request.raw, reservation, maxBodyBytes)
       const traceparent = traceparentOf(request)
-      return await behind.collect({ keys, route, text, ip, traceparent, reservation })
+      return await behind.collect({ keys, route, text, ip, sender, traceparent, reservation })
     } catch (error) {
       if (!(error instanceof BodyRefused)) throw error
       if (error.answer) behind.bodyRefused(source, route, error.answer)

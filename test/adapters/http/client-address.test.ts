@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ClientAddress } from '../../../src/adapters/http/client-address.ts'
+import { ClientAddress, senderOf } from '../../../src/adapters/http/client-address.ts'
 
 test('X-Forwarded-For is trusted only as far as trusted proxies have written it', () => {
   const trusted = ['10.0.0.0/8', 'fd00::/8']
@@ -35,4 +35,10 @@ test('X-Forwarded-For is ignored unless trusted proxies are configured', () => {
   const address = new ClientAddress([])
   assert.equal(address.of('127.0.0.1', '192.0.2.9'), '127.0.0.1')
   assert.equal(address.of('::ffff:127.0.0.1', '192.0.2.9'), '127.0.0.1')
+})
+
+test('all addresses of one IPv6 network are one sender, and each IPv4 address is one', () => {
+  assert.equal(senderOf('2001:db8::1'), senderOf('2001:DB8:0:0:ffff::2'))
+  const senders = ['2001:db8::1', '2001:db8:0:1::1', 'fe80::1%eth0', '192.0.2.1', '192.0.2.2', '']
+  assert.equal(new Set(senders.map(senderOf)).size, senders.length)
 })
