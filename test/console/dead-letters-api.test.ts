@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { startConsole } from '../support/consoles.ts'
+import { adminToken, startConsole } from '../support/consoles.ts'
 import { bury, deadLetter, delivery, failedAt } from '../support/replay/dead-letters.ts'
 import { deploy } from '../support/deployment/deployment.ts'
+import { until } from '../support/until.ts'
 
 interface Page {
   data: { id: string; messageId: string; reason: string }[]
@@ -135,4 +136,42 @@ test('dead letters are counted by kind, and exactly those of chosen kinds are li
     'm-2:crm',
     'm-3:crm',
   ])
+})
+
+test('dead letters are replayed by one request at a time, so that none is sent twice at once', async (t) => {
+  const deployment = await deploy(t, partitions)
+  const { url, ok, call } = await startConsole(deployment)
+  await deployment.destination({ urls: ['https://example.com/'] })
+  await bury(
+    deployment,
+    [0, 1, 2, 3].map((at) => deadLetter({ reason: 'gone', delivery: delivery(`m-${at}`) })),
+  )
+  const leaving = new AbortController()
+  const first = await fetch(`${url}/api/v1/dead-letters/replay`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${adminToken}`,
+      'content-type': 'application/json',
+      accept: 'application/x-ndjson',
+    },
+    // It takes hours.
+    body: JSON.stringify({ all: true, rate: 0.0001 }),
+    signal: leaving.signal,
+  })
+  assert.equal(first.status, 200)
+  const others = await Promise.all(
+    Array.from({ length: 9 }, () => call('POST', '/dead-letters/replay', { json: { all: true } })),
+  )
+  for (const { status, body, headers } of others) {
+    assert.deepEqual([status, body.code, headers.get('retry-after')], [429, 'busy', '5'])
+    assert.match(String(body.message), /^a replay of dead letters is running on this console; wait until/)
+  }
+  const dryRun = await ok(200, 'POST', '/dead-letters/replay', { all: true, dryRun: true })
+  assert.equal(dryRun.replayed, 4)
+
+  leaving.abort()
+  await until(async () => {
+    const { status, body } = await call('POST', '/dead-letters/replay', { json: { all: true } })
+    return status === 200 && body.replayed === 4
+  }, 30_000)
 })

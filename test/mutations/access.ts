@@ -42,6 +42,16 @@ export const access: readonly Mutation[] = [
     test: { file: consoleAccess, name: 'a target that is no path is refused, and says what to send' },
   },
   {
+    id: 'any-number-of-slow-requests',
+    file: 'src/adapters/http/running-requests.ts',
+    find: 'if (running >= limit.max)',
+    replace: 'if (running < 0)',
+    test: {
+      file: 'adapters/http/console-attacks.test.ts',
+      name: 'of requests that share a limit one too many is refused at once, and gets its turn when another has ended',
+    },
+  },
+  {
     id: 'contents-shown-to-a-reader',
     file: 'src/console/messages/describe.ts',
     find: '...(hidesContents && noContents),',

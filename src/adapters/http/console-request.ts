@@ -10,6 +10,7 @@ import type { AccessCheck } from './access-check.ts'
 import { bug, send, starting } from './console-answers.ts'
 import { checkContent, paced } from './console-bodies.ts'
 import { answerInLines } from './progress-lines.ts'
+import type { RunningRequests } from './running-requests.ts'
 import { streamLines } from './stream-lines.ts'
 
 /** Minimum rate of a list, in bytes a second: a few slow senders must not block all places for lists. */
@@ -22,6 +23,7 @@ export interface AnsweringOptions {
   log: Logger
   idleMs: number
   access: AccessCheck
+  running: RunningRequests
   session: SessionGate
   /** Aborts when the console begins to stop. */
   closing: AbortSignal
@@ -55,6 +57,8 @@ export async function answerRequest(
   // So does the end of the token. Nothing before this line can take the place of this check.
   const { caller, answer: refused } = access.admit(operation, request)
   if (refused) return send(reply, refused)
+  const { limit } = operation
+  const end = limit && options.running.begin(typeof limit === 'function' ? limit(body) : limit)
   await actingAs(caller.name, async () => {
     const answer = await operation.handle(
       {
@@ -76,7 +80,7 @@ export async function answerRequest(
     )
     if ('status' in answer) send(reply, answer)
     else await answerAtLength(answer, operation, request, reply, { ...options, gone })
-  })
+  }).finally(end)
 }
 
 /** Answers with what may take as long as it needs. */

@@ -11,6 +11,7 @@ import { answerRequest } from './console-request.ts'
 import type { LoginCode } from './page/login-code.ts'
 import { answerPage, isPagePath, serveAssets } from './page/serve-page.ts'
 import { RefusedTokens } from './refused-tokens.ts'
+import { RunningRequests } from './running-requests.ts'
 import { badHttpHandler, closeServer, serve } from './serving.ts'
 import type { HttpServer } from './serving.ts'
 
@@ -72,7 +73,8 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
   const stopping = new AbortController()
   /** Streams end at once: they have no end of their own. */
   const closing = new AbortController()
-  const running = new Set<Promise<void>>()
+  const answers = new Set<Promise<void>>()
+  const running = new RunningRequests()
   const document = JSON.stringify(apiDocument(operations, version))
   const callers = new WeakMap<FastifyRequest, Caller>()
   const refusedTokens = new RefusedTokens(log)
@@ -143,11 +145,11 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
       config: { operation },
       handler: (request, reply) => {
         const session = access.gateFor(request)
-        const answering = { ...options, idleMs, access, session, closing: closing.signal }
+        const answering = { ...options, idleMs, access, running, session, closing: closing.signal }
         const handled = answerRequest(operation, request, reply, answering, stopping.signal).finally(() =>
-          running.delete(handled),
+          answers.delete(handled),
         )
-        running.add(handled)
+        answers.add(handled)
         return handled.then(() => reply)
       },
     })
@@ -159,7 +161,7 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
     clearTimeout(force)
     stopping.abort(stopped)
     refusedTokens.close()
-    await Promise.allSettled(running)
+    await Promise.allSettled(answers)
   })
 }
 

@@ -82,6 +82,7 @@ function operationObject(operation: Operation, error: Json, components: Json): J
   const refusals = [
     ...(operation.refusals ?? []),
     ...(operation.path.includes('{') ? [404] : []),
+    ...(operation.limit ? [429] : []),
     ...(operation.isIdempotent ? [409, 422] : []),
     ...(operation.hasPrecondition ? [409] : []),
     ...(takesBody ? [408, 413, 415] : []),

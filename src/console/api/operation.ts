@@ -80,6 +80,13 @@ export interface StreamAnswer {
   stream(lines: LineSink, signal: AbortSignal): Promise<{ ended: Promise<void> }>
 }
 
+/** How many requests may run at once on a console, of all operations that have the same limit. */
+export interface RequestLimit {
+  max: number
+  /** Why one more is refused, and what to do. */
+  busy: string
+}
+
 /** Values of a path are texts. */
 type ParamsSchema = z.ZodObject<Record<string, z.ZodType<string>>>
 type QuerySchema = z.ZodObject
@@ -111,6 +118,8 @@ export interface Operation {
   progress?: z.ZodType
   /** For a StreamAnswer: `success.schema` is of each line. */
   isStream?: boolean
+  /** One request too many is answered by 429. */
+  limit?: RequestLimit | ((body: unknown) => RequestLimit)
   /** Further statuses than those that every operation can have, and 404 of one with an id in its path. */
   refusals?: (404 | 409 | 429)[]
   handle(
@@ -129,11 +138,12 @@ export function operation<
   Q extends QuerySchema | undefined = undefined,
   B extends z.ZodType | undefined = undefined,
 >(
-  given: Omit<Operation, 'method' | 'path' | 'params' | 'query' | 'body' | 'handle'> & {
+  given: Omit<Operation, 'method' | 'path' | 'params' | 'query' | 'body' | 'limit' | 'handle'> & {
     route: `${Method} /${string}`
     params?: P
     query?: Q
     body?: B
+    limit?: RequestLimit | ((body: Parsed<B>) => RequestLimit)
     handle(
       request: ApiRequest<Parsed<P>, Parsed<Q>, Parsed<B>>,
       services: ConsoleServices,

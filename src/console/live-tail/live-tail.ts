@@ -27,13 +27,10 @@ export interface TailSink {
 export interface LiveTailOptions {
   /** Resolves once it is decided where it begins; calls that come in later reach `onCall`, in their order by user. */
   open(onCall: (call: AnalyticsCall) => void): Promise<LiveCalls>
-  maxTails?: number
   /** How often a tail that has nothing to show says so, in ms. */
   waitingMs?: number
 }
 
-/** Tails that may run at once. */
-export const maxTails = 20
 const reportMs = 1_000
 
 interface Tail {
@@ -57,8 +54,6 @@ interface SharedReader {
 export class LiveTail {
   readonly #options: LiveTailOptions
   #reader: SharedReader | null = null
-  /** Running, and being opened. */
-  #count = 0
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
 
@@ -68,16 +63,9 @@ export class LiveTail {
 
   /**
    * Begins a tail: calls that come in from now on go to its sink. What it resolves to ends when the signal aborts, and
-   * rejects when the topic can never be read, or this is closed. Throws `conflict` when there are too many, and what
-   * opening the reader throws.
+   * rejects when the topic can never be read, or this is closed. Throws what opening the reader throws.
    */
   async begin(filter: TailFilter, sink: TailSink, signal: AbortSignal): Promise<{ ended: Promise<void> }> {
-    const max = this.#options.maxTails ?? maxTails
-    if (this.#count >= max)
-      throw new TooManyTails(
-        `${max} tails are running, which is all that there may be; end another one first`,
-      )
-    this.#count++
     const tail: Tail = {
       filter,
       sink,
@@ -128,9 +116,7 @@ export class LiveTail {
   }
 
   #leave(reader: SharedReader, tail: Tail): void {
-    if (!reader.tails.delete(tail)) return
-    this.#count--
-    if (reader.tails.size > 0) return
+    if (!reader.tails.delete(tail) || reader.tails.size > 0) return
     // A tail that begins meanwhile opens another one.
     if (this.#reader === reader) {
       this.#reader = null
@@ -150,9 +136,6 @@ export class LiveTail {
     }
   }
 }
-
-/** Nothing more can be begun for now. */
-export class TooManyTails extends Error {}
 
 const closed = () =>
   new PostriderError('kafka_unavailable', 'the tail has ended, because what it reads from was closed')

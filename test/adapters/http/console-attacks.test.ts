@@ -10,8 +10,10 @@ import { openConsoleServer } from '../../../src/adapters/http/console-server.ts'
 import { apiErrorCodes, RequestRefused } from '../../../src/console/api/errors.ts'
 import { operation, type Operation } from '../../../src/console/api/operation.ts'
 import { operations } from '../../../src/console/api/operations.ts'
+import { longReads } from '../../../src/console/api/limits.ts'
 import type { ConsoleServices } from '../../../src/console/api/services.ts'
 import { sendRaw } from '../../support/calls/raw-http.ts'
+import { until } from '../../support/until.ts'
 
 const token = 'a-token-that-nobody-guesses-0123456789'
 const auth = { authorization: `Bearer ${token}` }
@@ -148,6 +150,59 @@ test('parameters named like properties of Object.prototype are unknown parameter
       const { status, fields } = await refused('GET', `${path}?${name}=1`)
       assert.deepEqual([status, fields.map(({ field }) => field)], [400, [name]], path)
     }
+})
+
+/** Needs: a token of any role. Bounded: reads of whole topics, streams, lists, and replays of dead letters. */
+test('of requests that share a limit one too many is refused at once, and gets its turn when another has ended', async (t) => {
+  const limit = { max: 2, busy: 'two are running; try again when one has ended' }
+  const ends: (() => void)[] = []
+  const reading = (id: string) =>
+    operation({
+      id,
+      route: `GET /${id}`,
+      summary: 'Reads',
+      success: { status: 200, description: 'Read.', schema: z.object({}) },
+      limit,
+      handle: ({ gone }) => {
+        const { promise, resolve } = Promise.withResolvers<void>()
+        gone.addEventListener('abort', () => resolve())
+        ends.push(resolve)
+        return promise.then(() => ({ status: 200, body: {} }))
+      },
+    })
+  const { url, refused } = await underTest(t, { operations: [reading('one'), reading('two')] })
+  const leaving = new AbortController()
+  const first = fetch(`${url}/one`, { headers: auth, signal: leaving.signal })
+  const left = assert.rejects(first)
+  const second = refused('GET', '/two')
+  await until(() => ends.length === 2)
+  const third = await fetch(`${url}/two`, { headers: auth })
+  assert.deepEqual([third.status, third.headers.get('retry-after')], [429, '5'])
+  assert.deepEqual(await third.json(), { code: 'busy', message: limit.busy, fields: [] })
+  assert.equal(ends.length, 2)
+
+  // One whose sender goes away has ended, too.
+  leaving.abort()
+  await left
+  await until(async () => {
+    if (ends.length < 3) void fetch(`${url}/one`, { headers: auth })
+    return ends.length === 3
+  })
+  for (const end of ends) end()
+  assert.equal((await second).status, 200)
+})
+
+/** Needs: a token of any role. A new operation that reads a topic from its beginning belongs here. */
+test('operations that read a whole topic share four places, and dead letters are replayed one request at a time', () => {
+  const limitOf = (id: string, body: unknown = undefined) => {
+    const { limit } = operations.find((each) => each.id === id)!
+    return typeof limit === 'function' ? limit(body) : limit
+  }
+  for (const id of ['listSettingsHistory', 'groupDeadLetters', 'showDeadLetter', 'dryRunReplay'])
+    assert.equal(limitOf(id), longReads, id)
+  assert.equal(limitOf('replayDeadLetters', { dryRun: true }), longReads)
+  assert.equal(longReads.max, 4)
+  assert.equal(limitOf('replayDeadLetters', { dryRun: false })?.max, 1)
 })
 
 test('a bug is logged, whether the request had a body or not', async (t) => {

@@ -13,6 +13,7 @@ import type { MessagePorts } from '../../messages/message-facts.ts'
 import { timesOfCall } from '../../replays/named-call.ts'
 import { dryRunView, jobView, statusView } from '../../replays/replays.ts'
 import { wrongField } from '../errors.ts'
+import { longReads } from '../limits.ts'
 import { operation, type Operation } from '../operation.ts'
 import { page, pageOf, pageQuery } from '../paging.ts'
 import { idParams } from '../setting-operations.ts'
@@ -204,6 +205,7 @@ export const replayJobOperations: Operation[] = [
     role: 'operator',
     summary: 'What a replay would send',
     description: 'Reads as a replay does, and sends nothing.',
+    limit: longReads,
     body: termsBody,
     success: { status: 200, description: 'What would be sent.', schema: dryRunSchema },
     progress: progressSchema,

@@ -4,6 +4,7 @@ import { applyReportSchema, applySettings } from '../../settings-file/apply.ts'
 import { exportedSettings } from '../../settings-file/export.ts'
 import { settingsFile } from '../../settings-file/file-schema.ts'
 import { SettingsRefused } from '../../settings-writer.ts'
+import { longReads } from '../limits.ts'
 import { operation, type Operation } from '../operation.ts'
 import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../paging.ts'
 import { momentOf, momentText } from './dead-letters/dead-letter-filter.ts'
@@ -50,6 +51,7 @@ export const settingsOperations: Operation[] = [
     summary: 'Who changed what of the settings, and when, the newest first',
     description: 'The whole log of the settings is read for each page.',
     role: 'reader',
+    limit: longReads,
     query: z.strictObject({
       source: z.string().optional().describe('Only changes of this source.'),
       destination: z.string().optional().describe('Only changes of this destination.'),

@@ -2,8 +2,13 @@ import { z } from 'zod'
 import type { ComputationKind } from '../../../core/audience/computations.ts'
 import { readList, type LineForm } from '../../computations/read-list.ts'
 import { computationIn, type SyncPhase } from '../../computations/sync.ts'
-import { RequestRefused } from '../errors.ts'
-import { operation, type ApiRequest, type LongAnswer, type Operation } from '../operation.ts'
+import {
+  operation,
+  type ApiRequest,
+  type LongAnswer,
+  type Operation,
+  type RequestLimit,
+} from '../operation.ts'
 import type { ConsoleServices } from '../services.ts'
 import { idParams, pathOf } from '../setting-operations.ts'
 
@@ -44,6 +49,12 @@ const streamsOf: Record<ComputationKind, NonNullable<Operation['streams']>> = {
   },
 }
 
+/** Each has files and a connection of its own. */
+const lists: RequestLimit = {
+  max: 4,
+  busy: '4 lists are being read already: try again when one is through',
+}
+
 /** The lists of an audience or computed trait: the whole one, and changes. */
 export function syncOperations(kind: ComputationKind, name: string): Operation[] {
   const path = `${pathOf(name)}/{id}` as const
@@ -52,7 +63,8 @@ export function syncOperations(kind: ComputationKind, name: string): Operation[]
     streams: streamsOf[kind],
     success: { status: 200, description: 'What changed.', schema: syncReportSchema },
     progress: syncProgress,
-    refusals: [409, 429],
+    limit: lists,
+    refusals: [409],
   } satisfies Partial<Operation>
   return [
     operation({
@@ -82,10 +94,6 @@ export function syncOperations(kind: ComputationKind, name: string): Operation[]
   ]
 }
 
-/** Lists read at once in one process; each has files and a connection of its own. */
-const maxSyncs = 4
-let syncs = 0
-
 function sync(
   kind: ComputationKind,
   mode: 'full' | 'change',
@@ -103,19 +111,9 @@ function sync(
   const form: LineForm = kind === 'trait' ? 'value' : contentType === 'text/plain' ? 'id' : 'member'
   return {
     async run(progress) {
-      if (syncs >= maxSyncs)
-        throw new RequestRefused(
-          'busy',
-          `${maxSyncs} lists are being read already: try again when one is through`,
-        )
-      syncs++
-      try {
-        const options = { allowEmpty, signal: stopping, onProgress: reportTo(progress) }
-        const report = await computations.sync(kind, id, mode, readList(lines, form), options)
-        return { id, ...report }
-      } finally {
-        syncs--
-      }
+      const options = { allowEmpty, signal: stopping, onProgress: reportTo(progress) }
+      const report = await computations.sync(kind, id, mode, readList(lines, form), options)
+      return { id, ...report }
     },
   }
 }

@@ -1,12 +1,11 @@
 import { z } from 'zod'
 import { callTypes } from '../../../core/call/analytics-call.ts'
 import { maxCallsPerSecond } from '../../../core/live-tail/tail-sample.ts'
-import { maxTails, TooManyTails } from '../../live-tail/live-tail.ts'
 import { tailText } from '../../live-tail/tail-text.ts'
 import { settingIn } from '../../setting-kind.ts'
 import { sourceKind } from '../../sources.ts'
-import { errorSchema, RequestRefused } from '../errors.ts'
-import { operation } from '../operation.ts'
+import { errorSchema } from '../errors.ts'
+import { operation, type RequestLimit } from '../operation.ts'
 import { idParams } from '../setting-operations.ts'
 
 const choices = z.array(z.string().min(1).max(1_024)).max(100)
@@ -62,6 +61,11 @@ const lineSchema = z.union([
   z.strictObject({ error: errorSchema }),
 ])
 
+const tails: RequestLimit = {
+  max: 20,
+  busy: '20 tails are running on this console, which is all that there may be; end another one first',
+}
+
 export const tailOperations = [
   operation({
     id: 'tailSource',
@@ -70,7 +74,7 @@ export const tailOperations = [
     summary: 'Its calls as they come in',
     description:
       `Streams the calls of this source that reach Kafka from now on, a line of JSON each, until you go away. At most ` +
-      `${maxCallsPerSecond} a second are shown, and at most ${maxTails} tails run at once. Parameters can be repeated.`,
+      `${maxCallsPerSecond} a second are shown, and at most ${tails.max} tails run at once. Parameters can be repeated.`,
     params: idParams,
     query: tailQuery,
     success: {
@@ -79,22 +83,17 @@ export const tailOperations = [
       schema: lineSchema,
     },
     isStream: true,
-    refusals: [429],
+    limit: tails,
     async handle({ params: { id }, query: { type, event, user } }, { settings, liveTail }) {
       settingIn(sourceKind, settings.state, id)
       const filter = { sourceId: id, types: type, events: event, users: user }
       return {
-        async stream(lines, signal) {
-          const sink = {
-            hasRoom: lines.hasRoom,
-            write: (line: Parameters<typeof tailText>[0]) => lines.write(tailText(line)),
-          }
-          try {
-            return await liveTail.begin(filter, sink, signal)
-          } catch (error) {
-            throw error instanceof TooManyTails ? new RequestRefused('busy', error.message) : error
-          }
-        },
+        stream: (lines, signal) =>
+          liveTail.begin(
+            filter,
+            { hasRoom: lines.hasRoom, write: (line) => lines.write(tailText(line)) },
+            signal,
+          ),
       }
     },
   }),

@@ -5,6 +5,7 @@ import type { PageStart } from '../../../dead-letters/dead-letter-store.ts'
 import { jsonOf, summaryOf } from '../../../dead-letters/describe.ts'
 import { passes } from '../../../dead-letters/filter.ts'
 import { groupDeadLetters, groupJson } from '../../../dead-letters/groups.ts'
+import { longReads } from '../../limits.ts'
 import { operation, type Operation } from '../../operation.ts'
 import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../../paging.ts'
 import { filterOf, filterShape, kindShape } from './dead-letter-filter.ts'
@@ -128,6 +129,7 @@ export const deadLetterOperations: Operation[] = [
     role: 'reader',
     summary: 'How many failed alike: by reason, last status and destination',
     description: 'Reads all dead letters since `since`, which may take long where there are many.',
+    limit: longReads,
     query: z.strictObject(filterShape),
     success: { status: 200, description: 'The groups.', schema: deadLetterGroupsSchema },
     progress: z.object({ looked: count, total: count }).meta({ id: 'DeadLetterGroupsProgress' }),
@@ -147,6 +149,8 @@ export const deadLetterOperations: Operation[] = [
     route: 'GET /dead-letters/{id}',
     role: 'operator',
     summary: 'All that is known of one: attempts, last response, body',
+    description: 'By the id of a delivery, all dead letters are read.',
+    limit: longReads,
     params: z.object({
       id: z
         .string()

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { replayDeadLetters, type ReplayReport } from '../../../dead-letters/replay.ts'
 import { RequestRefused, wrongField } from '../../errors.ts'
+import { deadLetterReplays, longReads } from '../../limits.ts'
 import { operation, type Operation } from '../../operation.ts'
 import { filterOf, filterShape, kindShape, maxIds } from './dead-letter-filter.ts'
 
@@ -59,8 +60,10 @@ export const replayOperations: Operation[] = [
     description:
       'Through the shortest retry tier, to all URLs that their destination has now, with a retry window that starts ' +
       'again. Records that never became a delivery go back, as they were, to the topic they came from. Ends when its ' +
-      'sender goes away; repeated, it sends again what it had sent, under the same delivery ids.',
+      'sender goes away; repeated, it sends again what it had sent, under the same delivery ids. One runs at a time on a ' +
+      'console, beside dry runs.',
     body: replayBody,
+    limit: ({ dryRun }) => (dryRun ? longReads : deadLetterReplays),
     success: { status: 200, description: 'What was sent.', schema: replayReportSchema },
     progress: replayProgressSchema,
     refusals: [404],
