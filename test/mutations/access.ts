@@ -52,6 +52,16 @@ export const access: readonly Mutation[] = [
     },
   },
   {
+    id: 'streams-that-nobody-reads',
+    file: 'src/adapters/http/stream-lines.ts',
+    find: 'isStalled = performance.now() - taken.at >= idleMs',
+    replace: 'isStalled = taken.at < 0',
+    test: {
+      file: 'adapters/http/console-server.test.ts',
+      name: 'a stream that nobody reads is ended in time, so that its place is free; one that is read goes on',
+    },
+  },
+  {
     id: 'contents-shown-to-a-reader',
     file: 'src/console/messages/describe.ts',
     find: '...(hidesContents && noContents),',

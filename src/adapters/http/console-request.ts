@@ -89,7 +89,7 @@ async function answerAtLength(
   operation: Operation,
   request: FastifyRequest,
   reply: FastifyReply,
-  { log, access, closing, gone }: AnsweringOptions & { gone: AbortSignal },
+  { log, access, idleMs, closing, gone }: AnsweringOptions & { gone: AbortSignal },
 ): Promise<void> {
   const { headers, raw } = request
   if (raw.complete) raw.socket.setTimeout(0)
@@ -102,7 +102,7 @@ async function answerAtLength(
   }
   const refusal = () => access.admit(operation, request).answer?.body ?? null
   if ('stream' in answer)
-    await streamLines(reply, answer, { signal: AbortSignal.any([gone, closing]), refusal, errorBody })
+    await streamLines(reply, answer, { signal: AbortSignal.any([gone, closing]), idleMs, refusal, errorBody })
   else if (/\bapplication\/x-ndjson\b/.test(headers.accept ?? ''))
     await answerInLines(reply.code(status), answer.run, errorBody)
   else {

@@ -34,7 +34,7 @@ export interface ConsoleServerOptions {
   headMs?: number
   /**
    * Connections that send or read nothing for that long within a request are closed, in ms; likewise a JSON body that is
-   * not complete by then. A list must come at its rate, with so much grace.
+   * not complete by then, and a stream of which nothing is read while something waits. A list must come at its rate, with so much grace.
    */
   idleMs?: number
 }

@@ -9,6 +9,8 @@ const maxBuffered = 256 << 10
 
 export interface StreamLimits {
   signal: AbortSignal
+  /** A client that takes nothing of what waits for it for that long is disconnected, in ms: streams have few places. */
+  idleMs: number
   /** The body of an error once it may not go on, because its token was revoked; null while it may. */
   refusal(): unknown
   errorBody(error: unknown): unknown
@@ -21,14 +23,19 @@ export interface StreamLimits {
 export async function streamLines(
   reply: FastifyReply,
   { stream }: StreamAnswer,
-  { signal, refusal, errorBody }: StreamLimits,
+  { signal, idleMs, refusal, errorBody }: StreamLimits,
 ): Promise<void> {
   const lines = new PassThrough()
   lines.on('error', () => {})
+  let written = 0
   const write = (text: string) => {
-    if (!lines.destroyed && !lines.writableEnded) lines.write(`${text}\n`)
+    if (lines.destroyed || lines.writableEnded) return
+    const bytes = Buffer.from(`${text}\n`)
+    written += bytes.length
+    lines.write(bytes)
   }
-  const hasRoom = () => lines.writableLength + lines.readableLength < maxBuffered
+  const waiting = () => lines.writableLength + lines.readableLength
+  const hasRoom = () => waiting() < maxBuffered
   const refused = new AbortController()
   const { ended } = await stream({ hasRoom, write }, AbortSignal.any([signal, refused.signal]))
   // A connection that stayed open behind it would hold up the console's stop.
@@ -36,9 +43,14 @@ export async function streamLines(
   // The head goes out with the first bytes, and the first call may be long in coming.
   reply.raw.flushHeaders()
   let refusedBy: unknown = null
+  let isStalled = false
+  let taken = { bytes: 0, at: performance.now() }
   const judging = setInterval(() => {
     refusedBy = refusal()
-    if (refusedBy !== null) refused.abort()
+    const bytes = written - waiting()
+    if (waiting() === 0 || bytes !== taken.bytes) taken = { bytes, at: performance.now() }
+    isStalled = performance.now() - taken.at >= idleMs
+    if (refusedBy !== null || isStalled) refused.abort()
   }, judgeMs)
   try {
     await ended
@@ -48,5 +60,7 @@ export async function streamLines(
   } finally {
     clearInterval(judging)
     lines.end()
+    // It would wait for ever to be read to its end.
+    if (isStalled) reply.raw.destroy()
   }
 }

@@ -98,3 +98,60 @@ test(
     assert.equal((await lines.read()).done, true)
   },
 )
+
+test(
+  'a stream that nobody reads is ended in time, so that its place is free; one that is read goes on',
+  { timeout: 60_000 },
+  async (t) => {
+    const begun: { write: (text: string) => void; signal: AbortSignal }[] = []
+    const stream = operation({
+      id: 'streamed',
+      route: 'GET /streamed',
+      role: 'reader',
+      summary: 'Lines',
+      success: { status: 200, description: 'Lines.', schema: z.string() },
+      isStream: true,
+      limit: { max: 2, busy: 'two are running' },
+      handle: async () => ({
+        async stream({ write }, signal) {
+          begun.push({ write, signal })
+          return { ended: once(signal, 'abort').then(() => {}) }
+        },
+      }),
+    })
+    const server = await openConsoleServer({
+      port: 0,
+      host: '127.0.0.1',
+      token: 'token',
+      version: '1',
+      operations: [stream],
+      services: () => ({ settings: { catchUp: async () => {} } }) as unknown as ConsoleServices,
+      counts: { request: () => {} },
+      log: silentLog,
+      idleMs: 2_000,
+    })
+    t.after(() => server.close(0))
+    const open = async () => {
+      const socket = connect(server.port, '127.0.0.1')
+      t.after(() => socket.destroy())
+      socket.on('error', () => {})
+      socket.write('GET /api/v1/streamed HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer token\r\n\r\n')
+      const head = String((await once(socket, 'data'))[0])
+      return { socket, status: Number(head.split(' ')[1]) }
+    }
+    const reading = await open()
+    reading.socket.resume()
+    const idle = await open()
+    idle.socket.pause()
+    assert.equal((await open()).status, 429)
+    // More than the network keeps for a client.
+    const line = 'x'.repeat(1 << 20)
+    for (let count = 0; count < 32; count++) for (const { write } of begun) write(line)
+    await once(begun[1]!.signal, 'abort')
+    assert.equal(begun[0]!.signal.aborted, false)
+    const again = await open()
+    assert.equal(again.status, 200)
+    idle.socket.resume()
+    await once(idle.socket, 'close')
+  },
+)
