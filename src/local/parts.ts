@@ -28,9 +28,10 @@ export interface PartsOptions {
   signal?: AbortSignal
 }
 
-const kafkaVersion = '4.3.1'
+/** What is started unless POSTRIDER_KAFKA_VERSION names another one of Maven Central. */
+export const newestKafka = '4.3.1'
 /** The newest registry that runs on Java 17. */
-const registryVersion = '3.0.9'
+export const registryVersion = '3.0.9'
 
 /**
  * Pinned, for later ones want the registry's parent pom, which is not published. Its own unpacking cuts long
@@ -38,7 +39,7 @@ const registryVersion = '3.0.9'
  */
 const dependencyPlugin = 'org.apache.maven.plugins:maven-dependency-plugin:2.8'
 
-const pom = `<project>
+const pomOf = (kafkaVersion: string): string => `<project>
   <modelVersion>4.0.0</modelVersion>
   <groupId>postrider</groupId><artifactId>local-kafka</artifactId><version>1</version><packaging>pom</packaging>
   <dependencies>
@@ -68,13 +69,14 @@ export async function ensureLocalParts(options: PartsOptions = {}): Promise<Loca
   const env = options.env ?? process.env
   const onProgress = options.onProgress ?? (() => {})
   const cacheDir = resolve(options.cacheDir ?? defaultCacheDir(env))
+  const kafkaVersion = env.POSTRIDER_KAFKA_VERSION || newestKafka
   const java = await findJava(env)
   const kafka = join(cacheDir, `kafka-${kafkaVersion}`)
   const registry = join(cacheDir, `apicurio-registry-${registryVersion}`)
   const get = { env, signal: options.signal }
   await ensureFolder(cacheDir, kafka, async (folder) => {
     const pomFile = join(folder, 'pom.xml')
-    await writeFile(pomFile, pom)
+    await writeFile(pomFile, pomOf(kafkaVersion))
     const goal = [`${dependencyPlugin}:copy-dependencies`, '-DincludeScope=runtime']
     const report = (progress: string) => onProgress(`getting Kafka ${kafkaVersion} with Maven: ${progress}`)
     await runMaven(['-f', pomFile, ...goal, `-DoutputDirectory=${folder}`], folder, report, get)

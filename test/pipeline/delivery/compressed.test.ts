@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import kafkajs from 'kafkajs'
 import { settledAudit } from '../../support/audit.ts'
 import { someCall } from '../../support/calls/calls.ts'
-import { deploy, type Deployment } from '../../support/deployment/deployment.ts'
+import { deploy } from '../../support/deployment/deployment.ts'
+import { compressAll } from '../../support/kafka/compress-topics.ts'
 import { startReceiver } from '../../support/receivers.ts'
 
-// The broker compresses what it is sent as the topic says, with the codecs of Kafka's own Java clients.
 for (const codec of ['gzip', 'snappy', 'lz4', 'zstd']) {
   test(`records compressed with ${codec} are delivered, retried, kept and audited`, async (t) => {
     const receiver = await startReceiver(t)
@@ -29,28 +28,5 @@ for (const codec of ['gzip', 'snappy', 'lz4', 'zstd']) {
     assert.ok(report.ok, JSON.stringify(report))
     const { delivered, dead } = report.destinations[0]!
     assert.deepEqual([delivered, dead], [301, 1])
-  })
-}
-
-async function compressAll({ admin, config }: Deployment, codec: string): Promise<void> {
-  const type = kafkajs.ConfigResourceTypes.TOPIC
-  const names = (await admin.listTopics()).filter((name) => name.startsWith(config.topicPrefix))
-  const { resources } = await admin.describeConfigs({
-    includeSynonyms: false,
-    resources: names.map((name) => ({ type, name })),
-  })
-  await admin.alterConfigs({
-    validateOnly: false,
-    // What is not named goes back to its default.
-    resources: resources.map(({ resourceName, configEntries }) => ({
-      type,
-      name: resourceName,
-      configEntries: [
-        ...configEntries
-          .filter(({ isDefault }) => !isDefault)
-          .map(({ configName, configValue }) => ({ name: configName, value: configValue })),
-        { name: 'compression.type', value: codec },
-      ],
-    })),
   })
 }

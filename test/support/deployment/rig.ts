@@ -41,13 +41,18 @@ export interface OwnKafka {
   thaw(): void
 }
 
-/** Starts a Kafka for one test (2-4 s), for those that end or freeze it; gone after the test. */
+/**
+ * Starts a Kafka for one test (2-4 s), for those that end or freeze it; gone after the test.
+ * @param version the newest unless given; one that is not in the cache yet is fetched
+ */
 export async function ownKafka(
   t: TestContext,
   properties: Record<string, string | number | boolean> = {},
+  version?: string,
 ): Promise<OwnKafka> {
   const dataDir = await mkdtemp(join(tmpdir(), 'postrider-test-'))
-  const parts = await ensureLocalParts()
+  const chosen = version !== undefined && { POSTRIDER_KAFKA_VERSION: version }
+  const parts = await ensureLocalParts({ env: { ...process.env, ...chosen } })
   let kafka: LocalKafka | null = null
   // One step, for `after` runs what was registered first first: the broker must be gone before its folder.
   t.after(async () => {
