@@ -10,6 +10,8 @@ COPY tsconfig.json tsconfig.build.json LICENSE README.md ./
 COPY scripts scripts
 COPY schemas schemas
 COPY src src
+# Names the commit in the version, between two releases: --build-arg COMMIT=$(git rev-parse HEAD)
+ARG COMMIT=
 # The packages with Node itself are for a checkout.
 RUN npm run build && npm prune --omit=dev && rm -rf node_modules/node-* node_modules/.bin/node
 

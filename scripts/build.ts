@@ -6,11 +6,13 @@ import { existsSync } from 'node:fs'
 import { chmod, cp, glob, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { bundlePage } from '../src/adapters/http/page/bundle.ts'
+import { commitOf, isBetweenReleases } from '../src/commands/version.ts'
 
 const root = join(import.meta.dirname, '..')
 const dist = join(root, 'dist')
 
 interface Manifest {
+  version: string
   bin: Record<string, string>
   exports?: Record<string, { types: string; default: string }>
   [key: string]: unknown
@@ -34,12 +36,15 @@ for (const path of ['schemas', 'LICENSE', 'README.md']) if (existsSync(join(root
 
 const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as Manifest
 const { name, version, description, license, type, engines, dependencies } = manifest
+// Of a release the version says all; two builds of it have the same bytes.
+const gitHead = isBetweenReleases(manifest.version) ? process.env.COMMIT || commitOf(root) : null
 const bin = Object.fromEntries(
   Object.entries(manifest.bin).map(([command, file]) => [command, toJavaScript(file)]),
 )
 const published = {
   name,
   version,
+  ...(gitHead && { gitHead }),
   description,
   license,
   type,

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { accessSync, constants, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { test } from 'node:test'
+import { versionOf } from '../src/commands/version.ts'
 import { bareEnv } from './support/deployment/bare-env.ts'
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
@@ -51,8 +52,7 @@ test('the commands for deletions say which sources they affect', () => {
 })
 
 test('the version is the package’s', () => {
-  const file = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
-  assert.equal(postrider('--version').stdout.trim(), (JSON.parse(file) as { version: string }).version)
+  assert.equal(postrider('--version').stdout, `${versionOf(fileURLToPath(new URL('..', import.meta.url)))}\n`)
 })
 
 test('wrong usage gets one line that says what to do, and exit code 2', () => {

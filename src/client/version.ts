@@ -1,2 +1,2 @@
 /** The package's; a test holds it to package.json, which a bundled client does not have beside it. */
-export const version = '0.1.0'
+export const version = '0.2.0-dev'

@@ -5,7 +5,6 @@ import { ProcessMetrics } from '../adapters/metrics/process-metrics.ts'
 import { MetricsPage } from '../adapters/metrics/page.ts'
 import { ProduceDurations } from '../adapters/metrics/produce-durations.ts'
 import { openMonitoringServer } from '../adapters/monitoring-server.ts'
-import { version } from '../client/version.ts'
 import { superviseParts } from '../supervisor.ts'
 import { loadContext, stopSignal, type Context } from './context.ts'
 import { openCollector } from './collector/open-collector.ts'
@@ -13,6 +12,7 @@ import { openConsole } from './console/open-console.ts'
 import { openForwarder } from './forwarder/open-forwarder.ts'
 import type { OpenPart } from './part-lives.ts'
 import { openReports } from './reports/open-reports.ts'
+import { version } from './version.ts'
 
 interface SharedCounts {
   produceDurations: ProduceDurations

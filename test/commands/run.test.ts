@@ -31,6 +31,8 @@ test('run forwarder takes work until SIGTERM', async (t) => {
   const port = /metrics at http:\/\/localhost:(\d+)/.exec(run.written())![1]
   const readiness = await fetch(`http://127.0.0.1:${port}/readyz`)
   assert.ok('forwarder' in ((await readiness.json()) as { checks: object }).checks)
+  const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
+  assert.match(metrics, /^postrider_build_info\{version="\d+\.\d+\.\d+[^"]*"/m)
   run.signal('SIGTERM')
   assert.equal(await run.ended, 0, run.written())
   assert.match(run.written(), /"msg":"stopped"/)

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { boundHeap } from '../../adapters/bound-heap.ts'
 import { endPauses } from '../../adapters/folded-log/pause-ends.ts'
 import { openConsoleServer } from '../../adapters/http/console-server.ts'
@@ -36,6 +35,7 @@ import { replaysOf } from '../../console/replays/replays.ts'
 import { ReplayRunner } from '../../console/replays/replay-runner.ts'
 import { openReplays } from '../replays/open-replays.ts'
 import { usageError } from '../flags.ts'
+import { version } from '../version.ts'
 
 export interface OpenConsoleOptions extends Context {
   logCounts?: LogCounts
@@ -49,10 +49,6 @@ export interface OpenConsoleOptions extends Context {
 
 /** V8's space for young objects: `boundHeap`. The console folds millions of ledger records at its first start. */
 const youngMb = 32
-
-const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')) as {
-  version: string
-}
 
 /**
  * The console as a part. It listens from its start to its end; behind that, it restarts while Kafka or the
