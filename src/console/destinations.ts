@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import { callTypes } from '../core/call/analytics-call.ts'
-import { maxExpressionLength } from '../core/call/call-expression.ts'
+import { maxExpressionLength } from '../core/expression/call-expression.ts'
 import { maxDropPathLength, maxDropPaths } from '../core/call/redaction.ts'
 import type { Outcome } from '../core/delivery/outcome.ts'
 import { deliverToChoices, maxEvents, mostInFlight } from '../core/settings/destination-options.ts'

@@ -64,8 +64,8 @@ export const requests: readonly Mutation[] = [
   {
     id: 'keys-with-escapes-left-to-json-parse',
     file: 'src/core/json/parse-json.ts',
-    find: 'if (!hasEscapedKey(text)) return',
-    replace: "if (text !== '') return",
+    find: 'return numberOf || hasEscapedKey(text) ?',
+    replace: 'return numberOf && hasEscapedKey(text) ?',
     test: {
       file: 'core/json/parse-json.test.ts',
       name: 'a key with an escape is parsed as it is spelled, whatever keys were parsed before (nodejs/node#63785)',
@@ -291,21 +291,21 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'a-condition-that-may-take-for-ever',
-    file: 'src/core/call/call-expression.ts',
+    file: 'src/core/expression/call-expression.ts',
     find: 'if (!methods.includes(name))',
     replace: 'if (name === null)',
     test: {
-      file: 'core/call/call-expression.test.ts',
+      file: 'core/expression/call-expression.test.ts',
       name: 'an expression that could take long, or grow, is refused',
     },
   },
   {
     id: 'searches-within-searches',
-    file: 'src/core/call/call-expression.ts',
+    file: 'src/core/expression/call-expression.ts',
     find: 'if (isSearch(name) && isWithin)',
     replace: 'if (isSearch(name) && isWithin && name === null)',
     test: {
-      file: 'core/call/call-expression.test.ts',
+      file: 'core/expression/call-expression.test.ts',
       name: 'an expression that could take long, or grow, is refused',
     },
   },

@@ -1,5 +1,5 @@
 import type { AnalyticsCall } from '../call/analytics-call.ts'
-import { CallValues, type ReadableCall } from '../call/call-expression.ts'
+import { CallValues, type ReadableCall } from '../expression/call-values.ts'
 import { deliveryIdSuffix } from './delivery.ts'
 import type { NotPlannedReason, PlannedDestination } from '../ledger/delivery-event.ts'
 import { callFilter, leftOutBy, type DestinationOptions } from '../settings/destination-options.ts'

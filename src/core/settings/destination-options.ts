@@ -1,5 +1,6 @@
 import { callTypes, type CallType } from '../call/analytics-call.ts'
-import { compileExpression, type CallExpression, type CallValues } from '../call/call-expression.ts'
+import { compileExpression, type CallExpression } from '../expression/call-expression.ts'
+import type { CallValues } from '../expression/call-values.ts'
 import { dropFaults } from '../call/redaction.ts'
 import { maxAttemptCount, parseRate } from '../pacing/rate.ts'
 import { faultIf, type Fault } from './fault.ts'

@@ -1,5 +1,5 @@
 import { usersOf, type AnalyticsCall } from '../../core/call/analytics-call.ts'
-import { CallValues } from '../../core/call/call-expression.ts'
+import { CallValues } from '../../core/expression/call-values.ts'
 import { redacted, type Redaction } from '../../core/call/redaction.ts'
 import { leftOutBy, type LeftOut } from '../../core/settings/destination-options.ts'
 import type { NotPlannedReason, PlannedDestination, SkipReason } from '../../core/ledger/delivery-event.ts'

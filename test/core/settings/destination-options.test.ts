@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { callTypes } from '../../../src/core/call/analytics-call.ts'
-import { CallValues } from '../../../src/core/call/call-expression.ts'
+import { CallValues } from '../../../src/core/expression/call-values.ts'
 import {
   callFilter,
   defaultOptions,
