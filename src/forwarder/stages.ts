@@ -9,6 +9,7 @@ import { PartitionScheduler } from './consume/partition-scheduler.ts'
 import type { RecordSource, TopicPartition } from './consume/record-source.ts'
 import { waitingRecords, type WaitingRecord } from './consume/waiting-records.ts'
 import { CallPlanner } from './plan/call-planner.ts'
+import { ConditionWatch, maxEvaluationMs } from './plan/condition-watch.ts'
 import { FilterFaults } from './plan/filter-faults.ts'
 import type { OpenSecret } from './plan/destination-set-up.ts'
 import { Erased } from './plan/erased.ts'
@@ -135,9 +136,9 @@ export class Stages {
       metrics,
       openSecret: parts.openSecret,
       limitOf: (destination) => this.limits.limitOf(destination),
-      failed: (destination, reason) =>
+      failed: (destination, reason, about) =>
         log.error(
-          { destination, reason },
+          { destination, reason, ...about },
           'a destination cannot be set up: its calls go to the retry tiers until it can',
         ),
     })
@@ -155,6 +156,10 @@ export class Stages {
       ...shared,
       decoder: parts.decoders.calls,
       ledger: this.ledger,
+      conditions: new ConditionWatch((destinationId, slow) => {
+        const reason = `its condition (--where) took more than ${maxEvaluationMs} ms for a call: change it`
+        this.routing.holdForCondition(destinationId, reason, slow)
+      }),
       filterFaults: new FilterFaults(log),
     })
     const retryPlanner = new RetryPlanner({

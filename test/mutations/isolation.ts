@@ -415,4 +415,44 @@ export const isolation: readonly Mutation[] = [
       name: 'a destination at its limit that holds others back is deferred, which its metric and its dead letters say',
     },
   },
+  {
+    id: 'evaluations-without-a-bound',
+    file: 'src/core/expression/evaluation.ts',
+    find: 'if ((this.#stepsLeft -= steps) < 0) throw outOfSteps',
+    replace: 'this.#stepsLeft -= steps',
+    test: {
+      file: 'core/expression/evaluation.test.ts',
+      name: 'running out of steps is no fault that another part of the condition can cover',
+    },
+  },
+  {
+    id: 'deep-values-compared-to-their-end',
+    file: 'src/core/expression/operators.ts',
+    find: 'if (depth === maxComparedDepth) return tooDeep',
+    replace: 'if (depth === Infinity) return tooDeep',
+    test: {
+      file: 'core/expression/evaluation.test.ts',
+      name: 'values are compared down to ten lists and maps within each other',
+    },
+  },
+  {
+    id: 'a-destination-held-by-a-pause-of-the-process',
+    file: 'src/forwarder/plan/condition-watch.ts',
+    find: 'const cpuMs = leastCpuMs(evaluate)',
+    replace: 'const cpuMs = steadyClock.now() - begin + leastCpuMs(evaluate)',
+    test: {
+      file: 'forwarder/plan/condition-watch.test.ts',
+      name: 'a process that was preempted, or collected garbage, during an evaluation reports nothing',
+    },
+  },
+  {
+    id: 'a-condition-that-takes-too-long-evaluated-again-and-again',
+    file: 'src/forwarder/plan/routing.ts',
+    find: 'if (runtime.filter) runtime.filter = { ...runtime.filter, where: null }',
+    replace: 'if (runtime.filter) runtime.filter = { ...runtime.filter }',
+    test: {
+      file: 'pipeline/security/conditions.test.ts',
+      name: 'a condition that takes too long all the same holds its own destination alone, until it is changed',
+    },
+  },
 ]

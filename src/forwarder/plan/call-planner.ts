@@ -1,7 +1,7 @@
 import { usersOf, type AnalyticsCall } from '../../core/call/analytics-call.ts'
 import { CallValues } from '../../core/expression/call-values.ts'
 import { redacted, type Redaction } from '../../core/call/redaction.ts'
-import { leftOutBy, type LeftOut } from '../../core/settings/destination-options.ts'
+import type { LeftOut } from '../../core/settings/destination-options.ts'
 import type { NotPlannedReason, PlannedDestination, SkipReason } from '../../core/ledger/delivery-event.ts'
 import type { Delivery, Origin } from '../../core/delivery/delivery.ts'
 import { renderBody } from '../../core/call/body.ts'
@@ -9,6 +9,7 @@ import { checkCall } from '../../core/call/check-call.ts'
 import { allowsWebhooks } from '../../core/call/integrations.ts'
 import { aboutDestination } from '../../core/operational/built-in-source.ts'
 import { ActiveDelivery } from '../send/active-delivery.ts'
+import type { CallPlace, ConditionWatch } from './condition-watch.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
 import { Refusal, fullEndpoint, keyOf, refusalOf, type Planner, type PlannerParts } from './planner.ts'
@@ -39,6 +40,7 @@ interface Unwanted extends LeftOut {
 export interface CallPlannerParts extends PlannerParts {
   decoder: RecordDecoder<AnalyticsCall>
   ledger: Ledger
+  conditions: ConditionWatch
   filterFaults: FilterFaults
 }
 
@@ -79,11 +81,12 @@ export class CallPlanner implements Planner {
     return null
   }
 
-  endpointsOf({ value }: FetchedRecord): readonly EndpointQueue[] {
+  endpointsOf({ value, offset }: FetchedRecord, topic: string): readonly EndpointQueue[] {
     const call = this.#parts.decoder.tryDecode(value)
     const route = call && this.#routeOf(call)
     if (!route?.enabled || !allowsWebhooks(call!)) return []
-    return chosenFor(call!, route).destinations.flatMap((destination) => destination.endpoints)
+    const place = () => ({ topic, partition: null, offset })
+    return this.#chosenFor(call!, route, place).destinations.flatMap((destination) => destination.endpoints)
   }
 
   /** The call of a record that becomes a dead letter; null when it cannot be read. */
@@ -129,7 +132,30 @@ export class CallPlanner implements Planner {
     const skipReason = route.disabled.length > 0 ? 'destination_disabled' : 'no_destination'
     const { destinations, held } = route
     if (!route.filtered) return { call, destinations, held, unwanted: [], skipReason }
-    return { call, ...chosenFor(call, route), skipReason }
+    const place = () => ({
+      topic: partition.topic,
+      partition: partition.partition,
+      offset: partition.peek()!.offset,
+    })
+    return { call, ...this.#chosenFor(call, route, place), skipReason }
+  }
+
+  /** Which destinations of the source get the call, now or later; its maps are only parsed for a condition. */
+  #chosenFor(
+    call: AnalyticsCall,
+    { destinations, held, filtered }: SourceRoute,
+    place: () => CallPlace,
+  ): Pick<Plan, 'destinations' | 'held' | 'unwanted'> {
+    if (!filtered || call.type === 'unknown') return { destinations, held, unwanted: [] }
+    let values: CallValues | null = null
+    const valuesOf = () => (values ??= new CallValues(call))
+    const unwanted: Unwanted[] = []
+    const isChosen = (destination: DestinationRuntime) => {
+      const leftOut = this.#parts.conditions.leftOutBy(destination, call, valuesOf, place)
+      if (leftOut) unwanted.push({ destination, ...leftOut })
+      return !leftOut
+    }
+    return { destinations: destinations.filter(isChosen), held: held.filter(isChosen), unwanted }
   }
 
   #admit(partition: AssignedPartition, plan: Plan, now: number): void {
@@ -199,25 +225,6 @@ function newDelivery(
     lastResponse: null,
     origin,
   }
-}
-
-/** Which destinations of the source get the call, now or later; its maps are only parsed for a condition. */
-function chosenFor(
-  call: AnalyticsCall,
-  { destinations, held, filtered }: SourceRoute,
-): Pick<Plan, 'destinations' | 'held' | 'unwanted'> {
-  const { type, event } = call
-  if (!filtered || type === 'unknown') return { destinations, held, unwanted: [] }
-  let values: CallValues | null = null
-  const valuesOf = () => (values ??= new CallValues(call))
-  const unwanted: Unwanted[] = []
-  const isChosen = (destination: DestinationRuntime) => {
-    const { filter } = destination
-    const leftOut = filter && leftOutBy(filter, type, event, valuesOf)
-    if (leftOut) unwanted.push({ destination, ...leftOut })
-    return !leftOut
-  }
-  return { destinations: destinations.filter(isChosen), held: held.filter(isChosen), unwanted }
 }
 
 /** The body of each destination: one for all that drop nothing, and one for each that does. */

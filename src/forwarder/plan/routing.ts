@@ -33,14 +33,14 @@ export interface RoutingParts {
   openSecret: OpenSecret
   /** What a destination may get at most by its settings, now and as they change; null: no limit. */
   limitOf(destination: Destination): AttemptLimit | null
-  /** A destination cannot be set up as the settings have it. */
-  failed(destinationId: string, reason: string): void
+  /** A destination cannot be set up as the settings have it; with what led to it, where that is a call. */
+  failed(destinationId: string, reason: string, about?: object): void
 }
 
 /**
  * Source → its destinations, with their endpoints' queues, kept in step with the settings log. A destination that
  * cannot be set up (a secret whose key is unknown, a URL that is none) takes nothing: its calls are deferred until the
- * settings have changed, and all others go on.
+ * settings have changed, and all others go on. So does one whose condition takes too long.
  */
 export class Routing {
   readonly #parts: RoutingParts
@@ -108,6 +108,20 @@ export class Routing {
   /** Enabled destinations that cannot be set up, by id, with the reason of each. */
   *failures(): Iterable<[destinationId: string, reason: string]> {
     for (const [id, reason] of this.#failures) if (this.#destinations.get(id)!.enabled) yield [id, reason]
+  }
+
+  /**
+   * As if the destination could not be set up, until its settings change: its condition is not evaluated any more. What
+   * comes meanwhile is sent later without having been asked for it.
+   *
+   * @param about the call for which it took too long
+   */
+  holdForCondition(destinationId: string, reason: string, about: object): void {
+    for (const runtime of this.runtimesOf(destinationId))
+      if (runtime.filter) runtime.filter = { ...runtime.filter, where: null }
+    this.#failures.set(destinationId, reason)
+    this.#parts.failed(destinationId, reason, about)
+    for (const endpoint of this.#destinations.get(destinationId)?.endpoints ?? []) endpoint.use(null)
   }
 
   /** Paused destinations, enabled or not. */

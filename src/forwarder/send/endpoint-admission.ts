@@ -10,7 +10,7 @@ import type { BudgetShare } from './memory-budget.ts'
 /**
  * | state | when | a delivery that comes |
  * |---|---|---|
- * | not_set_up | its destination cannot be set up as the settings have it | is deferred |
+ * | not_set_up | its destination cannot be set up as the settings have it, or its condition takes too long | is deferred |
  * | open | | is queued while there is room, else waits in its partition: that is lag |
  * | shedding | it was full, and has blocked others' work | is queued while there is room, else is deferred |
  * | removed | its URL was removed from the settings; requests on the wire end | is deferred |

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
+import { toFields } from '../../../src/adapters/folded-log/settings-record.ts'
 import { createSecrets } from '../../../src/adapters/secrets.ts'
 import { newSecret } from '../../../src/console/secrets.ts'
 import { someCall } from '../../support/calls/calls.ts'
@@ -114,4 +115,42 @@ test('an update that cannot be set up stops deliveries to its destination, and t
   const { rawHeaders } = request!
   for (const name of ['X-Key', 'toString', 'constructor'])
     assert.equal(rawHeaders[rawHeaders.indexOf(name) + 1], `of ${name}`)
+})
+
+test('a condition in the settings that this version refuses holds only its destination, also at the start', async (t) => {
+  const deployment = await deploy(t)
+  const { codecs, producer, settings, topics } = deployment
+  const [held, well] = await Promise.all([startReceiver(t), startReceiver(t)])
+  await deployment.destination({ id: 'crm', source: 'crm', urls: [held.url] })
+  // As an earlier version would have written it.
+  const event = {
+    type: 'destination_updated',
+    id: 'crm',
+    options: { where: 'call.userId in [b"u"]' },
+  } as const
+  const { version } = settings.state
+  const value = codecs.settings.encode(
+    toFields({ commandId: 'earlier', expectedVersion: version, at: 1, event }),
+  )
+  await producer.send({ topic: topics.settings, acks: -1, messages: [{ key: 'crm', value, partition: 0 }] })
+  await settings.catchUp()
+  await deployment.destination({ id: 'other', source: 'other', urls: [well.url] })
+
+  const forwarder = await deployment.forwarder()
+  assert.equal(sampleOf(forwarder, notSetUp('crm')), 1)
+  assert.match(forwarder.warning()!, /destination "crm": its condition cannot be used: line 1, column 17/)
+  await deployment.produce([
+    someCall({ sourceId: 'crm', messageId: 'c-1' }),
+    someCall({ sourceId: 'other', messageId: 'o-1' }),
+  ])
+  await well.waitFor(1)
+  await until(() => sampleOf(forwarder, dispositions('crm', 'deferred')) >= 1)
+  await settings.execute({
+    type: 'update_destination',
+    id: 'crm',
+    options: { where: 'call.userId == "u-1"' },
+  })
+  const [request] = await held.waitFor(1, 20_000)
+  assert.equal(request!.json().messageId, 'c-1')
+  assert.equal(forwarder.warning(), null)
 })
