@@ -62,6 +62,16 @@ export const access: readonly Mutation[] = [
     },
   },
   {
+    id: 'queries-of-urls-shown-to-a-reader',
+    file: 'src/adapters/http/console-request.ts',
+    find: 'servicesFor(caller.role, found),',
+    replace: "servicesFor('admin', found),",
+    test: {
+      file: 'console/shown-urls.test.ts',
+      name: 'no answer that a reader gets has what stands in the query of a URL, whatever it asks for',
+    },
+  },
+  {
     id: 'contents-shown-to-a-reader',
     file: 'src/console/messages/describe.ts',
     find: '...(hidesContents && noContents),',

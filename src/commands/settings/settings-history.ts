@@ -40,7 +40,7 @@ async function history(flags: HistoryFlags, command: Command): Promise<void> {
   // A reader waits for brokers for ever; a user at a terminal wants an error.
   await fetchRange(deployment.kafka, deployment.topics.settings)
   const { data } = await settingsHistory(
-    { source, destination, since, before: null, limit },
+    { source, destination, since, before: null, limit, role: 'admin' },
     (each, signal) => readChanges(settingsHistoryOf(deployment), each, signal),
   )
   if (json) data.forEach(printJson)

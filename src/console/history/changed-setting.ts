@@ -1,8 +1,10 @@
 import { z } from 'zod'
+import type { Role } from '../../core/access/roles.ts'
 import type { ComputationKind } from '../../core/audience/computations.ts'
 import type { TouchedSetting } from '../../core/settings/fold.ts'
 import type { SettingsChange } from '../../core/settings/events.ts'
 import type { Destination, SealedSecret } from '../../core/settings/settings.ts'
+import { destinationFor } from '../shown-urls.ts'
 
 const kinds = ['source', 'destination', 'audience', 'trait', 'token', 'replay'] as const
 
@@ -26,13 +28,15 @@ export const changedSettingSchema = z
 
 export type ChangedSetting = z.output<typeof changedSettingSchema>
 
-/** Null when nothing that is a setting changed: that a list of members was synced is none. */
-export function changedSetting({ id, before, after, of }: TouchedSetting): ChangedSetting | null {
-  const from: Fields = before === undefined ? {} : fieldsOf(of, before)
-  const to = fieldsOf(of, after)
+/** As a role may see it. Null when nothing that is a setting changed: that a list of members was synced is none. */
+export function changedSetting({ id, before, after, of }: TouchedSetting, role: Role): ChangedSetting | null {
+  const from: Fields = before === undefined ? {} : fieldsOf(of, before, 'admin')
+  const to = fieldsOf(of, after, 'admin')
+  const shownFrom = before === undefined ? {} : fieldsOf(of, before, role)
+  const shownTo = fieldsOf(of, after, role)
   const changes = Object.entries(to)
     .filter(([field, value]) => JSON.stringify(value) !== JSON.stringify(from[field]))
-    .map(([field, value]) => ({ field, from: from[field] ?? null, to: value }))
+    .map(([field]) => ({ field, from: shownFrom[field] ?? null, to: shownTo[field] }))
     .filter(({ from, to }) => from !== null || to !== null)
   if (before !== undefined && changes.length === 0) return null
   return { kind: kindOf(of, after), id, created: before === undefined, changes }
@@ -41,12 +45,12 @@ export function changedSetting({ id, before, after, of }: TouchedSetting): Chang
 type Fields = Record<string, unknown>
 
 /** Everything of it that is a setting, as it may be shown: whatever is added to its type comes along. */
-function fieldsOf(of: SettingsChange['of'], value: SettingsChange['value']): Fields {
+function fieldsOf(of: SettingsChange['of'], value: SettingsChange['value'], role: Role): Fields {
   switch (of) {
     case 'sources':
       return without(value, 'id')
     case 'destinations':
-      return destinationFields(value as Destination)
+      return destinationFields(destinationFor(role, value as Destination))
     case 'computations':
       return without(value, 'id', 'kind', 'key', 'openSync', 'lastSync')
     case 'tokens':

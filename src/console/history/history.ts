@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Role } from '../../core/access/roles.ts'
 import type { AcceptedRecord } from '../../core/settings/fold.ts'
 import { changedSetting, changedSettingSchema } from './changed-setting.ts'
 
@@ -27,6 +28,8 @@ export interface HistoryQuery {
   /** Only those before this version. */
   before: number | null
   limit: number
+  /** Of the caller that it is shown to. */
+  role: Role
 }
 
 /** Reads every change of the settings there was, the oldest first. */
@@ -59,7 +62,7 @@ export async function settingsHistory(
 
 function entryOf(
   { record, version, appendedAt, touched }: AcceptedRecord,
-  { source, destination }: HistoryQuery,
+  { source, destination, role }: HistoryQuery,
 ): HistoryEntry | null {
   const isAny = source === undefined && destination === undefined
   const changed = touched
@@ -67,7 +70,7 @@ function entryOf(
       ({ of, id }) =>
         isAny || (of === 'sources' && id === source) || (of === 'destinations' && id === destination),
     )
-    .map(changedSetting)
+    .map((setting) => changedSetting(setting, role))
     .filter((found) => found !== null)
   if (changed.length === 0) return null
   return {

@@ -92,7 +92,8 @@ function reportOf(
   for (const part of ['sources', 'destinations', 'computations'] as const)
     for (const [id, value] of after[part]) {
       const was = before[part].get(id)
-      const found = was === value ? null : changedSetting({ of: part, id, before: was, after: value })
+      const found =
+        was === value ? null : changedSetting({ of: part, id, before: was, after: value }, 'admin')
       if (found) changed.push(found)
     }
   return {

@@ -59,11 +59,11 @@ export const settingsOperations: Operation[] = [
       ...pageQuery.shape,
     }),
     success: { status: 200, description: 'A page of them.', schema: pageOf(historyEntrySchema) },
-    async handle({ query, gone }, { readChanges, now }) {
+    async handle({ caller: { role }, query, gone }, { readChanges, now }) {
       const { source, destination, since, limit, cursor } = query
       const before = cursor === undefined ? null : Number(decodeCursor(cursor))
       if (before !== null && !Number.isSafeInteger(before)) throw wrongCursor()
-      const asked = { source, destination, limit, before, since: momentOf('since', since, now()) }
+      const asked = { source, destination, limit, before, role, since: momentOf('since', since, now()) }
       const { data, next } = await settingsHistory(asked, readChanges, gone)
       return { status: 200, body: { data, next: next === null ? null : encodeCursor(String(next)) } }
     },

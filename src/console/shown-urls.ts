@@ -1,0 +1,49 @@
+import { includesRole, type Role } from '../core/access/roles.ts'
+import type { Destination } from '../core/settings/settings.ts'
+import type { ConsoleServices } from './api/services.ts'
+import type { SettingsWriter } from './settings-writer.ts'
+
+/** White space is no part of a URL that can be set: what a reader exports cannot be applied by mistake. */
+const hidden = '[not shown to a reader]'
+
+/**
+ * A destination's URL as it is shown to a role. Queries often hold a token of the receiver, which a reader must not have:
+ * names are kept, values are not, and what has no name is taken for a value.
+ */
+export function urlFor(role: Role, url: string): string {
+  const end = url.search(/[?#]/)
+  if (includesRole(role, 'operator') || end < 0) return url
+  const [query, ...fragment] = url.slice(end).split('#')
+  const pairs = query!
+    .slice(1)
+    .split('&')
+    .map((pair) => (pair === '' ? '' : pair.replace(/^([^=]*=)?.*$/s, `$1${hidden}`)))
+  return (
+    url.slice(0, end) +
+    (query!.startsWith('?') ? `?${pairs.join('&')}` : '') +
+    (fragment.join('#') === '' ? '' : `#${hidden}`)
+  )
+}
+
+export function destinationFor(role: Role, destination: Destination): Destination {
+  const urls = destination.urls.map((each) => ({ ...each, url: urlFor(role, each.url) }))
+  return { ...destination, urls }
+}
+
+/** What an operation works with for a caller of that role: in the settings, a reader finds URLs as a reader may see them. */
+export function servicesFor(role: Role, services: ConsoleServices): ConsoleServices {
+  if (includesRole(role, 'operator')) return services
+  return { ...services, settings: settingsFor(role, services.settings) }
+}
+
+const settingsFor = (role: Role, settings: SettingsWriter): SettingsWriter => ({
+  get state() {
+    const { state } = settings
+    const shown = [...state.destinations].map(([id, each]) => [id, destinationFor(role, each)] as const)
+    return { ...state, destinations: new Map(shown) }
+  },
+  authorAfter: (version) => settings.authorAfter(version),
+  catchUp: (signal) => settings.catchUp(signal),
+  execute: (command) => settings.execute(command),
+  perform: (command, options) => settings.perform(command, options),
+})
