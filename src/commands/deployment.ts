@@ -3,6 +3,7 @@ import { SettingsLog } from '../adapters/folded-log/settings-log.ts'
 import { SuppressionLog } from '../adapters/folded-log/suppression-log.ts'
 import type { SettingsHistorySource } from '../adapters/folded-log/settings-history.ts'
 import { fetchRange } from '../adapters/kafka/read/topic-offsets.ts'
+import { AddressGuard } from '../adapters/webhook/address-guard.ts'
 import type { LogCounts } from '../adapters/metrics/log-counts.ts'
 import { createCodecs, type Codecs } from '../adapters/schema-registry/codecs.ts'
 import { topicNames, type TopicNames } from '../core/topics.ts'
@@ -47,6 +48,7 @@ export const settingsOf = (deployment: Deployment, options: SettingsOptions): Se
     actor: options.actor,
     topic: deployment.topics.settings,
     codec: deployment.codecs.settings,
+    hostRefusal: new AddressGuard(deployment.config.allowedNetworks).hostRefusal,
   })
 
 /** The settings' log as it is read from its beginning. */

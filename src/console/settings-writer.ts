@@ -1,4 +1,5 @@
 import type { ApplyCommand } from '../core/apply/wanted-settings.ts'
+import type { HostRefusal } from '../core/delivery/endpoint-url.ts'
 import type { RequestKey } from '../core/settings/command-id.ts'
 import type { SettingsCommand } from '../core/settings/commands.ts'
 import { leadingCode, type Fault } from '../core/settings/fault.ts'
@@ -9,6 +10,8 @@ import { PostriderError } from '../errors.ts'
 /** The settings log: folded, and followed live. */
 export interface SettingsWriter {
   readonly state: SettingsAggregate
+  /** What its decisions refuse as hosts of URLs. */
+  readonly hostRefusal: HostRefusal
   /** Who made the first change after this version; null where that is not remembered any more, or there was none. */
   authorAfter(version: number): ChangeAuthor | null
   /** Resolves once everything is folded that lay in the log at the call. */

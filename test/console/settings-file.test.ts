@@ -11,6 +11,7 @@ import {
 } from '../../src/console/settings-file/file-schema.ts'
 import { SettingsRefused, type SettingsWriter } from '../../src/console/settings-writer.ts'
 import { decideAny } from '../../src/core/apply/apply-rules.ts'
+import { anyHost } from '../../src/core/delivery/endpoint-url.ts'
 import type { SettingsCommand } from '../../src/core/settings/commands.ts'
 import { evolve } from '../../src/core/settings/events.ts'
 import { placedSecrets } from '../../src/core/settings/secrets.ts'
@@ -21,9 +22,10 @@ const secrets = createSecrets([Buffer.alloc(32, 7)])
 /** Settings in memory, decided on as the log does it. */
 class MemorySettings {
   state: SettingsAggregate = initialSettings
+  hostRefusal = anyHost
 
   async perform(command: Parameters<SettingsWriter['perform']>[0]) {
-    const decision = decideAny(command, this.state)
+    const decision = decideAny(command, this.state, this.hostRefusal)
     if (!decision.accepted) throw new SettingsRefused(decision.faults)
     if (decision.event) this.state = evolve(this.state, decision.event)
     return { state: this.state, event: decision.event, repeated: false }

@@ -13,6 +13,16 @@ export const settings: readonly Mutation[] = [
     },
   },
   {
+    id: 'private-addresses-set-by-files',
+    file: 'src/core/apply/apply-rules.ts',
+    find: 'decide(command, this.draft.state, this.#hostRefusal)',
+    replace: 'decide(command, this.draft.state, () => (this.#hostRefusal, null))',
+    test: {
+      file: 'pipeline/settings/settings-file.test.ts',
+      name: 'a private address is refused alike by commands, files and the API of processes that do not allow it, and stays where it is',
+    },
+  },
+  {
     id: 'secrets-in-clear',
     file: 'src/adapters/secrets.ts',
     find: "const ciphertext = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])",

@@ -167,7 +167,7 @@ test(
 
     // A call that its destination refuses, so that there is a dead letter.
     await shell.run(
-      'npx postrider destinations create --id broken --name Broken --source shop --url http://10.255.255.1/\n' +
+      'WEBHOOK_ALLOWED_NETWORKS=10.0.0.0/8 npx postrider destinations create --id broken --name Broken --source shop --url http://10.255.255.1/\n' +
         `echo '{"type":"track","userId":"u-7","event":"E","messageId":"m-7"}' | npx postrider produce --source shop`,
     )
     await until(async () => (await deployment.deadLetters()).length > 0, 30_000)

@@ -10,6 +10,7 @@ import {
 } from '../../console/settings-writer.ts'
 import { decideAny } from '../../core/apply/apply-rules.ts'
 import type { ApplyCommand } from '../../core/apply/wanted-settings.ts'
+import { anyHost, type HostRefusal } from '../../core/delivery/endpoint-url.ts'
 import { commandIdOf, type RequestKey } from '../../core/settings/command-id.ts'
 import type { SettingsCommand } from '../../core/settings/commands.ts'
 import { aggregateOf, type SettingsEvent } from '../../core/settings/events.ts'
@@ -46,6 +47,8 @@ export interface SettingsLogOptions extends FoldedLogOptions {
   now?: () => number
   /** Who does what is done now, for the history. */
   actor?: (() => string) | undefined
+  /** What this process's settings do not let webhooks get to; without it, every host may be set. */
+  hostRefusal?: HostRefusal
 }
 
 /** How often a command is decided again because others wrote first, before its caller gets a conflict. */
@@ -64,6 +67,7 @@ const closingMs = 3_000
  * settings stay as they were before it and nothing can change them, until a newer version runs or the event is skipped.
  */
 export class SettingsLog extends FoldedLog implements SettingsWriter {
+  readonly hostRefusal: HostRefusal
   readonly #options: SettingsLogOptions
   readonly #follower: SettingsFollower
   readonly #closing = new AbortController()
@@ -72,6 +76,7 @@ export class SettingsLog extends FoldedLog implements SettingsWriter {
 
   constructor(options: SettingsLogOptions) {
     super(options, 'settings')
+    this.hostRefusal = options.hostRefusal ?? anyHost
     this.#options = options
     this.#follower = new SettingsFollower(options)
   }
@@ -186,7 +191,7 @@ export class SettingsLog extends FoldedLog implements SettingsWriter {
       if (expectedVersion !== undefined && expectedVersion !== state.version)
         throw new SettingsChangedFirst(state.version, this.authorAfter(expectedVersion))
       check?.(state)
-      const decision = decideAny(command, state)
+      const decision = decideAny(command, state, this.hostRefusal)
       if (!decision.accepted) throw new SettingsRefused(decision.faults)
       const { event } = decision
       if (event === null) return { state, event, repeated: false }

@@ -1,6 +1,7 @@
 import { lookup as systemLookup, type LookupAddress } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
+import { hostOf } from './connect.ts'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 
@@ -29,6 +30,22 @@ export class AddressGuard {
   constructor(allowedNetworks: readonly string[], lookup: LookupFunction = systemLookup) {
     this.#allowed = allowedNetworks.map((network) => ipaddr.parseCIDR(network))
     this.#lookup = lookup
+  }
+
+  /** Why this host of a URL, given as an address, must not be connected to; null also for names, vetted when resolved. */
+  addressRefusal(hostname: string): string | null {
+    const address = hostOf(hostname)
+    const refusal = isIP(address) === 0 ? null : this.refusal(address)
+    return refusal === null ? null : notAllowed(address, refusal).message
+  }
+
+  /** The same before anything is sent there; `localhost` is always this machine (RFC 6761). */
+  readonly hostRefusal = (hostname: string): string | null => {
+    if (!/^(.+\.)?localhost\.?$/i.test(hostname)) return this.addressRefusal(hostname)
+    const refusal = this.refusal('127.0.0.1')
+    return refusal === null || this.refusal('::1') === null
+      ? null
+      : notAllowed('127.0.0.1', refusal, hostname).message
   }
 
   /** Null when the address may be connected to, else what kind of address it is. */
@@ -100,7 +117,9 @@ function refusalError(hostname: string, found: LookupAddress[], guard: AddressGu
 /** `hostname` is what resolved to the address, when it was not given as such. */
 export function notAllowed(address: string, refusal: string, hostname?: string): AddressNotAllowedError {
   const of = hostname === undefined ? '' : ` of ${hostname}`
-  return new AddressNotAllowedError(`the address ${address}${of} is not allowed (${refusal})`)
+  return new AddressNotAllowedError(
+    `the address ${address}${of} is not allowed (${refusal}): WEBHOOK_ALLOWED_NETWORKS allows networks`,
+  )
 }
 
 /** The IPv4 address that a packet to this IPv6 address may end at: mapped, translated, NAT64, 6to4, compatible. */

@@ -1,10 +1,10 @@
-import { isIP, type LookupFunction } from 'node:net'
+import type { LookupFunction } from 'node:net'
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls'
 import type { Config } from '../../config/config.ts'
 import { PostriderError } from '../../errors.ts'
 import type { WebhookTransport } from '../../forwarder/send/webhook-transport.ts'
-import { AddressGuard, notAllowed } from './address-guard.ts'
-import { connectBy, hostOf } from './connect.ts'
+import { AddressGuard } from './address-guard.ts'
+import { connectBy } from './connect.ts'
 import { Deadlines } from './deadlines.ts'
 import { WebhookEndpoint, type EndpointOptions } from './endpoint.ts'
 import { Openings } from './openings.ts'
@@ -68,12 +68,7 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
     deadlines: new Deadlines(),
     now: options.now ?? Date.now,
     originOf,
-    refusal(hostname) {
-      const address = hostOf(hostname)
-      if (isIP(address) === 0) return null
-      const refusal = guard.refusal(address)
-      return refusal === null ? null : notAllowed(address, refusal).message
-    },
+    refusal: (hostname) => guard.addressRefusal(hostname),
     onClosed(endpoint) {
       endpoints.delete(endpoint)
       if (endpoints.size === 0) onEmpty?.()

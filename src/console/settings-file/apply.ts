@@ -66,7 +66,7 @@ export async function applySettings(
     return text === undefined ? null : givenSecret(text, secrets, sealer)
   })
   const command: ApplyCommand = { type: 'apply_settings', wanted, prune }
-  const plan = planApply(command, state)
+  const plan = planApply(command, state, settings.hostRefusal)
   if (plan.faults.length > 0) throw new SettingsRefused(plan.faults)
   const report = reportOf(plan, state, dryRun)
   onDifference?.(report)

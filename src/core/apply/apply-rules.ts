@@ -1,6 +1,7 @@
 import type { Computation, ComputationKind } from '../audience/computations.ts'
 import type { SettingsCommand } from '../settings/commands.ts'
 import { computationWords } from '../settings/computation-rules.ts'
+import type { HostRefusal } from '../delivery/endpoint-url.ts'
 import { decide } from '../settings/decide.ts'
 import { defaultOptions, editOptions, type OptionsEdit } from '../settings/destination-options.ts'
 import type { Decision, SingleEvent } from '../settings/events.ts'
@@ -29,16 +30,24 @@ export interface ApplyPlan {
   keptComputations: Computation[]
 }
 
-export function decideAny(command: SettingsCommand | ApplyCommand, state: SettingsAggregate): Decision {
-  if (command.type !== 'apply_settings') return decide(command, state)
-  const { events, faults } = planApply(command, state)
+export function decideAny(
+  command: SettingsCommand | ApplyCommand,
+  state: SettingsAggregate,
+  hostRefusal: HostRefusal,
+): Decision {
+  if (command.type !== 'apply_settings') return decide(command, state, hostRefusal)
+  const { events, faults } = planApply(command, state, hostRefusal)
   if (faults.length > 0) return { accepted: false, faults }
   // One event, so that all of it counts or nothing.
   return { accepted: true, event: events.length === 0 ? null : { type: 'settings_applied', events } }
 }
 
-export function planApply({ wanted, prune }: ApplyCommand, state: SettingsAggregate): ApplyPlan {
-  const steps = new ApplySteps(state)
+export function planApply(
+  { wanted, prune }: ApplyCommand,
+  state: SettingsAggregate,
+  hostRefusal: HostRefusal,
+): ApplyPlan {
+  const steps = new ApplySteps(state, hostRefusal)
   steps.each('sources', wanted.sources, (place, source) => steps.source(place, source))
   steps.each('destinations', wanted.destinations, (place, each) => steps.destination(place, each))
   for (const list of ['audiences', 'traits'] as const)
@@ -54,8 +63,11 @@ class ApplySteps {
   readonly faults: Fault[] = []
   readonly keptSecrets = new Set<string>()
 
-  constructor(state: SettingsAggregate) {
+  readonly #hostRefusal: HostRefusal
+
+  constructor(state: SettingsAggregate, hostRefusal: HostRefusal) {
     this.draft = new SettingsDraft(state)
+    this.#hostRefusal = hostRefusal
   }
 
   each<T extends { id: string }>(
@@ -177,7 +189,7 @@ class ApplySteps {
 
   /** Whether it was accepted. */
   #step(place: string, label: string, command: SettingsCommand): boolean {
-    const decision = decide(command, this.draft.state)
+    const decision = decide(command, this.draft.state, this.#hostRefusal)
     if (!decision.accepted) {
       for (const each of decision.faults) this.#refuse(place, each, label)
       return false

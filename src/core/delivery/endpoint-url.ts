@@ -22,6 +22,14 @@ export function urlFaults(text: string): string[] {
   return faults
 }
 
+/**
+ * Why webhooks never get to this host of a URL, in one line; null where they may, and where only a look-up can say. It
+ * depends on what the deciding process allows.
+ */
+export type HostRefusal = (hostname: string) => string | null
+
+export const anyHost: HostRefusal = () => null
+
 /** One spelling for all spellings of one URL; what is compared to find a URL that is there already. */
 export function canonicalUrl(text: string): string {
   const url = URL.parse(text)

@@ -1,3 +1,4 @@
+import { anyHost, type HostRefusal } from '../delivery/endpoint-url.ts'
 import { decideToken } from '../access/token-rules.ts'
 import { decideReplay } from '../replay/replay-rules.ts'
 import { decideComputation } from './computation-rules.ts'
@@ -9,11 +10,15 @@ import { isBuiltIn } from '../operational/built-in-source.ts'
 import { builtInFault, decideSourceCreate, decideSourceUpdate } from './source-rules.ts'
 import type { SettingsAggregate } from './settings.ts'
 
-/** Decides on the state alone: the same command on the same state always comes to the same. */
 /** What is held is kept for days only: an end beyond that is a mistake. */
 const longestPauseMs = 366 * 86_400_000
 
-export function decide(command: SettingsCommand, state: SettingsAggregate): Decision {
+/** Decides on its arguments alone: the same command on the same state always comes to the same. */
+export function decide(
+  command: SettingsCommand,
+  state: SettingsAggregate,
+  hostRefusal: HostRefusal = anyHost,
+): Decision {
   if ('kind' in command) return decideComputation(command, state)
   switch (command.type) {
     case 'create_source':
@@ -30,9 +35,9 @@ export function decide(command: SettingsCommand, state: SettingsAggregate): Deci
       return accepted(source.enabled === enabled ? null : { type, id: command.id })
     }
     case 'create_destination':
-      return decideDestinationCreate(command, state)
+      return decideDestinationCreate(command, state, hostRefusal)
     case 'update_destination':
-      return decideDestinationUpdate(command, state)
+      return decideDestinationUpdate(command, state, hostRefusal)
     case 'enable_destination': {
       const destination = state.destinations.get(command.id)
       if (!destination) return unknown('destination', command.id)

@@ -1,4 +1,4 @@
-import { canonicalUrl, urlFaults } from '../delivery/endpoint-url.ts'
+import { canonicalUrl, urlFaults, type HostRefusal } from '../delivery/endpoint-url.ts'
 import {
   defaultOptions,
   editOptions,
@@ -22,9 +22,16 @@ export const maxUrls = 5
 
 const unsigned = { sharedSecret: null, earlierSecret: null }
 
-export function decideDestinationCreate(command: Create, state: SettingsAggregate): Decision {
+export function decideDestinationCreate(
+  command: Create,
+  state: SettingsAggregate,
+  hostRefusal: HostRefusal,
+): Decision {
   const { id, name, sourceIds, enabled, sharedSecret, options = {} } = command
-  const edited = editUrls({ id, urls: command.urls, headers: command.headers, current: [] }, state)
+  const edited = editUrls(
+    { id, urls: command.urls, headers: command.headers, current: [], hostRefusal },
+    state,
+  )
   const signing = editSecrets({ sharedSecret }, unsigned, id)
   const isTaken = state.destinations.has(id)
   const faults = [
@@ -53,7 +60,11 @@ export function decideDestinationCreate(command: Create, state: SettingsAggregat
   })
 }
 
-export function decideDestinationUpdate(command: Update, state: SettingsAggregate): Decision {
+export function decideDestinationUpdate(
+  command: Update,
+  state: SettingsAggregate,
+  hostRefusal: HostRefusal,
+): Decision {
   const { id, name, sourceIds, urls, options = {} } = command
   const headers = command.headers ?? []
   const current = state.destinations.get(id)
@@ -63,7 +74,7 @@ export function decideDestinationUpdate(command: Update, state: SettingsAggregat
   const { secrets, faults: secretFaults } = editSecrets(command, current, id)
   const changes = name !== undefined || sourceIds !== undefined || urlsChange || secrets || optionsChange
   const edited = editUrls(
-    { id, urls: urls ?? current.urls.map(({ url }) => url), headers, current: current.urls },
+    { id, urls: urls ?? current.urls.map(({ url }) => url), headers, current: current.urls, hostRefusal },
     state,
   )
   const hint = 'give a name, sources, URLs, headers, a secret or an option'
@@ -110,6 +121,7 @@ interface UrlEdit {
   urls: readonly string[]
   headers: readonly HeaderEdit[]
   current: readonly EndpointSettings[]
+  hostRefusal: HostRefusal
 }
 
 /**
@@ -125,6 +137,11 @@ function editUrls(edit: UrlEdit, state: SettingsAggregate): { urls: EndpointSett
     for (const phrase of urlFaults(url)) faults.push(fault('usage', 'urls', `URL ${index + 1} ${phrase}`))
     const first = edit.urls.findIndex((other) => canonicalUrl(other) === canonicalUrl(url))
     if (first < index) faults.push(fault('usage', 'urls', `URL ${index + 1} is the same as URL ${first + 1}`))
+    // One that is there already was allowed when it was set, maybe by a process that allows more.
+    const isKept = edit.current.some((endpoint) => canonicalUrl(endpoint.url) === canonicalUrl(url))
+    const host = isKept ? undefined : URL.parse(url)?.hostname
+    const refusal = host === undefined ? null : edit.hostRefusal(host)
+    if (refusal !== null) faults.push(fault('usage', 'urls', `URL ${index + 1}: ${refusal}`))
   })
   let made = state.endpointsMade.get(edit.id) ?? 0
   const urls = edit.urls.map((url): EndpointSettings => {

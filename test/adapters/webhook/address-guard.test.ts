@@ -205,3 +205,34 @@ test('connections that open together look a name up once', async (t) => {
   assert.ok(outcomes.every(({ kind }) => kind === 'success'))
   assert.equal(asked.length, 1)
 })
+
+test('a host that only a look-up would tell may be set; an address that may not be connected to, and localhost, may not', () => {
+  const refusals = (allowed: string[], url: string) =>
+    new AddressGuard(allowed).hostRefusal(new URL(url).hostname)
+  const refusedUrls = [
+    'http://127.1/',
+    'http://0x7f000001:8080/',
+    'https://[::1]/',
+    'https://[::ffff:10.0.0.1]/',
+    'http://169.254.169.254/latest',
+    'http://localhost:4000/',
+    'http://LOCALHOST./',
+    'http://hooks.localhost/',
+  ]
+  for (const url of refusedUrls)
+    assert.match(
+      refusals([], url)!,
+      /^the address .* is not allowed \(.*\): WEBHOOK_ALLOWED_NETWORKS allows networks$/,
+    )
+  for (const url of [
+    'https://example.com/',
+    'https://1.1.1.1/',
+    'https://localhost.example.com/',
+    'http://nolocalhost/',
+  ])
+    assert.equal(refusals([], url), null, url)
+  for (const allowed of ['127.0.0.0/8', '::1/128'])
+    assert.equal(refusals([allowed], 'http://localhost:4000/'), null)
+  assert.equal(refusals(['127.0.0.0/8'], 'http://127.1/'), null)
+  assert.notEqual(refusals(['127.0.0.0/8'], 'http://[::1]/'), null)
+})

@@ -621,3 +621,28 @@ test('a source that somebody made under the id of the built-in one stays theirs'
   const decision = decide({ type: 'disable_source', id: 'postrider' }, state)
   assert.ok(decision.accepted && decision.event?.type === 'source_disabled')
 })
+
+test('a URL of a host that the deciding process does not allow is refused when it is set, and no later change of it is', () => {
+  const hostRefusal = (hostname: string) => (hostname === '10.0.0.5' ? 'the address is not allowed' : null)
+  const faults = (command: SettingsCommand, state: SettingsAggregate) => {
+    const decision = decide(command, state, hostRefusal)
+    return decision.accepted ? [] : decision.faults
+  }
+  const inside = { ...crm, urls: ['https://a.example/', 'http://10.0.0.5/hook?token=t'], headers: [] }
+  const refusal = [{ code: 'usage', field: 'urls', message: 'URL 2: the address is not allowed' }]
+  const update: SettingsCommand = { type: 'update_destination', id: 'crm', urls: inside.urls }
+  assert.deepEqual(faults(inside, after(shop)), refusal)
+  assert.deepEqual(faults(update, after(shop, crm)), refusal)
+  // What the log holds stays, whoever allowed it.
+  const before = after(shop, inside)
+  const changes: SettingsCommand[] = [
+    { type: 'update_destination', id: 'crm', name: 'Inside' },
+    { type: 'update_destination', id: 'crm', headers: [header(2, 'X-Team', 'blue')] },
+    { type: 'update_destination', id: 'crm', urls: ['http://10.0.0.5/hook?token=t', 'https://c.example/'] },
+  ]
+  for (const command of changes) assert.deepEqual(faults(command, before), [])
+  assert.deepEqual(
+    faults({ type: 'update_destination', id: 'crm', urls: ['http://10.0.0.5/other'] }, before),
+    [{ ...refusal[0], message: 'URL 1: the address is not allowed' }],
+  )
+})

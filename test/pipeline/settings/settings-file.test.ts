@@ -203,3 +203,58 @@ test('of two applies at once one counts as a whole, and the other is told who wa
   assert.equal(late.status, 409)
   assert.match(String(late.body.message), new RegExp(`^${winner} changed the settings first`))
 })
+
+test('a private address is refused alike by commands, files and the API of processes that do not allow it, and stays where it is', async (t) => {
+  const deployment = await deploy(t)
+  await deployment.destination({ urls: ['http://10.1.2.3/hook'] })
+  const { file, run } = await settingsCommands(t, deployment)
+  const refusal = 'the address 10.1.2.3 is not allowed (private): WEBHOOK_ALLOWED_NETWORKS allows networks'
+  const command = (env: Record<string, string>, ...args: string[]) =>
+    runCommand(t, { ...deployment, env: { ...deployment.env, ...env } } as Deployment, '', ...args)
+  const create = ['destinations', 'create', '--id', 'two', '--name', 'Two', '--source', 'shop']
+  const refused = [
+    await command({}, ...create, '--url', 'https://a.example/', '--url', 'http://10.1.2.3:8080/'),
+    await command(
+      {},
+      'destinations',
+      'update',
+      'crm',
+      '--url',
+      'http://10.1.2.3/hook',
+      '--url',
+      'http://10.1.2.3/',
+    ),
+  ]
+  for (const { status, stderr } of refused)
+    assert.deepEqual([status, stderr], [2, `postrider: URL 2: ${refusal}\n`])
+  const path = await file(yamlOf('http://10.1.2.3/'))
+  for (const args of [
+    ['apply', path, '--dry-run'],
+    ['apply', path],
+  ]) {
+    const { status, stderr } = await run(args, { env: { TEAM: 'blue', SECRET: 's3cret' } })
+    assert.equal(status, 2)
+    assert.equal(stderr, `postrider: ${path}:9: destinations.0.urls: destination "crm": URL 1: ${refusal}\n`)
+  }
+  const { call } = await startConsole(deployment)
+  const body = { name: 'Three', sourceIds: ['shop'], urls: [{ url: 'http://10.1.2.3/' }] }
+  const answer = await call('POST', '/destinations', { json: { id: 'three', ...body } })
+  assert.equal(answer.status, 400, answer.text)
+  assert.deepEqual(answer.body.fields, [{ field: 'urls', message: `URL 1: ${refusal}` }])
+
+  await deployment.settings.catchUp()
+  assert.deepEqual([...deployment.settings.state.destinations.keys()], ['crm'])
+  // What is there may be changed by a process that would not allow it, and its export applies.
+  const renamed = await command({}, 'destinations', 'update', 'crm', '--name', 'Inside')
+  assert.equal(renamed.status, 0, renamed.stderr)
+  const exported = await run(['export'])
+  const again = await run(['apply', '-'], { input: exported.stdout })
+  assert.equal(again.status, 0, again.stderr)
+  const allowed = await command(
+    { WEBHOOK_ALLOWED_NETWORKS: '10.0.0.0/8' },
+    ...create,
+    '--url',
+    'http://10.1.2.3:8080/',
+  )
+  assert.equal(allowed.status, 0, allowed.stderr)
+})

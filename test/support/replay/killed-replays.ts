@@ -1,4 +1,5 @@
 // Replays whose process ends before any of its effects, on topics that outlive it.
+import { anyHost } from '../../../src/core/delivery/endpoint-url.ts'
 import assert from 'node:assert/strict'
 import { ReplayRunner } from '../../../src/console/replays/replay-runner.ts'
 import {
@@ -97,6 +98,7 @@ function rigOf(
       get state() {
         return world.settings
       },
+      hostRefusal: anyHost,
       authorAfter: () => null,
       async catchUp() {},
       async execute(command) {
