@@ -6,7 +6,7 @@ import { delimiter, join } from 'node:path'
 const cache = process.env.POSTRIDER_CI_CACHE || join(homedir(), '.cache', 'postrider-ci')
 
 export type OpsTool =
-  'go' | 'helm' | 'java' | 'nginx' | 'php' | 'prometheus' | 'promtool' | 'python3' | 'systemd-analyze'
+  'caddy' | 'go' | 'helm' | 'java' | 'nginx' | 'php' | 'prometheus' | 'promtool' | 'python3' | 'systemd-analyze'
 
 /** Where the tools are: for a PATH. */
 export const toolFolders: readonly string[] = [
