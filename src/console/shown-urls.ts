@@ -1,5 +1,5 @@
 import { includesRole, type Role } from '../core/access/roles.ts'
-import type { Destination } from '../core/settings/settings.ts'
+import type { Destination, SettingsAggregate } from '../core/settings/settings.ts'
 import type { ConsoleServices } from './api/services.ts'
 import type { SettingsWriter } from './settings-writer.ts'
 
@@ -33,17 +33,26 @@ export function destinationFor(role: Role, destination: Destination): Destinatio
 /** What an operation works with for a caller of that role: in the settings, a reader finds URLs as a reader may see them. */
 export function servicesFor(role: Role, services: ConsoleServices): ConsoleServices {
   if (includesRole(role, 'operator')) return services
-  return { ...services, settings: settingsFor(role, services.settings) }
+  return { ...services, settings: settingsForReaders(services.settings) }
 }
 
-const settingsFor = (role: Role, settings: SettingsWriter): SettingsWriter => ({
+const settingsForReaders = (settings: SettingsWriter): SettingsWriter => ({
   get state() {
-    const { state } = settings
-    const shown = [...state.destinations].map(([id, each]) => [id, destinationFor(role, each)] as const)
-    return { ...state, destinations: new Map(shown) }
+    return stateForReaders(settings.state)
   },
+  hostRefusal: settings.hostRefusal,
   authorAfter: (version) => settings.authorAfter(version),
   catchUp: (signal) => settings.catchUp(signal),
   execute: (command) => settings.execute(command),
   perform: (command, options) => settings.perform(command, options),
 })
+
+/** Of the newest settings: there can be 100,000 destinations, and an operation asks more than once. */
+let newest: { of: SettingsAggregate; shown: SettingsAggregate } | null = null
+
+function stateForReaders(state: SettingsAggregate): SettingsAggregate {
+  if (newest?.of === state) return newest.shown
+  const shown = [...state.destinations].map(([id, each]) => [id, destinationFor('reader', each)] as const)
+  newest = { of: state, shown: { ...state, destinations: new Map(shown) } }
+  return newest.shown
+}
