@@ -55,7 +55,7 @@ async function underTest(t: TestContext, catchUp: () => void = () => {}) {
 
   const done = new Map<number, Done>()
   const recording = operations.map((operation): Operation => {
-    const { params: _, query: __, body: ___, streams: ____, ...bare } = operation
+    const { params: _, query: __, body: ___, streams: ____, limit: _____, ...bare } = operation
     return {
       ...bare,
       handle: async ({ caller, idempotencyKey }) => {
