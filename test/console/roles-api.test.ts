@@ -42,6 +42,7 @@ test('a reader sees no contents and changes nothing, and an operator changes no 
   const forbidden: [who: typeof reader, method: string, path: string, json: unknown, needed: Role][] = [
     [reader, 'GET', '/dead-letters/0-0', undefined, 'operator'],
     [reader, 'GET', '/users/ada/messages', undefined, 'operator'],
+    [reader, 'GET', '/attempts?user=ada', undefined, 'operator'],
     [reader, 'POST', '/replays', { destinationId: 'crm', since: '1h' }, 'operator'],
     [reader, 'POST', '/destinations/crm/pause', {}, 'operator'],
     [reader, 'POST', '/regulations', { regulationType: 'SUPPRESS_ONLY', subjectIds: ['ada'] }, 'admin'],
@@ -65,7 +66,9 @@ test('a reader sees no contents and changes nothing, and an operator changes no 
     assert.equal(code, 'forbidden')
     assert.match(
       message,
-      new RegExp(`^token "(eyes|hands)" has the role \\w+, and \\w+ takes the role ${needed}$`),
+      new RegExp(
+        `^token "(eyes|hands)" has the role \\w+, and \\w+ takes the role ${needed}( with these parameters)?$`,
+      ),
     )
   }
   assert.equal(deployment.settings.state.version, 4, 'two settings and two tokens')

@@ -10,7 +10,7 @@ export const access: readonly Mutation[] = [
   {
     id: 'a-role-not-asked-for',
     file: 'src/adapters/http/access-check.ts',
-    find: 'if (operation && !includesRole(caller.role, roleOf(operation)))',
+    find: 'if (operation && !includesRole(caller.role, roleOf(operation, query)))',
     replace: "if (operation && !includesRole(caller.role, roleOf({ role: 'reader' })))",
     test: { file: rolesApi, name: whose },
   },
@@ -69,6 +69,16 @@ export const access: readonly Mutation[] = [
     test: {
       file: 'console/shown-urls.test.ts',
       name: 'no answer that a reader gets has what stands in the query of a URL, whatever it asks for',
+    },
+  },
+  {
+    id: 'a-role-of-a-parameter-not-asked-for',
+    file: 'src/adapters/http/access-check.ts',
+    find: 'roleOf(operation, query)))',
+    replace: 'roleOf(operation)))',
+    test: {
+      file: consoleAccess,
+      name: 'a parameter that takes a higher role takes it, however it is written',
     },
   },
   {

@@ -40,6 +40,7 @@ interface LoginRequest {
 
 interface AskingRequest {
   method: string
+  query: unknown
   headers: IncomingHttpHeaders
 }
 
@@ -77,7 +78,7 @@ export class AccessCheck {
    * The one place that decides whether a request may have an operation carried out; null for a path that has none, which takes
    * any token. The operation must be the one that was routed: a path can be written in many ways.
    */
-  admit(operation: Operation | null, { method, headers }: AskingRequest): Admission {
+  admit(operation: Operation | null, { method, query, headers }: AskingRequest): Admission {
     if (operation?.isOpen) {
       // A page elsewhere must not choose whose session a browser has.
       if (headers['sec-fetch-site'] !== undefined && isForeign(method, headers))
@@ -95,8 +96,8 @@ export class AccessCheck {
     }
     const { caller, isSession } = verdict
     if (isSession && !saysJson(method, headers)) return { answer: jsonNeeded, caller, refused: null }
-    if (operation && !includesRole(caller.role, roleOf(operation)))
-      return { answer: forbidden(caller, operation), caller, refused: null }
+    if (operation && !includesRole(caller.role, roleOf(operation, query)))
+      return { answer: forbidden(caller, operation, query), caller, refused: null }
     return { caller, answer: null }
   }
 

@@ -33,11 +33,14 @@ export function tokenRefused(refused: TokenRefusal): ApiAnswer {
   }
 }
 
-export const forbidden = ({ name, role }: Caller, operation: Operation): ApiAnswer =>
-  refusal(
+export function forbidden({ name, role }: Caller, operation: Operation, query: unknown): ApiAnswer {
+  const needed = roleOf(operation, query)
+  const given = needed === roleOf(operation) ? '' : ' with these parameters'
+  return refusal(
     'forbidden',
-    `token "${name}" has the role ${role}, and ${operation.id} takes the role ${roleOf(operation)}`,
+    `token "${name}" has the role ${role}, and ${operation.id} takes the role ${needed}${given}`,
   )
+}
 
 export const foreign = refusal(
   'forbidden',

@@ -135,7 +135,7 @@ function operationObject(operation: Operation, error: Json, components: Json): J
 function withParameters(operation: Operation, components: Json): { parameters?: Json[] } {
   const parameters = [
     ...parametersOf('path', operation.params, components),
-    ...parametersOf('query', operation.query, components),
+    ...parametersOf('query', operation.query, components).map((each) => withRole(each, operation)),
     ...(operation.isIdempotent
       ? [
           header(
@@ -173,6 +173,18 @@ function parametersOf(place: 'path' | 'query', schema: z.ZodObject | undefined, 
     ...(description !== undefined && { description }),
     schema: rest,
   }))
+}
+
+/** As an operation names its role. */
+function withRole(parameter: Json, { queryRoles = {} }: Operation): Json {
+  const role = queryRoles[String(parameter.name)]
+  if (role === undefined) return parameter
+  const text = `Takes a token with the role \`${role}\`.`
+  return {
+    ...parameter,
+    description: [parameter.description, text].filter(Boolean).join(' '),
+    'x-role': role,
+  }
 }
 
 function requestBody({ body, streams = {} }: Operation, components: Json): Json {

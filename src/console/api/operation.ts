@@ -1,7 +1,7 @@
 // What the admin API consists of, as data: the server mounts operations, the OpenAPI document is made from them, and
 // the same schemas check what comes in.
 import type { z } from 'zod'
-import type { Role } from '../../core/access/roles.ts'
+import { includesRole, type Role } from '../../core/access/roles.ts'
 import type { ConsoleServices } from './services.ts'
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
@@ -101,6 +101,8 @@ export interface Operation {
   description?: string
   /** What a token needs at least. `admin` unless it is given, so that one without it is safe. */
   role?: Role
+  /** Parameters of the query that take a higher role. */
+  queryRoles?: Readonly<Record<string, Role>>
   /** Takes no token at all. */
   isOpen?: boolean
   params?: ParamsSchema
@@ -128,7 +130,15 @@ export interface Operation {
   ): Promise<ApiAnswer | LongAnswer | StreamAnswer>
 }
 
-export const roleOf = ({ role = 'admin' }: Pick<Operation, 'role'>): Role => role
+/** With these parameters in the query. */
+export function roleOf(
+  { role = 'admin', queryRoles = {} }: Pick<Operation, 'role' | 'queryRoles'>,
+  query: unknown = {},
+): Role {
+  const given = Object.keys(query as object)
+  const further = Object.entries(queryRoles).flatMap(([name, role]) => (given.includes(name) ? [role] : []))
+  return further.reduce((needed, each) => (includesRole(each, needed) ? each : needed), role)
+}
 
 type Parsed<S> = S extends z.ZodType ? z.output<S> : undefined
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { Agent, request as httpRequest, type OutgoingHttpHeaders } from 'node:http'
 import { test, type TestContext } from 'node:test'
 import pino from 'pino'
+import { z } from 'zod'
 import { openConsoleServer } from '../../../src/adapters/http/console-server.ts'
 import { SessionCookies } from '../../../src/adapters/http/page/session-cookie.ts'
 import { roleOf, type Operation } from '../../../src/console/api/operation.ts'
@@ -55,9 +56,10 @@ async function underTest(t: TestContext, catchUp: () => void = () => {}) {
 
   const done = new Map<number, Done>()
   const recording = operations.map((operation): Operation => {
-    const { params: _, query: __, body: ___, streams: ____, limit: _____, ...bare } = operation
+    const { params: _, body: __, streams: ___, limit: ____, ...bare } = operation
     return {
       ...bare,
+      query: z.looseObject({}),
       handle: async ({ caller, idempotencyKey }) => {
         done.set(Number(idempotencyKey), { operation, by: caller.name, actor: currentActor() })
         return { status: 200, body: {} }
@@ -169,8 +171,8 @@ const session = ({ cookie }: Holder): OutgoingHttpHeaders => ({
   'content-type': 'application/json',
 })
 
-const may = ({ role }: Holder, operation: Operation) =>
-  operation.isOpen === true || (role !== null && includesRole(role, roleOf(operation)))
+const may = ({ role }: Holder, operation: Operation, query: object = {}) =>
+  operation.isOpen === true || (role !== null && includesRole(role, roleOf(operation, query)))
 
 for (const [by, headersOf] of [
   ['a token', bearer],
@@ -197,6 +199,34 @@ for (const [by, headersOf] of [
       )
     assert.deepEqual(beyond, [])
   })
+
+test('a parameter that takes a higher role takes it, however it is written', async (t) => {
+  const { holders, send } = await underTest(t)
+  const queries: ((name: string) => string)[] = [
+    (name) => `${name}=u`,
+    (name) => name,
+    (name) => `${name}=`,
+    (name) => name.replace(/./, escaped),
+    (name) => `limit=1&${name}=u`,
+    (name) => `${name}=u&${name}=v`,
+  ]
+  const guarded = operations.flatMap((operation) =>
+    Object.keys(operation.queryRoles ?? {}).map((name) => ({ operation, name })),
+  )
+  assert.ok(guarded.some(({ operation, name }) => operation.id === 'listAttempts' && name === 'user'))
+  for (const { operation, name } of guarded)
+    for (const holder of holders)
+      for (const query of queries)
+        for (const headers of [bearer(holder), session(holder)]) {
+          const { done } = await send(operation.method, `${targetOf(operation)}?${query(name)}`, headers)
+          const isAllowed = may(holder, operation, { [name]: '' })
+          assert.equal(
+            done?.operation.id,
+            isAllowed ? operation.id : undefined,
+            `${holder.name} ${query(name)}`,
+          )
+        }
+})
 
 test('nobody does what the role does not allow, whatever the method pretends to be', async (t) => {
   const { holders, send, port } = await underTest(t)

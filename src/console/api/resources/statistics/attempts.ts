@@ -30,6 +30,8 @@ export const attemptOperations: Operation[] = [
     id: 'listAttempts',
     route: 'GET /attempts',
     role: 'reader',
+    // To a reader no answer says what a user did: also not by what is missing in it.
+    queryRoles: { user: 'operator' },
     summary: 'Requests to URLs that failed, the newest first',
     description:
       'With LEDGER=all those that succeeded, too. Of the last 9 days, and no more than the newest 5,000,000. A page ' +
