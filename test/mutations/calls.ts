@@ -3,23 +3,67 @@ import type { Mutation } from '../../scripts/mutations/mutation.ts'
 /** Calls over HTTP, by the client library and from producers of their own. */
 export const calls: readonly Mutation[] = [
   {
-    id: 'compressed-records-not-read',
-    file: 'src/adapters/kafka/patched-client.ts',
-    find: '  readAllCompression()\n',
-    replace: '',
+    id: 'snappy-of-java-clients-taken-for-one-block',
+    file: 'src/adapters/kafka/compression/snappy.ts',
+    find: '  if (!isJavaHead(bytes, 0)) {',
+    replace: '  if (bytes.length > 0) {',
     test: {
-      file: 'pipeline/delivery/compressed.test.ts',
-      name: 'are delivered, retried, kept and audited',
+      file: 'adapters/kafka/compression/unpack.test.ts',
+      name: 'snappy: blocks of a Java client: is read',
     },
   },
   {
-    id: 'snappy-of-java-clients-taken-for-one-block',
-    file: 'src/adapters/kafka/compression.ts',
-    find: 'if (!bytes.subarray(0, javaHead.length).equals(javaHead)) return block(bytes)',
-    replace: 'if (bytes.length > 0) return block(bytes)',
+    id: 'only-the-first-gzip-member-read',
+    file: 'src/adapters/kafka/compression/gzip.ts',
+    find: 'if (bytes.length - at <= maxRest) return output.all()',
+    replace: 'if (bytes.length > 0) return output.all()',
+    test: { file: 'adapters/kafka/compression/unpack.test.ts', name: 'gzip: two members: is read' },
+  },
+  {
+    id: 'only-the-first-zstd-frame-read',
+    file: 'src/adapters/kafka/compression/zstd.ts',
+    find: '    at = end\n',
+    replace: '    at = bytes.length\n',
+    test: { file: 'adapters/kafka/compression/unpack.test.ts', name: 'zstd: two frames: is read' },
+  },
+  {
+    id: 'unpacked-without-a-bound',
+    file: 'src/adapters/kafka/compression/output.ts',
+    find: '    if (bytes > this.left) throw isTooLarge(this.#maxBytes)\n',
+    replace: '',
     test: {
-      file: 'adapters/kafka/compression.test.ts',
-      name: 'Snappy is read as one block, as librdkafka writes it, and as the many of a Java client',
+      file: 'adapters/kafka/compression/unpack.test.ts',
+      name: 'what grows beyond the bound is an error, and what stays just within is read, with every codec',
+    },
+  },
+  {
+    id: 'one-broken-batch-fails-the-whole-fetch',
+    file: 'src/adapters/kafka/wire/read-batches.ts',
+    find: '      if (!(error instanceof UnpackError)) throw error\n      this.#setAside(first,',
+    replace: '      if (first >= 0) throw error\n      this.#setAside(first,',
+    test: {
+      file: 'adapters/kafka/patches/decode-lazily.test.ts',
+      name: 'a batch that cannot be unpacked fails no fetch: its offset is read past, and other partitions are read',
+    },
+  },
+  {
+    id: 'a-fetch-unpacks-all-that-it-brings',
+    file: 'src/adapters/kafka/wire/read-batches.ts',
+    find: '    return this.left <= 0',
+    replace: '    return this.left < -Infinity',
+    test: {
+      file: 'adapters/kafka/wire/read-batches.test.ts',
+      name: 'one fetch unpacks 64 MB at most: then batches that are compressed wait for the next one',
+    },
+  },
+  {
+    id: 'aborted-transactions-read-as-calls',
+    file: 'src/adapters/kafka/wire/read-batches.ts',
+    find: 'return (attributes & transactional) !== 0 && this.#producers.has(producer)',
+    replace: 'return false',
+    test: {
+      file: 'adapters/kafka/wire/read-batches.test.ts',
+      name: 'control records and aborted transactions are left out, compressed or not',
     },
   },
   {

@@ -325,22 +325,22 @@ export const keeping: readonly Mutation[] = [
   },
   {
     id: 'records-before-the-offset-that-was-asked-for',
-    file: 'src/adapters/kafka/patches/decode-lazily.ts',
-    find: 'records.startAt(Number(fetchedOffset))',
-    replace: '',
+    file: 'src/adapters/kafka/wire/read-batches.ts',
+    find: 'if (offset >= this.#from) this.#places.add(',
+    replace: 'this.#places.add(',
     test: {
-      file: 'adapters/kafka/patches/decode-lazily.test.ts',
-      name: 'plain, compressed and committed records are read and aborted ones are not, with either decoder',
+      file: 'adapters/kafka/wire/read-batches.test.ts',
+      name: 'records before the requested offset are left out',
     },
   },
   {
     id: 'control-records-read-as-calls',
-    file: 'src/adapters/kafka/wire/record-batches.ts',
-    find: 'const notPlain = 0b110111',
-    replace: 'const notPlain = 0b010111',
+    file: 'src/adapters/kafka/wire/read-batches.ts',
+    find: 'const isControl = (attributes & control) !== 0',
+    replace: 'const isControl = attributes < 0',
     test: {
-      file: 'adapters/kafka/wire/record-batches.test.ts',
-      name: 'compressed, transactional and control batches and older formats are left to kafkajs, anywhere in an answer',
+      file: 'adapters/kafka/wire/read-batches.test.ts',
+      name: 'control records and aborted transactions are left out, compressed or not',
     },
   },
   {

@@ -24,9 +24,15 @@ export class IgnoredRecords {
   }
 
   add(
-    { topic, partition, offset }: { topic: string; partition: number; offset: number },
-    reason: string,
+    {
+      topic,
+      partition,
+      offset,
+      problem = null,
+    }: { topic: string; partition: number; offset: number; problem?: string | null },
+    why: string,
   ): void {
+    const reason = problem ?? why
     this.#counts?.ignored(topic)
     this.#ignored++
     if (this.#ignored > namedFirst) {

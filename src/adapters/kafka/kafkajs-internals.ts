@@ -102,9 +102,6 @@ export interface ReadingCluster {
 
 const require = createRequire(import.meta.url)
 
-/** Leaves out what no reader gets: records of transactions that were aborted, and control records. */
-export const KafkajsBatch: unknown = require('kafkajs/src/consumer/batch')
-
 const { requests } = require('kafkajs/src/protocol/requests') as { requests: Record<string, unknown> }
 
 const { errorCodes } = require('kafkajs/src/protocol/error') as {

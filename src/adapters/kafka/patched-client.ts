@@ -2,7 +2,6 @@ import type { Kafka } from 'kafkajs'
 import type { Logger } from 'pino'
 import type { Config } from '../../config/config.ts'
 import { createKafka as createPlainKafka } from './client.ts'
-import { readAllCompression } from './compression.ts'
 import { installPatches } from './patches/index.ts'
 
 /**
@@ -11,6 +10,5 @@ import { installPatches } from './patches/index.ts'
  */
 export function createKafka(config: Pick<Config, 'kafka'>, log: Logger): Kafka {
   installPatches()
-  readAllCompression()
   return createPlainKafka(config, log)
 }

@@ -140,6 +140,7 @@ export class MembershipView implements MembershipStore {
 
   #read(record: TopicRecord, batch: MembershipBatch): void | Promise<void> {
     const { codec } = this.#options
+    if (record.problem !== null) return this.#ignored.add(record, record.problem)
     if (record.value === null) return batch.add(record, null)
     // What cannot be read must not fail every sync of every audience, for ever.
     const failed = (error: unknown) => {

@@ -12,7 +12,15 @@ import { ActiveDelivery } from '../send/active-delivery.ts'
 import type { CallPlace, ConditionWatch } from './condition-watch.ts'
 import type { DestinationRuntime } from './destination-runtime.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
-import { Refusal, fullEndpoint, keyOf, refusalOf, type Planner, type PlannerParts } from './planner.ts'
+import {
+  Refusal,
+  fullEndpoint,
+  keyOf,
+  refusalOf,
+  requireReadable,
+  type Planner,
+  type PlannerParts,
+} from './planner.ts'
 import type { Ledger } from '../commit/ledger.ts'
 import type { Block, AssignedPartition } from '../consume/assigned-partition.ts'
 import type { FetchedRecord } from '../consume/record-source.ts'
@@ -61,7 +69,7 @@ export class CallPlanner implements Planner {
     } catch (error) {
       const record = partition.peek()!
       const { reason, detail } = refusalOf(error)
-      settler.deadRecord(partition.next(), record, reason, detail, this.#callIn(record.value))
+      settler.deadRecord(partition.next(), record, reason, detail, this.#callIn(record))
       return null
     }
     if ('kind' in plan) return plan
@@ -81,18 +89,18 @@ export class CallPlanner implements Planner {
     return null
   }
 
-  endpointsOf({ value, offset }: FetchedRecord, topic: string): readonly EndpointQueue[] {
-    const call = this.#parts.decoder.tryDecode(value)
+  endpointsOf({ value, offset, problem }: FetchedRecord, topic: string): readonly EndpointQueue[] {
+    const call = problem === null ? this.#parts.decoder.tryDecode(value) : undefined
     const route = call && this.#routeOf(call)
-    if (!route?.enabled || !allowsWebhooks(call!)) return []
+    if (!call || !route?.enabled || !allowsWebhooks(call)) return []
     const place = () => ({ topic, partition: null, offset })
-    return this.#chosenFor(call!, route, place).destinations.flatMap((destination) => destination.endpoints)
+    return this.#chosenFor(call, route, place).destinations.flatMap((destination) => destination.endpoints)
   }
 
   /** The call of a record that becomes a dead letter; null when it cannot be read. */
-  #callIn(value: Buffer | null): AnalyticsCall | null {
+  #callIn({ value, problem }: FetchedRecord): AnalyticsCall | null {
     try {
-      return this.#parts.decoder.tryDecode(value) ?? null
+      return problem === null ? (this.#parts.decoder.tryDecode(value) ?? null) : null
     } catch {
       return null
     }
@@ -113,8 +121,9 @@ export class CallPlanner implements Planner {
 
   #plan(partition: AssignedPartition): Plan | Block {
     const { decoder, schemas, catchUp } = this.#parts
-    const { value } = partition.peek()!
-    const decoded = decoder.tryDecode(value)
+    const record = partition.peek()!
+    requireReadable(record)
+    const decoded = decoder.tryDecode(record.value)
     if (decoded === undefined) return schemas.load(decoder, partition)
     const { call, fault } = checkCall(decoded)
     if (fault !== null) throw new Refusal('invalid_call', fault)

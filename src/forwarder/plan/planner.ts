@@ -39,6 +39,11 @@ export class Refusal extends Error {
   }
 }
 
+/** Throws what makes a dead letter of a batch that cannot be read. */
+export function requireReadable({ problem }: FetchedRecord): void {
+  if (problem !== null) throw new Refusal('undecodable', problem)
+}
+
 /** Reason and detail of the dead letter for a thrown error: bugs of ours with their stack. */
 export function refusalOf(error: unknown): { reason: DeadLetterReason; detail: string } {
   if (error instanceof Refusal) return { reason: error.reason, detail: error.message }

@@ -6,7 +6,15 @@ import { ownCopy } from '../../core/own-bytes.ts'
 import { ActiveDelivery } from '../send/active-delivery.ts'
 import type { EndpointQueue } from '../send/endpoint-queue.ts'
 import type { Erased } from './erased.ts'
-import { Refusal, fullEndpoint, keyOf, refusalOf, type Planner, type PlannerParts } from './planner.ts'
+import {
+  Refusal,
+  fullEndpoint,
+  keyOf,
+  refusalOf,
+  requireReadable,
+  type Planner,
+  type PlannerParts,
+} from './planner.ts'
 import type { Block, AssignedPartition } from '../consume/assigned-partition.ts'
 import type { FetchedRecord } from '../consume/record-source.ts'
 import type { RecordDecoder } from './inputs.ts'
@@ -66,8 +74,8 @@ export class RetryPlanner implements Planner {
     }
   }
 
-  endpointsOf({ value, timestamp }: FetchedRecord, topic: string): readonly EndpointQueue[] {
-    const decoded = this.#parts.decoder.tryDecode(value)
+  endpointsOf({ value, timestamp, problem }: FetchedRecord, topic: string): readonly EndpointQueue[] {
+    const decoded = problem === null ? this.#parts.decoder.tryDecode(value) : undefined
     if (!decoded) return []
     const retry = withoutFuture(decoded, timestamp)
     const isDue = retry.scheduledAt + this.#parts.tierDelayMs(topic) <= Date.now()
@@ -77,7 +85,9 @@ export class RetryPlanner implements Planner {
 
   #decode(partition: AssignedPartition): RetryDelivery | Block {
     const { decoder, schemas } = this.#parts
-    const { value, timestamp } = partition.peek()!
+    const record = partition.peek()!
+    requireReadable(record)
+    const { value, timestamp } = record
     const retry = decoder.tryDecode(value)
     if (!retry) return schemas.load(decoder, partition)
     const fault = checkRetry(retry)

@@ -2,10 +2,13 @@ import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Consumer } from 'kafkajs'
 import { PostriderError } from '../../../errors.ts'
-import type { PartitionCommit, RecordListener } from '../../../forwarder/consume/record-source.ts'
+import type {
+  FetchedRecords,
+  PartitionCommit,
+  RecordListener,
+} from '../../../forwarder/consume/record-source.ts'
 import type { CommitOffsets } from '../patches/wait-before-join.ts'
 import { within } from '../waiting.ts'
-import { FetchedMessages } from '../wire/fetched-messages.ts'
 import type { GroupMembership } from './group-membership.ts'
 import { fetchedBatch, memberConsumer, type MemberConsumerOptions } from './member-consumer.ts'
 import { stickyAssigner } from './sticky-assigner.ts'
@@ -16,6 +19,15 @@ const disconnectWithinMs = 15_000
 const lastCommitMs = 1_000
 /** Requests that only a member of the group gets an answer to. */
 const provesMembership = new Set(['SyncGroup', 'Heartbeat'])
+
+const noRecords: FetchedRecords = {
+  length: 0,
+  bytes: 0,
+  offsetAt: () => NaN,
+  at: () => {
+    throw new RangeError('there is no record')
+  },
+}
 
 /** What a process says of itself when it joins, kept from one consumer to the next. */
 export interface MemberIdentity {
@@ -147,7 +159,7 @@ export class ConsumerRun {
       if (this.#isOver || payload.batchSize > 0) return
       const to = Number(payload.lastOffset) + 1
       const from = payload.firstOffset === null ? to : Number(payload.firstOffset)
-      listener.fetched(payload.topic, payload.partition, { records: new FetchedMessages([]), from, to })
+      listener.fetched(payload.topic, payload.partition, { records: noRecords, from, to })
     })
   }
 

@@ -1,6 +1,6 @@
 import type { Consumer, EachBatchPayload, Kafka, PartitionAssigner } from 'kafkajs'
 import type { FetchedBatch } from '../../../forwarder/consume/record-source.ts'
-import { recordsOf } from '../wire/fetched-messages.ts'
+import { recordsOf } from '../patches/decode-lazily.ts'
 
 export interface MemberConsumerOptions {
   kafka: Kafka

@@ -1,5 +1,12 @@
+import type { Batch as KafkajsBatch, KafkaMessage } from 'kafkajs'
 import { decodeFetch, Undecoded } from '../wire/fetch-answer.ts'
-import type { BatchRecord, RecordBatches } from '../wire/record-batches.ts'
+import { readBatches, UnpackAllowance } from '../wire/read-batches.ts'
+import {
+  headersOf,
+  type BatchRecord,
+  type RecordBatches,
+  type UnreadableBatch,
+} from '../wire/record-batches.ts'
 import type { Patch } from './patch.ts'
 
 /** Where the records of a batch were fetched. */
@@ -29,30 +36,19 @@ export type BatchClass = new (
   data: { partition: number; highWatermark: string; messages: unknown[]; abortedTransactions: unknown[] },
 ) => Batch
 
-/** A message as kafkajs gives it. */
-interface Message {
-  offset: string
-  timestamp: string
-  key: Buffer | null
-  value: Buffer | null
-  headers: Record<string, Buffer | null | (Buffer | null)[]>
-}
-
 const files = {
   batch: 'src/consumer/batch',
-  decoder: 'src/protocol/decoder',
-  decodeMessages: 'src/protocol/requests/fetch/v4/decodeMessages',
   group: 'src/consumer/consumerGroup',
   response: 'src/protocol/requests/fetch/v11/response',
 }
 
 /**
  * kafkajs decodes all records of a response at once, each into some ten objects and with arithmetic on digits: a tenth
- * of the forwarder's CPU, garbage collection included, and a standstill of 26 ms for a response of 3 MB. It also makes a
- * batch for each partition that brought nothing, and discards it. None known upstream.
+ * of the forwarder's CPU, garbage collection included, and a standstill of 26 ms for a response of 3 MB. One compressed
+ * batch that cannot be unpacked fails the whole response, all partitions, for ever, and nothing bounds what one grows to.
  *
- * Now records stay as they came until they are looked at: GroupSource reads them from the batch's `records`. Batches
- * that are compressed or belong to a transaction are decoded by kafkajs. Partitions that brought nothing are left out.
+ * Now records stay as they came until they are looked at, in the batch's `records`, and each batch is unpacked by itself
+ * (wire/read-batches.ts). Partitions that brought nothing are left out.
  */
 export const decodeLazily: Patch = {
   name: 'decode-lazily',
@@ -81,36 +77,40 @@ export const decodeLazily: Patch = {
         },
       },
     },
-    {
-      file: files.decoder,
-      members: { '': 'function' },
-      fields: { args: [Buffer.alloc(0)], kinds: { offset: 'number' } },
-    },
-    { file: files.decodeMessages, members: { '': 'function' } },
     { file: files.response, members: { decode: 'function' } },
     { file: files.group, members: { 'prototype.fetch': 'function' } },
   ],
   install(load) {
-    const KafkajsDecoder = load(files.decoder) as new (buffer: Buffer) => { offset: number }
-    const decodeMessages = load(files.decodeMessages) as (decoder: object) => Promise<unknown[]>
     const response = load(files.response) as { decode(data: Buffer): Promise<object> }
-    response.decode = (data) =>
-      decodeFetch(data, (buffer, offset) =>
-        decodeMessages(Object.assign(new KafkajsDecoder(buffer), { offset })),
-      )
+    response.decode = (data) => new Promise((resolve) => resolve(decodeFetch(data)))
     const LazyBatch = lazyBatchClass(load(files.batch) as BatchClass)
     const { prototype } = load(files.group) as { prototype: { fetch(nodeId: unknown): Promise<Batch[]> } }
     const { fetch } = prototype
     prototype.fetch = async function (nodeId) {
-      const batches: Batch[] = []
-      for (const batch of await fetch.call(this, nodeId)) {
-        const { rawMessages } = batch
-        if (rawMessages instanceof Undecoded) batches.push(new LazyBatch(batch, rawMessages.batches))
-        else if (rawMessages.length > 0) batches.push(batch)
+      const batches = await fetch.call(this, nodeId)
+      const lazy: (Batch | null)[] = batches.map(() => null)
+      const allowance = new UnpackAllowance()
+      // Beginning with another one each time: what the first ones bring may use the allowance up.
+      const first = Math.floor(Math.random() * batches.length)
+      for (let n = 0; n < batches.length; n++) {
+        const index = (first + n) % batches.length
+        const batch = batches[index]!
+        const records = await recordsIn(batch.rawMessages, batch.fetchedOffset, allowance)
+        if (records) lazy[index] = new LazyBatch(batch, records)
       }
-      return batches
+      return lazy.filter((batch) => batch !== null)
     }
   },
+}
+
+/** Null where nothing can be read yet. */
+export async function recordsIn(
+  messages: unknown[],
+  from: string,
+  allowance: UnpackAllowance,
+): Promise<RecordBatches | null> {
+  if (!(messages instanceof Undecoded)) return null
+  return readBatches(messages.bytes, Number(from), messages.aborted, allowance)
 }
 
 /** A batch whose messages are made when they are looked at. What it was made of stands in its `records`. */
@@ -120,7 +120,6 @@ export function lazyBatchClass(KafkajsBatch: BatchClass) {
 
     constructor({ topic, partition, fetchedOffset, highWatermark }: Fetched, records: RecordBatches) {
       super(topic, fetchedOffset, { partition, highWatermark, messages: [], abortedTransactions: [] })
-      records.startAt(Number(fetchedOffset))
       this.records = records
       this.messages = messagesOf(records)
     }
@@ -158,9 +157,16 @@ export function lazyBatchClass(KafkajsBatch: BatchClass) {
   }
 }
 
+/** What a batch handler gets of a patched kafkajs. */
+export const recordsOf = (batch: KafkajsBatch): RecordBatches => (batch as unknown as Lazy).records
+
+interface Lazy {
+  records: RecordBatches
+}
+
 /** kafkajs's runner looks at the length and the last one; a loop over them gets them all. */
-function messagesOf(records: RecordBatches): Message[] {
-  return new Proxy<Message[]>([], {
+function messagesOf(records: RecordBatches): KafkaMessage[] {
+  return new Proxy<KafkaMessage[]>([], {
     get(target, name) {
       if (name === 'length') return records.length
       const index = typeof name === 'string' ? Number(name) : NaN
@@ -172,13 +178,8 @@ function messagesOf(records: RecordBatches): Message[] {
   })
 }
 
-function messageOf(record: BatchRecord): Message {
-  const headers: Message['headers'] = {}
-  for (const [name, value] of record.headers()) {
-    const before = headers[name]
-    headers[name] =
-      before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value]
-  }
-  const { key, value } = record
-  return { offset: String(record.offset), timestamp: String(record.timestamp), key, value, headers }
+function messageOf(record: BatchRecord | UnreadableBatch): KafkaMessage {
+  const { offset, timestamp, key, value } = record
+  const headers = headersOf(record)
+  return { offset: String(offset), timestamp: String(timestamp), key, value, headers, attributes: 0 }
 }

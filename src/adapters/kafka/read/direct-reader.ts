@@ -1,14 +1,13 @@
-import type { Kafka, KafkaMessage } from 'kafkajs'
+import type { Kafka } from 'kafkajs'
 import { messageOf } from '../../../errors.ts'
 import {
-  KafkajsBatch,
   readingCluster,
   type FetchedPart,
   type ReadingBroker,
   type ReadingCluster,
 } from '../kafkajs-internals.ts'
-import { lazyBatchClass, type BatchClass } from '../patches/decode-lazily.ts'
-import { Undecoded } from '../wire/fetch-answer.ts'
+import { recordsIn } from '../patches/decode-lazily.ts'
+import { UnpackAllowance } from '../wire/read-batches.ts'
 import { readBetween, type ReadBetweenOptions } from './read-range.ts'
 import { leftOut, type OffsetRange, type TopicRange } from './topic-offsets.ts'
 import { topicRecordOf } from './topic-record.ts'
@@ -20,9 +19,6 @@ const metadataMaxAgeMs = 10_000
 const defaultFetchBytes = 1_048_576
 /** Instead of a time, in Kafka's ListOffsets. */
 const [theEnd, theBeginning] = [-1, -2]
-
-const PlainBatch = KafkajsBatch as BatchClass
-const LazyBatch = lazyBatchClass(PlainBatch)
 
 type Ask = <T>(nodeId: number, question: (broker: ReadingBroker) => Promise<T>) => Promise<T>
 
@@ -211,37 +207,36 @@ async function readFrom(
     }))
     const question = { maxWaitTime: maxWaitMs, topics: [{ topic, partitions }] }
     const { responses } = await ask(nodeId, (broker) => broker.fetch(question))
+    const allowance = new UnpackAllowance()
     let hasMoved = false
     for (const part of responses.flatMap(({ partitions }) => partitions)) {
       const range = left.find(({ partition }) => partition === part.partition)
-      if (!range || isEmpty(part)) continue
-      hasMoved = true
-      await handle(range, part, options)
+      if (range && (await handle(range, part, allowance, options))) hasMoved = true
     }
     if (!hasMoved) throw new Error('the broker has no record to give')
   }
 }
 
-async function handle(range: OffsetRange, part: FetchedPart, options: ReadBetweenOptions): Promise<void> {
+/** False where there was nothing to handle. */
+async function handle(
+  range: OffsetRange,
+  part: FetchedPart,
+  allowance: UnpackAllowance,
+  options: ReadBetweenOptions,
+): Promise<boolean> {
   const { topic, onRecord, signal = never } = options
-  const batch = batchOf(topic, range.low, part)
-  for (const message of batch.messages as KafkaMessage[]) {
-    const record = topicRecordOf(topic, range.partition, message)
+  const records = await recordsIn(part.messages, String(range.low), allowance)
+  if (records === null) return false
+  for (let index = 0; index < records.length; index++) {
+    const record = topicRecordOf(topic, range.partition, records.at(index))
     if (record.offset >= range.high) break
     const handled = onRecord(record, signal)
     if (handled) await handled
     range.low = record.offset + 1
   }
   // Also behind what no reader gets: control records, and what compaction took.
-  range.low = Math.max(range.low, Number(batch.lastOffset()) + 1)
-}
-
-const isEmpty = ({ messages }: FetchedPart): boolean =>
-  messages.length === 0 && !(messages instanceof Undecoded)
-
-function batchOf(topic: string, offset: number, part: FetchedPart) {
-  const batch = new PlainBatch(topic, String(offset), part)
-  return part.messages instanceof Undecoded ? new LazyBatch(batch, part.messages.batches) : batch
+  range.low = Math.max(range.low, records.lastOffset + 1)
+  return true
 }
 
 const never = new AbortController().signal

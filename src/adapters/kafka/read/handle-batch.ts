@@ -1,6 +1,7 @@
 import type { EachBatchPayload } from 'kafkajs'
 import { PostriderError, messageOf } from '../../../errors.ts'
 import { retryForever } from '../../../retry-forever.ts'
+import { recordsOf } from '../patches/decode-lazily.ts'
 import type { FetchFreshness } from './fetch-freshness.ts'
 import type { Positions } from './positions.ts'
 import { topicRecordOf, type TopicReaderOptions, type TopicRecord } from './topic-record.ts'
@@ -34,11 +35,12 @@ export async function handleBatch(
   // A record may take long (the handler is slow, the registry is away): the group must not expire.
   const beat = setInterval(() => heartbeat().catch(() => {}), 1_000)
   try {
-    for (const message of batch.messages) {
-      const offset = Number(message.offset)
+    const records = recordsOf(batch)
+    for (let index = 0; index < records.length; index++) {
+      const offset = records.offsetAt(index)
       if (offset < (positions.get(partition) ?? 0)) continue
       if (offset >= until) break
-      const record = topicRecordOf(topic, partition, message)
+      const record = topicRecordOf(topic, partition, records.at(index))
       if (stop.aborted || !(await wasTaken(reading, record))) return
       positions.advance(partition, offset + 1)
     }

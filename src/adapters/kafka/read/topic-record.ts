@@ -1,5 +1,6 @@
-import type { IHeaders, Kafka, KafkaMessage } from 'kafkajs'
+import type { IHeaders, Kafka } from 'kafkajs'
 import type { Logger } from '../../log.ts'
+import { headersOf, type BatchRecord, type UnreadableBatch } from '../wire/record-batches.ts'
 
 /** A record as it lies in a topic. `timestamp` is in epoch milliseconds (the broker's, for LogAppendTime). */
 export interface TopicRecord {
@@ -7,20 +8,26 @@ export interface TopicRecord {
   partition: number
   offset: number
   key: Buffer | null
+  /** Null also where there is a `problem`: no reader takes anything for a record then. */
   value: Buffer | null
   headers: IHeaders
   timestamp: number
+  /** Why no record of the batch that it stands for can be read; null for a record. */
+  problem: string | null
 }
 
-export const topicRecordOf = (topic: string, partition: number, message: KafkaMessage): TopicRecord => ({
-  topic,
-  partition,
-  offset: Number(message.offset),
-  key: message.key,
-  value: message.value,
-  headers: message.headers ?? {},
-  timestamp: Number(message.timestamp),
-})
+export function topicRecordOf(
+  topic: string,
+  partition: number,
+  record: BatchRecord | UnreadableBatch,
+): TopicRecord {
+  const { offset, key, value, timestamp, problem } = record
+  return {
+    ...{ topic, partition, offset, key, timestamp, problem },
+    value: problem === null ? value : null,
+    headers: headersOf(record),
+  }
+}
 
 export interface TopicReaderOptions {
   kafka: Kafka

@@ -1,16 +1,15 @@
+import type { AbortedTransaction } from './read-batches.ts'
 import { WireReader } from './kafka-wire.ts'
-import { RecordBatches } from './record-batches.ts'
 
-/** Decodes the records of a partition that are not plain, whose size stands at `offset`. */
-export type DecodeMessages = (buffer: Buffer, offset: number) => Promise<unknown[]>
-
-/** Stands where kafkajs expects messages, until their batch is made. */
+/** Stands where kafkajs expects messages: the bytes of a partition's record batches, which are read later. */
 export class Undecoded extends Array<never> {
-  readonly batches: RecordBatches
+  readonly bytes: Buffer
+  readonly aborted: readonly AbortedTransaction[]
 
-  constructor(batches: RecordBatches) {
+  constructor(bytes: Buffer, aborted: readonly AbortedTransaction[]) {
     super()
-    this.batches = batches
+    this.bytes = bytes
+    this.aborted = aborted
   }
 
   /** What is made of it by kafkajs's filters is plain. */
@@ -26,17 +25,17 @@ interface Part {
   highWatermark: string
   lastStableOffset: string
   lastStartOffset: string
-  abortedTransactions: { producerId: string; firstOffset: string }[]
+  abortedTransactions: AbortedTransaction[]
   preferredReadReplica: number
-  messages: unknown[]
+  messages: never[]
 }
 
 /**
- * Answers to Fetch, version 11, which every broker since Kafka 2.3 speaks with kafkajs 2.2.4. Read in one go except for
- * records that are not plain (compressed, of a transaction): `decodeOthers` decodes them, and its promise is awaited.
+ * Answers to Fetch, version 11, which every broker since Kafka 2.3 speaks with kafkajs 2.2.4. No record is looked at.
+ * Throws a RangeError where an answer ends too early.
  */
-export async function decodeFetch(data: Buffer, decodeOthers: DecodeMessages): Promise<object> {
-  const answer = new Answer(data, decodeOthers)
+export function decodeFetch(data: Buffer): object {
+  const answer = new Answer(data)
   const clientSideThrottleTime = answer.int32()
   const errorCode = answer.int16()
   const sessionId = answer.int32()
@@ -44,21 +43,10 @@ export async function decodeFetch(data: Buffer, decodeOthers: DecodeMessages): P
     topicName: answer.text(),
     partitions: answer.list(() => answer.part()),
   }))
-  if (answer.pending.length > 0) await Promise.all(answer.pending)
   return { throttleTime: 0, clientSideThrottleTime, errorCode, sessionId, responses }
 }
 
-/** Throws a RangeError where an answer ends too early. */
 class Answer extends WireReader {
-  /** Records that are still being decoded. */
-  readonly pending: Promise<void>[] = []
-  readonly #decodeOthers: DecodeMessages
-
-  constructor(payload: Buffer, decodeOthers: DecodeMessages) {
-    super(payload)
-    this.#decodeOthers = decodeOthers
-  }
-
   /** In digits, as kafkajs wants them. */
   int64(): string {
     const high = this.int32()
@@ -78,20 +66,13 @@ class Answer extends WireReader {
       preferredReadReplica: this.int32(),
       messages: [],
     }
-    const start = this.at
     const length = this.int32()
     if (length <= 0 || this.at + length > this.payload.length) return part
-    const batches = RecordBatches.read(this.payload.subarray(this.at, this.at + length))
+    part.messages = new Undecoded(
+      this.payload.subarray(this.at, this.at + length),
+      part.abortedTransactions,
+    )
     this.at += length
-    if (batches) part.messages = new Undecoded(batches)
-    else {
-      const decoding = this.#decodeOthers(this.payload, start).then(
-        (messages) => void (part.messages = messages),
-      )
-      // Nothing waits for it when the rest of the answer is cut off.
-      decoding.catch(() => {})
-      this.pending.push(decoding)
-    }
     return part
   }
 }

@@ -1,113 +1,82 @@
+import type { IHeaders } from 'kafkajs'
 import { ownCopy } from '../../../core/own-bytes.ts'
 import type { FetchedRecord, FetchedRecords } from '../../../forwarder/consume/record-source.ts'
 import { Cursor } from './cursor.ts'
 
-/**
- * Where the fields of a record batch stand (Kafka protocol, RecordBatch, magic 2). Its length counts from behind
- * itself; of the attributes, compression, transactions and control records make it more than plain.
- */
-const lengthAt = 8
-const magicAt = 16
-const attributesAt = 21
-const lastOffsetDeltaAt = 23
-const firstTimestampAt = 27
-const maxTimestampAt = 35
-const countAt = 57
-const headBytes = 61
-const behindLength = 12
-const magic = 2
-const notPlain = 0b110111
-const appendTime = 0b1000
+/** Records of a partition, ascending, none of which was decoded yet; where each begins. */
+export class RecordPlaces {
+  /** Where the length of its key stands; of a batch that cannot be read, -1 and less. */
+  positions: Int32Array
+  offsets: Float64Array
+  timestamps: Float64Array
+  length = 0
 
-/**
- * The records of one partition that a fetch brought, as they came: each is read when it is asked for. What waits is the
- * answer's own bytes and three numbers a record, instead of some ten objects, which would all be copied by each
- * collection of the young ones, and made in one go.
- */
-export class RecordBatches implements FetchedRecords {
-  readonly bytes: number
-  /** The last offset that the batches cover; beyond the last record where compaction took what followed it. */
-  readonly lastOffset: number
-  readonly #buffer: Buffer
-  /** Of each record: where its key's length stands. */
-  readonly #positions: Int32Array
-  readonly #offsets: Float64Array
-  readonly #timestamps: Float64Array
-  /** Records before this one are not counted. */
-  #first = 0
-
-  /**
-   * @param buffer record batches one after another, of which the last may be cut off
-   * @returns null where one of them is not plain (compressed, of a transaction, with control records, of an older
-   *   format), and where there is no whole one
-   * @throws RangeError where lengths do not agree
-   */
-  static read(buffer: Buffer): RecordBatches | null {
-    let count = 0
-    let end = 0
-    for (let at = 0; at + headBytes <= buffer.length; at = end) {
-      const next = at + behindLength + buffer.readInt32BE(at + lengthAt)
-      if (next > buffer.length) break
-      if (next < at + headBytes) throw new RangeError('a record batch is shorter than its head')
-      if (buffer[at + magicAt] !== magic || buffer.readInt16BE(at + attributesAt) & notPlain) return null
-      count += buffer.readInt32BE(at + countAt)
-      end = next
-    }
-    return end === 0 ? null : new RecordBatches(onItsOwn(buffer.subarray(0, end)), count)
+  constructor(expected: number) {
+    this.positions = new Int32Array(expected)
+    this.offsets = new Float64Array(expected)
+    this.timestamps = new Float64Array(expected)
   }
 
-  private constructor(buffer: Buffer, count: number) {
+  add(offset: number, timestamp: number, position: number): void {
+    if (this.length === this.positions.length) this.#grow()
+    this.positions[this.length] = position
+    this.offsets[this.length] = offset
+    this.timestamps[this.length++] = timestamp
+  }
+
+  #grow(): void {
+    const larger = new RecordPlaces(Math.max(64, this.length * 2))
+    larger.positions.set(this.positions)
+    larger.offsets.set(this.offsets)
+    larger.timestamps.set(this.timestamps)
+    this.positions = larger.positions
+    this.offsets = larger.offsets
+    this.timestamps = larger.timestamps
+  }
+}
+
+/**
+ * The records of one partition that a fetch brought, as they came: each is read when it is asked for. What waits is their
+ * own bytes and three numbers a record, instead of some ten objects, which would all be copied by each collection of the
+ * young ones, and made in one go.
+ */
+export class RecordBatches implements FetchedRecords {
+  /** The last offset that was read; beyond the last record where compaction, or a transaction, took what followed it. */
+  readonly lastOffset: number
+  readonly bytes: number
+  readonly #buffer: Buffer
+  readonly #places: RecordPlaces
+  readonly #unreadable: readonly UnreadableBatch[]
+
+  constructor(
+    buffer: Buffer,
+    places: RecordPlaces,
+    unreadable: readonly UnreadableBatch[],
+    lastOffset: number,
+  ) {
     this.#buffer = buffer
-    this.bytes = buffer.length
-    this.#positions = new Int32Array(count)
-    this.#offsets = new Float64Array(count)
-    this.#timestamps = new Float64Array(count)
-    const cursor = new Cursor(buffer, 0)
-    let index = 0
-    let lastOffset = 0
-    for (let at = 0; at < buffer.length;) {
-      const next = at + behindLength + buffer.readInt32BE(at + lengthAt)
-      const firstOffset = int64(buffer, at)
-      const byBroker = (buffer.readInt16BE(at + attributesAt) & appendTime) !== 0
-      const timestamp = int64(buffer, at + (byBroker ? maxTimestampAt : firstTimestampAt))
-      lastOffset = firstOffset + buffer.readInt32BE(at + lastOffsetDeltaAt)
-      cursor.at = at + headBytes
-      for (let left = buffer.readInt32BE(at + countAt); left > 0; left--) {
-        const length = cursor.varint()
-        const behind = cursor.at + length
-        if (length < 0 || behind > next) throw new RangeError('a record is longer than its batch')
-        // Attributes of a record are not used yet.
-        cursor.at++
-        const delta = cursor.varint()
-        this.#timestamps[index] = byBroker ? timestamp : timestamp + delta
-        this.#offsets[index] = firstOffset + cursor.varint()
-        this.#positions[index++] = cursor.at
-        cursor.at = behind
-      }
-      at = next
-    }
+    this.#places = places
+    this.#unreadable = unreadable
     this.lastOffset = lastOffset
+    this.bytes = unreadable.reduce((sum, { value }) => sum + value.length, buffer.length)
   }
 
   get length(): number {
-    return this.#positions.length - this.#first
-  }
-
-  /** Leaves out what lies before `offset`: a batch comes whole, wherever in it was asked for. */
-  startAt(offset: number): void {
-    while (this.#first < this.#offsets.length && this.#offsets[this.#first]! < offset) this.#first++
+    return this.#places.length
   }
 
   offsetAt(index: number): number {
-    return this.#offsets[this.#first + index]!
+    return this.#places.offsets[index]!
   }
 
-  at(index: number): BatchRecord {
-    const place = this.#first + index
-    const cursor = new Cursor(this.#buffer, this.#positions[place]!)
+  at(index: number): BatchRecord | UnreadableBatch {
+    const { positions, offsets, timestamps } = this.#places
+    const position = positions[index]!
+    if (position < 0) return this.#unreadable[-1 - position]!
+    const cursor = new Cursor(this.#buffer, position)
     const key = cursor.bytes()
     const value = cursor.bytes()
-    return new BatchRecord(this.#offsets[place]!, this.#timestamps[place]!, key, value, cursor)
+    return new BatchRecord(offsets[index]!, timestamps[index]!, key, value, cursor)
   }
 }
 
@@ -116,6 +85,7 @@ export class BatchRecord implements FetchedRecord {
   readonly timestamp: number
   readonly key: Buffer | null
   readonly value: Buffer | null
+  readonly problem = null
   /** At the headers. */
   readonly #cursor: Cursor
 
@@ -148,9 +118,40 @@ export class BatchRecord implements FetchedRecord {
   }
 }
 
-/** What one partition waits with is not to keep the whole answer, with what came for the others, in memory. */
-const onItsOwn = (buffer: Buffer): Buffer =>
-  buffer.length < buffer.buffer.byteLength / 2 ? ownCopy(buffer) : buffer
+/** A whole batch of which no record can be read, as one record at its last offset: it is read past, and is no hole. */
+export class UnreadableBatch implements FetchedRecord {
+  readonly offset: number
+  readonly timestamp: number
+  readonly key = null
+  /** All of the batch, as it came. */
+  readonly value: Buffer
+  readonly problem: string
 
-const int64 = (buffer: Buffer, at: number): number =>
-  buffer.readInt32BE(at) * 2 ** 32 + buffer.readUInt32BE(at + 4)
+  /** @param first its first offset; it may have fewer records than offsets */
+  constructor(first: number, last: number, timestamp: number, bytes: Buffer, reason: string) {
+    const offsets = first === last ? `offset ${last}` : `offsets ${first} to ${last}`
+    this.offset = last
+    this.timestamp = timestamp
+    this.value = ownCopy(bytes)
+    this.problem = `the batch of ${offsets} cannot be read: ${reason}`
+  }
+
+  header(): null {
+    return null
+  }
+
+  headers(): [] {
+    return []
+  }
+}
+
+/** As kafkajs gives them: several of one name in a list. Its types leave out that a header may have no value. */
+export function headersOf(record: BatchRecord | UnreadableBatch): IHeaders {
+  const headers: Record<string, Buffer | null | (Buffer | null)[]> = {}
+  for (const [name, value] of record.headers()) {
+    const before = headers[name]
+    headers[name] =
+      before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value]
+  }
+  return headers as IHeaders
+}

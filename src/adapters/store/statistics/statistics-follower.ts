@@ -6,6 +6,7 @@ import { tallyIdOf } from '../../../core/offsets/offset-runs.ts'
 import { partPermissions } from '../../../core/permissions.ts'
 import type { TopicNames } from '../../../core/topics.ts'
 import { messageOf, PostriderError } from '../../../errors.ts'
+import { IgnoredRecords } from '../../folded-log/ignored-records.ts'
 import { clusterIdOf } from '../../kafka/admin/cluster-id.ts'
 import { LastingAdmin, withAdmin } from '../../kafka/admin/with-admin.ts'
 import { commitsOf } from '../../kafka/group/committed-offsets.ts'
@@ -53,11 +54,13 @@ export class Statistics {
   readonly #options: StatisticsOptions
   readonly #groups: { calls: string; retries: string }
   readonly #admin: LastingAdmin
+  readonly #ignored: IgnoredRecords
   readonly #name = `${process.pid}-${randomBytes(6).toString('hex')}`
 
   private constructor(options: StatisticsOptions, cluster: string) {
     const { topics, groupId, folder, kafka } = options
     this.#options = options
+    this.#ignored = new IgnoredRecords(options.log, undefined)
     this.#groups = { calls: groupId, retries: `${groupId}.retries` }
     const origin = `${cluster} ${topics.deliveries} ${groupId}`
     this.database = new StatisticsDatabase(join(folder, `${topics.deliveries}.statistics.sqlite`), origin)
@@ -213,7 +216,14 @@ export class Statistics {
         )
       return { partition, low: Math.max(low, next), high }
     })
-    return { records: new StatisticsRecords(this.database, codecs.deliveries, this.#groups, saved), ranges }
+    const records = new StatisticsRecords(
+      this.database,
+      codecs.deliveries,
+      this.#groups,
+      saved,
+      this.#ignored,
+    )
+    return { records, ranges }
   }
 
   /** Counts the newest tally of each partition, where its commit was made. What cannot be asked now is asked later. */

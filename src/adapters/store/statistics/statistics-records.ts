@@ -1,7 +1,8 @@
 import type { ListedAttempt } from '../../../console/statistics/statistics-store.ts'
 import type { DeliveryEvent } from '../../../core/ledger/delivery-event.ts'
 import { RollupFold } from '../../../core/statistics/rollup-fold.ts'
-import { PostriderError } from '../../../errors.ts'
+import { PostriderError, messageOf } from '../../../errors.ts'
+import type { IgnoredRecords } from '../../folded-log/ignored-records.ts'
 import type { TopicRecord } from '../../kafka/read/topic-record.ts'
 import type { Codecs } from '../../schema-registry/codecs.ts'
 import type { FoldedUntil, SavedFold, StatisticsDatabase } from './statistics-database.ts'
@@ -16,6 +17,7 @@ export class StatisticsRecords {
   readonly fold: RollupFold
   readonly #database: StatisticsDatabase
   readonly #codec: Codecs['deliveries']
+  readonly #ignored: IgnoredRecords
   #revision: number
   #attempts: ListedAttempt[] = []
   #until = new Map<number, FoldedUntil>()
@@ -27,9 +29,11 @@ export class StatisticsRecords {
     codec: Codecs['deliveries'],
     groups: { calls: string; retries: string },
     saved: SavedFold,
+    ignored: IgnoredRecords,
   ) {
     this.#database = database
     this.#codec = codec
+    this.#ignored = ignored
     this.#revision = saved.revision
     this.fold = new RollupFold(groups, saved.state)
   }
@@ -80,12 +84,13 @@ export class StatisticsRecords {
   }
 
   /** Undefined where its schema has to be loaded first; null for what cannot be read for good. */
-  #tryDecode({ value }: TopicRecord): DeliveryEvent | null | undefined {
+  #tryDecode(record: TopicRecord): DeliveryEvent | null | undefined {
     try {
-      return this.#codec.tryDecode(value)
+      return this.#codec.tryDecode(record.value)
     } catch (error) {
-      if (error instanceof PostriderError && error.code === 'undecodable') return null
-      throw error
+      if (!(error instanceof PostriderError && error.code === 'undecodable')) throw error
+      this.#ignored.add(record, messageOf(error))
+      return null
     }
   }
 

@@ -4,9 +4,9 @@ import { test } from 'node:test'
 import kafkajs, { type EachBatchPayload, type Kafka } from 'kafkajs'
 import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
 import { createTopics } from '../../../../src/adapters/kafka/admin/create-topics.ts'
-import { FetchedMessages, recordsOf } from '../../../../src/adapters/kafka/wire/fetched-messages.ts'
-import { lazyBatchClass } from '../../../../src/adapters/kafka/patches/decode-lazily.ts'
-import { RecordBatches } from '../../../../src/adapters/kafka/wire/record-batches.ts'
+import { lazyBatchClass, recordsOf } from '../../../../src/adapters/kafka/patches/decode-lazily.ts'
+import { readBatches, UnpackAllowance } from '../../../../src/adapters/kafka/wire/read-batches.ts'
+import { sendBomb } from '../../../support/kafka/packed-batches.ts'
 import { until } from '../../../support/until.ts'
 import { brokers, uniquePrefix } from '../../../support/deployment/rig.ts'
 import { silentLog } from '../../../support/silent-log.ts'
@@ -14,41 +14,33 @@ import { silentLog } from '../../../support/silent-log.ts'
 const { CompressionTypes } = kafkajs
 const LazyBatch = lazyBatchClass(createRequire(import.meta.url)('kafkajs/src/consumer/batch'))
 
-/** What `batch.messages` gives to a user of kafkajs. */
+/** What a batch handler reads. */
 interface Seen {
-  offset: string
+  offset: number
   key: string
   value: string
-  via: string | undefined
-  isLazy: boolean
+  via: string | null
+  problem: string | null
 }
 
 /** Whatever a topic holds, by a consumer of its own from its beginning on. */
 async function reading(kafka: Kafka, topic: string) {
   const consumer = kafka.consumer({ groupId: `${topic}.reader`, maxWaitTimeInMs: 50 })
   const seen: Seen[] = []
-  const read: [number, string][] = []
   let next = 0
   await consumer.connect()
   await consumer.subscribe({ topic, fromBeginning: true })
   await consumer.run({
     autoCommit: false,
     eachBatch: ({ batch }: EachBatchPayload) => {
-      for (const { offset, key, value, headers } of batch.messages) {
-        seen.push({
-          offset,
-          key: String(key),
-          value: String(value),
-          via: headers?.via?.toString(),
-          isLazy: 'records' in batch,
-        })
-      }
       const records = recordsOf(batch)
       for (let index = 0; index < records.length; index++) {
         const record = records.at(index)
-        assert.equal(record.offset, records.offsetAt(index))
-        assert.ok(Math.abs(Date.now() - record.timestamp!) < 600_000)
-        read.push([record.offset, String(record.value)])
+        const { offset, key, value, timestamp, problem } = record
+        assert.deepEqual([records.offsetAt(index), batch.messages[index]!.offset], [offset, String(offset)])
+        assert.ok(Math.abs(Date.now() - timestamp) < 600_000)
+        const via = record.header('via')?.toString() ?? null
+        seen.push({ offset, key: String(key), value: String(value), via, problem })
       }
       next = Number(batch.lastOffset()) + 1
       return Promise.resolve()
@@ -56,14 +48,13 @@ async function reading(kafka: Kafka, topic: string) {
   })
   return {
     seen,
-    read,
     next: () => next,
     seek: (offset: string) => consumer.seek({ topic, partition: 0, offset }),
     close: () => consumer.disconnect(),
   }
 }
 
-test('plain, compressed and committed records are read and aborted ones are not, with either decoder', async (t) => {
+test('plain, compressed and committed records are read and aborted ones are not, wherever reading begins', async (t) => {
   const kafka = createKafka({ kafka: { brokers: brokers(), ssl: false, sasl: null } }, silentLog)
   const topic = `${uniquePrefix()}mixed`
   const admin = kafka.admin()
@@ -94,10 +85,6 @@ test('plain, compressed and committed records are read and aborted ones are not,
   reader.seek('1')
   expected.push('b', 'c')
   await readAll('from the middle of a batch on')
-  assert.ok(
-    reader.seen.every(({ isLazy }) => isLazy),
-    'nothing of it was decoded by kafkajs',
-  )
   await send(['compressed'], CompressionTypes.GZIP)
   await readAll('a compressed one')
   for (const [value, ends] of [
@@ -116,15 +103,45 @@ test('plain, compressed and committed records are read and aborted ones are not,
     expected,
   )
   assert.ok(reader.seen.every(({ key, via }) => key === 'k' && via === 'test'))
-  assert.deepEqual(
-    reader.read,
-    reader.seen.map(({ offset, value }) => [Number(offset), value]),
-  )
   const [end] = await admin.fetchTopicOffsets(topic)
   await until(() => reader.next() === Number(end!.high), 20_000, 'reading to the end')
 })
 
-test('when compaction removed all records of the requested range, reading continues after it', () => {
+test('a batch that cannot be unpacked fails no fetch: its offset is read past, and other partitions are read', async (t) => {
+  const kafka = createKafka({ kafka: { brokers: brokers(), ssl: false, sasl: null } }, silentLog)
+  const topic = `${uniquePrefix()}bombs`
+  const admin = kafka.admin()
+  const producer = kafka.producer()
+  t.after(async () => {
+    await producer.disconnect()
+    await admin.deleteTopics({ topics: [topic] })
+    await admin.deleteGroups([`${topic}.reader`]).catch(() => {})
+    await admin.disconnect()
+  })
+  await Promise.all([admin.connect(), producer.connect()])
+  await createTopics(admin, [{ topic, numPartitions: 2 }])
+  const send = (partition: number, value: string) =>
+    producer.send({ topic, messages: [{ partition, key: 'k', value }] })
+  for (const codec of ['gzip', 'lz4', 'zstd'] as const) await sendBomb(producer, topic, codec, 80)
+  await send(0, 'behind')
+  await send(1, 'other')
+  const reader = await reading(kafka, topic)
+  t.after(() => reader.close())
+  await until(() => reader.seen.length === 5, 20_000, 'all of it')
+  const problems = reader.seen.filter(({ problem }) => problem !== null)
+  assert.deepEqual(
+    problems.map(({ offset, problem }) => [offset, /: (\w+): it is larger/.exec(problem!)?.[1]]),
+    [
+      [0, 'gzip'],
+      [1, 'LZ4'],
+      [2, 'Zstandard'],
+    ],
+  )
+  const values = reader.seen.filter(({ problem }) => problem === null).map(({ value }) => value)
+  assert.deepEqual(values.toSorted(), ['behind', 'other'])
+})
+
+test('when compaction removed all records of the requested range, reading continues after it', async () => {
   // One batch of the offsets 5 to 9, of which none is left.
   const buffer = Buffer.alloc(61)
   buffer.writeBigInt64BE(5n, 0)
@@ -132,16 +149,7 @@ test('when compaction removed all records of the requested range, reading contin
   buffer[16] = 2
   buffer.writeInt32BE(4, 23)
   const given = { topic: 't', partition: 0, fetchedOffset: '6', highWatermark: '20' }
-  const batch = new LazyBatch(given, RecordBatches.read(buffer)!)
+  const batch = new LazyBatch(given, (await readBatches(buffer, 6, [], new UnpackAllowance()))!)
   assert.deepEqual([batch.isEmpty(), batch.isEmptyDueToFiltering()], [true, true])
   assert.deepEqual([batch.firstOffset(), batch.lastOffset(), batch.messages.length], ['6', '9', 0])
-})
-
-test('in a record that kafkajs decoded, a header without a value counts as missing, and the last of several values counts', () => {
-  const headers = { traceparent: null as unknown as Buffer, via: ['first', Buffer.from('last')] }
-  const message = { key: null, value: null, offset: '3', timestamp: '5', attributes: 0, headers }
-  const record = new FetchedMessages([message]).at(0)
-  assert.equal(record.header('traceparent'), null)
-  assert.equal(record.header('none'), null)
-  assert.equal(String(record.header('via')), 'last')
 })

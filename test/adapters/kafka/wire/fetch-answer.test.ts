@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { decodeFetch } from '../../../../src/adapters/kafka/wire/fetch-answer.ts'
+import { decodeFetch, Undecoded } from '../../../../src/adapters/kafka/wire/fetch-answer.ts'
 
 // Nothing here may install the patches: kafkajs as it is is the reference.
 const require = createRequire(import.meta.url)
@@ -10,12 +10,9 @@ const require = createRequire(import.meta.url)
 const { decode: decodeOfKafkajs } = require('kafkajs/src/protocol/requests/fetch/v11/response') as {
   decode(data: Buffer): Promise<object>
 }
-const Decoder = require('kafkajs/src/protocol/decoder') as new (buffer: Buffer) => object
-const decodeMessages = require('kafkajs/src/protocol/requests/fetch/v4/decodeMessages') as (
-  decoder: object,
-) => Promise<unknown[]>
-const decode = (data: Buffer) =>
-  decodeFetch(data, (buffer, offset) => decodeMessages(Object.assign(new Decoder(buffer), { offset })))
+/** Of records it has the bytes, which are read later. */
+const decode = (data: Buffer): unknown =>
+  JSON.parse(JSON.stringify(decodeFetch(data), (_, value: unknown) => (value instanceof Undecoded ? [] : value)))
 
 const offset = fc.oneof(
   fc.nat(1_000),
@@ -83,38 +80,14 @@ test('property: the fields of an answer other than its records are read as kafka
         }
       }
       const data = Buffer.concat(bytes)
-      assert.deepEqual(await decode(data), await decodeOfKafkajs(data))
+      assert.deepEqual(decode(data), await decodeOfKafkajs(data))
     }),
     { numRuns: 200 },
   )
 })
 
-test('an answer that ends too early is rejected', async () => {
+test('an answer that ends too early is an error', () => {
   const data = Buffer.alloc(4 + 2 + 4 + 4)
   data.writeInt32BE(1, 10)
-  await assert.rejects(decode(data), RangeError)
-})
-
-test('an answer that ends too early is rejected even if kafkajs first stumbles over a part that it cannot read', async () => {
-  // Two partitions: of the first a batch said to be compressed by gzip, which it is not; the second is cut off.
-  const batch = Buffer.alloc(80, 1)
-  batch.writeBigInt64BE(0n, 0)
-  batch.writeInt32BE(batch.length - 12, 8)
-  batch[16] = 2
-  batch.writeInt16BE(1, 21)
-  const head = Buffer.alloc(4 + 2 + 4 + 4 + 2 + 1 + 4)
-  head.writeInt32BE(1, 10)
-  head.writeInt16BE(1, 14)
-  head.write('t', 16)
-  head.writeInt32BE(2, 17)
-  const part = Buffer.alloc(4 + 2 + 8 + 8 + 8 + 4 + 4 + 4)
-  part.writeInt32BE(-1, 30)
-  part.writeInt32BE(batch.length, 38)
-  const whole = Buffer.concat([head, part, batch, part.subarray(0, 3)])
-  // A promise without a waiter must not become an unhandled rejection, which the runner would take for a failure: it has
-  // failed by the time at which the same fails that was begun after it.
-  await assert.rejects(decode(whole), RangeError)
-  const one = Buffer.concat([head, part, batch])
-  one.writeInt32BE(1, 17)
-  await assert.rejects(decode(one), (error) => !(error instanceof RangeError))
+  assert.throws(() => decodeFetch(data), RangeError)
 })

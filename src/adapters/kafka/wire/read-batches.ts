@@ -1,0 +1,359 @@
+import { ownCopy } from '../../../core/own-bytes.ts'
+import { UnpackError } from '../compression/output.ts'
+import { maxUnpackedBytes, unpack } from '../compression/unpack.ts'
+import { Cursor } from './cursor.ts'
+import { messageHead, minMessageBytes, readMessages } from './message-set.ts'
+import { RecordBatches, RecordPlaces, UnreadableBatch } from './record-batches.ts'
+
+/**
+ * Where the fields of a record batch stand (Kafka protocol, RecordBatch, magic 2). Its length counts from behind itself.
+ */
+const lengthAt = 8
+const magicAt = 16
+const attributesAt = 21
+const lastOffsetDeltaAt = 23
+const firstTimestampAt = 27
+const maxTimestampAt = 35
+const producerIdAt = 43
+const countAt = 57
+const headBytes = 61
+const behindLength = 12
+const magic = 2
+/** Of the attributes. */
+const codecBits = 0b111
+const appendTime = 0b1000
+const transactional = 0b10000
+const control = 0b100000
+/** In the key of a control record, behind its version. */
+const abort = 0
+/** Length, attributes, two deltas, no key, no value, no headers. */
+const minRecordBytes = 7
+
+/**
+ * What one fetch brings of unpacked batches, at most: of one partition in bytes and records, and then the next fetch
+ * begins in the middle of a batch. So a batch that grows when it is unpacked takes no more memory than plain ones do.
+ */
+const maxKept = { bytes: 4 * 1024 * 1024, records: 20_000 }
+
+/** How many bytes one fetch unpacks, all partitions together: then the group hears of its member again. */
+export class UnpackAllowance {
+  left = maxUnpackedBytes
+
+  /** A batch may take as much as any, however little is left: what was begun is done. */
+  get isSpent(): boolean {
+    return this.left <= 0
+  }
+}
+
+/** Transactions that were aborted, as a fetch names them: whose, and from which offset on. */
+export interface AbortedTransaction {
+  producerId: string
+  firstOffset: string
+}
+
+/**
+ * Reads what a fetch brought of a partition from an offset on, each batch by itself: one that cannot be unpacked becomes
+ * one record with a `problem`, and those around it are read. Left out are what no reader gets (control records, aborted
+ * transactions), a batch that was cut off at the end, and what is beyond the allowance, which is for the next fetch.
+ *
+ * @param bytes record batches one after another
+ * @returns null where there is nothing, or it must wait for the next fetch
+ * @throws RangeError where it cannot be known where batches begin and end
+ */
+export async function readBatches(
+  bytes: Buffer,
+  from: number,
+  aborted: readonly AbortedTransaction[],
+  allowance: UnpackAllowance,
+): Promise<RecordBatches | null> {
+  const reading = new Reading(bytes, from, aborted)
+  for (let at = 0; !reading.isFull && at + magicAt < bytes.length;) {
+    const next = at + behindLength + bytes.readInt32BE(at + lengthAt)
+    if (next > bytes.length) break
+    if (next < at + (isOld(bytes, at) ? minMessageBytes : headBytes))
+      throw new RangeError('a record batch is shorter than its head')
+    if (!(await reading.read(at, next, allowance))) break
+    at = next
+  }
+  return reading.result()
+}
+
+const isOld = (bytes: Buffer, at: number): boolean => bytes[at + magicAt]! < magic
+
+const int64 = (buffer: Buffer, at: number): number =>
+  buffer.readInt32BE(at) * 2 ** 32 + buffer.readUInt32BE(at + 4)
+
+/** What one partition waits with is not to keep the whole answer, with what came for the others, in memory. */
+const onItsOwn = (buffer: Buffer): Buffer =>
+  buffer.length < buffer.buffer.byteLength / 2 ? ownCopy(buffer) : buffer
+
+/** Of the records of a batch, what they have in common. */
+interface Head {
+  firstOffset: number
+  lastOffset: number
+  count: number
+  /** Of its first record, or of all where the broker stamped them. */
+  timestamp: number
+  isStampedByBroker: boolean
+}
+
+class Reading {
+  readonly #bytes: Buffer
+  readonly #from: number
+  /** Whether all batches can be left where they are; otherwise their records are put one behind another. */
+  readonly #isPlain: boolean
+  readonly #places: RecordPlaces
+  readonly #parts: Buffer[] = []
+  #partsBytes = 0
+  readonly #unreadable: UnreadableBatch[] = []
+  readonly #transactions: Transactions
+  #lastOffset = -1
+  /** Behind the last batch that was read. */
+  #end = 0
+  #kept = { bytes: 0, records: 0 }
+
+  constructor(bytes: Buffer, from: number, aborted: readonly AbortedTransaction[]) {
+    this.#bytes = bytes
+    this.#from = from
+    this.#transactions = new Transactions(aborted)
+    let [count, isPlain] = [0, true]
+    for (let at = 0; isPlain && at + magicAt < bytes.length;) {
+      if (isOld(bytes, at)) isPlain = false
+      else if (at + headBytes > bytes.length) break
+      else isPlain = (bytes.readInt16BE(at + attributesAt) & codecBits) === 0
+      if (isPlain) count += Math.max(0, bytes.readInt32BE(at + countAt))
+      at += Math.max(headBytes, behindLength + bytes.readInt32BE(at + lengthAt))
+    }
+    this.#isPlain = isPlain
+    this.#places = new RecordPlaces(Math.min(count, Math.floor(bytes.length / minRecordBytes)))
+  }
+
+  get isFull(): boolean {
+    return this.#kept.bytes >= maxKept.bytes || this.#kept.records >= maxKept.records
+  }
+
+  result(): RecordBatches | null {
+    if (this.#end === 0 || this.#lastOffset < this.#from) return null
+    const buffer = this.#isPlain
+      ? onItsOwn(this.#bytes.subarray(0, this.#end))
+      : Buffer.concat(this.#parts, this.#partsBytes)
+    return new RecordBatches(buffer, this.#places, this.#unreadable, this.#lastOffset)
+  }
+
+  /** Reads the batch there; false where it must wait for the next fetch. */
+  async read(at: number, next: number, allowance: UnpackAllowance): Promise<boolean> {
+    if (isOld(this.#bytes, at)) return this.#readMessage(at, next, allowance)
+    const bytes = this.#bytes
+    const attributes = bytes.readInt16BE(at + attributesAt)
+    const isStampedByBroker = (attributes & appendTime) !== 0
+    const firstOffset = int64(bytes, at)
+    const head: Head = {
+      firstOffset,
+      lastOffset: firstOffset + bytes.readInt32BE(at + lastOffsetDeltaAt),
+      count: bytes.readInt32BE(at + countAt),
+      timestamp: int64(bytes, at + (isStampedByBroker ? maxTimestampAt : firstTimestampAt)),
+      isStampedByBroker,
+    }
+    const codec = attributes & codecBits
+    const isHidden = this.#transactions.hide(bytes, at, attributes, head.lastOffset)
+    if (isHidden || head.lastOffset < this.#from) this.#passed(head.lastOffset, next)
+    else if (codec === 0) {
+      this.#readPlain(head, at, next)
+      this.#passed(head.lastOffset, next)
+    } else {
+      if (allowance.isSpent) return false
+      const unpacking = this.#unpack(codec, bytes.subarray(at + headBytes, next), allowance)
+      const timestamp = int64(bytes, at + maxTimestampAt)
+      let readTo = head.lastOffset
+      await this.#orUnreadable(head.firstOffset, head.lastOffset, timestamp, at, next, async () => {
+        readTo = this.#keep(head, await unpacking)
+      })
+      this.#passed(readTo, next)
+    }
+    return true
+  }
+
+  #passed(lastOffset: number, next: number): void {
+    this.#lastOffset = lastOffset
+    this.#end = next
+  }
+
+  async #unpack(codec: number, packed: Buffer, allowance: UnpackAllowance): Promise<Buffer> {
+    try {
+      const unpacked = await unpack(codec, packed)
+      allowance.left -= unpacked.length
+      return unpacked
+    } catch (error) {
+      // It may have taken that much until it failed.
+      allowance.left -= maxUnpackedBytes
+      throw error
+    }
+  }
+
+  async #orUnreadable(
+    first: number,
+    last: number,
+    timestamp: number,
+    at: number,
+    next: number,
+    read: () => Promise<void>,
+  ): Promise<void> {
+    try {
+      await read()
+    } catch (error) {
+      if (!(error instanceof UnpackError)) throw error
+      this.#setAside(first, last, timestamp, at, next, error)
+    }
+  }
+
+  #setAside(
+    first: number,
+    last: number,
+    timestamp: number,
+    at: number,
+    next: number,
+    { message }: UnpackError,
+  ): void {
+    const batch = new UnreadableBatch(first, last, timestamp, this.#bytes.subarray(at, next), message)
+    this.#places.add(last, timestamp, -1 - this.#unreadable.length)
+    this.#unreadable.push(batch)
+  }
+
+  #readPlain(head: Head, at: number, next: number): void {
+    const bytes = this.#bytes
+    const start = at + headBytes
+    const before = this.#places.length
+    const shift = this.#isPlain ? 0 : this.#partsBytes - start
+    try {
+      eachRecord(bytes, start, next, head, (offset, timestamp, _recordAt, keyAt) => {
+        if (offset >= this.#from) this.#places.add(offset, timestamp, keyAt + shift)
+      })
+      if (!this.#isPlain) this.#addPart(bytes.subarray(start, next))
+    } catch (error) {
+      if (!(error instanceof UnpackError)) throw error
+      this.#places.length = before
+      this.#setAside(head.firstOffset, head.lastOffset, int64(bytes, at + maxTimestampAt), at, next, error)
+    }
+  }
+
+  /**
+   * Keeps what may be kept of an unpacked batch, all of which is checked first: whether a batch can be read must not
+   * depend on where a fetch begins. Returns the offset up to which it was kept.
+   */
+  #keep(head: Head, unpacked: Buffer): number {
+    eachRecord(unpacked, 0, unpacked.length, head, () => {})
+    let [start, end, last] = [-1, 0, head.lastOffset]
+    eachRecord(unpacked, 0, unpacked.length, head, (offset, timestamp, recordAt, keyAt, recordEnd) => {
+      if (offset < this.#from) return
+      if (start < 0) start = recordAt
+      this.#places.add(offset, timestamp, keyAt - start + this.#partsBytes)
+      this.#kept.records++
+      this.#kept.bytes += recordEnd - recordAt
+      end = recordEnd
+      if (!this.isFull || recordEnd === unpacked.length) return
+      last = offset
+      return stop
+    })
+    if (start >= 0) this.#addPart(unpacked.subarray(start, end))
+    return last
+  }
+
+  /** They are copied when all is read, and what was unpacked is free again before the next is: so here already. */
+  #addPart(part: Buffer): void {
+    this.#parts.push(onItsOwn(part))
+    this.#partsBytes += part.length
+  }
+
+  /** A message of the formats before Kafka 0.11, which old brokers still hold: its records are written in the new one. */
+  async #readMessage(at: number, next: number, allowance: UnpackAllowance): Promise<boolean> {
+    const message = this.#bytes.subarray(at, next)
+    const { lastOffset, codec, timestamp } = messageHead(message)
+    if (lastOffset < this.#from) {
+      this.#passed(lastOffset, next)
+      return true
+    }
+    if (codec !== 0 && allowance.isSpent) return false
+    const first = Math.max(this.#lastOffset + 1, this.#from)
+    await this.#orUnreadable(first, lastOffset, timestamp, at, next, async () => {
+      const records = await readMessages(message, (packed) => this.#unpack(codec, packed, allowance))
+      for (const { offset, timestamp, bytes } of records) {
+        if (offset < this.#from) continue
+        this.#places.add(offset, timestamp, this.#partsBytes)
+        this.#addPart(bytes)
+      }
+    })
+    this.#passed(lastOffset, next)
+    return true
+  }
+}
+
+const stop = Symbol('no more')
+
+/** Throws UnpackError where the records and their batch do not agree. */
+function eachRecord(
+  buffer: Buffer,
+  start: number,
+  end: number,
+  { firstOffset, count, timestamp, isStampedByBroker }: Head,
+  each: (
+    offset: number,
+    timestamp: number,
+    recordAt: number,
+    keyAt: number,
+    recordEnd: number,
+  ) => typeof stop | void,
+): void {
+  if (count < 0 || count * minRecordBytes > end - start) throw new UnpackError('it has fewer records than it says')
+  const cursor = new Cursor(buffer, start)
+  for (let left = count; left > 0; left--) {
+    const recordAt = cursor.at
+    const length = cursor.varint()
+    const recordEnd = cursor.at + length
+    // What is no number was read behind the end.
+    if (!(length >= 0 && recordEnd <= end)) throw new UnpackError('a record is longer than its batch')
+    // Attributes of a record are not used yet.
+    cursor.at++
+    const delta = cursor.varint()
+    const offset = firstOffset + cursor.varint()
+    if (each(offset, isStampedByBroker ? timestamp : timestamp + delta, recordAt, cursor.at, recordEnd) === stop)
+      return
+    cursor.at = recordEnd
+  }
+  if (cursor.at !== end) throw new UnpackError('it goes on behind its records')
+}
+
+/** Which batches belong to transactions that were aborted, in the order of their offsets. */
+class Transactions {
+  /** Not begun yet, the first one last. */
+  readonly #next: AbortedTransaction[]
+  readonly #producers = new Set<string>()
+
+  constructor(aborted: readonly AbortedTransaction[]) {
+    this.#next = aborted.toSorted((a, b) => Number(b.firstOffset) - Number(a.firstOffset))
+  }
+
+  /** Whether no reader gets the batch: its transaction was aborted, or it is a control batch. */
+  hide(bytes: Buffer, at: number, attributes: number, lastOffset: number): boolean {
+    const isControl = (attributes & control) !== 0
+    if (this.#next.length === 0 && this.#producers.size === 0) return isControl
+    while (this.#next.length > 0 && Number(this.#next.at(-1)!.firstOffset) <= lastOffset)
+      this.#producers.add(this.#next.pop()!.producerId)
+    const producer = String(bytes.readBigInt64BE(at + producerIdAt))
+    if (isControl) {
+      if (controlType(bytes, at) === abort) this.#producers.delete(producer)
+      return true
+    }
+    return (attributes & transactional) !== 0 && this.#producers.has(producer)
+  }
+}
+
+/** A control batch has one record, which is never compressed. */
+function controlType(bytes: Buffer, at: number): number | null {
+  const cursor = new Cursor(bytes, at + headBytes)
+  cursor.varint()
+  cursor.at++
+  cursor.varint()
+  cursor.varint()
+  const key = cursor.bytes()
+  return key && key.length >= 4 ? key.readInt16BE(2) : null
+}
