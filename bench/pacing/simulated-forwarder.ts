@@ -20,7 +20,14 @@ const maxInFlight = 4_096
 const watchIntervalMs = 250
 
 const owner = { owner: 'simulated', isFresh: () => true, mayStart: () => true, finished() {}, waits() {} }
-const record: FetchedRecord = { offset: 0, key: null, value: null, timestamp: null, problem: null, header: () => null }
+const record: FetchedRecord = {
+  offset: 0,
+  key: null,
+  value: null,
+  timestamp: null,
+  problem: null,
+  header: () => null,
+}
 const noMetrics = { attempt() {}, deferral() {}, disposition() {}, deadLetter() {}, filtered() {} }
 
 /** What a forwarder does in the simulated world. */

@@ -67,6 +67,26 @@ export const calls: readonly Mutation[] = [
     },
   },
   {
+    id: 'one-failing-schema-id-blocks-for-ever',
+    file: 'src/adapters/schema-registry/record-reader.ts',
+    find: 'if (now - since < maxStuckMs) return error',
+    replace: 'if (now >= since) return error',
+    test: {
+      file: 'adapters/schema-registry/failing-id.test.ts',
+      name: 'a record is undecodable once the registry has answered 500 for its schema id alone for five minutes',
+    },
+  },
+  {
+    id: 'dead-letters-while-the-registry-is-away',
+    file: 'src/adapters/schema-registry/record-reader.ts',
+    find: 'if (!(await this.#registry.gives(this.#knownSubject))) {',
+    replace: 'if (id < 0) {',
+    test: {
+      file: 'adapters/schema-registry/failing-id.test.ts',
+      name: 'a registry that fails for all ids, refuses the login or is away makes no record undecodable, however long',
+    },
+  },
+  {
     id: '200-before-kafka-has-acknowledged',
     file: 'src/collector/collector.ts',
     find: 'return (await pending.end(this.#metrics)) ? taken : unavailable',

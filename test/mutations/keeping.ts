@@ -266,7 +266,7 @@ export const keeping: readonly Mutation[] = [
   {
     id: 'records-that-are-no-calls-skipped',
     file: 'src/forwarder/plan/call-planner.ts',
-    find: 'settler.deadRecord(partition.next(), record, reason, detail, this.#callIn(record.value))\n      return null',
+    find: 'settler.deadRecord(partition.next(), record, reason, detail, this.#callIn(record))\n      return null',
     replace: 'void [settler, record, reason, detail]\n      partition.next().finishOne(0)\n      return null',
     test: {
       file: 'forwarder/forwarder.test.ts',

@@ -42,13 +42,15 @@ export function createCodecs(options: {
   log: Logger
   /** How long a request to the registry may take. */
   timeoutMs?: number
+  /** A monotonic clock, in ms. */
+  now?: () => number
 }): Codecs {
   const { topics, log } = options
   const registry = new Registry(options.registry, options.timeoutMs)
   // `setup` registers this one for every deployment.
   const knownSubject = subjectOf(topics.calls)
   const readerOf = (name: RecordName, subjects: () => readonly string[]) =>
-    new RecordReader(recordSchema(name), registry, knownSubject, subjects, log)
+    new RecordReader(recordSchema(name), registry, knownSubject, subjects, log, options.now)
   const codec = <T extends object>(
     topic: string,
     name: RecordName,

@@ -14,6 +14,12 @@ const maxRefusals = 1_000
 const maxAskedIds = 20
 const askedIdsMs = 1_000
 
+/**
+ * For how long the registry may fail for one id, while it answers for others, until records with that id count as
+ * undecodable, in ms: what stands behind them would wait for ever.
+ */
+const maxStuckMs = 300_000
+
 /** The magic byte and the schema's id (Confluent wire format). */
 export const headerBytes = 5
 
@@ -42,6 +48,9 @@ export class RecordReader {
   readonly #resolvers = new Map<number, ReadsFrom>()
   readonly #refusals = new Map<number, Refusal>()
   readonly #loading = new Map<number, Promise<void>>()
+  /** Since when the registry has failed for an id, each time it was asked, and has answered for another. */
+  readonly #stuckSince = new Map<number, number>()
+  readonly #now: () => number
   /** Unknown ids that were asked for since `#askedSince`. */
   readonly #asked = new Set<number>()
   #askedSince = 0
@@ -57,7 +66,9 @@ export class RecordReader {
     knownSubject: string,
     subjects: () => readonly string[],
     log: Logger,
+    now: () => number = () => performance.now(),
   ) {
+    this.#now = now
     this.#schema = schema
     this.#registry = registry
     this.#knownSubject = knownSubject
@@ -161,9 +172,12 @@ export class RecordReader {
 
   async #fetch(id: number): Promise<Type> {
     try {
-      return await this.#registry.schema(id)
+      const type = await this.#registry.schema(id)
+      this.#stuckSince.delete(id)
+      return type
     } catch (error) {
-      if (!(error instanceof PostriderError) || error.code !== 'undecodable') throw error
+      if (!(error instanceof PostriderError)) throw error
+      if (error.code !== 'undecodable') throw await this.#stuck(id, error)
       // A registry that was set up again, or a wrong URL, has no schema for any record: that is no record's fault.
       if (await this.#registry.knows(this.#knownSubject)) throw error
       throw new PostriderError(
@@ -171,6 +185,32 @@ export class RecordReader {
         `the schema registry at ${this.#registry.url} knows neither schema ${id} nor ${this.#knownSubject}: is it the one that the records were written with?`,
       )
     }
+  }
+
+  /**
+   * The error for an id that the registry fails for: the given one, which has it asked again, until it has failed for
+   * that id alone for `maxStuckMs`. A registry that is away, or refuses the login, fails for the known subject as well,
+   * and then that time begins again: it never makes a record undecodable.
+   */
+  async #stuck(id: number, error: PostriderError): Promise<PostriderError> {
+    if (!(await this.#registry.gives(this.#knownSubject))) {
+      this.#stuckSince.delete(id)
+      return error
+    }
+    const now = this.#now()
+    const since = this.#stuckSince.get(id)
+    if (since === undefined) {
+      if (this.#stuckSince.size >= maxRefusals) this.#stuckSince.clear()
+      this.#stuckSince.set(id, now)
+      return error
+    }
+    if (now - since < maxStuckMs) return error
+    const refusal = undecodable(
+      `the registry has failed for schema ${id} for ${Math.round((now - since) / 60_000)} minutes, and gives others: ${messageOf(error)}`,
+      error,
+    )
+    this.#log.error({ schemaId: id }, `records of schema ${id} cannot be read: ${refusal.message}`)
+    return refusal
   }
 
   #resolverFrom(writer: Type, id: number): ReadsFrom {

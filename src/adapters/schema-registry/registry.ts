@@ -105,6 +105,22 @@ export class Registry {
     })
   }
 
+  /**
+   * Whether the registry gives the newest schema of a subject now, with the same login: it is asked each time. Never
+   * throws.
+   */
+  async gives(subject: string): Promise<boolean> {
+    try {
+      const latest = await this.#get(`/subjects/${encodeURIComponent(subject)}/versions/latest`)
+      const { id } = (latest.body ?? {}) as { id?: unknown }
+      if (typeof id !== 'number') return false
+      const { body } = await this.#get(`/schemas/ids/${id}`)
+      return typeof (body as { schema?: unknown } | null | undefined)?.schema === 'string'
+    } catch {
+      return false
+    }
+  }
+
   /** The client has no such call. */
   async #versionsOf(subject: string): Promise<number[] | null> {
     const { status, body: versions } = await this.#get(`/subjects/${encodeURIComponent(subject)}/versions`)

@@ -60,7 +60,15 @@ function follow() {
     take(...values: (Buffer | null)[]) {
       for (const value of values)
         follower.take({
-          ...{ topic, partition: 0, offset: offset++, key: Buffer.from('k'), value, headers: {}, problem: null },
+          ...{
+            topic,
+            partition: 0,
+            offset: offset++,
+            key: Buffer.from('k'),
+            value,
+            headers: {},
+            problem: null,
+          },
           timestamp: 1_700_000_000_000,
         })
     },

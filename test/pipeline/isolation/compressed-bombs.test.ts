@@ -38,7 +38,10 @@ test('batches of calls and retries that grow without bound become dead letters, 
   const { topics, producer } = deployment
   const receiver = await startReceiver(t)
   await deployment.destination({ urls: [receiver.url] })
-  await deployment.produce([someCall({ messageId: 'before', userId: 'u-1' }), someCall({ messageId: 'too', userId: 'u-2' })])
+  await deployment.produce([
+    someCall({ messageId: 'before', userId: 'u-1' }),
+    someCall({ messageId: 'too', userId: 'u-2' }),
+  ])
   await bombEach(deployment, topics.calls)
   // A ratio of a thousand: as small as gzip makes it, and nearly as large as the topic takes.
   await sendBomb(producer, topics.calls, 'gzip', 930, 1)
@@ -58,13 +61,18 @@ test('batches of calls and retries that grow without bound become dead letters, 
   assert.equal(deadLetters.length, 7)
   for (const { reason, detail, raw, delivery, origin } of deadLetters) {
     assert.equal(reason, 'undecodable')
-    assert.match(detail!, /^the batch of offset \d+ cannot be read: (gzip|LZ4|Zstandard): it is larger than 67108864 bytes/)
+    assert.match(
+      detail!,
+      /^the batch of offset \d+ cannot be read: (gzip|LZ4|Zstandard): it is larger than 67108864 bytes/,
+    )
     assert.equal(delivery, null)
     // The batch as it lay in Kafka, whose head begins with its offset.
     assert.equal(Buffer.from(raw!).readBigInt64BE(0), BigInt(origin.offset))
   }
   assert.deepEqual(
-    [topics.calls, topics.retry('300ms')].map((topic) => deadLetters.filter(({ origin }) => origin.topic === topic).length),
+    [topics.calls, topics.retry('300ms')].map(
+      (topic) => deadLetters.filter(({ origin }) => origin.topic === topic).length,
+    ),
     [4, 3],
   )
   const peak = peakMemory(forwarder.pid)
@@ -138,11 +146,20 @@ test('whatever Kafka’s own clients read of odd streams is delivered: bytes beh
     ['lz4', (records) => lz4Frame(records, { contentChecksum: 1 })],
     ['lz4', (records) => lz4Frame(records, { blockChecksums: true, blockBytes: 50 })],
     ['zstd', (records) => halves(records, (part) => zstdCompressSync(part))],
-    ['zstd', (records) => Buffer.concat([Buffer.from('502a4d1803000000616263', 'hex'), zstdCompressSync(records)])],
+    [
+      'zstd',
+      (records) => Buffer.concat([Buffer.from('502a4d1803000000616263', 'hex'), zstdCompressSync(records)]),
+    ],
   ]
   for (const [index, [codec, pack]] of packs.entries()) {
     const value = deployment.codecs.calls.encode(someCall({ messageId: `m-${index}` }))
-    await sendPacked(deployment.producer, { topic: deployment.topics.calls }, [{ key: 'u-1', value }], codec, pack)
+    await sendPacked(
+      deployment.producer,
+      { topic: deployment.topics.calls },
+      [{ key: 'u-1', value }],
+      codec,
+      pack,
+    )
   }
   const forwarder = await deployment.forwarder()
   const requests = await receiver.waitFor(packs.length)

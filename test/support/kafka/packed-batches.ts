@@ -93,4 +93,6 @@ export const sendBomb = (
   megabytes: number,
   partition = 0,
 ): Promise<void> =>
-  sendPacked(producer, { topic, partition }, [{ key: null, value: null }], codec, () => bombs[codec](megabytes))
+  sendPacked(producer, { topic, partition }, [{ key: null, value: null }], codec, () =>
+    bombs[codec](megabytes),
+  )

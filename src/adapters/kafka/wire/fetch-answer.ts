@@ -68,10 +68,7 @@ class Answer extends WireReader {
     }
     const length = this.int32()
     if (length <= 0 || this.at + length > this.payload.length) return part
-    part.messages = new Undecoded(
-      this.payload.subarray(this.at, this.at + length),
-      part.abortedTransactions,
-    )
+    part.messages = new Undecoded(this.payload.subarray(this.at, this.at + length), part.abortedTransactions)
     this.at += length
     return part
   }

@@ -61,7 +61,8 @@ export async function readMessages(
 function messagesIn(bytes: Buffer): Buffer[] {
   const found: Buffer[] = []
   for (let at = 0; at < bytes.length;) {
-    const next = at + minMessageBytes > bytes.length ? NaN : at + behindLength + bytes.readInt32BE(at + lengthAt)
+    const next =
+      at + minMessageBytes > bytes.length ? NaN : at + behindLength + bytes.readInt32BE(at + lengthAt)
     if (!(next >= at + minMessageBytes && next <= bytes.length)) throw corrupt()
     if (bytes[at + magicAt]! > 1 || bytes[at + attributesAt]! & codecBits) throw corrupt()
     found.push(bytes.subarray(at, next))
@@ -74,7 +75,8 @@ function messagesIn(bytes: Buffer): Buffer[] {
 const corrupt = (): UnpackError => new UnpackError('the messages in it are corrupt')
 
 /** -1 where it has none, as Kafka's clients give it. */
-const timestampOf = (message: Buffer): number => (message[magicAt] === 0 ? -1 : int64(message, behindAttributes))
+const timestampOf = (message: Buffer): number =>
+  message[magicAt] === 0 ? -1 : int64(message, behindAttributes)
 
 function contentsOf(message: Buffer): { key: Buffer | null; value: Buffer | null } {
   let at = behindAttributes + (message[magicAt] === 0 ? 0 : timestampBytes)

@@ -303,7 +303,8 @@ function eachRecord(
     recordEnd: number,
   ) => typeof stop | void,
 ): void {
-  if (count < 0 || count * minRecordBytes > end - start) throw new UnpackError('it has fewer records than it says')
+  if (count < 0 || count * minRecordBytes > end - start)
+    throw new UnpackError('it has fewer records than it says')
   const cursor = new Cursor(buffer, start)
   for (let left = count; left > 0; left--) {
     const recordAt = cursor.at
@@ -315,7 +316,9 @@ function eachRecord(
     cursor.at++
     const delta = cursor.varint()
     const offset = firstOffset + cursor.varint()
-    if (each(offset, isStampedByBroker ? timestamp : timestamp + delta, recordAt, cursor.at, recordEnd) === stop)
+    if (
+      each(offset, isStampedByBroker ? timestamp : timestamp + delta, recordAt, cursor.at, recordEnd) === stop
+    )
       return
     cursor.at = recordEnd
   }

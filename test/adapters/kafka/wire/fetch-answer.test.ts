@@ -12,7 +12,9 @@ const { decode: decodeOfKafkajs } = require('kafkajs/src/protocol/requests/fetch
 }
 /** Of records it has the bytes, which are read later. */
 const decode = (data: Buffer): unknown =>
-  JSON.parse(JSON.stringify(decodeFetch(data), (_, value: unknown) => (value instanceof Undecoded ? [] : value)))
+  JSON.parse(
+    JSON.stringify(decodeFetch(data), (_, value: unknown) => (value instanceof Undecoded ? [] : value)),
+  )
 
 const offset = fc.oneof(
   fc.nat(1_000),

@@ -196,7 +196,11 @@ test('property: compressed batches are read as plain ones are, among plain ones'
         const read = batches.at(index)
         assert.deepEqual([read.offset, read.timestamp], [Number(offset), Number(timestamp)])
         const via = headers.via ?? null
-        const pairs = [[read.key, key], [read.value, value], [read.header('via'), Array.isArray(via) ? via.at(-1)! : via]]
+        const pairs = [
+          [read.key, key],
+          [read.value, value],
+          [read.header('via'), Array.isArray(via) ? via.at(-1)! : via],
+        ]
         // Not by deepEqual: what it would say of a difference takes minutes and gigabytes.
         for (const [found, wanted] of pairs as [Buffer | null, Buffer | null][])
           assert.ok(found === null ? wanted === null : wanted !== null && found.equals(wanted))
@@ -253,7 +257,10 @@ test('a batch that cannot be unpacked is one record at its last offset, with its
     assert.equal(batches!.lastOffset, 12)
     const values = [...valuesOf(batches), ...valuesOf(await read(log, 13))]
     assert.deepEqual(values.toSpliced(3, 1), ['7 v0', '8 v1', '9 v2', '13 v0', '14 v1', '15 v2'], codec)
-    assert.match(values[3]!, /^12 the batch of offsets 10 to 12 cannot be read: (gzip|Snappy|LZ4|Zstandard): /)
+    assert.match(
+      values[3]!,
+      /^12 the batch of offsets 10 to 12 cannot be read: (gzip|Snappy|LZ4|Zstandard): /,
+    )
     const record = batches!.at(3)
     assert.deepEqual([record.key, record.value, record.header('via')], [null, bad, null])
   }
@@ -329,7 +336,14 @@ async function largeBatch(values: readonly Buffer[]): Promise<Buffer> {
     return bytes.subarray(0, writeVarint(bytes, 0, value))
   }
   const records = values.flatMap((value, index) => {
-    const body = Buffer.concat([Buffer.of(0, 0), varint(index), varint(-1), varint(value.length), value, Buffer.of(0)])
+    const body = Buffer.concat([
+      Buffer.of(0, 0),
+      varint(index),
+      varint(-1),
+      varint(value.length),
+      value,
+      Buffer.of(0),
+    ])
     return [varint(body.length), body]
   })
   const batch = Buffer.concat([(await batchOf({ ...one, firstOffset: 0 })).subarray(0, 61), ...records])
@@ -374,12 +388,22 @@ test('one fetch unpacks 64 MB at most: then batches that are compressed wait for
 })
 
 test('messages of formats before Kafka 0.11 are read as kafkajs reads them, and one that cannot be unpacked is read past', async () => {
-  const entries = ['a', 'b', null].map((value, n) => ({ key: n === 1 ? null : `k${n}`, value, timestamp: 1_000 + n }))
+  const entries = ['a', 'b', null].map((value, n) => ({
+    key: n === 1 ? null : `k${n}`,
+    value,
+    timestamp: 1_000 + n,
+  }))
   for (const messageVersion of [0, 1]) {
-    const inner = MessageSet({ messageVersion, entries: entries.map((entry, offset) => ({ ...entry, offset })) }).buffer
+    const inner = MessageSet({
+      messageVersion,
+      entries: entries.map((entry, offset) => ({ ...entry, offset })),
+    }).buffer
     /** A message whose value is compressed messages, and whose offset is that of the last. */
     const outer = (offset: number, codec: number, value: Buffer): Buffer => {
-      const { buffer } = MessageSet({ messageVersion, entries: [{ key: null, value: null, timestamp: 1_005 }] })
+      const { buffer } = MessageSet({
+        messageVersion,
+        entries: [{ key: null, value: null, timestamp: 1_005 }],
+      })
       const message = Buffer.concat([buffer.subarray(0, -4), Buffer.alloc(4), value])
       message.writeBigInt64BE(BigInt(offset), 0)
       message.writeInt32BE(message.length - 12, 8)
@@ -388,7 +412,11 @@ test('messages of formats before Kafka 0.11 are read as kafkajs reads them, and 
       return message
     }
     const last = messageVersion === 0 ? 2 : 102
-    for (const log of [inner, outer(last, 1, gzipSync(inner)), Buffer.concat([outer(last, 1, gzipSync(inner)), inner.subarray(0, 20)])]) {
+    for (const log of [
+      inner,
+      outer(last, 1, gzipSync(inner)),
+      Buffer.concat([outer(last, 1, gzipSync(inner)), inner.subarray(0, 20)]),
+    ]) {
       const expected = await decodeByKafkajs(new KafkaDecoder(framed(log)))
       assert.equal(expected.length, 3)
       const batches = (await read(log))!
@@ -397,11 +425,19 @@ test('messages of formats before Kafka 0.11 are read as kafkajs reads them, and 
           const { offset, timestamp, key, value } = batches.at(index)
           return [offset, timestamp, key, value, batches.at(index).header('none')]
         }),
-        expected.map(({ offset, timestamp, key, value }) => [Number(offset), Number(timestamp ?? -1), key, value, null]),
+        expected.map(({ offset, timestamp, key, value }) => [
+          Number(offset),
+          Number(timestamp ?? -1),
+          key,
+          value,
+          null,
+        ]),
       )
     }
     const bad = outer(4, 1, Buffer.from('no gzip'))
-    const values = valuesOf(await read(Buffer.concat([inner, bad, await batchOf({ ...one, firstOffset: 5 })])))
+    const values = valuesOf(
+      await read(Buffer.concat([inner, bad, await batchOf({ ...one, firstOffset: 5 })])),
+    )
     assert.deepEqual(values.toSpliced(3, 1), ['0 a', '1 b', '2 null', '5 v0', '6 v1', '7 v2'])
     assert.match(values[3]!, /^4 the batch of offsets 3 to 4 cannot be read: gzip: /)
   }
