@@ -32,6 +32,11 @@ export class ProduceProgress {
     else console.error(`${this.#bar.isShown ? eraseLine : ''}line ${number}: ${code}: ${message}`)
   }
 
+  /** For people, also with --json. */
+  note(message: string): void {
+    console.error(`${this.#bar.isShown ? eraseLine : ''}postrider: ${message}`)
+  }
+
   /** Idempotent. */
   stop(): void {
     this.#bar.stop()

@@ -10,10 +10,14 @@ import { requirePermissions } from '../../adapters/kafka/secure/require-permissi
 import type { Permission } from '../../core/permissions.ts'
 import { readTrackingCall } from '../../core/call/tracking-call.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
+import { fetchRange } from '../../adapters/kafka/read/topic-offsets.ts'
+import { sourceOf } from '../../core/operational/built-in-source.ts'
+import { topicNames } from '../../core/topics.ts'
+import { withOpen } from '../with-open.ts'
 import { requireTopics } from '../check-start.ts'
 import { loadContext, runAction, stopSignal } from '../context.ts'
 import type { Context } from '../context.ts'
-import { deploymentOf } from '../deployment.ts'
+import { deploymentOf, openSettings } from '../deployment.ts'
 import { sizeOf, usageError } from '../flags.ts'
 import { count, print, printJson } from '../output.ts'
 import { linesOf, maxLineBytes } from './produce-lines.ts'
@@ -32,7 +36,10 @@ export function produceCommand(): Command {
         'number and does not stop the rest; the exit code is then 1.',
     )
     .argument('[file]', 'a file of JSON lines; - or nothing for stdin')
-    .option('--source <id>', 'the source of lines that have no sourceId of their own')
+    .option(
+      '--source <id>',
+      'the source of lines that have no sourceId of their own; a warning says if there is none of this id',
+    )
     .option('--json', 'print JSON lines: one for each bad line, and the totals')
     .addHelpText(
       'after',
@@ -55,13 +62,56 @@ async function produce(context: Context, file: string, flags: Flags): Promise<vo
   const progress = new ProduceProgress(totalBytes, flags.json ?? false)
   try {
     await writer.connect()
-    const stoppedAfter = await writeLines(file, flags.source ?? null, writer, progress)
+    const looking = new AbortController()
+    const warned = warnOf(flags.source, context, progress, looking.signal)
+    const stoppedAfter = await writeLines(file, flags.source ?? null, writer, progress).catch(
+      (error: unknown) => {
+        looking.abort()
+        throw error
+      },
+    )
+    if (stoppedAfter !== null) looking.abort()
+    await warned
     progress.stop()
     const { bad } = progress
     report(topics.calls, { produced: writer.written, bad, stoppedAfter }, flags.json ?? false)
   } finally {
     progress.stop()
     writer.close()
+  }
+}
+
+/** How long the settings may take to be read. */
+const settingsMs = 15_000
+
+/**
+ * Says so where calls of this source are not delivered. Beside the writing, which needs none of it: who may write calls
+ * may not be allowed to read settings.
+ */
+async function warnOf(
+  sourceId: string | undefined,
+  context: Context,
+  progress: ProduceProgress,
+  signal: AbortSignal,
+): Promise<void> {
+  if (sourceId === undefined) return
+  try {
+    await fetchRange(context.kafka, topicNames(context.config.topicPrefix).settings)
+    const quiet = { ...context, kafka: context.kafka, log: context.log.child({}, { level: 'silent' }) }
+    await withOpen(openSettings(quiet), async (settings) => {
+      await settings.start(AbortSignal.any([signal, AbortSignal.timeout(settingsMs)]), 'look')
+      const source = sourceOf(settings.state, sourceId)
+      if (!source)
+        progress.note(
+          `source "${sourceId}" does not exist, so its calls become dead letters (unknown_source): create it with \`postrider sources create --id ${sourceId} --name …\`, and replay them`,
+        )
+      else if (!source.enabled)
+        progress.note(
+          `source "${sourceId}" is disabled, so its calls are skipped: \`postrider sources enable ${sourceId}\``,
+        )
+    })
+  } catch {
+    // Then nothing is known of it.
   }
 }
 

@@ -42,8 +42,16 @@ test('JSON lines become calls under their keys, and an invalid line is named and
   const { status, stdout, stderr } = await rig.run(input, 'produce', '--source', 'shop')
   assert.equal(status, 1)
   assert.equal(stdout, `3 calls produced to ${rig.prefix}analytics.calls, 4 bad lines left out\n`)
-  const said = stderr.trimEnd().split('\n')
+  const lines = stderr.trimEnd().split('\n')
+  const said = lines.filter((line) => line.startsWith('line '))
   assert.equal(said.length, 4, stderr)
+  assert.deepEqual(
+    lines.filter((line) => !said.includes(line)),
+    [
+      'postrider: source "shop" does not exist, so its calls become dead letters (unknown_source): create it with ' +
+        '`postrider sources create --id shop --name …`, and replay them',
+    ],
+  )
   assert.match(said[0]!, /^line 4: invalid_json: /)
   assert.equal(said[1], 'line 5: event_not_defined: event is missing; track needs one')
   assert.match(said[2]!, /^line 6: message_too_large: /)
@@ -73,8 +81,9 @@ test('a large file of calls arrives complete, in order per user, and in the part
   const line = (index: number) =>
     JSON.stringify({ type: 'track', userId: `u-${index % 97}`, event: 'E', messageId: String(index) })
   await writeFile(file, Array.from({ length: count }, (_, index) => line(index)).join('\n'))
+  assert.equal((await rig.run('', 'sources', 'create', '--id', 'shop', '--name', 'Shop')).status, 0)
   const { status, stdout, stderr } = await rig.run('', 'produce', '--source', 'shop', '--json', file)
-  assert.equal(status, 0, stderr)
+  assert.deepEqual([status, stderr], [0, ''])
   assert.deepEqual(JSON.parse(stdout), { topic: `${rig.prefix}analytics.calls`, produced: count, bad: 0 })
 
   const records = await rig.records('analytics.calls')
@@ -110,6 +119,26 @@ function murmur2(text: string): number {
   h = Math.imul(h ^ (h >>> 13), m)
   return (h ^ (h >>> 15)) & 0x7fffffff
 }
+
+test('calls of a disabled source are produced with a warning, and those of the built-in one and of lines without --source without', async (t) => {
+  const rig = await commandRig(t)
+  await isSetUp(rig)
+  assert.equal((await rig.run('', 'sources', 'create', '--id', 'shop', '--name', 'Shop')).status, 0)
+  assert.equal((await rig.run('', 'sources', 'disable', 'shop')).status, 0)
+  const call = '{"type":"identify","userId":"u"}\n'
+  const skipped = await rig.run(call, 'produce', '--source', 'shop', '--json')
+  assert.deepEqual(skipped, {
+    status: 0,
+    stdout: `{"topic":"${rig.prefix}analytics.calls","produced":1,"bad":0}\n`,
+    stderr:
+      'postrider: source "shop" is disabled, so its calls are skipped: `postrider sources enable shop`\n',
+  })
+  const own = '{"type":"identify","userId":"u","sourceId":"nowhere"}\n'
+  for (const [input, ...flags] of [[call, '--source', 'postrider'], [own]] as [string, ...string[]][]) {
+    const { status, stderr } = await rig.run(input, 'produce', ...flags)
+    assert.deepEqual([status, stderr], [0, ''])
+  }
+})
 
 test('a line from a slow pipe is in Kafka at once, and SIGINT reports how far it got', async (t) => {
   const rig = await commandRig(t)
