@@ -23,6 +23,16 @@ export const settings: readonly Mutation[] = [
     },
   },
   {
+    id: 'any-variable-in-a-settings-file',
+    file: 'src/commands/settings/secret-variables.ts',
+    find: 'if (ownNames.has(variable)) return',
+    replace: 'if (prefixes.length === 0 && ownNames.has(variable)) return',
+    test: {
+      file: 'pipeline/settings/settings-file.test.ts',
+      name: 'a file cannot have settings of Postrider, nor any variable that nobody meant for it, sent to its URLs',
+    },
+  },
+  {
     id: 'secrets-in-clear',
     file: 'src/adapters/secrets.ts',
     find: "const ciphertext = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])",

@@ -2,12 +2,13 @@ import { createReadStream } from 'node:fs'
 import type { Command } from 'commander'
 import { applySettings, type ApplyReport } from '../../console/settings-file/apply.ts'
 import { exportedSettings } from '../../console/settings-file/export.ts'
-import { variablesIn } from '../../console/settings-file/file-schema.ts'
+import { secretPrefix } from '../../console/settings-file/file-schema.ts'
 import { SettingsRefused } from '../../console/settings-writer.ts'
 import { runAction } from '../context.ts'
-import { sizeOf, usageError, type JsonFlag } from '../flags.ts'
+import { repeatable, sizeOf, usageError, type JsonFlag } from '../flags.ts'
 import { count, print, printJson } from '../output.ts'
 import { changeLines } from './change-lines.ts'
+import { checkPrefixes, secretVariables } from './secret-variables.ts'
 import { withSettings } from './with-settings.ts'
 import { readSettingsFile, settingsYaml } from './yaml-file.ts'
 
@@ -38,6 +39,7 @@ interface ApplyFlags extends JsonFlag {
   dryRun?: true
   prune?: true
   anyKey?: true
+  secretPrefix?: string[]
 }
 
 export function addApplyCommand(settings: Command): void {
@@ -48,7 +50,14 @@ export function addApplyCommand(settings: Command): void {
       'Makes sources, destinations, audiences and computed traits what a YAML or JSON file says (- reads stdin), and ' +
         'prints the difference first. All of it counts, or nothing: a fault, or somebody else’s change at the same ' +
         'moment, changes nothing. Each thing in the file stands there whole: what is left out has its default. ' +
-        '${NAME} is a secret’s value in that environment variable; where that is not set, the secret stays as it is.',
+        '${NAME} is a secret’s value in that environment variable; where that is not set, the secret stays as it is. Names ' +
+        `begin with ${secretPrefix}, so that a file cannot have keys and passwords of yours sent to its URLs.`,
+    )
+    .addOption(
+      repeatable(
+        '--secret-prefix <prefix>',
+        `also take variables whose names begin with this, beside ${secretPrefix}; repeatable`,
+      ),
     )
     .option('--dry-run', 'only print the difference')
     .option('--prune', 'disable sources and destinations that are not in the file; nothing is ever deleted')
@@ -61,14 +70,11 @@ export function addApplyCommand(settings: Command): void {
 }
 
 async function apply(name: string, flags: ApplyFlags, command: Command): Promise<void> {
-  const { dryRun = false, prune = false, anyKey, json } = flags
+  const { dryRun = false, prune = false, anyKey, secretPrefix: prefixes = [], json } = flags
+  checkPrefixes(prefixes)
   const { file, refuse } = readSettingsFile(await textOf(name), name === '-' ? 'stdin' : name)
-  const variables = new Map<string, string>()
-  for (const variable of variablesIn(file)) {
-    // An empty one is one that is not set, as everywhere.
-    const text = process.env[variable]
-    if (text) variables.set(variable, text)
-  }
+  const { variables, faults } = secretVariables(file, prefixes, process.env)
+  if (faults.length > 0) throw refuse(faults)
   await withSettings(command, async (settings, { secrets }) => {
     const onDifference = json ? undefined : printDifference
     const options = { dryRun, prune, anyKey, onDifference }

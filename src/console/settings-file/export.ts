@@ -6,7 +6,7 @@ import {
   type SettingsState,
   type Source,
 } from '../../core/settings/settings.ts'
-import { referenceTo, type GivenSettingsFile } from './file-schema.ts'
+import { referenceTo, secretPrefix, type GivenSettingsFile } from './file-schema.ts'
 
 type InFile<K extends keyof GivenSettingsFile> = NonNullable<GivenSettingsFile[K]>[number]
 
@@ -52,8 +52,8 @@ function exportedDestination(destination: Destination, variables: VariableNames)
         ),
       }),
     })),
-    ...(sharedSecret && { sharedSecret: referenceTo(variables.nameFor(id, 'secret')) }),
-    ...(earlierSecret && { earlierSecret: referenceTo(variables.nameFor(id, 'earlier', 'secret')) }),
+    ...(sharedSecret && { sharedSecret: referenceTo(variables.nameFor(id)) }),
+    ...(earlierSecret && { earlierSecret: referenceTo(variables.nameFor(id, 'earlier')) }),
     ...differing(options, defaultOptions),
   }
 }
@@ -70,14 +70,12 @@ function differing<T extends object>(value: T, defaults: object): Partial<T> {
 class VariableNames {
   readonly #given = new Set<string>()
 
-  /** `CRM_1_AUTHORIZATION`, for the first URL. Two ids may differ in their punctuation only: then the later one has a number. */
+  /** `POSTRIDER_SECRET_CRM_1_AUTHORIZATION`, for the first URL. Two ids may differ in their punctuation only: then the later one has a number. */
   nameFor(...parts: string[]): string {
-    const plain = parts
+    const plain = `${secretPrefix}${parts
       .join('_')
       .toUpperCase()
-      .replace(/[^A-Z0-9]+/g, '_')
-      .replace(/^(?=\d)/, '_')
-      .slice(0, 120)
+      .replace(/[^A-Z0-9]+/g, '_')}`.slice(0, 120)
     let name = plain
     for (let number = 2; this.#given.has(name); number++) name = `${plain}_${number}`
     this.#given.add(name)

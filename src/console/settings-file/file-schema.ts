@@ -13,11 +13,14 @@ import { newWriteKey } from '../sources.ts'
 /** Of each kind: more do not fit into one event of the settings in any case. */
 const maxOfKind = 10_000
 
+/** Begins the names of the variables that an export refers to, and of those that a command takes from its environment. */
+export const secretPrefix = 'POSTRIDER_SECRET_'
+
 const reference = z
   .string()
   .regex(
     /^\$\{[A-Za-z_]\w{0,127}\}$/,
-    'must refer to a variable, such as ${CRM_SECRET}: secrets do not stand in the file',
+    'must refer to a variable, such as ${POSTRIDER_SECRET_CRM}: secrets do not stand in the file',
   )
   .describe('`${NAME}`: the secret is the value of this variable, or stays as it is where that is not set.')
 
@@ -59,14 +62,17 @@ export type GivenSettingsFile = z.input<typeof settingsFile>
 
 export const referenceTo = (variable: string): string => `\${${variable}}`
 
-/** Names of the variables that a file refers to. */
-export function variablesIn({ destinations }: SettingsFile): Set<string> {
-  const references = destinations.flatMap(({ sharedSecret, earlierSecret, urls }) => [
-    sharedSecret,
-    earlierSecret,
-    ...urls.flatMap(({ headers = {} }) => Object.values(headers)),
-  ])
-  return new Set(references.filter((text) => typeof text === 'string').map(variableOf))
+/** The variables that a file refers to, each with its place, such as `destinations.2.sharedSecret`. */
+export function variablesIn({ destinations }: SettingsFile): { field: string; variable: string }[] {
+  const references = destinations.flatMap(({ sharedSecret, earlierSecret, urls }, index) =>
+    [
+      ...Object.entries({ sharedSecret, earlierSecret }).map(([field, text]) => ({ field, text })),
+      ...urls.flatMap(({ headers = {} }, at) =>
+        Object.entries(headers).map(([name, text]) => ({ field: `urls.${at}.headers.${name}`, text })),
+      ),
+    ].map(({ field, text }) => ({ field: `destinations.${index}.${field}`, text })),
+  )
+  return references.flatMap(({ field, text }) => (text ? [{ field, variable: variableOf(text) }] : []))
 }
 
 const variableOf = (text: string): string => text.slice(2, -1)

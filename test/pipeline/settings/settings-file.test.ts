@@ -48,8 +48,8 @@ destinations:
     urls:
       - url: ${url}
         headers:
-          X-Team: \${TEAM}
-    sharedSecret: \${SECRET}
+          X-Team: \${POSTRIDER_SECRET_TEAM}
+    sharedSecret: \${POSTRIDER_SECRET_OF_CRM}
     types: [track]
 `
 
@@ -57,7 +57,7 @@ test('a file leads to signed calls, its export changes nothing, and the history 
   const deployment = await deploy(t)
   const receiver = await startReceiver(t, { secret: 'by-the-file' })
   const { file, run } = await settingsCommands(t, deployment)
-  const env = { TEAM: 'blue-team', SECRET: 'by-the-file' }
+  const env = { POSTRIDER_SECRET_TEAM: 'blue-team', POSTRIDER_SECRET_OF_CRM: 'by-the-file' }
   const path = await file(yamlOf(receiver.url))
 
   const dry = await run(['apply', path, '--dry-run'], { env })
@@ -76,10 +76,10 @@ test('a file leads to signed calls, its export changes nothing, and the history 
   assert.equal(request!.headers['x-team'], 'blue-team')
 
   const exported = await run(['export'])
-  assert.match(exported.stdout, /sharedSecret: \$\{CRM_SECRET\}/)
+  assert.match(exported.stdout, /sharedSecret: \$\{POSTRIDER_SECRET_CRM\}/)
   for (const [input, given] of [
     [exported.stdout, {}],
-    [exported.stdout, { CRM_SECRET: 'by-the-file', CRM_1_X_TEAM: 'blue-team' }],
+    [exported.stdout, { POSTRIDER_SECRET_CRM: 'by-the-file', POSTRIDER_SECRET_CRM_1_X_TEAM: 'blue-team' }],
   ] as const) {
     const again = await run(['apply', '-', '--prune'], { env: given, input })
     assert.equal(again.status, 0, again.stderr)
@@ -232,7 +232,9 @@ test('a private address is refused alike by commands, files and the API of proce
     ['apply', path, '--dry-run'],
     ['apply', path],
   ]) {
-    const { status, stderr } = await run(args, { env: { TEAM: 'blue', SECRET: 's3cret' } })
+    const { status, stderr } = await run(args, {
+      env: { POSTRIDER_SECRET_TEAM: 'blue', POSTRIDER_SECRET_OF_CRM: 's3cret' },
+    })
     assert.equal(status, 2)
     assert.equal(stderr, `postrider: ${path}:9: destinations.0.urls: destination "crm": URL 1: ${refusal}\n`)
   }
@@ -257,4 +259,54 @@ test('a private address is refused alike by commands, files and the API of proce
     'http://10.1.2.3:8080/',
   )
   assert.equal(allowed.status, 0, allowed.stderr)
+})
+
+test('a file cannot have settings of Postrider, nor any variable that nobody meant for it, sent to its URLs', async (t) => {
+  const deployment = await deploy(t)
+  const receiver = await startReceiver(t)
+  const { file, run } = await settingsCommands(t, deployment)
+  const header = (variable: string) =>
+    file(yamlOf(receiver.url).replace('${POSTRIDER_SECRET_TEAM}', `\${${variable}}`))
+  const env = {
+    POSTRIDER_SECRET_OF_CRM: 's3cret',
+    CI_DEPLOY_TOKEN: 'of-the-pipeline',
+    KAFKA_SASL_PASSWORD_FILE: '',
+    ADMIN_TOKEN: 'a'.repeat(40),
+  }
+  const refusals: [variable: string, flags: string[], message: string][] = [
+    ['SECRETS_KEY', [], 'SECRETS_KEY is a setting of Postrider, and no file can refer to it'],
+    ['ADMIN_TOKEN', ['--secret-prefix', 'ADMIN_'], 'ADMIN_TOKEN is a setting of Postrider, .*'],
+    ['SECRETS_KEY_FILE', ['--secret-prefix', 'SECRETS'], 'SECRETS_KEY_FILE is a setting of Postrider, .*'],
+    [
+      'CI_DEPLOY_TOKEN',
+      [],
+      'CI_DEPLOY_TOKEN does not begin with POSTRIDER_SECRET_: rename .* --secret-prefix .*',
+    ],
+    ['CI_DEPLOY_TOKEN', ['--secret-prefix', 'CRM_'], 'CI_DEPLOY_TOKEN does not begin with .*'],
+    // Whether it is set, too, is not the file's to learn.
+    ['HOME', [], 'HOME does not begin with .*'],
+    ['NOT_SET_HERE', [], 'NOT_SET_HERE does not begin with .*'],
+  ]
+  for (const [variable, flags, message] of refusals) {
+    const { status, stdout, stderr } = await run(['apply', await header(variable), ...flags], { env })
+    assert.deepEqual([status, stdout], [2, ''], variable)
+    assert.match(
+      stderr,
+      new RegExp(`^postrider: \\S+:12: destinations\\.0\\.urls\\.0\\.headers\\.X-Team: ${message}\\n$`),
+    )
+  }
+  for (const prefix of ['', 'A', '1AB', 'A B_'])
+    assert.equal((await run(['apply', '-', '--secret-prefix', prefix])).status, 2, prefix)
+  await deployment.settings.catchUp()
+  assert.equal(deployment.settings.state.version, 0)
+
+  const meant = await run(
+    ['apply', await header('CI_DEPLOY_TOKEN'), '--secret-prefix', 'CRM_', '--secret-prefix', 'CI_DEPLOY_'],
+    { env },
+  )
+  assert.equal(meant.status, 0, meant.stderr)
+  await deployment.forwarder()
+  await deployment.produce([someCall()])
+  const [request] = await receiver.waitFor(1, 30_000)
+  assert.equal(request!.headers['x-team'], 'of-the-pipeline')
 })
