@@ -1,12 +1,12 @@
-// Builds what can be published into dist/, a package of its own: JavaScript and type declarations under
-// dist/src, the schemas and the web page where the code looks for them, and a package.json without what only a checkout needs.
-// (Node runs TypeScript as it is, but not below node_modules.)
+// Builds what can be published: the package `postrider` in dist/ and the package `postrider-client` in dist/client/.
+// dist/ has JavaScript and type declarations under dist/src, the schemas and the web page where the code looks for them, and
+// a package.json without what only a checkout needs. (Node runs TypeScript as it is, but not below node_modules.)
 import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
 import { chmod, cp, glob, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { bundlePage } from '../src/adapters/http/page/bundle.ts'
 import { commitOf, isBetweenReleases } from '../src/commands/version.ts'
+import { makeClientPackage } from './packages/client-package.ts'
 
 const root = join(import.meta.dirname, '..')
 const dist = join(root, 'dist')
@@ -15,6 +15,7 @@ interface Manifest {
   version: string
   bin: Record<string, string>
   exports?: Record<string, { types: string; default: string }>
+  license: string
   [key: string]: unknown
 }
 
@@ -32,7 +33,8 @@ for await (const file of glob('src/**/*.!(ts)', { cwd: root, exclude: ['src/cons
 // The web page, as one script and one style sheet.
 await mkdir(join(dist, 'web'))
 for (const [name, content] of await bundlePage()) await writeFile(join(dist, 'web', name), content)
-for (const path of ['schemas', 'LICENSE', 'README.md']) if (existsSync(join(root, path))) await copy(path)
+for (const path of ['schemas', 'LICENSE']) await copy(path)
+await cp(join(root, 'scripts/packages/postrider.md'), join(dist, 'README.md'))
 
 const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as Manifest
 const { name, version, description, license, type, engines, dependencies } = manifest
@@ -50,11 +52,14 @@ const published = {
   type,
   engines,
   bin,
+  // Not the client, which is a package of its own.
+  files: ['schemas', 'src', 'web'],
   ...exportsOf(manifest),
   dependencies,
 }
 await writeFile(join(dist, 'package.json'), `${JSON.stringify(published, null, 2)}\n`)
 for (const file of Object.values(bin)) await chmod(join(dist, file), 0o755)
+makeClientPackage(dist, join(dist, 'client'), { version, license })
 
 async function copy(path: string): Promise<void> {
   await mkdir(dirname(join(dist, path)), { recursive: true })

@@ -5,13 +5,11 @@
 //   npm run release                         for a clean checkout of the tag v<version>; publishes both packages
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { messageOf } from '../src/errors.ts'
 import { billOfMaterials } from './release/bill-of-materials.ts'
-import { makeClientPackage } from './release/client-package.ts'
 import { packChart } from './release/pack-chart.ts'
 import { checkPublishable, readRelease } from './release/versions.ts'
 
@@ -33,28 +31,20 @@ function main(): void {
   const to = resolve(values.to)
   rmSync(to, { recursive: true, force: true })
   mkdirSync(to, { recursive: true })
-  const work = mkdtempSync(join(tmpdir(), 'postrider-release-'))
-  try {
-    execFileSync(process.execPath, [join(root, 'scripts/build.ts')], { stdio: 'inherit' })
-    const dist = join(root, 'dist')
-    const packages = [dist, makeClientPackage(dist, join(work, 'client'))].map((folder) =>
-      npmPack(folder, to),
-    )
-    packChart(join(root, 'ops/helm/postrider'), to, release)
-    writeFileSync(
-      join(to, `postrider-${release.version}.cdx.json`),
-      `${JSON.stringify(billOfMaterials(root, release), null, 2)}\n`,
-    )
-    const sums = readdirSync(to)
-      .sort()
-      .map((name) => `${sha256(join(to, name))}  ${name}`)
-    writeFileSync(join(to, 'SHA256SUMS'), `${sums.join('\n')}\n`)
-    console.log(sums.join('\n'))
-    if (values['dry-run']) console.log(`\nMade in ${to}; nothing is published.`)
-    else for (const file of packages) execFileSync('npm', ['publish', file], { stdio: 'inherit' })
-  } finally {
-    rmSync(work, { recursive: true, force: true })
-  }
+  execFileSync(process.execPath, [join(root, 'scripts/build.ts')], { stdio: 'inherit' })
+  const packages = ['dist', 'dist/client'].map((folder) => npmPack(join(root, folder), to))
+  packChart(join(root, 'ops/helm/postrider'), to, release)
+  writeFileSync(
+    join(to, `postrider-${release.version}.cdx.json`),
+    `${JSON.stringify(billOfMaterials(root, release), null, 2)}\n`,
+  )
+  const sums = readdirSync(to)
+    .sort()
+    .map((name) => `${sha256(join(to, name))}  ${name}`)
+  writeFileSync(join(to, 'SHA256SUMS'), `${sums.join('\n')}\n`)
+  console.log(sums.join('\n'))
+  if (values['dry-run']) console.log(`\nMade in ${to}; nothing is published.`)
+  else for (const file of packages) execFileSync('npm', ['publish', file], { stdio: 'inherit' })
 }
 
 /** Gives every file the same time and owner, as npm does. */

@@ -2,4 +2,9 @@
 import { nodeFault } from './node-version.ts'
 
 const fault = nodeFault('postrider/kafka')
-if (fault !== null) throw new Error(fault)
+if (fault !== null) {
+  const error = new Error(fault)
+  // Its lines would be Node's own, below the one that matters.
+  error.stack = `Error: ${fault}`
+  throw error
+}

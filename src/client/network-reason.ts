@@ -1,7 +1,7 @@
 import { messageOf } from '../errors.ts'
 
 /** The connection on which an error came. */
-export interface Connection {
+export interface UsedConnection {
   hasTls: boolean
   /** Not one that was kept open from an earlier request: a server may close those at any time. */
   isNew: boolean
@@ -19,7 +19,7 @@ const untrusted =
 const notTls = /wrong version number|packet length too long|unknown protocol|http request/
 
 /** Why a request got no answer, in one line, with what to do where that is known. */
-export function networkReason(error: NetworkError, { hasTls, isNew }: Connection): string {
+export function networkReason(error: NetworkError, { hasTls, isNew }: UsedConnection): string {
   const { code = '', errors = [] } = error
   if (errors.length > 0) return [...new Set(errors.map(messageOf))].join(', ')
   if (untrusted.test(code))

@@ -272,7 +272,7 @@ export const calls: readonly Mutation[] = [
     replace: "closedBefore('they could be sent', null)",
     test: {
       file: 'client/reasons.test.ts',
-      name: 'a wrong port is named with the address, in close(), in onError and by DEBUG=analytics',
+      name: 'what an attempt waited for when close() ended it is the reason',
     },
   },
   {

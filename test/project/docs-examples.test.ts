@@ -14,16 +14,16 @@ import { needed, toolFolders, type OpsTool } from '../support/ops/tools.ts'
 import { until, within } from '../support/until.ts'
 import { codeBlocks, root } from '../support/docs.ts'
 import { temporaryFolder } from '../support/deployment/rig.ts'
+import { projectWithClient } from '../support/packages/installed-client.ts'
 
 test('the example in docs/client.md sends its calls', async (t) => {
   const collector = await collectorDouble(t)
   const examples = codeBlocks('js', ['docs/client.md']).filter((code) => code.includes('endpoint: '))
   assert.equal(examples.length, 1)
   const code = examples[0]!.replace('http://127.0.0.1:8080', collector.url)
-  const env = { ...bareEnv, WRITE_KEY: writeKey }
   const child = spawn(process.execPath, ['--input-type=module', '-e', code], {
-    cwd: root,
-    env,
+    cwd: await projectWithClient(t),
+    env: { ...bareEnv, WRITE_KEY: writeKey },
     stdio: 'inherit',
   })
   const [status] = (await once(child, 'exit')) as [number]

@@ -1,4 +1,4 @@
-// Programs that only the tests of ops/ and of the examples in docs/ need. `.ci/tools` gets them.
+// Programs that only some tests need. `.ci/tools` gets them.
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
@@ -6,7 +6,18 @@ import { delimiter, join } from 'node:path'
 const cache = process.env.POSTRIDER_CI_CACHE || join(homedir(), '.cache', 'postrider-ci')
 
 export type OpsTool =
-  'caddy' | 'go' | 'helm' | 'java' | 'nginx' | 'php' | 'prometheus' | 'promtool' | 'python3' | 'systemd-analyze'
+  | 'caddy'
+  | 'go'
+  | 'helm'
+  | 'java'
+  | 'nginx'
+  | 'node-20'
+  | 'node-22'
+  | 'php'
+  | 'prometheus'
+  | 'promtool'
+  | 'python3'
+  | 'systemd-analyze'
 
 /** Where the tools are: for a PATH. */
 export const toolFolders: readonly string[] = [
