@@ -33,7 +33,7 @@ for await (const file of glob('src/**/*.!(ts)', { cwd: root, exclude: ['src/cons
 // The web page, as one script and one style sheet.
 await mkdir(join(dist, 'web'))
 for (const [name, content] of await bundlePage()) await writeFile(join(dist, 'web', name), content)
-for (const path of ['schemas', 'LICENSE']) await copy(path)
+for (const path of ['schemas', 'ops/systemd', 'LICENSE']) await copy(path)
 await cp(join(root, 'scripts/packages/postrider.md'), join(dist, 'README.md'))
 
 const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as Manifest

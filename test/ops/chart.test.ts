@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { join } from 'node:path'
+import { writeFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
 import { before, test } from 'node:test'
 import { promisify } from 'node:util'
 import { parse } from 'yaml'
 import { renderKustomizeBase } from '../../scripts/render-kustomize.ts'
 import { withSettings } from '../../scripts/settings-schema.ts'
 import { loadConfig } from '../../src/config/config.ts'
-import { readPage } from '../support/docs.ts'
+import { temporaryFolder } from '../support/deployment/rig.ts'
+import { codeBlocks, readPage } from '../support/docs.ts'
 import {
   chartFolder,
   isValidCustomResource,
@@ -18,6 +20,7 @@ import {
 import { dashboardFile } from '../support/ops/dashboard.ts'
 import { readRules } from '../support/ops/rules.ts'
 import { needed } from '../support/ops/tools.ts'
+import { createAuthority } from '../support/secured/certificates.ts'
 
 const tools = needed('helm', 'kubernetes-schemas')
 const { skip } = tools
@@ -117,7 +120,7 @@ interface PodSpec {
   containers: Container[]
   volumes?: {
     name: string
-    projected?: { sources: { secret: { name: string; items: { path: string }[] } }[] }
+    projected?: { sources: { secret: { name: string; items: { key: string; path: string }[] } }[] }
   }[]
 }
 const podOf = ({ kind, spec }: Manifest): PodSpec | null => {
@@ -337,6 +340,55 @@ test('the chart brings all rules, with runbooks at the given address, and the da
   }
   assert.deepEqual(JSON.parse(data['postrider.json']!), JSON.parse(readPage(dashboardFile)))
 })
+
+test(
+  'the example of docs/kubernetes.md logs in to Kafka over TLS, with the Secrets that its commands make',
+  { skip },
+  async (t) => {
+    const page = ['docs/kubernetes.md']
+    const made = new Map(
+      codeBlocks('sh', page)
+        .flatMap((code) => code.split('\n'))
+        .flatMap((line) => {
+          const secret = /^kubectl create secret generic (\S+) (.*)$/.exec(line)
+          const keys = [...(secret?.[2] ?? '').matchAll(/--from-file=([\w.-]+)=/g)].map(([, key]) => key!)
+          return secret ? [[secret[1]!, keys] as const] : []
+        }),
+    )
+    assert.deepEqual([...made.keys()].sort(), ['postrider', 'postrider-kafka'])
+    const authority = await createAuthority(t)
+    const folder = await temporaryFolder(t)
+    const contents = [
+      ['secrets-key', 'ab'.repeat(32)],
+      ['admin-token', 'token-'.repeat(8)],
+      ['kafka-password', 'a-password'],
+      ['ca.crt', authority.ca],
+    ] as const
+    for (const [name, text] of contents) await writeFile(join(folder, name), `${text}\n`)
+    const [code, ...others] = codeBlocks('yaml', page).filter((block) => block.includes('KAFKA_SASL'))
+    assert.ok(code && others.length === 0)
+    const manifests = await render(helm(), parse(code) as object)
+    const fault = kubernetesValidator(join(tools.schemas, 'v1.37.0-local-strict'))
+    let pods = 0
+    for (const manifest of manifests) {
+      assert.equal(fault(manifest), null)
+      const pod = podOf(manifest)
+      if (pod === null || manifest.kind === 'Pod') continue
+      pods++
+      for (const { secret } of pod.volumes!.flatMap(({ projected }) => projected?.sources ?? []))
+        for (const { key } of secret.items)
+          assert.ok(made.get(secret.name)?.includes(key), `${secret.name} ${key}`)
+      const env = pod.containers.flatMap(({ env }) => env ?? [])
+      const values = env.map(({ name, value }) =>
+        name.endsWith('_FILE') ? [name, join(folder, basename(value))] : [name, value],
+      )
+      const { kafka } = loadConfig(Object.fromEntries(values) as Record<string, string>)
+      assert.equal(kafka.sasl?.mechanism, 'scram-sha-512')
+      assert.ok(kafka.ssl)
+    }
+    assert.equal(pods, 4, 'three parts and setup')
+  },
+)
 
 const refused: [values: object, says: RegExp][] = [
   [{}, /KAFKA_BROKERS/],

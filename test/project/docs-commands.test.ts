@@ -195,14 +195,23 @@ test('the commands in README.md and docs/operations.md set up and run all parts'
   const shell = await Shell.open(t, deployment, ports)
   const block = blockWith('README.md', 'npx postrider run ')
   assert.equal(block, blockWith('docs/operations.md', 'npx postrider run '))
-  const run = shell.start(
-    replaced(block, {
-      'kafka-1:9092,kafka-2:9092': deployment.env.KAFKA_BROKERS!,
-      'https://registry:8081': deployment.env.SCHEMA_REGISTRY_URL!,
-    }),
-  )
+  const commands = replaced(block, {
+    'kafka-1:9092,kafka-2:9092': deployment.env.KAFKA_BROKERS!,
+    'https://registry:8081': deployment.env.SCHEMA_REGISTRY_URL!,
+  })
+  // A user's shell has no key yet.
+  const run = shell.start(`unset SECRETS_KEY\n${commands}`)
   const started = /metrics at http:\/\/localhost:(\d+)/
   await until(() => run.written().includes('admin API at') && started.test(run.written()), 60_000)
   const [, port] = started.exec(run.written())!
   await until(async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).status === 200, 60_000)
+  // The same block again keeps the keys.
+  const makeKeys = block.split('\n')[0]!
+  assert.match(makeKeys, /^mkdir .*secrets_key.*admin_token$/)
+  const ls = 'ls -l .secrets && cat .secrets/*'
+  const before = await shell.run(ls)
+  assert.equal(before.match(/^[0-9a-f]{64}$/gm)?.length, 2)
+  assert.ok(blockWith('docs/configuration.md', 'secrets_key').startsWith(`${makeKeys}\n`))
+  assert.ok(blockWith('docs/operations.md', 'docker compose up').startsWith(`${makeKeys}\n`))
+  assert.equal(await shell.run(`(${makeKeys}) 2> /dev/null || ${ls}`), before)
 })

@@ -12,7 +12,7 @@ import { someCall } from '../support/calls/calls.ts'
 import { deploy } from '../support/deployment/deployment.ts'
 import { needed, toolFolders, type OpsTool } from '../support/ops/tools.ts'
 import { until, within } from '../support/until.ts'
-import { codeBlocks, root } from '../support/docs.ts'
+import { codeBlocks } from '../support/docs.ts'
 import { temporaryFolder } from '../support/deployment/rig.ts'
 import { projectWithClient } from '../support/packages/installed-client.ts'
 

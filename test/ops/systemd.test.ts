@@ -1,0 +1,141 @@
+// There is no systemd where tests run: its own tools check the units, and what they say is done by hand.
+import assert from 'node:assert/strict'
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { cp, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test, type TestContext } from 'node:test'
+import { freePort } from '../../src/local/ports.ts'
+import { deploy } from '../support/deployment/deployment.ts'
+import { temporaryFolder } from '../support/deployment/rig.ts'
+import { codeBlocks, root } from '../support/docs.ts'
+import { needed } from '../support/ops/tools.ts'
+import { until } from '../support/until.ts'
+
+const units = join(root, 'ops/systemd')
+const unit = 'postrider@.service'
+const parts = ['collector', 'forwarder', 'console']
+const instances = ['setup', ...parts]
+
+const { skip, path } = needed('systemd-analyze')
+
+/** A copy in which the program is this machine's. */
+async function unitFolder(t: TestContext): Promise<string> {
+  const folder = join(await temporaryFolder(t), 'system')
+  await cp(units, folder, { recursive: true })
+  const text = await readFile(join(folder, unit), 'utf8')
+  assert.ok(text.includes('/usr/bin/node '))
+  await writeFile(join(folder, unit), text.replace('/usr/bin/node ', `${process.execPath} `))
+  return folder
+}
+
+test('systemd accepts the units, and each part is confined', { skip }, async (t) => {
+  const folder = await unitFolder(t)
+  const analyze = (...args: string[]) =>
+    execFileSync(path('systemd-analyze'), args, {
+      env: { PATH: process.env.PATH, SYSTEMD_UNIT_PATH: `${folder}:` },
+      encoding: 'utf8',
+      stdio: 'pipe',
+    })
+  for (const instance of instances) {
+    const name = unit.replace('@', `@${instance}`)
+    assert.equal(analyze('verify', '--man=no', name), '')
+    // Its exposure, of 10: a unit that says nothing has 9.6.
+    analyze('security', '--offline=yes', '--threshold=20', name)
+  }
+  await writeFile(join(folder, unit), '[Service]\nExecStart=/usr/bin/env\nProtectEverything=yes\n')
+  assert.throws(() => analyze('security', '--offline=yes', '--threshold=20', 'postrider@forwarder.service'))
+})
+
+/** The values of one directive of an instance, in their order. A drop-in adds to lists. */
+function directives(instance: string): (name: string) => string[] {
+  const dropIns = join(units, unit.replace('@', `@${instance}`).concat('.d'))
+  const files = existsSync(dropIns) ? readdirSync(dropIns).map((file) => join(dropIns, file)) : []
+  const lines = [join(units, unit), ...files].flatMap((file) => readFileSync(file, 'utf8').split('\n'))
+  return (name) =>
+    lines.filter((line) => line.startsWith(`${name}=`)).map((line) => line.slice(name.length + 1))
+}
+
+/** Does what the unit says, in a folder that stands for `/`. */
+function start(instance: string, folder: string): ChildProcess & { written(): string } {
+  const of = directives(instance)
+  const credentials = join(folder, 'run/credentials', instance)
+  mkdirSync(credentials, { recursive: true })
+  const expand = (text: string) =>
+    text
+      .replaceAll('%i', instance)
+      .replaceAll('%d', credentials)
+      .replaceAll('%S', join(folder, 'var/lib'))
+      .replaceAll('/etc/postrider', join(folder, 'etc/postrider'))
+      .replace('/opt/postrider/node_modules/postrider/src/main.js', join(root, 'dist/src/main.js'))
+      .replace('/usr/bin/node', process.execPath)
+  for (const credential of of('LoadCredential').map(expand)) {
+    const [name, file] = credential.split(':') as [string, string]
+    copyFileSync(file, join(credentials, name))
+  }
+  const files = of('EnvironmentFile').map(expand)
+  const assignments = [
+    ...of('Environment').flatMap((line) => expand(line).split(' ')),
+    ...files.flatMap((file) => {
+      const name = file.replace(/^-/, '')
+      if (name !== file && !existsSync(name)) return []
+      return readFileSync(name, 'utf8')
+        .split('\n')
+        .filter((line) => /^\w/.test(line))
+    }),
+  ]
+  const env = Object.fromEntries(assignments.map((line) => line.split(/=(.*)/s).slice(0, 2)))
+  const [cwd] = of('WorkingDirectory').map(expand)
+  mkdirSync(cwd!, { recursive: true })
+  const [program, ...args] = of('ExecStart').map(expand)[0]!.split(' ')
+  const child = spawn(program!, args, { cwd, env })
+  let written = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => (written += chunk.toString()))
+  return Object.assign(child, { written: () => written })
+}
+
+test('each part runs by its unit with the keys that it needs, and ends with SIGTERM', async (t) => {
+  const deployment = await deploy(t)
+  const folder = await temporaryFolder(t)
+  mkdirSync(join(folder, 'etc/postrider'), { recursive: true })
+  const etc = (name: string, text: string) => writeFile(join(folder, 'etc/postrider', name), text)
+  const { SECRETS_KEY, METRICS_PORT: _, ...env } = deployment.env
+  await etc('secrets_key', `${SECRETS_KEY}\n`)
+  await etc('admin_token', `${'t'.repeat(64)}\n`)
+  // The file of the page, with this deployment's addresses.
+  const [page, ...others] = codeBlocks('ini', ['docs/operations.md'])
+  assert.ok(page && others.length === 0)
+  const named = page.split('\n').flatMap((line) => /^(\w+)=/.exec(line)?.[1] ?? [])
+  assert.deepEqual(named, ['KAFKA_BROKERS', 'SCHEMA_REGISTRY_URL'])
+  const lines = Object.entries({ ...env, COLLECTOR_PORT: '0', CONSOLE_PORT: '0' })
+  await etc('postrider.env', lines.map(([name, value]) => `${name}=${value}\n`).join(''))
+
+  const setup = start('setup', folder)
+  assert.deepEqual(await once(setup, 'close'), [0, null], setup.written())
+  for (const part of parts) {
+    const port = await freePort()
+    await etc(`${part}.env`, `METRICS_PORT=${port}\n`)
+    const child = start(part, folder)
+    t.after(() => child.kill('SIGKILL'))
+    await until(
+      async () => {
+        assert.equal(child.exitCode, null, child.written())
+        return fetch(`http://127.0.0.1:${port}/readyz`).then(
+          ({ ok }) => ok,
+          () => false,
+        )
+      },
+      60_000,
+      `that the ${part} is ready`,
+    )
+    const keys = readdirSync(join(folder, 'run/credentials', part)).sort()
+    assert.deepEqual(
+      keys,
+      { collector: [], forwarder: ['secrets_key'], console: ['admin_token', 'secrets_key'] }[part],
+    )
+    child.kill('SIGTERM')
+    assert.deepEqual(await once(child, 'close'), [0, null], child.written())
+  }
+})
