@@ -90,6 +90,36 @@ export const edges: readonly Mutation[] = [
     },
   },
   {
+    id: 'requests-sent-ahead-begin-at-once',
+    file: 'src/adapters/http/pipelining.ts',
+    find: 'if (!turns.isBusy) {',
+    replace: 'if (turns) {',
+    test: {
+      file: 'adapters/http/collector-server.test.ts',
+      name: 'requests sent ahead over one connection begin one after the other, and are all answered in order',
+    },
+  },
+  {
+    id: 'requests-sent-ahead-are-read-meanwhile',
+    file: 'src/adapters/http/pipelining.ts',
+    find: 'if (turns.waiting.length > 0 || turns.isOver) socket.pause()',
+    replace: '',
+    test: {
+      file: 'adapters/http/collector-server.test.ts',
+      name: 'a connection that sends on and on is read no faster than it is answered',
+    },
+  },
+  {
+    id: 'requests-sent-ahead-follow-within-one-turn',
+    file: 'src/adapters/http/pipelining.ts',
+    find: 'setImmediate(nextTurn, socket, turns)',
+    replace: 'nextTurn(socket, turns)',
+    test: {
+      file: 'adapters/http/collector-server.test.ts',
+      name: 'connections that send ahead delay others by one request each',
+    },
+  },
+  {
     id: 'an-answer-waits-for-its-reader-for-ever',
     file: 'src/adapters/http/collector-server.ts',
     find: 'const timer = setTimeout(() => response.destroy(), withinMs).unref()',

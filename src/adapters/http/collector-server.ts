@@ -14,6 +14,7 @@ import type { Logger } from '../log.ts'
 import { BodyRefused, readBody } from './body.ts'
 import { ClientAddress, senderOf } from './client-address.ts'
 import { allowOrigin, preflight } from './cors.ts'
+import { oneRequestAtATime } from './pipelining.ts'
 import { badHttpHandler, serve } from './serving.ts'
 import type { HttpServer } from './serving.ts'
 import { basicKey, bearerKey } from './authorization.ts'
@@ -62,6 +63,7 @@ export async function openCollectorServer(options: CollectorServerOptions): Prom
     clientErrorHandler: badHttpHandler((code, message) => ({ success: false, code, message })),
     frameworkErrors: (_error, _request, reply) => void send(reply as FastifyReply, noRoute),
   })
+  oneRequestAtATime(app)
   // Whatever the type says, the body is JSON; Fastify would refuse types that make no sense.
   app.removeAllContentTypeParsers()
   app.addHook('onRequest', (request, reply, done) => {
@@ -143,8 +145,6 @@ function addRoutes(
 /** The network takes an answer at once, unless the sender does not read: then its connection ends in time. */
 function endUnlessTaken(response: ServerResponse, withinMs: number): void {
   if (response.writableLength === 0) return
-  // It waits for an earlier answer over the same connection, which may still be made.
-  if (response.socket === null) return void response.once('socket', () => endUnlessTaken(response, withinMs))
   const timer = setTimeout(() => response.destroy(), withinMs).unref()
   response.once('close', () => clearTimeout(timer))
 }

@@ -10,6 +10,7 @@ import { limitBodyTime, maxBodyBytes, takeBodies } from './console-bodies.ts'
 import { answerRequest } from './console-request.ts'
 import type { LoginCode } from './page/login-code.ts'
 import { answerPage, isPagePath, serveAssets } from './page/serve-page.ts'
+import { oneRequestAtATime } from './pipelining.ts'
 import { RefusedTokens } from './refused-tokens.ts'
 import { RunningRequests } from './running-requests.ts'
 import { badHttpHandler, closeServer, serve } from './serving.ts'
@@ -86,6 +87,7 @@ export async function openConsoleServer(options: ConsoleServerOptions): Promise<
   })
 
   takeBodies(app)
+  oneRequestAtATime(app)
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(securityHeaders)
     if (!request.url.startsWith('/')) return refuse(reply, noPath)

@@ -186,33 +186,156 @@ test('a client that does not read its answer keeps no budget and is disconnected
   assert.ok(!patient.socket.destroyed)
 })
 
-test('the time limit of a pipelined answer starts only when the answer before it has been sent', async (t) => {
+/** What comes back over a connection, answer by answer. */
+function pipelined(t: TestContext, port: number) {
+  const socket = connect(port, '127.0.0.1')
+  socket.on('error', () => {})
+  t.after(() => socket.destroy())
+  let text = ''
+  let isClosed = false
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')))
+  socket.on('close', () => (isClosed = true))
+  const answers = () => text.split(/(?=HTTP\/1\.1 )/)
+  return {
+    socket,
+    numbers: () => [...text.matchAll(/"number":"(\w+)"/g)].map(([, number]) => number),
+    lastAnswer: () => answers().at(-1)!,
+    isClosed: () => isClosed,
+  }
+}
+
+/** Of `count` requests, each with its number and bytes that fill it up. */
+const numbered = (from: number, count: number, fill = 0): Buffer =>
+  Buffer.concat(
+    Array.from({ length: count }, (_, index) =>
+      rawRequest('/v1/track', [], `${from + index} ${'x'.repeat(fill)}`),
+    ),
+  )
+
+const numberIn = (text: string): string => text.split(' ')[0]!
+const answerTo = (text: string) => ({ ...success, body: JSON.stringify({ number: numberIn(text) }) })
+const upTo = (count: number): string[] => Array.from({ length: count }, (_, number) => String(number))
+
+test('requests sent ahead over one connection begin one after the other, and are all answered in order', async (t) => {
   const waiting: (() => void)[] = []
-  const large = { ...success, body: JSON.stringify({ a: 'x'.repeat(100_000) }) }
-  const answerMs = 100
+  const { server, got } = await underTest(t, {
+    collect: ({ text }) => new Promise((resolve) => waiting.push(() => resolve(answerTo(text)))),
+  })
+  const { socket, numbers } = pipelined(t, server.port)
+  const last = numbered(3, 1, 3_000)
+  socket.write(Buffer.concat([numbered(0, 3), last.subarray(0, 500)]))
+  for (let number = 0; number < 4; number++) {
+    await until(() => waiting.length > 0)
+    // What another connection sent later is there: so would be what this one sent, were it begun.
+    const other = pipelined(t, server.port)
+    other.socket.write(numbered(100 + number, 1))
+    await until(() => waiting.length === 2)
+    for (const answer of waiting.splice(0)) answer()
+    await until(() => numbers().length === number + 1 && other.numbers().length === 1)
+    if (number === 2) socket.write(last.subarray(500))
+  }
+  assert.deepEqual(numbers(), upTo(4))
+  assert.deepEqual(
+    got.map(({ text }) => numberIn(text)),
+    ['0', '100', '1', '101', '2', '102', '3', '103'],
+  )
+  // It is open for more.
+  socket.write(numbered(4, 1))
+  await until(() => waiting.length === 1)
+  waiting[0]!()
+  await until(() => numbers().length === 5)
+})
+
+test('a connection that sends on and on is read no faster than it is answered', async (t) => {
+  const { server, got } = await underTest(t, { collect: async ({ text }) => answerTo(text) })
+  const { socket, numbers, isClosed } = pipelined(t, server.port)
+  socket.write(numbered(0, 300, 3_900))
+  await until(() => numbers().length === 300, 20_000)
+  assert.deepEqual(numbers(), upTo(300))
+  assert.equal(got.length, 300)
+  assert.equal(isClosed(), false)
+})
+
+test('of more requests than may wait those that do are answered, and the connection ends', async (t) => {
+  const waiting: (() => void)[] = []
+  let isHolding = true
+  const { server, got } = await underTest(t, {
+    collect: ({ text }) =>
+      isHolding
+        ? new Promise((resolve) => waiting.push(() => resolve(answerTo(text))))
+        : Promise.resolve(answerTo(text)),
+  })
+  const { socket, numbers, lastAnswer, isClosed } = pipelined(t, server.port)
+  socket.write(numbered(0, 200))
+  await until(() => waiting.length === 1)
+  assert.equal(got.length, 1)
+  isHolding = false
+  waiting[0]!()
+  await until(isClosed)
+  assert.deepEqual(numbers(), upTo(33))
+  assert.equal(got.length, 33)
+  assert.match(lastAnswer(), /^connection: close\r$/im)
+})
+
+test('connections that send ahead delay others by one request each', async (t) => {
+  let begun = 0
+  const { server } = await underTest(t, {
+    budget: new RequestBudget({ calls: 1_000, bytes: 1 << 20 }),
+    collect: async ({ text }) => {
+      if (text.startsWith('victim')) return success
+      begun++
+      return answerTo(text)
+    },
+  })
+  const senders = Array.from({ length: 10 }, () => pipelined(t, server.port))
+  const isOver = () => begun === senders.length * 200
+  for (const { socket } of senders) socket.write(numbered(0, 200, 2_200))
+  let victims = 0
+  while (!isOver()) {
+    const before = begun
+    const answer = await sendRaw(server.port, rawRequest('/v1/track', [], 'victim'))
+    assert.equal(answer?.status, 200)
+    victims++
+    // A few turns of the event loop for its connection, its request and its answer.
+    if (!isOver()) assert.ok(begun - before <= 20 * senders.length, `${begun - before} requests of others`)
+  }
+  t.diagnostic(`${victims} requests beside ${begun}`)
+  assert.ok(victims > 0)
+  for (const { numbers } of senders) {
+    await until(() => numbers().length === 200, 20_000)
+    assert.deepEqual(numbers(), upTo(200))
+  }
+})
+
+test('the time limit of an answer to a request that waited starts when it is made', async (t) => {
+  const waiting: (() => void)[] = []
+  // More than all buffers between the two can hold.
+  const large = { ...success, body: JSON.stringify({ a: 'x'.repeat(8 << 20) }) }
+  const answerMs = 500
   const { server, got } = await underTest(t, {
     answerMs,
     collect: ({ text }) =>
       text === '1' ? new Promise((resolve) => waiting.push(() => resolve(success))) : large,
   })
-  const opened = (others: number) => {
+  const opened = () => {
     const socket = connect(server.port, '127.0.0.1')
     socket.on('error', () => {})
     t.after(() => socket.destroy())
-    socket.write(rawRequest('/v1/track', [], '1'))
-    for (let n = 0; n < others; n++) socket.write(rawRequest('/v1/track', [], '2'))
+    socket.write(Buffer.concat(['1', '2', '2'].map((text) => rawRequest('/v1/track', [], text))))
     return socket
   }
   let bytes = 0
-  const reads = opened(3).on('data', (chunk: Buffer) => (bytes += chunk.length))
-  const doesNot = opened(300).pause()
+  const reads = opened().on('data', (chunk: Buffer) => (bytes += chunk.length))
+  const doesNot = opened().pause()
+  await until(() => waiting.length === 2)
+  await new Promise((resolve) => setTimeout(resolve, 2 * answerMs))
+  assert.equal(got.length, 2)
+  for (const answer of waiting) answer()
+  await until(() => bytes > 16 << 20)
+  assert.ok(!reads.destroyed)
+  // A sender that does not read learns of the end when it writes.
   const timer = setInterval(() => doesNot.write(rawRequest('/v1/track', [], '2')), 100)
   t.after(() => clearInterval(timer))
-  await until(() => waiting.length === 2 && got.length >= 300)
-  await new Promise((resolve) => setTimeout(resolve, 4 * answerMs))
-  for (const answer of waiting) answer()
-  await until(() => bytes > 300_000)
-  assert.ok(!reads.destroyed)
   await until(() => doesNot.destroyed, 30_000, 'a connection that is closed')
 })
 
