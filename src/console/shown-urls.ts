@@ -1,6 +1,5 @@
 import { includesRole, type Role } from '../core/access/roles.ts'
 import type { Destination, SettingsAggregate } from '../core/settings/settings.ts'
-import type { ConsoleServices } from './api/services.ts'
 import type { SettingsWriter } from './settings-writer.ts'
 
 /** White space is no part of a URL that can be set: what a reader exports cannot be applied by mistake. */
@@ -30,11 +29,9 @@ export function destinationFor(role: Role, destination: Destination): Destinatio
   return { ...destination, urls }
 }
 
-/** What an operation works with for a caller of that role: in the settings, a reader finds URLs as a reader may see them. */
-export function servicesFor(role: Role, services: ConsoleServices): ConsoleServices {
-  if (includesRole(role, 'operator')) return services
-  return { ...services, settings: settingsForReaders(services.settings) }
-}
+/** The settings that an operation works with for a caller of that role: a reader finds URLs as a reader may see them. */
+export const settingsFor = (role: Role, settings: SettingsWriter): SettingsWriter =>
+  includesRole(role, 'operator') ? settings : settingsForReaders(settings)
 
 const settingsForReaders = (settings: SettingsWriter): SettingsWriter => ({
   get state() {

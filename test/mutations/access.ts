@@ -64,8 +64,8 @@ export const access: readonly Mutation[] = [
   {
     id: 'queries-of-urls-shown-to-a-reader',
     file: 'src/adapters/http/console-request.ts',
-    find: 'servicesFor(caller.role, found),',
-    replace: "servicesFor('admin', found),",
+    find: 'settingsFor(caller.role, found.settings)',
+    replace: "settingsFor('admin', found.settings)",
     test: {
       file: 'console/shown-urls.test.ts',
       name: 'no answer that a reader gets has what stands in the query of a URL, whatever it asks for',

@@ -1,6 +1,7 @@
 // The proxies of docs/http-api.md, in front of a collector and a console.
 import assert from 'node:assert/strict'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import type { IncomingMessage } from 'node:http'
 import { request } from 'node:https'
 import { text } from 'node:stream/consumers'
 import { join } from 'node:path'
@@ -85,7 +86,7 @@ async function ask(
     ...{ host: '127.0.0.1', port, localAddress: '127.0.0.2', servername: name, ca, agent: false },
     ...{ method, path, headers: { host: `${name}:${port}`, ...headers } },
   })
-  const answered = new Promise<import('node:http').IncomingMessage>((resolve, reject) =>
+  const answered = new Promise<IncomingMessage>((resolve, reject) =>
     asked.once('response', resolve).once('error', reject),
   )
   asked.end(body)

@@ -5,7 +5,7 @@ import { answerOf } from '../../console/api/errors.ts'
 import { actingAs } from '../../console/acting-as.ts'
 import type { LongAnswer, Operation, SessionGate, StreamAnswer } from '../../console/api/operation.ts'
 import type { ConsoleServices } from '../../console/api/services.ts'
-import { servicesFor } from '../../console/shown-urls.ts'
+import { settingsFor } from '../../console/shown-urls.ts'
 import type { Logger } from '../log.ts'
 import type { AccessCheck } from './access-check.ts'
 import { bug, send, starting } from './console-answers.ts'
@@ -77,7 +77,7 @@ export async function answerRequest(
         stopping,
         gone,
       },
-      servicesFor(caller.role, found),
+      { ...found, settings: settingsFor(caller.role, found.settings) },
     )
     if ('status' in answer) send(reply, answer)
     else await answerAtLength(answer, operation, request, reply, { ...options, gone })
