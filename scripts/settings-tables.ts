@@ -73,7 +73,7 @@ export const settingsSections: readonly (readonly [title: string, names: readonl
       'PARTITIONS_MEMBERSHIPS',
     ],
   ],
-  ['Local files and logs', ['STORE_PATH', 'LOG_LEVEL']],
+  ['Local files and logs', ['STORE_PATH', 'MESSAGE_INDEX_MB', 'LOG_LEVEL']],
 ]
 
 const cell = (text: string): string => text.replaceAll('|', '\\|')

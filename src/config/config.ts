@@ -70,6 +70,7 @@ export function loadConfig(env: Environment, spell: (name: VariableName) => stri
     },
     /** A folder. */
     storePath: values.STORE_PATH,
+    messageIndexBytes: values.MESSAGE_INDEX_MB * 1_000_000,
     /** For `setup` only; -1 leaves it to the brokers. */
     replicationFactor: values.REPLICATION_FACTOR ?? -1,
     logLevel: values.LOG_LEVEL,

@@ -220,6 +220,12 @@ export const variables = {
     meaning:
       'Where views of topics are kept in SQLite files (memberships of audiences and computed traits, an index of messages). It can be deleted: what is needed is built again from Kafka.',
   }),
+  MESSAGE_INDEX_MB: variable(whole(1, 1_000_000), {
+    default: '2048',
+    takes: 'a whole number from 1 to 1000000',
+    meaning:
+      'What the index of messages under STORE_PATH takes, about. Beyond it, the oldest calls are not in it any more: `why` and `/messages` do not find them.',
+  }),
   REPLICATION_FACTOR: variable(whole(1, 100), {
     takes: 'a whole number from 1 to 100',
     meaning: 'Copies of each topic when `setup` creates it. Unset: the brokers’ own default.',

@@ -82,6 +82,16 @@ export const access: readonly Mutation[] = [
     },
   },
   {
+    id: 'an-index-without-a-bound',
+    file: 'src/adapters/store/message-index.ts',
+    find: 'if (wanted * each <= maxBytes) return',
+    replace: 'if (wanted * each > 0) return',
+    test: {
+      file: 'adapters/store/message-index.test.ts',
+      name: 'the index of messages keeps the newest within its bound, and says since when',
+    },
+  },
+  {
     id: 'contents-shown-to-a-reader',
     file: 'src/console/messages/describe.ts',
     find: '...(hidesContents && noContents),',

@@ -3,7 +3,7 @@ import type { Admin, Kafka } from 'kafkajs'
 import type { FactsOptions, MessageFacts, UserCalls } from '../../console/messages/message-facts.ts'
 import { partPermissions } from '../../core/permissions.ts'
 import { tierOfTopic, type TopicNames } from '../../core/topics.ts'
-import { placeKey, type Finish } from '../../core/ledger/trace.ts'
+import { placeKey, type Finish, type Place } from '../../core/ledger/trace.ts'
 import { clusterIdOf } from '../kafka/admin/cluster-id.ts'
 import { CommittedOffsets } from '../kafka/group/committed-offsets.ts'
 import { withAdmin, type LastingAdmin } from '../kafka/admin/with-admin.ts'
@@ -13,11 +13,13 @@ import { EntryReader } from './entry-reader.ts'
 import { MessageRecords, maxCopies } from './message-records.ts'
 import type { MessageRecordsOptions } from './message-records.ts'
 import { TraceDatabase } from './trace-database.ts'
-import type { Entry } from './trace-tables.ts'
+import type { Entry, TracePosition } from './trace-tables.ts'
 
 export interface MessageIndexOptions extends MessageRecordsOptions {
   /** STORE_PATH. */
   folder: string
+  /** What the file may take, about. */
+  maxBytes: number
   /** For each question; its owner closes it. */
   admin: LastingAdmin
 }
@@ -29,6 +31,14 @@ type RangesOf = (
 
 /** Entries that are taken in at once. */
 const batchSize = 20_000
+/** What a record takes in the file, about, while the file holds too few to tell. */
+const assumedRecordBytes = 270
+const fewestMeasured = 50_000
+/** How much of the bound is used after the oldest were left out, so that this is seldom done. */
+const keptShare = 0.75
+/** No topic keeps its records for longer. */
+const longestKeptMs = 40 * 86_400_000
+
 /** Of each partition: a record takes several times its bytes while it is read. */
 const fetchBytes = 256 * 1_024
 
@@ -69,6 +79,7 @@ export class MessageIndex {
     const finishes = new Map<string, Finish>()
     return {
       callsTopic: topics.calls,
+      indexedSince: this.#database.since,
       calls: found,
       omitted: Math.max(0, calls.length - maxCopies),
       traces,
@@ -102,7 +113,8 @@ export class MessageIndex {
       userId,
       signal,
     )
-    return { calls: calls.reverse(), next: found.length > limit ? places.at(-1)!.row : null }
+    const indexedSince = this.#database.since
+    return { calls: calls.reverse(), indexedSince, next: found.length > limit ? places.at(-1)!.row : null }
   }
 
   close(): void {
@@ -154,14 +166,11 @@ export class MessageIndex {
   /** From where on each partition is to be read, and up to where. Starts over where the view holds records of others. */
   async #rangesToRead(names: readonly string[], rangesOf: RangesOf): Promise<TopicRange[]> {
     const { topics, log } = this.#options
-    const positions = new Map(
-      this.#database.positions().map((each) => [`${each.topic}/${each.partition}`, each]),
-    )
+    const known = this.#positions()
     const ranges = await rangesOf(names, (topic, partition) => {
-      const newest = positions.get(`${topic}/${partition}`)?.newest
+      const newest = known({ topic, partition })?.newest
       return newest === undefined ? null : newest + 1
     })
-    const known = ({ topic, partition }: TopicRange) => positions.get(`${topic}/${partition}`)
     // What is newer than all that the view holds must lie behind that.
     const recreated = ranges.find(
       (range) => (known(range)?.next ?? 0) > Math.min(range.high, range.since ?? range.high),
@@ -169,13 +178,49 @@ export class MessageIndex {
     if (recreated) {
       log.warn({ topic: recreated.topic, file: this.#file }, 'the topic was recreated: the index is rebuilt')
       this.#database.clear()
-      return ranges
+    } else {
+      this.#database.prune(
+        topics.deliveries,
+        ranges.map(({ topic, partition, low }) => ({ topic, partition, offset: low })),
+      )
     }
-    this.#database.prune(
-      topics.deliveries,
-      ranges.map(({ topic, partition, low }) => ({ topic, partition, offset: low })),
+    await this.#leaveOutOldest(names, ranges, rangesOf)
+    const next = this.#positions()
+    return ranges.map((range) => ({ ...range, low: Math.max(range.low, next(range)?.next ?? 0) }))
+  }
+
+  #positions(): (partition: Pick<TopicRange, 'topic' | 'partition'>) => TracePosition | undefined {
+    const positions = new Map(
+      this.#database.positions().map((each) => [`${each.topic}/${each.partition}`, each]),
     )
-    return ranges.map((range) => ({ ...range, low: Math.max(range.low, known(range)?.next ?? 0) }))
+    return ({ topic, partition }) => positions.get(`${topic}/${partition}`)
+  }
+
+  /** Lets the view begin later, at one time in all topics, where it would take more than it may. */
+  async #leaveOutOldest(
+    names: readonly string[],
+    ranges: readonly TopicRange[],
+    rangesOf: RangesOf,
+  ): Promise<void> {
+    const { topics, log, maxBytes } = this.#options
+    const { beginning } = this.#database
+    const known = this.#positions()
+    let [held, wanted] = [0, 0]
+    for (const range of ranges) {
+      const { next = 0, pruned = 0 } = known(range) ?? {}
+      const start = Math.max(range.low, pruned)
+      held += Math.max(0, next - start)
+      wanted += Math.max(0, range.high - start)
+    }
+    const each = held < fewestMeasured ? assumedRecordBytes : this.#database.bytes / held
+    if (wanted * each <= maxBytes) return
+    const room = (maxBytes * keptShare) / each
+    const { since, starts } = await newestOf(room, Date.now(), (time) => rangesOf(names, () => time))
+    this.#database.beginAt(since, topics.deliveries, starts, beginning)
+    log.info(
+      { since: new Date(since).toISOString(), file: this.#file },
+      'the index of messages leaves out what is older, to stay within MESSAGE_INDEX_MB',
+    )
   }
 
   async #readTopic(
@@ -211,6 +256,37 @@ export class MessageIndex {
     })
     flush()
     this.#database.caughtUp(topic, new Map(ranges.map(({ partition, high }) => [partition, high])), beginning)
+  }
+}
+
+/**
+ * The time (epoch ms) since which the topics hold no more than so many records, about, and where their partitions
+ * begin then.
+ */
+async function newestOf(
+  room: number,
+  now: number,
+  rangesAt: (time: number) => Promise<TopicRange[]>,
+): Promise<{ since: number; starts: Place[] }> {
+  let [early, since] = [now - longestKeptMs, now]
+  let ranges = await rangesAt(since)
+  while (since - early > 1) {
+    const time = Math.floor((early + since) / 2)
+    const found = await rangesAt(time)
+    const count = found.reduce(
+      (sum, { low, high, since }) => sum + Math.max(0, high - Math.max(low, since!)),
+      0,
+    )
+    if (count > room) early = time
+    else {
+      since = time
+      ranges = found
+      if (count > room * 0.9) break
+    }
+  }
+  return {
+    since,
+    starts: ranges.map(({ topic, partition, since }) => ({ topic, partition, offset: since! })),
   }
 }
 

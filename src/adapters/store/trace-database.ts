@@ -53,13 +53,14 @@ export class TraceDatabase {
 
   positions(): TracePosition[] {
     return this.#db
-      .prepare('SELECT name, partition, next, newest FROM positions JOIN topics ON topics.id = topic')
+      .prepare('SELECT name, partition, next, newest, pruned FROM positions JOIN topics ON topics.id = topic')
       .all()
-      .map(({ name, partition, next, newest }) => ({
+      .map(({ name, partition, next, newest, pruned }) => ({
         topic: String(name),
         partition: Number(partition),
         next: Number(next),
         newest: Number(newest),
+        pruned: Number(pruned),
       }))
   }
 
@@ -68,11 +69,23 @@ export class TraceDatabase {
     return Number(this.#db.prepare('SELECT beginning FROM built_from').get()!.beginning)
   }
 
+  /** Epoch ms: what brokers got before is not in it; null for no such time. */
+  get since(): number | null {
+    const since = this.#db.prepare('SELECT since FROM built_from').get()!.since
+    return since === null ? null : Number(since)
+  }
+
+  /** Of the file, without what is free in it. */
+  get bytes(): number {
+    const pragma = (name: string) => Number(Object.values(this.#db.prepare(`PRAGMA ${name}`).get()!)[0])
+    return (pragma('page_count') - pragma('freelist_count')) * pragma('page_size')
+  }
+
   /** Forgets everything but the topics' numbers, which other processes may have in mind. */
   clear(): void {
     inTransaction(this.#db, () =>
       this.#db.exec(`DELETE FROM keys; DELETE FROM traces; DELETE FROM tallies; DELETE FROM positions;
-        UPDATE built_from SET beginning = beginning + 1`),
+        UPDATE built_from SET beginning = beginning + 1, since = NULL`),
     )
   }
 
@@ -234,16 +247,38 @@ export class TraceDatabase {
         'UPDATE positions SET pruned = max(pruned, ?) WHERE topic = ? AND partition = ?',
       )
       for (const { topic, partition, offset } of lows) mark.run(offset, this.#topicId(topic), partition)
-      this.#db.exec(`DELETE FROM traces WHERE offset < (SELECT pruned FROM positions
+      this.#removePruned(ledger)
+    })
+  }
+
+  /**
+   * Lets the view begin at a time (epoch ms), at which the partitions' records begin with these: what lies before is
+   * removed, and not taken in. Throws `conflict` as `take` does.
+   */
+  beginAt(since: number, ledger: string, starts: readonly Place[], beginning: number): void {
+    inTransaction(this.#db, () => {
+      this.#expect(beginning)
+      this.#db.prepare('UPDATE built_from SET since = max(coalesce(since, ?1), ?1)').run(since)
+      const begin = this.#db.prepare(
+        `INSERT INTO positions VALUES (?1, ?2, ?3, ?4, ?3)
+          ON CONFLICT DO UPDATE SET next = max(next, ?3), newest = max(newest, ?4), pruned = max(pruned, ?3)`,
+      )
+      for (const { topic, partition, offset } of starts)
+        begin.run(this.#topicId(topic), partition, offset, since - 1)
+      this.#removePruned(ledger)
+    })
+  }
+
+  #removePruned(ledger: string): void {
+    this.#db.exec(`DELETE FROM traces WHERE offset < (SELECT pruned FROM positions
         WHERE positions.topic = traces.topic AND positions.partition = traces.partition);
         DELETE FROM keys WHERE NOT EXISTS (SELECT 1 FROM traces WHERE traces.row = keys.row)`)
-      this.#db
-        .prepare(
-          `DELETE FROM tallies WHERE ledger_offset < (SELECT pruned FROM positions
+    this.#db
+      .prepare(
+        `DELETE FROM tallies WHERE ledger_offset < (SELECT pruned FROM positions
             WHERE positions.topic = ? AND positions.partition = tallies.ledger_partition)`,
-        )
-        .run(this.#topicId(ledger))
-    })
+      )
+      .run(this.#topicId(ledger))
   }
 
   close(): void {

@@ -28,10 +28,12 @@ export interface TracePosition {
   next: number
   /** The broker's time of its newest record, epoch ms. */
   newest: number
+  /** What lies before was removed, or never taken in. */
+  pruned: number
 }
 
 /** Every change of the tables changes this number: the view is then rebuilt. */
-const form = 4
+const form = 5
 
 /** Takes a key and its row. */
 export const putKey = (segmentBits: number): string =>
@@ -54,12 +56,12 @@ export const findNewest = `SELECT keys.row AS row, topic, partition, offset FROM
 
 /** Leaves what was built from this origin in this form; throws away anything else. */
 export function makeTables(db: DatabaseSync, origin: string): void {
-  db.exec('CREATE TABLE IF NOT EXISTS built_from (origin TEXT, form INTEGER, beginning INTEGER)')
+  db.exec('CREATE TABLE IF NOT EXISTS built_from (origin TEXT, form INTEGER)')
   const built = db.prepare('SELECT origin, form FROM built_from').get()
   if (built?.origin === origin && built.form === form) return
   db.exec(`DROP TABLE IF EXISTS keys; DROP TABLE IF EXISTS traces; DROP TABLE IF EXISTS tallies; DROP TABLE IF EXISTS positions;
     DROP TABLE IF EXISTS topics; DROP TABLE built_from;
-    CREATE TABLE built_from (origin TEXT, form INTEGER, beginning INTEGER);
+    CREATE TABLE built_from (origin TEXT, form INTEGER, beginning INTEGER, since INTEGER);
     CREATE TABLE topics (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
     CREATE TABLE positions (topic INTEGER, partition INTEGER, next INTEGER NOT NULL, newest INTEGER NOT NULL,
       pruned INTEGER NOT NULL, PRIMARY KEY (topic, partition)) WITHOUT ROWID;
@@ -70,5 +72,5 @@ export function makeTables(db: DatabaseSync, origin: string): void {
       PRIMARY KEY (topic, partition, first, id)) WITHOUT ROWID;
     CREATE INDEX tallies_after ON tallies (predecessor);`)
   // Random, so that a file that was deleted and recreated is not taken for the one before.
-  db.prepare('INSERT INTO built_from VALUES (?, ?, abs(random() % 1000000000))').run(origin, form)
+  db.prepare('INSERT INTO built_from VALUES (?, ?, abs(random() % 1000000000), NULL)').run(origin, form)
 }

@@ -7,11 +7,14 @@ import type { MessageCopy, MessageLife } from '../../console/messages/why.ts'
 import { count, printable } from '../output.ts'
 
 /** For people: each copy of the call, and what became of it, in order. */
-export function pageOf({ messageId, copies, omitted }: MessageLife): string {
+export function pageOf({ messageId, copies, omitted, indexedSince }: MessageLife): string {
   const found = copies.length + omitted
   const head = [
     `message ${printable(messageId)}${found > 1 ? `: it lies in Kafka ${found} times` : ''}`,
     ...(omitted > 0 ? [`the oldest ${omitted} are not shown`] : []),
+    ...(indexedSince === null
+      ? []
+      : [`what is older than ${isoOf(indexedSince)} is not in the index (MESSAGE_INDEX_MB)`]),
   ]
   return [
     head.join('\n'),

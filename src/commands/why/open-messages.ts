@@ -21,10 +21,11 @@ export async function openMessages(
   erasures: MessagePorts['erasures'],
 ): Promise<OpenMessages> {
   const { config, kafka, log, topics, codecs } = deploymentOf(context)
-  const { groupId, storePath: folder } = config
+  const { groupId, storePath: folder, messageIndexBytes: maxBytes } = config
   const admin = new LastingAdmin(kafka, { retries: 1 })
   const reader = new DirectReader(kafka)
-  const index = await MessageIndex.open({ kafka, reader, topics, groupId, folder, codecs, log, admin })
+  const options = { kafka, reader, topics, groupId, folder, maxBytes, codecs, log, admin }
+  const index = await MessageIndex.open(options)
   const source = {
     kafka,
     topic: topics.settings,

@@ -8,8 +8,16 @@ import { isoOf, isoOrNull } from '../../core/iso-time.ts'
 import type { MessageCopy, MessageLife } from './why.ts'
 
 /** @param hidesContents what a call says, and of whom, is null */
-export function jsonOf({ messageId, copies, omitted }: MessageLife, hidesContents = false): object {
-  return { messageId, copies: copies.map((copy) => copyOf(messageId, copy, hidesContents)), omitted }
+export function jsonOf(
+  { messageId, copies, omitted, indexedSince }: MessageLife,
+  hidesContents = false,
+): object {
+  return {
+    messageId,
+    copies: copies.map((copy) => copyOf(messageId, copy, hidesContents)),
+    omitted,
+    indexedSince: isoOrNull(indexedSince),
+  }
 }
 
 const noContents = { userId: null, anonymousId: null, event: null, name: null }

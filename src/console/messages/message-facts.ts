@@ -18,6 +18,8 @@ export interface FoundCall {
 /** All that the topics hold of one messageId. */
 export interface MessageFacts {
   callsTopic: string
+  /** Epoch ms: what brokers got before was not looked through, because the index has a bound; null: all that is kept was. */
+  indexedSince: number | null
   /** The newest copies; no more than are read. */
   calls: FoundCall[]
   /** Older copies that were left out. */
@@ -38,6 +40,8 @@ export interface FactsOptions {
 /** A part of the calls of one user, those that were read last first. */
 export interface UserCalls {
   calls: FoundCall[]
+  /** As of the facts about a message. */
+  indexedSince: number | null
   /** Where the next part begins; null on the last one. */
   next: number | null
 }

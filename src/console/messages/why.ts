@@ -6,6 +6,7 @@ import { plansUnder } from '../../core/delivery/call-plan.ts'
 import { urlIdOf } from '../../core/delivery/delivery.ts'
 import type { PlannedDestination } from '../../core/ledger/delivery-event.ts'
 import { placeKey, type Place, type PlanLine } from '../../core/ledger/trace.ts'
+import { isoOf } from '../../core/iso-time.ts'
 import { PostriderError } from '../../errors.ts'
 import type {
   FactsOptions,
@@ -36,6 +37,8 @@ export interface MessageLife {
   copies: MessageCopy[]
   /** Older copies that are not shown. */
   omitted: number
+  /** Epoch ms: what is older was not looked through; null: all that is kept was. */
+  indexedSince: number | null
 }
 
 /** Forwarders learn of new settings within about a second. */
@@ -61,7 +64,11 @@ export async function lifeOfMessage(
   if (copies.length === 0)
     throw new PostriderError(
       'not_found',
-      `nothing is known of messageId ${JSON.stringify(messageId)}: no call of the last days has it`,
+      `nothing is known of messageId ${JSON.stringify(messageId)}: ${
+        facts.indexedSince === null
+          ? 'no call of the last days has it'
+          : `no call since ${isoOf(facts.indexedSince)} has it, and older ones are not in the index: MESSAGE_INDEX_MB bounds it`
+      }`,
     )
   const recorded: MessageCopy[] = []
   const settings = await settingsOf(facts, copies, ports, signal)
@@ -78,7 +85,7 @@ export async function lifeOfMessage(
     recorded.push({ ...head, writer, erased: false, call, life })
   }
   recorded.sort((a, b) => timeOf(a) - timeOf(b) || a.place.offset - b.place.offset)
-  return { messageId, copies: recorded, omitted: facts.omitted }
+  return { messageId, copies: recorded, omitted: facts.omitted, indexedSince: facts.indexedSince }
 }
 
 /** When the pause that holds a delivery began: the settings of the time at which it was held know it. */

@@ -10,6 +10,8 @@ export interface UserFilter {
 
 export interface UserPage {
   calls: FoundCall[]
+  /** Epoch ms: what is older was not looked through; null: all that is kept was. */
+  indexedSince: number | null
   /** Null on the last one. */
   next: number | null
 }
@@ -22,7 +24,7 @@ export async function messagesOfUser(
   { before, limit }: { before: number | null; limit: number },
   options: FactsOptions = {},
 ): Promise<UserPage> {
-  const { calls, next } = await ports.callsOfUser(userId, before, limit, options)
+  const { calls, indexedSince, next } = await ports.callsOfUser(userId, before, limit, options)
   // After the calls: users erased before they were read are known then.
   const erasures = await ports.erasures(options.signal)
   const isShown = ({ call, appendedAt }: FoundCall): boolean => {
@@ -32,7 +34,7 @@ export async function messagesOfUser(
   }
   // The calls of one user lie in one partition: all that follow are older still.
   const isOver = since !== null && calls.length > 0 && calls.every(({ appendedAt }) => appendedAt < since)
-  return { calls: calls.filter(isShown), next: isOver ? null : next }
+  return { calls: calls.filter(isShown), indexedSince, next: isOver ? null : next }
 }
 
 /** How far the calls of a user are looked through for their attempts. */

@@ -107,11 +107,19 @@ const copy = z
   })
   .meta({ id: 'MessageCopy' })
 
+export const indexedSince = z
+  .string()
+  .nullable()
+  .describe(
+    'What is older was not looked through, because the index has a bound (MESSAGE_INDEX_MB); null: all that is kept was.',
+  )
+
 export const messageSchema = z
   .object({
     messageId: z.string(),
     copies: z.array(copy).describe('Each record with this messageId, the oldest first.'),
     omitted: z.number().int().describe('Older copies that are not shown.'),
+    indexedSince,
   })
   .meta({ id: 'Message' })
 

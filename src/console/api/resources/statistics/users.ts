@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { callTypes } from '../../../../core/call/analytics-call.ts'
+import { isoOrNull } from '../../../../core/iso-time.ts'
 import { messagesOfUser, userMessageView } from '../../../statistics/user-messages.ts'
 import { operation, type Operation } from '../../operation.ts'
 import { decodeCursor, encodeCursor, pageOf, pageQuery, wrongCursor } from '../../paging.ts'
 import { periodBounds, periodShape } from '../dead-letters/dead-letter-filter.ts'
-import { indexProgress } from '../messages.ts'
+import { indexedSince, indexProgress } from '../messages.ts'
 
 export const userMessageSchema = z
   .object({
@@ -24,6 +25,8 @@ export const userMessageSchema = z
   })
   .meta({ id: 'UserMessage' })
 
+const userMessagesSchema = pageOf(userMessageSchema).extend({ indexedSince })
+
 export const userOperations: Operation[] = [
   operation({
     id: 'listUserMessages',
@@ -36,7 +39,7 @@ export const userOperations: Operation[] = [
       'than its limit, or none; `next` goes on. Progress counts records.',
     params: z.object({ id: z.string().describe('A userId, or an anonymousId.') }),
     query: z.strictObject({ ...periodShape, ...pageQuery.shape }),
-    success: { status: 200, description: 'A page of them.', schema: pageOf(userMessageSchema) },
+    success: { status: 200, description: 'A page of them.', schema: userMessagesSchema },
     progress: indexProgress,
     async handle({ params: { id }, query, gone }, { messages, now }) {
       const filter = periodBounds(query, now())
@@ -44,11 +47,15 @@ export const userOperations: Operation[] = [
       return {
         async run(progress) {
           const page = { before, limit: query.limit }
-          const { calls, next } = await messagesOfUser(id, filter, messages, page, {
+          const { calls, indexedSince, next } = await messagesOfUser(id, filter, messages, page, {
             signal: gone,
             progress: (done, total) => progress({ done, total }),
           })
-          return { data: calls.map(userMessageView), next: next === null ? null : encodeCursor(String(next)) }
+          return {
+            data: calls.map(userMessageView),
+            next: next === null ? null : encodeCursor(String(next)),
+            indexedSince: isoOrNull(indexedSince),
+          }
         },
       }
     },

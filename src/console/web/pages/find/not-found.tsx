@@ -52,7 +52,8 @@ function Kept() {
   })
   return (
     <p>
-      Every call, retry, dead letter and record of the ledger was looked through that Kafka holds now.
+      Every call, retry, dead letter and record of the ledger was looked through that Kafka holds now, as far
+      back as the index of messages reaches (MESSAGE_INDEX_MB).
       {kept.length > 0 && ` It keeps ${kept.join(', ')}.`}
     </p>
   )
