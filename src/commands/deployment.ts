@@ -2,6 +2,7 @@ import { ErasureLog } from '../adapters/folded-log/erasure-log.ts'
 import { SettingsLog } from '../adapters/folded-log/settings-log.ts'
 import { SuppressionLog } from '../adapters/folded-log/suppression-log.ts'
 import type { SettingsHistorySource } from '../adapters/folded-log/settings-history.ts'
+import type { OpenTransactions } from '../adapters/kafka/read/open-transactions.ts'
 import { fetchRange } from '../adapters/kafka/read/topic-offsets.ts'
 import { AddressGuard } from '../adapters/webhook/address-guard.ts'
 import type { LogCounts } from '../adapters/metrics/log-counts.ts'
@@ -26,6 +27,8 @@ interface LogOptions {
   logCounts?: LogCounts | undefined
   /** Like the topic reader's. */
   maxWaitMs?: number
+  /** Learns of a transaction that holds the log. */
+  transactions?: OpenTransactions
 }
 
 interface SettingsOptions extends LogOptions {
@@ -33,11 +36,12 @@ interface SettingsOptions extends LogOptions {
   actor?: (() => string) | undefined
 }
 
-const logOf = ({ config, kafka, log }: Deployment, { logCounts, maxWaitMs }: LogOptions) => ({
+const logOf = ({ config, kafka, log }: Deployment, { logCounts, maxWaitMs, transactions }: LogOptions) => ({
   kafka,
   groupId: config.groupId,
   log,
   ...(logCounts && { counts: logCounts }),
+  ...(transactions && { transactions }),
   ...(maxWaitMs !== undefined && { maxWaitMs }),
 })
 

@@ -87,6 +87,16 @@ export const calls: readonly Mutation[] = [
     },
   },
   {
+    id: 'open-transactions-not-noticed',
+    file: 'src/adapters/kafka/patches/decode-lazily.ts',
+    find: 'assigner.fetched?.(topic, partition, rawMessages.stableOffset, Number(highWatermark))',
+    replace: 'void assigner.fetched',
+    test: {
+      file: 'pipeline/isolation/open-transactions.test.ts',
+      name: 'an open transaction among the calls is named by readiness and a metric, and delivery goes on when it ends',
+    },
+  },
+  {
     id: '200-before-kafka-has-acknowledged',
     file: 'src/collector/collector.ts',
     find: 'return (await pending.end(this.#metrics)) ? taken : unavailable',

@@ -35,6 +35,8 @@ export interface RunningConsole {
   log: LogLine[]
   /** Null when it takes work. */
   problem(): string | null
+  /** What does not keep it from work. */
+  warning(): string | null
   /** Calls a path below /api/v1 with the token; the answer is checked by the console's own OpenAPI document. */
   call(method: string, path: string, given?: ApiCall): Promise<ApiAnswer>
   /** As `call`, and asserts the status. */
@@ -72,6 +74,8 @@ export async function startConsole(
   }
   deployment.endFirst(stop)
   const problem = () => open.checks.map((check) => check.problem()).find((found) => found !== null) ?? null
+  const warning = () =>
+    open.checks.map((check) => check.warning?.() ?? null).find((found) => found !== null) ?? null
   const url = `http://127.0.0.1:${await open.listening}`
   await until(() => {
     if (failure) throw failure as Error
@@ -106,6 +110,7 @@ export async function startConsole(
     open,
     log: lines,
     problem,
+    warning,
     call,
     async ok(status, method, path, json) {
       const answer = await call(method, path, json === undefined ? {} : { json })

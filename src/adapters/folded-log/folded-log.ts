@@ -1,4 +1,5 @@
 import type { Kafka } from 'kafkajs'
+import type { OpenTransactions } from '../kafka/read/open-transactions.ts'
 import { TopicReader } from '../kafka/read/topic-reader.ts'
 import type { TopicRecord } from '../kafka/read/topic-record.ts'
 import type { Logger } from '../log.ts'
@@ -11,6 +12,8 @@ export interface FoldedLogOptions {
   log: Logger
   /** Like the topic reader's: short for callers that close soon. */
   maxWaitMs?: number
+  /** Learns of a transaction that holds the topic. */
+  transactions?: OpenTransactions
 }
 
 /** A topic of ours whose records are folded, from its beginning and then live. */
@@ -18,12 +21,13 @@ export abstract class FoldedLog {
   protected readonly reader: TopicReader
 
   /** @param purpose the second part of the reader's group */
-  constructor({ kafka, topic, groupId, log, maxWaitMs }: FoldedLogOptions, purpose: string) {
+  constructor({ kafka, topic, groupId, log, maxWaitMs, transactions }: FoldedLogOptions, purpose: string) {
     this.reader = new TopicReader({
       kafka,
       topic,
       groupPrefix: `${groupId}.${purpose}`,
       log,
+      transactions,
       ...(maxWaitMs !== undefined && { maxWaitMs }),
       onRecord: (record) => this.take(record),
     })

@@ -6,6 +6,7 @@ import { urlAt } from '../../adapters/http/serving.ts'
 import { CallBatchWriter } from '../../adapters/kafka/write/call-batch-writer.ts'
 import { readTail } from '../../adapters/kafka/read/read-range.ts'
 import { CollectorCounts } from '../../adapters/metrics/collector-metrics.ts'
+import { OpenTransactions } from '../../adapters/kafka/read/open-transactions.ts'
 import type { LogCounts } from '../../adapters/metrics/log-counts.ts'
 import { ProduceDurations } from '../../adapters/metrics/produce-durations.ts'
 import { Collector } from '../../collector/collector.ts'
@@ -104,8 +105,9 @@ function assemble(
 ): Life<Collector> {
   const deployment = deploymentOf(options)
   const { config, kafka, log, topics, codecs } = deployment
-  const settings = settingsOf(deployment, options)
-  const suppressions = suppressionsOf(deployment, options)
+  const transactions = new OpenTransactions()
+  const settings = settingsOf(deployment, { ...options, transactions })
+  const suppressions = suppressionsOf(deployment, { ...options, transactions })
   kept.opened(settings)
   const writer = new CallBatchWriter({
     kafka,
@@ -125,6 +127,7 @@ function assemble(
   })
   return {
     heldUp: () => (settings.heldAt === null ? null : settings.problem),
+    warning: () => transactions.warning(),
     problem() {
       if (settings.problem !== null) return settings.problem
       if (!suppressions.connected)
@@ -132,6 +135,7 @@ function assemble(
       return writer.problem()
     },
     async run(signal, onReady) {
+      const unwatch = options.logCounts?.watch(transactions)
       try {
         await checkStart(kafka, config, log, 'collector')
         await Promise.all([codecs.calls.ready(), settings.start(signal), suppressions.start(signal)])
@@ -144,6 +148,7 @@ function assemble(
       } catch (error) {
         if (!signal.aborted) throw error
       } finally {
+        unwatch?.()
         await Promise.all([settings.close(), suppressions.close(), writer.close()])
       }
     },

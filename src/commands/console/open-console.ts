@@ -5,6 +5,7 @@ import type { LoginCode } from '../../adapters/http/page/login-code.ts'
 import { urlAt } from '../../adapters/http/serving.ts'
 import { heldKeptMs } from '../../adapters/kafka/admin/held-retention.ts'
 import { ConsoleCounts } from '../../adapters/metrics/console-metrics.ts'
+import { OpenTransactions } from '../../adapters/kafka/read/open-transactions.ts'
 import type { LogCounts } from '../../adapters/metrics/log-counts.ts'
 import type { Statistics } from '../../adapters/store/statistics/statistics-follower.ts'
 import { createSecrets } from '../../adapters/secrets.ts'
@@ -105,10 +106,11 @@ function assemble(options: OpenConsoleOptions): Life<ConsoleServices> {
   const deployment = deploymentOf(options)
   const { config, kafka, log, topics, codecs } = deployment
   const secrets = createSecrets(config.secretsKeys)
+  const transactions = new OpenTransactions()
   const actor = () => currentActor() ?? partActor('console')
-  const settings = settingsOf(deployment, { ...options, actor })
-  const erasures = erasuresOf(deployment, options)
-  const suppressed = suppressionsOf(deployment, options)
+  const settings = settingsOf(deployment, { ...options, transactions, actor })
+  const erasures = erasuresOf(deployment, { ...options, transactions })
+  const suppressed = suppressionsOf(deployment, { ...options, transactions })
   const transport = transportOf(config)
   const deadLetters = openDeadLetters(
     options,
@@ -121,6 +123,7 @@ function assemble(options: OpenConsoleOptions): Life<ConsoleServices> {
   const replays = openReplays(options, settings, (signal) => erasures.current(signal))
   return {
     heldUp: () => (settings.heldAt === null ? null : settings.problem),
+    warning: () => transactions.warning(),
     problem() {
       if (settings.problem !== null) return settings.problem
       if (!erasures.connected) return because('the deletions’ log cannot be read', erasures.trouble)
@@ -128,6 +131,7 @@ function assemble(options: OpenConsoleOptions): Life<ConsoleServices> {
       return because('the log of suppressed users cannot be read', suppressed.trouble)
     },
     async run(signal, onReady) {
+      const unwatch = options.logCounts?.watch(transactions)
       const ending = new AbortController()
       let computations: OpenComputations | null = null
       const deletions = openDeletions(options, settings)
@@ -189,6 +193,7 @@ function assemble(options: OpenConsoleOptions): Life<ConsoleServices> {
       } catch (error) {
         if (!signal.aborted) throw error
       } finally {
+        unwatch?.()
         ending.abort()
         await running
         stopEnding()

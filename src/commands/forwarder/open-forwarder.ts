@@ -7,6 +7,7 @@ import { GroupSource } from '../../adapters/kafka/group/group-source.ts'
 import { topicRanges } from '../../adapters/kafka/read/topic-offsets.ts'
 import { KafkaSink } from '../../adapters/kafka/write/record-sink.ts'
 import { ForwarderCounts } from '../../adapters/metrics/forwarder-metrics.ts'
+import { OpenTransactions } from '../../adapters/kafka/read/open-transactions.ts'
 import type { LogCounts } from '../../adapters/metrics/log-counts.ts'
 import type { ProduceDurations } from '../../adapters/metrics/produce-durations.ts'
 import { createSecrets } from '../../adapters/secrets.ts'
@@ -76,9 +77,10 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
   counts.watchLosses([topics.calls, ...retryTopics])
 
   const transport = transportOf(config, options.lookup)
-  const settings = settingsOf(deployment, { ...options, actor: () => partActor('forwarder') })
-  const erasures = erasuresOf(deployment, options)
-  const suppressions = suppressionsOf(deployment, options)
+  const transactions = new OpenTransactions()
+  const settings = settingsOf(deployment, { ...options, transactions, actor: () => partActor('forwarder') })
+  const erasures = erasuresOf(deployment, { ...options, transactions })
+  const suppressions = suppressionsOf(deployment, { ...options, transactions })
   const sink = new KafkaSink(kafka, log, (seconds) => counts.produced(seconds))
   const sourceOf = (groupId: string, sourceTopics: readonly string[]) =>
     new GroupSource({
@@ -87,6 +89,7 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
       topics: sourceTopics,
       sessionTimeoutMs: config.sessionTimeoutMs,
       maxWaitMs: Math.min(fetchWaitMs, config.sessionTimeoutMs / 10),
+      transactions,
       log,
     })
   const delays = new Map(retryTopics.map((topic) => [topic, tierOfTopic(topics, topic)!.delayMs]))
@@ -134,12 +137,16 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
         return because('the log of suppressed users cannot be read', suppressions.trouble)
       return forwarder.problem()
     },
-    warning: () => forwarder.warning(),
+    warning() {
+      const warnings = [forwarder.warning(), transactions.warning()].filter((each) => each !== null)
+      return warnings.length === 0 ? null : warnings.join('; ')
+    },
     async run(signal, onReady) {
       onReady()
       const stopping = new AbortController()
       const stop = () => stopping.abort()
       let stopEnding = () => {}
+      const unwatch = options.logCounts?.watch(transactions)
       signal.addEventListener('abort', stop, { once: true })
       try {
         await Promise.all([settings.start(signal), erasures.start(signal), suppressions.start(signal)])
@@ -158,6 +165,7 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
       } finally {
         signal.removeEventListener('abort', stop)
         stopEnding()
+        unwatch?.()
         await Promise.all([
           settings.close(),
           erasures.close(),

@@ -16,6 +16,8 @@ export interface RunningCollector {
   log: LogLine[]
   /** Null when it takes work. */
   problem(): string | null
+  /** What does not keep it from work. */
+  warning(): string | null
   /** Stops it in good order; rejects with what it failed with. */
   stop(): Promise<void>
 }
@@ -54,6 +56,8 @@ export async function startCollector(
   }
   deployment.endFirst(stop)
   const problem = () => open.checks.map((check) => check.problem()).find((found) => found !== null) ?? null
+  const warning = () =>
+    open.checks.map((check) => check.warning?.() ?? null).find((found) => found !== null) ?? null
   const port = await open.listening
   if (isReady) {
     await until(() => {
@@ -61,7 +65,7 @@ export async function startCollector(
       return problem() === null
     }, 20_000)
   }
-  return { port, url: `http://127.0.0.1:${port}`, counts: open.counts, log: lines, problem, stop }
+  return { port, url: `http://127.0.0.1:${port}`, counts: open.counts, log: lines, problem, warning, stop }
 }
 
 /** The calls that lie in Kafka now. */

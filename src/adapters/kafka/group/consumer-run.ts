@@ -66,7 +66,7 @@ export class ConsumerRun {
     const ownership = () => ({ owned: identity.owned, generation: identity.generation })
     this.consumer = memberConsumer(
       options,
-      stickyAssigner(ownership, () => this.#beforeJoin()),
+      stickyAssigner(ownership, () => this.#beforeJoin(), options.transactions?.fetched),
     )
     this.#listen()
   }
@@ -87,6 +87,7 @@ export class ConsumerRun {
       this.#isOver = true
       onOver()
       membership.brokeOff()
+      this.#parts.options.transactions?.assigned(this.#parts.options.topics, [])
       // What it owned it claims again, under the generation of then: what it finished and could not commit any more,
       // for the broker was away, is known here and nowhere else.
       identity.memberId = ''
@@ -199,6 +200,7 @@ export class ConsumerRun {
     const partitions = Object.entries(assignment).flatMap(([topic, ids]) =>
       ids.map((partition) => ({ topic, partition })),
     )
+    this.#parts.options.transactions?.assigned(this.#parts.options.topics, partitions)
     listener.assigned(partitions, `${memberId}/${identity.epoch}`, isContinued)
     onJoined()
   }

@@ -1,5 +1,6 @@
 import type { Consumer, EachBatchPayload, Kafka, PartitionAssigner } from 'kafkajs'
 import type { FetchedBatch } from '../../../forwarder/consume/record-source.ts'
+import type { OpenTransactions } from '../read/open-transactions.ts'
 import { recordsOf } from '../patches/decode-lazily.ts'
 
 export interface MemberConsumerOptions {
@@ -8,6 +9,8 @@ export interface MemberConsumerOptions {
   sessionTimeoutMs: number
   /** How long a fetch waits for something to come, in ms; for a moment only while partitions are paused. */
   maxWaitMs: number
+  /** Learns of partitions that a transaction holds. */
+  transactions?: OpenTransactions | undefined
 }
 
 /** How soon partitions that were added to a topic are noticed, in ms. */

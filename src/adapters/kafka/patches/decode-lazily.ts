@@ -7,7 +7,7 @@ import {
   type RecordBatches,
   type UnreadableBatch,
 } from '../wire/record-batches.ts'
-import type { Patch } from './patch.ts'
+import { silentLogger, type Patch } from './patch.ts'
 
 /** Where the records of a batch were fetched. */
 interface Fetched {
@@ -35,6 +35,20 @@ export type BatchClass = new (
   fetchedOffset: string,
   data: { partition: number; highWatermark: string; messages: unknown[]; abortedTransactions: unknown[] },
 ) => Batch
+
+/** A partition assigner that hears of each answer to a fetch: assigners stay with their group as they were given. */
+export interface FetchAware {
+  /**
+   * @param stable up to where the partition may be read; before its end while a transaction is open, -1 if not known
+   * @param end its end
+   */
+  fetched(topic: string, partition: number, stable: number, end: number): void
+}
+
+interface ConsumerGroup {
+  assigners: Partial<FetchAware>[]
+  fetch(nodeId: unknown): Promise<Batch[]>
+}
 
 const files = {
   batch: 'src/consumer/batch',
@@ -78,16 +92,24 @@ export const decodeLazily: Patch = {
       },
     },
     { file: files.response, members: { decode: 'function' } },
-    { file: files.group, members: { 'prototype.fetch': 'function' } },
+    {
+      file: files.group,
+      members: { 'prototype.fetch': 'function' },
+      fields: { args: [{ logger: silentLogger, assigners: [] }], kinds: { assigners: 'array' } },
+    },
   ],
   install(load) {
     const response = load(files.response) as { decode(data: Buffer): Promise<object> }
     response.decode = (data) => new Promise((resolve) => resolve(decodeFetch(data)))
     const LazyBatch = lazyBatchClass(load(files.batch) as BatchClass)
-    const { prototype } = load(files.group) as { prototype: { fetch(nodeId: unknown): Promise<Batch[]> } }
+    const { prototype } = load(files.group) as { prototype: ConsumerGroup }
     const { fetch } = prototype
-    prototype.fetch = async function (nodeId) {
+    prototype.fetch = async function (this: ConsumerGroup, nodeId) {
       const batches = await fetch.call(this, nodeId)
+      for (const { topic, partition, rawMessages, highWatermark } of batches)
+        if (rawMessages instanceof Undecoded)
+          for (const assigner of this.assigners)
+            assigner.fetched?.(topic, partition, rawMessages.stableOffset, Number(highWatermark))
       const lazy: (Batch | null)[] = batches.map(() => null)
       const allowance = new UnpackAllowance()
       // Beginning with another one each time: what the first ones bring may use the allowance up.

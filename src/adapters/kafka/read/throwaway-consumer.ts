@@ -2,6 +2,7 @@ import type { Kafka } from 'kafkajs'
 import { messageOf } from '../../../errors.ts'
 import type { Logger } from '../../log.ts'
 import { aborted, within } from '../waiting.ts'
+import { watchedAssigner } from './open-transactions.ts'
 import { endOfReading, handleBatch, type Reading } from './handle-batch.ts'
 
 /** Bounds what is done at the end when Kafka is away, in ms. */
@@ -18,12 +19,13 @@ export async function consumeUntilCrash(
   onAlive: () => void,
 ): Promise<void> {
   const { options, positions, freshness, stop } = reading
-  const { kafka, topic, maxWaitMs = 500, fetchBytes = 1_048_576 } = options
+  const { kafka, topic, maxWaitMs = 500, fetchBytes = 1_048_576, transactions } = options
   const consumer = kafka.consumer({
     groupId,
     allowAutoTopicCreation: false,
     maxWaitTimeInMs: maxWaitMs,
     maxBytesPerPartition: fetchBytes,
+    ...(transactions && { partitionAssigners: [watchedAssigner(transactions)] }),
     // What kafkajs would restart by itself its caller restarts as well: one way to recover, for all errors.
     retry: { retries: 2, restartOnFailure: async () => false },
   })
@@ -61,6 +63,7 @@ export async function consumeUntilCrash(
     await Promise.race([crash.promise, stopped.promise])
   } finally {
     stopped.release()
+    transactions?.assigned([topic], [])
     await within(closingMs, consumer.disconnect()).catch(() => {})
   }
 }

@@ -1,5 +1,6 @@
 import type { IHeaders, Kafka } from 'kafkajs'
 import type { Logger } from '../../log.ts'
+import type { OpenTransactions } from './open-transactions.ts'
 import { headersOf, type BatchRecord, type UnreadableBatch } from '../wire/record-batches.ts'
 
 /** A record as it lies in a topic. `timestamp` is in epoch milliseconds (the broker's, for LogAppendTime). */
@@ -55,4 +56,6 @@ export interface TopicReaderOptions {
   maxWaitMs?: number
   /** How much a fetch asks of each partition, in bytes; default 1 MB. All of a fetch lies in memory at once. */
   fetchBytes?: number
+  /** Learns of partitions that a transaction holds. */
+  transactions?: OpenTransactions | undefined
 }

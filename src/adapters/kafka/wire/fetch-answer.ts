@@ -5,11 +5,14 @@ import { WireReader } from './kafka-wire.ts'
 export class Undecoded extends Array<never> {
   readonly bytes: Buffer
   readonly aborted: readonly AbortedTransaction[]
+  /** Up to where the partition may be read; before its end while a transaction is open. -1 where it is not known. */
+  readonly stableOffset: number
 
-  constructor(bytes: Buffer, aborted: readonly AbortedTransaction[]) {
+  constructor(bytes: Buffer, aborted: readonly AbortedTransaction[], stableOffset: number) {
     super()
     this.bytes = bytes
     this.aborted = aborted
+    this.stableOffset = stableOffset
   }
 
   /** What is made of it by kafkajs's filters is plain. */
@@ -67,9 +70,10 @@ class Answer extends WireReader {
       messages: [],
     }
     const length = this.int32()
-    if (length <= 0 || this.at + length > this.payload.length) return part
-    part.messages = new Undecoded(this.payload.subarray(this.at, this.at + length), part.abortedTransactions)
-    this.at += length
+    const isThere = length > 0 && this.at + length <= this.payload.length
+    const bytes = this.payload.subarray(this.at, this.at + (isThere ? length : 0))
+    part.messages = new Undecoded(bytes, part.abortedTransactions, Number(part.lastStableOffset))
+    this.at += bytes.length
     return part
   }
 }
