@@ -2,7 +2,7 @@ import type { ApplyCommand } from '../core/apply/wanted-settings.ts'
 import type { HostRefusal } from '../core/delivery/endpoint-url.ts'
 import type { RequestKey } from '../core/settings/command-id.ts'
 import type { SettingsCommand } from '../core/settings/commands.ts'
-import { leadingCode, type Fault } from '../core/settings/fault.ts'
+import { faultsText, leadingCode, type Fault } from '../core/settings/fault.ts'
 import type { SettingsEvent } from '../core/settings/events.ts'
 import type { SettingsAggregate, SettingsState } from '../core/settings/settings.ts'
 import { PostriderError } from '../errors.ts'
@@ -42,13 +42,13 @@ export interface Performed {
   repeated: boolean
 }
 
-/** A command that was refused: `usage`, `not_found` or `conflict`, with every fault in the message. */
+/** A command that was refused: `usage`, `not_found` or `conflict`, with its faults in the message. */
 export class SettingsRefused extends PostriderError {
   override name = 'SettingsRefused'
   readonly faults: readonly Fault[]
 
   constructor(faults: readonly Fault[]) {
-    super(leadingCode(faults), faults.map(({ message }) => message).join('; '))
+    super(leadingCode(faults), faultsText(faults))
     this.faults = faults
   }
 }

@@ -1,4 +1,4 @@
-import type { Fault } from '../core/settings/fault.ts'
+import { faultsText, type Fault } from '../core/settings/fault.ts'
 import type { SettingsState } from '../core/settings/settings.ts'
 import { maxUsersOfRequest } from '../core/erasure/deletion.ts'
 import { PostriderError } from '../errors.ts'
@@ -21,10 +21,8 @@ export class UsersRefused extends PostriderError {
   readonly faults: readonly Fault[]
 
   constructor(faults: readonly Fault[]) {
-    const shown = faults.slice(0, maxShown).map(({ message }) => message)
-    const more = faults.length > maxShown ? [`and ${faults.length - maxShown} more`] : []
     const code = faults.every((fault) => fault.code === 'not_found') ? 'not_found' : 'usage'
-    super(code, `${[...shown, ...more].join('; ')}; nothing was changed`)
+    super(code, `${faultsText(faults, maxShown)}; nothing was changed`)
     this.faults = faults
   }
 }

@@ -185,6 +185,20 @@ test('every fault is named with its place in the file, and nothing is changed', 
   assert.equal(settings.state, state)
 })
 
+test('of ten thousand faults a hundred are named', async () => {
+  const destinations = Array.from({ length: 10_000 }, (_, index) => ({
+    ...crm,
+    id: `d${index}`,
+    sourceIds: ['none'],
+  }))
+  const refused = new MemorySettings().apply({ destinations })
+  await assert.rejects(refused, (error: SettingsRefused) => {
+    const named = error.message.split('; ')
+    assert.equal(error.faults.length, 10_000)
+    return named.length === 101 && named.at(-1) === 'and 9900 more'
+  })
+})
+
 test('a file can subscribe to operational events, and cannot have a source of their id', async () => {
   const settings = new MemorySettings()
   const ops = { ...crm, sourceIds: ['postrider'] }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Fault } from '../../core/settings/fault.ts'
+import { maxFaults, type Fault } from '../../core/settings/fault.ts'
 import type { ErrorCode } from '../../errors.ts'
 import { messageOf, PostriderError } from '../../errors.ts'
 import { RequestKeyReused, SettingsRefused } from '../settings-writer.ts'
@@ -13,7 +13,7 @@ export interface FieldFault {
 }
 
 /** As many fields an answer names. */
-export const maxFields = 100
+export const maxFields = maxFaults
 
 /** Every code that an error can carry, with its status. */
 const statusOf = {

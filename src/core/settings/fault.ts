@@ -16,6 +16,16 @@ export function faultIf(isWrong: boolean, code: Fault['code'], field: string, me
   return isWrong ? [fault(code, field, message)] : []
 }
 
+/** As many are named. */
+export const maxFaults = 100
+
+/** Faults in one line. */
+export function faultsText(faults: readonly { message: string }[], max = maxFaults): string {
+  const named = faults.slice(0, max).map(({ message }) => message)
+  if (faults.length > max) named.push(`and ${faults.length - max} more`)
+  return named.join('; ')
+}
+
 const order = ['usage', 'not_found', 'conflict'] as const
 
 /** The one code for several faults: the one that its author alone can fix comes first. */
