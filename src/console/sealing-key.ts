@@ -40,6 +40,7 @@ export function sealingKey(
     throw refused(
       `destination "${lost.id}" has a secret that is encrypted under key ${lost.keyId}, which is not in SECRETS_KEY ` +
         `(it holds ${keyIds.join(', ')})`,
+      'set that secret again where it was sealed by mistake, ',
     )
   return key
 }
@@ -69,8 +70,8 @@ export function sealerFor(
   }
 }
 
-const refused = (problem: string): PostriderError =>
+const refused = (problem: string, way = ''): PostriderError =>
   new PostriderError(
     'conflict',
-    `${problem}. Use the SECRETS_KEY of this deployment, or --any-key (anyKey in the API) to encrypt under its first key all the same`,
+    `${problem}. Use the SECRETS_KEY of this deployment, ${way}or --any-key (anyKey in the API) to encrypt under its first key all the same`,
   )
