@@ -1,6 +1,7 @@
 // Why calls could not be sent is what a person needs first, wherever it is looked for.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import http from 'node:http'
 import https from 'node:https'
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
@@ -125,6 +126,19 @@ test('with postrider/kafka, a wrong broker and a wrong registry are named with t
     assertNamed(t, /schema registry at .*ECONNREFUSED/, `http://127.0.0.1:${port}`, {
       transport: transport(brokers()[0]!, `http://127.0.0.1:${port}`),
     }),
+  )
+})
+
+test('postrider/kafka says which of its options to check, not which environment variables', async (t) => {
+  const refusing = http.createServer((_request, response) => response.writeHead(401).end())
+  const schemaRegistryUrl = `http://127.0.0.1:${await listening(t, refusing)}`
+  const transport = new KafkaTransport({ brokers: brokers(), schemaRegistryUrl, sourceId: 'shop' })
+  const client = clientOf(t, { url: '' }, { endpoint: undefined, transport, retries: 0 })
+  trackSome(client, 1)
+  await client.flush()
+  assert.match(
+    client.failures[0]!.message,
+    /refuses the login \(401\); check schemaRegistryUsername and schemaRegistryPassword/,
   )
 })
 
