@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { accessSync, constants, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { test } from 'node:test'
-import { versionOf } from '../src/commands/version.ts'
+import { versionOf } from '../src/version.ts'
 import { bareEnv } from './support/deployment/bare-env.ts'
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))

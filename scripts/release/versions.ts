@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
-import { isBetweenReleases } from '../../src/commands/version.ts'
+import { isBetweenReleases } from '../../src/version.ts'
 
 export interface Release {
   version: string

@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { version } from './version.ts'
+import { version } from '../version.ts'
 
 interface Entry {
   name: string

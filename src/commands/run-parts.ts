@@ -12,7 +12,7 @@ import { openConsole } from './console/open-console.ts'
 import { openForwarder } from './forwarder/open-forwarder.ts'
 import type { OpenPart } from './part-lives.ts'
 import { openReports } from './reports/open-reports.ts'
-import { version } from './version.ts'
+import { version } from '../version.ts'
 
 interface SharedCounts {
   produceDurations: ProduceDurations

@@ -122,7 +122,7 @@ export const variables = {
     default: '100',
     takes: 'a whole number of percent, from 1 to 1000',
     meaning:
-      'Retries that may fail at one URL, of its first attempts in the last ten minutes; ten a second of all forwarders together may in any case. Beyond that, retries wait in the tiers.',
+      'How many retries may fail at one URL, in percent of its first attempts of the last ten minutes. Ten a second, of all forwarders together, are free. Beyond that, retries wait in the tiers.',
   }),
   WEBHOOK_TIMEOUT: variable(duration(10, fiveSeconds), {
     default: '5s',
@@ -138,13 +138,13 @@ export const variables = {
     default: '4096',
     takes: 'a whole number from 1 to 100000',
     meaning:
-      'Requests that one process has in flight at once, at most: while it is busy, only as many as keep it so.',
+      'Upper bound of the requests that one process has in flight. One whose CPU is busy sends fewer at once.',
   }),
   MAX_IN_FLIGHT_PER_ENDPOINT: variable(whole(1, 100_000), {
     default: '2048',
     takes: 'a whole number from 1 to 100000',
     meaning:
-      'Requests that one process has in flight to one URL of a destination at once, at most: how many it is at a time is found out.',
+      'Upper bound of the requests that one process has in flight to one URL of a destination. The limit of the moment adapts to the endpoint.',
   }),
   WEBHOOK_ALLOWED_NETWORKS: variable(networkList, {
     takes: 'CIDRs (10.1.0.0/16,fd00::/8), separated by commas',

@@ -4,7 +4,7 @@ import { cp, mkdir, readdir, readFile, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { before, test } from 'node:test'
 import { promisify } from 'node:util'
-import { commitOf, versionOf } from '../../src/commands/version.ts'
+import { commitOf, versionOf } from '../../src/version.ts'
 import { temporaryFolder } from '../support/deployment/rig.ts'
 
 const run = promisify(execFile)

@@ -128,6 +128,27 @@ test(
       () => (receiver.written().match(/track +me .*signature verified/g) ?? []).length === 3,
       30_000,
     )
+
+    const tail = shell.start('npx postrider tail demo')
+    // It shows what comes from its start on.
+    let sent = 0
+    await until(
+      async () => {
+        const call = `{"type":"identify","userId":"tail","messageId":"tail-${sent++}"}`
+        await shell.run(`echo '${call}' | npx postrider produce --source demo`)
+        return / tail-\d+$/m.test(tail.written())
+      },
+      60_000,
+      'a call with its messageId in the tail',
+    )
+    const find = blockWith('docs/troubleshooting.md', 'npx postrider why')
+    const [send, ask] = replaced(find, { 'http://127.0.0.1:8080': collector.url }).split('\n')
+    assert.match(await shell.run(`${http}\n${send}`), /^HTTP\/1\.1 200 /m)
+    await until(
+      async () => /^=> crm: delivered/m.test(await shell.run(ask!).catch(() => '')),
+      60_000,
+      'that `why` says that it was delivered',
+    )
   },
 )
 

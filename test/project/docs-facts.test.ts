@@ -13,6 +13,8 @@ import type { AnalyticsOptions } from '../../src/client/index.ts'
 import { variableNames } from '../../src/config/variables.ts'
 import { program } from '../../src/commands/program.ts'
 import { apiErrorCodes } from '../../src/console/api/errors.ts'
+import { membershipCalls } from '../../src/core/audience/membership.ts'
+import { renderBody } from '../../src/core/call/body.ts'
 import { deferralReasons } from '../../src/core/delivery/deferral.ts'
 import { deadLetterReasons } from '../../src/core/delivery/delivery.ts'
 import { outcomeKinds } from '../../src/core/delivery/outcome.ts'
@@ -84,14 +86,26 @@ test('every command and flag that a page names exists', async () => {
     const flag = words.findIndex((word) => word.startsWith('-'))
     const path = flag < 0 ? words : words.slice(0, flag)
     const help = await helpOf(path)
-    assert.ok(help.startsWith(`Usage: postrider ${path[0]}`), words.join(' '))
-    assert.ok(path.length === 1 || !/^Commands:/m.test(help), `${path.join(' ')} is no command`)
+    assert.ok(help.startsWith(['Usage: postrider', ...path.slice(0, 1)].join(' ')), words.join(' '))
+    assert.ok(path.length <= 1 || !/^Commands:/m.test(help), `${path.join(' ')} is no command`)
     for (const word of words.filter((word) => word.startsWith('--')))
       assert.ok(help.includes(`${word} `) || word === '--help', `${words.join(' ')}: ${word}`)
   }
   const { scripts } = JSON.parse(readPage('package.json')) as { scripts: object }
   for (const [script] of named('npm run')) assert.ok(script! in scripts, `npm run ${script}`)
   for (const [file] of named('node')) assert.ok(existsSync(join(root, file!)), file)
+})
+
+test('the body in docs/audiences.md is the one that arrives', () => {
+  const [shown] = codeBlocks('json', ['docs/audiences.md'])
+  const { messageId, timestamp, ...body } = JSON.parse(shown!) as { messageId: string; timestamp: string }
+  const computation = {
+    ...{ kind: 'audience' as const, id: 'spenders', name: 'Big Spenders', key: 'big_spenders' },
+    ...{ sourceId: 'shop', openSync: null, lastSync: null, deleted: false },
+  }
+  const joined = { audienceId: 'spenders', userId: 'u-1', member: true, value: null, syncId: 's' }
+  const call = membershipCalls(computation)({ ...joined, at: Date.parse(timestamp) }, messageId)
+  assert.deepEqual({ ...body, timestamp, messageId }, JSON.parse(renderBody(call)))
 })
 
 test('docs/operations.md names every exposed metric, and no others', () => {

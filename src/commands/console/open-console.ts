@@ -36,7 +36,7 @@ import { replaysOf } from '../../console/replays/replays.ts'
 import { ReplayRunner } from '../../console/replays/replay-runner.ts'
 import { openReplays } from '../replays/open-replays.ts'
 import { usageError } from '../flags.ts'
-import { version } from '../version.ts'
+import { version } from '../../version.ts'
 
 export interface OpenConsoleOptions extends Context {
   logCounts?: LogCounts

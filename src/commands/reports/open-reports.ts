@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import { ReportWriter } from '../../adapters/kafka/write/report-writer.ts'
-import { version } from '../version.ts'
+import { version } from '../../version.ts'
 import type { Part } from '../../supervisor.ts'
 import type { Context } from '../context.ts'
 import { deploymentOf } from '../deployment.ts'

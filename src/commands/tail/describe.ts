@@ -13,7 +13,7 @@ export function describeLine(line: TailLine): void {
   if (dropped > 0) process.stderr.write(`… ${count(dropped, 'more call')}: the output is read too slowly\n`)
 }
 
-/** `12:03:04.123  track     u-1  Order Completed  {"total":30}` */
+/** `12:03:04.123  track     u-1  Order Completed  {"total":30}  1f0f5a0e-…`: the messageId is what `why` takes. */
 export function callLine(call: AnalyticsCall): string {
   const { type, userId, anonymousId, event, name, groupId, previousId, properties, traits, receivedAt } = call
   const time = new Date(receivedAt)
@@ -24,6 +24,7 @@ export function callLine(call: AnalyticsCall): string {
     userId ?? anonymousId ?? '-',
     what,
     shortened(properties ?? traits),
+    call.messageId,
   ]
   return printable(parts.filter((part) => part !== null && part !== '').join('  '))
 }

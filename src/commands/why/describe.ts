@@ -161,7 +161,7 @@ function endOf({ state, at, byTally, attempts, reason, pausedAt, tier, dueAt, de
 
 function endOfRecord(record: NonNullable<CopyLife['record']>): string {
   if (record.state === 'skipped' && record.byTally)
-    return `skipped, by ${isoOf(record.at!)}: there was nobody to deliver it to`
+    return `skipped, by ${isoOf(record.at!)}: no destination takes it (see above)`
   return endOf({ ...record, attempts: null, tier: null, dueAt: null })
 }
 

@@ -3,8 +3,8 @@ import { execFileSync } from 'node:child_process'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { commitOf, versionOf } from '../../src/commands/version.ts'
-import { temporaryFolder } from '../support/deployment/rig.ts'
+import { commitOf, versionOf } from '../src/version.ts'
+import { temporaryFolder } from './support/deployment/rig.ts'
 
 test('between two releases the version names the commit, wherever git keeps it', async (t) => {
   const folder = join(await temporaryFolder(t), 'checkout')

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
 /** As commands print it, and metrics and heartbeats name it. */
-export const version: string = versionOf(join(import.meta.dirname, '../..'))
+export const version: string = versionOf(join(import.meta.dirname, '..'))
 
 /**
  * Of a checkout or an installed package: what its package.json says and, between two releases, the commit, so that
