@@ -9,7 +9,7 @@ import { assertAccessible, openPage, tabTo } from '../support/browser/watched-pa
 test('the page around every page', async (t) => {
   const deployment = await deploy(t)
   await deployment.destination({ id: 'crm', urls: ['http://127.0.0.1:9/'] })
-  const loginCode = new LoginCode()
+  const loginCode = new LoginCode(Date.now())
   const console = await startConsole(deployment, { loginCode })
   const { url } = console
   const visible = (text: string) => `h1:has-text("${text}")`

@@ -35,7 +35,7 @@ async function underTest(t: TestContext) {
   const deployment = await deploy(t)
   const receiver = await startReceiver(t)
   await deployment.destination({ urls: [receiver.url] })
-  const loginCode = new LoginCode()
+  const loginCode = new LoginCode(Date.now())
   return { deployment, receiver, loginCode, console: await startConsole(deployment, { loginCode }) }
 }
 
@@ -202,6 +202,20 @@ test('a forged cookie is refused, whatever of it is changed', async (t) => {
   // Secrets are in no line of the log.
   const written = JSON.stringify(console.log)
   assert.ok(!written.includes(mac) && !written.includes(adminToken))
+})
+
+test('a login link works for a quarter of an hour', async (t) => {
+  const { console, loginCode } = await underTest(t)
+  const begin = Date.now()
+  t.mock.timers.enable({ apis: ['Date'], now: begin + 16 * 60_000 })
+  const late = await logIn(console, { code: loginCode.text })
+  assert.deepEqual([late.status, late.headers.get('set-cookie')], [401, null])
+  assert.match(
+    ((await late.json()) as { message: string }).message,
+    /older than 15 minutes.* \.postrider\/dev\.env/,
+  )
+  t.mock.timers.setTime(begin + 14 * 60_000)
+  assert.equal((await logIn(console, { code: loginCode.text })).status, 200)
 })
 
 test('a login link works once, and wrong tokens are refused, at last with a delay', async (t) => {

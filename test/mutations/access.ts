@@ -92,6 +92,13 @@ export const access: readonly Mutation[] = [
     },
   },
   {
+    id: 'login-links-that-never-expire',
+    file: 'src/adapters/http/page/login-code.ts',
+    find: 'if (this.#isUsed || now >= this.#expiresAt) return false',
+    replace: 'if (this.#isUsed || now < 0) return false',
+    test: { file: 'console/session-api.test.ts', name: 'a login link works for a quarter of an hour' },
+  },
+  {
     id: 'contents-shown-to-a-reader',
     file: 'src/console/messages/describe.ts',
     find: '...(hidesContents && noContents),',

@@ -19,7 +19,7 @@ import {
 } from './authorization.ts'
 import { forbidden, foreign, jsonNeeded, tokenRefused, unauthorized } from './console-answers.ts'
 import { saysJson } from './console-bodies.ts'
-import type { LoginCode } from './page/login-code.ts'
+import { loginMinutes, type LoginCode } from './page/login-code.ts'
 import { isForeign, isOverTls } from './page/request-origin.ts'
 import { SessionCookies } from './page/session-cookie.ts'
 
@@ -130,12 +130,14 @@ export class AccessCheck {
     if (!(await this.#options.refused(request, verdict.refused)))
       throw new RequestRefused('busy', 'too many wrong tokens come in; try again later')
     const message =
-      'code' in given ? 'the link was used before, or its console has ended' : unauthorized.wrong
+      'code' in given
+        ? `the link was used before, is older than ${loginMinutes} minutes, or its console has ended: log in with ADMIN_TOKEN, which \`npm start\` keeps in .postrider/dev.env, or start again for another link`
+        : unauthorized.wrong
     throw new RequestRefused('unauthorized', message)
   }
 
   #ofCode(code: string): TokenVerdict {
-    if (!this.#options.loginCode?.use(code)) return { refused: 'wrong' }
+    if (!this.#options.loginCode?.use(code, Date.now())) return { refused: 'wrong' }
     return { caller: { name: adminTokenName, role: 'admin' } }
   }
 }

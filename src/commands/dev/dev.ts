@@ -127,7 +127,7 @@ async function dev(command: Command): Promise<void> {
       ? await prepareTraffic(context, state, screen, collecting.promise)
       : await endTraffic(context, state)
     if (traffic) closers.push(traffic.close)
-    const loginCode = new LoginCode()
+    const loginCode = new LoginCode(Date.now())
     const console = openConsole({ ...shared, host: ownHost, loginCode })
     const page = new MetricsPage()
     page.add(processMetrics(context, [collector, forwarder, console]))

@@ -1,6 +1,7 @@
 import type { Config } from '../../config/config.ts'
 import { topicNames } from '../../core/topics.ts'
 import { demoId } from './demo.ts'
+import { loginMinutes } from '../../adapters/http/page/login-code.ts'
 import type { Screen } from './screen.ts'
 
 export interface Places {
@@ -21,9 +22,11 @@ export function sayNext(screen: Screen, config: Config, places: Places): void {
   const writeKey = /^[\w.-]+$/.test(places.writeKey) ? places.writeKey : 'WRITE_KEY'
   const { calls } = topicNames(config.topicPrefix)
   screen.say(`
-Open the console in a browser; this link logs in once:
+Open the console in a browser; this link logs in once, within ${loginMinutes} minutes:
 
   ${loginUrl}
+
+Later, log in at ${consoleUrl} with ADMIN_TOKEN of .postrider/dev.env; the next start prints another link.
 
 In a second terminal, in this folder:
 

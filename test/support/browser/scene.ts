@@ -29,7 +29,7 @@ export async function startScene(
   const store = await temporaryFolder(t)
   const deployment = await deploy(t, { COLLECTOR_PORT: '0', STORE_PATH: store, ...env })
   await prepare(deployment)
-  const loginCode = new LoginCode()
+  const loginCode = new LoginCode(Date.now())
   const console = await startConsole(deployment, { loginCode })
   const parts = startCommand(t, deployment, 'run', 'collector', 'forwarder')
   let output = ''
