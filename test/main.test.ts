@@ -44,6 +44,20 @@ test('help lists every command, and each command has its own help', () => {
   }
 })
 
+test('help is wrapped where the terminal ends, and nowhere else', () => {
+  for (const name of ['collector', 'forwarder', 'console', 'run']) {
+    const [, description] = postrider(name, '--help').stdout.split('\n\n')
+    const lines = description!.split('\n')
+    // Each line is as full as the first word of the next one lets it be.
+    lines
+      .slice(1)
+      .forEach((line, index) =>
+        assert.ok(lines[index]!.length + 1 + line.split(' ')[0]!.length >= 80, `${name}: ${lines[index]}`),
+      )
+  }
+  assert.match(postrider('console', '--help').stdout, /web console/)
+})
+
 test('the commands for deletions say which sources they affect', () => {
   for (const name of ['delete-user', 'deletions']) {
     const help = postrider(name, '--help').stdout.replace(/\s+/g, ' ')
@@ -52,7 +66,8 @@ test('the commands for deletions say which sources they affect', () => {
 })
 
 test('the version is the package’s', () => {
-  assert.equal(postrider('--version').stdout, `${versionOf(fileURLToPath(new URL('..', import.meta.url)))}\n`)
+  const version = versionOf(fileURLToPath(new URL('..', import.meta.url)))
+  for (const flag of ['--version', '-v']) assert.equal(postrider(flag).stdout.trim(), version)
 })
 
 test('wrong usage gets one line that says what to do, and exit code 2', () => {
@@ -65,6 +80,31 @@ test('wrong usage gets one line that says what to do, and exit code 2', () => {
       ['dead-letters', 'lst'],
       /^postrider: unknown command 'lst' \(Did you mean list\?\)\. See `postrider dead-letters --help`$/,
     ],
+    [
+      ['destinations', 'create', '--name', 'CRM'],
+      /^postrider: required options '--id <id>', '--source <id>', '--url <url>' not specified\. See `postrider destinations create --help`$/,
+    ],
+    [
+      ['tokens', 'create', '--name', 'ci'],
+      /^postrider: required option '--role <role>' not specified\. See `postrider tokens create --help`$/,
+    ],
+    [
+      ['tokens', 'create', '--name', 'ci', '--role', 'root'],
+      /^postrider: option '--role <role>' argument 'root' is invalid\. Allowed choices are reader, operator, admin\. See `postrider tokens create --help`$/,
+    ],
+    [
+      ['sources', 'add'],
+      /^postrider: unknown command 'add' \(Did you mean create\?\)\. See `postrider sources --help`$/,
+    ],
+    [
+      ['destinations', 'delete', 'crm'],
+      /^postrider: unknown command 'delete' \(ids are never used again, so nothing is deleted: `postrider destinations disable`\)\. See `postrider destinations --help`$/,
+    ],
+    [
+      ['tokens', 'rm', 'ci'],
+      /^postrider: unknown command 'rm' \(Did you mean revoke\?\)\. See `postrider tokens --help`$/,
+    ],
+    [['deletions', 'shred'], /^postrider: unknown command 'shred'\. See `postrider deletions --help`$/],
     [['setup', '--foo'], /^postrider: unknown option '--foo'\. See `postrider setup --help`$/],
     [['--kafka-brokers', 'x', 'dead-letters', 'list'], /^postrider: --kafka-brokers is "x"/],
     [['dead-letters', 'list', '--kafka-brokers', 'x'], /^postrider: --kafka-brokers is "x"/],

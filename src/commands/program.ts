@@ -183,18 +183,23 @@ function commandAskedFor(args: readonly string[]): string | undefined {
 /** Commands that were not made by their parent have taken over nothing of it. */
 function inherit(command: Command, parent: Command): void {
   command.copyInheritedSettings(parent)
+  explainErrors(command)
   for (const child of command.commands) inherit(child, command)
+}
+
+function explainErrors(command: Command): Command {
+  return command.configureOutput({ outputError: (text, write) => write(`${oneLine(text, command)}\n`) })
 }
 
 /** The whole command line, with the subcommands and flags of the command that is asked for. */
 export async function program(args: readonly string[]): Promise<Command> {
   const root = new Command('postrider')
     .description('Delivers analytics calls from Kafka to your own URLs.')
-    .version(version)
+    .version(version, '-v, --version')
     .exitOverride()
     .showSuggestionAfterError()
     .configureHelp({ showGlobalOptions: true, sortSubcommands: false })
-    .configureOutput({ outputError: (text, write) => write(oneLine(text, args)) })
+  explainErrors(root)
   for (const [flags, description] of globalOptions) root.option(flags, description)
   const asked = commandAskedFor(args)
   for (const { name, summary, make } of entries) {
@@ -205,12 +210,47 @@ export async function program(args: readonly string[]): Promise<Command> {
   return root
 }
 
-/** Commander puts a suggestion on a line of its own. */
-function oneLine(text: string, args: readonly string[]): string {
-  const asked = entries.find(({ name }) => name === commandAskedFor(args))
-  const help = ['postrider', ...(asked ? [asked.name] : []), '--help'].join(' ')
-  return `postrider: ${text
+/** What commands are called elsewhere, and what does it here. */
+const otherWords: Readonly<Record<string, readonly string[]>> = {
+  create: ['add', 'new', 'make'],
+  show: ['get', 'describe', 'view'],
+  list: ['ls'],
+  update: ['edit', 'set', 'change', 'modify'],
+  revoke: ['delete', 'remove', 'rm'],
+  disable: ['delete', 'remove', 'rm'],
+}
+
+/** An error of Commander's in one line, with all that is missing and where to look. */
+function oneLine(text: string, command: Command): string {
+  const problem = text
     .trim()
     .replace(/^error: /, '')
-    .replace(/\s*\n\s*/g, ' ')}. See \`${help}\`\n`
+    .replace(/\s*\n\s*/g, ' ')
+    .replace(/\.$/, '')
+  const missing = command.options.filter(
+    (option) => option.mandatory && command.getOptionValue(option.attributeName()) === undefined,
+  )
+  const what =
+    problem.startsWith('required option') && missing.length > 1
+      ? `required options ${missing.map(({ flags }) => `'${flags}'`).join(', ')} not specified`
+      : problem
+  return `postrider: ${what}${hintOn(problem, command)}. See \`${nameOf(command)} --help\``
 }
+
+/** Where Commander has none, because the words do not look alike. */
+function hintOn(problem: string, command: Command): string {
+  const word = /^unknown command '([^']+)'$/.exec(problem)?.[1]
+  const [meant] = Object.entries(otherWords).find(
+    ([name, others]) => word !== undefined && others.includes(word) && has(command, name),
+  ) ?? [null]
+  if (meant === null) return ''
+  return meant === 'disable'
+    ? ` (ids are never used again, so nothing is deleted: \`${nameOf(command)} disable\`)`
+    : ` (Did you mean ${meant}?)`
+}
+
+const has = (command: Command, name: string): boolean =>
+  command.commands.some((child) => child.name() === name)
+
+const nameOf = (command: Command): string =>
+  command.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name()

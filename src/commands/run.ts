@@ -7,17 +7,17 @@ const known = Object.keys(partMakers).join(', ')
 
 const descriptions: Record<PartName, string> = {
   collector:
-    'Takes calls over HTTP (POST /v1/batch and the other routes of the tracking API) until SIGTERM: requests under\n' +
-    'way are answered first. A call is acknowledged once Kafka has it. Start it as often as you like, behind any\n' +
-    'load balancer: each one knows the retries of its own calls.',
+    'Takes calls over HTTP (POST /v1/batch and the other routes of the tracking API) until SIGTERM: requests in flight ' +
+    'are answered first. A call is acknowledged once Kafka has it. Start it as often as you like, behind any load ' +
+    'balancer: each drops repeats of what it took itself.',
   forwarder:
-    'Delivers calls to webhooks until SIGTERM: what is in flight is finished and committed first. Start it as often\n' +
-    'as you like, on one machine or on many: the processes share the partitions of one consumer group (GROUP_ID).',
+    'Delivers calls to webhooks until SIGTERM: what is in flight is finished and committed first. Start it as often as ' +
+    'you like, on one machine or on many: the processes share the partitions of one consumer group (GROUP_ID).',
   console:
-    'Serves the admin API until SIGTERM: requests in flight are finished first. It needs ADMIN_TOKEN, which every\n' +
-    'request has to carry, and speaks plain HTTP: run it behind a TLS-terminating proxy. It listens for this\n' +
-    'machine only, unless CONSOLE_HOST is set. Several can run at once.\n' +
-    'What it can do is at /api/v1/openapi.json.',
+    'Serves the web console and the admin API until SIGTERM: requests in flight are finished first. It needs ' +
+    'ADMIN_TOKEN, with which people log in and every request of the API comes, and speaks plain HTTP: run it behind a ' +
+    'TLS-terminating proxy. It listens for this machine only, unless CONSOLE_HOST is set. Several can run at once. The ' +
+    'page is at /, a description of the API at /api/v1/openapi.json.',
 }
 
 /** The command that runs one part. */
@@ -34,8 +34,8 @@ export function partCommand(name: PartName): Command {
 export function runCommand(): Command {
   return new Command('run')
     .description(
-      'Runs several parts in one process until SIGTERM, with one log and one /metrics. They start in the order\n' +
-        `given and stop in the reverse one. Parts: ${known}.`,
+      'Runs several parts in one process until SIGTERM, with one log and one /metrics. They start in the order given ' +
+        `and stop in the reverse one. Parts: ${known}.`,
     )
     .argument('<part...>', `one or several of: ${known}`)
     .addOption(settingOption('METRICS_PORT'))

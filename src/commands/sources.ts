@@ -62,7 +62,7 @@ export function sourcesCommand(): Command {
   command
     .command('update <id>')
     .summary('change its name, write key or quota')
-    .description('Changes what is given, and nothing else. The old write key stops to work.')
+    .description('Changes what is given, and nothing else. A write key that is replaced stops working.')
     .option('--name <name>', 'for people')
     .option('--write-key <key>', 'visible ASCII without a colon')
     .option('--max-rate <rate>', `${quotaText}; none takes it away`)

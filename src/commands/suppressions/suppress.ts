@@ -43,7 +43,7 @@ export function unsuppressCommand(): Command {
       .summary('take and deliver calls of users again')
       .description(
         'Ends the suppression of users. Calls that were dropped or skipped meanwhile do not come back; calls that wait ' +
-          'in a retry tier are delivered when they come due. Without --source it ends all there is of them.',
+          'in a retry tier are delivered when they come due. Without --source it ends every suppression of these users.',
       ),
     'only at this source; can be repeated. Not for a user who is suppressed at every source',
   )

@@ -22,7 +22,7 @@ export async function suppressUsers(
   )
 }
 
-/** Without sources it ends all there is of a user: the suppression at every source, and those at single ones. */
+/** Without sources it ends every suppression of a user: the one at every source, and those at single ones. */
 export async function unsuppressUsers(
   ports: SuppressionPorts,
   given: ChosenUsers,

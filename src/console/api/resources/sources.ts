@@ -36,7 +36,7 @@ export const sourceOperations = settingOperations({
     show: { summary: 'One source' },
     update: {
       summary: 'Change its name, write key or quota',
-      description: 'Changes what is given, and nothing else. The old write key stops to work.',
+      description: 'Changes what is given, and nothing else. A write key that is replaced stops working.',
     },
     enable: { summary: 'Take its calls again' },
     disable: { summary: 'Refuse and skip its calls' },
