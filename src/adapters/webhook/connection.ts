@@ -60,6 +60,8 @@ export class Connection implements SocketReader {
   #cancelOpening: Cancel = ignore
   #head = ''
   #body: Uint8Array | null = null
+  /** The request that was written last took two writes. */
+  #isLarge = false
 
   /** @param openings opens the connection when its turn has come */
   constructor(origin: URL, connect: Connect, openings: Openings, owner: ConnectionOwner) {
@@ -118,14 +120,23 @@ export class Connection implements SocketReader {
     // The attempt may have ended within: its response was too long.
     if (end < 0 || this.#ended) return
     // What follows a response without having been asked for must not be taken for the next one.
-    const isClean = end === data.length && this.#socket!.writableLength === 0
+    const isClean = end === data.length && !this.#isWriting
     attempt.onEnd(isClean && this.#reader.keepsConnection && this.#keptSeconds > 0)
+  }
+
+  /**
+   * The request is still on its way out of this process. What is one write keeps its order whatever comes next, so it is
+   * not asked about: over TLS Node says that it is written only in a later phase than an answer may come.
+   */
+  get #isWriting(): boolean {
+    return this.#isLarge && this.#socket!.writableLength > 0
   }
 
   #write(head: string, body: Uint8Array): void {
     if (!this.attempt!.begin()) return
     const socket = this.#socket!
-    if (body.length > maxCopiedBytes) {
+    this.#isLarge = body.length > maxCopiedBytes
+    if (this.#isLarge) {
       socket.cork()
       socket.write(head, 'latin1')
       socket.write(body)

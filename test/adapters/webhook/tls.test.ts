@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import type { LookupFunction } from 'node:net'
 import { test, type TestContext } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import { Worker } from 'node:worker_threads'
 import { createAuthority, selfSigned } from '../../support/secured/certificates.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { openTransport, send } from './transport-under-test.ts'
@@ -45,6 +48,48 @@ test('further connections take up the session of the first, also after a garbage
     [2, true],
     [3, true],
   ])
+})
+
+test('a connection is used again although its answer came before the write was reported to be done', async (t) => {
+  const authority = await createAuthority(t)
+  const answered = new Int32Array(new SharedArrayBuffer(4))
+  // In a thread of its own: it answers while this one stands still.
+  const receiver = new Worker(
+    `const { createServer } = require('node:https')
+     const { parentPort, workerData: { tls, answered } } = require('node:worker_threads')
+     let accepted = 0
+     const server = createServer(tls, (request, response) => {
+       request.resume().on('end', () => response.end('ok', () => {
+         Atomics.add(answered, 0, 1)
+         Atomics.notify(answered, 0)
+       }))
+     })
+     server.on('connection', () => accepted++)
+     server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port))
+     parentPort.on('message', () => parentPort.postMessage(accepted))`,
+    { eval: true, workerData: { tls: await authority.issue(), answered } },
+  )
+  t.after(() => receiver.terminate())
+  const [port] = (await once(receiver, 'message')) as [number]
+  const endpoint = openTransport(t, { ca: authority.ca }).open({
+    url: `https://127.0.0.1:${port}/`,
+    headers: {},
+  })
+  await send(endpoint)
+  for (let round = 0; round < 5; round++) {
+    await nextTurn()
+    const outcome = send(endpoint)
+    // Stands still in each turn, so that the answer is there before the next one.
+    const before = Atomics.load(answered, 0)
+    for (let turn = 0; turn < 3 && Atomics.load(answered, 0) === before; turn++) {
+      Atomics.wait(answered, 0, before, 50)
+      await nextTurn()
+    }
+    assert.equal((await outcome).kind, 'success')
+  }
+  const accepted = once(receiver, 'message')
+  receiver.postMessage('how many')
+  assert.deepEqual(await accepted, [1])
 })
 
 test('a certificate that names an IP address is accepted for it', async (t) => {
