@@ -150,9 +150,53 @@ export const requests: readonly Mutation[] = [
     },
   },
   {
+    id: 'a-request-written-before-what-has-come-is-read',
+    file: 'src/adapters/webhook/connection.ts',
+    find: 'if (this.#connected) this.#polls.wait(this)',
+    replace: 'if (this.#connected) this.onPolled()',
+    test: {
+      file: 'adapters/webhook/stray-answers.test.ts',
+      name: 'a second answer to one request is never another request’s: in the next TLS record',
+    },
+  },
+  {
+    id: 'half-a-poll-phase-taken-for-a-whole-one',
+    file: 'src/adapters/webhook/poll-phase.ts',
+    find: `      setImmediate(() => {
+        for (const each of waiting) each.onPolled()
+      })`,
+    replace: '      for (const each of waiting) each.onPolled()',
+    test: {
+      file: 'adapters/webhook/stray-answers.test.ts',
+      name: 'what came on an idle connection while the process was busy is not an answer: ',
+    },
+  },
+  {
+    id: 'the-first-request-written-before-what-has-come-is-read',
+    file: 'src/adapters/webhook/connection.ts',
+    find: `    this.#connected = true
+    this.#polls.wait(this)`,
+    replace: `    this.#connected = true
+    this.onPolled()`,
+    test: {
+      file: 'adapters/webhook/stray-answers.test.ts',
+      name: 'an answer that came before the first request of its connection is not its answer: ',
+    },
+  },
+  {
+    id: 'tls-connections-closed-for-a-late-report-of-a-write',
+    file: 'src/adapters/webhook/connection.ts',
+    find: 'return this.#isLarge && ',
+    replace: 'return ',
+    test: {
+      file: 'adapters/webhook/tls.test.ts',
+      name: 'a connection is used again although its answer came before the write was reported to be done',
+    },
+  },
+  {
     id: 'a-connection-used-again-in-the-middle-of-a-request',
     file: 'src/adapters/webhook/connection.ts',
-    find: ' && this.#socket!.writableLength === 0',
+    find: ' && !this.#isWriting',
     replace: '',
     test: {
       file: 'adapters/webhook/connection.test.ts',

@@ -55,10 +55,9 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
     this.#startedAt = startedAt
   }
 
-  /** The connection is there, and the request is written unless it is not wanted any more. */
+  /** The request is written unless it is not wanted any more. */
   begin(): boolean {
-    // Within send() nothing can have changed; a new connection takes its time.
-    if (!this.starting && this.#sink.withdraw?.()) {
+    if (this.#sink.withdraw?.()) {
       this.#settled = true
       this.#owner.finish(this, false)
       return false
@@ -113,16 +112,16 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
   }
 
   /**
-   * A keep-alive connection that the server closes just as we write says nothing about the endpoint. The request
-   * then goes out once more on a new connection, within the same deadline and as the same attempt, provided that
-   * the connection had served before and that not one byte of a response has come. That is as safe as any retry:
+   * A keep-alive connection that ends before our request is written, or just as we write, says nothing about the
+   * endpoint. The request then goes out on a new connection, within the same deadline and as the same attempt, provided that
+   * the connection had served before and that not one byte of a response has come. If it was written, it goes out
+   * once more, which is as safe as any retry:
    * the receiver may have taken the first copy, and recognises the second by Idempotency-Key or messageId. (Go's
    * net/http does the same for requests that carry an Idempotency-Key.) It cannot happen twice: the new connection has
    * not served before.
    */
   #mayRestart(error: Error): boolean {
     return (
-      this.#written &&
       !this.#answered &&
       this.connection !== null &&
       this.connection.responses > 0 &&

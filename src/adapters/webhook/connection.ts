@@ -4,11 +4,12 @@ import type { OutcomeKind } from '../../core/delivery/outcome.ts'
 import type { Connect, SocketReader } from './connect.ts'
 import { ClosedByServer } from './failure.ts'
 import type { Cancel, Openings } from './openings.ts'
+import type { PollPhase, PollWaiter } from './poll-phase.ts'
 import { MalformedResponse, ResponseReader, type ResponseHandler } from './response-reader.ts'
 
 /** What a connection carries: one request, and its response. */
 export interface CarriedAttempt extends ResponseHandler {
-  /** The connection is there, and the request would be written now. False: it is not wanted any more. */
+  /** The request would be written now. False: it is not wanted any more. */
   begin(): boolean
   /** The first byte of a response. */
   onFirstByte(): void
@@ -26,6 +27,14 @@ export interface ConnectionOwner {
   onClosed(connection: Connection): void
 }
 
+/** What all connections share. */
+export interface ConnectionParts {
+  connect: Connect
+  /** Opens a connection when its turn has come. */
+  openings: Openings
+  polls: PollPhase
+}
+
 /** A larger body is not copied to stand in one buffer with its head. */
 const maxCopiedBytes = 16_384
 
@@ -35,12 +44,16 @@ const keepSeconds = 15
 const earlierSeconds = 2
 
 /**
- * One connection to an origin, with HTTP/1.1: one request at a time, each written at once. It connects at the first one.
+ * One connection to an origin, with HTTP/1.1: one request at a time. It connects at the first one.
+ *
+ * A response belongs to the request that was written before it, and nothing in HTTP/1.1 says which that is. So a request is
+ * written only once everything that had come until it was chosen for this connection has been read: after a whole poll
+ * phase. What comes before that was not asked for, and ends the connection with the request unwritten.
  *
  * Written by hand, since with undici's client, which is made for any request and any response, a delivery took 30 % more
  * CPU (docs/performance.md).
  */
-export class Connection implements SocketReader {
+export class Connection implements SocketReader, PollWaiter {
   /** What it carries now; null while it is free. */
   attempt: CarriedAttempt | null = null
   /** Responses so far: the server may close a used connection at the very moment we write. */
@@ -52,22 +65,24 @@ export class Connection implements SocketReader {
   readonly #origin: URL
   readonly #connect: Connect
   readonly #openings: Openings
+  readonly #polls: PollPhase
   readonly #owner: ConnectionOwner
   readonly #reader = new ResponseReader()
   #socket: Socket | null = null
   #connected = false
   #ended = false
   #cancelOpening: Cancel = ignore
+  /** Of a request that is not written yet; `#body` is null when there is none. */
   #head = ''
   #body: Uint8Array | null = null
   /** The request that was written last took two writes. */
   #isLarge = false
 
-  /** @param openings opens the connection when its turn has come */
-  constructor(origin: URL, connect: Connect, openings: Openings, owner: ConnectionOwner) {
+  constructor(origin: URL, parts: ConnectionParts, owner: ConnectionOwner) {
     this.#origin = origin
-    this.#connect = connect
-    this.#openings = openings
+    this.#connect = parts.connect
+    this.#openings = parts.openings
+    this.#polls = parts.polls
     this.#owner = owner
   }
 
@@ -82,16 +97,14 @@ export class Connection implements SocketReader {
   }
 
   /**
-   * Writes a request of the attempt that it carries: now, or once it is connected.
+   * Writes a request of the attempt that it carries: soon, or once it is connected.
    * @param head to the empty line, in Latin-1
    */
   send(head: string, body: Uint8Array): void {
-    if (this.#connected) this.#write(head, body)
-    else {
-      this.#head = head
-      this.#body = body
-      this.#cancelOpening = this.#openings.add(this.#origin.origin, () => this.#open())
-    }
+    this.#head = head
+    this.#body = body
+    if (this.#connected) this.#polls.wait(this)
+    else this.#cancelOpening = this.#openings.add(this.#origin.origin, () => this.#open())
   }
 
   /** Closes the socket whatever it is doing. */
@@ -105,8 +118,8 @@ export class Connection implements SocketReader {
   onRead(data: Buffer): void {
     const { attempt } = this
     if (this.#ended) return
-    if (attempt === null) {
-      this.#end(new ClosedByServer('the server sent what nobody asked for'))
+    if (attempt === null || this.#body !== null) {
+      this.#end(new ClosedByServer('the server sent something before a request'))
       return
     }
     attempt.onFirstByte()
@@ -132,7 +145,11 @@ export class Connection implements SocketReader {
     return this.#isLarge && this.#socket!.writableLength > 0
   }
 
-  #write(head: string, body: Uint8Array): void {
+  onPolled(): void {
+    if (this.#ended) return
+    const [head, body] = [this.#head, this.#body!]
+    this.#head = ''
+    this.#body = null
     if (!this.attempt!.begin()) return
     const socket = this.#socket!
     this.#isLarge = body.length > maxCopiedBytes
@@ -167,10 +184,7 @@ export class Connection implements SocketReader {
   #onConnected(): void {
     if (this.#ended) return
     this.#connected = true
-    const [head, body] = [this.#head, this.#body!]
-    this.#head = ''
-    this.#body = null
-    this.#write(head, body)
+    this.#polls.wait(this)
   }
 
   #onError(error: Error): void {

@@ -1,6 +1,4 @@
-import type { Connect } from './connect.ts'
-import { Connection, type ConnectionOwner } from './connection.ts'
-import type { Openings } from './openings.ts'
+import { Connection, type ConnectionOwner, type ConnectionParts } from './connection.ts'
 
 /**
  * The connections to one scheme, host and port, whichever of its URLs they serve: as many as there are requests under
@@ -9,8 +7,7 @@ import type { Openings } from './openings.ts'
  */
 export class WebhookOrigin implements ConnectionOwner {
   readonly #url: URL
-  readonly #connect: Connect
-  readonly #openings: Openings
+  readonly #parts: ConnectionParts
   readonly #onUnused: () => void
   readonly #connections = new Set<Connection>()
   readonly #free: Connection[] = []
@@ -21,10 +18,9 @@ export class WebhookOrigin implements ConnectionOwner {
    * @param url of any path
    * @param onUnused its last endpoint has left
    */
-  constructor(url: URL, connect: Connect, openings: Openings, onUnused: () => void) {
+  constructor(url: URL, parts: ConnectionParts, onUnused: () => void) {
     this.#url = url
-    this.#connect = connect
-    this.#openings = openings
+    this.#parts = parts
     this.#onUnused = onUnused
   }
 
@@ -46,7 +42,7 @@ export class WebhookOrigin implements ConnectionOwner {
   }
 
   connect(): Connection {
-    const connection = new Connection(this.#url, this.#connect, this.#openings, this)
+    const connection = new Connection(this.#url, this.#parts, this)
     this.#connections.add(connection)
     return connection
   }

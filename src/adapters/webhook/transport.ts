@@ -9,6 +9,7 @@ import { Deadlines } from './deadlines.ts'
 import { WebhookEndpoint, type EndpointOptions } from './endpoint.ts'
 import { Openings } from './openings.ts'
 import { WebhookOrigin } from './origin.ts'
+import { PollPhase } from './poll-phase.ts'
 
 export interface WebhookTransportOptions {
   /** From send() to the last byte of the response: look-up, connect and TLS included. In ms; default 5,000. */
@@ -42,16 +43,19 @@ export const transportOf = (config: Config, lookup?: LookupFunction): WebhookTra
  */
 export function createWebhookTransport(options: WebhookTransportOptions): WebhookTransport {
   const guard = new AddressGuard(options.allowedNetworks, options.lookup)
-  const connect = connectBy(guard.lookup, trustOf(options.ca))
+  const parts = {
+    connect: connectBy(guard.lookup, trustOf(options.ca)),
+    openings: new Openings(),
+    polls: new PollPhase(),
+  }
 
-  const openings = new Openings()
   const origins = new Map<string, WebhookOrigin>()
   let sweep: NodeJS.Timeout | undefined
   const originOf = (url: URL): WebhookOrigin => {
     const name = url.origin
     let origin = origins.get(name)
     if (origin === undefined) {
-      origin = new WebhookOrigin(url, connect, openings, () => {
+      origin = new WebhookOrigin(url, parts, () => {
         origins.delete(name)
         if (origins.size === 0) sweep = void clearInterval(sweep)
       })

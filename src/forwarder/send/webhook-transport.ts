@@ -6,8 +6,8 @@ import type { SignedRequest } from './signed-request.ts'
 export interface AttemptSink {
   onOutcome(outcome: Outcome): void
   /**
-   * Called when the request could not be written within send(), because its connection had to be made, and is about to be
-   * written: true withdraws it, unsent and without an outcome. A process that was frozen in between must not send what has another owner by now.
+   * Called when the request is about to be written, which is never within send(): true withdraws it, unsent and without an
+   * outcome. A process that was frozen in between must not send what has another owner by now.
    */
   withdraw?(): boolean
 }

@@ -5,6 +5,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Connect } from '../../../src/adapters/webhook/connect.ts'
 import { Connection } from '../../../src/adapters/webhook/connection.ts'
 import { Openings } from '../../../src/adapters/webhook/openings.ts'
+import { PollPhase } from '../../../src/adapters/webhook/poll-phase.ts'
 import { openedAtOnce } from '../../../src/core/pacing/limits.ts'
 
 test('a thousand connections are opened over many turns, a few in each', async () => {
@@ -51,8 +52,9 @@ test('a connection that is closed before its turn came connects to nobody', asyn
     return { socket: new Socket(), connected: 'connect' }
   }
   const owner = { session: null, onClosed: () => {} }
+  const parts = { connect, openings, polls: new PollPhase() }
   const open = () => {
-    const connection = new Connection(new URL('https://crm.test'), connect, openings, owner)
+    const connection = new Connection(new URL('https://crm.test'), parts, owner)
     connection.send('POST / HTTP/1.1\r\n\r\n', Buffer.alloc(0))
     return connection
   }

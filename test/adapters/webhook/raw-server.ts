@@ -1,6 +1,10 @@
+import { readFileSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
+import { Duplex } from 'node:stream'
+import { createSecureContext, TLSSocket, type SecureContext, type SecureVersion } from 'node:tls'
 import { once } from 'node:events'
 import type { TestContext } from 'node:test'
+import type { ServerCertificate } from '../../support/secured/certificates.ts'
 
 /** A server on loopback that writes bytes by hand; ended after the test. */
 export interface RawServer {
@@ -11,35 +15,56 @@ export interface RawServer {
   requests: string[]
 }
 
-/**
- * `answer` is called with each whole request, in order over all connections, from 0; with `answersEarly`, with the first
- * bytes of each connection, and nothing more is read from it.
- */
+export interface RawServerOptions {
+  /** `answer` is called with the first bytes of each connection, and nothing more is read from it. */
+  answersEarly?: boolean
+  /** Makes it a TLS server, of this version only. */
+  tls?: ServerCertificate & { version: SecureVersion }
+  /** With TLS: what `answer` or `onConnection` writes in one call reaches the client in one piece. */
+  inOnePiece?: boolean
+  /** Called with each connection; with TLS before the server's last flight of the handshake is written. */
+  onConnection?: (socket: Socket) => void
+}
+
+/** `answer` is called with each whole request, in order over all connections, from 0, and the request. */
 export async function startRawServer(
   t: TestContext,
-  answer: (socket: Socket, index: number) => void,
-  { answersEarly = false } = {},
+  answer: (socket: Socket, index: number, request: string) => void,
+  { answersEarly = false, tls, inOnePiece = false, onConnection }: RawServerOptions = {},
 ): Promise<RawServer> {
   const sockets = new Set<Socket>()
   const requests: string[] = []
   let accepted = 0
-  const server = createServer((socket) => {
-    accepted++
-    sockets.add(socket)
-    socket.on('close', () => sockets.delete(socket)).on('error', () => {})
+  const onSocket = (socket: Socket, together: (write: () => void) => void) => {
+    together(() => onConnection?.(socket))
     let come = ''
     if (answersEarly) {
-      socket.once('data', () => answer(socket.pause(), accepted - 1))
+      socket.once('data', (data) => answer(socket.pause(), accepted - 1, data.toString('latin1')))
       return
     }
     socket.on('data', (data) => {
       come += data.toString('latin1')
       for (let end = endOfRequest(come); end > 0; end = endOfRequest(come)) {
-        requests.push(come.slice(0, end))
+        const request = come.slice(0, end)
+        requests.push(request)
         come = come.slice(end)
-        answer(socket, requests.length - 1)
+        together(() => answer(socket, requests.length - 1, request))
       }
     })
+  }
+  const context = tls && createSecureContext({ ...tls, minVersion: tls.version, maxVersion: tls.version })
+  const server = createServer((socket) => {
+    accepted++
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket)).on('error', () => {})
+    if (!context) return onSocket(socket, (write) => write())
+    const secured = inOnePiece
+      ? new OnePieceSocket(socket, context)
+      : new TLSSocket(socket, { isServer: true, secureContext: context })
+    secured.on('error', () => socket.destroy())
+    secured.once('secure', () =>
+      onSocket(secured, (write) => (secured instanceof OnePieceSocket ? secured.inOnePiece(write) : write())),
+    )
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -49,7 +74,71 @@ export async function startRawServer(
     await once(server, 'close')
   })
   const { port } = server.address() as { port: number }
-  return { url: `http://127.0.0.1:${port}/hook`, connections: () => accepted, requests }
+  return { url: `http${tls ? 's' : ''}://127.0.0.1:${port}/hook`, connections: () => accepted, requests }
+}
+
+/**
+ * The server's side of a TLS connection. All that it writes within one call of `inOnePiece`, TLS's own records included,
+ * reaches the client in one piece, as a network may put it: Node would write each record for itself, in several turns.
+ */
+class OnePieceSocket extends TLSSocket {
+  readonly #wire: Wire
+
+  constructor(socket: Socket, secureContext: SecureContext) {
+    const wire = new Wire(socket)
+    super(wire, { isServer: true, secureContext })
+    this.#wire = wire
+  }
+
+  inOnePiece(write: () => void): void {
+    this.#wire.hold()
+    write()
+    const release = () => {
+      if (this.writableLength > 0) setImmediate(release)
+      else this.#wire.release()
+    }
+    setImmediate(release)
+  }
+}
+
+/** What TLS writes to. */
+class Wire extends Duplex {
+  readonly #socket: Socket
+  #held: Buffer[] | null = null
+
+  constructor(socket: Socket) {
+    super()
+    this.#socket = socket
+    socket.on('data', (data) => this.push(data))
+    socket.on('end', () => this.push(null))
+    socket.on('error', () => {}).on('close', () => this.destroy())
+  }
+
+  hold(): void {
+    this.#held ??= []
+  }
+
+  release(): void {
+    this.#socket.write(Buffer.concat(this.#held ?? []))
+    this.#held = null
+  }
+
+  override _read(): void {}
+
+  override _write(data: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    if (this.#held === null) this.#socket.write(data)
+    else this.#held.push(data)
+    done()
+  }
+
+  override _final(done: () => void): void {
+    this.#socket.end(done)
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.#socket.destroy()
+    done(error)
+  }
 }
 
 /** 0: it is not whole. */
@@ -58,4 +147,18 @@ function endOfRequest(come: string): number {
   if (head < 0) return 0
   const end = head + 4 + Number(/^content-length: (\d+)$/im.exec(come.slice(0, head))![1])
   return come.length < end ? 0 : end
+}
+
+/**
+ * Blocks this process until all that was written to the socket lies in the other side's receive buffer: also over
+ * loopback it takes a moment to get there, and what comes later is another case.
+ */
+export function untilArrived({ localPort, remotePort }: Socket): void {
+  const hex = (port: number | undefined) => `:${port!.toString(16).toUpperCase().padStart(4, '0')}`
+  const line = new RegExp(`${hex(localPort)} [0-9A-F]+${hex(remotePort)} .. ([0-9A-F]{8}):`)
+  const deadline = performance.now() + 1_000
+  // What is acknowledged has arrived.
+  while (process.platform === 'linux' && performance.now() < deadline)
+    if (line.exec(readFileSync('/proc/self/net/tcp', 'latin1'))?.[1] === '00000000') return
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50)
 }
