@@ -194,6 +194,26 @@ export const requests: readonly Mutation[] = [
     },
   },
   {
+    id: 'interim-responses-without-a-bound',
+    file: 'src/adapters/webhook/response-reader.ts',
+    find: 'if (this.#interims > maxInterims || this.#interimBytes > maxPartBytes)',
+    replace: 'if (this.#interims < 0)',
+    test: {
+      file: 'adapters/webhook/response-reader.test.ts',
+      name: 'a malformed response is refused however it is cut, and the error says nothing of it: 9 interim responses',
+    },
+  },
+  {
+    id: 'a-response-without-a-bound',
+    file: 'src/adapters/webhook/response-reader.ts',
+    find: 'const room = maxRawBytes - this.#rawBytes',
+    replace: 'const room = Infinity',
+    test: {
+      file: 'adapters/webhook/response-reader.test.ts',
+      name: 'what is read of a response has a bound, whatever it consists of',
+    },
+  },
+  {
     id: 'a-connection-used-again-in-the-middle-of-a-request',
     file: 'src/adapters/webhook/connection.ts',
     find: ' && !this.#isWriting',

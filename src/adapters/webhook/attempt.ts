@@ -7,6 +7,7 @@ import type { CarriedAttempt, Connection } from './connection.ts'
 import type { Expiring } from './deadlines.ts'
 import { failureOf, wasClosedUnderneath } from './failure.ts'
 import type { OwnSecrets } from './own-secrets.ts'
+import { ResponseTooLong } from './response-reader.ts'
 
 /** The part of an endpoint that its attempts use. */
 export interface AttemptOwner {
@@ -89,6 +90,10 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
 
   onError(error: Error): void {
     if (this.#settled) return
+    if (this.#status > 0 && error instanceof ResponseTooLong) {
+      this.#settleByStatus(false)
+      return
+    }
     if (this.#mayRestart(error)) {
       this.#written = false
       this.#owner.restart(this)

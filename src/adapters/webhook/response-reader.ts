@@ -1,3 +1,5 @@
+import { maxResponseBytes } from '../../core/delivery/response.ts'
+
 /** What reads a response as it comes. */
 export interface ResponseHandler {
   /** The final response's status, from 200 on, and its first Retry-After. */
@@ -9,12 +11,25 @@ export interface ResponseHandler {
 /** What came is not a response as RFC 9112 has it, or has too long a header. The message holds nothing of it. */
 export class MalformedResponse extends Error {}
 
-/** Of a header, or of the trailers; also of a line that says how long a chunk is. */
-const maxHeadBytes = 16_384
+/** The response is longer than is read of any. */
+export class ResponseTooLong extends MalformedResponse {}
+
+/**
+ * All that is read of a response, whatever it consists of. Beside the body there may be as much as this of each of: the
+ * header; interim responses; what says how long chunks are, with its extensions, and trailers.
+ */
+const maxPartBytes = 16_384
+export const maxRawBytes = maxResponseBytes + 3 * maxPartBytes
+/** Interim responses before the final one. */
+const maxInterims = 8
+/** Lines between the chunks of a body, of which each has two, and its trailers. */
+const maxLines = 2_048
 
 const begin = 'HTTP/1.'
 const endOfHead = '\r\n\r\n'
+const endOfHeadBytes = Buffer.from(endOfHead)
 const tooLong = 'the header of the response is too long'
+const tooManyLines = 'the response has too many chunks, or too much between them'
 
 const fieldLine = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+:[\\t\\x20-\\x7e\\x80-\\xff]*"
 /**
@@ -75,7 +90,12 @@ export class ResponseReader {
   #text = ''
   /** The last bytes of a header that is not whole. */
   #tail = ''
-  #trailerBytes = 0
+  /** Of the present response: all that has come, interim responses, and lines of a chunked body. */
+  #rawBytes = 0
+  #interims = 0
+  #interimBytes = 0
+  #lines = 0
+  #lineBytes = 0
 
   /** The end of the connection would be the regular end of the response. */
   get mayEndNow(): boolean {
@@ -87,6 +107,17 @@ export class ResponseReader {
    * MalformedResponse; nothing can be read any more then.
    */
   read(data: Buffer, handler: ResponseHandler): number {
+    const room = maxRawBytes - this.#rawBytes
+    const end = this.#read(data.length > room ? data.subarray(0, room) : data, handler)
+    if (end >= 0) this.#rawBytes = 0
+    else {
+      if (data.length > room) throw new ResponseTooLong('the response is too long')
+      this.#rawBytes += data.length
+    }
+    return end
+  }
+
+  #read(data: Buffer, handler: ResponseHandler): number {
     let at = 0
     while (at < data.length) {
       switch (this.#state) {
@@ -126,21 +157,42 @@ export class ResponseReader {
   /** Returns where the header ends, or -1: `data` has no more. */
   #readHead(data: Buffer, at: number, handler: ResponseHandler): number {
     this.#isWhole = false
-    const piece = data.toString('latin1', at, at + maxHeadBytes)
-    const found = (this.#tail + piece).indexOf(endOfHead)
-    if (found < 0) {
-      this.#keep(piece)
+    const end = this.#endOfHead(data, at)
+    if (end < 0) {
+      this.#keep(data.toString('latin1', at, at + maxPartBytes))
       return -1
     }
-    const end = found + endOfHead.length - this.#tail.length
-    const text = this.#text + piece.slice(0, end)
+    if (this.#text.length + end - at > maxPartBytes) throw new MalformedResponse(tooLong)
+    const text = this.#text + data.toString('latin1', at, end)
     this.#text = ''
     this.#tail = ''
-    if (text.length > maxHeadBytes) throw new MalformedResponse(tooLong)
     const head = headOf(text.slice(0, -endOfHead.length))
     this.#begin(head)
-    if (head.status >= 200) handler.onHead(head.status, head.retryAfter)
-    return at + end
+    if (head.status < 200) this.#countInterim(text.length)
+    else {
+      this.#interims = 0
+      this.#interimBytes = 0
+      handler.onHead(head.status, head.retryAfter)
+    }
+    return end
+  }
+
+  /** Where the header ends, or -1: not in `data`. */
+  #endOfHead(data: Buffer, at: number): number {
+    if (this.#tail !== '') {
+      const joint = this.#tail + data.toString('latin1', at, at + endOfHead.length - 1)
+      const found = joint.indexOf(endOfHead)
+      if (found >= 0) return at + found + endOfHead.length - this.#tail.length
+    }
+    const found = data.indexOf(endOfHeadBytes, at)
+    return found < 0 ? -1 : found + endOfHead.length
+  }
+
+  #countInterim(bytes: number): void {
+    this.#interims++
+    this.#interimBytes += bytes
+    if (this.#interims > maxInterims || this.#interimBytes > maxPartBytes)
+      throw new MalformedResponse('the server sends too many interim responses')
   }
 
   /** Only the end of what has come is looked at: a header that comes byte by byte would take seconds otherwise. */
@@ -150,7 +202,7 @@ export class ResponseReader {
       throw new MalformedResponse('the response is not HTTP/1')
     this.#text += piece
     this.#tail = (this.#tail + piece).slice(1 - endOfHead.length)
-    if (this.#text.length >= maxHeadBytes) throw new MalformedResponse(tooLong)
+    if (this.#text.length >= maxPartBytes) throw new MalformedResponse(tooLong)
   }
 
   /** How long the body is, and whether the connection outlives it (RFC 9112, 6.3 and 9.3). */
@@ -174,7 +226,8 @@ export class ResponseReader {
       if (length > 0 || transferEncoding !== null) this.keepsConnection = false
     } else if (transferEncoding !== null && endsInChunked.test(transferEncoding)) {
       this.#state = State.chunkSize
-      this.#trailerBytes = 0
+      this.#lines = 0
+      this.#lineBytes = 0
       if (!isHttp11) this.keepsConnection = false
     } else if (contentLength === null) {
       this.#state = State.untilEnd
@@ -187,16 +240,19 @@ export class ResponseReader {
 
   /** Completes the line in `#text`; returns where it ends, or -1: `data` has no more. */
   #readLine(data: Buffer, at: number): number {
-    const end = data.indexOf(0x0a, at)
-    this.#text += data.toString('latin1', at, end < 0 ? data.length : end + 1)
-    if (this.#text.length > maxHeadBytes) throw new MalformedResponse('a line of the response is too long')
-    return end < 0 ? -1 : end + 1
+    const found = data.indexOf(0x0a, at)
+    const end = found < 0 ? data.length : found + 1
+    this.#lineBytes += end - at
+    if (this.#lineBytes > maxPartBytes) throw new ResponseTooLong(tooManyLines)
+    this.#text += data.toString('latin1', at, end)
+    return found < 0 ? -1 : end
   }
 
   /** Takes the line in `#text` as a part of a chunked body. True: it was the last one of the response. */
   #takeLine(): boolean {
     const line = this.#text
     this.#text = ''
+    if (++this.#lines > maxLines) throw new ResponseTooLong(tooManyLines)
     if (!line.endsWith('\r\n')) throw new MalformedResponse('a line of the response does not end in CRLF')
     if (this.#state === State.chunkSize) {
       const size = chunkSize.exec(line.slice(0, -2))
@@ -210,9 +266,6 @@ export class ResponseReader {
       this.#state = State.chunkSize
       return false
     }
-    this.#trailerBytes += line.length
-    if (this.#trailerBytes > maxHeadBytes)
-      throw new MalformedResponse('the trailers of the response are too long')
     if (line !== '\r\n') {
       if (!wholeTrailer.test(line)) throw new MalformedResponse('the response has a malformed trailer')
       return false

@@ -3,7 +3,12 @@ import { test } from 'node:test'
 import { inspect } from 'node:util'
 import fc from 'fast-check'
 import { Client } from 'undici'
-import { MalformedResponse, ResponseReader } from '../../../src/adapters/webhook/response-reader.ts'
+import {
+  MalformedResponse,
+  maxRawBytes,
+  ResponseReader,
+  ResponseTooLong,
+} from '../../../src/adapters/webhook/response-reader.ts'
 import { startRawServer } from './raw-server.ts'
 import { allCuts, afterEachByte, anything, cutsOf, head, isWhole, mutated } from './responses.ts'
 import { padded, read, response, someCuts, type Read } from './responses.ts'
@@ -78,8 +83,14 @@ const wellFormed: [what: string, text: string, expected?: Partial<Read>, untilEn
   ['a status that nobody knows', head('HTTP/1.1 999 -', length5) + 'hello', { status: 999 }],
   ['fields of all lengths and signs', head(ok, "!#$%&'*+-.^_`|~09aZ: :", 'X:', 'Y: \t', length5) + 'hello'],
   ['a header of 16 KB', padded(kb16, `${ok}\r\nX: `, `\r\n${head(length5)}`) + 'hello'],
-  ['a chunk line of 16 KB', `${chunks}${padded(kb16, '5;', '\r\n')}hello\r\n0\r\n\r\n`],
-  ['trailers of 16 KB', `${chunks}5\r\nhello\r\n0\r\n${padded(kb16, 'X: ', '\r\n\r\n')}`],
+  ['chunk lines of 16 KB', `${chunks}${padded(kb16 - 7, '5;', '\r\n')}hello\r\n0\r\n\r\n`],
+  ['trailers of 16 KB', `${chunks}5\r\nhello\r\n0\r\n${padded(kb16 - 8, 'X: ', '\r\n\r\n')}`],
+  ['1,022 chunks', `${chunks}${'1\r\nx\r\n'.repeat(1_022)}0\r\n\r\n`, { body: 'x'.repeat(1_022) }],
+  ['8 interim responses', head('HTTP/1.1 102 -').repeat(8) + head(ok, length5) + 'hello'],
+  [
+    'interim responses of 16 KB',
+    padded(kb16, 'HTTP/1.1 103 -\r\nX: ', '\r\n\r\n') + head(ok, length5) + 'hello',
+  ],
 ]
 
 /** Each holds `geheim`. */
@@ -127,6 +138,19 @@ const malformed: [what: string, text: string][] = [
   ['a header of more than 16 KB', padded(kb16 + 1, `${ok}\r\nX: geheim`, `\r\n${head(length5)}`) + 'hello'],
   ['a header of 16 KB without an end', padded(kb16, `${ok}\r\nX: geheim`, '')],
   ['a chunk line of more than 16 KB', `${chunks}${padded(kb16 + 1, '5;geheim', '\r\n')}hello`],
+  [
+    'chunk lines of more than 16 KB',
+    `${chunks}${`${padded(1_000, '1;geheim', '\r\n')}x\r\n`.repeat(17)}0\r\n\r\n`,
+  ],
+  ['1,024 chunks', `${chunks}5\r\ngeheim\r\n${'1\r\nx\r\n'.repeat(1_024)}0\r\n\r\n`],
+  ['9 interim responses', `${head('HTTP/1.1 102 geheim').repeat(9)}${head(ok, length5)}hello`],
+  [
+    'interim responses of more than 16 KB',
+    padded(kb16 - 31, 'HTTP/1.1 103 -\r\nX: geheim', '\r\n\r\n') +
+      head('HTTP/1.1 103 -', 'X: 345678901') +
+      head(ok, length5) +
+      'hello',
+  ],
   ['a chunk line of 16 KB without an end', chunks + padded(kb16 + 1, '5;geheim', '')],
   [
     'trailers of more than 16 KB',
@@ -166,6 +190,26 @@ for (const [what, text] of malformed) {
     )
   })
 }
+
+test('what is read of a response has a bound, whatever it consists of', () => {
+  const body = padded(kb16, `${ok}\r\nX: `, '\r\n\r\n') + 'x'.repeat(1_000_000)
+  for (const size of [1_000, 65_536, body.length]) {
+    const reader = new ResponseReader()
+    let seen = 0
+    const handler = { onHead() {}, onBody: (chunk: Buffer) => void (seen += chunk.length) }
+    let at = 0
+    assert.throws(() => {
+      for (; at < body.length; at += size)
+        reader.read(Buffer.from(body.slice(at, at + size), 'latin1'), handler)
+    }, ResponseTooLong)
+    assert.equal(seen, maxRawBytes - kb16)
+    assert.ok(at <= maxRawBytes)
+  }
+  // Each response has its own.
+  const reader = new ResponseReader()
+  const whole = `${head(ok, 'Content-Length: 60000')}${'x'.repeat(60_000)}`
+  for (let index = 0; index < 4; index++) assert.equal(read(whole, [], reader).end, whole.length)
+})
 
 test('the second of two responses in one piece is read from where the first ends', () => {
   const first = head(ok, chunked, 'Connection: close', 'Keep-Alive: timeout=5') + hello
