@@ -214,6 +214,26 @@ export const requests: readonly Mutation[] = [
     },
   },
   {
+    id: 'connections-that-live-for-ever',
+    file: 'src/adapters/webhook/connection.ts',
+    find: 'return ageMs > (failed ? lifeWithFailureMs : this.#lifeMs)',
+    replace: 'return ageMs > (failed ? lifeWithFailureMs : Infinity)',
+    test: {
+      file: 'adapters/webhook/moving-names.test.ts',
+      name: 'a name that moves is followed within five minutes, however much its connection is used',
+    },
+  },
+  {
+    id: 'connections-kept-to-a-host-that-fails',
+    file: 'src/adapters/webhook/connection.ts',
+    find: 'return ageMs > (failed ? lifeWithFailureMs : this.#lifeMs)',
+    replace: 'return ageMs > (failed ? this.#lifeMs : this.#lifeMs)',
+    test: {
+      file: 'adapters/webhook/moving-names.test.ts',
+      name: 'a name that moves is followed within half a minute where its old host answers 503',
+    },
+  },
+  {
     id: 'a-connection-used-again-in-the-middle-of-a-request',
     file: 'src/adapters/webhook/connection.ts',
     find: ' && !this.#isWriting',

@@ -56,6 +56,11 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
     this.#startedAt = startedAt
   }
 
+  /** It was answered with a 5xx. */
+  get serverFailed(): boolean {
+    return this.#status >= 500
+  }
+
   /** The request is written unless it is not wanted any more. */
   begin(): boolean {
     if (this.#sink.withdraw?.()) {

@@ -33,10 +33,21 @@ export interface ConnectionParts {
   /** Opens a connection when its turn has come. */
   openings: Openings
   polls: PollPhase
+  /** Monotonic, in ms: connections age by it. */
+  steadyNow: () => number
 }
 
 /** A larger body is not copied to stand in one buffer with its head. */
 const maxCopiedBytes = 16_384
+
+/**
+ * How long a connection is used at most, in ms, so that a name that moves is followed: its address is looked up, and vetted,
+ * for each new connection. Less a part of it by chance: those that were opened together need not end together.
+ */
+const lifeMs = 5 * 60_000
+const jitter = 0.2
+/** The same where the server has just failed: it may be the one that its name does not lead to any more. */
+const lifeWithFailureMs = 30_000
 
 /** How long a connection is kept unused, in seconds, unless the server says less. */
 const keepSeconds = 15
@@ -67,6 +78,9 @@ export class Connection implements SocketReader, PollWaiter {
   readonly #openings: Openings
   readonly #polls: PollPhase
   readonly #owner: ConnectionOwner
+  readonly #steadyNow: () => number
+  readonly #openedAt: number
+  readonly #lifeMs = lifeMs * (1 - jitter * Math.random())
   readonly #reader = new ResponseReader()
   #socket: Socket | null = null
   #connected = false
@@ -83,12 +97,20 @@ export class Connection implements SocketReader, PollWaiter {
     this.#connect = parts.connect
     this.#openings = parts.openings
     this.#polls = parts.polls
+    this.#steadyNow = parts.steadyNow
+    this.#openedAt = parts.steadyNow()
     this.#owner = owner
   }
 
   /** It has been unused for as long as it is kept. */
   get isOld(): boolean {
     return this.idleSeconds > this.#keptSeconds
+  }
+
+  /** It has been used for as long as it may be; `failed`: its last response was a 5xx. */
+  mustRetire(failed: boolean): boolean {
+    const ageMs = this.#steadyNow() - this.#openedAt
+    return ageMs > (failed ? lifeWithFailureMs : this.#lifeMs)
   }
 
   get #keptSeconds(): number {

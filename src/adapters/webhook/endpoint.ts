@@ -82,14 +82,14 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
     const { connection } = attempt
     if (connection !== null) {
       connection.responses++
-      this.#routed().origin.giveBack(connection, reusable)
+      this.#routed().origin.giveBack(connection, reusable, attempt.serverFailed)
     }
     if (this.#closed) this.#reportClosed()
   }
 
   restart(attempt: HttpAttempt): void {
     const { origin } = this.#routed()
-    if (attempt.connection !== null) origin.giveBack(attempt.connection, false)
+    if (attempt.connection !== null) origin.giveBack(attempt.connection, false, false)
     this.#sendOn(origin.connect(), attempt)
   }
 

@@ -8,6 +8,7 @@ import { Connection, type ConnectionOwner, type ConnectionParts } from './connec
 export class WebhookOrigin implements ConnectionOwner {
   readonly #url: URL
   readonly #parts: ConnectionParts
+  readonly #withFree: Set<WebhookOrigin>
   readonly #onUnused: () => void
   readonly #connections = new Set<Connection>()
   readonly #free: Connection[] = []
@@ -16,11 +17,13 @@ export class WebhookOrigin implements ConnectionOwner {
 
   /**
    * @param url of any path
+   * @param withFree origins that may have free connections: it adds itself
    * @param onUnused its last endpoint has left
    */
-  constructor(url: URL, parts: ConnectionParts, onUnused: () => void) {
+  constructor(url: URL, parts: ConnectionParts, withFree: Set<WebhookOrigin>, onUnused: () => void) {
     this.#url = url
     this.#parts = parts
+    this.#withFree = withFree
     this.#onUnused = onUnused
   }
 
@@ -47,20 +50,24 @@ export class WebhookOrigin implements ConnectionOwner {
     return connection
   }
 
-  /** What it carried has ended; `reusable` says whether it can take another request. */
-  giveBack(connection: Connection, reusable: boolean): void {
+  /** What it carried has ended; `reusable` says whether it can take another request, `failed` that the response was a 5xx. */
+  giveBack(connection: Connection, reusable: boolean, failed: boolean): void {
     connection.attempt = null
-    if (reusable && this.#endpoints > 0) {
-      connection.idleSeconds = 0
-      this.#free.push(connection)
-    } else this.#discard(connection)
+    if (!reusable || this.#endpoints === 0 || connection.mustRetire(failed)) {
+      this.#discard(connection)
+      return
+    }
+    connection.idleSeconds = 0
+    this.#free.push(connection)
+    this.#withFree.add(this)
   }
 
-  /** Called every second: closes what has been unused for too long. */
+  /** Called every second while there are free ones: closes what has been unused for too long, or is old. */
   closeOld(): void {
     for (const connection of this.#free) connection.idleSeconds++
-    const old = this.#free.filter(({ isOld }) => isOld)
+    const old = this.#free.filter((connection) => connection.isOld || connection.mustRetire(false))
     for (const connection of old) this.onClosed(connection)
+    if (this.#free.length === 0) this.#withFree.delete(this)
   }
 
   /** Ends what is in flight. */

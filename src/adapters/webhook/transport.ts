@@ -22,6 +22,8 @@ export interface WebhookTransportOptions {
   lookup?: LookupFunction
   /** The wall clock in epoch ms, for Retry-After dates; default Date.now. */
   now?: () => number
+  /** A monotonic clock in ms, for the ages of connections; default performance.now. */
+  steadyNow?: () => number
 }
 
 /** Sends webhooks as the settings allow it. `lookup` resolves their host names; default the system's. */
@@ -47,20 +49,22 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
     connect: connectBy(guard.lookup, trustOf(options.ca)),
     openings: new Openings(),
     polls: new PollPhase(),
+    steadyNow: options.steadyNow ?? (() => performance.now()),
   }
 
   const origins = new Map<string, WebhookOrigin>()
+  const withFree = new Set<WebhookOrigin>()
   let sweep: NodeJS.Timeout | undefined
   const originOf = (url: URL): WebhookOrigin => {
     const name = url.origin
     let origin = origins.get(name)
     if (origin === undefined) {
-      origin = new WebhookOrigin(url, parts, () => {
+      origin = new WebhookOrigin(url, parts, withFree, () => {
         origins.delete(name)
         if (origins.size === 0) sweep = void clearInterval(sweep)
       })
       origins.set(name, origin)
-      sweep ??= setInterval(() => origins.forEach((each) => each.closeOld()), 1_000).unref()
+      sweep ??= setInterval(() => withFree.forEach((each) => each.closeOld()), 1_000).unref()
     }
     return origin
   }

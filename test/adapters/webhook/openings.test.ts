@@ -52,7 +52,7 @@ test('a connection that is closed before its turn came connects to nobody', asyn
     return { socket: new Socket(), connected: 'connect' }
   }
   const owner = { session: null, onClosed: () => {} }
-  const parts = { connect, openings, polls: new PollPhase() }
+  const parts = { connect, openings, polls: new PollPhase(), steadyNow: () => 0 }
   const open = () => {
     const connection = new Connection(new URL('https://crm.test'), parts, owner)
     connection.send('POST / HTTP/1.1\r\n\r\n', Buffer.alloc(0))
