@@ -234,6 +234,16 @@ export const requests: readonly Mutation[] = [
     },
   },
   {
+    id: 'a-tls-session-that-was-refused-offered-again',
+    file: 'src/adapters/webhook/connection.ts',
+    find: 'this.#owner.session === this.#session) this.#owner.session = null',
+    replace: 'this.#owner.session === this.#session) void 0',
+    test: {
+      file: 'adapters/webhook/tls.test.ts',
+      name: 'a TLS session that a server refuses is offered once, and the request is sent without it: ',
+    },
+  },
+  {
     id: 'a-connection-used-again-in-the-middle-of-a-request',
     file: 'src/adapters/webhook/connection.ts',
     find: ' && !this.#isWriting',

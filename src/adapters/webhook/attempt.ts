@@ -123,18 +123,17 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
 
   /**
    * A keep-alive connection that ends before our request is written, or just as we write, says nothing about the
-   * endpoint. The request then goes out on a new connection, within the same deadline and as the same attempt, provided that
-   * the connection had served before and that not one byte of a response has come. If it was written, it goes out
-   * once more, which is as safe as any retry:
-   * the receiver may have taken the first copy, and recognises the second by Idempotency-Key or messageId. (Go's
-   * net/http does the same for requests that carry an Idempotency-Key.) It cannot happen twice: the new connection has
-   * not served before.
+   * endpoint, nor does the end of a TLS handshake that offered a session of before. The request then goes out on a new
+   * connection, within the same deadline and as the same attempt, provided that not one byte of a response has come. If
+   * it was written before, that is as safe as any retry: the receiver may have taken the first copy, and recognises the
+   * second by Idempotency-Key or messageId. (Go's net/http does the same for requests that carry an Idempotency-Key.) It
+   * cannot happen twice: the new connection has not served before, and the session is dropped.
    */
   #mayRestart(error: Error): boolean {
     return (
       !this.#answered &&
       this.connection !== null &&
-      this.connection.responses > 0 &&
+      this.connection.mayEndUnnoticed &&
       wasClosedUnderneath(error)
     )
   }

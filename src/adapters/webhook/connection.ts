@@ -85,6 +85,8 @@ export class Connection implements SocketReader, PollWaiter {
   #socket: Socket | null = null
   #connected = false
   #ended = false
+  /** The TLS session that was offered to the server. */
+  #session: Buffer | null = null
   #cancelOpening: Cancel = ignore
   /** Of a request that is not written yet; `#body` is null when there is none. */
   #head = ''
@@ -129,12 +131,22 @@ export class Connection implements SocketReader, PollWaiter {
     else this.#cancelOpening = this.#openings.add(this.#origin.origin, () => this.#open())
   }
 
+  /**
+   * Its end says nothing of the endpoint, if it ends before a response: it had served before, or offered a TLS session that
+   * the server may dislike.
+   */
+  get mayEndUnnoticed(): boolean {
+    return this.responses > 0 || (!this.#connected && this.#session !== null)
+  }
+
   /** Closes the socket whatever it is doing. */
   destroy(): void {
     if (this.#ended) return
     this.#ended = true
     this.#cancelOpening()
     this.#socket?.destroy()
+    // A server may dislike the session that it was offered, and each later one that is offered the same.
+    if (!this.#connected && this.#owner.session === this.#session) this.#owner.session = null
   }
 
   onRead(data: Buffer): void {
@@ -190,7 +202,8 @@ export class Connection implements SocketReader, PollWaiter {
 
   #open(): void {
     try {
-      const { socket, connected } = this.#connect(this.#origin, this, this.#owner.session)
+      this.#session = this.#owner.session
+      const { socket, connected } = this.#connect(this.#origin, this, this.#session)
       this.#socket = socket
       socket.once(connected, () => this.#onConnected())
       socket.on('error', (error) => this.#onError(error))

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import type { LookupFunction } from 'node:net'
+import { connect, createServer, type AddressInfo, type LookupFunction } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -10,6 +10,7 @@ import { runInNewContext } from 'node:vm'
 import { Worker } from 'node:worker_threads'
 import { createAuthority, selfSigned } from '../../support/secured/certificates.ts'
 import { startReceiver } from '../../support/receivers.ts'
+import { startRawServer } from './raw-server.ts'
 import { openTransport, send } from './transport-under-test.ts'
 
 setFlagsFromString('--expose-gc')
@@ -49,6 +50,45 @@ test('further connections take up the session of the first, also after a garbage
     [3, true],
   ])
 })
+
+for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
+  test(`a TLS session that a server refuses is offered once, and the request is sent without it: ${version}`, async (t) => {
+    const authority = await createAuthority(t)
+    const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'
+    const tls = { ...(await authority.issue()), version }
+    const server = await startRawServer(t, (socket) => socket.end(answer), { tls })
+    // Resets each connection whose first message is longer than the very first one: it holds a session.
+    let length = 0
+    let refused = 0
+    const front = createServer((client) => {
+      client
+        .on('error', () => {})
+        .once('data', (hello) => {
+          if (length === 0) length = hello.length
+          if (hello.length > length + 32) {
+            refused++
+            client.resetAndDestroy()
+            return
+          }
+          const upstream = connect(Number(new URL(server.url).port), '127.0.0.1')
+          upstream.on('error', () => {}).write(hello)
+          client.pipe(upstream).pipe(client)
+        })
+    })
+    front.listen(0, '127.0.0.1')
+    await once(front, 'listening')
+    t.after(() => front.close())
+    const { port } = front.address() as AddressInfo
+    const endpoint = openTransport(t, { ca: authority.ca }).open({
+      url: `https://127.0.0.1:${port}/`,
+      headers: {},
+    })
+    for (let index = 0; index < 4; index++) {
+      assert.equal((await send(endpoint)).kind, 'success')
+      assert.deepEqual([server.requests.length, refused], [index + 1, index])
+    }
+  })
+}
 
 test('a connection is used again although its answer came before the write was reported to be done', async (t) => {
   const authority = await createAuthority(t)
