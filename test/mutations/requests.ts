@@ -244,6 +244,16 @@ export const requests: readonly Mutation[] = [
     },
   },
   {
+    id: 'silent-names-that-stop-all-others',
+    file: 'src/adapters/webhook/name-lookup.ts',
+    find: 'if (this.#stuck === this.#slots) for',
+    replace: 'if (this.#stuck > this.#slots) for',
+    test: {
+      file: 'adapters/webhook/name-lookup.test.ts',
+      name: 'names whose servers are silent do not stop the look-ups of others',
+    },
+  },
+  {
     id: 'a-connection-used-again-in-the-middle-of-a-request',
     file: 'src/adapters/webhook/connection.ts',
     find: ' && !this.#isWriting',
@@ -303,8 +313,8 @@ export const requests: readonly Mutation[] = [
   {
     id: 'names-resolved-once-and-for-all',
     file: 'src/adapters/webhook/address-guard.ts',
-    find: 'this.#pending.delete(key)',
-    replace: 'void key',
+    find: 'this.#pending.delete(hostname)',
+    replace: 'void hostname',
     test: {
       file: 'adapters/webhook/address-guard.test.ts',
       name: 'a name that changes to a forbidden address is refused at the next connection',

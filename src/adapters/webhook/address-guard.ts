@@ -1,7 +1,8 @@
-import { lookup as systemLookup, type LookupAddress } from 'node:dns'
+import type { LookupAddress } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { hostOf } from './connect.ts'
+import { NameLookup } from './name-lookup.ts'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 
@@ -22,14 +23,14 @@ const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
  */
 export class AddressGuard {
   readonly #allowed: [Address, number][]
-  readonly #lookup: LookupFunction
+  readonly #names: Pick<NameLookup, 'find'>
   /** Look-ups in flight: connections that open together share one answer. Nothing is kept afterwards. */
   readonly #pending = new Map<string, ((error: Error | null, addresses: LookupAddress[]) => void)[]>()
 
   /** `allowedNetworks` are CIDRs that may be reached although they are not public. */
-  constructor(allowedNetworks: readonly string[], lookup: LookupFunction = systemLookup) {
+  constructor(allowedNetworks: readonly string[], names: Pick<NameLookup, 'find'> = new NameLookup()) {
     this.#allowed = allowedNetworks.map((network) => ipaddr.parseCIDR(network))
-    this.#lookup = lookup
+    this.#names = names
   }
 
   /** Why this host of a URL, given as an address, must not be connected to; null also for names, vetted when resolved. */
@@ -73,32 +74,23 @@ export class AddressGuard {
    * stays Node's (autoSelectFamily).
    */
   readonly lookup: LookupFunction = (hostname, options, callback) => {
-    const family = options.family === 4 || options.family === 6 ? options.family : 0
-    this.#resolve(hostname, family, (error, addresses) => {
+    this.#resolve(hostname, (error, addresses) => {
       if (error) return callback(error, '', 0)
       if (options.all) return callback(null, addresses)
       callback(null, addresses[0]!.address, addresses[0]!.family)
     })
   }
 
-  #resolve(
-    hostname: string,
-    family: 0 | 4 | 6,
-    callback: (error: Error | null, addresses: LookupAddress[]) => void,
-  ) {
-    const key = `${family} ${hostname}`
-    const waiting = this.#pending.get(key)
+  #resolve(hostname: string, callback: (error: Error | null, addresses: LookupAddress[]) => void) {
+    const waiting = this.#pending.get(hostname)
     if (waiting !== undefined) return void waiting.push(callback)
     const callbacks = [callback]
-    this.#pending.set(key, callbacks)
-    this.#lookup(hostname, { all: true, family }, (error, answer) => {
-      this.#pending.delete(key)
-      let failure: Error | null = error
+    this.#pending.set(hostname, callbacks)
+    this.#names.find(hostname, (error, found) => {
+      this.#pending.delete(hostname)
+      let failure = error
       let addresses: LookupAddress[] = []
       if (failure === null) {
-        const found = (Array.isArray(answer) ? answer : [{ address: answer, family: isIP(answer) }]).filter(
-          ({ address }) => typeof address === 'string' && address !== '',
-        )
         addresses = found.filter(({ address }) => this.refusal(address) === null)
         if (addresses.length === 0) failure = refusalError(hostname, found, this)
       }

@@ -7,6 +7,7 @@ import { AddressGuard } from './address-guard.ts'
 import { connectBy } from './connect.ts'
 import { Deadlines } from './deadlines.ts'
 import { WebhookEndpoint, type EndpointOptions } from './endpoint.ts'
+import { NameLookup, type NameLookupOptions } from './name-lookup.ts'
 import { Openings } from './openings.ts'
 import { WebhookOrigin } from './origin.ts'
 import { PollPhase } from './poll-phase.ts'
@@ -20,6 +21,8 @@ export interface WebhookTransportOptions {
   ca: string | null
   /** Resolves host names; default the system's. Its answers are always vetted. */
   lookup?: LookupFunction
+  /** How else names are looked up. */
+  names?: NameLookupOptions
   /** The wall clock in epoch ms, for Retry-After dates; default Date.now. */
   now?: () => number
   /** A monotonic clock in ms, for the ages of connections; default performance.now. */
@@ -44,7 +47,10 @@ export const transportOf = (config: Config, lookup?: LookupFunction): WebhookTra
  * flight behind one connection's fate.
  */
 export function createWebhookTransport(options: WebhookTransportOptions): WebhookTransport {
-  const guard = new AddressGuard(options.allowedNetworks, options.lookup)
+  const guard = new AddressGuard(
+    options.allowedNetworks,
+    new NameLookup({ ...options.names, ...(options.lookup && { system: options.lookup }) }),
+  )
   const parts = {
     connect: connectBy(guard.lookup, trustOf(options.ca)),
     openings: new Openings(),
