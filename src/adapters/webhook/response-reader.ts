@@ -41,6 +41,8 @@ const wholeHead = new RegExp(
 )
 const wholeTrailer = new RegExp(`^${fieldLine}\\r\\n$`)
 
+const bareLf = /(?:^|[^\r])\n/
+
 const saysClose = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/
 const saysKeepAlive = /(?:^|,)[\t ]*keep-alive[\t ]*(?:,|$)/
 const endsInChunked = /(?:^|,)[\t ]*chunked$/
@@ -200,6 +202,8 @@ export class ResponseReader {
     // What is no response should not have to become long to be seen.
     if (this.#text.length < begin.length && !begin.startsWith((this.#text + piece).slice(0, begin.length)))
       throw new MalformedResponse('the response is not HTTP/1')
+    if (bareLf.test((this.#tail.endsWith('\r') ? '\r' : '') + piece))
+      throw new MalformedResponse('a line of the response does not end in CRLF')
     this.#text += piece
     this.#tail = (this.#tail + piece).slice(1 - endOfHead.length)
     if (this.#text.length >= maxPartBytes) throw new MalformedResponse(tooLong)

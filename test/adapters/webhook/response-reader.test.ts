@@ -117,6 +117,8 @@ const malformed: [what: string, text: string][] = [
   ['a malformed interim response', head('HTTP/1.1 103 -', 'geheim') + head(ok, length5) + 'hello'],
   ['a folded line', head(ok, 'X: y', ' geheim', length5) + 'hello'],
   ['a line that ends in LF', `${ok}\nX: geheim\r\n${length5}\r\n\r\nhello`],
+  ['lines that all end in LF', `${ok}\nX: geheim\nContent-Length: 5\n\nhello`],
+  ['a line that ends in LF, and no more', `${ok}\r\nX: geheim\n`],
   ['a field that ends in LF', `${ok}\r\nX: geheim\n${length5}\r\n\r\nhello`],
   ['a CR within a line', head(ok, `X: geheim\r${length5}`) + 'hello'],
   ['a space before the colon', head(ok, 'geheim : x', length5) + 'hello'],
