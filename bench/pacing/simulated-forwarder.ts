@@ -109,7 +109,7 @@ export class SimulatedForwarder {
       dispatcher: this.#dispatcher,
       budget: this.#budget,
       bounds,
-      reports: { retryStarted() {}, breakerChanged() {} },
+      reports: { retryStarted() {}, breakerChanged() {}, sentAgain() {} },
       blocked: () => this.#shedIfBlocking(steadyClock.now()),
       stirred() {},
       wake,

@@ -179,6 +179,7 @@ export class Engine {
   /** Before an attempt is noted. */
   atAttempt: (attempt: Attempt) => void = () => {}
   readonly lateStarts: ActiveDelivery[] = []
+  sentAgain = 0
   readonly deferrals: DeferralReason[] = []
   readonly woken: AssignedPartition[] = []
   readonly #parts: EndpointParts
@@ -213,6 +214,7 @@ export class Engine {
       reports: {
         retryStarted: (delivery) => void this.lateStarts.push(delivery),
         breakerChanged: () => {},
+        sentAgain: () => void this.sentAgain++,
       },
       blocked: () => {},
       stirred: () => {},

@@ -41,7 +41,10 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
   readonly #sink: AttemptSink
   readonly #startedAt: number
   #settled = false
+  /** On its present connection. */
   #written = false
+  /** On that or an earlier one. */
+  #wasWritten = false
   #answered = false
   #status = 0
   #retryAfterMs: number | null = null
@@ -61,14 +64,15 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
     return this.#status >= 500
   }
 
-  /** The request is written unless it is not wanted any more. */
+  /** The request is written unless it is not wanted any more. What was written before cannot be withdrawn. */
   begin(): boolean {
-    if (this.#sink.withdraw?.()) {
+    if (!this.#wasWritten && this.#sink.withdraw?.()) {
       this.#settled = true
       this.#owner.finish(this, false)
       return false
     }
     this.#written = true
+    this.#wasWritten = true
     return true
   }
 
@@ -99,7 +103,7 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
       this.#settleByStatus(false)
       return
     }
-    if (this.#mayRestart(error)) {
+    if (this.#mayRestart(error) && (!this.#written || this.#sink.sendAgain?.() !== false)) {
       this.#written = false
       this.#owner.restart(this)
       return

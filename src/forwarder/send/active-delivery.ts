@@ -44,6 +44,8 @@ export interface DeliveryEndpoint {
   ended(attempt: Attempt, outcome: Outcome): void
   /** See AttemptSink. */
   withdraw(attempt: Attempt): boolean
+  /** See AttemptSink. */
+  sendAgain(attempt: Attempt): boolean
   /** Removes and returns all that is queued; the caller ends it. */
   takeQueued(): Attempt[]
 }
@@ -204,5 +206,9 @@ export class Attempt implements AttemptSink {
 
   withdraw(): boolean {
     return this.endpoint.withdraw(this)
+  }
+
+  sendAgain(): boolean {
+    return this.endpoint.sendAgain(this)
   }
 }

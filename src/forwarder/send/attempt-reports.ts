@@ -28,9 +28,13 @@ const messages: Record<Exclude<Outcome['kind'], 'success' | 'deferred'>, string>
   blocked: "the endpoint's address is not allowed: no request was sent",
 }
 
+/** At most one line for each endpoint in that time, in ms: a server may end its connections at every second request. */
+const sentAgainLineMs = 60_000
+
 /** Where attempts are counted, logged and recorded. */
 export class AttemptReports implements DispatchReports, EndpointReports {
   readonly #parts: AttemptReportsParts
+  readonly #sentAgain = new WeakMap<EndpointQueue, { requests: number; loggedAt: number }>()
 
   constructor(parts: AttemptReportsParts) {
     this.#parts = parts
@@ -61,6 +65,20 @@ export class AttemptReports implements DispatchReports, EndpointReports {
     } else if (to === 'closed') {
       log.info(fields, 'the endpoint recovered: its circuit breaker is closed')
     }
+  }
+
+  sentAgain(endpoint: EndpointQueue): void {
+    const now = steadyClock.now()
+    const counted = this.#sentAgain.get(endpoint) ?? { requests: 0, loggedAt: -Infinity }
+    this.#sentAgain.set(endpoint, counted)
+    counted.requests++
+    if (now - counted.loggedAt < sentAgainLineMs) return
+    const { requests } = counted
+    this.#parts.log.warn(
+      { destination: endpoint.destinationId, urlId: endpoint.id, requests },
+      'the endpoint closed connections with requests on them: these were sent again',
+    )
+    Object.assign(counted, { requests: 0, loggedAt: now })
   }
 
   /** One wide line per failed attempt, with the ids to search by. Never the URL, which may hold a secret. */

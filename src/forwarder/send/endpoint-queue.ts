@@ -24,6 +24,8 @@ export interface EndpointReports {
   breakerChanged(endpoint: EndpointQueue, to: BreakerPhase): void
   /** The first request of a round that came due in a retry tier goes out. */
   retryStarted(active: ActiveDelivery): void
+  /** The server ended a connection with a request on it, which goes out once more. */
+  sentAgain(endpoint: EndpointQueue): void
 }
 
 /** What all endpoints share. */
@@ -242,6 +244,13 @@ export class EndpointQueue implements DeliveryEndpoint, BlockingEndpoint, Deferr
     else this.#dispatcher.discard(attempt, verdict)
     if (this.admission.state === 'removed') this.#dispatcher.removed(this)
     else if (this.admission.state === 'not_set_up') this.#dispatcher.deferrals.begin(this)
+    return true
+  }
+
+  /** Its connection ended with the request on it. It has gone out, so it is never withdrawn: it fails if it may not go again. */
+  sendAgain(attempt: Attempt): boolean {
+    if (this.#dispatcher.verdict(attempt) !== 'send') return false
+    this.#parts.reports.sentAgain(this)
     return true
   }
 

@@ -6,10 +6,15 @@ import type { SignedRequest } from './signed-request.ts'
 export interface AttemptSink {
   onOutcome(outcome: Outcome): void
   /**
-   * Called when the request is about to be written, which is never within send(): true withdraws it, unsent and without an
-   * outcome. A process that was frozen in between must not send what has another owner by now.
+   * Called when the request is about to be written for the first time, which is never within send(): true withdraws it,
+   * unsent and without an outcome. A process that was frozen in between must not send what has another owner by now.
    */
   withdraw?(): boolean
+  /**
+   * Called when the server ended a used connection before any of its response came, but after the request was written: true
+   * sends it once more, as the same attempt; false makes it a failed one.
+   */
+  sendAgain?(): boolean
 }
 
 /** Connections to one URL. The forwarder bounds how many requests are in flight; this opens what that needs. */

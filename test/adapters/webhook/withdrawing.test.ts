@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Outcome } from '../../../src/core/delivery/outcome.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { openTransport, requestOf, send } from './transport-under-test.ts'
 
@@ -38,3 +39,29 @@ test('a request that is not withdrawn is sent on its new connection', async (t) 
   })
   assert.deepEqual([kind, asked, receiver.requests.length], ['success', 1, 1])
 })
+
+for (const again of [true, false]) {
+  test(`a request that was written when its used connection ended is not withdrawn, and goes out again only if it may: ${again}`, async (t) => {
+    const receiver = await startReceiver(t)
+    const endpoint = openTransport(t).open({ url: receiver.url, headers: {} })
+    await send(endpoint)
+    receiver.answer({ instead: { do: 'reset' } }, {})
+    const asked: string[] = []
+    const outcome = await new Promise<Outcome>((resolve) => {
+      endpoint.send(requestOf(), {
+        onOutcome: resolve,
+        withdraw() {
+          asked.push('withdraw')
+          return asked.length > 1
+        },
+        sendAgain() {
+          asked.push('send again')
+          return again
+        },
+      })
+    })
+    assert.equal(outcome.kind, again ? 'success' : 'network')
+    assert.deepEqual(asked, ['withdraw', 'send again'])
+    assert.equal(receiver.requests.length, again ? 3 : 2)
+  })
+}

@@ -23,7 +23,7 @@ const newRouting = (): Routing =>
       ),
       budget: { shareCount: 10, shareBytes: Infinity },
       bounds: paceBounds(2),
-      reports: { retryStarted: unused, breakerChanged: unused },
+      reports: { retryStarted: unused, breakerChanged: unused, sentAgain: unused },
       ...{ blocked: unused, stirred: unused, wake: unused },
     },
     transport: { open: () => new FakeClient(), close: () => Promise.resolve() },

@@ -811,6 +811,21 @@ test('a request that is withdrawn unsent leaves its slot to who waits for one', 
   assert.deepEqual(engine.held(), nothingHeld)
 })
 
+test('a request whose connection ended goes out once more only while its calls are this forwarder’s', () => {
+  const engine = new Engine()
+  engine.admit('a', engine.destination('crm'))
+  const client = engine.client('crm')
+  const sendAgain = () => client.onWire[0]!.sink.sendAgain!()
+  assert.equal(sendAgain(), true)
+  engine.owner.rejoining = true
+  assert.equal(sendAgain(), false)
+  assert.equal(engine.sentAgain, 1)
+  // It counts as sent in any case.
+  client.answer('network')
+  assert.equal(engine.attempted.length, 1)
+  assert.deepEqual(engine.held(), nothingHeld)
+})
+
 test('a request that is withdrawn unsent leaves its part of the limit to others', () => {
   const engine = new Engine()
   const crm = engine.destination('crm')

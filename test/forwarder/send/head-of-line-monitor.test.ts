@@ -56,7 +56,7 @@ function world(t: TestContext, ids: readonly string[], places = 10) {
       dispatcher,
       budget: { shareCount: places, shareBytes: Infinity },
       bounds: paceBounds(2),
-      reports: { retryStarted: () => {}, breakerChanged: () => {} },
+      reports: { retryStarted: () => {}, breakerChanged: () => {}, sentAgain: () => {} },
       blocked: (endpoint) => headOfLineMonitor.check(endpoint, now),
       stirred: (endpoint) => routing.stirred(endpoint),
       wake: (partition) => {
