@@ -47,6 +47,8 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
   #wasWritten = false
   #answered = false
   #status = 0
+  /** Its body is not text, and secrets in it would not be found. None was asked for (`accept-encoding: identity`). */
+  #isEncoded = false
   #retryAfterMs: number | null = null
   #received = 0
   #kept: Buffer | null = null
@@ -80,8 +82,9 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
     this.#answered = true
   }
 
-  onHead(status: number, retryAfter: string | null): void {
+  onHead(status: number, retryAfter: string | null, isEncoded: boolean): void {
     this.#status = status
+    this.#isEncoded = isEncoded
     if (status >= 300 && retryAfter !== null)
       this.#retryAfterMs = parseRetryAfter(retryAfter, this.#owner.now())
   }
@@ -89,7 +92,7 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
   onBody(chunk: Buffer): void {
     if (this.#settled) return
     this.#received += chunk.length
-    if (this.#status >= 300) this.#keep(chunk)
+    if (this.#status >= 300 && !this.#isEncoded) this.#keep(chunk)
     if (this.#received > maxResponseBytes) this.#settleByStatus(false)
   }
 
@@ -155,7 +158,9 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
     const status = this.#status
     const kind = outcomeKindOf(status)
     const kept = this.#kept && this.#owner.secrets.strike(this.#kept, keptResponseBytes)
-    this.#settle(kind, status, kept, kind === 'success' ? null : `status ${status}`, reusable)
+    const unkept =
+      this.#isEncoded && this.#received > 0 ? ' (the body has a Content-Encoding and is not kept)' : ''
+    this.#settle(kind, status, kept, kind === 'success' ? null : `status ${status}${unkept}`, reusable)
   }
 
   #settle(

@@ -1,5 +1,5 @@
 import { headerText } from '../../core/delivery/header-text.ts'
-import { isHeaderName } from '../../core/delivery/static-headers.ts'
+import { headerNameFaults } from '../../core/delivery/static-headers.ts'
 import type { SignedRequest } from '../../forwarder/send/signed-request.ts'
 import type { AttemptSink, EndpointClient, WebhookTarget } from '../../forwarder/send/webhook-transport.ts'
 import { HttpAttempt, type AttemptOwner } from './attempt.ts'
@@ -53,8 +53,11 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
     if (this.#closed) attempt.fail('network', 'this endpoint is closed')
     else {
       const { origin, refusal } = this.#routed()
+      const head = refusal === null ? this.#headOf(request) : null
       if (refusal !== null) attempt.fail(refusal.kind, refusal.detail)
-      else this.#sendOn(origin.take(), attempt)
+      else if (head === null)
+        attempt.fail('network', 'a header of the request has a character that cannot be sent')
+      else this.#sendOn(origin.take(), attempt, head)
     }
     attempt.starting = false
   }
@@ -90,7 +93,7 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
   restart(attempt: HttpAttempt): void {
     const { origin } = this.#routed()
     if (attempt.connection !== null) origin.giveBack(attempt.connection, false, false)
-    this.#sendOn(origin.connect(), attempt)
+    this.#sendOn(origin.connect(), attempt, this.#headOf(attempt.request)!)
   }
 
   #routed(): Route {
@@ -101,23 +104,35 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
     return this.#route
   }
 
-  #sendOn(connection: Connection, attempt: HttpAttempt): void {
+  #sendOn(connection: Connection, attempt: HttpAttempt, head: string): void {
     attempt.connection = connection
     connection.attempt = attempt
-    connection.send(this.#headOf(attempt.request), attempt.request.body)
+    connection.send(head, attempt.request.body)
   }
 
-  #headOf({ signature, idempotencyKey, body, signer, traceparent }: SignedRequest): string {
+  /** Null when a part of it cannot be sent. */
+  #headOf({ signature, idempotencyKey, body, signer, traceparent }: SignedRequest): string | null {
     const { start, own, ownUntraced } = this.#routed()
     const id = headerText(idempotencyKey)
+    let varying = id
     let head = start
-    if (signature !== null) head += `X-Signature: ${signature}\r\n`
+    if (signature !== null) {
+      varying += signature
+      head += `X-Signature: ${signature}\r\n`
+    }
     head += `Idempotency-Key: ${id}\r\n`
     if (signature !== null && signer) {
       const timestamp = String(Math.floor(this.#settings.now() / 1_000))
-      head += `webhook-id: ${id}\r\nwebhook-timestamp: ${timestamp}\r\nwebhook-signature: ${signer.sign(id, timestamp, body)}\r\n`
+      const standard = signer.sign(id, timestamp, body)
+      varying += standard
+      head += `webhook-id: ${id}\r\nwebhook-timestamp: ${timestamp}\r\nwebhook-signature: ${standard}\r\n`
     }
-    head += traceparent ? `${ownUntraced}traceparent: ${traceparent}\r\n` : own
+    if (traceparent) {
+      varying += traceparent
+      head += `${ownUntraced}traceparent: ${traceparent}\r\n`
+    } else head += own
+    // Whatever its makers have checked: a character beyond Latin-1 is cut to one of its bytes, which may end the line.
+    if (!inOneLine.test(varying)) return null
     return `${head}content-length: ${body.length}\r\n\r\n`
   }
 
@@ -125,6 +140,15 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
     if (this.#inFlight === 0) this.#settings.onClosed(this)
   }
 }
+
+/**
+ * Anything may come back, but as it is: secrets that it repeats are found, and people can read it. (Some firewalls distrust
+ * requests without an Accept.)
+ */
+const accepts: readonly [name: string, value: string][] = [
+  ['accept', '*/*'],
+  ['accept-encoding', 'identity'],
+]
 
 /** How requests of an endpoint go out. */
 interface Route {
@@ -141,11 +165,13 @@ interface Route {
 function routeOf({ url: text, headers }: WebhookTarget, { originOf, refusal }: EndpointOptions): Route {
   const url = new URL(text)
   const own = Object.entries(headers)
+  // A static header takes the place of ours.
+  const accepted = accepts.filter(([name]) => own.every(([other]) => other.toLowerCase() !== name))
   const untraced = own.filter(([name]) => name.toLowerCase() !== 'traceparent')
   return {
     origin: originOf(url),
     refusal: refusalOf(own) ?? blockedBy(refusal(url.hostname)),
-    start: `POST ${url.pathname}${url.search} HTTP/1.1\r\nhost: ${url.host}\r\nconnection: keep-alive\r\nUser-Agent: postrider/1.0\r\nContent-Type: application/json\r\n`,
+    start: `POST ${url.pathname}${url.search} HTTP/1.1\r\nhost: ${url.host}\r\nconnection: keep-alive\r\n${accepted.map(line).join('')}User-Agent: postrider/1.0\r\nContent-Type: application/json\r\n`,
     own: own.map(line).join(''),
     ownUntraced: untraced.map(line).join(''),
   }
@@ -159,11 +185,12 @@ interface Refusal {
 const blockedBy = (detail: string | null): Refusal | null =>
   detail === null ? null : { kind: 'blocked', detail }
 
+/** What may be in one line of a head, in Latin-1: it cannot end the line. */
+const inOneLine = /^[\t\x20-\x7e\x80-\xff]*$/
+
 /** Settings hold none of these. */
 function refusalOf(headers: readonly [name: string, value: string][]): Refusal | null {
-  const wrong = headers.find(
-    ([name, value]) => !isHeaderName(name) || !/^[\t\x20-\x7e\x80-\xff]*$/.test(value),
-  )
+  const wrong = headers.find(([name, value]) => headerNameFaults(name).length > 0 || !inOneLine.test(value))
   return wrong ? { kind: 'network', detail: `invalid ${wrong[0]} header` } : null
 }
 

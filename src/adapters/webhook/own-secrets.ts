@@ -13,10 +13,9 @@ export class OwnSecrets {
   readonly longest: number
 
   constructor(values: readonly string[]) {
-    const spellings = new Set(values.flatMap(spellingsOf))
-    this.#needles = [...spellings]
+    const secrets = values.flatMap(partsOf).filter((text) => Buffer.byteLength(text) >= minBytes)
+    this.#needles = [...new Set(secrets.flatMap(spellingsOf))]
       .map((text) => Buffer.from(text))
-      .filter(({ length }) => length >= minBytes)
       .sort((a, b) => b.length - a.length)
     this.longest = this.#needles[0]?.length ?? 0
   }
@@ -35,11 +34,34 @@ export class OwnSecrets {
   }
 }
 
-/** As it is, behind the scheme of an `Authorization`, and both as a JSON string writes them. */
-function spellingsOf(value: string): string[] {
-  const credentials = /^[A-Za-z][\w-]* +(.+)$/.exec(value)?.[1]
-  const plain = credentials === undefined ? [value] : [value, credentials]
-  return plain.flatMap((each) => [each, JSON.stringify(each).slice(1, -1)])
+/** All of it, what is behind the scheme of an `Authorization`, and the password that `Basic` holds. */
+function partsOf(value: string): string[] {
+  const [, scheme, credentials] = /^([A-Za-z][\w-]*) +(.+)$/.exec(value) ?? []
+  if (scheme === undefined || credentials === undefined) return [value]
+  const login = scheme.toLowerCase() === 'basic' ? Buffer.from(credentials, 'base64').toString() : ''
+  return [value, credentials, login, login.slice(login.indexOf(':') + 1)]
+}
+
+/** As it is, and as receivers write what they repeat: in JSON, a URL, HTML or base64, and each in lower case. */
+function spellingsOf(text: string): string[] {
+  const bytes = Buffer.from(text)
+  const html = text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;')
+  const spelled = [
+    text,
+    JSON.stringify(text).slice(1, -1),
+    encodeURIComponent(text.toWellFormed()),
+    html,
+    html.replaceAll("'", '&#39;'),
+    html.replaceAll("'", '&#x27;'),
+    // Without padding: it is a part of the spelling with it.
+    bytes.toString('base64').replace(/=+$/, ''),
+    bytes.toString('base64url'),
+  ]
+  return spelled.flatMap((each) => [each, each.toLowerCase()])
 }
 
 function without(text: Buffer, needle: Buffer): Buffer {

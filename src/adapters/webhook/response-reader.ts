@@ -2,8 +2,10 @@ import { maxResponseBytes } from '../../core/delivery/response.ts'
 
 /** What reads a response as it comes. */
 export interface ResponseHandler {
-  /** The final response's status, from 200 on, and its first Retry-After. */
-  onHead(status: number, retryAfter: string | null): void
+  /**
+   * The final response's status, from 200 on, and its first Retry-After. `isEncoded`: its body has a Content-Encoding.
+   */
+  onHead(status: number, retryAfter: string | null, isEncoded: boolean): void
   /** A part of its body: a window on memory that the next read writes over. */
   onBody(chunk: Buffer): void
 }
@@ -72,6 +74,7 @@ interface Head {
   connection: string
   keepAlive: string
   retryAfter: string | null
+  contentEncoding: string
 }
 
 /**
@@ -174,7 +177,7 @@ export class ResponseReader {
     else {
       this.#interims = 0
       this.#interimBytes = 0
-      handler.onHead(head.status, head.retryAfter)
+      handler.onHead(head.status, head.retryAfter, !/^(?:identity)?$/.test(head.contentEncoding))
     }
     return end
   }
@@ -289,6 +292,7 @@ function headOf(text: string): Head {
     connection: '',
     keepAlive: '',
     retryAfter: null,
+    contentEncoding: '',
   }
   for (let line = text.indexOf('\r\n'); line >= 0;) {
     const start = line + 2
@@ -296,7 +300,7 @@ function headOf(text: string): Head {
     const colon = text.indexOf(':', start)
     // Few names are as long as those that matter.
     const length = colon - start
-    if (length === 10 || length === 11 || length === 14 || length === 17)
+    if (length === 10 || length === 11 || length === 14 || length === 16 || length === 17)
       take(
         head,
         text.slice(start, colon).toLowerCase(),
@@ -323,6 +327,7 @@ function take(head: Head, name: string, value: string): void {
   else if (name === 'connection') head.connection = listed(head.connection, value)
   else if (name === 'keep-alive') head.keepAlive = listed(head.keepAlive, value)
   else if (name === 'retry-after') head.retryAfter ??= value
+  else if (name === 'content-encoding') head.contentEncoding = listed(head.contentEncoding, value)
 }
 
 /** Fields of one name are one list, in which empty members do not count (RFC 9110, 5.3 and 5.6.1). */

@@ -1,4 +1,4 @@
-import { isHeaderName, isHeaderValue } from '../delivery/static-headers.ts'
+import { headerNameFaults, isHeaderValue } from '../delivery/static-headers.ts'
 import type { Destination } from './settings.ts'
 
 /**
@@ -13,7 +13,8 @@ export function destinationFault({ urls }: Pick<Destination, 'urls'>): string | 
     ids.add(id)
     if (URL.parse(url) === null) return `what stands as its URL ${JSON.stringify(id)} is none`
     for (const { name } of headers)
-      if (!isHeaderName(name)) return `the name of a header of its URL ${JSON.stringify(id)} is none`
+      if (headerNameFaults(name).length > 0)
+        return `the name of a header of its URL ${JSON.stringify(id)} is none, or reserved`
   }
   return null
 }

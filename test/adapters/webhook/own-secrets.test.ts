@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { OwnSecrets } from '../../../src/adapters/webhook/own-secrets.ts'
 import { keptResponseBytes } from '../../../src/core/delivery/response.ts'
@@ -42,6 +43,40 @@ test('no part of a secret remains if the receiver’s echo of it is cut off at t
   const { body } = await send(endpoint)
   const times = Math.ceil(keptResponseBytes / (secret.length + 1))
   assert.equal(String(body), '[removed] '.repeat(times).trimEnd())
+})
+
+test('secrets are found in the spellings in which receivers repeat them', () => {
+  const secret = `s3cret & "Sons" <o'k>+/é`
+  for (const spelled of [
+    encodeURIComponent(secret),
+    secret.toLowerCase(),
+    encodeURIComponent(secret).toLowerCase(),
+    's3cret &amp; &quot;Sons&quot; &lt;o&#39;k&gt;+/é',
+    's3cret &amp; &quot;Sons&quot; &lt;o&#x27;k&gt;+/é',
+    "s3cret &amp; &quot;Sons&quot; &lt;o'k&gt;+/é",
+    Buffer.from(secret).toString('base64url'),
+  ])
+    assert.equal(struck([secret], `got ${spelled}.`), 'got [removed].')
+  const basic = `Basic ${Buffer.from('ann:pass-word').toString('base64')}`
+  assert.equal(struck([basic], 'ann has a wrong password: pass-word'), 'ann has a wrong password: [removed]')
+})
+
+test('the body of a response with a Content-Encoding is not kept, and the detail says so', async (t) => {
+  const receiver = await startReceiver(t)
+  const headers = { Authorization: 'Bearer abc-def-123' }
+  const endpoint = openTransport(t).open({ url: receiver.url, headers })
+  const body = gzipSync(JSON.stringify(headers))
+  for (const encoding of ['gzip', 'IDENTITY', 'br, identity']) {
+    receiver.answer({ status: 500, headers: { 'Content-Encoding': encoding }, body })
+    const { body: kept, detail } = await send(endpoint)
+    if (encoding === 'IDENTITY') assert.deepEqual([kept, detail], [body, 'status 500'])
+    else {
+      const said = 'status 500 (the body has a Content-Encoding and is not kept)'
+      assert.deepEqual([kept, detail], [null, said])
+    }
+  }
+  assert.equal((await send(endpoint)).status, 500)
+  assert.equal(receiver.connections(), 1)
 })
 
 test('values that are too short to be secrets are kept, and of nested values the longer one is removed first', () => {

