@@ -132,8 +132,8 @@ export const requests: readonly Mutation[] = [
   {
     id: 'a-tls-session-that-nobody-holds',
     file: 'src/adapters/webhook/connection.ts',
-    find: '(this.#owner.session = session)',
-    replace: 'void session',
+    find: 'this.#owner.session = session\n',
+    replace: 'void session\n',
     test: {
       file: 'adapters/webhook/tls.test.ts',
       name: 'further connections take up the session of the first, also after a garbage collection',
@@ -152,8 +152,8 @@ export const requests: readonly Mutation[] = [
   {
     id: 'a-request-written-before-what-has-come-is-read',
     file: 'src/adapters/webhook/connection.ts',
-    find: 'if (this.#connected) this.#polls.wait(this)',
-    replace: 'if (this.#connected) this.onPolled()',
+    find: 'if (this.#socket !== null) this.#polls.wait(this)',
+    replace: 'if (this.#socket !== null) this.onPolled()',
     test: {
       file: 'adapters/webhook/stray-answers.test.ts',
       name: 'a second answer to one request is never another request’s: in the next TLS record',
@@ -174,9 +174,9 @@ export const requests: readonly Mutation[] = [
   {
     id: 'the-first-request-written-before-what-has-come-is-read',
     file: 'src/adapters/webhook/connection.ts',
-    find: `    this.#connected = true
+    find: `    this.#socket = socket
     this.#polls.wait(this)`,
-    replace: `    this.#connected = true
+    replace: `    this.#socket = socket
     this.onPolled()`,
     test: {
       file: 'adapters/webhook/stray-answers.test.ts',
@@ -254,6 +254,16 @@ export const requests: readonly Mutation[] = [
     },
   },
   {
+    id: 'one-address-after-the-other',
+    file: 'src/adapters/webhook/dial.ts',
+    find: 'this.#timer = setTimeout(() => this.#next(), nextAddressMs)',
+    replace: 'this.#timer = undefined',
+    test: {
+      file: 'adapters/webhook/dial.test.ts',
+      name: 'when the first address of a name is silent the second one is tried, and takes up TLS sessions',
+    },
+  },
+  {
     id: 'a-connection-used-again-in-the-middle-of-a-request',
     file: 'src/adapters/webhook/connection.ts',
     find: ' && !this.#isWriting',
@@ -285,7 +295,7 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'certificates-not-verified',
-    file: 'src/adapters/webhook/connect.ts',
+    file: 'src/adapters/webhook/dial.ts',
     find: 'rejectUnauthorized: true',
     replace: 'rejectUnauthorized: false',
     test: { file: 'adapters/webhook/tls.test.ts', name: 'nothing is sent to a server whose certificate is ' },

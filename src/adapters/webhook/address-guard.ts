@@ -1,7 +1,7 @@
 import type { LookupAddress } from 'node:dns'
-import { isIP, type LookupFunction } from 'node:net'
+import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import { hostOf } from './connect.ts'
+import { hostOf } from './dial.ts'
 import { NameLookup } from './name-lookup.ts'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
@@ -69,19 +69,23 @@ export class AddressGuard {
   }
 
   /**
-   * A look-up for `net.connect` that answers only with addresses that may be connected to, and with
-   * AddressNotAllowedError when there is none. All of them are given, so that the choice between IPv4 and IPv6
-   * stays Node's (autoSelectFamily).
+   * All addresses of a host that may be connected to, or AddressNotAllowedError when there is none. Calls back later. The
+   * host is a name, or an address.
    */
-  readonly lookup: LookupFunction = (hostname, options, callback) => {
-    this.#resolve(hostname, (error, addresses) => {
-      if (error) return callback(error, '', 0)
-      if (options.all) return callback(null, addresses)
-      callback(null, addresses[0]!.address, addresses[0]!.family)
+  addressesOf(host: string, callback: (error: Error | null, addresses: LookupAddress[]) => void): void {
+    if (isIP(host) === 0) {
+      this.#resolve(host, callback)
+      return
+    }
+    const refusal = this.refusal(host)
+    const addresses = [{ address: host, family: isIP(host) }]
+    queueMicrotask(() => {
+      if (refusal === null) callback(null, addresses)
+      else callback(notAllowed(host, refusal), [])
     })
   }
 
-  #resolve(hostname: string, callback: (error: Error | null, addresses: LookupAddress[]) => void) {
+  #resolve(hostname: string, callback: (error: Error | null, addresses: LookupAddress[]) => void): void {
     const waiting = this.#pending.get(hostname)
     if (waiting !== undefined) return void waiting.push(callback)
     const callbacks = [callback]

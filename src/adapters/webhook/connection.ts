@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net'
-import { TLSSocket } from 'node:tls'
 import type { OutcomeKind } from '../../core/delivery/outcome.ts'
-import type { Connect, SocketReader } from './connect.ts'
+import type { Dial, Dialed, Hangup, TroubledAddresses } from './dial.ts'
 import { ClosedByServer } from './failure.ts'
 import type { Cancel, Openings } from './openings.ts'
 import type { PollPhase, PollWaiter } from './poll-phase.ts'
@@ -23,13 +22,14 @@ export interface CarriedAttempt extends ResponseHandler {
 export interface ConnectionOwner {
   /** A TLS session that a new connection can take up. */
   session: Buffer | null
+  readonly troubled: TroubledAddresses
   /** The connection has ended: by the server, by an error. */
   onClosed(connection: Connection): void
 }
 
 /** What all connections share. */
 export interface ConnectionParts {
-  connect: Connect
+  dial: Dial
   /** Opens a connection when its turn has come. */
   openings: Openings
   polls: PollPhase
@@ -64,7 +64,7 @@ const earlierSeconds = 2
  * Written by hand, since with undici's client, which is made for any request and any response, a delivery took 30 % more
  * CPU (docs/performance.md).
  */
-export class Connection implements SocketReader, PollWaiter {
+export class Connection implements Dialed, PollWaiter {
   /** What it carries now; null while it is free. */
   attempt: CarriedAttempt | null = null
   /** Responses so far: the server may close a used connection at the very moment we write. */
@@ -74,7 +74,7 @@ export class Connection implements SocketReader, PollWaiter {
   /** Whole seconds for which it has been free: see WebhookOrigin. */
   idleSeconds = 0
   readonly #origin: URL
-  readonly #connect: Connect
+  readonly #dial: Dial
   readonly #openings: Openings
   readonly #polls: PollPhase
   readonly #owner: ConnectionOwner
@@ -82,8 +82,9 @@ export class Connection implements SocketReader, PollWaiter {
   readonly #openedAt: number
   readonly #lifeMs = lifeMs * (1 - jitter * Math.random())
   readonly #reader = new ResponseReader()
+  #hangup: Hangup = ignore
+  /** Null until it is connected. */
   #socket: Socket | null = null
-  #connected = false
   #ended = false
   /** The TLS session that was offered to the server. */
   #session: Buffer | null = null
@@ -96,7 +97,7 @@ export class Connection implements SocketReader, PollWaiter {
 
   constructor(origin: URL, parts: ConnectionParts, owner: ConnectionOwner) {
     this.#origin = origin
-    this.#connect = parts.connect
+    this.#dial = parts.dial
     this.#openings = parts.openings
     this.#polls = parts.polls
     this.#steadyNow = parts.steadyNow
@@ -127,7 +128,7 @@ export class Connection implements SocketReader, PollWaiter {
   send(head: string, body: Uint8Array): void {
     this.#head = head
     this.#body = body
-    if (this.#connected) this.#polls.wait(this)
+    if (this.#socket !== null) this.#polls.wait(this)
     else this.#cancelOpening = this.#openings.add(this.#origin.origin, () => this.#open())
   }
 
@@ -136,7 +137,7 @@ export class Connection implements SocketReader, PollWaiter {
    * the server may dislike.
    */
   get mayEndUnnoticed(): boolean {
-    return this.responses > 0 || (!this.#connected && this.#session !== null)
+    return this.responses > 0 || (this.#socket === null && this.#session !== null)
   }
 
   /** Closes the socket whatever it is doing. */
@@ -144,9 +145,9 @@ export class Connection implements SocketReader, PollWaiter {
     if (this.#ended) return
     this.#ended = true
     this.#cancelOpening()
-    this.#socket?.destroy()
+    this.#hangup()
     // A server may dislike the session that it was offered, and each later one that is offered the same.
-    if (!this.#connected && this.#owner.session === this.#session) this.#owner.session = null
+    if (this.#socket === null && this.#owner.session === this.#session) this.#owner.session = null
   }
 
   onRead(data: Buffer): void {
@@ -201,31 +202,22 @@ export class Connection implements SocketReader, PollWaiter {
   }
 
   #open(): void {
-    try {
-      this.#session = this.#owner.session
-      const { socket, connected } = this.#connect(this.#origin, this, this.#session)
-      this.#socket = socket
-      socket.once(connected, () => this.#onConnected())
-      socket.on('error', (error) => this.#onError(error))
-      socket.on('end', () => this.#end(new ClosedByServer('other side closed')))
-      socket.on('close', () => this.#end(new ClosedByServer('closed')))
-      if (socket instanceof TLSSocket) socket.on('session', (session) => (this.#owner.session = session))
-    } catch (error) {
-      // Later, as all failures to connect.
-      setImmediate(() => this.#end(error as Error))
-    }
+    this.#session = this.#owner.session
+    this.#hangup = this.#dial(this.#origin, this, { session: this.#session, troubled: this.#owner.troubled })
   }
 
-  #onConnected(): void {
-    if (this.#ended) return
-    this.#connected = true
+  onConnected(socket: Socket): void {
+    this.#socket = socket
     this.#polls.wait(this)
   }
 
-  #onError(error: Error): void {
-    const socket = this.#socket
-    // Node sets this when, and only when, it refused the certificate (chain, dates or name).
-    if (!this.#connected && socket instanceof TLSSocket && socket.authorizationError) this.untrusted = true
+  onSession(session: Buffer): void {
+    this.#owner.session = session
+  }
+
+  onEnded(error: Error, untrusted: boolean): void {
+    // A certificate is refused, if at all, before there is a connection.
+    this.untrusted = untrusted && this.#socket === null
     this.#end(error)
   }
 

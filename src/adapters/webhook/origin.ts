@@ -1,4 +1,5 @@
 import { Connection, type ConnectionOwner, type ConnectionParts } from './connection.ts'
+import { TroubledAddresses } from './dial.ts'
 
 /**
  * The connections to one scheme, host and port, whichever of its URLs they serve: as many as there are requests under
@@ -14,6 +15,7 @@ export class WebhookOrigin implements ConnectionOwner {
   readonly #free: Connection[] = []
   #endpoints = 0
   session: Buffer | null = null
+  readonly troubled: TroubledAddresses
 
   /**
    * @param url of any path
@@ -23,6 +25,7 @@ export class WebhookOrigin implements ConnectionOwner {
   constructor(url: URL, parts: ConnectionParts, withFree: Set<WebhookOrigin>, onUnused: () => void) {
     this.#url = url
     this.#parts = parts
+    this.troubled = new TroubledAddresses(parts.steadyNow)
     this.#withFree = withFree
     this.#onUnused = onUnused
   }

@@ -4,7 +4,7 @@ import type { Config } from '../../config/config.ts'
 import { PostriderError } from '../../errors.ts'
 import type { WebhookTransport } from '../../forwarder/send/webhook-transport.ts'
 import { AddressGuard } from './address-guard.ts'
-import { connectBy } from './connect.ts'
+import { dialBy } from './dial.ts'
 import { Deadlines } from './deadlines.ts'
 import { WebhookEndpoint, type EndpointOptions } from './endpoint.ts'
 import { NameLookup, type NameLookupOptions } from './name-lookup.ts'
@@ -52,7 +52,7 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
     new NameLookup({ ...options.names, ...(options.lookup && { system: options.lookup }) }),
   )
   const parts = {
-    connect: connectBy(guard.lookup, trustOf(options.ca)),
+    dial: dialBy(guard, trustOf(options.ca)),
     openings: new Openings(),
     polls: new PollPhase(),
     steadyNow: options.steadyNow ?? (() => performance.now()),

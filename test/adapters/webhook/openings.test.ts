@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
-import { Socket } from 'node:net'
 import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Connect } from '../../../src/adapters/webhook/connect.ts'
+import { TroubledAddresses, type Dial } from '../../../src/adapters/webhook/dial.ts'
 import { Connection } from '../../../src/adapters/webhook/connection.ts'
 import { Openings } from '../../../src/adapters/webhook/openings.ts'
 import { PollPhase } from '../../../src/adapters/webhook/poll-phase.ts'
@@ -47,12 +46,12 @@ test('a connection that is closed before its turn came connects to nobody', asyn
   const openings = new Openings()
   for (let index = 0; index < openedAtOnce; index++) openings.add('https://crm.test', () => {})
   let connects = 0
-  const connect: Connect = () => {
+  const dial: Dial = () => {
     connects++
-    return { socket: new Socket(), connected: 'connect' }
+    return () => {}
   }
-  const owner = { session: null, onClosed: () => {} }
-  const parts = { connect, openings, polls: new PollPhase(), steadyNow: () => 0 }
+  const owner = { session: null, troubled: new TroubledAddresses(() => 0), onClosed: () => {} }
+  const parts = { dial, openings, polls: new PollPhase(), steadyNow: () => 0 }
   const open = () => {
     const connection = new Connection(new URL('https://crm.test'), parts, owner)
     connection.send('POST / HTTP/1.1\r\n\r\n', Buffer.alloc(0))
