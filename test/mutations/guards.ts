@@ -10,7 +10,7 @@ export const guards: readonly Mutation[] = [
   {
     id: 'calls-beyond-a-quota-not-counted',
     file: 'src/collector/source-rates.ts',
-    find: 'this.#quotaOf(source, now)?.take(now, calls)',
+    find: 'this.#quotaOf(source, now)?.take(now, taken)',
     replace: '',
     test: {
       file: 'collector/quota.test.ts',
@@ -163,6 +163,27 @@ export const guards: readonly Mutation[] = [
     test: {
       file: 'console/regulations-api.test.ts',
       name: 'users whose suppression fails are not deleted: it comes first',
+    },
+  },
+  {
+    id: 'quiet-topics-are-never-compacted',
+    file: 'src/adapters/kafka/write/compaction-marks.ts',
+    find: 'for (const topic of topics) await markPartitions(producer, topic)',
+    replace: 'await Promise.all(topics.map((topic) => producer.ready(topic)))\n      void markPartitions',
+    test: {
+      file: 'pipeline/privacy/compaction.test.ts',
+      name: 'a user whose suppression has ended leaves its topic, also if nobody is suppressed any more, and all others stay',
+      within: 'on a broker that looks for what can be compacted twice a second',
+    },
+  },
+  {
+    id: 'compaction-waits-until-half-of-a-topic-is-replaced',
+    file: 'src/adapters/kafka/admin/topic-specs.ts',
+    find: "    'max.compaction.lag.ms': String(replacedKeptMs),\n",
+    replace: '',
+    test: {
+      file: 'adapters/kafka/admin/topics.test.ts',
+      name: 'setup creates every topic with exactly the specified settings, and a second run changes nothing',
     },
   },
   {

@@ -4,6 +4,7 @@ import { openConsoleServer } from '../../adapters/http/console-server.ts'
 import type { LoginCode } from '../../adapters/http/page/login-code.ts'
 import { urlAt } from '../../adapters/http/serving.ts'
 import { heldKeptMs } from '../../adapters/kafka/admin/held-retention.ts'
+import { markForCompaction, type MarkTimes } from '../../adapters/kafka/write/compaction-marks.ts'
 import { ConsoleCounts } from '../../adapters/metrics/console-metrics.ts'
 import { OpenTransactions } from '../../adapters/kafka/read/open-transactions.ts'
 import type { LogCounts } from '../../adapters/metrics/log-counts.ts'
@@ -44,6 +45,8 @@ export interface OpenConsoleOptions extends Context {
   host?: string
   /** How operational events are sent; null for a console that sends none. */
   operationalEvents?: Partial<OperationalTimes> | null
+  /** When compacted topics are marked; within an hour and then daily unless given. */
+  compactionMarks?: MarkTimes
   /** Logs a browser in once. */
   loginCode?: LoginCode
 }
@@ -179,6 +182,10 @@ function assemble(options: OpenConsoleOptions): Life<ConsoleServices> {
         })
         running = Promise.all([
           new ReplayRunner(replays).run(ending.signal),
+          markForCompaction(
+            { kafka, topics: [topics.memberships, topics.suppressions], log, ...options.compactionMarks },
+            ending.signal,
+          ),
           config.auditIntervalMs === null
             ? null
             : runAudits(audits, config.auditIntervalMs, { signal: ending.signal, log, now: Date.now }),

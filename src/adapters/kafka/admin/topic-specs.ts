@@ -7,6 +7,10 @@ const dayMs = 86_400_000
 const megabyte = 1_048_576
 /** How long compacted topics keep tombstones: views of memberships that are older are rebuilt. */
 export const deletionsKeptMs = 7 * dayMs
+/** After how long compacted topics remove what a later record of the same key replaced, once its segment has ended. */
+const replacedKeptMs = 7 * dayMs
+/** For how long such a segment is appended to; what it holds stays until then. */
+const segmentMs = dayMs
 
 /** What a topic's setting must be, as a text or as bounds of a number, -1 standing for no limit. */
 export type Requirement = { is: string } | { min: number; max?: number }
@@ -104,13 +108,19 @@ const compacted = (name: string, partitions: number, exactPartitions: boolean): 
     'message.timestamp.type': appendTime,
     'cleanup.policy': 'compact',
     'delete.retention.ms': String(deletionsKeptMs),
+    'max.compaction.lag.ms': String(replacedKeptMs),
+    'segment.ms': String(segmentMs),
   },
   required: {
     'message.timestamp.type': { is: appendTime },
     'cleanup.policy': { is: 'compact' },
     'delete.retention.ms': { min: deletionsKeptMs },
   },
-  advised: {},
+  // Otherwise users stay whose suppression or membership has ended (docs/privacy.md).
+  advised: {
+    'max.compaction.lag.ms': { min: 0, max: replacedKeptMs },
+    'segment.ms': { min: 0, max: segmentMs },
+  },
 })
 
 /** Everybody folds it from its first record on. */
@@ -143,6 +153,7 @@ const unlimited = (number: number): number => (number === -1 ? Infinity : number
 export function describeRequirement(requirement: Requirement): string {
   if ('is' in requirement) return requirement.is
   if (requirement.min === -1) return '-1'
+  if (requirement.min === 0) return `at most ${requirement.max}`
   const max = requirement.max === undefined ? '' : ` and at most ${requirement.max}`
   return `at least ${requirement.min}${max}`
 }

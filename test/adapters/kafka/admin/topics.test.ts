@@ -124,6 +124,9 @@ test('setup creates every topic with exactly the specified settings, and a secon
     assert.equal(settings['cleanup.policy'], policy, topic)
     if (retention !== null) assert.equal(settings['retention.ms'], String(retention), topic)
     if (bytes !== null) assert.equal(settings['max.message.bytes'], String(bytes), topic)
+    if (policy !== 'compact') continue
+    const times = ['delete.retention.ms', 'max.compaction.lag.ms', 'segment.ms'].map((name) => settings[name])
+    assert.deepEqual(times, [7 * day, 7 * day, day].map(String), topic)
   }
   assert.deepEqual(await checkTopics(admin, config), [])
   const second = await ensureTopics(kafka, admin, config, { fix: true })
@@ -160,6 +163,12 @@ test('wrong topic settings are reported and fixed only on request, and other set
       'retention.ms': '700000000',
     }),
     made(names.settings, 2, { 'cleanup.policy': 'compact' }),
+    // As an earlier version made it.
+    made(names.suppressions, 1, {
+      'message.timestamp.type': 'LogAppendTime',
+      'cleanup.policy': 'compact',
+      'delete.retention.ms': String(7 * day),
+    }),
   ])
   const told = (await ensureTopics(kafka, admin, config)).flatMap(({ problems }) => problems)
   const lines = told.map(({ severity, message }) => `${severity} ${message.replaceAll(prefix, '')}`)
@@ -172,13 +181,15 @@ test('wrong topic settings are reported and fixed only on request, and other set
     'error topic webhooks.settings has message.timestamp.type=CreateTime, which must be LogAppendTime: run `postrider setup --fix`',
     'error topic webhooks.settings has cleanup.policy=compact, which must be delete: run `postrider setup --fix`',
     'error topic webhooks.settings has retention.ms=604800000, which must be -1: run `postrider setup --fix`',
+    'warning topic webhooks.suppressions has max.compaction.lag.ms=9223372036854775807, which should be at most 604800000: run `postrider setup --fix`',
+    'warning topic webhooks.suppressions has segment.ms=604800000, which should be at most 86400000: run `postrider setup --fix`',
   ])
   assert.equal((await settingsOf(admin, names.calls))['retention.ms'], '3600000')
 
   const fixed = await ensureTopics(kafka, admin, config, { fix: true })
   assert.deepEqual(
     fixed.filter(({ result }) => result === 'updated').map(({ topic }) => topic.slice(prefix.length)),
-    ['analytics.calls', 'webhooks.retry.10s', 'webhooks.settings'],
+    ['analytics.calls', 'webhooks.retry.10s', 'webhooks.settings', 'webhooks.suppressions'],
   )
   assert.deepEqual(
     fixed.flatMap(({ problems }) => problems.map(({ topic }) => topic)),
