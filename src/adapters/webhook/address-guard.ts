@@ -1,7 +1,6 @@
 import type { LookupAddress } from 'node:dns'
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import { hostOf } from './dial.ts'
 import { NameLookup } from './name-lookup.ts'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
@@ -15,6 +14,10 @@ export class AddressNotAllowedError extends Error {
 /** Azure's metadata and host services; the other clouds' lie in link-local, unique-local or CGNAT networks. */
 const azureHost = ipaddr.parseCIDR('168.63.129.16/32')
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
+
+/** Of a URL's host name: a name, or an address without the brackets of IPv6. */
+export const hostOf = (hostname: string): string =>
+  hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
 
 /**
  * Keeps webhooks out of networks that the URL's author should not reach through us: loopback, private, link-local

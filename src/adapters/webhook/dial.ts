@@ -1,6 +1,6 @@
 import { connect as connectPlain, isIP, type Socket } from 'node:net'
 import { connect as connectSecurely, TLSSocket, type SecureContext } from 'node:tls'
-import type { AddressGuard } from './address-guard.ts'
+import { hostOf, type AddressGuard } from './address-guard.ts'
 import { ClosedByServer } from './failure.ts'
 
 /** What a socket is connected for. */
@@ -35,10 +35,6 @@ const tcpKeepAliveMs = 60_000
 const maxAddresses = 4
 /** When the next address is tried beside those that have not answered yet, in ms (RFC 8305, 5). */
 const nextAddressMs = 250
-
-/** Of a URL's host name: a name, or an address without the brackets of IPv6. */
-export const hostOf = (hostname: string): string =>
-  hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
 
 /**
  * All sockets read into one buffer, one after another: what comes is looked at before the next read. Streams would give
