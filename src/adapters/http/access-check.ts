@@ -45,7 +45,7 @@ interface AskingRequest {
 }
 
 /** Whether a request may do what it asks for. */
-export type Admission =
+export type AccessDecision =
   | { caller: Caller; answer: null }
   | {
       answer: ApiAnswer
@@ -78,7 +78,7 @@ export class AccessCheck {
    * The one place that decides whether a request may have an operation carried out; null for a path that has none, which takes
    * any token. The operation must be the one that was routed: a path can be written in many ways.
    */
-  admit(operation: Operation | null, { method, query, headers }: AskingRequest): Admission {
+  admit(operation: Operation | null, { method, query, headers }: AskingRequest): AccessDecision {
     if (operation?.isOpen) {
       // A page elsewhere must not choose whose session a browser has.
       if (headers['sec-fetch-site'] !== undefined && isForeign(method, headers))
