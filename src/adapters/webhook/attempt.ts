@@ -7,7 +7,7 @@ import type { CarriedAttempt, Connection } from './connection.ts'
 import type { Expiring } from './deadlines.ts'
 import { failureOf, wasClosedUnderneath } from './failure.ts'
 import type { OwnSecrets } from './own-secrets.ts'
-import { ResponseTooLong } from './response-reader.ts'
+import { NotHttp, ResponseTooLong } from './response-reader.ts'
 
 /** The part of an endpoint that its attempts use. */
 export interface AttemptOwner {
@@ -131,17 +131,17 @@ export class HttpAttempt implements CarriedAttempt, Expiring {
   /**
    * A keep-alive connection that ends before our request is written, or just as we write, says nothing about the
    * endpoint, nor does the end of a TLS handshake that offered a session of before. The request then goes out on a new
-   * connection, within the same deadline and as the same attempt, provided that not one byte of a response has come. If
+   * connection, within the same deadline and as the same attempt, provided that not one byte of a response has come; what is no HTTP at all is
+   * left over from the response before (a late body of a 204, for one). If
    * it was written before, that is as safe as any retry: the receiver may have taken the first copy, and recognises the
    * second by Idempotency-Key or messageId. (Go's net/http does the same for requests that carry an Idempotency-Key.) It
    * cannot happen twice: the new connection has not served before, and the session is dropped.
    */
   #mayRestart(error: Error): boolean {
     return (
-      !this.#answered &&
       this.connection !== null &&
       this.connection.mayEndUnnoticed &&
-      wasClosedUnderneath(error)
+      (error instanceof NotHttp || (!this.#answered && wasClosedUnderneath(error)))
     )
   }
 

@@ -13,6 +13,9 @@ export interface ResponseHandler {
 /** What came is not a response as RFC 9112 has it, or has too long a header. The message holds nothing of it. */
 export class MalformedResponse extends Error {}
 
+/** Not even its first bytes are those of a response: they may be left over from one before. */
+export class NotHttp extends MalformedResponse {}
+
 /** The response is longer than is read of any. */
 export class ResponseTooLong extends MalformedResponse {}
 
@@ -169,6 +172,7 @@ export class ResponseReader {
     }
     if (this.#text.length + end - at > maxPartBytes) throw new MalformedResponse(tooLong)
     const text = this.#text + data.toString('latin1', at, end)
+    this.#checkBegin(text)
     this.#text = ''
     this.#tail = ''
     const head = headOf(text.slice(0, -endOfHead.length))
@@ -193,6 +197,11 @@ export class ResponseReader {
     return found < 0 ? -1 : found + endOfHead.length
   }
 
+  #checkBegin(text: string): void {
+    if (text.startsWith(begin) || (text.length < begin.length && begin.startsWith(text))) return
+    throw new (this.#interims === 0 ? NotHttp : MalformedResponse)('the response is not HTTP/1')
+  }
+
   #countInterim(bytes: number): void {
     this.#interims++
     this.#interimBytes += bytes
@@ -203,8 +212,7 @@ export class ResponseReader {
   /** Only the end of what has come is looked at: a header that comes byte by byte would take seconds otherwise. */
   #keep(piece: string): void {
     // What is no response should not have to become long to be seen.
-    if (this.#text.length < begin.length && !begin.startsWith((this.#text + piece).slice(0, begin.length)))
-      throw new MalformedResponse('the response is not HTTP/1')
+    if (this.#text.length < begin.length) this.#checkBegin(this.#text + piece)
     if (bareLf.test((this.#tail.endsWith('\r') ? '\r' : '') + piece))
       throw new MalformedResponse('a line of the response does not end in CRLF')
     this.#text += piece

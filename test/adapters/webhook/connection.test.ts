@@ -49,6 +49,29 @@ test('a connection on which a server sends something unasked is not used any mor
   assert.equal(server.connections(), 2)
 })
 
+for (const [what, late] of [
+  ['a body behind a 204', '{"ok":true}'],
+  ['a body behind a 204 that looks like a header', 'ok: true\r\n\r\n'],
+] as const) {
+  test(`what comes late of a response before spoils nothing, and the request goes to a new connection: ${what}`, async (t) => {
+    const server = await startRawServer(t, (socket, index) => {
+      // The second request is there, so it was written before this came.
+      socket.write(index === 1 ? late : 'HTTP/1.1 204 -\r\n\r\n')
+    })
+    const endpoint = openTransport(t).open({ url: server.url, headers: {} })
+    await send(endpoint)
+    assert.equal((await send(endpoint)).status, 204)
+    assert.deepEqual([server.requests.length, server.connections()], [3, 2])
+  })
+}
+
+test('what is no HTTP on a new connection is a network failure, and is not asked for again', async (t) => {
+  const server = await startRawServer(t, (socket) => socket.write('SSH-2.0-x\r\n'))
+  const { kind, detail } = await send(openTransport(t).open({ url: server.url, headers: {} }))
+  assert.deepEqual([kind, detail], ['network', 'the response is not HTTP/1'])
+  assert.equal(server.requests.length, 1)
+})
+
 test('a response without a length ends with its connection, and one that goes on by chunks with the last chunk', async (t) => {
   const answers = [
     'HTTP/1.1 500 Oops\r\n\r\nall of this',
