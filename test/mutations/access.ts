@@ -108,8 +108,8 @@ export const access: readonly Mutation[] = [
   {
     id: 'an-operation-open-to-all-unless-it-says-otherwise',
     file: 'src/console/api/operation.ts',
-    find: "({ role = 'admin' }: Pick<Operation, 'role'>)",
-    replace: "({ role = 'reader' }: Pick<Operation, 'role'>)",
+    find: "{ role = 'admin', queryRoles = {} }: Pick<Operation,",
+    replace: "{ role = 'reader', queryRoles = {} }: Pick<Operation,",
     test: {
       file: rolesApi,
       name: 'an operation that declares no role takes an admin, and the document names the role of each',

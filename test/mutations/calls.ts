@@ -9,7 +9,7 @@ export const calls: readonly Mutation[] = [
     replace: '  if (bytes.length > 0) {',
     test: {
       file: 'adapters/kafka/compression/unpack.test.ts',
-      name: 'snappy: blocks of a Java client: is read',
+      name: 'is read',
     },
   },
   {

@@ -83,8 +83,8 @@ export const operators: readonly Mutation[] = [
   {
     id: 'a-tail-outlives-its-token',
     file: 'src/adapters/http/stream-lines.ts',
-    find: 'if (refusedBy !== null) refused.abort()',
-    replace: '',
+    find: 'if (refusedBy !== null || isStalled) refused.abort()',
+    replace: 'if (isStalled) refused.abort()',
     test: { file: 'pipeline/operational/tail.test.ts', name: 'ends when its token is revoked' },
   },
   {

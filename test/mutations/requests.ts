@@ -302,9 +302,9 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'no-guard-of-addresses-in-urls',
-    file: 'src/adapters/webhook/transport.ts',
-    find: 'if (isIP(address) === 0) return null',
-    replace: 'if (isIP(address) >= 0) return null',
+    file: 'src/adapters/webhook/address-guard.ts',
+    find: 'const refusal = isIP(address) === 0 ? null : this.refusal(address)',
+    replace: 'const refusal = isIP(address) >= 0 ? null : this.refusal(address)',
     test: {
       file: 'adapters/webhook/address-guard.test.ts',
       name: 'no connection is made to a forbidden address in the URL',

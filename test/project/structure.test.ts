@@ -1,29 +1,11 @@
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { root } from '../support/docs.ts'
 
 const files = globSync('{src,test,bench,scripts}/**/*.{ts,tsx,css}', { cwd: root })
 const read = (path: string): string => readFileSync(join(root, path), 'utf8')
-
-test('no folder has more than 15 files', () => {
-  const counts = new Map<string, number>()
-  for (const file of files) counts.set(dirname(file), (counts.get(dirname(file)) ?? 0) + 1)
-  assert.ok(counts.size > 50)
-  assert.deepEqual(
-    [...counts].filter(([, count]) => count > 15),
-    [],
-  )
-})
-
-test('no file of src has more than 300 lines', () => {
-  const long = files
-    .filter((file) => file.startsWith('src/'))
-    .map((file) => [file, read(file).split('\n').length - 1] as const)
-    .filter(([, lines]) => lines > 300)
-  assert.deepEqual(long, [])
-})
 
 test('src/forwarder has at most nine folders', () => {
   const folders = new Set(

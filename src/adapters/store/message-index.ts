@@ -260,7 +260,7 @@ export class MessageIndex {
 }
 
 /**
- * The time (epoch ms) since which the topics hold no more than so many records, about, and where their partitions
+ * The time (epoch ms) since which the topics hold no more than about N records, and where their partitions
  * begin then.
  */
 async function newestOf(

@@ -329,7 +329,7 @@ test('control records and aborted transactions are left out, compressed or not, 
   assert.deepEqual([batches!.length, batches!.lastOffset], [0, 12])
 })
 
-/** kafkajs takes time and memory beyond measure for so many. */
+/** kafkajs takes time and memory beyond measure for that many. */
 async function largeBatch(values: readonly Buffer[]): Promise<Buffer> {
   const varint = (value: number) => {
     const bytes = Buffer.alloc(10)
