@@ -403,4 +403,14 @@ export const settings: readonly Mutation[] = [
       name: 'only endpoints that have something to do are looked at',
     },
   },
+  {
+    id: 'versions-that-do-not-name-the-commit',
+    file: 'src/version.ts',
+    find: 'manifest.gitHead ?? commitOf(root)',
+    replace: 'manifest.gitHead ?? null',
+    test: {
+      file: 'version.test.ts',
+      name: 'between two releases the version names the commit, wherever git keeps it',
+    },
+  },
 ]
