@@ -109,8 +109,9 @@ function reported({ downSince, lastSuccessAt, lastFailure }: RecentOutcomes, epo
 }
 
 function failureOf(
-  { outcome: { kind, status, detail }, at }: NonNullable<RecentOutcomes['lastFailure']>,
+  { outcome, at }: NonNullable<RecentOutcomes['lastFailure']>,
   epoch: number,
 ): EndpointFailure {
-  return { at: Math.round(epoch + at), outcome: kind, status, detail }
+  const { kind, status, detail } = outcome
+  return { at: Math.round(epoch + at), outcome: kind, status, detail, body: null }
 }

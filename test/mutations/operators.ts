@@ -16,6 +16,26 @@ export const operators: readonly Mutation[] = [
     },
   },
   {
+    id: 'heartbeats-with-what-a-receiver-answered',
+    file: 'src/forwarder/forwarder-status.ts',
+    find: 'status, detail, body: null }',
+    replace: 'status, detail, body: outcome.body }',
+    test: {
+      file: 'pipeline/privacy/receivers-answers.test.ts',
+      name: 'what a receiver repeats of a call gets into no heartbeat, no ledger record and no operational event',
+    },
+  },
+  {
+    id: 'events-with-what-a-receiver-answered',
+    file: 'src/core/operational/failure-windows.ts',
+    find: 'detail: `status ${last.status}`',
+    replace: 'detail: Buffer.from(last.body).toString()',
+    test: {
+      file: 'pipeline/privacy/receivers-answers.test.ts',
+      name: 'what a receiver repeats of a call gets into no heartbeat, no ledger record and no operational event',
+    },
+  },
+  {
     id: 'events-of-a-console-that-died-are-forgotten',
     file: 'src/core/operational/operational-fold.ts',
     find: 'this.#unsent = [...unsent]',

@@ -34,8 +34,10 @@ export interface EndpointFailure {
   outcome: string
   /** Null without a response. */
   status: number | null
-  /** One line for people. Nothing of the response's body: it may repeat the call, and no deletion reaches it here. */
+  /** One line for people. */
   detail: string | null
+  /** Of earlier versions only: a response may repeat the call, and no deletion reaches it here. */
+  body: Uint8Array | null
 }
 
 /** What is known of a process from its start to its end. */

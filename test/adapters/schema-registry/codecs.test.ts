@@ -204,6 +204,7 @@ const heartbeat = deliveryEvent('heartbeat', 9, {
           outcome: 'status_5xx',
           status: 503,
           detail: 'd',
+          body: Buffer.from([0, 255]),
         },
       },
     ],

@@ -68,6 +68,24 @@ test('what a receiver repeats of a call gets into no heartbeat, no ledger record
     const { sourceId } = await codecs.calls.decode(value)
     assert.ok(sourceId !== 'postrider' || !holds(value), `the event at ${partition}/${offset}`)
   }
+  // The rows of docs/privacy.md.
+  const { calls, deliveries, deadLetters, settings, memberships, erasures, suppressions } = topics
+  const tiers = deployment.config.retryTiers.map(({ name }) => topics.retry(name))
+  const holding: string[] = []
+  for (const topic of [
+    calls,
+    ...tiers,
+    deadLetters,
+    deliveries,
+    settings,
+    memberships,
+    erasures,
+    suppressions,
+  ]) {
+    const records = await deployment.read(topic)
+    if (records.some(({ key, value }) => holds(key) || holds(value))) holding.push(topic)
+  }
+  assert.deepEqual(holding, [calls, ...tiers, deadLetters, erasures])
   for (const { body } of ops.receiver.requests) assert.ok(!holds(body), body.toString())
   // Where an operator finds the text, until the user is deleted.
   const kept = (await deployment.deadLetters()).filter(({ delivery }) => delivery?.lastResponse)
