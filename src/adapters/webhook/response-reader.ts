@@ -50,10 +50,11 @@ const bareLf = /(?:^|[^\r])\n/
 
 const saysClose = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/
 const saysKeepAlive = /(?:^|,)[\t ]*keep-alive[\t ]*(?:,|$)/
-const endsInChunked = /(?:^|,)[\t ]*chunked$/
-
-/** The size of a chunk in hexadecimal digits, and its extensions, which are passed over (RFC 9112, 7.1). */
-const chunkSize = /^([0-9A-Fa-f]{1,8})(?:[\t ]*;[\t\x20-\x7e\x80-\xff]*)?$/
+/**
+ * The size of a chunk in hexadecimal digits, as far as a number is exact, and its extensions, which are passed over (RFC
+ * 9112, 7.1).
+ */
+const chunkSize = /^0*([0-9A-Fa-f]{1,13})(?:[\t ]*;[\t\x20-\x7e\x80-\xff]*)?$/
 
 const State = {
   head: 0,
@@ -222,7 +223,12 @@ export class ResponseReader {
 
   /** How long the body is, and whether the connection outlives it (RFC 9112, 6.3 and 9.3). */
   #begin({ status, isHttp11, contentLength, transferEncoding, connection, keepAlive }: Head): void {
-    if (contentLength !== null && transferEncoding !== null)
+    const codings = transferEncoding === null ? [] : members(transferEncoding)
+    const isCoded = codings.length > 0
+    if (codings.indexOf('chunked') !== codings.lastIndexOf('chunked'))
+      throw new MalformedResponse('the response is chunked twice')
+    // One that is empty stands for none.
+    if (contentLength !== null && transferEncoding)
       throw new MalformedResponse('the response has both Content-Length and Transfer-Encoding')
     if (contentLength !== null && !/^\d{1,15}$/.test(contentLength))
       throw new MalformedResponse('the response has no valid Content-Length')
@@ -235,11 +241,13 @@ export class ResponseReader {
         : !saysClose.test(connection) && (isHttp11 || saysKeepAlive.test(connection))
     const seconds = keepAlive === '' ? null : /(?:^|[,;\s])timeout\s*=\s*"?(\d{1,9})/.exec(keepAlive)
     this.keepsSeconds = seconds ? Number(seconds[1]) : null
+    // No more requests than that.
+    if (keepAlive !== '' && /(?:^|[,;\s])max\s*=\s*"?0+(?!\d)/.test(keepAlive)) this.keepsConnection = false
     if (status === 204 || status === 304) {
       // It has no body; what the server sends all the same must not be taken for the next response.
       this.#isWhole = true
-      if (length > 0 || transferEncoding !== null) this.keepsConnection = false
-    } else if (transferEncoding !== null && endsInChunked.test(transferEncoding)) {
+      if (length > 0 || isCoded) this.keepsConnection = false
+    } else if (codings.at(-1) === 'chunked') {
       this.#state = State.chunkSize
       this.#lines = 0
       this.#lineBytes = 0
@@ -336,6 +344,12 @@ function take(head: Head, name: string, value: string): void {
   else if (name === 'keep-alive') head.keepAlive = listed(head.keepAlive, value)
   else if (name === 'retry-after') head.retryAfter ??= value
   else if (name === 'content-encoding') head.contentEncoding = listed(head.contentEncoding, value)
+}
+
+/** Of a list, without the empty ones. */
+function members(list: string): string[] {
+  const all = list.split(',').map((member) => trimmed(member, 0, member.length))
+  return all.filter((member) => member !== '')
 }
 
 /** Fields of one name are one list, in which empty members do not count (RFC 9110, 5.3 and 5.6.1). */
