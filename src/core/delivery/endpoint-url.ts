@@ -1,4 +1,7 @@
 export const maxUrlLength = 2_048
+/** Of a host name, and of each of its parts between dots (RFC 1035, 2.3.4): no resolver takes a longer one. */
+const maxNameLength = 253
+const maxLabelLength = 63
 
 /**
  * What is wrong with a webhook URL (docs/destinations.md), one phrase a fault. The URL itself is not repeated:
@@ -19,6 +22,11 @@ export function urlFaults(text: string): string[] {
   }
   if (url !== null && (url.username !== '' || url.password !== ''))
     faults.push('holds a user name or password: send them in a header instead')
+  const name = url?.hostname.replace(/\.$/, '') ?? ''
+  if (name.length > maxNameLength || name.split('.').some((label) => label.length > maxLabelLength))
+    faults.push(
+      `has a host name of more than ${maxNameLength} characters, or more than ${maxLabelLength} between two dots`,
+    )
   return faults
 }
 

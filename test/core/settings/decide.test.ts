@@ -285,6 +285,11 @@ for (const [url, pattern] of [
   ['https://a.exa\nmple/', /white space/],
   [' https://a.example/', /white space/],
   ['https://token@a.example/', /user name or password/],
+  [
+    `https://${'a'.repeat(64)}.example/`,
+    /host name of more than 253 characters, or more than 63 between two dots/,
+  ],
+  [`https://${'abcdefghi.'.repeat(25)}test/`, /host name of more than 253 characters/],
 ] as const)
   test(`the URL ${JSON.stringify(url)} is refused`, () => {
     const faults = faultsOf({ ...crm, urls: [url], headers: [] }, after(shop))
