@@ -9,7 +9,7 @@ export const calls: readonly Mutation[] = [
     replace: '  if (bytes.length > 0) {',
     test: {
       file: 'adapters/kafka/compression/unpack.test.ts',
-      name: 'is read',
+      name: 'every stream of the table is read, or cannot be unpacked, as the table says',
     },
   },
   {
@@ -17,14 +17,20 @@ export const calls: readonly Mutation[] = [
     file: 'src/adapters/kafka/compression/gzip.ts',
     find: 'if (bytes.length - at <= maxRest) return output.all()',
     replace: 'if (bytes.length > 0) return output.all()',
-    test: { file: 'adapters/kafka/compression/unpack.test.ts', name: 'gzip: two members: is read' },
+    test: {
+      file: 'adapters/kafka/compression/unpack.test.ts',
+      name: 'every stream of the table is read, or cannot be unpacked, as the table says',
+    },
   },
   {
     id: 'only-the-first-zstd-frame-read',
     file: 'src/adapters/kafka/compression/zstd.ts',
     find: '    at = end\n',
     replace: '    at = bytes.length\n',
-    test: { file: 'adapters/kafka/compression/unpack.test.ts', name: 'zstd: two frames: is read' },
+    test: {
+      file: 'adapters/kafka/compression/unpack.test.ts',
+      name: 'every stream of the table is read, or cannot be unpacked, as the table says',
+    },
   },
   {
     id: 'unpacked-without-a-bound',
@@ -39,8 +45,8 @@ export const calls: readonly Mutation[] = [
   {
     id: 'one-broken-batch-fails-the-whole-fetch',
     file: 'src/adapters/kafka/wire/read-batches.ts',
-    find: '      if (!(error instanceof UnpackError)) throw error\n      this.#setAside(first,',
-    replace: '      if (first >= 0) throw error\n      this.#setAside(first,',
+    find: 'if (!(error instanceof UnpackError)) throw error\n    this.#places',
+    replace: 'if (first >= 0) throw error\n    this.#places',
     test: {
       file: 'adapters/kafka/patches/decode-lazily.test.ts',
       name: 'a batch that cannot be unpacked fails no fetch: its offset is read past, and other partitions are read',
@@ -58,7 +64,7 @@ export const calls: readonly Mutation[] = [
   },
   {
     id: 'aborted-transactions-read-as-calls',
-    file: 'src/adapters/kafka/wire/read-batches.ts',
+    file: 'src/adapters/kafka/wire/transactions.ts',
     find: 'return (attributes & transactional) !== 0 && this.#producers.has(producer)',
     replace: 'return false',
     test: {
@@ -73,7 +79,7 @@ export const calls: readonly Mutation[] = [
     replace: 'if (now >= since) return error',
     test: {
       file: 'adapters/schema-registry/failing-id.test.ts',
-      name: 'a record is undecodable once the registry has answered 500 for its schema id alone for five minutes',
+      name: 'a record is undecodable once the registry has failed for its schema id alone for five minutes',
     },
   },
   {

@@ -1,5 +1,5 @@
 import type { Kafka } from 'kafkajs'
-import type { OpenTransactions } from '../kafka/read/open-transactions.ts'
+import type { OpenTransactions } from '../kafka/open-transactions.ts'
 import { TopicReader } from '../kafka/read/topic-reader.ts'
 import type { TopicRecord } from '../kafka/read/topic-record.ts'
 import type { Logger } from '../log.ts'

@@ -1,4 +1,4 @@
-import type { OpenTransactions } from '../kafka/read/open-transactions.ts'
+import type { OpenTransactions } from '../kafka/open-transactions.ts'
 import type { SettingsLogCounts } from '../folded-log/settings-follower.ts'
 import { escapeValue, heading, labels } from './exposition.ts'
 import type { Exposed } from './exposition.ts'

@@ -106,7 +106,7 @@ export class Registry {
   }
 
   /**
-   * Whether the registry gives the newest schema of a subject now, with the same login: it is asked each time. Never
+   * Whether the registry gives the newest schema of a subject now, with the same login. Nothing is remembered. Never
    * throws.
    */
   async gives(subject: string): Promise<boolean> {

@@ -50,16 +50,16 @@ async function setUp(t: TestContext) {
   return { state, lines, read }
 }
 
-for (const status of [500, 401, 503]) {
-  test(`a record is undecodable once the registry has answered ${status} for its schema id alone for five minutes`, async (t) => {
+test('a record is undecodable once the registry has failed for its schema id alone for five minutes', async (t) => {
+  for (const status of [500, 401, 503]) {
     const { state, lines, read } = await setUp(t)
     state.one = status
     for (const minutes of [0, 2, 2]) {
       state.now += minutes * minute
-      assert.equal(await read(), 'registry_unavailable')
+      assert.equal(await read(), 'registry_unavailable', `${status}`)
     }
     state.now += 1 * minute
-    assert.equal(await read(), 'undecodable')
+    assert.equal(await read(), 'undecodable', `${status}`)
     const errors = lines.filter(({ level }) => level === 50)
     assert.equal(errors.length, 1)
     assert.match(
@@ -70,8 +70,8 @@ for (const status of [500, 401, 503]) {
     const { asked } = state
     assert.equal(await read(), 'undecodable')
     assert.equal(state.asked, asked)
-  })
-}
+  }
+})
 
 test('a registry that fails for all ids, refuses the login or is away makes no record undecodable, however long', async (t) => {
   const { state, read } = await setUp(t)

@@ -56,7 +56,7 @@ function zeros(megabytes: number): { before: Buffer; behind: Buffer } {
   return { before: Buffer.concat([varint(body.length + value + 1), body]), behind: Buffer.of(0) }
 }
 
-/** Streams of one record that grows to that many MB, each as small as its codec makes it. The broker takes all of them. */
+/** Streams of one record that grows to this number of MB, each as small as its codec makes it. The broker takes all of them. */
 export const bombs: Readonly<Record<'gzip' | 'lz4' | 'zstd', (megabytes: number) => Buffer>> = {
   gzip: (megabytes) => membersOf(megabytes, (part) => gzipSync(part, { level: 9 })),
   zstd: (megabytes) => membersOf(megabytes, (part) => zstdCompressSync(part)),
@@ -85,7 +85,7 @@ function lz4Block(bytes: Buffer, isPlain = false): Buffer {
   return Buffer.concat([size, bytes])
 }
 
-/** Sends a batch that grows to that many MB. */
+/** Sends a batch that grows to this number of MB. */
 export const sendBomb = (
   producer: Producer,
   topic: string,

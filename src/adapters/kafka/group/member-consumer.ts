@@ -1,6 +1,6 @@
 import type { Consumer, EachBatchPayload, Kafka, PartitionAssigner } from 'kafkajs'
 import type { FetchedBatch } from '../../../forwarder/consume/record-source.ts'
-import type { OpenTransactions } from '../read/open-transactions.ts'
+import type { OpenTransactions } from '../open-transactions.ts'
 import { recordsOf } from '../patches/decode-lazily.ts'
 
 export interface MemberConsumerOptions {

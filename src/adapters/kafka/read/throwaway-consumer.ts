@@ -2,7 +2,7 @@ import type { Kafka } from 'kafkajs'
 import { messageOf } from '../../../errors.ts'
 import type { Logger } from '../../log.ts'
 import { aborted, within } from '../waiting.ts'
-import { watchedAssigner } from './open-transactions.ts'
+import { watchedAssigner } from '../open-transactions.ts'
 import { endOfReading, handleBatch, type Reading } from './handle-batch.ts'
 
 /** Bounds what is done at the end when Kafka is away, in ms. */

@@ -1,31 +1,25 @@
 import { ownCopy } from '../../../core/own-bytes.ts'
 import { UnpackError } from '../compression/output.ts'
 import { maxUnpackedBytes, unpack } from '../compression/unpack.ts'
+import {
+  lengthAt,
+  magicAt,
+  attributesAt,
+  lastOffsetDeltaAt,
+  firstTimestampAt,
+  maxTimestampAt,
+  countAt,
+  headBytes,
+  behindLength,
+  magic,
+  codecBits,
+  appendTime,
+} from './batch-layout.ts'
 import { Cursor } from './cursor.ts'
 import { messageHead, minMessageBytes, readMessages } from './message-set.ts'
 import { RecordBatches, RecordPlaces, UnreadableBatch } from './record-batches.ts'
+import { Transactions, type AbortedTransaction } from './transactions.ts'
 
-/**
- * Where the fields of a record batch stand (Kafka protocol, RecordBatch, magic 2). Its length counts from behind itself.
- */
-const lengthAt = 8
-const magicAt = 16
-const attributesAt = 21
-const lastOffsetDeltaAt = 23
-const firstTimestampAt = 27
-const maxTimestampAt = 35
-const producerIdAt = 43
-const countAt = 57
-const headBytes = 61
-const behindLength = 12
-const magic = 2
-/** Of the attributes. */
-const codecBits = 0b111
-const appendTime = 0b1000
-const transactional = 0b10000
-const control = 0b100000
-/** In the key of a control record, behind its version. */
-const abort = 0
 /** Length, attributes, two deltas, no key, no value, no headers. */
 const minRecordBytes = 7
 
@@ -43,12 +37,6 @@ export class UnpackAllowance {
   get isSpent(): boolean {
     return this.left <= 0
   }
-}
-
-/** Transactions that were aborted, as a fetch names them: whose, and from which offset on. */
-export interface AbortedTransaction {
-  producerId: string
-  firstOffset: string
 }
 
 /**
@@ -95,6 +83,14 @@ interface Head {
   /** Of its first record, or of all where the broker stamped them. */
   timestamp: number
   isStampedByBroker: boolean
+}
+
+/** A batch, should it be one that cannot be read. */
+interface BatchPlace {
+  first: number
+  last: number
+  timestamp: number
+  bytes: Buffer
 }
 
 class Reading {
@@ -155,21 +151,27 @@ class Reading {
       isStampedByBroker,
     }
     const codec = attributes & codecBits
-    const isHidden = this.#transactions.hide(bytes, at, attributes, head.lastOffset)
-    if (isHidden || head.lastOffset < this.#from) this.#passed(head.lastOffset, next)
-    else if (codec === 0) {
-      this.#readPlain(head, at, next)
-      this.#passed(head.lastOffset, next)
-    } else {
-      if (allowance.isSpent) return false
-      const unpacking = this.#unpack(codec, bytes.subarray(at + headBytes, next), allowance)
-      const timestamp = int64(bytes, at + maxTimestampAt)
-      let readTo = head.lastOffset
-      await this.#orUnreadable(head.firstOffset, head.lastOffset, timestamp, at, next, async () => {
-        readTo = this.#keep(head, await unpacking)
-      })
-      this.#passed(readTo, next)
+    const batch: BatchPlace = {
+      first: firstOffset,
+      last: head.lastOffset,
+      timestamp: int64(bytes, at + maxTimestampAt),
+      bytes: bytes.subarray(at, next),
     }
+    let readTo = head.lastOffset
+    const isHidden = this.#transactions.hide(bytes, at, attributes, head.lastOffset)
+    if (!isHidden && head.lastOffset >= this.#from) {
+      if (codec !== 0 && allowance.isSpent) return false
+      const before = this.#places.length
+      try {
+        const start = at + headBytes
+        if (codec === 0) this.#readPlain(head, start, next)
+        else readTo = this.#keep(head, await this.#unpack(codec, bytes.subarray(start, next), allowance))
+      } catch (error) {
+        this.#places.length = before
+        this.#setAside(batch, error)
+      }
+    }
+    this.#passed(readTo, next)
     return true
   }
 
@@ -190,50 +192,20 @@ class Reading {
     }
   }
 
-  async #orUnreadable(
-    first: number,
-    last: number,
-    timestamp: number,
-    at: number,
-    next: number,
-    read: () => Promise<void>,
-  ): Promise<void> {
-    try {
-      await read()
-    } catch (error) {
-      if (!(error instanceof UnpackError)) throw error
-      this.#setAside(first, last, timestamp, at, next, error)
-    }
-  }
-
-  #setAside(
-    first: number,
-    last: number,
-    timestamp: number,
-    at: number,
-    next: number,
-    { message }: UnpackError,
-  ): void {
-    const batch = new UnreadableBatch(first, last, timestamp, this.#bytes.subarray(at, next), message)
+  /** Throws what is not the batch's fault. */
+  #setAside({ first, last, timestamp, bytes }: BatchPlace, error: unknown): void {
+    if (!(error instanceof UnpackError)) throw error
     this.#places.add(last, timestamp, -1 - this.#unreadable.length)
-    this.#unreadable.push(batch)
+    this.#unreadable.push(new UnreadableBatch(first, last, timestamp, bytes, error.message))
   }
 
-  #readPlain(head: Head, at: number, next: number): void {
+  #readPlain(head: Head, start: number, next: number): void {
     const bytes = this.#bytes
-    const start = at + headBytes
-    const before = this.#places.length
     const shift = this.#isPlain ? 0 : this.#partsBytes - start
-    try {
-      eachRecord(bytes, start, next, head, (offset, timestamp, _recordAt, keyAt) => {
-        if (offset >= this.#from) this.#places.add(offset, timestamp, keyAt + shift)
-      })
-      if (!this.#isPlain) this.#addPart(bytes.subarray(start, next))
-    } catch (error) {
-      if (!(error instanceof UnpackError)) throw error
-      this.#places.length = before
-      this.#setAside(head.firstOffset, head.lastOffset, int64(bytes, at + maxTimestampAt), at, next, error)
-    }
+    eachRecord(bytes, start, next, head, (offset, timestamp, _recordAt, keyAt) => {
+      if (offset >= this.#from) this.#places.add(offset, timestamp, keyAt + shift)
+    })
+    if (!this.#isPlain) this.#addPart(bytes.subarray(start, next))
   }
 
   /**
@@ -274,14 +246,16 @@ class Reading {
     }
     if (codec !== 0 && allowance.isSpent) return false
     const first = Math.max(this.#lastOffset + 1, this.#from)
-    await this.#orUnreadable(first, lastOffset, timestamp, at, next, async () => {
+    try {
       const records = await readMessages(message, (packed) => this.#unpack(codec, packed, allowance))
       for (const { offset, timestamp, bytes } of records) {
         if (offset < this.#from) continue
         this.#places.add(offset, timestamp, this.#partsBytes)
         this.#addPart(bytes)
       }
-    })
+    } catch (error) {
+      this.#setAside({ first, last: lastOffset, timestamp, bytes: message }, error)
+    }
     this.#passed(lastOffset, next)
     return true
   }
@@ -323,40 +297,4 @@ function eachRecord(
     cursor.at = recordEnd
   }
   if (cursor.at !== end) throw new UnpackError('it goes on behind its records')
-}
-
-/** Which batches belong to transactions that were aborted, in the order of their offsets. */
-class Transactions {
-  /** Not begun yet, the first one last. */
-  readonly #next: AbortedTransaction[]
-  readonly #producers = new Set<string>()
-
-  constructor(aborted: readonly AbortedTransaction[]) {
-    this.#next = aborted.toSorted((a, b) => Number(b.firstOffset) - Number(a.firstOffset))
-  }
-
-  /** Whether no reader gets the batch: its transaction was aborted, or it is a control batch. */
-  hide(bytes: Buffer, at: number, attributes: number, lastOffset: number): boolean {
-    const isControl = (attributes & control) !== 0
-    if (this.#next.length === 0 && this.#producers.size === 0) return isControl
-    while (this.#next.length > 0 && Number(this.#next.at(-1)!.firstOffset) <= lastOffset)
-      this.#producers.add(this.#next.pop()!.producerId)
-    const producer = String(bytes.readBigInt64BE(at + producerIdAt))
-    if (isControl) {
-      if (controlType(bytes, at) === abort) this.#producers.delete(producer)
-      return true
-    }
-    return (attributes & transactional) !== 0 && this.#producers.has(producer)
-  }
-}
-
-/** A control batch has one record, which is never compressed. */
-function controlType(bytes: Buffer, at: number): number | null {
-  const cursor = new Cursor(bytes, at + headBytes)
-  cursor.varint()
-  cursor.at++
-  cursor.varint()
-  cursor.varint()
-  const key = cursor.bytes()
-  return key && key.length >= 4 ? key.readInt16BE(2) : null
 }

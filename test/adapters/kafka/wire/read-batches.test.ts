@@ -4,11 +4,8 @@ import { test } from 'node:test'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import fc from 'fast-check'
 import { compressSync as compressSnappy } from 'snappy'
-import {
-  readBatches,
-  UnpackAllowance,
-  type AbortedTransaction,
-} from '../../../../src/adapters/kafka/wire/read-batches.ts'
+import { readBatches, UnpackAllowance } from '../../../../src/adapters/kafka/wire/read-batches.ts'
+import type { AbortedTransaction } from '../../../../src/adapters/kafka/wire/transactions.ts'
 import { writeVarint } from '../../../../src/adapters/kafka/wire/varint.ts'
 import { codecs, lz4Frame } from '../compression/streams.ts'
 
@@ -329,7 +326,7 @@ test('control records and aborted transactions are left out, compressed or not, 
   assert.deepEqual([batches!.length, batches!.lastOffset], [0, 12])
 })
 
-/** kafkajs takes time and memory beyond measure for that many. */
+/** For thousands of records, kafkajs takes time and memory beyond measure. */
 async function largeBatch(values: readonly Buffer[]): Promise<Buffer> {
   const varint = (value: number) => {
     const bytes = Buffer.alloc(10)

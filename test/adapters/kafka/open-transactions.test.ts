@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { OpenTransactions } from '../../../../src/adapters/kafka/read/open-transactions.ts'
+import { OpenTransactions } from '../../../src/adapters/kafka/open-transactions.ts'
 
 function watch() {
   let now = 0

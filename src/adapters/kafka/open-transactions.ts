@@ -1,6 +1,6 @@
 import kafkajs from 'kafkajs'
 import type { PartitionAssigner } from 'kafkajs'
-import type { FetchAware } from '../patches/decode-lazily.ts'
+import type { FetchAware } from './patches/decode-lazily.ts'
 
 /** A producer of transactions takes far less: a partition that stands still for longer is reported, in ms. */
 const patienceMs = 10_000
