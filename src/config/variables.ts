@@ -189,7 +189,7 @@ export const variables = {
   CONSOLE_PORT: port('8090', 'Where the console listens.'),
   METRICS_HOST: host(
     '::',
-    'The address at which `/metrics`, `/healthz` and `/readyz` are. They name sources and destinations.',
+    'The address at which `/metrics`, `/healthz` and `/readyz` are. They have no login, and name sources and destinations.',
   ),
   METRICS_PORT: port('9464', 'Where `/metrics`, `/healthz` and `/readyz` are. 0 picks one and prints it.'),
   METRICS_DESTINATIONS: variable(whole(0, 1_000_000), {

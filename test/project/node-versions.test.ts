@@ -64,6 +64,26 @@ test('the Node that npm installs is pinned for each platform and covered by the 
   assert.deepEqual(platforms.sort(), ['darwin arm64', 'darwin x64', 'linux arm64', 'linux x64'])
 })
 
+test('no package runs a script when it is installed, and each is covered by the lockfile', async (t) => {
+  const { packages } = (await read('package-lock.json')) as {
+    packages: Record<string, { integrity?: string; link?: boolean }>
+  }
+  for (const [path, { integrity }] of Object.entries(packages))
+    if (path !== '') assert.match(integrity ?? 'none', /^sha512-/, path)
+
+  // With the machine's npm, whatever it does by itself.
+  const folder = await temporaryFolder(t)
+  const manifest = (name: string, more: object) => JSON.stringify({ name, version: '1.0.0', ...more })
+  await mkdir(join(folder, 'dependency'))
+  const scripts = { install: 'touch installed', postinstall: 'touch installed' }
+  await writeFile(join(folder, 'dependency/package.json'), manifest('dependency', { scripts }))
+  await run('npm', ['pack', './dependency', '--ignore-scripts'], { cwd: folder })
+  await writeFile(join(folder, 'package.json'), manifest('application', {}))
+  await cp(join(root, '.npmrc'), join(folder, '.npmrc'))
+  await run('npm', ['install', './dependency-1.0.0.tgz', '--offline', '--no-audit'], { cwd: folder })
+  assert.deepEqual(await readdir(join(folder, 'node_modules/dependency')), ['package.json'])
+})
+
 /** An application that has installed the package, in a folder that goes away after the test. */
 async function application(t: TestContext): Promise<string> {
   const project = await realpath(await temporaryFolder(t))
