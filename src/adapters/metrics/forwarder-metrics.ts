@@ -1,4 +1,6 @@
 import type { DestinationMetrics, ForwarderGauges, ForwarderMetrics } from '../../forwarder/metrics.ts'
+import { ConnectionCounts } from '../webhook/connection-counts.ts'
+import { connectionLines } from './connection-metrics.ts'
 import { DestinationCounters, exposeDestinations } from './destination-counts.ts'
 import { defaultOwnSeries, heading, labels, other } from './exposition.ts'
 import type { Exposed } from './exposition.ts'
@@ -22,6 +24,8 @@ export class ForwarderCounts implements ForwarderMetrics, Exposed {
   readonly #produce: ProduceDurations
   readonly #showsProduce: boolean
   readonly #maxDestinations: number
+  /** Counted by the client that sends webhooks. */
+  readonly connections = new ConnectionCounts()
   #gauges: ForwarderGauges | null = null
   /** For how long Kafka keeps calls, and so what a pause holds, in ms; null without a limit. */
   heldKeptMs: number | null = null
@@ -101,6 +105,7 @@ export class ForwarderCounts implements ForwarderMetrics, Exposed {
       'topic',
       this.#lost,
     )
+    yield connectionLines(this.connections)
     if (this.#showsProduce) yield* this.#produce.expose()
     if (this.#gauges) yield* exposeGauges(this.#gauges, this.heldKeptMs, (id) => this.#isOwn(id))
   }

@@ -1,5 +1,7 @@
 import type { Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
 import type { OutcomeKind } from '../../core/delivery/outcome.ts'
+import type { ConnectionCounts } from './connection-counts.ts'
 import type { Dial, Dialed, Hangup, TroubledAddresses } from './dial.ts'
 import { ClosedByServer } from './failure.ts'
 import type { Cancel, Openings } from './openings.ts'
@@ -35,6 +37,7 @@ export interface ConnectionParts {
   polls: PollPhase
   /** Monotonic, in ms: connections age by it. */
   steadyNow: () => number
+  counts: ConnectionCounts
 }
 
 /** A larger body is not copied to stand in one buffer with its head. */
@@ -79,6 +82,7 @@ export class Connection implements Dialed, PollWaiter {
   readonly #polls: PollPhase
   readonly #owner: ConnectionOwner
   readonly #steadyNow: () => number
+  readonly #counts: ConnectionCounts
   readonly #openedAt: number
   readonly #lifeMs = lifeMs * (1 - jitter * Math.random())
   readonly #reader = new ResponseReader()
@@ -101,6 +105,7 @@ export class Connection implements Dialed, PollWaiter {
     this.#openings = parts.openings
     this.#polls = parts.polls
     this.#steadyNow = parts.steadyNow
+    this.#counts = parts.counts
     this.#openedAt = parts.steadyNow()
     this.#owner = owner
   }
@@ -162,6 +167,7 @@ export class Connection implements Dialed, PollWaiter {
     try {
       end = this.#reader.read(data, attempt)
     } catch (error) {
+      this.#counts.malformed++
       this.#end(error as Error)
       return
     }
@@ -208,6 +214,8 @@ export class Connection implements Dialed, PollWaiter {
 
   onConnected(socket: Socket): void {
     this.#socket = socket
+    this.#counts.opened++
+    if (socket instanceof TLSSocket && socket.isSessionReused()) this.#counts.resumed++
     this.#polls.wait(this)
   }
 

@@ -92,8 +92,7 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
 
   restart(attempt: HttpAttempt): void {
     const { origin } = this.#routed()
-    if (attempt.connection !== null) origin.giveBack(attempt.connection, false, false)
-    this.#sendOn(origin.connect(), attempt, this.#headOf(attempt.request)!)
+    this.#sendOn(origin.replace(attempt.connection!), attempt, this.#headOf(attempt.request)!)
   }
 
   #routed(): Route {

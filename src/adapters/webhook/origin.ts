@@ -44,10 +44,17 @@ export class WebhookOrigin implements ConnectionOwner {
 
   /** A free connection, or a new one. */
   take(): Connection {
-    return this.#free.pop() ?? this.connect()
+    return this.#free.pop() ?? this.#connect()
   }
 
-  connect(): Connection {
+  /** A new one for a request whose connection ended. */
+  replace(connection: Connection): Connection {
+    this.#parts.counts.restarts++
+    this.giveBack(connection, false, false)
+    return this.#connect()
+  }
+
+  #connect(): Connection {
     const connection = new Connection(this.#url, this.#parts, this)
     this.#connections.add(connection)
     return connection
@@ -56,7 +63,9 @@ export class WebhookOrigin implements ConnectionOwner {
   /** What it carried has ended; `reusable` says whether it can take another request, `failed` that the response was a 5xx. */
   giveBack(connection: Connection, reusable: boolean, failed: boolean): void {
     connection.attempt = null
-    if (!reusable || this.#endpoints === 0 || connection.mustRetire(failed)) {
+    const isRetired = reusable && connection.mustRetire(failed)
+    if (isRetired) this.#parts.counts.retired++
+    if (!reusable || isRetired || this.#endpoints === 0) {
       this.#discard(connection)
       return
     }
@@ -68,7 +77,9 @@ export class WebhookOrigin implements ConnectionOwner {
   /** Called every second while there are free ones: closes what has been unused for too long, or is old. */
   closeOld(): void {
     for (const connection of this.#free) connection.idleSeconds++
-    const old = this.#free.filter((connection) => connection.isOld || connection.mustRetire(false))
+    const retired = this.#free.filter((connection) => connection.mustRetire(false))
+    this.#parts.counts.retired += retired.length
+    const old = this.#free.filter((connection) => connection.isOld || retired.includes(connection))
     for (const connection of old) this.onClosed(connection)
     if (this.#free.length === 0) this.#withFree.delete(this)
   }

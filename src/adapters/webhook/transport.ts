@@ -4,6 +4,7 @@ import type { Config } from '../../config/config.ts'
 import { PostriderError } from '../../errors.ts'
 import type { WebhookTransport } from '../../forwarder/send/webhook-transport.ts'
 import { AddressGuard } from './address-guard.ts'
+import { ConnectionCounts } from './connection-counts.ts'
 import { dialBy } from './dial.ts'
 import { Deadlines } from './deadlines.ts'
 import { WebhookEndpoint, type EndpointOptions } from './endpoint.ts'
@@ -27,15 +28,21 @@ export interface WebhookTransportOptions {
   now?: () => number
   /** A monotonic clock in ms, for the ages of connections; default performance.now. */
   steadyNow?: () => number
+  /** Where connections are counted. */
+  counts?: ConnectionCounts
 }
 
-/** Sends webhooks as the settings allow it. `lookup` resolves their host names; default the system's. */
-export const transportOf = (config: Config, lookup?: LookupFunction): WebhookTransport =>
+/** Sends webhooks as the settings allow it. */
+export const transportOf = (
+  config: Config,
+  { lookup, counts }: Pick<WebhookTransportOptions, 'lookup' | 'counts'> = {},
+): WebhookTransport =>
   createWebhookTransport({
     timeoutMs: config.webhookTimeoutMs,
     allowedNetworks: config.allowedNetworks,
     ca: config.webhookCa,
     ...(lookup && { lookup }),
+    ...(counts && { counts }),
   })
 
 /**
@@ -56,6 +63,7 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
     openings: new Openings(),
     polls: new PollPhase(),
     steadyNow: options.steadyNow ?? (() => performance.now()),
+    counts: options.counts ?? new ConnectionCounts(),
   }
 
   const origins = new Map<string, WebhookOrigin>()

@@ -76,7 +76,10 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
   counts.heldKeptMs = await heldKeptMs(kafka, topics)
   counts.watchLosses([topics.calls, ...retryTopics])
 
-  const transport = transportOf(config, options.lookup)
+  const transport = transportOf(config, {
+    counts: counts.connections,
+    ...(options.lookup && { lookup: options.lookup }),
+  })
   const transactions = new OpenTransactions()
   const settings = settingsOf(deployment, { ...options, transactions, actor: () => partActor('forwarder') })
   const erasures = erasuresOf(deployment, { ...options, transactions })

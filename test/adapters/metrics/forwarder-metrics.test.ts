@@ -38,9 +38,15 @@ test('the page shows what was counted, by destination and by outcome, response, 
   counts.retryScheduled('10s')
   counts.retryScheduled('10s')
   counts.lostOffsets('analytics.calls', 7)
+  Object.assign(counts.connections, { opened: 5, resumed: 4, retired: 3, restarts: 2, malformed: 1 })
   const { samples } = shown(counts)
   const d = 'destination="crm"'
   const expected: Record<string, number> = {
+    postrider_webhook_connections_opened_total: 5,
+    postrider_webhook_connections_resumed_total: 4,
+    postrider_webhook_connections_retired_total: 3,
+    postrider_webhook_requests_restarted_total: 2,
+    postrider_webhook_malformed_responses_total: 1,
     [`postrider_webhook_attempts_total{${d},outcome="success"}`]: 2,
     [`postrider_webhook_attempts_total{${d},outcome="status_5xx"}`]: 1,
     [`postrider_webhook_attempts_total{${d},outcome="timeout"}`]: 1,
@@ -238,5 +244,5 @@ test('a page of 1,000 destinations is rendered in small pieces that do not block
   }
   const pieces = [...counts.expose()]
   assert.ok(Math.max(...pieces.map((piece) => piece.length)) < 200_000)
-  assert.equal(parseExposition(pieces.join('')).types.size, 13)
+  assert.equal(parseExposition(pieces.join('')).types.size, 18)
 })

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
+import { ConnectionCounts } from '../../../src/adapters/webhook/connection-counts.ts'
+import { createAuthority } from '../../support/secured/certificates.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { startRawServer } from './raw-server.ts'
 import { openTransport, requestOf, send } from './transport-under-test.ts'
@@ -146,4 +148,27 @@ test('a connection is closed two seconds before the server would close it, and n
   assert.equal(server.connections(), 1)
   await send(endpoint)
   assert.equal(server.connections(), 2)
+})
+
+test('connections, restarts and malformed responses are counted', async (t) => {
+  const authority = await createAuthority(t)
+  const receiver = await startReceiver(t, { tls: await authority.issue() })
+  const counts = new ConnectionCounts()
+  let now = 0
+  const transport = openTransport(t, { ca: authority.ca, counts, steadyNow: () => now })
+  const endpoint = transport.open({ url: receiver.url, headers: {} })
+  await send(endpoint)
+  now += 400_000
+  await send(endpoint)
+  assert.deepEqual({ ...counts }, { opened: 1, resumed: 0, retired: 1, restarts: 0, malformed: 0 })
+  receiver.answer(
+    {},
+    { instead: { do: 'reset' } },
+    {},
+    { instead: { do: 'raw', bytes: 'HTTP/1.1 20 x\r\n\r\n' } },
+  )
+  await send(endpoint)
+  await send(endpoint)
+  await send(endpoint)
+  assert.deepEqual({ ...counts }, { opened: 3, resumed: 2, retired: 1, restarts: 1, malformed: 1 })
 })

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { TroubledAddresses, type Dial } from '../../../src/adapters/webhook/dial.ts'
+import { ConnectionCounts } from '../../../src/adapters/webhook/connection-counts.ts'
 import { Connection } from '../../../src/adapters/webhook/connection.ts'
 import { Openings } from '../../../src/adapters/webhook/openings.ts'
 import { PollPhase } from '../../../src/adapters/webhook/poll-phase.ts'
@@ -51,7 +52,7 @@ test('a connection that is closed before its turn came connects to nobody', asyn
     return () => {}
   }
   const owner = { session: null, troubled: new TroubledAddresses(() => 0), onClosed: () => {} }
-  const parts = { dial, openings, polls: new PollPhase(), steadyNow: () => 0 }
+  const parts = { dial, openings, polls: new PollPhase(), steadyNow: () => 0, counts: new ConnectionCounts() }
   const open = () => {
     const connection = new Connection(new URL('https://crm.test'), parts, owner)
     connection.send('POST / HTTP/1.1\r\n\r\n', Buffer.alloc(0))
