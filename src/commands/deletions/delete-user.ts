@@ -1,7 +1,10 @@
 import { Command } from 'commander'
-import { reportOf } from '../../console/deletions/deletions.ts'
+import { reportOf, type DeletionReport } from '../../console/deletions/deletions.ts'
+import { plannedDeletion } from '../../console/deletions/request.ts'
 import { checkUserIds } from '../../console/user-ids.ts'
 import { maxUsersOfRequest } from '../../core/erasure/deletion.ts'
+import { PostriderError } from '../../errors.ts'
+import { agreed } from '../ask.ts'
 import { runAction } from '../context.ts'
 import { usersGiven, type UserFlags } from './given-users.ts'
 import { deletionProgress, withDeletions } from './session.ts'
@@ -11,6 +14,8 @@ import { withProgress } from '../progress-bar.ts'
 
 interface Flags extends JsonFlag, UserFlags {
   source?: string[]
+  dryRun?: true
+  yes?: true
 }
 
 export function deleteUserCommand(): Command {
@@ -22,39 +27,63 @@ export function deleteUserCommand(): Command {
         `destination of the sources gets a delete call for each user. At most ${maxUsersOfRequest} users at once. ` +
         'A list with anything wrong in it changes nothing. Affected are all sources there are, disabled ones too, ' +
         'unless --source names some: whether a source ever had a call of a user is not looked at. A delete call goes ' +
-        'to each enabled source that has an enabled destination.',
+        'to each enabled source that has an enabled destination. At a terminal it asks first, unless --source or --yes is ' +
+        'given.',
     )
     .option('--file <file>', 'one user id a line; - for stdin')
     .addOption(repeatable('--source <id>', 'only at this source (default: at all of them); can be repeated'))
+    .option('--dry-run', 'say what would be erased and notified, and change nothing')
+    .option('--yes', 'do not ask')
     .option('--json', 'as JSON')
     .action(runAction(deleteUsers))
 }
 
 async function deleteUsers(ids: string[], flags: Flags, command: Command): Promise<void> {
-  const { source, json } = flags
+  const { source, dryRun = false, yes, json } = flags
   const { userIds, place } = await usersGiven(ids, flags)
   // Before anything is connected: what is wrong with the list is wrong without Kafka, too.
   checkUserIds(userIds, place)
-  await withDeletions(command, async (deletions, signal) => {
+  await withDeletions(command, async (deletions, signal, { state }) => {
+    const given = { userIds, sourceIds: source }
+    if (dryRun) {
+      const planned = plannedDeletion(given, state)
+      if (json) printJson({ dryRun, ...planned })
+      else print(sentence(planned, { erased: 'would be erased', written: 'would be written' }))
+      return
+    }
+    if (!yes && source === undefined) {
+      const planned = plannedDeletion(given, state)
+      const question = `${count(planned.users, 'user')} of all sources (${sourcesIn(planned)}), ${count(planned.deleteCalls, 'delete call')}: erase?`
+      if (!(await agreed(question, undefined, signal)))
+        throw new PostriderError('conflict', 'not confirmed; nothing was changed')
+    }
     const onStart = (requestId: string) => console.error(`deletion ${requestId}`)
     const report = await withProgress((bar) =>
-      deletions.request(
-        { userIds, sourceIds: source },
-        { onProgress: deletionProgress(bar), signal, place, ...(!json && { onStart }) },
-      ),
+      deletions.request(given, {
+        onProgress: deletionProgress(bar),
+        signal,
+        place,
+        ...(!json && { onStart }),
+      }),
     )
     if (json) return printJson(reportOf(report))
-    const deleteCalls = report.sources.filter(({ notified }) => notified).map(({ sourceId }) => sourceId)
-    const silent = report.sources.filter(({ notified }) => !notified).map(({ sourceId }) => sourceId)
-    print(
-      `${count(report.users, 'user')} erased at ${report.sources.map(({ sourceId }) => sourceId).join(', ')}; ` +
-        (deleteCalls.length > 0
-          ? `${count(report.deleteCalls, 'delete call')} written for the destinations of ${deleteCalls.join(', ')}`
-          : 'there is no destination to notify') +
-        (deleteCalls.length > 0 && silent.length > 0
-          ? `; no destination to notify at ${silent.join(', ')}`
-          : ''),
-    )
+    print(sentence(report, { erased: 'erased', written: 'written' }))
     print(`\`postrider deletions show ${report.requestId}\` says what became of it`)
   })
+}
+
+type Planned = Omit<DeletionReport, 'requestId'>
+
+const sourcesIn = ({ sources }: Planned): string => sources.map(({ sourceId }) => sourceId).join(', ')
+
+function sentence(report: Planned, words: { erased: string; written: string }): string {
+  const notified = report.sources.filter((source) => source.notified).map(({ sourceId }) => sourceId)
+  const silent = report.sources.filter((source) => !source.notified).map(({ sourceId }) => sourceId)
+  return (
+    `${count(report.users, 'user')} ${words.erased} at ${sourcesIn(report)}; ` +
+    (notified.length > 0
+      ? `${count(report.deleteCalls, 'delete call')} ${words.written} for the destinations of ${notified.join(', ')}`
+      : 'there is no destination to notify') +
+    (notified.length > 0 && silent.length > 0 ? `; no destination to notify at ${silent.join(', ')}` : '')
+  )
 }

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import type { SettingsLog } from '../../adapters/folded-log/settings-log.ts'
 import type { DeletionOptions } from '../../console/deletions/deletions.ts'
 import { stopSignal } from '../context.ts'
 import type { ProgressBar } from '../progress-bar.ts'
@@ -9,11 +10,11 @@ import { openDeletions, type OpenDeletions } from './open-deletions.ts'
 /** Runs `use` with deletion requests. Ctrl-C ends it between two steps. */
 export async function withDeletions(
   command: Command,
-  use: (deletions: OpenDeletions, signal: AbortSignal) => Promise<void>,
+  use: (deletions: OpenDeletions, signal: AbortSignal, settings: SettingsLog) => Promise<void>,
 ): Promise<void> {
   const signal = stopSignal()
   await withSettings(command, (settings, { context }) =>
-    withOpen(openDeletions(context, settings), (deletions) => use(deletions, signal)),
+    withOpen(openDeletions(context, settings), (deletions) => use(deletions, signal, settings)),
   )
 }
 

@@ -3,6 +3,7 @@ import { affectedSources, deleteCall, erasuresOf, finishedNote } from '../../cor
 import { DeletionBook, isUnfinished } from '../../core/erasure/deletion-book.ts'
 import type { AffectedSource, DeletionRequest } from '../../core/erasure/deletion.ts'
 import type { Erasure } from '../../core/erasure/erasures.ts'
+import type { SettingsState } from '../../core/settings/settings.ts'
 import { PostriderError, messageOf } from '../../errors.ts'
 import { checkSourceIds, checkUserIds, refusedSources, type UsersRefused } from '../user-ids.ts'
 import { recordedDeletions } from './history.ts'
@@ -34,20 +35,36 @@ export async function requestDeletion(
 ): Promise<DeletionReport> {
   checkUserIds(userIds, place)
   await ports.settings.catchUp()
-  checkSourceIds(sourceIds, ports.settings.state)
-  const { affected } = affectedSources(sourceIds ?? null, ports.settings.state)
-  if (affected.length === 0) throw noSource()
+  const sources = sourcesOf({ userIds, sourceIds }, ports.settings.state)
   if (options.signal?.aborted)
     throw new PostriderError('conflict', 'the deletion was stopped before it began; nothing was changed')
   const at = ports.now()
   const request: DeletionRequest = { requestId: ports.newRequestId(at), userIds, at }
   options.onStart?.(request.requestId)
-  await erase(ports, request, affected, options)
-  const sources = affected.map((source) => ({ ...source, users: userIds.length }))
+  await erase(ports, request, sources, options)
   await withCalls(ports, request.requestId, (calls) => writeDeletes(calls, request, sources, options))
-  const total = userIds.length * affected.length
+  const total = userIds.length * sources.length
   await noteFinished(ports, request.requestId, [finishedNote(request, total, total)])
   return wholeReport(request.requestId, sources)
+}
+
+/** What a request of these users would do now. Throws UsersRefused, as the request does. */
+export function plannedDeletion(
+  { userIds, sourceIds }: Parameters<Deletions['request']>[0],
+  state: SettingsState,
+): Omit<DeletionReport, 'requestId'> {
+  const { requestId: _, ...report } = wholeReport('', sourcesOf({ userIds, sourceIds }, state))
+  return report
+}
+
+function sourcesOf(
+  { userIds, sourceIds }: Parameters<Deletions['request']>[0],
+  state: SettingsState,
+): ErasedSource[] {
+  checkSourceIds(sourceIds, state)
+  const { affected } = affectedSources(sourceIds ?? null, state)
+  if (affected.length === 0) throw noSource()
+  return affected.map((source) => ({ ...source, users: userIds.length }))
 }
 
 /** Of a request that was written whole. */

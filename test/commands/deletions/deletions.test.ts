@@ -34,6 +34,25 @@ test('a request for some sources leaves the others unchanged; users come from a 
   assert.ok(keys.includes('shop/Größe 7'))
 })
 
+test('a dry run says what would be erased and notified, and writes nothing', async (t) => {
+  const deployment = await deploy(t)
+  await deployment.destination({ urls: ['http://127.0.0.1:1/'] })
+  await deployment.destination({ id: 'blogs', source: 'blog', urls: ['http://127.0.0.1:1/'] })
+  await deployment.settings.execute({ type: 'disable_destination', id: 'blogs' })
+  assert.equal(
+    await ok(t, deployment, '', 'delete-user', 'ada', 'bob', '--dry-run'),
+    '2 users would be erased at shop, blog; 2 delete calls would be written for the destinations of shop; no destination to notify at blog\n',
+  )
+  assert.deepEqual(
+    JSON.parse(await ok(t, deployment, '', 'delete-user', 'ada', '--source', 'blog', '--dry-run', '--json')),
+    { dryRun: true, users: 1, sources: [{ sourceId: 'blog', notified: false }], deleteCalls: 0 },
+  )
+  const unknown = await runCommand(t, deployment, '', 'delete-user', 'ada', '--source', 'none', '--dry-run')
+  assert.equal(unknown.status, 1)
+  assert.deepEqual(await erasuresOf(deployment), [])
+  assert.deepEqual(await callsOf(deployment), [])
+})
+
 test('a request that was interrupted between its erasures and its calls is listed as interrupted, and resumed once', async (t) => {
   const deployment = await deploy(t)
   const receiver = await startReceiver(t)

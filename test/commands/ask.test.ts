@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict'
+import { PassThrough } from 'node:stream'
+import { test } from 'node:test'
+import { stripVTControlCharacters } from 'node:util'
+import { agreed } from '../../src/commands/ask.ts'
+
+/** A terminal that answers with this; null: it is closed. */
+function terminal(answer: string | null, isTTY = true) {
+  const [input, output] = [new PassThrough(), new PassThrough()]
+  if (answer === null) input.end()
+  else input.write(`${answer}\n`)
+  return {
+    streams: { input: Object.assign(input, { isTTY }), output: Object.assign(output, { isTTY }) },
+    // Less what moves the cursor.
+    shown: () => stripVTControlCharacters(String(output.read() ?? '')),
+  }
+}
+
+test('only a yes at a terminal is one; without a terminal nobody is asked', async () => {
+  for (const [answer, isYes] of [
+    ['y', true],
+    [' YES ', true],
+    ['', false],
+    ['n', false],
+    ['yesterday', false],
+    [null, false],
+  ] as const) {
+    const { streams, shown } = terminal(answer)
+    assert.equal(await agreed('Erase?', streams), isYes, String(answer))
+    assert.ok(shown().startsWith('Erase? [y/N] '))
+  }
+  const pipe = terminal('n', false)
+  assert.equal(await agreed('Erase?', pipe.streams), true)
+  assert.equal(pipe.shown(), '')
+})
+
+test('a question that is broken off is answered by no', async () => {
+  const stopping = new AbortController()
+  const asked = agreed('Erase?', terminalWithoutAnswer(), stopping.signal)
+  stopping.abort()
+  assert.equal(await asked, false)
+})
+
+const terminalWithoutAnswer = () => ({
+  input: Object.assign(new PassThrough(), { isTTY: true }),
+  output: Object.assign(new PassThrough(), { isTTY: true }),
+})
