@@ -43,10 +43,11 @@ export function deadLettersCommand(): Command {
     .description(
       'Sends dead letters again, through the shortest retry tier, to all URLs that their destination has now, ' +
         'with a new retry window. Records that never became a delivery go back, as they were, to ' +
-        'the topic they came from. Without ids and filters: all of them. A replay keeps the delivery’s id ' +
+        'the topic they came from. Without ids and filters, --all is needed. A replay keeps the delivery’s id ' +
         '(Idempotency-Key) and its body with the messageId, so replaying twice sends twice what receivers can ' +
         'tell by these.',
     )
+    .option('--all', 'all that there are')
     .option('--dry-run', 'show what would be sent, and send nothing')
     .option('--rate <count>', 'maximum number per second (50 or 50/s)')
     .option('--json', 'one JSON object a line')
@@ -123,7 +124,7 @@ async function show(id: string, options: { json?: true }, command: Command): Pro
 
 async function replayThem(
   ids: string[],
-  options: FilterOptions & { dryRun?: true; rate?: string; json?: true },
+  options: FilterOptions & { all?: true; dryRun?: true; rate?: string; json?: true },
   command: Command,
 ): Promise<void> {
   const isFiltered = [options.reason, options.destination, options.status, options.since, options.until].some(
@@ -131,8 +132,14 @@ async function replayThem(
   )
   if (ids.length > 0 && isFiltered)
     throw usageError('give either ids or filters (--reason, --destination, --status, --since, --until)')
-  const filter = readFilter(options, Date.now())
   const rate = readRate(options.rate)
+  const isChosen = ids.length > 0 || isFiltered
+  if (options.all && isChosen) throw usageError('--all goes without ids and filters')
+  if (!isChosen && !options.all && !options.dryRun)
+    throw usageError(
+      'give ids, filters (--reason, --destination, --status, --since, --until), or --all to send every dead letter again; --dry-run shows what would be sent',
+    )
+  const filter = readFilter(options, Date.now())
   const { dryRun = false, json = false } = options
   const report = new PrintedReport({ dryRun, json })
   const signal = stopSignal()

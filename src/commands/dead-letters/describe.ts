@@ -6,7 +6,7 @@ import type { DeadLetterGroup } from '../../console/dead-letters/groups.ts'
 import type { EndpointOutcome } from '../../core/delivery/delivery.ts'
 import { printable } from '../output.ts'
 
-export const headings = ['id', 'failed', 'reason', 'destination', 'attempts', 'status']
+export const headings = ['id', 'failed', 'reason', 'destination', 'attempts', 'last attempt']
 
 export function rowOf({ id, deadLetter, failedAt }: StoredDeadLetter): (string | number)[] {
   const delivery = deadLetter?.delivery
@@ -20,7 +20,7 @@ export function rowOf({ id, deadLetter, failedAt }: StoredDeadLetter): (string |
   ]
 }
 
-export const groupHeadings = ['count', 'reason', 'status', 'destination', 'first', 'last']
+export const groupHeadings = ['count', 'reason', 'last attempt', 'destination', 'first', 'last']
 
 export const groupRowOf = ({
   count,

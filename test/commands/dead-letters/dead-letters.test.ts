@@ -143,7 +143,7 @@ test('list shows when, why, where to, number of attempts and last status, newest
       .split('\n')
       .map((line) => line.split(/ {2,}/)),
     [
-      ['id', 'failed', 'reason', 'destination', 'attempts', 'status'],
+      ['ID', 'FAILED', 'REASON', 'DESTINATION', 'ATTEMPTS', 'LAST ATTEMPT'],
       ['0-0', '2026-01-31T12:00:00Z', 'rejected', 'crm', '3', '404'],
       ['0-2', '2026-01-31T12:00:00Z', 'undecodable', '-', '-', '-'],
       ['0-3', '2026-01-31T12:00:00Z', 'too_large', '-', '-', '-'],
@@ -181,7 +181,7 @@ test('groups counts what failed alike, the largest group first', async () => {
       .split('\n')
       .map((line) => line.trim().split(/ {2,}/)),
     [
-      ['count', 'reason', 'status', 'destination', 'first', 'last'],
+      ['COUNT', 'REASON', 'LAST ATTEMPT', 'DESTINATION', 'FIRST', 'LAST'],
       ['1', 'expired', '404', 'crm', '2026-01-31T12:02:00Z', '2026-01-31T12:02:00Z'],
       ['1', 'expired', '404', 'old', '2026-01-31T12:01:00Z', '2026-01-31T12:01:00Z'],
       ['1', 'rejected', '404', 'crm', '2026-01-31T12:00:00Z', '2026-01-31T12:00:00Z'],
@@ -225,6 +225,13 @@ test('an unknown id and a wrong flag get one line and change nothing', async () 
     [['replay', '0-0', '7-0'], 1, /holds no dead letter 7-0/],
     [['replay', '0-0', '--reason', 'expired'], 2, /either ids or filters/],
     [['replay', '--rate', 'fast'], 2, /--rate is "fast"; it takes/],
+    [
+      ['replay'],
+      2,
+      /^postrider: give ids, filters \(.*\), or --all to send every dead letter again; --dry-run /,
+    ],
+    [['replay', '--all', '0-0'], 2, /--all goes without ids and filters/],
+    [['replay', '--all', '--reason', 'expired'], 2, /--all goes without ids and filters/],
     [['list', '--reason', 'bad luck'], 2, /--reason is "bad luck"; it takes expired, /],
     [['list', '--since', 'today'], 2, /--since is "today"; it takes an ISO time/],
     [['list', '--since', '1h', '--until', '2h'], 2, /--since is not before --until/],
@@ -347,7 +354,7 @@ test('dead letters that a deletion request covers are not listed, shown or repla
   const byId = await deadLetters('replay', `0-${next}`, '0-0')
   assert.match(byId.stderr, /dead letter 0-0 is of a user who was deleted/)
   assert.equal((await recordsOf(topics.retry('10s'))).length, sentBefore)
-  const { stdout } = await deadLetters('replay', '--json')
+  const { stdout } = await deadLetters('replay', '--all', '--json')
   const replayed = jsonLines(stdout).filter((line) => line.replayed)
   assert.deepEqual(
     replayed.map(({ deliveryId }) => deliveryId),

@@ -134,7 +134,7 @@ test('waiting deliveries of a deleted user are not sent, later ones are, and oth
   const shown = await runCommand(t, deployment, '', 'dead-letters', 'show', 'w1:strict')
   assert.deepEqual([shown.status, shown.stdout], [1, ''])
   strict.answer({ status: 200 })
-  await ok(t, deployment, '', 'dead-letters', 'replay')
+  await ok(t, deployment, '', 'dead-letters', 'replay', '--all')
   await counted(second, dispositions('strict', 'delivered'), 3, 60_000)
   assert.deepEqual(sent(strict, strictBefore + 3).sort(), ['b1', 'delete', 'later'])
   // The forwarder counts a delivery before it records it in the ledger.
