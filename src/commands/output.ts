@@ -18,11 +18,13 @@ export function print(line: string): void {
 }
 
 /**
- * Rows under headings, in columns as wide as their widest cell; numbers stand to the right. Text from outside
+ * Rows under headings in capitals, in columns as wide as their widest cell; numbers stand to the right. Text from outside
  * (names, URLs) cannot move the cursor: control characters are shown as `?`.
  */
 export function table(headings: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
-  const cells = [headings, ...rows].map((row) => row.map((cell) => printable(String(cell))))
+  const cells = [headings.map((heading) => heading.toUpperCase()), ...rows].map((row) =>
+    row.map((cell) => printable(String(cell))),
+  )
   const widths = headings.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)))
   return cells
     .map((row, index) =>

@@ -9,10 +9,10 @@ test('columns are as wide as their widest cell, and numbers are right-aligned', 
   ]
   assert.equal(
     table(['destination', 'attempts'], rows),
-    ['destination  attempts', 'crm                 3', 'warehouse         120'].join('\n'),
+    ['DESTINATION  ATTEMPTS', 'crm                 3', 'warehouse         120'].join('\n'),
   )
 })
 
 test('foreign text cannot move the cursor', () => {
-  assert.equal(table(['name'], [['a\u001b[2Jb\nc\u202e']]), 'name\na?[2Jb?c?')
+  assert.equal(table(['name'], [['a\u001b[2Jb\nc\u202e']]), 'NAME\na?[2Jb?c?')
 })

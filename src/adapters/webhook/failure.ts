@@ -22,11 +22,14 @@ function codeOf(error: Error): string | null {
   return 'code' in error && typeof error.code === 'string' ? error.code : null
 }
 
+/** Node's own advice would have every root of the machine trusted, at the brokers and the registry too. */
+const nodesAdvice = /; if the root CA is installed locally, try running Node\.js with --use-system-ca/
+
 function describe(error: Error): string {
   // Several addresses were tried: the message of the whole is empty.
   const each = error instanceof AggregateError ? error.errors.filter((one) => one instanceof Error) : []
   const message = each.length > 0 ? each.map((one) => one.message).join('; ') : error.message || error.name
   const code = codeOf(error)
   const line = code === null || message.includes(code) ? message : `${code}: ${message}`
-  return line.replace(/\s+/g, ' ').slice(0, 300)
+  return line.replace(/\s+/g, ' ').replace(nodesAdvice, '; WEBHOOK_CA_FILE adds roots to trust').slice(0, 300)
 }

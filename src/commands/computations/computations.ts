@@ -98,14 +98,21 @@ async function showOne(
     const view = computationView(computationIn(settings, kind, id))
     const count = await computations.count(kind, id)
     if (json) return printJson({ ...view, count })
-    print(`id         ${view.id}`)
-    print(`name       ${printable(view.name)}`)
-    print(`property   ${printable(view.key)}`)
-    print(`source     ${view.sourceId}`)
-    print(`${usersOf[kind]}  ${count}`)
-    print(`last sync  ${view.lastSync?.finishedAt ?? '-'}`)
+    const fields: [label: string, value: string][] = [
+      ['id', view.id],
+      ['name', printable(view.name)],
+      ['property', printable(view.key)],
+      ['source', view.sourceId],
+      [usersOf[kind], String(count)],
+      ['last sync', view.lastSync?.finishedAt ?? '-'],
+    ]
     if (view.openSync)
-      print(`open sync  ${view.openSync.syncId}: running, or interrupted; the next sync finishes it first`)
+      fields.push([
+        'open sync',
+        `${view.openSync.syncId}: running, or interrupted; the next sync finishes it first`,
+      ])
+    const width = Math.max(...fields.map(([label]) => label.length))
+    for (const [label, value] of fields) print(`${label.padEnd(width)}  ${value}`)
   })
 }
 

@@ -179,6 +179,10 @@ for (const [what, make] of [
       const outcome = await send(endpoint)
       assert.equal(outcome.kind, 'tls', JSON.stringify(outcome))
       assert.match(outcome.detail!, /./)
+      assert.doesNotMatch(outcome.detail!, /Node/)
+      // No root would make up for a wrong name or time.
+      const isUnknown = what === 'self-signed' || what === 'of an unknown authority'
+      assert.equal(/; WEBHOOK_CA_FILE adds roots to trust$/.test(outcome.detail!), isUnknown, outcome.detail!)
     }
     assert.equal(receiver.requests.length, 0)
   })
