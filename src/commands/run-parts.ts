@@ -4,8 +4,12 @@ import { LogCounts } from '../adapters/metrics/log-counts.ts'
 import { ProcessMetrics } from '../adapters/metrics/process-metrics.ts'
 import { MetricsPage } from '../adapters/metrics/page.ts'
 import { ProduceDurations } from '../adapters/metrics/produce-durations.ts'
+import { requirePermissions } from '../adapters/kafka/secure/require-permissions.ts'
 import { openMonitoringServer } from '../adapters/monitoring-server.ts'
+import { partPermissions } from '../core/permissions.ts'
+import { PostriderError } from '../errors.ts'
 import { superviseParts } from '../supervisor.ts'
+import { deploymentNames } from './check-start.ts'
 import { loadContext, stopSignal, type Context } from './context.ts'
 import { openCollector } from './collector/open-collector.ts'
 import { openConsole } from './console/open-console.ts'
@@ -66,8 +70,20 @@ export async function runParts(names: readonly PartName[], command: Command): Pr
     context,
     opened.map(({ report }) => report),
   )
-  await superviseParts([monitoring, reports, ...opened.map(({ part }) => part)], signal)
+  try {
+    await superviseParts([monitoring, reports, ...opened.map(({ part }) => part)], signal)
+  } catch (error) {
+    if (error instanceof PostriderError && error.code === 'setup') await requireAll(names, context)
+    throw error
+  }
   log.info('stopped')
+}
+
+/** The part that failed first names what it lacks itself: this names what any of them does. */
+async function requireAll(names: readonly PartName[], { kafka, config, log }: Context): Promise<void> {
+  const needs = names.flatMap((name) => partPermissions(name, deploymentNames(config)))
+  const distinct = new Map(needs.map((each) => [JSON.stringify(each), each]))
+  await requirePermissions(kafka, [...distinct.values()], log)
 }
 
 /** What the page of a process says of the parts that run in it. */

@@ -310,6 +310,12 @@ test('on a cluster with TLS, logins and permissions', { timeout: 400_000 }, asyn
           ...command.split(' '),
         ],
       ),
+      [
+        {},
+        // Each of these only one of the parts needs.
+        /User nobody may not (?=.*\.recent\.)(?=.*\.retries)(?=.*analytics\.memberships).*: grant it/,
+        ...['run', 'collector', 'forwarder', 'console'],
+      ],
       [wrong, /Kafka refuses the login of user nobody \(SASL SCRAM-SHA-512\)/, 'collector'],
       [wrong, /Kafka refuses the login of user nobody \(SASL SCRAM-SHA-512\)/, 'sources', 'list'],
       [untrusted, /the brokers' certificate is not trusted .*: set KAFKA_SSL_CA_FILE/, 'forwarder'],
