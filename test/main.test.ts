@@ -58,6 +58,19 @@ test('help is wrapped where the terminal ends, and nowhere else', () => {
   assert.match(postrider('console', '--help').stdout, /web console/)
 })
 
+test('only update has flags that take something away', () => {
+  for (const flag of [
+    '--all-events',
+    '--remove-where',
+    '--remove-drop',
+    '--remove-header',
+    '--remove-secret',
+  ]) {
+    assert.ok(!postrider('destinations', 'create', '--help').stdout.includes(flag), flag)
+    assert.ok(postrider('destinations', 'update', '--help').stdout.includes(flag), flag)
+  }
+})
+
 test('the commands for deletions say which sources they affect', () => {
   for (const name of ['delete-user', 'deletions']) {
     const help = postrider(name, '--help').stdout.replace(/\s+/g, ' ')

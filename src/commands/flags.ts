@@ -19,6 +19,26 @@ export const flagError = (flag: string, text: string, takes: string): PostriderE
 export const repeatable = (flags: string, description: string): Option =>
   new Option(flags, description).argParser((value: string, before: string[] = []) => [...before, value])
 
+/**
+ * What a flag that can be repeated was given, each time one name or several, separated by commas: for names without a
+ * comma. Null without the flag. Throws PostriderError 'usage' for an empty name, and for one that is not `known`.
+ */
+export function namesOf<T extends string>(
+  flag: string,
+  given: readonly string[] | undefined,
+  known?: readonly T[],
+): T[] | null {
+  if (given === undefined) return null
+  const names = given.flatMap((text) => text.split(',').map((name) => name.trim()))
+  if (names.includes('')) throw usageError(`${flag} has an empty name; separate names by commas`)
+  const wrong = known && names.find((name) => !known.includes(name as T))
+  if (known && wrong !== undefined) throw flagError(flag, wrong, known.join(', '))
+  return [...new Set(names)] as T[]
+}
+
+/** A rate as settings have it; a number alone is one a second, as with `--rate`. */
+export const rateOf = (text: string): string => (/^\d+$/.test(text) ? `${text}/s` : text)
+
 /** `--since` and `--until` in epoch milliseconds; null where they are not given. Throws PostriderError 'usage'. */
 export function readPeriod(
   options: { since?: string; until?: string },

@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { newWriteKey, sourceKind, type SourceView } from '../console/sources.ts'
 import type { Source } from '../core/settings/settings.ts'
 import { runAction } from './context.ts'
-import type { JsonFlag } from './flags.ts'
+import { rateOf, type JsonFlag } from './flags.ts'
 import { printable } from './output.ts'
 import {
   addListCommand,
@@ -37,7 +37,7 @@ const sources: ShownSetting<Source, SourceView> = {
 }
 
 const quotaText =
-  'calls that each collector takes of it, such as 200/s or 600/m; what exceeds it is answered 429'
+  'calls that each collector takes of it, such as 200, 200/s or 600/m; what exceeds it is answered 429'
 
 export function sourcesCommand(): Command {
   const command = new Command('sources').description(
@@ -88,7 +88,8 @@ interface CreateFlags extends JsonFlag {
 async function create(flags: CreateFlags, command: Command): Promise<void> {
   const { id, name, writeKey = newWriteKey(), maxRate } = flags
   await withSettings(command, async (settings) => {
-    await settings.execute({ type: 'create_source', id, name, writeKey, maxRate, enabled: true })
+    const quota = maxRate && rateOf(maxRate)
+    await settings.execute({ type: 'create_source', id, name, writeKey, maxRate: quota, enabled: true })
     report(sources, settings, id, flags, `source "${id}" created; its write key is ${writeKey}`)
   })
 }
@@ -101,7 +102,7 @@ interface UpdateFlags extends JsonFlag {
 
 async function update(id: string, flags: UpdateFlags, command: Command): Promise<void> {
   const { name, writeKey } = flags
-  const maxRate = flags.maxRate === 'none' ? null : flags.maxRate
+  const maxRate = flags.maxRate === 'none' ? null : flags.maxRate && rateOf(flags.maxRate)
   await withSettings(command, async (settings) => {
     await settings.execute({ type: 'update_source', id, name, writeKey, maxRate })
     report(sources, settings, id, flags, `source "${id}" updated`)

@@ -54,7 +54,7 @@ test('a source is created, shown, changed and disabled, and running parts apply 
 
 test('a quota is given to a source, changed, shown and taken away', async (t) => {
   const cli = await makeSettingsCli(t)
-  const create = ['sources', 'create', '--id', 'shop', '--name', 'Shop', '--max-rate', '200/s']
+  const create = ['sources', 'create', '--id', 'shop', '--name', 'Shop', '--max-rate', '200']
   const rateOf = ([shown]: Record<string, unknown>[]) => shown!.maxRate
   assert.equal(rateOf(await cli.json(...create)), '200/s')
   assert.equal(rateOf(await cli.json('sources', 'update', 'shop', '--max-rate', '600/m')), '600/m')

@@ -62,6 +62,7 @@ export function destinationsCommand(): Command {
           repeatable('--url <url>', 'http or https, absolute; repeatable, at most 5').makeOptionMandatory(),
         ),
     ),
+    'create',
   )
     .option('--disabled', 'sends nothing until it is enabled')
     .option('--json', 'as JSON')
@@ -90,6 +91,7 @@ export function destinationsCommand(): Command {
           ),
       ),
     ),
+    'update',
   )
     .option('--json', 'as JSON')
     .action(runAction(update))

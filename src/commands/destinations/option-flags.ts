@@ -8,11 +8,11 @@ import {
   type OptionsEdit,
 } from '../../core/settings/destination-options.ts'
 import { maxRateForm } from '../../core/settings/destination-options.ts'
-import { repeatable } from '../flags.ts'
+import { namesOf, rateOf, repeatable } from '../flags.ts'
 
 export interface OptionFlags {
   standardWebhooks?: 'on' | 'off'
-  types?: string
+  types?: string[]
   events?: string[]
   allEvents?: true
   deliverTo?: DeliverTo
@@ -26,18 +26,23 @@ export interface OptionFlags {
   traceContext?: 'on' | 'off'
 }
 
-/** The flags of what a destination is to get and how; `create` and `update` have them alike. */
-export function addOptionFlags(command: Command): Command {
-  return command
+/** The flags of what a destination is to get and how. Only `update` has those that take something away. */
+export function addOptionFlags(command: Command, of: 'create' | 'update'): Command {
+  const removing = (flags: string, description: string) => {
+    if (of === 'update') command.option(flags, description)
+  }
+  command
     .addOption(
       new Option(
         '--standard-webhooks <on|off>',
         'send webhook-id, webhook-timestamp and webhook-signature too; needs a shared secret',
       ).choices(['on', 'off']),
     )
-    .option(
-      '--types <list>',
-      `send only these call types: ${callTypes.join(',')}, or "all"; a delete is always sent`,
+    .addOption(
+      repeatable(
+        '--types <type>',
+        `send only calls of these types: ${callTypes.join(', ')}, or "all"; repeatable, or separated by commas; a delete is always sent`,
+      ),
     )
     .addOption(
       repeatable(
@@ -45,7 +50,8 @@ export function addOptionFlags(command: Command): Command {
         'send only track calls of this event, written exactly so; repeatable',
       ).conflicts('allEvents'),
     )
-    .option('--all-events', 'send track calls of every event again')
+  removing('--all-events', 'send track calls of every event again')
+  command
     .addOption(
       new Option(
         '--deliver-to <any|every>',
@@ -65,20 +71,20 @@ export function addOptionFlags(command: Command): Command {
         "send only calls for which this CEL expression is true, such as 'call.properties.total >= 100'; a delete is always sent",
       ).conflicts('removeWhere'),
     )
-    .option('--remove-where', 'send calls whatever is in them again')
-    .addOption(
-      repeatable(
-        '--drop <path>',
-        'leave this out of the body, such as context.ip; repeatable, and the whole new list',
-      ).conflicts('removeDrop'),
-    )
-    .option('--remove-drop', 'leave nothing out any more')
-    .addOption(
-      new Option('--trace-context <on|off>', 'send the header traceparent that a call came with').choices([
-        'on',
-        'off',
-      ]),
-    )
+  removing('--remove-where', 'send calls whatever is in them again')
+  command.addOption(
+    repeatable(
+      '--drop <path>',
+      'leave this out of the body, such as context.ip; repeatable, and the whole new list',
+    ).conflicts('removeDrop'),
+  )
+  removing('--remove-drop', 'leave nothing out any more')
+  return command.addOption(
+    new Option('--trace-context <on|off>', 'send the header traceparent that a call came with').choices([
+      'on',
+      'off',
+    ]),
+  )
 }
 
 /** Undefined when no flag speaks of an option. Whether a type is known is decided with the other rules. */
@@ -87,10 +93,10 @@ export function optionsEdit(flags: OptionFlags): OptionsEdit | undefined {
   const { maxRate, maxInFlight, where, removeWhere, drop, removeDrop, traceContext } = flags
   const edit = givenOptions({
     standardWebhooks: standardWebhooks && standardWebhooks === 'on',
-    types: types === undefined ? undefined : types === 'all' ? null : (listOf(types) as CallType[]),
+    types: types && typesOf(types),
     events: allEvents ? null : events,
     deliverTo,
-    maxRate: maxRate === 'none' ? null : maxRate,
+    maxRate: maxRate === 'none' ? null : maxRate && rateOf(maxRate),
     maxInFlight: maxInFlight === false ? null : maxInFlight,
     where: removeWhere ? null : where,
     drop: removeDrop ? null : drop,
@@ -108,9 +114,8 @@ function countOrNone(text: string): number | false {
   return Number(text)
 }
 
-function listOf(text: string): string[] {
-  return text
-    .split(',')
-    .map((part) => part.trim())
-    .filter((part) => part !== '')
+/** Null for all. */
+function typesOf(given: readonly string[]): CallType[] | null {
+  const names = namesOf('--types', given) as CallType[]
+  return names.length === 1 && given[0]!.trim() === 'all' ? null : names
 }

@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { callTypes, type CallType } from '../../core/call/analytics-call.ts'
+import { callTypes } from '../../core/call/analytics-call.ts'
 import {
   defaultReplayKinds,
   isUnfinished,
@@ -16,7 +16,7 @@ import { dryRunView, statusView, type Replays, type ReplayStatus } from '../../c
 import { pause } from '../../retry-forever.ts'
 import { runAction, stopSignal } from '../context.ts'
 import { readRate } from '../dead-letters/report.ts'
-import { flagError, readPeriod, usageError } from '../flags.ts'
+import { namesOf, readPeriod, repeatable, usageError } from '../flags.ts'
 import { count, print, printJson } from '../output.ts'
 import { withProgress, type ProgressBar } from '../progress-bar.ts'
 import { missing, overlapNote, printDryRun, printStatus, waiting } from './describe.ts'
@@ -28,9 +28,9 @@ interface ReplayFlags {
   destination: string
   since?: string
   until?: string
-  only?: string
-  types?: string
-  events?: string
+  only?: string[]
+  types?: string[]
+  events?: string[]
   user?: string
   message?: string
   rate?: string
@@ -59,12 +59,21 @@ export function replayCommand(): Command {
       '--until <time>',
       'what came in before then: an ISO time (UTC), or a duration ago (30m); else now',
     )
-    .option(
-      '--only <list>',
-      `of ${replayKinds.join(', ')}, or all, separated by commas; else ${defaultReplayKinds.join(',')}, or with --message all`,
+    .addOption(
+      repeatable(
+        '--only <kind>',
+        `${replayKinds.join(', ')}, or all; repeatable, or separated by commas; else ${defaultReplayKinds.join(',')}, or with --message all`,
+      ),
     )
-    .option('--types <list>', `only these call types, separated by commas: ${callTypes.join(', ')}`)
-    .option('--events <list>', 'only these track events, separated by commas')
+    .addOption(
+      repeatable(
+        '--types <type>',
+        `only calls of these types: ${callTypes.join(', ')}; repeatable, or separated by commas`,
+      ),
+    )
+    .addOption(
+      repeatable('--events <name>', 'only track calls of this event, written exactly so; repeatable'),
+    )
     .option('--user <id>', 'only calls of this user')
     .option(
       '--message <id>',
@@ -171,8 +180,8 @@ function rangeReader(
   const rest = {
     destinationId: flags.destination,
     only: readKinds(flags.only, messageId),
-    types: readList('--types', flags.types, callTypes) as CallType[] | null,
-    events: readList('--events', flags.events, null),
+    types: namesOf('--types', flags.types, callTypes),
+    events: flags.events ?? null,
     user: flags.user ?? null,
     messageId,
     rate: readRate(flags.rate),
@@ -187,17 +196,7 @@ function rangeReader(
     }))
 }
 
-function readKinds(text: string | undefined, messageId: string | null): ReplayKind[] {
-  if (text === undefined) return kindsUnlessChosen(messageId)
-  if (text.trim() === 'all') return [...replayKinds]
-  return [...new Set(readList('--only', text, replayKinds)!)] as ReplayKind[]
-}
-
-function readList(flag: string, text: string | undefined, known: readonly string[] | null): string[] | null {
-  if (text === undefined) return null
-  const names = text.split(',').map((name) => name.trim())
-  if (names.includes('')) throw usageError(`${flag} has an empty name; separate names by commas`)
-  const wrong = known && names.find((name) => !known.includes(name))
-  if (known && wrong) throw flagError(flag, wrong, known.join(', '))
-  return names
+function readKinds(given: readonly string[] | undefined, messageId: string | null): ReplayKind[] {
+  if (given?.length === 1 && given[0]!.trim() === 'all') return [...replayKinds]
+  return namesOf('--only', given, replayKinds) ?? kindsUnlessChosen(messageId)
 }

@@ -102,9 +102,16 @@ export function optionsFaults(edit: OptionsEdit): Fault[] {
   if (typeof maxInFlight === 'number' && !isWithin(maxInFlight, 1, mostInFlight))
     usage('maxInFlight', `${maxInFlight} is not a whole number from 1 to ${mostInFlight}`)
   const fault = typeof where === 'string' ? compileExpression(where).fault : null
-  if (fault !== null) usage('where', `the expression cannot be used: ${fault}`)
+  if (fault !== null) usage('where', `the expression cannot be used: ${fault}${expressionHint(fault)}`)
   if (drop) for (const phrase of dropFaults(drop)) usage('drop', phrase)
   return faults
+}
+
+/** For what people write first; the faults are those of the library. */
+function expressionHint(fault: string): string {
+  const name = /: Unknown variable: (\w+)/.exec(fault)?.[1]
+  if (name !== undefined) return `; write call.${name}`
+  return /: Unexpected character: =/.test(fault) ? '; write == to compare' : ''
 }
 
 const isWithin = (value: number, min: number, max: number): boolean =>

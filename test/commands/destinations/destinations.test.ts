@@ -123,11 +123,13 @@ test('limits, a condition, dropped paths and trace context are set, shown and ta
   const where = 'call.properties.total >= 100 && call.context.country in ["DE","FR"]'
   const [made] = await cli.json(
     ...['destinations', 'create', '--id', 'crm', '--name', 'CRM', '--source', 'shop'],
-    ...['--url', 'https://a.example/', '--max-rate', '100/s', '--max-in-flight', '10'],
+    ...['--url', 'https://a.example/', '--max-rate', '100', '--max-in-flight', '10'],
+    ...['--types', 'track,page', '--types', 'identify'],
     ...['--where', where, '--drop', 'context.ip', '--drop', 'traits."e.mail"', '--trace-context', 'on'],
   )
   const drop = ['context.ip', 'traits."e.mail"']
-  const chosen = { maxRate: '100/s', maxInFlight: 10, where, drop, traceContext: true }
+  const types = ['track', 'page', 'identify']
+  const chosen = { maxRate: '100/s', maxInFlight: 10, where, drop, traceContext: true, types }
   assert.partialDeepStrictEqual(made, chosen)
   const { stdout } = await cli.run('destinations', 'show', 'crm')
   assert.match(
@@ -161,9 +163,9 @@ test('limits, a condition, dropped paths and trace context are set, shown and ta
 
   const [bare] = await cli.json(
     ...['destinations', 'update', 'crm', '--max-rate', 'none', '--max-in-flight', 'none'],
-    ...['--remove-where', '--remove-drop', '--trace-context', 'off'],
+    ...['--remove-where', '--remove-drop', '--trace-context', 'off', '--types', 'all'],
   )
-  const none = { maxRate: null, maxInFlight: null, where: null, drop: null, traceContext: false }
+  const none = { types: null, maxRate: null, maxInFlight: null, where: null, drop: null, traceContext: false }
   assert.partialDeepStrictEqual(bare, none)
 })
 
@@ -230,7 +232,11 @@ test('a refusal is one line that names every fault and no secret, and changes no
       2,
       /^postrider: option '--secret <secret>' cannot be used with option '--secret-file <file>'\. See/,
     ],
-    [['create', '--id', 'crm'], 2, /^postrider: required option '--name <name>' not specified\. See/],
+    [
+      ['create', '--id', 'crm'],
+      2,
+      /^postrider: required options '--name <name>', '--source <id>', '--url <url>' not specified\. See/,
+    ],
     [create, 1, /^postrider: source "shop" does not exist\n$/],
     [['test', 'nope'], 1, /^postrider: destination "nope" does not exist; /],
     [['update', 'nope', '--name', 'x'], 1, /^postrider: destination "nope" does not exist\n$/],

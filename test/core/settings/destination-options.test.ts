@@ -94,3 +94,10 @@ test('each option can be set and taken away, and stays as it is when it is not n
   assert.deepEqual(editOptions(set, {}), set)
   assert.deepEqual(editOptions(set, defaultOptions), defaultOptions)
 })
+
+test('an expression without call, or with one =, gets a hint', () => {
+  const fault = (where: string) => optionsFaults({ where })[0]!.message
+  assert.match(fault('properties.total > 1'), /Unknown variable: properties; write call\.properties$/)
+  assert.match(fault("call.event = 'Paid'"), /Unexpected character: =; write == to compare$/)
+  assert.doesNotMatch(fault('call.propertis.total > 1'), /write/)
+})

@@ -136,9 +136,9 @@ test('`postrider tail` prints a line a call until it is stopped', async (t) => {
     deployment,
     'tail',
     'shop',
-    '--type',
-    'track',
-    '--event',
+    '--types',
+    'track,page',
+    '--events',
     'Paid',
   )
   let [output, errors] = ['', '']
@@ -151,9 +151,9 @@ test('`postrider tail` prints a line a call until it is stopped', async (t) => {
     someCall({ ...call, event: 'Paid', properties: '{"total":30}', messageId: 'b' }),
   ])
   await until(() => output.endsWith('\n'), 20_000, 'a line')
-  assert.equal(output, '22:13:20.123  track     u-1?[2J  Paid  {"total":30}\n')
+  assert.equal(output, '22:13:20.123  track     u-1?[2J  Paid  {"total":30}  b\n')
   child.kill('SIGINT')
   assert.equal((await ended).status, 0)
-  const wrong = startCommand(t, deployment, 'tail', 'shop', '--type', 'nonsense')
+  const wrong = startCommand(t, deployment, 'tail', 'shop', '--types', 'nonsense')
   assert.equal((await wrong.ended).status, 2)
 })

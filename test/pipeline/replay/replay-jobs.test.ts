@@ -94,7 +94,20 @@ test('the command shows what it did, a dry run sends nothing, and every wrong fl
   const dry = await run('--since', '1h', '--dry-run')
   assert.equal(dry.status, 0, dry.stderr)
   assert.match(dry.stdout, /^60 deliveries would be sent, and nothing was\n/)
-  const done = await run('--since', '1h', '--types', 'track', '--user', 'u3')
+  const done = await run(
+    '--since',
+    '1h',
+    '--types',
+    'track,page',
+    '--types',
+    'screen',
+    '--only',
+    'skipped',
+    '--only',
+    'held,failed',
+    '--user',
+    'u3',
+  )
   assert.equal(done.status, 0, done.stderr)
   assert.match(done.stdout, /\nstate +finished\n/)
   assert.match(done.stdout, /\nsent +6 \(held 0, skipped 6, failed 0, delivered 0\)\n/)
