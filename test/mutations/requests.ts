@@ -156,7 +156,7 @@ export const requests: readonly Mutation[] = [
     replace: 'if (this.#socket !== null) this.onPolled()',
     test: {
       file: 'adapters/webhook/stray-answers.test.ts',
-      name: 'a second answer to one request is never another request’s: in the next TLS record',
+      name: 'a second answer to one request is never another request’s: ',
     },
   },
   {
@@ -174,9 +174,9 @@ export const requests: readonly Mutation[] = [
   {
     id: 'the-first-request-written-before-what-has-come-is-read',
     file: 'src/adapters/webhook/connection.ts',
-    find: `    this.#socket = socket
+    find: `this.#counts.resumed++
     this.#polls.wait(this)`,
-    replace: `    this.#socket = socket
+    replace: `this.#counts.resumed++
     this.onPolled()`,
     test: {
       file: 'adapters/webhook/stray-answers.test.ts',
