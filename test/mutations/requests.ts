@@ -200,7 +200,7 @@ export const requests: readonly Mutation[] = [
     replace: 'if (this.#interims < 0)',
     test: {
       file: 'adapters/webhook/response-reader.test.ts',
-      name: 'a malformed response is refused however it is cut, and the error says nothing of it: 9 interim responses',
+      name: 'a malformed response is refused however it is cut, and the error says nothing of it: ',
     },
   },
   {

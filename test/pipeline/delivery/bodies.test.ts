@@ -130,6 +130,8 @@ test('requests at a receiver', async (t) => {
     const one = requests.find(({ path }) => path === '/hook/one?a=1&b=%20')!
     const two = requests.find(({ path }) => path === '/hook/two')!
     assert.deepEqual(Object.keys(one.headers).sort(), [
+      'accept',
+      'accept-encoding',
       'authorization',
       'connection',
       'content-length',
