@@ -187,8 +187,11 @@ test(
     )
 
     // A call that its destination refuses, so that there is a dead letter.
+    const refusing = await freePort()
+    const refuser = shell.start(`npx postrider receive --port ${refusing} --status 400`)
+    await until(() => refuser.written().includes(String(refusing)), 30_000)
     await shell.run(
-      'WEBHOOK_ALLOWED_NETWORKS=10.0.0.0/8 npx postrider destinations create --id broken --name Broken --source shop --url http://10.255.255.1/\n' +
+      `npx postrider destinations create --id broken --name Broken --source shop --url http://127.0.0.1:${refusing}/\n` +
         `echo '{"type":"track","userId":"u-7","event":"E","messageId":"m-7"}' | npx postrider produce --source shop`,
     )
     await until(async () => (await deployment.deadLetters()).length > 0, 30_000)
