@@ -164,7 +164,7 @@ test('an id that the registry does not have is undecodable, and is not requested
   let asked = 0
   const url = await brokenRegistry(t, (request, response) => {
     const known = request.url!.startsWith('/subjects/')
-    if (!known) asked++
+    if (request.url!.startsWith('/schemas/')) asked++
     response.writeHead(known ? 200 : 404, { 'content-type': 'application/json' })
     response.end(known ? '{"id":1}' : '{"error_code":40403,"message":"Schema not found"}')
   })
