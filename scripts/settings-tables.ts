@@ -39,6 +39,7 @@ export const settingsSections: readonly (readonly [title: string, names: readonl
       'RETRY_WINDOW',
       'RETRY_BUDGET',
       'WEBHOOK_TIMEOUT',
+      'WEBHOOK_CLIENT',
       'WEBHOOK_ALLOWED_NETWORKS',
       'WEBHOOK_CA_FILE',
       'MAX_IN_FLIGHT',

@@ -31,6 +31,7 @@ export function loadConfig(env: Environment, spell: (name: VariableName) => stri
     retryWindowMs: values.RETRY_WINDOW,
     retryBudgetPercent: values.RETRY_BUDGET,
     webhookTimeoutMs: values.WEBHOOK_TIMEOUT,
+    webhookClient: values.WEBHOOK_CLIENT,
     ledger: values.LEDGER,
     maxInFlight: values.MAX_IN_FLIGHT,
     maxInFlightPerEndpoint: values.MAX_IN_FLIGHT_PER_ENDPOINT,

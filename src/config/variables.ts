@@ -129,6 +129,12 @@ export const variables = {
     takes: 'a duration (250ms 5s) from 10ms to 5s',
     meaning: 'An attempt that has no complete response by then has timed out.',
   }),
+  WEBHOOK_CLIENT: variable(oneOf('direct', 'undici'), {
+    default: 'direct',
+    takes: 'direct or undici',
+    meaning:
+      'Who writes requests and reads responses: Postrider’s own client, or undici’s. All else is the same (docs/http-client.md).',
+  }),
   LEDGER: variable(oneOf('failures', 'all'), {
     default: 'failures',
     takes: 'failures or all',

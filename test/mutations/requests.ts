@@ -141,7 +141,7 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'what-follows-a-response-taken-for-the-next-one',
-    file: 'src/adapters/webhook/connection.ts',
+    file: 'src/adapters/webhook/direct/direct-connection.ts',
     find: 'const isClean = end === data.length &&',
     replace: 'const isClean =',
     test: {
@@ -152,8 +152,8 @@ export const requests: readonly Mutation[] = [
   {
     id: 'a-request-written-before-what-has-come-is-read',
     file: 'src/adapters/webhook/connection.ts',
-    find: 'if (this.#socket !== null) this.#polls.wait(this)',
-    replace: 'if (this.#socket !== null) this.onPolled()',
+    find: 'if (this.socket !== null) this.#polls.wait(this)',
+    replace: 'if (this.socket !== null) this.onPolled()',
     test: {
       file: 'adapters/webhook/stray-answers.test.ts',
       name: 'a second answer to one request is never another request’s: ',
@@ -174,9 +174,9 @@ export const requests: readonly Mutation[] = [
   {
     id: 'the-first-request-written-before-what-has-come-is-read',
     file: 'src/adapters/webhook/connection.ts',
-    find: `this.#counts.resumed++
+    find: `this.counts.resumed++
     this.#polls.wait(this)`,
-    replace: `this.#counts.resumed++
+    replace: `this.counts.resumed++
     this.onPolled()`,
     test: {
       file: 'adapters/webhook/stray-answers.test.ts',
@@ -185,7 +185,7 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'tls-connections-closed-for-a-late-report-of-a-write',
-    file: 'src/adapters/webhook/connection.ts',
+    file: 'src/adapters/webhook/direct/direct-connection.ts',
     find: 'return this.#isLarge && ',
     replace: 'return ',
     test: {
@@ -195,7 +195,7 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'interim-responses-without-a-bound',
-    file: 'src/adapters/webhook/response-reader.ts',
+    file: 'src/adapters/webhook/direct/response-reader.ts',
     find: 'if (this.#interims > maxInterims || this.#interimBytes > maxPartBytes)',
     replace: 'if (this.#interims < 0)',
     test: {
@@ -205,7 +205,7 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'a-response-without-a-bound',
-    file: 'src/adapters/webhook/response-reader.ts',
+    file: 'src/adapters/webhook/direct/response-reader.ts',
     find: 'const room = maxRawBytes - this.#rawBytes',
     replace: 'const room = Infinity',
     test: {
@@ -265,7 +265,7 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'a-connection-used-again-in-the-middle-of-a-request',
-    file: 'src/adapters/webhook/connection.ts',
+    file: 'src/adapters/webhook/direct/direct-connection.ts',
     find: ' && !this.#isWriting',
     replace: '',
     test: {
@@ -275,7 +275,7 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'a-response-cut-off-taken-for-a-whole-one',
-    file: 'src/adapters/webhook/response-reader.ts',
+    file: 'src/adapters/webhook/direct/response-reader.ts',
     find: 'return this.#state === State.untilEnd',
     replace: 'return this.#state !== State.head',
     test: {
@@ -286,8 +286,8 @@ export const requests: readonly Mutation[] = [
   {
     id: 'a-connection-kept-until-its-server-closes-it',
     file: 'src/adapters/webhook/connection.ts',
-    find: 'keepsSeconds - earlierSeconds',
-    replace: 'keepsSeconds',
+    find: 'seconds - earlierSeconds',
+    replace: 'seconds',
     test: {
       file: 'adapters/webhook/connection.test.ts',
       name: 'a connection is closed two seconds before the server would close it, and not kept where that is now',

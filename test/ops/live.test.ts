@@ -79,6 +79,21 @@ async function startPostrider(t: TestContext, deployment: Deployment) {
   }
 }
 
+/** Holds back a partition in which nothing lies, until the test ends: its metric is shown only while there is one. */
+async function beginTransaction(t: TestContext, { kafka, topics, config }: Deployment): Promise<void> {
+  const topic = topics.retry(config.retryTiers.at(-1)!.name)
+  const producer = kafka.producer({
+    transactionalId: `${topic}.open`,
+    maxInFlightRequests: 1,
+    idempotent: true,
+  })
+  await producer.connect()
+  t.after(() => producer.disconnect())
+  const transaction = await producer.transaction()
+  await transaction.send({ topic, messages: [{ partition: 0, key: 'u-1', value: 'not ended' }] })
+  t.after(() => transaction.abort())
+}
+
 /** One healthy destination, and one for everything that can be wrong. */
 async function settle(t: TestContext, deployment: Deployment): Promise<void> {
   const { settings } = deployment
@@ -129,6 +144,7 @@ test(title, { skip: prometheus.skip, timeout: 300_000 }, async (t) => {
     acks: -1,
     messages: [{ key: 'x', value: 'no event' }],
   })
+  await beginTransaction(t, deployment)
   const postrider = await startPostrider(t, deployment)
   const { query } = await startPrometheus(t, prometheus.path('prometheus'), [postrider.metricsPort])
 

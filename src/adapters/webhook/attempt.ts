@@ -7,7 +7,7 @@ import type { CarriedAttempt, Connection } from './connection.ts'
 import type { Expiring } from './deadlines.ts'
 import { failureOf, wasClosedUnderneath } from './failure.ts'
 import type { OwnSecrets } from './own-secrets.ts'
-import { NotHttp, ResponseTooLong } from './response-reader.ts'
+import { NotHttp, ResponseTooLong } from './response.ts'
 
 /** The part of an endpoint that its attempts use. */
 export interface AttemptOwner {

@@ -4,9 +4,10 @@ import type { OutcomeKind } from '../../core/delivery/outcome.ts'
 import type { ConnectionCounts } from './connection-counts.ts'
 import type { Dial, Dialed, Hangup, TroubledAddresses } from './dial.ts'
 import { ClosedByServer } from './failure.ts'
+import type { HeadTemplate } from './head-template.ts'
 import type { Cancel, Openings } from './openings.ts'
 import type { PollPhase, PollWaiter } from './poll-phase.ts'
-import { MalformedResponse, ResponseReader, type ResponseHandler } from './response-reader.ts'
+import { MalformedResponse, type ResponseHandler } from './response.ts'
 
 /** What a connection carries: one request, and its response. */
 export interface CarriedAttempt extends ResponseHandler {
@@ -40,8 +41,8 @@ export interface ConnectionParts {
   counts: ConnectionCounts
 }
 
-/** A larger body is not copied to stand in one buffer with its head. */
-const maxCopiedBytes = 16_384
+/** An HTTP client: it makes connections that write requests and read responses. */
+export type HttpClient = new (origin: URL, parts: ConnectionParts, owner: ConnectionOwner) => Connection
 
 /**
  * How long a connection is used at most, in ms, so that a name that moves is followed: its address is looked up, and vetted,
@@ -57,6 +58,9 @@ const keepSeconds = 15
 /** How much earlier than the server says: a request must not meet its end. */
 const earlierSeconds = 2
 
+/** What came before a request cannot be its response. */
+const unasked = 'the server sent something before a request'
+
 /**
  * One connection to an origin, with HTTP/1.1: one request at a time. It connects at the first one.
  *
@@ -64,10 +68,10 @@ const earlierSeconds = 2
  * written only once everything that had come until it was chosen for this connection has been read: after a whole poll
  * phase. What comes before that was not asked for, and ends the connection with the request unwritten.
  *
- * Written by hand, since with undici's client, which is made for any request and any response, a delivery took 30 % more
- * CPU (docs/performance.md).
+ * How a connection is opened, how long it lives and when it is written to is the same for all clients; who writes the
+ * request and reads the response is not.
  */
-export class Connection implements Dialed, PollWaiter {
+export abstract class Connection implements Dialed, PollWaiter {
   /** What it carries now; null while it is free. */
   attempt: CarriedAttempt | null = null
   /** Responses so far: the server may close a used connection at the very moment we write. */
@@ -76,43 +80,55 @@ export class Connection implements Dialed, PollWaiter {
   untrusted = false
   /** Whole seconds for which it has been free: see WebhookOrigin. */
   idleSeconds = 0
-  readonly #origin: URL
+  abstract readonly readsStream: boolean
+  /** Null until it is connected. */
+  protected socket: Socket | null = null
+  protected hasEnded = false
+  /** The request that it carries was handed to `write`. */
+  protected isWritten = false
+  protected readonly origin: URL
+  protected readonly counts: ConnectionCounts
   readonly #dial: Dial
   readonly #openings: Openings
   readonly #polls: PollPhase
   readonly #owner: ConnectionOwner
   readonly #steadyNow: () => number
-  readonly #counts: ConnectionCounts
   readonly #openedAt: number
   readonly #lifeMs = lifeMs * (1 - jitter * Math.random())
-  readonly #reader = new ResponseReader()
   #hangup: Hangup = ignore
-  /** Null until it is connected. */
-  #socket: Socket | null = null
-  #ended = false
   /** The TLS session that was offered to the server. */
   #session: Buffer | null = null
   #cancelOpening: Cancel = ignore
-  /** Of a request that is not written yet; `#body` is null when there is none. */
-  #head = ''
+  #template: HeadTemplate | null = null
+  #fields: readonly string[] = []
   #body: Uint8Array | null = null
-  /** The request that was written last took two writes. */
-  #isLarge = false
 
   constructor(origin: URL, parts: ConnectionParts, owner: ConnectionOwner) {
-    this.#origin = origin
+    this.origin = origin
+    this.counts = parts.counts
     this.#dial = parts.dial
     this.#openings = parts.openings
     this.#polls = parts.polls
     this.#steadyNow = parts.steadyNow
-    this.#counts = parts.counts
     this.#openedAt = parts.steadyNow()
     this.#owner = owner
   }
 
+  /** For how long the server keeps it unused, in seconds; null: it does not say. */
+  protected abstract get serverKeepsSeconds(): number | null
+
+  /** The end of the connection would be the regular end of the response that is being read. */
+  protected abstract get mayEndNow(): boolean
+
+  /** Asks the attempt whether the request is wanted still, and if so writes it. */
+  protected abstract write(template: HeadTemplate, fields: readonly string[], body: Uint8Array): void
+
+  /** For a client that reads no stream. */
+  abstract onRead(data: Buffer): void
+
   /** It has been unused for as long as it is kept. */
   get isOld(): boolean {
-    return this.idleSeconds > this.#keptSeconds
+    return this.idleSeconds > this.keptSeconds
   }
 
   /** It has been used for as long as it may be; `failed`: its last response was a 5xx. */
@@ -121,20 +137,22 @@ export class Connection implements Dialed, PollWaiter {
     return ageMs > (failed ? lifeWithFailureMs : this.#lifeMs)
   }
 
-  get #keptSeconds(): number {
-    const { keepsSeconds } = this.#reader
-    return keepsSeconds === null ? keepSeconds : Math.min(keepSeconds, keepsSeconds - earlierSeconds)
+  protected get keptSeconds(): number {
+    const seconds = this.serverKeepsSeconds
+    return seconds === null ? keepSeconds : Math.min(keepSeconds, seconds - earlierSeconds)
   }
 
   /**
    * Writes a request of the attempt that it carries: soon, or once it is connected.
-   * @param head to the empty line, in Latin-1
+   * @param fields of this request alone: names and values by turns
    */
-  send(head: string, body: Uint8Array): void {
-    this.#head = head
+  send(template: HeadTemplate, fields: readonly string[], body: Uint8Array): void {
+    this.isWritten = false
+    this.#template = template
+    this.#fields = fields
     this.#body = body
-    if (this.#socket !== null) this.#polls.wait(this)
-    else this.#cancelOpening = this.#openings.add(this.#origin.origin, () => this.#open())
+    if (this.socket !== null) this.#polls.wait(this)
+    else this.#cancelOpening = this.#openings.add(this.origin.origin, () => this.#open())
   }
 
   /**
@@ -142,80 +160,38 @@ export class Connection implements Dialed, PollWaiter {
    * the server may dislike.
    */
   get mayEndUnnoticed(): boolean {
-    return this.responses > 0 || (this.#socket === null && this.#session !== null)
+    return this.responses > 0 || (this.socket === null && this.#session !== null)
   }
 
   /** Closes the socket whatever it is doing. */
   destroy(): void {
-    if (this.#ended) return
-    this.#ended = true
+    if (this.hasEnded) return
+    this.hasEnded = true
     this.#cancelOpening()
     this.#hangup()
     // A server may dislike the session that it was offered, and each later one that is offered the same.
-    if (this.#socket === null && this.#owner.session === this.#session) this.#owner.session = null
-  }
-
-  onRead(data: Buffer): void {
-    const { attempt } = this
-    if (this.#ended) return
-    if (attempt === null || this.#body !== null) {
-      this.#end(new ClosedByServer('the server sent something before a request'))
-      return
-    }
-    attempt.onFirstByte()
-    let end: number
-    try {
-      end = this.#reader.read(data, attempt)
-    } catch (error) {
-      this.#counts.malformed++
-      this.#end(error as Error)
-      return
-    }
-    // The attempt may have ended within: its response was too long.
-    if (end < 0 || this.#ended) return
-    // What follows a response without having been asked for must not be taken for the next one.
-    const isClean = end === data.length && !this.#isWriting
-    attempt.onEnd(isClean && this.#reader.keepsConnection && this.#keptSeconds > 0)
-  }
-
-  /**
-   * The request is still on its way out of this process. What is one write keeps its order whatever comes next, so it is
-   * not asked about: over TLS Node says that it is written only in a later phase than an answer may come.
-   */
-  get #isWriting(): boolean {
-    return this.#isLarge && this.#socket!.writableLength > 0
+    if (this.socket === null && this.#owner.session === this.#session) this.#owner.session = null
   }
 
   onPolled(): void {
-    if (this.#ended) return
-    const [head, body] = [this.#head, this.#body!]
-    this.#head = ''
+    if (this.hasEnded) return
+    const [template, fields, body] = [this.#template!, this.#fields, this.#body!]
+    this.#template = null
+    this.#fields = []
     this.#body = null
-    if (!this.attempt!.begin()) return
-    const socket = this.#socket!
-    this.#isLarge = body.length > maxCopiedBytes
-    if (this.#isLarge) {
-      socket.cork()
-      socket.write(head, 'latin1')
-      socket.write(body)
-      socket.uncork()
-      return
-    }
-    const request = Buffer.allocUnsafe(head.length + body.length)
-    request.write(head, 'latin1')
-    request.set(body, head.length)
-    socket.write(request)
+    this.isWritten = true
+    this.write(template, fields, body)
   }
 
   #open(): void {
     this.#session = this.#owner.session
-    this.#hangup = this.#dial(this.#origin, this, { session: this.#session, troubled: this.#owner.troubled })
+    this.#hangup = this.#dial(this.origin, this, { session: this.#session, troubled: this.#owner.troubled })
   }
 
   onConnected(socket: Socket): void {
-    this.#socket = socket
-    this.#counts.opened++
-    if (socket instanceof TLSSocket && socket.isSessionReused()) this.#counts.resumed++
+    this.socket = socket
+    this.counts.opened++
+    if (socket instanceof TLSSocket && socket.isSessionReused()) this.counts.resumed++
     this.#polls.wait(this)
   }
 
@@ -225,17 +201,22 @@ export class Connection implements Dialed, PollWaiter {
 
   onEnded(error: Error, untrusted: boolean): void {
     // A certificate is refused, if at all, before there is a connection.
-    this.untrusted = untrusted && this.#socket === null
-    this.#end(error)
+    this.untrusted = untrusted && this.socket === null
+    this.end(error)
+  }
+
+  protected endUnasked(): void {
+    this.end(new ClosedByServer(unasked))
   }
 
   /** The connection has ended by itself. */
-  #end(error: Error): void {
-    if (this.#ended) return
+  protected end(error: Error): void {
+    if (this.hasEnded) return
     this.destroy()
+    if (error instanceof MalformedResponse) this.counts.malformed++
     const { attempt } = this
     if (attempt === null) this.#owner.onClosed(this)
-    else if (this.#reader.mayEndNow && !(error instanceof MalformedResponse)) attempt.onEnd(false)
+    else if (this.mayEndNow && !(error instanceof MalformedResponse)) attempt.onEnd(false)
     else attempt.onError(error)
   }
 }

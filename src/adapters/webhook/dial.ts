@@ -5,6 +5,8 @@ import { ClosedByServer } from './failure.ts'
 
 /** What a socket is connected for. */
 export interface Dialed {
+  /** It reads the socket as a stream, and not by `onRead`. */
+  readonly readsStream: boolean
   onConnected(socket: Socket): void
   /** `data` is a window on memory that the next read writes over. */
   onRead(data: Buffer): void
@@ -129,7 +131,11 @@ class Dialing {
   #connect(address: string): void {
     const { protocol, hostname, port } = this.#origin
     const secure = protocol === 'https:'
-    const target = { host: address, port: port === '' ? (secure ? 443 : 80) : Number(port), onread }
+    const target = {
+      host: address,
+      port: port === '' ? (secure ? 443 : 80) : Number(port),
+      ...(!this.#dialed.readsStream && { onread }),
+    }
     const host = hostOf(hostname)
     const socket: ReadSocket = secure
       ? connectSecurely({

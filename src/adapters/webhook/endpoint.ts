@@ -6,6 +6,7 @@ import { HttpAttempt, type AttemptOwner } from './attempt.ts'
 import { OwnSecrets } from './own-secrets.ts'
 import type { Connection } from './connection.ts'
 import type { Deadlines } from './deadlines.ts'
+import { HeadTemplate } from './head-template.ts'
 import type { WebhookOrigin } from './origin.ts'
 
 /** What all endpoints of a transport share. */
@@ -53,11 +54,11 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
     if (this.#closed) attempt.fail('network', 'this endpoint is closed')
     else {
       const { origin, refusal } = this.#routed()
-      const head = refusal === null ? this.#headOf(request) : null
+      const fields = refusal === null ? this.#fieldsOf(request) : null
       if (refusal !== null) attempt.fail(refusal.kind, refusal.detail)
-      else if (head === null)
+      else if (fields === null)
         attempt.fail('network', 'a header of the request has a character that cannot be sent')
-      else this.#sendOn(origin.take(), attempt, head)
+      else this.#sendOn(origin.take(), attempt, fields)
     }
     attempt.starting = false
   }
@@ -92,7 +93,7 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
 
   restart(attempt: HttpAttempt): void {
     const { origin } = this.#routed()
-    this.#sendOn(origin.replace(attempt.connection!), attempt, this.#headOf(attempt.request)!)
+    this.#sendOn(origin.replace(attempt.connection!), attempt, this.#fieldsOf(attempt.request)!)
   }
 
   #routed(): Route {
@@ -103,36 +104,28 @@ export class WebhookEndpoint implements EndpointClient, AttemptOwner {
     return this.#route
   }
 
-  #sendOn(connection: Connection, attempt: HttpAttempt, head: string): void {
+  #sendOn(connection: Connection, attempt: HttpAttempt, fields: readonly string[]): void {
+    const { template, untraced } = this.#routed()
     attempt.connection = connection
     connection.attempt = attempt
-    connection.send(head, attempt.request.body)
+    const { traceparent, body } = attempt.request
+    connection.send(traceparent ? untraced : template, fields, body)
   }
 
-  /** Null when a part of it cannot be sent. */
-  #headOf({ signature, idempotencyKey, body, signer, traceparent }: SignedRequest): string | null {
-    const { start, own, ownUntraced } = this.#routed()
+  /** Those that differ from request to request, names and values by turns. Null when one cannot be sent. */
+  #fieldsOf({ signature, idempotencyKey, body, signer, traceparent }: SignedRequest): string[] | null {
     const id = headerText(idempotencyKey)
-    let varying = id
-    let head = start
-    if (signature !== null) {
-      varying += signature
-      head += `X-Signature: ${signature}\r\n`
-    }
-    head += `Idempotency-Key: ${id}\r\n`
+    const fields = signature === null ? [] : ['X-Signature', signature]
+    fields.push('Idempotency-Key', id)
     if (signature !== null && signer) {
       const timestamp = String(Math.floor(this.#settings.now() / 1_000))
-      const standard = signer.sign(id, timestamp, body)
-      varying += standard
-      head += `webhook-id: ${id}\r\nwebhook-timestamp: ${timestamp}\r\nwebhook-signature: ${standard}\r\n`
+      fields.push('webhook-id', id, 'webhook-timestamp', timestamp)
+      fields.push('webhook-signature', signer.sign(id, timestamp, body))
     }
-    if (traceparent) {
-      varying += traceparent
-      head += `${ownUntraced}traceparent: ${traceparent}\r\n`
-    } else head += own
+    if (traceparent) fields.push('traceparent', traceparent)
     // Whatever its makers have checked: a character beyond Latin-1 is cut to one of its bytes, which may end the line.
-    if (!inOneLine.test(varying)) return null
-    return `${head}content-length: ${body.length}\r\n\r\n`
+    for (let at = 1; at < fields.length; at += 2) if (!inOneLine.test(fields[at]!)) return null
+    return fields
   }
 
   #reportClosed(): void {
@@ -154,25 +147,31 @@ interface Route {
   origin: WebhookOrigin
   /** Why none does. */
   refusal: Refusal | null
-  /** What each head begins with, and the static headers of each. */
-  start: string
-  own: string
+  template: HeadTemplate
   /** The same without a static traceparent: the call's own replaces it. */
-  ownUntraced: string
+  untraced: HeadTemplate
 }
 
 function routeOf({ url: text, headers }: WebhookTarget, { originOf, refusal }: EndpointOptions): Route {
   const url = new URL(text)
   const own = Object.entries(headers)
-  // A static header takes the place of ours.
-  const accepted = accepts.filter(([name]) => own.every(([other]) => other.toLowerCase() !== name))
+  const isOwn = (name: string) => own.some(([other]) => other.toLowerCase() === name)
+  const first = [
+    ['host', url.host],
+    ['connection', 'keep-alive'],
+    // A static header takes the place of ours.
+    ...accepts.filter(([name]) => !isOwn(name)),
+    ['User-Agent', 'postrider/1.0'],
+    ['Content-Type', 'application/json'],
+  ].flat()
+  const path = url.pathname + url.search
+  const template = new HeadTemplate(path, first, own.flat())
   const untraced = own.filter(([name]) => name.toLowerCase() !== 'traceparent')
   return {
     origin: originOf(url),
     refusal: refusalOf(own) ?? blockedBy(refusal(url.hostname)),
-    start: `POST ${url.pathname}${url.search} HTTP/1.1\r\nhost: ${url.host}\r\nconnection: keep-alive\r\n${accepted.map(line).join('')}User-Agent: postrider/1.0\r\nContent-Type: application/json\r\n`,
-    own: own.map(line).join(''),
-    ownUntraced: untraced.map(line).join(''),
+    template,
+    untraced: isOwn('traceparent') ? new HeadTemplate(path, first, untraced.flat()) : template,
   }
 }
 
@@ -192,5 +191,3 @@ function refusalOf(headers: readonly [name: string, value: string][]): Refusal |
   const wrong = headers.find(([name, value]) => headerNameFaults(name).length > 0 || !inOneLine.test(value))
   return wrong ? { kind: 'network', detail: `invalid ${wrong[0]} header` } : null
 }
-
-const line = ([name, value]: [name: string, value: string]): string => `${name}: ${value}\r\n`

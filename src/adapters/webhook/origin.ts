@@ -1,4 +1,4 @@
-import { Connection, type ConnectionOwner, type ConnectionParts } from './connection.ts'
+import type { Connection, ConnectionOwner, ConnectionParts, HttpClient } from './connection.ts'
 import { TroubledAddresses } from './dial.ts'
 
 /**
@@ -8,6 +8,7 @@ import { TroubledAddresses } from './dial.ts'
  */
 export class WebhookOrigin implements ConnectionOwner {
   readonly #url: URL
+  readonly #client: HttpClient
   readonly #parts: ConnectionParts
   readonly #withFree: Set<WebhookOrigin>
   readonly #onUnused: () => void
@@ -22,8 +23,15 @@ export class WebhookOrigin implements ConnectionOwner {
    * @param withFree origins that may have free connections: it adds itself
    * @param onUnused its last endpoint has left
    */
-  constructor(url: URL, parts: ConnectionParts, withFree: Set<WebhookOrigin>, onUnused: () => void) {
+  constructor(
+    url: URL,
+    client: HttpClient,
+    parts: ConnectionParts,
+    withFree: Set<WebhookOrigin>,
+    onUnused: () => void,
+  ) {
     this.#url = url
+    this.#client = client
     this.#parts = parts
     this.troubled = new TroubledAddresses(parts.steadyNow)
     this.#withFree = withFree
@@ -55,7 +63,7 @@ export class WebhookOrigin implements ConnectionOwner {
   }
 
   #connect(): Connection {
-    const connection = new Connection(this.#url, this.#parts, this)
+    const connection = new this.#client(this.#url, this.#parts, this)
     this.#connections.add(connection)
     return connection
   }

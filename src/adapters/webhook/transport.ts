@@ -4,9 +4,11 @@ import type { Config } from '../../config/config.ts'
 import { PostriderError } from '../../errors.ts'
 import type { WebhookTransport } from '../../forwarder/send/webhook-transport.ts'
 import { AddressGuard } from './address-guard.ts'
+import type { HttpClient } from './connection.ts'
 import { ConnectionCounts } from './connection-counts.ts'
 import { dialBy } from './dial.ts'
 import { Deadlines } from './deadlines.ts'
+import { DirectConnection } from './direct/direct-connection.ts'
 import { WebhookEndpoint, type EndpointOptions } from './endpoint.ts'
 import { NameLookup, type NameLookupOptions } from './name-lookup.ts'
 import { Openings } from './openings.ts'
@@ -30,14 +32,23 @@ export interface WebhookTransportOptions {
   steadyNow?: () => number
   /** Where connections are counted. */
   counts?: ConnectionCounts
+  /** Writes requests and reads responses; default our own. */
+  client?: HttpClient
+}
+
+/** The names that WEBHOOK_CLIENT takes. undici is loaded only where it is chosen: it takes 30 MB. */
+export const httpClients = {
+  direct: () => Promise.resolve<HttpClient>(DirectConnection),
+  undici: async (): Promise<HttpClient> => (await import('./undici/undici-connection.ts')).UndiciConnection,
 }
 
 /** Sends webhooks as the settings allow it. */
-export const transportOf = (
+export const transportOf = async (
   config: Config,
   { lookup, counts }: Pick<WebhookTransportOptions, 'lookup' | 'counts'> = {},
-): WebhookTransport =>
+): Promise<WebhookTransport> =>
   createWebhookTransport({
+    client: await httpClients[config.webhookClient](),
     timeoutMs: config.webhookTimeoutMs,
     allowedNetworks: config.allowedNetworks,
     ca: config.webhookCa,
@@ -66,6 +77,7 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
     counts: options.counts ?? new ConnectionCounts(),
   }
 
+  const client = options.client ?? DirectConnection
   const origins = new Map<string, WebhookOrigin>()
   const withFree = new Set<WebhookOrigin>()
   let sweep: NodeJS.Timeout | undefined
@@ -73,7 +85,7 @@ export function createWebhookTransport(options: WebhookTransportOptions): Webhoo
     const name = url.origin
     let origin = origins.get(name)
     if (origin === undefined) {
-      origin = new WebhookOrigin(url, parts, withFree, () => {
+      origin = new WebhookOrigin(url, client, parts, withFree, () => {
         origins.delete(name)
         if (origins.size === 0) sweep = void clearInterval(sweep)
       })

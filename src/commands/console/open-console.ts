@@ -105,7 +105,7 @@ export function openConsole(options: OpenConsoleOptions): ListeningPart<ConsoleC
 const collectorUrlOf = ({ collectorUrl, collectorPort }: OpenConsoleOptions['config']): string | null =>
   collectorUrl ?? (collectorPort === 0 ? null : `http://localhost:${collectorPort}`)
 
-function assemble(options: OpenConsoleOptions): Life<ConsoleServices> {
+async function assemble(options: OpenConsoleOptions): Promise<Life<ConsoleServices>> {
   const deployment = deploymentOf(options)
   const { config, kafka, log, topics, codecs } = deployment
   const secrets = createSecrets(config.secretsKeys)
@@ -114,7 +114,7 @@ function assemble(options: OpenConsoleOptions): Life<ConsoleServices> {
   const settings = settingsOf(deployment, { ...options, transactions, actor })
   const erasures = erasuresOf(deployment, { ...options, transactions })
   const suppressed = suppressionsOf(deployment, { ...options, transactions })
-  const transport = transportOf(config)
+  const transport = await transportOf(config)
   const deadLetters = openDeadLetters(
     options,
     async (signal) => {

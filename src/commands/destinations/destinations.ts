@@ -220,7 +220,7 @@ async function update(id: string, flags: UpdateFlags, command: Command): Promise
 async function test(id: string, { json }: JsonFlag, command: Command): Promise<void> {
   await withSettings(command, async (settings, { secrets, context: { config } }) => {
     const destination = settingIn(destinationKind, settings.state, id)
-    const transport = transportOf(config)
+    const transport = await transportOf(config)
     const results = await withOpen({ close: () => transport.close(0) }, () =>
       sendSample(destination, { transport, secrets, now: Date.now() }),
     )

@@ -76,7 +76,7 @@ async function assemble(options: OpenForwarderOptions, counts: ForwarderCounts):
   counts.heldKeptMs = await heldKeptMs(kafka, topics)
   counts.watchLosses([topics.calls, ...retryTopics])
 
-  const transport = transportOf(config, {
+  const transport = await transportOf(config, {
     counts: counts.connections,
     ...(options.lookup && { lookup: options.lookup }),
   })

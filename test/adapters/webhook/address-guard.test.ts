@@ -3,7 +3,6 @@ import type { LookupAddress } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 import { test } from 'node:test'
 import { AddressGuard } from '../../../src/adapters/webhook/address-guard.ts'
-import { createWebhookTransport } from '../../../src/adapters/webhook/transport.ts'
 import { openedAtOnce } from '../../../src/core/pacing/limits.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { loopback, openTransport, send } from './transport-under-test.ts'
@@ -84,8 +83,7 @@ test('exactly the allowed networks are allowed', () => {
 
 test('no connection is made to a forbidden address in the URL, however it is spelt', async (t) => {
   const receiver = await startReceiver(t)
-  const transport = createWebhookTransport({ allowedNetworks: [], ca: null })
-  t.after(() => transport.close(0))
+  const transport = openTransport(t, { allowedNetworks: [] })
   for (const host of [
     '127.0.0.1',
     '127.1',
@@ -127,8 +125,7 @@ function resolver(table: Record<string, string[]>, asked: string[] = []): Lookup
 test('no connection is made to a name that has only forbidden addresses', async (t) => {
   const receiver = await startReceiver(t)
   const lookup = resolver({ 'inside.test': ['10.0.0.1', '127.0.0.1', '::1'], 'localhost.': ['127.0.0.1'] })
-  const transport = createWebhookTransport({ allowedNetworks: [], ca: null, lookup })
-  t.after(() => transport.close(0))
+  const transport = openTransport(t, { allowedNetworks: [], lookup })
   for (const url of [
     `http://inside.test:${receiver.port}/?token=hush`,
     `https://inside.test:${receiver.port}/`,

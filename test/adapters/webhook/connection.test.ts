@@ -5,14 +5,15 @@ import { ConnectionCounts } from '../../../src/adapters/webhook/connection-count
 import { createAuthority } from '../../support/secured/certificates.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { startRawServer } from './raw-server.ts'
-import { openTransport, requestOf, send } from './transport-under-test.ts'
+import { clientName, openTransport, requestOf, send } from './transport-under-test.ts'
 
 const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
 for (const [what, more] of [
   ['a second response', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno'],
   ['more body than Content-Length says', '!'],
-  ['an empty line', '\r\n'],
+  // llhttp passes over it; it can be taken for no response.
+  ...(clientName === 'direct' ? ([['an empty line', '\r\n']] as const) : []),
 ] as const) {
   test(`what a server sends after a response is not the next one’s: ${what}`, async (t) => {
     const server = await startRawServer(t, (socket, index) => {
@@ -110,7 +111,12 @@ test('a malformed response is a network failure that says what is wrong, and end
   })
   const endpoint = openTransport(t).open({ url: server.url, headers: {} })
   const { kind, status, detail } = await send(endpoint)
-  assert.deepEqual([kind, status, detail], ['network', null, 'the response has two Content-Lengths'])
+  const wrong = {
+    direct: 'the response has two Content-Lengths',
+    // undici reads them as one number, and finds it wrong.
+    undici: 'the response is longer or shorter than its Content-Length',
+  }
+  assert.deepEqual([kind, status, detail], ['network', null, wrong[clientName]])
   assert.equal((await send(endpoint)).kind, 'success')
   assert.equal(server.connections(), 2)
 })

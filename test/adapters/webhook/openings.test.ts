@@ -3,7 +3,8 @@ import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { TroubledAddresses, type Dial } from '../../../src/adapters/webhook/dial.ts'
 import { ConnectionCounts } from '../../../src/adapters/webhook/connection-counts.ts'
-import { Connection } from '../../../src/adapters/webhook/connection.ts'
+import { DirectConnection } from '../../../src/adapters/webhook/direct/direct-connection.ts'
+import { HeadTemplate } from '../../../src/adapters/webhook/head-template.ts'
 import { Openings } from '../../../src/adapters/webhook/openings.ts'
 import { PollPhase } from '../../../src/adapters/webhook/poll-phase.ts'
 import { openedAtOnce } from '../../../src/core/pacing/limits.ts'
@@ -54,8 +55,8 @@ test('a connection that is closed before its turn came connects to nobody', asyn
   const owner = { session: null, troubled: new TroubledAddresses(() => 0), onClosed: () => {} }
   const parts = { dial, openings, polls: new PollPhase(), steadyNow: () => 0, counts: new ConnectionCounts() }
   const open = () => {
-    const connection = new Connection(new URL('https://crm.test'), parts, owner)
-    connection.send('POST / HTTP/1.1\r\n\r\n', Buffer.alloc(0))
+    const connection = new DirectConnection(new URL('https://crm.test'), parts, owner)
+    connection.send(new HeadTemplate('/', [], []), [], Buffer.alloc(0))
     return connection
   }
   const [closed, waiting] = [open(), open()]

@@ -3,12 +3,8 @@ import { test } from 'node:test'
 import { inspect } from 'node:util'
 import fc from 'fast-check'
 import { Client } from 'undici'
-import {
-  MalformedResponse,
-  maxRawBytes,
-  ResponseReader,
-  ResponseTooLong,
-} from '../../../src/adapters/webhook/response-reader.ts'
+import { ResponseReader } from '../../../src/adapters/webhook/direct/response-reader.ts'
+import { MalformedResponse, maxRawBytes, ResponseTooLong } from '../../../src/adapters/webhook/response.ts'
 import { startRawServer } from './raw-server.ts'
 import { allCuts, afterEachByte, anything, cutsOf, head, isWhole, mutated } from './responses.ts'
 import { padded, read, response, someCuts, type Read } from './responses.ts'

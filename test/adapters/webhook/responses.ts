@@ -1,5 +1,6 @@
 import fc from 'fast-check'
-import { MalformedResponse, ResponseReader } from '../../../src/adapters/webhook/response-reader.ts'
+import { ResponseReader } from '../../../src/adapters/webhook/direct/response-reader.ts'
+import { MalformedResponse } from '../../../src/adapters/webhook/response.ts'
 
 /** What a reader made of the first response of some bytes. */
 export interface Read {

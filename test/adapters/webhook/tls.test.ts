@@ -11,7 +11,7 @@ import { Worker } from 'node:worker_threads'
 import { createAuthority, selfSigned } from '../../support/secured/certificates.ts'
 import { startReceiver } from '../../support/receivers.ts'
 import { startRawServer } from './raw-server.ts'
-import { openTransport, send } from './transport-under-test.ts'
+import { clientName, openTransport, send } from './transport-under-test.ts'
 
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
@@ -202,8 +202,8 @@ test('a CA file adds to Node’s roots and removes none', async (t) => {
     await startReceiver(t, { tls: await own.issue() }),
   ]
   const script = `
-    import { createWebhookTransport } from ${JSON.stringify(new URL('../../../src/adapters/webhook/transport.ts', import.meta.url))}
-    const transport = createWebhookTransport({ allowedNetworks: ['127.0.0.0/8'], ca: ${JSON.stringify(own.ca)} })
+    import { createWebhookTransport, httpClients } from ${JSON.stringify(new URL('../../../src/adapters/webhook/transport.ts', import.meta.url))}
+    const transport = createWebhookTransport({ client: await httpClients.${clientName}(), allowedNetworks: ['127.0.0.0/8'], ca: ${JSON.stringify(own.ca)} })
     for (const url of ${JSON.stringify(receivers.map(({ url }) => url))}) {
       const request = { body: Buffer.from('{}'), signature: null, idempotencyKey: 'm:d' }
       transport.open({ url, headers: {} }).send(request, { onOutcome: ({ kind }) => console.log(kind) })

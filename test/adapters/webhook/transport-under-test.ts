@@ -2,11 +2,16 @@ import { createHmac } from 'node:crypto'
 import type { TestContext } from 'node:test'
 import {
   createWebhookTransport,
+  httpClients,
   type WebhookTransportOptions,
 } from '../../../src/adapters/webhook/transport.ts'
 import type { Outcome } from '../../../src/core/delivery/outcome.ts'
 import type { SignedRequest } from '../../../src/forwarder/send/signed-request.ts'
 import type { EndpointClient, WebhookTransport } from '../../../src/forwarder/send/webhook-transport.ts'
+
+/** Who writes requests and reads responses: the tests of one file are run for each (webhook-client-undici.test.ts). */
+export const clientName = process.env.TEST_WEBHOOK_CLIENT === 'undici' ? 'undici' : 'direct'
+const client = await httpClients[clientName]()
 
 export const loopback = ['127.0.0.0/8', '::1/128']
 
@@ -15,7 +20,7 @@ export function openTransport(
   t: TestContext,
   options: Partial<WebhookTransportOptions> = {},
 ): WebhookTransport {
-  const transport = createWebhookTransport({ allowedNetworks: loopback, ca: null, ...options })
+  const transport = createWebhookTransport({ client, allowedNetworks: loopback, ca: null, ...options })
   t.after(() => transport.close(0))
   return transport
 }

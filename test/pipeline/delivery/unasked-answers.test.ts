@@ -1,6 +1,6 @@
 // A host that answers one destination's calls twice, and another destination on the same host that refuses all.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import { startRawServer } from '../../adapters/webhook/raw-server.ts'
 import { settledAudit } from '../../support/audit.ts'
 import { NumberedCalls } from '../../support/calls/numbered-calls.ts'
@@ -9,7 +9,13 @@ import { createAuthority } from '../../support/secured/certificates.ts'
 
 const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
-test('no call counts as delivered because of an answer that its host gave to another destination’s call', async (t) => {
+for (const client of ['direct', 'undici']) {
+  const title =
+    'no call counts as delivered because of an answer that its host gave to another destination’s call'
+  test(`${title}: by ${client}`, (t) => refusedStaysRefused(t, client))
+}
+
+async function refusedStaysRefused(t: TestContext, client: string): Promise<void> {
   const authority = await createAuthority(t)
   const taken = new Set<string>()
   const server = await startRawServer(
@@ -29,6 +35,7 @@ test('no call counts as delivered because of an answer that its host gave to ano
     WEBHOOK_CA_FILE: authority.caFile,
     RETRY_TIERS: '300ms',
     RETRY_WINDOW: '1s',
+    WEBHOOK_CLIENT: client,
   })
   for (const id of ['a', 'victim'])
     await deployment.destination({ id, urls: [new URL(`/${id}`, server.url).href] })
@@ -43,4 +50,4 @@ test('no call counts as delivered because of an answer that its host gave to ano
   // What a machine that is busy did not get through within the short window is a dead letter.
   assert.deepEqual([a!.planned, a!.delivered + a!.dead], [600, 600])
   assert.ok(a!.delivered > 0 && a!.delivered <= taken.size, `${a!.delivered} of ${taken.size}`)
-})
+}

@@ -1,39 +1,24 @@
-import { maxResponseBytes } from '../../core/delivery/response.ts'
+import {
+  isEncoding,
+  keepAliveOf,
+  MalformedResponse,
+  maxInterims,
+  maxPartBytes,
+  maxRawBytes,
+  NotHttp,
+  ResponseTooLong,
+  tooLongHeader,
+  tooLongResponse,
+  tooManyInterims,
+  type ResponseHandler,
+} from '../response.ts'
 
-/** What reads a response as it comes. */
-export interface ResponseHandler {
-  /**
-   * The final response's status, from 200 on, and its first Retry-After. `isEncoded`: its body has a Content-Encoding.
-   */
-  onHead(status: number, retryAfter: string | null, isEncoded: boolean): void
-  /** A part of its body: a window on memory that the next read writes over. */
-  onBody(chunk: Buffer): void
-}
-
-/** What came is not a response as RFC 9112 has it, or has too long a header. The message holds nothing of it. */
-export class MalformedResponse extends Error {}
-
-/** Not even its first bytes are those of a response: they may be left over from one before. */
-export class NotHttp extends MalformedResponse {}
-
-/** The response is longer than is read of any. */
-export class ResponseTooLong extends MalformedResponse {}
-
-/**
- * All that is read of a response, whatever it consists of. Beside the body there may be as much as this of each of: the
- * header; interim responses; what says how long chunks are, with its extensions, and trailers.
- */
-const maxPartBytes = 16_384
-export const maxRawBytes = maxResponseBytes + 3 * maxPartBytes
-/** Interim responses before the final one. */
-const maxInterims = 8
 /** Lines between the chunks of a body, of which each has two, and its trailers. */
 const maxLines = 2_048
 
 const begin = 'HTTP/1.'
 const endOfHead = '\r\n\r\n'
 const endOfHeadBytes = Buffer.from(endOfHead)
-const tooLong = 'the header of the response is too long'
 const tooManyLines = 'the response has too many chunks, or too much between them'
 
 const fieldLine = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+:[\\t\\x20-\\x7e\\x80-\\xff]*"
@@ -120,7 +105,7 @@ export class ResponseReader {
     const end = this.#read(data.length > room ? data.subarray(0, room) : data, handler)
     if (end >= 0) this.#rawBytes = 0
     else {
-      if (data.length > room) throw new ResponseTooLong('the response is too long')
+      if (data.length > room) throw new ResponseTooLong(tooLongResponse)
       this.#rawBytes += data.length
     }
     return end
@@ -171,7 +156,7 @@ export class ResponseReader {
       this.#keep(data.toString('latin1', at, at + maxPartBytes))
       return -1
     }
-    if (this.#text.length + end - at > maxPartBytes) throw new MalformedResponse(tooLong)
+    if (this.#text.length + end - at > maxPartBytes) throw new MalformedResponse(tooLongHeader)
     const text = this.#text + data.toString('latin1', at, end)
     this.#checkBegin(text)
     this.#text = ''
@@ -182,7 +167,7 @@ export class ResponseReader {
     else {
       this.#interims = 0
       this.#interimBytes = 0
-      handler.onHead(head.status, head.retryAfter, !/^(?:identity)?$/.test(head.contentEncoding))
+      handler.onHead(head.status, head.retryAfter, isEncoding(head.contentEncoding))
     }
     return end
   }
@@ -200,14 +185,14 @@ export class ResponseReader {
 
   #checkBegin(text: string): void {
     if (text.startsWith(begin) || (text.length < begin.length && begin.startsWith(text))) return
-    throw new (this.#interims === 0 ? NotHttp : MalformedResponse)('the response is not HTTP/1')
+    throw this.#interims === 0 ? new NotHttp() : new MalformedResponse('the response is not HTTP/1')
   }
 
   #countInterim(bytes: number): void {
     this.#interims++
     this.#interimBytes += bytes
     if (this.#interims > maxInterims || this.#interimBytes > maxPartBytes)
-      throw new MalformedResponse('the server sends too many interim responses')
+      throw new MalformedResponse(tooManyInterims)
   }
 
   /** Only the end of what has come is looked at: a header that comes byte by byte would take seconds otherwise. */
@@ -218,7 +203,7 @@ export class ResponseReader {
       throw new MalformedResponse('a line of the response does not end in CRLF')
     this.#text += piece
     this.#tail = (this.#tail + piece).slice(1 - endOfHead.length)
-    if (this.#text.length >= maxPartBytes) throw new MalformedResponse(tooLong)
+    if (this.#text.length >= maxPartBytes) throw new MalformedResponse(tooLongHeader)
   }
 
   /** How long the body is, and whether the connection outlives it (RFC 9112, 6.3 and 9.3). */
@@ -239,10 +224,12 @@ export class ResponseReader {
       connection === ''
         ? isHttp11
         : !saysClose.test(connection) && (isHttp11 || saysKeepAlive.test(connection))
-    const seconds = keepAlive === '' ? null : /(?:^|[,;\s])timeout\s*=\s*"?(\d{1,9})/.exec(keepAlive)
-    this.keepsSeconds = seconds ? Number(seconds[1]) : null
-    // No more requests than that.
-    if (keepAlive !== '' && /(?:^|[,;\s])max\s*=\s*"?0+(?!\d)/.test(keepAlive)) this.keepsConnection = false
+    this.keepsSeconds = null
+    if (keepAlive !== '') {
+      const { seconds, isLast } = keepAliveOf(keepAlive)
+      this.keepsSeconds = seconds
+      if (isLast) this.keepsConnection = false
+    }
     if (status === 204 || status === 304) {
       // It has no body; what the server sends all the same must not be taken for the next response.
       this.#isWhole = true

@@ -1,0 +1,31 @@
+/** What the heads of an endpoint's requests have in common. Fields are names and values by turns. */
+export class HeadTemplate {
+  /** With its query. */
+  readonly path: string
+  /** Those before the fields of a request. */
+  readonly first: readonly string[]
+  /** Those after them: the static headers. */
+  readonly own: readonly string[]
+  #text: { first: string; own: string } | null = null
+
+  constructor(path: string, first: readonly string[], own: readonly string[]) {
+    this.path = path
+    this.first = first
+    this.own = own
+  }
+
+  /** All lines of a head but the last, which says how long the body is. In Latin-1. */
+  linesWith(fields: readonly string[]): string {
+    this.#text ??= {
+      first: `POST ${this.path} HTTP/1.1\r\n${linesOf(this.first)}`,
+      own: linesOf(this.own),
+    }
+    return this.#text.first + linesOf(fields) + this.#text.own
+  }
+}
+
+function linesOf(fields: readonly string[]): string {
+  let text = ''
+  for (let at = 0; at < fields.length; at += 2) text += `${fields[at]!}: ${fields[at + 1]!}\r\n`
+  return text
+}

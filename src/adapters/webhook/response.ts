@@ -1,0 +1,47 @@
+import { maxResponseBytes } from '../../core/delivery/response.ts'
+
+/** What is told of a response as it comes. */
+export interface ResponseHandler {
+  /**
+   * The final response's status, from 200 on, and its first Retry-After. `isEncoded`: its body has a Content-Encoding.
+   */
+  onHead(status: number, retryAfter: string | null, isEncoded: boolean): void
+  /** A part of its body: a window on memory that the next read writes over. */
+  onBody(chunk: Buffer): void
+}
+
+/** What came is not a response as RFC 9112 has it, or has too long a header. The message holds nothing of it. */
+export class MalformedResponse extends Error {}
+
+/** Not even its first bytes are those of a response: they may be left over from one before. */
+export class NotHttp extends MalformedResponse {
+  constructor() {
+    super('the response is not HTTP/1')
+  }
+}
+
+/** The response is longer than is read of any. */
+export class ResponseTooLong extends MalformedResponse {}
+
+/**
+ * All that is read of a response, whatever it consists of. Beside the body there may be as much as this of each of: the
+ * header; interim responses; what says how long chunks are, with its extensions, and trailers.
+ */
+export const maxPartBytes = 16_384
+export const maxRawBytes = maxResponseBytes + 3 * maxPartBytes
+/** Interim responses before the final one. */
+export const maxInterims = 8
+
+export const tooLongHeader = 'the header of the response is too long'
+export const tooLongResponse = 'the response is too long'
+export const tooManyInterims = 'the server sends too many interim responses'
+
+/** A body in any of these would not be text, and secrets in it would not be found. */
+export const isEncoding = (contentEncoding: string): boolean => !/^(?:identity)?$/.test(contentEncoding)
+
+/** What a Keep-Alive field says: it is in no RFC, but servers send it. Lower case. */
+export function keepAliveOf(field: string): { seconds: number | null; isLast: boolean } {
+  const seconds = /(?:^|[,;\s])timeout\s*=\s*"?(\d{1,9})/.exec(field)
+  // `max`: how many requests it takes still.
+  return { seconds: seconds && Number(seconds[1]), isLast: /(?:^|[,;\s])max\s*=\s*"?0+(?!\d)/.test(field) }
+}

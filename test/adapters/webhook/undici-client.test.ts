@@ -1,0 +1,15 @@
+// The same promises, with undici writing requests and reading responses (WEBHOOK_CLIENT=undici).
+process.env.TEST_WEBHOOK_CLIENT = 'undici'
+
+await import('./address-guard.test.ts')
+await import('./closing.test.ts')
+await import('./connection.test.ts')
+await import('./deadline.test.ts')
+await import('./floods.test.ts')
+await import('./mixed-weather.test.ts')
+await import('./moving-names.test.ts')
+await import('./own-secrets.test.ts')
+await import('./stray-answers.test.ts')
+await import('./tls.test.ts')
+await import('./transport.test.ts')
+await import('./withdrawing.test.ts')
