@@ -80,10 +80,15 @@ async function startPostrider(t: TestContext, deployment: Deployment) {
 }
 
 /** Holds back a partition in which nothing lies, until the test ends: its metric is shown only while there is one. */
-async function beginTransaction(t: TestContext, { kafka, topics, config }: Deployment): Promise<void> {
+async function beginTransaction(
+  t: TestContext,
+  { kafka, topics, config, endFirst }: Deployment,
+): Promise<void> {
   const topic = topics.retry(config.retryTiers.at(-1)!.name)
   const producer = kafka.producer({
     transactionalId: `${topic}.open`,
+    // As long as the test: brokers abort it then.
+    transactionTimeout: 300_000,
     maxInFlightRequests: 1,
     idempotent: true,
   })
@@ -91,7 +96,8 @@ async function beginTransaction(t: TestContext, { kafka, topics, config }: Deplo
   t.after(() => producer.disconnect())
   const transaction = await producer.transaction()
   await transaction.send({ topic, messages: [{ partition: 0, key: 'u-1', value: 'not ended' }] })
-  t.after(() => transaction.abort())
+  // Before its topic is deleted.
+  endFirst(() => transaction.abort())
 }
 
 /** One healthy destination, and one for everything that can be wrong. */
