@@ -224,7 +224,8 @@ export class SimulatedForwarder {
     const outcomes = active.outcomes ?? []
     const now = Date.now()
     const { timesScheduled, firstScheduledAt } = delivery
-    const round = { outcomes, attempts, timesScheduled, firstAttemptAt, firstScheduledAt, now }
+    const { outcomes: earlier } = delivery
+    const round = { outcomes, earlier, attempts, timesScheduled, firstAttemptAt, firstScheduledAt, now }
     const disposition = decide(round, this.#world.policy)
     this.#budget.free(delivery.body.length)
     if (disposition.kind !== 'retry') {

@@ -148,6 +148,16 @@ export const retries: readonly Mutation[] = [
     },
   },
   {
+    id: 'an-untrusted-certificate-taken-for-final',
+    file: 'src/core/delivery/outcome.ts',
+    find: "    case 'tls':\n    case 'blocked':\n    case 'deferred':",
+    replace: "    case 'deferred':",
+    test: {
+      file: 'pipeline/delivery/outcomes.test.ts',
+      name: 'what could never be sent is retried within its window, is an alarm once, and ends with its reason',
+    },
+  },
+  {
     id: 'secrets-kept-in-an-echoed-response',
     file: 'src/adapters/webhook/attempt.ts',
     find: 'this.#kept && this.#owner.secrets.strike(this.#kept, keptResponseBytes)',

@@ -28,7 +28,7 @@ const endpointFamilies: { name: string; help: string; of: (endpoint: ShownEndpoi
   },
   {
     name: 'postrider_endpoint_down',
-    help: '1 from the opening of this URL’s breaker until it answers again.',
+    help: '1 from the opening of this URL’s breaker, or when nothing could be sent to it, until it answers again.',
     of: ({ down }) => down,
   },
   {

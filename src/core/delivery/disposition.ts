@@ -1,5 +1,5 @@
 import type { DeadLetterReason, Delivery } from './delivery.ts'
-import { canRetry, type Outcome } from './outcome.ts'
+import { canRetry, isRefusal, type Outcome } from './outcome.ts'
 import type { Tier } from '../topics.ts'
 
 export interface RetryPolicy {
@@ -13,6 +13,8 @@ export interface RetryPolicy {
 export interface Round {
   /** One per endpoint tried or deferred, in the order of the destination's URLs. */
   outcomes: readonly { endpointId: string; outcome: Outcome }[]
+  /** How the attempts of earlier rounds ended, by endpoint. */
+  earlier: Delivery['outcomes']
   /** Rounds that reached an endpoint, this one included. */
   attempts: number
   timesScheduled: number
@@ -39,8 +41,6 @@ const finalReasons: Partial<Record<Outcome['kind'], DeadLetterReason>> = {
   status_4xx: 'rejected',
   gone: 'gone',
   redirect: 'redirect',
-  tls: 'tls',
-  blocked: 'blocked',
 }
 
 /** The one place that decides what becomes of a delivery (docs/delivery.md, the table of outcomes). */
@@ -61,7 +61,10 @@ export function decide(round: Round, policy: RetryPolicy): Disposition {
   const wait = min > stepMs ? Math.min(round.now + min, deadline) - round.now : stepMs
   const tier = chooseTier(round.now, wait, deadline, policy)
   if (!tier) {
-    return { kind: 'dead_letter', reason: expiryReason(round) }
+    const ended = again.map(({ endpointId, outcome: { kind } }) => ({ endpointId, kind }))
+    const { attempts, earlier } = round
+    const outcomes = [...ended, ...earlier].filter(({ kind }) => kind !== 'deferred')
+    return { kind: 'dead_letter', reason: expiryReason({ attempts, outcomes, endpointIds: again.map(idOf) }) }
   }
   return {
     kind: 'retry',
@@ -104,9 +107,23 @@ export function isExpired(record: WindowTimes, now: number, policy: RetryPolicy)
   return now > windowEnd(record, now, policy)
 }
 
-/** Why a delivery ends with its window. */
-export const expiryReason = ({ attempts }: { attempts: number }): DeadLetterReason =>
-  attempts === 0 ? 'not_attempted' : 'expired'
+const idOf = ({ endpointId }: { endpointId: string }): string => endpointId
+
+/**
+ * Why a delivery ends with its window: it was never attempted, or nothing could be sent to any of its endpoints, or the time
+ * is over.
+ * @param outcomes of attempts, the latest of each endpoint first
+ */
+export function expiryReason({ attempts, outcomes, endpointIds }: ExpiredDelivery): DeadLetterReason {
+  if (attempts === 0) return 'not_attempted'
+  const last = endpointIds.flatMap((id) => outcomes.find(({ endpointId }) => endpointId === id)?.kind ?? [])
+  const [first] = last
+  return first !== undefined && isRefusal(first) && last.every(isRefusal) ? first : 'expired'
+}
+
+type ExpiredDelivery = Pick<Delivery, 'attempts' | 'endpointIds'> & {
+  outcomes: readonly { endpointId: string; kind: Outcome['kind'] }[]
+}
 
 type WindowTimes = Pick<Delivery, 'firstAttemptAt' | 'firstScheduledAt'>
 

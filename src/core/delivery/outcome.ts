@@ -39,6 +39,13 @@ export function deferredOutcome(detail: string): Outcome {
   return { kind: 'deferred', status: null, retryAfterMs: null, body: null, durationMs: 0, detail }
 }
 
+/**
+ * No request was sent, because the server could not be trusted or its address is not allowed. Both are often slips that are
+ * repaired in minutes: an expired certificate, a default one while a load balancer is set up, a resolver that is down.
+ */
+export const isRefusal = (kind: OutcomeKind): kind is 'tls' | 'blocked' =>
+  kind === 'tls' || kind === 'blocked'
+
 /** Whether another attempt may succeed (docs/delivery.md). */
 export function canRetry(outcome: Outcome): boolean {
   switch (outcome.kind) {
@@ -46,6 +53,8 @@ export function canRetry(outcome: Outcome): boolean {
     case 'status_5xx':
     case 'status_429':
     case 'network':
+    case 'tls':
+    case 'blocked':
     case 'deferred':
       return true
     case 'status_4xx':

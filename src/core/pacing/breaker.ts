@@ -189,10 +189,10 @@ export function breakerEvent(outcome: Outcome): Exclude<BreakerEvent, 'elapsed'>
     case 'timeout':
     case 'status_5xx':
     case 'network':
+    case 'tls':
+    case 'blocked':
       return 'failure'
     case 'deferred':
-    case 'blocked':
-    case 'tls':
       return null
     default:
       return 'success'

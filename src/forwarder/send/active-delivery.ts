@@ -1,3 +1,4 @@
+import type { RecentOutcomes } from '../../core/pacing/recent-outcomes.ts'
 import type { RoundOutcome } from '../../core/delivery/after-round.ts'
 import type { Deferral, DeferralReason } from '../../core/delivery/deferral.ts'
 import type { Delivery } from '../../core/delivery/delivery.ts'
@@ -36,6 +37,7 @@ export interface DeliveryEndpoint {
   readonly destinationId: string
   readonly id: string
   readonly admission: DeliveryAdmission
+  readonly recent: Pick<RecentOutcomes, 'refusals'>
   /** Queues an attempt, or returns why it must be deferred: then nothing of it is kept there. */
   offer(attempt: Attempt, now: number): Deferral | null
   /** Sends the attempts that may be sent now. */

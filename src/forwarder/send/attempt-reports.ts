@@ -1,5 +1,5 @@
 import type { DeferralReason } from '../../core/delivery/deferral.ts'
-import type { Outcome } from '../../core/delivery/outcome.ts'
+import { isRefusal, type Outcome } from '../../core/delivery/outcome.ts'
 import type { BreakerPhase } from '../../core/pacing/breaker.ts'
 import type { Ledger } from '../commit/ledger.ts'
 import type { Log } from '../log.ts'
@@ -85,8 +85,9 @@ export class AttemptReports implements DispatchReports, EndpointReports {
   #failed({ active, endpoint }: Attempt, { kind, status, durationMs, detail }: Outcome): void {
     if (kind === 'success' || kind === 'deferred') return
     const { log } = this.#parts
-    const isFinal = kind === 'tls' || kind === 'gone'
-    log[isFinal ? 'error' : 'warn'](
+    // Nothing could be sent: somebody has to know at once, and needs no line of that kind for each call.
+    const isAlarm = kind === 'gone' || (isRefusal(kind) && endpoint.recent.refusals === 1)
+    log[isAlarm ? 'error' : 'warn'](
       {
         delivery: active.delivery.id,
         destination: endpoint.destinationId,

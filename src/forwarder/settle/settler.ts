@@ -51,7 +51,8 @@ export class Settler implements DeliverySettler {
     const { timesScheduled, firstScheduledAt } = delivery
     const now = Date.now()
     const outcomes = outcomesOf(active)
-    const round = { outcomes, attempts, timesScheduled, firstAttemptAt, firstScheduledAt, now }
+    const { outcomes: earlier } = delivery
+    const round = { outcomes, earlier, attempts, timesScheduled, firstAttemptAt, firstScheduledAt, now }
     const disposition = decide(round, this.#parts.policy)
     if (disposition.kind === 'delivered') {
       this.#end(active, 'delivered')

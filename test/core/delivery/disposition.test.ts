@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { deferredBy } from '../../../src/core/delivery/deferral.ts'
 import {
   decide,
+  expiryReason,
   hopTier,
   type Disposition,
   type RetryPolicy,
@@ -53,6 +54,7 @@ function round(outcomes: readonly Outcome[], given: Partial<Round> = {}): Round 
   const tried = outcomes.some(({ kind }) => kind !== 'deferred')
   return {
     outcomes: outcomes.map((each, index) => ({ endpointId: `u${index + 1}`, outcome: each })),
+    earlier: [],
     attempts: tried ? 1 : 0,
     timesScheduled: 0,
     firstAttemptAt: tried ? t0 : null,
@@ -89,8 +91,8 @@ const oneUrl: [what: string, outcome: Outcome, then: Disposition][] = [
   ['404', status(404), dead('rejected')],
   ['499', status(499), dead('rejected')],
   ['3xx', outcome('redirect', { status: 302 }), dead('redirect')],
-  ['a certificate that is not trusted', outcome('tls'), dead('tls')],
-  ['an address that is not allowed', outcome('blocked'), dead('blocked')],
+  ['a certificate that is not trusted', outcome('tls'), retry('10s')],
+  ['an address that is not allowed', outcome('blocked'), retry('10s')],
   ['deferred', deferred, retry('10s', ['u1'], { deferred: true })],
 ]
 for (const [what, result, then] of oneUrl) {
@@ -101,12 +103,36 @@ for (const [what, result, then] of oneUrl) {
 
 test('several URLs: only those that can be retried are retried', () => {
   const results = [status(404), status(503), deferred, outcome('tls'), outcome('timeout')]
-  assert.deepEqual(decide(round(results), policy), retry('10s', ['u2', 'u3', 'u5']))
+  assert.deepEqual(decide(round(results), policy), retry('10s', ['u2', 'u3', 'u4', 'u5']))
 })
 
 test('several URLs, all final: the reason is that of the first URL', () => {
   assert.deepEqual(decide(round([status(410), status(404)]), policy), dead('gone'))
   assert.deepEqual(decide(round([status(404), status(410)]), policy), dead('rejected'))
+})
+
+test('what could never be sent ends with its window by that reason, also if it was deferred at the last', () => {
+  const end = { firstAttemptAt: t0 - policy.windowMs, firstScheduledAt: null, attempts: 3 }
+  const earlier = (...kinds: Outcome['kind'][]) =>
+    kinds.map((kind, index) => ({
+      ...{ endpointId: `u${index + 1}`, kind, status: null, durationMs: 1, at: t0 - 1, detail: null },
+    }))
+  const reason = (results: readonly Outcome[], before: Outcome['kind'][] = []) => {
+    const ended = decide(round(results, { ...end, earlier: earlier(...before) }), policy)
+    return ended.kind === 'dead_letter' && ended.reason
+  }
+  assert.equal(reason([outcome('tls')]), 'tls')
+  assert.equal(reason([outcome('blocked'), outcome('tls')]), 'blocked')
+  assert.equal(reason([outcome('tls'), outcome('timeout')]), 'expired')
+  assert.equal(reason([outcome('timeout')], ['tls']), 'expired')
+  assert.equal(reason([deferred], ['tls']), 'tls')
+  assert.equal(reason([deferred, outcome('tls')], ['network', 'network']), 'expired')
+  // What is final does not count: it is not tried any more.
+  assert.equal(reason([status(404), outcome('tls')]), 'tls')
+  const delivery = { attempts: 1, endpointIds: ['u1'], outcomes: earlier('blocked') }
+  assert.equal(expiryReason(delivery), 'blocked')
+  assert.equal(expiryReason({ ...delivery, attempts: 0 }), 'not_attempted')
+  assert.equal(expiryReason({ ...delivery, outcomes: [] }), 'expired')
 })
 
 test('a round counts as deferred only if no URL was reached', () => {
@@ -286,7 +312,8 @@ test('a delivery expires only if no tier fits, and is not_attempted only if it w
       const next = decide(given, any)
       if (next.kind !== 'dead_letter') return
       const canBeRetried = given.outcomes.some((each) => canRetry(each.outcome))
-      assert.equal(canBeRetried, next.reason === 'expired' || next.reason === 'not_attempted')
+      const endReasons = ['expired', 'not_attempted', 'tls', 'blocked']
+      assert.equal(canBeRetried, endReasons.includes(next.reason))
       if (!canBeRetried) return
       assert.equal(next.reason === 'not_attempted', given.attempts === 0)
       assert.ok(given.now + any.tiers[0]!.delayMs > began(given) + any.windowMs)
@@ -336,7 +363,7 @@ test('whatever its endpoints answer, a delivery ends within the window and no at
             firstAttemptAt ??= now
           }
           const next = decide(
-            { outcomes, attempts, timesScheduled, firstAttemptAt, firstScheduledAt, now },
+            { outcomes, earlier: [], attempts, timesScheduled, firstAttemptAt, firstScheduledAt, now },
             any,
           )
           if (next.kind !== 'retry') return

@@ -133,8 +133,8 @@ test('timeouts, 5xx and network errors count as failures, other answers as succe
     gone: 'success',
     redirect: 'success',
     network: 'failure',
-    tls: null,
-    blocked: null,
+    tls: 'failure',
+    blocked: 'failure',
     deferred: null,
   })
 })

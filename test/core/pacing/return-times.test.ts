@@ -56,7 +56,12 @@ function workOff(backlog: number, perSecond: number) {
     queued += Math.min(places, arriving.length)
     for (const timesScheduled of arriving.slice(places)) {
       const outcome = deferredBy({ reason: 'slow', waitMs: returns.next(now, perSecond / second) })
-      const round = { outcomes: [{ endpointId: 'u1', outcome }], attempts: 0, firstAttemptAt: null }
+      const round = {
+        outcomes: [{ endpointId: 'u1', outcome }],
+        earlier: [],
+        attempts: 0,
+        firstAttemptAt: null,
+      }
       const disposition = decide({ ...round, timesScheduled, firstScheduledAt: 0, now }, policy)
       if (disposition.kind !== 'retry') {
         expired++

@@ -141,35 +141,24 @@ test('outcomes of attempts', async (t) => {
     assert.equal(attempts('drip', 'timeout'), 1)
   })
 
-  await t.test(
-    'a self-signed certificate is final and logged as an error, and no request is sent',
-    async (t) => {
-      const receiver = await startReceiver(t, { tls: await selfSigned() })
-      await connect(deployment, forwarder, { id: 'selfsigned', urls: [receiver.url] })
-      await produce('selfsigned')
-      const deadLetter = await deadLetterOf(deployment, forwarder, 'selfsigned')
-      assert.equal(deadLetter.reason, 'tls')
-      assert.equal(deadLetter.delivery!.lastResponse, null)
-      assert.equal(deadLetter.delivery!.outcomes[0]!.kind, 'tls')
-      assert.equal(lineOf('selfsigned').level, 50)
-      assert.ok(receiver.connections() > 0)
-      assert.equal(receiver.requests.length, 0)
-    },
-  )
-
-  for (const [id, fault, options] of [
-    ['expired', 'expired', { expired: true }],
-    ['otherhost', 'for another host', { names: ['other.test'], addresses: [] }],
+  for (const [id, fault, issue] of [
+    ['selfsigned', 'self-signed', () => selfSigned()],
+    ['expired', 'expired', () => authority.issue({ expired: true })],
+    ['otherhost', 'for another host', () => authority.issue({ names: ['other.test'], addresses: [] })],
   ] as const) {
-    await t.test(`a certificate that is ${fault} is refused although its root is trusted`, async (t) => {
-      const receiver = await startReceiver(t, {
-        tls: await authority.issue(structuredClone(options) as object),
-      })
-      await connect(deployment, forwarder, { id, urls: [receiver.url] })
-      await produce(id)
-      assert.equal((await deadLetterOf(deployment, forwarder, id)).reason, 'tls')
-      assert.equal(receiver.requests.length, 0)
-    })
+    await t.test(
+      `a certificate that is ${fault} is logged as an error, and no request is sent`,
+      async (t) => {
+        const receiver = await startReceiver(t, { tls: await issue() })
+        await connect(deployment, forwarder, { id, urls: [receiver.url] })
+        await produce(id)
+        await until(() => sampleOf(forwarder, dispositions(id, 'retried')) > 0, 10_000, 'a retry')
+        assert.ok(attempts(id, 'tls') > 0)
+        assert.equal(lineOf(id).level, 50)
+        assert.ok(receiver.connections() > 0)
+        assert.equal(receiver.requests.length, 0)
+      },
+    )
   }
 
   await t.test('a certificate from a root in WEBHOOK_CA_FILE is trusted', async (t) => {
@@ -180,25 +169,28 @@ test('outcomes of attempts', async (t) => {
     assert.equal(request!.signature, 'valid')
   })
 
-  await t.test('a forbidden address is final, and no connection is made', async (t) => {
+  await t.test('no connection is made to a forbidden address, which is logged as an error', async (t) => {
     const inner = await startReceiver(t, { host: '127.0.0.2' })
     await connect(deployment, forwarder, { id: 'literal', urls: [inner.url] })
     await produce('literal')
-    const deadLetter = await deadLetterOf(deployment, forwarder, 'literal')
-    assert.equal(deadLetter.reason, 'blocked')
-    assert.match(deadLetter.delivery!.outcomes[0]!.detail!, /127\.0\.0\.2 is not allowed/)
-    assert.equal(attempts('literal', 'blocked'), 1)
+    await until(() => attempts('literal', 'blocked') > 1, 10_000, 'a retry')
+    assert.equal(lineOf('literal').level, 50)
+    assert.match(String(lineOf('literal').detail), /127\.0\.0\.2 is not allowed/)
     assert.equal(inner.connections(), 0)
   })
 
-  await t.test('a name that resolves to a forbidden address is blocked too', async (t) => {
-    const inner = await startReceiver(t, { host: '127.0.0.2' })
-    names.set('inner.test', [[{ address: '127.0.0.2', family: 4 }]])
-    await connect(deployment, forwarder, { id: 'dns', urls: [`http://inner.test:${inner.port}/`] })
-    await produce('dns')
-    assert.equal((await deadLetterOf(deployment, forwarder, 'dns')).reason, 'blocked')
-    assert.equal(inner.connections(), 0)
-  })
+  await t.test(
+    'a name that leads to a forbidden address for a while is delivered to once it does not',
+    async (t) => {
+      const receiver = await startReceiver(t)
+      const inner = await startReceiver(t, { host: '127.0.0.2', port: receiver.port })
+      names.set('inner.test', [[{ address: '127.0.0.2', family: 4 }], [{ address: '127.0.0.1', family: 4 }]])
+      await connect(deployment, forwarder, { id: 'dns', urls: [`http://inner.test:${inner.port}/`] })
+      await produce('dns')
+      await counted(forwarder, dispositions('dns', 'delivered'), 1)
+      assert.deepEqual([attempts('dns', 'blocked'), receiver.requests.length, inner.connections()], [1, 1, 0])
+    },
+  )
 
   await t.test('of several addresses only the allowed ones are used', async (t) => {
     const receiver = await startReceiver(t)
@@ -224,9 +216,7 @@ test('outcomes of attempts', async (t) => {
     await receiver.waitFor(1)
     await counted(forwarder, dispositions('rebound', 'delivered'), 1)
     await produce('rebound', 'second')
-    const deadLetter = await deadLetterOf(deployment, forwarder, 'rebound')
-    assert.equal(deadLetter.reason, 'blocked')
-    assert.equal(deadLetter.delivery!.messageId, 'second')
+    await until(() => attempts('rebound', 'blocked') > 0, 10_000, 'an attempt')
     assert.equal(inner.connections(), 0)
   })
 
@@ -238,4 +228,37 @@ test('outcomes of attempts', async (t) => {
     names.set('late.test', [[{ address: '127.0.0.1', family: 4 }]])
     await receiver.waitFor(1)
   })
+})
+
+test('what could never be sent is retried within its window, is an alarm once, and ends with its reason', async (t) => {
+  const authority = await createAuthority(t)
+  const receiver = await startReceiver(t, { tls: await selfSigned() })
+  const deployment = await deploy(t, {
+    RETRY_TIERS: '300ms',
+    RETRY_WINDOW: '2s',
+    WEBHOOK_ALLOWED_NETWORKS: '127.0.0.1/32',
+    WEBHOOK_CA_FILE: authority.caFile,
+  })
+  const forwarder = await deployment.forwarder()
+  for (const [id, url, detail] of [
+    ['tls', receiver.url, /self-signed/],
+    ['blocked', `http://127.0.0.2:${receiver.port}/`, /not allowed/],
+  ] as const) {
+    await connect(deployment, forwarder, { id, urls: [url] })
+    await deployment.produce([someCall({ sourceId: id, messageId: 'm-1' })])
+    const deadLetter = await deadLetterOf(deployment, forwarder, id)
+    assert.equal(deadLetter.reason, id)
+    assert.ok(deadLetter.delivery!.attempts > 1, `${deadLetter.delivery!.attempts} attempts`)
+    assert.equal(deadLetter.delivery!.lastResponse, null)
+    const levels = forwarder.log
+      .filter((line) => line.destination === id && line.delivery !== undefined && line.attempt !== undefined)
+      .map(({ level }) => level)
+    assert.deepEqual(levels.slice(0, 2), [50, 40])
+    assert.equal(levels.filter((level) => level >= 50).length, 1)
+    // Heartbeats have it, and from them comes the operational event.
+    const endpoint = [...forwarder.report.endpoints!()].find(({ destinationId }) => destinationId === id)
+    assert.ok(endpoint!.downSince !== null)
+    assert.match(endpoint!.lastFailure!.detail!, detail)
+  }
+  assert.equal(receiver.requests.length, 0)
 })
