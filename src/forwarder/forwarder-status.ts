@@ -53,7 +53,7 @@ export class ForwarderStatus implements ForwarderGauges {
         limit,
         breakerOpen: breaker.phase === 'open' && waits,
         paused: breaker.phase === 'paused' && waits,
-        down: breaker.phase === 'open' || breaker.phase === 'half_open',
+        down: endpoint.recent.downSince !== null,
         queued,
         phase: breaker.phase,
         pausedUntil: waits && phases[breaker.phase].sends === 'nothing' ? epoch + breaker.until : null,

@@ -180,11 +180,11 @@ export class Seat {
 
 const describe = ({ code, signal }: ChildExit): string => signal ?? `exit code ${code}`
 
-/** One line for each attempt that failed for good is what is promised. */
+/** One line for each attempt that failed for good, or in which nothing could be sent, is what is promised. */
 function isExpected(line: string): boolean {
   try {
     const { outcome } = JSON.parse(line) as { outcome?: string }
-    return outcome === 'tls' || outcome === 'gone'
+    return outcome === 'tls' || outcome === 'blocked' || outcome === 'gone'
   } catch {
     return false
   }

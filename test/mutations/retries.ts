@@ -8,6 +8,8 @@ export const retries: readonly Mutation[] = [
     find: `    case 'status_5xx':
     case 'status_429':
     case 'network':
+    case 'tls':
+    case 'blocked':
     case 'deferred':`,
     replace: `    case 'deferred':`,
     test: { file: 'core/delivery/disposition.test.ts', name: 'one URL: ' },

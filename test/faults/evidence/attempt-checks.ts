@@ -40,7 +40,12 @@ export const roundMs = 3_000
  * thirds of a session old; and what it sent then is on its way for a moment.
  */
 const staleMs = (sessionTimeoutMs * 2) / 3 + 1_000
-const expired = deadLetterReasons.indexOf('expired')
+/** A delivery ends for these with its window only. */
+const atWindowEnd = new Set(
+  (['expired', 'not_attempted', 'tls', 'blocked'] as const).map((reason) =>
+    deadLetterReasons.indexOf(reason),
+  ),
+)
 const notAttempted = deadLetterReasons.indexOf('not_attempted')
 const smallest = tierSets.map((set) => Math.min(...set.split(',').map((tier) => parseDuration(tier)!)))
 
@@ -259,7 +264,7 @@ function checkWindows(context: Context, delivery: DeliveryEvidence, tolerance: n
     if (next.timesScheduled > 0 && !rows.some((before) => follows(before, next, 0)))
       findings.add('counts that do not follow', `${delivery.name}, dead letter`, delivery.dossier)
     const reason = deadLetters.get('reason', row)
-    const isGivenUp = reason === expired || reason === notAttempted
+    const isGivenUp = atWindowEnd.has(reason)
     if (isGivenUp && (reason === notAttempted) !== (next.attempts === 0))
       findings.add('wrong reasons', `${delivery.name}: ${next.attempts} attempts`, delivery.dossier)
     const left = windowStart(next) + context.rig.windowMs - deadLetters.get('failedAt', row)

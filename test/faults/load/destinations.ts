@@ -123,9 +123,9 @@ const ends: Record<Behaviour, (seq: number) => Omit<Expectation, 'skipped'>> = {
   gone: () => ({ delivered: false, reasons: ['gone'] }),
   resets: () => ({ delivered: false, reasons: givenUp }),
   closed: () => ({ delivered: false, reasons: givenUp }),
-  // Its circuit breaker opens: what comes then may wait for its whole window.
+  // Retried until the window ends. While its circuit breaker is open, a call may wait for all of it.
   'self-signed': () => ({ delivered: false, reasons: ['tls', 'not_attempted'] }),
-  forbidden: () => ({ delivered: false, reasons: ['blocked'] }),
+  forbidden: () => ({ delivered: false, reasons: ['blocked', 'not_attempted'] }),
 }
 
 export const isPickedOut = (seq: number): boolean => seq % 3 === 0

@@ -259,6 +259,7 @@ test('what could never be sent is retried within its window, is an alarm once, a
     const endpoint = [...forwarder.report.endpoints!()].find(({ destinationId }) => destinationId === id)
     assert.ok(endpoint!.downSince !== null)
     assert.match(endpoint!.lastFailure!.detail!, detail)
+    assert.equal(sampleOf(forwarder, `postrider_endpoint_down{destination="${id}",url_id="u1"}`), 1)
   }
   assert.equal(receiver.requests.length, 0)
 })

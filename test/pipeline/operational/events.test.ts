@@ -13,6 +13,7 @@ import {
 import type { ProcessView } from '../../../src/console/statistics/processes.ts'
 import { callsOfUsers, startReplay } from '../../support/replay/replays.ts'
 import { startReceiver } from '../../support/receivers.ts'
+import { selfSigned } from '../../support/secured/certificates.ts'
 import { until } from '../../support/until.ts'
 
 /** More than open a breaker, of as many users. */
@@ -84,6 +85,32 @@ test('an outage makes one Endpoint Down and one Endpoint Recovered, however many
     'Destination Paused: other',
   ])
   await second.stop()
+})
+
+test('the first call that cannot be sent for a certificate or an address makes one Endpoint Down', async (t) => {
+  const deployment = await deploy(t, { WEBHOOK_ALLOWED_NETWORKS: '127.0.0.1/32' })
+  const receiver = await startReceiver(t, { tls: await selfSigned() })
+  await deployment.destination({ urls: [receiver.url] })
+  await deployment.destination({ id: 'inner', urls: [`http://127.0.0.2:${receiver.port}/`] })
+  const ops = await subscribe(t, deployment)
+  const console = await startConsole(deployment, { operationalEvents: fastTimes })
+  const forwarder = await deployment.forwarder()
+  startHeartbeats(deployment, 'forwarder-1', forwarder.report)
+  await deployment.produce([someCall({ messageId: 'm-1' })])
+  for (const [id, detail] of [
+    ['crm', /self-signed/],
+    ['inner', /127\.0\.0\.2 is not allowed/],
+  ] as const) {
+    const { lastResponse } = (await ops.event('Endpoint Down', id)).properties
+    const { status, detail: text } = lastResponse as { status: number | null; detail: string }
+    assert.equal(status, null)
+    assert.match(text, detail)
+  }
+  await marker(deployment, 'inner')
+  await ops.event('Destination Paused', 'inner')
+  const expected = ['Destination Paused: inner', 'Endpoint Down: crm', 'Endpoint Down: inner']
+  assert.deepEqual(namesOf(ops).sort(), expected)
+  await console.stop()
 })
 
 test('dead letters make one event a window, with their number, and never for their own destination', async (t) => {
