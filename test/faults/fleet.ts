@@ -7,7 +7,7 @@ import { until } from '../support/until.ts'
 import { bareEnv } from '../support/deployment/bare-env.ts'
 
 const entry = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
-const preloads = ['load/sent-preload.ts', 'kinds/clock-preload.ts'].map(
+const preloads = ['load/sent-preload.ts', 'load/names-preload.ts', 'kinds/clock-preload.ts'].map(
   (file) => `--import=${pathToFileURL(join(import.meta.dirname, file)).href}`,
 )
 

@@ -101,6 +101,7 @@ const lostIn = (findings: Report['findings']): number =>
 /** The report as people read it. */
 export function reportText(report: Report): string {
   const { tally, faults, notInjected, usage, findings } = report
+  const { names } = tally
   const lines: [string, string | number][] = [
     ['seed', report.seed],
     ['minutes', report.minutes],
@@ -130,6 +131,7 @@ export function reportText(report: Report): string {
     ['  given up after timeouts', tally.givenUpAfterTimeouts],
     ...Object.entries(tally.givenUpBy).map(([what, count]): [string, number] => [`    ${what}`, count]),
     ['  given up by clocks', tally.givenUpByClocks],
+    ['  given up by names that moved', tally.givenUpByNames],
     ['requests', tally.attempts],
     ['retries scheduled', tally.retryRecords],
     ['repeated by moves', `${tally.repeatedByMoves} (${report.moves} moves of partitions)`],
@@ -142,7 +144,16 @@ export function reportText(report: Report): string {
     ['not checked for time: clocks', tally.uncheckedForClocks],
     ['faults', Object.values(faults).reduce((sum, count) => sum + count, 0)],
     ...Object.entries(faults).map(([kind, count]): [string, number] => [`  ${kind}`, count]),
+    ['names moved', names.moves],
+    [
+      '  requests to an address of before',
+      names.late === 0
+        ? 'none'
+        : `${names.late}, the last ${(names.latestMs / 1_000).toFixed(1)} s after its move`,
+    ],
+    ['  requests after the time to follow', names.takenAfter],
     ['lost', lostIn(findings)],
+    ['wrongly delivered', tally.wronglyDelivered],
     ['postrider audit', findings.audit ? 'finds something missing' : 'finds nothing missing'],
     ['NOT INJECTED', notInjected.length],
     ...notInjected.map(({ kind, reason }): [string, string] => [`  ${kind}`, reason]),

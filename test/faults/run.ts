@@ -57,8 +57,7 @@ export async function run(options: Options, folder: string, control: RunControl)
   const { httpShare, onlySource: only, windowMs, hasSideWork } = scenarios[options.scenario]
   const closing: (() => Promise<unknown>)[] = []
   try {
-    const arrivalsFile = join(folder, 'arrivals.txt')
-    const receivers = await startReceivers(options.seed, arrivalsFile)
+    const receivers = await startReceivers(options.seed, folder)
     closing.push(() => receivers.close())
     const rig = await Rig.start(folder, {
       brokers: options.brokers,
@@ -68,9 +67,9 @@ export async function run(options: Options, folder: string, control: RunControl)
     closing.push(() => rig.close())
     signal.throwIfAborted()
     await createSettings(rig, receivers)
-    const seats = makeSeats({ options, rig, folder, findings })
+    const seatParts = { options, rig, receivers, folder, findings }
+    const seats = makeSeats(seatParts)
     const ports = { collector: await freePort(), console: await freePort() }
-    const seatParts = { options, rig, folder, findings }
     const collector = makeSeat('collector', 'collector', {
       ...seatParts,
       env: { COLLECTOR_PORT: String(ports.collector) },
@@ -185,12 +184,17 @@ export async function run(options: Options, folder: string, control: RunControl)
     stopTelling()
     await write('judging')
     tell('reading what lies in Kafka and what receivers saw')
-    const evidence = await gatherEvidence(rig, arrivalsFile)
+    const evidence = await gatherEvidence(rig, receivers.file)
     const { injected } = schedule
     const { patience } = options
-    const tally = judge({ evidence, watch, owners, leaders, rig, traffic, injected, patience }, findings)
+    const { moves } = receivers
+    const tally = judge(
+      { evidence, watch, owners, leaders, rig, traffic, injected, moves, patience },
+      findings,
+    )
     const { settingsEvents: settings } = rig
     const sideTally = judgeSide({ notes: side.notes, settings, evidence: evidence.side }, findings)
+    tally.wronglyDelivered += sideTally.wronglyDelivered
     tell('postrider audit')
     const notChecked = await audit(rig, findings)
     state = 'ended'

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
-import { Duplex } from 'node:stream'
-import { createSecureContext, TLSSocket, type SecureContext, type SecureVersion } from 'node:tls'
+import { createSecureContext, TLSSocket, type SecureVersion } from 'node:tls'
 import { once } from 'node:events'
 import type { TestContext } from 'node:test'
+import { OnePieceSocket } from '../../support/secured/one-piece-socket.ts'
 import type { ServerCertificate } from '../../support/secured/certificates.ts'
 
 /** A server on loopback that writes bytes by hand; ended after the test. */
@@ -75,70 +75,6 @@ export async function startRawServer(
   })
   const { port } = server.address() as { port: number }
   return { url: `http${tls ? 's' : ''}://127.0.0.1:${port}/hook`, connections: () => accepted, requests }
-}
-
-/**
- * The server's side of a TLS connection. All that it writes within one call of `inOnePiece`, TLS's own records included,
- * reaches the client in one piece, as a network may put it: Node would write each record for itself, in several turns.
- */
-class OnePieceSocket extends TLSSocket {
-  readonly #wire: Wire
-
-  constructor(socket: Socket, secureContext: SecureContext) {
-    const wire = new Wire(socket)
-    super(wire, { isServer: true, secureContext })
-    this.#wire = wire
-  }
-
-  inOnePiece(write: () => void): void {
-    this.#wire.hold()
-    write()
-    const release = () => {
-      if (this.writableLength > 0) setImmediate(release)
-      else this.#wire.release()
-    }
-    setImmediate(release)
-  }
-}
-
-/** What TLS writes to. */
-class Wire extends Duplex {
-  readonly #socket: Socket
-  #held: Buffer[] | null = null
-
-  constructor(socket: Socket) {
-    super()
-    this.#socket = socket
-    socket.on('data', (data) => this.push(data))
-    socket.on('end', () => this.push(null))
-    socket.on('error', () => {}).on('close', () => this.destroy())
-  }
-
-  hold(): void {
-    this.#held ??= []
-  }
-
-  release(): void {
-    this.#socket.write(Buffer.concat(this.#held ?? []))
-    this.#held = null
-  }
-
-  override _read(): void {}
-
-  override _write(data: Buffer, _encoding: BufferEncoding, done: () => void): void {
-    if (this.#held === null) this.#socket.write(data)
-    else this.#held.push(data)
-    done()
-  }
-
-  override _final(done: () => void): void {
-    this.#socket.end(done)
-  }
-
-  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    this.#socket.destroy()
-    done(error)
-  }
 }
 
 /** 0: it is not whole. */

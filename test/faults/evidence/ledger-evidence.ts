@@ -6,14 +6,22 @@ import { silentLog } from '../../support/silent-log.ts'
 
 export const maxCounted = 255
 
-/** How often the ledger records what became of each delivery when it came from a tier, and that it is dead. */
+/**
+ * How often the ledger records what became of each delivery when it came from a tier, that it was delivered then, and that it
+ * is dead.
+ */
 export class LedgerEvidence {
   #fromTiers = new Uint8Array(65_536)
+  #delivered = new Uint8Array(65_536)
   #deadLetters = new Uint8Array(65_536)
   events = 0
 
   fromTiersOf(delivery: number): number {
     return this.#fromTiers[delivery] ?? 0
+  }
+
+  deliveredOf(delivery: number): number {
+    return this.#delivered[delivery] ?? 0
   }
 
   deadLettersOf(delivery: number): number {
@@ -40,7 +48,11 @@ export class LedgerEvidence {
       if (type === 'tally') continue
       this.events++
       const delivery = type === 'disposition' && deliveryId !== null ? numberOf(deliveryId) : null
-      if (delivery === null) continue
+      if (delivery === null) {
+        if (type === 'disposition' && disposition === 'delivered') side.delivered.add(deliveryId!)
+        continue
+      }
+      if (disposition === 'delivered') this.#delivered = counted(this.#delivered, delivery)
       if (topic !== topics.calls) this.#fromTiers = counted(this.#fromTiers, delivery)
       if (disposition === 'dead_lettered') this.#deadLetters = counted(this.#deadLetters, delivery)
     }

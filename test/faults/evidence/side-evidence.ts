@@ -23,6 +23,8 @@ export class SideEvidence {
   /** Of each delivery: what its requests were answered. */
   readonly arrivals = new Map<string, AnswerKind[]>()
   readonly deadLetters = new Map<string, { reason: DeadLetterReason; at: number }[]>()
+  /** Ids that the ledger records as delivered. */
+  readonly delivered = new Set<string>()
   retries = 0
   /** Of retries, the replays' topic included: ids by place. */
   readonly retryPlaces = new Map<string, string>()

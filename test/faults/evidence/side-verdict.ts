@@ -20,6 +20,8 @@ interface SideCounts {
   settingsEvents: number
   deliveries: number
   delivered: number
+  /** The ledger says that it was delivered, and nobody took it. */
+  wronglyDelivered: number
   erased: number
   /** Dead, as their destination or the faults may have it. */
   dead: number
@@ -44,7 +46,7 @@ export function judgeSide(
     ...{ calls: notes.calls.size, syncs: notes.syncs.length, deletions: notes.deletions.length },
     ...{ identifies: 0, deleted: 0, replayed: notes.replay?.replayed ?? 0 },
     ...{ settingsEvents: settings.length + notes.names.length },
-    ...{ deliveries: 0, delivered: 0, erased: 0, dead: 0 },
+    ...{ deliveries: 0, delivered: 0, wronglyDelivered: 0, erased: 0, dead: 0 },
   }
   judgeCalls(notes, evidence, findings)
   judgeSyncs(notes, evidence, tally, findings)
@@ -52,6 +54,12 @@ export function judgeSide(
   judgeSettings(notes, settings, evidence, findings)
   const erasedAt = new Map(notes.deletions.flatMap(({ userIds, to }) => userIds.map((user) => [user, to])))
   judgeDeliveries(notes, evidence, erasedAt, tally, findings)
+  for (const id of evidence.delivered) {
+    const said = evidence.arrivals.get(id) ?? []
+    if (said.some((kind) => answers[kind] !== 'failure')) continue
+    tally.wronglyDelivered++
+    findings.add('wrongly delivered', `${id}: ${said.join(', ') || 'no request'}`)
+  }
   return { ...tally, ...judgeHeld(notes.holds, evidence, erasedAt, findings) }
 }
 

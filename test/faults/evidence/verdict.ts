@@ -1,10 +1,12 @@
 import { answers } from '../load/answers.ts'
 import type { Groups } from '../columns.ts'
 import type { CommitWatch } from '../watch/commit-watch.ts'
-import { expectation, slots, type Slot } from '../load/destinations.ts'
+import { expectation, slots, type Expectation, type Slot } from '../load/destinations.ts'
 import { checkAttempts, hasMoved, roundMs, type DeliveryEvidence } from './attempt-checks.ts'
 import type { OwnerWatch } from '../watch/owner-watch.ts'
 import { dossierOf } from './dossier.ts'
+import { followMs } from '../load/moving-host.ts'
+import { judgeNames, type NameTally } from './name-verdict.ts'
 import { maxCounted } from './ledger-evidence.ts'
 import { answerOf, reasonOf, type Evidence } from './evidence.ts'
 import { disturbing } from '../kinds/fault-kinds.ts'
@@ -25,6 +27,8 @@ export interface Tally {
   delivered: number
   deadLetters: Record<string, number>
   skipped: number
+  /** The ledger says that it was delivered, and no receiver took it. */
+  wronglyDelivered: number
   /** The receiver answered with what may or may not have counted. */
   deliveredOrNot: number
   attempts: number
@@ -47,6 +51,9 @@ export interface Tally {
   givenUpBy: Record<string, number>
   /** The same, by a clock that was far off. */
   givenUpByClocks: number
+  /** The same, by a name that had moved. */
+  givenUpByNames: number
+  names: NameTally
   /** Not checked for time, for a clock was far off. */
   uncheckedForClocks: number
 }
@@ -59,6 +66,8 @@ export interface VerdictInput {
   leaders: LeaderWatch
   traffic: Traffic
   injected: readonly Injected[]
+  /** When the name of a receiver led to another address. */
+  moves: readonly number[]
   patience: number
 }
 
@@ -85,7 +94,8 @@ export function judge(input: VerdictInput, findings: Findings): Tally {
     ...{ deliveredOrNot: 0, attempts: evidence.arrivals.length, retryRecords: evidence.retryRecords.length },
     ...{ repeatedByMoves: 0, repeatedBy: {}, repeatedUnheard: 0, repeatedByCopies: 0 },
     ...{ deliveredAndDead: 0, givenUpByClocks: 0, uncheckedForClocks: 0 },
-    ...{ givenUpAfterTimeouts: 0, givenUpBy: {} },
+    ...{ givenUpAfterTimeouts: 0, givenUpBy: {}, wronglyDelivered: 0, givenUpByNames: 0 },
+    names: judgeNames(input, findings),
   }
   const disturbances = input.injected.filter(({ kind }) => disturbing.has(kind))
   const judging: Judging = { ...input, groups, tally, findings, disturbances }
@@ -157,12 +167,18 @@ function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number
   const taken = said.includes('success')
   const maybe = !taken && said.includes('either')
   const dead = delivery.deadLetters.length
+  const countsAsDelivered = !taken && !maybe && isDelivered(judging, delivery, number, expected)
 
+  if (countsAsDelivered) {
+    tally.wronglyDelivered++
+    findings.add('wrongly delivered', `${name}: ${dead} dead letters`, delivery.dossier)
+  }
   if (taken && dead > 0) tally.deliveredAndDead++
   if (taken) tally.delivered++
   else if (dead === 0 && maybe) tally.deliveredOrNot++
   else if (dead === 0 && expected.skipped) tally.skipped++
-  else if (dead === 0) findings.add('lost', `${name}: neither delivered nor dead`, delivery.dossier)
+  else if (dead === 0 && !countsAsDelivered)
+    findings.add('lost', `${name}: neither delivered nor dead`, delivery.dossier)
 
   const timesUnclear = checkAttempts(judging, delivery)
   if (timesUnclear) tally.uncheckedForClocks++
@@ -173,12 +189,18 @@ function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number
     const gaveUp = reason === 'expired' || reason === 'not_attempted'
     const failedAt = deadLetters.get('at', row)
     // With a window of half a minute a few faults in a row can take up all of it; and so can a clock.
+    const { at } = delivery.calls[0]!
     const disturbed = injected.some(
-      ({ from, to }) => from < failedAt && to + settleMs * judging.patience > delivery.calls[0]!.at,
+      ({ kind, from, to }) =>
+        kind !== 'name-moved' && from < failedAt && to + settleMs * judging.patience > at,
     )
+    const hadMoved =
+      slot.destination.id === 'moving' &&
+      judging.moves.some((moved) => moved < failedAt && at < moved + followMs * judging.patience)
     const outcomes = evidence.unexpectedDeadLetters.get(row) ?? ''
     const mayComeRight = / (timeout|network|deferred) /.test(outcomes)
-    if (gaveUp && timesUnclear) tally.givenUpByClocks++
+    if (gaveUp && hadMoved) tally.givenUpByNames++
+    else if (gaveUp && timesUnclear) tally.givenUpByClocks++
     else if (gaveUp && disturbed && mayComeRight) {
       tally.givenUpAfterTimeouts++
       const kinds = new Set([...outcomes.matchAll(/ (\w+) \(/g)].map(([, kind]) => kind))
@@ -189,6 +211,23 @@ function judgeDelivery(judging: Judging, seq: number, slot: Slot, number: number
   judgeLedger(judging, delivery, { number, taken })
   countDeliveryCopies(judging, tally.copies, delivery)
   countRepeats(judging, delivery)
+}
+
+/**
+ * Whether the ledger has it as delivered. Where all went well at the first attempt it says so in numbers only: then there is
+ * neither a retry nor a dead letter of a call that came to its receiver, and whose record is finished.
+ */
+function isDelivered(
+  { evidence: { ledger }, watch, rig }: Judging,
+  { calls, arrivals, retryRecords, deadLetters }: DeliveryEvidence,
+  number: number,
+  { skipped }: Expectation,
+): boolean {
+  if (ledger.deliveredOf(number) > 0) return true
+  if (skipped || arrivals.length === 0 || retryRecords.length > 0 || deadLetters.length > 0) return false
+  return calls.some(
+    ({ partition, offset }) => watch.finishedBy(rig.topics.calls, partition, offset) < Infinity,
+  )
 }
 
 /**

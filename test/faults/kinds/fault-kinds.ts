@@ -32,6 +32,7 @@ export const faultKinds = [
   'secret-rotated',
   'partitions-added',
   'tiers-changed',
+  'name-moved',
 ] as const
 export type FaultKind = (typeof faultKinds)[number]
 
@@ -44,5 +45,5 @@ export const clusterKinds: ReadonlySet<FaultKind> = new Set([
 
 /** After these a delivery may come twice: its owner was lost, or could not commit. */
 export const disturbing: ReadonlySet<FaultKind> = new Set(
-  faultKinds.filter((kind) => !['settings-changed', 'secret-rotated'].includes(kind)),
+  faultKinds.filter((kind) => !['settings-changed', 'secret-rotated', 'name-moved'].includes(kind)),
 )

@@ -5,6 +5,7 @@ import type { Fault } from './fault.ts'
 import type { FaultKind } from './fault-kinds.ts'
 import { forwarderFaults } from './forwarder-faults.ts'
 import { placementFaults } from './placement-faults.ts'
+import { receiverFaults } from './receiver-faults.ts'
 import { settingsFaults } from './settings-faults.ts'
 
 export const faults: Record<FaultKind, Fault> = {
@@ -14,4 +15,5 @@ export const faults: Record<FaultKind, Fault> = {
   ...clusterFaults,
   ...placementFaults,
   ...settingsFaults,
+  ...receiverFaults,
 }

@@ -35,12 +35,13 @@ const seal = (rig: Rig, text: string) => newSecret(text, rig.secrets)
 
 /** Sources, and destinations with their first secrets. */
 export async function createSettings(rig: Rig, receivers: Receivers): Promise<void> {
-  for (const { id, source, urls, deliverTo, signed } of [...destinations, ...sideDestinations].map(
-    (each) => ({
-      ...each,
-      urls: receivers.urls(each),
-    }),
-  )) {
+  for (const { id, source, urls, deliverTo, signed, maxInFlight } of [
+    ...destinations,
+    ...sideDestinations,
+  ].map((each) => ({
+    ...each,
+    urls: receivers.urls(each),
+  }))) {
     if (!rig.settings.state.sources.has(source))
       await rig.execute({
         type: 'create_source',
@@ -60,7 +61,7 @@ export async function createSettings(rig: Rig, receivers: Receivers): Promise<vo
       urls,
       headers: [],
       sharedSecret: signed ? seal(rig, secret) : null,
-      options: { deliverTo },
+      options: { deliverTo, maxInFlight },
       enabled: true,
     })
   }

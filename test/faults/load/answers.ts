@@ -1,13 +1,19 @@
 import type { ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
-import { isPickedOut, type Behaviour } from './destinations.ts'
+import { isEighth, isPickedOut, type Behaviour } from './destinations.ts'
 import type { Random } from '../random.ts'
+import { answerAgainAfter, answerTwice } from './unasked-answers.ts'
 
 /** What a request got; whether it can have counted as success is the second word. */
 export const answers = {
   ok: 'success',
   /** More bytes than Content-Length says: what it says is there. */
   tooLong: 'either',
+  /** A whole response more than was asked for, right behind the one that was. */
+  okAndMore: 'success',
+  /** The same some ms later. */
+  okAndLater: 'success',
+  /** The response that nobody had asked for came just when this was written: no client can tell that it is not its own. */
+  unknowable: 'either',
   /** Within the deadline, if the machine is not too busy. */
   slow: 'either',
   status500: 'failure',
@@ -23,6 +29,8 @@ export const answers = {
   garbage: 'failure',
   /** Fewer bytes than Content-Length says, then the end. */
   tooShort: 'failure',
+  /** 503, for its name leads to another address. */
+  movedAway: 'failure',
 } as const
 export type AnswerKind = keyof typeof answers
 export const answerKinds = Object.keys(answers) as AnswerKind[]
@@ -31,6 +39,9 @@ const nonsense: readonly AnswerKind[] = [
   ...(['status503', 'status503', 'status503', 'status500', 'status429'] as const),
   ...(['hang', 'drip', 'reset', 'close', 'garbage', 'tooShort', 'tooLong', 'slow'] as const),
 ]
+
+const failures: readonly AnswerKind[] = ['status500', 'status503']
+const unasked: readonly AnswerKind[] = ['ok', 'okAndMore', 'okAndMore', 'okAndLater']
 
 export const phaseMs = 30_000
 
@@ -41,16 +52,22 @@ export function chooseAnswer(
     seq,
     isFirst,
     isFixed,
+    isAway,
+    isUnknowable,
     nowMs,
     random,
   }: {
     seq: number
     isFirst: boolean
     isFixed: boolean
+    /** It came to an address that its name does not lead to any more. */
+    isAway: boolean
+    isUnknowable: boolean
     nowMs: number
     random: Random
   },
 ): AnswerKind {
+  if (isUnknowable) return 'unknowable'
   switch (behaviour) {
     case 'flaky':
       return random.chance(0.15) ? random.pick(nonsense) : 'ok'
@@ -64,6 +81,12 @@ export function chooseAnswer(
       return isFixed ? 'ok' : 'status400'
     case 'picky':
       return isPickedOut(seq) ? 'status400' : 'ok'
+    case 'unasked':
+      return isEighth(seq) ? random.pick(failures) : random.pick(unasked)
+    case 'victim':
+      return isEighth(seq) ? random.pick(failures) : 'ok'
+    case 'moving':
+      return isAway ? 'movedAway' : 'ok'
     case 'refuses':
       return 'status400'
     case 'redirects':
@@ -80,14 +103,17 @@ const statuses: Partial<Record<AnswerKind, number>> = {
   slow: 200,
   status500: 500,
   status503: 503,
+  movedAway: 503,
   status429: 429,
   status400: 400,
   redirect: 302,
   gone: 410,
 }
 
-export function give(kind: AnswerKind, response: ServerResponse): void {
-  const socket = response.socket as Socket
+export function give(kind: AnswerKind, response: ServerResponse, random: Random): void {
+  const { socket } = response
+  // Its sender was killed meanwhile.
+  if (socket === null) return
   const status = statuses[kind]
   if (status !== undefined) {
     const headers = {
@@ -98,6 +124,12 @@ export function give(kind: AnswerKind, response: ServerResponse): void {
     return
   }
   switch (kind) {
+    case 'okAndMore':
+      answerTwice(response)
+      break
+    case 'okAndLater':
+      answerAgainAfter(response, random.between(0, 30))
+      break
     case 'drip': {
       response.writeHead(200)
       const drip = () => {
@@ -110,6 +142,10 @@ export function give(kind: AnswerKind, response: ServerResponse): void {
     }
     case 'reset':
       socket.resetAndDestroy()
+      break
+    // What it would say would be taken for the answer to the next request.
+    case 'unknowable':
+      socket.destroy()
       break
     case 'close':
       socket.end()

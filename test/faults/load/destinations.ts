@@ -26,6 +26,12 @@ export type Behaviour =
   | 'self-signed'
   /** An address that the settings do not allow. */
   | 'forbidden'
+  /** Answers many calls once more than they asked for, and refuses every eighth one for good. Shares a host with `victim`. */
+  | 'unasked'
+  /** Refuses every eighth call for good. */
+  | 'victim'
+  /** Takes everything, at the address that its name leads to now; the one of before fails. */
+  | 'moving'
 
 export interface DestinationPlan {
   id: string
@@ -33,6 +39,8 @@ export interface DestinationPlan {
   urls: readonly Behaviour[]
   deliverTo: 'any' | 'every'
   signed: boolean
+  /** Null: no limit. */
+  maxInFlight: number | null
 }
 
 const plan = (
@@ -40,13 +48,14 @@ const plan = (
   id: string,
   urls: readonly Behaviour[],
   rest: Partial<DestinationPlan> = {},
-): DestinationPlan => ({ source, id, urls, deliverTo: 'any', signed: true, ...rest })
+): DestinationPlan => ({ source, id, urls, deliverTo: 'any', signed: true, maxInFlight: null, ...rest })
 
 /** Every call of `share` goes to each destination of its source. */
 export const sources: readonly { id: string; share: number }[] = [
-  { id: 'main', share: 0.72 },
+  { id: 'main', share: 0.67 },
   { id: 'bad', share: 0.2 },
   { id: 'edge', share: 0.05 },
+  { id: 'odd', share: 0.05 },
   { id: 'toggled', share: 0.03 },
   // Only of runs that have no other.
   { id: 'calm', share: 0 },
@@ -67,6 +76,10 @@ export const destinations: readonly DestinationPlan[] = [
   plan('edge', 'redirects', ['redirects']),
   plan('edge', 'gone', ['gone']),
   plan('edge', 'each', ['healthy', 'flaky'], { deliverTo: 'every' }),
+  // With so few at a time a batch of calls waits, and each request goes out the moment that one before it was answered.
+  plan('odd', 'unasked', ['unasked'], { maxInFlight: 3 }),
+  plan('odd', 'victim', ['victim'], { maxInFlight: 3 }),
+  plan('odd', 'moving', ['moving']),
   plan('toggled', 'toggled', ['healthy']),
   plan('calm', 'fifth', ['fifth']),
 ]
@@ -126,9 +139,20 @@ const ends: Record<Behaviour, (seq: number) => Omit<Expectation, 'skipped'>> = {
   // Retried until the window ends. While its circuit breaker is open, a call may wait for all of it.
   'self-signed': () => ({ delivered: false, reasons: ['tls', 'not_attempted'] }),
   forbidden: () => ({ delivered: false, reasons: ['blocked', 'not_attempted'] }),
+  unasked: (seq) => eighthRefused(seq),
+  victim: (seq) => eighthRefused(seq),
+  // Around a move it may be given up: see the verdict.
+  moving: () => ({ delivered: true, reasons: [] }),
 }
 
 export const isPickedOut = (seq: number): boolean => seq % 3 === 0
+export const isEighth = (seq: number): boolean => seq % 8 === 0
+
+/** Where one in two attempts fails, the breaker may open for long at times. */
+const eighthRefused = (seq: number): Omit<Expectation, 'skipped'> => ({
+  delivered: !isEighth(seq),
+  reasons: givenUp,
+})
 
 export function expectation({ destination, url }: Slot, seq: number): Expectation {
   const urls = url === null ? destination.urls : [destination.urls[url]!]

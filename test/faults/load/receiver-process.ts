@@ -5,9 +5,11 @@ import { createWriteStream, type WriteStream } from 'node:fs'
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
 import { createServer as createTcpServer, type AddressInfo, type Server } from 'node:net'
-import { selfSigned } from '../../support/secured/certificates.ts'
+import { newAuthority, selfSigned } from '../../support/secured/certificates.ts'
 import { chooseAnswer, give, type AnswerKind } from './answers.ts'
+import { crossesAnswer, createUnaskedServer } from './unasked-answers.ts'
 import { destinations, sideDestinations, type Behaviour } from './destinations.ts'
+import { movingAddresses } from './moving-host.ts'
 import { Random } from '../random.ts'
 import { sentHeader } from './sent-header.ts'
 
@@ -17,12 +19,29 @@ export type ToReceivers =
   | { kind: 'secrets'; destination: string; secrets: string[] }
   /** What was broken takes everything from now on. */
   | { kind: 'fix' }
+  /** The name of what moves leads to this address from now on. */
+  | { kind: 'move'; address: string }
   | { kind: 'finish' }
 
 export type FromReceivers =
-  | { kind: 'ready'; http: number; tls: number; resets: number }
-  | { kind: 'requests'; count: number; wrong: number }
+  | ({ kind: 'ready' } & ReceiverPorts & { ca: string })
+  | { kind: 'requests'; count: number; wrong: number; sinceMove: SinceMove }
   | { kind: 'done' }
+
+export interface ReceiverPorts {
+  http: number
+  tls: number
+  resets: number
+  unasked: number
+  moving: number
+}
+
+/** Requests to the host that moves, since it moved last. */
+export interface SinceMove {
+  taken: number
+  /** When one came to its address of before, epoch ms; null: none did. */
+  lastAtOld: number | null
+}
 
 /** Its parent may be on its way out. */
 const tell = (message: FromReceivers) => void process.send?.(message, undefined, undefined, () => {})
@@ -45,6 +64,8 @@ let file: WriteStream | null = null
 let count = 0
 let wrong = 0
 let isFixed = false
+let movingAddress: string = movingAddresses[0]
+let sinceMove: SinceMove = { taken: 0, lastAtOld: null }
 
 function signatureOf(message: IncomingMessage, body: Buffer): 'valid' | 'wrong' | 'absent' {
   const header = message.headers['x-signature']
@@ -90,19 +111,28 @@ function onRequest(message: IncomingMessage, response: ServerResponse): void {
     const isFirst = behaviour === 'fifth' && !seen.has(seq)
     if (isFirst) seen.add(seq)
     const nowMs = performance.now() - beganAt
-    const kind: AnswerKind = chooseAnswer(behaviour ?? 'refuses', { seq, isFirst, isFixed, nowMs, random })
+    const isAway = behaviour === 'moving' && message.socket.localAddress !== movingAddress
+    const isUnknowable = crossesAnswer(message.socket, Number(sentAt))
+    const kind: AnswerKind = chooseAnswer(behaviour ?? 'refuses', {
+      ...{ seq, isFirst, isFixed, isAway, isUnknowable, nowMs, random },
+    })
+    if (isAway) sinceMove.lastAtOld = readAt
+    else if (behaviour === 'moving') sinceMove.taken++
     const hash = createHash('sha1').update(body).digest('hex').slice(0, 8)
     count++
     file?.write(`${sentAt} ${readAt} ${message.url} ${kind} ${hash} ${fault ?? '-'} ${id}\n`)
     const delayMs = kind === 'slow' ? random.between(200, 1_200) : kind === 'ok' ? random.between(0, 20) : 0
-    if (delayMs === 0) give(kind, response)
-    else setTimeout(() => give(kind, response), delayMs)
+    if (delayMs === 0) give(kind, response, random)
+    else setTimeout(() => give(kind, response, random), delayMs)
   })
 }
 
-async function listen(server: Server): Promise<number> {
+async function listen(server: Server, { port = 0, host = '127.0.0.1' } = {}): Promise<number> {
   server.on('connection', (socket) => socket.on('error', () => {}))
-  await new Promise<void>((resolve) => server.listen({ port: 0, host: '127.0.0.1', backlog: 4_096 }, resolve))
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ port, host, backlog: 4_096 }, resolve)
+  })
   return (server.address() as AddressInfo).port
 }
 
@@ -114,15 +144,53 @@ async function begin(seed: number, path: string): Promise<void> {
   const tls = createHttpsServer(await selfSigned(), onRequest)
   tls.on('tlsClientError', () => {})
   const resets = createTcpServer((socket) => socket.resetAndDestroy())
-  const [httpPort, tlsPort, resetsPort] = await Promise.all([listen(http), listen(tls), listen(resets)])
-  setInterval(() => tell({ kind: 'requests', count, wrong }), 500)
-  tell({ kind: 'ready', http: httpPort, tls: tlsPort, resets: resetsPort })
+  const authority = await newAuthority()
+  const unasked = createUnaskedServer(await authority.issue(), onRequest)
+  const ports: ReceiverPorts = {
+    http: await listen(http),
+    tls: await listen(tls),
+    resets: await listen(resets),
+    unasked: await listen(unasked),
+    moving: await listenAtEach(movingAddresses),
+  }
+  setInterval(() => tell({ kind: 'requests', count, wrong, sinceMove }), 500)
+  tell({ kind: 'ready', ...ports, ca: authority.ca })
+}
+
+/** One port of all these addresses. */
+async function listenAtEach([first, ...others]: readonly string[]): Promise<number> {
+  const create = () => {
+    const server = createHttpServer(onRequest)
+    server.keepAliveTimeout = 60_000
+    return server
+  }
+  for (let tries = 1; ; tries++) {
+    const begun = [create()]
+    const port = await listen(begun[0]!, { host: first! })
+    try {
+      for (const host of others) {
+        begun.push(create())
+        await listen(begun.at(-1)!, { host, port })
+      }
+      return port
+    } catch (error) {
+      // At another address somebody else may have it.
+      for (const server of begun) server.close()
+      if (tries === 20) throw error
+    }
+  }
+}
+
+function moveTo(address: string): void {
+  movingAddress = address
+  sinceMove = { taken: 0, lastAtOld: null }
 }
 
 process.on('message', (message: ToReceivers) => {
   if (message.kind === 'begin') void begin(message.seed, message.file)
   else if (message.kind === 'secrets') secrets.set(message.destination, message.secrets)
   else if (message.kind === 'fix') isFixed = true
+  else if (message.kind === 'move') moveTo(message.address)
   else file?.end(() => tell({ kind: 'done' }))
 })
 process.on('disconnect', () => process.exit(0))

@@ -1,14 +1,27 @@
 import { fork } from 'node:child_process'
+import { rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Behaviour, DestinationPlan } from './destinations.ts'
-import type { FromReceivers, ToReceivers } from './receiver-process.ts'
+import { movingAddresses, movingHost } from './moving-host.ts'
+import type { FromReceivers, SinceMove, ToReceivers } from './receiver-process.ts'
 
 export interface Receivers {
+  /** What forwarders need to know of them. */
+  readonly env: Record<string, string>
+  /** The file that gets a line for each request. */
+  readonly file: string
+  /** When the name of what moves led to another address, epoch ms. */
+  readonly moves: readonly number[]
   urls(destination: DestinationPlan): string[]
   /** Signatures by any of these are right from now on. */
   setSecrets(destination: string, secrets: readonly string[]): void
   /** The destination that refuses everything takes everything from now on. */
   fix(): void
+  /** The name of what moves leads to its other address from now on, and the one of before fails. Resolves with the new one. */
+  move(): Promise<string>
+  /** As of half a second ago at most. */
+  sinceMove(): SinceMove
   /** So far, and how many of them were not as they have to be. */
   counts(): { requests: number; wrong: number }
   /** Writes what is left to the file. */
@@ -16,17 +29,24 @@ export interface Receivers {
   close(): Promise<void>
 }
 
-/** Starts the process of the receivers; `file` gets a line for each request. */
-export async function startReceivers(seed: number, file: string): Promise<Receivers> {
+/** Starts the process of the receivers, which keep what they write and need in `folder`. */
+export async function startReceivers(seed: number, folder: string): Promise<Receivers> {
+  const [file, caFile, nameFile] = ['arrivals.txt', 'ca.pem', 'moving-name.txt'].map((name) =>
+    join(folder, name),
+  ) as [string, string, string]
   const child = fork(fileURLToPath(new URL('receiver-process.ts', import.meta.url)), [], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   const counts = { requests: 0, wrong: 0 }
+  const nothingYet: SinceMove = { taken: 0, lastAtOld: null }
+  let sinceMove = nothingYet
+  const moves: number[] = []
   child.on('message', (message: FromReceivers) => {
     if (message.kind !== 'requests') return
     counts.requests = message.count
     counts.wrong = message.wrong
+    sinceMove = message.sinceMove
   })
   const send = (message: ToReceivers) => void child.send(message)
   const reported = <K extends FromReceivers['kind']>(kind: K) =>
@@ -41,7 +61,14 @@ export async function startReceivers(seed: number, file: string): Promise<Receiv
     })
   const ready = reported('ready')
   send({ kind: 'begin', seed, file })
-  const { http, tls, resets } = await ready
+  const { http, tls, resets, unasked, moving, ca } = await ready
+  await writeFile(caFile, ca)
+  /** Whoever looks the name up reads one or the other. */
+  const leadTo = async (address: string) => {
+    await writeFile(`${nameFile}.new`, address)
+    await rename(`${nameFile}.new`, nameFile)
+  }
+  await leadTo(movingAddresses[0])
   const urlOf = (behaviour: Behaviour, path: string): string => {
     switch (behaviour) {
       // Nobody ever listens at port 1 (tcpmux).
@@ -54,14 +81,31 @@ export async function startReceivers(seed: number, file: string): Promise<Receiv
       // Loopback too, but not of the network that is allowed: if the guard failed, nothing would leave the machine.
       case 'forbidden':
         return `http://[::1]:${http}${path}`
+      case 'unasked':
+      case 'victim':
+        return `https://127.0.0.1:${unasked}${path}`
+      case 'moving':
+        return `http://${movingHost}:${moving}${path}`
       default:
         return `http://127.0.0.1:${http}${path}`
     }
   }
   return {
+    env: { WEBHOOK_CA_FILE: caFile, FAULTS_NAME_FILE: nameFile },
+    ...{ file, moves },
     urls: ({ id, urls }) => urls.map((behaviour, url) => urlOf(behaviour, `/${id}/${url}`)),
     setSecrets: (destination, secrets) => send({ kind: 'secrets', destination, secrets: [...secrets] }),
     fix: () => send({ kind: 'fix' }),
+    async move() {
+      const address = movingAddresses[(moves.length + 1) % movingAddresses.length]!
+      await leadTo(address)
+      moves.push(Date.now())
+      send({ kind: 'move', address })
+      // What was told before knows nothing of it.
+      sinceMove = nothingYet
+      return address
+    },
+    sinceMove: () => sinceMove,
     counts: () => ({ ...counts }),
     async finish() {
       const done = reported('done')

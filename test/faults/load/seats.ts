@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import type { Findings } from '../evidence/findings.ts'
 import { Seat, type Command } from '../fleet.ts'
 import type { Options } from '../options.ts'
+import type { Receivers } from './receivers.ts'
 import { tierSets, type Rig } from '../rig.ts'
 
 /** From here on one process lives through the whole run, to be watched. */
@@ -13,6 +14,7 @@ export const hasElder = ({ minutes, scenario }: Options): boolean =>
 export interface SeatParts {
   options: Options
   rig: Rig
+  receivers: Receivers
   folder: string
   findings: Findings
   env?: Record<string, string>
@@ -29,10 +31,11 @@ export function makeSeats(parts: SeatParts): Seat[] {
 export function makeSeat(
   command: Command,
   name: string,
-  { options, rig, folder, findings, env = {} }: SeatParts,
+  { options, rig, receivers, folder, findings, env = {} }: SeatParts,
 ): Seat {
   return new Seat({
-    ...{ command, name, folder: join(folder, 'processes'), env: { ...rig.partEnv(), ...env } },
+    ...{ command, name, folder: join(folder, 'processes') },
+    env: { ...rig.partEnv(), ...receivers.env, ...env },
     tiers: tierSets[0],
     patience: options.patience,
     onUnexpectedExit: (text) => findings.add('ends', text),

@@ -11,12 +11,15 @@ export interface ServerCertificate {
   key: string
 }
 
-export interface TestAuthority {
-  /** The root in a file of its own, for WEBHOOK_CA_FILE; removed after the test. */
-  caFile: string
+export interface Authority {
   ca: string
   /** A certificate signed by this root, valid now, for localhost and the loopback addresses unless told otherwise. */
   issue(options?: { names?: string[]; addresses?: string[]; expired?: boolean }): Promise<ServerCertificate>
+}
+
+export interface TestAuthority extends Authority {
+  /** The root in a file of its own, for WEBHOOK_CA_FILE; removed after the test. */
+  caFile: string
 }
 
 const dayMs = 86_400_000
@@ -44,6 +47,16 @@ export async function selfSigned(): Promise<ServerCertificate> {
 
 /** A certificate authority of this test's own. */
 export async function createAuthority(t: TestContext): Promise<TestAuthority> {
+  const authority = await newAuthority()
+  const folder = await mkdtemp(join(tmpdir(), 'postrider-ca-'))
+  t.after(() => rm(folder, { recursive: true, force: true }))
+  const caFile = join(folder, 'ca.pem')
+  await writeFile(caFile, authority.ca)
+  return { ...authority, caFile }
+}
+
+/** A certificate authority that nobody knows yet. */
+export async function newAuthority(): Promise<Authority> {
   // A name of its own: issuers are looked up by name, and a second root of the same name would hide this one.
   const root = await generate(attributes(`Postrider test root ${randomBytes(4).toString('hex')}`), {
     keyType: 'ec',
@@ -53,12 +66,7 @@ export async function createAuthority(t: TestContext): Promise<TestAuthority> {
       { name: 'keyUsage', keyCertSign: true, cRLSign: true, critical: true },
     ],
   })
-  const folder = await mkdtemp(join(tmpdir(), 'postrider-ca-'))
-  t.after(() => rm(folder, { recursive: true, force: true }))
-  const caFile = join(folder, 'ca.pem')
-  await writeFile(caFile, root.cert)
   return {
-    caFile,
     ca: root.cert,
     async issue({ names = ['localhost'], addresses = ['127.0.0.1', '::1'], expired = false } = {}) {
       const now = Date.now()
