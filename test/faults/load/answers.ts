@@ -112,8 +112,11 @@ const statuses: Partial<Record<AnswerKind, number>> = {
 
 export function give(kind: AnswerKind, response: ServerResponse, random: Random): void {
   const { socket } = response
-  // Its sender was killed meanwhile.
-  if (socket === null) return
+  if (socket === null) {
+    // It came before the response to the one before it counted as written; or its sender is gone, and nothing comes.
+    response.once('socket', () => give(kind, response, random))
+    return
+  }
   const status = statuses[kind]
   if (status !== undefined) {
     const headers = {

@@ -22,6 +22,8 @@ interface Later {
 }
 
 const laterOf = new WeakMap<Socket, Later>()
+/** On these a request has crossed an answer: nobody can tell which answer is whose any more. */
+const confused = new WeakSet<Socket>()
 
 /** HTTP over TLS, whose answers can be followed by bytes that share their TCP segment. */
 export function createUnaskedServer(certificate: ServerCertificate, onRequest: RequestListener): Server {
@@ -62,12 +64,14 @@ export function answerAgainAfter(response: ServerResponse, ms: number): void {
 
 /**
  * A request has come over the connection, written at `sentAt`. True if an answer was under way to its sender that this one
- * had no time to see before.
+ * had no time to see before. So it is for what comes behind it: its sender may have taken the first for answered.
  */
 export function crossesAnswer(socket: Socket, sentAt: number): boolean {
   const later = laterOf.get(socket)
-  if (!later) return false
+  if (!later) return confused.has(socket)
   clearTimeout(later.timer)
   laterOf.delete(socket)
-  return later.begun && (later.leftAt === null || later.leftAt > sentAt - seenMs)
+  const crosses = later.begun && (later.leftAt === null || later.leftAt > sentAt - seenMs)
+  if (crosses) confused.add(socket)
+  return crosses
 }
