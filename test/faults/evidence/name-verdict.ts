@@ -36,7 +36,7 @@ export function judgeNames(
       ({ kind, from, to }) => kind === 'forwarder-frozen' && from <= at && to >= moved,
     )
     const boundMs = followMs * patience + (wasFrozen ? frozenMs : 0)
-    if (answerOf(arrivals.get('answer', row)) !== 'movedAway') {
+    if (!['movedAway', 'takenAway'].includes(answerOf(arrivals.get('answer', row)))) {
       if (afterMs > boundMs) tally.takenAfter++
       continue
     }

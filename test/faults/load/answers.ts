@@ -31,6 +31,8 @@ export const answers = {
   tooShort: 'failure',
   /** 503, for its name leads to another address. */
   movedAway: 'failure',
+  /** 200, although its name leads to another address: a host that goes out of service bit by bit. */
+  takenAway: 'success',
 } as const
 export type AnswerKind = keyof typeof answers
 export const answerKinds = Object.keys(answers) as AnswerKind[]
@@ -52,7 +54,7 @@ export function chooseAnswer(
     seq,
     isFirst,
     isFixed,
-    isAway,
+    away,
     isUnknowable,
     nowMs,
     random,
@@ -60,8 +62,8 @@ export function chooseAnswer(
     seq: number
     isFirst: boolean
     isFixed: boolean
-    /** It came to an address that its name does not lead to any more. */
-    isAway: boolean
+    /** What an address answers that its name does not lead to any more; null: it does. */
+    away: 'movedAway' | 'takenAway' | null
     isUnknowable: boolean
     nowMs: number
     random: Random
@@ -86,7 +88,7 @@ export function chooseAnswer(
     case 'victim':
       return isEighth(seq) ? random.pick(failures) : 'ok'
     case 'moving':
-      return isAway ? 'movedAway' : 'ok'
+      return away ?? 'ok'
     case 'refuses':
       return 'status400'
     case 'redirects':
@@ -104,6 +106,7 @@ const statuses: Partial<Record<AnswerKind, number>> = {
   status500: 500,
   status503: 503,
   movedAway: 503,
+  takenAway: 200,
   status429: 429,
   status400: 400,
   redirect: 302,

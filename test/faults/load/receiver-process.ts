@@ -4,7 +4,7 @@ import { createHash, createHmac } from 'node:crypto'
 import { createWriteStream, type WriteStream } from 'node:fs'
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
-import { createServer as createTcpServer, type AddressInfo, type Server } from 'node:net'
+import { createServer as createTcpServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import { newAuthority, selfSigned } from '../../support/secured/certificates.ts'
 import { chooseAnswer, give, type AnswerKind } from './answers.ts'
 import { crossesAnswer, createUnaskedServer } from './unasked-answers.ts'
@@ -65,6 +65,9 @@ let count = 0
 let wrong = 0
 let isFixed = false
 let movingAddress: string = movingAddresses[0]
+let moves = 0
+/** Connections that were answered 503 by an address which the name has left. */
+const failedLast = new WeakSet<Socket>()
 let sinceMove: SinceMove = { taken: 0, lastAtOld: null }
 
 function signatureOf(message: IncomingMessage, body: Buffer): 'valid' | 'wrong' | 'absent' {
@@ -89,6 +92,18 @@ function faultOf(message: IncomingMessage, body: Buffer): string | null {
   return id.startsWith(`${messageId}:`) ? null : 'another-body'
 }
 
+/**
+ * Of the address that the name of what moves has left, after every other move: it takes every other request of each
+ * connection. With failures alone a circuit breaker would have connections close unused, and so hide one that never retires.
+ */
+function awayAnswer(socket: Socket): 'movedAway' | 'takenAway' | null {
+  if (socket.localAddress === movingAddress) return null
+  const failed = moves % 2 === 0 || !failedLast.has(socket)
+  if (failed) failedLast.add(socket)
+  else failedLast.delete(socket)
+  return failed ? 'movedAway' : 'takenAway'
+}
+
 function onRequest(message: IncomingMessage, response: ServerResponse): void {
   const chunks: Buffer[] = []
   message.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -111,12 +126,12 @@ function onRequest(message: IncomingMessage, response: ServerResponse): void {
     const isFirst = behaviour === 'fifth' && !seen.has(seq)
     if (isFirst) seen.add(seq)
     const nowMs = performance.now() - beganAt
-    const isAway = behaviour === 'moving' && message.socket.localAddress !== movingAddress
+    const away = behaviour === 'moving' ? awayAnswer(message.socket) : null
     const isUnknowable = crossesAnswer(message.socket, Number(sentAt))
     const kind: AnswerKind = chooseAnswer(behaviour ?? 'refuses', {
-      ...{ seq, isFirst, isFixed, isAway, isUnknowable, nowMs, random },
+      ...{ seq, isFirst, isFixed, away, isUnknowable, nowMs, random },
     })
-    if (isAway) sinceMove.lastAtOld = readAt
+    if (away !== null) sinceMove.lastAtOld = readAt
     else if (behaviour === 'moving') sinceMove.taken++
     const hash = createHash('sha1').update(body).digest('hex').slice(0, 8)
     count++
@@ -183,6 +198,7 @@ async function listenAtEach([first, ...others]: readonly string[]): Promise<numb
 
 function moveTo(address: string): void {
   movingAddress = address
+  moves++
   sinceMove = { taken: 0, lastAtOld: null }
 }
 
