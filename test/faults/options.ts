@@ -56,6 +56,9 @@ export const usage = `npm run test:faults -- [flags]
   --report FILE       the report as JSON; while the run goes on, what is known so far
   --folder FOLDER     keep logs and records there
 
+Each run has, among its receivers, a host that answers some calls twice, and one whose name leads to another address when
+name-moved comes. What counts as delivered and no receiver took is printed as "wrongly delivered", and is a finding.
+
 The first SIGINT or SIGTERM ends the faults, and what there is is judged; a second one breaks the run off.`
 
 /** Throws an Error that names what is wrong. */
