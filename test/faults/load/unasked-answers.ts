@@ -63,7 +63,7 @@ export function answerAgainAfter(response: ServerResponse, ms: number): void {
 }
 
 /**
- * A request has come over the connection, written at `sentAt`. True if an answer was under way to its sender that this one
+ * A request has come over the connection, written at `sentAt`. True if an answer was on its way to its sender that this one
  * had no time to see before. So it is for what comes behind it: its sender may have taken the first for answered.
  */
 export function crossesAnswer(socket: Socket, sentAt: number): boolean {
