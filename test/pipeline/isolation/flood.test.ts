@@ -51,9 +51,8 @@ test('a flood from one source puts only a few calls before those of another', as
   await until(() => sockets.every(({ destroyed, readyState }) => destroyed || readyState !== 'open'))
   const seconds = (performance.now() - begin) / 1_000
   const taken = collectorSample(collector, 'source="noisy",type="identify",result="accepted"')
-  assert.ok(
-    answers > 1_000 && collectorSample(collector, 'source="noisy",type="unknown",result="limited"') > 0,
-  )
+  const limited = collectorSample(collector, 'source="noisy",type="unknown",result="limited"')
+  assert.ok(limited > 0, `${answers} answers, none of them for too high a rate`)
   // Its rate for as long as it lasted, its burst, and one batch.
   assert.ok(taken <= rate * (seconds + 1) + 200, `${taken} calls in ${seconds} s`)
   await quiet.waitFor(sentAt.size, 60_000)
