@@ -41,6 +41,7 @@ const rows: [what: string, secure: Secure, writes: readonly string[]][] = [
   ['behind a response of exactly one record', 'TLSv1.2', [okOf(16_384), ok]],
   ['behind a response of exactly one record', 'TLSv1.3', [okOf(16_384), ok]],
   ['behind a response as long as the read buffer', null, [okOf(65_536), ok]],
+  ['as long as that itself', null, [okOf(65_536), okOf(65_536)]],
 ]
 for (const [what, secure, writes] of rows) {
   test(`a second answer to one request is never another request’s: ${what}, ${secure ?? 'plain'}`, async (t) => {

@@ -15,12 +15,17 @@ export class OnePieceSocket extends TLSSocket {
     this.#wire = wire
   }
 
-  inOnePiece(write: () => void): void {
+  /** `written` is called once it is on its way. */
+  inOnePiece(write: () => void, written: () => void = () => {}): void {
     this.#wire.hold()
     write()
     const release = () => {
-      if (this.writableLength > 0) setImmediate(release)
-      else this.#wire.release()
+      if (this.writableLength > 0 && !this.destroyed) {
+        setImmediate(release)
+        return
+      }
+      this.#wire.release()
+      written()
     }
     setImmediate(release)
   }

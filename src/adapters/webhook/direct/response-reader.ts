@@ -7,6 +7,7 @@ import {
   maxRawBytes,
   NotHttp,
   ResponseTooLong,
+  saysClose,
   tooLongHeader,
   tooLongResponse,
   tooManyInterims,
@@ -33,7 +34,6 @@ const wholeTrailer = new RegExp(`^${fieldLine}\\r\\n$`)
 
 const bareLf = /(?:^|[^\r])\n/
 
-const saysClose = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/
 const saysKeepAlive = /(?:^|,)[\t ]*keep-alive[\t ]*(?:,|$)/
 /**
  * The size of a chunk in hexadecimal digits, as far as a number is exact, and its extensions, which are passed over (RFC
@@ -221,9 +221,7 @@ export class ResponseReader {
     if (status < 200) return
     const length = contentLength === null ? 0 : Number(contentLength)
     this.keepsConnection =
-      connection === ''
-        ? isHttp11
-        : !saysClose.test(connection) && (isHttp11 || saysKeepAlive.test(connection))
+      connection === '' ? isHttp11 : !saysClose(connection) && (isHttp11 || saysKeepAlive.test(connection))
     this.keepsSeconds = null
     if (keepAlive !== '') {
       const { seconds, isLast } = keepAliveOf(keepAlive)

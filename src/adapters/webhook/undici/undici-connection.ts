@@ -12,6 +12,7 @@ import {
   maxRawBytes,
   NotHttp,
   ResponseTooLong,
+  saysClose,
   tooLongHeader,
   tooLongResponse,
   tooManyInterims,
@@ -80,7 +81,14 @@ export class UndiciConnection extends Connection implements Dispatcher.DispatchH
 
   /** undici's limits do not hold for extensions of chunks, nor for all interim responses together. */
   #bound(socket: Socket): void {
+    // undici has refused it already, and says why in a moment.
+    if (socket.destroyed) return
     const bytes = socket.bytesRead - this.#bytesBefore
+    if (this.attempt === null || !this.isWritten) {
+      // undici ends the connection for what nobody asked for, but not for empty lines.
+      if (bytes > maxRawBytes) this.endUnasked()
+      return
+    }
     if (bytes > maxRawBytes) this.end(new ResponseTooLong(tooLongResponse))
     else if (!this.#hasHead && bytes > maxPartBytes * (this.#interims > 0 ? 2 : 1))
       this.end(new MalformedResponse(tooLongHeader))
@@ -134,7 +142,8 @@ export class UndiciConnection extends Connection implements Dispatcher.DispatchH
     const keepAlive = listOf(headers['keep-alive'])
     const { seconds, isLast } = keepAliveOf(keepAlive)
     this.#serverKeepsSeconds = seconds
-    this.#isLast = isLast
+    // llhttp does not see a close that has a tab behind it.
+    this.#isLast = isLast || saysClose(listOf(headers.connection))
     const retryAfter = headers['retry-after']
     this.attempt!.onHead(
       status,
@@ -158,16 +167,20 @@ export class UndiciConnection extends Connection implements Dispatcher.DispatchH
   }
 
   onResponseError(_controller: unknown, error: Error): void {
-    const own = inOurWords(error)
+    const own = inOurWords(error, this.#interims === 0)
     this.end(own instanceof ClosedByServer ? (this.#socketError ?? own) : own)
   }
 }
 
-function inOurWords(error: Error & { code?: string }): Error {
+/** llhttp has not come as far as `HTTP/1.`. */
+const saysNotHttp = /^(?:Expected HTTP\/|Invalid major version|Expected dot)/
+
+/** `isFirst`: not even an interim response came before. */
+function inOurWords(error: Error & { code?: string }, isFirst: boolean): Error {
   if (error instanceof errors.HTTPParserError) {
     // The reason is one of llhttp's own texts, and holds nothing of the response.
     const reason = /\(([^)]*)/.exec(error.message)?.[1]
-    if (reason?.startsWith('Expected HTTP/')) return new NotHttp()
+    if (isFirst && reason && saysNotHttp.test(reason)) return new NotHttp()
     return new MalformedResponse(`the response is malformed${reason ? ` (${reason})` : ''}`)
   }
   if (error instanceof errors.ResponseContentLengthMismatchError)
