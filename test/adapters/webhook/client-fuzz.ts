@@ -96,7 +96,7 @@ async function check(clients: Clients, seed: number, totals: Totals): Promise<vo
   if (fault === null && difference === null) return
   totals.playedAgain++
   const again: Played[] = []
-  for (let left = repetitions; left > 0 && again.at(-1)?.fault === null; left--)
+  for (let left = repetitions; left > 0 && (again.at(-1)?.fault ?? null) === null; left--)
     again.push(await play(clients, script, true))
   const found =
     again.at(-1)!.fault ?? (again.every((each) => each.difference !== null) ? again[0]!.difference : null)
