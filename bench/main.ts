@@ -13,7 +13,7 @@ import { flood } from './workloads/flood.ts'
 import { isolation } from './workloads/isolation.ts'
 import { latency } from './workloads/latency.ts'
 import { ledger } from './workloads/ledger.ts'
-import { httpClients } from './workloads/posts/http-clients.ts'
+import { clientsSideBySide } from './workloads/posts/http-clients.ts'
 import { handshakes } from './workloads/posts/handshakes.ts'
 import { manyDestinations } from './workloads/posts/many-destinations.ts'
 import { memory } from './workloads/memory.ts'
@@ -38,7 +38,7 @@ const workloads: Workload[] = [
     slowReceiver,
     https,
     handshakes,
-    httpClients,
+    clientsSideBySide,
     peers,
     profile,
     latency,

@@ -185,8 +185,8 @@ export const requests: readonly Mutation[] = [
   },
   {
     id: 'tls-connections-closed-for-a-late-report-of-a-write',
-    file: 'src/adapters/webhook/direct/direct-connection.ts',
-    find: 'return this.#isLarge && ',
+    file: 'src/adapters/webhook/connection.ts',
+    find: 'return this.isLarge && ',
     replace: 'return ',
     test: {
       file: 'adapters/webhook/tls.test.ts',
@@ -266,7 +266,7 @@ export const requests: readonly Mutation[] = [
   {
     id: 'a-connection-used-again-in-the-middle-of-a-request',
     file: 'src/adapters/webhook/direct/direct-connection.ts',
-    find: ' && !this.#isWriting',
+    find: ' && !this.isWriting',
     replace: '',
     test: {
       file: 'adapters/webhook/connection.test.ts',

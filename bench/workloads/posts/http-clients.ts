@@ -32,7 +32,7 @@ const settings: Setting[] = [
 ]
 
 /** The same product with either client of WEBHOOK_CLIENT, both at once on one core. */
-export const httpClients: Workload = {
+export const clientsSideBySide: Workload = {
   name: 'http-clients',
   summary:
     'the product with its own HTTP client beside the product with undici’s, both at once on one core; and a start with 100,000 destinations',

@@ -58,6 +58,9 @@ const keepSeconds = 15
 /** How much earlier than the server says: a request must not meet its end. */
 const earlierSeconds = 2
 
+/** A larger body takes a write of its own: it is not copied to stand in one buffer with its head. */
+const maxCopiedBytes = 16_384
+
 /** What came before a request cannot be its response. */
 const unasked = 'the server sent something before a request'
 
@@ -86,6 +89,8 @@ export abstract class Connection implements Dialed, PollWaiter {
   protected hasEnded = false
   /** The request that it carries was handed to `write`. */
   protected isWritten = false
+  /** Its body is too large for one write with its head. */
+  protected isLarge = false
   protected readonly origin: URL
   protected readonly counts: ConnectionCounts
   readonly #dial: Dial
@@ -143,6 +148,14 @@ export abstract class Connection implements Dialed, PollWaiter {
   }
 
   /**
+   * The request is still on its way out of this process. What is one write keeps its order whatever comes next, so it is
+   * not asked about: over TLS Node says that it is written only in a later phase than an answer may come.
+   */
+  protected get isWriting(): boolean {
+    return this.isLarge && this.socket!.writableLength > 0
+  }
+
+  /**
    * Writes a request of the attempt that it carries: soon, or once it is connected.
    * @param fields of this request alone: names and values by turns
    */
@@ -180,6 +193,7 @@ export abstract class Connection implements Dialed, PollWaiter {
     this.#fields = []
     this.#body = null
     this.isWritten = true
+    this.isLarge = body.length > maxCopiedBytes
     this.write(template, fields, body)
   }
 

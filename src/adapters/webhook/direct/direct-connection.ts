@@ -2,9 +2,6 @@ import { Connection } from '../connection.ts'
 import type { HeadTemplate } from '../head-template.ts'
 import { ResponseReader } from './response-reader.ts'
 
-/** A larger body is not copied to stand in one buffer with its head. */
-const maxCopiedBytes = 16_384
-
 /**
  * Writes requests and reads responses by itself, since with undici's client, which is made for any request and any
  * response, a delivery takes more CPU (docs/performance.md).
@@ -12,8 +9,6 @@ const maxCopiedBytes = 16_384
 export class DirectConnection extends Connection {
   override readonly readsStream = false
   readonly #reader = new ResponseReader()
-  /** The request that was written last took two writes. */
-  #isLarge = false
 
   protected override get serverKeepsSeconds(): number | null {
     return this.#reader.keepsSeconds
@@ -41,24 +36,15 @@ export class DirectConnection extends Connection {
     // The attempt may have ended within: its response was too long.
     if (end < 0 || this.hasEnded) return
     // What follows a response without having been asked for must not be taken for the next one.
-    const isClean = end === data.length && !this.#isWriting
+    const isClean = end === data.length && !this.isWriting
     attempt.onEnd(isClean && this.#reader.keepsConnection && this.keptSeconds > 0)
-  }
-
-  /**
-   * The request is still on its way out of this process. What is one write keeps its order whatever comes next, so it is
-   * not asked about: over TLS Node says that it is written only in a later phase than an answer may come.
-   */
-  get #isWriting(): boolean {
-    return this.#isLarge && this.socket!.writableLength > 0
   }
 
   protected override write(template: HeadTemplate, fields: readonly string[], body: Uint8Array): void {
     if (!this.attempt!.begin()) return
     const socket = this.socket!
     const head = `${template.linesWith(fields)}content-length: ${body.length}\r\n\r\n`
-    this.#isLarge = body.length > maxCopiedBytes
-    if (this.#isLarge) {
+    if (this.isLarge) {
       socket.cork()
       socket.write(head, 'latin1')
       socket.write(body)

@@ -24,9 +24,6 @@ import {
  */
 const undicisMaxHeader = 65_536
 
-/** A larger body may still be on its way out of this process when its response comes. */
-const largeBody = 16_384
-
 /** undici closes a connection that is unused for as long as that by itself; WebhookOrigin does so earlier. */
 const undicisKeepMs = 60_000
 
@@ -41,7 +38,6 @@ export class UndiciConnection extends Connection implements Dispatcher.DispatchH
   #isLast = false
   #interims = 0
   #hasHead = false
-  #isLarge = false
   /** Why the socket has ended, in our words. */
   #socketError: Error | null = null
   /** Of all that has come on the socket, what belongs to earlier responses. */
@@ -72,7 +68,6 @@ export class UndiciConnection extends Connection implements Dispatcher.DispatchH
     }
     this.#interims = 0
     this.#hasHead = false
-    this.#isLarge = body.length > largeBody
     this.#bytesBefore = this.socket!.bytesRead
     this.#client ??= this.#clientOn(this.socket!)
     const headers = [...template.first, ...fields, ...template.own]
@@ -160,8 +155,8 @@ export class UndiciConnection extends Connection implements Dispatcher.DispatchH
     // undici ends a connection that cannot be used again, or on which more has come, right after this.
     queueMicrotask(() => {
       if (this.hasEnded) return
-      const { destroyed, readableLength, writableLength } = this.socket!
-      const isClean = !destroyed && readableLength === 0 && !(this.#isLarge && writableLength > 0)
+      const { destroyed, readableLength } = this.socket!
+      const isClean = !destroyed && readableLength === 0 && !this.isWriting
       this.attempt!.onEnd(isClean && !this.#isLast && this.keptSeconds > 0)
     })
   }
