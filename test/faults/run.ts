@@ -57,7 +57,7 @@ export async function run(options: Options, folder: string, control: RunControl)
   const { httpShare, onlySource: only, windowMs, hasSideWork } = scenarios[options.scenario]
   const closing: (() => Promise<unknown>)[] = []
   try {
-    const receivers = await startReceivers(options.seed, folder)
+    const receivers = await startReceivers(options, folder)
     closing.push(() => receivers.close())
     const rig = await Rig.start(folder, {
       brokers: options.brokers,

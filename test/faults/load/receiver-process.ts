@@ -14,7 +14,7 @@ import { Random } from '../random.ts'
 import { sentHeader } from './sent-header.ts'
 
 export type ToReceivers =
-  | { kind: 'begin'; seed: number; file: string }
+  | { kind: 'begin'; seed: number; patience: number; file: string }
   /** Signatures by any of these are right from now on. */
   | { kind: 'secrets'; destination: string; secrets: string[] }
   /** What was broken takes everything from now on. */
@@ -60,6 +60,7 @@ const secrets = new Map<string, string[]>()
 const seen = new Set<number>()
 const beganAt = performance.now()
 let random = new Random(0)
+let patience = 1
 let file: WriteStream | null = null
 let count = 0
 let wrong = 0
@@ -127,7 +128,7 @@ function onRequest(message: IncomingMessage, response: ServerResponse): void {
     if (isFirst) seen.add(seq)
     const nowMs = performance.now() - beganAt
     const away = behaviour === 'moving' ? awayAnswer(message.socket) : null
-    const isUnknowable = crossesAnswer(message.socket, Number(sentAt))
+    const isUnknowable = crossesAnswer(message.socket, Number(sentAt), patience)
     const kind: AnswerKind = chooseAnswer(behaviour ?? 'refuses', {
       ...{ seq, isFirst, isFixed, away, isUnknowable, nowMs, random },
     })
@@ -203,8 +204,10 @@ function moveTo(address: string): void {
 }
 
 process.on('message', (message: ToReceivers) => {
-  if (message.kind === 'begin') void begin(message.seed, message.file)
-  else if (message.kind === 'secrets') secrets.set(message.destination, message.secrets)
+  if (message.kind === 'begin') {
+    patience = message.patience
+    void begin(message.seed, message.file)
+  } else if (message.kind === 'secrets') secrets.set(message.destination, message.secrets)
   else if (message.kind === 'fix') isFixed = true
   else if (message.kind === 'move') moveTo(message.address)
   else file?.end(() => tell({ kind: 'done' }))

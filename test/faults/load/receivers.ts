@@ -2,6 +2,7 @@ import { fork } from 'node:child_process'
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { Options } from '../options.ts'
 import type { Behaviour, DestinationPlan } from './destinations.ts'
 import { movingAddresses, movingHost } from './moving-host.ts'
 import type { FromReceivers, SinceMove, ToReceivers } from './receiver-process.ts'
@@ -30,7 +31,10 @@ export interface Receivers {
 }
 
 /** Starts the process of the receivers, which keep what they write and need in `folder`. */
-export async function startReceivers(seed: number, folder: string): Promise<Receivers> {
+export async function startReceivers(
+  { seed, patience }: Pick<Options, 'seed' | 'patience'>,
+  folder: string,
+): Promise<Receivers> {
   const [file, caFile, nameFile] = ['arrivals.txt', 'ca.pem', 'moving-name.txt'].map((name) =>
     join(folder, name),
   ) as [string, string, string]
@@ -60,7 +64,7 @@ export async function startReceivers(seed: number, folder: string): Promise<Rece
       child.once('exit', () => reject(new Error('the receivers ended')))
     })
   const ready = reported('ready')
-  send({ kind: 'begin', seed, file })
+  send({ kind: 'begin', seed, patience, file })
   const { http, tls, resets, unasked, moving, ca } = await ready
   await writeFile(caFile, ca)
   /** Whoever looks the name up reads one or the other. */

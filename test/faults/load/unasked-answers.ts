@@ -9,7 +9,7 @@ const unasked = 'HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nunasked'
 
 /**
  * How long before it writes a request a sender must have been able to see what came, in ms. It looks shortly before, but its
- * process may be held up between the two.
+ * process may be held up between the two. Times the run's patience.
  */
 const seenMs = 100
 
@@ -66,12 +66,12 @@ export function answerAgainAfter(response: ServerResponse, ms: number): void {
  * A request has come over the connection, written at `sentAt`. True if an answer was on its way to its sender that this one
  * had no time to see before. So it is for what comes behind it: its sender may have taken the first for answered.
  */
-export function crossesAnswer(socket: Socket, sentAt: number): boolean {
+export function crossesAnswer(socket: Socket, sentAt: number, patience: number): boolean {
   const later = laterOf.get(socket)
   if (!later) return confused.has(socket)
   clearTimeout(later.timer)
   laterOf.delete(socket)
-  const crosses = later.begun && (later.leftAt === null || later.leftAt > sentAt - seenMs)
+  const crosses = later.begun && (later.leftAt === null || later.leftAt > sentAt - seenMs * patience)
   if (crosses) confused.add(socket)
   return crosses
 }
