@@ -30,6 +30,8 @@ export interface ReceivedRequest {
   json(): Record<string, unknown>
   /** Epoch ms at which the whole request was there. */
   at: number
+  /** The same by the steady clock, in ms: what orders it among other events of this process, however clocks are set. */
+  steadyAt: number
   /** Of X-Signature, by a computation of the test's own. */
   signature: 'valid' | 'wrong' | 'absent' | 'unchecked'
   /** Counts the receiver's connections from 1: requests with the same number shared one. */
@@ -117,6 +119,7 @@ export async function startReceiver(t: TestContext, options: ReceiverOptions = {
         body,
         json: () => JSON.parse(body.toString('utf8')) as Record<string, unknown>,
         at: Date.now(),
+        steadyAt: performance.now(),
         signature: checkSignature(body, message.headers['x-signature'], secret),
         connection: acceptedOf(message.socket)?.[1] ?? 0,
         resumed: message.socket instanceof TLSSocket && message.socket.isSessionReused(),

@@ -123,8 +123,8 @@ export async function committedMap(deployment: Deployment): Promise<CommittedMap
 }
 
 export interface Sample extends CommittedMap {
-  /** Epoch ms at which the broker's answer was there. */
-  at: number
+  /** When the broker's answer was there, in ms by the steady clock. */
+  steadyAt: number
 }
 
 /** Reads the committed map over and over, until `stop`. */
@@ -138,7 +138,7 @@ export function watchCommits(
     while (!stopped) {
       try {
         const map = await committedMap(deployment)
-        samples.push({ ...map, at: Date.now() })
+        samples.push({ ...map, steadyAt: performance.now() })
       } catch {
         // The broker is away, or the coordinator is: the next look will tell.
       }
@@ -175,12 +175,15 @@ export function repeatedAfterCommit(
   samples: readonly Sample[],
 ): string[] {
   const found: string[] = []
-  const times = samples.map(({ at }) => at)
+  const times = samples.map(({ steadyAt }) => steadyAt)
   for (const request of requests) {
     const place = placeOf(request)
     // Only the last sample before the request: what is finished stays so, which `rewinds` and this together hold.
-    const index = lastBefore(times, request.at)
-    if (index >= 0 && samples[index]!.isFinished(place)) found.push(`${place} at ${request.at}`)
+    const index = lastBefore(times, request.steadyAt)
+    const sample = samples[index]
+    if (!sample?.isFinished(place)) continue
+    const [at, committedAt] = [request.steadyAt, sample.steadyAt].map(Math.round)
+    found.push(`${place} at ${at}, committed at ${committedAt} (up to ${sample.positions.join()})`)
   }
   return found
 }

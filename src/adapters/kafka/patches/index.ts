@@ -9,6 +9,7 @@ import { heartbeatAfterClockChange } from './heartbeat-after-clock-change.ts'
 import { keepBrokerIds } from './keep-broker-ids.ts'
 import { keepCommitWhenOutOfRange } from './keep-commit-when-out-of-range.ts'
 import { checkPatches, type LoadKafkajs, type Patch } from './patch.ts'
+import { ownCommittedOffsets } from './own-committed-offsets.ts'
 import { rejoinWhenForgotten } from './rejoin-when-forgotten.ts'
 import { stopIdleSpin } from './stop-idle-spin.ts'
 import { waitBeforeJoin } from './wait-before-join.ts'
@@ -27,6 +28,7 @@ export const patches: readonly Patch[] = [
   waitBeforeJoin,
   heartbeatAfterClockChange,
   rejoinWhenForgotten,
+  ownCommittedOffsets,
   keepCommitWhenOutOfRange,
   endFetchersWhenStopped,
   fetchSoonAfterResume,
