@@ -1,4 +1,5 @@
-// Not a part of `npm test` yet: FUZZ_CASES=20000 FUZZ_SEED=1 node test/adapters/webhook/client-fuzz.ts
+// Servers that behave at random, on real sockets, and both clients against each. More of it, or other servers:
+//   FUZZ_CASES=1000000 FUZZ_SEED=200000 node test/adapters/webhook/client-fuzz.test.ts
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { createAuthority } from '../../support/secured/certificates.ts'
