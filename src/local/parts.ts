@@ -3,10 +3,11 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { variables } from '../config/variables.ts'
 import { PostriderError, messageOf } from '../errors.ts'
 import { findJava, findMaven } from './java.ts'
+import { checkPinned } from './pinned-files.ts'
 import { isAlive } from './state-folder.ts'
 
 /** What the local Kafka and registry are made of, ready to be started. */
@@ -26,10 +27,14 @@ export interface PartsOptions {
   onProgress?: (text: string) => void
   env?: NodeJS.ProcessEnv
   signal?: AbortSignal
+  /** Called with name and version of what Maven has brought, and the folder with its files. Throws where it must not be used. */
+  check?: (what: string, folder: string) => Promise<void>
 }
 
 /** What is started unless POSTRIDER_KAFKA_VERSION names another one of Maven Central. */
 export const newestKafka = '4.3.1'
+/** The oldest that Postrider is tested with: the first in which KRaft was declared ready for production. */
+export const oldestKafka = '3.3.2'
 /** The newest registry that runs on Java 17. */
 export const registryVersion = '3.0.9'
 
@@ -61,13 +66,13 @@ export function defaultCacheDir(env: NodeJS.ProcessEnv = process.env): string {
 
 /**
  * Finds Java and makes sure that the jars of Kafka and the registry (160 MB to get the first time) are in the
- * cache folder. `onProgress` gets short texts for one line that is written over and over. Safe to call from
+ * cache folder, after a look at whether they are the pinned ones. `onProgress` gets short texts for one line that is written over and over. Safe to call from
  * several processes at once: each gets its own copy, and the first to finish puts it into place whole.
  * Throws a `local` error that says what to do when Java or Maven is missing or Maven fails.
  */
 export async function ensureLocalParts(options: PartsOptions = {}): Promise<LocalParts> {
   const env = options.env ?? process.env
-  const onProgress = options.onProgress ?? (() => {})
+  const { onProgress = () => {}, check = checkPinned } = options
   const cacheDir = resolve(options.cacheDir ?? defaultCacheDir(env))
   const kafkaVersion = env.POSTRIDER_KAFKA_VERSION || newestKafka
   const java = await findJava(env)
@@ -80,6 +85,7 @@ export async function ensureLocalParts(options: PartsOptions = {}): Promise<Loca
     const goal = [`${dependencyPlugin}:copy-dependencies`, '-DincludeScope=runtime']
     const report = (progress: string) => onProgress(`getting Kafka ${kafkaVersion} with Maven: ${progress}`)
     await runMaven(['-f', pomFile, ...goal, `-DoutputDirectory=${folder}`], folder, report, get)
+    await check(basename(kafka), folder)
   })
   await ensureFolder(cacheDir, registry, async (folder) => {
     const name = `apicurio-registry-app`
@@ -88,6 +94,7 @@ export async function ensureLocalParts(options: PartsOptions = {}): Promise<Loca
       onProgress(`getting Apicurio Registry ${registryVersion} with Maven: ${progress}`)
     const goal = [`${dependencyPlugin}:copy`, `-Dartifact=${artifact}`, `-DoutputDirectory=${folder}`]
     await runMaven(goal, folder, report, get)
+    await check(basename(registry), folder)
     const archive = join(folder, `${name}-${registryVersion}-all.tar.gz`)
     await run('tar', ['-xzf', archive, '-C', folder], folder, () => {}, get)
     await rm(archive)

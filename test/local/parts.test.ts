@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
-import { chmod, mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { findJava } from '../../src/local/java.ts'
-import { defaultCacheDir, ensureLocalParts } from '../../src/local/parts.ts'
+import { defaultCacheDir, ensureLocalParts, newestKafka, registryVersion } from '../../src/local/parts.ts'
+import { checkPinned, digestsOf } from '../../src/local/pinned-files.ts'
+import { pins } from '../../src/local/pins.ts'
 import { temporaryFolder } from '../support/deployment/rig.ts'
 
 /** A folder with commands that are shell scripts, to be a PATH. */
@@ -26,6 +28,8 @@ case "$*" in
   *) /bin/mkdir -p "$out/x/lib" && echo app > "$out/x/app.jar" && echo lib > "$out/x/lib/lib.jar" &&
      PATH=/bin:/usr/bin tar -czf "$out/apicurio-registry-app-3.0.9-all.tar.gz" -C "$out/x" app.jar lib;;
 esac`
+/** What it brings is made here. */
+const check = async () => {}
 
 test('without Java, one line names all alternatives', async (t) => {
   const env = { PATH: await pathWith(t, {}) }
@@ -84,7 +88,7 @@ test('Maven’s environment does not contain Postrider’s secrets', async (t) =
     ADMIN_TOKEN_FILE: '/a/path',
     KAFKA_SASL_PASSWORD: 'another',
   }
-  await ensureLocalParts({ cacheDir, env })
+  await ensureLocalParts({ cacheDir, env, check })
   const given = await readFile(join(cacheDir, 'env'), 'utf8')
   assert.match(given, /^MAVEN_OPTS=-Xmx1g$/m)
   assert.doesNotMatch(given, /SECRETS_KEY|ADMIN_TOKEN|PASSWORD/)
@@ -103,7 +107,7 @@ test('a failed download is reported with its cause and leaves nothing behind, an
   assert.deepEqual(await readdir(cacheDir), [])
 
   const working = await pathWith(t, { java: java17, mvn: fakeMaven })
-  await ensureLocalParts({ cacheDir, env: { PATH: `${working}:/usr/bin:/bin` } })
+  await ensureLocalParts({ cacheDir, check, env: { PATH: `${working}:/usr/bin:/bin` } })
   assert.deepEqual((await readdir(cacheDir)).sort(), ['apicurio-registry-3.0.9', 'kafka-4.3.1'])
 })
 
@@ -112,9 +116,43 @@ test('several processes may fill the cache concurrently, and files of a killed o
   await mkdir(join(cacheDir, 'kafka-4.3.1.partial-99999999-00'))
   const path = await pathWith(t, { java: java17, mvn: fakeMaven })
   const env = { PATH: `${path}:/usr/bin:/bin` }
-  await Promise.all([1, 2, 3].map(() => ensureLocalParts({ cacheDir, env })))
+  await Promise.all([1, 2, 3].map(() => ensureLocalParts({ cacheDir, env, check })))
   assert.deepEqual((await readdir(cacheDir)).sort(), ['apicurio-registry-3.0.9', 'kafka-4.3.1'])
   assert.deepEqual((await readdir(join(cacheDir, 'kafka-4.3.1'))).sort(), ['kafka.jar', 'pom.xml'])
+})
+
+test('what Maven brings is used only if it is what Postrider was tested with', async (t) => {
+  const cacheDir = await temporaryFolder(t)
+  const path = await pathWith(t, { java: java17, mvn: fakeMaven })
+  await assert.rejects(ensureLocalParts({ cacheDir, env: { PATH: `${path}:/usr/bin:/bin` } }), {
+    code: 'local',
+    message: /^kafka-4\.3\.1: .*\.jar, so nothing of it is used\. See which server it came from/,
+  })
+  assert.deepEqual(await readdir(cacheDir), [])
+  assert.ok(Object.keys(pins[`kafka-${newestKafka}`]!).length > 40)
+  assert.deepEqual(Object.keys(pins[`apicurio-registry-${registryVersion}`]!), [
+    `apicurio-registry-app-${registryVersion}-all.tar.gz`,
+  ])
+})
+
+test('a jar that is another one, missing or too many is named; a version that is not pinned is not checked', async (t) => {
+  const folder = await temporaryFolder(t)
+  const put = (name: string, text: string) => writeFile(join(folder, name), text)
+  await Promise.all([put('a.jar', 'a'), put('b.jar', 'b'), put('pom.xml', 'no jar')])
+  const pinned = { 'kafka-1': await digestsOf(folder) }
+  await checkPinned('kafka-1', folder, pinned)
+  await put('b.jar', 'bad')
+  await assert.rejects(checkPinned('kafka-1', folder, pinned), {
+    message:
+      /^kafka-1: b\.jar is not the file that Postrider was tested with \(its SHA-512 is .{88}, not .{88}\)/,
+  })
+  await rm(join(folder, 'b.jar'))
+  await assert.rejects(checkPinned('kafka-1', folder, pinned), { message: /Maven did not bring b\.jar/ })
+  await Promise.all([put('b.jar', 'b'), put('c.jar', 'c')])
+  await assert.rejects(checkPinned('kafka-1', folder, pinned), {
+    message: /Maven brought c\.jar, which is no part/,
+  })
+  await checkPinned('kafka-2', folder, pinned)
 })
 
 test('a user’s checkouts share one cache, whose place can be changed', () => {

@@ -1,7 +1,7 @@
 // All other tests run on the newest Kafka that is supported.
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
-import { newestKafka, registryVersion } from '../../src/local/parts.ts'
+import { newestKafka, oldestKafka, registryVersion } from '../../src/local/parts.ts'
 import { settledAudit } from '../support/audit.ts'
 import { startCollector, writeKey } from '../support/calls/collectors.ts'
 import { deploy } from '../support/deployment/deployment.ts'
@@ -12,9 +12,6 @@ import { readPage } from '../support/docs.ts'
 import { compressAll } from '../support/kafka/compress-topics.ts'
 import { startReceiver } from '../support/receivers.ts'
 import { until } from '../support/until.ts'
-
-/** The first in which KRaft was declared ready for production. */
-const oldestKafka = '3.3.2'
 
 test(`on Kafka ${oldestKafka}, the oldest supported`, { timeout: 600_000 }, async (t) => {
   const own = await ownKafka(t, {}, oldestKafka)
