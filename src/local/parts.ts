@@ -27,7 +27,7 @@ export interface PartsOptions {
   onProgress?: (text: string) => void
   env?: NodeJS.ProcessEnv
   signal?: AbortSignal
-  /** Called with name and version of what Maven has brought, and the folder with its files. Throws where it must not be used. */
+  /** Gets the name and version of what Maven has brought, and its folder; throws where it must not be used (`checkPinned`). */
   check?: (what: string, folder: string) => Promise<void>
 }
 
@@ -66,9 +66,10 @@ export function defaultCacheDir(env: NodeJS.ProcessEnv = process.env): string {
 
 /**
  * Finds Java and makes sure that the jars of Kafka and the registry (160 MB to get the first time) are in the
- * cache folder, after a look at whether they are the pinned ones. `onProgress` gets short texts for one line that is written over and over. Safe to call from
- * several processes at once: each gets its own copy, and the first to finish puts it into place whole.
- * Throws a `local` error that says what to do when Java or Maven is missing or Maven fails.
+ * cache folder. What is fetched must be what is pinned. `onProgress` gets short texts for one line that is written over
+ * and over. Safe to call from several processes at once: each gets its own copy, and the first to finish puts it into
+ * place whole. Throws a `local` error that says what to do when Java or Maven is missing, Maven fails, or a file is not
+ * the pinned one.
  */
 export async function ensureLocalParts(options: PartsOptions = {}): Promise<LocalParts> {
   const env = options.env ?? process.env
