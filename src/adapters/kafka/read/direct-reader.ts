@@ -1,22 +1,25 @@
+import { once } from 'node:events'
+import { PassThrough } from 'node:stream'
+import { setImmediate } from 'node:timers/promises'
 import type { Kafka } from 'kafkajs'
 import { messageOf } from '../../../errors.ts'
-import {
-  readingCluster,
-  type FetchedPart,
-  type ReadingBroker,
-  type ReadingCluster,
-} from '../kafkajs-internals.ts'
+import { readingCluster, type ReadingBroker, type ReadingCluster } from '../kafkajs-internals.ts'
 import { recordsIn } from '../patches/decode-lazily.ts'
+import { aborted } from '../waiting.ts'
 import { UnpackAllowance } from '../wire/read-batches.ts'
-import { readBetween, type ReadBetweenOptions } from './read-range.ts'
 import { leftOut, type OffsetRange, type TopicRange } from './topic-offsets.ts'
-import { topicRecordOf } from './topic-record.ts'
+import { consumeBetween } from './topic-reader.ts'
+import { topicRecordOf, type ReadBetweenOptions, type TopicRecord } from './topic-record.ts'
 
 /** How long a broker waits for a record that should be there. */
 const maxWaitMs = 500
 /** A leader that moved is noticed at once; partitions that were added, after this. */
 const metadataMaxAgeMs = 10_000
 const defaultFetchBytes = 1_048_576
+/** A fetch brings tens of thousands of records: meanwhile others have their turns. */
+const turnMs = 10
+/** Records between two looks at the clock, and as many at a time. */
+const lookEvery = 64
 /** Instead of a time, in Kafka's ListOffsets. */
 const [theEnd, theBeginning] = [-1, -2]
 
@@ -30,7 +33,7 @@ interface PartitionTime {
 
 /**
  * Reads from the partitions' leaders over connections that stay open, and joins no group: a consumer group takes some
- * 30 ms to form, and 3 s with a broker's default settings. For one who asks often for little. Close it.
+ * 30 ms to form, and 3 s with a broker's default settings. Close it.
  */
 export class DirectReader {
   readonly #kafka: Kafka
@@ -79,27 +82,76 @@ export class DirectReader {
     })
   }
 
-  /** As `readBetween`, by which it goes on where anything is in the way. */
+  /**
+   * Resolves once all records within the ranges were handled; in order within a partition, partitions mixed. Where
+   * anything is in the way a consumer goes on, which waits for brokers that are away.
+   */
   async readBetween(ranges: readonly OffsetRange[], options: ReadBetweenOptions): Promise<void> {
     const left = ranges.filter(({ low, high }) => low < high).map((range) => ({ ...range }))
     if (left.length === 0) return
     const { topic, log, signal } = options
     try {
-      await this.#use([topic], async (cluster, ask) => {
-        const leaders = new Map(
-          leadersOf(cluster, topic).map(({ partitionId, leader }) => [partitionId, leader]),
+      const work = async (cluster: ReadingCluster, ask: Ask) => {
+        const reading = byLeader(cluster, topic, left).map(([nodeId, its]) =>
+          readFrom(nodeId, ask, its, options),
         )
-        const byLeader = Map.groupBy(left, ({ partition }) => leaders.get(partition) ?? -1)
-        const reading = [...byLeader].map(([nodeId, its]) => readFrom(nodeId, ask, its, options))
         // All have ended before a consumer goes on: none reads what it reads.
         for (const ended of await Promise.allSettled(reading))
           if (ended.status === 'rejected') throw ended.reason
-      })
+      }
+      await this.#use([topic], work, signal)
     } catch (error) {
       signal?.throwIfAborted()
       log.debug({ topic, error: messageOf(error) }, 'a topic is read on by a consumer')
-      await readBetween(left, options)
+      await consumeBetween(left, options)
     }
+  }
+
+  /** As `readBetween`, some records at a time, and no more is fetched than is taken. Leaving the loop early ends it. */
+  async *batches(
+    ranges: readonly OffsetRange[],
+    options: Omit<ReadBetweenOptions, 'onRecord'>,
+  ): AsyncGenerator<TopicRecord[], void, void> {
+    const left = ranges.filter(({ low, high }) => low < high).map((range) => ({ ...range }))
+    const { topic, log, signal } = options
+    const turn = new Turn()
+    while (left.some(({ low, high }) => low < high)) {
+      let fetched: Fetched[]
+      try {
+        fetched = await this.#fetchAll(left, options)
+      } catch (error) {
+        signal?.throwIfAborted()
+        log.debug({ topic, error: messageOf(error) }, 'a topic is read on by a consumer')
+        yield* consumed(left, options)
+        return
+      }
+      for (const { range, records } of fetched) {
+        for (let from = 0; from < records.length && range.low < range.high; from += lookEvery) {
+          const batch: TopicRecord[] = []
+          for (let index = from; index < Math.min(records.length, from + lookEvery); index++) {
+            const record = topicRecordOf(topic, range.partition, records.at(index))
+            if (record.offset < range.high) batch.push(record)
+            range.low = record.offset + 1
+          }
+          yield batch
+          signal?.throwIfAborted()
+          if (turn.isOver()) await turn.next()
+        }
+        passed(range, records)
+      }
+    }
+  }
+
+  /** The next records of each partition, from all leaders at once. */
+  async #fetchAll(
+    ranges: readonly OffsetRange[],
+    options: Omit<ReadBetweenOptions, 'onRecord'>,
+  ): Promise<Fetched[]> {
+    const work = async (cluster: ReadingCluster, ask: Ask) => {
+      const asked = byLeader(cluster, options.topic, unread(ranges))
+      return (await Promise.all(asked.map(([nodeId, its]) => fetchFrom(nodeId, ask, its, options)))).flat()
+    }
+    return this.#use([options.topic], work, options.signal)
   }
 
   /** It may be used again. */
@@ -112,10 +164,11 @@ export class DirectReader {
   async #use<T>(
     topics: readonly string[],
     work: (cluster: ReadingCluster, ask: Ask) => Promise<T>,
+    signal?: AbortSignal,
   ): Promise<T> {
     try {
-      const cluster = await this.#ready(topics)
-      return await work(cluster, async (nodeId, question) => {
+      const cluster = await unlessAborted(this.#ready(topics), signal)
+      const ask = async <A>(nodeId: number, question: (broker: ReadingBroker) => Promise<A>): Promise<A> => {
         const broker = await cluster.findBroker({ nodeId })
         const answer = (this.#turns.get(broker) ?? Promise.resolve()).then(() => question(broker))
         this.#turns.set(
@@ -123,7 +176,8 @@ export class DirectReader {
           answer.catch(() => {}),
         )
         return answer
-      })
+      }
+      return await work(cluster, (nodeId, question) => unlessAborted(ask(nodeId, question), signal))
     } catch (error) {
       // Not for what the caller does with records: others may be reading over the same connections.
       if (error instanceof Error && error.name.startsWith('KafkaJS')) await this.close()
@@ -190,6 +244,50 @@ async function offsetsAt(
   return found
 }
 
+type RecordList = NonNullable<Awaited<ReturnType<typeof recordsIn>>>
+
+/** What a fetch brought of one range. */
+interface Fetched {
+  range: OffsetRange
+  records: RecordList
+}
+
+const unread = (ranges: readonly OffsetRange[]): OffsetRange[] => ranges.filter(({ low, high }) => low < high)
+
+function byLeader(
+  cluster: ReadingCluster,
+  topic: string,
+  ranges: readonly OffsetRange[],
+): [number, OffsetRange[]][] {
+  const leaders = new Map(leadersOf(cluster, topic).map(({ partitionId, leader }) => [partitionId, leader]))
+  return [...Map.groupBy(ranges, ({ partition }) => leaders.get(partition) ?? -1)]
+}
+
+/** Throws where a broker has nothing to give. */
+async function fetchFrom(
+  nodeId: number,
+  ask: Ask,
+  ranges: readonly OffsetRange[],
+  { topic, fetchBytes = defaultFetchBytes }: Pick<ReadBetweenOptions, 'topic' | 'fetchBytes'>,
+): Promise<Fetched[]> {
+  const partitions = ranges.map(({ partition, low }) => ({
+    partition,
+    fetchOffset: String(low),
+    maxBytes: fetchBytes,
+  }))
+  const question = { maxWaitTime: maxWaitMs, topics: [{ topic, partitions }] }
+  const { responses } = await ask(nodeId, (broker) => broker.fetch(question))
+  const allowance = new UnpackAllowance()
+  const fetched: Fetched[] = []
+  for (const part of responses.flatMap((response) => response.partitions)) {
+    const range = ranges.find(({ partition }) => partition === part.partition)
+    const records = range && (await recordsIn(part.messages, String(range.low), allowance))
+    if (records) fetched.push({ range, records })
+  }
+  if (fetched.length === 0) throw new Error('the broker has no record to give')
+  return fetched
+}
+
 /** Moves each range's `low` behind the records that were handled. Throws where a broker has nothing to give. */
 async function readFrom(
   nodeId: number,
@@ -197,46 +295,84 @@ async function readFrom(
   ranges: readonly OffsetRange[],
   options: ReadBetweenOptions,
 ): Promise<void> {
-  const { topic, fetchBytes = defaultFetchBytes, signal } = options
-  for (let left = ranges; left.length > 0; left = left.filter(({ low, high }) => low < high)) {
-    signal?.throwIfAborted()
-    const partitions = left.map(({ partition, low }) => ({
-      partition,
-      fetchOffset: String(low),
-      maxBytes: fetchBytes,
-    }))
-    const question = { maxWaitTime: maxWaitMs, topics: [{ topic, partitions }] }
-    const { responses } = await ask(nodeId, (broker) => broker.fetch(question))
-    const allowance = new UnpackAllowance()
-    let hasMoved = false
-    for (const part of responses.flatMap(({ partitions }) => partitions)) {
-      const range = left.find(({ partition }) => partition === part.partition)
-      if (range && (await handle(range, part, allowance, options))) hasMoved = true
+  const { topic, onRecord, signal = never } = options
+  const turn = new Turn()
+  for (let left = unread(ranges); left.length > 0; left = unread(left)) {
+    signal.throwIfAborted()
+    for (const { range, records } of await fetchFrom(nodeId, ask, left, options)) {
+      for (let index = 0; index < records.length; index++) {
+        const record = topicRecordOf(topic, range.partition, records.at(index))
+        if (record.offset >= range.high) break
+        const handled = onRecord(record, signal)
+        if (handled) await handled
+        range.low = record.offset + 1
+        if (index % lookEvery === 0 && turn.isOver()) {
+          await turn.next()
+          signal.throwIfAborted()
+        }
+      }
+      passed(range, records)
     }
-    if (!hasMoved) throw new Error('the broker has no record to give')
   }
 }
 
-/** False where there was nothing to handle. */
-async function handle(
-  range: OffsetRange,
-  part: FetchedPart,
-  allowance: UnpackAllowance,
-  options: ReadBetweenOptions,
-): Promise<boolean> {
-  const { topic, onRecord, signal = never } = options
-  const records = await recordsIn(part.messages, String(range.low), allowance)
-  if (records === null) return false
-  for (let index = 0; index < records.length; index++) {
-    const record = topicRecordOf(topic, range.partition, records.at(index))
-    if (record.offset >= range.high) break
-    const handled = onRecord(record, signal)
-    if (handled) await handled
-    range.low = record.offset + 1
+/** Also behind what no reader gets: control records, and what compaction took. */
+function passed(range: OffsetRange, { lastOffset }: RecordList): void {
+  range.low = Math.max(range.low, lastOffset + 1)
+}
+
+/** How long one may go on before the event loop has others' turns. */
+class Turn {
+  #beganAt = performance.now()
+
+  isOver(): boolean {
+    return performance.now() - this.#beganAt > turnMs
   }
-  // Also behind what no reader gets: control records, and what compaction took.
-  range.low = Math.max(range.low, records.lastOffset + 1)
-  return true
+
+  async next(): Promise<void> {
+    await setImmediate()
+    this.#beganAt = performance.now()
+  }
+}
+
+/** The records as a consumer hands them over, one at a time. */
+async function* consumed(
+  ranges: readonly OffsetRange[],
+  { signal, ...options }: Omit<ReadBetweenOptions, 'onRecord'>,
+): AsyncGenerator<TopicRecord[], void, void> {
+  const records = new PassThrough({ objectMode: true, highWaterMark: 1 })
+  const left = new AbortController()
+  const reading = consumeBetween(ranges, {
+    ...options,
+    signal: signal ? AbortSignal.any([signal, left.signal]) : left.signal,
+    async onRecord(record, stop) {
+      if (!records.write(record)) await once(records, 'drain', { signal: stop })
+    },
+  }).then(
+    () => void records.end(),
+    (error: Error) => void records.destroy(error),
+  )
+  try {
+    for await (const record of records) yield [record as TopicRecord]
+  } finally {
+    left.abort()
+    records.destroy()
+    await reading
+  }
+}
+
+/** The promise's result, or the signal's reason once it aborts: a broker may not answer for a long time. */
+async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return promise
+  const stopped = aborted(signal)
+  try {
+    const early = stopped.promise.then((): never => {
+      throw signal.reason
+    })
+    return await Promise.race([promise, early])
+  } finally {
+    stopped.release()
+  }
 }
 
 const never = new AbortController().signal

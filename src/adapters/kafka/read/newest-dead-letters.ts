@@ -3,9 +3,9 @@ import type {
   PageStart,
   StoredDeadLetter,
 } from '../../../console/dead-letters/dead-letter-store.ts'
-import { readBetween, type ReadBetweenOptions } from './read-range.ts'
+import { readBetween } from './read-range.ts'
 import { fetchRange } from './topic-offsets.ts'
-import type { TopicRecord } from './topic-record.ts'
+import type { ReadBetweenOptions, TopicRecord } from './topic-record.ts'
 
 /** Where the records are. */
 type RecordsOf = Omit<ReadBetweenOptions, 'onRecord' | 'signal'>

@@ -9,9 +9,9 @@ import { FetchFreshness } from './fetch-freshness.ts'
 import type { Reading } from './handle-batch.ts'
 import { Positions } from './positions.ts'
 import { RetentionWatch } from './retention-watch.ts'
-import { awaitRange, endsOf } from './topic-offsets.ts'
+import { awaitRange, endsOf, type OffsetRange } from './topic-offsets.ts'
 import { consumeUntilCrash, deleteGroups } from './throwaway-consumer.ts'
-import type { TopicReaderOptions } from './topic-record.ts'
+import type { ReadBetweenOptions, TopicReaderOptions } from './topic-record.ts'
 
 /**
  * - `connecting`: no consumer has joined yet, or it crashed and the next one is being made. For ever, if need be.
@@ -170,7 +170,7 @@ export class TopicReader {
   async #reach(targets: ReadonlyMap<number, number>, signal?: AbortSignal): Promise<void> {
     if (this.#positions.isPast(targets)) return
     if (this.#stop.signal.aborted) throw this.#stopped()
-    const late = () => unavailable(this.#options.topic, 'it was not read to its end in time')
+    const late = () => notInTime(this.#options.topic)
     await this.#retention.during(this.#positions.reach(targets, late, signal))
   }
 
@@ -190,6 +190,31 @@ export class TopicReader {
     return this.#failure ? this.#failure.error : unavailable(this.#options.topic, 'reading was stopped')
   }
 }
+
+/** By a consumer of its own: resolves once all records within the ranges were handled. */
+export async function consumeBetween(
+  ranges: readonly OffsetRange[],
+  { signal, ...options }: ReadBetweenOptions,
+): Promise<void> {
+  const filled = ranges.filter(({ low, high }) => low < high)
+  if (filled.length === 0) return
+  const reader = new TopicReader({
+    ...options,
+    from: new Map(filled.map(({ partition, low }) => [partition, low])),
+    until: new Map(filled.map(({ partition, high }) => [partition, high])),
+    // It ends soon, and should then end at once.
+    maxWaitMs: 50,
+  })
+  try {
+    await reader.start(signal)
+  } finally {
+    await reader.close()
+  }
+}
+
+/** What is thrown where a signal ends a reading. */
+export const notInTime = (topic: string): PostriderError =>
+  unavailable(topic, 'it was not read to its end in time')
 
 function unavailable(topic: string, reason: string): PostriderError {
   return new PostriderError(

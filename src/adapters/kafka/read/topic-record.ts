@@ -59,3 +59,18 @@ export interface TopicReaderOptions {
   /** Learns of partitions that a transaction holds. */
   transactions?: OpenTransactions | undefined
 }
+
+/** Options that all readers of a part of a topic share. */
+export interface ReadBetweenOptions {
+  kafka: Kafka
+  topic: string
+  /** For a consumer, which reads on where leaders cannot be asked: as the topic reader's. */
+  groupPrefix: string
+  log: Logger
+  /** As the topic reader's. */
+  onRecord: TopicReaderOptions['onRecord']
+  /** Ends the reading early, with an error. */
+  signal?: AbortSignal | undefined
+  /** As the topic reader's. */
+  fetchBytes?: number
+}
