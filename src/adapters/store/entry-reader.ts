@@ -12,7 +12,7 @@ import { PostriderError } from '../../errors.ts'
 import { collectorHeader } from '../kafka/write/call-batch.ts'
 import type { TopicRecord } from '../kafka/read/topic-record.ts'
 import type { Codecs } from '../schema-registry/codecs.ts'
-import { isReport } from '../schema-registry/report-records.ts'
+import { isReport } from '../schema-registry/ledger-records.ts'
 import type { Entry } from './trace-tables.ts'
 
 /** Decodes without waiting where it can. */

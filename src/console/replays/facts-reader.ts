@@ -57,8 +57,10 @@ export class FactsReader {
     const spans = await source.spans(topics.deliveries, isFirst ? this.#from : undefined)
     const next = (this.#next ??= new Map(spans.map(({ partition, low }) => [partition, low])))
     const left = spans.map((span) => ({ ...span, low: Math.max(span.low, next.get(span.partition) ?? 0) }))
+    const eventOf = source.eventsOf(this.#job.destinationId)
     for await (const { value, timestamp } of source.read(topics.deliveries, left, signal)) {
-      const event = await source.event(value)
+      const found = eventOf(value)
+      const event = found instanceof Promise ? await found : found
       if (!event) continue
       this.facts.addEvent(event, timestamp)
       if (event.heartbeat) this.forwarders.add(event.heartbeat, timestamp)

@@ -48,7 +48,10 @@ export interface ReplaySource {
   call(value: Uint8Array | null): Promise<AnalyticsCall | null>
   retry(value: Uint8Array | null): Promise<RetryDelivery | null>
   deadLetter(value: Uint8Array | null): Promise<DeadLetter | null>
-  event(value: Uint8Array | null): Promise<DeliveryEvent | null>
+  /** Reads events of the ledger; null also for one that says nothing of the destination, nor of the forwarders. */
+  eventsOf(
+    destinationId: string,
+  ): (value: Uint8Array | null) => DeliveryEvent | null | Promise<DeliveryEvent | null>
 }
 
 /** A record on its way to the replays' topic. */

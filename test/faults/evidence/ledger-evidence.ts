@@ -1,5 +1,5 @@
 import { readRange } from '../../../src/adapters/kafka/read/read-range.ts'
-import { isReport } from '../../../src/adapters/schema-registry/report-records.ts'
+import { isReport } from '../../../src/adapters/schema-registry/ledger-records.ts'
 import type { SideEvidence } from './side-evidence.ts'
 import type { Rig } from '../rig.ts'
 import { silentLog } from '../../support/silent-log.ts'

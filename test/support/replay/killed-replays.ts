@@ -128,7 +128,7 @@ function rigOf(
       call: async (value) => world.valueOf(value) as never,
       retry: async (value) => world.valueOf(value) as never,
       deadLetter: async (value) => world.valueOf(value) as never,
-      event: async (value) => world.valueOf(value) as never,
+      eventsOf: () => async (value) => world.valueOf(value) as never,
     },
     progress: async () => structuredClone([...world.progress.values()]),
     async acquire() {

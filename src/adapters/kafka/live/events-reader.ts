@@ -1,6 +1,5 @@
 import type { Kafka } from 'kafkajs'
 import type { EventsFlow, EventsReading, ReadTo } from '../../../console/operational/ports.ts'
-import { deliveryEventTypes } from '../../../core/ledger/delivery-event.ts'
 import { hasSubscribers } from '../../../core/operational/built-in-source.ts'
 import type { OperationalFold } from '../../../core/operational/operational-fold.ts'
 import { SettingsReplay } from '../../../core/settings/replay.ts'
@@ -9,7 +8,7 @@ import { PostriderError } from '../../../errors.ts'
 import { readEntry } from '../../folded-log/settings-record.ts'
 import type { Logger } from '../../log.ts'
 import type { Codecs } from '../../schema-registry/codecs.ts'
-import { headerBytes } from '../../schema-registry/record-reader.ts'
+import { ledgerType } from '../../schema-registry/ledger-records.ts'
 import { TopicReader } from '../read/topic-reader.ts'
 import type { TopicRecord } from '../read/topic-record.ts'
 
@@ -19,21 +18,6 @@ export interface EventsReaderOptions {
   topics: TopicNames
   codecs: Codecs
   groupPrefix: string
-}
-
-/** `unknown` comes first in the schema's enum. */
-const kindsRead = new Set(
-  (['lost', 'disposition', 'heartbeat'] as const).map((type) => deliveryEventTypes.indexOf(type) + 1),
-)
-
-/**
- * Whether a record of the ledger is of a kind that events come from. Its first field is the type, in any version of the
- * schema: a ledger holds millions of others, which need not be decoded.
- */
-function isOfInterest(value: Buffer | null): boolean {
-  if (value === null || value.length <= headerBytes) return false
-  const zigzag = value[headerBytes]!
-  return zigzag < 128 && kindsRead.has(zigzag >> 1)
 }
 
 const deleteCalls = Buffer.from('delete-')
@@ -123,12 +107,13 @@ export class EventsReader implements EventsReading {
 
   async #takeLedger(record: TopicRecord): Promise<void> {
     const { codecs } = this.#options
-    if (!isOfInterest(record.value)) return this.#passed(record)
-    const isHeartbeatOrLoss =
-      record.value![headerBytes]! >> 1 !== deliveryEventTypes.indexOf('disposition') + 1
+    const type = ledgerType(record.value)
     // Of dispositions, only those of delete calls: their keys begin so.
-    if (!isHeartbeatOrLoss && !record.key?.subarray(0, deleteCalls.length).equals(deleteCalls))
-      return this.#passed(record)
+    const isOfInterest =
+      type === 'disposition'
+        ? record.key?.subarray(0, deleteCalls.length).equals(deleteCalls)
+        : type === 'lost' || type === 'heartbeat'
+    if (!isOfInterest) return this.#passed(record)
     const event = await readable(
       () => codecs.deliveries.tryDecode(record.value) ?? codecs.deliveries.decode(record.value),
     )
