@@ -112,6 +112,10 @@ export async function run(options: Options, folder: string, control: RunControl)
     })
     if (hasSideWork) await side.start()
     closing.push(() => side.stop(0))
+    // What it asks for then is not worth waiting for, which may take as long as brokers are away.
+    const breakOff = () => side.client.stop()
+    signal.addEventListener('abort', breakOff, { once: true })
+    closing.push(async () => signal.removeEventListener('abort', breakOff))
     const elder = seats[0]!
     const usage = new UsageWatch(elder)
     closing.push(async () => usage.stop())

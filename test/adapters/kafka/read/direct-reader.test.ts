@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import kafkajs from 'kafkajs'
 import { createTopics } from '../../../../src/adapters/kafka/admin/create-topics.ts'
 import { withAdmin } from '../../../../src/adapters/kafka/admin/with-admin.ts'
 import { createKafka } from '../../../../src/adapters/kafka/patched-client.ts'
 import { DirectReader } from '../../../../src/adapters/kafka/read/direct-reader.ts'
+import { readBetween, readSpans } from '../../../../src/adapters/kafka/read/read-range.ts'
 import { topicRanges, type OffsetRange } from '../../../../src/adapters/kafka/read/topic-offsets.ts'
 import { PostriderError } from '../../../../src/errors.ts'
 import { brokers, uniquePrefix } from '../../../support/deployment/rig.ts'
@@ -132,6 +134,106 @@ test('what it cannot read at once a consumer reads on, and no record is handled 
     }),
     /it cannot be handled/,
   )
+})
+
+test('a loop over a range takes the same records, each once, also where a consumer reads on', async (t) => {
+  const { kafka, topic, send, reader } = await aTopic(t, 2)
+  await send(0, ['a0', 'a1', 'a2', 'a3', 'a4', 'a5'])
+  await send(1, ['b0', 'b1'])
+  let consumers = 0
+  const log = Object.create(silentLog, { debug: { value: () => void consumers++ } }) as typeof silentLog
+  const read = async (ranges: readonly OffsetRange[], onEach: (value: string) => unknown = () => {}) => {
+    const found: string[] = []
+    const options = { ...{ kafka, topic, groupPrefix: `${topic}.reader`, log, fetchBytes: 100 } }
+    for await (const { partition, offset, value } of readSpans(ranges, options)) {
+      found.push(`${partition}/${offset} ${String(value)}`)
+      await onEach(String(value))
+    }
+    return found.toSorted()
+  }
+  const bounds = [
+    { partition: 0, low: 1, high: 5 },
+    { partition: 1, low: 0, high: 2 },
+  ]
+  assert.deepEqual(await read(bounds), ['0/1 a1', '0/2 a2', '0/3 a3', '0/4 a4', '1/0 b0', '1/1 b1'])
+  assert.deepEqual(await read(await reader.ranges([topic])), [
+    ...['0/0 a0', '0/1 a1', '0/2 a2', '0/3 a3', '0/4 a4', '0/5 a5', '1/0 b0', '1/1 b1'],
+  ])
+  assert.equal(consumers, 0)
+
+  // Its end is not there yet, for which leaders have nothing to give.
+  let isSent = false
+  const onEach = async (value: string) => {
+    if (value !== 'b1' || isSent) return
+    isSent = true
+    await send(1, ['b2'])
+    setTimeout(() => void send(1, ['b3']), 1_000)
+  }
+  assert.deepEqual(await read([{ partition: 1, low: 0, high: 4 }], onEach), [
+    ...['1/0 b0', '1/1 b1', '1/2 b2', '1/3 b3'],
+  ])
+  assert.equal(consumers, 1)
+})
+
+test('a reading that takes long gives others their turns between the records of one answer', async (t) => {
+  const { kafka, topic, send } = await aTopic(t, 1)
+  await send(
+    0,
+    Array.from({ length: 500 }, (_, n) => `a${n}`),
+  )
+  const ranges = [{ partition: 0, low: 0, high: 500 }]
+  const options = { kafka, topic, groupPrefix: `${topic}.reader`, log: silentLog }
+  for (const way of ['called', 'looped'] as const) {
+    let turns = 0
+    const seen = new Set<number>()
+    const take = () => {
+      const until = performance.now() + 0.5
+      while (performance.now() < until);
+      seen.add(turns)
+    }
+    let isOver = false
+    const turn = () => {
+      turns++
+      if (!isOver) setImmediate(turn)
+    }
+    turn()
+    if (way === 'called') await readBetween(ranges, { ...options, onRecord: take })
+    else for await (const _ of readSpans(ranges, options)) take()
+    isOver = true
+    assert(seen.size > 3, `${way}: in ${seen.size} turns`)
+  }
+})
+
+test('a signal ends a reading at once, also where a broker takes connections and never answers', async (t) => {
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => void sockets.add(socket)).listen(0, '127.0.0.1')
+  t.after(() => {
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  await new Promise((resolve) => server.once('listening', resolve))
+  const address = `127.0.0.1:${(server.address() as AddressInfo).port}`
+  const kafka = createKafka({ kafka: { brokers: [address], ssl: false, sasl: null } }, silentLog)
+  const stop = new AbortController()
+  const options = { kafka, topic: 'any', groupPrefix: 'any', log: silentLog, signal: stop.signal }
+  const ranges = [{ partition: 0, low: 0, high: 1 }]
+  const unavailable = {
+    code: 'kafka_unavailable',
+    message: /^cannot read topic any: it was not read to its end in time/,
+  }
+  const both = [
+    assert.rejects(readBetween(ranges, { ...options, onRecord: () => {} }), unavailable),
+    assert.rejects(async () => {
+      for await (const _ of readSpans(ranges, options)) assert.fail('a record')
+    }, unavailable),
+  ]
+  await until(() => sockets.size > 0, 10_000, 'a connection')
+  stop.abort()
+  // kafkajs itself would go on for half a minute.
+  await Promise.race([
+    Promise.all(both),
+    new Promise((_, reject) => setTimeout(reject, 15_000, new Error('it goes on')).unref()),
+  ])
 })
 
 test('a topic that is missing is named, and one that comes later is read', async (t) => {
