@@ -105,21 +105,30 @@ const require = createRequire(import.meta.url)
 const { requests } = require('kafkajs/src/protocol/requests') as { requests: Record<string, unknown> }
 
 const { errorCodes } = require('kafkajs/src/protocol/error') as {
-  errorCodes: { code: number; type: string; message: string }[]
+  errorCodes: { code: number; type: string; message: string; retriable: boolean }[]
 }
 
-/** Kafka's name for an error code, and what it means. */
-export function describeErrorCode(code: number): { type: string; message: string } {
+/** Kafka's name for an error code, and what it means; `retriable` where it may pass by itself. */
+export function describeErrorCode(code: number): { type: string; message: string; retriable: boolean } {
   return (
     errorCodes.find((known) => known.code === code) ?? {
       type: `error ${code}`,
       message: 'the broker refuses',
+      retriable: false,
     }
   )
 }
 
+/** The error of a broker's answer as kafkajs throws it, so that all of them are explained in one way. */
+export function answerError(code: number, topic: string): Error {
+  const { type, message, retriable } = describeErrorCode(code)
+  return Object.assign(new Error(`${message} (${topic})`), {
+    ...{ name: 'KafkaJSProtocolError', type, code, topic, retriable },
+  })
+}
+
 /** Kafka's numbers for these requests. */
-export const apiKeys = { produce: 0, metadata: 3, initProducerId: 22 } as const
+export const apiKeys = { produce: 0, fetch: 1, listOffsets: 2, metadata: 3, initProducerId: 22 } as const
 
 /** A request whose body is encoded already; errors are left in the answer. */
 export function exchangeOf<T>(

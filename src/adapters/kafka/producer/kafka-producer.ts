@@ -1,5 +1,5 @@
 import type { Kafka } from 'kafkajs'
-import { Brokers } from './brokers.ts'
+import { Brokers } from '../link/brokers.ts'
 import { FailingWrites, type ProducerLog } from './failing-writes.ts'
 import type { PartitionBatch } from './partition-batch.ts'
 import { ackMs, byTopic } from './outgoing.ts'

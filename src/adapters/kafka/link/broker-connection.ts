@@ -7,11 +7,16 @@ import {
   type KafkajsBroker,
   type KafkajsConnection,
   type MetadataResponse,
+  type RequestKind,
   type WireExchange,
 } from '../kafkajs-internals.ts'
 import { within } from '../waiting.ts'
-import { decodeInitProducerId, encodeInitProducerId, maxInitProducerIdVersion } from './init-producer-id.ts'
-import { ProduceFailure, kafkaErrors } from './produce-errors.ts'
+import {
+  decodeInitProducerId,
+  encodeInitProducerId,
+  maxInitProducerIdVersion,
+} from '../producer/init-producer-id.ts'
+import { ProduceFailure, kafkaErrors } from '../producer/produce-errors.ts'
 import {
   decodeProduceResponse,
   encodeProduceRequest,
@@ -19,8 +24,20 @@ import {
   minProduceVersion,
   type ProduceAnswer,
   type TopicBatches,
-} from './produce-request.ts'
-import { anonymous, type ProducerIdentity } from './sequences.ts'
+} from '../producer/produce-request.ts'
+import {
+  decodeFetchAnswer,
+  decodeListOffsets,
+  encodeFetch,
+  encodeListOffsets,
+  fetchVersion,
+  listOffsetsVersion,
+  type FetchAnswer,
+  type FetchPlace,
+  type OffsetAnswer,
+  type OffsetQuestion,
+} from './read-requests.ts'
+import { anonymous, type ProducerIdentity } from '../producer/sequences.ts'
 
 export interface BrokerAddress {
   host: string
@@ -29,6 +46,8 @@ export interface BrokerAddress {
 
 /** TCP, TLS, the API versions and the login, together. */
 const openWithinMs = 5_000
+/** For an answer that waits for nothing. */
+const answerWithinMs = 10_000
 
 /**
  * A connection to one broker. At the first request that fails or is not answered in time it is closed for good: a broker
@@ -105,6 +124,26 @@ export class BrokerConnection {
     return this.#exchange(asked, timeoutMs + graceMs)
   }
 
+  /** What these partitions hold, each from an offset on; where that is nothing yet, once there is anything. */
+  fetch(topic: string, places: readonly FetchPlace[], maxWaitMs: number): Promise<FetchAnswer> {
+    const kind = this.#kindOf('fetch', 'Fetch', fetchVersion)
+    const asked = exchangeOf(kind, encodeFetch(topic, places, maxWaitMs), (payload) => {
+      const answer = decodeFetchAnswer(payload)
+      return { ...answer, clientSideThrottleTime: answer.throttleMs }
+    })
+    return this.#exchange(asked, maxWaitMs + answerWithinMs)
+  }
+
+  /** Of partitions that this broker leads. */
+  async offsets(questions: readonly OffsetQuestion[]): Promise<OffsetAnswer[]> {
+    const kind = this.#kindOf('listOffsets', 'ListOffsets', listOffsetsVersion)
+    const asked = exchangeOf(kind, encodeListOffsets(questions), (payload) => {
+      const answer = decodeListOffsets(payload)
+      return { ...answer, clientSideThrottleTime: answer.throttleMs }
+    })
+    return (await this.#exchange(asked, answerWithinMs)).offsets
+  }
+
   /** Closes once what is in flight has been answered. */
   retire(): void {
     for (const connection of this.#broker.connectionPool.pool) void connection.disconnect().catch(() => {})
@@ -115,6 +154,17 @@ export class BrokerConnection {
     if (this.#isDiscarded) return
     this.#isDiscarded = true
     discard(this.#broker, reason)
+  }
+
+  #kindOf(api: keyof typeof apiKeys, apiName: string, apiVersion: number): RequestKind {
+    const apiKey = apiKeys[api]
+    const { versions, connectionPool } = this.#broker
+    if ((versions?.[apiKey]?.maxVersion ?? -1) < apiVersion)
+      throw new Error(
+        `the broker ${connectionPool.host}:${connectionPool.port} does not take ${apiName} requests of version ` +
+          `${apiVersion} (Kafka 2.3 or later does)`,
+      )
+    return { apiKey, apiVersion, apiName }
   }
 
   async #exchange<T>(exchange: WireExchange<T>, withinMs: number): Promise<T> {

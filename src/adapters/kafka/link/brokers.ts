@@ -1,7 +1,7 @@
 import type { Kafka } from 'kafkajs'
 import { connectionFactory, type ConnectionFactory, type MetadataResponse } from '../kafkajs-internals.ts'
 import { BrokerConnection, type BrokerAddress } from './broker-connection.ts'
-import type { ProducerIdentity } from './sequences.ts'
+import type { ProducerIdentity } from '../producer/sequences.ts'
 
 /** For metadata, and for an identity. */
 const answerWithinMs = 3_000
@@ -23,13 +23,13 @@ interface NodeLink {
   opening: Promise<BrokerConnection> | null
 }
 
-/** The cluster as a producer sees it: which broker leads which partition, and a connection to each that is needed. */
+/** The cluster as a client sees it: which broker leads which partition, and a connection to each that is needed. */
 export class Brokers {
   readonly #factory: ConnectionFactory
   readonly #topics = new Map<string, TopicView>()
   readonly #addresses = new Map<number, BrokerAddress>()
   readonly #nodes = new Map<number, NodeLink>()
-  /** For metadata only: a produce request that waits for replicas would hold them up. */
+  /** For metadata only: a request that waits for replicas, or for records, would hold them up. */
   #control: BrokerConnection | null = null
   /** When an address last failed; those that failed longest ago are tried first. */
   readonly #failedAt = new Map<string, number>()
@@ -129,8 +129,9 @@ export class Brokers {
   async #refresh(): Promise<void> {
     if (this.#control !== null) {
       const isDoubtful = performance.now() - this.#refreshedAt < doubtfulMs
-      if (isDoubtful) this.#dropControl(new Error('another broker is asked'))
-      else if (this.#control.isOpen && (await this.#ask(this.#control)) === null) return
+      // One whose login has run out is still connected.
+      if (isDoubtful || !this.#control.isOpen) this.#dropControl(new Error('another broker is asked'))
+      else if ((await this.#ask(this.#control)) === null) return
     }
     let failure: unknown = new Error('no broker is known')
     for (const address of this.#candidates()) {
@@ -190,7 +191,7 @@ export class Brokers {
   }
 }
 
-const closed = (): Error => new Error('the producer was closed')
+const closed = (): Error => new Error('the connections were closed')
 
 const keyOf = ({ host, port }: BrokerAddress): string => `${host}:${port}`
 
